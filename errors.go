@@ -1,0 +1,104 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Errors of registering and calling functions.
+var (
+	// ErrFunction is wrapped by every error about a function that cannot be registered or delayed: a closure without a name, a method
+	// value, a parameter that cannot travel, two functions under one path.
+	ErrFunction = errors.New("delayed: function cannot be delayed")
+
+	// ErrArguments is wrapped by every error about arguments that do not fit the function. The details are in an *ArgumentError.
+	ErrArguments = errors.New("delayed: arguments do not fit the function")
+)
+
+// Errors of enqueueing. None of them means that a task was half enqueued.
+var (
+	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued. Enqueueing
+	// it again can run it twice.
+	ErrUnknown = errors.New("delayed: unknown whether Redis carried out the request")
+
+	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
+	ErrFull = errors.New("delayed: Redis refuses writes")
+
+	// ErrDuplicate is wrapped by *DuplicateError.
+	ErrDuplicate = errors.New("delayed: task id is taken")
+
+	// ErrNoID says that a message carries no identity, as those of keakon's Python package and of go-delayed do.
+	ErrNoID = errors.New("delayed: message has no id")
+
+	// ErrClosed is returned by a second Worker.Run and by everything that uses a Redis handle after its Close.
+	ErrClosed = errors.New("delayed: closed")
+)
+
+// Causes of a handler's context: context.Cause(ctx) is one of these when the worker cancelled it.
+var (
+	// ErrLost says that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker may run the
+	// task now. Whatever the handler returns is discarded.
+	ErrLost = errors.New("delayed: claim lost")
+
+	// ErrShutdown says that the worker is stopping and that the grace period is over. The task is given back when its handler returns.
+	ErrShutdown = errors.New("delayed: worker is shutting down")
+)
+
+// ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
+type ArgumentError struct {
+	Func  string // path of the function
+	Index int    // position of the argument, from 0 and without a leading context; -1 when the number of arguments is wrong
+	Want  string // what the function takes
+	Got   string // what was found
+}
+
+// Error implements error.
+func (e *ArgumentError) Error() string {
+	if e.Index < 0 {
+		return fmt.Sprintf("delayed: %s: expected %s, found %s", e.Func, e.Want, e.Got)
+	}
+	return fmt.Sprintf("delayed: %s: argument %d: expected %s, found %s", e.Func, e.Index, e.Want, e.Got)
+}
+
+// Unwrap makes errors.Is(err, ErrArguments) true.
+func (e *ArgumentError) Unwrap() error { return ErrArguments }
+
+// DuplicateError names the task id that is already in use. errors.Is(err, ErrDuplicate) holds for it.
+type DuplicateError struct {
+	ID string
+}
+
+// Error implements error.
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("delayed: task id %q is taken by a task that is scheduled, retrying, parked or archived; choose another or delete that one", e.ID)
+}
+
+// Unwrap makes errors.Is(err, ErrDuplicate) true.
+func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
+
+// BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not, except that after an ErrUnknown the
+// tasks that follow the first Sent may be enqueued as well.
+type BatchError struct {
+	Sent int   // number of tasks that are enqueued for certain, counted from the first
+	Err  error // why the next one is not
+}
+
+// Error implements error.
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("delayed: stopped after %d tasks: %v", e.Sent, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *BatchError) Unwrap() error { return e.Err }
+
+// StillRunningError is returned by Worker.Run when handlers did not return although their contexts were cancelled. Their claims
+// stand until the process exits; then a sweeper gives the tasks back.
+type StillRunningError struct {
+	Funcs []string // paths of the functions, one for each running task
+}
+
+// Error implements error.
+func (e *StillRunningError) Error() string {
+	return fmt.Sprintf("delayed: %d handlers still run after shutdown: %s", len(e.Funcs), strings.Join(e.Funcs, ", "))
+}

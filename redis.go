@@ -1,0 +1,182 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	// callTimeout bounds one ordinary command. A Redis that stalls for longer is treated as away.
+	callTimeout = 5 * time.Second
+	// callerConns bounds the connections that enqueueing goroutines share; further callers wait for a free one.
+	callerConns = 64
+	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
+	idleTimeout = 4 * time.Minute
+	// pingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
+	pingAfter = 10 * time.Second
+)
+
+// Source hands out connections to a Redis server or cluster. Packages rediscluster and redissentinel provide sources; write one to
+// connect in another way. Its methods are called concurrently.
+type Source interface {
+	// Conn returns a connection on which commands and scripts for key may be sent, or the error of dialling. The caller closes it.
+	// It should implement redis.ConnWithTimeout and redis.ConnWithContext.
+	Conn(ctx context.Context, key string) (redis.Conn, error)
+	// Slot returns a number that is the same for keys which one script may use together: the hash slot in a cluster, 0 otherwise.
+	Slot(key string) int
+	// Close closes the idle connections. Conn fails after it.
+	Close() error
+}
+
+// Redis is a handle on a Redis server or cluster, safe for concurrent use. Create it with Dial, FromPool, FromSource,
+// rediscluster.Dial or redissentinel.Dial, and Close it at the end.
+type Redis struct {
+	calls  Source // producers
+	loops  Source // workers and sweepers: never waits behind producers
+	prefix string
+}
+
+// Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or unix:///path/redis.sock?db=1.
+// It connects on first use; call Ping to connect now. At most 64 connections serve concurrent producers, more callers wait;
+// workers have connections of their own.
+func Dial(rawURL string) (*Redis, error) {
+	network, addr, opts, err := parseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, network, addr, opts...)
+	}
+	calls := newPool(dial)
+	calls.MaxActive, calls.Wait = callerConns, true
+	return &Redis{calls: poolSource{calls}, loops: poolSource{newPool(dial)}}, nil
+}
+
+// FromPool returns a handle on an existing pool. Workers take up to three connections for each queue out of it for long, so
+// MaxActive, if set, should leave room for them. Close closes the pool.
+func FromPool(pool *redis.Pool) *Redis { return FromSource(poolSource{pool}) }
+
+// FromSource returns a handle on any source of connections. Close closes the source.
+func FromSource(src Source) *Redis { return &Redis{calls: src, loops: src} }
+
+// WithPrefix returns a handle that shares r's connections and puts prefix before every key. Queues and workers meet only if
+// they use the same prefix. Python's package delayed knows no prefix.
+func (r *Redis) WithPrefix(prefix string) *Redis {
+	c := *r
+	c.prefix = prefix
+	return &c
+}
+
+// Ping connects to Redis and waits for its answer.
+func (r *Redis) Ping(ctx context.Context) error {
+	conn, err := r.calls.Conn(ctx, r.prefix)
+	if err != nil {
+		return fmt.Errorf("delayed: connecting to Redis: %w", err)
+	}
+	defer conn.Close()
+	if _, err := redis.DoContext(conn, ctx, "PING"); err != nil {
+		return fmt.Errorf("delayed: PING: %w", err)
+	}
+	return nil
+}
+
+// Close closes the connections. Stop the workers that use them first.
+func (r *Redis) Close() error {
+	err := r.calls.Close()
+	if r.loops != r.calls {
+		if err2 := r.loops.Close(); err == nil {
+			err = err2
+		}
+	}
+	return err
+}
+
+func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
+	return &redis.Pool{
+		DialContext: dial,
+		MaxIdle:     callerConns,
+		IdleTimeout: idleTimeout,
+		TestOnBorrowContext: func(_ context.Context, c redis.Conn, used time.Time) error {
+			if time.Since(used) < pingAfter {
+				return nil
+			}
+			_, err := c.Do("PING")
+			return err
+		},
+	}
+}
+
+// poolSource is the source of one server.
+type poolSource struct{ pool *redis.Pool }
+
+func (s poolSource) Conn(ctx context.Context, _ string) (redis.Conn, error) {
+	return s.pool.GetContext(ctx)
+}
+
+func (s poolSource) Slot(string) int { return 0 }
+
+func (s poolSource) Close() error { return s.pool.Close() }
+
+// parseURL turns a URL into what redigo dials. Passwords never appear in its errors.
+func parseURL(rawURL string) (network, addr string, opts []redis.DialOption, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// The text of url.Parse's error repeats the URL, password included.
+		return "", "", nil, fmt.Errorf("delayed: malformed Redis URL: expected redis://[user:password@]host[:port][/db], rediss://… or unix:///path")
+	}
+	opts = []redis.DialOption{
+		redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(callTimeout), redis.DialWriteTimeout(callTimeout),
+		redis.DialClientName("delayed"),
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		opts = append(opts, redis.DialUsername(u.User.Username()), redis.DialPassword(password))
+	}
+	db := strings.Trim(u.Path, "/")
+	switch u.Scheme {
+	case "redis", "rediss":
+		if strings.Contains(u.Host, ",") || u.Query().Has("master") {
+			return "", "", nil, fmt.Errorf("delayed: %s is not one server: use rediscluster.Dial for a cluster, redissentinel.Dial for Sentinel", u.Host)
+		}
+		network, addr = "tcp", u.Hostname()+":"+portOf(u)
+		if strings.Contains(u.Hostname(), ":") {
+			addr = "[" + u.Hostname() + "]:" + portOf(u)
+		}
+		if u.Scheme == "rediss" {
+			opts = append(opts, redis.DialUseTLS(true), redis.DialTLSHandshakeTimeout(dialTimeout))
+		}
+	case "unix":
+		network, addr, db = "unix", u.Path, u.Query().Get("db")
+	default:
+		return "", "", nil, fmt.Errorf("delayed: Redis URL with scheme %q: expected redis, rediss or unix", u.Scheme)
+	}
+	if db != "" {
+		n, err := parseDB(db)
+		if err != nil {
+			return "", "", nil, err
+		}
+		opts = append(opts, redis.DialDatabase(n))
+	}
+	return network, addr, opts, nil
+}
+
+func portOf(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	return "6379"
+}
+
+func parseDB(s string) (int, error) {
+	var n int
+	if _, err := fmt.Sscanf(s, "%d", &n); err != nil || n < 0 || fmt.Sprint(n) != s {
+		return 0, fmt.Errorf("delayed: database %q in the Redis URL: expected a number from 0", s)
+	}
+	return n, nil
+}
