@@ -1,0 +1,74 @@
+#!/usr/bin/env python
+"""Enqueues tasks with the real package delayed.
+
+    producer.py --url redis://localhost:6379/0 --queue jobs shapes               # one task of every shape
+    producer.py --url redis://localhost:6379/0 --queue jobs shapes bare two      # of these shapes
+    producer.py --url redis://localhost:6379/0 --queue jobs load --kind mix --count 1000 --prefix p
+
+Prints one line per enqueued task (shapes: the name of the shape; load: only the last line, the number of tasks) and exits with 0
+when all of them are enqueued.
+"""
+
+import argparse
+import sys
+import time
+
+from delayed.task import GoTask, PyTask
+
+import common
+import shapes
+
+
+def enqueue_shapes(queue, args):
+    known = {**shapes.GO_SHAPES, **shapes.PY_SHAPES}
+    names = args.names or [name for name in known if name.startswith(args.only)]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        sys.exit('unknown shapes: %s; known are %s' % (', '.join(unknown), ', '.join(known)))
+    for name in names:
+        if name in shapes.GO_SHAPES:
+            queue.enqueue(shapes.GO_SHAPES[name]())
+        else:
+            shapes.PY_SHAPES[name](queue)
+        print(name, flush=True)
+
+
+def enqueue_load(queue, args):
+    for i in range(args.count):
+        task_id = '%s%d' % (args.prefix, args.first + i)
+        if args.kind == 'go' or (args.kind == 'mix' and i % 2 == 0):
+            queue.enqueue(GoTask(args.go_path, (task_id, args.millis)))
+        else:
+            queue.enqueue(PyTask(args.py_path, (task_id, args.millis)))
+        if args.pause:
+            time.sleep(args.pause)
+    print(args.count, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common.add_queue_arguments(parser)
+    commands = parser.add_subparsers(dest='command', required=True)
+
+    p = commands.add_parser('shapes', help='one task of each shape named; of all shapes when none is')
+    p.add_argument('names', nargs='*', metavar='SHAPE')
+    p.add_argument('--only', default='', metavar='PREFIX', help='without names: the shapes whose names begin so')
+    p.set_defaults(run=enqueue_shapes)
+
+    p = commands.add_parser('load', help='many tasks that note their start and end in the ledger')
+    p.add_argument('--kind', choices=('go', 'py', 'mix'), default='mix', help='mix: one of each in turn')
+    p.add_argument('--count', type=int, default=1000)
+    p.add_argument('--first', type=int, default=0, help='number of the first task')
+    p.add_argument('--prefix', default='t', help='put before the number to make the id of a task')
+    p.add_argument('--millis', type=int, default=0, help='how long a task works')
+    p.add_argument('--pause', type=float, default=0, metavar='SECONDS', help='between two tasks')
+    p.add_argument('--go-path', default='interop.Touch')
+    p.add_argument('--py-path', default='interop_tasks:touch')
+    p.set_defaults(run=enqueue_load)
+
+    args = parser.parse_args()
+    args.run(common.open_queue(args, common.connect(args)), args)
+
+
+if __name__ == '__main__':
+    main()
