@@ -1,0 +1,33 @@
+package childproc
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestChildDiesWithItsParent(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "CHILDPROC_TEST_PARENT=1")
+	parent, err := Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(parent.Kill)
+	await(t, "the child's id", func() bool { return strings.HasSuffix(parent.Output(), "\n") })
+	pid, err := strconv.Atoi(strings.TrimSpace(parent.Output()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Fatalf("the child should live: %v", err)
+	}
+	parent.Kill()
+	await(t, "the child's end", func() bool {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+}

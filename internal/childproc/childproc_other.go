@@ -1,0 +1,22 @@
+//go:build unix && !linux
+
+package childproc
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// dieWithParent has nothing to offer outside Linux: cleanups end the children, a killed test binary leaves them behind.
+func dieWithParent() *syscall.SysProcAttr { return nil }
+
+func isStopped(pid int) (bool, error) {
+	state, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return false, fmt.Errorf("ps: %w", err)
+	}
+	return bytes.HasPrefix(bytes.TrimSpace(state), []byte("T")), nil
+}
