@@ -1,0 +1,126 @@
+# `make help` lists what there is. CI and .ci/run call these targets and nothing else; each of them covers every module of go.work.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# For each Fuzz function in `make fuzz`.
+FUZZTIME ?= 30s
+# Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
+TESTFLAGS ?=
+# The server that the tests start; redis-server on the PATH when empty.
+REDIS_SERVER ?=
+ifneq ($(REDIS_SERVER),)
+export REDIS_SERVER
+endif
+# The interpreter that tests call for Python's side.
+PYTHON := $(CURDIR)/.venv/bin/python
+export PYTHON
+
+each := scripts/each.sh
+
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+##@ Everything
+
+.PHONY: setup
+setup: ## Install what the tests need: Redis, Python packages, linter (3 min once, then 1 s)
+	@scripts/setup.sh
+
+.PHONY: test
+test: ## Install what is missing, then lint and run every test, stage by stage (15 min)
+	@scripts/stages.sh setup lint verify race cover python examples fuzz bench-smoke
+
+.PHONY: ci
+ci: ## What .ci/run runs: the stages of test, with fuzzing for 30 s per target (20 min)
+	@.ci/run
+
+.PHONY: fresh
+fresh: ## Clone HEAD into an empty folder with empty caches and run the README's two commands (25 min)
+	@scripts/fresh.sh
+
+##@ Go
+
+.PHONY: build
+build: ## Compile everything, with the workspace and each module alone (1 min)
+	@$(each) -b go build ./...
+
+.PHONY: race
+race: ## Run all Go tests with the race detector, in random order (8 min)
+	@$(each) go test -race -shuffle=on -count=1 -timeout=20m $(TESTFLAGS) ./...
+
+.PHONY: cover
+cover: ## Check that the root package's tests cover 85 % of it, without the workspace (1 min)
+	@scripts/cover.sh
+
+.PHONY: itest
+itest: ## Run the tests across processes, servers and languages (8 min)
+	@cd itest && go test -race -shuffle=on -count=1 -timeout=20m $(TESTFLAGS) ./...
+
+.PHONY: soak
+soak: ## Run the long version of the tests in itest (1 h)
+	@cd itest && go test -tags=soak -count=1 -timeout=3h $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: examples
+examples: ## Run the quickstart as a newcomer does (30 s)
+	@scripts/examples.sh
+
+.PHONY: bench
+bench: ## Measure against the peers and print medians and ratios (5 min)
+	@cd bench && go run .
+
+.PHONY: bench-smoke
+bench-smoke: ## Run each Go benchmark once, to see that it works (1 min)
+	@$(each) go test -run='^$$' -bench=. -benchtime=1x ./...
+
+.PHONY: planted
+planted: ## Break the code in each of the ways kept in itest/planted; a test must fail for each (10 min)
+	@cd itest && go run ./planted $(PLANTED)
+
+##@ Python
+
+.PHONY: python
+python: ## Run the tests of python-compat (1 min)
+	@scripts/python.sh
+
+##@ Habits
+
+.PHONY: lint
+lint: vet tidy ## Check style, formatting, vet and go.mod in all modules (2 min)
+	@scripts/lint.sh run
+	@scripts/lint.sh fmt --diff
+
+.PHONY: fmt
+fmt: ## Format all Go files (10 s)
+	@scripts/lint.sh fmt
+
+.PHONY: vet
+vet: ## Run go vet, with the workspace and each module alone (1 min)
+	@$(each) -b go vet ./...
+
+.PHONY: tidy
+tidy: ## Check that every go.mod is tidy (5 s)
+	@$(each) -o go mod tidy -diff
+
+.PHONY: verify
+verify: ## Check that generated and copied files are what their sources say (10 s)
+	@scripts/verify.sh
+
+.PHONY: vectors
+vectors: ## Write the golden vectors in testdata/wire anew (10 s)
+	@scripts/vectors.sh
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities; fails and says so when the database is out of reach (30 s)
+	@scripts/vuln.sh
+
+.PHONY: clean
+clean: ## Remove the tools, the virtual environment and test leftovers of this tree (1 s)
+	@rm -rf .cache .venv bin
+	@find . -name '*.test' -o -name '*.out' -o -name __pycache__ | grep -v '^./.git/' | xargs rm -rf

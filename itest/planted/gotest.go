@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// result is what one run of go test said.
+type result struct {
+	passed      bool
+	buildFailed bool
+	ran         int      // top-level tests and subtests that passed or failed
+	failed      []string // failed tests, innermost first named; at most three
+	output      string   // the last lines, for messages
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action      string
+	Test        string
+	Output      string
+	FailedBuild string
+}
+
+// goTest runs go test in the scratch tree. An error means that it could not be run at all.
+func goTest(ctx context.Context, scratch string, args []string) (result, error) {
+	full := []string{"test"}
+	if len(args) >= 2 && args[0] == "-C" { // go wants it first
+		full, args = append(full, args[:2]...), args[2:]
+	}
+	full = append(full, "-json", "-count=1", "-failfast", "-vet=off", "-timeout=3m")
+	cmd := exec.CommandContext(ctx, "go", append(full, args...)...)
+	cmd.Dir = scratch
+	cmd.WaitDelay = 10 * time.Second
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return result{}, err
+	}
+	res := readEvents(bytes.NewReader(stdout))
+	res.passed = err == nil
+	if res.output == "" {
+		res.output = stderr.String()
+	}
+	if err != nil && res.ran == 0 && !res.buildFailed && len(stdout) == 0 {
+		return res, fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return res, nil
+}
+
+// readEvents sums up the lines of go test -json; lines that are not JSON are skipped.
+func readEvents(r io.Reader) result {
+	const keep = 20
+	var res result
+	var failed, lines []string
+	dec := json.NewDecoder(r)
+	for {
+		var e event
+		if err := dec.Decode(&e); err != nil {
+			break
+		}
+		switch e.Action {
+		case "build-fail":
+			res.buildFailed = true
+		case "build-output", "output":
+			lines = append(lines, e.Output)
+			if len(lines) > keep {
+				lines = lines[1:]
+			}
+		case "pass", "fail":
+			if e.FailedBuild != "" {
+				res.buildFailed = true
+			}
+			if e.Test == "" {
+				continue
+			}
+			res.ran++
+			if e.Action == "fail" {
+				failed = append(failed, e.Test)
+			}
+		}
+	}
+	for _, name := range failed {
+		// A test whose subtest failed says less than the subtest.
+		if !slices.ContainsFunc(failed, func(other string) bool { return strings.HasPrefix(other, name+"/") }) && len(res.failed) < 3 {
+			res.failed = append(res.failed, name)
+		}
+	}
+	res.output = strings.Join(lines, "")
+	return res
+}

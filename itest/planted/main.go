@@ -1,0 +1,141 @@
+// Command planted checks the tests: it breaks the code on purpose, in one small way at a time, and expects a test to fail.
+//
+// Each way is a patch in this directory, made with git diff. Its first lines say what is broken and which tests must notice, as arguments of go test in the
+// root of the tree:
+//
+//	# Breaks: an ack answers 1 although the claim is gone.
+//	# Test: . -run TestAck
+//	# Test: -C itest ./pause -run TestPause
+//
+// The patches are applied to a scratch copy of the tree, uncommitted changes included. A patch after which all its tests still pass has
+// survived and fails the command, and so does one that no longer applies or does not compile: then the patch must be mended. Before
+// the patches, every test they name has to pass on the unbroken copy.
+//
+//	go run ./planted            # all patches
+//	go run ./planted ack claim  # those whose name contains one of the words
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "planted:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, words []string) error {
+	root, err := treeRoot(ctx)
+	if err != nil {
+		return err
+	}
+	patches, err := readPatches(filepath.Join(root, "itest", "planted"), words)
+	if err != nil {
+		return err
+	}
+	scratch, err := copyTree(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+
+	if err := checkBaseline(ctx, out, scratch, patches); err != nil {
+		return err
+	}
+	bad := 0
+	for _, p := range patches {
+		start := time.Now()
+		verdict, ok := try(ctx, scratch, p)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		if !ok {
+			bad++
+		}
+		fmt.Fprintf(out, "%-32s %s (%.1f s)\n", p.name, verdict, time.Since(start).Seconds())
+		if !ok {
+			fmt.Fprintf(out, "%-32s   it breaks: %s\n", "", p.breaks)
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d patches were not caught by a test", bad, len(patches))
+	}
+	fmt.Fprintf(out, "planted: %d patches, each caught by a test\n", len(patches))
+	return nil
+}
+
+// try applies one patch, runs its tests and takes the patch out again. ok says whether a test failed.
+func try(ctx context.Context, scratch string, p patch) (verdict string, ok bool) {
+	undo, err := apply(ctx, scratch, p)
+	defer undo()
+	if err != nil {
+		return "DOES NOT APPLY: " + err.Error(), false
+	}
+	for _, args := range p.tests {
+		res, err := goTest(ctx, scratch, args)
+		switch {
+		case err != nil:
+			return "CANNOT RUN: " + err.Error(), false
+		case res.buildFailed:
+			return "DOES NOT COMPILE:\n" + res.output, false
+		case len(res.failed) > 0:
+			return "caught by " + strings.Join(res.failed, ", "), true
+		case !res.passed:
+			return "NO TEST NAMED: go test failed outside of a test\n" + res.output, false
+		}
+	}
+	return "SURVIVED", false
+}
+
+// checkBaseline makes sure that the tests named by the patches exist and pass on the unbroken tree: a failure means nothing otherwise.
+func checkBaseline(ctx context.Context, out io.Writer, scratch string, patches []patch) error {
+	start := time.Now()
+	var seen []string
+	for _, p := range patches {
+		for _, args := range p.tests {
+			line := strings.Join(args, " ")
+			if slices.Contains(seen, line) {
+				continue
+			}
+			seen = append(seen, line)
+			res, err := goTest(ctx, scratch, args)
+			switch {
+			case ctx.Err() != nil:
+				return errors.New("interrupted")
+			case err != nil:
+				return fmt.Errorf("go test %s: %w", line, err)
+			case !res.passed:
+				return fmt.Errorf("go test %s fails without any patch, mend that first:\n%s", line, res.output)
+			case res.ran == 0:
+				return fmt.Errorf("%s: go test %s runs no test: expected the name of an existing one", p.name, line)
+			}
+		}
+	}
+	fmt.Fprintf(out, "unbroken: %d runs of go test pass (%.1f s)\n", len(seen), time.Since(start).Seconds())
+	return nil
+}
+
+// treeRoot returns the top directory of the working tree.
+func treeRoot(ctx context.Context) (string, error) {
+	top, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the top of the tree: expected to run inside a git clone: %w", err)
+	}
+	return strings.TrimSpace(string(top)), nil
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Runs a command in every module of go.work and fails if one of the runs failed.
+#
+#   scripts/each.sh [-w | -o | -b] command...
+#
+# -w with the workspace (the default): nested modules see this tree's other modules.
+# -o with GOWORK=off: each module alone, as its users get it.
+# -b both ways.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+ways=workspace
+case ${1-} in
+-w) shift ;;
+-o) ways=alone && shift ;;
+-b) ways='workspace alone' && shift ;;
+esac
+[ $# -gt 0 ] || die "no command: expected each.sh [-w|-o|-b] command..."
+
+list=$(modules)
+[ -n "$list" ] || die "go.work lists no module"
+
+failed=
+for dir in $list; do
+	for way in $ways; do
+		printf '== %s (%s)\n' "$dir" "$way"
+		# GOWORK is unset for the workspace, so that go finds go.work by itself.
+		if [ "$way" = alone ]; then
+			(cd "$root/$dir" && GOWORK=off "$@") || failed="$failed $dir($way)"
+		else
+			(cd "$root/$dir" && env -u GOWORK "$@") || failed="$failed $dir($way)"
+		fi
+	done
+done
+[ -z "$failed" ] || die "failed in:$failed"

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Does what a newcomer does: clones HEAD into an empty folder, with an empty HOME, empty Go caches and no virtual environment, and runs
+# the README's two commands as they stand there: the lines of the code block after the comment "make fresh runs these".
+#
+# Kept from the environment is only what says how package clients reach their sources (proxies, certificates, mirrors), and PATH.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$root"
+
+# commands prints the lines of README's block.
+commands() {
+	awk '
+		/<!--.*make fresh runs these/ { marked = 1; next }
+		marked && /^```/ { if (inside) exit; inside = 1; next }
+		inside && NF && !/^#/ { sub(/[ \t]+#.*$/, ""); print }
+	' "$1"
+}
+
+[ -z "$(git status --porcelain)" ] || printf 'fresh: uncommitted changes are not part of the clone\n' >&2
+
+place=$(mktemp -d "${TMPDIR:-/tmp}/delayed-fresh.XXXXXX")
+cleanup() {
+	chmod -R u+w "$place" # Go's module cache is read-only
+	rm -rf "$place"
+}
+trap cleanup EXIT
+mkdir "$place/home" "$place/tmp"
+git clone -q "$root" "$place/delayed"
+cd "$place/delayed"
+printf 'fresh: cloned %s\n' "$(git log -1 --format='%h %s')"
+
+list=$(commands README.md)
+[ "$(printf '%s\n' "$list" | grep -c .)" = 2 ] ||
+	die "README.md: expected a code block of two commands after <!-- make fresh runs these -->, found: ${list:-none}"
+
+environment=(
+	"PATH=$PATH" "HOME=$place/home" "TMPDIR=$place/tmp" "LANG=${LANG:-C.UTF-8}"
+	"GOPATH=$place/home/go" "GOCACHE=$place/home/go-cache" "GOMODCACHE=$place/home/go/pkg/mod"
+)
+# go env also knows what was set with go env -w, which an empty HOME hides.
+for name in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE GOVCS GOFLAGS GOTOOLCHAIN; do
+	environment+=("$name=$(cd / && go env "$name")")
+done
+for name in $(compgen -e); do
+	case $name in
+	PIP_* | [Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy] | [Nn][Oo]_[Pp][Rr][Oo][Xx][Yy] | [Aa][Ll][Ll]_[Pp][Rr][Oo][Xx][Yy] | \
+		SSL_CERT_FILE | SSL_CERT_DIR | CURL_CA_BUNDLE | REQUESTS_CA_BUNDLE | GIT_SSL_CAINFO | REDIS_SERVER | FUZZTIME)
+		environment+=("$name=${!name}")
+		;;
+	esac
+done
+if [ -z "${PIP_CONFIG_FILE-}" ]; then
+	for file in "${XDG_CONFIG_HOME:-$HOME/.config}/pip/pip.conf" "$HOME/.pip/pip.conf"; do
+		if [ -f "$file" ]; then environment+=("PIP_CONFIG_FILE=$file") && break; fi
+	done
+fi
+
+times=
+while read -r command; do
+	printf '\nfresh: $ %s\n' "$command"
+	start=$SECONDS
+	env -i "${environment[@]}" bash -c "$command" </dev/null || die "README's command failed: $command"
+	times+=$(printf 'fresh: %4d s  %s' $((SECONDS - start)) "$command")$'\n'
+done <<<"$list"
+printf '\n%s' "$times"

@@ -1,0 +1,30 @@
+# Sourced by the other scripts: where things are, which versions, and the list of modules.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# Exact versions. Raise them by hand, in a commit of its own.
+golangci_lint_version=v2.12.2
+govulncheck_version=v1.7.0
+
+# Oldest toolchain that builds the modules and runs the tests (testing/synctest).
+go_minimum=1.25
+
+# Tools live in a directory that names their version and the toolchain that built them, because a linter built by an older
+# toolchain refuses newer code. GOVERSION is read in the root module, so that a go.mod asking for a newer one counts.
+tools_dir() {
+	printf '%s/.cache/bin/%s\n' "$root" "$(cd "$root" && go env GOVERSION)"
+}
+
+golangci_lint() { printf '%s/golangci-lint-%s\n' "$(tools_dir)" "$golangci_lint_version"; }
+govulncheck() { printf '%s/govulncheck-%s\n' "$(tools_dir)" "$govulncheck_version"; }
+
+# modules prints the directory of every module, relative to the root, one per line: those of go.work.
+modules() {
+	(cd "$root" && go work edit -json) | sed -n 's/.*"DiskPath": *"\([^"]*\)".*/\1/p'
+}
+
+die() {
+	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+	exit 1
+}

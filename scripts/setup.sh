@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, a C compiler (race
+# detector), git, Python with a virtual environment in .venv, golangci-lint and govulncheck in .cache/bin.
+# A second run finds everything in place and takes about a second.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$root"
+
+say() { printf 'setup: %s\n' "$*"; }
+
+check_go() {
+	command -v go >/dev/null || die "no go on the PATH: install Go $go_minimum or newer"
+	local have
+	have=$(go env GOVERSION)
+	have=${have#go}
+	if [ "$(printf '%s\n%s\n' "$go_minimum" "$have" | sort -V | head -n 1)" != "$go_minimum" ]; then
+		die "Go $have is too old: install Go $go_minimum or newer"
+	fi
+}
+
+# redis_server prints the server that the tests will start; they take it from REDIS_SERVER as well.
+redis_server() { printf '%s\n' "${REDIS_SERVER:-redis-server}"; }
+
+# venv_works says whether python3 can make virtual environments: Debian splits that off into a package.
+venv_works() { command -v python3 >/dev/null && python3 -c 'import venv, ensurepip' 2>/dev/null; }
+
+# Each line: a test, and the Debian packages to install when it fails.
+missing_packages() {
+	command -v git >/dev/null || echo git
+	command -v "$(go env CC)" >/dev/null || echo gcc libc6-dev
+	[ -n "${REDIS_SERVER-}" ] || command -v redis-server >/dev/null || echo redis-server
+	venv_works || echo python3 python3-venv
+}
+
+install_packages() {
+	local packages as_root=
+	packages=$(missing_packages | tr '\n' ' ')
+	[ -n "${packages// /}" ] || return 0
+	if ! command -v apt-get >/dev/null; then
+		die "missing: $packages(Debian's names). Without apt-get, install them yourself, on macOS: xcode-select --install; brew install redis python"
+	fi
+	if [ "$(id -u)" != 0 ]; then
+		command -v sudo >/dev/null || die "missing: $packages- run as root: apt-get install $packages"
+		as_root='sudo env DEBIAN_FRONTEND=noninteractive'
+	fi
+	say "installing $packages"
+	export DEBIAN_FRONTEND=noninteractive
+	# shellcheck disable=SC2086 # both are lists of words
+	{
+		$as_root apt-get update -q
+		$as_root apt-get install -q -y --no-install-recommends $packages
+	}
+}
+
+check_redis() {
+	local server version
+	server=$(redis_server)
+	command -v "$server" >/dev/null || die "$server is not there: set REDIS_SERVER to an existing redis-server, or unset it"
+	version=$("$server" --version) || die "$server --version failed: expected a Redis server or a compatible one"
+	say "tests run on $server: $version"
+}
+
+# make_venv rebuilds .venv when the interpreter or the requirements changed.
+make_venv() {
+	local requirements=python-compat/requirements-test.txt stamp
+	[ -f "$requirements" ] || die "$requirements is missing: expected the Python tests' packages, one per line"
+	stamp="$(python3 --version) $(cksum <"$requirements")"
+	if [ -x .venv/bin/python ] && [ "$(cat .venv/stamp 2>/dev/null)" = "$stamp" ]; then
+		say "Python: .venv is in place ($(.venv/bin/python --version))"
+		return
+	fi
+	say "Python: making .venv"
+	rm -rf .venv
+	python3 -m venv .venv
+	.venv/bin/python -m pip install -q --disable-pip-version-check -r "$requirements"
+	printf '%s\n' "$stamp" >.venv/stamp
+}
+
+# install_tool builds a Go program at an exact version, outside of any module of this tree.
+install_tool() { # file, package@version
+	local file=$1 package=$2 tmp
+	if [ -x "$file" ]; then
+		return
+	fi
+	say "building $package (once; golangci-lint takes about 90 s)"
+	mkdir -p "$(dirname "$file")"
+	tmp=$(mktemp -d "$(dirname "$file")/build.XXXXXX")
+	if ! (cd "$tmp" && GOWORK=off GOBIN=$tmp go install "$package"); then
+		rm -rf "$tmp"
+		die "could not build $package: see go's message above"
+	fi
+	# The rename comes last: an interrupted build leaves nothing that looks finished.
+	mv "$tmp/$(basename "${package%@*}")" "$file"
+	rm -rf "$tmp"
+}
+
+check_go
+install_packages
+check_redis
+make_venv
+install_tool "$(golangci_lint)" "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$golangci_lint_version"
+install_tool "$(govulncheck)" "golang.org/x/vuln/cmd/govulncheck@$govulncheck_version"
+say "done: $(go env GOVERSION), golangci-lint $golangci_lint_version, govulncheck $govulncheck_version"
