@@ -13,9 +13,6 @@ REDIS_SERVER ?=
 ifneq ($(REDIS_SERVER),)
 export REDIS_SERVER
 endif
-# The interpreter that tests call for Python's side.
-PYTHON := $(CURDIR)/.venv/bin/python
-export PYTHON
 
 each := scripts/each.sh
 
@@ -31,7 +28,7 @@ setup: ## Install what the tests need: Redis, Python packages, linter (3 min onc
 
 .PHONY: test
 test: ## Install what is missing, then lint and run every test, stage by stage (15 min)
-	@scripts/stages.sh setup lint verify race cover python examples fuzz bench-smoke
+	@scripts/stages.sh setup tidy vet lint verify race cover python examples fuzz bench-smoke
 
 .PHONY: ci
 ci: ## What .ci/run runs: the stages of test, with fuzzing for 30 s per target (20 min)
@@ -92,9 +89,8 @@ python: ## Run the tests of python-compat (1 min)
 ##@ Habits
 
 .PHONY: lint
-lint: vet tidy ## Check style, formatting, vet and go.mod in all modules (2 min)
-	@scripts/lint.sh run
-	@scripts/lint.sh fmt --diff
+lint: ## Check style and formatting (1 min)
+	@scripts/lint.sh
 
 .PHONY: fmt
 fmt: ## Format all Go files (10 s)

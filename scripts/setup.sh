@@ -82,7 +82,7 @@ install_tool() { # file, package@version
 	if [ -x "$file" ]; then
 		return
 	fi
-	say "building $package (once; golangci-lint takes about 90 s)"
+	say "building $package (once; the linter takes up to two minutes)"
 	mkdir -p "$(dirname "$file")"
 	tmp=$(mktemp -d "$(dirname "$file")/build.XXXXXX")
 	if ! (cd "$tmp" && GOWORK=off GOBIN=$tmp go install "$package"); then
