@@ -4,7 +4,6 @@ package faultnet_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -153,12 +152,16 @@ func TestDelayBeyondDeadline(t *testing.T) {
 func TestCloseEndsDelay(t *testing.T) {
 	for _, fault := range []faultnet.Fault{faultnet.DelayRequest, faultnet.DelayReply} {
 		t.Run(fault.String(), func(t *testing.T) {
-			n := newCounter(t)
-			conn := dial(t, faultnet.NewDialer(faultnet.Once(fault, nil), time.Hour))
-			// Not a deadline: redigo would make that the deadline of the connection.
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(20*time.Millisecond, cancel)
-			if _, err := redis.DoContext(conn, ctx, "INCR", n.key); !errors.Is(err, context.Canceled) {
+			d := faultnet.NewDialer(faultnet.Once(fault, nil), time.Hour)
+			conn, err := d.Dial("tcp", redistest.Shared(t).Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(20*time.Millisecond, func() { conn.Close() })
+			if _, err = conn.Write([]byte("PING\r\n")); err == nil {
+				_, err = conn.Read(make([]byte, 100))
+			}
+			if !errors.Is(err, net.ErrClosed) {
 				t.Errorf("found %v", err)
 			}
 		})
@@ -183,6 +186,21 @@ func TestLongRequest(t *testing.T) {
 	d.SetPlan(faultnet.Once(faultnet.DropReply, nil))
 	if _, err := conn.Do("GET", n.key); !isReset(err) {
 		t.Errorf("SetPlan on an open connection: %v", err)
+	}
+}
+
+// TestLongReply is read in many pieces and meets its fault once.
+func TestLongReply(t *testing.T) {
+	n := newCounter(t)
+	if _, err := n.conn.Do("SET", n.key, strings.Repeat("x", 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	d := faultnet.NewDialer(faultnet.Once(faultnet.DelayReply, nil), time.Millisecond)
+	if got, err := redis.Bytes(dial(t, d).Do("GET", n.key)); err != nil || len(got) != 1<<20 {
+		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+	if c := d.Counts(); c != (faultnet.Counts{Connections: 1, Requests: 1, DelayedReplies: 1}) {
+		t.Errorf("counts: %v", c)
 	}
 }
 

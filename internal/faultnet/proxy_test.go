@@ -158,6 +158,54 @@ func TestProxyHoldDeliversLate(t *testing.T) {
 	}
 }
 
+// TestProxyHoldHidesTheEnd closes a connection while the network is down: the server cannot know yet.
+func TestProxyHoldHidesTheEnd(t *testing.T) {
+	n := newCounter(t)
+	p := newProxy(t)
+	conn := dialProxy(t, p, 5*time.Second)
+	if _, err := conn.Do("CLIENT", "SETNAME", n.key); err != nil {
+		t.Fatal(err)
+	}
+	known := func() bool {
+		clients, err := redis.String(n.conn.Do("CLIENT", "LIST"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(clients, n.key)
+	}
+	p.Hold()
+	conn.Close()
+	for late := time.After(50 * time.Millisecond); ; {
+		if !known() {
+			t.Fatal("the end of the connection reached the server")
+		}
+		select {
+		case <-late:
+			p.Heal()
+			for known() {
+				<-time.After(time.Millisecond)
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestProxyLongReply(t *testing.T) {
+	n := newCounter(t)
+	if _, err := n.conn.Do("SET", n.key, strings.Repeat("x", 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t)
+	p.SetPlan(faultnet.Once(faultnet.DelayReply, nil), time.Millisecond)
+	if got, err := redis.Bytes(dialProxy(t, p, 5*time.Second).Do("GET", n.key)); err != nil || len(got) != 1<<20 {
+		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+	if c := p.Counts(); c != (faultnet.Counts{Connections: 1, Requests: 1, DelayedReplies: 1}) {
+		t.Errorf("counts: %v", c)
+	}
+}
+
 func TestProxyBlackHole(t *testing.T) {
 	n := newCounter(t)
 	p := newProxy(t)
@@ -195,8 +243,10 @@ func TestProxyBlackHoleCuts(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	p.Heal()
-	if err := <-answered; err == nil {
-		t.Error("expected a cut connection")
+	err := <-answered
+	var timeout net.Error
+	if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("expected a cut connection, found %v", err)
 	}
 	n.expect(0)
 }
