@@ -167,9 +167,14 @@ func TestPauseAnswersLater(t *testing.T) {
 	if err := conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := redis.DialTimeout("tcp", s.Addr(), time.Second, 50*time.Millisecond, time.Second); err != nil {
-		t.Errorf("the kernel should accept connections for a paused server: %v", err)
+	other, err := redis.Dial("tcp", s.Addr(), redis.DialReadTimeout(50*time.Millisecond))
+	if err != nil {
+		t.Fatalf("the kernel should accept connections for a paused server: %v", err)
 	}
+	if reply, err := other.Do("PING"); err == nil {
+		t.Errorf("a paused server answers %v", reply)
+	}
+	other.Close()
 	s.Resume(t)
 	if n, err := redis.Int(conn.Receive()); err != nil || n != 1 {
 		t.Errorf("after Resume: %d, %v", n, err)
