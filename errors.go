@@ -28,9 +28,6 @@ var (
 	// ErrDuplicate is wrapped by *DuplicateError.
 	ErrDuplicate = errors.New("delayed: task id is taken")
 
-	// ErrNoID says that a message carries no identity, as those of keakon's Python package and of go-delayed do.
-	ErrNoID = errors.New("delayed: message has no id")
-
 	// ErrClosed is returned by a second Worker.Run and by everything that uses a Redis handle after its Close.
 	ErrClosed = errors.New("delayed: closed")
 )

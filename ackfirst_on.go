@@ -1,0 +1,5 @@
+//go:build ackfirst
+
+package delayed
+
+const ackFirst = true

@@ -1,0 +1,214 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// workerLimits allow a message some growth over what a producer may send: retries and deaths add to its meta.
+var workerLimits = wire.Limits{
+	Bytes: wire.Default.Bytes + 4096, Elems: wire.Default.Elems + 64, Depth: wire.Default.Depth, Path: wire.Default.Path,
+}
+
+// receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It blocks while
+// Redis has not answered that tasks were given back for the sake of a suspect.
+func (w *Worker) receive(ctx context.Context, claims []*claim) {
+	if len(claims) == 0 {
+		return
+	}
+	now := claims[0].lane.now()
+	f := w.finishers[claims[0].lane]
+	runnable := claims[:0]
+	var suspects []*claim
+	for _, c := range claims {
+		var err error
+		if c.msg, err = wire.Parse(c.raw, workerLimits); err != nil {
+			f.add(w.undecodable(c, err, now))
+			continue
+		}
+		if c.msg.Python() {
+			f.add(w.python(c, now))
+			continue
+		}
+		if c.fn = w.registry.lookup(c.msg.Path); c.fn == nil {
+			f.add(w.park(c, "unknown function", now))
+			continue
+		}
+		if m := &c.msg.Meta; m.Deaths > 0 && now.UnixMilli()-m.DiedAt < deathsLife.Milliseconds() {
+			c.suspect = true
+			suspects = append(suspects, c)
+			continue
+		}
+		runnable = append(runnable, c)
+	}
+	if len(suspects) == 0 {
+		w.exec.add(runnable)
+		return
+	}
+	w.receiveSuspects(ctx, suspects, runnable)
+}
+
+// receiveSuspects makes at most one suspect ready. Before it does, it gives back all others and everything that has not started: if
+// the suspect takes the worker down, it takes nothing with it that has not started.
+func (w *Worker) receiveSuspects(ctx context.Context, suspects, runnable []*claim) {
+	chosen := suspects[0]
+	if !w.exec.admit(chosen) {
+		w.giveBack(suspects)
+		w.exec.add(runnable)
+		return
+	}
+	back := append(w.exec.takeBack(), suspects[1:]...)
+	told := w.giveBack(append(back, runnable...))
+	select {
+	case <-told:
+		w.exec.add([]*claim{chosen})
+	case <-ctx.Done():
+		w.exec.dismiss(chosen)
+		w.giveBack([]*claim{chosen})
+	}
+}
+
+// giveBack releases claims whose tasks have not started. The channel is closed once Redis has answered.
+func (w *Worker) giveBack(claims []*claim) <-chan struct{} {
+	told := newReceipt(len(claims))
+	if len(claims) == 0 {
+		close(told.done)
+		return told.done
+	}
+	for _, c := range claims {
+		w.finishers[c.lane].add(ending{claim: c, outcome: outcomeRelease, told: told})
+	}
+	return told.done
+}
+
+// execute runs one task and hands over how it ended.
+func (w *Worker) execute(c *claim) {
+	ctx := w.tasks
+	var cancel context.CancelCauseFunc
+	if c.fn.takesCtx {
+		ctx, cancel = context.WithCancelCause(w.tasks)
+		defer cancel(nil)
+	}
+	if !c.lane.begin(c, cancel) {
+		c.lane.settle(c)
+		return
+	}
+	f := w.finishers[c.lane]
+	if ackFirst {
+		told := newReceipt(1)
+		f.add(ending{claim: c, outcome: outcomeAck, told: told})
+		<-told.done
+	}
+	var err error
+	returned := false
+	// A deferred function, because a handler may end this goroutine by runtime.Goexit.
+	defer func() {
+		if c.lane.end(c) {
+			c.lane.settle(c)
+			w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).
+				Warn("task ended after its claim was lost; its outcome is discarded")
+			return
+		}
+		if !returned {
+			err = newPanicError(nil)
+		}
+		if !ackFirst {
+			f.add(w.judge(c, err, c.lane.now()))
+		}
+	}()
+	_, err = c.fn.call(ctx, &c.msg)
+	returned = true
+}
+
+// judge decides what becomes of a task whose handler has returned err.
+func (w *Worker) judge(c *claim, err error, now time.Time) ending {
+	if err == nil {
+		return ending{claim: c, outcome: outcomeAck}
+	}
+	if errors.Is(context.Cause(w.tasks), ErrShutdown) {
+		// The handler was told to stop. Neither a retry nor a death is spent.
+		return ending{claim: c, outcome: outcomeRelease}
+	}
+	msg := c.msg
+	msg.Extend()
+	if msg.Meta.ID == "" {
+		msg.Meta.ID = newTaskID()
+	}
+	info := taskInfo{
+		reason: "failed", function: msg.Path, errText: err.Error(), attempts: msg.Meta.Retried + 1, deaths: msg.Meta.Deaths,
+		at: now, worker: w.id,
+	}
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		info.stack = panicked.stack
+	}
+	log := w.log.with("queue", c.lane.store.name).with("function", msg.Path).with("id", msg.Meta.ID).with("attempt", info.attempts)
+	var wrong *ArgumentError
+	if errors.As(err, &wrong) && wrong.Func == c.fn.path() {
+		// The same bytes never fit, however often they are tried.
+		info.reason = "arguments"
+		log.WithError(err).Error("task archived: its arguments do not fit the function")
+		return ending{claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: c.raw, info: info.append(nil)}
+	}
+	if msg.Meta.Retried < w.maxRetry(c) {
+		delay := max(w.cfg.Backoff(msg.Meta.Retried), 0)
+		msg.Meta.Retried++
+		log.WithError(err).WithField("delay", delay.String()).Warn("task failed and is tried again")
+		return ending{claim: c, outcome: outcomeRetry, wait: delay, id: msg.Meta.ID, message: msg.Append(nil), info: info.append(nil)}
+	}
+	log.WithError(err).Error("task archived: it failed and no retries are left")
+	return ending{
+		claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: msg.Append(nil), info: info.append(nil),
+	}
+}
+
+// maxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
+func (w *Worker) maxRetry(c *claim) int {
+	switch {
+	case c.msg.Meta.HasMaxRetry:
+		return c.msg.Meta.MaxRetry
+	case c.fn.maxRetry != nil:
+		return *c.fn.maxRetry
+	}
+	return w.cfg.MaxRetry
+}
+
+// undecodable archives a message that is none, as it is.
+func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
+	id := newTaskID()
+	w.log.with("queue", c.lane.store.name).with("id", id).WithError(err).Error("message archived: it cannot be decoded")
+	info := taskInfo{reason: "undecodable", errText: err.Error(), at: now, worker: w.id}
+	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, message: c.raw, info: info.append(nil)}
+}
+
+// python hands a Python task on, or parks it.
+func (w *Worker) python(c *claim, now time.Time) ending {
+	if w.pythonStore != nil && w.pythonStore.keys.list != c.lane.store.keys.list {
+		return ending{claim: c, outcome: outcomeForward}
+	}
+	return w.park(c, "python", now)
+}
+
+// park files a task for a worker that knows its function.
+func (w *Worker) park(c *claim, reason string, now time.Time) ending {
+	id := c.msg.Meta.ID
+	if id == "" {
+		id = newTaskID()
+	}
+	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).
+		Warn("task parked: this worker cannot run it (" + reason + ")")
+	info := taskInfo{reason: reason, function: c.msg.Path, at: now, worker: w.id}
+	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.append(nil)}
+}
+
+// goPath returns the path of a Go task's message.
+func goPath(message []byte) (string, bool) {
+	msg, err := wire.Parse(message, workerLimits)
+	if err != nil || msg.Python() {
+		return "", false
+	}
+	return msg.Path, true
+}

@@ -1,0 +1,295 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// waitSeconds bounds one BLPOP.
+	waitSeconds = 5
+	// probeInterval is how long a queue that was found empty is not looked at while others have tasks.
+	probeInterval = 10 * time.Millisecond
+)
+
+// wakeUp tells the fetcher that there may be tasks.
+type wakeUp struct {
+	lane   int
+	held   int     // 1: a notification was taken for it
+	due    bool    // not tasks, but something that is due earlier than the mover expects
+	waiter *waiter // that stopped waiting; nil for others
+	err    error
+}
+
+// fetcher claims tasks for as many executors as are free, and blocks on the notify lists while there are none.
+type fetcher struct {
+	lanes   []*lane
+	plan    orderPlan
+	waiters []*waiter
+	wakes   chan wakeUp
+	room    func() (int, time.Duration)
+	changed <-chan struct{}
+	receive func(context.Context, []*claim)
+	onDue   func()
+	beat    func()
+	log     journal
+
+	order   []int
+	hot     []bool      // the queue has tasks, as far as is known
+	mend    []bool      // its notify list seems to lack notifications
+	probed  []time.Time // when it was last found empty
+	until   time.Time   // no claims before, because Redis is away
+	wait    backoff
+	trouble complaints
+}
+
+// run claims tasks until ctx ends.
+func (f *fetcher) run(ctx context.Context) {
+	n := len(f.lanes)
+	f.order, f.hot, f.mend, f.probed = make([]int, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	for i := range f.hot {
+		f.hot[i] = true // look once before the first wait
+	}
+	for ctx.Err() == nil {
+		room, pause := f.room()
+		if d := time.Until(f.until); d > 0 {
+			room, pause = 0, d
+		}
+		if room > 0 && f.anyHot() {
+			f.round(ctx, room)
+			f.poll(ctx)
+			continue
+		}
+		if room > 0 {
+			f.arm()
+		}
+		f.block(ctx, pause)
+	}
+	f.mendAfterStop()
+}
+
+func (f *fetcher) anyHot() bool {
+	for _, hot := range f.hot {
+		if hot {
+			return true
+		}
+	}
+	return false
+}
+
+// round claims from the queues in their order until there is no room.
+func (f *fetcher) round(ctx context.Context, room int) {
+	f.plan.arrange(f.order)
+	now := time.Now()
+	for _, i := range f.order {
+		if room <= 0 || ctx.Err() != nil {
+			return
+		}
+		if !f.hot[i] && now.Sub(f.probed[i]) < probeInterval {
+			continue
+		}
+		n, ok := f.claim(ctx, i, room, 0)
+		if !ok {
+			return
+		}
+		room -= n
+	}
+}
+
+// claim takes tasks of one queue. ok is false when Redis did not answer.
+func (f *fetcher) claim(ctx context.Context, i, room, held int) (n int, ok bool) {
+	// A claim is not cut off when the worker stops: its reply says what has to be given back.
+	claims, left, err := f.lanes[i].claim(context.WithoutCancel(ctx), room, held, f.mend[i])
+	switch {
+	case errors.Is(err, errNoHeartbeat):
+		f.beat()
+		f.until = time.Now().Add(20 * time.Millisecond)
+		return 0, false
+	case errors.Is(err, errBatchUsed):
+		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
+		return 0, true
+	case err != nil:
+		f.log.with("queue", f.lanes[i].store.name).trouble(&f.trouble, "cannot claim tasks; trying again", err)
+		f.until = time.Now().Add(f.wait.next())
+		f.hot[i] = true
+		return 0, false
+	}
+	f.log.relief(&f.trouble, "claiming tasks again")
+	f.wait.reset()
+	f.mend[i] = false
+	// On a legacy queue tasks may be left that have no notification: they are another's.
+	f.hot[i] = left > 0 && (len(claims) > 0 || room == 0)
+	if !f.hot[i] {
+		f.probed[i] = time.Now()
+	}
+	f.receive(ctx, claims)
+	return len(claims), true
+}
+
+// arm lets the waiters block.
+func (f *fetcher) arm() {
+	for _, w := range f.waiters {
+		if w.blocking {
+			continue
+		}
+		w.blocking = true
+		f.plan.arrange(f.order)
+		w.arm <- w.keys(f.order)
+	}
+}
+
+// block waits until there may be something to do.
+func (f *fetcher) block(ctx context.Context, pause time.Duration) {
+	var expired <-chan time.Time
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case wake := <-f.wakes:
+		f.handle(ctx, wake)
+	case <-f.changed:
+	case <-expired:
+	case <-ctx.Done():
+	}
+}
+
+// poll handles what has come without waiting for more.
+func (f *fetcher) poll(ctx context.Context) {
+	for {
+		select {
+		case wake := <-f.wakes:
+			f.handle(ctx, wake)
+		default:
+			return
+		}
+	}
+}
+
+func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
+	if wake.waiter != nil {
+		wake.waiter.blocking = false
+	}
+	switch {
+	case wake.err != nil:
+		if ctx.Err() == nil {
+			f.log.trouble(&f.trouble, "cannot wait for tasks; trying again", wake.err)
+			f.until = time.Now().Add(f.wait.next())
+			for _, i := range wake.waiter.lanes {
+				f.hot[i] = true // a notification may have been lost with the reply
+			}
+		}
+	case wake.due:
+		f.onDue()
+	case wake.lane < 0:
+	case wake.held > 0:
+		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
+		room, _ := f.room()
+		f.claim(ctx, wake.lane, room, wake.held)
+	default:
+		f.hot[wake.lane], f.mend[wake.lane] = true, true
+	}
+}
+
+// nudge tells the fetcher that a queue has pending tasks, whether or not it has notifications. It never blocks.
+func (f *fetcher) nudge(lane int) {
+	select {
+	case f.wakes <- wakeUp{lane: lane}:
+	default:
+	}
+}
+
+// mendAfterStop puts back the notification that a cut-off wait may have taken.
+func (f *fetcher) mendAfterStop() {
+	for _, w := range f.waiters {
+		if !w.blocking {
+			continue
+		}
+		for _, i := range w.lanes {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			_, _, _ = f.lanes[i].claim(ctx, 0, 0, true) // if it fails, another worker's next look mends the list
+			cancel()
+		}
+	}
+}
+
+// waiter blocks on the notify lists of one slot, on a connection of its own.
+type waiter struct {
+	src      Source
+	lanes    []int // positions
+	stores   []*store
+	wakes    chan<- wakeUp
+	arm      chan []string
+	blocking bool // owned by the fetcher
+}
+
+// keys returns what to block on: notify lists in the given order of all lanes, then the wake lists.
+func (w *waiter) keys(order []int) []string {
+	keys := make([]string, 0, 2*len(w.lanes))
+	for _, i := range order {
+		for j, lane := range w.lanes {
+			if lane == i {
+				keys = append(keys, w.stores[j].keys.noti)
+			}
+		}
+	}
+	for _, s := range w.stores {
+		keys = append(keys, s.keys.wake)
+	}
+	return keys
+}
+
+// run waits whenever it is armed, until ctx ends.
+func (w *waiter) run(ctx context.Context) {
+	var conn redis.Conn
+	defer func() {
+		if conn != nil {
+			conn.Close()
+		}
+	}()
+	for {
+		var keys []string
+		select {
+		case keys = <-w.arm:
+		case <-ctx.Done():
+			return
+		}
+		var key string
+		var err error
+		if conn == nil {
+			if conn, err = w.src.Conn(ctx, keys[0]); err != nil {
+				conn, err = nil, connError(err)
+			}
+		}
+		if err == nil {
+			key, err = wait(ctx, conn, keys, waitSeconds)
+		}
+		if err != nil && conn != nil {
+			conn.Close()
+			conn = nil
+		}
+		select {
+		case w.wakes <- w.wake(key, err):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wake says what the element of a key means.
+func (w *waiter) wake(key string, err error) wakeUp {
+	wake := wakeUp{lane: -1, waiter: w, err: err}
+	for j, s := range w.stores {
+		switch key {
+		case s.keys.noti:
+			wake.lane, wake.held = w.lanes[j], 1
+		case s.keys.wake:
+			wake.lane, wake.due = w.lanes[j], true
+		}
+	}
+	return wake
+}

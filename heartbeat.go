@@ -1,0 +1,197 @@
+package delayed
+
+import (
+	"context"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when they have
+// expired, finds out which claims were lost meanwhile, and gives back claims whose replies never arrived.
+type heartbeat struct {
+	src     Source
+	lanes   []*lane
+	stores  []*store
+	worker  string
+	life    time.Duration
+	value   string
+	contact *contact
+	log     journal
+	onBeat  func() // after every confirmed heartbeat
+
+	poke    chan struct{}
+	trouble complaints
+	conn    redis.Conn
+}
+
+func newHeartbeat(src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func()) *heartbeat {
+	h := &heartbeat{
+		src: src, lanes: lanes, worker: lanes[0].worker, life: life, value: value, contact: c, log: log, onBeat: onBeat,
+		poke: make(chan struct{}, 1),
+	}
+	for _, l := range lanes {
+		h.stores = append(h.stores, l.store)
+	}
+	return h
+}
+
+// now asks for a heartbeat at once. It never blocks.
+func (h *heartbeat) now() {
+	select {
+	case h.poke <- struct{}{}:
+	default:
+	}
+}
+
+// run beats until ctx ends.
+func (h *heartbeat) run(ctx context.Context) {
+	defer h.hangUp()
+	var wait backoff
+	for ctx.Err() == nil {
+		next := jitter(h.life/4, 0.1)
+		if err := h.beat(ctx); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			h.log.trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
+			next = min(wait.next(), h.life/8)
+			drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
+		} else {
+			h.log.relief(&h.trouble, "heartbeat renewed")
+			wait.reset()
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-timer.C:
+		case <-h.poke:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+func drain(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
+}
+
+// beat renews the heartbeats once.
+func (h *heartbeat) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/2, shortestLife), callTimeout))
+	defer cancel()
+	count := false
+	until := make([]uint64, len(h.lanes))
+	for i, l := range h.lanes {
+		known, _, unclear := l.count()
+		count = count || known > 0 || unclear
+		until[i] = l.newest()
+	}
+	sent := time.Now()
+	pulses, now, err := h.call(ctx, count)
+	if err != nil {
+		return err
+	}
+	skew := time.Until(now)
+	for i, l := range h.lanes {
+		l.skew.Store(int64(skew))
+		if pulses[i].alive && l.confirmed.Load() != nil {
+			l.confirmed.Store(&sent)
+			if err := h.reconcile(ctx, l, pulses[i].claims, until[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := h.register(ctx, l); err != nil {
+			return err
+		}
+	}
+	h.onBeat()
+	return nil
+}
+
+// call sends the heartbeats on a connection of their own.
+func (h *heartbeat) call(ctx context.Context, count bool) (pulses []pulse, now time.Time, err error) {
+	done := h.contact.call()
+	defer func() {
+		done(err)
+		if err != nil {
+			h.hangUp()
+		}
+	}()
+	if h.conn == nil {
+		if h.conn, err = h.src.Conn(ctx, h.stores[0].keys.list); err != nil {
+			h.conn = nil
+			return nil, time.Time{}, connError(err)
+		}
+	}
+	return beat(ctx, h.conn, h.stores, h.worker, h.life, count)
+}
+
+func (h *heartbeat) hangUp() {
+	if h.conn != nil {
+		h.conn.Close()
+		h.conn = nil
+	}
+}
+
+// register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those made
+// after the script was sent are not judged by its answer.
+func (h *heartbeat) register(ctx context.Context, l *lane) error {
+	before := l.open()
+	again := l.confirmed.Load() != nil
+	if again {
+		// Redis was away for longer than the heartbeat lives, or this process stood still: so may have all others.
+		h.contact.broken()
+	}
+	until := l.newest()
+	sent := time.Now()
+	tokens, err := l.store.register(ctx, h.worker, h.life, h.value)
+	if err != nil {
+		return err
+	}
+	stands := make(map[string]bool, len(tokens))
+	for _, token := range tokens {
+		stands[token] = true
+	}
+	lost := 0
+	for _, c := range before {
+		if !stands[c.token] && l.lose(c) {
+			lost++
+		}
+	}
+	l.confirmed.Store(&sent)
+	if again {
+		h.log.with("queue", l.store.name).WithField("lost", lost).WithField("kept", len(before)-lost).
+			Warn("heartbeat had expired; registered again")
+	}
+	return h.release(ctx, l, l.strangers(tokens, until))
+}
+
+// reconcile gives back claims that Redis holds for this worker and the worker does not know of.
+func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until uint64) error {
+	known, calling, unclear := l.count()
+	if claims < 0 || claims == 0 || !unclear && (calling || claims <= known) {
+		return nil
+	}
+	tokens, err := l.store.tokens(ctx, h.worker)
+	if err != nil {
+		return err
+	}
+	return h.release(ctx, l, l.strangers(tokens, until))
+}
+
+// release gives back claims whose replies were lost. No death is counted.
+func (h *heartbeat) release(ctx context.Context, l *lane, tokens []string) error {
+	for len(tokens) > 0 {
+		n := min(len(tokens), maxTokens)
+		if _, err := l.store.release(ctx, h.worker, nil, tokens[:n], l.store); err != nil {
+			return err
+		}
+		h.log.with("queue", l.store.name).WithField("tasks", n).Warn("gave back tasks whose claim got no reply")
+		tokens = tokens[n:]
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxQueueName bounds a queue's name, in bytes.
+const maxQueueName = 128
+
+// keySuffixes are what the keys of a queue add to its name; a queue whose own name ended in one would share keys with another.
+var keySuffixes = []string{
+	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
+	"_deaths", "_sweeper", "_mode",
+}
+
+// keyInfixes stand between a queue's name and a variable part.
+var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_stats:"}
+
+// queueKeys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
+type queueKeys struct {
+	list, noti, wake                     string
+	legacy, workers                      string
+	scheduled, retry, archived, parked   string
+	tasks, info, deaths, sweeper, mode   string
+	processing, claims, heartbeat, stats string // a worker's id or a day follows
+}
+
+func newQueueKeys(prefix, name string) queueKeys {
+	n := prefix + name
+	return queueKeys{
+		list: n, noti: n + "_noti", wake: n + "_wake",
+		legacy: n + "_processing", workers: n + "_workers",
+		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
+		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
+		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
+	}
+}
+
+// statsOf returns the counter hash of the UTC day of t.
+func (k *queueKeys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
+
+// checkQueueName says why a name cannot be a queue's.
+func checkQueueName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("delayed: queue name is empty")
+	case len(name) > maxQueueName:
+		return fmt.Errorf("delayed: queue name of %d bytes: expected at most %d", len(name), maxQueueName)
+	}
+	for _, r := range name {
+		if r <= ' ' || r == 0x7f || r == 0xfffd {
+			return fmt.Errorf("delayed: queue name %q: expected printable characters without spaces", name)
+		}
+	}
+	for _, s := range keySuffixes {
+		if strings.HasSuffix(name, s) {
+			return fmt.Errorf("delayed: queue name %q ends in %q, which is a key of queue %q: choose another name",
+				name, s, strings.TrimSuffix(name, s))
+		}
+	}
+	for _, s := range keyInfixes {
+		if strings.Contains(name, s) {
+			return fmt.Errorf("delayed: queue name %q contains %q, which marks keys of another queue: choose another name", name, s)
+		}
+	}
+	return nil
+}

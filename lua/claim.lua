@@ -1,0 +1,55 @@
+-- claim: move pending tasks into the worker's processing hash.
+-- KEYS  1 pending list   2 notify list   3 heartbeat   4 processing hash   5 claims hash
+-- ARGV  1 batch number   2 most tasks, at most 2,500   3 notifications the caller holds, 0 or 1   4 most bytes
+--       5 1 when legacy workers share the queue   6 1 to mend the notify list of such a queue
+-- Returns {1, tasks left, message...}; {0, 0} without heartbeat; {-1, 0} when the batch number was used before.
+-- O(n). Works on a full Redis: its first write is an LPOP or LTRIM.
+local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
+local legacy = ARGV[5] == '1'
+local status = 1
+if redis.call('EXISTS', KEYS[3]) == 0 then
+  status, most = 0, 0
+elseif redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1 then
+  status, most = -1, 0
+end
+-- A legacy worker that is woken must find a task: leave those that have a notification.
+if legacy then most = math.min(most, held + redis.call('LLEN', KEYS[2])) end
+
+local messages = {}
+if most > 0 then messages = redis.call('LPOP', KEYS[1], most) or {} end
+local n, bytes = #messages, 0
+for i = 1, n do
+  bytes = bytes + #messages[i]
+  if i > 1 and bytes > tonumber(ARGV[4]) then
+    for j = n, i, -1 do redis.call('LPUSH', KEYS[1], messages[j]) end
+    n = i - 1
+    break
+  end
+end
+
+local reply = {status, 0}
+if n > 0 then
+  local fields = {}
+  for i = 1, n do
+    fields[2 * i - 1] = ARGV[1] .. '-' .. i
+    fields[2 * i] = messages[i]
+    reply[i + 2] = messages[i]
+  end
+  redis.call('HSET', KEYS[4], unpack(fields))
+  local time = redis.call('TIME')
+  redis.call('HSET', KEYS[5], ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
+  if n > held then redis.call('LPOP', KEYS[2], n - held) end
+end
+
+local left = redis.call('LLEN', KEYS[1])
+reply[2] = left
+if left == 0 then
+  if not legacy or ARGV[6] == '1' then redis.call('LTRIM', KEYS[2], 1, 0) end
+elseif n == 0 and held == 1 then
+  redis.call('LTRIM', KEYS[2], 0, -1)
+  redis.call('RPUSH', KEYS[2], '1')
+elseif (not legacy or ARGV[6] == '1') and redis.call('LLEN', KEYS[2]) == 0 then
+  redis.call('LTRIM', KEYS[2], 0, -1)
+  redis.call('RPUSH', KEYS[2], '1')
+end
+return reply

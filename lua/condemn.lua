@@ -1,0 +1,19 @@
+-- condemn: archive tasks that were parked for too long.
+-- KEYS  1 parked set   2 archived set   3 info hash   4 counters of the day
+-- ARGV  1 life of the counters, s   2 ms that an archived task is kept   3 id   4 info   ... further pairs, at most 200
+-- Returns the number of tasks archived.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
+local time = redis.call('TIME')
+local expiry = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[2])
+local archived = 0
+for i = 3, #ARGV, 2 do
+  if redis.call('ZREM', KEYS[1], ARGV[i]) == 1 then
+    archived = archived + 1
+    redis.call('ZADD', KEYS[2], expiry, ARGV[i])
+    redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
+  end
+end
+if archived > 0 and redis.call('HINCRBY', KEYS[4], 'archived', archived) == archived then
+  redis.call('EXPIRE', KEYS[4], ARGV[1])
+end
+return archived

@@ -1,0 +1,31 @@
+-- move: make due tasks pending.
+-- KEYS  1 scheduled or retry set   2 tasks hash   3 info hash   4 pending list   5 notify list
+-- ARGV  1 most tasks, at most 1,000
+-- Returns {tasks moved, ms until the next is due (0 overdue, -1 none)}.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local moved = 0
+local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
+if #ids > 0 then
+  local found = redis.call('HMGET', KEYS[2], unpack(ids))
+  local messages, ones = {}, {}
+  for i = 1, #ids do
+    if found[i] then
+      moved = moved + 1
+      messages[moved] = found[i]
+      ones[moved] = '1'
+    end
+  end
+  redis.call('ZREM', KEYS[1], unpack(ids))
+  redis.call('HDEL', KEYS[2], unpack(ids))
+  redis.call('HDEL', KEYS[3], unpack(ids))
+  if moved > 0 then
+    redis.call('RPUSH', KEYS[4], unpack(messages))
+    redis.call('RPUSH', KEYS[5], unpack(ones))
+  end
+end
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+local wait = -1
+if first[2] then wait = math.ceil(math.max(0, tonumber(first[2]) - now)) end
+return {moved, wait}

@@ -1,0 +1,22 @@
+-- unpark: make parked tasks pending again.
+-- KEYS  1 parked set   2 tasks hash   3 info hash   4 pending list   5 notify list
+-- ARGV  1... task ids, at most 1,000
+-- Returns the number of tasks made pending.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
+local messages, ones = {}, {}
+for i = 1, #ARGV do
+  if redis.call('ZREM', KEYS[1], ARGV[i]) == 1 then
+    local message = redis.call('HGET', KEYS[2], ARGV[i])
+    redis.call('HDEL', KEYS[2], ARGV[i])
+    redis.call('HDEL', KEYS[3], ARGV[i])
+    if message then
+      messages[#messages + 1] = message
+      ones[#ones + 1] = '1'
+    end
+  end
+end
+if #messages > 0 then
+  redis.call('RPUSH', KEYS[4], unpack(messages))
+  redis.call('RPUSH', KEYS[5], unpack(ones))
+end
+return #messages

@@ -1,0 +1,160 @@
+package delayed
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// moveBatch bounds the tasks that one script makes pending.
+	moveBatch = 500
+	// checkInterval bounds the time between two looks of a mover.
+	checkInterval = 5 * time.Second
+	// parkedPages bounds the pages of parked tasks that are read at one look.
+	parkedPages = 10
+	parkedPage  = 100
+)
+
+// mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a task once. On
+// its way it notices pending tasks without notifications, and parked tasks that this worker knows.
+type mover struct {
+	src      Source
+	lanes    []*lane
+	stores   []*store
+	pending  func(lane *lane) // called for queues that have pending tasks
+	registry *registry
+	log      journal
+
+	poke    chan struct{}
+	offset  []int // where to read on in each parked set
+	trouble complaints
+}
+
+func newMover(src Source, lanes []*lane, registry *registry, log journal, pending func(*lane)) *mover {
+	m := &mover{
+		src: src, lanes: lanes, registry: registry, log: log, pending: pending,
+		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)),
+	}
+	for _, l := range lanes {
+		m.stores = append(m.stores, l.store)
+	}
+	return m
+}
+
+// now makes the mover look at once. It never blocks.
+func (m *mover) now() {
+	select {
+	case m.poke <- struct{}{}:
+	default:
+	}
+}
+
+// run looks until ctx ends.
+func (m *mover) run(ctx context.Context) {
+	var wait backoff
+	for ctx.Err() == nil {
+		next, err := m.look(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			m.log.trouble(&m.trouble, "cannot look for due tasks; trying again", err)
+			next = wait.next()
+			drain(m.poke)
+		} else {
+			m.log.relief(&m.trouble, "looking for due tasks again")
+			wait.reset()
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-timer.C:
+		case <-m.poke:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// look moves what is due and returns when to look again.
+func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
+	todos, err := check(ctx, m.src, m.stores)
+	if err != nil {
+		return 0, err
+	}
+	next = jitter(checkInterval-checkInterval/8, 0.14)
+	for i, t := range todos {
+		if t.pending > 0 {
+			m.pending(m.lanes[i])
+		}
+		due := t.due
+		if due == 0 {
+			if due, err = m.move(ctx, m.stores[i]); err != nil {
+				return 0, err
+			}
+		}
+		if due >= 0 {
+			next = min(next, due)
+		}
+		if t.parked > 0 {
+			if err := m.unpark(ctx, i, t.parked); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return next, nil
+}
+
+// move makes all due tasks of one queue pending and returns the time until the next is due, negative for none.
+func (m *mover) move(ctx context.Context, s *store) (next time.Duration, err error) {
+	next = -1
+	for _, from := range []shelf{shelfScheduled, shelfRetry} {
+		for {
+			_, due, err := s.move(ctx, from, moveBatch)
+			if err != nil {
+				return 0, err
+			}
+			if due == 0 && ctx.Err() == nil {
+				continue
+			}
+			if due >= 0 && (next < 0 || due < next) {
+				next = due
+			}
+			break
+		}
+	}
+	return next, nil
+}
+
+// unpark releases parked tasks that this worker can run, a few pages at each look.
+func (m *mover) unpark(ctx context.Context, i, parked int) error {
+	s := m.stores[i]
+	for range parkedPages {
+		if m.offset[i] >= parked {
+			m.offset[i] = 0
+			return nil
+		}
+		page, err := s.parkedPage(ctx, m.offset[i], parkedPage, false)
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, t := range page {
+			if path, ok := goPath(t.message); ok && m.registry.lookup(path) != nil {
+				ids = append(ids, t.id)
+			}
+		}
+		m.offset[i] += len(page) - len(ids)
+		if len(ids) > 0 {
+			n, err := s.unpark(ctx, ids)
+			if err != nil {
+				return err
+			}
+			m.log.with("queue", s.name).WithField("tasks", n).Info("parked tasks are pending again: this worker knows their functions")
+		}
+		if len(page) < parkedPage {
+			m.offset[i] = 0
+			return nil
+		}
+	}
+	return nil
+}

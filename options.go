@@ -1,0 +1,88 @@
+package delayed
+
+import (
+	"fmt"
+	"time"
+)
+
+// maxRetryLimit keeps retry counts within what every reader of the wire can hold.
+const maxRetryLimit = 1 << 30
+
+// Option changes one call of Delay; give it to Queue.With. When an option is given twice, the last one holds. Its String method
+// shows it as it is written in code.
+type Option interface {
+	fmt.Stringer
+	applyCall(*callOptions)
+}
+
+// callOptions are the options of one call, put together. The zero value is a call without options.
+type callOptions struct {
+	due      int64 // ms: from now if relative, else since 1970
+	relative bool
+	later    bool // In or At is given
+	maxRetry *int
+	id       *string
+}
+
+// In delays the task by d, counted by Redis's clock from the moment Redis accepts it, in milliseconds. A d of zero or less makes it
+// pending at once.
+func In(d time.Duration) Option { return inOption(d) }
+
+type inOption time.Duration
+
+func (o inOption) applyCall(c *callOptions) {
+	c.due, c.relative, c.later = time.Duration(o).Milliseconds(), true, o > 0
+}
+
+func (o inOption) String() string { return fmt.Sprintf("In(%v)", time.Duration(o)) }
+
+// At schedules the task for t, in milliseconds, compared with Redis's clock. A time in the past makes it pending as soon as a
+// worker looks.
+func At(t time.Time) Option { return atOption(t) }
+
+type atOption time.Time
+
+func (o atOption) applyCall(c *callOptions) {
+	c.due, c.relative, c.later = max(time.Time(o).UnixMilli(), 0), false, true
+}
+
+func (o atOption) String() string { return "At(" + time.Time(o).Format(time.RFC3339Nano) + ")" }
+
+// TaskOption is an option for one call as well as a default of a function: it can be given to Queue.With and to Func.
+type TaskOption interface {
+	Option
+	FuncOption
+}
+
+// MaxRetry says how often a failed task is tried again before it is archived. 0 archives it after the first failure; a negative n
+// means 0. Given to Func it is the function's default, given to Queue.With it holds for one call. Without either, the worker's
+// WorkerConfig.MaxRetry holds.
+func MaxRetry(n int) TaskOption { return maxRetryOption(min(max(n, 0), maxRetryLimit)) }
+
+type maxRetryOption int
+
+func (o maxRetryOption) applyCall(c *callOptions) {
+	n := int(o)
+	c.maxRetry = &n
+}
+
+func (o maxRetryOption) applyFunc(d *funcDefaults) {
+	n := int(o)
+	d.maxRetry = &n
+}
+
+func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int(o)) }
+
+// TaskID names the task, instead of a random id. An id that belongs to a scheduled, retrying, parked or archived task of the queue
+// is refused with ErrDuplicate when another task is to be scheduled under it; two pending tasks may have one id. It is at
+// most 256 bytes long and not empty.
+func TaskID(id string) Option { return taskIDOption(id) }
+
+type taskIDOption string
+
+func (o taskIDOption) applyCall(c *callOptions) {
+	id := string(o)
+	c.id = &id
+}
+
+func (o taskIDOption) String() string { return fmt.Sprintf("TaskID(%q)", string(o)) }

@@ -1,0 +1,78 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// QueueOrder says which queues a worker serves and in which order it looks at them: Strict or Weighted.
+type QueueOrder interface {
+	plan() (orderPlan, error)
+}
+
+// Strict serves queues by priority: a task of a later queue is claimed only when the earlier ones are empty.
+type Strict []string
+
+func (s Strict) plan() (orderPlan, error) { return orderPlan{names: slices.Clone(s)}, checkNames(s) }
+
+// Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. Weights are 1 to 1000.
+type Weighted map[string]int
+
+func (w Weighted) plan() (orderPlan, error) {
+	var p orderPlan
+	p.names = slices.Sorted(maps.Keys(w))
+	for _, name := range p.names {
+		weight := w[name]
+		if weight < 1 || weight > 1000 {
+			return p, fmt.Errorf("delayed: queue %q has weight %d: expected 1 to 1000", name, weight)
+		}
+		p.weights = append(p.weights, weight)
+		p.total += weight
+	}
+	return p, checkNames(p.names)
+}
+
+// orderPlan is an order made ready for use.
+type orderPlan struct {
+	names   []string
+	weights []int // nil: strict
+	total   int
+}
+
+// arrange puts the positions of names into the order of one round.
+func (p *orderPlan) arrange(positions []int) {
+	for i := range positions {
+		positions[i] = i
+	}
+	if p.weights == nil {
+		return
+	}
+	total := p.total
+	for i := range positions {
+		j, pick := i, rand.IntN(total)
+		for pick >= p.weights[positions[j]] {
+			pick -= p.weights[positions[j]]
+			j++
+		}
+		positions[i], positions[j] = positions[j], positions[i]
+		total -= p.weights[positions[i]]
+	}
+}
+
+func checkNames(names []string) error {
+	if len(names) == 0 {
+		return errors.New("delayed: no queues: name at least one, as in Strict{\"mail\"}")
+	}
+	for i, name := range names {
+		if err := checkQueueName(name); err != nil {
+			return err
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("delayed: queue %q is named twice", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// PythonForm is the form in which Python tasks are enqueued on a queue.
+type PythonForm uint8
+
+const (
+	// Plain is the form that keakon's package delayed reads: path, arguments and retry count, without an id.
+	Plain PythonForm = iota
+	// Extended adds an id and what later options need. Workers of keakon's package break on it.
+	Extended
+)
+
+func (f PythonForm) String() string {
+	if f == Extended {
+		return "extended"
+	}
+	return "plain"
+}
+
+// QueueConfig says how a queue is opened. All programs that use one queue should open it in the same way.
+type QueueConfig struct {
+	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
+	Name string
+	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: tasks without options are sent in the
+	// form that those read, without an id, and a prefix of the handle is refused. Defaults to false.
+	Legacy bool
+	// Python is the form of Python tasks. It is recorded in Redis with the first Python task, and another form is refused from
+	// then on. Defaults to Plain.
+	Python PythonForm
+}
+
+// Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent use and
+// holds no connection.
+type Queue struct {
+	store   *store
+	name    string
+	legacy  bool
+	python  PythonForm
+	options callOptions
+	optErr  error
+	settled *atomic.Bool // the Python form is recorded in Redis; shared with the copies that With makes
+}
+
+// NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error instead.
+func NewQueue(name string, rdb *Redis) *Queue {
+	q, err := OpenQueue(rdb, QueueConfig{Name: name})
+	if err != nil {
+		panic(err)
+	}
+	return q
+}
+
+// OpenQueue returns a queue with settings. It does not connect.
+func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
+	if rdb == nil {
+		return nil, errors.New("delayed: OpenQueue without a handle on Redis: pass what Dial returned")
+	}
+	if err := checkQueueName(cfg.Name); err != nil {
+		return nil, err
+	}
+	if cfg.Python > Extended {
+		return nil, fmt.Errorf("delayed: Python form %d: expected Plain or Extended", cfg.Python)
+	}
+	if cfg.Legacy && cfg.Python == Extended {
+		return nil, errors.New("delayed: a legacy queue cannot have extended Python messages: legacy workers break on them")
+	}
+	if cfg.Legacy && rdb.prefix != "" {
+		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it", rdb.prefix)
+	}
+	return &Queue{
+		store: newStore(rdb.calls, rdb.prefix, cfg.Name), name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python,
+		settled: new(atomic.Bool),
+	}, nil
+}
+
+// Name returns the queue's name.
+func (q *Queue) Name() string { return q.name }
+
+// Len returns the number of pending tasks: those that are enqueued and not claimed by a worker.
+func (q *Queue) Len(ctx context.Context) (int, error) { return q.store.length(ctx) }
+
+// Ref returns a reference to the task with the given id. It does not ask Redis whether there is one.
+func (q *Queue) Ref(id string) *Ref { return &Ref{queue: q, id: id} }
+
+// With returns a queue whose calls have the given options in addition to those of q. It is cheap and leaves q as it is.
+//
+//	q.With(delayed.In(time.Hour), delayed.MaxRetry(5)).Delay(mail.Welcome, userID, "en")
+func (q *Queue) With(opts ...Option) *Queue {
+	c := *q
+	for i, o := range opts {
+		if o == nil {
+			c.optErr = fmt.Errorf("%w: option %d is nil", ErrArguments, i)
+			return &c
+		}
+		o.applyCall(&c.options)
+	}
+	if id := c.options.id; id != nil && (*id == "" || len(*id) > maxTaskID) {
+		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d", ErrArguments, len(*id), maxTaskID)
+	}
+	return &c
+}
+
+// Delay makes a worker call fn with args, soon and elsewhere. It returns once Redis has the task.
+//
+// fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its parameters, or be
+// integers that fit; a leading context.Context parameter is left out, as the worker provides it. Errors wrap ErrFunction,
+// ErrArguments, ErrFull, ErrUnknown, or are those of dialling Redis. Use DelayContext to bound the wait.
+func (q *Queue) Delay(fn any, args ...any) (*Ref, error) {
+	return q.DelayContext(context.Background(), fn, args...)
+}
+
+// DelayContext is Delay with a context that bounds the wait for Redis. The context is not passed on to the function.
+func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, error) {
+	return q.Enqueue(ctx, Call(fn, args...))
+}
+
+// DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If one of
+// the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks stand.
+//
+//	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
+func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
+	if q.optErr != nil {
+		return nil, &BatchError{Err: q.optErr}
+	}
+	if q.options.id != nil && len(tasks) > 1 {
+		return nil, &BatchError{Err: fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments, len(tasks))}
+	}
+	envelopes := make([]envelope, len(tasks))
+	refs := make([]*Ref, len(tasks))
+	now := time.Now().UnixMilli()
+	python := false
+	for i, t := range tasks {
+		if t == nil {
+			return nil, &BatchError{Err: fmt.Errorf("%w: task %d is nil", ErrArguments, i)}
+		}
+		e, err := t.envelope(q, now)
+		if err != nil {
+			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
+		}
+		python = python || t.msg.Python()
+		envelopes[i], refs[i] = e, &Ref{queue: q, id: e.id}
+	}
+	if python {
+		if err := q.settle(ctx); err != nil {
+			return nil, &BatchError{Err: err}
+		}
+	}
+	sent := 0
+	for sent < len(envelopes) {
+		n, size := 0, 0
+		for _, e := range envelopes[sent:] {
+			size += len(e.message)
+			if n == maxBatchTasks || n > 0 && size > maxBatchBytes {
+				break
+			}
+			n++
+		}
+		if err := q.send(ctx, envelopes[sent:sent+n]); err != nil {
+			return refs[:sent], &BatchError{Sent: sent, Err: err}
+		}
+		sent += n
+	}
+	return refs, nil
+}
+
+// Enqueue enqueues a task made by Call, NewGoTask or NewPyTask. Errors are those of Delay.
+func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
+	switch {
+	case q.optErr != nil:
+		return nil, q.optErr
+	case t == nil:
+		return nil, fmt.Errorf("%w: the task is nil", ErrArguments)
+	}
+	e, err := t.envelope(q, time.Now().UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	if t.msg.Python() {
+		if err := q.settle(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := q.send(ctx, []envelope{e}); err != nil {
+		return nil, err
+	}
+	return &Ref{queue: q, id: e.id}, nil
+}
+
+// send hands one batch to Redis.
+func (q *Queue) send(ctx context.Context, batch []envelope) error {
+	if o := &q.options; o.later {
+		return q.store.schedule(ctx, batch, o.due, o.relative)
+	}
+	return q.store.enqueue(ctx, batch)
+}
+
+// settle makes sure that the queue's Python tasks have the form that q was opened for.
+func (q *Queue) settle(ctx context.Context) error {
+	if q.settled.Load() {
+		return nil
+	}
+	form, err := q.store.settleMode(ctx, q.python.String())
+	if err != nil {
+		return err
+	}
+	if form != q.python.String() {
+		return fmt.Errorf("delayed: queue %q holds %s Python tasks, but was opened for %s ones: open it with QueueConfig{Python: …} accordingly",
+			q.name, form, q.python)
+	}
+	q.settled.Store(true)
+	return nil
+}

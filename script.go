@@ -1,0 +1,119 @@
+package delayed
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // Redis names scripts by SHA-1; nothing secret depends on it
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// script is one file of lua/. Its header says what its keys and arguments are; a test holds header, body and this table together.
+type script struct {
+	name   string
+	keys   int  // number of KEYS
+	each   bool // keys is meant for each queue
+	source string
+	sha    string
+}
+
+// scripts is the table of all scripts by name.
+var scripts = map[string]*script{}
+
+var (
+	scriptEnqueue    = newScript("enqueue", 2)
+	scriptSchedule   = newScript("schedule", 3)
+	scriptClaim      = newScript("claim", 5)
+	scriptAck        = newScript("ack", 3)
+	scriptShelve     = newScript("shelve", 7)
+	scriptRelease    = newScript("release", 4)
+	scriptBeat       = newScriptEach("beat", 2)
+	scriptRegister   = newScript("register", 3)
+	scriptUnregister = newScript("unregister", 4)
+	scriptForget     = newScript("forget", 4)
+	scriptSweep      = newScript("sweep", 9)
+	scriptSurvey     = newScriptEach("survey", 5)
+	scriptRepair     = newScript("repair", 2)
+	scriptCheck      = newScriptEach("check", 4)
+	scriptMove       = newScript("move", 5)
+	scriptUnpark     = newScript("unpark", 5)
+	scriptCondemn    = newScript("condemn", 4)
+	scriptTrim       = newScript("trim", 4)
+	scriptMode       = newScript("mode", 1)
+)
+
+func newScript(name string, keys int) *script {
+	source, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is embedded: only a misspelt table can be the reason
+	}
+	sum := sha1.Sum(source) //nolint:gosec // see the import
+	s := &script{name: name, keys: keys, source: string(source), sha: hex.EncodeToString(sum[:])}
+	scripts[name] = s
+	return s
+}
+
+func newScriptEach(name string, keys int) *script {
+	s := newScript(name, keys)
+	s.each = true
+	return s
+}
+
+// run evaluates the script on conn. It is sent a second time only when Redis answers that it does not know it, so it never runs
+// twice. timeout bounds the wait for the answer; 0 leaves it to the connection.
+func (s *script) run(ctx context.Context, conn redis.Conn, timeout time.Duration, keys []string, args []any) (any, error) {
+	all := make([]any, 0, 2+len(keys)+len(args))
+	all = append(all, s.sha, len(keys))
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	all = append(all, args...)
+	reply, err := do(ctx, conn, timeout, "EVALSHA", all...)
+	var answer redis.Error
+	if errors.As(err, &answer) && strings.HasPrefix(string(answer), "NOSCRIPT") {
+		all[0] = s.source
+		reply, err = do(ctx, conn, timeout, "EVAL", all...)
+	}
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	return reply, nil
+}
+
+// explain sorts errors into those after which nothing was written and those after which nobody knows.
+func (s *script) explain(err error) error {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return fmt.Errorf("%w: %s: %w", ErrUnknown, s.name, err)
+	}
+	text := string(answer)
+	if strings.HasPrefix(text, "OOM") || strings.HasPrefix(text, "MISCONF") || strings.Contains(text, "-OOM") ||
+		strings.Contains(text, "OOM command not allowed") {
+		return fmt.Errorf("%w: %s: %w", ErrFull, s.name, err)
+	}
+	return fmt.Errorf("delayed: %s: %w", s.name, err)
+}
+
+// do sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
+func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
+	if ctx.Done() == nil {
+		if timeout > 0 {
+			return redis.DoWithTimeout(conn, timeout, cmd, args...)
+		}
+		return conn.Do(cmd, args...)
+	}
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	return redis.DoContext(conn, ctx, cmd, args...)
+}

@@ -1,0 +1,102 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// statsLife is how long the counters of a day are kept, in seconds.
+	statsLife = 90 * 24 * 60 * 60
+	// maxTokens bounds the tokens of one ack or release.
+	maxTokens = 500
+	// maxShelved bounds the tasks that one script files.
+	maxShelved = 100
+)
+
+// store is one queue as Redis holds it: each method is one script or one read, and nothing above it knows Redis. Methods may be
+// called concurrently.
+type store struct {
+	src  Source
+	name string
+	keys queueKeys
+	now  func() time.Time
+}
+
+func newStore(src Source, prefix, name string) *store {
+	return &store{src: src, name: name, keys: newQueueKeys(prefix, name), now: time.Now}
+}
+
+// slot tells which stores may share a script.
+func (s *store) slot() int { return s.src.Slot(s.keys.list) }
+
+// statsKey is the counter hash of today.
+func (s *store) statsKey() string { return s.keys.statsOf(s.now()) }
+
+// eval runs a script on a connection of the pool. An error that wraps ErrUnknown leaves open whether the script ran.
+func (s *store) eval(ctx context.Context, sc *script, keys []string, args ...any) (any, error) {
+	return evalOn(ctx, s.src, sc, keys, args)
+}
+
+func evalOn(ctx context.Context, src Source, sc *script, keys []string, args []any) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("delayed: %s: %w", sc.name, context.Cause(ctx))
+	}
+	conn, err := src.Conn(ctx, keys[0])
+	if err != nil {
+		return nil, connError(err)
+	}
+	defer conn.Close()
+	return sc.run(ctx, conn, 0, keys, args)
+}
+
+// connError explains why there is no connection. Nothing was sent.
+func connError(err error) error {
+	if err.Error() == "redigo: get on closed pool" {
+		return fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
+	}
+	return fmt.Errorf("delayed: connecting to Redis: %w", err)
+}
+
+// read sends one reading command.
+func (s *store) read(ctx context.Context, cmd string, args ...any) (any, error) {
+	conn, err := s.src.Conn(ctx, s.keys.list)
+	if err != nil {
+		return nil, connError(err)
+	}
+	defer conn.Close()
+	reply, err := do(ctx, conn, 0, cmd, args...)
+	if err != nil {
+		return nil, fmt.Errorf("delayed: %s: %w", cmd, err)
+	}
+	return reply, nil
+}
+
+// length returns the number of pending tasks.
+func (s *store) length(ctx context.Context) (int, error) {
+	return redis.Int(s.read(ctx, "LLEN", s.keys.list))
+}
+
+// settleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that holds.
+func (s *store) settleMode(ctx context.Context, want string) (string, error) {
+	return redis.String(s.eval(ctx, scriptMode, []string{s.keys.mode}, want))
+}
+
+// errReply says that Redis answered a script in a form that the script does not have.
+var errReply = errors.New("delayed: unexpected reply of a script; another version of the scripts may be in use")
+
+// ints converts a reply of n integers.
+func ints(reply any, err error, n int) ([]int64, error) {
+	values, err := redis.Int64s(reply, err)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) != n {
+		return nil, fmt.Errorf("%w: %d values, expected %d", errReply, len(values), n)
+	}
+	return values, nil
+}

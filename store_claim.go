@@ -1,0 +1,91 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// maxClaim bounds the tasks of one claim: twice as many values go through Lua's unpack.
+	maxClaim = 1000
+	// maxClaimBytes bounds the size of one claim, unless its first task alone is larger.
+	maxClaimBytes = 4 << 20
+)
+
+// errNoHeartbeat says that Redis does not know the worker (any more); it must register before it claims.
+var errNoHeartbeat = errors.New("delayed: no heartbeat")
+
+// errBatchUsed says that a batch number was used before. Nothing was claimed.
+var errBatchUsed = errors.New("delayed: batch number was used before")
+
+// claimCall is one call of claim.
+type claimCall struct {
+	worker string
+	batch  uint64
+	most   int  // at most maxClaim; 0 only mends the notify list
+	held   int  // notifications in hand, 0 or 1
+	legacy bool // legacy workers share the queue
+	mend   bool // mend the notify list of a legacy queue too
+}
+
+// claim moves pending messages into the worker's processing hash. Message i has the token batch-(i+1). left is what is still pending.
+// It must never be sent again after an error that wraps ErrUnknown.
+func (s *store) claim(ctx context.Context, c claimCall) (messages [][]byte, left int, err error) {
+	keys := []string{s.keys.list, s.keys.noti, s.keys.heartbeat + c.worker, s.keys.processing + c.worker, s.keys.claims + c.worker}
+	reply, err := redis.Values(s.eval(ctx, scriptClaim, keys,
+		c.batch, min(c.most, maxClaim), c.held, maxClaimBytes, flag(c.legacy), flag(c.mend)))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(reply) < 2 {
+		return nil, 0, fmt.Errorf("%w: %d values from claim", errReply, len(reply))
+	}
+	status, _ := reply[0].(int64)
+	left64, _ := reply[1].(int64)
+	switch status {
+	case 1:
+	case 0:
+		return nil, 0, errNoHeartbeat
+	default:
+		return nil, 0, errBatchUsed
+	}
+	messages = make([][]byte, len(reply)-2)
+	for i, v := range reply[2:] {
+		message, ok := v.([]byte)
+		if !ok {
+			return nil, 0, fmt.Errorf("%w: %T as a message", errReply, v)
+		}
+		messages[i] = message
+	}
+	return messages, int(left64), nil
+}
+
+// wait blocks on conn until one of keys has an element and returns the key it was popped from, or "" after seconds.
+func wait(ctx context.Context, conn redis.Conn, keys []string, seconds int) (string, error) {
+	args := make([]any, 0, len(keys)+1)
+	for _, k := range keys {
+		args = append(args, k)
+	}
+	args = append(args, seconds)
+	// The connection waits longer than Redis does, or a slow answer would lose the notification in it.
+	reply, err := redis.Strings(do(ctx, conn, callTimeout+secondsOf(seconds), "BLPOP", args...))
+	switch {
+	case errors.Is(err, redis.ErrNil):
+		return "", nil
+	case err != nil:
+		return "", err
+	case len(reply) != 2:
+		return "", fmt.Errorf("%w: %d values from BLPOP", errReply, len(reply))
+	}
+	return reply[0], nil
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

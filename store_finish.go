@@ -1,0 +1,110 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// shelf is a sorted set that tasks are filed in.
+type shelf uint8
+
+const (
+	shelfScheduled shelf = iota
+	shelfRetry
+	shelfParked
+	shelfArchived
+)
+
+// shelved is one task to be filed.
+type shelved struct {
+	token   string
+	id      string
+	wait    time.Duration // until it is due (retry) or expires
+	message []byte
+	info    []byte
+}
+
+// ack ends claims whose tasks are done. The answers say which of them stood. It may be repeated freely, as all ends of a claim may.
+func (s *store) ack(ctx context.Context, worker string, batches []uint64, tokens []string) ([]bool, error) {
+	args := make([]any, 0, 2+len(batches)+len(tokens))
+	args = append(args, statsLife)
+	args = appendBatches(args, batches)
+	for _, t := range tokens {
+		args = append(args, t)
+	}
+	keys := []string{s.keys.processing + worker, s.keys.claims + worker, s.statsKey()}
+	reply, err := s.eval(ctx, scriptAck, keys, args...)
+	return answers(reply, err, len(tokens))
+}
+
+// release gives claimed messages back unchanged: to the front of this queue, or to the end of to's if that is another.
+func (s *store) release(ctx context.Context, worker string, batches []uint64, tokens []string, to *store) ([]bool, error) {
+	where := "front"
+	if to != s {
+		where = "back"
+	}
+	args := make([]any, 0, 2+len(batches)+len(tokens))
+	args = append(args, where)
+	args = appendBatches(args, batches)
+	for _, t := range tokens {
+		args = append(args, t)
+	}
+	keys := []string{s.keys.processing + worker, s.keys.claims + worker, to.keys.list, to.keys.noti}
+	reply, err := s.eval(ctx, scriptRelease, keys, args...)
+	return answers(reply, err, len(tokens))
+}
+
+// shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to raise by the number of
+// tasks filed.
+func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved) ([]bool, error) {
+	set, wake := s.keys.retry, 1
+	switch on {
+	case shelfScheduled, shelfRetry:
+	case shelfParked:
+		set, wake = s.keys.parked, 0
+	case shelfArchived:
+		set, wake = s.keys.archived, 0
+	}
+	args := make([]any, 0, 5+len(counters)+len(batches)+5*len(tasks))
+	args = append(args, statsLife, most, wake, len(counters))
+	for _, c := range counters {
+		args = append(args, c)
+	}
+	args = appendBatches(args, batches)
+	for i := range tasks {
+		t := &tasks[i]
+		args = append(args, t.token, t.id, t.wait.Milliseconds(), t.message, t.info)
+	}
+	keys := []string{
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.statsKey(), s.keys.wake,
+	}
+	reply, err := s.eval(ctx, scriptShelve, keys, args...)
+	return answers(reply, err, len(tasks))
+}
+
+func appendBatches(args []any, batches []uint64) []any {
+	args = append(args, len(batches))
+	for _, b := range batches {
+		args = append(args, b)
+	}
+	return args
+}
+
+// answers converts a reply of n ones and zeros.
+func answers(reply any, err error, n int) ([]bool, error) {
+	values, err := redis.Values(reply, err)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) != n {
+		return nil, fmt.Errorf("%w: %d answers, expected %d", errReply, len(values), n)
+	}
+	stood := make([]bool, n)
+	for i, v := range values {
+		stood[i] = v == int64(1)
+	}
+	return stood, nil
+}

@@ -1,0 +1,140 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// sight is what a sweeper saw of one queue.
+type sight struct {
+	mine          bool // the advisory lock is this sweeper's
+	workers       []string
+	pending, noti int
+	legacy        int // claims of legacy workers
+}
+
+// survey looks at stores of one slot and tries to take, or renews, their advisory locks.
+func survey(ctx context.Context, conn redis.Conn, stores []*store, sweeper string, lock time.Duration) ([]sight, error) {
+	keys := make([]string, 0, 5*len(stores))
+	for _, s := range stores {
+		keys = append(keys, s.keys.sweeper, s.keys.workers, s.keys.list, s.keys.noti, s.keys.legacy)
+	}
+	reply, err := redis.Values(scriptSurvey.run(ctx, conn, 0, keys, []any{sweeper, lock.Milliseconds()}))
+	if err != nil {
+		return nil, err
+	}
+	if len(reply) != len(stores) {
+		return nil, fmt.Errorf("%w: %d queues from survey", errReply, len(reply))
+	}
+	sights := make([]sight, len(stores))
+	for i := range reply {
+		row, err := redis.Values(reply[i], nil)
+		if err != nil || len(row) != 5 {
+			return nil, fmt.Errorf("%w: survey", errReply)
+		}
+		s := &sights[i]
+		var mine int
+		if _, err := redis.Scan(row, &mine, &s.workers, &s.pending, &s.noti, &s.legacy); err != nil {
+			return nil, fmt.Errorf("%w: survey: %w", errReply, err)
+		}
+		s.mine = mine == 1
+	}
+	return sights, nil
+}
+
+// alive says for each worker whether its heartbeat exists.
+func (s *store) alive(ctx context.Context, conn redis.Conn, workers []string) ([]bool, error) {
+	args := make([]any, len(workers))
+	for i, w := range workers {
+		args[i] = s.keys.heartbeat + w
+	}
+	values, err := redis.Values(do(ctx, conn, 0, "MGET", args...))
+	if err != nil {
+		return nil, fmt.Errorf("delayed: MGET: %w", err)
+	}
+	if len(values) != len(workers) {
+		return nil, fmt.Errorf("%w: MGET", errReply)
+	}
+	alive := make([]bool, len(workers))
+	for i, v := range values {
+		alive[i] = v != nil
+	}
+	return alive, nil
+}
+
+// claimed is a claim as a sweeper reads it.
+type claimed struct {
+	token   string
+	message []byte
+}
+
+// claimsPage returns claims of a processing hash: all of them, last claimed first, if there are at most n, else some n.
+// The hash is empty when it returns none and HLEN says 0.
+func (s *store) claimsPage(ctx context.Context, hash string, n int) (page []claimed, total int, err error) {
+	total, err = redis.Int(s.read(ctx, "HLEN", hash))
+	if err != nil || total == 0 {
+		return nil, total, err
+	}
+	// HRANDFIELD with a positive count returns distinct fields, all of them if there are fewer.
+	fields, err := redis.ByteSlices(s.read(ctx, "HRANDFIELD", hash, n, "WITHVALUES"))
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := 0; i+1 < len(fields); i += 2 {
+		page = append(page, claimed{string(fields[i]), fields[i+1]})
+	}
+	return page, total, nil
+}
+
+// verdict is what happens to a dead worker's claim.
+type verdict struct {
+	claimed
+	action  string // requeue, archive or count
+	renewed []byte // the message as it goes on
+	id      string // to archive it under
+	info    []byte
+	digest  string // its field in the deaths hash, for count
+}
+
+// sweepLimits are the bounds of what a sweep does.
+type sweepLimits struct {
+	maxDeaths   int
+	deathsLife  time.Duration
+	archiveKeep time.Duration
+	archiveMost int
+}
+
+// sweep takes claims from a dead worker. alive is true, and nothing happens, if liveness exists. Claims come last claimed first.
+func (s *store) sweep(ctx context.Context, liveness, hash string, lim sweepLimits, verdicts []verdict) (requeued, archived int, alive bool, err error) {
+	args := make([]any, 0, 5+7*len(verdicts))
+	args = append(args, statsLife, int64(lim.deathsLife/time.Second), lim.maxDeaths, lim.archiveKeep.Milliseconds(), lim.archiveMost)
+	for i := range verdicts {
+		v := &verdicts[i]
+		args = append(args, v.token, v.message, v.renewed, v.action, v.id, v.info, v.digest)
+	}
+	keys := []string{
+		liveness, hash, s.keys.list, s.keys.noti, s.keys.tasks, s.keys.archived, s.keys.info, s.keys.deaths, s.statsKey(),
+	}
+	reply, err := s.eval(ctx, scriptSweep, keys, args...)
+	values, err := ints(reply, err, 2)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	if values[0] < 0 {
+		return 0, 0, true, nil
+	}
+	return int(values[0]), int(values[1]), false, nil
+}
+
+// repair mends the notify list: removes what is too much, adds at most n of what is missing. It returns by how much it changed.
+func (s *store) repair(ctx context.Context, n int) (change int, err error) {
+	reply, err := s.eval(ctx, scriptRepair, []string{s.keys.list, s.keys.noti}, n)
+	values, err := ints(reply, err, 3)
+	if err != nil {
+		return 0, err
+	}
+	return int(values[2]), nil
+}

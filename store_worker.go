@@ -1,0 +1,168 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// pulse is what a heartbeat learned about one queue.
+type pulse struct {
+	alive  bool // the heartbeat was renewed; false: it had expired
+	claims int  // claims that Redis holds for the worker; -1 when not asked for
+}
+
+// beat renews a worker's heartbeats on stores of one slot, and returns Redis's time.
+func beat(ctx context.Context, conn redis.Conn, stores []*store, worker string, life time.Duration, count bool) ([]pulse, time.Time, error) {
+	keys := make([]string, 0, 2*len(stores))
+	for _, s := range stores {
+		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker)
+	}
+	reply, err := scriptBeat.run(ctx, conn, 0, keys, []any{life.Milliseconds(), flag(count)})
+	values, err := ints(reply, err, 2+2*len(stores))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	pulses := make([]pulse, len(stores))
+	for i := range pulses {
+		pulses[i] = pulse{alive: values[2+2*i] == 1, claims: int(values[3+2*i])}
+	}
+	return pulses, time.Unix(values[0], values[1]*1000), nil
+}
+
+// register makes the worker known and returns the tokens of its claims that stand.
+func (s *store) register(ctx context.Context, worker string, life time.Duration, value string) ([]string, error) {
+	keys := []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker}
+	return redis.Strings(s.eval(ctx, scriptRegister, keys, life.Milliseconds(), worker, value))
+}
+
+// unregister forgets a worker that stops; false means that it still holds claims.
+func (s *store) unregister(ctx context.Context, worker string) (bool, error) {
+	return redis.Bool(s.eval(ctx, scriptUnregister, s.workerKeys(worker), worker))
+}
+
+// forget drops a dead worker of which nothing is left.
+func (s *store) forget(ctx context.Context, worker string) (bool, error) {
+	return redis.Bool(s.eval(ctx, scriptForget, s.workerKeys(worker), worker))
+}
+
+func (s *store) workerKeys(worker string) []string {
+	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker}
+}
+
+// tokens returns the tokens of a worker's claims.
+func (s *store) tokens(ctx context.Context, worker string) ([]string, error) {
+	return redis.Strings(s.read(ctx, "HKEYS", s.keys.processing+worker))
+}
+
+// todo is what check found on one queue.
+type todo struct {
+	pending int
+	due     time.Duration // until the next scheduled task or retry; negative: none
+	parked  int
+}
+
+// check looks at stores of one slot.
+func check(ctx context.Context, src Source, stores []*store) ([]todo, error) {
+	keys := make([]string, 0, 4*len(stores))
+	for _, s := range stores {
+		keys = append(keys, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked)
+	}
+	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
+	values, err := ints(reply, err, 3*len(stores))
+	if err != nil {
+		return nil, err
+	}
+	todos := make([]todo, len(stores))
+	for i := range todos {
+		todos[i] = todo{int(values[3*i]), time.Duration(values[3*i+1]) * time.Millisecond, int(values[3*i+2])}
+	}
+	return todos, nil
+}
+
+// move makes up to most due tasks of one set pending and returns the time until the next one is due, negative for none.
+func (s *store) move(ctx context.Context, from shelf, most int) (moved int, next time.Duration, err error) {
+	set := s.keys.scheduled
+	if from == shelfRetry {
+		set = s.keys.retry
+	}
+	reply, err := s.eval(ctx, scriptMove, []string{set, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}, most)
+	values, err := ints(reply, err, 2)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(values[0]), time.Duration(values[1]) * time.Millisecond, nil
+}
+
+// filed is a task of a sorted set.
+type filed struct {
+	id      string
+	message []byte // nil when the task is gone
+	info    []byte
+}
+
+// parkedPage reads a page of the parked set, by rank; with expired, only tasks whose time there is over.
+func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]filed, error) {
+	var ids []string
+	var err error
+	if expired {
+		now := s.now().UnixMilli()
+		ids, err = redis.Strings(s.read(ctx, "ZRANGEBYSCORE", s.keys.parked, "-inf", now, "LIMIT", offset, n))
+	} else {
+		ids, err = redis.Strings(s.read(ctx, "ZRANGE", s.keys.parked, offset, offset+n-1))
+	}
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	args := make([]any, 0, len(ids)+1)
+	args = append(args, s.keys.tasks)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	messages, err := redis.ByteSlices(s.read(ctx, "HMGET", args...))
+	if err != nil {
+		return nil, err
+	}
+	args[0] = s.keys.info
+	infos, err := redis.ByteSlices(s.read(ctx, "HMGET", args...))
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) != len(ids) || len(infos) != len(ids) {
+		return nil, fmt.Errorf("%w: HMGET", errReply)
+	}
+	page := make([]filed, len(ids))
+	for i := range ids {
+		page[i] = filed{ids[i], messages[i], infos[i]}
+	}
+	return page, nil
+}
+
+// unpark makes parked tasks pending.
+func (s *store) unpark(ctx context.Context, ids []string) (int, error) {
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	keys := []string{s.keys.parked, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}
+	return redis.Int(s.eval(ctx, scriptUnpark, keys, args...))
+}
+
+// condemn archives tasks that were parked for too long; info says why.
+func (s *store) condemn(ctx context.Context, keep time.Duration, tasks []filed) (int, error) {
+	args := make([]any, 0, 2+2*len(tasks))
+	args = append(args, statsLife, keep.Milliseconds())
+	for i := range tasks {
+		args = append(args, tasks[i].id, tasks[i].info)
+	}
+	return redis.Int(s.eval(ctx, scriptCondemn, []string{s.keys.parked, s.keys.archived, s.keys.info, s.statsKey()}, args...))
+}
+
+// trim deletes archived tasks that are too old or too many, at most n.
+func (s *store) trim(ctx context.Context, most, n int) (int, error) {
+	return redis.Int(s.eval(ctx, scriptTrim, []string{s.keys.archived, s.keys.tasks, s.keys.info, s.statsKey()}, statsLife, most, n))
+}
+
+func secondsOf(n int) time.Duration { return time.Duration(n) * time.Second }

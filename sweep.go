@@ -1,0 +1,253 @@
+package delayed
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// sweepPage bounds the claims that one script takes.
+	sweepPage = 100
+	// repairPage bounds the notifications that one script adds.
+	repairPage = 1000
+	// trimEvery is the number of passes between two looks at the age of archived and parked tasks.
+	trimEvery = 8
+	// trimPage bounds the tasks that one script deletes or condemns.
+	trimPage = 100
+)
+
+// sweepGroup sweeps queues of one slot.
+type sweepGroup struct {
+	src     Source
+	stores  []*store
+	id      string // of this sweeper, in the advisory lock
+	own     string // id of the worker that it runs in, which is alive; "" for none
+	life    time.Duration
+	contact *contact
+	log     journal
+
+	conn    redis.Conn
+	runID   string // of the Redis server
+	missed  map[string]time.Time
+	deficit map[*store]int // notifications that were missing at the last pass
+	passes  int
+	trouble complaints
+}
+
+func newSweepGroup(src Source, own string, life time.Duration, c *contact, log journal) *sweepGroup {
+	id := own
+	if id == "" {
+		id = newWorkerID()
+	}
+	return &sweepGroup{
+		src: src, id: id, own: own, life: life, contact: c, log: log,
+		missed: map[string]time.Time{}, deficit: map[*store]int{},
+	}
+}
+
+// run makes passes until ctx ends. A sweeper without a worker has no heartbeat that keeps contact, so it pings between them.
+func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool) {
+	defer g.hangUp()
+	var wait backoff
+	for ctx.Err() == nil {
+		next := jitter(interval, 0.2)
+		if err := g.pass(ctx, interval); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			g.hangUp()
+			g.contact.broken()
+			g.log.trouble(&g.trouble, "cannot sweep; trying again", err)
+			next = min(max(wait.next(), interval/4), interval)
+		} else {
+			g.log.relief(&g.trouble, "sweeping again")
+			wait.reset()
+		}
+		for end := time.Now().Add(next); ctx.Err() == nil; {
+			left := time.Until(end)
+			if left <= 0 {
+				break
+			}
+			if ping {
+				left = min(left, g.life/4)
+			}
+			if sleep(ctx, left) && ping && g.conn != nil {
+				if _, err := g.call(ctx, "PING"); err != nil {
+					g.hangUp()
+				}
+			}
+		}
+	}
+}
+
+func (g *sweepGroup) hangUp() {
+	if g.conn != nil {
+		g.conn.Close()
+		g.conn = nil
+	}
+}
+
+// call sends a command on the group's connection and notes the contact.
+func (g *sweepGroup) call(ctx context.Context, cmd string, args ...any) (any, error) {
+	done := g.contact.call()
+	reply, err := do(ctx, g.conn, 0, cmd, args...)
+	done(err)
+	return reply, err
+}
+
+// dial connects, and notes when the server is another one than before: then heartbeats may be missing that were never written there.
+func (g *sweepGroup) dial(ctx context.Context) error {
+	if g.conn == nil {
+		conn, err := g.src.Conn(ctx, g.stores[0].keys.list)
+		if err != nil {
+			return connError(err)
+		}
+		g.conn = conn
+		g.contact.broken()
+	}
+	info, err := redis.String(g.call(ctx, "INFO", "server"))
+	if err != nil {
+		return err
+	}
+	if id := runIDOf(info); id != g.runID {
+		if g.runID != "" {
+			g.contact.broken()
+		}
+		g.runID = id
+	}
+	return nil
+}
+
+// pass looks once at all queues of the group.
+func (g *sweepGroup) pass(ctx context.Context, interval time.Duration) error {
+	if err := g.dial(ctx); err != nil {
+		return err
+	}
+	done := g.contact.call()
+	// The lock outlives one pass of its holder, so that the others do not take turns with it.
+	sights, err := survey(ctx, g.conn, g.stores, g.id, interval*3/2)
+	done(err)
+	if err != nil {
+		return err
+	}
+	g.passes++
+	for i := range sights {
+		if err := g.sweepQueue(ctx, g.stores[i], &sights[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepQueue sweeps one queue. Without the advisory lock it only looks, so that it can judge as soon as the lock is free.
+func (g *sweepGroup) sweepQueue(ctx context.Context, s *store, seen *sight) error {
+	dead, err := g.judge(ctx, s, seen.workers)
+	if err != nil {
+		return err
+	}
+	legacy, err := g.judgeLegacy(ctx, s, seen.legacy)
+	if err != nil || !seen.mine {
+		return err
+	}
+	for _, worker := range dead {
+		n, err := g.sweepHash(ctx, s, s.keys.heartbeat+worker, s.keys.processing+worker)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			g.log.with("queue", s.name).with("worker", worker).WithField("tasks", n).Warn("gave back the tasks of a dead worker")
+		}
+		if gone, err := s.forget(ctx, worker); err != nil {
+			return err
+		} else if gone {
+			delete(g.missed, s.name+" "+worker)
+		}
+	}
+	for _, claim := range legacy {
+		if err := g.sweepLegacy(ctx, s, claim); err != nil {
+			return err
+		}
+	}
+	if err := g.repair(ctx, s, seen.pending-seen.noti); err != nil {
+		return err
+	}
+	if g.passes%trimEvery == 1 {
+		return g.trim(ctx, s)
+	}
+	return nil
+}
+
+// sweepHash takes all claims of a dead worker, page by page, and returns their number.
+func (g *sweepGroup) sweepHash(ctx context.Context, s *store, liveness, hash string) (int, error) {
+	taken := 0
+	for ctx.Err() == nil {
+		page, total, err := s.claimsPage(ctx, hash, sweepPage)
+		if err != nil || total == 0 {
+			return taken, err
+		}
+		// Last claimed first, as each goes to the front of the queue.
+		slices.SortFunc(page, func(a, b claimed) int {
+			an, ai, _ := parseToken(a.token)
+			bn, bi, _ := parseToken(b.token)
+			return cmp.Or(cmp.Compare(bn, an), cmp.Compare(bi, ai))
+		})
+		requeued, archived, alive, err := s.sweep(ctx, liveness, hash, sweepBounds, g.verdicts(s, page))
+		if err != nil || alive {
+			return taken, err
+		}
+		taken += requeued + archived
+	}
+	return taken, ctx.Err()
+}
+
+// repair removes surplus notifications, and adds those that have been missing at two passes: between them a worker that was
+// woken has had the time to claim.
+func (g *sweepGroup) repair(ctx context.Context, s *store, deficit int) error {
+	last := g.deficit[s]
+	g.deficit[s] = max(deficit, 0)
+	if deficit < 0 {
+		_, err := s.repair(ctx, 0)
+		return err
+	}
+	for missing := min(deficit, last); missing > 0; missing -= repairPage {
+		added, err := s.repair(ctx, min(missing, repairPage))
+		if err != nil || added <= 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// trim deletes old archived tasks and archives tasks that were parked for too long.
+func (g *sweepGroup) trim(ctx context.Context, s *store) error {
+	for ctx.Err() == nil {
+		page, err := s.parkedPage(ctx, 0, trimPage, true)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			path, _ := goPath(page[i].message)
+			info := taskInfo{reason: "parked too long", function: path, at: time.Now()}
+			page[i].info = info.append(nil)
+		}
+		if len(page) > 0 {
+			if _, err := s.condemn(ctx, archivedLife, page); err != nil {
+				return err
+			}
+		}
+		if len(page) < trimPage {
+			break
+		}
+	}
+	for ctx.Err() == nil {
+		n, err := s.trim(ctx, archivedMost, trimPage)
+		if err != nil || n < trimPage {
+			return err
+		}
+	}
+	return ctx.Err()
+}

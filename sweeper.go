@@ -1,0 +1,88 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// SweeperConfig says what a sweeper does. Its zero value lacks only Queues.
+type SweeperConfig struct {
+	// Queues to sweep. Required.
+	Queues []string
+	// Interval is the time between two passes, ± 20 %. Defaults to 8 s.
+	Interval time.Duration
+	// HeartbeatLife is that of the workers. Defaults to 15 s.
+	HeartbeatLife time.Duration
+	// Logger receives what the sweeper has to say. Defaults to logrus's standard logger.
+	Logger logrus.FieldLogger
+}
+
+// Sweeper gives back the tasks of workers that have died, ours as well as those of keakon's package delayed and of go-delayed, and
+// mends notify lists. Every worker runs one; a Sweeper of its own is for queues that only legacy workers serve. Any number
+// may run on one queue.
+type Sweeper struct {
+	groups  []*sweepGroup
+	cfg     SweeperConfig
+	log     journal
+	started atomic.Bool
+}
+
+// NewSweeper returns a sweeper, or everything that is wrong with cfg. It does not connect.
+func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
+	if rdb == nil {
+		return nil, errors.New("delayed: NewSweeper without a handle on Redis: pass what Dial returned")
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = 8 * time.Second
+	}
+	if cfg.HeartbeatLife == 0 {
+		cfg.HeartbeatLife = 15 * time.Second
+	}
+	errs := []error{checkNames(cfg.Queues)}
+	if cfg.Interval < 10*time.Millisecond {
+		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.Interval is %v: expected at least 10ms", cfg.Interval))
+	}
+	if cfg.HeartbeatLife < shortestLife {
+		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.HeartbeatLife is %v: expected at least %v", cfg.HeartbeatLife, shortestLife))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	s := &Sweeper{cfg: cfg, log: newJournal(cfg.Logger)}
+	bySlot := map[int]*sweepGroup{}
+	for _, name := range cfg.Queues {
+		st := newStore(rdb.loops, rdb.prefix, name)
+		g := bySlot[st.slot()]
+		if g == nil {
+			g = newSweepGroup(rdb.loops, "", cfg.HeartbeatLife, newContact(cfg.HeartbeatLife), s.log)
+			bySlot[st.slot()] = g
+			s.groups = append(s.groups, g)
+		}
+		g.stores = append(g.stores, st)
+	}
+	return s, nil
+}
+
+// Run sweeps until ctx ends, and returns nil then. A second Run is ErrClosed. While Redis is away it tries again, and carries on by
+// itself.
+func (s *Sweeper) Run(ctx context.Context) error {
+	if !s.started.CompareAndSwap(false, true) {
+		return ErrClosed
+	}
+	done := make(chan struct{})
+	for _, g := range s.groups {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			g.run(ctx, s.cfg.Interval, true)
+		}()
+	}
+	for range s.groups {
+		<-done
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Task is a call that is to run later: a function's path and its arguments. Create one with Call, NewGoTask or NewPyTask; it is
+// immutable and may be enqueued more than once, each time as a task with an id of its own.
+type Task struct {
+	msg      wire.Message
+	maxRetry *int // the function's default
+	err      error
+}
+
+// Call returns the task of calling fn with args, for DelayMany. Whether the arguments fit is checked now and reported when the
+// task is enqueued.
+func Call(fn any, args ...any) *Task {
+	f, err := functionOf(fn)
+	if err != nil {
+		return &Task{err: err}
+	}
+	payload, err := f.encode(args)
+	if err != nil {
+		return &Task{err: err}
+	}
+	return &Task{
+		msg:      wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload},
+		maxRetry: f.maxRetry,
+	}
+}
+
+// NewGoTask returns the task of calling the Go function with the given path, such as "example.com/app/mail.Welcome", which need not be
+// linked into this program. Arguments are encoded by their own types and checked by the worker; a mistake in path or arguments shows
+// only there.
+func NewGoTask(path string, args ...any) *Task {
+	if err := checkPath(path, false); err != nil {
+		return &Task{err: err}
+	}
+	payload, n, err := encodeArgs(args)
+	if err != nil {
+		var misfit *ArgumentError
+		if errors.As(err, &misfit) {
+			misfit.Func = path
+		}
+		return &Task{err: err}
+	}
+	return &Task{msg: wire.Message{Kind: wire.GoExtended, Path: path, Payload: payload, Meta: wire.Meta{HasN: true, N: n}}}
+}
+
+// NewPyTask returns the task of calling the Python function with the given path, such as "mail.tasks:welcome", in a Python worker.
+// Both args and kwargs may be nil.
+func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
+	if err := checkPath(path, true); err != nil {
+		return &Task{err: err}
+	}
+	t := &Task{msg: wire.Message{Kind: wire.Py, Path: path}}
+	if len(args) > 0 {
+		if t.msg.Args, t.err = encodePython(path, args); t.err != nil {
+			return t
+		}
+	}
+	if len(kwargs) > 0 {
+		t.msg.Kwargs, t.err = encodePython(path, kwargs)
+	}
+	return t
+}
+
+// Path returns the path of the function, "" if the task could not be built.
+func (t *Task) Path() string { return t.msg.Path }
+
+// encodePython encodes the arguments of a Python function.
+func encodePython[T any](path string, value T) ([]byte, error) {
+	codec, err := wire.CodecFor(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrArguments, path, err)
+	}
+	b, err := codec.Append(nil, reflect.ValueOf(value))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrArguments, path, err)
+	}
+	return b, nil
+}
+
+// checkPath says why a path given as a string cannot be a function's.
+func checkPath(path string, python bool) error {
+	switch {
+	case path == "":
+		return fmt.Errorf("%w: the path is empty", ErrFunction)
+	case len(path) > wire.Default.Path:
+		return fmt.Errorf("%w: path of %d bytes, expected at most %d", ErrFunction, len(path), wire.Default.Path)
+	case python && (strings.Count(path, ":") != 1 || path[0] == ':' || path[len(path)-1] == ':'):
+		return fmt.Errorf("%w: Python path %q, expected \"module:function\"", ErrFunction, path)
+	case !python && strings.Contains(path, ":"):
+		return fmt.Errorf("%w: Go path %q contains a colon, which marks Python functions: use NewPyTask", ErrFunction, path)
+	}
+	return nil
+}
+
+// envelope builds the message of t for a queue.
+func (t *Task) envelope(q *Queue, nowMs int64) (envelope, error) {
+	if t.err != nil {
+		return envelope{}, t.err
+	}
+	o := &q.options
+	msg := t.msg
+	maxRetry := t.maxRetry
+	if o.maxRetry != nil {
+		maxRetry = o.maxRetry
+	}
+	id := ""
+	if o.id != nil {
+		id = *o.id
+	}
+	switch {
+	case msg.Python():
+		if maxRetry != nil {
+			msg.Retry = int64(*maxRetry)
+		}
+		if q.python == Extended {
+			msg.Kind = wire.PyExtended
+		} else if id != "" {
+			return envelope{}, fmt.Errorf("%w: %s: a Python task carries no id, so TaskID cannot hold; open the queue with "+
+				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
+		}
+	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && id == "" && !o.later:
+		// What go-delayed and keakon's package send: readable by workers of any age.
+		return finishEnvelope(&msg, "")
+	default:
+		msg.Extend()
+		if maxRetry != nil {
+			msg.Meta.HasMaxRetry, msg.Meta.MaxRetry = true, *maxRetry
+		}
+	}
+	if id == "" {
+		id = newTaskID()
+	}
+	if msg.Kind == wire.GoExtended || msg.Kind == wire.PyExtended {
+		msg.Meta.ID, msg.Meta.EnqueuedAt = id, nowMs
+	}
+	return finishEnvelope(&msg, id)
+}
+
+func finishEnvelope(msg *wire.Message, id string) (envelope, error) {
+	b := msg.Append(make([]byte, 0, 96+len(msg.Path)+len(msg.Payload)+len(msg.Args)+len(msg.Kwargs)))
+	if len(b) > wire.Default.Bytes {
+		return envelope{}, fmt.Errorf("%w: %s: message of %d bytes, expected at most %d: store large data elsewhere and pass its name",
+			ErrArguments, msg.Path, len(b), wire.Default.Bytes)
+	}
+	return envelope{id: id, message: b}, nil
+}
+
+// Ref names an enqueued task. It is a small value; keep its ID to find the task from another process.
+type Ref struct {
+	queue *Queue
+	id    string
+}
+
+// ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none, which are those of a queue in
+// legacy mode enqueued without options. A pending Python task of a queue without extended messages does not carry its id
+// either; it is then known only while the task is scheduled.
+func (r *Ref) ID() string { return r.id }
+
+// Queue returns the name of the task's queue.
+func (r *Ref) Queue() string { return r.queue.Name() }
+
+// String returns queue and id for logs.
+func (r *Ref) String() string { return r.queue.Name() + "/" + r.id }

@@ -1,0 +1,176 @@
+package delayed
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1" //nolint:gosec // names equal messages; nothing secret depends on it
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+	"github.com/gomodule/redigo/redis"
+)
+
+// sweepBounds are those of every sweep.
+var sweepBounds = sweepLimits{maxDeaths: maxDeaths, deathsLife: deathsLife, archiveKeep: archivedLife, archiveMost: archivedMost}
+
+// judge returns those of the workers that are dead beyond doubt: their heartbeats have been missing at two looks, at least one life
+// apart, and contact with Redis was unbroken in between; or contact has been unbroken for two lives and at most half of the
+// workers seem dead.
+func (g *sweepGroup) judge(ctx context.Context, s *store, workers []string) (dead []string, err error) {
+	var others []string
+	for _, w := range workers {
+		if w != g.own {
+			others = append(others, w)
+		}
+	}
+	if len(others) == 0 {
+		return nil, nil
+	}
+	done := g.contact.call()
+	alive, err := s.alive(ctx, g.conn, others)
+	done(err)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for i, w := range others {
+		if alive[i] {
+			delete(g.missed, s.name+" "+w)
+		} else {
+			missing = append(missing, w)
+		}
+	}
+	few := 2*len(missing) <= len(workers)
+	for _, w := range missing {
+		if g.surelyDead(s.name+" "+w, few) {
+			dead = append(dead, w)
+		}
+	}
+	return dead, nil
+}
+
+// surelyDead notes that a heartbeat is missing now, and judges. few: at most half of the workers seem dead.
+func (g *sweepGroup) surelyDead(key string, few bool) bool {
+	now := time.Now()
+	since, ok := g.contact.unbroken()
+	first, seen := g.missed[key]
+	if !ok || seen && first.Before(since) {
+		// What was seen before the contact broke does not count.
+		seen = false
+	}
+	if !seen {
+		g.missed[key] = now
+		first = now
+	}
+	return ok && (now.Sub(first) >= g.life || few && now.Sub(since) >= 2*g.life)
+}
+
+// judgeLegacy returns claims of legacy workers whose liveness keys are missing beyond doubt.
+func (g *sweepGroup) judgeLegacy(ctx context.Context, s *store, total int) (dead []claimed, err error) {
+	if total == 0 {
+		return nil, nil
+	}
+	page, _, err := s.claimsPage(ctx, s.keys.legacy, sweepPage)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range page {
+		key := s.name + " legacy " + c.token
+		alive, err := g.legacyAlive(ctx, c.token)
+		if err != nil {
+			return nil, err
+		}
+		if alive {
+			delete(g.missed, key)
+		} else if g.surelyDead(key, false) {
+			dead = append(dead, c)
+		}
+	}
+	return dead, nil
+}
+
+// legacyAlive asks for the key that a legacy worker's id names, wherever in a cluster it is.
+func (g *sweepGroup) legacyAlive(ctx context.Context, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	conn, err := g.src.Conn(ctx, id)
+	if err != nil {
+		return false, connError(err)
+	}
+	defer conn.Close()
+	return redis.Bool(do(ctx, conn, 0, "EXISTS", id))
+}
+
+// sweepLegacy takes one claim of a dead legacy worker.
+func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, c claimed) error {
+	liveness := c.token
+	if liveness == "" || g.src.Slot(liveness) != s.slot() {
+		// Another node of the cluster holds the key; legacyAlive has asked it. This one never exists.
+		liveness = s.keys.heartbeat + "legacy"
+	}
+	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, sweepBounds, g.verdicts(s, []claimed{c}))
+	if err != nil || alive {
+		return err
+	}
+	delete(g.missed, s.name+" legacy "+c.token)
+	if requeued+archived > 0 {
+		g.log.with("queue", s.name).with("worker", c.token).Warn("gave back the task of a dead legacy worker")
+	}
+	return nil
+}
+
+// verdicts decides for each claim of a dead worker: its deaths are counted in the message where that can carry them, and after
+// maxDeaths of them it is archived.
+func (g *sweepGroup) verdicts(s *store, page []claimed) []verdict {
+	now := time.Now()
+	verdicts := make([]verdict, len(page))
+	for i, c := range page {
+		v := verdict{claimed: c, action: "requeue", renewed: c.message}
+		msg, err := wire.Parse(c.message, workerLimits)
+		info := taskInfo{reason: "deaths", function: msg.Path, errText: "its worker died with this task in hand, again and again", at: now}
+		if err == nil {
+			v.id = msg.Meta.ID
+		}
+		if v.id == "" {
+			v.id = newTaskID()
+		}
+		if err != nil || msg.Kind == wire.Py {
+			// Not ours to change: the count stands beside it.
+			sum := sha1.Sum(c.message) //nolint:gosec // see the import
+			v.action, v.digest = "count", hex.EncodeToString(sum[:])
+			info.deaths = maxDeaths
+		} else {
+			msg.Extend()
+			m := &msg.Meta
+			if now.UnixMilli()-m.DiedAt >= deathsLife.Milliseconds() {
+				m.Deaths = 0
+			}
+			m.Deaths++
+			m.DiedAt = now.UnixMilli()
+			info.deaths = m.Deaths
+			v.renewed = msg.Append(nil)
+			if m.Deaths >= maxDeaths {
+				v.action = "archive"
+				g.log.with("queue", s.name).with("function", msg.Path).with("id", v.id).WithField("deaths", m.Deaths).
+					Error("task archived: its worker died with it in hand too often")
+			}
+		}
+		v.info = info.append(nil)
+		verdicts[i] = v
+	}
+	return verdicts
+}
+
+// runIDOf finds the id of the server's process in the text that INFO answers.
+func runIDOf(info string) string {
+	lines := bufio.NewScanner(strings.NewReader(info))
+	for lines.Scan() {
+		if id, ok := strings.CutPrefix(lines.Text(), "run_id:"); ok {
+			return strings.TrimSpace(id)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,331 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Worker claims tasks from its queues and calls the functions registered with it. Create it with NewWorker, register functions, and
+// Run it. Its methods are safe for concurrent use.
+type Worker struct {
+	cfg         WorkerConfig
+	log         journal
+	id          string
+	plan        orderPlan
+	registry    registry
+	lanes       []*lane
+	groups      []*slotGroup
+	finishers   map[*lane]*finisher
+	exec        *executors
+	fetcher     *fetcher
+	pythonStore *store
+
+	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
+	cancel context.CancelCauseFunc
+
+	state  atomic.Int32
+	paused atomic.Bool
+	quiet  atomic.Bool
+}
+
+// WorkerState says what a worker does.
+type WorkerState int32
+
+// A worker goes through these in their order, except that it may alternate between running and paused.
+const (
+	WorkerNew      WorkerState = iota // Run was not called yet, or Redis does not know the worker yet
+	WorkerRunning                     // claims tasks
+	WorkerPaused                      // claims none until Resume
+	WorkerQuiet                       // claims none any more
+	WorkerStopping                    // waits for its handlers
+	WorkerStopped                     // Run has returned
+)
+
+// String returns the state's name.
+func (s WorkerState) String() string {
+	return [...]string{"new", "running", "paused", "quiet", "stopping", "stopped"}[s]
+}
+
+// WorkerStatus is a snapshot of a worker, for health checks.
+type WorkerStatus struct {
+	ID    string // of the worker, 32 hexadecimal digits
+	State WorkerState
+	// Busy is the number of handlers that run.
+	Busy int
+	// Connected says that Redis has confirmed the worker's heartbeat on every queue within its life.
+	Connected bool
+}
+
+// slotGroup is what a worker does for queues of one slot.
+type slotGroup struct {
+	lanes     []*lane
+	heartbeat *heartbeat
+	mover     *mover
+	sweep     *sweepGroup
+}
+
+// NewWorker returns a worker, or everything that is wrong with cfg. It does not connect.
+func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
+	if rdb == nil {
+		return nil, errors.New("delayed: NewWorker without a handle on Redis: pass what Dial returned")
+	}
+	cfg = cfg.withDefaults()
+	err := cfg.check(rdb.prefix)
+	var plan orderPlan
+	if cfg.Queues == nil {
+		err = errors.Join(err, errors.New("delayed: WorkerConfig.Queues is missing: expected Strict or Weighted"))
+	} else {
+		var planErr error
+		plan, planErr = cfg.Queues.plan()
+		err = errors.Join(err, planErr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, finishers: map[*lane]*finisher{}}
+	w.log = newJournal(cfg.Logger).with("worker", w.id)
+	w.tasks, w.cancel = context.WithCancelCause(context.Background())
+	if cfg.PythonQueue != "" {
+		w.pythonStore = newStore(rdb.loops, rdb.prefix, cfg.PythonQueue)
+	}
+	for _, name := range plan.names {
+		l := newLane(newStore(rdb.loops, rdb.prefix, name), w.id, cfg.Legacy)
+		if w.pythonStore != nil && l.store.slot() != w.pythonStore.slot() {
+			return nil, fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the cluster: give both the same {tag}",
+				cfg.PythonQueue, name)
+		}
+		w.lanes = append(w.lanes, l)
+		w.finishers[l] = newFinisher(l, w.log.with("queue", name), w.pythonStore)
+	}
+	w.assemble(rdb.loops)
+	return w, nil
+}
+
+// assemble makes the parts of the worker.
+func (w *Worker) assemble(src Source) {
+	host, _ := os.Hostname()
+	value := fmt.Sprintf("%s:%d", host, os.Getpid())
+	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.Prefetch, w.cfg.HeartbeatLife, w.execute, w.beatNow)
+	w.fetcher = &fetcher{
+		lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, changed: w.exec.changed,
+		receive: w.receive, onDue: w.moveNow, beat: w.beatNow, log: w.log,
+	}
+	bySlot := map[int]*slotGroup{}
+	position := map[*lane]int{}
+	for i, l := range w.lanes {
+		position[l] = i
+		slot := l.store.slot()
+		g := bySlot[slot]
+		if g == nil {
+			g = &slotGroup{}
+			bySlot[slot] = g
+			w.groups = append(w.groups, g)
+		}
+		g.lanes = append(g.lanes, l)
+	}
+	for _, g := range w.groups {
+		contact := newContact(w.cfg.HeartbeatLife)
+		g.heartbeat = newHeartbeat(src, g.lanes, w.cfg.HeartbeatLife, value, contact, w.log, w.beaten)
+		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane) { w.fetcher.nudge(position[l]) })
+		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
+		waiter := &waiter{src: src, wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
+		for _, l := range g.lanes {
+			waiter.lanes = append(waiter.lanes, position[l])
+			waiter.stores = append(waiter.stores, l.store)
+			g.sweep.stores = append(g.sweep.stores, l.store)
+		}
+		w.fetcher.waiters = append(w.fetcher.waiters, waiter)
+	}
+}
+
+// Register makes functions callable by tasks: functions of packages, or what Func returned. It returns everything that is wrong with
+// them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions become pending then.
+func (w *Worker) Register(fns ...any) error {
+	err := w.registry.add(fns...)
+	for _, fn := range fns {
+		if f, err := newFunction(fn); err == nil && f.inMain {
+			w.log.with("function", f.path()).
+				Warn("function of package main: a function of the same name in another program has the same path; move it to a package")
+		}
+	}
+	return err
+}
+
+// RegisterMethods registers every exported method of receiver that has an accepted signature. Tasks name them by method expression:
+//
+//	q.Delay((*Mailer).Send, 42)
+//	err := w.RegisterMethods(&Mailer{db: db})
+func (w *Worker) RegisterMethods(receiver any) error {
+	skipped, err := w.registry.addMethods(receiver)
+	for _, why := range skipped {
+		w.log.WithError(why).Debug("method not registered")
+	}
+	return err
+}
+
+// Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for running
+// handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It returns nil after a
+// clean stop, *StillRunningError when handlers still run, and ErrClosed when it was called before. It handles no signals.
+// While Redis is away it tries again and carries on by itself.
+func (w *Worker) Run(ctx context.Context) error {
+	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
+		return ErrClosed
+	}
+	w.log.WithField("queues", w.plan.names).WithField("concurrency", w.cfg.Concurrency).Info("worker started")
+	w.exec.start()
+
+	tell, told := context.WithCancel(context.Background())         // ends when no task runs any more
+	abandon, giveUp := context.WithCancel(context.Background())    // ends when Redis shall not be told any more
+	beating, stopBeats := context.WithCancel(context.Background()) // ends at the very end
+	var loops, beats, finishers sync.WaitGroup
+	for _, g := range w.groups {
+		beats.Go(func() { g.heartbeat.run(beating) })
+		loops.Go(func() { g.mover.run(ctx) })
+		if !w.cfg.NoSweeper {
+			loops.Go(func() { g.sweep.run(ctx, w.cfg.SweepInterval, false) })
+		}
+	}
+	for _, wt := range w.fetcher.waiters {
+		loops.Go(func() { wt.run(ctx) })
+	}
+	for _, f := range w.finishers {
+		finishers.Go(func() { f.run(tell, abandon) })
+	}
+	loops.Go(func() { w.fetcher.run(ctx) })
+
+	<-ctx.Done()
+	w.state.Store(int32(WorkerStopping))
+	w.log.Info("worker stops: no more tasks are claimed")
+	loops.Wait()
+	w.giveBack(w.exec.takeBack())
+	w.exec.stop()
+	idle := make(chan struct{})
+	go func() {
+		w.exec.done.Wait()
+		close(idle)
+	}()
+	stopped := waitFor(idle, w.cfg.Grace)
+	if !stopped {
+		w.cancel(ErrShutdown)
+		stopped = waitFor(idle, w.cfg.CancelGrace)
+	}
+	// What remains is done with or without the caller: a handler that still runs keeps its claim and its heartbeat.
+	finish := func() error {
+		<-idle
+		w.cancel(ErrShutdown)
+		told()
+		timer := time.AfterFunc(w.cfg.CancelGrace+callTimeout, giveUp)
+		finishers.Wait()
+		timer.Stop()
+		giveUp()
+		err := w.unregister()
+		stopBeats()
+		beats.Wait()
+		w.state.Store(int32(WorkerStopped))
+		return err
+	}
+	if stopped {
+		err := finish()
+		w.log.Info("worker stopped")
+		return err
+	}
+	running := &StillRunningError{}
+	for _, c := range w.exec.running() {
+		running.Funcs = append(running.Funcs, c.fn.path())
+	}
+	go func() { _ = finish() }() // its error is told by the log
+	w.log.WithError(running).Error("handlers still run; their tasks stay claimed until the process exits")
+	return running
+}
+
+// waitFor says whether done closes within d.
+func waitFor(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
+func (w *Worker) unregister() error {
+	var errs []error
+	for _, l := range w.lanes {
+		if n := w.finishers[l].waiting(); n > 0 {
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run again", l.store.name, n))
+			continue
+		}
+		if l.confirmed.Load() == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		gone, err := l.store.unregister(ctx, w.id)
+		if err == nil && !gone {
+			// Claims whose replies were lost: this process never had them in hand.
+			err = w.releaseStrangers(ctx, l)
+		}
+		cancel()
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	err := errors.Join(errs...)
+	if err != nil {
+		w.log.WithError(err).Error("worker could not take its leave from Redis")
+	}
+	return err
+}
+
+// releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
+func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
+	tokens, err := l.store.tokens(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	for len(tokens) > 0 {
+		n := min(len(tokens), maxTokens)
+		if _, err := l.store.release(ctx, w.id, nil, tokens[:n], l.store); err != nil {
+			return err
+		}
+		tokens = tokens[n:]
+	}
+	_, err = l.store.unregister(ctx, w.id)
+	return err
+}
+
+// room returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not started.
+func (w *Worker) room() (int, time.Duration) {
+	if w.paused.Load() || w.quiet.Load() {
+		w.giveBack(w.exec.takeBack())
+		return 0, 0
+	}
+	return w.exec.room()
+}
+
+// beaten wakes whoever waits for a heartbeat.
+func (w *Worker) beaten() { w.exec.wake() }
+
+func (w *Worker) beatNow() {
+	for _, g := range w.groups {
+		g.heartbeat.now()
+	}
+}
+
+func (w *Worker) moveNow() {
+	for _, g := range w.groups {
+		g.mover.now()
+	}
+}

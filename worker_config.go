@@ -1,0 +1,125 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+const (
+	// shortestLife is the shortest heartbeat: four renewals of it must fit beside ordinary delays of the network.
+	shortestLife = 500 * time.Millisecond
+	// maxConcurrency keeps the executors of one process within what its memory holds.
+	maxConcurrency = 100_000
+)
+
+// WorkerConfig says what a worker does. Its zero value lacks only Queues.
+type WorkerConfig struct {
+	// Queues to serve: Strict{"critical", "mail"} or Weighted{"critical": 6, "mail": 3}. Required.
+	Queues QueueOrder
+	// Concurrency is how many tasks run at once. Defaults to 10 × GOMAXPROCS.
+	Concurrency int
+	// Prefetch is how many tasks beyond Concurrency are claimed ahead, so that an executor need not wait for Redis. Tasks claimed ahead
+	// wait behind those that run, while an idle worker could take them. Defaults to 0.
+	Prefetch int
+	// HeartbeatLife is how long the worker counts as alive after its last heartbeat; it renews it four times in that time. Sweepers
+	// and workers of one queue should agree on it. At least 500 ms. Defaults to 15 s.
+	HeartbeatLife time.Duration
+	// SweepInterval is the time between two passes of the embedded sweeper, ± 20 %. Defaults to 8 s.
+	SweepInterval time.Duration
+	// NoSweeper leaves sweeping to other workers or to a Sweeper of its own. Defaults to false.
+	NoSweeper bool
+	// Grace is how long Run waits for running handlers when it is told to stop. Defaults to 25 s; negative: none.
+	Grace time.Duration
+	// CancelGrace is how long Run then waits for handlers whose context it has cancelled. Defaults to 3 s; negative: none.
+	CancelGrace time.Duration
+	// MaxRetry is how often a failed task is tried again if neither the call nor the function says. Defaults to 25; negative: never.
+	MaxRetry int
+	// Backoff returns how long a task waits that has failed and was retried so many times before. It is called concurrently. Defaults
+	// to 5 s, doubled each time, at most 6 h, ± 25 %.
+	Backoff func(retried int) time.Duration
+	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: the worker takes only tasks that have a
+	// notification, so that those never wake in vain. Defaults to false.
+	Legacy bool
+	// PythonQueue names a queue that Python tasks are handed on to. In a Redis Cluster it must have the same {tag}. Defaults to
+	// none: Python tasks are parked.
+	PythonQueue string
+	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard logger.
+	Logger logrus.FieldLogger
+}
+
+const (
+	// maxDeaths is how often a task may take its worker down before it is archived.
+	maxDeaths = 3
+	// deathsLife is how long a death counts.
+	deathsLife = 72 * time.Hour
+	// parkedLife is how long a task waits for a worker that knows its function before it is archived.
+	parkedLife = 7 * 24 * time.Hour
+	// archivedLife and archivedMost bound the archive of a queue.
+	archivedLife = 90 * 24 * time.Hour
+	archivedMost = 10_000
+)
+
+// withDefaults returns a copy in which everything that was left out is filled in.
+func (c WorkerConfig) withDefaults() WorkerConfig {
+	if c.Concurrency == 0 {
+		c.Concurrency = 10 * runtime.GOMAXPROCS(0)
+	}
+	if c.HeartbeatLife == 0 {
+		c.HeartbeatLife = 15 * time.Second
+	}
+	if c.SweepInterval == 0 {
+		c.SweepInterval = 8 * time.Second
+	}
+	switch {
+	case c.Grace == 0:
+		c.Grace = 25 * time.Second
+	case c.Grace < 0:
+		c.Grace = 0
+	}
+	switch {
+	case c.CancelGrace == 0:
+		c.CancelGrace = 3 * time.Second
+	case c.CancelGrace < 0:
+		c.CancelGrace = 0
+	}
+	switch {
+	case c.MaxRetry == 0:
+		c.MaxRetry = 25
+	case c.MaxRetry < 0:
+		c.MaxRetry = 0
+	}
+	if c.Backoff == nil {
+		c.Backoff = defaultBackoff
+	}
+	return c
+}
+
+// check returns everything that is wrong with a configuration whose defaults are filled in.
+func (c *WorkerConfig) check(prefix string) error {
+	var errs []error
+	if c.Concurrency < 1 || c.Concurrency > maxConcurrency {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Concurrency is %d: expected 1 to %d", c.Concurrency, maxConcurrency))
+	}
+	if c.Prefetch < 0 || c.Prefetch > maxConcurrency {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Prefetch is %d: expected 0 to %d", c.Prefetch, maxConcurrency))
+	}
+	if c.HeartbeatLife < shortestLife {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.HeartbeatLife is %v: expected at least %v", c.HeartbeatLife, shortestLife))
+	}
+	if c.SweepInterval < 10*time.Millisecond {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.SweepInterval is %v: expected at least 10ms", c.SweepInterval))
+	}
+	if c.Legacy && prefix != "" {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Legacy with the key prefix %q: legacy workers do not know it", prefix))
+	}
+	if c.PythonQueue != "" {
+		if err := checkQueueName(c.PythonQueue); err != nil {
+			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.PythonQueue: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,50 @@
+package delayed
+
+// ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
+func (w *Worker) ID() string { return w.id }
+
+// Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go on.
+func (w *Worker) Pause() {
+	if w.paused.CompareAndSwap(false, true) {
+		w.log.Info("worker paused")
+		w.exec.signal() // the fetcher gives back what has not started
+	}
+}
+
+// Resume ends a Pause. It does not end Quiet.
+func (w *Worker) Resume() {
+	if w.paused.CompareAndSwap(true, false) {
+		w.log.Info("worker resumed")
+		w.exec.signal()
+	}
+}
+
+// Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
+func (w *Worker) Quiet() {
+	if w.quiet.CompareAndSwap(false, true) {
+		w.log.Info("worker is quiet: it claims no more tasks")
+		w.exec.signal() // the fetcher gives back what has not started
+	}
+}
+
+// Status returns a snapshot.
+func (w *Worker) Status() WorkerStatus {
+	s := WorkerStatus{ID: w.id, State: WorkerState(w.state.Load())}
+	if s.State == WorkerNew {
+		return s
+	}
+	s.Busy = len(w.exec.running())
+	s.Connected = s.State != WorkerStopped
+	for _, l := range w.lanes {
+		s.Connected = s.Connected && l.fresh(w.cfg.HeartbeatLife)
+	}
+	if s.State == WorkerRunning {
+		switch {
+		case w.quiet.Load():
+			s.State = WorkerQuiet
+		case w.paused.Load():
+			s.State = WorkerPaused
+		}
+	}
+	return s
+}
