@@ -92,11 +92,12 @@ func (w *Worker) execute(c *claim) {
 		ctx, cancel = context.WithCancelCause(w.tasks)
 		defer cancel(nil)
 	}
+	f := w.finishers[c.lane]
 	if !c.lane.begin(c, cancel) {
 		c.lane.settle(c)
+		f.countLost(1)
 		return
 	}
-	f := w.finishers[c.lane]
 	if ackFirst {
 		told := newReceipt(1)
 		f.add(ending{claim: c, outcome: outcomeAck, told: told})
@@ -110,6 +111,7 @@ func (w *Worker) execute(c *claim) {
 			c.lane.settle(c)
 			w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).
 				Warn("task ended after its claim was lost; its outcome is discarded")
+			f.countLost(1)
 			return
 		}
 		if !returned {

@@ -62,6 +62,7 @@ type finisher struct {
 
 	mu      sync.Mutex // protects the following
 	pending []ending
+	lost    int           // claims found lost that the day's counters lack
 	signal  chan struct{} // holds an element while pending may be non-empty
 	done    chan struct{}
 }
@@ -75,6 +76,18 @@ func (f *finisher) add(endings ...ending) {
 	f.mu.Lock()
 	f.pending = append(f.pending, endings...)
 	f.mu.Unlock()
+	f.wake()
+}
+
+// countLost has lost claims counted.
+func (f *finisher) countLost(n int) {
+	f.mu.Lock()
+	f.lost += n
+	f.mu.Unlock()
+	f.wake()
+}
+
+func (f *finisher) wake() {
 	select {
 	case f.signal <- struct{}{}:
 	default:
@@ -87,11 +100,11 @@ func (f *finisher) run(stop, abandon context.Context) {
 	var wait backoff
 	for {
 		f.mu.Lock()
-		endings := f.pending
-		f.pending = nil
+		endings, lost := f.pending, f.lost
+		f.pending, f.lost = nil, 0
 		f.mu.Unlock()
-		if len(endings) > 0 {
-			left := f.flush(abandon, endings)
+		if len(endings) > 0 || lost > 0 {
+			left := f.flush(endings, lost)
 			if len(left) == 0 {
 				wait.reset()
 				continue
@@ -117,8 +130,15 @@ func (f *finisher) run(stop, abandon context.Context) {
 	}
 }
 
-// flush tells Redis about endings and returns those it did not answer for.
-func (f *finisher) flush(ctx context.Context, endings []ending) (left []ending) {
+// flush tells Redis about endings and returns those it did not answer for. It is not cut off when the worker stops: an answer
+// that arrives late is better than a task that runs again.
+func (f *finisher) flush(endings []ending, lost int) (left []ending) {
+	ctx := context.Background()
+	if lost > 0 {
+		if _, err := f.lane.store.ack(ctx, f.lane.worker, nil, nil, lost); err != nil {
+			f.log.trouble(&f.trouble, "cannot count lost claims", err)
+		}
+	}
 	var sorted [outcomes][]ending
 	for _, e := range endings {
 		sorted[e.outcome] = append(sorted[e.outcome], e)
@@ -162,16 +182,21 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 		return group
 	}
 	f.log.relief(&f.trouble, "Redis has been told how tasks ended")
+	lost := 0
 	for i := range group {
 		e := &group[i]
 		f.lane.settle(e.claim)
 		if !stood[i] && !e.unclear && kind != outcomeRelease {
+			lost++
 			f.log.with("function", e.claim.msg.Path).with("id", e.claim.msg.Meta.ID).
 				Warn("claim was lost before the task ended: another worker may run it again")
 		}
 		if e.told != nil {
 			e.told.tick()
 		}
+	}
+	if lost > 0 {
+		f.countLost(lost)
 	}
 	return nil
 }
@@ -181,7 +206,7 @@ func (f *finisher) call(ctx context.Context, kind outcome, group []ending) ([]bo
 	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(group)
 	switch kind {
 	case outcomeAck:
-		return s.ack(ctx, worker, batches, tokensOf(group))
+		return s.ack(ctx, worker, batches, tokensOf(group), 0)
 	case outcomeRetry:
 		return s.shelve(ctx, worker, batches, shelfRetry, 0, []string{"processed", "failed", "retried"}, shelvedOf(group))
 	case outcomeArchive:

@@ -51,7 +51,7 @@ func evalOn(ctx context.Context, src Source, sc *script, keys []string, args []a
 		return nil, connError(err)
 	}
 	defer conn.Close()
-	return sc.run(ctx, conn, 0, keys, args)
+	return sc.run(ctx, conn, callTimeout, keys, args)
 }
 
 // connError explains why there is no connection. Nothing was sent.
@@ -69,7 +69,7 @@ func (s *store) read(ctx context.Context, cmd string, args ...any) (any, error) 
 		return nil, connError(err)
 	}
 	defer conn.Close()
-	reply, err := do(ctx, conn, 0, cmd, args...)
+	reply, err := do(ctx, conn, callTimeout, cmd, args...)
 	if err != nil {
 		return nil, fmt.Errorf("delayed: %s: %w", cmd, err)
 	}

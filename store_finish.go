@@ -27,10 +27,11 @@ type shelved struct {
 	info    []byte
 }
 
-// ack ends claims whose tasks are done. The answers say which of them stood. It may be repeated freely, as all ends of a claim may.
-func (s *store) ack(ctx context.Context, worker string, batches []uint64, tokens []string) ([]bool, error) {
-	args := make([]any, 0, 2+len(batches)+len(tokens))
-	args = append(args, statsLife)
+// ack ends claims whose tasks are done, and adds lost to the day's count of lost claims. The answers say which claims stood. It may be
+// repeated freely, as all ends of a claim may.
+func (s *store) ack(ctx context.Context, worker string, batches []uint64, tokens []string, lost int) ([]bool, error) {
+	args := make([]any, 0, 3+len(batches)+len(tokens))
+	args = append(args, statsLife, lost)
 	args = appendBatches(args, batches)
 	for _, t := range tokens {
 		args = append(args, t)

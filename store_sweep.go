@@ -22,7 +22,7 @@ func survey(ctx context.Context, conn redis.Conn, stores []*store, sweeper strin
 	for _, s := range stores {
 		keys = append(keys, s.keys.sweeper, s.keys.workers, s.keys.list, s.keys.noti, s.keys.legacy)
 	}
-	reply, err := redis.Values(scriptSurvey.run(ctx, conn, 0, keys, []any{sweeper, lock.Milliseconds()}))
+	reply, err := redis.Values(scriptSurvey.run(ctx, conn, callTimeout, keys, []any{sweeper, lock.Milliseconds()}))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *store) alive(ctx context.Context, conn redis.Conn, workers []string) ([
 	for i, w := range workers {
 		args[i] = s.keys.heartbeat + w
 	}
-	values, err := redis.Values(do(ctx, conn, 0, "MGET", args...))
+	values, err := redis.Values(do(ctx, conn, callTimeout, "MGET", args...))
 	if err != nil {
 		return nil, fmt.Errorf("delayed: MGET: %w", err)
 	}

@@ -20,7 +20,7 @@ func beat(ctx context.Context, conn redis.Conn, stores []*store, worker string, 
 	for _, s := range stores {
 		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker)
 	}
-	reply, err := scriptBeat.run(ctx, conn, 0, keys, []any{life.Milliseconds(), flag(count)})
+	reply, err := scriptBeat.run(ctx, conn, callTimeout, keys, []any{life.Milliseconds(), flag(count)})
 	values, err := ints(reply, err, 2+2*len(stores))
 	if err != nil {
 		return nil, time.Time{}, err

@@ -32,8 +32,8 @@ type sweepGroup struct {
 
 	conn    redis.Conn
 	runID   string // of the Redis server
-	missed  map[string]time.Time
-	deficit map[*store]int // notifications that were missing at the last pass
+	missed  map[*store]map[string]time.Time // when the heartbeat of a worker was first missed
+	deficit map[*store]int                  // notifications that were missing at the last pass
 	passes  int
 	trouble complaints
 }
@@ -45,7 +45,7 @@ func newSweepGroup(src Source, own string, life time.Duration, c *contact, log j
 	}
 	return &sweepGroup{
 		src: src, id: id, own: own, life: life, contact: c, log: log,
-		missed: map[string]time.Time{}, deficit: map[*store]int{},
+		missed: map[*store]map[string]time.Time{}, deficit: map[*store]int{},
 	}
 }
 
@@ -94,7 +94,7 @@ func (g *sweepGroup) hangUp() {
 // call sends a command on the group's connection and notes the contact.
 func (g *sweepGroup) call(ctx context.Context, cmd string, args ...any) (any, error) {
 	done := g.contact.call()
-	reply, err := do(ctx, g.conn, 0, cmd, args...)
+	reply, err := do(ctx, g.conn, callTimeout, cmd, args...)
 	done(err)
 	return reply, err
 }
@@ -150,8 +150,11 @@ func (g *sweepGroup) sweepQueue(ctx context.Context, s *store, seen *sight) erro
 		return err
 	}
 	legacy, err := g.judgeLegacy(ctx, s, seen.legacy)
-	if err != nil || !seen.mine {
+	if err != nil {
 		return err
+	}
+	if !seen.mine {
+		return nil
 	}
 	for _, worker := range dead {
 		n, err := g.sweepHash(ctx, s, s.keys.heartbeat+worker, s.keys.processing+worker)
@@ -161,10 +164,8 @@ func (g *sweepGroup) sweepQueue(ctx context.Context, s *store, seen *sight) erro
 		if n > 0 {
 			g.log.with("queue", s.name).with("worker", worker).WithField("tasks", n).Warn("gave back the tasks of a dead worker")
 		}
-		if gone, err := s.forget(ctx, worker); err != nil {
+		if _, err := s.forget(ctx, worker); err != nil {
 			return err
-		} else if gone {
-			delete(g.missed, s.name+" "+worker)
 		}
 	}
 	for _, claim := range legacy {

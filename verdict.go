@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // names equal messages; nothing secret depends on it
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,35 +37,11 @@ func (g *sweepGroup) judge(ctx context.Context, s *store, workers []string) (dea
 	}
 	var missing []string
 	for i, w := range others {
-		if alive[i] {
-			delete(g.missed, s.name+" "+w)
-		} else {
+		if !alive[i] {
 			missing = append(missing, w)
 		}
 	}
-	few := 2*len(missing) <= len(workers)
-	for _, w := range missing {
-		if g.surelyDead(s.name+" "+w, few) {
-			dead = append(dead, w)
-		}
-	}
-	return dead, nil
-}
-
-// surelyDead notes that a heartbeat is missing now, and judges. few: at most half of the workers seem dead.
-func (g *sweepGroup) surelyDead(key string, few bool) bool {
-	now := time.Now()
-	since, ok := g.contact.unbroken()
-	first, seen := g.missed[key]
-	if !ok || seen && first.Before(since) {
-		// What was seen before the contact broke does not count.
-		seen = false
-	}
-	if !seen {
-		g.missed[key] = now
-		first = now
-	}
-	return ok && (now.Sub(first) >= g.life || few && now.Sub(since) >= 2*g.life)
+	return g.surelyDead(s, ourWorkers, missing, 2*len(missing) <= len(workers)), nil
 }
 
 // judgeLegacy returns claims of legacy workers whose liveness keys are missing beyond doubt.
@@ -76,19 +53,54 @@ func (g *sweepGroup) judgeLegacy(ctx context.Context, s *store, total int) (dead
 	if err != nil {
 		return nil, err
 	}
+	var missing []string
 	for _, c := range page {
-		key := s.name + " legacy " + c.token
 		alive, err := g.legacyAlive(ctx, c.token)
 		if err != nil {
 			return nil, err
 		}
-		if alive {
-			delete(g.missed, key)
-		} else if g.surelyDead(key, false) {
+		if !alive {
+			missing = append(missing, c.token)
+		}
+	}
+	sure := g.surelyDead(s, legacyWorkers, missing, false)
+	for _, c := range page {
+		if slices.Contains(sure, c.token) {
 			dead = append(dead, c)
 		}
 	}
 	return dead, nil
+}
+
+// ourWorkers and legacyWorkers keep their ids apart.
+const (
+	ourWorkers    = ""
+	legacyWorkers = "legacy "
+)
+
+// surelyDead notes whose heartbeats are missing now, forgets those that are back, and judges. few: at most half seem dead.
+func (g *sweepGroup) surelyDead(s *store, kind string, missing []string, few bool) (dead []string) {
+	now := time.Now()
+	since, ok := g.contact.unbroken()
+	before := g.missed[s]
+	after := make(map[string]time.Time, len(missing))
+	for key, first := range before {
+		if strings.HasPrefix(key, legacyWorkers) != (kind == legacyWorkers) {
+			after[key] = first
+		}
+	}
+	for _, w := range missing {
+		first, seen := before[kind+w]
+		if !seen || !ok || first.Before(since) {
+			first = now // what was seen before the contact broke does not count
+		}
+		after[kind+w] = first
+		if ok && (now.Sub(first) >= g.life || few && now.Sub(since) >= 2*g.life) {
+			dead = append(dead, w)
+		}
+	}
+	g.missed[s] = after
+	return dead
 }
 
 // legacyAlive asks for the key that a legacy worker's id names, wherever in a cluster it is.
@@ -101,7 +113,7 @@ func (g *sweepGroup) legacyAlive(ctx context.Context, id string) (bool, error) {
 		return false, connError(err)
 	}
 	defer conn.Close()
-	return redis.Bool(do(ctx, conn, 0, "EXISTS", id))
+	return redis.Bool(do(ctx, conn, callTimeout, "EXISTS", id))
 }
 
 // sweepLegacy takes one claim of a dead legacy worker.
@@ -115,7 +127,6 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, c claimed) error
 	if err != nil || alive {
 		return err
 	}
-	delete(g.missed, s.name+" legacy "+c.token)
 	if requeued+archived > 0 {
 		g.log.with("queue", s.name).with("worker", c.token).Warn("gave back the task of a dead legacy worker")
 	}
