@@ -1,0 +1,214 @@
+// Package witness stands between a worker and Redis and notes what passes: which token each task was claimed with, and how Redis
+// answered each ack. It knows the scripts by their text, so it finds them however often they change, but not when claims or acks
+// move to another script.
+package witness
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // the name of a script is its SHA-1
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/itest/ledger"
+)
+
+// Witness is a source of connections that listens in. It is safe for concurrent use.
+type Witness struct {
+	pool   *redis.Pool
+	ledger *ledger.Writer
+	taskOf func(message []byte) string
+	claim  script
+	ack    script
+
+	mu     sync.Mutex // protects tokens
+	tokens map[string]string
+}
+
+var _ delayed.Source = (*Witness)(nil)
+
+// script is a script as it is called: by text or by its SHA-1.
+type script struct{ text, sha string }
+
+func load(dir, name string) (script, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name+".lua")) //nolint:gosec // the path comes from a test
+	if err != nil {
+		return script{}, fmt.Errorf("witness: %w", err)
+	}
+	sum := sha1.Sum(text) //nolint:gosec // see the import
+	return script{string(text), hex.EncodeToString(sum[:])}, nil
+}
+
+// New returns a witness of all calls through pool. Acks are written to the ledger. luaDir holds the scripts; taskOf returns how a test
+// names the task of a message.
+func New(pool *redis.Pool, w *ledger.Writer, luaDir string, taskOf func(message []byte) string) (*Witness, error) {
+	claim, err := load(luaDir, "claim")
+	if err != nil {
+		return nil, err
+	}
+	ack, err := load(luaDir, "ack")
+	if err != nil {
+		return nil, err
+	}
+	return &Witness{pool: pool, ledger: w, taskOf: taskOf, claim: claim, ack: ack, tokens: map[string]string{}}, nil
+}
+
+// Token returns the token that a task was last claimed with through this witness, "" if it was not.
+func (w *Witness) Token(task string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tokens[task]
+}
+
+// Conn implements delayed.Source.
+func (w *Witness) Conn(ctx context.Context, _ string) (redis.Conn, error) {
+	c, err := w.pool.GetContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c, w}, nil
+}
+
+// Slot implements delayed.Source for a single server.
+func (w *Witness) Slot(string) int { return 0 }
+
+// Close implements delayed.Source.
+func (w *Witness) Close() error { return w.pool.Close() }
+
+// note looks at one call and its answer.
+func (w *Witness) note(cmd string, args []any, reply any, err error) {
+	if cmd != "EVALSHA" && cmd != "EVAL" {
+		return
+	}
+	name, _ := args[0].(string)
+	switch name {
+	case w.claim.sha, w.claim.text:
+		if err == nil {
+			w.noteClaim(args, reply)
+		}
+	case w.ack.sha, w.ack.text:
+		if answer, ok := err.(redis.Error); ok && strings.HasPrefix(string(answer), "NOSCRIPT") { //nolint:errorlint // as redigo returns it
+			return
+		}
+		w.noteAck(args, reply, err)
+	}
+}
+
+// noteClaim reads a call of claim, whose first argument behind the keys is the batch number and whose reply holds the messages.
+func (w *Witness) noteClaim(args []any, reply any) {
+	_, argv := split(args)
+	values, err := redis.Values(reply, nil)
+	if err != nil || len(argv) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := 0
+	for _, v := range values {
+		if message, ok := v.([]byte); ok {
+			i++
+			w.tokens[w.taskOf(message)] = fmt.Sprintf("%v-%d", argv[0], i)
+		}
+	}
+}
+
+// noteAck reads a call of ack, whose first key ends in the worker's id, whose last arguments are the tokens, and which is answered by a
+// 1 or 0 for each of them.
+func (w *Witness) noteAck(args []any, reply any, err error) {
+	keys, argv := split(args)
+	if len(keys) == 0 {
+		return
+	}
+	_, worker, _ := strings.Cut(fmt.Sprint(keys[0]), "_processing:")
+	var tokens []string
+	for _, arg := range argv {
+		if token, ok := arg.(string); ok && isToken(token) {
+			tokens = append(tokens, token)
+		}
+	}
+	answers, parseErr := redis.Ints(reply, err)
+	if parseErr == nil && len(answers) != len(tokens) {
+		parseErr = fmt.Errorf("%d tokens, %d answers", len(tokens), len(answers))
+	}
+	for i, token := range tokens {
+		e := ledger.Event{Kind: ledger.Refused, Worker: worker, Token: token}
+		switch {
+		case parseErr != nil:
+			e.Kind, e.Detail = ledger.Unclear, parseErr.Error()
+		case answers[i] == 1:
+			e.Kind = ledger.Acked
+		}
+		w.ledger.Write(e)
+	}
+}
+
+// split separates the keys of EVALSHA from what follows.
+func split(args []any) (keys, argv []any) {
+	if len(args) < 2 {
+		return nil, nil
+	}
+	n, ok := args[1].(int)
+	if !ok || n > len(args)-2 {
+		return nil, nil
+	}
+	return args[2 : 2+n], args[2+n:]
+}
+
+// isToken says whether s has the form <batch>-<i>.
+func isToken(s string) bool {
+	batch, i, ok := strings.Cut(s, "-")
+	return ok && isNumber(batch) && isNumber(i)
+}
+
+func isNumber(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// conn passes every call on and notes it.
+type conn struct {
+	redis.Conn
+	witness *Witness
+}
+
+var (
+	_ redis.ConnWithTimeout = (*conn)(nil)
+	_ redis.ConnWithContext = (*conn)(nil)
+)
+
+// Do implements redis.Conn.
+func (c *conn) Do(cmd string, args ...any) (any, error) {
+	reply, err := c.Conn.Do(cmd, args...)
+	c.witness.note(cmd, args, reply, err)
+	return reply, err
+}
+
+// DoWithTimeout implements redis.ConnWithTimeout.
+func (c *conn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
+	reply, err := redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
+	c.witness.note(cmd, args, reply, err)
+	return reply, err
+}
+
+// DoContext implements redis.ConnWithContext.
+func (c *conn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
+	reply, err := redis.DoContext(c.Conn, ctx, cmd, args...)
+	c.witness.note(cmd, args, reply, err)
+	return reply, err
+}
+
+// ReceiveWithTimeout implements redis.ConnWithTimeout.
+func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	return redis.ReceiveWithTimeout(c.Conn, timeout)
+}
+
+// ReceiveContext implements redis.ConnWithContext.
+func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
+	return redis.ReceiveContext(c.Conn, ctx)
+}

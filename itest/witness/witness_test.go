@@ -1,0 +1,153 @@
+//go:build unix
+
+package witness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/itest/ledger"
+)
+
+const luaDir = "../../lua"
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	redistest.StopShared()
+	os.Exit(code)
+}
+
+// taskOf takes "k1" out of a message that holds it.
+func taskOf(message []byte) string {
+	i := bytes.LastIndex(message, []byte("\xa2k"))
+	if i < 0 {
+		return ""
+	}
+	return string(message[i+1 : i+3])
+}
+
+// TestWorker lets a real worker run one task, and one whose ack gets no answer the first time.
+func TestWorker(t *testing.T) {
+	server, queue, dir := redistest.Shared(t), redistest.Name(t), t.TempDir()
+	w, err := ledger.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	dialer := faultnet.NewDialer(nil, 0)
+	source, err := New(server.Pool(t, redis.DialContextFunc(dialer.DialContext)), w, luaDir, taskOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Do(t, "SCRIPT", "LOAD", source.ack.text) // or the answer that it is unknown would be dropped
+	dialer.SetPlan(faultnet.Once(faultnet.DropReply, func(req []byte) bool { return bytes.Contains(req, []byte(source.ack.sha)) }))
+	rdb := delayed.FromSource(source)
+	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Concurrency: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := make(chan string, 2)
+	task := delayed.Func(func(key string) { run <- key + " " + source.Token(key) }, delayed.Name("witness.task"))
+	if err := worker.Register(task); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	q := delayed.NewQueue(queue, rdb)
+	for _, key := range []string{"k1", "k2"} {
+		if _, err := q.Delay(task, key); err != nil {
+			t.Fatal(err)
+		}
+		got := <-run
+		if name, token, _ := strings.Cut(got, " "); name != key || !strings.HasSuffix(token, "-1") {
+			t.Errorf("%s ran as %q", key, got)
+		}
+		waitForAcks(t, dir, key)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	log, err := ledger.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if acked := log.Of(ledger.Acked); len(acked) != 1 || acked[0].Worker != worker.ID() || !strings.HasSuffix(acked[0].Token, "-1") {
+		t.Errorf("acked: %v", acked)
+	}
+	// The first ack's reply was dropped, so it was sent again and then found nothing.
+	unclear, refused := log.Of(ledger.Unclear), log.Of(ledger.Refused)
+	if len(unclear) != 1 || len(refused) != 1 || unclear[0].Token != refused[0].Token {
+		t.Errorf("unclear: %v, refused: %v", unclear, refused)
+	}
+}
+
+// waitForAcks waits until as many acks as there are tasks up to key have got an answer.
+func waitForAcks(t *testing.T, dir, key string) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		log, err := ledger.Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(log.Of(ledger.Acked, ledger.Refused)) == int(key[1]-'0') {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("no answered ack of %s: %v", key, log)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestOtherCallsPass(t *testing.T) {
+	server, key := redistest.Shared(t), redistest.Name(t)
+	w, err := New(server.Pool(t), nil, luaDir, taskOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := w.Conn(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if n, err := redis.Int(redis.DoWithTimeout(conn, time.Second, "INCR", key)); err != nil || n != 1 {
+		t.Errorf("DoWithTimeout: %d, %v", n, err)
+	}
+	if n, err := redis.Int(redis.DoContext(conn, t.Context(), "INCR", key)); err != nil || n != 2 {
+		t.Errorf("DoContext: %d, %v", n, err)
+	}
+	for _, receive := range []func() (any, error){
+		func() (any, error) { return redis.ReceiveWithTimeout(conn, time.Second) },
+		func() (any, error) { return redis.ReceiveContext(conn, t.Context()) },
+	} {
+		if err := errors.Join(conn.Send("INCR", key), conn.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := redis.Int(receive()); err != nil {
+			t.Error(err)
+		}
+	}
+	if w.Slot("a") != w.Slot("b") {
+		t.Error("a single server has one slot")
+	}
+}
+
+func TestScriptsMustExist(t *testing.T) {
+	if _, err := New(nil, nil, t.TempDir(), taskOf); err == nil {
+		t.Error("expected an error")
+	}
+}
