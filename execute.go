@@ -78,8 +78,17 @@ func (w *Worker) giveBack(claims []*claim) <-chan struct{} {
 		close(told.done)
 		return told.done
 	}
-	for _, c := range claims {
-		w.finishers[c.lane].add(ending{claim: c, outcome: outcomeRelease, told: told})
+	// One call for each lane, or a part of them might go back before the rest and come to stand behind it.
+	for _, l := range w.lanes {
+		var endings []ending
+		for _, c := range claims {
+			if c.lane == l {
+				endings = append(endings, ending{claim: c, outcome: outcomeRelease, told: told})
+			}
+		}
+		if len(endings) > 0 {
+			w.finishers[l].add(endings...)
+		}
 	}
 	return told.done
 }

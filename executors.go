@@ -28,6 +28,7 @@ type executors struct {
 	suspect  *claim    // the one suspect in hand, ready or running
 	since    time.Time // when it started
 	restless time.Time // until then, claim no more than free executors
+	held     bool      // start nothing
 	stopped  bool
 
 	n        int
@@ -96,6 +97,9 @@ func (e *executors) take() *claim {
 			return nil
 		}
 		for i, c := range e.ready {
+			if e.held {
+				break
+			}
 			if !c.lane.fresh(e.life) && !c.lane.isLost(c) {
 				// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
 				e.beat()
@@ -164,11 +168,13 @@ func (e *executors) dismiss(c *claim) {
 	}
 }
 
-// rest keeps the worker from claiming more than its free executors for a while, because it gave tasks back.
-func (e *executors) rest() {
+// hold makes executors start nothing, until it is called with false.
+func (e *executors) hold(on bool) {
 	e.mu.Lock()
-	e.restless = time.Now().Add(suspectRest)
+	e.held = on
 	e.mu.Unlock()
+	e.work.Broadcast()
+	e.signal()
 }
 
 // room returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0 means

@@ -150,6 +150,11 @@ func (f *finisher) flush(endings []ending, lost int) (left []ending) {
 			size = maxShelved
 		default:
 		}
+		for kind == int(outcomeRelease) && len(group) > size {
+			// The last go back first, as each call puts its tasks in front of all others.
+			left = append(left, f.tell(ctx, outcomeRelease, group[len(group)-size:])...)
+			group = group[:len(group)-size]
+		}
 		for len(group) > 0 {
 			n := min(size, len(group))
 			if outcome(kind) == outcomeArchive {

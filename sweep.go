@@ -31,7 +31,7 @@ type sweepGroup struct {
 	log     journal
 
 	conn    redis.Conn
-	runID   string // of the Redis server
+	runID   string                          // of the Redis server
 	missed  map[*store]map[string]time.Time // when the heartbeat of a worker was first missed
 	deficit map[*store]int                  // notifications that were missing at the last pass
 	passes  int

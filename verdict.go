@@ -27,6 +27,7 @@ func (g *sweepGroup) judge(ctx context.Context, s *store, workers []string) (dea
 		}
 	}
 	if len(others) == 0 {
+		g.surelyDead(s, ourWorkers, nil, false)
 		return nil, nil
 	}
 	done := g.contact.call()
@@ -47,9 +48,10 @@ func (g *sweepGroup) judge(ctx context.Context, s *store, workers []string) (dea
 // judgeLegacy returns claims of legacy workers whose liveness keys are missing beyond doubt.
 func (g *sweepGroup) judgeLegacy(ctx context.Context, s *store, total int) (dead []claimed, err error) {
 	if total == 0 {
+		g.surelyDead(s, legacyWorkers, nil, false)
 		return nil, nil
 	}
-	page, _, err := s.claimsPage(ctx, s.keys.legacy, sweepPage)
+	page, _, err := s.claimsPage(ctx, s.keys.legacy, legacyPage)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +73,9 @@ func (g *sweepGroup) judgeLegacy(ctx context.Context, s *store, total int) (dead
 	}
 	return dead, nil
 }
+
+// legacyPage bounds the claims of legacy workers that one pass looks at; each such worker has one at a time.
+const legacyPage = 1000
 
 // ourWorkers and legacyWorkers keep their ids apart.
 const (

@@ -7,7 +7,7 @@ func (w *Worker) ID() string { return w.id }
 func (w *Worker) Pause() {
 	if w.paused.CompareAndSwap(false, true) {
 		w.log.Info("worker paused")
-		w.exec.signal() // the fetcher gives back what has not started
+		w.holdBack()
 	}
 }
 
@@ -15,7 +15,7 @@ func (w *Worker) Pause() {
 func (w *Worker) Resume() {
 	if w.paused.CompareAndSwap(true, false) {
 		w.log.Info("worker resumed")
-		w.exec.signal()
+		w.exec.hold(w.quiet.Load())
 	}
 }
 
@@ -23,8 +23,14 @@ func (w *Worker) Resume() {
 func (w *Worker) Quiet() {
 	if w.quiet.CompareAndSwap(false, true) {
 		w.log.Info("worker is quiet: it claims no more tasks")
-		w.exec.signal() // the fetcher gives back what has not started
+		w.holdBack()
 	}
+}
+
+// holdBack starts nothing more and gives back what has not started. The fetcher does so with what a claim under way brings.
+func (w *Worker) holdBack() {
+	w.exec.hold(true)
+	w.giveBack(w.exec.takeBack())
 }
 
 // Status returns a snapshot.

@@ -1,0 +1,6 @@
+package delayed
+
+import "runtime"
+
+// exitGoroutine ends the goroutine as testing's FailNow does.
+func exitGoroutine() { runtime.Goexit() }

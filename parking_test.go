@@ -1,0 +1,130 @@
+package delayed
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+func TestUnknownFunctionIsParkedUntilAWorkerKnowsIt(t *testing.T) {
+	b := newBench(t)
+	var known, later atomic.Int64
+	f := b.fn("known", func(int) { known.Add(1) })
+	g := b.fn("later", func(int) { later.Add(1) })
+	w := b.work(b.config(), f)
+	ref := b.delay(g, 1)
+	for i := range 250 {
+		b.delay(g, i)
+	}
+	b.delay(f, 1)
+	b.until("all are parked", func() bool { return b.size("_parked") == 251 && known.Load() == 1 })
+	b.check(redistest.Invariants{})
+	info := redistest.Dump(t, b.conn, b.name)["_info"].(redistest.Hash)[ref.ID()]
+	if !strings.Contains(info, "unknown function") || !strings.Contains(info, b.name+".later") {
+		t.Errorf("info %q", info)
+	}
+	if err := w.Register(g); err != nil { // while it runs
+		t.Fatal(err)
+	}
+	b.until("they have run", func() bool { return later.Load() == 251 })
+	b.idle()
+	if b.size("_parked")+b.size("_tasks")+b.size("_info") != 0 {
+		t.Errorf("left: %v", redistest.Dump(t, b.conn, b.name))
+	}
+}
+
+func TestParkedTasksOfOthersDoNotHideThoseOfOurs(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	foreign := b.fn("foreign", func(int) {})
+	ours := b.fn("ours", func(int) { ran.Add(1) })
+	w := b.work(b.config())
+	for i := range 3 * parkedPage {
+		b.delay(foreign, i)
+	}
+	b.until("they are parked", func() bool { return b.size("_parked") == 3*parkedPage })
+	for i := range parkedPage {
+		b.delay(ours, i)
+	}
+	b.until("ours are parked", func() bool { return b.size("_parked") == 4*parkedPage })
+	w.stop()
+	b.work(b.config(), ours)
+	b.until("ours have run", func() bool { return ran.Load() == parkedPage })
+	if n := b.size("_parked"); n != 3*parkedPage {
+		t.Errorf("%d parked, expected %d", n, 3*parkedPage)
+	}
+}
+
+func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
+	b := newBench(t)
+	task := NewPyTask("m:f", []any{1, "a"}, map[string]any{"k": true})
+	if _, err := b.q.Enqueue(context.Background(), task); err != nil {
+		t.Fatal(err)
+	}
+	message := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)[0]
+	w := b.work(b.config())
+	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	for _, m := range redistest.Dump(t, b.conn, b.name)["_tasks"].(redistest.Hash) {
+		if m != message {
+			t.Errorf("parked as %q, expected %q", m, message)
+		}
+	}
+	w.stop()
+	cfg := b.config()
+	cfg.PythonQueue = b.name + "-py"
+	b.work(cfg)
+	if _, err := b.q.Enqueue(context.Background(), task); err != nil {
+		t.Fatal(err)
+	}
+	b.until("it is handed on", func() bool { return b.size("-py") == 1 && b.size("-py_noti") == 1 })
+	if got := redistest.Dump(t, b.conn, b.name+"-py")[""].(redistest.List)[0]; got != message {
+		t.Errorf("handed on as %q, expected %q", got, message)
+	}
+	b.idle()
+}
+
+func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func(int) { ran.Add(1) })
+	rubbish := []string{"", "\xc1", "\x92\xa3foo", "not a message", "\x93\xa1a\xc4\x01", strings.Repeat("\x91", 5000), "\x82\xa1a\x01\xa1b\x02"}
+	for _, m := range rubbish {
+		b.do("RPUSH", b.name, m)
+		b.do("RPUSH", b.name+"_noti", "1")
+		b.delay(f, 1)
+	}
+	b.work(b.config(), f)
+	b.until("all are archived", func() bool { return b.size("_archived") == len(rubbish) && ran.Load() == int64(len(rubbish)) })
+	left := map[string]bool{}
+	for _, m := range redistest.Dump(t, b.conn, b.name)["_tasks"].(redistest.Hash) {
+		left[m] = true
+	}
+	for _, m := range rubbish {
+		if !left[m] {
+			t.Errorf("%q is not in the archive", m)
+		}
+	}
+	b.idle()
+	b.check(redistest.Invariants{})
+}
+
+func TestParkedForTooLongIsArchived(t *testing.T) {
+	b := newBench(t)
+	g := b.fn("g", func(int) {})
+	w := b.work(b.config())
+	ref := b.delay(g, 1)
+	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	w.stop()
+	b.do("ZADD", b.name+"_parked", time.Now().Add(-time.Second).UnixMilli(), ref.ID())
+	b.work(b.config())
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 && b.size("_parked") == 0 })
+	info := redistest.Dump(t, b.conn, b.name)["_info"].(redistest.Hash)[ref.ID()]
+	if !strings.Contains(info, "parked too long") || !strings.Contains(info, b.name+".g") {
+		t.Errorf("info %q", info)
+	}
+	b.check(redistest.Invariants{})
+}

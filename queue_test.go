@@ -1,0 +1,325 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// parseForTest reads a message back.
+func parseForTest(message string) (wire.Message, error) {
+	return wire.Parse([]byte(message), workerLimits)
+}
+
+// pending returns the queue's messages.
+func (b *bench) pending() []wire.Message {
+	b.t.Helper()
+	list, _ := redistest.Dump(b.t, b.conn, b.name)[""].(redistest.List)
+	messages := make([]wire.Message, len(list))
+	for i, m := range list {
+		var err error
+		if messages[i], err = parseForTest(m); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return messages
+}
+
+func plainForTest(int) {}
+
+func TestDelayWritesExtendedMessage(t *testing.T) {
+	b := newBench(t)
+	before := time.Now().UnixMilli()
+	ref := b.delayWith(b.q.With(MaxRetry(3)), plainForTest, 7)
+	m := b.pending()[0]
+	if m.Kind != wire.GoExtended || m.Path != "github.com/godelayed/delayed.plainForTest" || string(m.Payload) != "\x07" {
+		t.Errorf("%+v", m)
+	}
+	if m.Meta.ID != ref.ID() || len(ref.ID()) != 24 || !m.Meta.HasMaxRetry || m.Meta.MaxRetry != 3 || m.Meta.HasN ||
+		m.Meta.EnqueuedAt < before || m.Meta.EnqueuedAt > time.Now().UnixMilli() {
+		t.Errorf("meta %+v, ref %s", m.Meta, ref)
+	}
+	if ref.Queue() != b.name || ref.String() != b.name+"/"+ref.ID() || b.q.Ref("x").ID() != "x" {
+		t.Errorf("ref %v", ref)
+	}
+	if n, err := b.q.Len(context.Background()); n != 1 || err != nil {
+		t.Errorf("Len %d, %v", n, err)
+	}
+	b.check(redistest.Invariants{})
+}
+
+func TestDelayByPathSendsTheNumberOfArguments(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.q.Enqueue(context.Background(), NewGoTask("a/b.F", []int{1})); err != nil {
+		t.Fatal(err)
+	}
+	m := b.pending()[0]
+	if !m.Meta.HasN || m.Meta.N != 1 || string(m.Payload) != "\x91\x91\x01" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
+	b := newBench(t)
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ref := b.delayWith(q, plainForTest, 7); ref.ID() != "" {
+		t.Errorf("a plain message has no id, found %q", ref.ID())
+	}
+	b.delayWith(q.With(MaxRetry(1)), plainForTest, 8)
+	ms := b.pending()
+	if ms[0].Kind != wire.GoPlain || ms[1].Kind != wire.GoExtended {
+		t.Errorf("kinds %v %v", ms[0].Kind, ms[1].Kind)
+	}
+}
+
+func TestPythonFormsDoNotMix(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := NewPyTask("m:f", []any{1}, nil)
+	ref, err := extended.With(MaxRetry(2), TaskID("x")).Enqueue(ctx, task)
+	if err != nil || ref.ID() != "x" {
+		t.Fatal(ref, err)
+	}
+	if m := b.pending()[0]; m.Kind != wire.PyExtended || m.Retry != 2 || m.Meta.ID != "x" {
+		t.Errorf("%+v", m)
+	}
+	if _, err := b.q.Enqueue(ctx, task); !strings.Contains(errorText(err), "extended") {
+		t.Errorf("plain task on an extended queue: %v", err)
+	}
+	b.delay(plainForTest, 1) // Go tasks do not care
+	other := newBench(t)
+	if _, err := other.q.With(MaxRetry(1)).DelayMany(ctx, task, task); err != nil {
+		t.Fatal(err)
+	}
+	if m := other.pending()[1]; m.Kind != wire.Py || m.Retry != 1 || string(m.Args) != "\x91\x01" {
+		t.Errorf("%+v", m)
+	}
+	extended, _ = OpenQueue(other.rdb, QueueConfig{Name: other.name, Python: Extended})
+	if _, err := extended.DelayMany(ctx, task); !strings.Contains(errorText(err), "plain") {
+		t.Errorf("extended task on a plain queue: %v", err)
+	}
+	if _, err := other.q.With(TaskID("x")).Enqueue(ctx, task); !errors.Is(err, ErrArguments) {
+		t.Errorf("TaskID on a plain Python task: %v", err)
+	}
+}
+
+func TestScheduledPythonTaskKeepsItsBytes(t *testing.T) {
+	b := newBench(t)
+	q := b.q.With(In(time.Hour))
+	for range 2 { // equal messages must not collapse into one
+		if _, err := q.Enqueue(context.Background(), NewPyTask("m:f", nil, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tasks := redistest.Dump(t, b.conn, b.name)["_tasks"].(redistest.Hash)
+	if len(tasks) != 2 {
+		t.Errorf("%d tasks, expected 2", len(tasks))
+	}
+	for _, m := range tasks {
+		if m != "\x91\xa3m:f" {
+			t.Errorf("%q", m)
+		}
+	}
+}
+
+func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	big := strings.Repeat("x", wire.Default.Bytes)
+	for name, tt := range map[string]struct {
+		call func() error
+		want error
+	}{
+		"string for int":   {func() error { _, err := b.q.Delay(plainForTest, "x"); return err }, ErrArguments},
+		"too few":          {func() error { _, err := b.q.Delay(plainForTest); return err }, ErrArguments},
+		"too many":         {func() error { _, err := b.q.Delay(plainForTest, 1, 2); return err }, ErrArguments},
+		"not a function":   {func() error { _, err := b.q.Delay(7); return err }, ErrFunction},
+		"nil":              {func() error { _, err := b.q.Delay(nil); return err }, ErrFunction},
+		"closure":          {func() error { _, err := b.q.Delay(func() {}); return err }, ErrFunction},
+		"context first":    {func() error { _, err := b.q.Delay(ctx, plainForTest); return err }, ErrFunction},
+		"context argument": {func() error { _, err := b.q.Delay(plainForTest, ctx); return err }, ErrArguments},
+		"empty path":       {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("")); return err }, ErrFunction},
+		"long path":        {func() error { _, err := b.q.Enqueue(ctx, NewGoTask(big)); return err }, ErrFunction},
+		"Python path":      {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("m:f")); return err }, ErrFunction},
+		"Go path":          {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a.b", nil, nil)); return err }, ErrFunction},
+		"two colons":       {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a:b:c", nil, nil)); return err }, ErrFunction},
+		"channel":          {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); return err }, ErrArguments},
+		"Python channel":   {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a:b", []any{make(chan int)}, nil)); return err }, ErrArguments},
+		"Python keyword": {func() error {
+			_, err := b.q.Enqueue(ctx, NewPyTask("a:b", nil, map[string]any{"k": func() {}}))
+			return err
+		}, ErrArguments},
+		"too large":          {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", big)); return err }, ErrArguments},
+		"too large together": {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", big[:len(big)-20])); return err }, ErrArguments},
+		"nil task":           {func() error { _, err := b.q.Enqueue(ctx, nil); return err }, ErrArguments},
+		"nil among many":     {func() error { _, err := b.q.DelayMany(ctx, Call(plainForTest, 1), nil); return err }, ErrArguments},
+		"one faulty of many": {func() error { _, err := b.q.DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest)); return err }, ErrArguments},
+	} {
+		if err := tt.call(); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, expected %v", name, err, tt.want)
+		}
+	}
+	if state := redistest.Dump(t, b.conn, b.name); len(state) != 0 {
+		t.Errorf("something was written: %v", state)
+	}
+	var misfit *ArgumentError
+	_, err := b.q.Delay(plainForTest, "x")
+	if !errors.As(err, &misfit) || misfit.Index != 0 || misfit.Want != "int" || !strings.Contains(misfit.Func, "plainForTest") {
+		t.Errorf("%#v", misfit)
+	}
+	if _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); !errors.As(err, &misfit) || misfit.Func != "a.B" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestDelayManySplitsBySize(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(string) {})
+	large := strings.Repeat("x", 900_000)
+	var tasks []*Task
+	for range 20 { // 18 MB: three batches
+		tasks = append(tasks, Call(f, large))
+	}
+	refs, err := b.q.DelayMany(context.Background(), tasks...)
+	if err != nil || len(refs) != 20 || b.size("") != 20 || b.size("_noti") != 20 {
+		t.Errorf("%d refs, %v, %d pending", len(refs), err, b.size(""))
+	}
+	if calls := b.do("OBJECT", "ENCODING", b.name); calls == nil {
+		t.Error("no list")
+	}
+	if refs, err := b.q.DelayMany(context.Background()); err != nil || len(refs) != 0 {
+		t.Errorf("nothing: %v, %v", refs, err)
+	}
+}
+
+func TestContextEndsDelay(t *testing.T) {
+	b := newBench(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnknown) {
+		t.Errorf("a context that had ended: %v", err)
+	}
+	// A server that accepts and never answers.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	rdb, _ := Dial("redis://" + silent.Addr().String())
+	defer rdb.Close()
+	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := NewQueue("x", rdb).DelayContext(ctx, plainForTest, 1); err == nil {
+		t.Error("no error from a silent server")
+	}
+}
+
+func TestOpenQueueSaysWhatIsWrong(t *testing.T) {
+	b := newBench(t)
+	for _, cfg := range []QueueConfig{{}, {Name: "a_retry"}, {Name: "x", Python: 7}, {Name: "x", Legacy: true, Python: Extended}} {
+		if _, err := OpenQueue(b.rdb, cfg); err == nil {
+			t.Errorf("%+v was accepted", cfg)
+		}
+	}
+	if _, err := OpenQueue(nil, QueueConfig{Name: "x"}); err == nil {
+		t.Error("a nil handle was accepted")
+	}
+	if _, err := OpenQueue(b.rdb.WithPrefix("p:"), QueueConfig{Name: "x", Legacy: true}); err == nil {
+		t.Error("a legacy queue with a prefix was accepted")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("NewQueue did not panic")
+		}
+	}()
+	NewQueue("a b", b.rdb)
+}
+
+func TestPrefixKeepsQueuesApart(t *testing.T) {
+	b := newBench(t)
+	rdb := b.rdb.WithPrefix("app:")
+	f := b.fn("f", func() {})
+	if _, err := NewQueue(b.name, rdb).Delay(f); err != nil {
+		t.Fatal(err)
+	}
+	if b.size("") != 0 {
+		t.Error("the prefix was ignored")
+	}
+	if n, _ := NewQueue(b.name, rdb).Len(context.Background()); n != 1 {
+		t.Errorf("%d pending under the prefix", n)
+	}
+	b.workWith(rdb, b.config(), f)
+	b.until("it has run", func() bool { n, _ := NewQueue(b.name, rdb).Len(context.Background()); return n == 0 })
+}
+
+func TestDialUnderstandsURLs(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://localhost":                    "tcp localhost:6379",
+		"redis://:secret@h:1/3":                "tcp h:1",
+		"rediss://u:secret@[::1]:7":            "tcp [::1]:7",
+		"unix:///run/redis.sock?db=2":          "unix /run/redis.sock",
+		"redis://a:1,b:2":                      "error rediscluster",
+		"redis://a:1?master=m":                 "error redissentinel",
+		"http://h":                             "error scheme",
+		"redis://h/x":                          "error database",
+		"redis://h/-1":                         "error database",
+		"redis://u:secret@h:port":              "error malformed",
+		"://":                                  "error malformed",
+		"redis+sentinel://u:secret@h/0":        "error scheme",
+		"redis://user:secret@a,b,c:1/0":        "error rediscluster",
+		"redis://user:sec%ret@h":               "error malformed",
+		"redis://127.0.0.1:6379/15":            "tcp 127.0.0.1:6379",
+		"redis://[fe80::1]":                    "tcp [fe80::1]:6379",
+		"unix:///var/run/redis/redis.sock":     "unix /var/run/redis/redis.sock",
+		"unix:///var/run/redis/redis.sock?db=": "unix /var/run/redis/redis.sock",
+	} {
+		network, addr, _, err := parseURL(url)
+		got := fmt.Sprint(network, " ", addr)
+		if err != nil {
+			got = "error " + err.Error()
+		}
+		if !strings.HasPrefix(got, strings.SplitAfter(want, " ")[0]) || !strings.Contains(got, strings.SplitN(want, " ", 2)[1]) {
+			t.Errorf("%s: %s, expected %s", url, got, want)
+		}
+		if strings.Contains(got, "secret") {
+			t.Errorf("%s: the error shows the password: %s", url, got)
+		}
+	}
+}
+
+func TestHandle(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	if err := b.rdb.Ping(ctx); err != nil {
+		t.Error(err)
+	}
+	rdb, _ := Dial(b.server.URL())
+	if err := rdb.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := NewQueue(b.name, rdb).Delay(plainForTest, 1); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	rdb, _ = Dial("redis://127.0.0.1:1")
+	defer rdb.Close()
+	if err := rdb.Ping(ctx); err == nil {
+		t.Error("Ping of nobody")
+	}
+	if _, err := NewQueue(b.name, rdb).Delay(plainForTest, 1); err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("nobody listens: %v: nothing was sent, so nothing is unknown", err)
+	}
+}

@@ -1,0 +1,155 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+func TestScheduledTasksRunWhenDue(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan time.Time, 10)
+	f := b.fn("f", func(string) { ran <- time.Now() })
+	b.work(b.config(), f)
+	b.until("the worker sleeps", func() bool { return b.size("_workers") == 1 })
+	for _, tt := range []struct {
+		name  string
+		opt   func() Option
+		delay time.Duration
+	}{
+		{"In", func() Option { return In(300 * time.Millisecond) }, 300 * time.Millisecond},
+		{"At", func() Option { return At(time.Now().Add(200 * time.Millisecond)) }, 200 * time.Millisecond},
+		{"At in the past", func() Option { return At(time.Now().Add(-time.Hour)) }, 0},
+		{"In the past", func() Option { return In(-time.Hour) }, 0},
+	} {
+		start := time.Now()
+		b.delayWith(b.q.With(tt.opt()), f, tt.name)
+		at := await(b, tt.name, ran)
+		// A little earlier is possible because times are whole milliseconds.
+		if at.Sub(start) < tt.delay-2*time.Millisecond {
+			t.Errorf("%s: ran after %v, expected %v", tt.name, at.Sub(start), tt.delay)
+		}
+	}
+	b.check(redistest.Invariants{})
+}
+
+func TestEarlierTaskWakesTheMover(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan string, 10)
+	f := b.fn("f", func(s string) { ran <- s })
+	b.work(b.config(), f)
+	b.delayWith(b.q.With(In(time.Hour)), f, "late")
+	b.until("the mover has seen it", func() bool { return b.size("_wake") == 0 })
+	start := time.Now()
+	b.delayWith(b.q.With(In(50*time.Millisecond)), f, "early")
+	if s := await(b, "the early task", ran); s != "early" {
+		t.Fatalf("ran %s", s)
+	}
+	if d := time.Since(start); d > checkInterval/2 {
+		t.Errorf("it took %v: the mover was not woken", d)
+	}
+	if b.size("_scheduled") != 1 {
+		t.Error("the late task is gone")
+	}
+}
+
+func TestThousandsFallDueTogether(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 5000)
+	f := b.fn("f", func(i int) { ran <- i })
+	calls := make([]*Task, 3*moveBatch+1)
+	for i := range calls {
+		calls[i] = Call(f, i)
+	}
+	if _, err := b.q.With(In(100*time.Millisecond)).DelayMany(context.Background(), calls...); err != nil {
+		t.Fatal(err)
+	}
+	b.work(b.config(), f)
+	seen := map[int]bool{}
+	for range calls {
+		seen[await(b, "a task", ran)] = true
+	}
+	if len(seen) != len(calls) {
+		t.Errorf("%d different tasks ran, expected %d", len(seen), len(calls))
+	}
+	b.idle()
+	b.check(redistest.Invariants{})
+}
+
+func TestTaskIDOfScheduledTaskIsTaken(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	q := b.q.With(In(time.Hour), TaskID("mine"))
+	if ref := b.delayWith(q, f, 1); ref.ID() != "mine" {
+		t.Fatalf("id %q", ref.ID())
+	}
+	before := redistest.Dump(t, b.conn, b.name)
+	_, err := q.Delay(f, 2)
+	var dup *DuplicateError
+	if !errors.As(err, &dup) || dup.ID != "mine" || !errors.Is(err, ErrDuplicate) {
+		t.Errorf("error %v", err)
+	}
+	if d := redistest.Diff(redistest.Dump(t, b.conn, b.name), before); d != "" {
+		t.Errorf("the refused task left traces:\n%s", d)
+	}
+	// It is an identity, not a lock: pending tasks may share it.
+	for range 2 {
+		b.delayWith(b.q.With(TaskID("mine")), f, 3)
+	}
+	if b.size("") != 2 {
+		t.Errorf("%d pending", b.size(""))
+	}
+}
+
+func TestDefaultBackoffGrowsToSixHours(t *testing.T) {
+	for n, want := range map[int]time.Duration{
+		-1: 5 * time.Second, 0: 5 * time.Second, 1: 10 * time.Second, 5: 160 * time.Second, 12: 20480 * time.Second, 13: 6 * time.Hour,
+		1000: 6 * time.Hour,
+	} {
+		low, high := time.Duration(1<<62), time.Duration(0)
+		for range 2000 {
+			d := defaultBackoff(n)
+			low, high = min(low, d), max(high, d)
+		}
+		if low < want*3/4 || high > want*5/4 || low > want*4/5 || high < want*6/5 {
+			t.Errorf("after %d retries: %v to %v, expected %v ± 25 %%", n, low, high, want)
+		}
+	}
+}
+
+func TestOptionsPrintAsWritten(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for want, o := range map[string]Option{
+		"In(1m30s)": In(90 * time.Second), "At(2026-01-02T03:04:05Z)": At(at), "MaxRetry(3)": MaxRetry(3), "MaxRetry(0)": MaxRetry(-3),
+		`TaskID("a b")`: TaskID("a b"),
+	} {
+		if fmt.Sprint(o) != want {
+			t.Errorf("%v, expected %s", o, want)
+		}
+	}
+}
+
+func TestBadOptionsAreErrors(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	for name, q := range map[string]*Queue{
+		"empty id": b.q.With(TaskID("")), "long id": b.q.With(TaskID(string(make([]byte, 300)))), "nil": b.q.With(nil),
+	} {
+		if _, err := q.Delay(f, 1); !errors.Is(err, ErrArguments) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := q.DelayMany(context.Background(), Call(f, 1)); !errors.Is(err, ErrArguments) {
+			t.Errorf("%s: DelayMany: %v", name, err)
+		}
+	}
+	if _, err := b.q.With(TaskID("x")).DelayMany(context.Background(), Call(f, 1), Call(f, 2)); !errors.Is(err, ErrArguments) {
+		t.Errorf("one id for two tasks: %v", err)
+	}
+	if len(redistest.Dump(t, b.conn, b.name)) != 0 {
+		t.Error("something was written")
+	}
+}

@@ -1,0 +1,348 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/gomodule/redigo/redis"
+)
+
+// deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
+func (b *bench) deadWorker(messages ...string) string {
+	b.t.Helper()
+	id := newWorkerID()
+	b.do("SADD", b.name+"_workers", id)
+	for i, m := range messages {
+		b.do("HSET", b.name+"_processing:"+id, fmt.Sprintf("1-%d", i+1), m)
+	}
+	b.do("HSET", b.name+"_claims:"+id, "1", "1")
+	return id
+}
+
+// sweepGroup returns a sweeper of the queue whose contact with Redis has lasted for a while.
+func (b *bench) sweepGroup(life, contact time.Duration) *sweepGroup {
+	b.t.Helper()
+	c := newContact(life)
+	g := newSweepGroup(b.rdb.loops, "", life, c, newJournal(b.log.logger()))
+	g.stores = []*store{b.q.store}
+	if err := g.dial(context.Background()); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(g.hangUp)
+	c.since = time.Now().Add(-contact)
+	return g
+}
+
+func (b *bench) pass(g *sweepGroup) {
+	b.t.Helper()
+	if err := g.pass(context.Background(), time.Second); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestSweeperJudgesByTwoLooks(t *testing.T) {
+	b := newBench(t)
+	id := b.deadWorker("m1")
+	g := b.sweepGroup(time.Minute, 10*time.Minute)
+	b.pass(g)
+	if b.size("") != 0 {
+		t.Fatal("the only worker was judged dead at first sight")
+	}
+	// Half a life later still not.
+	g.missed[b.q.store][id] = time.Now().Add(-30 * time.Second)
+	b.pass(g)
+	if b.size("") != 0 {
+		t.Fatal("judged dead after half a life")
+	}
+	g.missed[b.q.store][id] = time.Now().Add(-61 * time.Second)
+	b.pass(g)
+	if b.size("") != 1 || b.size("_noti") != 1 || b.size("_workers") != 0 {
+		t.Fatalf("not swept: %v", redistest.Dump(t, b.conn, b.name))
+	}
+	if c := b.counters(); c["swept"] != 1 {
+		t.Errorf("counters %v", c)
+	}
+}
+
+func TestSweeperForgetsWhatItSawBeforeContactBroke(t *testing.T) {
+	b := newBench(t)
+	id := b.deadWorker("m1")
+	g := b.sweepGroup(time.Minute, 10*time.Minute)
+	b.pass(g)
+	g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
+	g.contact.broken()
+	b.pass(g)
+	if b.size("") != 0 {
+		t.Fatal("judged dead although Redis was away in between")
+	}
+	if first := g.missed[b.q.store][id]; time.Since(first) > time.Minute {
+		t.Error("the look before the break still counts")
+	}
+}
+
+func TestSweeperJudgesAtOnceWhenFewSeemDead(t *testing.T) {
+	b := newBench(t)
+	b.deadWorker("m1")
+	for range 1 { // as many alive as dead
+		id := newWorkerID()
+		b.do("SADD", b.name+"_workers", id)
+		b.do("SET", b.name+"_worker:"+id, "x", "PX", 60_000)
+	}
+	young := b.sweepGroup(time.Minute, time.Minute)
+	b.pass(young)
+	if b.size("") != 0 {
+		t.Fatal("judged after one life of contact")
+	}
+	b.do("DEL", b.name+"_sweeper")
+	g := b.sweepGroup(time.Minute, 121*time.Second)
+	b.pass(g)
+	if b.size("") != 1 {
+		t.Fatal("half dead, contact for two lives: expected a verdict at once")
+	}
+	b.deadWorker("m2")
+	b.deadWorker("m3")
+	b.pass(g)
+	if b.size("") != 1 {
+		t.Fatal("more than half seem dead: expected a second look")
+	}
+}
+
+func TestSweeperRequeuesInOldOrderAndCountsDeaths(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	for i := range 25 {
+		b.delay(f, i)
+	}
+	messages := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+	b.do("DEL", b.name, b.name+"_noti")
+	b.do("RPUSH", b.name, "waiting")
+	b.do("RPUSH", b.name+"_noti", "1")
+	b.deadWorker(messages...)
+	g := b.sweepGroup(time.Millisecond, time.Hour)
+	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 26 })
+	after := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+	if after[25] != "waiting" {
+		t.Errorf("swept tasks stand behind waiting ones")
+	}
+	for i, m := range after[:25] {
+		var want, got, _ = fmt.Sprint(i), "", 0
+		msg, err := parseForTest(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = fmt.Sprint(msg.Payload[0])
+		if got != want || msg.Meta.Deaths != 1 || time.Since(time.UnixMilli(msg.Meta.DiedAt)) > time.Minute {
+			t.Errorf("task %d: payload %s, %+v", i, got, msg.Meta)
+		}
+	}
+	b.check(redistest.Invariants{})
+}
+
+func TestSweeperArchivesAfterThreeDeaths(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	ref := b.delay(f, 1)
+	py := "\x91\xa3m:f"
+	g := b.sweepGroup(time.Millisecond, time.Hour)
+	message := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)[0]
+	for death := 1; death <= maxDeaths; death++ {
+		b.do("DEL", b.name, b.name+"_noti")
+		b.deadWorker(message, py, "rubbish")
+		b.until("it is swept", func() bool { b.pass(g); return b.size("_workers") == 0 })
+		pending, _ := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+		if death == maxDeaths {
+			if len(pending) != 0 || b.size("_archived") != 3 {
+				t.Fatalf("after %d deaths: pending %q, %d archived", death, pending, b.size("_archived"))
+			}
+			break
+		}
+		if len(pending) != 3 || pending[1] != py || pending[2] != "rubbish" {
+			t.Fatalf("after %d deaths: %q", death, pending)
+		}
+		message = pending[0]
+	}
+	state := redistest.Dump(t, b.conn, b.name)
+	if info := state["_info"].(redistest.Hash)[ref.ID()]; !strings.Contains(info, "deaths") {
+		t.Errorf("info %q", info)
+	}
+	if b.size("_deaths") != 0 {
+		t.Errorf("deaths are still counted: %v", state["_deaths"])
+	}
+	b.check(redistest.Invariants{})
+}
+
+func TestDeathsLapse(t *testing.T) {
+	b := newBench(t)
+	task := Call(b.fn("f", func(int) {}), 1)
+	task.msg.Extend()
+	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = 2, time.Now().Add(-deathsLife-time.Minute).UnixMilli()
+	e, err := task.envelope(b.q, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.deadWorker(string(e.message))
+	g := b.sweepGroup(time.Millisecond, time.Hour)
+	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 1 })
+	msg, err := parseForTest(redistest.Dump(t, b.conn, b.name)[""].(redistest.List)[0])
+	if err != nil || msg.Meta.Deaths != 1 {
+		t.Errorf("deaths %d, %v", msg.Meta.Deaths, err)
+	}
+}
+
+func TestSweeperSweepsLegacyClaims(t *testing.T) {
+	b := newBench(t)
+	dead, alive := redistest.Name(t), redistest.Name(t)
+	b.do("HSET", b.name+"_processing", dead, "\x91\xa3m:f", alive, "\x91\xa3m:g")
+	b.do("SET", alive, "1", "EX", 60)
+	t.Cleanup(func() { b.do("DEL", alive) })
+	g := b.sweepGroup(time.Millisecond, time.Hour)
+	b.pass(g)
+	if b.size("") != 0 {
+		t.Fatal("judged at first sight")
+	}
+	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 1 })
+	state := redistest.Dump(t, b.conn, b.name)
+	if m := state[""].(redistest.List)[0]; m != "\x91\xa3m:f" {
+		t.Errorf("requeued as %q", m)
+	}
+	if h := state["_processing"].(redistest.Hash); len(h) != 1 || h[alive] == "" {
+		t.Errorf("legacy claims %q", h)
+	}
+}
+
+func TestSweeperMendsNotifications(t *testing.T) {
+	b := newBench(t)
+	g := b.sweepGroup(time.Minute, time.Hour)
+	for range 2500 {
+		b.do("RPUSH", b.name, "m")
+	}
+	b.pass(g)
+	if b.size("_noti") != 0 {
+		t.Fatal("a deficit was mended at first sight")
+	}
+	b.pass(g)
+	if n := b.size("_noti"); n != 2500 {
+		t.Fatalf("%d notifications, expected 2500", n)
+	}
+	for range 500 {
+		b.do("RPUSH", b.name+"_noti", "1")
+	}
+	b.pass(g)
+	if n := b.size("_noti"); n != 2500 {
+		t.Fatalf("%d notifications, expected the surplus to be gone at once", n)
+	}
+}
+
+func TestSweeperWithoutLockOnlyLooks(t *testing.T) {
+	b := newBench(t)
+	b.deadWorker("m")
+	first := b.sweepGroup(time.Millisecond, time.Hour)
+	second := b.sweepGroup(time.Millisecond, time.Hour)
+	b.pass(first)
+	for range 3 {
+		b.pass(second)
+		time.Sleep(2 * time.Millisecond) // a heartbeat's life in this test
+	}
+	if b.size("") != 0 {
+		t.Fatal("swept without the lock")
+	}
+	b.do("DEL", b.name+"_sweeper")
+	b.pass(second)
+	if b.size("") != 1 {
+		t.Fatal("not swept as soon as the lock was free")
+	}
+}
+
+func TestSweeperRunsAlone(t *testing.T) {
+	b := newBench(t)
+	s, err := NewSweeper(b.rdb, SweeperConfig{
+		Queues: []string{b.name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.deadWorker("m1", "m2")
+	ctx, cancel := context.WithCancel(context.Background())
+	result := make(chan error, 1)
+	go func() { result <- s.Run(ctx) }()
+	b.until("it is swept", func() bool { return b.size("") == 2 })
+	cancel()
+	if err := await(b, "Run", result); err != nil {
+		t.Error(err)
+	}
+	if err := s.Run(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Errorf("second Run: %v", err)
+	}
+}
+
+func TestNewSweeperSaysAllThatIsWrong(t *testing.T) {
+	b := newBench(t)
+	_, err := NewSweeper(b.rdb, SweeperConfig{Queues: []string{"a b"}, Interval: 1, HeartbeatLife: 1})
+	for _, want := range []string{"a b", "Interval", "HeartbeatLife"} {
+		if !strings.Contains(errorText(err), want) {
+			t.Errorf("%v\ndoes not mention %s", err, want)
+		}
+	}
+	if _, err := NewSweeper(nil, SweeperConfig{Queues: []string{"a"}}); err == nil {
+		t.Error("a nil handle was accepted")
+	}
+	if _, err := NewSweeper(b.rdb, SweeperConfig{}); err == nil {
+		t.Error("no queues were accepted")
+	}
+}
+
+func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
+	b := newBenchOn(t, redistest.Start(t, "--appendonly", "yes"))
+	s, err := NewSweeper(b.rdb, SweeperConfig{
+		Queues: []string{b.name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	result := make(chan error, 1)
+	go func() { result <- s.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-result })
+	b.until("it has taken the lock", func() bool { n, _ := redis.Int(b.conn.Do("EXISTS", b.name+"_sweeper")); return n == 1 })
+	b.server.Kill(t)
+	b.until("it has noticed", func() bool { return strings.Contains(b.log.String(), "cannot sweep") })
+	b.server.Restart(t)
+	b.conn = b.server.Dial(t)
+	b.deadWorker("m")
+	b.until("it is swept", func() bool { return b.size("") == 1 })
+}
+
+func TestContactBreaksWhenACallIsSlow(t *testing.T) {
+	c := newContact(time.Minute)
+	if _, ok := c.unbroken(); ok {
+		t.Error("contact before the first call")
+	}
+	c.call()(nil)
+	if _, ok := c.unbroken(); !ok {
+		t.Error("no contact after a call")
+	}
+	c.call()(errors.New("x"))
+	if _, ok := c.unbroken(); ok {
+		t.Error("contact after a failed call")
+	}
+	c.call()(nil)
+	done := c.call()
+	c.pending[c.next] = time.Now().Add(-time.Minute) // it has been under way for a life
+	if _, ok := c.unbroken(); ok {
+		t.Error("contact while a call hangs")
+	}
+	done(nil)
+	if _, ok := c.unbroken(); !ok {
+		t.Error("the start of the call is what done remembers")
+	}
+	c.slow = -1
+	c.call()(nil)
+	if _, ok := c.unbroken(); ok {
+		t.Error("contact after a slow call")
+	}
+}

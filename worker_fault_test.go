@@ -1,0 +1,300 @@
+package delayed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/gomodule/redigo/redis"
+)
+
+// faulty returns a handle whose connections break as plan says.
+func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
+	d := faultnet.NewDialer(plan, 0)
+	pool := &redis.Pool{
+		MaxIdle: 10,
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialContextFunc(d.DialContext), redis.DialReadTimeout(callTimeout))
+		},
+	}
+	b.t.Cleanup(func() { pool.Close() })
+	return FromPool(pool), d
+}
+
+// calls says whether a request runs the given script.
+func calls(sc *script) func([]byte) bool {
+	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.sha)) }
+}
+
+func dropped(d *faultnet.Dialer) int64 {
+	c := d.Counts()
+	return c.DroppedRequests + c.DroppedReplies
+}
+
+func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 10)
+	f := b.fn("f", func(i int) { ran <- i })
+	b.work(b.config(), f).stop() // so that Redis knows the scripts
+	armed := atomic.Bool{}
+	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, func(r []byte) bool { return armed.Load() && calls(scriptClaim)(r) }))
+	w := b.workWith(rdb, b.config(), f)
+	armed.Store(true)
+	b.delay(f, 1)
+	if i := await(b, "the task", ran); i != 1 {
+		t.Fatalf("ran %d", i)
+	}
+	b.idle()
+	if dropped(dialer) == 0 {
+		t.Fatal("no reply was dropped")
+	}
+	if !strings.Contains(b.log.String(), "gave back tasks whose claim got no reply") {
+		t.Errorf("log:\n%s", b.log)
+	}
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	b.check(redistest.Invariants{Idle: true})
+}
+
+func TestLostReplyOfAckIsSentAgain(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func(int) { ran.Add(1) })
+	b.work(b.config(), f).stop()
+	for _, fault := range []faultnet.Fault{faultnet.DropReply, faultnet.DropRequest} {
+		ran.Store(0)
+		rdb, dialer := b.faulty(faultnet.Once(fault, calls(scriptAck)))
+		w := b.workWith(rdb, b.config(), f)
+		b.delay(f, 1)
+		b.idle()
+		if err := w.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if ran.Load() != 1 || dropped(dialer) != 1 {
+			t.Errorf("%v: ran %d times, %v", fault, ran.Load(), dialer.Counts())
+		}
+		b.check(redistest.Invariants{Idle: true})
+	}
+	if n := b.counters()["lost"]; n != 0 {
+		t.Errorf("%d claims counted as lost; a repeated ack finds nothing because it has been carried out", n)
+	}
+}
+
+func TestLostReplyOfRetryDoesNotDouble(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func(int) error {
+		if ran.Add(1) == 1 {
+			return errors.New("once")
+		}
+		return nil
+	})
+	b.work(b.config(), f).stop()
+	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, calls(scriptShelve)))
+	w := b.workWith(rdb, b.config(), f)
+	b.delay(f, 1)
+	b.until("it has run twice", func() bool { return ran.Load() == 2 })
+	b.idle()
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if ran.Load() != 2 || dropped(dialer) != 1 {
+		t.Errorf("ran %d times, %v", ran.Load(), dialer.Counts())
+	}
+	b.check(redistest.Invariants{Idle: true})
+}
+
+func TestDelayWithoutReplyIsUnknown(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	b.delay(f, 0)
+	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(scriptEnqueue)))
+	if _, err := NewQueue(b.name, rdb).Delay(f, 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("error %v, expected ErrUnknown", err)
+	}
+	if n := b.size(""); n != 2 {
+		t.Errorf("%d pending, expected 2", n)
+	}
+	calls := make([]*Task, maxBatchTasks+1)
+	for i := range calls {
+		calls[i] = Call(f, i)
+	}
+	second := 0
+	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool { second++; return second == 2 }))
+	refs, err := NewQueue(b.name, rdb).DelayMany(context.Background(), calls...)
+	var batch *BatchError
+	if !errors.As(err, &batch) || batch.Sent != maxBatchTasks || len(refs) != maxBatchTasks || !errors.Is(err, ErrUnknown) {
+		t.Errorf("%d refs, %v", len(refs), err)
+	}
+}
+
+func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
+	b := newBench(t)
+	causes, entered, leave := make(chan error, 2), make(chan int, 4), make(chan struct{})
+	f := b.fn("f", func(ctx context.Context, i int) {
+		entered <- i
+		select {
+		case <-ctx.Done():
+			causes <- context.Cause(ctx)
+		case <-leave:
+		}
+	})
+	cfg := b.config()
+	cfg.Concurrency, cfg.NoSweeper = 2, true
+	w := b.work(cfg, f)
+	b.delay(f, 1)
+	b.delay(f, 2)
+	await(b, "a task", entered)
+	await(b, "a task", entered)
+	b.do("DEL", b.name+"_worker:"+w.ID())
+	// Another worker's sweeper takes one of the two claims.
+	hash := b.name + "_processing:" + w.ID()
+	page, _, err := b.q.store.claimsPage(context.Background(), hash, 10)
+	if err != nil || len(page) != 2 {
+		t.Fatalf("%d claims, %v", len(page), err)
+	}
+	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
+	if n, _, alive, err := b.q.store.sweep(context.Background(), b.name+"_worker:"+w.ID(), hash, sweepBounds, g.verdicts(b.q.store, page[:1])); n != 1 || alive || err != nil {
+		t.Fatalf("swept %d, alive %v, %v", n, alive, err)
+	}
+	if err := await(b, "a cancelled context", causes); !errors.Is(err, ErrLost) {
+		t.Errorf("cause %v, expected ErrLost", err)
+	}
+	close(leave)
+	b.idle()
+	b.until("three runs", func() bool { return len(entered) == 1 }) // the swept one has run again
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if len(causes) != 0 {
+		t.Error("the claim that stood was cancelled too")
+	}
+	b.check(redistest.Invariants{Idle: true})
+	if c := b.counters(); c["lost"] != 1 || c["swept"] != 1 || c["processed"] != 2 {
+		t.Errorf("counters %v", c)
+	}
+}
+
+func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan int, 4), make(chan struct{})
+	f := b.fn("f", func(i int) { entered <- i; <-leave })
+	cfg := b.config()
+	cfg.Concurrency, cfg.Prefetch, cfg.NoSweeper = 1, 1, true
+	w := b.work(cfg, f)
+	b.delay(f, 1)
+	b.delay(f, 2)
+	await(b, "the first", entered)
+	b.until("the second is claimed", func() bool { return b.size("") == 0 })
+	// As after a pause of the process: the last heartbeat is old, and what was prefetched belongs to another by now.
+	old := time.Now().Add(-time.Minute)
+	l := w.lanes[0]
+	l.confirmed.Store(&old)
+	if l.fresh(cfg.HeartbeatLife) {
+		t.Fatal("an old heartbeat counts as fresh")
+	}
+	b.do("DEL", b.name+"_worker:"+w.ID())
+	token := l.batches[l.next].claims[len(l.batches[l.next].claims)-1].token
+	b.do("HDEL", b.name+"_processing:"+w.ID(), token)
+	close(leave)
+	b.until("the loss was noticed", func() bool { return b.counters()["lost"] >= 1 })
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if len(entered) != 0 {
+		t.Error("a task ran whose claim was gone")
+	}
+}
+
+func TestWorkerCarriesOnAfterRedisWasAway(t *testing.T) {
+	b := newBenchOn(t, redistest.Start(t, "--appendonly", "yes"))
+	ran := make(chan int, 10)
+	f := b.fn("f", func(i int) { ran <- i })
+	w := b.work(b.config(), f)
+	b.delay(f, 1)
+	await(b, "the first", ran)
+	for round := range 3 {
+		b.server.Kill(t)
+		b.server.Restart(t)
+		b.conn = b.server.Dial(t)
+		b.until("a task is accepted", func() bool { _, err := b.q.Delay(f, round); return err == nil })
+		await(b, "a task after the restart", ran)
+	}
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.log.String(), "trying again") {
+		t.Errorf("the outage was not logged:\n%s", b.log)
+	}
+}
+
+func TestSuspectsRunOneAtATimeAndAlone(t *testing.T) {
+	b := newBench(t)
+	var now, suspects, worst atomic.Int64
+	suspect := b.fn("suspect", func(int) {
+		if n := now.Add(1); n > worst.Load() {
+			worst.Store(n)
+		}
+		suspects.Add(1)
+		time.Sleep(time.Millisecond) // the task's work
+		now.Add(-1)
+	})
+	f := b.fn("f", func(int) {})
+	for i := range 40 {
+		task := Call(suspect, i)
+		task.msg.Extend()
+		task.msg.Meta.Deaths, task.msg.Meta.DiedAt = 1, time.Now().UnixMilli()
+		if _, err := b.q.Enqueue(context.Background(), task); err != nil {
+			t.Fatal(err)
+		}
+		b.delay(f, i)
+	}
+	cfg := b.config()
+	cfg.Concurrency, cfg.Prefetch = 10, 10
+	w := b.work(cfg, suspect, f)
+	b.until("all have run", func() bool { return suspects.Load() == 40 && b.counters()["processed"] == 80 })
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if worst.Load() != 1 {
+		t.Errorf("%d suspects ran at once", worst.Load())
+	}
+	b.check(redistest.Invariants{Idle: true})
+}
+
+func TestSuspectGivesBackAllThatHasNotStarted(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan string, 20), make(chan struct{})
+	f := b.fn("f", func(s string) { entered <- s; <-leave })
+	cfg := b.config()
+	cfg.Concurrency, cfg.Prefetch = 2, 20
+	w := b.work(cfg, f)
+	b.delay(f, "busy")
+	await(b, "the busy one", entered)
+	w.Pause()
+	b.delay(f, "one")
+	task := Call(f, "suspect")
+	task.msg.Extend()
+	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = 1, time.Now().UnixMilli()
+	for _, t2 := range []*Task{task, Call(f, "two"), Call(f, "three")} {
+		if _, err := b.q.Enqueue(context.Background(), t2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Resume()
+	if s := await(b, "the suspect", entered); s != "suspect" {
+		t.Fatalf("%s came first", s)
+	}
+	if n := b.size("_processing:" + w.ID()); n != 2 {
+		t.Errorf("%d claims in hand, expected the busy one and the suspect", n)
+	}
+	close(leave)
+	b.idle()
+}
