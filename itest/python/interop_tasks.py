@@ -1,11 +1,11 @@
 """Task functions that keakon's worker imports, as a service's own tasks.py would hold them.
 
-What they do is written to the file named by DELAYED_LEDGER, one line a step, appended with a single write so that the lines of
-several processes never mix:
+What they do is written to a ledger as Go's package itest/ledger reads it: the file <pid>.ledger in the directory that DELAYED_LEDGER
+names, one line and one write for each event:
 
-    start <id> <worker> <token>     a task begins; token is "-", the real package has none
-    end <id> <worker> <token>       and ends
-    call <function> <json>          the arguments a function was called with
+    <nanoseconds> start <id> <worker> -             a task begins; it has no token, the real package knows none
+    <nanoseconds> end <id> <worker> -               and ends
+    <nanoseconds> call <function> <worker> - <json> the arguments a function was called with
 """
 
 import json
@@ -15,15 +15,15 @@ import time
 _fd = None
 
 
-def append(line):
-    """Appends one line to the ledger."""
+def append(kind, task, detail=''):
+    """Appends one event to the ledger."""
     global _fd
     if _fd is None:
-        path = os.environ.get('DELAYED_LEDGER')
-        if not path:
-            raise RuntimeError('DELAYED_LEDGER is not set: expected the path of the file that tasks append to')
-        _fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.write(_fd, (line + '\n').encode())
+        directory = os.environ.get('DELAYED_LEDGER')
+        if not directory:
+            raise RuntimeError('DELAYED_LEDGER is not set: expected the directory of the ledger')
+        _fd = os.open(os.path.join(directory, '%d.ledger' % os.getpid()), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.write(_fd, ('%d %s %s %s - %s\n' % (time.time_ns(), kind, task, worker_name(), detail)).encode())
 
 
 def worker_name():
@@ -32,17 +32,15 @@ def worker_name():
 
 def touch(task_id, millis=0):
     """Notes that it ran; millis is how long it works."""
-    me = worker_name()
-    append('start %s %s -' % (task_id, me))
+    append('start', task_id)
     if millis:
         time.sleep(millis / 1000)
-    append('end %s %s -' % (task_id, me))
+    append('end', task_id)
 
 
 def _call(name, args, kwargs):
     # Bytes are not JSON; what matters is that they arrived as bytes.
-    append('call %s %s' % (name, json.dumps(
-        {'args': list(args), 'kwargs': kwargs}, default=lambda v: {'bytes': v.hex()}, sort_keys=True)))
+    append('call', name, json.dumps({'args': list(args), 'kwargs': kwargs}, default=lambda v: {'bytes': v.hex()}, sort_keys=True))
 
 
 def record(*args, **kwargs):

@@ -19,13 +19,15 @@ import common
 import shapes
 
 
-def enqueue_shapes(queue, args):
+def enqueue_shapes(queue, args, conn):
     known = {**shapes.GO_SHAPES, **shapes.PY_SHAPES}
     names = args.names or [name for name in known if name.startswith(args.only)]
     unknown = [name for name in names if name not in known]
     if unknown:
         sys.exit('unknown shapes: %s; known are %s' % (', '.join(unknown), ', '.join(known)))
     for name in names:
+        if args.queue_per_shape:
+            queue = common.open_queue(args, conn, '%s.%s' % (args.queue, name))
         if name in shapes.GO_SHAPES:
             queue.enqueue(shapes.GO_SHAPES[name]())
         else:
@@ -33,7 +35,7 @@ def enqueue_shapes(queue, args):
         print(name, flush=True)
 
 
-def enqueue_load(queue, args):
+def enqueue_load(queue, args, conn):
     for i in range(args.count):
         task_id = '%s%d' % (args.prefix, args.first + i)
         if args.kind == 'go' or (args.kind == 'mix' and i % 2 == 0):
@@ -53,6 +55,7 @@ def main():
     p = commands.add_parser('shapes', help='one task of each shape named; of all shapes when none is')
     p.add_argument('names', nargs='*', metavar='SHAPE')
     p.add_argument('--only', default='', metavar='PREFIX', help='without names: the shapes whose names begin so')
+    p.add_argument('--queue-per-shape', action='store_true', help='on queues named NAME.SHAPE instead of one')
     p.set_defaults(run=enqueue_shapes)
 
     p = commands.add_parser('load', help='many tasks that note their start and end in the ledger')
@@ -67,7 +70,8 @@ def main():
     p.set_defaults(run=enqueue_load)
 
     args = parser.parse_args()
-    args.run(common.open_queue(args, common.connect(args)), args)
+    conn = common.connect(args)
+    args.run(common.open_queue(args, conn), args, conn)
 
 
 if __name__ == '__main__':

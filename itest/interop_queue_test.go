@@ -1,0 +1,137 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// handle returns a handle on the server that is closed at the end of the test.
+func handle(t *testing.T, server *redistest.Server) *delayed.Redis {
+	t.Helper()
+	rdb, err := delayed.Dial(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rdb.Close(); err != nil {
+			t.Errorf("closing the handle: %v", err)
+		}
+	})
+	return rdb
+}
+
+// legacyQueue opens a queue for sharing with Python.
+func legacyQueue(t *testing.T, server *redistest.Server, name string) *delayed.Queue {
+	t.Helper()
+	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: name, Legacy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// startWorkerHere runs a worker until the end of the test, or until stop is called. What it logs is shown if the test fails.
+func startWorkerHere(t *testing.T, server *redistest.Server, cfg delayed.WorkerConfig, fns ...any) (stop func()) {
+	t.Helper()
+	out := &logBuffer{}
+	log := logrus.New()
+	log.SetOutput(out)
+	cfg.Logger = log
+	w, err := delayed.NewWorker(handle(t, server), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(fns...); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Worker.Run: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("log of the worker:\n%s", out)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// count returns one of the counters of a queue, over all days.
+func count(t *testing.T, server *redistest.Server, queue, counter string) int {
+	t.Helper()
+	total := 0
+	for _, day := range []time.Time{time.Now(), time.Now().Add(-24 * time.Hour)} {
+		n, err := redis.Int(server.Do(t, "HGET", queue+"_stats:"+day.UTC().Format("20060102"), counter), nil)
+		if err != nil && !errors.Is(err, redis.ErrNil) {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	return total
+}
+
+// onlyPending returns the only pending message of a queue.
+func onlyPending(t *testing.T, server *redistest.Server, queue string) string {
+	t.Helper()
+	messages, err := redis.Strings(server.Do(t, "LRANGE", queue, 0, -1), nil)
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("queue %s: expected one message, found %q, %v", queue, messages, err)
+	}
+	return messages[0]
+}
+
+// archivedIn returns the messages of the tasks in one of a queue's sets.
+func archivedIn(t *testing.T, server *redistest.Server, queue string) []string {
+	t.Helper()
+	return filedIn(t, server, queue, "_archived")
+}
+
+func filedIn(t *testing.T, server *redistest.Server, queue, set string) []string {
+	t.Helper()
+	ids, err := redis.Strings(server.Do(t, "ZRANGE", queue+set, 0, -1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var messages []string
+	for _, id := range ids {
+		message, err := redis.String(server.Do(t, "HGET", queue+"_tasks", id), nil)
+		if err != nil {
+			t.Fatalf("task %s is in %s but has no message: %v", id, queue+set, err)
+		}
+		messages = append(messages, message)
+	}
+	return messages
+}
