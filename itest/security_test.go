@@ -1,0 +1,205 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// TestUsersOfSecurityPage creates the users that SECURITY.md proposes and lets a producer, a worker and its sweeper do all they do: Redis
+// must refuse none of it, and must refuse what the page promises.
+func TestUsersOfSecurityPage(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Dial(t)
+	for _, rule := range aclRules(t) {
+		if _, err := admin.Do("ACL", redis.Args{}.AddFlat(rule)...); err != nil {
+			t.Fatalf("ACL %s: %v", strings.Join(rule, " "), err)
+		}
+	}
+	const queue = "mail" // the page's
+
+	producer := dialAs(t, server, "producer")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := producer.Ping(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var done, failed atomic.Int64
+	works := delayed.Func(func(int) { done.Add(1) }, delayed.Name("acl.works"))
+	fails := delayed.Func(func() error { failed.Add(1); return errors.New("no luck") }, delayed.Name("acl.fails"), delayed.MaxRetry(1))
+	q := delayed.NewQueue(queue, producer)
+	enqueue := func(name string, _ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("producer, %s: %v", name, err)
+		}
+	}
+	ref, err := q.Delay(works, 1)
+	enqueue("Delay", ref, err)
+	refs, err := q.DelayMany(ctx, delayed.Call(works, 2), delayed.Call(works, 3))
+	enqueue("DelayMany", refs, err)
+	ref, err = q.With(delayed.In(50*time.Millisecond), delayed.TaskID("once")).Delay(works, 4)
+	enqueue("In", ref, err)
+	ref, err = q.Delay(fails)
+	enqueue("Delay of a failing task", ref, err)
+	ref, err = q.Enqueue(ctx, delayed.NewGoTask("acl.unknown"))
+	enqueue("an unknown function", ref, err)
+	ref, err = q.Enqueue(ctx, delayed.NewPyTask("acl:python", nil, nil))
+	enqueue("NewPyTask", ref, err)
+	n, err := q.Len(ctx)
+	enqueue("Len", n, err)
+
+	// A worker died with a task in hand.
+	for _, cmd := range [][]any{
+		{"SADD", queue + "_workers", "dead"},
+		{"HSET", queue + "_processing:dead", "1-1", "\x92\xa9acl.works\xc4\x01\x05"},
+		{"HSET", queue + "_claims:dead", "1", "1"},
+	} {
+		if _, err := admin.Do(cmd[0].(string), cmd[1:]...); err != nil { //nolint:errcheck // a literal above
+			t.Fatal(err)
+		}
+	}
+
+	log := logrus.New()
+	log.SetOutput(t.Output())
+	w, err := delayed.NewWorker(dialAs(t, server, "worker"), delayed.WorkerConfig{
+		Queues: delayed.Strict{queue}, Concurrency: 2, HeartbeatLife: 500 * time.Millisecond, SweepInterval: 100 * time.Millisecond,
+		Backoff: func(int) time.Duration { return time.Millisecond }, Logger: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(works, fails); err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.Run(running) }()
+	size := func(cmd, suffix string) int {
+		n, err := redis.Int(admin.Do(cmd, queue+suffix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ended := func() bool {
+		return done.Load() == 5 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 && size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
+	}
+	for tick := time.NewTicker(10 * time.Millisecond); !ended(); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Errorf("%d done, %d failed, %d archived, %d parked, %d workers", done.Load(), failed.Load(),
+				size("ZCARD", "_archived"), size("ZCARD", "_parked"), size("SCARD", "_workers"))
+			tick.Stop()
+			stop()
+			<-stopped
+			t.Fatalf("refused: %v", refusals(t, admin))
+		}
+	}
+	// A function that is registered late takes its task out of the parked ones.
+	if err := w.Register(delayed.Func(func() { done.Add(1) }, delayed.Name("acl.unknown"))); err != nil {
+		t.Fatal(err)
+	}
+	for tick := time.NewTicker(10 * time.Millisecond); done.Load() < 6 && ctx.Err() == nil; {
+		<-tick.C
+	}
+	stop()
+	if err := <-stopped; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if done.Load() != 6 {
+		t.Errorf("the parked task did not run")
+	}
+	if got := refusals(t, admin); len(got) > 0 {
+		t.Errorf("Redis refused what a producer or a worker needs: %v", got)
+	}
+
+	for user, cmds := range map[string][][]any{
+		"producer": {{"LRANGE", queue, 0, -1}, {"HGETALL", queue + "_tasks"}, {"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"ACL", "LIST"}},
+		"worker":   {{"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}},
+	} {
+		conn, err := redis.DialURL(urlOf(server, user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cmd := range cmds {
+			if _, err := conn.Do(cmd[0].(string), cmd[1:]...); err == nil || !strings.Contains(err.Error(), "NOPERM") { //nolint:errcheck // a literal above
+				t.Errorf("%s may %v: %v", user, cmd, err)
+			}
+		}
+		conn.Close()
+	}
+}
+
+// aclRules reads the ACL commands of SECURITY.md; a command goes on in the indented lines that follow it.
+func aclRules(t *testing.T) (rules [][]string) {
+	t.Helper()
+	page, err := os.ReadFile("../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := false
+	for line := range strings.Lines(string(page)) {
+		switch words := strings.Fields(line); {
+		case strings.HasPrefix(line, "ACL "):
+			rules, inside = append(rules, words[1:]), true
+		case inside && strings.HasPrefix(line, "    "):
+			rules[len(rules)-1] = append(rules[len(rules)-1], words...)
+		default:
+			inside = false
+		}
+	}
+	if len(rules) != 2 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer and worker", len(rules))
+	}
+	return rules
+}
+
+// refusals returns what Redis has refused to whom.
+func refusals(t *testing.T, admin redis.Conn) (lines []string) {
+	t.Helper()
+	entries, err := redis.Values(admin.Do("ACL", "LOG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		values, err := redis.Values(e, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := map[string]string{}
+		for i := 0; i+1 < len(values); i += 2 {
+			fields[fmt.Sprintf("%s", values[i])] = fmt.Sprintf("%s", values[i+1])
+		}
+		lines = append(lines, fields["username"]+": "+fields["reason"]+" "+fields["object"])
+	}
+	return lines
+}
+
+func urlOf(server *redistest.Server, user string) string {
+	return strings.Replace(server.URL(), "://", "://"+user+":"+user+"-password@", 1)
+}
+
+func dialAs(t *testing.T, server *redistest.Server, user string) *delayed.Redis {
+	t.Helper()
+	rdb, err := delayed.Dial(urlOf(server, user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}
