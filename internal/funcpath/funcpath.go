@@ -26,8 +26,9 @@ const (
 	InterfaceMethod                 // method expression on an interface type
 	MethodValue                     // v.M: all receivers share one path
 	Closure                         // function literal: its number and its package change with edits and with inlining
-	Generic                         // instance of a generic function, or method of one of a generic type: all share one path
-	Local                           // method of a type without a name or declared inside a function
+	Generic                         // instance of a generic function: all share one path
+	GenericMethod                   // method expression on an instance of a generic type: all share one path
+	LocalMethod                     // method expression on a type without a name or declared inside a function
 	Made                            // made by package reflect: all share one path
 )
 
@@ -46,13 +47,20 @@ func (k Kind) String() string {
 		return "a function literal"
 	case Generic:
 		return "an instance of a generic function"
-	case Local:
-		return "a method of a type that has no name outside its function"
+	case GenericMethod:
+		return "a method expression on an instance of a generic type"
+	case LocalMethod:
+		return "a method expression on a type that has no name outside its function"
 	case Made:
 		return "a function made by reflect"
 	default:
 		return "kind " + strconv.Itoa(int(k))
 	}
+}
+
+// Receiver says whether the first parameter of such a function is a receiver.
+func (k Kind) Receiver() bool {
+	return k == Method || k == InterfaceMethod || k == GenericMethod || k == LocalMethod
 }
 
 // Func is what a func value is called.
@@ -90,7 +98,7 @@ func describe(v any) string {
 // parse splits a name of the runtime. The type of the function tells methods from function literals, which a name alone does not:
 // mail.Send.func1 may be either.
 func parse(name string, t reflect.Type) Func {
-	f := Func{Path: name, Runtime: name, Kind: Local}
+	f := Func{Path: name, Runtime: name, Kind: LocalMethod}
 	switch {
 	case name == "reflect.makeFuncStub" || name == "reflect.methodValueCall":
 		f.Kind = Made
@@ -124,10 +132,12 @@ func kindOf(pkg, rest string, t reflect.Type) Kind {
 		return MethodValue
 	case strings.Contains(rest, "-"): // -range1: body of a range-over-func loop
 		return Closure
-	case strings.HasSuffix(rest, "[]"), strings.Contains(owner, "[]") && isGenericReceiver(owner, method, t):
+	case strings.HasSuffix(rest, "[]"):
 		return Generic
+	case strings.Contains(owner, "[]") && isGenericReceiver(owner, method, t):
+		return GenericMethod
 	case strings.Contains(rest, "·"): // T·1: type declared inside a function, numbered by the compiler
-		return Local
+		return LocalMethod
 	case !dotted:
 		return Plain
 	}

@@ -103,10 +103,10 @@ func TestOf(t *testing.T) {
 		{"interface of another package", io.Reader.Read, "io.Reader.Read", InterfaceMethod},
 		{"error", error.Error, "", InterfaceMethod},
 		{"interface without name", anonymous.Get, "", InterfaceMethod},
-		{"struct without name", nameless.Get, "", Local},
-		{"pointer to struct without name", (*nameless).Get, "", Local},
-		{"local type", localV, "", Local},
-		{"pointer to local type", localP, "", Local},
+		{"struct without name", nameless.Get, "", LocalMethod},
+		{"pointer to struct without name", (*nameless).Get, "", LocalMethod},
+		{"local type", localV, "", LocalMethod},
+		{"pointer to local type", localP, "", LocalMethod},
 
 		{"method value", s.Put, here + "(*small).Put-fm", MethodValue},
 		{"method value of value", s.Get, here + "small.Get-fm", MethodValue},
@@ -127,8 +127,8 @@ func TestOf(t *testing.T) {
 
 		{"generic", generic[int], here + "generic[...]", Generic},
 		{"generic in variable", inGenVar, here + "generic[...]", Generic},
-		{"method of generic", (*box[int]).Put, here + "(*box[...]).Put", Generic},
-		{"method of generic value", box[string].Get, here + "box[...].Get", Generic},
+		{"method of generic", (*box[int]).Put, here + "(*box[...]).Put", GenericMethod},
+		{"method of generic value", box[string].Get, here + "box[...].Get", GenericMethod},
 
 		{"reflect.MakeFunc", reflect.MakeFunc(reflect.TypeFor[func()](), nil).Interface(), "reflect.makeFuncStub", Made},
 		{"method of reflect.Value", reflect.ValueOf(s).Method(0).Interface(), "reflect.methodValueCall", Made},
@@ -196,7 +196,7 @@ func TestParse(t *testing.T) {
 		{"example.com/b.small.Get", reflect.TypeFor[func(small)](), Func{Path: "example.com/b.small.Get", Kind: Closure}},
 		{here + "(*small).Get", reflect.TypeFor[func(small)](), Func{Path: here + "(*small).Get", Kind: Closure}},
 		{here + "small.Get", reflect.TypeFor[func(*small)](), Func{Path: here + "small.Get", Kind: Closure}},
-		{"nodots", none, Func{Path: "nodots", Kind: Local}},
+		{"nodots", none, Func{Path: "nodots", Kind: LocalMethod}},
 	}
 	for _, tt := range tests {
 		tt.want.Runtime = tt.name

@@ -1,0 +1,261 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// anonymous stands for the path in the errors of encodeArgs, which does not know it.
+const anonymous = "task given by path"
+
+// encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing, the bare value, or
+// an array. A variadic function takes the values of its tail one by one, as Go does, or, where Go would demand "...", the ready slice:
+// it is recognized by being the only value there and no element itself. Errors are *ArgumentError.
+func (f *function) encode(args []any) ([]byte, error) {
+	fixed := len(f.params)
+	if f.variadic {
+		fixed--
+	}
+	if len(args) < fixed || len(args) > fixed && !f.variadic {
+		for i, a := range args {
+			if _, ok := a.(context.Context); ok {
+				return nil, f.misfit(i, f.wantAt(i), a)
+			}
+		}
+		return nil, f.wrongCount(fmt.Sprint(len(args)))
+	}
+	if len(f.params) == 0 {
+		return nil, nil
+	}
+	dst := make([]byte, 0, 64)
+	if len(f.params) > 1 {
+		dst = wire.AppendArrayHeader(dst, len(f.params))
+	}
+	var err error
+	for i, a := range args[:fixed] {
+		if dst, err = f.appendArg(dst, &f.params[i], i, a); err != nil {
+			return nil, err
+		}
+	}
+	if f.variadic {
+		if dst, err = f.appendTail(dst, fixed, args[fixed:]); err != nil {
+			return nil, err
+		}
+	}
+	// Each value is within the limits; all together may not be.
+	if err := wire.Check(dst, wire.Default); err != nil {
+		return nil, overLimits(f.name, err)
+	}
+	return dst, nil
+}
+
+func (f *function) appendTail(dst []byte, fixed int, tail []any) ([]byte, error) {
+	slice := &f.params[fixed]
+	if len(tail) == 1 {
+		if _, ok := f.elem.fit(tail[0]); !ok && tail[0] != nil && reflect.TypeOf(tail[0]).AssignableTo(slice.typ) {
+			return f.appendArg(dst, slice, fixed, tail[0])
+		}
+	}
+	dst = wire.AppendArrayHeader(dst, len(tail))
+	var err error
+	for i, a := range tail {
+		if dst, err = f.appendArg(dst, &f.elem, fixed+i, a); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
+}
+
+func (f *function) appendArg(dst []byte, p *param, i int, a any) ([]byte, error) {
+	v, ok := p.fit(a)
+	if !ok {
+		return nil, f.misfit(i, p.typ.String(), a)
+	}
+	dst, err := p.codec.Append(dst, v)
+	if err != nil {
+		return nil, argumentError(f.name, i, p.typ, err)
+	}
+	return dst, nil
+}
+
+// wantAt is the type of the argument at i, for messages.
+func (f *function) wantAt(i int) string {
+	switch {
+	case f.variadic && i >= len(f.params)-1:
+		return f.elem.typ.String()
+	case i < len(f.params):
+		return f.params[i].typ.String()
+	default:
+		return "no argument"
+	}
+}
+
+// misfit is the error for an argument that is not of the right type. It shows numbers, and of everything else the type alone:
+// arguments may be secret.
+func (f *function) misfit(i int, want string, a any) *ArgumentError {
+	got := "nil"
+	if v := reflect.ValueOf(a); v.IsValid() {
+		got = v.Type().String()
+		if v.CanInt() || v.CanUint() || v.CanFloat() {
+			got = fmt.Sprintf("%s %v", got, v)
+		}
+	}
+	if _, ok := a.(context.Context); ok {
+		got = "a context.Context, which is no argument: call DelayContext(ctx, fn, ...)"
+	}
+	return &ArgumentError{Func: f.name, Index: i, Want: want, Got: got}
+}
+
+func (f *function) wrongCount(got string) *ArgumentError {
+	types := make([]string, len(f.params))
+	for i, p := range f.params {
+		types[i] = p.typ.String()
+	}
+	n := len(f.params)
+	want := "no arguments"
+	switch {
+	case f.variadic && n == 1:
+		want = "any number of arguments"
+	case f.variadic:
+		n--
+		want = fmt.Sprintf("at least %d arguments", n)
+	case n > 0:
+		want = fmt.Sprintf("%d arguments", n)
+	}
+	if n == 1 {
+		want = strings.TrimSuffix(want, "s")
+	}
+	if f.variadic {
+		types[len(types)-1] = "..." + f.elem.typ.String()
+	}
+	if len(types) > 0 {
+		want += " (" + strings.Join(types, ", ") + ")"
+	}
+	return &ArgumentError{Func: f.name, Index: -1, Want: want, Got: got}
+}
+
+// fit turns an argument into a value of the parameter's type. It accepts what is assignable, integers that fit, integers for a float
+// that holds them exactly, nil where there is one, and types of the same underlying type under another name.
+func (p *param) fit(a any) (reflect.Value, bool) {
+	v := reflect.ValueOf(a)
+	if !v.IsValid() {
+		switch p.typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+			return reflect.Zero(p.typ), true
+		}
+		return v, false
+	}
+	t := v.Type()
+	if t == p.typ {
+		return v, true
+	}
+	switch p.typ.Kind() {
+	case reflect.Interface:
+		if _, isContext := a.(context.Context); isContext || !t.AssignableTo(p.typ) {
+			return v, false
+		}
+		return v.Convert(p.typ), true
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		i, ok := int64(0), false
+		if v.CanInt() {
+			i, ok = v.Int(), true
+		} else if v.CanUint() {
+			i, ok = int64(v.Uint()), v.Uint() <= math.MaxInt64
+		}
+		return converted(v, p.typ, ok && !p.typ.OverflowInt(i))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		u, ok := uint64(0), false
+		if v.CanUint() {
+			u, ok = v.Uint(), true
+		} else if v.CanInt() {
+			u, ok = uint64(v.Int()), v.Int() >= 0
+		}
+		return converted(v, p.typ, ok && !p.typ.OverflowUint(u))
+	case reflect.Float32, reflect.Float64:
+		if v.CanInt() || v.CanUint() {
+			return converted(v, p.typ, exact(v, p.typ.Kind() == reflect.Float32))
+		}
+	}
+	return converted(v, p.typ, t.Kind() == p.typ.Kind() && t.ConvertibleTo(p.typ))
+}
+
+func converted(v reflect.Value, t reflect.Type, ok bool) (reflect.Value, bool) {
+	if !ok {
+		return v, false
+	}
+	return v.Convert(t), true
+}
+
+// exact says whether a float holds an integer. Above 2^24 or 2^53 only some are held, and the greatest of int64 and uint64 round up to
+// a power of two that no longer is one of theirs.
+func exact(v reflect.Value, single bool) bool {
+	if v.CanInt() {
+		f := float64(v.Int())
+		if single {
+			f = float64(float32(v.Int()))
+		}
+		return f < 1<<63 && int64(f) == v.Int()
+	}
+	f := float64(v.Uint())
+	if single {
+		f = float64(float32(v.Uint()))
+	}
+	return f < 1<<64 && uint64(f) == v.Uint()
+}
+
+// encodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an array, each argument
+// by its own type. Errors are *ArgumentError; the caller puts the path in.
+func encodeArgs(args []any) (payload []byte, n int, err error) {
+	dst := wire.AppendArrayHeader(make([]byte, 0, 64), len(args))
+	for i, a := range args {
+		if _, ok := a.(context.Context); ok {
+			return nil, 0, &ArgumentError{Func: anonymous, Index: i, Want: "a value",
+				Got: "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"}
+		}
+		if a == nil {
+			dst = wire.AppendNil(dst)
+			continue
+		}
+		t := reflect.TypeOf(a)
+		c, err := wire.CodecFor(t)
+		if err == nil {
+			dst, err = c.Append(dst, reflect.ValueOf(a))
+		}
+		if err != nil {
+			return nil, 0, argumentError(anonymous, i, t, err)
+		}
+	}
+	if err := wire.Check(dst, wire.Default); err != nil {
+		return nil, 0, overLimits(anonymous, err)
+	}
+	return dst, len(args), nil
+}
+
+func overLimits(path string, err error) *ArgumentError {
+	want := fmt.Sprintf("at most %d values, %d deep, in %d bytes for all arguments together", wire.Default.Elems, wire.Default.Depth, wire.Default.Bytes)
+	e := &ArgumentError{Func: path, Index: -1, Want: want, Got: err.Error()}
+	var fe *wire.FormatError
+	if errors.As(err, &fe) {
+		e.Got = fe.Got
+	}
+	return e
+}
+
+// argumentError says in the terms of the function what the codec of type t said of the argument at i.
+func argumentError(path string, i int, t reflect.Type, err error) *ArgumentError {
+	e := &ArgumentError{Func: path, Index: i, Want: t.String(), Got: err.Error()}
+	var ve *wire.ValueError
+	if errors.As(err, &ve) {
+		e.Want, e.Got = ve.Want, ve.Got
+		if ve.Where != "" {
+			e.Want = fmt.Sprintf("%s at %s of %s", ve.Want, ve.Where, t)
+		}
+	}
+	return e
+}

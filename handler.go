@@ -1,0 +1,205 @@
+package delayed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+var wireNil = wire.AppendNil(nil)
+
+// frame is the memory of one call. It is used by one call at a time and zeroed between them: the function gets copies of the values,
+// never a pointer into the frame.
+type frame struct {
+	in   []reflect.Value  // what the function is called with: receiver, context, arguments
+	args []reflect.Value  // the tail of in that is decoded into
+	ctx  *context.Context // where the context of in is; nil if the function takes none
+}
+
+func (f *function) newFrame() *frame {
+	fr := &frame{}
+	if f.recv.IsValid() {
+		fr.in = append(fr.in, f.recv)
+	}
+	if f.takesCtx {
+		fr.ctx = new(context.Context)
+		fr.in = append(fr.in, reflect.ValueOf(fr.ctx).Elem())
+	}
+	first := len(fr.in)
+	for _, p := range f.params {
+		fr.in = append(fr.in, reflect.New(p.typ).Elem())
+	}
+	fr.args = fr.in[first:]
+	return fr
+}
+
+// free forgets the values and gives the frame back.
+func (f *function) free(fr *frame) {
+	for _, v := range fr.args {
+		v.SetZero()
+	}
+	if fr.ctx != nil {
+		*fr.ctx = nil
+	}
+	f.frames.Put(fr)
+}
+
+// call runs the function with the arguments of a message that wire.Parse has accepted. The error is an *ArgumentError when they do not
+// fit, and then nothing was called; a *panicError when the function panicked; otherwise the function's own. Any number of calls may run
+// at the same time, and none sees a value of another.
+//
+// When the function calls runtime.Goexit, call does not return: see newPanicError.
+func (f *function) call(ctx context.Context, m *wire.Message) (result any, err error) {
+	fr, _ := f.frames.Get().(*frame)
+	if err := f.decode(fr, m); err != nil {
+		f.free(fr)
+		return nil, err
+	}
+	if fr.ctx != nil {
+		*fr.ctx = ctx
+	}
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		// A Goexit ends the goroutine whatever is done here; the frame is left to the collector then.
+		if p := newPanicError(recover()); !p.exit {
+			f.free(fr)
+			result, err = nil, p
+		}
+	}()
+	var out []reflect.Value
+	if f.variadic {
+		out = f.fn.CallSlice(fr.in)
+	} else {
+		out = f.fn.Call(fr.in)
+	}
+	returned = true
+	f.free(fr)
+	if f.fails {
+		if last := out[len(out)-1]; !last.IsNil() {
+			err, _ = last.Interface().(error)
+		}
+	}
+	if f.result {
+		result = out[0].Interface()
+	}
+	return result, err
+}
+
+// decode fills the frame with the arguments of a message. Errors are *ArgumentError.
+func (f *function) decode(fr *frame, m *wire.Message) (err error) {
+	defer func() {
+		// The codec is written not to panic on any input. Should it do so all the same, only this message suffers.
+		if p := recover(); p != nil {
+			err = &ArgumentError{Func: f.name, Index: -1, Want: "arguments", Got: fmt.Sprintf("bytes on which decoding fails: %v", p)}
+		}
+	}()
+	b := m.Payload
+	n, rest, isArray := wire.ArrayHeader(b)
+	if m.Meta.HasN {
+		if len(b) > 0 && !isArray || n != m.Meta.N {
+			return f.wrongForm(fmt.Sprintf("an array of the %d arguments announced", m.Meta.N), b)
+		}
+		return f.decodeCounted(fr.args, b, n, rest)
+	}
+	switch {
+	case len(b) == 0:
+		if len(f.params) == 0 || len(f.params) == 1 && f.variadic {
+			return nil
+		}
+		return f.wrongCount("none")
+	case len(f.params) == 0:
+		// go-delayed writes nil for no arguments, Python an empty array for an empty tuple.
+		if isArray && n == 0 || bytes.Equal(b, wireNil) {
+			return nil
+		}
+		return f.wrongCount(wire.Found(b))
+	case len(f.params) == 1:
+		if isArray && n == 1 && !f.params[0].codec.FromArray() {
+			b = rest
+		}
+		return f.decodeAll(fr.args, 0, b)
+	case !isArray:
+		return f.wrongCount("one value, " + wire.Found(b))
+	case n != len(f.params):
+		return f.wrongCount(fmt.Sprint(n))
+	}
+	return f.decodeAll(fr.args, 0, rest)
+}
+
+// decodeCounted reads the array b of n arguments, which begin at rest. Those of a variadic tail stand there one by one. A list in the
+// place of the whole tail is taken for the tail where it cannot be an element of it.
+func (f *function) decodeCounted(args []reflect.Value, b []byte, n int, rest []byte) error {
+	if !f.variadic {
+		if n != len(f.params) {
+			return f.wrongCount(fmt.Sprint(n))
+		}
+		return f.decodeAll(args, 0, rest)
+	}
+	fixed := len(f.params) - 1
+	if n < fixed {
+		return f.wrongCount(fmt.Sprint(n))
+	}
+	rest, err := f.decodeSome(args[:fixed], 0, rest)
+	if err != nil {
+		return err
+	}
+	_, _, isArray := wire.ArrayHeader(rest)
+	switch {
+	case n == fixed: // also when there is no payload at all
+		return nil
+	case n == fixed+1 && isArray && !f.elem.codec.FromArray():
+		b = rest
+	case fixed > 0:
+		b = append(wire.AppendArrayHeader(make([]byte, 0, len(rest)+5), n-fixed), rest...)
+	}
+	return f.decodeAll(args[fixed:], fixed, b)
+}
+
+// decodeAll decodes the last parameters, from first on, and leaves no bytes over.
+func (f *function) decodeAll(args []reflect.Value, first int, b []byte) error {
+	rest, err := f.decodeSome(args, first, b)
+	if err == nil && len(rest) > 0 {
+		return f.wrongForm("nothing after the arguments", rest)
+	}
+	return err
+}
+
+func (f *function) decodeSome(args []reflect.Value, first int, b []byte) (rest []byte, err error) {
+	for i, v := range args {
+		p := &f.params[first+i]
+		if b, err = p.codec.Decode(b, v); err != nil {
+			return nil, f.decodeError(first+i, err)
+		}
+	}
+	return b, nil
+}
+
+// decodeError turns an error of a codec into one that counts arguments as the caller of the function does.
+func (f *function) decodeError(i int, err error) *ArgumentError {
+	var ve *wire.ValueError
+	if f.variadic && i == len(f.params)-1 && errors.As(err, &ve) {
+		if inner, ok := strings.CutPrefix(ve.Where, "["); ok {
+			if index, where, ok := strings.Cut(inner, "]"); ok {
+				if k, convErr := strconv.Atoi(index); convErr == nil {
+					elem := *ve
+					elem.Where = where
+					return argumentError(f.name, i+k, f.elem.typ, &elem)
+				}
+			}
+		}
+	}
+	return argumentError(f.name, i, f.params[i].typ, err)
+}
+
+func (f *function) wrongForm(want string, b []byte) *ArgumentError {
+	return &ArgumentError{Func: f.name, Index: -1, Want: want, Got: wire.Found(b)}
+}

@@ -1,0 +1,98 @@
+package delayed
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+)
+
+const (
+	maxStack      = 4 << 10 // bytes of stack that are kept
+	maxPanicText  = 1 << 10 // bytes of the panic's value that are kept
+	maxPanicDepth = 64      // frames that are looked at
+	cut           = "...\n" // stands for what was left out
+)
+
+// callFrame names the function below which the stack of a task is of no interest.
+var callFrame = reflect.TypeFor[function]().PkgPath() + ".(*function).call"
+
+// panicError is what a panic in a handler becomes, and a runtime.Goexit.
+type panicError struct {
+	value any    // what was given to panic; nil after Goexit
+	exit  bool   // runtime.Goexit: testing's FailNow, or a helper that ends its goroutine
+	text  string // of the value, shortened
+	file  string // where, as the compiler spells it; "" if unknown
+	line  int
+	stack string // "function\n\tfile:line\n" per frame, innermost first, at most maxStack bytes
+}
+
+// newPanicError describes the panic or the Goexit that is going on, whichever the stack shows. It is called by a deferred function: with
+// what recover returned, or with nil by a caller of function.call that finds itself unwound although call recovers panics. Goexit cannot
+// be stopped, and a goroutine of its own for every task would cost more than most tasks do; so that caller sees the task to its end and
+// puts another goroutine in the place of the one that is about to end.
+func newPanicError(value any) *panicError {
+	e := &panicError{value: value, exit: true}
+	var pcs [maxPanicDepth]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	var stack []string
+	unwinding := false
+	for more := true; more; {
+		var fr runtime.Frame
+		fr, more = frames.Next()
+		switch {
+		case !unwinding:
+			// Deferred functions lie above the panic that runs them; the panic that is going on is the first one met.
+			unwinding = fr.Function == "runtime.gopanic" || fr.Function == "runtime.Goexit"
+			e.exit = fr.Function == "runtime.Goexit"
+			continue
+		case e.file == "" && inRuntime(fr.Function):
+			continue // the runtime's own way from a nil map or a bad index to gopanic
+		case fr.Function == callFrame:
+			for len(stack) > 0 && strings.HasPrefix(stack[len(stack)-1], "reflect.Value.") {
+				stack = stack[:len(stack)-1]
+			}
+			more = false
+			continue
+		case e.file == "":
+			e.file, e.line = fr.File, fr.Line
+		}
+		stack = append(stack, fmt.Sprintf("%s\n\t%s:%d\n", fr.Function, fr.File, fr.Line))
+	}
+	for _, line := range stack {
+		if len(e.stack)+len(line)+len(cut) > maxStack {
+			e.stack += cut
+			break
+		}
+		e.stack += line
+	}
+	if !e.exit {
+		e.text = fmt.Sprint(value)
+		if len(e.text) > maxPanicText {
+			e.text = strings.ToValidUTF8(e.text[:maxPanicText], "") + "..."
+		}
+	}
+	return e
+}
+
+func inRuntime(function string) bool {
+	return strings.HasPrefix(function, "runtime.") || strings.HasPrefix(function, "internal/runtime/")
+}
+
+// Error implements error.
+func (e *panicError) Error() string {
+	where := ""
+	if e.file != "" {
+		where = fmt.Sprintf(" at %s:%d", e.file, e.line)
+	}
+	if e.exit {
+		return "delayed: handler ended its goroutine by runtime.Goexit" + where + "; let it return an error"
+	}
+	return "delayed: panic" + where + ": " + e.text
+}
+
+// Unwrap returns the value of the panic if it is an error.
+func (e *panicError) Unwrap() error {
+	err, _ := e.value.(error)
+	return err
+}

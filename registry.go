@@ -1,0 +1,151 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// registry holds the functions that a worker runs, by path and by alias. The zero value is empty. It is safe for concurrent use; looking
+// up takes no lock.
+type registry struct {
+	mu    sync.Mutex // guards the replacement of the map, which never changes itself
+	known atomic.Pointer[map[string]*function]
+}
+
+// lookup returns the function of a path or an alias, or nil.
+func (r *registry) lookup(path string) *function {
+	if known := r.known.Load(); known != nil {
+		return (*known)[path]
+	}
+	return nil
+}
+
+// paths returns all paths and aliases, sorted.
+func (r *registry) paths() []string {
+	if known := r.known.Load(); known != nil {
+		return slices.Sorted(maps.Keys(*known))
+	}
+	return nil
+}
+
+// add registers func values and *Functions: all of them, or none when anything is wrong with any. The error joins all that is wrong.
+func (r *registry) add(fns ...any) error {
+	var errs []error
+	var good []*function
+	for _, fn := range fns {
+		f, err := newFunction(fn)
+		if err == nil && f.method {
+			err = functionError(f.name, "a function", "a method expression, whose receiver is missing",
+				"give the receiver to RegisterMethods, or register its method value wrapped with Func and the same Name")
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, f)
+	}
+	return r.put(good, errs)
+}
+
+// put adds all functions under all their paths, or none if there is any error.
+func (r *registry) put(fns []*function, errs []error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := map[string]*function{}
+	if known := r.known.Load(); known != nil {
+		next = maps.Clone(*known)
+	}
+	for _, f := range fns {
+		for _, path := range append([]string{f.path()}, f.aliases()...) {
+			if other := next[path]; other != nil {
+				errs = append(errs, taken(path, f, other))
+				continue
+			}
+			next[path] = f
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	r.known.Store(&next)
+	return nil
+}
+
+func taken(path string, f, by *function) error {
+	do := "register it once, or give one of them a Name"
+	if f.recv.IsValid() && by.recv.IsValid() {
+		do = "register one receiver of a type; others by Func and Name for each method value"
+	}
+	found := "one taken by " + by.path()
+	if path == by.path() {
+		found = "one that is taken already"
+	}
+	return functionError(path, "a path of its own", found, do)
+}
+
+// addMethods registers every exported method of recv that has an accepted signature, bound to recv, under the paths of both method
+// expressions, T.M and (*T).M, as far as the method has them. It returns what is wrong with the methods it skipped. Nothing is
+// registered when none is accepted, when recv is nil, or when another receiver of the type is registered already.
+func (r *registry) addMethods(recv any) (skipped []error, err error) {
+	v := reflect.ValueOf(recv)
+	if !v.IsValid() {
+		return nil, functionError("receiver", "a value with methods", "nil", "give the receiver that tasks shall run with")
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		if v.IsNil() {
+			return nil, functionError("receiver", "a value with methods", "a nil "+v.Type().String(), "give the receiver that tasks shall run with")
+		}
+	}
+	var good []*function
+	for i := range v.NumMethod() {
+		f, err := boundMethod(v, v.Type().Method(i))
+		if err != nil {
+			skipped = append(skipped, err)
+			continue
+		}
+		good = append(good, f)
+	}
+	if len(good) == 0 {
+		err := functionError(v.Type().String(), "an exported method with an accepted signature", fmt.Sprintf("none among %d", len(skipped)),
+			"export one, or give a pointer if the methods have pointer receivers")
+		return skipped, errors.Join(append([]error{err}, skipped...)...)
+	}
+	return skipped, r.put(good, nil)
+}
+
+// boundMethod makes the function of a method of a receiver.
+func boundMethod(recv reflect.Value, m reflect.Method) (*function, error) {
+	f, err := newFunction(m.Func.Interface())
+	if err != nil {
+		return nil, err
+	}
+	f.recv = recv // before f is shared and its first frame made
+	t := recv.Type()
+	pointed := t
+	if t.Kind() == reflect.Pointer {
+		pointed = t.Elem()
+	}
+	if _, ok := pointed.MethodByName(m.Name); ok {
+		for _, path := range append([]string{f.name}, f.others...) {
+			f.others = append(f.others, otherExpression(path, pointed.Name(), t.Kind() == reflect.Pointer))
+		}
+	}
+	return f, nil
+}
+
+// otherExpression turns pkg.(*T).M into pkg.T.M, or back.
+func otherExpression(path, typeName string, pointer bool) string {
+	from, to := "."+typeName+".", ".(*"+typeName+")."
+	if pointer {
+		from, to = to, from
+	}
+	i := strings.LastIndex(path, from)
+	return path[:i] + to + path[i+len(from):]
+}
