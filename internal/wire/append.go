@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+)
+
+// AppendNil appends nil.
+func AppendNil(dst []byte) []byte { return append(dst, codeNil) }
+
+// AppendBool appends a boolean.
+func AppendBool(dst []byte, v bool) []byte {
+	if v {
+		return append(dst, codeTrue)
+	}
+	return append(dst, codeFalse)
+}
+
+// AppendInt appends an integer in the fewest bytes. Numbers that are not negative take the unsigned forms, as in msgpack for Python.
+func AppendInt(dst []byte, v int64) []byte {
+	switch {
+	case v >= 0:
+		return AppendUint(dst, uint64(v))
+	case v >= -32:
+		return append(dst, byte(v))
+	case v >= math.MinInt8:
+		return append(dst, codeInt8, byte(v))
+	case v >= math.MinInt16:
+		return binary.BigEndian.AppendUint16(append(dst, codeInt16), uint16(v))
+	case v >= math.MinInt32:
+		return binary.BigEndian.AppendUint32(append(dst, codeInt32), uint32(v))
+	}
+	return binary.BigEndian.AppendUint64(append(dst, codeInt64), uint64(v))
+}
+
+// AppendUint appends an integer in the fewest bytes.
+func AppendUint(dst []byte, v uint64) []byte {
+	switch {
+	case v <= 0x7f:
+		return append(dst, byte(v))
+	case v <= math.MaxUint8:
+		return append(dst, codeUint8, byte(v))
+	case v <= math.MaxUint16:
+		return binary.BigEndian.AppendUint16(append(dst, codeUint16), uint16(v))
+	case v <= math.MaxUint32:
+		return binary.BigEndian.AppendUint32(append(dst, codeUint32), uint32(v))
+	}
+	return binary.BigEndian.AppendUint64(append(dst, codeUint64), v)
+}
+
+// AppendFloat32 appends a float of 32 bits.
+func AppendFloat32(dst []byte, v float32) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, codeFloat32), math.Float32bits(v))
+}
+
+// AppendFloat64 appends a float of 64 bits.
+func AppendFloat64(dst []byte, v float64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, codeFloat64), math.Float64bits(v))
+}
+
+// AppendString appends a string of less than 4 GiB as it is: whether it is valid UTF-8 is the caller's business.
+func AppendString(dst []byte, v string) []byte {
+	switch n := len(v); {
+	case n < 32:
+		dst = append(dst, 0xa0|byte(n))
+	case n <= math.MaxUint8:
+		dst = append(dst, codeStr8, byte(n))
+	case n <= math.MaxUint16:
+		dst = binary.BigEndian.AppendUint16(append(dst, codeStr16), uint16(n))
+	default:
+		dst = binary.BigEndian.AppendUint32(append(dst, codeStr32), uint32(n))
+	}
+	return append(dst, v...)
+}
+
+// AppendBin appends binary data of less than 4 GiB. A nil slice becomes empty data.
+func AppendBin(dst, v []byte) []byte {
+	return append(appendBinHeader(dst, len(v)), v...)
+}
+
+func appendBinHeader(dst []byte, n int) []byte {
+	switch {
+	case n <= math.MaxUint8:
+		return append(dst, codeBin8, byte(n))
+	case n <= math.MaxUint16:
+		return binary.BigEndian.AppendUint16(append(dst, codeBin16), uint16(n))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, codeBin32), uint32(n))
+}
+
+// AppendArrayHeader appends the header of an array; the n values follow it.
+func AppendArrayHeader(dst []byte, n int) []byte {
+	switch {
+	case n < 16:
+		return append(dst, 0x90|byte(n))
+	case n <= math.MaxUint16:
+		return binary.BigEndian.AppendUint16(append(dst, codeArray16), uint16(n))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, codeArray32), uint32(n))
+}
+
+// AppendMapHeader appends the header of a map; n pairs of key and value follow it.
+func AppendMapHeader(dst []byte, n int) []byte {
+	switch {
+	case n < 16:
+		return append(dst, 0x80|byte(n))
+	case n <= math.MaxUint16:
+		return binary.BigEndian.AppendUint16(append(dst, codeMap16), uint16(n))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, codeMap32), uint32(n))
+}
+
+// AppendTime appends a moment, without its time zone, as a timestamp in the fewest bytes that hold its nanoseconds.
+func AppendTime(dst []byte, t time.Time) []byte {
+	sec, nsec := uint64(t.Unix()), uint64(t.Nanosecond())
+	switch {
+	case sec>>34 != 0:
+		dst = binary.BigEndian.AppendUint32(append(dst, codeExt8, 12, extTime), uint32(nsec))
+		return binary.BigEndian.AppendUint64(dst, sec)
+	case nsec != 0 || sec > math.MaxUint32:
+		return binary.BigEndian.AppendUint64(append(dst, codeFixExt8, extTime), nsec<<34|sec)
+	}
+	return binary.BigEndian.AppendUint32(append(dst, codeFixExt4, extTime), uint32(sec))
+}

@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+)
+
+// Check says whether b is exactly one well-formed MessagePack value within lim: nothing cut off, nothing after it, map keys only strings,
+// integers and booleans, timestamps the only extension. The error is a *FormatError. Check does not recurse and, when it accepts,
+// does not allocate; a length that the rest of b cannot hold is refused where it stands.
+func Check(b []byte, lim Limits) error {
+	if len(b) > lim.Bytes {
+		return tooLong(b, lim)
+	}
+	next, _, err := skim(b, 0, lim.Elems, lim.Depth, strict)
+	if err != nil {
+		return err
+	}
+	if next != len(b) {
+		return trailing(b, next)
+	}
+	return nil
+}
+
+// What skim accepts beyond the grammar.
+const (
+	strict = false // only what the codecs read
+	loose  = true  // every map key and every extension: Python's own values, which Go passes on unread
+)
+
+// skim walks over the value at b[i:] and returns where the next one begins and how many of elems are left.
+func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err error) {
+	depth, elems = min(depth, depthCap), min(elems, math.MaxInt32)
+	var outer [depthCap + 1]uint32 // values that each enclosing container still owes
+	var maps uint64                // bit d says that container d is a map
+	d, owed, total := 0, uint32(1), 1
+	if elems < 1 {
+		return 0, 0, tooMany(i, elems)
+	}
+	for {
+		for owed == 0 {
+			if d == 0 {
+				return i, elems, nil
+			}
+			d--
+			owed = outer[d]
+		}
+		// Every value that is still owed takes a byte at least. Testing the sum refuses a header that promises what cannot come.
+		if total > len(b)-i {
+			return 0, 0, cutOff(b, i, total)
+		}
+		key := maps>>d&1 == 1 && owed&1 == 0
+		owed--
+		total--
+		elems--
+		at, c := i, b[i]
+		i++
+		n, header, badKey := uint64(0), false, false // n bytes to skip, or n values to come
+		ok := true
+		switch {
+		case c <= 0x7f || c >= 0xe0:
+			continue
+		case c <= 0x8f:
+			n, header = uint64(c&15)*2, true
+		case c <= 0x9f:
+			n, header = uint64(c&15), true
+		case c <= 0xbf:
+			n = uint64(c & 31)
+		case c == codeNil:
+			badKey = true
+		case c == codeTrue || c == codeFalse:
+		case c >= codeBin8 && c <= codeBin32:
+			w := 1 << (c - codeBin8)
+			n, ok = uintBE(b, i, w)
+			i += w
+			badKey = true
+		case c == codeFloat32 || c == codeFloat64:
+			n, badKey = 4<<(c-codeFloat32), true
+		case c >= codeUint8 && c <= codeInt64:
+			n = 1 << (c & 3)
+		case c >= codeStr8 && c <= codeStr32:
+			w := 1 << (c - codeStr8)
+			n, ok = uintBE(b, i, w)
+			i += w
+		case c == codeArray16 || c == codeArray32:
+			w := 2 << (c - codeArray16)
+			n, ok = uintBE(b, i, w)
+			i += w
+			header = true
+		case c == codeMap16 || c == codeMap32:
+			w := 2 << (c - codeMap16)
+			n, ok = uintBE(b, i, w)
+			n *= 2
+			i += w
+			header = true
+		case c == codeNever:
+			return 0, 0, &FormatError{Offset: at, Want: "a value", Got: found(b, at)}
+		default: // extensions
+			if !anything {
+				if _, end := timeAt(b, at); end < 0 {
+					return 0, 0, &FormatError{Offset: at, Want: "a value, with timestamps as the only extension", Got: found(b, at)}
+				}
+			}
+			if c <= codeExt32 {
+				w := 1 << (c - codeExt8)
+				n, ok = uintBE(b, i, w)
+				i += w
+			} else {
+				n = 1 << (c - codeFixExt1)
+			}
+			n++ // the extension's type
+			badKey = true
+		}
+		if !ok || n > uint64(len(b)-i) {
+			return 0, 0, &FormatError{Offset: at, Want: "a whole value", Got: found(b, at)}
+		}
+		if key && (header || badKey) && !anything {
+			return 0, 0, &FormatError{Offset: at, Want: "a string, integer or boolean as map key", Got: found(b, at)}
+		}
+		if !header {
+			i += int(n)
+			continue
+		}
+		if d >= depth {
+			return 0, 0, &FormatError{Offset: at, Want: fmt.Sprintf("at most %d arrays and maps inside one another", depth), Got: "one more"}
+		}
+		total += int(n)
+		if total > elems {
+			return 0, 0, tooMany(at, total-elems)
+		}
+		outer[d] = owed
+		d++
+		owed = uint32(n)
+		if c <= 0x8f || c >= codeMap16 {
+			maps |= 1 << d
+		} else {
+			maps &^= 1 << d
+		}
+	}
+}
+
+func tooLong(b []byte, lim Limits) error {
+	return &FormatError{Offset: lim.Bytes, Want: fmt.Sprintf("at most %s", count(lim.Bytes, "byte")), Got: count(len(b), "byte")}
+}
+
+func tooMany(at, more int) error {
+	return &FormatError{Offset: at, Want: "no more values than the limit allows", Got: fmt.Sprintf("%d too many", max(more, 1))}
+}
+
+func cutOff(b []byte, at, total int) error {
+	return &FormatError{Offset: at, Want: count(total, "value") + " more", Got: "only " + count(len(b)-at, "byte")}
+}
+
+func trailing(b []byte, next int) error {
+	return &FormatError{Offset: next, Want: "the end", Got: fmt.Sprintf("%s more", count(len(b)-next, "byte"))}
+}

@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+)
+
+// Codec encodes and decodes the values of one Go type. It never changes and may be used by any number of goroutines.
+type Codec struct {
+	node *node
+}
+
+// codecs holds a *Codec for each type that was asked for.
+var codecs sync.Map
+
+// CodecFor returns the codec for t; the same one each time. It fails with an *UnsupportedError if values of t cannot travel.
+func CodecFor(t reflect.Type) (*Codec, error) {
+	if c, ok := codecs.Load(t); ok {
+		return c.(*Codec), nil
+	}
+	c := compiler{root: t, done: map[reflect.Type]*node{}}
+	n, err := c.node(t, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	codec, _ := codecs.LoadOrStore(t, &Codec{node: n})
+	return codec.(*Codec), nil
+}
+
+// FromArray says whether the type can be decoded from an array: slices (but not []byte), arrays (but not [n]byte), structs, any, and
+// pointers to those.
+func (c *Codec) FromArray() bool { return c.node.fromArray() }
+
+// Decode reads exactly one value from the front of b into dst, which must be settable and of the codec's type, and returns the bytes
+// behind it. dst is set to zero first, and is zero after an error; nothing in it shares memory with b. b should have passed Check, but no bytes do harm. The
+// error is a *ValueError.
+func (c *Codec) Decode(b []byte, dst reflect.Value) (rest []byte, err error) {
+	n := c.node
+	if !dst.CanSet() || dst.Type() != n.typ {
+		return nil, &ValueError{Want: "a variable of type " + n.typ.String(), Got: fmt.Sprintf("%v", dst)}
+	}
+	dst.SetZero()
+	var next int
+	var ve *ValueError
+	switch n.op {
+	case opBool:
+		var v bool
+		if v, next, ve = leafBool(n, b, 0); ve == nil {
+			dst.SetBool(v)
+		}
+	case opInt:
+		var v int64
+		if v, next, ve = leafInt(n, b, 0); ve == nil {
+			dst.SetInt(v)
+		}
+	case opUint:
+		var v uint64
+		if v, next, ve = leafUint(n, b, 0); ve == nil {
+			dst.SetUint(v)
+		}
+	case opFloat:
+		var v float64
+		if v, next, ve = leafFloat(n, b, 0); ve == nil {
+			dst.SetFloat(v)
+		}
+	case opString:
+		var start int
+		if start, next, ve = leafString(n, b, 0); ve == nil {
+			dst.SetString(string(b[start:next]))
+		}
+	default:
+		next, ve = decode(n, b, dst)
+	}
+	if ve != nil {
+		return nil, ve
+	}
+	return b[next:], nil
+}
+
+func decode(n *node, b []byte, dst reflect.Value) (next int, err *ValueError) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &ValueError{Want: n.want(), Got: fmt.Sprintf("a value that made the decoder panic: %v", p)}
+		}
+		if err != nil {
+			dst.SetZero()
+		}
+	}()
+	w := walker{b: b}
+	if _, err = w.walk(n, 0, 0); err != nil {
+		return 0, err
+	}
+	d := builder{b: b, ends: w.ends}
+	return d.build(n, 0, dst)
+}
+
+// Append appends v, a value of the codec's type, and returns the longer slice. What it writes passes Check: it refuses more than 32
+// containers inside one another (a value that contains itself is among them), more than 65,536 values, more than 1 MiB, strings that are not UTF-8.
+// The error is a *ValueError, and then dst is returned as it was.
+func (c *Codec) Append(dst []byte, v reflect.Value) ([]byte, error) {
+	n := c.node
+	if !v.IsValid() {
+		if n.op == opAny {
+			return AppendNil(dst), nil
+		}
+		return dst, &ValueError{Want: n.want(), Got: "nil"}
+	}
+	if v.Type() != n.typ {
+		return dst, &ValueError{Want: n.want(), Got: v.Type().String()}
+	}
+	e := encoder{dst: dst, start: len(dst)}
+	err := e.encode(n, v, 0)
+	if err == nil {
+		err = e.room(0)
+	}
+	if err != nil {
+		return dst, err
+	}
+	return e.dst, nil
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"math"
+	"math/bits"
+)
+
+// memPerByte and memFree bound what decoding one value allocates: memPerByte × its length + memFree. The free part is there four times
+// over in 64 KiB, so a message of a few arguments stays within 64 × its length + 64 KiB.
+const (
+	memPerByte = 64
+	memFree    = 16 << 10
+	memLibrary = 128 // what a call of the library and the note of where its value ends cost
+)
+
+// memSize is no less than what the allocator takes for n bytes. Its size classes are 8 to 32 bytes apart at first; from there they waste
+// up to a fifth.
+func memSize(n int) int {
+	switch {
+	case n <= 32:
+		return (n + 7) &^ 7
+	case n <= 256:
+		return (n + 15) &^ 15
+	case n <= 512:
+		return (n + 31) &^ 31
+	case n > math.MaxInt/2:
+		return n
+	}
+	return n + n/4
+}
+
+// memArray is memSize for n elements in a row.
+func memArray(n, size int) int {
+	if hi, lo := bits.Mul64(uint64(n), uint64(size)); hi == 0 && lo < math.MaxInt {
+		return memSize(int(lo))
+	}
+	return math.MaxInt
+}
+
+// memMap is no less than what the runtime takes for a map made for n pairs: a header, and groups of eight slots filled to seven eighths
+// at most. Large maps consist of several tables, any of which may be doubled while it fills.
+func memMap(n, key, elem int) int {
+	const (
+		header   = 48
+		inline   = 128 // larger keys and elements are allocated by themselves
+		perTable = 896
+	)
+	if n == 0 {
+		return header
+	}
+	apart := 0
+	if key > inline {
+		apart, key = apart+memSize(key), 8
+	}
+	if elem > inline {
+		apart, elem = apart+memSize(elem), 8
+	}
+	slot := (key+7)&^7 + (elem+7)&^7
+	if n <= 8 {
+		return header + memSize(8+8*slot) + memArray(n, apart)
+	}
+	groups := 1 << bits.Len(uint((n*8/7)/8))
+	mem := header + 128 + memArray(groups, 8+8*slot) + memArray(n, apart)
+	if n > perTable {
+		mem *= 2
+	}
+	return mem
+}

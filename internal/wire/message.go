@@ -1,0 +1,312 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Kind is the form of a message.
+type Kind uint8
+
+// The forms of messages. Which language runs a task is decided by its path alone: a path with a colon is Python's.
+const (
+	GoBare     Kind = iota + 1 // "path": a function without arguments, as keakon's Python package sends it
+	GoPlain                    // [path], [path, nil] or [path, payload]
+	GoExtended                 // [path, payload or nil, meta]
+	Py                         // ["module:func"] to ["module:func", args, kwargs, retry]
+	PyExtended                 // ["module:func", args, kwargs, retry, meta]
+)
+
+var kindNames = [...]string{"no kind", "bare Go task", "plain Go task", "extended Go task", "Python task", "extended Python task"}
+
+// String returns the name that docs/PROTOCOL.md uses.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Message is a task as it lies in a queue. After Parse its strings and byte slices share memory with the bytes that were parsed.
+type Message struct {
+	Kind    Kind
+	Path    string // of the function: "example.com/app/mail.Send" or "module.path:func"
+	Payload []byte // Go kinds: the arguments, MessagePack inside a bin; nil when there is none
+	Args    []byte // Python kinds: the array of arguments, or nil as MessagePack, as it is in the message; nil when absent
+	Kwargs  []byte // Python kinds: the map of keyword arguments, or nil as MessagePack; nil when absent
+	Retry   int64  // Python kinds: how often Python tries again; negative means for ever
+	Meta    Meta   // extended kinds
+}
+
+// Python says whether the function is Python's.
+func (m *Message) Python() bool { return m.Kind == Py || m.Kind == PyExtended }
+
+// Extend makes room for meta: a bare or plain Go message becomes an extended one, every other stays as it is.
+func (m *Message) Extend() {
+	if m.Kind == GoBare || m.Kind == GoPlain {
+		m.Kind = GoExtended
+	}
+}
+
+// The largest arrays that are messages, and the smallest and the only one that can carry meta.
+const (
+	goElems = 3
+	pyElems = 5
+)
+
+// Parse splits a message. It checks the whole of it: length, depth and number of values against lim, that the payload is one well-formed
+// value, and that the arguments of Python are. Values for Go must pass Check; values for Python may hold what only Python reads. The
+// error is a *FormatError with the offset in raw. For Go messages nothing is allocated. raw must not be modified afterwards.
+func Parse(raw []byte, lim Limits) (m Message, err error) {
+	if err = m.parse(raw, lim); err != nil {
+		return Message{}, err
+	}
+	return m, nil
+}
+
+func (m *Message) parse(raw []byte, lim Limits) (err error) {
+	if len(raw) > lim.Bytes {
+		return tooLong(raw, lim)
+	}
+	n, i := arrayAt(raw, 0)
+	if i < 0 {
+		return m.parseBare(raw, lim)
+	}
+	if n == 0 {
+		return &FormatError{Offset: 0, Want: "an array that begins with a function path", Got: "an empty one"}
+	}
+	if n >= lim.Elems {
+		return tooMany(0, n+1-lim.Elems)
+	}
+	if m.Path, i, err = parsePath(raw, i, lim); err != nil {
+		return err
+	}
+	if strings.IndexByte(m.Path, ':') < 0 {
+		return m.parseGo(raw, i, n, lim)
+	}
+	return m.parsePy(raw, i, n, lim)
+}
+
+// parseBare reads a message that is a path alone. Python's paths always come in an array.
+func (m *Message) parseBare(raw []byte, lim Limits) (err error) {
+	if !isStr(raw, 0) {
+		return &FormatError{Offset: 0, Want: "an array or a function path", Got: found(raw, 0)}
+	}
+	var i int
+	if m.Path, i, err = parsePath(raw, 0, lim); err != nil {
+		return err
+	}
+	if strings.IndexByte(m.Path, ':') >= 0 {
+		return &FormatError{Offset: 0, Want: "an array around the path of a Python function", Got: "the path alone"}
+	}
+	if i != len(raw) {
+		return trailing(raw, i)
+	}
+	m.Kind = GoBare
+	return nil
+}
+
+// parsePath reads the path at raw[i:] and checks its length and that it is text.
+func parsePath(raw []byte, i int, lim Limits) (path string, next int, err error) {
+	path, next = text(raw, i)
+	switch {
+	case next < 0:
+		return "", 0, &FormatError{Offset: i, Want: "a function path", Got: found(raw, i)}
+	case path == "":
+		return "", 0, &FormatError{Offset: i, Want: "a function path", Got: "an empty string"}
+	case len(path) > lim.Path:
+		return "", 0, &FormatError{Offset: i, Want: fmt.Sprintf("a path of at most %s", count(lim.Path, "byte")), Got: found(raw, i)}
+	case !utf8.ValidString(path):
+		return "", 0, &FormatError{Offset: i, Want: "a path in UTF-8", Got: "other bytes"}
+	}
+	return path, next, nil
+}
+
+// parseGo reads what follows the path of a Go function in an array of n.
+func (m *Message) parseGo(raw []byte, i, n int, lim Limits) (err error) {
+	m.Kind = GoPlain
+	if n > goElems {
+		return &FormatError{Offset: 0, Want: "an array of 1 to 3 for a Go function", Got: found(raw, 0)}
+	}
+	if n > 1 {
+		if i, err = m.parsePayload(raw, i, lim); err != nil {
+			return err
+		}
+	}
+	if n == goElems {
+		m.Kind = GoExtended
+		if i, err = m.Meta.parse(raw, i, lim.Elems-1-goElems, lim); err != nil {
+			return err
+		}
+	}
+	if i != len(raw) {
+		return trailing(raw, i)
+	}
+	return nil
+}
+
+// parsePayload reads nil or binary data that holds exactly one value. Empty data counts as no arguments.
+func (m *Message) parsePayload(raw []byte, i int, lim Limits) (next int, err error) {
+	if i < len(raw) && raw[i] == codeNil {
+		return i + 1, nil
+	}
+	start, end := binAt(raw, i)
+	if end < 0 {
+		return 0, &FormatError{Offset: i, Want: "a payload: binary or nil", Got: found(raw, i)}
+	}
+	m.Payload = raw[start:end:end]
+	if start == end {
+		return end, nil
+	}
+	// raw[:end] instead of the payload itself: offsets of errors count from the start of the message.
+	done, _, err := skim(raw[:end], start, lim.Elems, lim.Depth, strict)
+	if err != nil {
+		return 0, err
+	}
+	if done != end {
+		return 0, trailing(raw[:end], done)
+	}
+	return end, nil
+}
+
+// parsePy reads what follows the path of a Python function in an array of n.
+func (m *Message) parsePy(raw []byte, i, n int, lim Limits) (err error) {
+	m.Kind = Py
+	if n > pyElems {
+		return &FormatError{Offset: 0, Want: "an array of 1 to 5 for a Python function", Got: found(raw, 0)}
+	}
+	left := lim.Elems - 2 // the array and the path
+	if n > 1 {
+		if _, next := arrayAt(raw, i); next < 0 && !isNil(raw, i) {
+			return &FormatError{Offset: i, Want: "arguments: an array or nil", Got: found(raw, i)}
+		}
+		if m.Args, i, left, err = parseRaw(raw, i, left, lim); err != nil {
+			return err
+		}
+	}
+	if n > 2 {
+		if _, next := mapAt(raw, i); next < 0 && !isNil(raw, i) {
+			return &FormatError{Offset: i, Want: "keyword arguments: a map or nil", Got: found(raw, i)}
+		}
+		if m.Kwargs, i, left, err = parseRaw(raw, i, left, lim); err != nil {
+			return err
+		}
+	}
+	if n > 3 {
+		u, neg, next := intAt(raw, i)
+		if next < 0 || !neg && int64(u) < 0 {
+			return &FormatError{Offset: i, Want: "a number of retries", Got: found(raw, i)}
+		}
+		m.Retry, i = int64(u), next
+		left--
+	}
+	if n == pyElems {
+		m.Kind = PyExtended
+		if i, err = m.Meta.parse(raw, i, left-1, lim); err != nil {
+			return err
+		}
+	}
+	if left < 0 {
+		return tooMany(i, -left)
+	}
+	if i != len(raw) {
+		return trailing(raw, i)
+	}
+	return nil
+}
+
+// parseRaw returns the bytes of the value at raw[i:], which Go does not read.
+func parseRaw(raw []byte, i, elems int, lim Limits) (value []byte, next, left int, err error) {
+	next, left, err = skim(raw, i, elems, lim.Depth-1, loose)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	return raw[i:next:next], next, left, nil
+}
+
+func isNil(b []byte, i int) bool { return i < len(b) && b[i] == codeNil }
+
+// text reads the string at b[i:] without copying it; next is negative when there is none.
+func text(b []byte, i int) (s string, next int) {
+	start, end := strAt(b, i)
+	if end < 0 {
+		return "", -1
+	}
+	return unsafe.String(unsafe.SliceData(b[start:end]), end-start), end //nolint:gosec // Parse's contract forbids modifying b
+}
+
+// Append appends the message in the form that its Kind names and returns the longer slice. A plain Go message without payload is
+// written as [path, nil]. Of a Python message the trailing parts that are zero or empty are left out, as keakon's package does. It does
+// not check anything: Parse is what tells whether others will accept the bytes. It panics when the kind is missing, or when a message of a
+// kind without meta or payload carries one: that is a mistake in the program (call Extend).
+func (m *Message) Append(dst []byte) []byte {
+	if (m.Kind == GoBare || m.Kind == GoPlain || m.Kind == Py) && !m.Meta.isZero() {
+		panic(fmt.Sprintf("wire: a %s cannot carry meta", m.Kind))
+	}
+	switch m.Kind {
+	case GoBare:
+		if m.Payload != nil {
+			panic("wire: a bare Go task cannot carry a payload")
+		}
+		return AppendString(dst, m.Path)
+	case GoPlain:
+		dst = AppendString(AppendArrayHeader(dst, 2), m.Path)
+		return m.appendPayload(dst)
+	case GoExtended:
+		dst = AppendString(AppendArrayHeader(dst, goElems), m.Path)
+		return m.Meta.append(m.appendPayload(dst))
+	case Py:
+		return m.appendPy(dst, m.pyElems())
+	case PyExtended:
+		return m.Meta.append(m.appendPy(dst, pyElems))
+	}
+	panic("wire: message without a kind")
+}
+
+func (m *Message) appendPayload(dst []byte) []byte {
+	if m.Payload == nil {
+		return AppendNil(dst)
+	}
+	return AppendBin(dst, m.Payload)
+}
+
+// pyElems returns how many parts of a Python message differ from Python's defaults.
+func (m *Message) pyElems() int {
+	switch {
+	case m.Retry != 0:
+		return 4
+	case !isEmpty(m.Kwargs):
+		return 3
+	case !isEmpty(m.Args):
+		return 2
+	}
+	return 1
+}
+
+// appendPy appends the header of an array of n and its parts but meta.
+func (m *Message) appendPy(dst []byte, n int) []byte {
+	dst = AppendString(AppendArrayHeader(dst, n), m.Path)
+	if n > 1 {
+		if m.Args == nil {
+			dst = AppendArrayHeader(dst, 0)
+		}
+		dst = append(dst, m.Args...)
+	}
+	if n > 2 {
+		if m.Kwargs == nil {
+			dst = AppendMapHeader(dst, 0)
+		}
+		dst = append(dst, m.Kwargs...)
+	}
+	if n > 3 {
+		dst = AppendInt(dst, m.Retry)
+	}
+	return dst
+}
+
+// isEmpty says whether an element of a Python message means no arguments: absent, nil, an empty array or map.
+func isEmpty(b []byte) bool {
+	return len(b) == 0 || len(b) == 1 && (b[0] == codeNil || b[0] == 0x90 || b[0] == 0x80)
+}

@@ -1,0 +1,283 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// op says how values of a type are read and written.
+type op uint8
+
+const (
+	opBool op = iota + 1
+	opInt
+	opUint
+	opFloat
+	opString
+	opBytes     // []byte
+	opByteArray // [n]byte
+	opTime
+	opAny
+	opPtr
+	opSlice
+	opArray
+	opMap
+	opStruct
+)
+
+// node is the plan for one type. It never changes once CodecFor has returned it. Recursive types make rings of nodes.
+type node struct {
+	op     op
+	typ    reflect.Type
+	bits   int            // numbers: 8 to 64
+	size   int            // bytes that a value takes where it stands
+	elem   *node          // pointer, slice, array and map: what they hold
+	key    *node          // map
+	len    int            // arrays: number of elements
+	fields []field        // struct, in the order in which they travel
+	byKey  map[string]int // struct: index in fields
+	empty  reflect.Value  // slice: one of length 0 that is not nil
+	inLib  bool           // slice and map: the library decodes it faster
+}
+
+// field is one field of a struct that travels.
+type field struct {
+	name  string // in Go
+	key   string // in maps
+	index int    // in the Go type
+	omit  bool   // a map may leave it out
+	node  *node
+}
+
+var (
+	typeByte = reflect.TypeFor[byte]()
+	typeTime = reflect.TypeFor[time.Time]()
+)
+
+// nilable says whether nil is a value of the type.
+func (n *node) nilable() bool {
+	switch n.op {
+	case opPtr, opSlice, opBytes, opMap, opAny:
+		return true
+	}
+	return false
+}
+
+// fromArray says whether an array can be a value of the type.
+func (n *node) fromArray() bool {
+	for n.op == opPtr {
+		n = n.elem
+	}
+	switch n.op {
+	case opSlice, opArray, opStruct, opAny:
+		return true
+	}
+	return false
+}
+
+// want names the type for errors, with its form on the wire where that is not plain.
+func (n *node) want() string {
+	switch n.op {
+	case opBytes:
+		return n.typ.String() + " (binary)"
+	case opByteArray:
+		return fmt.Sprintf("%s (binary of %s)", n.typ, count(n.len, "byte"))
+	case opTime:
+		return n.typ.String() + " (timestamp)"
+	case opSlice:
+		return n.typ.String() + " (array)"
+	case opArray:
+		return fmt.Sprintf("%s (array of %s)", n.typ, count(n.len, "value"))
+	case opMap:
+		return n.typ.String() + " (map)"
+	case opStruct:
+		return fmt.Sprintf("%s (array of %s, or map)", n.typ, count(len(n.fields), "value"))
+	case opPtr:
+		if n.elem.op != opPtr {
+			return n.elem.want() + " or nil"
+		}
+	}
+	return n.typ.String()
+}
+
+// compiler makes the nodes of one type.
+type compiler struct {
+	root reflect.Type
+	done map[reflect.Type]*node
+}
+
+func (c *compiler) refuse(t reflect.Type, where, hint string) error {
+	return &UnsupportedError{Type: c.root, Where: where, Part: t, Hint: hint}
+}
+
+const (
+	hintCode   = `send what is needed to make it anew; keep a field at home with the tag msgpack:"-"`
+	hintNumber = "another process cannot use an address; for a number use uint64"
+	hintIface  = "only an empty interface (any) or a concrete type can be filled from a message"
+	hintEmpty  = "it has no exported field, so nothing of it would arrive; send its text or number instead, or wrap it in a type of your own"
+	hintLoop   = "it points to itself without end; put a struct in between"
+)
+
+// node makes the plan for t. pointers holds the pointer types passed since the last array, map or struct.
+func (c *compiler) node(t reflect.Type, where string, pointers []reflect.Type) (*node, error) {
+	for _, p := range pointers {
+		if p == t {
+			return nil, c.refuse(t, where, hintLoop)
+		}
+	}
+	if n := c.done[t]; n != nil {
+		return n, nil
+	}
+	n := &node{typ: t, size: int(t.Size())}
+	c.done[t] = n
+	if t == typeTime {
+		n.op = opTime
+		return n, nil
+	}
+	var err error
+	switch t.Kind() {
+	case reflect.Bool:
+		n.op = opBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n.op, n.bits = opInt, t.Bits()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		n.op, n.bits = opUint, t.Bits()
+	case reflect.Float32, reflect.Float64:
+		n.op, n.bits = opFloat, t.Bits()
+	case reflect.String:
+		n.op = opString
+	case reflect.Slice:
+		if t.Elem() == typeByte {
+			n.op = opBytes
+			break
+		}
+		n.op, n.empty = opSlice, reflect.MakeSlice(t, 0, 0)
+		n.elem, err = c.node(t.Elem(), where+"[]", nil)
+	case reflect.Array:
+		n.len = t.Len()
+		if t.Elem() == typeByte {
+			n.op = opByteArray
+			break
+		}
+		n.op = opArray
+		n.elem, err = c.node(t.Elem(), where+"[]", nil)
+	case reflect.Pointer:
+		n.op = opPtr
+		n.elem, err = c.node(t.Elem(), where, append(pointers, t))
+	case reflect.Map:
+		err = c.mapNode(n, where)
+	case reflect.Struct:
+		err = c.structNode(n, where)
+	case reflect.Interface:
+		n.op = opAny
+		if t.NumMethod() > 0 {
+			err = c.refuse(t, where, hintOf(t))
+		}
+	default:
+		err = c.refuse(t, where, hintOf(t))
+	}
+	if err != nil {
+		return nil, err
+	}
+	n.inLib = (n.op == opSlice || n.op == opMap) && inLibrary(n)
+	return n, nil
+}
+
+// hintOf says what to use instead of a type that no message can hold.
+func hintOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Complex64, reflect.Complex128:
+		return "send its two parts as floats"
+	case reflect.Uintptr, reflect.UnsafePointer:
+		return hintNumber
+	case reflect.Interface:
+		switch t.String() {
+		case "error":
+			return "send its text"
+		case "context.Context":
+			return "a handler may take one as its first parameter only, and it is not sent"
+		}
+		return hintIface
+	}
+	return hintCode // functions and channels
+}
+
+// mapNode fills in n for a map.
+func (c *compiler) mapNode(n *node, where string) (err error) {
+	n.op = opMap
+	if n.key, err = c.node(n.typ.Key(), where+"[key]", nil); err != nil {
+		return err
+	}
+	switch n.key.op {
+	case opString, opInt, opUint, opBool, opAny:
+	default:
+		return c.refuse(n.typ, where, "keys of a map can be strings, integers or booleans; write the key as a string, or send a slice of structs")
+	}
+	n.elem, err = c.node(n.typ.Elem(), where+"[]", nil)
+	return err
+}
+
+// structNode fills in n for a struct.
+func (c *compiler) structNode(n *node, where string) error {
+	n.op, n.byKey = opStruct, map[string]int{}
+	t := n.typ
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, options, _ := strings.Cut(f.Tag.Get("msgpack"), ",")
+		if key == "-" {
+			continue
+		}
+		if !f.IsExported() {
+			if f.Anonymous && promotes(f.Type) {
+				return c.refuse(f.Type, where+"."+f.Name,
+					`the fields of an embedded struct that is not exported would be lost; export it, or say so with the tag msgpack:"-"`)
+			}
+			continue
+		}
+		if key == "" {
+			key = f.Name
+		}
+		if _, taken := n.byKey[key]; taken {
+			return c.refuse(t, where, fmt.Sprintf("two of its fields have the key %q", key))
+		}
+		fn, err := c.node(f.Type, where+"."+f.Name, nil)
+		if err != nil {
+			return err
+		}
+		n.byKey[key] = len(n.fields)
+		n.fields = append(n.fields, field{name: f.Name, key: key, index: i, omit: hasOption(options, "omitempty"), node: fn})
+	}
+	if len(n.fields) == 0 && t.NumField() > 0 {
+		return c.refuse(t, where, hintEmpty)
+	}
+	return nil
+}
+
+// promotes says whether embedding t gives a struct exported fields.
+func promotes(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.IsExported() || f.Anonymous && f.Type.Kind() == reflect.Struct && promotes(f.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOption says whether a struct tag's options, separated by commas, have this one among them.
+func hasOption(options, option string) bool {
+	for o := range strings.SplitSeq(options, ",") {
+		if o == option {
+			return true
+		}
+	}
+	return false
+}
