@@ -286,6 +286,9 @@ func TestDialUnderstandsURLs(t *testing.T) {
 		"redis://[fe80::1]":                    "tcp [fe80::1]:6379",
 		"unix:///var/run/redis/redis.sock":     "unix /var/run/redis/redis.sock",
 		"unix:///var/run/redis/redis.sock?db=": "unix /var/run/redis/redis.sock",
+		"unix:///r.sock?db=x":                  "error database",
+		"unix://":                              "error malformed",
+		"redis://h?x=1":                        "error parameter",
 	} {
 		network, addr, _, err := parseURL(url)
 		got := fmt.Sprint(network, " ", addr)

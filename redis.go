@@ -2,11 +2,14 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisurl"
 	"github.com/gomodule/redigo/redis"
 )
 
@@ -42,7 +45,7 @@ type Redis struct {
 	prefix string
 }
 
-// Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or unix:///path/redis.sock?db=1.
+// Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or unix:///path/redis.sock?db=1&password=….
 // It connects on first use; call Ping to connect now. At most 64 connections serve concurrent producers, more callers wait;
 // workers have connections of their own.
 func Dial(rawURL string) (*Redis, error) {
@@ -125,58 +128,48 @@ func (s poolSource) Close() error { return s.pool.Close() }
 
 // parseURL turns a URL into what redigo dials. Passwords never appear in its errors.
 func parseURL(rawURL string) (network, addr string, opts []redis.DialOption, err error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		// The text of url.Parse's error repeats the URL, password included.
-		return "", "", nil, fmt.Errorf("delayed: malformed Redis URL: expected redis://[user:password@]host[:port][/db], rediss://… or unix:///path")
-	}
 	opts = []redis.DialOption{
 		redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(callTimeout), redis.DialWriteTimeout(callTimeout),
 		redis.DialClientName("delayed"),
 	}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		opts = append(opts, redis.DialUsername(u.User.Username()), redis.DialPassword(password))
+	if path, ok := strings.CutPrefix(rawURL, "unix://"); ok {
+		return parseUnix(path, opts)
 	}
-	db := strings.Trim(u.Path, "/")
-	switch u.Scheme {
-	case "redis", "rediss":
-		if strings.Contains(u.Host, ",") || u.Query().Has("master") {
-			return "", "", nil, fmt.Errorf("delayed: %s is not one server: use rediscluster.Dial for a cluster, redissentinel.Dial for Sentinel", u.Host)
-		}
-		network, addr = "tcp", u.Hostname()+":"+portOf(u)
-		if strings.Contains(u.Hostname(), ":") {
-			addr = "[" + u.Hostname() + "]:" + portOf(u)
-		}
-		if u.Scheme == "rediss" {
-			opts = append(opts, redis.DialUseTLS(true), redis.DialTLSHandshakeTimeout(dialTimeout))
-		}
-	case "unix":
-		network, addr, db = "unix", u.Path, u.Query().Get("db")
-	default:
-		return "", "", nil, fmt.Errorf("delayed: Redis URL with scheme %q: expected redis, rediss or unix", u.Scheme)
+	u, err := redisurl.Parse(rawURL, "6379")
+	if err != nil {
+		return "", "", nil, fmt.Errorf("delayed: %w", err)
 	}
-	if db != "" {
-		n, err := parseDB(db)
+	if len(u.Hosts) > 1 || u.Query.Has("master") {
+		return "", "", nil, errors.New("delayed: the Redis URL does not name one server: use rediscluster.Dial for a cluster, redissentinel.Dial for Sentinel")
+	}
+	if err := u.Only(); err != nil {
+		return "", "", nil, fmt.Errorf("delayed: %w", err)
+	}
+	if u.User != "" || u.Password != "" {
+		opts = append(opts, redis.DialUsername(u.User), redis.DialPassword(u.Password))
+	}
+	if u.TLS {
+		opts = append(opts, redis.DialUseTLS(true), redis.DialTLSHandshakeTimeout(dialTimeout))
+	}
+	return "tcp", u.Hosts[0], append(opts, redis.DialDatabase(u.DB)), nil
+}
+
+// parseUnix reads what stands behind unix://, as in /run/redis.sock?db=1.
+func parseUnix(rest string, opts []redis.DialOption) (network, addr string, _ []redis.DialOption, err error) {
+	path, query, _ := strings.Cut(rest, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil || path == "" {
+		return "", "", nil, errors.New("delayed: malformed Redis URL: expected unix:///path or unix:///path?db=1")
+	}
+	if user, password := values.Get("user"), values.Get("password"); user != "" || password != "" {
+		opts = append(opts, redis.DialUsername(user), redis.DialPassword(password))
+	}
+	if db := values.Get("db"); db != "" {
+		n, err := strconv.ParseUint(db, 10, 31)
 		if err != nil {
-			return "", "", nil, err
+			return "", "", nil, errors.New("delayed: db of the Redis URL: expected the number of a database, from 0")
 		}
-		opts = append(opts, redis.DialDatabase(n))
+		opts = append(opts, redis.DialDatabase(int(n)))
 	}
-	return network, addr, opts, nil
-}
-
-func portOf(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	return "6379"
-}
-
-func parseDB(s string) (int, error) {
-	var n int
-	if _, err := fmt.Sscanf(s, "%d", &n); err != nil || n < 0 || fmt.Sprint(n) != s {
-		return 0, fmt.Errorf("delayed: database %q in the Redis URL: expected a number from 0", s)
-	}
-	return n, nil
+	return "unix", path, opts, nil
 }
