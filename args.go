@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/godelayed/delayed/internal/wire"
@@ -28,7 +29,7 @@ func (f *function) encode(args []any) ([]byte, error) {
 				return nil, f.misfit(i, f.wantAt(i), a)
 			}
 		}
-		return nil, f.wrongCount(fmt.Sprint(len(args)))
+		return nil, f.wrongCount(strconv.Itoa(len(args)))
 	}
 	if len(f.params) == 0 {
 		return nil, nil
@@ -148,8 +149,9 @@ func (p *param) fit(a any) (reflect.Value, bool) {
 		switch p.typ.Kind() {
 		case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
 			return reflect.Zero(p.typ), true
+		default:
+			return v, false
 		}
-		return v, false
 	}
 	t := v.Type()
 	if t == p.typ {
@@ -166,7 +168,9 @@ func (p *param) fit(a any) (reflect.Value, bool) {
 		if v.CanInt() {
 			i, ok = v.Int(), true
 		} else if v.CanUint() {
-			i, ok = int64(v.Uint()), v.Uint() <= math.MaxInt64
+			if u := v.Uint(); u <= math.MaxInt64 {
+				i, ok = int64(u), true
+			}
 		}
 		return converted(v, p.typ, ok && !p.typ.OverflowInt(i))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
@@ -174,13 +178,16 @@ func (p *param) fit(a any) (reflect.Value, bool) {
 		if v.CanUint() {
 			u, ok = v.Uint(), true
 		} else if v.CanInt() {
-			u, ok = uint64(v.Int()), v.Int() >= 0
+			if i := v.Int(); i >= 0 {
+				u, ok = uint64(i), true
+			}
 		}
 		return converted(v, p.typ, ok && !p.typ.OverflowUint(u))
 	case reflect.Float32, reflect.Float64:
 		if v.CanInt() || v.CanUint() {
 			return converted(v, p.typ, exact(v, p.typ.Kind() == reflect.Float32))
 		}
+	default:
 	}
 	return converted(v, p.typ, t.Kind() == p.typ.Kind() && t.ConvertibleTo(p.typ))
 }
@@ -215,8 +222,8 @@ func encodeArgs(args []any) (payload []byte, n int, err error) {
 	dst := wire.AppendArrayHeader(make([]byte, 0, 64), len(args))
 	for i, a := range args {
 		if _, ok := a.(context.Context); ok {
-			return nil, 0, &ArgumentError{Func: anonymous, Index: i, Want: "a value",
-				Got: "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"}
+			const got = "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"
+			return nil, 0, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
 		}
 		if a == nil {
 			dst = wire.AppendNil(dst)

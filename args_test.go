@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -277,7 +276,7 @@ func TestEncodeArgs(t *testing.T) {
 		part  string
 	}{
 		{[]any{1, make(chan int)}, 1, "chan int"},
-		{[]any{context.Background()}, 0, "Enqueue(ctx, task)"},
+		{[]any{t.Context()}, 0, "Enqueue(ctx, task)"},
 		{[]any{func() {}}, 0, "func()"},
 		{[]any{1, "\xff"}, 1, "UTF-8"},
 		{[]any{make([]int, 40000), make([]int, 40000)}, -1, "65536"},

@@ -81,7 +81,7 @@ func fnMany(int, int8, uint, string, bool, []byte, float64, map[string]any, *int
 
 func fnTwoResults() (int, string)          { return 0, "" }
 func fnThreeResults() (int, string, error) { return 0, "", nil }
-func fnErrorFirst() (error, int)           { return nil, 0 } //nolint:revive // a function that is refused for this
+func fnErrorFirst() (error, int)           { return nil, 0 } //nolint:revive,staticcheck // a function that is refused for this
 func fnOwnError() *ArgumentError           { return nil }
 func fnChan(chan int)                      {}
 func fnFunc(func())                        {}
@@ -97,6 +97,8 @@ func fnLiteral() func(int)                 { n := 0; return func(k int) { n += k
 var errTest = errors.New("test error")
 
 // testMailer has methods of all sorts. Calls are noted in got.
+//
+//nolint:recvcheck // receivers of both kinds are tested
 type testMailer struct {
 	got chan string
 }

@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -86,7 +85,7 @@ func TestFunctionRefuses(t *testing.T) {
 		{"nil func", none, []string{"found a nil func()"}},
 		{"number", 42, []string{"found a value of type int"}},
 		{"path", "example.com/app/mail.Welcome", []string{"found a string", "NewGoTask"}},
-		{"context", context.Background(), []string{"found a context.Context", "DelayContext"}},
+		{"context", t.Context(), []string{"found a context.Context", "DelayContext"}},
 		{"literal", fnLiteral(), []string{"found a function literal", "Func and Name"}},
 		{"method value", (&testMailer{}).Send, []string{testPath + "(*testMailer).Send-fm", "found a method value", "Func and Name"}},
 		{"generic", fnGeneric[int], []string{testPath + "fnGeneric[...]", "generic", "Func and Name"}},

@@ -45,7 +45,7 @@ func (f *function) free(fr *frame) {
 		v.SetZero()
 	}
 	if fr.ctx != nil {
-		*fr.ctx = nil
+		*fr.ctx = nil //nolint:fatcontext // the frame holds one context at a time, not a chain of them
 	}
 	f.frames.Put(fr)
 }
@@ -62,7 +62,7 @@ func (f *function) call(ctx context.Context, m *wire.Message) (result any, err e
 		return nil, err
 	}
 	if fr.ctx != nil {
-		*fr.ctx = ctx
+		*fr.ctx = ctx //nolint:fatcontext // as in free
 	}
 	returned := false
 	defer func() {
@@ -130,7 +130,7 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 	case !isArray:
 		return f.wrongCount("one value, " + wire.Found(b))
 	case n != len(f.params):
-		return f.wrongCount(fmt.Sprint(n))
+		return f.wrongCount(strconv.Itoa(n))
 	}
 	return f.decodeAll(fr.args, 0, rest)
 }
@@ -140,13 +140,13 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 func (f *function) decodeCounted(args []reflect.Value, b []byte, n int, rest []byte) error {
 	if !f.variadic {
 		if n != len(f.params) {
-			return f.wrongCount(fmt.Sprint(n))
+			return f.wrongCount(strconv.Itoa(n))
 		}
 		return f.decodeAll(args, 0, rest)
 	}
 	fixed := len(f.params) - 1
 	if n < fixed {
-		return f.wrongCount(fmt.Sprint(n))
+		return f.wrongCount(strconv.Itoa(n))
 	}
 	rest, err := f.decodeSome(args[:fixed], 0, rest)
 	if err != nil {

@@ -42,10 +42,19 @@ var fuzzed = []any{
 // 64 times the input and 64 KiB.
 func FuzzCall(f *testing.F) {
 	for _, p := range []any{
-		nil, 1, -1, 300, 1.5, "x", []byte("x"), argTime, wireList{}, wireList{7, "x"}, wireList{"s", 1, 2}, wireList{"s", wireList{wireList{"x", 1}}},
-		wireList{1, wireList{"x", 1}, wireList{1, 2}}, wireList{wireList{5, wireList{wireList{"n", 1}}, "note"}, argTime},
-		wireList{wireDict{{"a", wireList{1, 2.5, "x"}}}, []byte{1}}, wireList{wireList{wireList{}}}, wireDict{{"tenant", "A"}, {"inner", wireDict{}}},
-		wireList{wireDict{}, wireDict{}, wireDict{}}, wireList{nil, wireDict{{1, wireDict{}}}}, wireList{1, true, 3},
+		nil, 1, -1, 300, 1.5, "x", []byte("x"), argTime,
+		wireList{},
+		wireList{7, "x"},
+		wireList{"s", 1, 2},
+		wireList{"s", wireList{wireList{"x", 1}}},
+		wireList{1, wireList{"x", 1}, wireList{1, 2}},
+		wireList{wireList{5, wireList{wireList{"n", 1}}, "note"}, argTime},
+		wireList{wireDict{{"a", wireList{1, 2.5, "x"}}}, []byte{1}},
+		wireList{wireList{wireList{}}},
+		wireDict{{"tenant", "A"}, {"inner", wireDict{}}},
+		wireList{wireDict{}, wireDict{}, wireDict{}},
+		wireList{nil, wireDict{{1, wireDict{}}}},
+		wireList{1, true, 3},
 	} {
 		f.Add(packed(p), int16(-1))
 		if l, ok := p.(wireList); ok {
@@ -88,6 +97,7 @@ func TestHostilePayloads(t *testing.T) {
 }
 
 func fuzzedFunctions(t testing.TB) []*function {
+	t.Helper()
 	var fns []*function
 	for _, fn := range fuzzed {
 		fns = append(fns, namedFunction(t, fn))
@@ -96,6 +106,7 @@ func fuzzedFunctions(t testing.TB) []*function {
 }
 
 func checkCalls(t *testing.T, fns []*function, payload []byte, n int) {
+	t.Helper()
 	m := wire.Message{Kind: wire.GoPlain, Path: "test.fn", Payload: payload}
 	if n >= 0 {
 		m.Kind, m.Meta.HasN, m.Meta.N = wire.GoExtended, true, n
@@ -121,8 +132,9 @@ func checkCalls(t *testing.T, fns []*function, payload []byte, n int) {
 }
 
 func callAll(t *testing.T, fns []*function, m *wire.Message) {
+	t.Helper()
 	for _, fn := range fns {
-		result, err := fn.call(context.Background(), m)
+		result, err := fn.call(t.Context(), m)
 		var wrong *ArgumentError
 		if result != nil || err != nil && !errors.As(err, &wrong) {
 			t.Errorf("%T: %v, %v", fn.fn.Interface(), result, err)

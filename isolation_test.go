@@ -24,7 +24,11 @@ type gotKey struct{}
 // isolate makes the case of a type. short is written by hand, because it leaves out what Go would send.
 func isolate[T any](t *testing.T, full T, short any, wantShort T, nilable bool) isolated {
 	t.Helper()
-	f := namedFunction(t, func(ctx context.Context, v T) { *ctx.Value(gotKey{}).(*any) = v })
+	f := namedFunction(t, func(ctx context.Context, v T) {
+		if got, ok := ctx.Value(gotKey{}).(*any); ok {
+			*got = v
+		}
+	})
 	payload, err := f.encode([]any{full})
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +59,7 @@ type sparse struct {
 
 // isolatedTypes are 30 types, with everything in them that may keep a value of an earlier call.
 func isolatedTypes(t *testing.T) []isolated {
+	t.Helper()
 	note, n := "secret", 7
 	full := sparse{
 		Tenant: "A", Admin: true, Note: &note, Tags: map[string]int{"a": 1}, List: []int{1, 2, 3}, Any: []any{"x"}, Array: [2]int{1, 2},

@@ -62,7 +62,7 @@ func TestCallPanics(t *testing.T) {
 	var zero int
 	var bad *panicky
 	var strange any = "x"
-	index := []int{1}
+	index, one := []int{1}, 1
 	tests := []struct {
 		site string
 		fn   any
@@ -72,9 +72,9 @@ func TestCallPanics(t *testing.T) {
 		{"error", func() { panic(errTest) }, "test error"}, // site: error
 		{"nil map", (&panicky{}).nilMap, "assignment to entry in nil map"},
 		{"nil pointer", bad.nilField, "nil pointer dereference"},
-		{"index", func() { _ = index[len(index)] }, "index out of range [1] with length 1"},               // site: index
+		{"index", func() { _ = index[one] }, "index out of range [1] with length 1"},                      // site: index
 		{"division", func() { _ = 1 / zero }, "integer divide by zero"},                                   // site: division
-		{"conversion", func() { _ = strange.(int) }, "interface conversion"},                              // site: conversion
+		{"conversion", func() { _ = strange.(int) }, "interface conversion"},                              //nolint:errcheck // site: conversion
 		{"nil", func() { panic(nil) }, "panic called with nil argument"},                                  //nolint:govet // site: nil
 		{"closed channel", func() { c := make(chan int); close(c); close(c) }, "close of closed channel"}, // site: closed channel
 		{"in defer", panicInDefer, "second"},
@@ -169,7 +169,7 @@ func TestCallGoexit(t *testing.T) {
 						t.Error(p, p.stack)
 					}
 				}()
-				_, _ = f.call(context.Background(), m)
+				_, _ = f.call(t.Context(), m)
 				returned = true
 			})
 			wg.Wait()
@@ -192,7 +192,7 @@ func TestCallGoexitThenPanic(t *testing.T) {
 				t.Errorf("returned %t, %v", returned, p)
 			}
 		}()
-		_, _ = f.call(context.Background(), m)
+		_, _ = f.call(t.Context(), m)
 		returned = true
 	})
 	wg.Wait()

@@ -102,6 +102,7 @@ func (r *registry) addMethods(recv any) (skipped []error, err error) {
 		if v.IsNil() {
 			return nil, functionError("receiver", "a value with methods", "a nil "+v.Type().String(), "give the receiver that tasks shall run with")
 		}
+	default:
 	}
 	var good []*function
 	for i := range v.NumMethod() {

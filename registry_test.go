@@ -82,8 +82,12 @@ func TestRegistryMethods(t *testing.T) {
 		want  string
 		paths []string
 	}{
-		{&testMailer{got}, (*testMailer).Send, []any{7}, "Send 7",
-			[]string{testPath + "(*testMailer).Copy", testPath + "(*testMailer).Send", testPath + "testMailer.Copy"}},
+		{
+			&testMailer{got}, (*testMailer).Send,
+			[]any{7},
+			"Send 7",
+			[]string{testPath + "(*testMailer).Copy", testPath + "(*testMailer).Send", testPath + "testMailer.Copy"},
+		},
 		{&testMailer{got}, (*testMailer).Copy, []any{"x"}, "Copy x", nil},
 		{&testMailer{got}, testMailer.Copy, []any{"x"}, "Copy x", nil},
 		{testMailer{got}, testMailer.Copy, []any{"x"}, "Copy x", []string{testPath + "(*testMailer).Copy", testPath + "testMailer.Copy"}},

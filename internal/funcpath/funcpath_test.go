@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 const here = "github.com/godelayed/delayed/internal/funcpath."
 
+//nolint:recvcheck // receivers of both kinds are tested
 type small struct{ n int }
 
 func (s small) Get(int) int     { return s.n }
@@ -51,7 +53,8 @@ func genericLit[T any](v T) any { return func(x T) { v = x } }
 func literalOfSmall() any       { return func(small, int) {} }
 func literalOfPointer() any     { return func(*small) {} }
 func rangeBody() (body any) {
-	for range func(y func(int) bool) { body = y } {
+	for n := range func(y func(int) bool) { body = y } {
+		body = n
 	}
 	return body
 }
@@ -83,7 +86,7 @@ func TestOf(t *testing.T) {
 		{"of another package", strings.ToUpper, "strings.ToUpper", Plain},
 		{"of a package with a slash", filepath.Join, "path/filepath.Join", Plain},
 		{"variadic", fmt.Println, "fmt.Println", Plain},
-		{"linked to the runtime", time.Sleep, "time.Sleep", Plain},
+		{"written in assembly", atomic.AddInt64, "sync/atomic.AddInt64", Plain},
 		{"of a named function type", named(closureless), here + "closureless", Plain},
 
 		{"method of value", small.Get, here + "small.Get", Method},
