@@ -20,6 +20,7 @@ from delayed.logger import logger, setup_logger
 from delayed.queue import Queue
 from delayed.task import PyTask
 from delayed.worker import Worker
+from msgpack import unpackb
 
 import common
 
@@ -60,7 +61,6 @@ class GoQueue(Queue):
     def dequeue(self):
         task = super().dequeue()
         if task is not None and SEP not in task._func_path:
-            from msgpack import unpackb
             return PyTask('interop_tasks:touch', unpackb(task._args))
         return task
 
