@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Does what a newcomer does: clones HEAD into an empty folder, with an empty HOME, empty Go caches and no virtual environment, and runs
-# the README's two commands as they stand there: the lines of the code block after the comment "make fresh runs these".
+# the README's two commands as they stand there: the code blocks after the comments "first command" and "second command".
 #
 # Kept from the environment is only what says how package clients reach their sources (proxies, certificates, mirrors), and PATH.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
 
-# commands prints the lines of README's block.
-commands() {
-	awk '
-		/<!--.*make fresh runs these/ { marked = 1; next }
+# command_of prints the code block of README.md after the comment "<name> command".
+command_of() {
+	awk -v mark="<!-- $1 command -->" '
+		$0 == mark { marked = 1; next }
 		marked && /^```/ { if (inside) exit; inside = 1; next }
-		inside && NF && !/^#/ { sub(/[ \t]+#.*$/, ""); print }
-	' "$1"
+		inside
+	' README.md
 }
 
 [ -z "$(git status --porcelain)" ] || printf 'fresh: uncommitted changes are not part of the clone\n' >&2
@@ -29,9 +29,13 @@ git clone -q "$root" "$place/delayed"
 cd "$place/delayed"
 printf 'fresh: cloned %s\n' "$(git log -1 --format='%h %s')"
 
-list=$(commands README.md)
-[ "$(printf '%s\n' "$list" | grep -c .)" = 2 ] ||
-	die "README.md: expected a code block of two commands after <!-- make fresh runs these -->, found: ${list:-none}"
+list=
+for name in first second; do
+	line=$(command_of "$name")
+	[ "$(printf '%s\n' "$line" | grep -c .)" = 1 ] ||
+		die "README.md: expected a code block of one command after <!-- $name command -->, found: ${line:-none}"
+	list+="$line"$'\n'
+done
 
 environment=(
 	"PATH=$PATH" "HOME=$place/home" "TMPDIR=$place/tmp" "LANG=${LANG:-C.UTF-8}"
@@ -43,6 +47,7 @@ for name in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE GOVCS GOFLA
 done
 for name in $(compgen -e); do
 	case $name in
+	PIP_CACHE_DIR) ;; # must be empty
 	PIP_* | [Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy] | [Nn][Oo]_[Pp][Rr][Oo][Xx][Yy] | [Aa][Ll][Ll]_[Pp][Rr][Oo][Xx][Yy] | \
 		SSL_CERT_FILE | SSL_CERT_DIR | CURL_CA_BUNDLE | REQUESTS_CA_BUNDLE | GIT_SSL_CAINFO | REDIS_SERVER | FUZZTIME)
 		environment+=("$name=${!name}")
@@ -61,5 +66,5 @@ while read -r command; do
 	start=$SECONDS
 	env -i "${environment[@]}" bash -c "$command" </dev/null || die "README's command failed: $command"
 	times+=$(printf 'fresh: %4d s  %s' $((SECONDS - start)) "$command")$'\n'
-done <<<"$list"
+done <<<"${list%$'\n'}"
 printf '\n%s' "$times"
