@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
+	bignum "math/big"
 	"reflect"
 	"strings"
 	"testing"
@@ -190,14 +190,14 @@ func TestEncodeNumbers(t *testing.T) {
 		reflect.TypeFor[argUserID](), reflect.TypeFor[argLevel](), reflect.TypeFor[time.Duration](),
 	}
 	floats := []reflect.Type{reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[argRatio]()}
-	var numbers []*big.Int
+	var numbers []*bignum.Int
 	for _, bits := range []uint{0, 7, 8, 15, 16, 24, 25, 31, 32, 53, 54, 62, 63, 64} {
 		for d := int64(-2); d <= 2; d++ {
-			n := new(big.Int).Add(new(big.Int).Lsh(big.NewInt(1), bits), big.NewInt(d))
-			numbers = append(numbers, n, new(big.Int).Neg(n))
+			n := new(bignum.Int).Add(new(bignum.Int).Lsh(bignum.NewInt(1), bits), bignum.NewInt(d))
+			numbers = append(numbers, n, new(bignum.Int).Neg(n))
 		}
 	}
-	value := func(n *big.Int, typ reflect.Type) (v reflect.Value, ok bool) {
+	value := func(n *bignum.Int, typ reflect.Type) (v reflect.Value, ok bool) {
 		v = reflect.New(typ).Elem()
 		if v.CanInt() {
 			if !n.IsInt64() || v.OverflowInt(n.Int64()) {
@@ -224,11 +224,11 @@ func TestEncodeNumbers(t *testing.T) {
 				var exact float64
 				switch to.Kind() {
 				case reflect.Float32:
-					f, acc := new(big.Float).SetInt(n).Float32()
-					exact, want = float64(f), acc == big.Exact
+					f, acc := new(bignum.Float).SetInt(n).Float32()
+					exact, want = float64(f), acc == bignum.Exact
 				case reflect.Float64:
-					f, acc := new(big.Float).SetInt(n).Float64()
-					exact, want = f, acc == big.Exact
+					f, acc := new(bignum.Float).SetInt(n).Float64()
+					exact, want = f, acc == bignum.Exact
 				default:
 					_, want = value(n, to)
 				}
