@@ -1,0 +1,66 @@
+package workermain
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// printHelp lists all flags, with the program's own at the end.
+func (s *settings) printHelp(out io.Writer, flags *flag.FlagSet) {
+	fmt.Fprintf(out, "Usage: %s [flags]\n\nRuns delayed function calls until it is told to stop.\n\n", flags.Name())
+	known := map[string]bool{}
+	for _, o := range s.options {
+		known[o.flag] = true
+		printFlag(out, o.flag, o.value, o.help, o.initial)
+		if len(o.env) > 0 {
+			fmt.Fprintf(out, "        environment: %s\n", strings.Join(o.env, ", "))
+		}
+	}
+	flags.VisitAll(func(f *flag.Flag) {
+		if !known[f.Name] {
+			value, help := flag.UnquoteUsage(f)
+			printFlag(out, f.Name, value, help, f.DefValue)
+		}
+	})
+	fmt.Fprint(out, signalHelp, `
+Exit codes: 0 clean, 1 start failed or Redis was not told how tasks ended, 2 wrong flags or environment,
+3 handlers did not stop, 130 second signal to stop.
+`)
+}
+
+func printFlag(out io.Writer, name, value, help, initial string) {
+	if value != "" {
+		value = " " + value
+	}
+	if initial != "" && initial != "false" {
+		help += " (default " + initial + ")"
+	}
+	fmt.Fprintf(out, "  -%s%s\n        %s\n", name, value, help)
+}
+
+// versionText says what was built: the program, the library and Go.
+func versionText(name string) string {
+	version, library, revision := "unknown", "unknown", ""
+	const path = "github.com/godelayed/delayed"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+		if info.Main.Path == path {
+			library = version
+		}
+		for _, dep := range info.Deps {
+			if dep.Path == path {
+				library = dep.Version
+			}
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = " revision " + s.Value
+			}
+		}
+	}
+	return fmt.Sprintf("%s %s%s (delayed %s, %s %s/%s)", name, version, revision, library, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,48 @@
+package workermain
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/sirupsen/logrus"
+)
+
+// timestamps have milliseconds: handlers often take less than a second.
+const timestamps = "2006-01-02T15:04:05.000Z07:00"
+
+var levels = map[string]logrus.Level{
+	"debug": logrus.DebugLevel, "info": logrus.InfoLevel, "warn": logrus.WarnLevel, "error": logrus.ErrorLevel,
+}
+
+func (s *settings) setLevel(v string) error {
+	level, ok := levels[v]
+	if !ok {
+		return fmt.Errorf("expected debug, info, warn or error")
+	}
+	s.level = level
+	return nil
+}
+
+func (s *settings) setFormat(v string) error {
+	if v != "text" && v != "json" {
+		return fmt.Errorf("expected text or json")
+	}
+	s.json = v == "json"
+	return nil
+}
+
+// logger returns the program's own logger if it has one, otherwise one as the flags say, which writes to standard error.
+func (s *settings) logger() logrus.FieldLogger {
+	if s.worker.Logger != nil {
+		return s.worker.Logger
+	}
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	log.SetLevel(s.level)
+	if s.json {
+		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: timestamps})
+	} else {
+		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: timestamps})
+	}
+	return log
+}

@@ -1,0 +1,201 @@
+package workermain
+
+import (
+	"errors"
+	"flag"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed"
+)
+
+// parsed reads flags and environment, given as alternating names and values.
+func parsed(cfg Config, args []string, env ...string) (*settings, error) {
+	s := newSettings(cfg)
+	return s, s.parse(flag.NewFlagSet("test", flag.ExitOnError), args, func(name string) (string, bool) {
+		for i := 0; i < len(env); i += 2 {
+			if env[i] == name {
+				return env[i+1], true
+			}
+		}
+		return "", false
+	})
+}
+
+func TestDefaults(t *testing.T) {
+	s, err := parsed(Config{}, nil, "DELAYED_QUEUES", "mail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The worker knows its own defaults.
+	if want := (delayed.WorkerConfig{Queues: delayed.Strict{"mail"}}); !reflect.DeepEqual(s.worker, want) {
+		t.Errorf("expected %+v, found %+v", want, s.worker)
+	}
+	if s.redisURL != "redis://localhost:6379/0" || s.wait != 5*time.Second || s.health != "" || s.level != logrus.InfoLevel || s.json {
+		t.Errorf("found %+v", s)
+	}
+}
+
+func TestFlagsAndEnvironment(t *testing.T) {
+	args := []string{
+		"-redis-url", "redis://r", "-queues", "a=1,b=2", "-concurrency", "7", "-prefetch", "3", "-heartbeat-life", "2s", "-grace", "1m",
+		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-health", ":8080", "-wait", "0",
+	}
+	var env []string
+	for i := 0; i < len(args); i++ {
+		name := "DELAYED_" + strings.ToUpper(strings.ReplaceAll(args[i][1:], "-", "_"))
+		value := "true"
+		if args[i] != "-legacy" {
+			i++
+			value = args[i]
+		}
+		env = append(env, name, value)
+	}
+	want := delayed.WorkerConfig{
+		Queues: delayed.Weighted{"a": 1, "b": 2}, Concurrency: 7, Prefetch: 3, HeartbeatLife: 2 * time.Second, Grace: time.Minute,
+		CancelGrace: -1, Legacy: true, PythonQueue: "py",
+	}
+	for name, read := range map[string]func() (*settings, error){
+		"flags":       func() (*settings, error) { return parsed(Config{}, args) },
+		"environment": func() (*settings, error) { return parsed(Config{}, nil, env...) },
+	} {
+		s, err := read()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !reflect.DeepEqual(s.worker, want) {
+			t.Errorf("%s: expected %+v, found %+v", name, want, s.worker)
+		}
+		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.health != ":8080" || s.wait != 0 {
+			t.Errorf("%s: found %+v", name, s)
+		}
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	preset := Config{Worker: delayed.WorkerConfig{Queues: delayed.Strict{"preset"}, Concurrency: 1}}
+	for _, test := range []struct {
+		args []string
+		env  []string
+		want string
+	}{
+		{nil, nil, "redis://localhost:6379/0 preset 1"},
+		{nil, []string{"REDIS_URL", "redis://plain"}, "redis://plain preset 1"},
+		{nil, []string{"REDIS_URL", "redis://plain", "DELAYED_REDIS_URL", "redis://ours"}, "redis://ours preset 1"},
+		{[]string{"-redis-url=redis://flag"}, []string{"DELAYED_REDIS_URL", "redis://ours"}, "redis://flag preset 1"},
+		{nil, []string{"DELAYED_REDIS_URL", "", "REDIS_URL", "redis://plain", "DELAYED_CONCURRENCY", ""}, "redis://plain preset 1"},
+		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "2", "DELAYED_QUEUES", "mail"}, "redis://localhost:6379/0 mail 3"},
+		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "not looked at"}, "redis://localhost:6379/0 preset 3"},
+	} {
+		s, err := parsed(preset, test.args, test.env...)
+		if err != nil {
+			t.Errorf("%q %q: %v", test.args, test.env, err)
+			continue
+		}
+		if got := s.redisURL + " " + showOrder(s.worker.Queues) + " " + strconv.Itoa(s.worker.Concurrency); got != test.want {
+			t.Errorf("%q %q: expected %s, found %s", test.args, test.env, test.want, got)
+		}
+	}
+}
+
+func TestWrongSettings(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		env  []string
+		want string
+	}{
+		{nil, nil, "no queues: expected -queues or DELAYED_QUEUES"},
+		{[]string{"-nonsense"}, nil, "-nonsense"},
+		{[]string{"mail"}, nil, `unexpected argument "mail"`},
+		{[]string{"-concurrency"}, nil, "needs an argument"},
+		{[]string{"-concurrency", "many"}, nil, `"many" for flag -concurrency: expected a whole number from 1`},
+		{[]string{"-concurrency", "0"}, nil, "from 1"},
+		{[]string{"-prefetch", "-1"}, nil, "from 0"},
+		{[]string{"-grace", "25"}, nil, "expected a duration"},
+		{[]string{"-grace", "-1s"}, nil, "expected a duration"},
+		{[]string{"-heartbeat-life", "0"}, nil, "expected a duration"},
+		{[]string{"-log-level", "loud"}, nil, "expected debug, info, warn or error"},
+		{[]string{"-log-format", "xml"}, nil, "expected text or json"},
+		{[]string{"-health", "8080"}, nil, "expected host:port"},
+		{[]string{"-legacy=perhaps"}, nil, "expected true or false"},
+		{[]string{"-queues", "a=1,b"}, nil, "a weight for every queue or for none"},
+		{[]string{"-queues", "a=x"}, nil, `queue "a" has weight "x"`},
+		{[]string{"-queues", "a=1,a=2"}, nil, `queue "a" is named twice`},
+		{nil, []string{"DELAYED_WAIT", "long"}, `invalid value "long" for environment variable DELAYED_WAIT: expected a duration`},
+		{nil, []string{"DELAYED_LEGACY", "perhaps"}, "DELAYED_LEGACY: expected true or false"},
+	} {
+		if _, err := parsed(Config{}, test.args, test.env...); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q %q: expected %q, found %v", test.args, test.env, test.want, err)
+		}
+	}
+	_, err := parsed(Config{Worker: delayed.WorkerConfig{Logger: logrus.New()}}, []string{"-log-level", "info"})
+	if err == nil || !strings.Contains(err.Error(), "-log-level") {
+		t.Errorf("-log-level beside a logger of the program's own: %v", err)
+	}
+}
+
+func TestHelpAndVersionComeFirst(t *testing.T) {
+	if _, err := parsed(Config{}, []string{"-help"}, "DELAYED_WAIT", "long"); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-help: %v", err)
+	}
+	if s, err := parsed(Config{}, []string{"-version"}, "DELAYED_WAIT", "long"); err != nil || !s.version {
+		t.Errorf("-version: %v", err)
+	}
+}
+
+func TestQueueLists(t *testing.T) {
+	for list, want := range map[string]delayed.QueueOrder{
+		"mail":               delayed.Strict{"mail"},
+		"critical, mail":     delayed.Strict{"critical", "mail"},
+		"critical=6, mail=3": delayed.Weighted{"critical": 6, "mail": 3},
+		"{a}jobs=1,x=y=2":    delayed.Weighted{"{a}jobs": 1, "x=y": 2},
+		" mail = 3 ":         delayed.Weighted{"mail": 3},
+	} {
+		got, err := parseOrder(list)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: expected %v, found %v, %v", list, want, got, err)
+		}
+		again, err := parseOrder(showOrder(want))
+		if err != nil || !reflect.DeepEqual(again, want) {
+			t.Errorf("%q: shown as %q", list, showOrder(want))
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	own := flag.NewFlagSet("/usr/bin/mailworker", flag.ExitOnError)
+	own.String("greeting", "hello", "what to `say`")
+	s := newSettings(Config{Worker: delayed.WorkerConfig{Queues: delayed.Weighted{"mail": 1}, Grace: -1}})
+	if err := s.parse(own, []string{"-h"}, nil); !errors.Is(err, flag.ErrHelp) {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	s.printHelp(&b, own)
+	for _, want := range []string{
+		"Usage: mailworker [flags]",
+		"  -redis-url url\n", "environment: DELAYED_REDIS_URL, REDIS_URL\n", "(default redis://localhost:6379/0)",
+		"  -queues list\n", "(default mail=1)",
+		"  -concurrency n\n", "(default " + strconv.Itoa(10*runtime.GOMAXPROCS(0)) + ")",
+		"  -heartbeat-life duration\n", "(default 15s)", "environment: DELAYED_HEARTBEAT_LIFE\n",
+		"  -grace duration\n", "(default 0s)", "(default 3s)",
+		"  -legacy\n", "  -version\n        print the version\n",
+		"  -greeting say\n        what to say (default hello)\n",
+		"Exit codes: 0 clean",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("expected %q in:\n%s", want, b.String())
+		}
+	}
+	for line := range strings.Lines(b.String()) {
+		if len(line) > 130 {
+			t.Errorf("long line: %s", line)
+		}
+	}
+}

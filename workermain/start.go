@@ -1,0 +1,88 @@
+package workermain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redisurl"
+)
+
+const (
+	// pingLimit bounds one attempt to reach Redis.
+	pingLimit = 5 * time.Second
+	// firstPause and longestPause bound the time between two attempts.
+	firstPause   = 50 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// dial makes the handle on Redis. It does not connect.
+func dial(how func(string) (*delayed.Redis, error), rawURL string) (*delayed.Redis, error) {
+	if how != nil {
+		return how(rawURL)
+	}
+	if severalHosts(rawURL) {
+		return nil, errors.New("delayed: the Redis URL is that of a cluster or of Sentinel, and this program knows single servers only: " +
+			"build it with workermain.Config.Dial set to rediscluster.Dial or redissentinel.Dial")
+	}
+	return delayed.Dial(rawURL)
+}
+
+// severalHosts says whether a URL is one of a cluster or of Sentinel.
+func severalHosts(rawURL string) bool {
+	u, err := redisurl.Parse(rawURL, "6379")
+	return err == nil && (len(u.Hosts) > 1 || u.Query.Has("master"))
+}
+
+// awaitRedis waits until Redis answers, for as long as the settings say. A refusal that time does not mend ends it at once.
+func (p *program) awaitRedis(ctx context.Context) error {
+	end := time.Now().Add(p.settings.wait)
+	for next := firstPause; ; next = min(2*next, longestPause) {
+		err := p.ping(ctx, max(min(time.Until(end), pingLimit), time.Second))
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case refused(err):
+			return err
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return fmt.Errorf("Redis did not answer within %v (see -wait): %w", p.settings.wait, err)
+		}
+		if next == firstPause {
+			p.log.WithError(err).Warn("waiting for Redis")
+		}
+		timer := time.NewTimer(min(next, left))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+func (p *program) ping(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return p.rdb.Ping(ctx)
+}
+
+// refused says whether Redis has answered with an error that a wrong URL or password causes. Others, such as LOADING, pass.
+func refused(err error) bool {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	code, rest, _ := strings.Cut(err.Error(), " ")
+	switch code {
+	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED":
+		return true
+	case "ERR":
+		return !strings.HasPrefix(rest, "max number of clients")
+	}
+	return false
+}

@@ -1,0 +1,241 @@
+// Package workermain is the main function of a worker program: flags, environment variables, signals, logs, health checks and exit
+// codes around a delayed.Worker.
+//
+//	func main() {
+//		workermain.Main(mail.Welcome, mail.Digest)
+//	}
+//
+// Such a program is started with the names of its queues:
+//
+//	REDIS_URL=redis://localhost:6379/0 mailworker -queues critical=6,mail=3
+//
+// mailworker -help lists all flags. Each of them is also an environment variable, -heartbeat-life for instance
+// DELAYED_HEARTBEAT_LIFE; a flag wins over the environment, and an empty variable counts as none. Passwords belong into the
+// environment: other users of a machine can see flags.
+//
+// # Signals
+//
+//	INT, TERM, HUP  stop: claim no more tasks, give back those that have not started, wait for handlers; a second one exits at once
+//	TSTP            quiet: claim no more tasks for good, so that the program can be stopped without hurry
+//	USR2            pause: claim no more tasks
+//	CONT            resume after a pause
+//
+// Ctrl-Z in a terminal is TSTP as well: the worker becomes quiet and stays in the foreground. CONT is also what a shell's fg and bg
+// and a service manager send to a process that was halted by STOP; it ends a pause, and otherwise changes nothing. INT and HUP are
+// ignored if they were ignored when the program started, as nohup arranges it. A log that nobody reads any more does not end the
+// program. On Windows there are only Ctrl-C and Ctrl-Break, which stop.
+//
+// # Exit codes
+//
+//	0    a clean end
+//	1    the start failed; or Redis could not be told at the end how tasks went, which then run again
+//	2    wrong flags, environment or configuration
+//	3    handlers did not stop within -grace and -cancel-grace; their tasks run again
+//	130  a second signal to stop
+//
+// # Health checks
+//
+// With -health, an HTTP server answers in JSON. /healthz is 200 while the worker starts or Redis has confirmed its heartbeat within
+// the heartbeat's life, also while it is paused or stops; otherwise 503. /readyz is 200 when the worker claims tasks and is connected;
+// otherwise 503. Where /healthz decides about restarts, note that an outage of Redis that outlasts the heartbeat's life turns it to
+// 503, although the worker carries on by itself afterwards.
+package workermain
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed"
+)
+
+// The exit codes, as the package comment lists them.
+const (
+	exitClean   = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitRunning = 3
+	exitForced  = 130
+)
+
+// Config says what Run runs. Functions, Setup or both are needed; the zero value of all other fields is fine.
+type Config struct {
+	// Functions are registered with the worker: functions of packages, or what delayed.Func returned.
+	Functions []any
+
+	// Setup is called once Redis has answered and before the first task is claimed. It builds what handlers need, and registers
+	// functions and methods that depend on it. An error ends the program with code 1. The context ends when a signal asks the program to
+	// stop, while handlers may still run for a while: do not tie to it what they use, and close that after Run has returned.
+	Setup func(ctx context.Context, w *delayed.Worker) error
+
+	// Worker is the worker's configuration where no flag or variable says otherwise: use it for settings without a flag, such as
+	// Backoff, and to change defaults. With a Logger there are no flags for level and format.
+	Worker delayed.WorkerConfig
+
+	// Dial connects to Redis. Set it to rediscluster.Dial or redissentinel.Dial for URLs of several hosts, or to a function that adds
+	// a key prefix. Defaults to delayed.Dial.
+	Dial func(rawURL string) (*delayed.Redis, error)
+
+	// Flags is what the flags are added to, and Run parses; flag.CommandLine lets a program have flags of its own, without environment
+	// variables. Defaults to a set of Run's own.
+	Flags *flag.FlagSet
+
+	// Args are the program's arguments without its name. Defaults to those of the process when nil.
+	Args []string
+}
+
+// Main runs a worker with the given functions and ends the process with Run's code.
+func Main(fns ...any) { os.Exit(Run(Config{Functions: fns})) }
+
+// Run reads flags and environment, runs a worker until a signal stops it, and returns the code to exit with; see the package comment.
+// It may return while handlers still run, with code 3 or 130, and leaves the signals as it found them.
+func Run(cfg Config) int {
+	if cfg.Args == nil {
+		cfg.Args = os.Args[1:]
+	}
+	return run(cfg, os.LookupEnv)
+}
+
+func run(cfg Config, lookup func(string) (string, bool)) int {
+	if cfg.Flags == nil {
+		cfg.Flags = new(flag.FlagSet)
+	}
+	s := newSettings(cfg)
+	switch err := s.parse(cfg.Flags, cfg.Args, lookup); {
+	case errors.Is(err, flag.ErrHelp):
+		s.printHelp(os.Stdout, cfg.Flags)
+		return exitClean
+	case err != nil:
+		return refuse(cfg.Flags, err)
+	case s.version:
+		fmt.Fprintln(os.Stdout, versionText(cfg.Flags.Name()))
+		return exitClean
+	}
+	p := &program{setup: cfg.Setup, settings: s, log: s.logger()}
+	s.worker.Logger = p.log
+	var err error
+	if p.rdb, err = dial(cfg.Dial, s.redisURL); err != nil {
+		return refuse(cfg.Flags, err)
+	}
+	if p.worker, err = delayed.NewWorker(p.rdb, s.worker); err != nil {
+		return refuse(cfg.Flags, err)
+	}
+	if len(cfg.Functions) == 0 && cfg.Setup == nil {
+		return p.fail(errors.New("delayed: no functions: expected Config.Functions, or a Config.Setup that registers some"))
+	}
+	if err := p.worker.Register(cfg.Functions...); err != nil {
+		return p.fail(err)
+	}
+	code := p.run()
+	if code != exitRunning && code != exitForced { // then handlers still run, and their heartbeats go on for as long as the process lives
+		p.rdb.Close()
+	}
+	return code
+}
+
+// refuse says what is wrong with flags, environment or configuration. The log is not known yet.
+func refuse(flags *flag.FlagSet, err error) int {
+	for _, e := range flatten(err) {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", flags.Name(), e)
+	}
+	fmt.Fprintf(os.Stderr, "%s: -help lists all flags and their environment variables\n", flags.Name())
+	return exitUsage
+}
+
+// flatten takes joined errors apart, so that each gets a line of its own.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only errors that are joined themselves
+	if !ok || len(joined.Unwrap()) < 2 {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
+
+// program is one run of a worker program.
+type program struct {
+	setup    func(context.Context, *delayed.Worker) error
+	settings *settings
+	log      logrus.FieldLogger
+	rdb      *delayed.Redis
+	worker   *delayed.Worker
+	started  atomic.Pointer[time.Time] // when the worker began to run; nil: not yet
+}
+
+// run does the work until it ends or a second signal does not want to wait for that.
+func (p *program) run() int {
+	signals, forget := notify()
+	defer forget()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	done := make(chan int, 1)
+	go func() { done <- p.work(ctx) }()
+	for {
+		select {
+		case code := <-done:
+			return code
+		case sig := <-signals:
+			if p.obey(ctx, sig, stop) {
+				return exitForced
+			}
+		}
+	}
+}
+
+// work starts everything, and runs the worker until ctx ends.
+func (p *program) work(ctx context.Context) int {
+	closeHealth, err := p.serveHealth(p.settings.health)
+	if err != nil {
+		return p.fail(err)
+	}
+	defer closeHealth()
+	if err := p.awaitRedis(ctx); err != nil {
+		return p.notStarted(ctx, err)
+	}
+	if p.setup != nil {
+		if err := p.setup(ctx, p.worker); err != nil {
+			return p.notStarted(ctx, fmt.Errorf("setting up: %w", err))
+		}
+	}
+	if ctx.Err() != nil {
+		return p.notStarted(ctx, ctx.Err())
+	}
+	now := time.Now()
+	p.started.Store(&now)
+	err = p.worker.Run(ctx)
+	var running *delayed.StillRunningError
+	switch {
+	case errors.As(err, &running):
+		return exitRunning // the worker has logged it
+	case err != nil:
+		p.log.WithError(err).Error("worker did not end cleanly")
+		return exitFailed
+	}
+	return exitClean
+}
+
+// notStarted ends a start that failed or was called off by a signal.
+func (p *program) notStarted(ctx context.Context, err error) int {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		p.log.Info("stopped before the worker started")
+		return exitClean
+	}
+	return p.fail(err)
+}
+
+// fail logs why the program does not start.
+func (p *program) fail(err error) int {
+	for _, e := range flatten(err) {
+		p.log.WithError(e).Error("worker does not start")
+	}
+	return exitFailed
+}
