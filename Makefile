@@ -109,8 +109,8 @@ verify: ## Check that generated and copied files are what their sources say (10 
 	@scripts/verify.sh
 
 .PHONY: vectors
-vectors: ## Write the golden vectors in testdata/wire anew (10 s)
-	@scripts/vectors.sh
+vectors: ## Write the golden vectors that the PyPI package gives anew (1 s)
+	@scripts/verify.sh --write
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities; fails and says so when the database is out of reach (30 s)
