@@ -12,6 +12,7 @@ import (
 // Welcome is an ordinary function.
 func Welcome(_ context.Context, userID int64, lang string) error {
 	fmt.Println("welcome", userID, "in", lang)
+	called <- struct{}{}
 	return nil
 }
 
@@ -38,7 +39,7 @@ func Example() {
 	if err := w.Register(Welcome); err != nil {
 		panic(err)
 	}
-	runUntilIdle(w, q) // a worker program calls w.Run(ctx)
+	runOne(w)
 	// Output: welcome 42 in en
 }
 
@@ -51,7 +52,7 @@ func ExampleArgumentError() {
 	if errors.As(err, &misfit) {
 		fmt.Printf("argument %d: expected %s, found %s\n", misfit.Index, misfit.Want, misfit.Got)
 	}
-	// Output: argument 0: expected int64, found string "forty-two"
+	// Output: argument 0: expected int64, found string
 }
 
 // Options come before the call, so that the function's arguments stay its own.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -24,18 +23,15 @@ func redisURL() string { return redistest.Shared(exampleTB{}).URL() }
 // quietLog keeps the worker's log out of the examples' output.
 func quietLog() slog.Handler { return slog.NewTextHandler(io.Discard, nil) }
 
-// runUntilIdle runs a worker until a queue is empty and everything has ended.
-func runUntilIdle(w *delayed.Worker, q *delayed.Queue) {
+// called receives an element from each function of the examples.
+var called = make(chan struct{}, 10)
+
+// runOne runs a worker until a function was called. A program calls w.Run(ctx) with a context that ends with its signals.
+func runOne(w *delayed.Worker) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
-		for {
-			n, err := q.Len(ctx)
-			if err != nil || n == 0 && w.Status().Connected && w.Status().Busy == 0 {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+		<-called
 	}()
 	if err := w.Run(ctx); err != nil {
 		panic(err)

@@ -17,6 +17,7 @@ func Sum[T int | float64](values ...T) {
 		sum += v
 	}
 	fmt.Println("sum", sum)
+	called <- struct{}{}
 }
 
 // SumInts is one value for both sides.
@@ -38,7 +39,7 @@ func ExampleFunc() {
 	if err := w.Register(SumInts); err != nil {
 		panic(err)
 	}
-	runUntilIdle(w, q)
+	runOne(w)
 	// Output: sum 6
 }
 
@@ -48,6 +49,7 @@ type Mailer struct{ from string }
 // Send is delayed as (*Mailer).Send; the receiver is the worker's.
 func (m *Mailer) Send(_ context.Context, userID int64) error {
 	fmt.Println("mail from", m.from, "to", userID)
+	called <- struct{}{}
 	return nil
 }
 
@@ -67,7 +69,7 @@ func ExampleWorker_RegisterMethods() {
 	if err := w.RegisterMethods(&Mailer{from: "shop"}); err != nil {
 		panic(err)
 	}
-	runUntilIdle(w, q)
+	runOne(w)
 	// Output: mail from shop to 42
 }
 

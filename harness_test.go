@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -128,12 +127,11 @@ func (b *bench) until(what string, cond func() bool) {
 func (b *bench) idle() {
 	b.t.Helper()
 	b.until("the queue is idle", func() bool {
-		for suffix := range redistest.Dump(b.t, b.conn, b.name) {
-			if suffix == "" || strings.HasPrefix(suffix, "_processing") {
-				return false
-			}
+		hashes, err := redis.Strings(b.conn.Do("KEYS", b.name+"_processing:*"))
+		if err != nil {
+			b.t.Fatal(err)
 		}
-		return true
+		return len(hashes) == 0 && b.size("") == 0
 	})
 }
 

@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,7 +98,9 @@ func (l *lane) claim(ctx context.Context, most, held int, mend bool) (claims []*
 	defer l.mu.Unlock()
 	l.calling = false
 	if err != nil {
-		l.unclear = time.Now()
+		if errors.Is(err, ErrUnknown) {
+			l.unclear = time.Now()
+		}
 		return nil, 0, err
 	}
 	if b.open > 0 {

@@ -10,7 +10,7 @@ import (
 const (
 	maxStack      = 4 << 10 // bytes of stack that are kept
 	maxPanicText  = 1 << 10 // bytes of the panic's value that are kept
-	maxPanicDepth = 64      // frames that are looked at
+	maxPanicDepth = 128     // frames that are looked at
 	cut           = "...\n" // stands for what was left out
 )
 
