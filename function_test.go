@@ -230,3 +230,23 @@ func BenchmarkFunctionOf(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkTask compares a task of a func value with one of a path: they cost about the same.
+func BenchmarkTask(b *testing.B) {
+	b.Run("func", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if t := Call(fnCtxTwo, int64(42), "en"); t.err != nil {
+				b.Fatal(t.err)
+			}
+		}
+	})
+	b.Run("path", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if t := NewGoTask(testPath+"fnCtxTwo", int64(42), "en"); t.err != nil {
+				b.Fatal(t.err)
+			}
+		}
+	})
+}
