@@ -28,6 +28,7 @@ func BenchmarkCheck(b *testing.B) {
 }
 
 func benchMessages(b *testing.B) map[string]Message {
+	b.Helper()
 	args := pack(b, []any{42, "en"})
 	return map[string]Message{
 		"bare":     {Kind: GoBare, Path: "example.com/app/mail.Welcome"},
@@ -77,8 +78,12 @@ func benchValues() []any {
 		words[i%100] = "hello world"
 	}
 	return []any{
-		42, "en", true, 2.5, []byte("data"), time.Unix(1700000000, 0).UTC(), ints[:8], ints, words, point{1, 2}, benchOrder(), []any{int64(1), "a", nil},
-		map[string]int{"a": 1, "b": 2, "c": 3, "d": 4}, map[string]any{"id": int64(5), "name": "n"},
+		42, "en", true, 2.5, []byte("data"), time.Unix(1700000000, 0).UTC(), ints[:8], ints, words,
+		point{1, 2},
+		benchOrder(),
+		[]any{int64(1), "a", nil},
+		map[string]int{"a": 1, "b": 2, "c": 3, "d": 4},
+		map[string]any{"id": int64(5), "name": "n"},
 	}
 }
 

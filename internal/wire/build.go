@@ -1,3 +1,4 @@
+//nolint:gosec // conversions: lengths are checked first, and two's complement is what the format means
 package wire
 
 import (
@@ -53,7 +54,7 @@ func (d *builder) build(n *node, i int, dst reflect.Value) (next int, err *Value
 		return end, nil
 	case opTime:
 		t, next := timeAt(d.b, i)
-		*dst.Addr().Interface().(*time.Time) = t
+		*dst.Addr().Interface().(*time.Time) = t //nolint:errcheck // the type is that of the node
 		return next, nil
 	case opAny:
 		v, next, err := buildAny(d.b, i)
@@ -73,8 +74,9 @@ func (d *builder) build(n *node, i int, dst reflect.Value) (next int, err *Value
 		return d.buildArray(n, i, dst)
 	case opMap:
 		return d.buildMap(n, i, dst)
+	default:
+		return d.buildStruct(n, i, dst)
 	}
-	return d.buildStruct(n, i, dst)
 }
 
 func (d *builder) buildArray(n *node, i int, dst reflect.Value) (next int, err *ValueError) {

@@ -1,3 +1,4 @@
+//nolint:gosec // conversions: lengths are checked first, and two's complement is what the format means
 package wire
 
 import (
@@ -140,7 +141,7 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 }
 
 func tooLong(b []byte, lim Limits) error {
-	return &FormatError{Offset: lim.Bytes, Want: fmt.Sprintf("at most %s", count(lim.Bytes, "byte")), Got: count(len(b), "byte")}
+	return &FormatError{Offset: lim.Bytes, Want: "at most " + count(lim.Bytes, "byte"), Got: count(len(b), "byte")}
 }
 
 func tooMany(at, more int) error {
@@ -152,5 +153,5 @@ func cutOff(b []byte, at, total int) error {
 }
 
 func trailing(b []byte, next int) error {
-	return &FormatError{Offset: next, Want: "the end", Got: fmt.Sprintf("%s more", count(len(b)-next, "byte"))}
+	return &FormatError{Offset: next, Want: "the end", Got: count(len(b)-next, "byte") + " more"}
 }

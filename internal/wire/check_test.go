@@ -127,6 +127,7 @@ func TestCheckTruncated(t *testing.T) {
 
 // sampleValues returns well-formed values of all kinds.
 func sampleValues(t testing.TB) [][]byte {
+	t.Helper()
 	var out [][]byte
 	for _, s := range []string{
 		"c0", "cb3ff8000000000000", "d9056162636465", "c403010203", "93010203", "82a16101a16292c0c3", "d6ff5bb96c80", "c70cff075bcd15ffffffffffffffff",

@@ -17,7 +17,7 @@ var codecs sync.Map
 // CodecFor returns the codec for t; the same one each time. It fails with an *UnsupportedError if values of t cannot travel.
 func CodecFor(t reflect.Type) (*Codec, error) {
 	if c, ok := codecs.Load(t); ok {
-		return c.(*Codec), nil
+		return c.(*Codec), nil //nolint:errcheck // it holds nothing else
 	}
 	c := compiler{root: t, done: map[reflect.Type]*node{}}
 	n, err := c.node(t, "", nil)
@@ -25,7 +25,7 @@ func CodecFor(t reflect.Type) (*Codec, error) {
 		return nil, err
 	}
 	codec, _ := codecs.LoadOrStore(t, &Codec{node: n})
-	return codec.(*Codec), nil
+	return codec.(*Codec), nil //nolint:errcheck // as above
 }
 
 // FromArray says whether the type can be decoded from an array: slices (but not []byte), arrays (but not [n]byte), structs, any, and

@@ -3,9 +3,9 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +51,7 @@ func TestCodecRoundTrip(t *testing.T) {
 	for i := range long {
 		long[i] = (i - 500) * i * i * i
 		words[i%40] = strings.Repeat("w", i%40)
-		byName[fmt.Sprint(i)] = i
+		byName[strconv.Itoa(i)] = i
 	}
 	five := 5
 	pfive := &five
@@ -60,25 +60,76 @@ func TestCodecRoundTrip(t *testing.T) {
 		uint8(255), uint16(256), uint32(65536), uint64(math.MaxUint64), uint(1 << 32), color(7), secs(-5),
 		float32(1.5), float32(math.Inf(1)), 1.5, math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, -0.5,
 		"", "a", strings.Repeat("é", 20), strings.Repeat("x", 300), strings.Repeat("x", 70000), label("l"),
-		[]byte(nil), []byte{}, []byte{1, 2}, make([]byte, 300), make([]byte, 70000), blob{9}, id16{1, 15: 9}, [0]byte{}, [300]byte{7},
-		octets(nil), octets{1, 200}, []color{3}, moment, time.Unix(0, 0).UTC(), time.Time{}, time.Unix(1<<34-1, 0).UTC(), time.Unix(1<<34, 5).UTC(), time.Unix(-1, 1).UTC(),
+		[]byte(nil),
+		[]byte{},
+		[]byte{1, 2},
+		make([]byte, 300), make([]byte, 70000),
+		blob{9},
+		id16{1, 15: 9},
+		[0]byte{},
+		[300]byte{7},
+		octets(nil),
+		octets{1, 200},
+		[]color{3},
+		moment, time.Unix(0, 0).UTC(),
+		time.Time{},
+		time.Unix(1<<34-1, 0).UTC(), time.Unix(1<<34, 5).UTC(), time.Unix(-1, 1).UTC(),
 		time.Unix(math.MaxUint32, 0).UTC(), time.Unix(1<<32, 0).UTC(),
-		[]int(nil), []int{}, []int{1, -2, 300}, long, long[:15], long[:16], []int64{5}, []uint16{1, 65535}, words, words[:3], []bool{true, false},
-		[]float64{1, 2.5}, []float32{1, 2.5}, make([]float64, 20), make([]float32, 20), make([]bool, 20), make([]uint64, 20), make([]int8, 20),
-		[][]int{{1}, nil, {}, long[:20]}, [3]string{"a", "", "c"}, [0]int{}, [2][]byte{{1}, nil}, []*int{pfive, nil}, [][]string{words, words[:1], nil},
+		[]int(nil),
+		[]int{},
+		[]int{1, -2, 300},
+		long, long[:15], long[:16],
+		[]int64{5},
+		[]uint16{1, 65535},
+		words, words[:3],
+		[]bool{true, false},
+		[]float64{1, 2.5},
+		[]float32{1, 2.5},
+		make([]float64, 20), make([]float32, 20), make([]bool, 20), make([]uint64, 20), make([]int8, 20),
+		[][]int{{1}, nil, {}, long[:20]},
+		[3]string{"a", "", "c"},
+		[0]int{},
+		[2][]byte{{1}, nil},
+		[]*int{pfive, nil},
+		[][]string{words, words[:1], nil},
 		(*int)(nil), pfive, &pfive, (**int)(nil), (*point)(nil), &point{1, 2},
-		map[string]int(nil), map[string]int{}, map[string]int{"a": 1}, byName, map[string]string{"a": "b", "c": "d", "e": "f", "g": "h"},
-		map[int]string{-5: "x", 300: "y", 1: "z", 0: ""}, map[bool]int{true: 1, false: 0}, map[label]color{"l": 2}, map[uint8]bool{1: true, 2: false, 3: true, 4: true},
-		map[int]*point{1: nil, 2: {3, 4}}, map[string][]int{"a": {1}, "b": nil}, map[string]any{"n": nil, "i": int64(5), "s": []any{"x", true, 2.5}},
-		map[any]any{"a": int64(1), int64(2): "b", true: nil, uint64(math.MaxUint64): false}, map[any]int{"x": 1, false: 2},
-		point{3, -4}, []point{{1, 2}, {3, 4}}, empty{}, []empty{{}, {}}, struct{}{},
-		item{ID: 1, Name: "nut", Price: 0.25, Tags: []string{"m4"}}, embedded{Owner: Owner{"me"}, Parent: &Parent{7}, N: 1}, embedded{},
-		order{ID: 1, Email: ptr("a@b"), Items: []item{{ID: 2}, {ID: 3, Tags: []string{}}}, Extra: map[string]any{"k": int64(1)}, Placed: moment,
-			Next: &order{Items: nil, Placed: time.Unix(9, 0).UTC()}},
-		tree{1, &tree{2, nil, nil}, &tree{3, &tree{4, nil, nil}, nil}}, forest{{}, {{}}, nil}, dict{"a": {"b": {}}, "c": nil},
-		many{}, named{1, "l", 2, true, id16{3}, blob{4}, octets{5}}, []any{}, []any{nil, int64(-1), "x", []byte{1}, moment, []any{}, map[string]any{}},
-		everything{Bool: true, I8: -1, U64: 1 << 63, F32: 0.5, Str: "s", Bin: []byte{0}, Arr: [2]int16{1, -1}, Map: map[int]string{1: "a"}, Any: []any{int64(1)},
-			Time: moment, Ptr: &pfive, Keys: map[any]int{"a": 1, int64(2): 2}, Flags: map[bool][]string{true: {"y"}}},
+		map[string]int(nil),
+		map[string]int{},
+		map[string]int{"a": 1},
+		byName,
+		map[string]string{"a": "b", "c": "d", "e": "f", "g": "h"},
+		map[int]string{-5: "x", 300: "y", 1: "z", 0: ""},
+		map[bool]int{true: 1, false: 0},
+		map[label]color{"l": 2},
+		map[uint8]bool{1: true, 2: false, 3: true, 4: true},
+		map[int]*point{1: nil, 2: {3, 4}},
+		map[string][]int{"a": {1}, "b": nil},
+		map[string]any{"n": nil, "i": int64(5), "s": []any{"x", true, 2.5}},
+		map[any]any{"a": int64(1), int64(2): "b", true: nil, uint64(math.MaxUint64): false},
+		map[any]int{"x": 1, false: 2},
+		point{3, -4},
+		[]point{{1, 2}, {3, 4}},
+		empty{},
+		[]empty{{}, {}},
+		struct{}{},
+		item{ID: 1, Name: "nut", Price: 0.25, Tags: []string{"m4"}},
+		embedded{Owner: Owner{"me"}, Parent: &Parent{7}, N: 1},
+		embedded{},
+		order{
+			ID: 1, Email: ptr("a@b"), Items: []item{{ID: 2}, {ID: 3, Tags: []string{}}}, Extra: map[string]any{"k": int64(1)}, Placed: moment,
+			Next: &order{Items: nil, Placed: time.Unix(9, 0).UTC()},
+		},
+		tree{1, &tree{2, nil, nil}, &tree{3, &tree{4, nil, nil}, nil}},
+		forest{{}, {{}}, nil},
+		dict{"a": {"b": {}}, "c": nil},
+		many{},
+		named{1, "l", 2, true, id16{3}, blob{4}, octets{5}},
+		[]any{},
+		[]any{nil, int64(-1), "x", []byte{1}, moment, []any{}, map[string]any{}},
+		everything{
+			Bool: true, I8: -1, U64: 1 << 63, F32: 0.5, Str: "s", Bin: []byte{0}, Arr: [2]int16{1, -1}, Map: map[int]string{1: "a"}, Any: []any{int64(1)},
+			Time: moment, Ptr: &pfive, Keys: map[any]int{"a": 1, int64(2): 2}, Flags: map[bool][]string{true: {"y"}},
+		},
 	} {
 		b := encode(t, v)
 		if err := Check(b, Default); err != nil {
@@ -223,16 +274,40 @@ func TestDecodeAccepts(t *testing.T) {
 		in   string
 		want any
 	}{
-		{"cf0000000000000007", int8(7)}, {"d30000000000000007", uint8(7)}, {"d0ff", int64(-1)}, {"cc07", 7}, {"d10080", uint8(128)},
-		{"d3ffffffffffffffff", int8(-1)}, {"cb3ff8000000000000", float32(1.5)}, {"ca3fc00000", 1.5}, {"07", 7.0}, {"ff", float32(-1)},
-		{"cf0020000000000000", float64(1 << 53)}, {"cf8000000000000000", float64(1 << 63)}, {"d38000000000000000", -float64(1 << 63)},
-		{"cf8000000000000000", float32(1 << 63)}, {"ce01000000", float32(1 << 24)}, {"cb7ff0000000000000", float32(math.Inf(1))},
-		{"00", float32(0)}, {"db0000000161", "a"}, {"c60000000101", []byte{1}}, {"dd0000000101", []int{1}}, {"df00000001a16101", map[string]int{"a": 1}},
-		{"82a15801a15902", point{1, 2}}, {"82a15902a15801", point{1, 2}}, {"9282a15801a15902920304", []point{{1, 2}, {3, 4}}},
+		{"cf0000000000000007", int8(7)},
+		{"d30000000000000007", uint8(7)},
+		{"d0ff", int64(-1)},
+		{"cc07", 7},
+		{"d10080", uint8(128)},
+		{"d3ffffffffffffffff", int8(-1)},
+		{"cb3ff8000000000000", float32(1.5)},
+		{"ca3fc00000", 1.5},
+		{"07", 7.0},
+		{"ff", float32(-1)},
+		{"cf0020000000000000", float64(1 << 53)},
+		{"cf8000000000000000", float64(1 << 63)},
+		{"d38000000000000000", -float64(1 << 63)},
+		{"cf8000000000000000", float32(1 << 63)},
+		{"ce01000000", float32(1 << 24)},
+		{"cb7ff0000000000000", float32(math.Inf(1))},
+		{"00", float32(0)},
+		{"db0000000161", "a"},
+		{"c60000000101", []byte{1}},
+		{"dd0000000101", []int{1}},
+		{"df00000001a16101", map[string]int{"a": 1}},
+		{"82a15801a15902", point{1, 2}},
+		{"82a15902a15801", point{1, 2}},
+		{"9282a15801a15902920304", []point{{1, 2}, {3, 4}}},
 		{"83a2494401a46e616d65a16ea5507269636502", item{ID: 1, Name: "n", Price: 2}},
 		{"84a454616773c0a2494401a46e616d65a16ea5507269636502", item{ID: 1, Name: "n", Price: 2}},
-		{"80", struct{}{}}, {"90", struct{}{}}, {"80", empty{}}, {"07", ptr(&seven)}, {"9101", []color{1}}, {"9107", [1]any{int64(7)}},
-		{"d7ff00000000" + "00000001", time.Unix(1, 0).UTC()}, {"c70cff000000000000000000000001", time.Unix(1, 0).UTC()},
+		{"80", struct{}{}},
+		{"90", struct{}{}},
+		{"80", empty{}},
+		{"07", ptr(&seven)},
+		{"9101", []color{1}},
+		{"9107", [1]any{int64(7)}},
+		{"d7ff00000000" + "00000001", time.Unix(1, 0).UTC()},
+		{"c70cff000000000000000000000001", time.Unix(1, 0).UTC()},
 		{"c70cff00000000fffffff1886e0900", time.Time{}},
 		{"83a54f776e657281a357686fa16da6506172656e74c0a14e05", embedded{Owner: Owner{"m"}, N: 5}},
 		{"dc0010" + strings.Repeat("cb3ff0000000000000", 16), []float32{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
@@ -283,8 +358,13 @@ func TestDecodeIsFresh(t *testing.T) {
 	}
 
 	for _, v := range []any{
-		"text", []byte("data"), []any{"text", []byte("data")}, map[string]any{"key": "text"}, named{L: "l", B: blob("b"), I: id16{1}},
-		strings.Split(strings.Repeat("words ", 20), " "), map[string]string{"a": "b", "c": "d", "e": "f", "g": "h"}, map[any]any{"a": int64(1), true: "x"},
+		"text", []byte("data"),
+		[]any{"text", []byte("data")},
+		map[string]any{"key": "text"},
+		named{L: "l", B: blob("b"), I: id16{1}},
+		strings.Split(strings.Repeat("words ", 20), " "),
+		map[string]string{"a": "b", "c": "d", "e": "f", "g": "h"},
+		map[any]any{"a": int64(1), true: "x"},
 	} {
 		in := encode(t, v)
 		got, err := decodeAs(t, reflect.TypeOf(v), in)
@@ -303,7 +383,7 @@ func TestDecodeIsFresh(t *testing.T) {
 // Slices of bytes that stand side by side in the input must not grow into one another.
 func TestDecodedBytesAreApart(t *testing.T) {
 	var got [][]byte
-	if _, err := codecOf(t, reflect.TypeOf(got)).Decode(unhex(t, "92c40161c40162"), reflect.ValueOf(&got).Elem()); err != nil {
+	if _, err := codecOf(t, reflect.TypeFor[[][]byte]()).Decode(unhex(t, "92c40161c40162"), reflect.ValueOf(&got).Elem()); err != nil {
 		t.Fatal(err)
 	}
 	if _ = append(got[0], 'x'); string(got[1]) != "b" {
@@ -357,8 +437,12 @@ func TestDecodeDepth(t *testing.T) {
 		open string
 		last byte
 	}{
-		{reflect.TypeFor[any](), "\x91", 0x90}, {reflect.TypeFor[any](), "\x81\xa1a", 0x80}, {reflect.TypeFor[any](), "\x81\x01", 0x80},
-		{reflect.TypeFor[forest](), "\x91", 0x90}, {reflect.TypeFor[dict](), "\x81\xa1a", 0x80}, {reflect.TypeFor[*tree](), "\x93\x01\xc0", 0xc0},
+		{reflect.TypeFor[any](), "\x91", 0x90},
+		{reflect.TypeFor[any](), "\x81\xa1a", 0x80},
+		{reflect.TypeFor[any](), "\x81\x01", 0x80},
+		{reflect.TypeFor[forest](), "\x91", 0x90},
+		{reflect.TypeFor[dict](), "\x81\xa1a", 0x80},
+		{reflect.TypeFor[*tree](), "\x93\x01\xc0", 0xc0},
 		{reflect.TypeFor[*tree](), "\x83\xa1V\x01\xa1L\xc0\xa1R", 0xc0},
 	} {
 		ok := append(bytes.Repeat([]byte(c.open), 31), c.last)

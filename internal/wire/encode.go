@@ -22,8 +22,7 @@ const maxHops = 64
 
 // encode appends v, whose type is that of n; depth counts the arrays and maps around it.
 func (e *encoder) encode(n *node, v reflect.Value, depth int) *ValueError {
-	switch n.op {
-	case opPtr, opAny:
+	if n.op == opPtr || n.op == opAny {
 		return e.encodeInside(n, v, depth)
 	}
 	e.hops = 0
@@ -55,7 +54,7 @@ func (e *encoder) encode(n *node, v reflect.Value, depth int) *ValueError {
 		return e.encodeArray(n, v, depth)
 	case opMap:
 		return e.encodeMap(n, v, depth)
-	case opStruct:
+	default:
 		return e.encodeStruct(n, v, depth)
 	}
 	return nil
@@ -138,9 +137,9 @@ func (e *encoder) encodeByteArray(n *node, v reflect.Value) *ValueError {
 func (e *encoder) encodeTime(v reflect.Value) *ValueError {
 	var t time.Time
 	if v.CanAddr() {
-		t = *v.Addr().Interface().(*time.Time)
+		t = *v.Addr().Interface().(*time.Time) //nolint:errcheck // the type is that of the node
 	} else {
-		t = v.Interface().(time.Time)
+		t = v.Interface().(time.Time) //nolint:errcheck // as above
 	}
 	if t.Unix() > maxUnix {
 		return &ValueError{Want: v.Type().String() + " (timestamp)", Got: "a time that no timestamp holds"}

@@ -2,8 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -18,13 +18,38 @@ func TestEncodeAsTheLibrary(t *testing.T) {
 	five := 5
 	for _, v := range []any{
 		true, int8(-5), 1 << 40, math.MinInt64, uint64(math.MaxUint64), float32(1.25), 2.5, "", "text", strings.Repeat("x", 40), strings.Repeat("x", 400),
-		strings.Repeat("x", 70000), []byte{1}, make([]byte, 300), make([]byte, 70000), [3]byte{1, 2, 3}, octets{1, 200},
-		[]int{1, -1, 1000}, make([]string, 20), make([]int8, 70000/2), []float32{1}, [2]string{"a", "b"}, [][]int{{1}, nil}, []int(nil), []any{1, "a", nil, 2.5, []byte{1}},
-		&five, []*int{&five, nil}, map[string]int{"a": 1}, map[int]bool{1: true}, map[string]any(nil), map[string][]string{"k": {"v"}},
-		point{1, 2}, &point{1, 2}, []point{{1, 2}}, item{ID: 1, Name: "n", Tags: []string{"t"}}, item{},
-		order{ID: 1, Items: []item{{}}, Extra: map[string]any{"k": 1}, Placed: time.Unix(1, 5), Next: &order{}}, embedded{Parent: &Parent{3}},
-		tree{1, &tree{2, nil, nil}, nil}, many{}, named{L: "x", B: blob{}, O: octets{1}}, []empty{{}}, struct{}{},
-		time.Unix(0, 0), time.Unix(1, 1), time.Unix(math.MaxUint32+1, 0), time.Unix(1<<34-1, 999999999), time.Unix(1<<34, 0), time.Unix(-1, 0), time.Time{},
+		strings.Repeat("x", 70000),
+		[]byte{1},
+		make([]byte, 300), make([]byte, 70000),
+		[3]byte{1, 2, 3},
+		octets{1, 200},
+		[]int{1, -1, 1000},
+		make([]string, 20), make([]int8, 70000/2),
+		[]float32{1},
+		[2]string{"a", "b"},
+		[][]int{{1}, nil},
+		[]int(nil),
+		[]any{1, "a", nil, 2.5, []byte{1}},
+		&five,
+		[]*int{&five, nil},
+		map[string]int{"a": 1},
+		map[int]bool{1: true},
+		map[string]any(nil),
+		map[string][]string{"k": {"v"}},
+		point{1, 2},
+		&point{1, 2},
+		[]point{{1, 2}},
+		item{ID: 1, Name: "n", Tags: []string{"t"}},
+		item{},
+		order{ID: 1, Items: []item{{}}, Extra: map[string]any{"k": 1}, Placed: time.Unix(1, 5), Next: &order{}},
+		embedded{Parent: &Parent{3}},
+		tree{1, &tree{2, nil, nil}, nil},
+		many{},
+		named{L: "x", B: blob{}, O: octets{1}},
+		[]empty{{}},
+		struct{}{},
+		time.Unix(0, 0), time.Unix(1, 1), time.Unix(math.MaxUint32+1, 0), time.Unix(1<<34-1, 999999999), time.Unix(1<<34, 0), time.Unix(-1, 0),
+		time.Time{},
 	} {
 		want, err := msgpack.MarshalAsArray(v)
 		if err != nil {
@@ -48,7 +73,7 @@ func TestEncodeMapsInOrder(t *testing.T) {
 		{map[any]any{"k": nil, 7: map[any]any{2: 2, 1: 1}, true: "x"}, "8307820101020" + "2a16bc0c3a178"},
 	} {
 		for range 10 {
-			if got := fmt.Sprintf("%x", encode(t, c.v)); got != c.want {
+			if got := hex.EncodeToString(encode(t, c.v)); got != c.want {
 				t.Errorf("%v: got %s, want %s", c.v, got, c.want)
 			}
 		}
@@ -169,11 +194,21 @@ func TestAppendAny(t *testing.T) {
 		v    any
 		want string
 	}{
-		{nil, "c0"}, {true, "c3"}, {7, "07"}, {int64(-1), "ff"}, {1.5, "cb3ff8000000000000"}, {"a", "a161"}, {uint8(200), "ccc8"}, {[]any{nil, "x"}, "92c0a178"},
-		{point{1, 2}, "920102"}, {(*point)(nil), "c0"}, {color(3), "03"}, {[]any{color(3), label("l"), float32(1), uint(5), int8(-3), flag(true)}, "9603a16cca3f80000005fdc3"},
+		{nil, "c0"},
+		{true, "c3"},
+		{7, "07"},
+		{int64(-1), "ff"},
+		{1.5, "cb3ff8000000000000"},
+		{"a", "a161"},
+		{uint8(200), "ccc8"},
+		{[]any{nil, "x"}, "92c0a178"},
+		{point{1, 2}, "920102"},
+		{(*point)(nil), "c0"},
+		{color(3), "03"},
+		{[]any{color(3), label("l"), float32(1), uint(5), int8(-3), flag(true)}, "9603a16cca3f80000005fdc3"},
 	} {
 		b, err := AppendAny([]byte{0xee}, c.v)
-		if got := fmt.Sprintf("%x", b); err != nil || got != "ee"+c.want {
+		if got := hex.EncodeToString(b); err != nil || got != "ee"+c.want {
 			t.Errorf("%v: %s, %v", c.v, got, err)
 		}
 	}
@@ -193,19 +228,34 @@ func TestAppendIntegers(t *testing.T) {
 		v    int64
 		want string
 	}{
-		{0, "00"}, {127, "7f"}, {128, "cc80"}, {255, "ccff"}, {256, "cd0100"}, {65535, "cdffff"}, {65536, "ce00010000"}, {math.MaxUint32, "ceffffffff"},
-		{math.MaxUint32 + 1, "cf0000000100000000"}, {-1, "ff"}, {-32, "e0"}, {-33, "d0df"}, {-128, "d080"}, {-129, "d1ff7f"}, {-32768, "d18000"},
-		{-32769, "d2ffff7fff"}, {math.MinInt32, "d280000000"}, {math.MinInt32 - 1, "d3ffffffff7fffffff"},
+		{0, "00"},
+		{127, "7f"},
+		{128, "cc80"},
+		{255, "ccff"},
+		{256, "cd0100"},
+		{65535, "cdffff"},
+		{65536, "ce00010000"},
+		{math.MaxUint32, "ceffffffff"},
+		{math.MaxUint32 + 1, "cf0000000100000000"},
+		{-1, "ff"},
+		{-32, "e0"},
+		{-33, "d0df"},
+		{-128, "d080"},
+		{-129, "d1ff7f"},
+		{-32768, "d18000"},
+		{-32769, "d2ffff7fff"},
+		{math.MinInt32, "d280000000"},
+		{math.MinInt32 - 1, "d3ffffffff7fffffff"},
 	} {
-		if got := fmt.Sprintf("%x", AppendInt(nil, c.v)); got != c.want {
+		if got := hex.EncodeToString(AppendInt(nil, c.v)); got != c.want {
 			t.Errorf("%d: %s, want %s", c.v, got, c.want)
 		}
 	}
-	if got := fmt.Sprintf("%x", AppendUint(nil, math.MaxUint64)); got != "cfffffffffffffffff" {
+	if got := hex.EncodeToString(AppendUint(nil, math.MaxUint64)); got != "cfffffffffffffffff" {
 		t.Errorf("2^64-1: %s", got)
 	}
 	for n, want := range map[int]string{15: "8f", 16: "de0010", 65536: "df00010000"} {
-		if got := fmt.Sprintf("%x", AppendMapHeader(nil, n)); got != want {
+		if got := hex.EncodeToString(AppendMapHeader(nil, n)); got != want {
 			t.Errorf("map of %d: %s", n, got)
 		}
 	}

@@ -1,3 +1,4 @@
+//nolint:gosec // conversions: lengths are checked first, and two's complement is what the format means
 package wire
 
 import (
@@ -261,16 +262,16 @@ func found(b []byte, i int) string {
 		return "float " + strconv.FormatFloat(f, 'g', -1, 64)
 	}
 	if start, end := strAt(b, i); end >= 0 {
-		return fmt.Sprintf("string of %s", count(end-start, "byte"))
+		return "string of " + count(end-start, "byte")
 	}
 	if start, end := binAt(b, i); end >= 0 {
-		return fmt.Sprintf("binary of %s", count(end-start, "byte"))
+		return "binary of " + count(end-start, "byte")
 	}
 	if n, next := arrayAt(b, i); next >= 0 {
-		return fmt.Sprintf("array of %s", count(n, "value"))
+		return "array of " + count(n, "value")
 	}
 	if n, next := mapAt(b, i); next >= 0 {
-		return fmt.Sprintf("map of %s", count(n, "pair"))
+		return "map of " + count(n, "pair")
 	}
 	if _, next := timeAt(b, i); next >= 0 {
 		return "timestamp"

@@ -13,6 +13,7 @@ import (
 
 // seeds gives a fuzzer one value of each kind, some cut off, and a few bombs.
 func seeds(f *testing.F, add func(b []byte)) {
+	f.Helper()
 	for _, v := range sampleValues(f) {
 		add(v)
 		add(v[:len(v)/2])
@@ -284,7 +285,7 @@ func equal(a, b reflect.Value) bool {
 		return true
 	case reflect.Struct:
 		if a.Type() == typeTime {
-			return a.Interface().(time.Time).Equal(b.Interface().(time.Time))
+			return a.Interface().(time.Time).Equal(b.Interface().(time.Time)) //nolint:errcheck // the type is known
 		}
 		for i := range a.NumField() {
 			if !equal(a.Field(i), b.Field(i)) {
@@ -292,6 +293,7 @@ func equal(a, b reflect.Value) bool {
 			}
 		}
 		return true
+	default:
+		return a.Equal(b)
 	}
-	return a.Equal(b)
 }

@@ -69,7 +69,7 @@ func (v *vector) raw(t *testing.T) []byte {
 	}
 	var b []byte
 	for _, p := range v.Parts {
-		b = append(b, bytes.Repeat(unhex(t, p[0].(string)), int(p[1].(float64)))...)
+		b = append(b, bytes.Repeat(unhex(t, as[string](t, p[0])), int(as[float64](t, p[1])))...)
 	}
 	return b
 }
@@ -80,6 +80,16 @@ func (v *vector) written() string {
 		return v.Writes
 	}
 	return v.Hex
+}
+
+// as returns v, which must be a T.
+func as[T any](t *testing.T, v any) T {
+	t.Helper()
+	x, ok := v.(T)
+	if !ok {
+		t.Fatalf("%v is a %T, want a %T", v, v, x)
+	}
+	return x
 }
 
 // untag turns a value in the notation of README.md into what DecodeAny returns for it.
@@ -128,23 +138,23 @@ func untagValue(t *testing.T, v any) any {
 func untagMap(t *testing.T, m map[string]any) any {
 	t.Helper()
 	if s, ok := m["$bin"]; ok {
-		b, err := hex.DecodeString(s.(string))
+		b, err := hex.DecodeString(as[string](t, s))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
 	if p, ok := m["$time"]; ok {
-		parts := untagValue(t, p).([]any)
-		return time.Unix(parts[0].(int64), parts[1].(int64)).UTC()
+		parts := as[[]any](t, untagValue(t, p))
+		return time.Unix(as[int64](t, parts[0]), as[int64](t, parts[1])).UTC()
 	}
 	if s, ok := m["$float"]; ok {
-		return map[string]float64{"nan": math.NaN(), "inf": math.Inf(1), "-inf": math.Inf(-1)}[s.(string)]
+		return map[string]float64{"nan": math.NaN(), "inf": math.Inf(1), "-inf": math.Inf(-1)}[as[string](t, s)]
 	}
 	if p, ok := m["$map"]; ok {
 		out := map[any]any{}
-		for _, pair := range p.([]any) {
-			kv := untagValue(t, pair).([]any)
+		for _, pair := range as[[]any](t, p) {
+			kv := as[[]any](t, untagValue(t, pair))
 			out[kv[0]] = kv[1]
 		}
 		return out
@@ -216,14 +226,14 @@ func TestGoldenMessages(t *testing.T) {
 // saysMeta checks the pairs of meta that a vector names.
 func saysMeta(t *testing.T, v vector, m *Meta) {
 	t.Helper()
-	want := untag(t, v.Meta).(map[string]any)
+	want := as[map[string]any](t, untag(t, v.Meta))
 	rest, ok := append(AppendMapHeader(nil, m.RestN), m.Rest...), true
 	for _, key := range v.Unknown {
 		ok = ok && bytes.Contains(m.Rest, AppendString(nil, key))
 	}
 	got := map[string]any{}
 	if v, _, err := DecodeAny(rest); err == nil {
-		got = v.(map[string]any)
+		got = as[map[string]any](t, v)
 	}
 	if m.RestN != len(v.Unknown) || len(got) != m.RestN || !ok {
 		t.Errorf("%s: unknown pairs %v, want %v", v.Name, got, v.Unknown)
@@ -255,7 +265,11 @@ type profile struct {
 func TestGoldenValues(t *testing.T) {
 	types := map[string]reflect.Type{}
 	for _, v := range []any{
-		false, 0, int8(0), int64(0), uint(0), uint8(0), uint64(0), float32(0), 0.0, "", time.Time{}, new(int), [2]string{}, []int(nil), []string(nil), [][]int(nil),
+		false, 0, int8(0), int64(0), uint(0), uint8(0), uint64(0), float32(0), 0.0, "",
+		time.Time{},
+		new(int),
+		[2]string{},
+		[]int(nil), []string(nil), [][]int(nil),
 		map[string]int(nil), map[string][]int(nil), map[int]string(nil), map[int8]int(nil), map[bool]int(nil),
 	} {
 		types[reflect.TypeOf(v).String()] = reflect.TypeOf(v)

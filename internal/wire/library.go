@@ -37,8 +37,9 @@ func basic(n *node) bool {
 		return n.typ.PkgPath() == ""
 	case opFloat:
 		return n.typ.PkgPath() == "" && n.bits == 64
+	default:
+		return false
 	}
-	return false
 }
 
 // libDecode sets dst, a slice or map that can be addressed, to the value that is the whole of b.

@@ -1,3 +1,4 @@
+//nolint:gosec // conversions: lengths are checked first, and two's complement is what the format means
 package wire
 
 import (
@@ -117,7 +118,7 @@ func parsePath(raw []byte, i int, lim Limits) (path string, next int, err error)
 	case path == "":
 		return "", 0, &FormatError{Offset: i, Want: "a function path", Got: "an empty string"}
 	case len(path) > lim.Path:
-		return "", 0, &FormatError{Offset: i, Want: fmt.Sprintf("a path of at most %s", count(lim.Path, "byte")), Got: found(raw, i)}
+		return "", 0, &FormatError{Offset: i, Want: "a path of at most " + count(lim.Path, "byte"), Got: found(raw, i)}
 	case !utf8.ValidString(path):
 		return "", 0, &FormatError{Offset: i, Want: "a path in UTF-8", Got: "other bytes"}
 	}
@@ -234,7 +235,7 @@ func text(b []byte, i int) (s string, next int) {
 	if end < 0 {
 		return "", -1
 	}
-	return unsafe.String(unsafe.SliceData(b[start:end]), end-start), end //nolint:gosec // Parse's contract forbids modifying b
+	return unsafe.String(unsafe.SliceData(b[start:end]), end-start), end // Parse forbids modifying b
 }
 
 // Append appends the message in the form that its Kind names and returns the longer slice. A plain Go message without payload is

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -22,8 +23,10 @@ func pack(t testing.TB, v any) []byte {
 
 // Every form of message, written and read again. testdata/wire has the same forms as bytes, from other hands.
 func TestMessageRoundTrip(t *testing.T) {
-	full := Meta{ID: "01hz", HasN: true, N: 2, EnqueuedAt: 1700000000123, HasMaxRetry: true, MaxRetry: 5, Retried: 1, Deaths: 2, DiedAt: 1700000000999,
-		Rest: []byte("\xa1g\xa3abc\xa2to\x07"), RestN: 2}
+	full := Meta{
+		ID: "01hz", HasN: true, N: 2, EnqueuedAt: 1700000000123, HasMaxRetry: true, MaxRetry: 5, Retried: 1, Deaths: 2, DiedAt: 1700000000999,
+		Rest: []byte("\xa1g\xa3abc\xa2to\x07"), RestN: 2,
+	}
 	for _, m := range []Message{
 		{Kind: GoBare, Path: "main.f"},
 		{Kind: GoPlain, Path: "main.f"},
@@ -91,18 +94,18 @@ func TestMessageNormalized(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if got := fmt.Sprintf("%x", m.Append(nil)); got != c.out {
+		if got := hex.EncodeToString(m.Append(nil)); got != c.out {
 			t.Errorf("%s: %s, want %s", c.name, got, c.out)
 		}
 	}
 	m := Message{Kind: PyExtended, Path: "m:f"}
-	if got := fmt.Sprintf("%x", m.Append(nil)); got != "95a36d3a6690800080" {
+	if got := hex.EncodeToString(m.Append(nil)); got != "95a36d3a6690800080" {
 		t.Errorf("extended Python task without arguments: %s", got)
 	}
 }
 
 func TestParseRefuses(t *testing.T) {
-	str := func(s string) string { return fmt.Sprintf("%x", AppendString(nil, s)) }
+	str := func(s string) string { return hex.EncodeToString(AppendString(nil, s)) }
 	for _, c := range []struct{ name, in, want string }{
 		{"nothing", "", "at byte 0: expected an array or a function path, found the end of the bytes"},
 		{"a number", "07", "expected an array or a function path, found integer 7"},
@@ -224,8 +227,10 @@ func TestParseLimits(t *testing.T) {
 }
 
 func TestParseAllocatesNothingForGo(t *testing.T) {
-	m := Message{Kind: GoExtended, Path: "example.com/app/mail.Send", Payload: pack(t, []any{42, "en"}),
-		Meta: Meta{ID: "0123456789abcdef", HasN: true, N: 2, EnqueuedAt: 1, Rest: []byte("\xa1g\xa1x\xa1h\xa1y"), RestN: 2}}
+	m := Message{
+		Kind: GoExtended, Path: "example.com/app/mail.Send", Payload: pack(t, []any{42, "en"}),
+		Meta: Meta{ID: "0123456789abcdef", HasN: true, N: 2, EnqueuedAt: 1, Rest: []byte("\xa1g\xa1x\xa1h\xa1y"), RestN: 2},
+	}
 	raw := m.Append(nil)
 	bare, plain := []byte("\xa6main.f"), []byte("\x92\xa6main.f\xc4\x01\x07")
 	if n := testing.AllocsPerRun(100, func() {

@@ -1,3 +1,4 @@
+//nolint:gosec // conversions: lengths are checked first, and two's complement is what the format means
 package wire
 
 import (
@@ -53,7 +54,7 @@ func (m *Meta) parse(raw []byte, i, elems int, lim Limits) (next int, err error)
 		if val < 0 {
 			return 0, &FormatError{Offset: at, Want: "a string as key of meta", Got: found(raw, at)}
 		}
-		bit, end := 0, 0
+		var bit, end int
 		switch key {
 		case "id":
 			bit = seenID

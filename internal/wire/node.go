@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -56,15 +57,6 @@ var (
 	typeTime = reflect.TypeFor[time.Time]()
 )
 
-// nilable says whether nil is a value of the type.
-func (n *node) nilable() bool {
-	switch n.op {
-	case opPtr, opSlice, opBytes, opMap, opAny:
-		return true
-	}
-	return false
-}
-
 // fromArray says whether an array can be a value of the type.
 func (n *node) fromArray() bool {
 	for n.op == opPtr {
@@ -73,8 +65,9 @@ func (n *node) fromArray() bool {
 	switch n.op {
 	case opSlice, opArray, opStruct, opAny:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // want names the type for errors, with its form on the wire where that is not plain.
@@ -98,8 +91,10 @@ func (n *node) want() string {
 		if n.elem.op != opPtr {
 			return n.elem.want() + " or nil"
 		}
+		return n.typ.String()
+	default:
+		return n.typ.String()
 	}
-	return n.typ.String()
 }
 
 // compiler makes the nodes of one type.
@@ -122,10 +117,8 @@ const (
 
 // node makes the plan for t. pointers holds the pointer types passed since the last array, map or struct.
 func (c *compiler) node(t reflect.Type, where string, pointers []reflect.Type) (*node, error) {
-	for _, p := range pointers {
-		if p == t {
-			return nil, c.refuse(t, where, hintLoop)
-		}
+	if slices.Contains(pointers, t) {
+		return nil, c.refuse(t, where, hintLoop)
 	}
 	if n := c.done[t]; n != nil {
 		return n, nil
@@ -200,8 +193,9 @@ func hintOf(t reflect.Type) string {
 			return "a handler may take one as its first parameter only, and it is not sent"
 		}
 		return hintIface
+	default: // functions and channels
+		return hintCode
 	}
-	return hintCode // functions and channels
 }
 
 // mapNode fills in n for a map.

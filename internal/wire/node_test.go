@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/big"
@@ -18,7 +19,7 @@ func TestUnsupported(t *testing.T) {
 	type onlySkipped struct {
 		A int `msgpack:"-"`
 	}
-	type hidden struct{ a int }
+	type hidden struct{ _ int }
 	type withBase struct {
 		base
 		X int
@@ -97,7 +98,7 @@ func TestSupportedOddities(t *testing.T) {
 			t.Errorf("%v: %v", typ, err)
 		}
 	}
-	if got := fmt.Sprintf("%x", encode(t, hiddenMiddle{nothing{1}, base{"k"}, 7})); got != "9107" {
+	if got := hex.EncodeToString(encode(t, hiddenMiddle{nothing{1}, base{"k"}, 7})); got != "9107" {
 		t.Errorf("got %s", got)
 	}
 }
