@@ -26,11 +26,12 @@ type health struct {
 }
 
 // serveHealth answers health checks at addr until the function it returns is called. An empty addr means none.
-func (p *program) serveHealth(addr string) (closeServer func(), err error) {
+func (p *program) serveHealth(ctx context.Context, addr string) (closeServer func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
-	listener, err := net.Listen("tcp", addr)
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("health checks: %w", err)
 	}
@@ -49,7 +50,7 @@ func (p *program) serveHealth(addr string) (closeServer func(), err error) {
 		}
 	}()
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
 			server.Close()

@@ -1,7 +1,7 @@
 package workermain
 
 import (
-	"fmt"
+	"errors"
 	"os"
 
 	"github.com/sirupsen/logrus"
@@ -17,7 +17,7 @@ var levels = map[string]logrus.Level{
 func (s *settings) setLevel(v string) error {
 	level, ok := levels[v]
 	if !ok {
-		return fmt.Errorf("expected debug, info, warn or error")
+		return errors.New("expected debug, info, warn or error")
 	}
 	s.level = level
 	return nil
@@ -25,7 +25,7 @@ func (s *settings) setLevel(v string) error {
 
 func (s *settings) setFormat(v string) error {
 	if v != "text" && v != "json" {
-		return fmt.Errorf("expected text or json")
+		return errors.New("expected text or json")
 	}
 	s.json = v == "json"
 	return nil

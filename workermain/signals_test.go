@@ -41,6 +41,8 @@ func TestSecondSignalExitsAtOnce(t *testing.T) {
 	c.sends(syscall.SIGUSR2)
 	c.sends(syscall.SIGTSTP)
 	c.staysSilent("exiting at once")
+	c.staysSilent("paused")
+	c.staysSilent("quiet")
 	c.sends(syscall.SIGINT)
 	c.ends(exitForced)
 	if strings.Contains(c.Output(), "released") {

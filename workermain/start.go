@@ -52,7 +52,7 @@ func (p *program) awaitRedis(ctx context.Context) error {
 		}
 		left := time.Until(end)
 		if left <= 0 {
-			return fmt.Errorf("Redis did not answer within %v (see -wait): %w", p.settings.wait, err)
+			return fmt.Errorf("delayed: Redis did not answer within %v (see -wait): %w", p.settings.wait, err)
 		}
 		if next == firstPause {
 			p.log.WithError(err).Warn("waiting for Redis")

@@ -211,3 +211,20 @@ func TestLogLevel(t *testing.T) {
 		t.Errorf("expected no log, found:\n%s", got)
 	}
 }
+
+func TestRedisIsAwayAtTheEnd(t *testing.T) {
+	server := redistest.Start(t)
+	rdb, err := delayed.Dial(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	c := launch(t, command("main", "-redis-url", server.URL(), "-queues", "mail", "-cancel-grace", "0"))
+	delay(t, delayed.NewQueue("mail", rdb), hold)
+	c.sees("holding")
+	server.Kill(t)
+	c.sends(syscall.SIGTERM)
+	c.sends(syscall.SIGUSR1)
+	c.ends(exitFailed)
+	c.sees("worker did not end cleanly.*will run again")
+}

@@ -150,7 +150,7 @@ func refuse(flags *flag.FlagSet, err error) int {
 
 // flatten takes joined errors apart, so that each gets a line of its own.
 func flatten(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only errors that are joined themselves
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) < 2 {
 		return []error{err}
 	}
@@ -193,7 +193,7 @@ func (p *program) run() int {
 
 // work starts everything, and runs the worker until ctx ends.
 func (p *program) work(ctx context.Context) int {
-	closeHealth, err := p.serveHealth(p.settings.health)
+	closeHealth, err := p.serveHealth(ctx, p.settings.health)
 	if err != nil {
 		return p.fail(err)
 	}
