@@ -88,7 +88,10 @@ func decode(n *node, b []byte, dst reflect.Value) (next int, err *ValueError) {
 		}
 	}()
 	w := walker{b: b}
-	if _, err = w.walk(n, 0, 0); err != nil {
+	if next, err = w.walk(n, 0, 0); err != nil {
+		return 0, err
+	}
+	if err = w.fits(next); err != nil {
 		return 0, err
 	}
 	d := builder{b: b, ends: w.ends}

@@ -14,6 +14,9 @@ const (
 	memLibrary = 128 // what a call of the library and the note of where its value ends cost
 )
 
+// memLimit is what decoding n bytes of one value may allocate.
+func memLimit(n int) int { return memPerByte*n + memFree }
+
 // memSize is no less than what the allocator takes for n bytes. Its size classes are 8 to 32 bytes apart at first; from there they waste
 // up to a fifth.
 func memSize(n int) int {

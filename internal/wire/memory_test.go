@@ -201,6 +201,19 @@ func TestDecodeMemory(t *testing.T) {
 	}
 }
 
+// What stands behind a value is not its own: a small value must not take memory on the account of a large one.
+func TestMemoryCountsTheValueAlone(t *testing.T) {
+	type large struct {
+		Big [4096]int `msgpack:",omitempty"`
+	}
+	codec := codecOf(t, reflect.TypeFor[[]large]())
+	in := append([]byte("\x92\x80\x80"), make([]byte, 1<<20)...)
+	dst := reflect.New(reflect.TypeFor[[]large]()).Elem()
+	if _, err := codec.Decode(in, dst); err == nil || !strings.Contains(err.Error(), "expected a value that takes at most 16576 bytes of memory for 3 bytes of message") {
+		t.Errorf("%d values, %v", dst.Len(), err)
+	}
+}
+
 // Ordinary values of ordinary programs are not refused for the memory they take.
 func TestMemoryOfOrdinaryValues(t *testing.T) {
 	var rows []any

@@ -13,14 +13,26 @@ type walker struct {
 	ends []int // where the values end that go to the library, in the order in which they begin
 }
 
-// add counts n bytes of memory; the sum stays far from overflowing because every value is held against the bound of the whole input.
+// add counts n bytes of memory. They are held against the bound of the whole input, which keeps the sum far from overflowing; fits
+// looks at the bytes of the value alone.
 func (w *walker) add(n int) *ValueError {
-	limit := memPerByte*len(w.b) + memFree
-	if n > limit-w.mem {
-		return &ValueError{Want: fmt.Sprintf("a value that takes at most %d bytes of memory for %d bytes of message", limit, len(w.b)), Got: "a larger one"}
+	if n > memLimit(len(w.b))-w.mem {
+		return tooLarge(len(w.b))
 	}
 	w.mem += n
 	return nil
+}
+
+// fits says whether the walked value, which took n bytes of the input, stays within the bound.
+func (w *walker) fits(n int) *ValueError {
+	if w.mem > memLimit(n) {
+		return tooLarge(n)
+	}
+	return nil
+}
+
+func tooLarge(n int) *ValueError {
+	return &ValueError{Want: fmt.Sprintf("a value that takes at most %d bytes of memory for %d bytes of message", memLimit(n), n), Got: "a larger one"}
 }
 
 // walk checks the value at b[i:] against n; depth counts the arrays and maps around it. It returns where the next value begins.
