@@ -34,8 +34,10 @@ func TestPythonTasksAreHandedOn(t *testing.T) {
 	server := redistest.Shared(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	py := newPyLedger(t)
+	runPython(t, "producer.py", "--url", server.URL(), "--queue", pyQueue, "shapes", "py-kwargs-only")
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "shapes", "--only", "py-")
-	want := pendingOf(t, server, queue)
+	// They queue up behind what is there.
+	want := append(pendingOf(t, server, pyQueue), pendingOf(t, server, queue)...)
 	var r recorded
 	stop := startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true, PythonQueue: pyQueue}, r.functions()...)
 	waitFor(t, "all tasks to be handed on", func() bool { return len(pendingOf(t, server, pyQueue)) == len(want) })
