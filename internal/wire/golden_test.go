@@ -334,3 +334,31 @@ func TestGoldenHostile(t *testing.T) {
 		}
 	}
 }
+
+// The examples of docs/PROTOCOL.md are vectors.
+func TestProtocolExamples(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "PROTOCOL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]string{}
+	for _, v := range append(golden(t, "messages.json"), golden(t, "values.json")...) {
+		known[v.Name] = v.Hex
+		if v.Error != "" {
+			known[v.Name+" (refused)"] = v.Hex
+		}
+	}
+	_, examples, found := strings.Cut(string(doc), "| vector | bytes |\n|---|---|\n")
+	examples, _, _ = strings.Cut(examples, "\n\n")
+	rows := strings.Split(examples, "\n")
+	if !found || len(rows) < 10 {
+		t.Fatalf("found %d rows in the table of examples", len(rows))
+	}
+	for _, row := range rows {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		name, bytes := cells[0], strings.NewReplacer(" ", "", "`", "").Replace(cells[len(cells)-1])
+		if known[name] != bytes {
+			t.Errorf("the example %q is %s, the vector %q", name, bytes, known[name])
+		}
+	}
+}
