@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -125,7 +126,7 @@ func (f *mixedFleet) start(b breed) {
 			queue = f.setup.PyQueue
 		}
 		args = append(args, "--url", f.setup.URL, "--queue", queue, "--name", c.name, "--max-sleep", "0.05",
-			"--keep-alive-timeout", fmt.Sprint(int(f.life.Seconds())), "--keep-alive-interval", fmt.Sprint(f.life.Seconds()/10))
+			"--keep-alive-timeout", strconv.Itoa(int(f.life.Seconds())), "--keep-alive-interval", fmt.Sprint(f.life.Seconds()/10))
 		c.Process = startPython(f.t, []string{"DELAYED_LEDGER=" + f.setup.Ledger}, "worker.py", args...)
 	}
 	c.id = readyLine.FindStringSubmatch(c.Output())[1]

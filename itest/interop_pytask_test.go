@@ -3,7 +3,6 @@
 package itest_test
 
 import (
-	"context"
 	"reflect"
 	"testing"
 	"time"
@@ -26,28 +25,44 @@ func TestGoEnqueuesPythonTasks(t *testing.T) {
 		opts []delayed.Option
 		want []pyCall // numbers are float64, as JSON has them
 	}{
-		{name: "nothing", task: delayed.NewPyTask("interop_tasks:record", nil, nil),
-			want: []pyCall{{"record", []any{}, kw{}}}},
-		{name: "args", task: delayed.NewPyTask("interop_tasks:record", []any{1, "zwei", 3.5, true, nil}, nil),
-			want: []pyCall{{"record", []any{1.0, "zwei", 3.5, true, nil}, kw{}}}},
-		{name: "kwargs", task: delayed.NewPyTask("interop_tasks:record", nil, kw{"a": 1, "ü": []int{2}}),
-			want: []pyCall{{"record", []any{}, kw{"a": 1.0, "ü": []any{2.0}}}}},
-		{name: "args and kwargs", task: delayed.NewPyTask("interop_tasks:add", []any{1}, kw{"b": 2}),
-			want: []pyCall{{"add", []any{1.0, 2.0}, kw{}}}},
-		{name: "bytes", task: delayed.NewPyTask("interop_tasks:record", []any{[]byte{0, 0xff}}, nil),
-			want: []pyCall{{"record", []any{kw{"bytes": "00ff"}}, kw{}}}},
-		{name: "nested", task: delayed.NewPyTask("interop_tasks:record", []any{kw{"a": []any{1, kw{"b": nil}}}, [][]string{{"x"}, {}}}, nil),
-			want: []pyCall{{"record", []any{kw{"a": []any{1.0, kw{"b": nil}}}, []any{[]any{"x"}, []any{}}}, kw{}}}},
-		{name: "no retry", task: delayed.NewPyTask("interop_tasks:fail_times", []any{"none", 9}, nil),
-			want: []pyCall{{"fail_times", []any{"none", 1.0}, kw{}}}},
-		{name: "two retries", task: delayed.NewPyTask("interop_tasks:fail_times", []any{"two", 9}, nil),
+		{
+			name: "nothing", task: delayed.NewPyTask("interop_tasks:record", nil, nil),
+			want: []pyCall{{"record", []any{}, kw{}}},
+		},
+		{
+			name: "args", task: delayed.NewPyTask("interop_tasks:record", []any{1, "zwei", 3.5, true, nil}, nil),
+			want: []pyCall{{"record", []any{1.0, "zwei", 3.5, true, nil}, kw{}}},
+		},
+		{
+			name: "kwargs", task: delayed.NewPyTask("interop_tasks:record", nil, kw{"a": 1, "ü": []int{2}}),
+			want: []pyCall{{"record", []any{}, kw{"a": 1.0, "ü": []any{2.0}}}},
+		},
+		{
+			name: "args and kwargs", task: delayed.NewPyTask("interop_tasks:add", []any{1}, kw{"b": 2}),
+			want: []pyCall{{"add", []any{1.0, 2.0}, kw{}}},
+		},
+		{
+			name: "bytes", task: delayed.NewPyTask("interop_tasks:record", []any{[]byte{0, 0xff}}, nil),
+			want: []pyCall{{"record", []any{kw{"bytes": "00ff"}}, kw{}}},
+		},
+		{
+			name: "nested", task: delayed.NewPyTask("interop_tasks:record", []any{kw{"a": []any{1, kw{"b": nil}}}, [][]string{{"x"}, {}}}, nil),
+			want: []pyCall{{"record", []any{kw{"a": []any{1.0, kw{"b": nil}}}, []any{[]any{"x"}, []any{}}}, kw{}}},
+		},
+		{
+			name: "no retry", task: delayed.NewPyTask("interop_tasks:fail_times", []any{"none", 9}, nil),
+			want: []pyCall{{"fail_times", []any{"none", 1.0}, kw{}}},
+		},
+		{
+			name: "two retries", task: delayed.NewPyTask("interop_tasks:fail_times", []any{"two", 9}, nil),
 			opts: []delayed.Option{delayed.MaxRetry(2)},
-			want: []pyCall{{"fail_times", []any{"two", 1.0}, kw{}}, {"fail_times", []any{"two", 2.0}, kw{}}, {"fail_times", []any{"two", 3.0}, kw{}}}},
+			want: []pyCall{{"fail_times", []any{"two", 1.0}, kw{}}, {"fail_times", []any{"two", 2.0}, kw{}}, {"fail_times", []any{"two", 3.0}, kw{}}},
+		},
 	}
 	var want []pyCall
 	worker := startPython(t, py.env(), "worker.py", "--url", server.URL(), "--queue", queue)
 	for _, test := range tests {
-		if _, err := q.With(test.opts...).Enqueue(context.Background(), test.task); err != nil {
+		if _, err := q.With(test.opts...).Enqueue(t.Context(), test.task); err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
 		// One at a time: a retried task goes to the end of the queue.
@@ -73,7 +88,7 @@ func TestScheduledPythonTask(t *testing.T) {
 	const delay = 300 * time.Millisecond
 	start := time.Now()
 	task := delayed.NewPyTask("interop_tasks:record", []any{"later"}, nil)
-	if _, err := q.With(delayed.In(delay)).Enqueue(context.Background(), task); err != nil {
+	if _, err := q.With(delayed.In(delay)).Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the call", func() bool { return len(py.calls(t)) > 0 })
@@ -86,16 +101,16 @@ func TestScheduledPythonTask(t *testing.T) {
 func TestRefusedPythonTasks(t *testing.T) {
 	server := redistest.Shared(t)
 	q := legacyQueue(t, server, redistest.Name(t))
-	if _, err := q.With(delayed.TaskID("x")).Enqueue(context.Background(), delayed.NewPyTask("m:f", nil, nil)); err == nil {
+	if _, err := q.With(delayed.TaskID("x")).Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); err == nil {
 		t.Error("a Python task with an id was accepted, although its message has no place for one")
 	}
-	if _, err := q.Enqueue(context.Background(), delayed.NewPyTask("m.f", nil, nil)); err == nil {
+	if _, err := q.Enqueue(t.Context(), delayed.NewPyTask("m.f", nil, nil)); err == nil {
 		t.Error("a Python path without colon was accepted")
 	}
-	if _, err := q.Enqueue(context.Background(), delayed.NewGoTask("m:f")); err == nil {
+	if _, err := q.Enqueue(t.Context(), delayed.NewGoTask("m:f")); err == nil {
 		t.Error("a Go path with a colon was accepted")
 	}
-	if n, err := q.Len(context.Background()); err != nil || n != 0 {
+	if n, err := q.Len(t.Context()); err != nil || n != 0 {
 		t.Errorf("expected an empty queue, found %d tasks, %v", n, err)
 	}
 }

@@ -56,7 +56,7 @@ func startWorkerHere(t *testing.T, server *redistest.Server, cfg delayed.WorkerC
 	if err := w.Register(fns...); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 	stop = sync.OnceFunc(func() {

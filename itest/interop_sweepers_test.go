@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -107,7 +108,7 @@ func TestOurSweeperGivesBackLegacyClaims(t *testing.T) {
 	f.start(legacyBreed)
 	victim := f.alive[0]
 	q := legacyQueue(t, server, queue)
-	if _, err := q.Enqueue(context.Background(), delayed.NewPyTask(touchPyPath, []any{"p000001", 600_000}, nil)); err != nil {
+	if _, err := q.Enqueue(t.Context(), delayed.NewPyTask(touchPyPath, []any{"p000001", 600_000}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	started := func(worker string) bool {
@@ -178,7 +179,7 @@ func enqueueBoth(t *testing.T, server *redistest.Server, queue string, n int) <-
 	t.Helper()
 	const first = 100_000
 	python, err := childproc.Start(pythonCommand(t, nil, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "mix",
-		"--prefix", "p", "--first", fmt.Sprint(first), "--count", fmt.Sprint(n/2), "--millis", "5", "--pause", "0.003"))
+		"--prefix", "p", "--first", strconv.Itoa(first), "--count", strconv.Itoa(n/2), "--millis", "5", "--pause", "0.003"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +239,7 @@ func startSweeper(t *testing.T, server *redistest.Server, life, interval time.Du
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	stopped := false

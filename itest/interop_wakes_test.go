@@ -64,7 +64,7 @@ func legacyWakes(t *testing.T, legacy bool, tasks int) (wakes, empty int) {
 			burst = append(burst, delayed.Call(delayed.Func(touch, delayed.Name("interop.Touch")), fmt.Sprint("w", i), 0))
 			i++
 		}
-		if _, err := q.DelayMany(context.Background(), burst...); err != nil {
+		if _, err := q.DelayMany(t.Context(), burst...); err != nil {
 			t.Fatal(err)
 		}
 	}
