@@ -30,8 +30,8 @@ func AppendAny(dst []byte, v any) ([]byte, error) {
 }
 
 // DecodeAny reads one value from the front of b, as it comes out of an empty interface: nil, bool, int64, uint64 (above int64 only),
-// float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not a string. It returns the bytes behind it. The error is a
-// *ValueError.
+// float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not a string. It returns the bytes behind it. The
+// error is a *ValueError.
 func DecodeAny(b []byte) (v any, rest []byte, err error) {
 	c, err := CodecFor(reflect.TypeFor[any]())
 	if err != nil {

@@ -103,6 +103,7 @@ func TestCheckLimits(t *testing.T) {
 		{"values of several arrays add up", append([]byte{0x92}, append(flat(40000), flat(40000)...)...), Default, false},
 		{"1 MiB", AppendBin(nil, make([]byte, 1<<20-5)), Default, true},
 		{"1 MiB and a byte", AppendBin(nil, make([]byte, 1<<20-4)), Default, false},
+		{"no values", []byte{0x01}, Limits{Bytes: 9, Depth: 9}, false},
 		{"the zero limits", []byte{0x01}, Limits{}, false},
 	} {
 		if err := Check(c.in, c.lim); (err == nil) != c.ok {

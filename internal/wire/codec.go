@@ -33,12 +33,16 @@ func CodecFor(t reflect.Type) (*Codec, error) {
 func (c *Codec) FromArray() bool { return c.node.fromArray() }
 
 // Decode reads exactly one value from the front of b into dst, which must be settable and of the codec's type, and returns the bytes
-// behind it. dst is set to zero first, and is zero after an error; nothing in it shares memory with b. b should have passed Check, but no bytes do harm. The
-// error is a *ValueError.
+// behind it. dst is set to zero first, and is zero after an error; nothing in it shares memory with b. b should have passed Check, but
+// no bytes do harm. The error is a *ValueError.
 func (c *Codec) Decode(b []byte, dst reflect.Value) (rest []byte, err error) {
 	n := c.node
 	if !dst.CanSet() || dst.Type() != n.typ {
-		return nil, &ValueError{Want: "a variable of type " + n.typ.String(), Got: fmt.Sprintf("%v", dst)}
+		got := "nothing"
+		if dst.IsValid() {
+			got = "one of type " + dst.Type().String() + " or one that cannot be set"
+		}
+		return nil, &ValueError{Want: "a variable of type " + n.typ.String(), Got: got}
 	}
 	dst.SetZero()
 	var next int
@@ -99,8 +103,8 @@ func decode(n *node, b []byte, dst reflect.Value) (next int, err *ValueError) {
 }
 
 // Append appends v, a value of the codec's type, and returns the longer slice. What it writes passes Check: it refuses more than 32
-// containers inside one another (a value that contains itself is among them), more than 65,536 values, more than 1 MiB, strings that are not UTF-8.
-// The error is a *ValueError, and then dst is returned as it was.
+// arrays and maps inside one another (a value that contains itself is among them), more than 65,536 values, more than 1 MiB, and strings
+// that are not UTF-8. The error is a *ValueError, and then dst is returned as it was. Other goroutines must not change v meanwhile.
 func (c *Codec) Append(dst []byte, v reflect.Value) ([]byte, error) {
 	n := c.node
 	if !v.IsValid() {

@@ -201,6 +201,17 @@ func TestDecodeMemory(t *testing.T) {
 	}
 }
 
+// Sums beyond all numbers are too much, too.
+func TestMemoryDoesNotOverflow(t *testing.T) {
+	huge := reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.ArrayOf(1<<46, reflect.TypeFor[byte]()), Tag: `msgpack:",omitempty"`}})
+	typ := reflect.SliceOf(reflect.SliceOf(huge))
+	row := append(AppendArrayHeader(nil, 65000), bytes.Repeat([]byte{0x80}, 65000)...)
+	in := append(AppendArrayHeader(nil, 4), bytes.Repeat(row, 4)...)
+	if _, err := decodeAs(t, typ, in); err == nil || !strings.Contains(err.Error(), "bytes of memory") {
+		t.Errorf("%.200v", err)
+	}
+}
+
 // What stands behind a value is not its own: a small value must not take memory on the account of a large one.
 func TestMemoryCountsTheValueAlone(t *testing.T) {
 	type large struct {

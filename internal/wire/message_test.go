@@ -190,6 +190,7 @@ func TestParseLimits(t *testing.T) {
 		m := Message{Kind: GoExtended, Path: "f", Meta: Meta{Rest: bytes.Repeat([]byte("\xa1x\x90"), rest), RestN: rest}}
 		return m.Append(nil)
 	}
+	nested := (&Message{Kind: GoExtended, Path: "f", Meta: Meta{Rest: []byte("\xa1x\x93\x01\x02\x03"), RestN: 1}}).Append(nil)
 	plain := func(payload []byte) []byte { return (&Message{Kind: GoPlain, Path: "f", Payload: payload}).Append(nil) }
 	elems := func(n int) Limits { return Limits{Bytes: 1 << 20, Elems: n, Depth: 32, Path: 512} }
 	for _, c := range []struct {
@@ -210,6 +211,8 @@ func TestParseLimits(t *testing.T) {
 		{"Python: arguments leave room for what is in meta", py(10, PyExtended, 1), elems(18), true},
 		{"meta within", ext(3), elems(10), true},
 		{"meta beyond", ext(3), elems(9), false},
+		{"values inside an unknown one, within", nested, elems(9), true},
+		{"values inside an unknown one, beyond", nested, elems(8), false},
 		{"too few for the array", plain(nil), elems(2), false},
 		{"enough for the array", plain(nil), elems(3), true},
 		{"path as long as allowed", []byte("\xa3abc"), Limits{Bytes: 4, Elems: 1, Depth: 1, Path: 3}, true},
