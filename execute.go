@@ -162,17 +162,17 @@ func (w *Worker) judge(c *claim, err error, now time.Time) ending {
 		// The same bytes never fit, however often they are tried.
 		info.reason = "arguments"
 		log.WithError(err).Error("task archived: its arguments do not fit the function")
-		return ending{claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: c.raw, info: info.append(nil)}
+		return ending{claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: c.raw, info: info.encode()}
 	}
 	if msg.Meta.Retried < w.maxRetry(c) {
 		delay := max(w.cfg.Backoff(msg.Meta.Retried), 0)
 		msg.Meta.Retried++
 		log.WithError(err).WithField("delay", delay.String()).Warn("task failed and is tried again")
-		return ending{claim: c, outcome: outcomeRetry, wait: delay, id: msg.Meta.ID, message: msg.Append(nil), info: info.append(nil)}
+		return ending{claim: c, outcome: outcomeRetry, wait: delay, id: msg.Meta.ID, message: msg.Append(nil), info: info.encode()}
 	}
 	log.WithError(err).Error("task archived: it failed and no retries are left")
 	return ending{
-		claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: msg.Append(nil), info: info.append(nil),
+		claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: msg.Append(nil), info: info.encode(),
 	}
 }
 
@@ -192,7 +192,7 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 	id := newTaskID()
 	w.log.with("queue", c.lane.store.name).with("id", id).WithError(err).Error("message archived: it cannot be decoded")
 	info := taskInfo{reason: "undecodable", errText: err.Error(), at: now, worker: w.id}
-	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, message: c.raw, info: info.append(nil)}
+	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, message: c.raw, info: info.encode()}
 }
 
 // python hands a Python task on, or parks it.
@@ -212,7 +212,7 @@ func (w *Worker) park(c *claim, reason string, now time.Time) ending {
 	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).
 		Warn("task parked: this worker cannot run it (" + reason + ")")
 	info := taskInfo{reason: reason, function: c.msg.Path, at: now, worker: w.id}
-	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.append(nil)}
+	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.encode()}
 }
 
 // goPath returns the path of a Go task's message.

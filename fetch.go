@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 const (
@@ -68,7 +66,7 @@ func (f *fetcher) run(ctx context.Context) {
 		}
 		f.block(ctx, pause)
 	}
-	f.mendAfterStop()
+	f.mendAfterStop() //nolint:contextcheck // ctx has ended
 }
 
 func (f *fetcher) anyHot() bool {
@@ -219,7 +217,7 @@ func (f *fetcher) mendAfterStop() {
 
 // waiter blocks on the notify lists of one slot, on a connection of its own.
 type waiter struct {
-	src      Source
+	link     link
 	lanes    []int // positions
 	stores   []*store
 	wakes    chan<- wakeUp
@@ -245,12 +243,7 @@ func (w *waiter) keys(order []int) []string {
 
 // run waits whenever it is armed, until ctx ends.
 func (w *waiter) run(ctx context.Context) {
-	var conn redis.Conn
-	defer func() {
-		if conn != nil {
-			conn.Close()
-		}
-	}()
+	defer w.link.hangUp()
 	for {
 		var keys []string
 		select {
@@ -258,26 +251,25 @@ func (w *waiter) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var key string
-		var err error
-		if conn == nil {
-			if conn, err = w.src.Conn(ctx, keys[0]); err != nil {
-				conn, err = nil, connError(err)
-			}
-		}
-		if err == nil {
-			key, err = wait(ctx, conn, keys, waitSeconds)
-		}
-		if err != nil && conn != nil {
-			conn.Close()
-			conn = nil
-		}
+		key, err := w.wait(ctx, keys)
 		select {
 		case w.wakes <- w.wake(key, err):
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// wait blocks once.
+func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
+	if _, err := w.link.open(ctx); err != nil {
+		return "", err
+	}
+	key, err := wait(ctx, &w.link, keys, waitSeconds)
+	if err != nil {
+		w.link.hangUp()
+	}
+	return key, err
 }
 
 // wake says what the element of a key means.

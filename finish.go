@@ -104,7 +104,7 @@ func (f *finisher) run(stop, abandon context.Context) {
 		f.pending, f.lost = nil, 0
 		f.mu.Unlock()
 		if len(endings) > 0 || lost > 0 {
-			left := f.flush(endings, lost)
+			left := f.flush(endings, lost) //nolint:contextcheck // see there
 			if len(left) == 0 {
 				wait.reset()
 				continue

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
@@ -28,7 +29,10 @@ type bench struct {
 	log    *logText
 }
 
-func newBench(t testing.TB) *bench { return newBenchOn(t, redistest.Shared(t)) }
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	return newBenchOn(t, redistest.Shared(t))
+}
 
 func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 	t.Helper()
@@ -56,6 +60,14 @@ type started struct {
 	*Worker
 	b    *bench
 	stop func() error // stops it and returns what Run returned; may be called more than once
+}
+
+// mustStop stops the worker and fails the test if it does not stop cleanly.
+func (s *started) mustStop() {
+	s.b.t.Helper()
+	if err := s.stop(); err != nil {
+		s.b.t.Fatal(err)
+	}
 }
 
 // work starts a worker and waits until Redis knows it. It is stopped at the end of the test, and the queue is checked.
@@ -119,7 +131,7 @@ func (b *bench) until(what string, cond func() bool) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("waited in vain until %s\nqueue: %s\nlog:\n%s", what, redistest.Diff(redistest.Dump(b.t, b.conn, b.name), nil), b.log)
 		}
-		time.Sleep(time.Millisecond) // between two looks
+		<-time.After(time.Millisecond) // between two looks
 	}
 }
 
@@ -154,6 +166,29 @@ func (b *bench) size(suffix string) int {
 		return 0
 	}
 	n, _ := redis.Int(b.do(cmd, b.name+suffix), nil)
+	return n
+}
+
+// list and hash return the value of one of the queue's keys, nil if there is none.
+func (b *bench) list(suffix string) redistest.List {
+	b.t.Helper()
+	v, _ := redistest.Dump(b.t, b.conn, b.name)[suffix].(redistest.List)
+	return v
+}
+
+func (b *bench) hash(suffix string) redistest.Hash {
+	b.t.Helper()
+	v, _ := redistest.Dump(b.t, b.conn, b.name)[suffix].(redistest.Hash)
+	return v
+}
+
+// int returns the reply of a command that answers a number.
+func (b *bench) int(cmd string, args ...any) int {
+	b.t.Helper()
+	n, err := redis.Int(b.conn.Do(cmd, args...))
+	if err != nil {
+		b.t.Fatalf("%s: %v", cmd, err)
+	}
 	return n
 }
 

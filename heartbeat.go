@@ -3,14 +3,11 @@ package delayed
 import (
 	"context"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 // heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when they have
 // expired, finds out which claims were lost meanwhile, and gives back claims whose replies never arrived.
 type heartbeat struct {
-	src     Source
 	lanes   []*lane
 	stores  []*store
 	worker  string
@@ -22,12 +19,12 @@ type heartbeat struct {
 
 	poke    chan struct{}
 	trouble complaints
-	conn    redis.Conn
+	link    link
 }
 
 func newHeartbeat(src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func()) *heartbeat {
 	h := &heartbeat{
-		src: src, lanes: lanes, worker: lanes[0].worker, life: life, value: value, contact: c, log: log, onBeat: onBeat,
+		link: link{src: src, key: lanes[0].store.keys.list}, lanes: lanes, worker: lanes[0].worker, life: life, value: value, contact: c, log: log, onBeat: onBeat,
 		poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
@@ -46,7 +43,7 @@ func (h *heartbeat) now() {
 
 // run beats until ctx ends.
 func (h *heartbeat) run(ctx context.Context) {
-	defer h.hangUp()
+	defer h.link.hangUp()
 	var wait backoff
 	for ctx.Err() == nil {
 		next := jitter(h.life/4, 0.1)
@@ -118,23 +115,13 @@ func (h *heartbeat) call(ctx context.Context, count bool) (pulses []pulse, now t
 	defer func() {
 		done(err)
 		if err != nil {
-			h.hangUp()
+			h.link.hangUp()
 		}
 	}()
-	if h.conn == nil {
-		if h.conn, err = h.src.Conn(ctx, h.stores[0].keys.list); err != nil {
-			h.conn = nil
-			return nil, time.Time{}, connError(err)
-		}
+	if _, err = h.link.open(ctx); err != nil {
+		return nil, time.Time{}, err
 	}
-	return beat(ctx, h.conn, h.stores, h.worker, h.life, count)
-}
-
-func (h *heartbeat) hangUp() {
-	if h.conn != nil {
-		h.conn.Close()
-		h.conn = nil
-	}
+	return beat(ctx, &h.link, h.stores, h.worker, h.life, count)
 }
 
 // register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those made

@@ -21,8 +21,8 @@ type taskInfo struct {
 	worker   string
 }
 
-// append encodes the info as a MessagePack map; empty fields are left out.
-func (i *taskInfo) append(dst []byte) []byte {
+// encode writes the info as a MessagePack map; empty fields are left out.
+func (i *taskInfo) encode() []byte {
 	n := 2
 	for _, s := range []string{i.function, i.errText, i.stack, i.worker} {
 		if s != "" {
@@ -34,7 +34,7 @@ func (i *taskInfo) append(dst []byte) []byte {
 			n++
 		}
 	}
-	dst = wire.AppendMapHeader(dst, n)
+	dst := wire.AppendMapHeader(nil, n)
 	text := func(key, value string) {
 		if value != "" {
 			dst = wire.AppendString(wire.AppendString(dst, key), value)

@@ -56,9 +56,8 @@ func checkQueueName(name string) error {
 		}
 	}
 	for _, s := range keySuffixes {
-		if strings.HasSuffix(name, s) {
-			return fmt.Errorf("delayed: queue name %q ends in %q, which is a key of queue %q: choose another name",
-				name, s, strings.TrimSuffix(name, s))
+		if other, ok := strings.CutSuffix(name, s); ok {
+			return fmt.Errorf("delayed: queue name %q ends in %q, which is a key of queue %q: choose another name", name, s, other)
 		}
 	}
 	for _, s := range keyInfixes {

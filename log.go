@@ -9,9 +9,12 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
+// Logger is what workers and sweepers log through: a *logrus.Logger or *logrus.Entry, or what SlogLogger returns.
+type Logger = logrus.FieldLogger
+
 // SlogLogger returns a logger for WorkerConfig and SweeperConfig that writes to a handler of log/slog. The handler decides which
 // levels it wants.
-func SlogLogger(h slog.Handler) logrus.FieldLogger {
+func SlogLogger(h slog.Handler) Logger {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	l.SetFormatter(nothing{})
@@ -60,10 +63,10 @@ func (h slogHook) Fire(e *logrus.Entry) error {
 // journal is what the worker's loops log through. Fields have fixed names: queue, function, id, worker. Arguments of tasks never
 // appear in it.
 type journal struct {
-	logrus.FieldLogger
+	Logger
 }
 
-func newJournal(l logrus.FieldLogger) journal {
+func newJournal(l Logger) journal {
 	if l == nil {
 		l = logrus.StandardLogger()
 	}

@@ -27,7 +27,7 @@ func leaked() int {
 		buf := make([]byte, 1<<20)
 		buf = buf[:runtime.Stack(buf, true)]
 		var left []string
-		for _, g := range strings.Split(string(buf), "\n\n") {
+		for g := range strings.SplitSeq(string(buf), "\n\n") {
 			if strings.Contains(g, "godelayed/delayed") && !strings.Contains(g, "TestMain") {
 				left = append(left, g)
 			}

@@ -1,11 +1,12 @@
 package delayed
 
 import (
-	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -23,7 +24,7 @@ func TestUnknownFunctionIsParkedUntilAWorkerKnowsIt(t *testing.T) {
 	b.delay(f, 1)
 	b.until("all are parked", func() bool { return b.size("_parked") == 251 && known.Load() == 1 })
 	b.check(redistest.Invariants{})
-	info := redistest.Dump(t, b.conn, b.name)["_info"].(redistest.Hash)[ref.ID()]
+	info := b.hash("_info")[ref.ID()]
 	if !strings.Contains(info, "unknown function") || !strings.Contains(info, b.name+".later") {
 		t.Errorf("info %q", info)
 	}
@@ -51,7 +52,7 @@ func TestParkedTasksOfOthersDoNotHideThoseOfOurs(t *testing.T) {
 		b.delay(ours, i)
 	}
 	b.until("ours are parked", func() bool { return b.size("_parked") == 4*parkedPage })
-	w.stop()
+	w.mustStop()
 	b.work(b.config(), ours)
 	b.until("ours have run", func() bool { return ran.Load() == parkedPage })
 	if n := b.size("_parked"); n != 3*parkedPage {
@@ -62,26 +63,26 @@ func TestParkedTasksOfOthersDoNotHideThoseOfOurs(t *testing.T) {
 func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
 	b := newBench(t)
 	task := NewPyTask("m:f", []any{1, "a"}, map[string]any{"k": true})
-	if _, err := b.q.Enqueue(context.Background(), task); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
-	message := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)[0]
+	message := b.list("")[0]
 	w := b.work(b.config())
 	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
-	for _, m := range redistest.Dump(t, b.conn, b.name)["_tasks"].(redistest.Hash) {
+	for _, m := range b.hash("_tasks") {
 		if m != message {
 			t.Errorf("parked as %q, expected %q", m, message)
 		}
 	}
-	w.stop()
+	w.mustStop()
 	cfg := b.config()
 	cfg.PythonQueue = b.name + "-py"
 	b.work(cfg)
-	if _, err := b.q.Enqueue(context.Background(), task); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	b.until("it is handed on", func() bool { return b.size("-py") == 1 && b.size("-py_noti") == 1 })
-	if got := redistest.Dump(t, b.conn, b.name+"-py")[""].(redistest.List)[0]; got != message {
+	if got, err := redis.String(b.conn.Do("LINDEX", b.name+"-py", 0)); err != nil || got != message {
 		t.Errorf("handed on as %q, expected %q", got, message)
 	}
 	b.idle()
@@ -100,7 +101,7 @@ func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
 	b.work(b.config(), f)
 	b.until("all are archived", func() bool { return b.size("_archived") == len(rubbish) && ran.Load() == int64(len(rubbish)) })
 	left := map[string]bool{}
-	for _, m := range redistest.Dump(t, b.conn, b.name)["_tasks"].(redistest.Hash) {
+	for _, m := range b.hash("_tasks") {
 		left[m] = true
 	}
 	for _, m := range rubbish {
@@ -118,11 +119,11 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 	w := b.work(b.config())
 	ref := b.delay(g, 1)
 	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
-	w.stop()
+	w.mustStop()
 	b.do("ZADD", b.name+"_parked", time.Now().Add(-time.Second).UnixMilli(), ref.ID())
 	b.work(b.config())
 	b.until("it is archived", func() bool { return b.size("_archived") == 1 && b.size("_parked") == 0 })
-	info := redistest.Dump(t, b.conn, b.name)["_info"].(redistest.Hash)[ref.ID()]
+	info := b.hash("_info")[ref.ID()]
 	if !strings.Contains(info, "parked too long") || !strings.Contains(info, b.name+".g") {
 		t.Errorf("info %q", info)
 	}

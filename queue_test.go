@@ -21,7 +21,7 @@ func parseForTest(message string) (wire.Message, error) {
 // pending returns the queue's messages.
 func (b *bench) pending() []wire.Message {
 	b.t.Helper()
-	list, _ := redistest.Dump(b.t, b.conn, b.name)[""].(redistest.List)
+	list := b.list("")
 	messages := make([]wire.Message, len(list))
 	for i, m := range list {
 		var err error
@@ -49,7 +49,7 @@ func TestDelayWritesExtendedMessage(t *testing.T) {
 	if ref.Queue() != b.name || ref.String() != b.name+"/"+ref.ID() || b.q.Ref("x").ID() != "x" {
 		t.Errorf("ref %v", ref)
 	}
-	if n, err := b.q.Len(context.Background()); n != 1 || err != nil {
+	if n, err := b.q.Len(t.Context()); n != 1 || err != nil {
 		t.Errorf("Len %d, %v", n, err)
 	}
 	b.check(redistest.Invariants{})
@@ -57,7 +57,7 @@ func TestDelayWritesExtendedMessage(t *testing.T) {
 
 func TestDelayByPathSendsTheNumberOfArguments(t *testing.T) {
 	b := newBench(t)
-	if _, err := b.q.Enqueue(context.Background(), NewGoTask("a/b.F", []int{1})); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), NewGoTask("a/b.F", []int{1})); err != nil {
 		t.Fatal(err)
 	}
 	m := b.pending()[0]
@@ -84,7 +84,7 @@ func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
 
 func TestPythonFormsDoNotMix(t *testing.T) {
 	b := newBench(t)
-	ctx := context.Background()
+	ctx := t.Context()
 	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
 	if err != nil {
 		t.Fatal(err)
@@ -121,11 +121,11 @@ func TestScheduledPythonTaskKeepsItsBytes(t *testing.T) {
 	b := newBench(t)
 	q := b.q.With(In(time.Hour))
 	for range 2 { // equal messages must not collapse into one
-		if _, err := q.Enqueue(context.Background(), NewPyTask("m:f", nil, nil)); err != nil {
+		if _, err := q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tasks := redistest.Dump(t, b.conn, b.name)["_tasks"].(redistest.Hash)
+	tasks := b.hash("_tasks")
 	if len(tasks) != 2 {
 		t.Errorf("%d tasks, expected 2", len(tasks))
 	}
@@ -136,9 +136,10 @@ func TestScheduledPythonTaskKeepsItsBytes(t *testing.T) {
 	}
 }
 
+//nolint:contextcheck // some calls give a context where none belongs
 func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 	b := newBench(t)
-	ctx := context.Background()
+	ctx := t.Context()
 	big := strings.Repeat("x", wire.Default.Bytes)
 	for name, tt := range map[string]struct {
 		call func() error
@@ -194,21 +195,21 @@ func TestDelayManySplitsBySize(t *testing.T) {
 	for range 20 { // 18 MB: three batches
 		tasks = append(tasks, Call(f, large))
 	}
-	refs, err := b.q.DelayMany(context.Background(), tasks...)
+	refs, err := b.q.DelayMany(t.Context(), tasks...)
 	if err != nil || len(refs) != 20 || b.size("") != 20 || b.size("_noti") != 20 {
 		t.Errorf("%d refs, %v, %d pending", len(refs), err, b.size(""))
 	}
 	if calls := b.do("OBJECT", "ENCODING", b.name); calls == nil {
 		t.Error("no list")
 	}
-	if refs, err := b.q.DelayMany(context.Background()); err != nil || len(refs) != 0 {
+	if refs, err := b.q.DelayMany(t.Context()); err != nil || len(refs) != 0 {
 		t.Errorf("nothing: %v, %v", refs, err)
 	}
 }
 
 func TestContextEndsDelay(t *testing.T) {
 	b := newBench(t)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnknown) {
 		t.Errorf("a context that had ended: %v", err)
@@ -221,7 +222,7 @@ func TestContextEndsDelay(t *testing.T) {
 	defer silent.Close()
 	rdb, _ := Dial("redis://" + silent.Addr().String())
 	defer rdb.Close()
-	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := NewQueue("x", rdb).DelayContext(ctx, plainForTest, 1); err == nil {
 		t.Error("no error from a silent server")
@@ -259,11 +260,11 @@ func TestPrefixKeepsQueuesApart(t *testing.T) {
 	if b.size("") != 0 {
 		t.Error("the prefix was ignored")
 	}
-	if n, _ := NewQueue(b.name, rdb).Len(context.Background()); n != 1 {
+	if n, _ := NewQueue(b.name, rdb).Len(t.Context()); n != 1 {
 		t.Errorf("%d pending under the prefix", n)
 	}
 	b.workWith(rdb, b.config(), f)
-	b.until("it has run", func() bool { n, _ := NewQueue(b.name, rdb).Len(context.Background()); return n == 0 })
+	b.until("it has run", func() bool { n, _ := NewQueue(b.name, rdb).Len(t.Context()); return n == 0 })
 }
 
 func TestDialUnderstandsURLs(t *testing.T) {
@@ -306,7 +307,7 @@ func TestDialUnderstandsURLs(t *testing.T) {
 
 func TestHandle(t *testing.T) {
 	b := newBench(t)
-	ctx := context.Background()
+	ctx := t.Context()
 	if err := b.rdb.Ping(ctx); err != nil {
 		t.Error(err)
 	}

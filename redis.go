@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redisurl"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisurl"
 )
 
 const (

@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -65,7 +64,7 @@ func TestThousandsFallDueTogether(t *testing.T) {
 	for i := range calls {
 		calls[i] = Call(f, i)
 	}
-	if _, err := b.q.With(In(100*time.Millisecond)).DelayMany(context.Background(), calls...); err != nil {
+	if _, err := b.q.With(In(100*time.Millisecond)).DelayMany(t.Context(), calls...); err != nil {
 		t.Fatal(err)
 	}
 	b.work(b.config(), f)
@@ -142,11 +141,11 @@ func TestBadOptionsAreErrors(t *testing.T) {
 		if _, err := q.Delay(f, 1); !errors.Is(err, ErrArguments) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := q.DelayMany(context.Background(), Call(f, 1)); !errors.Is(err, ErrArguments) {
+		if _, err := q.DelayMany(t.Context(), Call(f, 1)); !errors.Is(err, ErrArguments) {
 			t.Errorf("%s: DelayMany: %v", name, err)
 		}
 	}
-	if _, err := b.q.With(TaskID("x")).DelayMany(context.Background(), Call(f, 1), Call(f, 2)); !errors.Is(err, ErrArguments) {
+	if _, err := b.q.With(TaskID("x")).DelayMany(t.Context(), Call(f, 1), Call(f, 2)); !errors.Is(err, ErrArguments) {
 		t.Errorf("one id for two tasks: %v", err)
 	}
 	if len(redistest.Dump(t, b.conn, b.name)) != 0 {

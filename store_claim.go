@@ -63,15 +63,15 @@ func (s *store) claim(ctx context.Context, c claimCall) (messages [][]byte, left
 	return messages, int(left64), nil
 }
 
-// wait blocks on conn until one of keys has an element and returns the key it was popped from, or "" after seconds.
-func wait(ctx context.Context, conn redis.Conn, keys []string, seconds int) (string, error) {
+// wait blocks until one of keys has an element and returns the key it was popped from, or "" after seconds.
+func wait(ctx context.Context, l *link, keys []string, seconds int) (string, error) {
 	args := make([]any, 0, len(keys)+1)
 	for _, k := range keys {
 		args = append(args, k)
 	}
 	args = append(args, seconds)
 	// The connection waits longer than Redis does, or a slow answer would lose the notification in it.
-	reply, err := redis.Strings(do(ctx, conn, callTimeout+secondsOf(seconds), "BLPOP", args...))
+	reply, err := redis.Strings(do(ctx, l.conn, callTimeout+secondsOf(seconds), "BLPOP", args...))
 	switch {
 	case errors.Is(err, redis.ErrNil):
 		return "", nil

@@ -17,12 +17,12 @@ type sight struct {
 }
 
 // survey looks at stores of one slot and tries to take, or renews, their advisory locks.
-func survey(ctx context.Context, conn redis.Conn, stores []*store, sweeper string, lock time.Duration) ([]sight, error) {
+func survey(ctx context.Context, l *link, stores []*store, sweeper string, lock time.Duration) ([]sight, error) {
 	keys := make([]string, 0, 5*len(stores))
 	for _, s := range stores {
 		keys = append(keys, s.keys.sweeper, s.keys.workers, s.keys.list, s.keys.noti, s.keys.legacy)
 	}
-	reply, err := redis.Values(scriptSurvey.run(ctx, conn, callTimeout, keys, []any{sweeper, lock.Milliseconds()}))
+	reply, err := redis.Values(l.eval(ctx, scriptSurvey, keys, sweeper, lock.Milliseconds()))
 	if err != nil {
 		return nil, err
 	}
@@ -46,14 +46,14 @@ func survey(ctx context.Context, conn redis.Conn, stores []*store, sweeper strin
 }
 
 // alive says for each worker whether its heartbeat exists.
-func (s *store) alive(ctx context.Context, conn redis.Conn, workers []string) ([]bool, error) {
+func (s *store) alive(ctx context.Context, l *link, workers []string) ([]bool, error) {
 	args := make([]any, len(workers))
 	for i, w := range workers {
 		args[i] = s.keys.heartbeat + w
 	}
-	values, err := redis.Values(do(ctx, conn, callTimeout, "MGET", args...))
+	values, err := redis.Values(l.do(ctx, "MGET", args...))
 	if err != nil {
-		return nil, fmt.Errorf("delayed: MGET: %w", err)
+		return nil, err
 	}
 	if len(values) != len(workers) {
 		return nil, fmt.Errorf("%w: MGET", errReply)
@@ -63,6 +63,19 @@ func (s *store) alive(ctx context.Context, conn redis.Conn, workers []string) ([
 		alive[i] = v != nil
 	}
 	return alive, nil
+}
+
+// legacyAlive asks for the key that a legacy worker's id names, wherever in a cluster it is.
+func (s *store) legacyAlive(ctx context.Context, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	l := &link{src: s.src, key: id}
+	defer l.hangUp()
+	if _, err := l.open(ctx); err != nil {
+		return false, err
+	}
+	return redis.Bool(l.do(ctx, "EXISTS", id))
 }
 
 // claimed is a claim as a sweeper reads it.

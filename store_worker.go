@@ -15,12 +15,12 @@ type pulse struct {
 }
 
 // beat renews a worker's heartbeats on stores of one slot, and returns Redis's time.
-func beat(ctx context.Context, conn redis.Conn, stores []*store, worker string, life time.Duration, count bool) ([]pulse, time.Time, error) {
+func beat(ctx context.Context, l *link, stores []*store, worker string, life time.Duration, count bool) ([]pulse, time.Time, error) {
 	keys := make([]string, 0, 2*len(stores))
 	for _, s := range stores {
 		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker)
 	}
-	reply, err := scriptBeat.run(ctx, conn, callTimeout, keys, []any{life.Milliseconds(), flag(count)})
+	reply, err := l.eval(ctx, scriptBeat, keys, life.Milliseconds(), flag(count))
 	values, err := ints(reply, err, 2+2*len(stores))
 	if err != nil {
 		return nil, time.Time{}, err

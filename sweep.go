@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 const (
@@ -22,7 +20,6 @@ const (
 
 // sweepGroup sweeps queues of one slot.
 type sweepGroup struct {
-	src     Source
 	stores  []*store
 	id      string // of this sweeper, in the advisory lock
 	own     string // id of the worker that it runs in, which is alive; "" for none
@@ -30,8 +27,8 @@ type sweepGroup struct {
 	contact *contact
 	log     journal
 
-	conn    redis.Conn
-	runID   string                          // of the Redis server
+	link    link
+	server  string                          // id of the Redis server's process
 	missed  map[*store]map[string]time.Time // when the heartbeat of a worker was first missed
 	deficit map[*store]int                  // notifications that were missing at the last pass
 	passes  int
@@ -44,14 +41,20 @@ func newSweepGroup(src Source, own string, life time.Duration, c *contact, log j
 		id = newWorkerID()
 	}
 	return &sweepGroup{
-		src: src, id: id, own: own, life: life, contact: c, log: log,
+		link: link{src: src}, id: id, own: own, life: life, contact: c, log: log,
 		missed: map[*store]map[string]time.Time{}, deficit: map[*store]int{},
 	}
 }
 
+// add puts a queue into the group.
+func (g *sweepGroup) add(s *store) {
+	g.stores = append(g.stores, s)
+	g.link.key = s.keys.list
+}
+
 // run makes passes until ctx ends. A sweeper without a worker has no heartbeat that keeps contact, so it pings between them.
 func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool) {
-	defer g.hangUp()
+	defer g.link.hangUp()
 	var wait backoff
 	for ctx.Err() == nil {
 		next := jitter(interval, 0.2)
@@ -59,7 +62,7 @@ func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool)
 			if ctx.Err() != nil {
 				return
 			}
-			g.hangUp()
+			g.link.hangUp()
 			g.contact.broken()
 			g.log.trouble(&g.trouble, "cannot sweep; trying again", err)
 			next = min(max(wait.next(), interval/4), interval)
@@ -75,61 +78,55 @@ func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool)
 			if ping {
 				left = min(left, g.life/4)
 			}
-			if sleep(ctx, left) && ping && g.conn != nil {
-				if _, err := g.call(ctx, "PING"); err != nil {
-					g.hangUp()
-				}
+			if sleep(ctx, left) && ping && g.link.connected() {
+				g.ping(ctx)
 			}
 		}
 	}
 }
 
-func (g *sweepGroup) hangUp() {
-	if g.conn != nil {
-		g.conn.Close()
-		g.conn = nil
-	}
-}
-
-// call sends a command on the group's connection and notes the contact.
-func (g *sweepGroup) call(ctx context.Context, cmd string, args ...any) (any, error) {
-	done := g.contact.call()
-	reply, err := do(ctx, g.conn, callTimeout, cmd, args...)
-	done(err)
-	return reply, err
-}
-
-// dial connects, and notes when the server is another one than before: then heartbeats may be missing that were never written there.
-func (g *sweepGroup) dial(ctx context.Context) error {
-	if g.conn == nil {
-		conn, err := g.src.Conn(ctx, g.stores[0].keys.list)
-		if err != nil {
-			return connError(err)
-		}
-		g.conn = conn
-		g.contact.broken()
-	}
-	info, err := redis.String(g.call(ctx, "INFO", "server"))
+// open connects, and notes when the server is another one than before: then heartbeats may be missing that were never written there.
+func (g *sweepGroup) open(ctx context.Context) error {
+	fresh, err := g.link.open(ctx)
 	if err != nil {
 		return err
 	}
-	if id := runIDOf(info); id != g.runID {
-		if g.runID != "" {
+	if fresh {
+		g.contact.broken()
+	}
+	done := g.contact.call()
+	id, err := g.link.serverID(ctx)
+	done(err)
+	if err != nil {
+		return err
+	}
+	if id != g.server {
+		if g.server != "" {
 			g.contact.broken()
 		}
-		g.runID = id
+		g.server = id
 	}
 	return nil
 }
 
+// ping keeps contact.
+func (g *sweepGroup) ping(ctx context.Context) {
+	done := g.contact.call()
+	err := g.link.ping(ctx)
+	done(err)
+	if err != nil {
+		g.link.hangUp()
+	}
+}
+
 // pass looks once at all queues of the group.
 func (g *sweepGroup) pass(ctx context.Context, interval time.Duration) error {
-	if err := g.dial(ctx); err != nil {
+	if err := g.open(ctx); err != nil {
 		return err
 	}
 	done := g.contact.call()
 	// The lock outlives one pass of its holder, so that the others do not take turns with it.
-	sights, err := survey(ctx, g.conn, g.stores, g.id, interval*3/2)
+	sights, err := survey(ctx, &g.link, g.stores, g.id, interval*3/2)
 	done(err)
 	if err != nil {
 		return err
@@ -233,7 +230,7 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 		for i := range page {
 			path, _ := goPath(page[i].message)
 			info := taskInfo{reason: "parked too long", function: path, at: time.Now()}
-			page[i].info = info.append(nil)
+			page[i].info = info.encode()
 		}
 		if len(page) > 0 {
 			if _, err := s.condemn(ctx, archivedLife, page); err != nil {

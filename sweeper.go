@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/sirupsen/logrus"
 )
 
 // SweeperConfig says what a sweeper does. Its zero value lacks only Queues.
@@ -19,7 +17,7 @@ type SweeperConfig struct {
 	// HeartbeatLife is that of the workers. Defaults to 15 s.
 	HeartbeatLife time.Duration
 	// Logger receives what the sweeper has to say. Defaults to logrus's standard logger.
-	Logger logrus.FieldLogger
+	Logger Logger
 }
 
 // Sweeper gives back the tasks of workers that have died, ours as well as those of keakon's package delayed and of go-delayed, and
@@ -63,7 +61,7 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 			bySlot[st.slot()] = g
 			s.groups = append(s.groups, g)
 		}
-		g.stores = append(g.stores, st)
+		g.add(st)
 	}
 	return s, nil
 }

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
@@ -29,11 +30,11 @@ func (b *bench) sweepGroup(life, contact time.Duration) *sweepGroup {
 	b.t.Helper()
 	c := newContact(life)
 	g := newSweepGroup(b.rdb.loops, "", life, c, newJournal(b.log.logger()))
-	g.stores = []*store{b.q.store}
-	if err := g.dial(context.Background()); err != nil {
+	g.add(b.q.store)
+	if err := g.open(context.Background()); err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(g.hangUp)
+	b.t.Cleanup(g.link.hangUp)
 	c.since = time.Now().Add(-contact)
 	return g
 }
@@ -118,26 +119,24 @@ func TestSweeperRequeuesInOldOrderAndCountsDeaths(t *testing.T) {
 	for i := range 25 {
 		b.delay(f, i)
 	}
-	messages := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+	messages := b.list("")
 	b.do("DEL", b.name, b.name+"_noti")
 	b.do("RPUSH", b.name, "waiting")
 	b.do("RPUSH", b.name+"_noti", "1")
 	b.deadWorker(messages...)
 	g := b.sweepGroup(time.Millisecond, time.Hour)
 	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 26 })
-	after := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+	after := b.list("")
 	if after[25] != "waiting" {
 		t.Errorf("swept tasks stand behind waiting ones")
 	}
 	for i, m := range after[:25] {
-		var want, got, _ = fmt.Sprint(i), "", 0
 		msg, err := parseForTest(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = fmt.Sprint(msg.Payload[0])
-		if got != want || msg.Meta.Deaths != 1 || time.Since(time.UnixMilli(msg.Meta.DiedAt)) > time.Minute {
-			t.Errorf("task %d: payload %s, %+v", i, got, msg.Meta)
+		if int(msg.Payload[0]) != i || msg.Meta.Deaths != 1 || time.Since(time.UnixMilli(msg.Meta.DiedAt)) > time.Minute {
+			t.Errorf("task %d: payload %d, %+v", i, msg.Payload[0], msg.Meta)
 		}
 	}
 	b.check(redistest.Invariants{})
@@ -149,12 +148,12 @@ func TestSweeperArchivesAfterThreeDeaths(t *testing.T) {
 	ref := b.delay(f, 1)
 	py := "\x91\xa3m:f"
 	g := b.sweepGroup(time.Millisecond, time.Hour)
-	message := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)[0]
+	message := b.list("")[0]
 	for death := 1; death <= maxDeaths; death++ {
 		b.do("DEL", b.name, b.name+"_noti")
 		b.deadWorker(message, py, "rubbish")
 		b.until("it is swept", func() bool { b.pass(g); return b.size("_workers") == 0 })
-		pending, _ := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+		pending := b.list("")
 		if death == maxDeaths {
 			if len(pending) != 0 || b.size("_archived") != 3 {
 				t.Fatalf("after %d deaths: pending %q, %d archived", death, pending, b.size("_archived"))
@@ -166,12 +165,11 @@ func TestSweeperArchivesAfterThreeDeaths(t *testing.T) {
 		}
 		message = pending[0]
 	}
-	state := redistest.Dump(t, b.conn, b.name)
-	if info := state["_info"].(redistest.Hash)[ref.ID()]; !strings.Contains(info, "deaths") {
+	if info := b.hash("_info")[ref.ID()]; !strings.Contains(info, "deaths") {
 		t.Errorf("info %q", info)
 	}
 	if b.size("_deaths") != 0 {
-		t.Errorf("deaths are still counted: %v", state["_deaths"])
+		t.Errorf("deaths are still counted: %v", b.hash("_deaths"))
 	}
 	b.check(redistest.Invariants{})
 }
@@ -188,7 +186,7 @@ func TestDeathsLapse(t *testing.T) {
 	b.deadWorker(string(e.message))
 	g := b.sweepGroup(time.Millisecond, time.Hour)
 	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 1 })
-	msg, err := parseForTest(redistest.Dump(t, b.conn, b.name)[""].(redistest.List)[0])
+	msg, err := parseForTest(b.list("")[0])
 	if err != nil || msg.Meta.Deaths != 1 {
 		t.Errorf("deaths %d, %v", msg.Meta.Deaths, err)
 	}
@@ -206,11 +204,10 @@ func TestSweeperSweepsLegacyClaims(t *testing.T) {
 		t.Fatal("judged at first sight")
 	}
 	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 1 })
-	state := redistest.Dump(t, b.conn, b.name)
-	if m := state[""].(redistest.List)[0]; m != "\x91\xa3m:f" {
+	if m := b.list("")[0]; m != "\x91\xa3m:f" {
 		t.Errorf("requeued as %q", m)
 	}
-	if h := state["_processing"].(redistest.Hash); len(h) != 1 || h[alive] == "" {
+	if h := b.hash("_processing"); len(h) != 1 || h[alive] == "" {
 		t.Errorf("legacy claims %q", h)
 	}
 }
@@ -244,10 +241,11 @@ func TestSweeperWithoutLockOnlyLooks(t *testing.T) {
 	first := b.sweepGroup(time.Millisecond, time.Hour)
 	second := b.sweepGroup(time.Millisecond, time.Hour)
 	b.pass(first)
-	for range 3 {
-		b.pass(second)
-		time.Sleep(2 * time.Millisecond) // a heartbeat's life in this test
+	b.pass(second)
+	for w := range second.missed[b.q.store] {
+		second.missed[b.q.store][w] = time.Now().Add(-time.Minute) // it has been dead for long
 	}
+	b.pass(second)
 	if b.size("") != 0 {
 		t.Fatal("swept without the lock")
 	}
@@ -267,7 +265,7 @@ func TestSweeperRunsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.deadWorker("m1", "m2")
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- s.Run(ctx) }()
 	b.until("it is swept", func() bool { return b.size("") == 2 })
@@ -275,7 +273,7 @@ func TestSweeperRunsAlone(t *testing.T) {
 	if err := await(b, "Run", result); err != nil {
 		t.Error(err)
 	}
-	if err := s.Run(context.Background()); !errors.Is(err, ErrClosed) {
+	if err := s.Run(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("second Run: %v", err)
 	}
 }
@@ -304,7 +302,7 @@ func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- s.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-result })

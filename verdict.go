@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha1" //nolint:gosec // names equal messages; nothing secret depends on it
 	"encoding/hex"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/wire"
-	"github.com/gomodule/redigo/redis"
 )
 
 // sweepBounds are those of every sweep.
@@ -31,7 +29,7 @@ func (g *sweepGroup) judge(ctx context.Context, s *store, workers []string) (dea
 		return nil, nil
 	}
 	done := g.contact.call()
-	alive, err := s.alive(ctx, g.conn, others)
+	alive, err := s.alive(ctx, &g.link, others)
 	done(err)
 	if err != nil {
 		return nil, err
@@ -57,7 +55,7 @@ func (g *sweepGroup) judgeLegacy(ctx context.Context, s *store, total int) (dead
 	}
 	var missing []string
 	for _, c := range page {
-		alive, err := g.legacyAlive(ctx, c.token)
+		alive, err := s.legacyAlive(ctx, c.token)
 		if err != nil {
 			return nil, err
 		}
@@ -108,23 +106,10 @@ func (g *sweepGroup) surelyDead(s *store, kind string, missing []string, few boo
 	return dead
 }
 
-// legacyAlive asks for the key that a legacy worker's id names, wherever in a cluster it is.
-func (g *sweepGroup) legacyAlive(ctx context.Context, id string) (bool, error) {
-	if id == "" {
-		return false, nil
-	}
-	conn, err := g.src.Conn(ctx, id)
-	if err != nil {
-		return false, connError(err)
-	}
-	defer conn.Close()
-	return redis.Bool(do(ctx, conn, callTimeout, "EXISTS", id))
-}
-
 // sweepLegacy takes one claim of a dead legacy worker.
 func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, c claimed) error {
 	liveness := c.token
-	if liveness == "" || g.src.Slot(liveness) != s.slot() {
+	if liveness == "" || s.src.Slot(liveness) != s.slot() {
 		// Another node of the cluster holds the key; legacyAlive has asked it. This one never exists.
 		liveness = s.keys.heartbeat + "legacy"
 	}
@@ -174,19 +159,8 @@ func (g *sweepGroup) verdicts(s *store, page []claimed) []verdict {
 					Error("task archived: its worker died with it in hand too often")
 			}
 		}
-		v.info = info.append(nil)
+		v.info = info.encode()
 		verdicts[i] = v
 	}
 	return verdicts
-}
-
-// runIDOf finds the id of the server's process in the text that INFO answers.
-func runIDOf(info string) string {
-	lines := bufio.NewScanner(strings.NewReader(info))
-	for lines.Scan() {
-		if id, ok := strings.CutPrefix(lines.Text(), "run_id:"); ok {
-			return strings.TrimSpace(id)
-		}
-	}
-	return ""
 }

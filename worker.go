@@ -133,11 +133,11 @@ func (w *Worker) assemble(src Source) {
 		g.heartbeat = newHeartbeat(src, g.lanes, w.cfg.HeartbeatLife, value, contact, w.log, w.beaten)
 		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane) { w.fetcher.nudge(position[l]) })
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
-		waiter := &waiter{src: src, wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
+		waiter := &waiter{link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
 		for _, l := range g.lanes {
 			waiter.lanes = append(waiter.lanes, position[l])
 			waiter.stores = append(waiter.stores, l.store)
-			g.sweep.stores = append(g.sweep.stores, l.store)
+			g.sweep.add(l.store)
 		}
 		w.fetcher.waiters = append(w.fetcher.waiters, waiter)
 	}
@@ -172,6 +172,8 @@ func (w *Worker) RegisterMethods(receiver any) error {
 // handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It returns nil after a
 // clean stop, *StillRunningError when handlers still run, and ErrClosed when it was called before. It handles no signals.
 // While Redis is away it tries again and carries on by itself.
+//
+//nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
 		return ErrClosed

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"time"
-
-	"github.com/sirupsen/logrus"
 )
 
 const (
@@ -48,7 +46,7 @@ type WorkerConfig struct {
 	// none: Python tasks are parked.
 	PythonQueue string
 	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard logger.
-	Logger logrus.FieldLogger
+	Logger Logger
 }
 
 const (
@@ -99,7 +97,7 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 }
 
 // check returns everything that is wrong with a configuration whose defaults are filled in.
-func (c *WorkerConfig) check(prefix string) error {
+func (c WorkerConfig) check(prefix string) error {
 	var errs []error
 	if c.Concurrency < 1 || c.Concurrency > maxConcurrency {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Concurrency is %d: expected 1 to %d", c.Concurrency, maxConcurrency))

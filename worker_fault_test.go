@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redistest"
-	"github.com/gomodule/redigo/redis"
 )
 
 // faulty returns a handle whose connections break as plan says.
@@ -41,7 +42,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 10)
 	f := b.fn("f", func(i int) { ran <- i })
-	b.work(b.config(), f).stop() // so that Redis knows the scripts
+	b.work(b.config(), f).mustStop() // so that Redis knows the scripts
 	armed := atomic.Bool{}
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, func(r []byte) bool { return armed.Load() && calls(scriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
@@ -67,7 +68,7 @@ func TestLostReplyOfAckIsSentAgain(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
 	f := b.fn("f", func(int) { ran.Add(1) })
-	b.work(b.config(), f).stop()
+	b.work(b.config(), f).mustStop()
 	for _, fault := range []faultnet.Fault{faultnet.DropReply, faultnet.DropRequest} {
 		ran.Store(0)
 		rdb, dialer := b.faulty(faultnet.Once(fault, calls(scriptAck)))
@@ -96,7 +97,7 @@ func TestLostReplyOfRetryDoesNotDouble(t *testing.T) {
 		}
 		return nil
 	})
-	b.work(b.config(), f).stop()
+	b.work(b.config(), f).mustStop()
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, calls(scriptShelve)))
 	w := b.workWith(rdb, b.config(), f)
 	b.delay(f, 1)
@@ -128,7 +129,7 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	}
 	second := 0
 	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool { second++; return second == 2 }))
-	refs, err := NewQueue(b.name, rdb).DelayMany(context.Background(), calls...)
+	refs, err := NewQueue(b.name, rdb).DelayMany(t.Context(), calls...)
 	var batch *BatchError
 	if !errors.As(err, &batch) || batch.Sent != maxBatchTasks || len(refs) != maxBatchTasks || !errors.Is(err, ErrUnknown) {
 		t.Errorf("%d refs, %v", len(refs), err)
@@ -156,12 +157,12 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 	b.do("DEL", b.name+"_worker:"+w.ID())
 	// Another worker's sweeper takes one of the two claims.
 	hash := b.name + "_processing:" + w.ID()
-	page, _, err := b.q.store.claimsPage(context.Background(), hash, 10)
+	page, _, err := b.q.store.claimsPage(t.Context(), hash, 10)
 	if err != nil || len(page) != 2 {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
 	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
-	if n, _, alive, err := b.q.store.sweep(context.Background(), b.name+"_worker:"+w.ID(), hash, sweepBounds, g.verdicts(b.q.store, page[:1])); n != 1 || alive || err != nil {
+	if n, _, alive, err := b.q.store.sweep(t.Context(), b.name+"_worker:"+w.ID(), hash, sweepBounds, g.verdicts(b.q.store, page[:1])); n != 1 || alive || err != nil {
 		t.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
 	if err := await(b, "a cancelled context", causes); !errors.Is(err, ErrLost) {
@@ -243,7 +244,7 @@ func TestSuspectsRunOneAtATimeAndAlone(t *testing.T) {
 			worst.Store(n)
 		}
 		suspects.Add(1)
-		time.Sleep(time.Millisecond) // the task's work
+		<-time.After(time.Millisecond) // the task's work
 		now.Add(-1)
 	})
 	f := b.fn("f", func(int) {})
@@ -251,7 +252,7 @@ func TestSuspectsRunOneAtATimeAndAlone(t *testing.T) {
 		task := Call(suspect, i)
 		task.msg.Extend()
 		task.msg.Meta.Deaths, task.msg.Meta.DiedAt = 1, time.Now().UnixMilli()
-		if _, err := b.q.Enqueue(context.Background(), task); err != nil {
+		if _, err := b.q.Enqueue(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
 		b.delay(f, i)
@@ -284,7 +285,7 @@ func TestSuspectGivesBackAllThatHasNotStarted(t *testing.T) {
 	task.msg.Extend()
 	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = 1, time.Now().UnixMilli()
 	for _, t2 := range []*Task{task, Call(f, "two"), Call(f, "three")} {
-		if _, err := b.q.Enqueue(context.Background(), t2); err != nil {
+		if _, err := b.q.Enqueue(t.Context(), t2); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -35,7 +35,7 @@ func TestWorkerRunsWhatWasDelayed(t *testing.T) {
 	b.delay(none)
 	b.delay(variadic, "-", "a", "b", "c")
 	b.delay(structs, &person{"Ann", 30}, map[string][]int{"k": {1, 2}})
-	if _, err := b.q.Enqueue(context.Background(), NewGoTask(b.name+".plain", 8, "y")); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), NewGoTask(b.name+".plain", 8, "y")); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]bool{"7x": true, "none": true, "a-b-c": true, "Ann30 map[k:[1 2]]": true, "8y": true}
@@ -61,7 +61,7 @@ func TestWorkerLeavesNothingBehind(t *testing.T) {
 	for i := range calls {
 		calls[i] = Call(f, i)
 	}
-	refs, err := b.q.DelayMany(context.Background(), calls...)
+	refs, err := b.q.DelayMany(t.Context(), calls...)
 	if err != nil || len(refs) != len(calls) {
 		t.Fatalf("%d refs, %v", len(refs), err)
 	}
@@ -79,7 +79,7 @@ func TestWorkerLeavesNothingBehind(t *testing.T) {
 	if w.Status().State != WorkerStopped {
 		t.Errorf("state %v", w.Status().State)
 	}
-	if err := w.Run(context.Background()); !errors.Is(err, ErrClosed) {
+	if err := w.Run(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("second Run: %v, expected ErrClosed", err)
 	}
 }
@@ -140,8 +140,7 @@ func TestWorkerArchivesWhenNoRetriesAreLeft(t *testing.T) {
 			if ran.Load() != tt.attempts {
 				t.Errorf("ran %d times, expected %d", ran.Load(), tt.attempts)
 			}
-			state := redistest.Dump(t, b.conn, b.name)
-			info := state["_info"].(redistest.Hash)[ref.ID()]
+			info := b.hash("_info")[ref.ID()]
 			if !strings.Contains(info, "no luck") || !strings.Contains(info, "failed") || !strings.Contains(info, b.name+".f") {
 				t.Errorf("info %q", info)
 			}
@@ -155,12 +154,12 @@ func TestWorkerArchivesWrongArgumentsAtOnce(t *testing.T) {
 	var ran atomic.Int64
 	f := b.fn("f", func(uint8) { ran.Add(1) })
 	b.work(b.config(), f)
-	ref, err := b.q.Enqueue(context.Background(), NewGoTask(b.name+".f", 300))
+	ref, err := b.q.Enqueue(t.Context(), NewGoTask(b.name+".f", 300))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
-	info := redistest.Dump(t, b.conn, b.name)["_info"].(redistest.Hash)[ref.ID()]
+	info := b.hash("_info")[ref.ID()]
 	if ran.Load() != 0 || !strings.Contains(info, "arguments") || !strings.Contains(info, "300") {
 		t.Errorf("ran %d times, info %q", ran.Load(), info)
 	}
@@ -169,7 +168,7 @@ func TestWorkerArchivesWrongArgumentsAtOnce(t *testing.T) {
 func TestWorkerSurvivesPanicsAndGoexit(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
-	panics := b.fn("panics", func(int) { var m map[string]int; m["x"] = 1 })
+	panics := b.fn("panics", func(int) { var m map[string]int; m["x"] = 1 }) //nolint:govet,staticcheck // on purpose
 	exits := b.fn("exits", func(int) { exitGoroutine() })
 	fine := b.fn("fine", func(int) { ran.Add(1) })
 	cfg := b.config()
@@ -183,7 +182,7 @@ func TestWorkerSurvivesPanicsAndGoexit(t *testing.T) {
 	b.until("all have ended", func() bool { return ran.Load() == 50 && b.size("_archived") == 100 })
 	b.idle()
 	stacks, gone := 0, 0
-	for _, info := range redistest.Dump(t, b.conn, b.name)["_info"].(redistest.Hash) {
+	for _, info := range b.hash("_info") {
 		if strings.Contains(info, "assignment to entry in nil map") && strings.Contains(info, "worker_test.go:") {
 			stacks++
 		}
@@ -228,7 +227,7 @@ func TestWorkerStopGivesBackWhatHasNotStarted(t *testing.T) {
 	for i := range 10 {
 		b.delay(f, i)
 	}
-	before := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+	before := b.list("")
 	cfg := b.config()
 	cfg.Concurrency, cfg.Prefetch = 1, 5
 	w := b.work(cfg, f)
@@ -241,7 +240,7 @@ func TestWorkerStopGivesBackWhatHasNotStarted(t *testing.T) {
 	if err := await(b, "the stop", stopped); err != nil {
 		t.Fatal(err)
 	}
-	after := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+	after := b.list("")
 	if fmt.Sprint(after) != fmt.Sprint(before[1:]) {
 		t.Errorf("order changed:\n%q\n%q", after, before[1:])
 	}
@@ -268,7 +267,7 @@ func TestWorkerStopCancelsHandlersAfterGrace(t *testing.T) {
 	if err := await(b, "the cause", cause); !errors.Is(err, ErrShutdown) {
 		t.Errorf("cause %v, expected ErrShutdown", err)
 	}
-	pending := redistest.Dump(t, b.conn, b.name)[""].(redistest.List)
+	pending := b.list("")
 	if len(pending) != 1 || !strings.Contains(pending[0], ref.ID()) || strings.Contains(pending[0], "\xa2rt") {
 		t.Errorf("pending %q: expected the task, without a retry spent", pending)
 	}
@@ -289,7 +288,7 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 	if err := w.Register(f); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- w.Run(ctx) }()
 	await(b, "the task", entered)
@@ -302,9 +301,9 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 	if n := b.size("_processing:" + w.ID()); n != 1 {
 		t.Errorf("%d claims stand, expected 1", n)
 	}
-	ttl := b.do("PTTL", b.name+"_worker:"+w.ID()).(int64)
+	ttl := b.int("PTTL", b.name+"_worker:"+w.ID())
 	b.until("the heartbeat is renewed", func() bool {
-		now := b.do("PTTL", b.name+"_worker:"+w.ID()).(int64)
+		now := b.int("PTTL", b.name+"_worker:"+w.ID())
 		renewed := now > ttl
 		ttl = now
 		return renewed

@@ -12,6 +12,7 @@ for i = 4 + batches, #ARGV do
   done = done + stood
 end
 for i = 4, 3 + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
+if #ARGV == 3 then redis.call('HDEL', KEYS[2], '') end
 local function count(name, n)
   if n > 0 and redis.call('HINCRBY', KEYS[3], name, n) == n then redis.call('EXPIRE', KEYS[3], ARGV[1]) end
 end

@@ -6,8 +6,10 @@
 local time = redis.call('TIME')
 local due = tonumber(ARGV[2])
 if ARGV[1] == 'in' then due = due + time[1] * 1000 + math.floor(time[2] / 1000) end
+local seen = {}
 for i = 3, #ARGV, 2 do
-  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 1 then return {0, (i - 3) / 2} end
+  if seen[ARGV[i]] or redis.call('HEXISTS', KEYS[2], ARGV[i]) == 1 then return {0, (i - 3) / 2} end
+  seen[ARGV[i]] = true
 end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 for i = 3, #ARGV, 2 do

@@ -1,0 +1,25 @@
+// Package delayed runs Go function calls later and elsewhere, with Redis in between.
+//
+//	q.Delay(mail.Welcome, userID, "en")
+//
+// A Queue makes a call into a task: the function's path and its arguments in MessagePack. A Worker that has registered the function
+// claims the task and calls it. Functions need no schema and no code generation; arguments are checked on both sides.
+//
+// # Guarantee
+//
+// A task that was accepted runs at least once, while Redis keeps its data. It runs twice only when its worker was believed dead, when
+// Redis lost its acknowledgement in a fail-over, or when an enqueue without reply was repeated.
+//
+// # States
+//
+//	Delay ───────────► pending ──claim──► active ──ok──────────► gone
+//	   │ In, At           ▲ ▲               │ │ └─error, retries left──► retry ──due──► pending
+//	   └────► scheduled ──┘ │               │ └──error, none left──────► archived
+//	                        │               └──function unknown here ──► parked ──a worker knows it──► pending
+//	                        └─worker dead (sweeper); archived after three deaths
+//
+// # Reading order
+//
+// queue.go and task.go make a message; lua/enqueue.lua stores it; fetch.go claims it; execute.go runs it; finish.go tells how it
+// ended. heartbeat.go, mover.go and sweeper.go are the loops beside them. docs/ARCHITECTURE.md has the map and the reasons.
+package delayed
