@@ -155,7 +155,7 @@ func newQueue(t *testing.T) (q *delayed.Queue, flags []string) {
 	}
 	t.Cleanup(func() { rdb.Close() })
 	q = delayed.NewQueue(redistest.Name(t), rdb)
-	return q, []string{"-redis-url", server.URL(), "-queues", q.Name()}
+	return q, []string{"-redis", server.URL(), "-queues", q.Name()}
 }
 
 func delay(t *testing.T, q *delayed.Queue, fn any, args ...any) {

@@ -57,7 +57,7 @@ type option struct {
 func newSettings(cfg Config) *settings {
 	s := &settings{redisURL: defaultURL, worker: cfg.Worker, level: logrus.InfoLevel, wait: defaultWait}
 	w := &s.worker
-	s.add("redis-url", "url", "Redis: redis://[user:password@]host[:port][/db], rediss:// with TLS, or unix:///path", defaultURL,
+	s.add("redis", "url", "Redis: redis://[user:password@]host[:port][/db], rediss:// with TLS, or unix:///path", defaultURL,
 		func(v string) error {
 			s.redisURL = v // checked by Dial, whose errors do not show a password
 			return nil

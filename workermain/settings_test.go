@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 
 func TestFlagsAndEnvironment(t *testing.T) {
 	args := []string{
-		"-redis-url", "redis://r", "-queues", "a=1,b=2", "-concurrency", "7", "-prefetch", "3", "-heartbeat-life", "2s", "-grace", "1m",
+		"-redis", "redis://r", "-queues", "a=1,b=2", "-concurrency", "7", "-prefetch", "3", "-heartbeat-life", "2s", "-grace", "1m",
 		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-health", ":8080", "-wait", "0",
 	}
 	var env []string
@@ -88,9 +88,9 @@ func TestPrecedence(t *testing.T) {
 	}{
 		{nil, nil, "redis://localhost:6379/0 preset 1"},
 		{nil, []string{"REDIS_URL", "redis://plain"}, "redis://plain preset 1"},
-		{nil, []string{"REDIS_URL", "redis://plain", "DELAYED_REDIS_URL", "redis://ours"}, "redis://ours preset 1"},
-		{[]string{"-redis-url=redis://flag"}, []string{"DELAYED_REDIS_URL", "redis://ours"}, "redis://flag preset 1"},
-		{nil, []string{"DELAYED_REDIS_URL", "", "REDIS_URL", "redis://plain", "DELAYED_CONCURRENCY", ""}, "redis://plain preset 1"},
+		{nil, []string{"REDIS_URL", "redis://plain", "DELAYED_REDIS", "redis://ours"}, "redis://ours preset 1"},
+		{[]string{"-redis=redis://flag"}, []string{"DELAYED_REDIS", "redis://ours"}, "redis://flag preset 1"},
+		{nil, []string{"DELAYED_REDIS", "", "REDIS_URL", "redis://plain", "DELAYED_CONCURRENCY", ""}, "redis://plain preset 1"},
 		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "2", "DELAYED_QUEUES", "mail"}, "redis://localhost:6379/0 mail 3"},
 		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "not looked at"}, "redis://localhost:6379/0 preset 3"},
 	} {
@@ -180,7 +180,7 @@ func TestHelp(t *testing.T) {
 	s.printHelp(&b, own)
 	for _, want := range []string{
 		"Usage: mailworker [flags]",
-		"  -redis-url url\n", "environment: DELAYED_REDIS_URL, REDIS_URL\n", "(default redis://localhost:6379/0)",
+		"  -redis url\n", "environment: DELAYED_REDIS, REDIS_URL\n", "(default redis://localhost:6379/0)",
 		"  -queues list\n", "(default mail=1)",
 		"  -concurrency n\n", "(default " + strconv.Itoa(10*runtime.GOMAXPROCS(0)) + ")",
 		"  -heartbeat-life duration\n", "(default 15s)", "environment: DELAYED_HEARTBEAT_LIFE\n",

@@ -80,19 +80,19 @@ func TestRedisIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("silent", func(t *testing.T) {
-		c := launch(t, command("main", "-redis-url", "redis://"+l.Addr().String(), "-queues", "mail", "-wait", "1s"))
+		c := launch(t, command("main", "-redis", "redis://"+l.Addr().String(), "-queues", "mail", "-wait", "1s"))
 		c.ends(exitFailed)
 		c.sees("Redis did not answer within 1s")
 	})
 	l.Close()
 	t.Run("refused", func(t *testing.T) {
-		c := launch(t, command("main", "-redis-url", "redis://"+l.Addr().String(), "-queues", "mail", "-wait", "200ms"))
+		c := launch(t, command("main", "-redis", "redis://"+l.Addr().String(), "-queues", "mail", "-wait", "200ms"))
 		c.ends(exitFailed)
 		c.sees("Redis did not answer within 200ms.*refused")
 		c.sees("waiting for Redis")
 	})
 	t.Run("called off", func(t *testing.T) {
-		c := launch(t, command("main", "-redis-url", "redis://"+l.Addr().String(), "-queues", "mail", "-wait", "1h"))
+		c := launch(t, command("main", "-redis", "redis://"+l.Addr().String(), "-queues", "mail", "-wait", "1h"))
 		c.sees("waiting for Redis")
 		c.sends(syscall.SIGTERM)
 		c.ends(exitClean)
@@ -102,7 +102,7 @@ func TestRedisIsAway(t *testing.T) {
 func TestRedisComesLate(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop(t)
-	c := launch(t, command("main", "-redis-url", server.URL(), "-queues", "mail", "-wait", "1h"))
+	c := launch(t, command("main", "-redis", server.URL(), "-queues", "mail", "-wait", "1h"))
 	c.sees("waiting for Redis")
 	server.Restart(t)
 	c.sees("worker started")
@@ -122,7 +122,7 @@ func TestRedisRefuses(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			// It does not wait: time changes nothing about a wrong password.
-			c := launch(t, command("main", "-redis-url", url, "-queues", "mail", "-wait", "1h"))
+			c := launch(t, command("main", "-redis", url, "-queues", "mail", "-wait", "1h"))
 			c.ends(exitFailed)
 			c.sees(want)
 			if strings.Contains(c.Output(), "hunter2") {
@@ -219,7 +219,7 @@ func TestRedisIsAwayAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	c := launch(t, command("main", "-redis-url", server.URL(), "-queues", "mail", "-cancel-grace", "0"))
+	c := launch(t, command("main", "-redis", server.URL(), "-queues", "mail", "-cancel-grace", "0"))
 	delay(t, delayed.NewQueue("mail", rdb), hold)
 	c.sees("holding")
 	server.Kill(t)

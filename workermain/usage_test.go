@@ -16,9 +16,9 @@ func TestUsageErrors(t *testing.T) {
 		"unknown flag":        {[]string{"-nonsense"}, "-nonsense"},
 		"queue name":          {[]string{"-queues", "mail_retry"}, "mail_retry"},
 		"concurrency and URL": {[]string{"-queues", "mail", "-concurrency", "9999999"}, "Concurrency is 9999999"},
-		"URL":                 {[]string{"-queues", "mail", "-redis-url", "http://user:hunter2@localhost"}, "scheme"},
-		"malformed URL":       {[]string{"-queues", "mail", "-redis-url", "redis://user:hunter2@local host:x"}, "Redis URL"},
-		"cluster":             {[]string{"-queues", "mail", "-redis-url", "redis://user:hunter2@a,b"}, "rediscluster.Dial"},
+		"URL":                 {[]string{"-queues", "mail", "-redis", "http://user:hunter2@localhost"}, "scheme"},
+		"malformed URL":       {[]string{"-queues", "mail", "-redis", "redis://user:hunter2@local host:x"}, "Redis URL"},
+		"cluster":             {[]string{"-queues", "mail", "-redis", "redis://user:hunter2@a,b"}, "rediscluster.Dial"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := launch(t, command("main", test.args...))
