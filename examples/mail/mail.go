@@ -1,0 +1,50 @@
+// Package mail holds the functions that ../producer delays and ../worker runs. Both programs import it; of a function, only the path
+// and the arguments travel. To keep the example small, mails are printed.
+package mail
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Order is what a customer has bought. Structs travel with all their exported fields.
+type Order struct {
+	ID    int64
+	Lines []Line
+}
+
+// Line is one line of an order.
+type Line struct {
+	Article string
+	Count   int
+	Cents   int64 // for each
+}
+
+// Welcome greets a new user. The context is the worker's: it is not sent, and ends early when the worker must stop.
+func Welcome(ctx context.Context, userID int64, lang string) error {
+	greeting, ok := map[string]string{"en": "Welcome", "de": "Willkommen"}[lang]
+	if !ok {
+		return fmt.Errorf("no greeting in language %q", lang) // the task is tried again later: by then there may be one
+	}
+	return send(ctx, userID, greeting)
+}
+
+// Receipt confirms an order.
+func Receipt(ctx context.Context, userID int64, order Order) error {
+	var total int64
+	for _, l := range order.Lines {
+		total += int64(l.Count) * l.Cents
+	}
+	return send(ctx, userID, fmt.Sprintf("Order %d, %d lines, %d.%02d EUR", order.ID, len(order.Lines), total/100, total%100))
+}
+
+// Digest tells of new articles.
+func Digest(ctx context.Context, userID int64, articles ...string) error {
+	return send(ctx, userID, "New: "+strings.Join(articles, ", "))
+}
+
+func send(_ context.Context, userID int64, text string) error {
+	_, err := fmt.Printf("mail to user %d: %s\n", userID, text)
+	return err
+}

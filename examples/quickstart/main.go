@@ -1,0 +1,91 @@
+// Quickstart shows what delayed does. It takes a few seconds and needs nothing but Go:
+//
+//	go run ./examples/quickstart
+//
+// A small web site (site.go) delays calls of three ordinary functions (package photos). Two worker processes (worker.go), which are this
+// program started again, run them. One of the two is killed in the middle of a task, and nothing is lost.
+//
+// With REDIS_URL set it uses that Redis, and leaves nothing behind.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/examples/quickstart/photos"
+)
+
+// limit is how long all of it may take.
+const limit = 14 * time.Second
+
+func main() {
+	run := quickstart
+	if len(os.Args) == 3 && os.Args[1] == "worker" {
+		run = func() error { return work(os.Args[2]) }
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1)
+	}
+}
+
+func quickstart() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("not all tasks were done in time; is the machine very busy?"))
+	defer cancel()
+
+	name := "quickstart-" + rand.Text()[:8] // a queue of our own
+	redis, url, cleanUp, err := openRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer cleanUp(name)
+	queue := delayed.NewQueue(name, redis)
+
+	site := openSite(queue)
+	defer site.close()
+
+	crew, err := startCrew(url, name, "A", "B")
+	if err != nil {
+		return err
+	}
+	defer crew.stop()
+
+	// This is all it takes to delay a call: a function and its arguments. What follows from it is delayed in site.go.
+	for _, name := range names {
+		if _, err := queue.Delay(photos.Fetch, site.url+"/camera/"+name, site.url+"/photos/"+name); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("Delayed %d calls of photos.Fetch. Two worker processes run them.\n\n", len(names))
+
+	story := newStory()
+	for !story.over() {
+		select {
+		case visit := <-site.visits:
+			worker := crew.find(visit.pid)
+			if worker == nil {
+				continue
+			}
+			story.tell(worker, visit.what)
+			if visit.what == "half /camera/"+slow && story.victim == nil {
+				if err := story.kill(worker); err != nil {
+					return err
+				}
+			}
+		case err := <-crew.failed:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	story.summary(site.file("/report"))
+	return nil
+}
