@@ -30,7 +30,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) {
 			continue
 		}
 		if c.msg.Python() {
-			f.add(w.python(c, now))
+			f.add(w.python(ctx, c, now))
 			continue
 		}
 		if c.fn = w.registry.lookup(c.msg.Path); c.fn == nil {
@@ -195,12 +195,19 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, message: c.raw, info: info.encode()}
 }
 
-// python hands a Python task on, or parks it.
-func (w *Worker) python(c *claim, now time.Time) ending {
-	if w.pythonStore != nil && w.pythonStore.keys.list != c.lane.store.keys.list {
-		return ending{claim: c, outcome: outcomeForward}
+// python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended messages.
+func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
+	to := w.pythonStore
+	if to == nil || to.keys.list == c.lane.store.keys.list {
+		return w.park(c, "python", now)
 	}
-	return w.park(c, "python", now)
+	if c.msg.Kind == wire.PyExtended {
+		form, err := to.mode(ctx)
+		if err != nil || form != Extended.String() {
+			return w.park(c, "extended python on a queue for plain ones", now)
+		}
+	}
+	return ending{claim: c, outcome: outcomeForward}
 }
 
 // park files a task for a worker that knows its function.

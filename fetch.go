@@ -1,14 +1,18 @@
 package delayed
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"os"
 	"time"
 )
 
 const (
-	// waitSeconds bounds one BLPOP.
-	waitSeconds = 5
+	// waitTime bounds one BLPOP.
+	waitTime = 5 * time.Second
+	// shortestWait is what remains of it on connections that break off earlier.
+	shortestWait = 500 * time.Millisecond
 	// probeInterval is how long a queue that was found empty is not looked at while others have tasks.
 	probeInterval = 10 * time.Millisecond
 )
@@ -222,7 +226,8 @@ type waiter struct {
 	stores   []*store
 	wakes    chan<- wakeUp
 	arm      chan []string
-	blocking bool // owned by the fetcher
+	limit    time.Duration // of one BLPOP; 0 means waitTime
+	blocking bool          // owned by the fetcher
 }
 
 // keys returns what to block on: notify lists in the given order of all lanes, then the wake lists.
@@ -265,11 +270,19 @@ func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
 	if _, err := w.link.open(ctx); err != nil {
 		return "", err
 	}
-	key, err := wait(ctx, &w.link, keys, waitSeconds)
-	if err != nil {
-		w.link.hangUp()
+	limit, start := cmp.Or(w.limit, waitTime), time.Now()
+	key, err := wait(ctx, &w.link, keys, limit)
+	if err == nil {
+		return key, nil
 	}
-	return key, err
+	w.link.hangUp()
+	if took := time.Since(start); errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && took < limit+callTimeout/2 {
+		// The connection's own timeout is shorter than the wait: wait for less from now on. If a notification was lost with it, the
+		// mover finds the task.
+		w.limit = max(took/2, shortestWait)
+		return "", nil
+	}
+	return "", err
 }
 
 // wake says what the element of a key means.

@@ -129,3 +129,26 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 	}
 	b.check(redistest.Invariants{})
 }
+
+func TestExtendedPythonTaskIsNotHandedToPlainQueue(t *testing.T) {
+	b := newBench(t)
+	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.config()
+	cfg.PythonQueue = b.name + "-py"
+	b.work(cfg)
+	if _, err := extended.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	if b.size("-py") != 0 {
+		t.Error("it was handed to workers that break on it")
+	}
+	b.do("SET", b.name+"-py_mode", "extended")
+	if _, err := extended.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the next is handed on", func() bool { return b.size("-py") == 1 })
+}

@@ -18,6 +18,9 @@ const (
 	dialTimeout = 5 * time.Second
 	// callTimeout bounds one ordinary command. A Redis that stalls for longer is treated as away.
 	callTimeout = 5 * time.Second
+	// readTimeout is the connection's own bound. Every call brings a shorter one, but redigo cuts those of calls with a context to it,
+	// so it must not be shorter than that of the longest call, a BLPOP.
+	readTimeout = callTimeout + 2*waitTime
 	// callerConns bounds the connections that enqueueing goroutines share; further callers wait for a free one.
 	callerConns = 64
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
@@ -62,8 +65,9 @@ func Dial(rawURL string) (*Redis, error) {
 	return &Redis{calls: poolSource{calls}, loops: poolSource{newPool(dial)}}, nil
 }
 
-// FromPool returns a handle on an existing pool. Workers take up to three connections for each queue out of it for long, so
-// MaxActive, if set, should leave room for them. Close closes the pool.
+// FromPool returns a handle on an existing pool. A worker takes three connections out of it for long (three for each slot, in a
+// cluster), so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look more
+// often. Close closes the pool.
 func FromPool(pool *redis.Pool) *Redis { return FromSource(poolSource{pool}) }
 
 // FromSource returns a handle on any source of connections. Close closes the source.
@@ -110,7 +114,7 @@ func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
 			if time.Since(used) < pingAfter {
 				return nil
 			}
-			_, err := c.Do("PING")
+			_, err := redis.DoWithTimeout(c, callTimeout, "PING")
 			return err
 		},
 	}
@@ -130,7 +134,7 @@ func (s poolSource) Close() error { return s.pool.Close() }
 // parseURL turns a URL into what redigo dials. Passwords never appear in its errors.
 func parseURL(rawURL string) (network, addr string, opts []redis.DialOption, err error) {
 	opts = []redis.DialOption{
-		redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(callTimeout), redis.DialWriteTimeout(callTimeout),
+		redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(callTimeout),
 		redis.DialClientName("delayed"),
 	}
 	if path, ok := strings.CutPrefix(rawURL, "unix://"); ok {

@@ -86,6 +86,15 @@ func (s *store) settleMode(ctx context.Context, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptMode, []string{s.keys.mode}, want))
 }
 
+// mode returns the form that was settled, "" if none was yet.
+func (s *store) mode(ctx context.Context) (string, error) {
+	form, err := redis.String(s.read(ctx, "GET", s.keys.mode))
+	if errors.Is(err, redis.ErrNil) {
+		return "", nil
+	}
+	return form, err
+}
+
 // errReply says that Redis answered a script in a form that the script does not have.
 var errReply = errors.New("delayed: unexpected reply of a script; another version of the scripts may be in use")
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -63,15 +64,15 @@ func (s *store) claim(ctx context.Context, c claimCall) (messages [][]byte, left
 	return messages, int(left64), nil
 }
 
-// wait blocks until one of keys has an element and returns the key it was popped from, or "" after seconds.
-func wait(ctx context.Context, l *link, keys []string, seconds int) (string, error) {
+// wait blocks until one of keys has an element and returns the key it was popped from, or "" after limit.
+func wait(ctx context.Context, l *link, keys []string, limit time.Duration) (string, error) {
 	args := make([]any, 0, len(keys)+1)
 	for _, k := range keys {
 		args = append(args, k)
 	}
-	args = append(args, seconds)
+	args = append(args, limit.Seconds())
 	// The connection waits longer than Redis does, or a slow answer would lose the notification in it.
-	reply, err := redis.Strings(do(ctx, l.conn, callTimeout+secondsOf(seconds), "BLPOP", args...))
+	reply, err := redis.Strings(do(ctx, l.conn, callTimeout+limit, "BLPOP", args...))
 	switch {
 	case errors.Is(err, redis.ErrNil):
 		return "", nil

@@ -164,5 +164,3 @@ func (s *store) condemn(ctx context.Context, keep time.Duration, tasks []filed) 
 func (s *store) trim(ctx context.Context, most, n int) (int, error) {
 	return redis.Int(s.eval(ctx, scriptTrim, []string{s.keys.archived, s.keys.tasks, s.keys.info, s.statsKey()}, statsLife, most, n))
 }
-
-func secondsOf(n int) time.Duration { return time.Duration(n) * time.Second }

@@ -299,3 +299,40 @@ func TestSuspectGivesBackAllThatHasNotStarted(t *testing.T) {
 	close(leave)
 	b.idle()
 }
+
+func TestIdleWaitLastsItsTime(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l := &link{src: b.rdb.loops, key: b.name}
+	defer l.hangUp()
+	if _, err := l.open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// A context that can end must not let the connection's own timeout cut the wait short.
+	if key, err := wait(ctx, l, []string{b.name + "_noti"}, waitTime); key != "" || err != nil {
+		t.Errorf("%q, %v", key, err)
+	}
+}
+
+func TestWaitOnAnImpatientConnection(t *testing.T) {
+	b := newBench(t)
+	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialReadTimeout(600*time.Millisecond))
+	}}
+	t.Cleanup(func() { pool.Close() })
+	w := &waiter{link: link{src: poolSource{pool}, key: b.name}}
+	defer w.link.hangUp()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	keys := []string{b.name + "_noti"}
+	for range 2 {
+		if key, err := w.wait(ctx, keys); key != "" || err != nil {
+			t.Fatalf("%q, %v", key, err)
+		}
+	}
+	if w.limit != shortestWait || !w.link.connected() {
+		t.Errorf("waits %v and is connected: %v; expected to have learnt the connection's timeout", w.limit, w.link.connected())
+	}
+}
