@@ -41,13 +41,15 @@ func memArray(n, size int) int {
 	return math.MaxInt
 }
 
-// memMap is no less than what the runtime takes for a map made for n pairs: a header, and groups of eight slots filled to seven eighths
-// at most. Large maps consist of several tables, any of which may be doubled while it fills.
+// memMap is no less than what the runtime takes for a map made for n pairs: a header, and groups of eight slots, filled to seven eighths
+// at most. Large maps consist of several tables of up to 1,024 slots, among which chance divides the pairs; one that gets too many is
+// replaced by one twice as large, or by two.
 func memMap(n, key, elem int) int {
 	const (
 		header   = 48
 		inline   = 128 // larger keys and elements are allocated by themselves
-		perTable = 896
+		perTable = 1024
+		chance   = 180 // pairs that one table may get beyond the average: six deviations
 	)
 	if n == 0 {
 		return header
@@ -59,14 +61,19 @@ func memMap(n, key, elem int) int {
 	if elem > inline {
 		apart, elem = apart+memSize(elem), 8
 	}
-	slot := (key+7)&^7 + (elem+7)&^7
+	group := 8 + 8*((key+7)&^7+(elem+7)&^7)
 	if n <= 8 {
-		return header + memSize(8+8*slot) + memArray(n, apart)
+		return header + memSize(group) + memArray(n, apart)
 	}
-	groups := 1 << bits.Len(uint((n*8/7)/8))
-	mem := header + 128 + memArray(groups, 8+8*slot) + memArray(n, apart)
-	if n > perTable {
-		mem *= 2
+	slots := n * 8 / 7
+	tables := powerOfTwo((slots + perTable - 1) / perTable)
+	slots = powerOfTwo(slots / tables)
+	mem := tables * (memArray(slots/8, group) + 64)
+	if tables > 1 && n/tables > slots/8*7-chance {
+		mem *= 3
 	}
-	return mem
+	return header + mem + memArray(n, apart)
 }
+
+// powerOfTwo returns the lowest power of two that is not below n, which is positive.
+func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }

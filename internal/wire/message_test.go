@@ -145,6 +145,7 @@ func TestParseRefuses(t *testing.T) {
 		{"n of 2^31", "93a166c081a16ece80000000", "found integer 2147483648"},
 		{"n of 2^64-1", "93a166c081a16ecfffffffffffffffff", "found integer 18446744073709551615"},
 		{"mr below the int32 range", "93a166c081a26d72d3ffffffff7fffffff", `expected "mr" to be an integer from -2147483648`},
+		{"mr of 2^64-1, which is not -1", "93a166c081a26d72cfffffffffffffffff", `expected "mr" to be an integer from -2147483648 to 2147483647, found integer 18446744073709551615`},
 		{"rt below zero", "93a166c081a27274ff", `expected "rt"`},
 		{"d below zero", "93a166c081a164ff", `expected "d"`},
 		{"at below zero", "93a166c081a26174ff", `expected "at" to be milliseconds since 1970, found integer -1`},
