@@ -2,11 +2,12 @@ module github.com/godelayed/delayed
 
 go 1.25.0
 
-require github.com/gomodule/redigo v1.9.3
-
 require (
-	github.com/shamaton/msgpack/v2 v2.4.0 // indirect
-	github.com/sirupsen/logrus v1.10.2 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
-	golang.org/x/sys v0.13.0 // indirect
+	github.com/FZambia/sentinel/v2 v2.0.1
+	github.com/gomodule/redigo v1.9.3
+	github.com/mna/redisc v1.4.0
+	github.com/shamaton/msgpack/v2 v2.4.0
+	github.com/sirupsen/logrus v1.10.2
 )
+
+require golang.org/x/sys v0.13.0 // indirect

@@ -1,0 +1,160 @@
+package rediscluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// conn is a connection for the keys of one slot, which it follows from node to node. Redis refuses a command before it carries out
+// any of it, so a command that is sent to the next node does not run twice; no command is sent again for any other reason.
+// Transactions are not redirected. Only one goroutine may use a conn at a time.
+type conn struct {
+	src  *source
+	slot int
+	node *node
+
+	sent  []command // their replies are still to come
+	multi bool      // within a transaction
+}
+
+type command struct {
+	name string
+	args []any
+}
+
+// wait says how long to wait for a reply: as long as ctx allows if there is one, for limit if that is not negative, or else for
+// readTimeout.
+type wait struct {
+	ctx   context.Context
+	limit time.Duration
+}
+
+func (w wait) do(n *node, cmd command) (any, error) {
+	switch {
+	case w.ctx != nil:
+		return redis.DoContext(n.Conn, w.ctx, cmd.name, cmd.args...)
+	case w.limit >= 0:
+		return redis.DoWithTimeout(n.Conn, w.limit, cmd.name, cmd.args...)
+	}
+	return n.Do(cmd.name, cmd.args...)
+}
+
+func (w wait) receive(n *node) (any, error) {
+	switch {
+	case w.ctx != nil:
+		return redis.ReceiveContext(n.Conn, w.ctx)
+	case w.limit >= 0:
+		return redis.ReceiveWithTimeout(n.Conn, w.limit)
+	}
+	return n.Receive()
+}
+
+func (w wait) context() context.Context {
+	if w.ctx != nil {
+		return w.ctx
+	}
+	return context.Background()
+}
+
+// Do implements redis.Conn.
+func (c *conn) Do(cmd string, args ...any) (any, error) { return c.do(wait{limit: -1}, cmd, args) }
+
+// DoWithTimeout implements redis.ConnWithTimeout. The timeout counts anew when the command is sent to another node.
+func (c *conn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
+	return c.do(wait{limit: timeout}, cmd, args)
+}
+
+// DoContext implements redis.ConnWithContext.
+func (c *conn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
+	return c.do(wait{ctx: ctx}, cmd, args)
+}
+
+func (c *conn) do(w wait, name string, args []any) (any, error) {
+	if name == "" || len(c.sent) > 0 {
+		return c.drain(w, name, args)
+	}
+	cmd := command{name, args}
+	reply, err := w.do(c.node, cmd)
+	return c.settle(w, cmd, reply, err)
+}
+
+// drain sends what waits to be sent, with one more command unless its name is empty, and receives all replies. It answers as redigo
+// does: with the last reply and the first error, or with all replies if the name is empty.
+func (c *conn) drain(w wait, name string, args []any) (any, error) {
+	if name != "" {
+		if err := c.Send(name, args...); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return nil, err
+	}
+	replies := make([]any, 0, len(c.sent))
+	var first error
+	for len(c.sent) > 0 {
+		reply, err := c.receive(w)
+		if err != nil {
+			var answer redis.Error
+			if !errors.As(err, &answer) {
+				return nil, err
+			}
+			if reply = answer; first == nil {
+				first = err
+			}
+		}
+		replies = append(replies, reply)
+	}
+	if name == "" {
+		return replies, nil
+	}
+	return replies[len(replies)-1], first
+}
+
+// Send implements redis.Conn.
+func (c *conn) Send(cmd string, args ...any) error {
+	if err := c.node.Send(cmd, args...); err != nil {
+		c.failed(c.node, err)
+		return err
+	}
+	c.sent = append(c.sent, command{cmd, args})
+	return nil
+}
+
+// Flush implements redis.Conn.
+func (c *conn) Flush() error {
+	err := c.node.Flush()
+	if err != nil {
+		c.failed(c.node, err)
+	}
+	return err
+}
+
+// Receive implements redis.Conn.
+func (c *conn) Receive() (any, error) { return c.receive(wait{limit: -1}) }
+
+// ReceiveWithTimeout implements redis.ConnWithTimeout.
+func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	return c.receive(wait{limit: timeout})
+}
+
+// ReceiveContext implements redis.ConnWithContext.
+func (c *conn) ReceiveContext(ctx context.Context) (any, error) { return c.receive(wait{ctx: ctx}) }
+
+func (c *conn) receive(w wait) (any, error) {
+	reply, err := w.receive(c.node)
+	if len(c.sent) == 0 {
+		return reply, err // a message of a subscription: nothing was sent for it
+	}
+	cmd := c.sent[0]
+	c.sent = c.sent[1:]
+	return c.settle(w, cmd, reply, err)
+}
+
+// Err implements redis.Conn.
+func (c *conn) Err() error { return c.node.Err() }
+
+// Close implements redis.Conn.
+func (c *conn) Close() error { return c.node.Close() }

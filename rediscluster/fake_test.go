@@ -1,0 +1,67 @@
+package rediscluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/fakeredis"
+)
+
+// startFake starts a node that answers as a test wants.
+func startFake(t *testing.T, answer func(args []string) string) *fakeredis.Server {
+	t.Helper()
+	s, err := fakeredis.Start(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// slotsReply says that one node serves all slots. A null host is what a node answers that does not know its name.
+func slotsReply(host, port string) string {
+	name := fakeredis.Null
+	if host != "" {
+		name = fakeredis.Bulk(host)
+	}
+	return fakeredis.Array(fakeredis.Array(":0\r\n", ":16383\r\n", fakeredis.Array(name, ":"+port+"\r\n", fakeredis.Bulk("id"))))
+}
+
+func isClusterSlots(args []string) bool {
+	return len(args) == 2 && args[0] == "CLUSTER" && args[1] == "SLOTS"
+}
+
+func open(t *testing.T, url string) *source {
+	t.Helper()
+	src, err := newSource(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { src.Close() })
+	return src
+}
+
+func connTo(t *testing.T, src *source, key string) redis.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := src.Conn(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// eventually waits until ok holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); <-time.After(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package rediscluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/mna/redisc"
+)
+
+const (
+	// settleTimeout bounds how long a command is sent to one node after the other while its slot is on the way. After the first
+	// few tries there are pauses, which grow.
+	settleTimeout = 5 * time.Second
+	hurriedTries  = 3
+	firstPause    = 10 * time.Millisecond
+	longestPause  = 200 * time.Millisecond
+)
+
+// redirection is what a node says when it refuses a command because of its slot.
+type redirection struct {
+	kind string // MOVED: the slot belongs to addr now; ASK: addr has this key already; TRYAGAIN: keys are on both sides
+	addr string
+}
+
+// redirectionOf reads an answer of the node at addr. The zero value means that the command was not refused.
+func redirectionOf(err error, addr string) redirection {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return redirection{}
+	}
+	if redisc.IsTryAgain(answer) {
+		return redirection{kind: "TRYAGAIN"}
+	}
+	if to := redisc.ParseRedir(answer); to != nil {
+		return redirection{to.Type, complete(to.Addr, addr)}
+	}
+	return redirection{}
+}
+
+// settle takes the answer to a command. If the node refused it because of its slot, settle carries it out where it belongs. When the slot
+// has moved for good, so does the connection, unless replies are still to come from the old node.
+func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
+	if err == nil {
+		c.track(cmd.name, true)
+		return reply, nil
+	}
+	c.failed(c.node, err)
+	if c.multi {
+		c.track(cmd.name, false)
+		return reply, err
+	}
+	reply, owner, err := c.follow(w, cmd, reply, err)
+	switch {
+	case owner == c.node:
+	case len(c.sent) > 0:
+		owner.Close()
+	default:
+		c.node.Close()
+		c.node = owner
+	}
+	return reply, err
+}
+
+// track knows whether the connection is within a transaction.
+func (c *conn) track(name string, ok bool) {
+	switch strings.ToUpper(name) {
+	case "MULTI":
+		c.multi = ok
+	case "EXEC", "DISCARD":
+		c.multi = false
+	}
+}
+
+// follow carries out a command that was answered with err on whatever node it belongs to. It also returns the node that owns the slot as
+// far as is known then, which the caller closes.
+func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, error) {
+	owner, refused := c.node, c.node
+	deadline := time.Now().Add(settleTimeout)
+	pause := firstPause
+	for try := 1; ; try++ {
+		to := redirectionOf(err, refused.addr)
+		if to.kind == "" || time.Now().After(deadline) {
+			return reply, owner, err
+		}
+		if to.kind == "TRYAGAIN" || try > hurriedTries {
+			select {
+			case <-time.After(pause):
+			case <-w.context().Done():
+				return nil, owner, fmt.Errorf("%w; %w", err, context.Cause(w.context()))
+			}
+			pause = min(2*pause, longestPause)
+		}
+		next := owner
+		if to.addr != "" && to.addr != owner.addr {
+			var derr error
+			if next, derr = c.src.dial(w.context(), to.addr); derr != nil {
+				c.src.layout.refreshSoon()
+				// Both are wrapped: the answer says that nothing was carried out.
+				return nil, owner, fmt.Errorf("%w; %w", err, derr)
+			}
+		}
+		if to.kind == "ASK" {
+			reply, err = c.asking(w, next, cmd)
+		} else {
+			reply, err = w.do(next, cmd)
+		}
+		if err != nil {
+			c.failed(next, err)
+		}
+		refused = next
+		switch {
+		case next == owner:
+		case to.kind == "MOVED":
+			if owner != c.node {
+				owner.Close()
+			}
+			owner = next
+		default:
+			next.Close()
+		}
+	}
+}
+
+// asking sends a command to the node that takes over the slot.
+func (c *conn) asking(w wait, n *node, cmd command) (any, error) {
+	if err := n.Send("ASKING"); err != nil {
+		return nil, err
+	}
+	return w.do(n, cmd)
+}
+
+// failed draws the conclusions from an error of a node.
+func (c *conn) failed(n *node, err error) {
+	var answer redis.Error
+	var network net.Error
+	switch {
+	case errors.As(err, &answer):
+		if to := redirectionOf(err, n.addr); to.kind == "MOVED" {
+			c.src.layout.moved(c.slot, to.addr)
+		} else if strings.HasPrefix(string(answer), "CLUSTERDOWN") {
+			c.src.layout.refreshSoon()
+		}
+	case errors.Is(err, context.Canceled): // that was us
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		c.src.layout.refreshSoon()
+	default:
+		c.src.suspect(n)
+	}
+}

@@ -1,0 +1,238 @@
+package rediscluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/mna/redisc"
+)
+
+const (
+	// askTimeout bounds the question to one node, so that a node behind a dead network does not hold up the others.
+	askTimeout = 2 * time.Second
+	// refreshPause is how long an answer is good enough for those who suspect that it is out of date.
+	refreshPause = 200 * time.Millisecond
+)
+
+// layout knows which node serves which slot. It is safe for concurrent use.
+type layout struct {
+	startup []string // nodes of the URL
+	opts    []redis.DialOption
+	retain  func(serving map[string]bool)
+
+	ctx  context.Context //nolint:containedctx // the life of the goroutine that asks
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex               // protects the following
+	slots   [redisc.HashSlots]string // address of the master, "" unknown
+	known   map[string]bool          // all masters
+	asking  *asking                  // not nil while a goroutine asks
+	updated time.Time                // end of the last question that was answered
+	closed  bool
+}
+
+// asking is one round of questions. err may be read after done is closed.
+type asking struct {
+	done chan struct{}
+	err  error
+}
+
+func newLayout(startup []string, opts []redis.DialOption, retain func(map[string]bool)) *layout {
+	l := &layout{startup: startup, opts: opts, retain: retain, known: map[string]bool{}}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// node returns the address of the node that serves a slot; it asks the cluster if that is not known.
+func (l *layout) node(ctx context.Context, slot int) (string, error) {
+	l.mu.Lock()
+	addr := l.slots[slot]
+	l.mu.Unlock()
+	if addr != "" {
+		return addr, nil
+	}
+	if err := l.refresh(ctx); err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if addr = l.slots[slot]; addr == "" {
+		return "", fmt.Errorf("no node of the cluster serves slot %d: assign it with CLUSTER ADDSLOTS", slot)
+	}
+	return addr, nil
+}
+
+// moved notes where a slot has gone, according to the node that had it. The rest of the layout may have changed as well.
+func (l *layout) moved(slot int, addr string) {
+	l.mu.Lock()
+	news := l.slots[slot] != addr
+	l.slots[slot] = addr
+	l.mu.Unlock()
+	if news {
+		l.refreshSoon()
+	}
+}
+
+// refreshSoon asks the cluster in the background, unless that has just been done.
+func (l *layout) refreshSoon() { l.ask() }
+
+// refresh asks the cluster for its layout, unless that has just been done, and waits for the answer.
+func (l *layout) refresh(ctx context.Context) error {
+	a, err := l.ask()
+	if a == nil {
+		return err
+	}
+	select {
+	case <-a.done:
+		return a.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ask returns the round of questions that is under way; it starts one if need be. It returns nil if none is needed or possible.
+func (l *layout) ask() (*asking, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, errClosed
+	case l.asking != nil:
+		return l.asking, nil
+	case !l.updated.IsZero() && time.Since(l.updated) < refreshPause:
+		return nil, nil
+	}
+	a := &asking{done: make(chan struct{})}
+	l.asking = a
+	nodes := l.candidates()
+	l.wg.Go(func() {
+		defer close(a.done)
+		a.err = l.askAll(nodes)
+	})
+	return a, nil
+}
+
+// candidates returns the known nodes in random order and then, in case all of them have other addresses now, those of the URL.
+func (l *layout) candidates() []string {
+	var nodes []string
+	for addr := range l.known {
+		nodes = append(nodes, addr)
+	}
+	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	for _, i := range rand.Perm(len(l.startup)) {
+		if !l.known[l.startup[i]] {
+			nodes = append(nodes, l.startup[i])
+		}
+	}
+	return nodes
+}
+
+// askAll asks one node after the other until one answers, and takes over what it says.
+func (l *layout) askAll(nodes []string) error {
+	var errs []error
+	for _, addr := range nodes {
+		slots, err := askOne(l.ctx, addr, l.opts)
+		if err == nil {
+			l.take(slots)
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
+		if l.ctx.Err() != nil {
+			errs = []error{errClosed}
+			break
+		}
+	}
+	l.mu.Lock()
+	l.asking = nil
+	l.mu.Unlock()
+	return fmt.Errorf("no node tells the layout of the cluster: %w", errors.Join(errs...))
+}
+
+// take replaces what is known. A slot that no node serves keeps its address, so that the error is that node's.
+func (l *layout) take(slots *[redisc.HashSlots]string) {
+	l.mu.Lock()
+	known := map[string]bool{}
+	for slot, addr := range slots {
+		if addr != "" {
+			l.slots[slot] = addr
+			known[addr] = true
+		}
+	}
+	l.known = known
+	l.updated = time.Now()
+	l.asking = nil
+	l.mu.Unlock()
+	l.retain(known)
+}
+
+// askOne asks a node which nodes serve which slots.
+func askOne(ctx context.Context, addr string, opts []redis.DialOption) (*[redisc.HashSlots]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	dialer := &net.Dialer{}
+	var slots [redisc.HashSlots]string
+	served := 0
+	// A cluster of redisc's that knows one node is a question to that node.
+	one := &redisc.Cluster{
+		StartupNodes: []string{addr},
+		DialOptions: append(opts[:len(opts):len(opts)], redis.DialReadTimeout(askTimeout), redis.DialTLSHandshakeTimeout(askTimeout),
+			redis.DialContextFunc(func(_ context.Context, network, addr string) (net.Conn, error) {
+				c, err := dialer.DialContext(ctx, network, addr)
+				if err == nil {
+					context.AfterFunc(ctx, func() { c.Close() })
+				}
+				return c, err
+			})),
+		LayoutRefresh: func(_, nodes [redisc.HashSlots][]string) {
+			for slot := range nodes {
+				if len(nodes[slot]) > 0 {
+					slots[slot] = complete(nodes[slot][0], addr)
+					served++
+				}
+			}
+		},
+	}
+	defer one.Close()
+	if err := one.Refresh(); err != nil {
+		text := strings.TrimPrefix(err.Error(), "redisc: all nodes failed\n")
+		if strings.Contains(text, "cluster support disabled") {
+			text += ": it is a single server: use delayed.Dial"
+		}
+		return nil, errors.New(text)
+	}
+	if served == 0 {
+		return nil, errors.New("it knows no node that serves a slot: it is not, or not yet, part of a cluster")
+	}
+	return &slots, nil
+}
+
+// complete gives an address its standard form. A node that does not know its own name sends an empty host or "?", which stands for the
+// host that was asked; and redisc leaves the brackets of IPv6 out.
+func complete(addr, asked string) string {
+	i := strings.LastIndexByte(addr, ':')
+	if i < 0 {
+		return addr
+	}
+	host, port := strings.Trim(addr[:i], "[]"), addr[i+1:]
+	if host == "" || host == "?" {
+		host, _, _ = net.SplitHostPort(asked)
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// close ends a question that is under way and waits for its end.
+func (l *layout) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.stop()
+	l.wg.Wait()
+}

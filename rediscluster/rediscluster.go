@@ -1,0 +1,204 @@
+// Package rediscluster connects to a Redis Cluster.
+//
+//	rdb, err := rediscluster.Dial("redis://user:password@a:6379,b:6379")
+//	if err != nil { … }
+//	defer rdb.Close()
+//	q := delayed.NewQueue("{mail}", rdb)
+//
+// All keys of a queue must be in one hash slot, so the name of a queue carries a tag in braces: "{mail}", or "{mail}:low" and
+// "{mail}:high" for two queues in one slot. A queue lives on one node; a worker uses one connection more for each slot among its queues.
+//
+// Commands follow a slot that moves to another node. While a slot is on its way, scripts wait for it for up to five seconds. When a node
+// fails, commands on its slots fail until a replica has taken over; what a replica had not received by then is lost, as in every cluster.
+package rediscluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/mna/redisc"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redisurl"
+)
+
+const (
+	dialTimeout  = 5 * time.Second
+	writeTimeout = 5 * time.Second
+	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so it is above
+	// what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
+	readTimeout = 30 * time.Second
+	// idleConns bounds the idle connections to each node.
+	idleConns = 64
+	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
+	idleTimeout = 4 * time.Minute
+	// pingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
+	pingAfter = 10 * time.Second
+)
+
+// Dial returns a handle on a cluster. The URL names one or more of its nodes, such as redis://user:password@a:6379,b:6379, or
+// rediss://… for TLS; the other nodes are learnt from them. Name several, so that one may be away. Dial does not connect; call Ping to
+// connect now.
+func Dial(rawURL string) (*delayed.Redis, error) {
+	src, err := newSource(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("delayed: rediscluster: %w", err)
+	}
+	return delayed.FromSource(src), nil
+}
+
+// source hands out connections to the nodes of a cluster. It is safe for concurrent use.
+type source struct {
+	layout *layout
+	opts   []redis.DialOption
+
+	mu     sync.Mutex             // protects the following
+	pools  map[string]*redis.Pool // by address
+	closed bool
+}
+
+func newSource(rawURL string) (*source, error) {
+	u, err := redisurl.Parse(rawURL, "6379")
+	if err != nil {
+		return nil, err
+	}
+	if err := u.Only(); err != nil {
+		return nil, err
+	}
+	if u.DB != 0 {
+		return nil, fmt.Errorf("database %d in the Redis URL: expected none, a cluster has database 0 only", u.DB)
+	}
+	s := &source{
+		opts: []redis.DialOption{
+			redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(writeTimeout),
+			redis.DialUsername(u.User), redis.DialPassword(u.Password), redis.DialClientName("delayed"),
+			redis.DialUseTLS(u.TLS), redis.DialTLSHandshakeTimeout(dialTimeout),
+		},
+		pools: map[string]*redis.Pool{},
+	}
+	s.layout = newLayout(u.Hosts, s.opts, s.retain)
+	return s, nil
+}
+
+// errClosed is returned by everything that needs a source that has been closed.
+var errClosed = fmt.Errorf("%w: the handle on the cluster", delayed.ErrClosed)
+
+// Conn returns a connection to the node that serves key. The caller closes it.
+func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	slot := redisc.Slot(key)
+	addr, err := s.layout.node(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.dial(ctx, addr)
+	if err != nil && ctx.Err() == nil {
+		n, err = s.dialSuccessor(ctx, slot, addr, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &conn{src: s, slot: slot, node: n}, nil
+}
+
+// dialSuccessor is for when a node cannot be reached: another one may serve its slots by now.
+func (s *source) dialSuccessor(ctx context.Context, slot int, addr string, cause error) (*node, error) {
+	if err := s.layout.refresh(ctx); err != nil {
+		return nil, fmt.Errorf("%w; %w", cause, err)
+	}
+	now, err := s.layout.node(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	if now == addr {
+		return nil, cause
+	}
+	return s.dial(ctx, now)
+}
+
+// node is a connection to one node.
+type node struct {
+	redis.Conn
+	addr string
+	pool *redis.Pool
+}
+
+// dial takes a connection to a node out of its pool.
+func (s *source) dial(ctx context.Context, addr string) (*node, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errClosed
+	}
+	pool := s.pools[addr]
+	if pool == nil {
+		pool = s.newPool(addr)
+		s.pools[addr] = pool
+	}
+	s.mu.Unlock()
+	rc, err := pool.GetContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("node %s of the cluster: %w", addr, err)
+	}
+	return &node{rc, addr, pool}, nil
+}
+
+func (s *source) newPool(addr string) *redis.Pool {
+	return &redis.Pool{
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialContext(ctx, "tcp", addr, s.opts...)
+		},
+		MaxIdle:     idleConns,
+		IdleTimeout: idleTimeout,
+		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, used time.Time) error {
+			if time.Since(used) < pingAfter {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			_, err := redis.DoContext(c, ctx, "PING")
+			return err
+		},
+	}
+}
+
+// suspect is told that a connection to a node has failed: the others that idle may be dead as well, and the node may have lost its slots.
+func (s *source) suspect(n *node) {
+	s.mu.Lock()
+	if s.pools[n.addr] == n.pool {
+		delete(s.pools, n.addr)
+	}
+	s.mu.Unlock()
+	n.pool.Close()
+	s.layout.refreshSoon()
+}
+
+// retain closes the pools of the nodes that do not serve slots any more.
+func (s *source) retain(serving map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for addr, pool := range s.pools {
+		if !serving[addr] {
+			delete(s.pools, addr)
+			pool.Close()
+		}
+	}
+}
+
+// Slot returns the hash slot of key.
+func (s *source) Slot(key string) int { return redisc.Slot(key) }
+
+// Close closes the idle connections; those in use are closed when they are given back.
+func (s *source) Close() error {
+	s.layout.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, pool := range s.pools {
+		pool.Close()
+	}
+	clear(s.pools)
+	return nil
+}

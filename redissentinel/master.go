@@ -1,0 +1,172 @@
+package redissentinel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// errSuperseded says that a connection was made to a server that is the master no longer.
+var errSuperseded = errors.New("another server has become the master meanwhile")
+
+// newPool returns a pool of connections to the master.
+func (s *source) newPool() *redis.Pool {
+	return &redis.Pool{
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			c, err := s.connect(ctx)
+			if errors.Is(err, errSuperseded) {
+				c, err = s.connect(ctx)
+			}
+			if err != nil {
+				return nil, err // not c, which is a nil *conn
+			}
+			return c, nil
+		},
+		MaxIdle:     idleConns,
+		IdleTimeout: idleTimeout,
+		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, _ time.Time) error {
+			if c, ok := c.(*conn); ok && time.Since(c.checked) >= roleAfter {
+				return c.checkRole(ctx)
+			}
+			return nil
+		},
+	}
+}
+
+// connect connects to the server that was the master last, or else to the one that the Sentinels name now.
+func (s *source) connect(ctx context.Context) (*conn, error) {
+	s.mu.Lock()
+	believed := s.addr
+	s.mu.Unlock()
+	var gone error
+	if believed != "" {
+		c, err := s.dial(ctx, believed, believed, 0)
+		if err == nil || ctx.Err() != nil || errors.Is(err, errSuperseded) {
+			return c, err
+		}
+		gone = err
+	}
+	addr, err := s.sentinels.master(ctx)
+	if err != nil {
+		return nil, errors.Join(gone, err)
+	}
+	if addr == believed {
+		s.sentinels.distrust()
+		return nil, gone
+	}
+	c, err := s.dial(ctx, addr, believed, 0)
+	if err != nil && ctx.Err() == nil {
+		s.sentinels.distrust()
+	}
+	return c, err
+}
+
+// dial connects to a server and returns an error unless it is the master, and another than the believed one was not found meanwhile.
+func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (*conn, error) {
+	c := &conn{src: s, addr: addr}
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	opts := append(s.opts[:len(s.opts):len(s.opts)], redis.DialContextFunc(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dialer.DialContext(ctx, network, addr)
+		c.wire = nc
+		return nc, err
+	}))
+	var err error
+	if c.Conn, err = redis.DialContext(ctx, "tcp", addr, opts...); err == nil {
+		if err = c.checkRole(ctx); err == nil {
+			err = s.adopt(c, believed, epoch)
+		}
+		if err != nil {
+			c.Conn.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("master %s at %s: %w", s.sentinels.name, addr, err)
+	}
+	return c, nil
+}
+
+// adopt takes a connection, and its server as the master. If that is not the server that was the master before, the connections to
+// that one are closed: it may well accept commands still, which would be lost.
+func (s *source) adopt(c *conn, believed string, epoch int64) error {
+	s.mu.Lock()
+	var old *redis.Pool
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return errClosed
+	case c.addr == s.addr:
+		s.epoch = max(s.epoch, epoch)
+	case s.addr != believed:
+		s.mu.Unlock()
+		return errSuperseded
+	default:
+		for before := range s.conns {
+			before.wire.Close()
+		}
+		if s.addr != "" {
+			old, s.pool = s.pool, s.newPool()
+		}
+		s.addr, s.epoch = c.addr, epoch
+	}
+	s.conns[c] = true
+	s.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+	return nil
+}
+
+// failed is told that a connection has failed: the others that idle lead to the same server and are given up as well.
+func (s *source) failed(c *conn) {
+	s.mu.Lock()
+	if !s.conns[c] || c.addr != s.addr || s.closed {
+		s.mu.Unlock()
+		return // said before, or to be expected
+	}
+	delete(s.conns, c)
+	old := s.pool
+	s.pool = s.newPool()
+	s.mu.Unlock()
+	old.Close()
+}
+
+func (s *source) forget(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+}
+
+// listen hears of new masters until the source is closed.
+func (s *source) listen() {
+	for turn := 0; s.ctx.Err() == nil; turn++ {
+		s.sentinels.listen(s.ctx, turn, s.heard)
+		select {
+		case <-time.After(listenPause):
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// heard is told what a Sentinel says. News are believed if they are newer than what named the present master, since a Sentinel may have
+// lost touch with the others, and if the server says so, too.
+func (s *source) heard(addr string, epoch int64) {
+	s.mu.Lock()
+	believed := s.addr
+	if addr == believed {
+		s.epoch = max(s.epoch, epoch)
+	}
+	news := believed != "" && addr != believed && epoch > s.epoch
+	s.mu.Unlock()
+	if !news {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
+	defer cancel()
+	if c, err := s.dial(ctx, addr, believed, epoch); err == nil {
+		c.Close()
+	}
+}
