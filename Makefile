@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 # For each Fuzz function in `make fuzz`.
 FUZZTIME ?= 30s
+# How often make soak repeats its tests.
+SOAK ?= 10
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=
 # The server that the tests start; redis-server on the PATH when empty.
@@ -57,8 +59,8 @@ itest: ## Run the tests across processes, servers and languages (8 min)
 	@cd itest && go test -race -shuffle=on -count=1 -timeout=20m $(TESTFLAGS) ./...
 
 .PHONY: soak
-soak: ## Run the long version of the tests in itest (1 h)
-	@cd itest && go test -tags=soak -count=1 -timeout=3h $(TESTFLAGS) ./...
+soak: ## Repeat the tests in itest SOAK times, 10 by default (1 h)
+	@cd itest && go test -shuffle=on -count=$(SOAK) -timeout=12h $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
@@ -66,7 +68,7 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 
 .PHONY: examples
 examples: ## Run the quickstart as a newcomer does (30 s)
-	@scripts/examples.sh
+	@go run ./examples/quickstart
 
 .PHONY: bench
 bench: ## Measure against the peers and print medians and ratios (5 min)
@@ -93,15 +95,16 @@ lint: ## Check style and formatting (1 min)
 	@scripts/lint.sh
 
 .PHONY: fmt
-fmt: ## Format all Go files (10 s)
+fmt: ## Format all Go files and tidy every go.mod (20 s)
 	@scripts/lint.sh fmt
+	@$(each) -o go mod tidy
 
 .PHONY: vet
 vet: ## Run go vet, with the workspace and each module alone (1 min)
 	@$(each) -b go vet ./...
 
 .PHONY: tidy
-tidy: ## Check that every go.mod is tidy (5 s)
+tidy: ## Check that every go.mod is tidy; make fmt repairs it (5 s)
 	@$(each) -o go mod tidy -diff
 
 .PHONY: verify
