@@ -1,0 +1,373 @@
+package delayed
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/gomodule/redigo/redis"
+)
+
+// claimReply is what claim returns, readable.
+type claimReply struct {
+	messages string
+	left     int
+}
+
+// claimed calls claim for worker w, batch 7.
+func claimWith(c claimCall) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		c.worker = "w"
+		if c.batch == 0 {
+			c.batch = 7
+		}
+		list, left, err := s.claim(bg, c)
+		texts := make([]string, len(list))
+		for i, m := range list {
+			texts[i] = string(m)
+			if len(m) > 20 {
+				texts[i] = fmt.Sprintf("%d bytes of %c", len(m), m[0])
+			}
+		}
+		return claimReply{strings.Join(texts, " "), left}, err
+	}
+}
+
+// queued is a queue with a live worker w and the given pending tasks and notifications.
+func queued(pending string, noti int) redistest.State {
+	s := redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}}
+	if pending != "" {
+		s[""] = redistest.List(strings.Fields(pending))
+	}
+	if noti > 0 {
+		s["_noti"] = ones(noti)
+	}
+	return s
+}
+
+// holds adds to queued the claims of batch 7.
+func holds(state redistest.State, claimed string) redistest.State {
+	hash := redistest.Hash{}
+	for i, m := range strings.Fields(claimed) {
+		hash["7-"+strconv.Itoa(i+1)] = m
+	}
+	return with(state, redistest.State{"_processing:w": hash, "_claims:w": redistest.Hash{"7": nowMark}})
+}
+
+// big is a message of n bytes.
+func big(c string, n int) string { return strings.Repeat(c, n) }
+
+var manyClaimed = func() redistest.Hash {
+	hash := redistest.Hash{}
+	for i, m := range messages(maxClaim) {
+		hash["7-"+strconv.Itoa(i+1)] = m
+	}
+	return hash
+}()
+
+var claimCases = storeTable{script: "claim", cases: []storeCase{
+	// Heartbeat and batch number.
+	{
+		name: "no heartbeat",
+		seed: with(queued("a b", 2), redistest.State{"_worker:w": nil}),
+		do:   claimWith(claimCall{most: 5}),
+		err:  errNoHeartbeat,
+	},
+	{
+		name: "no heartbeat, a notification in hand: given back",
+		seed: with(queued("a b", 1), redistest.State{"_worker:w": nil}),
+		do:   claimWith(claimCall{most: 5, held: 1}),
+		err:  errNoHeartbeat,
+		want: with(queued("a b", 2), redistest.State{"_worker:w": nil}),
+	},
+	{
+		name: "no heartbeat, a notification in hand, nothing pending: dropped",
+		seed: with(queued("", 3), redistest.State{"_worker:w": nil}),
+		do:   claimWith(claimCall{most: 5, held: 1}),
+		err:  errNoHeartbeat,
+		want: with(queued("", 0), redistest.State{"_worker:w": nil}),
+	},
+	{
+		name: "no heartbeat on a legacy queue: given back",
+		seed: with(queued("a b", 1), redistest.State{"_worker:w": nil}),
+		do:   claimWith(claimCall{most: 5, held: 1, legacy: true}),
+		err:  errNoHeartbeat,
+		want: with(queued("a b", 2), redistest.State{"_worker:w": nil}),
+	},
+	{
+		name: "used batch number",
+		seed: with(queued("a b", 2), redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
+		do:   claimWith(claimCall{most: 5}),
+		err:  errBatchUsed,
+	},
+	{
+		name: "used batch number, a notification in hand: given back",
+		seed: with(queued("a b", 1), redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
+		do:   claimWith(claimCall{most: 5, held: 1}),
+		err:  errBatchUsed,
+		want: with(queued("a b", 2), redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
+	},
+	{
+		name:   "beside an older batch and another worker",
+		seed:   with(queued("a", 1), redistest.State{"_processing:w": redistest.Hash{"6-1": "x"}, "_claims:w": redistest.Hash{"6": "5"}, "_processing:v": redistest.Hash{"7-1": "y"}}),
+		do:     claimWith(claimCall{most: 5}),
+		result: claimReply{"a", 0},
+		want: with(queued("", 0), redistest.State{
+			"_processing:w": redistest.Hash{"6-1": "x", "7-1": "a"}, "_claims:w": redistest.Hash{"6": "5", "7": nowMark}, "_processing:v": redistest.Hash{"7-1": "y"},
+		}),
+	},
+	{
+		name:   "token of a batch number that only begins alike",
+		seed:   with(queued("a", 1), redistest.State{"_processing:w": redistest.Hash{"77-1": "x"}, "_claims:w": redistest.Hash{"77": "5"}}),
+		do:     claimWith(claimCall{most: 5}),
+		result: claimReply{"a", 0},
+		want: with(queued("", 0), redistest.State{
+			"_processing:w": redistest.Hash{"77-1": "x", "7-1": "a"}, "_claims:w": redistest.Hash{"77": "5", "7": nowMark},
+		}),
+	},
+	// How many.
+	{
+		name:   "all there is",
+		seed:   queued("a b c", 3),
+		do:     claimWith(claimCall{most: 5}),
+		result: claimReply{"a b c", 0},
+		want:   holds(queued("", 0), "a b c"),
+	},
+	{
+		name:   "as many as asked for",
+		seed:   queued("a b c", 3),
+		do:     claimWith(claimCall{most: 2}),
+		result: claimReply{"a b", 1},
+		want:   holds(queued("c", 1), "a b"),
+	},
+	{
+		name:   "as many as a call may take",
+		seed:   redistest.State{"": append(messages(maxClaim), "x"), "_noti": ones(maxClaim + 1), "_worker:w": alive},
+		do:     claimWithCount(maxClaim + 5),
+		result: maxClaim,
+		want: redistest.State{
+			"": redistest.List{"x"}, "_noti": ones(1), "_worker:w": alive, "_processing:w": manyClaimed, "_claims:w": redistest.Hash{"7": nowMark},
+		},
+	},
+	{
+		name:   "a batch number beyond 2^53",
+		seed:   queued("a", 1),
+		do:     claimWith(claimCall{batch: 1<<64 - 1, most: 1}),
+		result: claimReply{"a", 0},
+		want: with(queued("", 0), redistest.State{
+			"_processing:w": redistest.Hash{"18446744073709551615-1": "a"}, "_claims:w": redistest.Hash{"18446744073709551615": nowMark},
+		}),
+	},
+	{
+		name:   "bytes: the first in any case",
+		seed:   queued(big("a", maxClaimBytes+1)+" b", 2),
+		do:     claimWith(claimCall{most: 5}),
+		result: claimReply{"4194305 bytes of a", 1},
+		want:   holds(queued("b", 1), big("a", maxClaimBytes+1)),
+	},
+	{
+		name:   "bytes: up to the limit",
+		seed:   queued(big("a", maxClaimBytes/2)+" "+big("b", maxClaimBytes/2)+" c", 3),
+		do:     claimWith(claimCall{most: 5}),
+		result: claimReply{"2097152 bytes of a 2097152 bytes of b", 1},
+		want:   holds(queued("c", 1), big("a", maxClaimBytes/2)+" "+big("b", maxClaimBytes/2)),
+	},
+	{
+		name:   "bytes: the rest goes back in its old order",
+		seed:   queued(big("a", maxClaimBytes/2)+" "+big("b", maxClaimBytes/2+1)+" c d e", 5),
+		do:     claimWith(claimCall{most: 4}),
+		result: claimReply{"2097152 bytes of a", 4},
+		want:   holds(queued(big("b", maxClaimBytes/2+1)+" c d e", 4), big("a", maxClaimBytes/2)),
+	},
+	{
+		name:   "nothing pending",
+		seed:   queued("", 0),
+		do:     claimWith(claimCall{most: 5}),
+		result: claimReply{"", 0},
+	},
+	// Notifications.
+	{
+		name:   "one in hand: one less is taken from the list",
+		seed:   queued("a b c", 2),
+		do:     claimWith(claimCall{most: 2, held: 1}),
+		result: claimReply{"a b", 1},
+		want:   holds(queued("c", 1), "a b"),
+	},
+	{
+		name:   "one in hand for the only task",
+		seed:   queued("a", 0),
+		do:     claimWith(claimCall{most: 5, held: 1}),
+		result: claimReply{"a", 0},
+		want:   holds(queued("", 0), "a"),
+	},
+	{
+		name:   "one in hand, nothing pending: surplus is dropped",
+		seed:   queued("", 3),
+		do:     claimWith(claimCall{most: 5, held: 1}),
+		result: claimReply{"", 0},
+		want:   queued("", 0),
+	},
+	{
+		name:   "none asked for: the one in hand goes back",
+		seed:   queued("a", 0),
+		do:     claimWith(claimCall{most: 0, held: 1}),
+		result: claimReply{"", 1},
+		want:   queued("a", 1),
+	},
+	{
+		name:   "none asked for, none missing",
+		seed:   queued("a b", 2),
+		do:     claimWith(claimCall{most: 0}),
+		result: claimReply{"", 2},
+	},
+	{
+		name:   "all missing: one is added, so that the next worker wakes",
+		seed:   queued("a b c", 0),
+		do:     claimWith(claimCall{most: 1}),
+		result: claimReply{"a", 2},
+		want:   holds(queued("b c", 1), "a"),
+	},
+	{
+		name:   "all missing, none claimed: one is added",
+		seed:   queued("a b c", 0),
+		do:     claimWith(claimCall{most: 0}),
+		result: claimReply{"", 3},
+		want:   queued("a b c", 1),
+	},
+	{
+		name:   "some missing: claimed ones are counted out, one is left",
+		seed:   queued("a b c", 1),
+		do:     claimWith(claimCall{most: 2}),
+		result: claimReply{"a b", 1},
+		want:   holds(queued("c", 1), "a b"),
+	},
+	{
+		name:   "surplus beside tasks stays for the sweeper",
+		seed:   queued("a b", 9),
+		do:     claimWith(claimCall{most: 1}),
+		result: claimReply{"a", 1},
+		want:   holds(queued("b", 8), "a"),
+	},
+	{
+		name:   "surplus is dropped with the last task",
+		seed:   queued("a b", 9),
+		do:     claimWith(claimCall{most: 2}),
+		result: claimReply{"a b", 0},
+		want:   holds(queued("", 0), "a b"),
+	},
+	// Legacy workers.
+	{
+		name:   "legacy: no more than have notifications",
+		seed:   queued("a b c", 1),
+		do:     claimWith(claimCall{most: 5, held: 1, legacy: true}),
+		result: claimReply{"a b", 1},
+		want:   holds(queued("c", 0), "a b"),
+	},
+	{
+		name:   "legacy: none without notifications, and none added",
+		seed:   queued("a b c", 0),
+		do:     claimWith(claimCall{most: 5, legacy: true}),
+		result: claimReply{"", 3},
+	},
+	{
+		name:   "legacy: only the one in hand",
+		seed:   queued("a b c", 0),
+		do:     claimWith(claimCall{most: 5, held: 1, legacy: true}),
+		result: claimReply{"a", 2},
+		want:   holds(queued("b c", 0), "a"),
+	},
+	{
+		name:   "legacy: as many as asked for",
+		seed:   queued("a b c", 3),
+		do:     claimWith(claimCall{most: 2, legacy: true}),
+		result: claimReply{"a b", 1},
+		want:   holds(queued("c", 1), "a b"),
+	},
+	{
+		name:   "legacy: surplus stays, as a legacy worker may be about to claim",
+		seed:   queued("a", 3),
+		do:     claimWith(claimCall{most: 5, legacy: true}),
+		result: claimReply{"a", 0},
+		want:   holds(queued("", 2), "a"),
+	},
+	{
+		name:   "legacy: nothing pending, surplus stays",
+		seed:   queued("", 2),
+		do:     claimWith(claimCall{most: 5, held: 1, legacy: true}),
+		result: claimReply{"", 0},
+	},
+	{
+		name:   "legacy, mending: surplus is dropped when nothing is pending",
+		seed:   queued("", 2),
+		do:     claimWith(claimCall{most: 5, legacy: true, mend: true}),
+		result: claimReply{"", 0},
+		want:   queued("", 0),
+	},
+	{
+		name:   "legacy, mending: one is added when all are missing",
+		seed:   queued("a b", 0),
+		do:     claimWith(claimCall{most: 5, legacy: true, mend: true}),
+		result: claimReply{"", 2},
+		want:   queued("a b", 1),
+	},
+	{
+		name:   "legacy, mending: one in hand goes back",
+		seed:   queued("a b", 0),
+		do:     claimWith(claimCall{most: 0, held: 1, legacy: true, mend: true}),
+		result: claimReply{"", 2},
+		want:   queued("a b", 1),
+	},
+}}
+
+// claimWithCount claims n tasks and returns how many came.
+func claimWithCount(n int) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		list, _, err := s.claim(bg, claimCall{worker: "w", batch: 7, most: n})
+		return len(list), err
+	}
+}
+
+// TestWait waits for the first of several queues that has a notification.
+func TestWait(t *testing.T) {
+	server := redistest.Shared(t)
+	conn, other := server.Dial(t), server.Dial(t)
+	a, b := redistest.Name(t), redistest.Name(t)
+	push := func(key string) {
+		t.Helper()
+		if _, err := other.Do("RPUSH", key, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push(b)
+	if key, err := wait(bg, &link{conn: conn}, []string{a, b}, time.Second); key != b || err != nil {
+		t.Errorf("expected %s at once, found %q, %v", b, key, err)
+	}
+	start := time.Now()
+	if key, err := wait(bg, &link{conn: conn}, []string{a, b}, time.Second); key != "" || err != nil {
+		t.Errorf("nothing came: expected no key and no error, found %q, %v", key, err)
+	}
+	if took := time.Since(start); took < 900*time.Millisecond {
+		t.Errorf("expected to wait for a second, found %v", took)
+	}
+	got := make(chan string, 1)
+	go func() {
+		key, err := wait(bg, &link{conn: conn}, []string{a, b}, 10*time.Second)
+		got <- fmt.Sprint(key, err)
+	}()
+	for {
+		blocked, err := redis.String(other.Do("INFO", "clients"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(blocked, "blocked_clients:0") {
+			break
+		}
+	}
+	push(a)
+	if key := <-got; key != a+"<nil>" {
+		t.Errorf("expected to be woken by %s, found %s", a, key)
+	}
+}

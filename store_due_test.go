@@ -1,0 +1,403 @@
+package delayed
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/gomodule/redigo/redis"
+)
+
+// whenDue shows the time until something is due.
+func whenDue(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "never"
+	case d == 0:
+		return "overdue"
+	}
+	// Redis's clock and this one are those of one machine, or nearly so.
+	if off := time.Now().Add(d).UnixMilli() - later; off > -60_000 && off < 60_000 {
+		return "later"
+	}
+	return d.String()
+}
+
+// filedAs are tasks in a sorted set, with messages and infos made of their ids.
+func filedAs(set string, due redistest.Zset) redistest.State {
+	tasks, infos := redistest.Hash{}, redistest.Hash{}
+	for id := range due {
+		tasks[id], infos[id] = "m "+id, "i "+id
+	}
+	s := redistest.State{set: due}
+	if len(due) > 0 {
+		s["_tasks"], s["_info"] = tasks, infos
+	}
+	return s
+}
+
+// checkOne and checkTwo look at the queue, and at another one in its slot.
+func checkOne(s *store) (any, error) { return checkStores(s, s) }
+
+func checkTwo(s *store) (any, error) {
+	return checkStores(s, newStore(s.src, "", s.keys.list+".other"), s)
+}
+
+func checkStores(s *store, stores ...*store) (any, error) {
+	todos, err := check(bg, s.src, stores)
+	text := ""
+	for _, t := range todos {
+		text += fmt.Sprintf("%d pending, due %s, %d parked; ", t.pending, whenDue(t.due), t.parked)
+	}
+	return text, err
+}
+
+var checkCases = storeTable{script: "check", cases: []storeCase{
+	{
+		name:   "empty",
+		do:     checkOne,
+		result: "0 pending, due never, 0 parked; ",
+	},
+	{
+		name:   "only notifications and archived tasks",
+		seed:   with(filedAs("_archived", redistest.Zset{"x": past}), redistest.State{"_noti": ones(3)}),
+		do:     checkOne,
+		result: "0 pending, due never, 0 parked; ",
+	},
+	{
+		name:   "pending",
+		seed:   redistest.State{"": messages(3), "_noti": ones(3)},
+		do:     checkOne,
+		result: "3 pending, due never, 0 parked; ",
+	},
+	{
+		name:   "scheduled for later",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": later, "y": later + 1e9}),
+		do:     checkOne,
+		result: "0 pending, due later, 0 parked; ",
+	},
+	{
+		name:   "a retry that is overdue",
+		seed:   filedAs("_retry", redistest.Zset{"x": past, "y": later}),
+		do:     checkOne,
+		result: "0 pending, due overdue, 0 parked; ",
+	},
+	{
+		name:   "the earlier of the two sets: scheduled",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": later}, "_retry": redistest.Zset{"y": later + 1e9}},
+		do:     checkOne,
+		result: "0 pending, due later, 0 parked; ",
+	},
+	{
+		name:   "the earlier of the two sets: retry",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": later + 1e9}, "_retry": redistest.Zset{"y": later}},
+		do:     checkOne,
+		result: "0 pending, due later, 0 parked; ",
+	},
+	{
+		name:   "parked",
+		seed:   filedAs("_parked", redistest.Zset{"x": past, "y": later}),
+		do:     checkOne,
+		result: "0 pending, due never, 2 parked; ",
+	},
+	{
+		name:   "each queue by itself",
+		seed:   with(filedAs("_retry", redistest.Zset{"x": past}), redistest.State{"": messages(2), "_noti": ones(2)}),
+		do:     checkTwo,
+		result: "0 pending, due never, 0 parked; 2 pending, due overdue, 0 parked; ",
+	},
+}}
+
+func moveWith(from shelf, most int) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		n, next, err := s.move(bg, from, most)
+		return fmt.Sprintf("%d moved, next %s", n, whenDue(next)), err
+	}
+}
+
+var manyDue, manyMoved = func() (state redistest.State, list redistest.List) {
+	set := redistest.Zset{}
+	for i := range 1000 {
+		id := fmt.Sprintf("id%04d", i)
+		set[id] = past
+		list = append(list, "m "+id)
+	}
+	return filedAs("_scheduled", set), list
+}()
+
+var moveCases = storeTable{script: "move", cases: []storeCase{
+	{
+		name:   "nothing there",
+		do:     moveWith(shelfScheduled, 10),
+		result: "0 moved, next never",
+	},
+	{
+		name:   "nothing due",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": later}),
+		do:     moveWith(shelfScheduled, 10),
+		result: "0 moved, next later",
+	},
+	{
+		name:   "due ones, the earliest first, behind what is pending",
+		seed:   with(filedAs("_scheduled", redistest.Zset{"x": past + 2, "y": past, "z": later, "v": past + 1}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:     moveWith(shelfScheduled, 10),
+		result: "3 moved, next later",
+		want: with(filedAs("_scheduled", redistest.Zset{"z": later}), redistest.State{
+			"": redistest.List{"p", "m y", "m v", "m x"}, "_noti": ones(4),
+		}),
+	},
+	{
+		name:   "the last one",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": past}),
+		do:     moveWith(shelfScheduled, 10),
+		result: "1 moved, next never",
+		want:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
+	},
+	{
+		name:   "retries, not what is scheduled",
+		seed:   with(filedAs("_retry", redistest.Zset{"x": past}), redistest.State{"_scheduled": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
+		do:     moveWith(shelfRetry, 10),
+		result: "1 moved, next never",
+		want: redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_scheduled": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"y": "m y"},
+		},
+	},
+	{
+		name:   "no more than asked for",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": past, "y": past + 1, "z": past + 2}),
+		do:     moveWith(shelfScheduled, 2),
+		result: "2 moved, next overdue",
+		want: with(filedAs("_scheduled", redistest.Zset{"z": past + 2}), redistest.State{
+			"": redistest.List{"m x", "m y"}, "_noti": ones(2),
+		}),
+	},
+	{
+		name:   "ids without a message are dropped",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": past, "y": past + 1}, "_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"}},
+		do:     moveWith(shelfScheduled, 10),
+		result: "1 moved, next never",
+		want:   redistest.State{"": redistest.List{"m y"}, "_noti": ones(1)},
+	},
+	{
+		name:   "only ids without a message",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": past}},
+		do:     moveWith(shelfScheduled, 10),
+		result: "0 moved, next never",
+		want:   redistest.State{},
+	},
+	{
+		name:   "as many as a call may have",
+		seed:   manyDue,
+		do:     moveWith(shelfScheduled, 1000),
+		result: "1000 moved, next never",
+		want:   redistest.State{"": manyMoved, "_noti": ones(1000)},
+	},
+}}
+
+// TestDueTimes holds the times until the next task is due, as check and move tell them, against Redis's clock.
+func TestDueTimes(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	name := redistest.Name(t)
+	conn := server.Dial(t)
+	s := newStore(sourceOf(t, rdb, err), "", name)
+	due := redisTime(t, conn) + 3_600_000
+	redistest.Seed(t, conn, name, filedAs("_retry", redistest.Zset{"x": due}))
+	for what, look := range map[string]func() (time.Duration, error){
+		"check": func() (time.Duration, error) {
+			todos, err := check(bg, s.src, []*store{s})
+			if err != nil {
+				return 0, err
+			}
+			return todos[0].due, nil
+		},
+		"move": func() (time.Duration, error) {
+			_, next, err := s.move(bg, shelfRetry, 10)
+			return next, err
+		},
+	} {
+		start := redisTime(t, conn)
+		next, err := look()
+		end := redisTime(t, conn)
+		if err != nil || next.Milliseconds() > due-start || next.Milliseconds() < due-end {
+			t.Errorf("%s: next is due in %v, expected %d to %d ms, %v", what, next, due-end, due-start, err)
+		}
+	}
+}
+
+func unparkWith(ids ...string) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.unpark(bg, ids) }
+}
+
+var unparkCases = storeTable{script: "unpark", cases: []storeCase{
+	{
+		name:   "some, in the order asked for",
+		seed:   with(filedAs("_parked", redistest.Zset{"x": past, "y": later, "z": later}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:     unparkWith("y", "x"),
+		result: 2,
+		want:   with(filedAs("_parked", redistest.Zset{"z": later}), redistest.State{"": redistest.List{"p", "m y", "m x"}, "_noti": ones(3)}),
+	},
+	{
+		name:   "one twice, one that is not parked",
+		seed:   with(filedAs("_parked", redistest.Zset{"x": past}), redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
+		do:     unparkWith("y", "x", "x", "v"),
+		result: 1,
+		want:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1), "_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"y": "m y"}},
+	},
+	{
+		name:   "another worker was faster",
+		seed:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
+		do:     unparkWith("x"),
+		result: 0,
+	},
+	{
+		name:   "ids without a message are dropped",
+		seed:   redistest.State{"_parked": redistest.Zset{"x": past, "y": past}, "_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"}},
+		do:     unparkWith("x", "y"),
+		result: 1,
+		want:   redistest.State{"": redistest.List{"m y"}, "_noti": ones(1)},
+	},
+	{
+		name:   "only one without a message",
+		seed:   redistest.State{"_parked": redistest.Zset{"x": past}},
+		do:     unparkWith("x"),
+		result: 0,
+		want:   redistest.State{},
+	},
+}}
+
+func condemnWith(tasks ...filed) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.condemn(bg, time.Hour, tasks) }
+}
+
+var condemnCases = storeTable{script: "condemn", cases: []storeCase{
+	{
+		name:   "some",
+		seed:   filedAs("_parked", redistest.Zset{"x": past, "y": past, "z": past}),
+		do:     condemnWith(filed{id: "x", info: []byte("why")}, filed{id: "z", info: []byte("why too")}),
+		result: 2,
+		want: redistest.State{
+			"_parked": redistest.Zset{"y": past}, "_archived": redistest.Zset{"x": fromNow(time.Hour), "z": fromNow(time.Hour)},
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y", "z": "m z"}, "_info": redistest.Hash{"x": "why", "y": "i y", "z": "why too"},
+			testDay: counted(redistest.Hash{"archived": "2"}),
+		},
+	},
+	{
+		name:   "one that is not parked any more",
+		seed:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
+		do:     condemnWith(filed{id: "x", info: []byte("why")}),
+		result: 0,
+	},
+	{
+		name: "counters exist",
+		seed: with(filedAs("_parked", redistest.Zset{"x": past}), redistest.State{
+			testDay: redistest.Expiring{Value: redistest.Hash{"archived": "4"}, For: time.Hour},
+		}),
+		do:     condemnWith(filed{id: "x", info: []byte("why")}),
+		result: 1,
+		want: redistest.State{
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": "why"},
+			testDay: redistest.Expiring{Value: redistest.Hash{"archived": "5"}, For: time.Hour},
+		},
+	},
+}}
+
+func trimWith(most, n int) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.trim(bg, most, n) }
+}
+
+var trimCases = storeTable{script: "trim", cases: []storeCase{
+	{
+		name:   "nothing there",
+		do:     trimWith(10, 10),
+		result: 0,
+	},
+	{
+		name:   "neither old nor too many",
+		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later}),
+		do:     trimWith(2, 10),
+		result: 0,
+	},
+	{
+		name:   "too old",
+		seed:   filedAs("_archived", redistest.Zset{"x": past, "y": later, "z": past + 1}),
+		do:     trimWith(10, 10),
+		result: 2,
+		want:   with(filedAs("_archived", redistest.Zset{"y": later}), redistest.State{testDay: counted(redistest.Hash{"trimmed": "2"})}),
+	},
+	{
+		name:   "too old, no more than asked for",
+		seed:   filedAs("_archived", redistest.Zset{"x": past, "y": later, "z": past + 1}),
+		do:     trimWith(10, 1),
+		result: 1,
+		want:   with(filedAs("_archived", redistest.Zset{"y": later, "z": past + 1}), redistest.State{testDay: counted(redistest.Hash{"trimmed": "1"})}),
+	},
+	{
+		name:   "too many: the first to expire go",
+		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later + 1, "z": later + 2}),
+		do:     trimWith(1, 10),
+		result: 2,
+		want:   with(filedAs("_archived", redistest.Zset{"z": later + 2}), redistest.State{testDay: counted(redistest.Hash{"trimmed": "2"})}),
+	},
+	{
+		name:   "too many, no more than asked for",
+		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later + 1, "z": later + 2}),
+		do:     trimWith(0, 1),
+		result: 1,
+		want:   with(filedAs("_archived", redistest.Zset{"y": later + 1, "z": later + 2}), redistest.State{testDay: counted(redistest.Hash{"trimmed": "1"})}),
+	},
+	{
+		name: "tasks of other sets stay",
+		seed: redistest.State{
+			"_archived": redistest.Zset{"x": past}, "_retry": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"x": "m", "y": "m"},
+			"_info": redistest.Hash{"x": "i", "y": "i"},
+		},
+		do:     trimWith(0, 10),
+		result: 1,
+		want: redistest.State{
+			"_retry": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"y": "m"}, "_info": redistest.Hash{"y": "i"},
+			testDay: counted(redistest.Hash{"trimmed": "1"}),
+		},
+	},
+}}
+
+// TestParkedPage reads parked tasks page by page.
+func TestParkedPage(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	name := redistest.Name(t)
+	s := newStore(sourceOf(t, rdb, err), "", name)
+	seed := filedAs("_parked", redistest.Zset{"a": past, "b": past + 1, "c": later, "d": later + 1})
+	delete(seed["_tasks"].(redistest.Hash), "b")
+	delete(seed["_info"].(redistest.Hash), "c")
+	redistest.Seed(t, server.Dial(t), name, seed)
+	for _, c := range []struct {
+		offset, n int
+		expired   bool
+		want      string
+	}{
+		{0, 2, false, "a=m a/i a b=/i b "},
+		{2, 2, false, "c=m c/ d=m d/i d "},
+		{3, 9, false, "d=m d/i d "},
+		{4, 9, false, ""},
+		{0, 9, true, "a=m a/i a b=/i b "},
+		{1, 9, true, "b=/i b "},
+		{0, 1, true, "a=m a/i a "},
+	} {
+		page, err := s.parkedPage(bg, c.offset, c.n, c.expired)
+		text := ""
+		for _, f := range page {
+			text += fmt.Sprintf("%s=%s/%s ", f.id, f.message, f.info)
+		}
+		if err != nil || text != c.want {
+			t.Errorf("%d from %d, expired %v: expected %q, found %q, %v", c.n, c.offset, c.expired, c.want, text, err)
+		}
+	}
+	if _, err := redis.String(server.Do(t, "SET", name+"_tasks", "x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.parkedPage(bg, 0, 1, false); err == nil {
+		t.Error("a key of the wrong type gave no error")
+	}
+}

@@ -1,0 +1,186 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+var bg = context.Background()
+
+// envelopes are n tasks with the ids id0, id1 … and the messages message0, message1 …
+func envelopes(n int) (batch []envelope) {
+	for i := range n {
+		batch = append(batch, envelope{fmt.Sprintf("id%d", i), fmt.Appendf(nil, "message%d", i)})
+	}
+	return batch
+}
+
+// messages are those of envelopes(n).
+func messages(n int) (list redistest.List) {
+	for _, e := range envelopes(n) {
+		list = append(list, string(e.message))
+	}
+	return list
+}
+
+var enqueueCases = storeTable{script: "enqueue", refused: true, cases: []storeCase{
+	{
+		name: "one",
+		do:   func(s *store) (any, error) { return nil, s.enqueue(bg, envelopes(1)) },
+		want: redistest.State{"": messages(1), "_noti": ones(1)},
+	},
+	{
+		name: "behind others, with one more notification each",
+		seed: redistest.State{"": redistest.List{"old"}},
+		do:   func(s *store) (any, error) { return nil, s.enqueue(bg, envelopes(2)) },
+		want: redistest.State{"": append(redistest.List{"old"}, messages(2)...), "_noti": ones(2)},
+	},
+	{
+		name: "equal and binary messages",
+		do: func(s *store) (any, error) {
+			same := envelope{message: []byte("\x00\xff\r\n'")}
+			return nil, s.enqueue(bg, []envelope{same, same, {}})
+		},
+		want: redistest.State{"": redistest.List{"\x00\xff\r\n'", "\x00\xff\r\n'", ""}, "_noti": ones(3)},
+	},
+	{
+		name: "as many as a call may have",
+		do:   func(s *store) (any, error) { return nil, s.enqueue(bg, envelopes(maxBatchTasks)) },
+		want: redistest.State{"": messages(maxBatchTasks), "_noti": ones(maxBatchTasks)},
+	},
+}}
+
+// scheduled is what a queue holds with n tasks that are due at a time.
+func scheduled(n int, due int64) (redistest.Zset, redistest.Hash) {
+	set, tasks := redistest.Zset{}, redistest.Hash{}
+	for _, e := range envelopes(n) {
+		set[e.id], tasks[e.id] = due, string(e.message)
+	}
+	return set, tasks
+}
+
+var manySet, manyTasks = scheduled(maxBatchTasks, later)
+
+var scheduleCases = storeTable{script: "schedule", refused: true, cases: []storeCase{
+	{
+		name: "in, by the clock of Redis",
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), 5000, true) },
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"id0": fromNowBase + 5000}, "_tasks": redistest.Hash{"id0": "message0"}, "_wake": ones(1),
+		},
+	},
+	{
+		name: "at",
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"id0": later}, "_tasks": redistest.Hash{"id0": "message0"}, "_wake": ones(1),
+		},
+	},
+	{
+		name: "at a time that is over",
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), past, false) },
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"id0": past}, "_tasks": redistest.Hash{"id0": "message0"}, "_wake": ones(1),
+		},
+	},
+	{
+		name: "earlier than all others: wakes a mover",
+		seed: redistest.State{"_scheduled": redistest.Zset{"x": later + 1}, "_tasks": redistest.Hash{"x": "m"}},
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"x": later + 1, "id0": later}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
+		},
+	},
+	{
+		name: "earlier, but the mover has been called",
+		seed: redistest.State{"_scheduled": redistest.Zset{"x": later + 1}, "_tasks": redistest.Hash{"x": "m"}, "_wake": ones(1)},
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"x": later + 1, "id0": later}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
+		},
+	},
+	{
+		name: "as late as the first: wakes nobody",
+		seed: redistest.State{"_scheduled": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "m"}},
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
+		want: redistest.State{"_scheduled": redistest.Zset{"x": later, "id0": later}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}},
+	},
+	{
+		name: "as many as a call may have",
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(maxBatchTasks), later, false) },
+		want: redistest.State{"_scheduled": manySet, "_tasks": manyTasks, "_wake": ones(1)},
+	},
+	{
+		name: "id of a scheduled task: all or none",
+		seed: redistest.State{"_scheduled": redistest.Zset{"id1": later}, "_tasks": redistest.Hash{"id1": "m"}},
+		do:   scheduleTaken("id1"),
+		err:  errTaken,
+	},
+	{
+		name: "id of a task in another set",
+		seed: redistest.State{"_archived": redistest.Zset{"id2": later}, "_tasks": redistest.Hash{"id2": "m"}},
+		do:   scheduleTaken("id2"),
+		err:  errTaken,
+	},
+	{
+		name: "an id twice in one call",
+		do: func(s *store) (any, error) {
+			return nil, s.schedule(bg, []envelope{{"a", []byte("m1")}, {"b", []byte("m2")}, {"a", []byte("m3")}}, later, false)
+		},
+		err: ErrDuplicate,
+	},
+}}
+
+var errTaken = errors.New("the id that is taken is named")
+
+// scheduleTaken schedules three tasks of which one's id is taken, and answers errTaken if just that one is named.
+func scheduleTaken(id string) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		err := s.schedule(bg, envelopes(3), past, false)
+		var duplicate *DuplicateError
+		if errors.As(err, &duplicate) && errors.Is(err, ErrDuplicate) && duplicate.ID == id {
+			return nil, fmt.Errorf("%w: %w", errTaken, err)
+		}
+		return nil, err
+	}
+}
+
+var modeCases = storeTable{script: "mode", refused: true, cases: []storeCase{
+	{
+		name:   "first",
+		do:     func(s *store) (any, error) { return s.settleMode(bg, "plain") },
+		result: "plain",
+		want:   redistest.State{"_mode": "plain"},
+	},
+	{
+		name:   "the same again",
+		seed:   redistest.State{"_mode": "extended"},
+		do:     func(s *store) (any, error) { return s.settleMode(bg, "extended") },
+		result: "extended",
+	},
+	{
+		name:   "another",
+		seed:   redistest.State{"_mode": "extended"},
+		do:     func(s *store) (any, error) { return s.settleMode(bg, "plain") },
+		result: "extended",
+	},
+}}
+
+// TestLength reads the number of pending tasks.
+func TestLength(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	s := newStore(sourceOf(t, rdb, err), "", redistest.Name(t))
+	for _, want := range []int{0, 3} {
+		if n, err := s.length(bg); n != want || err != nil {
+			t.Errorf("length is %d, %v, expected %d", n, err, want)
+		}
+		if err := s.enqueue(bg, envelopes(3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package delayed
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// shelving is a call of shelve by worker w.
+type shelving struct {
+	batches  []uint64
+	on       shelf
+	most     int
+	counters []string
+	tasks    []shelved
+}
+
+func (c shelving) do(s *store) (any, error) {
+	return s.shelve(bg, "w", c.batches, c.on, c.most, c.counters, c.tasks)
+}
+
+// toShelve is the end of a claim: its task is filed under id with a message and an info made of it.
+func toShelve(token, id string, wait time.Duration) shelved {
+	return shelved{token: token, id: id, wait: wait, message: []byte("m " + id), info: []byte("i " + id)}
+}
+
+// copies are the first n names that an id is filed under, as tasks and infos.
+func copies(id string, n int) (tasks, infos redistest.Hash, set redistest.Zset) {
+	tasks, infos, set = redistest.Hash{}, redistest.Hash{}, redistest.Zset{}
+	for i := range n {
+		name := id
+		if i > 0 {
+			name = id + "#" + strconv.Itoa(i+1)
+		}
+		tasks[name], infos[name], set[name] = "old", "old", later
+	}
+	return tasks, infos, set
+}
+
+var copyTasks, copyInfos, copySet = copies("x", 99)
+
+func plus[M ~map[string]V, V any](m M, key string, value V) M {
+	out := M{key: value}
+	for k, v := range m {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// manyShelved are as many tasks as one call files, under tokens of manyTokens.
+var manyShelved, manyFiled = func() (list []shelved, state redistest.State) {
+	set, tasks, infos := redistest.Zset{}, redistest.Hash{}, redistest.Hash{}
+	for i := range maxShelved {
+		id := fmt.Sprintf("id%d", i)
+		list = append(list, toShelve(manyTokens[i], id, time.Hour))
+		set[id], tasks[id], infos[id] = fromNow(time.Hour), "m "+id, "i "+id
+	}
+	held := redistest.Hash{}
+	for _, token := range manyTokens[maxShelved:] {
+		held[token] = manyHeld["_processing:w"].(redistest.Hash)[token]
+	}
+	return list, with(manyHeld, redistest.State{
+		"_processing:w": held, "_retry": set, "_tasks": tasks, "_info": infos, "_wake": ones(1),
+	})
+}()
+
+// manyOld are 1,005 archived tasks, five more than one call trims.
+var manyOld = func() redistest.State {
+	set, tasks, infos := redistest.Zset{}, redistest.Hash{}, redistest.Hash{}
+	for i := range 1005 {
+		id := fmt.Sprintf("old%04d", i)
+		set[id], tasks[id], infos[id] = int64(past+i), "m", "i"
+	}
+	return redistest.State{"_archived": set, "_tasks": tasks, "_info": infos}
+}()
+
+var shelveCases = storeTable{script: "shelve", cases: []storeCase{
+	{
+		name: "retry: due from now, wakes a mover",
+		seed: working(nil),
+		do: shelving{on: shelfRetry, counters: []string{"processed", "failed", "retried"}, tasks: []shelved{
+			toShelve("3-1", "x", time.Minute), toShelve("4-1", "y", 0),
+		}, batches: []uint64{4}}.do,
+		result: all(2),
+		want: working(with(left("3-2 3-3", "3"), redistest.State{
+			"_retry": redistest.Zset{"x": fromNow(time.Minute), "y": fromNow(0)},
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "i x", "y": "i y"}, "_wake": ones(1),
+			testDay: counted(redistest.Hash{"processed": "2", "failed": "2", "retried": "2"}),
+		})),
+	},
+	{
+		name:   "retry: later than the first wakes nobody",
+		seed:   working(redistest.State{"_retry": redistest.Zset{"o": past}, "_tasks": redistest.Hash{"o": "m"}}),
+		do:     shelving{on: shelfRetry, tasks: []shelved{toShelve("3-1", "x", time.Minute)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_retry": redistest.Zset{"o": past, "x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"o": "m", "x": "m x"},
+			"_info": redistest.Hash{"x": "i x"},
+		})),
+	},
+	{
+		name: "retry: the earliest of several decides about waking",
+		seed: working(redistest.State{"_retry": redistest.Zset{"o": later}, "_tasks": redistest.Hash{"o": "m"}}),
+		do: shelving{on: shelfRetry, tasks: []shelved{
+			toShelve("3-1", "x", 200*365*24*time.Hour), toShelve("3-2", "y", time.Second), toShelve("3-3", "z", 200*365*24*time.Hour),
+		}}.do,
+		result: all(3),
+		want: working(with(left("4-1", "3 4"), redistest.State{
+			"_retry": redistest.Zset{"o": later, "x": fromNow(200 * 365 * 24 * time.Hour), "y": fromNow(time.Second), "z": fromNow(200 * 365 * 24 * time.Hour)},
+			"_tasks": redistest.Hash{"o": "m", "x": "m x", "y": "m y", "z": "m z"}, "_info": redistest.Hash{"x": "i x", "y": "i y", "z": "i z"},
+			"_wake": ones(1),
+		})),
+	},
+	{
+		name:   "retry: a mover that has been called is not called again",
+		seed:   working(redistest.State{"_wake": ones(1)}),
+		do:     shelving{on: shelfRetry, tasks: []shelved{toShelve("3-1", "x", 0)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_retry": redistest.Zset{"x": fromNow(0)}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": "i x"}, "_wake": ones(1),
+		})),
+	},
+	{
+		name:   "parked: no mover is called",
+		seed:   working(nil),
+		do:     shelving{on: shelfParked, counters: []string{"parked"}, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_parked": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": "i x"},
+			testDay: counted(redistest.Hash{"parked": "1"}),
+		})),
+	},
+	{
+		name:   "archived: no mover is called",
+		seed:   working(nil),
+		do:     shelving{on: shelfArchived, most: 10, counters: []string{"archived"}, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": "i x"},
+			testDay: counted(redistest.Hash{"archived": "1"}),
+		})),
+	},
+	{
+		name: "stale tokens file nothing",
+		seed: working(nil),
+		do: shelving{on: shelfRetry, counters: []string{"failed"}, tasks: []shelved{
+			toShelve("2-1", "v", 0), toShelve("3-1", "x", 0), toShelve("3-1", "y", 0), toShelve("", "z", 0),
+		}}.do,
+		result: []bool{false, true, false, false},
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_retry": redistest.Zset{"x": fromNow(0)}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": "i x"}, "_wake": ones(1),
+			testDay: counted(redistest.Hash{"failed": "1"}),
+		})),
+	},
+	{
+		name:   "none stands: only the batch goes",
+		seed:   working(left("4-1", "3 4")),
+		do:     shelving{batches: []uint64{3}, on: shelfRetry, counters: []string{"failed"}, tasks: []shelved{toShelve("3-1", "v", 0)}}.do,
+		result: []bool{false},
+		want:   working(left("4-1", "4")),
+	},
+	{
+		name: "an id that is taken becomes id#2, then id#3",
+		seed: working(redistest.State{"_scheduled": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "other"}}),
+		do: shelving{on: shelfRetry, tasks: []shelved{
+			toShelve("3-1", "x", time.Minute), toShelve("3-2", "x", time.Minute), toShelve("3-3", "y", time.Minute),
+		}}.do,
+		result: all(3),
+		want: working(with(left("4-1", "3 4"), redistest.State{
+			"_scheduled": redistest.Zset{"x": later},
+			"_retry":     redistest.Zset{"x#2": fromNow(time.Minute), "x#3": fromNow(time.Minute), "y": fromNow(time.Minute)},
+			"_tasks":     redistest.Hash{"x": "other", "x#2": "m x", "x#3": "m x", "y": "m y"},
+			"_info":      redistest.Hash{"x#2": "i x", "x#3": "i x", "y": "i y"}, "_wake": ones(1),
+		})),
+	},
+	{
+		name:   "the hundredth copy",
+		seed:   working(redistest.State{"_parked": copySet, "_tasks": copyTasks, "_info": copyInfos}),
+		do:     shelving{on: shelfParked, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_parked": plus(copySet, "x#100", fromNow(time.Hour)), "_tasks": plus(copyTasks, "x#100", "m x"), "_info": plus(copyInfos, "x#100", "i x"),
+		})),
+	},
+	{
+		name: "trimming: the oldest go, with all that is known of them",
+		seed: working(redistest.State{
+			"_archived": redistest.Zset{"o1": past, "o2": past + 1, "o3": later},
+			"_tasks":    redistest.Hash{"o1": "m1", "o2": "m2", "o3": "m3", "s": "m4"}, "_scheduled": redistest.Zset{"s": later},
+			"_info": redistest.Hash{"o1": "i1", "o3": "i3"},
+		}),
+		do:     shelving{on: shelfArchived, most: 2, counters: []string{"archived"}, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"o3": later, "x": fromNow(time.Hour)},
+			"_tasks":    redistest.Hash{"o3": "m3", "s": "m4", "x": "m x"}, "_scheduled": redistest.Zset{"s": later},
+			"_info": redistest.Hash{"o3": "i3", "x": "i x"}, testDay: counted(redistest.Hash{"archived": "1", "trimmed": "2"}),
+		})),
+	},
+	{
+		name:   "trimming: not below the bound",
+		seed:   working(redistest.State{"_archived": redistest.Zset{"o1": past}, "_tasks": redistest.Hash{"o1": "m1"}, "_info": redistest.Hash{"o1": "i1"}}),
+		do:     shelving{on: shelfArchived, most: 2, counters: []string{"archived"}, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"o1": past, "x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"o1": "m1", "x": "m x"},
+			"_info": redistest.Hash{"o1": "i1", "x": "i x"}, testDay: counted(redistest.Hash{"archived": "1"}),
+		})),
+	},
+	{
+		name:   "trimming: no more than 1,000 in one call",
+		seed:   working(manyOld),
+		do:     shelving{on: shelfArchived, most: 1, counters: []string{"archived"}, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{
+				"old1000": past + 1000, "old1001": past + 1001, "old1002": past + 1002, "old1003": past + 1003, "old1004": past + 1004,
+				"x": fromNow(time.Hour),
+			},
+			"_tasks": redistest.Hash{"old1000": "m", "old1001": "m", "old1002": "m", "old1003": "m", "old1004": "m", "x": "m x"},
+			"_info":  redistest.Hash{"old1000": "i", "old1001": "i", "old1002": "i", "old1003": "i", "old1004": "i", "x": "i x"},
+			testDay:  counted(redistest.Hash{"archived": "1", "trimmed": "1000"}),
+		})),
+	},
+	{
+		name:   "as many as a call may have",
+		seed:   manyHeld,
+		do:     shelving{on: shelfRetry, tasks: manyShelved}.do,
+		result: all(maxShelved),
+		want:   manyFiled,
+	},
+}}
+
+// TestShelveBeyondAHundredCopies files under a name made of token and time when a hundred copies of an id are taken.
+func TestShelveBeyondAHundredCopies(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	name := redistest.Name(t)
+	conn := server.Dial(t)
+	tasks, infos, set := copies("x", 100)
+	redistest.Seed(t, conn, name, working(redistest.State{"_retry": set, "_tasks": tasks, "_info": infos}))
+	s := newStore(sourceOf(t, rdb, err), "", name)
+	start := redisTime(t, conn)
+	if stood, err := s.shelve(bg, "w", nil, shelfRetry, 0, nil, []shelved{toShelve("3-1", "x", time.Minute)}); err != nil || !stood[0] {
+		t.Fatalf("%v, %v", stood, err)
+	}
+	end := redisTime(t, conn)
+	have := redistest.Dump(t, conn, name)
+	for id := range tasks {
+		delete(have["_tasks"].(redistest.Hash), id)
+		delete(have["_info"].(redistest.Hash), id)
+		delete(have["_retry"].(redistest.Zset), id)
+	}
+	found := ""
+	for at := start; at <= end; at++ {
+		id := fmt.Sprintf("x#3-1-%d", at)
+		if _, ok := have["_tasks"].(redistest.Hash)[id]; ok {
+			found = id
+		}
+	}
+	want := working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+		"_retry": redistest.Zset{found: fromNow(time.Minute)}, "_tasks": redistest.Hash{found: "m x"}, "_info": redistest.Hash{found: "i x"},
+		"_wake": ones(1),
+	}))
+	markTimes(have, want, start, end)
+	if diff := redistest.Diff(have, want); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,335 @@
+package delayed
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// surveyOf surveys the queue as sweeper me, with lock life of an hour; two adds another queue in its slot.
+func surveyOf(two bool) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		conn, err := s.src.Conn(bg, s.keys.list)
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close()
+		stores := []*store{s}
+		if two {
+			stores = append(stores, newStore(s.src, "", s.keys.list+".other"))
+		}
+		sights, err := survey(bg, &link{conn: conn}, stores, "me", time.Hour)
+		for i := range sights {
+			slices.Sort(sights[i].workers)
+		}
+		return fmt.Sprintf("%+v", sights), err
+	}
+}
+
+var (
+	myLock    = redistest.Expiring{Value: "me", For: time.Hour}
+	otherLock = redistest.Expiring{Value: "other", For: 2 * time.Hour}
+)
+
+var surveyCases = storeTable{script: "survey", cases: []storeCase{
+	{
+		name:   "empty: the lock is taken",
+		do:     surveyOf(false),
+		result: "[{mine:true workers:[] pending:0 noti:0 legacy:0}]",
+		want:   redistest.State{"_sweeper": myLock},
+	},
+	{
+		name:   "everything, with the lock renewed",
+		seed:   working(redistest.State{"_sweeper": redistest.Expiring{Value: "me", For: time.Second}, "_workers": redistest.Set{"v", "w"}, "": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
+		do:     surveyOf(false),
+		result: "[{mine:true workers:[v w] pending:2 noti:3 legacy:1}]",
+		want:   working(redistest.State{"_sweeper": myLock, "_workers": redistest.Set{"v", "w"}, "": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
+	},
+	{
+		name:   "the lock is another's",
+		seed:   working(redistest.State{"_sweeper": otherLock, "": messages(1), "_noti": ones(1)}),
+		do:     surveyOf(false),
+		result: "[{mine:false workers:[w] pending:1 noti:1 legacy:0}]",
+	},
+	{
+		name:   "only notifications",
+		seed:   redistest.State{"_noti": ones(2), "_sweeper": otherLock},
+		do:     surveyOf(false),
+		result: "[{mine:false workers:[] pending:0 noti:2 legacy:0}]",
+	},
+	{
+		name:   "only legacy claims",
+		seed:   redistest.State{"_processing": redistest.Hash{"a": "m", "b": "m"}, "_sweeper": otherLock},
+		do:     surveyOf(false),
+		result: "[{mine:false workers:[] pending:0 noti:0 legacy:2}]",
+	},
+	{
+		name:   "each queue by itself",
+		seed:   redistest.State{"": messages(2), "_noti": ones(1), "_sweeper": otherLock},
+		do:     surveyOf(true),
+		result: "[{mine:false workers:[] pending:2 noti:1 legacy:0} {mine:true workers:[] pending:0 noti:0 legacy:0}]",
+	},
+}}
+
+// testLimits are those of the sweeps in the cases.
+var testLimits = sweepLimits{maxDeaths: 3, deathsLife: 2 * time.Hour, archiveKeep: time.Hour, archiveMost: 2}
+
+// sweepW sweeps claims of worker w.
+func sweepW(verdicts ...verdict) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		return sweepText(s.sweep(bg, s.keys.heartbeat+"w", s.keys.processing+"w", testLimits, verdicts))
+	}
+}
+
+// sweepLegacyL sweeps claims of legacy workers, with a key of the queue in place of the one that the worker's id names.
+func sweepLegacyL(verdicts ...verdict) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		return sweepText(s.sweep(bg, s.keys.heartbeat+"l", s.keys.legacy, testLimits, verdicts))
+	}
+}
+
+func sweepText(requeued, archived int, alive bool, err error) (any, error) {
+	return fmt.Sprintf("%d requeued, %d archived, alive %v", requeued, archived, alive), err
+}
+
+// judged is a verdict on a claim: the message goes on with "+" behind it.
+func judged(token, message, action, id string) verdict {
+	return verdict{claimed: claimed{token, []byte(message)}, action: action, renewed: []byte(message + "+"), id: id, info: []byte("i " + id), digest: "sha " + message}
+}
+
+var dead = working(redistest.State{"_worker:w": nil})
+
+func deaths(h redistest.Hash) redistest.Expiring {
+	return redistest.Expiring{Value: h, For: testLimits.deathsLife}
+}
+
+var sweepCases = storeTable{script: "sweep", cases: []storeCase{
+	{
+		name:   "the worker lives",
+		seed:   working(nil),
+		do:     sweepW(judged("3-1", "a", "requeue", "x")),
+		result: "0 requeued, 0 archived, alive true",
+	},
+	{
+		name:   "requeued at the front, in the old order",
+		seed:   with(dead, redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:     sweepW(judged("4-1", "d", "requeue", "x"), judged("3-2", "b", "requeue", "y"), judged("3-1", "a", "requeue", "z")),
+		result: "3 requeued, 0 archived, alive false",
+		want: with(dead, with(left("3-3", "3 4"), redistest.State{
+			"": redistest.List{"a+", "b+", "d+", "p"}, "_noti": ones(4), testDay: counted(redistest.Hash{"swept": "3"}),
+		})),
+	},
+	{
+		name:   "claims that changed, or are gone, stay as they are",
+		seed:   dead,
+		do:     sweepW(judged("4-1", "other", "requeue", "x"), judged("9-1", "a", "archive", "y"), judged("3-1", "a", "requeue", "z")),
+		result: "1 requeued, 0 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), testDay: counted(redistest.Hash{"swept": "1"}),
+		})),
+	},
+	{
+		name:   "nothing of what was seen is left",
+		seed:   dead,
+		do:     sweepW(judged("9-1", "a", "count", "x")),
+		result: "0 requeued, 0 archived, alive false",
+	},
+	{
+		name:   "no claims given",
+		seed:   dead,
+		do:     sweepW(),
+		result: "0 requeued, 0 archived, alive false",
+	},
+	{
+		name:   "archived, others requeued",
+		seed:   dead,
+		do:     sweepW(judged("4-1", "d", "archive", "x"), judged("3-1", "a", "requeue", "y")),
+		result: "1 requeued, 1 archived, alive false",
+		want: with(dead, with(left("3-2 3-3", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), "_archived": redistest.Zset{"x": fromNow(time.Hour)},
+			"_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"}, testDay: counted(redistest.Hash{"swept": "2", "archived": "1"}),
+		})),
+	},
+	{
+		name:   "archived under an id that is taken",
+		seed:   with(dead, filedAs("_retry", redistest.Zset{"x": later})),
+		do:     sweepW(judged("3-1", "a", "archive", "x"), judged("3-2", "b", "archive", "x")),
+		result: "0 requeued, 2 archived, alive false",
+		want: with(dead, with(left("3-3 4-1", "3 4"), redistest.State{
+			"_retry": redistest.Zset{"x": later}, "_archived": redistest.Zset{"x#2": fromNow(time.Hour), "x#3": fromNow(time.Hour)},
+			"_tasks": redistest.Hash{"x": "m x", "x#2": "a+", "x#3": "b+"}, "_info": redistest.Hash{"x": "i x", "x#2": "i x", "x#3": "i x"},
+			testDay: counted(redistest.Hash{"swept": "2", "archived": "2"}),
+		})),
+	},
+	{
+		name:   "archived, the hundredth copy",
+		seed:   with(dead, redistest.State{"_parked": copySet, "_tasks": copyTasks, "_info": copyInfos}),
+		do:     sweepW(judged("3-1", "a", "archive", "x")),
+		result: "0 requeued, 1 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_parked": copySet, "_archived": redistest.Zset{"x#100": fromNow(time.Hour)},
+			"_tasks": plus(copyTasks, "x#100", "a+"), "_info": plus(copyInfos, "x#100", "i x"),
+			testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
+		})),
+	},
+	{
+		name:   "archived, the oldest trimmed",
+		seed:   with(dead, filedAs("_archived", redistest.Zset{"o1": past, "o2": past + 1, "o3": later})),
+		do:     sweepW(judged("3-1", "a", "archive", "x")),
+		result: "0 requeued, 1 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"o3": later, "x": fromNow(time.Hour)},
+			"_tasks":    redistest.Hash{"o3": "m o3", "x": "a+"}, "_info": redistest.Hash{"o3": "i o3", "x": "i x"},
+			testDay: counted(redistest.Hash{"swept": "1", "archived": "1", "trimmed": "2"}),
+		})),
+	},
+	{
+		name:   "requeued only: nothing is trimmed",
+		seed:   with(dead, filedAs("_archived", redistest.Zset{"o1": past, "o2": past + 1, "o3": later})),
+		do:     sweepW(judged("3-1", "a", "requeue", "x")),
+		result: "1 requeued, 0 archived, alive false",
+		want: with(dead, with(filedAs("_archived", redistest.Zset{"o1": past, "o2": past + 1, "o3": later}), with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), testDay: counted(redistest.Hash{"swept": "1"}),
+		}))),
+	},
+	{
+		name:   "deaths counted beside the message: the first",
+		seed:   dead,
+		do:     sweepW(judged("3-1", "a", "count", "x")),
+		result: "1 requeued, 0 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "1"}), testDay: counted(redistest.Hash{"swept": "1"}),
+		})),
+	},
+	{
+		name:   "deaths counted beside the message: the second, and the life of the counts begins anew",
+		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "1", "sha b": "2"}, For: time.Minute}}),
+		do:     sweepW(judged("3-1", "a", "count", "x")),
+		result: "1 requeued, 0 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "2", "sha b": "2"}), testDay: counted(redistest.Hash{"swept": "1"}),
+		})),
+	},
+	{
+		name:   "deaths counted beside the message: one too many",
+		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "2", "sha b": "2"}}}),
+		do:     sweepW(judged("3-1", "a", "count", "x")),
+		result: "0 requeued, 1 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a+"}, "_info": redistest.Hash{"x": "i x"},
+			"_deaths": deaths(redistest.Hash{"sha b": "2"}), testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
+		})),
+	},
+	{
+		name:   "deaths counted beside the message: the only count goes with its task",
+		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "2"}}}),
+		do:     sweepW(judged("3-1", "a", "count", "x")),
+		result: "0 requeued, 1 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a+"}, "_info": redistest.Hash{"x": "i x"},
+			testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
+		})),
+	},
+	{
+		name:   "a legacy worker's claim",
+		seed:   redistest.State{"_processing": redistest.Hash{"l": "a", "k": "b"}, "": redistest.List{"p"}, "_noti": ones(1)},
+		do:     sweepLegacyL(judged("l", "a", "requeue", "x")),
+		result: "1 requeued, 0 archived, alive false",
+		want: redistest.State{
+			"_processing": redistest.Hash{"k": "b"}, "": redistest.List{"a+", "p"}, "_noti": ones(2), testDay: counted(redistest.Hash{"swept": "1"}),
+		},
+	},
+	{
+		name:   "a legacy worker that has gone on to another task",
+		seed:   redistest.State{"_processing": redistest.Hash{"l": "next"}},
+		do:     sweepLegacyL(judged("l", "a", "count", "x")),
+		result: "0 requeued, 0 archived, alive false",
+	},
+	{
+		name:   "as many as a page has",
+		seed:   with(manyHeld, redistest.State{"_worker:w": nil}),
+		do:     sweepW(manyJudged...),
+		result: fmt.Sprintf("%d requeued, 0 archived, alive false", sweepPage),
+		want:   manySwept,
+	},
+}}
+
+// manyJudged are verdicts on the first claims of manyHeld, last claimed first.
+var manyJudged, manySwept = func() (list []verdict, state redistest.State) {
+	hash, pending := redistest.Hash{}, redistest.List{}
+	for i, m := range messages(maxTokens) {
+		if i < sweepPage {
+			list = append(list, judged(manyTokens[i], m, "requeue", "x"))
+			pending = append(pending, m+"+")
+		} else {
+			hash[manyTokens[i]] = m
+		}
+	}
+	slices.Reverse(list)
+	return list, with(manyHeld, redistest.State{
+		"_worker:w": nil, "_processing:w": hash, "": pending, "_noti": ones(sweepPage), testDay: counted(redistest.Hash{"swept": fmt.Sprint(sweepPage)}),
+	})
+}()
+
+func repairWith(n int) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.repair(bg, n) }
+}
+
+var repairCases = storeTable{script: "repair", cases: []storeCase{
+	{name: "empty", do: repairWith(10), result: 0},
+	{name: "in step", seed: queued("a b", 2), do: repairWith(10), result: 0},
+	{name: "too many", seed: queued("a b", 9), do: repairWith(10), result: -7, want: queued("a b", 2)},
+	{name: "too many, nothing pending", seed: queued("", 9), do: repairWith(0), result: -9, want: queued("", 0)},
+	{name: "too few", seed: queued("a b c", 1), do: repairWith(10), result: 2, want: queued("a b c", 3)},
+	{name: "none at all", seed: queued("a b c", 0), do: repairWith(10), result: 3, want: queued("a b c", 3)},
+	{name: "too few, no more than asked for", seed: queued("a b c d", 1), do: repairWith(2), result: 2, want: queued("a b c d", 3)},
+	{name: "too few, none asked for", seed: queued("a b", 1), do: repairWith(0), result: 0},
+	{
+		name: "as many as a call may add", seed: redistest.State{"": messages(2500)}, do: repairWith(2500), result: 2500,
+		want: redistest.State{"": messages(2500), "_noti": ones(2500)},
+	},
+}}
+
+// TestClaimsPage reads claims page by page until none is left, also of hashes too large for Redis's compact form.
+func TestClaimsPage(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	name := redistest.Name(t)
+	conn := server.Dial(t)
+	redistest.Seed(t, conn, name, manyHeld)
+	s := newStore(sourceOf(t, rdb, err), "", name)
+	hash := s.keys.processing + "w"
+	for left := maps.Clone(manyHeld["_processing:w"].(redistest.Hash)); len(left) > 0; {
+		page, total, err := s.claimsPage(bg, hash, 200)
+		if err != nil || total != len(left) || len(page) != min(200, total) {
+			t.Fatalf("expected %d of %d claims, found %d of %d, %v", min(200, len(left)), len(left), len(page), total, err)
+		}
+		for _, c := range page {
+			if message, ok := left[c.token]; !ok || message != string(c.message) {
+				t.Errorf("claim %s: expected %q, found %q", c.token, message, c.message)
+			}
+			delete(left, c.token)
+			server.Do(t, "HDEL", hash, c.token)
+		}
+	}
+	if page, total, err := s.claimsPage(bg, hash, 200); err != nil || total != 0 || len(page) > 0 {
+		t.Errorf("no claims: found %d of %d, %v", len(page), total, err)
+	}
+}
+
+// TestAlive asks for several heartbeats at once.
+func TestAlive(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	name := redistest.Name(t)
+	conn := server.Dial(t)
+	redistest.Seed(t, conn, name, redistest.State{"_worker:a": alive, "_worker:c": alive})
+	s := newStore(sourceOf(t, rdb, err), "", name)
+	if got, err := s.alive(bg, &link{conn: conn}, []string{"a", "b", "c"}); err != nil || !slices.Equal(got, []bool{true, false, true}) {
+		t.Errorf("expected a and c to live, found %v, %v", got, err)
+	}
+}

@@ -1,0 +1,188 @@
+package delayed
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// beatWith beats for worker w on the queue and, if two, on another one in its slot.
+func beatWith(life time.Duration, count, two bool) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		conn, err := s.src.Conn(bg, s.keys.list)
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close()
+		stores := []*store{s}
+		if two {
+			stores = append(stores, newStore(s.src, "", s.keys.list+".other"))
+		}
+		before, err := timeOf(conn)
+		if err != nil {
+			return nil, err
+		}
+		pulses, at, err := beat(bg, &link{conn: conn}, stores, "w", life, count)
+		if off := at.UnixMilli() - before; err == nil && (off < 0 || off > 10_000) {
+			err = fmt.Errorf("beat tells the time %v, which is %d ms off", at, off)
+		}
+		return pulses, err
+	}
+}
+
+var beatCases = storeTable{script: "beat", cases: []storeCase{
+	{
+		name:   "renewed and counted",
+		seed:   working(redistest.State{"_worker:w": redistest.Expiring{Value: "v", For: time.Second}}),
+		do:     beatWith(2*time.Hour, true, false),
+		result: []pulse{{true, 4}},
+		want:   working(redistest.State{"_worker:w": redistest.Expiring{Value: "v", For: 2 * time.Hour}}),
+	},
+	{
+		name:   "not counted",
+		seed:   working(nil),
+		do:     beatWith(time.Hour, false, false),
+		result: []pulse{{true, -1}},
+	},
+	{
+		name:   "no claims",
+		seed:   queued("a", 1),
+		do:     beatWith(time.Hour, true, false),
+		result: []pulse{{true, 0}},
+	},
+	{
+		name:   "an expired heartbeat is not brought back",
+		seed:   working(redistest.State{"_worker:w": nil}),
+		do:     beatWith(time.Hour, true, false),
+		result: []pulse{{false, 4}},
+	},
+	{
+		name:   "each queue by itself",
+		seed:   working(nil),
+		do:     beatWith(time.Hour, true, true),
+		result: []pulse{{true, 4}, {false, 0}},
+	},
+	{
+		name:   "heartbeats of others stay",
+		seed:   working(redistest.State{"_worker:v": redistest.Expiring{Value: "v", For: 2 * time.Hour}, "_workers": redistest.Set{"v", "w"}}),
+		do:     beatWith(time.Hour, false, false),
+		result: []pulse{{true, -1}},
+	},
+}}
+
+func registerWith(value string) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		tokens, err := s.register(bg, "w", time.Hour, value)
+		slices.Sort(tokens)
+		return fmt.Sprint(tokens), err
+	}
+}
+
+var registerCases = storeTable{script: "register", cases: []storeCase{
+	{
+		name:   "new",
+		do:     registerWith("v"),
+		result: "[]",
+		want:   redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}},
+	},
+	{
+		name:   "again, with claims that stand",
+		seed:   working(redistest.State{"_worker:w": nil}),
+		do:     registerWith("v"),
+		result: "[3-1 3-2 3-3 4-1]",
+		want:   working(nil),
+	},
+	{
+		name:   "again, forgotten by a sweeper",
+		seed:   redistest.State{"": redistest.List{"a"}, "_noti": ones(1), "_workers": redistest.Set{"v"}},
+		do:     registerWith("v"),
+		result: "[]",
+		want:   redistest.State{"": redistest.List{"a"}, "_noti": ones(1), "_worker:w": alive, "_workers": redistest.Set{"v", "w"}},
+	},
+	{
+		name:   "while it is known",
+		seed:   redistest.State{"_worker:w": redistest.Expiring{Value: "old", For: time.Second}, "_workers": redistest.Set{"w"}},
+		do:     registerWith("new"),
+		result: "[]",
+		want:   redistest.State{"_worker:w": redistest.Expiring{Value: "new", For: time.Hour}, "_workers": redistest.Set{"w"}},
+	},
+}}
+
+func unregisterW(s *store) (any, error) { return s.unregister(bg, "w") }
+func forgetW(s *store) (any, error)     { return s.forget(bg, "w") }
+
+var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
+	{
+		name:   "nothing is left",
+		seed:   redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}},
+		do:     unregisterW,
+		result: true,
+		want:   redistest.State{},
+	},
+	{
+		name:   "claims stand",
+		seed:   working(nil),
+		do:     unregisterW,
+		result: false,
+	},
+	{
+		name:   "claim times of empty claims go too, other workers stay",
+		seed:   redistest.State{"_worker:w": alive, "_worker:v": alive, "_workers": redistest.Set{"v", "w"}, "_claims:w": redistest.Hash{"3": "1"}, "_claims:v": redistest.Hash{"3": "1"}},
+		do:     unregisterW,
+		result: true,
+		want:   redistest.State{"_worker:v": alive, "_workers": redistest.Set{"v"}, "_claims:v": redistest.Hash{"3": "1"}},
+	},
+	{
+		name:   "a second time",
+		do:     unregisterW,
+		result: true,
+	},
+}}
+
+var forgetCases = storeTable{script: "forget", cases: []storeCase{
+	{
+		name:   "dead, and nothing is left",
+		seed:   redistest.State{"_workers": redistest.Set{"v", "w"}, "_claims:w": redistest.Hash{"3": "1"}},
+		do:     forgetW,
+		result: true,
+		want:   redistest.State{"_workers": redistest.Set{"v"}},
+	},
+	{
+		name:   "dead, but claims stand",
+		seed:   working(redistest.State{"_worker:w": nil}),
+		do:     forgetW,
+		result: false,
+	},
+	{
+		name:   "alive without claims",
+		seed:   redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}},
+		do:     forgetW,
+		result: false,
+	},
+	{
+		name:   "alive with claims",
+		seed:   working(nil),
+		do:     forgetW,
+		result: false,
+	},
+}}
+
+// TestTokens reads the tokens of a worker's claims.
+func TestTokens(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	name := redistest.Name(t)
+	redistest.Seed(t, server.Dial(t), name, working(nil))
+	s := newStore(sourceOf(t, rdb, err), "", name)
+	tokens, err := s.tokens(bg, "w")
+	slices.Sort(tokens)
+	if want := []string{"3-1", "3-2", "3-3", "4-1"}; err != nil || !slices.Equal(tokens, want) {
+		t.Errorf("expected %q, found %q, %v", want, tokens, err)
+	}
+	if tokens, err := s.tokens(bg, "v"); err != nil || len(tokens) > 0 {
+		t.Errorf("of an unknown worker: found %q, %v", tokens, err)
+	}
+}
