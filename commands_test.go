@@ -36,6 +36,7 @@ type redisCommand struct {
 
 // redisCommands lists every command and option that the scripts and the Go code send.
 var redisCommands = map[string]redisCommand{
+	"ASKING":        {"3.0.0", reads, nil},
 	"AUTH":          {"1.0.0", reads, map[string]string{"several": "6.0.0"}},
 	"BLPOP":         {"2.0.0", frees, nil},
 	"CLIENT":        {"2.4.0", reads, map[string]string{"SETNAME": "2.6.9"}},
@@ -67,6 +68,7 @@ var redisCommands = map[string]redisCommand{
 	"SADD":          {"1.0.0", grows, nil},
 	"SET":           {"1.0.0", grows, map[string]string{"PX": "2.6.12", "NX": "2.6.12"}},
 	"SELECT":        {"1.0.0", reads, nil},
+	"SENTINEL":      {"2.8.4", reads, map[string]string{"MASTER": "2.8.4"}},
 	"SMEMBERS":      {"1.0.0", reads, nil},
 	"SREM":          {"1.0.0", frees, nil},
 	"TIME":          {"2.6.0", reads, nil},
