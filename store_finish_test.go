@@ -141,6 +141,12 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		want:   with(working(left("3-2 3-3 4-1", "3 4")), redistest.State{testDay: counted(redistest.Hash{"processed": "1", "lost": "3"})}),
 	},
 	{
+		name:   "only lost claims",
+		do:     ackWith(nil, 2),
+		result: []bool{},
+		want:   redistest.State{testDay: counted(redistest.Hash{"lost": "2"})},
+	},
+	{
 		name:   "as many as a call may have",
 		seed:   manyHeld,
 		do:     ackWith([]uint64{5}, 0, manyTokens...),
