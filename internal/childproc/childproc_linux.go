@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 func dieWithParent() *syscall.SysProcAttr {
@@ -22,4 +23,18 @@ func isStopped(pid int) (bool, error) {
 		return false, fmt.Errorf("/proc/%d/stat: expected \"pid (name) state\", found %q", pid, stat)
 	}
 	return stat[i+2] == 'T', nil
+}
+
+// Waited returns how long the main thread of the child has been ready to run while the processors were busy with others. ok is false if
+// the system does not count that.
+func (p *Process) Waited() (waited time.Duration, ok bool) {
+	var ran, delayed int64
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", p.PID()))
+	if err != nil {
+		return 0, false
+	}
+	if _, err := fmt.Sscan(string(stat), &ran, &delayed); err != nil {
+		return 0, false
+	}
+	return time.Duration(delayed), true
 }

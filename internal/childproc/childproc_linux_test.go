@@ -3,10 +3,12 @@ package childproc
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestChildDiesWithItsParent(t *testing.T) {
@@ -29,5 +31,20 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	await(t, "the child's end", func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+}
+
+func TestWaited(t *testing.T) {
+	p := start(t, "while :; do :; done")
+	if _, ok := p.Waited(); !ok {
+		t.Skip("this kernel does not count how long processes wait")
+	}
+	// More of them than processors, so that each has to wait.
+	for range 2 * runtime.NumCPU() {
+		start(t, "while :; do :; done")
+	}
+	await(t, "the child to wait for a processor", func() bool {
+		waited, ok := p.Waited()
+		return ok && waited > 10*time.Millisecond
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // dieWithParent has nothing to offer outside Linux: cleanups end the children, a killed test binary leaves them behind.
@@ -20,3 +21,6 @@ func isStopped(pid int) (bool, error) {
 	}
 	return bytes.HasPrefix(bytes.TrimSpace(state), []byte("T")), nil
 }
+
+// Waited is not counted outside Linux.
+func (p *Process) Waited() (waited time.Duration, ok bool) { return 0, false }

@@ -139,6 +139,13 @@ func (s *Server) WatchSlow(t testing.TB, limit time.Duration) {
 	s.Do(t, "SLOWLOG", "RESET")
 }
 
+// Waited returns how long the server has waited for a processor since its start, where the system counts that: what the slow log holds
+// may have taken its time there.
+func (s *Server) Waited() time.Duration {
+	waited, _ := s.process().Waited()
+	return waited
+}
+
 // SlowLog returns what the slow log holds, slowest first.
 func (s *Server) SlowLog(t testing.TB) []Slow {
 	t.Helper()

@@ -79,7 +79,9 @@ func (r Role[T]) Start(t testing.TB, config T) *childproc.Process {
 		t.Fatalf("procs: %v", err)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program)
-	cmd.Env = append(os.Environ(), roleVariable+"="+r.name, configVariable+"="+string(raw))
+	cmd.Env = append(os.Environ(), roleVariable+"="+r.name, configVariable+"="+string(raw),
+		// The race detector waits for a second at the end otherwise.
+		"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=10")
 	p, err := childproc.Start(cmd)
 	if err != nil {
 		t.Fatalf("procs: starting %s: %v", r.name, err)

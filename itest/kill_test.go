@@ -1,0 +1,219 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/itest/ledger"
+)
+
+// class says how the message of a task is written and by whom.
+type class string
+
+const (
+	plain      class = "plain"
+	extended   class = "extended"
+	pythonMade class = "Python-made"
+)
+
+// TestKill kills worker processes that hold claims. Nothing may be lost, and a task may start twice only if a killed worker held it.
+func TestKill(t *testing.T) {
+	const (
+		tasks     = 20_000
+		processes = 8
+		kills     = 24
+		rerunsMin = 100
+	)
+	server := redistest.Start(t)
+	f := newFleet(t, server, workerSetup{
+		Queue: redistest.Name(t), Concurrency: 6, Prefetch: 12, Life: 2 * time.Second, Sweep: 500 * time.Millisecond,
+	})
+	classes := enqueueMix(t, server, f.setup.Queue, tasks)
+	var members []*member
+	for range processes {
+		members = append(members, f.start())
+	}
+	start := time.Now()
+	k := &killer{fleet: f, deaths: map[string]int{}, held: map[string]map[string]string{}}
+	for n := 0; n < kills; n++ {
+		// Spread over the whole run: while tasks are pending there is work in hand to lose.
+		waitForAtMost(t, 3*time.Minute, "progress", func() bool {
+			return f.pending() <= tasks*(kills-n)/(kills+1)
+		})
+		i := k.kill(members, n%2 == 0)
+		members[i] = f.start()
+	}
+	f.awaitDrained(3*time.Minute, processes)
+	took := time.Since(start)
+	f.stop(members...)
+	redistest.CheckInvariants(t, server.Dial(t), f.setup.Queue, redistest.Invariants{Idle: true})
+
+	log := f.log()
+	if lost := log.Of(ledger.End).Missing(keysOf(classes)); len(lost) > 0 {
+		t.Errorf("%d of %d tasks were lost: %q …", len(lost), tasks, lost[:min(5, len(lost))])
+	}
+	for _, counter := range []struct {
+		name string
+		want int
+	}{{"processed", tasks}, {"archived", 0}, {"failed", 0}} {
+		if n := count(t, server, f.setup.Queue, counter.name); n != counter.want {
+			t.Errorf("Redis counted %d tasks as %s, expected %d", n, counter.name, counter.want)
+		}
+	}
+	for task, acks := range log.Of(ledger.Acked).Repeated() {
+		t.Errorf("task %s was acknowledged more than once: %v", task, acks)
+	}
+	reruns := k.checkReruns(log)
+	withPrefetched := k.checkKills(log)
+	byClass := map[class]int{}
+	for _, task := range reruns {
+		byClass[classes[task]]++
+	}
+	t.Logf("%d tasks in %v, %d kills, %d of them with prefetched tasks in hand; %d tasks started twice: %v",
+		tasks, took.Round(time.Millisecond), len(k.held), withPrefetched, len(reruns), byClass)
+	if len(reruns) < rerunsMin {
+		t.Errorf("%d tasks started twice, expected at least %d", len(reruns), rerunsMin)
+	}
+	for _, c := range []class{plain, extended, pythonMade} {
+		if byClass[c] == 0 {
+			t.Errorf("no %s task started twice", c)
+		}
+	}
+}
+
+// killer kills workers and remembers what they held.
+type killer struct {
+	*fleet
+	deaths map[string]int               // by task
+	held   map[string]map[string]string // by worker: tasks by token, as Redis held them when the process was dead
+}
+
+// kill kills a member that holds claims, of which some have not started if prefetched is set, and returns its position.
+func (k *killer) kill(members []*member, prefetched bool) int {
+	k.t.Helper()
+	least := 1
+	if prefetched {
+		least = k.setup.Concurrency + 1
+	}
+	victim := -1
+	waitFor(k.t, "a worker with claims", func() bool {
+		for _, i := range rand.Perm(len(members)) {
+			if claims := k.claims(members[i].id); len(claims) >= least && k.spare(claims) {
+				members[i].Kill()
+				victim = i
+				return true
+			}
+		}
+		return false
+	})
+	id := members[victim].id
+	claims := k.claims(id)
+	if len(claims) == 0 {
+		// It finished them between the look and the kill: this one does not count.
+		members[victim] = k.start()
+		return k.kill(members, prefetched)
+	}
+	k.held[id] = claims
+	for _, task := range claims {
+		k.deaths[task]++
+	}
+	return victim
+}
+
+// spare says whether a worker may be killed without an innocent task being archived for having seen three deaths.
+func (k *killer) spare(claims map[string]string) bool {
+	for _, task := range claims {
+		if k.deaths[task] >= 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkReruns returns the tasks that started more than once, each time after a killed worker had held them.
+func (k *killer) checkReruns(log ledger.Log) []string {
+	k.t.Helper()
+	var tasks []string
+	for task, starts := range log.Of(ledger.Start).Repeated() {
+		tasks = append(tasks, task)
+		for _, e := range starts[:len(starts)-1] {
+			if k.held[e.Worker][e.Token] != task {
+				k.t.Errorf("task %s started again although Redis did not hold its claim %s at a killed worker: %v", task, e.Token, starts)
+			}
+		}
+	}
+	slices.Sort(tasks)
+	return tasks
+}
+
+// checkKills returns how many of the killed workers held tasks that they had not started.
+func (k *killer) checkKills(log ledger.Log) (withPrefetched int) {
+	k.t.Helper()
+	starts := log.Of(ledger.Start).ByClaim()
+	for worker, claims := range k.held {
+		unstarted := 0
+		for token := range claims {
+			if len(starts[ledger.Claim(worker, token)]) == 0 {
+				unstarted++
+			}
+		}
+		if unstarted > 0 {
+			withPrefetched++
+		}
+	}
+	if 2*withPrefetched < len(k.held) {
+		k.t.Errorf("%d of %d killed workers held prefetched tasks, expected half of them", withPrefetched, len(k.held))
+	}
+	return withPrefetched
+}
+
+// enqueueMix enqueues tasks of 1 to 20 ms of every class and returns the class of each.
+func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int) map[string]class {
+	t.Helper()
+	classes := map[string]class{}
+	q, legacy := delayed.NewQueue(queue, handle(t, server)), legacyQueue(t, server, queue)
+	const together = 1000
+	for i := 0; i < n; {
+		switch c := []class{plain, extended, pythonMade, extended, plain}[i/together%5]; c {
+		case pythonMade:
+			runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "go", "--go-path", workPath,
+				"--prefix", "k", "--first", fmt.Sprint(1_000_000+i), "--count", fmt.Sprint(together), "--millis", "10")
+			for range together {
+				classes[key(1_000_000+i)] = c
+				i++
+			}
+		default:
+			batch := make([]*delayed.Task, together)
+			for j := range batch {
+				batch[j] = delayed.Call(workTask, key(1_000_000+i), 1+i%20)
+				classes[key(1_000_000+i)] = c
+				i++
+			}
+			to := q
+			if c == plain {
+				to = legacy
+			}
+			if _, err := to.DelayMany(context.Background(), batch...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return classes
+}
+
+func keysOf(classes map[string]class) []string {
+	var keys []string
+	for task := range classes {
+		keys = append(keys, task)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,51 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed"
+)
+
+// localWorker is a worker in the process of the test.
+type localWorker struct {
+	*delayed.Worker
+	out  *logBuffer
+	stop func()
+}
+
+// runWorker runs a worker until the end of the test, or until stop is called. What it logs is shown if the test fails.
+func runWorker(t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, fns ...any) *localWorker {
+	t.Helper()
+	out := &logBuffer{}
+	log := logrus.New()
+	log.SetOutput(out)
+	cfg.Logger = log
+	w, err := delayed.NewWorker(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(fns...); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Worker.Run: %v", err)
+		}
+		if t.Failed() {
+			text := out.String()
+			t.Logf("log of worker %s:\n%s", w.ID(), text[max(0, len(text)-4000):])
+		}
+	})
+	t.Cleanup(stop)
+	return &localWorker{w, out, stop}
+}

@@ -1,0 +1,123 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// runs remembers how often each task was started and ended, by its number.
+type runs struct {
+	mu             sync.Mutex
+	starts, ends   map[int]int
+	firstEnd, last time.Time
+}
+
+func newRuns() *runs { return &runs{starts: map[int]int{}, ends: map[int]int{}} }
+
+func (r *runs) start(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.starts[i]++
+}
+
+func (r *runs) end(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = time.Now()
+	if r.firstEnd.IsZero() {
+		r.firstEnd = r.last
+	}
+	r.ends[i]++
+}
+
+// ended returns the number of tasks that ended at least once.
+func (r *runs) ended() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ends)
+}
+
+// again returns how often tasks were started beyond the first time.
+func (r *runs) again() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, starts := range r.starts {
+		n += starts - 1
+	}
+	return n
+}
+
+// TestLostReplies lets connections break before and after Redis does its work, and answers come late. No claim may be left behind, and
+// nothing may run twice without a reason.
+func TestLostReplies(t *testing.T) {
+	const (
+		tasks   = 100_000
+		workers = 8
+		life    = 2 * time.Second
+	)
+	server := redistest.Start(t)
+	queue := redistest.Name(t)
+	seed := uint64(time.Now().UnixNano())
+	dialer := faultnet.NewDialer(nil, 600*time.Millisecond)
+	pool := server.Pool(t, redis.DialContextFunc(dialer.DialContext), redis.DialReadTimeout(5*time.Second), redis.DialWriteTimeout(5*time.Second))
+	rdb := delayed.FromPool(pool)
+	r := newRuns()
+	task := delayed.Func(func(i int) { r.start(i); r.end(i) }, delayed.Name("itest.count"))
+	var all []*localWorker
+	for range workers {
+		all = append(all, runWorker(t, rdb, delayed.WorkerConfig{
+			Queues: delayed.Strict{queue}, Concurrency: 4, Prefetch: 4, HeartbeatLife: life, SweepInterval: 500 * time.Millisecond,
+		}, task))
+	}
+	dialer.SetPlan(faultnet.Random(seed, faultnet.Rates{DropReply: 0.01, DropRequest: 0.005, Delay: 0.005}))
+	enqueueCounted(t, delayed.NewQueue(queue, handle(t, server)), task, tasks)
+	waitForAtMost(t, 4*time.Minute, "all tasks to end", func() bool { return r.ended() == tasks })
+	dialer.SetPlan(nil)
+	<-time.After(3 * life / 4)
+	for _, w := range all {
+		if n, err := redis.Int(server.Do(t, "HLEN", queue+"_processing:"+w.ID()), nil); err != nil || n > 0 {
+			t.Errorf("worker %s still holds %d claims, %v", w.ID(), n, err)
+		}
+	}
+	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{})
+	for _, w := range all {
+		w.stop()
+	}
+	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
+	faults, swept, again := dialer.Counts(), count(t, server, queue, "swept"), r.again()
+	t.Logf("seed %d: %v; %d tasks in %v, %d started again, %d swept", seed, faults, tasks, r.last.Sub(r.firstEnd), again, swept)
+	if again > swept {
+		t.Errorf("%d starts have no cause: tasks were started again %d times, but only %d were taken from workers that seemed dead",
+			again-swept, again, swept)
+	}
+	if n := count(t, server, queue, "processed"); n != tasks {
+		t.Errorf("Redis counted %d tasks as processed, expected %d", n, tasks)
+	}
+	if faults.DroppedReplies < 50 || faults.DroppedRequests < 25 || faults.DelayedReplies < 10 || faults.DelayedRequests < 10 {
+		t.Errorf("too few faults to prove anything: %v", faults)
+	}
+}
+
+// enqueueCounted enqueues n tasks with the numbers from 0.
+func enqueueCounted(t *testing.T, q *delayed.Queue, task any, n int) {
+	t.Helper()
+	for i := 0; i < n; {
+		batch := make([]*delayed.Task, min(1000, n-i))
+		for j := range batch {
+			batch[j] = delayed.Call(task, i)
+			i++
+		}
+		if _, err := q.DelayMany(t.Context(), batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

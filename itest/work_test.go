@@ -1,0 +1,254 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/childproc"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/itest/ledger"
+	"github.com/godelayed/delayed/itest/procs"
+	"github.com/godelayed/delayed/itest/witness"
+)
+
+// The functions of the worker processes. Their tasks are named "k" and seven digits, so that a name is found in the bytes of any message.
+const (
+	workPath   = "itest.work"   // works for some milliseconds, or until its context ends
+	deafPath   = "itest.deaf"   // works for some milliseconds, whatever happens
+	poisonPath = "itest.poison" // ends its process
+)
+
+// What producers delay: only name and signature of these count.
+var (
+	workTask   = delayed.Func(func(context.Context, string, int) error { return nil }, delayed.Name(workPath))
+	deafTask   = delayed.Func(func(string, int) error { return nil }, delayed.Name(deafPath))
+	poisonTask = delayed.Func(func(string) error { return nil }, delayed.Name(poisonPath))
+)
+
+var taskName = regexp.MustCompile(`k[0-9]{7}`)
+
+// key names the i-th task of a test.
+func key(i int) string { return fmt.Sprintf("k%07d", i) }
+
+func taskOf(message []byte) string { return string(taskName.Find(message)) }
+
+// workerSetup configures a worker process.
+type workerSetup struct {
+	URL, Queue, Ledger    string
+	Concurrency, Prefetch int
+	Life, Sweep           time.Duration
+}
+
+// exitOfPoison is the exit code of a process that ran a poisonous task.
+const exitOfPoison = 7
+
+var workerRole = procs.Define("worker", func(ctx context.Context, s workerSetup) error {
+	w, err := ledger.Create(s.Ledger)
+	if err != nil {
+		return err
+	}
+	pool := &redis.Pool{
+		MaxIdle: 10,
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialURLContext(ctx, s.URL, redis.DialConnectTimeout(5*time.Second), redis.DialReadTimeout(5*time.Second))
+		},
+	}
+	source, err := witness.New(pool, w, "../lua", taskOf)
+	if err != nil {
+		return err
+	}
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	log.SetFormatter(&logrus.TextFormatter{TimestampFormat: time.RFC3339Nano, FullTimestamp: true})
+	worker, err := delayed.NewWorker(delayed.FromSource(source), delayed.WorkerConfig{
+		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life, SweepInterval: s.Sweep,
+		Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	p := &workerProcess{worker.ID(), w, source}
+	err = worker.Register(
+		delayed.Func(p.work, delayed.Name(workPath)), delayed.Func(p.deaf, delayed.Name(deafPath)),
+		delayed.Func(p.poison, delayed.Name(poisonPath)),
+	)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, helloPrefix+worker.ID())
+	return worker.Run(ctx)
+})
+
+// helloPrefix begins the line in which a worker process tells its worker's id.
+const helloPrefix = "worker id "
+
+// workerProcess is what the functions of a worker process need.
+type workerProcess struct {
+	id      string
+	ledger  *ledger.Writer
+	witness *witness.Witness
+}
+
+// start notes that a task starts. The returned function notes further events of the same run.
+func (p *workerProcess) start(task string) func(kind ledger.Kind, detail string) {
+	e := ledger.Event{Task: task, Worker: p.id, Token: p.witness.Token(task)}
+	note := func(kind ledger.Kind, detail string) {
+		e.Kind, e.Detail = kind, detail
+		p.ledger.Write(e)
+	}
+	note(ledger.Start, "")
+	return note
+}
+
+func (p *workerProcess) work(ctx context.Context, task string, millis int) error {
+	note := p.start(task)
+	done := time.NewTimer(time.Duration(millis) * time.Millisecond)
+	defer done.Stop()
+	select {
+	case <-done.C:
+		note(ledger.End, "")
+		return nil
+	case <-ctx.Done():
+		note(ledger.Cancelled, context.Cause(ctx).Error())
+		return context.Cause(ctx)
+	}
+}
+
+func (p *workerProcess) deaf(task string, millis int) {
+	note := p.start(task)
+	<-time.After(time.Duration(millis) * time.Millisecond)
+	note(ledger.End, "")
+}
+
+func (p *workerProcess) poison(task string) {
+	p.start(task)
+	os.Exit(exitOfPoison)
+}
+
+// fleet is a number of worker processes of one setup.
+type fleet struct {
+	t      *testing.T
+	server *redistest.Server
+	pool   *redis.Pool
+	setup  workerSetup
+}
+
+// member is one worker process.
+type member struct {
+	*childproc.Process
+	id string // of its worker
+}
+
+func newFleet(t *testing.T, server *redistest.Server, setup workerSetup) *fleet {
+	t.Helper()
+	setup.URL = server.URL()
+	setup.Ledger = t.TempDir()
+	return &fleet{t, server, server.Pool(t), setup}
+}
+
+// start starts a worker process and waits until it knows its id, which is before it claims anything.
+func (f *fleet) start() *member {
+	f.t.Helper()
+	m := &member{Process: workerRole.Start(f.t, f.setup)}
+	waitFor(f.t, "a worker process to tell its id", func() bool {
+		if !m.Running() {
+			f.t.Fatalf("a worker process ended at its start: %s\n%s", m.Describe(), m.Output())
+		}
+		_, rest, ok := cutLine(m.Output(), helloPrefix)
+		m.id = rest
+		return ok
+	})
+	return m
+}
+
+// stop ends processes as an operator would, all at once.
+func (f *fleet) stop(members ...*member) {
+	f.t.Helper()
+	var wg sync.WaitGroup
+	for _, m := range members {
+		wg.Go(func() {
+			if err := m.Stop(40 * time.Second); err != nil || m.ExitCode() != 0 {
+				f.t.Errorf("worker %s: %v, %s\n%s", m.id, err, m.Describe(), m.Output())
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// log reads the ledgers of all processes.
+func (f *fleet) log() ledger.Log {
+	f.t.Helper()
+	log, err := ledger.Read(f.setup.Ledger)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return log.WithTasks()
+}
+
+// claims returns what Redis holds for a worker: tasks by token.
+func (f *fleet) claims(worker string) map[string]string {
+	f.t.Helper()
+	conn := f.pool.Get()
+	defer conn.Close()
+	messages, err := redis.StringMap(conn.Do("HGETALL", f.setup.Queue+"_processing:"+worker))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for token, message := range messages {
+		messages[token] = taskOf([]byte(message))
+	}
+	return messages
+}
+
+// pending returns the number of pending tasks.
+func (f *fleet) pending() int { return f.ask("LLEN", "") }
+
+// ask returns the answer of a command for a key of the queue, given by its suffix.
+func (f *fleet) ask(cmd, suffix string) int {
+	f.t.Helper()
+	conn := f.pool.Get()
+	defer conn.Close()
+	n, err := redis.Int(conn.Do(cmd, f.setup.Queue+suffix))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// awaitDrained waits until no task is pending, claimed, scheduled or retrying, and until the dead are forgotten: living is the number of
+// workers that Redis shall know.
+func (f *fleet) awaitDrained(limit time.Duration, living int) {
+	f.t.Helper()
+	conn := f.server.Dial(f.t)
+	waitForAtMost(f.t, limit, "all tasks to be done", func() bool {
+		ids, err := redis.Strings(conn.Do("SMEMBERS", f.setup.Queue+"_workers"))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		left := f.pending() + f.ask("ZCARD", "_scheduled") + f.ask("ZCARD", "_retry")
+		for _, id := range ids {
+			left += f.ask("HLEN", "_processing:"+id)
+		}
+		return left == 0 && len(ids) == living
+	})
+}
+
+// cutLine returns what stands before and, in the same line, behind a prefix; ok says whether such a line is complete.
+func cutLine(text, prefix string) (before, rest string, ok bool) {
+	loc := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(prefix) + `(.*)\n`).FindStringSubmatchIndex(text)
+	if loc == nil {
+		return "", "", false
+	}
+	return text[:loc[0]], text[loc[2]:loc[3]], true
+}
