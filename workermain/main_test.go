@@ -78,6 +78,7 @@ var programs = map[string]func(){
 		fmt.Println("after Run")
 		os.Exit(code)
 	},
+	"subcommand": func() { os.Exit(Run(Config{Functions: []any{say}, Args: os.Args[2:]})) },
 	"own logger": func() {
 		log := logrus.New()
 		log.SetFormatter(&logrus.TextFormatter{DisableColors: true})
@@ -237,6 +238,15 @@ func TestOwnFlagsAndCodeAfterRun(t *testing.T) {
 	c.sends(syscall.SIGTERM)
 	c.ends(exitClean)
 	c.sees("after Run")
+}
+
+func TestSubcommand(t *testing.T) {
+	q, flags := newQueue(t)
+	c := launch(t, command("subcommand", append([]string{"work"}, flags...)...))
+	delay(t, q, say, "hello")
+	c.sees("said hello")
+	c.sends(syscall.SIGTERM)
+	c.ends(exitClean)
 }
 
 func TestOwnLogger(t *testing.T) {

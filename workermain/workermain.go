@@ -9,9 +9,9 @@
 //
 //	REDIS_URL=redis://localhost:6379/0 mailworker -queues critical=6,mail=3
 //
-// mailworker -help lists all flags. Each of them is also an environment variable, -heartbeat-life for instance
-// DELAYED_HEARTBEAT_LIFE; a flag wins over the environment, and an empty variable counts as none. Passwords belong into the
-// environment: other users of a machine can see flags.
+// mailworker -help lists all flags. Each setting is also an environment variable, -heartbeat-life for instance DELAYED_HEARTBEAT_LIFE; a
+// flag wins over the environment, and an empty variable counts as none. Passwords belong into the environment: other users of a
+// machine can see flags.
 //
 // # Signals
 //
@@ -78,15 +78,17 @@ type Config struct {
 	// Backoff, and to change defaults. With a Logger there are no flags for level and format.
 	Worker delayed.WorkerConfig
 
-	// Dial connects to Redis. Set it to rediscluster.Dial or redissentinel.Dial for URLs of several hosts, or to a function that adds
-	// a key prefix. Defaults to delayed.Dial.
+	// Dial makes the handle on Redis of the URL that flags or environment give. Set it to rediscluster.Dial or redissentinel.Dial for
+	// URLs of several hosts, or to a function that adds a key prefix, or that keeps the handle for handlers which delay tasks
+	// themselves. It is called before Setup, and Run closes the handle. Defaults to delayed.Dial.
 	Dial func(rawURL string) (*delayed.Redis, error)
 
 	// Flags is what the flags are added to, and Run parses; flag.CommandLine lets a program have flags of its own, without environment
 	// variables. Defaults to a set of Run's own.
 	Flags *flag.FlagSet
 
-	// Args are the program's arguments without its name. Defaults to those of the process when nil.
+	// Args are the arguments to parse, without the program's name: os.Args[2:] where the worker is a subcommand. Defaults to those of the
+	// process when nil.
 	Args []string
 }
 
