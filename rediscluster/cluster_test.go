@@ -94,6 +94,7 @@ func (m *move) all(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	t.Run("Handle", func(t *testing.T) { testHandle(t, cluster) })
 	t.Run("EachKeyHasItsNode", func(t *testing.T) { testEachKey(t, cluster) })
@@ -102,6 +103,7 @@ func TestCluster(t *testing.T) {
 	t.Run("BlockedWhileTheSlotMoves", func(t *testing.T) { testBlocked(t, cluster) })
 	t.Run("ContextEndsBlocking", func(t *testing.T) { testContext(t, cluster) })
 	t.Run("LoadDuringMoves", func(t *testing.T) { testLoad(t, cluster) })
+	t.Run("Worker", func(t *testing.T) { testWorker(t, cluster) })
 	t.Run("RestartOfANode", func(t *testing.T) { testRestart(t, cluster) })
 }
 

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -125,11 +127,19 @@ func testFailover(t *testing.T, w *watched) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rdb.Close()
+	t.Cleanup(func() {
+		if err := rdb.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := rdb.Ping(context.Background()); !errors.Is(err, delayed.ErrClosed) {
+			t.Errorf("Ping after Close: %v", err)
+		}
+	})
 	if err := rdb.Ping(context.Background()); err != nil {
 		t.Errorf("Ping: %v", err)
 	}
 	src := open(t, w.url())
+	carriesOn := startWorker(t, rdb)
 
 	// Clients that write all the time, and one that waits for an element.
 	var stop atomic.Bool
@@ -181,6 +191,7 @@ func testFailover(t *testing.T, w *watched) {
 		return err != nil && long.Err() != nil
 	})
 	writes("clients write to the new master")
+	carriesOn()
 	// The Sentinel would see to it within ten seconds.
 	host, port, _ := strings.Cut(w.replica.Addr(), ":")
 	if _, err := ask(w.master.Addr(), password, "REPLICAOF", host, port); err != nil {
@@ -194,14 +205,56 @@ func testFailover(t *testing.T, w *watched) {
 	w.replica.Kill(t)
 	eventually(t, "the first server is the master again", func() bool { return serves(src, w.master) })
 	writes("clients write to the first server")
+	carriesOn()
 	if err := rdb.Ping(context.Background()); err != nil {
 		t.Errorf("Ping after two fail-overs: %v", err)
 	}
-	if err := rdb.Close(); err != nil {
-		t.Errorf("Close: %v", err)
+}
+
+// started has the arguments of the tasks that run.
+var started = make(chan int, 100)
+
+func note(n int) { started <- n }
+
+// startWorker starts a worker and returns a function that sees whether it runs a new task.
+func startWorker(t *testing.T, rdb *delayed.Redis) (carriesOn func()) {
+	t.Helper()
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{"failover"}, Concurrency: 1, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := rdb.Ping(context.Background()); !errors.Is(err, delayed.ErrClosed) {
-		t.Errorf("Ping after Close: %v", err)
+	if err := w.Register(note); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	q, n := delayed.NewQueue("failover", rdb), 0
+	return func() {
+		t.Helper()
+		n++
+		eventually(t, "a task is enqueued", func() bool {
+			_, err := q.Delay(note, n)
+			return err == nil
+		})
+		for limit := time.After(20 * time.Second); ; {
+			select {
+			case got := <-started:
+				if got == n {
+					return
+				}
+			case <-limit:
+				t.Fatalf("task %d does not run within 20 s", n)
+			}
+		}
 	}
 }
 
