@@ -63,9 +63,11 @@ func TestInfo(t *testing.T) {
 
 func TestRoleAndConfig(t *testing.T) {
 	conn := dial(t, start(t, embedded.Config{}))
-	role, err := redis.Values(conn.Do("ROLE"))
-	if err != nil || len(role) != 3 || string(role[0].([]byte)) != "master" {
-		t.Errorf("ROLE: %v, %v", role, err)
+	var role string
+	if reply, err := redis.Values(conn.Do("ROLE")); err != nil || len(reply) != 3 {
+		t.Errorf("ROLE: %v, %v", reply, err)
+	} else if _, err := redis.Scan(reply, &role); err != nil || role != "master" {
+		t.Errorf("ROLE: %q, %v", role, err)
 	}
 	for pattern, want := range map[string]map[string]string{
 		"maxmemory-policy": {"maxmemory-policy": "noeviction"},

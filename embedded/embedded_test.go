@@ -2,7 +2,6 @@ package embedded_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -112,9 +111,9 @@ func TestRealTimePasses(t *testing.T) {
 		}
 		return gone
 	})
-	passed, real := timeOf(t, conn).Sub(first), time.Since(before)
-	if off := real - passed; off < -5*time.Millisecond || off > 100*time.Millisecond {
-		t.Errorf("TIME moved by %v in %v", passed, real)
+	passed, expected := timeOf(t, conn).Sub(first), time.Since(before)
+	if off := expected - passed; off < -5*time.Millisecond || off > 100*time.Millisecond {
+		t.Errorf("TIME moved by %v in %v", passed, expected)
 	}
 	if off := time.Since(srv.Now()); off < -time.Second || off > time.Second {
 		t.Errorf("Now is %v off", off)
@@ -214,8 +213,8 @@ func TestAdvancePanics(t *testing.T) {
 		}()
 		f()
 	}
-	real, virtual := start(t, embedded.Config{}), start(t, embedded.Config{Virtual: true})
-	expect("real time", "Config.Virtual", func() { real.Advance(time.Second) })
+	running, virtual := start(t, embedded.Config{}), start(t, embedded.Config{Virtual: true})
+	expect("real time", "Config.Virtual", func() { running.Advance(time.Second) })
 	expect("negative", "does not go back", func() { virtual.Advance(-time.Second) })
 }
 
@@ -303,10 +302,11 @@ func TestFixedAddress(t *testing.T) {
 
 func TestHandle(t *testing.T) {
 	srv := start(t, embedded.Config{})
-	if srv.Redis() != srv.Redis() {
+	rdb := srv.Redis()
+	if srv.Redis() != rdb {
 		t.Error("Redis returned two handles")
 	}
-	if err := srv.Redis().Ping(context.Background()); err != nil {
+	if err := rdb.Ping(t.Context()); err != nil {
 		t.Errorf("Ping: %v", err)
 	}
 	if err := srv.Close(); err != nil {
@@ -315,7 +315,7 @@ func TestHandle(t *testing.T) {
 	if err := srv.Close(); err != nil {
 		t.Errorf("Close again: %v", err)
 	}
-	if err := srv.Redis().Ping(context.Background()); err == nil {
+	if err := rdb.Ping(t.Context()); err == nil {
 		t.Error("Ping after Close: expected an error")
 	}
 	if conn, err := net.Dial("tcp", srv.Addr()); err == nil {
@@ -366,9 +366,9 @@ func TestKilledClientTakesNothing(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = child.Process.Kill() }()
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || line != "blocking\n" {
-		child.Process.Kill()
 		t.Fatalf("the child said %q, %v", line, err)
 	}
 	if got, err := redis.Int(conn.Do("GET", "child")); err != nil || got != child.Process.Pid {

@@ -41,15 +41,18 @@ func TestWorker(t *testing.T) {
 	if err := w.Register(greet, failOnce); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 
 	q := delayed.NewQueue("jobs", srv.Redis())
 	for name, delay := range map[string]func(name string) error{
-		"now":   func(name string) error { _, err := q.Delay(greet, name); return err },
-		"later": func(name string) error { _, err := q.With(delayed.In(1500*time.Millisecond)).Delay(greet, name); return err },
+		"now": func(name string) error { _, err := q.Delay(greet, name); return err },
+		"later": func(name string) error {
+			_, err := q.With(delayed.In(1500*time.Millisecond)).Delay(greet, name)
+			return err
+		},
 		"again": func(name string) error { _, err := q.Delay(failOnce, name); return err },
 	} {
 		if err := delay(name); err != nil {

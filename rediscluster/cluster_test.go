@@ -108,22 +108,24 @@ func TestCluster(t *testing.T) {
 }
 
 func testHandle(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	rdb, err := Dial(cluster.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rdb.Ping(context.Background()); err != nil {
+	if err := rdb.Ping(t.Context()); err != nil {
 		t.Errorf("Ping: %v", err)
 	}
 	if err := rdb.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if err := rdb.Ping(context.Background()); !errors.Is(err, delayed.ErrClosed) {
+	if err := rdb.Ping(t.Context()); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Ping after Close: %v", err)
 	}
 }
 
 func testEachKey(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	src := open(t, "redis://"+cluster.Nodes[1].Addr()) // the others are learnt
 	nodes := map[string]bool{}
 	for i := range 50 {
@@ -153,6 +155,7 @@ func testEachKey(t *testing.T, cluster *redistest.Cluster) {
 
 // testPartlyMoved walks through a move step by step: of two keys, one is on either side.
 func testPartlyMoved(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	tag := "partly"
 	src := open(t, cluster.URL())
 	c := connTo(t, src, "{"+tag+"}")
@@ -208,6 +211,7 @@ func testPartlyMoved(t *testing.T, cluster *redistest.Cluster) {
 }
 
 func testPipelineMoves(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	src := open(t, cluster.URL())
 	c := connTo(t, src, "{pipe}")
 	if _, err := c.Do("SET", "{pipe}n", 0); err != nil {
@@ -231,7 +235,8 @@ func testPipelineMoves(t *testing.T, cluster *redistest.Cluster) {
 
 // testBlocked moves the slot of lists that clients wait for, in each way to wait: they must get what is pushed on the new node.
 func testBlocked(t *testing.T, cluster *redistest.Cluster) {
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 	defer cancel()
 	for name, block := range map[string]func(c redis.Conn) (any, error){
 		"DoWithTimeout": func(c redis.Conn) (any, error) {
@@ -286,9 +291,10 @@ func currentOwner(t *testing.T, cluster *redistest.Cluster, key string) *move {
 }
 
 func testContext(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	src := open(t, cluster.URL())
 	c := connTo(t, src, "{ctx}")
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	start := time.Now()
 	if _, err := redis.DoContext(c, ctx, "BLPOP", "{ctx}", 0); !errors.Is(err, context.Canceled) {
@@ -300,7 +306,7 @@ func testContext(t *testing.T, cluster *redistest.Cluster) {
 	if c.Err() == nil {
 		t.Error("the connection passes for good although a reply may still come")
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// Longer than an ordinary command may take: the context decides.
 	if reply, err := redis.DoContext(connTo(t, src, "{ctx}"), ctx, "BLPOP", "{ctx}", "0.05"); err != nil || reply != nil {
@@ -310,6 +316,7 @@ func testContext(t *testing.T, cluster *redistest.Cluster) {
 
 // testLoad runs scripts while their slots travel, and counts: none may be refused, lost or carried out twice.
 func testLoad(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	const workers, moves = 8, 6
 	tags := []string{"load-a", "load-b"}
 	src := open(t, cluster.URL())
@@ -320,7 +327,7 @@ func testLoad(t *testing.T, cluster *redistest.Cluster) {
 		wg.Go(func() {
 			tag := i % len(tags)
 			for n := 0; !stop.Load(); n++ {
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				c, err := src.Conn(ctx, "{"+tags[tag]+"}")
 				if err == nil {
 					err = runAdd(ctx, c, tags[tag], n)
@@ -360,6 +367,7 @@ func testLoad(t *testing.T, cluster *redistest.Cluster) {
 
 // testRestart stops a node and starts it again: the others serve on, and commands for the node work when it is back.
 func testRestart(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	src := open(t, cluster.URL())
 	down := cluster.Nodes[2]
 	var there, elsewhere string
@@ -371,7 +379,7 @@ func testRestart(t *testing.T, cluster *redistest.Cluster) {
 		}
 	}
 	set := func(key string) error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		c, err := src.Conn(ctx, key)
 		if err != nil {
@@ -428,7 +436,7 @@ func TestFailover(t *testing.T) {
 	}
 	replica.Do(t, "CLUSTER", "FAILOVER", "TAKEOVER")
 	eventually(t, "the replica serves", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		c, err := src.Conn(ctx, key)
 		if err != nil {

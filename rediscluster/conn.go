@@ -69,7 +69,7 @@ func (c *conn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (an
 
 // DoContext implements redis.ConnWithContext.
 func (c *conn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
-	return c.do(wait{ctx: ctx}, cmd, args)
+	return c.do(wait{ctx: ctx}, cmd, args) //nolint:contextcheck // wait carries it
 }
 
 func (c *conn) do(w wait, name string, args []any) (any, error) {
@@ -141,7 +141,9 @@ func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 }
 
 // ReceiveContext implements redis.ConnWithContext.
-func (c *conn) ReceiveContext(ctx context.Context) (any, error) { return c.receive(wait{ctx: ctx}) }
+func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
+	return c.receive(wait{ctx: ctx}) //nolint:contextcheck // wait carries it
+}
 
 func (c *conn) receive(w wait) (any, error) {
 	reply, err := w.receive(c.node)

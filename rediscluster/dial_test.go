@@ -1,7 +1,6 @@
 package rediscluster
 
 import (
-	"context"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -40,7 +39,7 @@ func TestDialConnectsOnFirstUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	if err := rdb.Ping(context.Background()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:2") {
+	if err := rdb.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:2") {
 		t.Errorf("Ping without a server: %v", err)
 	}
 }
@@ -71,7 +70,7 @@ func TestTLS(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	src := open(t, "rediss://"+server.Listener.Addr().String())
-	if _, err := src.Conn(context.Background(), "k"); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := src.Conn(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("expected an error about the certificate, found %v", err)
 	}
 }

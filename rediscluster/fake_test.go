@@ -46,7 +46,7 @@ func open(t *testing.T, url string) *source {
 
 func connTo(t *testing.T, src *source, key string) redis.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	c, err := src.Conn(ctx, key)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestRedirectionsEnd(t *testing.T) {
 		})
 	c := connTo(t, open(t, "redis://"+a.Addr()), "k")
 
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := redis.DoContext(c, ctx, "GET", "k")
 	var answer redis.Error
@@ -207,7 +207,7 @@ func TestPipelineIsRedirected(t *testing.T) {
 	for i, receive := range []func() (any, error){
 		c.Receive,
 		func() (any, error) { return redis.ReceiveWithTimeout(c, time.Second) },
-		func() (any, error) { return redis.ReceiveContext(c, context.Background()) },
+		func() (any, error) { return redis.ReceiveContext(c, t.Context()) },
 		c.Receive,
 	} {
 		if reply, err := receive(); err != nil || reply != []string{"a", "b", "a", "b"}[i] {

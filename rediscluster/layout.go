@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,7 +83,7 @@ func (l *layout) moved(slot int, addr string) {
 }
 
 // refreshSoon asks the cluster in the background, unless that has just been done.
-func (l *layout) refreshSoon() { l.ask() }
+func (l *layout) refreshSoon() { _, _ = l.ask() }
 
 // refresh asks the cluster for its layout, unless that has just been done, and waits for the answer.
 func (l *layout) refresh(ctx context.Context) error {
@@ -183,14 +184,16 @@ func askOne(ctx context.Context, addr string, opts []redis.DialOption) (*[redisc
 	// A cluster of redisc's that knows one node is a question to that node.
 	one := &redisc.Cluster{
 		StartupNodes: []string{addr},
-		DialOptions: append(opts[:len(opts):len(opts)], redis.DialReadTimeout(askTimeout), redis.DialTLSHandshakeTimeout(askTimeout),
+		DialOptions: slices.Concat(opts, []redis.DialOption{
+			redis.DialReadTimeout(askTimeout), redis.DialTLSHandshakeTimeout(askTimeout),
 			redis.DialContextFunc(func(_ context.Context, network, addr string) (net.Conn, error) {
 				c, err := dialer.DialContext(ctx, network, addr)
 				if err == nil {
 					context.AfterFunc(ctx, func() { c.Close() })
 				}
 				return c, err
-			})),
+			}),
+		}),
 		LayoutRefresh: func(_, nodes [redisc.HashSlots][]string) {
 			for slot := range nodes {
 				if len(nodes[slot]) > 0 {

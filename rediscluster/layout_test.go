@@ -50,7 +50,7 @@ func TestAllNodesHaveNewAddresses(t *testing.T) {
 	replaced.Store(true)
 	gone.Close()
 	eventually(t, "the new node is found", func() bool {
-		c, err := src.Conn(context.Background(), "k")
+		c, err := src.Conn(t.Context(), "k")
 		if err != nil {
 			return false
 		}
@@ -79,7 +79,7 @@ func TestManyAskOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			c, err := src.Conn(context.Background(), "k")
+			c, err := src.Conn(t.Context(), "k")
 			if err != nil {
 				t.Errorf("Conn: %v", err)
 				return
@@ -87,7 +87,7 @@ func TestManyAskOnce(t *testing.T) {
 			c.Close()
 		})
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := src.Conn(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Conn whose context ends: %v", err)
@@ -137,7 +137,7 @@ func TestErrorsOfAsking(t *testing.T) {
 		{gone.Addr() + "," + single.Addr(), []string{gone.Addr(), single.Addr()}},
 	} {
 		src := open(t, "redis://user:hunter2@"+test.hosts)
-		_, err := src.Conn(context.Background(), "k")
+		_, err := src.Conn(t.Context(), "k")
 		if err == nil {
 			t.Errorf("%s: expected an error", test.hosts)
 			continue
@@ -160,7 +160,7 @@ func TestClose(t *testing.T) {
 	src := open(t, "redis://"+silent.Addr())
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := src.Conn(context.Background(), "k")
+		_, err := src.Conn(t.Context(), "k")
 		waiting <- err
 	}()
 	eventually(t, "the node is asked", func() bool { return silent.Names() != "" })
@@ -174,7 +174,7 @@ func TestClose(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Conn during Close: %v", err)
 	}
-	if _, err := src.Conn(context.Background(), "k"); !errors.Is(err, delayed.ErrClosed) {
+	if _, err := src.Conn(t.Context(), "k"); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Conn after Close: %v", err)
 	}
 	src.layout.refreshSoon()

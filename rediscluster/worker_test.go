@@ -28,6 +28,7 @@ func countRun(n int) {
 
 // testWorker lets the slot of a queue travel while tasks are delayed and run: each must run once.
 func testWorker(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	rdb, err := Dial(cluster.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func testWorker(t *testing.T, cluster *redistest.Cluster) {
 	if err := w.Register(countRun); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()

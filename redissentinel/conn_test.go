@@ -115,7 +115,7 @@ func TestBrokenConnection(t *testing.T) {
 		}
 		return "+OK\r\n"
 	})
-	ctx := context.Background()
+	ctx := t.Context()
 	afterSend := func(receive func(c redis.Conn) (any, error)) func(c redis.Conn) (any, error) {
 		return func(c redis.Conn) (any, error) {
 			if err := errors.Join(c.Send("INCR"), c.Flush()); err != nil {
@@ -166,12 +166,12 @@ func TestPatienceOfOneCall(t *testing.T) {
 	})
 	defer close(release)
 	pool := src.pool
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if _, err := redis.DoContext(connTo(t, src), ctx, "BLPOP", "k", 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("expected %v, found %v", context.Canceled, err)
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), 20*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := redis.DoContext(connTo(t, src), ctx, "BLPOP", "k", 0); err == nil {
 		t.Error("expected that the deadline ends the call")

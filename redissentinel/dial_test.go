@@ -1,7 +1,6 @@
 package redissentinel
 
 import (
-	"context"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -35,7 +34,7 @@ func TestDialConnectsOnFirstUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rdb.Ping(context.Background()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:2") {
+	if err := rdb.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:2") {
 		t.Errorf("Ping without a Sentinel: %v", err)
 	}
 	if err := rdb.Close(); err != nil {
@@ -60,7 +59,7 @@ func TestTLS(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	src := open(t, "rediss://"+server.Listener.Addr().String()+"?master=m")
-	if _, err := src.Conn(context.Background(), "k"); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := src.Conn(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("expected an error about the certificate, found %v", err)
 	}
 }

@@ -1,19 +1,21 @@
 package redissentinel_test
 
 import (
-	"context"
-	"log"
+	"fmt"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/redissentinel"
 )
 
 func ExampleDial() {
 	rdb, err := redissentinel.Dial("redis://user:password@s1,s2,s3/0?master=mymaster&sentinel_password=secret")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer rdb.Close()
-	if err := rdb.Ping(context.Background()); err != nil {
-		log.Fatal(err)
-	}
+
+	q := delayed.NewQueue("mail", rdb)
+	fmt.Println(q.Name())
+	// Output: mail
 }

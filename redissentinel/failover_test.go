@@ -123,6 +123,7 @@ func TestSentinel(t *testing.T) {
 
 // testFailover lets the master step down, and then kills its successor: commands go to whichever is the master.
 func testFailover(t *testing.T, w *watched) {
+	t.Helper()
 	rdb, err := Dial(w.url())
 	if err != nil {
 		t.Fatal(err)
@@ -131,11 +132,11 @@ func testFailover(t *testing.T, w *watched) {
 		if err := rdb.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if err := rdb.Ping(context.Background()); !errors.Is(err, delayed.ErrClosed) {
+		if err := rdb.Ping(t.Context()); !errors.Is(err, delayed.ErrClosed) {
 			t.Errorf("Ping after Close: %v", err)
 		}
 	})
-	if err := rdb.Ping(context.Background()); err != nil {
+	if err := rdb.Ping(t.Context()); err != nil {
 		t.Errorf("Ping: %v", err)
 	}
 	src := open(t, w.url())
@@ -206,7 +207,7 @@ func testFailover(t *testing.T, w *watched) {
 	eventually(t, "the first server is the master again", func() bool { return serves(src, w.master) })
 	writes("clients write to the first server")
 	carriesOn()
-	if err := rdb.Ping(context.Background()); err != nil {
+	if err := rdb.Ping(t.Context()); err != nil {
 		t.Errorf("Ping after two fail-overs: %v", err)
 	}
 }
@@ -228,7 +229,7 @@ func startWorker(t *testing.T, rdb *delayed.Redis) (carriesOn func()) {
 	if err := w.Register(note); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 	t.Cleanup(func() {
@@ -286,13 +287,14 @@ func serves(src *source, server *redistest.Server) bool {
 
 // testWrongPasswords expects errors that name neither the right nor the wrong ones.
 func testWrongPasswords(t *testing.T, w *watched) {
+	t.Helper()
 	for _, url := range []string{
 		"redis://:hunter4@" + w.sentinel + "/0?master=m&sentinel_password=" + sentinelPassword,
 		"redis://:" + password + "@" + w.sentinel + "/0?master=m&sentinel_password=hunter4",
 		"redis://:" + password + "@" + w.sentinel + "/0?master=m",
 		"redis://" + w.sentinel + "/0?master=m&sentinel_password=" + sentinelPassword,
 	} {
-		_, err := open(t, url).Conn(context.Background(), "k")
+		_, err := open(t, url).Conn(t.Context(), "k")
 		if err == nil {
 			t.Errorf("%s: expected an error", url)
 			continue

@@ -79,7 +79,7 @@ func openDeaf(t *testing.T, url string) *source {
 
 func connTo(t *testing.T, src *source) redis.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	c, err := src.Conn(ctx, "k")
 	if err != nil {

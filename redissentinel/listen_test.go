@@ -1,7 +1,6 @@
 package redissentinel
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -124,7 +123,7 @@ func TestMasterIsTriedBeforeSentinels(t *testing.T) {
 		t.Errorf("when the master is gone: %v, %v", reply, err)
 	}
 	b.Close()
-	_, err := src.Conn(context.Background(), "k")
+	_, err := src.Conn(t.Context(), "k")
 	if err == nil || !strings.Contains(err.Error(), b.Addr()) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("when the next one is gone as well: %v", err)
 	}
@@ -134,7 +133,7 @@ func TestMasterIsTriedBeforeSentinels(t *testing.T) {
 func TestLateConnection(t *testing.T) {
 	a, b := startMaster(t, "+old\r\n"), startMaster(t, "+new\r\n")
 	src := openDeaf(t, "redis://127.0.0.1:1?master=m")
-	ctx := context.Background()
+	ctx := t.Context()
 	c, err := src.dial(ctx, b.Addr(), "", 2)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -69,13 +70,12 @@ func (s *source) connect(ctx context.Context) (*conn, error) {
 func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (*conn, error) {
 	c := &conn{src: s, addr: addr}
 	dialer := &net.Dialer{Timeout: dialTimeout}
-	opts := append(s.opts[:len(s.opts):len(s.opts)], redis.DialContextFunc(func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := dialer.DialContext(ctx, network, addr)
-		c.wire = nc
-		return nc, err
-	}))
+	keep := redis.DialContextFunc(func(ctx context.Context, network, addr string) (wire net.Conn, err error) {
+		c.wire, err = dialer.DialContext(ctx, network, addr)
+		return c.wire, err
+	})
 	var err error
-	if c.Conn, err = redis.DialContext(ctx, "tcp", addr, opts...); err == nil {
+	if c.Conn, err = redis.DialContext(ctx, "tcp", addr, slices.Concat(s.opts, []redis.DialOption{keep})...); err == nil {
 		if err = c.checkRole(ctx); err == nil {
 			err = s.adopt(c, believed, epoch)
 		}

@@ -63,7 +63,7 @@ func (s *sentinels) master(ctx context.Context) (string, error) {
 		a = &asking{done: make(chan struct{})}
 		s.asking = a
 		addrs := s.addrs
-		s.wg.Go(func() { s.ask(a, addrs) })
+		s.wg.Go(func() { s.ask(a, addrs) }) //nolint:contextcheck // the question may outlive who asked it first
 	}
 	s.mu.Unlock()
 	select {
@@ -182,7 +182,7 @@ func (s *sentinels) distrust() {
 // dial connects to a Sentinel. The connection ends with ctx.
 func (s *sentinels) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	dialer := &net.Dialer{Timeout: askTimeout}
-	opts := append(s.opts[:len(s.opts):len(s.opts)],
+	opts := slices.Concat(s.opts, []redis.DialOption{
 		redis.DialReadTimeout(askTimeout), redis.DialWriteTimeout(askTimeout), redis.DialTLSHandshakeTimeout(askTimeout),
 		redis.DialContextFunc(func(_ context.Context, network, addr string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, addr)
@@ -190,7 +190,8 @@ func (s *sentinels) dial(ctx context.Context, addr string) (redis.Conn, error) {
 				context.AfterFunc(ctx, func() { c.Close() })
 			}
 			return c, err
-		}))
+		}),
+	})
 	return redis.DialContext(ctx, "tcp", addr, opts...)
 }
 

@@ -66,7 +66,7 @@ func TestErrorsOfDiscovery(t *testing.T) {
 		{toSilent.Addr(), "m", []string{"master m at " + silent.Addr(), "ROLE", "NOAUTH"}},
 	} {
 		src := open(t, "redis://:hunter2@"+test.hosts+"?sentinel_password=hunter3&master="+test.name)
-		_, err := src.Conn(context.Background(), "k")
+		_, err := src.Conn(t.Context(), "k")
 		if err == nil {
 			t.Errorf("%s: expected an error", test.want[0])
 			continue
@@ -88,7 +88,7 @@ func TestStaleSentinel(t *testing.T) {
 	master := startMaster(t, "+OK\r\n")
 	stale, good := startSentinel(t, replica.Port), startSentinel(t, master.Port)
 	src := open(t, "redis://"+stale.Addr()+","+good.Addr()+"?master=m")
-	if _, err := src.Conn(context.Background(), "k"); err == nil {
+	if _, err := src.Conn(t.Context(), "k"); err == nil {
 		t.Error("expected that a replica is refused")
 	}
 	if reply, err := connTo(t, src).Do("PING"); err != nil || reply != "OK" {
@@ -109,13 +109,13 @@ func TestManyAskOnce(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			started.Add(1)
-			if addr, err := src.sentinels.master(context.Background()); err != nil || addr != master.Addr() {
+			if addr, err := src.sentinels.master(t.Context()); err != nil || addr != master.Addr() {
 				t.Errorf("%s, %v", addr, err)
 			}
 		})
 	}
 	eventually(t, "all have started", func() bool { return started.Load() == 20 })
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := src.Conn(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Conn whose context ends: %v", err)
@@ -150,7 +150,7 @@ func TestClose(t *testing.T) {
 	src := open(t, "redis://"+silent.Addr()+"?master=m")
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := src.Conn(context.Background(), "k")
+		_, err := src.Conn(t.Context(), "k")
 		waiting <- err
 	}()
 	eventually(t, "the Sentinel is asked", func() bool { return silent.Names() != "" })
@@ -164,7 +164,7 @@ func TestClose(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Conn during Close: %v", err)
 	}
-	if _, err := src.Conn(context.Background(), "k"); !errors.Is(err, delayed.ErrClosed) {
+	if _, err := src.Conn(t.Context(), "k"); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Conn after Close: %v", err)
 	}
 	if err := src.Close(); err != nil {

@@ -94,7 +94,7 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
-// Hang up ends the connections that there are; new ones are accepted.
+// HangUp ends the connections that there are; new ones are accepted.
 func (s *Server) HangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ func TestServer(t *testing.T) {
 	}
 	c := dial()
 	defer c.Close()
-	if got, err := redis.Values(c.Do("GET", "a\r\nb")); err != nil || len(got) != 2 || string(got[0].([]byte)) != "a\r\nb" || got[1] != nil {
-		t.Errorf("GET: %v, %v", got, err)
+	if got, err := redis.ByteSlices(c.Do("GET", "a\r\nb")); err != nil || len(got) != 2 || string(got[0]) != "a\r\nb" || got[1] != nil {
+		t.Errorf("GET: %q, %v", got, err)
 	}
 	if _, err := c.Do("SET"); err == nil || err.Error() != "ERR no" {
 		t.Errorf("SET: %v", err)
