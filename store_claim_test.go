@@ -197,6 +197,13 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		want:   holds(queued("c", 1), "a b"),
 	},
 	{
+		name:   "one in hand, more of both left",
+		seed:   queued("a b c d e", 4),
+		do:     claimWith(claimCall{most: 2, held: 1}),
+		result: claimReply{"a b", 3},
+		want:   holds(queued("c d e", 3), "a b"),
+	},
+	{
 		name:   "one in hand for the only task",
 		seed:   queued("a", 0),
 		do:     claimWith(claimCall{most: 5, held: 1}),
@@ -216,6 +223,13 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		do:     claimWith(claimCall{most: 0, held: 1}),
 		result: claimReply{"", 1},
 		want:   queued("a", 1),
+	},
+	{
+		name:   "none asked for: the one in hand goes back to others",
+		seed:   queued("a b c d", 3),
+		do:     claimWith(claimCall{most: 0, held: 1}),
+		result: claimReply{"", 4},
+		want:   queued("a b c d", 4),
 	},
 	{
 		name:   "none asked for, none missing",

@@ -96,6 +96,12 @@ var checkCases = storeTable{script: "check", cases: []storeCase{
 		result: "0 pending, due later, 0 parked; ",
 	},
 	{
+		name:   "overdue in one set, later in the other",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": past}, "_retry": redistest.Zset{"y": later}},
+		do:     checkOne,
+		result: "0 pending, due overdue, 0 parked; ",
+	},
+	{
 		name:   "parked",
 		seed:   filedAs("_parked", redistest.Zset{"x": past, "y": later}),
 		do:     checkOne,
@@ -222,6 +228,28 @@ func TestDueTimes(t *testing.T) {
 		end := redisTime(t, conn)
 		if err != nil || next.Milliseconds() > due-start || next.Milliseconds() < due-end {
 			t.Errorf("%s: next is due in %v, expected %d to %d ms, %v", what, next, due-end, due-start, err)
+		}
+	}
+}
+
+// TestPastIsByRedissClock moves and trims what was due a moment ago, and nothing that is due in a minute.
+func TestPastIsByRedissClock(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	src := sourceOf(t, rdb, err)
+	for set, do := range map[string]func(s *store) (int, error){
+		"_retry": func(s *store) (int, error) {
+			n, _, err := s.move(bg, shelfRetry, 10)
+			return n, err
+		},
+		"_archived": func(s *store) (int, error) { return s.trim(bg, 10, 10) },
+	} {
+		name := redistest.Name(t)
+		conn := server.Dial(t)
+		now := redisTime(t, conn)
+		redistest.Seed(t, conn, name, filedAs(set, redistest.Zset{"x": now, "y": now + 60_000}))
+		if n, err := do(newStore(src, "", name)); n != 1 || err != nil {
+			t.Errorf("%s: %d tasks, %v, expected 1", set, n, err)
 		}
 	}
 }

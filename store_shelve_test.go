@@ -2,7 +2,9 @@ package delayed
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,6 +205,16 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		})),
 	},
 	{
+		name:   "trimming: one",
+		seed:   working(filedAs("_archived", redistest.Zset{"o1": past, "o2": later})),
+		do:     shelving{on: shelfArchived, most: 2, counters: []string{"archived"}, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"o2": later, "x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"o2": "m o2", "x": "m x"},
+			"_info": redistest.Hash{"o2": "i o2", "x": "i x"}, testDay: counted(redistest.Hash{"archived": "1", "trimmed": "1"}),
+		})),
+	},
+	{
 		name:   "trimming: not below the bound",
 		seed:   working(redistest.State{"_archived": redistest.Zset{"o1": past}, "_tasks": redistest.Hash{"o1": "m1"}, "_info": redistest.Hash{"o1": "i1"}}),
 		do:     shelving{on: shelfArchived, most: 2, counters: []string{"archived"}, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
@@ -236,39 +248,44 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	},
 }}
 
-// TestShelveBeyondAHundredCopies files under a name made of token and time when a hundred copies of an id are taken.
-func TestShelveBeyondAHundredCopies(t *testing.T) {
+// TestFilingBeyondAHundredCopies files under a name made of token and time when a hundred copies of an id are taken.
+func TestFilingBeyondAHundredCopies(t *testing.T) {
 	server := redistest.Shared(t)
 	rdb, err := Dial(server.URL())
-	name := redistest.Name(t)
-	conn := server.Dial(t)
+	src := sourceOf(t, rdb, err)
 	tasks, infos, set := copies("x", 100)
-	redistest.Seed(t, conn, name, working(redistest.State{"_retry": set, "_tasks": tasks, "_info": infos}))
-	s := newStore(sourceOf(t, rdb, err), "", name)
-	start := redisTime(t, conn)
-	if stood, err := s.shelve(bg, "w", nil, shelfRetry, 0, nil, []shelved{toShelve("3-1", "x", time.Minute)}); err != nil || !stood[0] {
-		t.Fatalf("%v, %v", stood, err)
-	}
-	end := redisTime(t, conn)
-	have := redistest.Dump(t, conn, name)
-	for id := range tasks {
-		delete(have["_tasks"].(redistest.Hash), id)
-		delete(have["_info"].(redistest.Hash), id)
-		delete(have["_retry"].(redistest.Zset), id)
-	}
-	found := ""
-	for at := start; at <= end; at++ {
-		id := fmt.Sprintf("x#3-1-%d", at)
-		if _, ok := have["_tasks"].(redistest.Hash)[id]; ok {
-			found = id
-		}
-	}
-	want := working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-		"_retry": redistest.Zset{found: fromNow(time.Minute)}, "_tasks": redistest.Hash{found: "m x"}, "_info": redistest.Hash{found: "i x"},
-		"_wake": ones(1),
-	}))
-	markTimes(have, want, start, end)
-	if diff := redistest.Diff(have, want); diff != "" {
-		t.Error(diff)
+	for script, do := range map[string]func(s *store) (any, error){
+		"shelve": shelving{on: shelfArchived, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		"sweep":  sweepW(judged("3-1", "m x", "archive", "x")),
+	} {
+		t.Run(script, func(t *testing.T) {
+			name := redistest.Name(t)
+			conn := server.Dial(t)
+			seed := with(dead, redistest.State{"_retry": set, "_tasks": tasks, "_info": infos, "_processing:w": redistest.Hash{"3-1": "m x"}})
+			redistest.Seed(t, conn, name, present(seed))
+			start := redisTime(t, conn)
+			if _, err := do(newStore(src, "", name)); err != nil {
+				t.Fatal(err)
+			}
+			end := redisTime(t, conn)
+			have := redistest.Dump(t, conn, name)
+			found, _ := have["_tasks"].(redistest.Hash)
+			maps.DeleteFunc(found, func(id, _ string) bool { return tasks[id] != "" })
+			for id, message := range found {
+				at, err := strconv.ParseInt(strings.TrimPrefix(id, "x#3-1-"), 10, 64)
+				if err != nil || at < start || at > end || strings.TrimSuffix(message, "+") != "m x" {
+					t.Errorf("filed %q as %q, expected x#3-1-%d or up to %d", message, id, start, end)
+				}
+				archived, _ := have["_archived"].(redistest.Zset)
+				info, _ := have["_info"].(redistest.Hash)
+				if archived[id] < start+time.Hour.Milliseconds() || info[id] != "i x" {
+					t.Errorf("%q expires at %d with the info %q", id, archived[id], info[id])
+				}
+			}
+			if len(found) != 1 {
+				t.Errorf("%d tasks were filed, expected 1", len(found))
+			}
+			redistest.CheckInvariants(t, conn, name, redistest.Invariants{})
+		})
 	}
 }

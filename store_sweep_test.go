@@ -50,6 +50,13 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 		want:   working(redistest.State{"_sweeper": myLock, "_workers": redistest.Set{"v", "w"}, "": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
 	},
 	{
+		name:   "everything, and the lock is taken",
+		seed:   working(redistest.State{"": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
+		do:     surveyOf(false),
+		result: "[{mine:true workers:[w] pending:2 noti:3 legacy:1}]",
+		want:   working(redistest.State{"_sweeper": myLock, "": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
+	},
+	{
 		name:   "the lock is another's",
 		seed:   working(redistest.State{"_sweeper": otherLock, "": messages(1), "_noti": ones(1)}),
 		do:     surveyOf(false),
@@ -188,6 +195,17 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		})),
 	},
 	{
+		name:   "archived, one trimmed",
+		seed:   with(dead, filedAs("_archived", redistest.Zset{"o1": past, "o2": later})),
+		do:     sweepW(judged("3-1", "a", "archive", "x")),
+		result: "0 requeued, 1 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"o2": later, "x": fromNow(time.Hour)},
+			"_tasks":    redistest.Hash{"o2": "m o2", "x": "a+"}, "_info": redistest.Hash{"o2": "i o2", "x": "i x"},
+			testDay: counted(redistest.Hash{"swept": "1", "archived": "1", "trimmed": "1"}),
+		})),
+	},
+	{
 		name:   "requeued only: nothing is trimmed",
 		seed:   with(dead, filedAs("_archived", redistest.Zset{"o1": past, "o2": past + 1, "o3": later})),
 		do:     sweepW(judged("3-1", "a", "requeue", "x")),
@@ -285,6 +303,8 @@ var repairCases = storeTable{script: "repair", cases: []storeCase{
 	{name: "too many", seed: queued("a b", 9), do: repairWith(10), result: -7, want: queued("a b", 2)},
 	{name: "too many, nothing pending", seed: queued("", 9), do: repairWith(0), result: -9, want: queued("", 0)},
 	{name: "too few", seed: queued("a b c", 1), do: repairWith(10), result: 2, want: queued("a b c", 3)},
+	{name: "one too few", seed: queued("a b c d", 3), do: repairWith(10), result: 1, want: queued("a b c d", 4)},
+	{name: "one too many", seed: queued("a b", 3), do: repairWith(10), result: -1, want: queued("a b", 2)},
 	{name: "none at all", seed: queued("a b c", 0), do: repairWith(10), result: 3, want: queued("a b c", 3)},
 	{name: "too few, no more than asked for", seed: queued("a b c d", 1), do: repairWith(2), result: 2, want: queued("a b c d", 3)},
 	{name: "too few, none asked for", seed: queued("a b", 1), do: repairWith(0), result: 0},

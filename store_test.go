@@ -257,6 +257,36 @@ func timeOf(conn redis.Conn) (ms int64, err error) {
 	return parts[0]*1000 + parts[1]/1000, nil
 }
 
+// TestCommandsOnEmptyQueues counts what the scripts that run all the time cost when there is nothing to do.
+func TestCommandsOnEmptyQueues(t *testing.T) {
+	server := redistest.Start(t)
+	rdb, err := Dial(server.URL())
+	s := newStore(sourceOf(t, rdb, err), "", redistest.Name(t))
+	if _, err := s.register(bg, "w", time.Hour, "v"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		do   func(s *store) (any, error)
+		want int64 // with the script itself, without TIME
+	}{
+		{"check", checkOne, 1 + 1},
+		{"survey", surveyOf(false), 1 + 4},
+		{"beat", beatWith(time.Hour, true, false), 1 + 2},
+		{"claim", claimWith(claimCall{most: 10}), 1 + 5},
+	} {
+		for range 2 { // the second time the script is known and the lock taken
+			before := server.CommandStats(t)
+			if _, err := c.do(s); err != nil {
+				t.Fatal(err)
+			}
+			if diff := server.CommandStats(t).Since(before); diff["eval"] == 0 && diff.Total("ping", "client|setname", "select", "time") != c.want {
+				t.Errorf("%s: expected %d commands, found %v", c.name, c.want, diff)
+			}
+		}
+	}
+}
+
 // markTimes replaces those times in have that lie where want expects them, between start and end, by the marks of want.
 func markTimes(have, want redistest.State, start, end int64) {
 	for suffix, value := range have {

@@ -129,6 +129,12 @@ var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
 		result: false,
 	},
 	{
+		name:   "one claim stands",
+		seed:   working(left("4-1", "4")),
+		do:     unregisterW,
+		result: false,
+	},
+	{
 		name:   "claim times of empty claims go too, other workers stay",
 		seed:   redistest.State{"_worker:w": alive, "_worker:v": alive, "_workers": redistest.Set{"v", "w"}, "_claims:w": redistest.Hash{"3": "1"}, "_claims:v": redistest.Hash{"3": "1"}},
 		do:     unregisterW,
