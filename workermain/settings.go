@@ -63,7 +63,8 @@ func newSettings(cfg Config) *settings {
 			return nil
 		})
 	s.options[0].env = append(s.options[0].env, "REDIS_URL")
-	s.add("queues", "list", "queues to serve: critical,mail in this order of priority; critical=6,mail=3 by weight", showOrder(w.Queues),
+	s.add("queues", "list", "queues to serve: critical,mail in this order of priority; critical=6,mail=3 by weight",
+		cmp.Or(showOrder(w.Queues), "none, so it must be given"),
 		func(v string) (err error) {
 			w.Queues, err = parseOrder(v)
 			return err

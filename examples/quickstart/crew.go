@@ -42,7 +42,7 @@ func (c *crew) start(name, redisURL, queue string) error {
 		return err
 	}
 	p := &process{name: name, ended: make(chan struct{})}
-	p.cmd = exec.Command(program, "worker", queue) //nolint:noctx // stop ends it
+	p.cmd = exec.Command(program, "worker", queue)
 	p.cmd.Env = append(os.Environ(), "REDIS_URL="+redisURL)
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

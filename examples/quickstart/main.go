@@ -41,18 +41,17 @@ func quickstart() error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("not all tasks were done in time; is the machine very busy?"))
 	defer cancel()
 
-	name := "quickstart-" + rand.Text()[:8] // a queue of our own
 	redis, url, cleanUp, err := openRedis(ctx)
 	if err != nil {
 		return err
 	}
-	defer cleanUp(name)
-	queue := delayed.NewQueue(name, redis)
+	queue := delayed.NewQueue("quickstart-"+rand.Text()[:8], redis) // a new name, so that nobody else has this queue
+	defer cleanUp(queue.Name())
 
 	site := openSite(queue)
 	defer site.close()
 
-	crew, err := startCrew(url, name, "A", "B")
+	crew, err := startCrew(url, queue.Name(), "A", "B")
 	if err != nil {
 		return err
 	}
