@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -325,5 +329,46 @@ func TestHandle(t *testing.T) {
 	}
 	if _, err := NewQueue(b.name, rdb).Delay(plainForTest, 1); err == nil || errors.Is(err, ErrUnknown) {
 		t.Errorf("nobody listens: %v: nothing was sent, so nothing is unknown", err)
+	}
+}
+
+// countingSource counts the connections that are in use.
+type countingSource struct {
+	Source
+	now, most atomic.Int64
+	hold      chan struct{}
+}
+
+func (s *countingSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	if n := s.now.Add(1); n > s.most.Load() {
+		s.most.Store(n)
+	}
+	<-s.hold
+	defer s.now.Add(-1)
+	return s.Source.Conn(ctx, key)
+}
+
+func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
+	b := newBench(t)
+	src := &countingSource{Source: b.rdb.loops, hold: make(chan struct{})}
+	q := NewQueue(b.name, FromSource(src))
+	var group sync.WaitGroup
+	for i := range 3 * callerConns {
+		group.Go(func() {
+			if _, err := q.Delay(plainForTest, i); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	b.until("all places are taken", func() bool { return src.now.Load() == callerConns })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	close(src.hold)
+	group.Wait()
+	if src.most.Load() > callerConns || b.size("") != 3*callerConns {
+		t.Errorf("%d connections at once, %d tasks", src.most.Load(), b.size(""))
 	}
 }

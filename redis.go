@@ -68,10 +68,33 @@ func Dial(rawURL string) (*Redis, error) {
 // FromPool returns a handle on an existing pool. A worker takes three connections out of it for long (three for each slot, in a
 // cluster), so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look more
 // often. Close closes the pool.
-func FromPool(pool *redis.Pool) *Redis { return FromSource(poolSource{pool}) }
+func FromPool(pool *redis.Pool) *Redis {
+	return &Redis{calls: poolSource{pool}, loops: poolSource{pool}}
+}
 
-// FromSource returns a handle on any source of connections. Close closes the source.
-func FromSource(src Source) *Redis { return &Redis{calls: src, loops: src} }
+// FromSource returns a handle on any source of connections. At most 64 producers use it at a time, more wait; workers and sweepers
+// are not bounded. Close closes the source.
+func FromSource(src Source) *Redis {
+	return &Redis{calls: &boundedSource{Source: src, places: make(chan struct{}, callerConns)}, loops: src}
+}
+
+// boundedSource bounds the calls that use a source at a time.
+type boundedSource struct {
+	Source
+	places chan struct{}
+}
+
+// enter waits for a place.
+func (s *boundedSource) enter(ctx context.Context) error {
+	select {
+	case s.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("delayed: waiting for a connection to Redis: %w", context.Cause(ctx))
+	}
+}
+
+func (s *boundedSource) leave() { <-s.places }
 
 // WithPrefix returns a handle that shares r's connections and puts prefix before every key. Queues and workers meet only if
 // they use the same prefix. Python's package delayed knows no prefix.
@@ -96,13 +119,13 @@ func (r *Redis) Ping(ctx context.Context) error {
 
 // Close closes the connections. Stop the workers that use them first.
 func (r *Redis) Close() error {
-	err := r.calls.Close()
-	if r.loops != r.calls {
-		if err2 := r.loops.Close(); err == nil {
-			err = err2
-		}
+	if b, ok := r.calls.(*boundedSource); ok {
+		return b.Source.Close()
 	}
-	return err
+	if r.loops == r.calls {
+		return r.calls.Close()
+	}
+	return errors.Join(r.calls.Close(), r.loops.Close())
 }
 
 func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {

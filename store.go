@@ -46,6 +46,12 @@ func evalOn(ctx context.Context, src Source, sc *script, keys []string, args []a
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("delayed: %s: %w", sc.name, context.Cause(ctx))
 	}
+	if bounded, ok := src.(*boundedSource); ok {
+		if err := bounded.enter(ctx); err != nil {
+			return nil, err
+		}
+		defer bounded.leave()
+	}
 	conn, err := src.Conn(ctx, keys[0])
 	if err != nil {
 		return nil, connError(err)
