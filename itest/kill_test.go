@@ -3,7 +3,6 @@
 package itest_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -43,7 +42,7 @@ func TestKill(t *testing.T) {
 	}
 	start := time.Now()
 	k := &killer{fleet: f, deaths: map[string]int{}, held: map[string]map[string]string{}}
-	for n := 0; n < kills; n++ {
+	for n := range kills {
 		// Spread over the whole run: while tasks are pending there is work in hand to lose.
 		waitForAtMost(t, 3*time.Minute, "progress", func() bool {
 			return f.pending() <= tasks*(kills-n)/(kills+1)
@@ -201,7 +200,7 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int) map
 			if c == plain {
 				to = legacy
 			}
-			if _, err := to.DelayMany(context.Background(), batch...); err != nil {
+			if _, err := to.DelayMany(t.Context(), batch...); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -33,7 +33,7 @@ func runWorker(t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, fns .
 	if err := w.Register(fns...); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 	stop := sync.OnceFunc(func() {

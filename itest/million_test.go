@@ -25,11 +25,13 @@ func TestMillion(t *testing.T) {
 		spoil func(t *testing.T, conn redis.Conn, noti string)
 	}{
 		{"without notifications", func(t *testing.T, conn redis.Conn, noti string) {
+			t.Helper()
 			if _, err := conn.Do("DEL", noti); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"surplus notifications", func(t *testing.T, conn redis.Conn, noti string) {
+			t.Helper()
 			ones := redis.Args{noti}
 			for range 1000 {
 				ones = ones.Add("1")

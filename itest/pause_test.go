@@ -73,6 +73,7 @@ func TestPause(t *testing.T) {
 
 // keepPending enqueues tasks, some of them long, whenever fewer than n are pending, and returns how many it enqueued.
 func keepPending(ctx context.Context, t *testing.T, server *redistest.Server, queue string, n int) (tasks int) {
+	t.Helper()
 	q := delayed.NewQueue(queue, handle(t, server))
 	for {
 		length, err := q.Len(ctx)

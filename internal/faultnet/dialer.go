@@ -125,6 +125,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		if err := c.wait(deadline); err != nil {
 			return 0, err
 		}
+	default: // met with the request
 	}
 	return n, err
 }

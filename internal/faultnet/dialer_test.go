@@ -41,6 +41,7 @@ type counter struct {
 }
 
 func newCounter(t *testing.T) counter {
+	t.Helper()
 	return counter{t, redistest.Shared(t).Dial(t), redistest.Name(t)}
 }
 

@@ -51,8 +51,10 @@ func Random(seed uint64, rates Rates) Plan {
 			rate  float64
 			fault Fault
 		}{
-			{rates.DropReply, DropReply}, {rates.DropRequest, DropRequest},
-			{rates.Delay / 2, DelayRequest}, {rates.Delay / 2, DelayReply},
+			{rates.DropReply, DropReply},
+			{rates.DropRequest, DropRequest},
+			{rates.Delay / 2, DelayRequest},
+			{rates.Delay / 2, DelayReply},
 		} {
 			if x < share.rate {
 				return share.fault

@@ -109,6 +109,7 @@ func (l *link) pass(c chunk) bool {
 				continue // the mode may have changed
 			}
 			return true
+		case hold:
 		}
 		select {
 		case <-changed:
@@ -136,6 +137,7 @@ func (l *link) onRequest(b []byte) bool {
 	case DelayRequest:
 		l.proxy.counters.byFault[fault].Add(1)
 		return l.wait(delay)
+	default: // met with the reply
 	}
 	l.mu.Lock()
 	l.fault, l.delay = fault, delay
@@ -157,6 +159,7 @@ func (l *link) onReply([]byte) bool {
 	case DelayReply:
 		l.proxy.counters.byFault[fault].Add(1)
 		return l.wait(delay)
+	default: // met with the request
 	}
 	return true
 }

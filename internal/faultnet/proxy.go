@@ -2,6 +2,7 @@ package faultnet
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -11,7 +12,7 @@ import (
 // Proxy forwards TCP connections to a server until it is told otherwise. Its methods are safe for concurrent use.
 type Proxy struct {
 	target   string
-	listener net.Listener
+	listener *net.TCPListener
 	counters counters
 	done     sync.WaitGroup // of all goroutines
 
@@ -38,7 +39,7 @@ const (
 // NewProxy starts a proxy in front of the server at target. It ends with the test.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatalf("faultnet: %v", err)
 	}
@@ -131,11 +132,11 @@ func (p *Proxy) Close() {
 // accept serves connections until the listener is closed.
 func (p *Proxy) accept() {
 	for {
-		client, err := p.listener.Accept()
+		client, err := p.listener.AcceptTCP()
 		if err != nil {
 			return
 		}
-		p.done.Go(func() { p.serve(client.(*net.TCPConn)) })
+		p.done.Go(func() { p.serve(client) })
 	}
 }
 
@@ -144,22 +145,17 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Lock()
 	refuse := p.refuse || p.closed
 	p.mu.Unlock()
-	var server net.Conn
-	if !refuse {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		var dialer net.Dialer
-		var err error
-		if server, err = dialer.DialContext(ctx, "tcp", p.target); err != nil {
-			refuse = true
-		}
-	}
 	if refuse {
 		resetConn(client)
 		return
 	}
+	server, err := dialTCP(p.target)
+	if err != nil {
+		resetConn(client)
+		return
+	}
 	p.counters.connections.Add(1)
-	l := &link{proxy: p, client: client, server: server.(*net.TCPConn), ended: make(chan struct{})}
+	l := &link{proxy: p, client: client, server: server, ended: make(chan struct{})}
 	p.mu.Lock()
 	p.links[l] = struct{}{}
 	if p.closed {
@@ -188,6 +184,21 @@ func (p *Proxy) state() (mode, time.Duration, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mode, p.latency, p.changed
+}
+
+func dialTCP(addr string) (*net.TCPConn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil, fmt.Errorf("faultnet: expected a TCP connection, found %T", c)
+	}
+	return tcp, nil
 }
 
 func resetConn(c *net.TCPConn) {

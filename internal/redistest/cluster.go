@@ -4,7 +4,7 @@ package redistest
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +55,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 // awaitOK waits until every node knows all nodes and finds every slot served.
 func (c *Cluster) awaitOK(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), clusterLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), clusterLimit)
 	defer cancel()
 	for _, node := range c.Nodes {
 		for {
@@ -64,9 +64,9 @@ func (c *Cluster) awaitOK(t testing.TB) {
 				t.Fatalf("redistest: CLUSTER INFO: %v", err)
 			}
 			if infoField(info, "cluster_state") == "ok" &&
-				infoField(info, "cluster_known_nodes") == fmt.Sprint(clusterNodes) &&
-				infoField(info, "cluster_size") == fmt.Sprint(clusterNodes) &&
-				infoField(info, "cluster_slots_ok") == fmt.Sprint(clusterSlots) {
+				infoField(info, "cluster_known_nodes") == strconv.Itoa(clusterNodes) &&
+				infoField(info, "cluster_size") == strconv.Itoa(clusterNodes) &&
+				infoField(info, "cluster_slots_ok") == strconv.Itoa(clusterSlots) {
 				break
 			}
 			select {

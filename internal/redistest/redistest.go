@@ -82,6 +82,7 @@ var names atomic.Int64
 
 // Name returns a queue name that no other call of this test binary has returned. It tells the test; a cluster needs braces around it.
 func Name(t testing.TB) string {
+	t.Helper()
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':

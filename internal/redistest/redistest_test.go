@@ -75,7 +75,7 @@ func TestShared(t *testing.T) {
 
 func TestMissingServer(t *testing.T) {
 	t.Setenv("REDIS_SERVER", "/does/not/exist/redis-server")
-	got := (&recorder{TB: t}).run(func(tb testing.TB) { Start(tb) })
+	got := (&recorder{TB: t}).run(func(tb testing.TB) { tb.Helper(); Start(tb) })
 	if !strings.Contains(got, howToInstall) {
 		t.Errorf("expected the message to say how to install a server, found %q", got)
 	}
@@ -97,7 +97,7 @@ func TestOtherServer(t *testing.T) {
 }
 
 func TestBadArgument(t *testing.T) {
-	got := (&recorder{TB: t}).run(func(tb testing.TB) { Start(tb, "--no-such-option", "1") })
+	got := (&recorder{TB: t}).run(func(tb testing.TB) { tb.Helper(); Start(tb, "--no-such-option", "1") })
 	if !strings.Contains(got, "no-such-option") {
 		t.Errorf("expected the server's own words, found %q", got)
 	}

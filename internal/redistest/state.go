@@ -18,12 +18,15 @@ import (
 // "_noti", "_processing:w1") to its value. A value is a string, List, Hash, Zset or Set, or one of them within Expiring.
 type State map[string]any
 
-// Values of keys, by type.
 type (
+	// List is the value of a list.
 	List []string
+	// Hash is the value of a hash.
 	Hash map[string]string
-	Zset map[string]int64 // member to score; all scores of a queue are whole numbers
-	Set  []string         // sorted
+	// Zset is the value of a sorted set: members to scores. All scores of a queue are whole numbers.
+	Zset map[string]int64
+	// Set is the value of a set. Dump sorts it.
+	Set []string
 )
 
 // Expiring is the value of a key that has a time to live.

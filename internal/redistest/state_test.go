@@ -39,11 +39,11 @@ func TestSeedAndDump(t *testing.T) {
 	if ttl := TTL(t, conn, q); ttl != 0 {
 		t.Errorf("time to live of a key without one: %v", ttl)
 	}
-	got := (&recorder{TB: t}).run(func(tb testing.TB) { Seed(tb, conn, q, state) })
+	got := (&recorder{TB: t}).run(func(tb testing.TB) { tb.Helper(); Seed(tb, conn, q, state) })
 	if !strings.Contains(got, "has keys") {
 		t.Errorf("seeding twice: %q", got)
 	}
-	got = (&recorder{TB: t}).run(func(tb testing.TB) { Seed(tb, conn, Name(t), State{"": 1}) })
+	got = (&recorder{TB: t}).run(func(tb testing.TB) { tb.Helper(); Seed(tb, conn, Name(t), State{"": 1}) })
 	if !strings.Contains(got, "found int") {
 		t.Errorf("seeding a number: %q", got)
 	}
@@ -143,7 +143,8 @@ func TestInvariants(t *testing.T) {
 					delete(s, k)
 				}
 			},
-			Invariants{Idle: true}, nil,
+			Invariants{Idle: true},
+			nil,
 		},
 		{"busy, not idle", nil, Invariants{Idle: true}, []string{
 			"N has 2", "N_noti has 2", "N_processing exists with 1", "N_processing:w1 exists with 3", "N_claims:w1 exists with 2",
@@ -183,7 +184,7 @@ func TestInvariants(t *testing.T) {
 				test.change(state)
 			}
 			Seed(t, conn, q, state)
-			got := (&recorder{TB: t}).run(func(tb testing.TB) { CheckInvariants(tb, conn, q, test.allow) })
+			got := (&recorder{TB: t}).run(func(tb testing.TB) { tb.Helper(); CheckInvariants(tb, conn, q, test.allow) })
 			reports := strings.FieldsFunc(got, func(r rune) bool { return r == '\n' })
 			if len(reports) != len(test.want) {
 				t.Fatalf("expected %d reports, found %d:\n%s", len(test.want), len(reports), got)
