@@ -29,11 +29,11 @@ setup: ## Install what the tests need: Redis, Python packages, linter (3 min onc
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, then lint and run every test, stage by stage (15 min)
+test: ## Install what is missing, then lint and run every test, stage by stage (20 min)
 	@scripts/stages.sh setup tidy vet lint verify race cover python examples fuzz bench-smoke
 
 .PHONY: ci
-ci: ## What .ci/run runs: the stages of test, with fuzzing for 30 s per target (20 min)
+ci: ## What CI runs for a commit: the stages of test (20 min)
 	@.ci/run
 
 .PHONY: fresh
