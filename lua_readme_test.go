@@ -59,7 +59,7 @@ type dictionary struct {
 var (
 	readmeKey      = regexp.MustCompile("^`N([a-z_]*:?)(?:<(?:worker|day)>)?`$")
 	readmeScript   = regexp.MustCompile(`^\[(\w+)\]\((\w+)\.lua\)$`)
-	readmeReserved = regexp.MustCompile("^Reserved for later: (.*)\\.$")
+	readmeReserved = regexp.MustCompile(`^Reserved for later: (.*)\.$`)
 )
 
 // readDictionary reads the tables of lua/README.md.
@@ -77,7 +77,7 @@ func parseDictionary(text string) (d dictionary) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if m := readmeReserved.FindStringSubmatch(line); m != nil {
-			for _, key := range strings.Split(m[1], ", ") {
+			for key := range strings.SplitSeq(m[1], ", ") {
 				if k := readmeKey.FindStringSubmatch(key); k != nil {
 					d.reserved = append(d.reserved, k[1])
 				} else {

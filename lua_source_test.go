@@ -20,15 +20,15 @@ type luaSource struct {
 
 // luaHeader is what the comment at the top of a script says.
 type luaHeader struct {
-	name, about           string
-	keys                  []string // what each of KEYS is, in order
-	each                  bool     // keys come again for each queue
-	keysText, argvText    string
-	fixed                 []int // numbers of arguments that are there once
-	open                  int   // first number of those that may be any number, 0 for none
-	width                 int   // how many of these go together
-	most                  int   // how many groups of them there may be, 0 if the header does not say
-	returns, cost, refuse string
+	name, about        string
+	keys               []string // what each of KEYS is, in order
+	each               bool     // keys come again for each queue
+	keysText, argvText string
+	fixed              []int // numbers of arguments that are there once
+	open               int   // first number of those that may be any number, 0 for none
+	width              int   // how many of these go together
+	most               int   // how many groups of them there may be, 0 if the header does not say
+	returns, cost      string
 }
 
 // luaCall is one redis.call.
@@ -265,8 +265,8 @@ func (s *luaSource) findLoops() (problems []string) {
 
 // loopOf returns the innermost loop before the offset that has the variable.
 func (s *luaSource) loopOf(variable string, at int) *luaLoop {
-	for i := len(s.loops) - 1; i >= 0; i-- {
-		if s.loops[i].variable == variable && s.loops[i].at < at {
+	for i, l := range slices.Backward(s.loops) {
+		if l.variable == variable && l.at < at {
 			return &s.loops[i]
 		}
 	}

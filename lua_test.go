@@ -274,7 +274,7 @@ func checkBounds(s *luaSource) (problems []string) {
 			if strings.Contains(value, "math.min(") {
 				bad = false
 			}
-			for _, name := range strings.Split(s.code[m[2]:m[3]], ",") {
+			for name := range strings.SplitSeq(s.code[m[2]:m[3]], ",") {
 				loose[strings.TrimSpace(name)] = bad
 			}
 		}

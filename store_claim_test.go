@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // claimReply is what claim returns, readable.

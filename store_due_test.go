@@ -2,11 +2,13 @@ package delayed
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // whenDue shows the time until something is due.
@@ -46,11 +48,11 @@ func checkTwo(s *store) (any, error) {
 
 func checkStores(s *store, stores ...*store) (any, error) {
 	todos, err := check(bg, s.src, stores)
-	text := ""
+	var text strings.Builder
 	for _, t := range todos {
-		text += fmt.Sprintf("%d pending, due %s, %d parked; ", t.pending, whenDue(t.due), t.parked)
+		fmt.Fprintf(&text, "%d pending, due %s, %d parked; ", t.pending, whenDue(t.due), t.parked)
 	}
-	return text, err
+	return text.String(), err
 }
 
 var checkCases = storeTable{script: "check", cases: []storeCase{
@@ -396,9 +398,10 @@ func TestParkedPage(t *testing.T) {
 	rdb, err := Dial(server.URL())
 	name := redistest.Name(t)
 	s := newStore(sourceOf(t, rdb, err), "", name)
-	seed := filedAs("_parked", redistest.Zset{"a": past, "b": past + 1, "c": later, "d": later + 1})
-	delete(seed["_tasks"].(redistest.Hash), "b")
-	delete(seed["_info"].(redistest.Hash), "c")
+	seed := redistest.State{
+		"_parked": redistest.Zset{"a": past, "b": past + 1, "c": later, "d": later + 1},
+		"_tasks":  redistest.Hash{"a": "m a", "c": "m c", "d": "m d"}, "_info": redistest.Hash{"a": "i a", "b": "i b", "d": "i d"},
+	}
 	redistest.Seed(t, server.Dial(t), name, seed)
 	for _, c := range []struct {
 		offset, n int
@@ -414,12 +417,12 @@ func TestParkedPage(t *testing.T) {
 		{0, 1, true, "a=m a/i a "},
 	} {
 		page, err := s.parkedPage(bg, c.offset, c.n, c.expired)
-		text := ""
+		var text strings.Builder
 		for _, f := range page {
-			text += fmt.Sprintf("%s=%s/%s ", f.id, f.message, f.info)
+			fmt.Fprintf(&text, "%s=%s/%s ", f.id, f.message, f.info)
 		}
-		if err != nil || text != c.want {
-			t.Errorf("%d from %d, expired %v: expected %q, found %q, %v", c.n, c.offset, c.expired, c.want, text, err)
+		if err != nil || text.String() != c.want {
+			t.Errorf("%d from %d, expired %v: expected %q, found %q, %v", c.n, c.offset, c.expired, c.want, &text, err)
 		}
 	}
 	if _, err := redis.String(server.Do(t, "SET", name+"_tasks", "x"), nil); err != nil {

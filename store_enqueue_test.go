@@ -11,7 +11,7 @@ import (
 
 var bg = context.Background()
 
-// envelopes are n tasks with the ids id0, id1 … and the messages message0, message1 …
+// envelopes are n tasks with ids that begin with id0 and messages that begin with message0.
 func envelopes(n int) (batch []envelope) {
 	for i := range n {
 		batch = append(batch, envelope{fmt.Sprintf("id%d", i), fmt.Appendf(nil, "message%d", i)})

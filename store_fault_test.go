@@ -12,16 +12,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redistest"
-	"github.com/gomodule/redigo/redis"
 )
 
 // TestStoreAfterScriptFlush runs all cases on a server that has just forgotten every script.
 func TestStoreAfterScriptFlush(t *testing.T) {
 	server := redistest.Start(t)
 	to := serverTarget(t, server.URL())
-	to.before = func(t testing.TB, _ *storeTable) { server.FlushScripts(t) }
+	to.before = func(t testing.TB, _ *storeTable) {
+		t.Helper()
+		server.FlushScripts(t)
+	}
 	runTables(t, to)
 }
 
@@ -106,10 +110,12 @@ func TestStoreOnBrokenDisk(t *testing.T) {
 	to := serverTarget(t, server.URL())
 	refused := map[string]int{}
 	to.before = func(t testing.TB, table *storeTable) {
+		t.Helper()
 		server.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "yes")
 		refused[table.script] += 0
 	}
 	to.after = func(t testing.TB, c *storeCase, got *callView) {
+		t.Helper()
 		server.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
 		if errors.Is(got.err, ErrFull) {
 			if errors.Is(got.err, ErrUnknown) || !strings.Contains(got.err.Error(), "MISCONF") {
@@ -225,8 +231,8 @@ func TestErrorsOfScripts(t *testing.T) {
 	} {
 		err := scriptAck.explain(c.answer)
 		for _, kind := range []error{ErrFull, ErrUnknown} {
-			if errors.Is(err, kind) != (kind == c.want) {
-				t.Errorf("%q is %v: %v, expected %v", c.answer, kind, errors.Is(err, kind), kind == c.want)
+			if expected := errors.Is(c.want, kind); errors.Is(err, kind) != expected {
+				t.Errorf("%q is %v: %v, expected %v", c.answer, kind, !expected, expected)
 			}
 		}
 		if !errors.Is(err, c.answer) || !strings.Contains(err.Error(), "ack") || !strings.HasPrefix(err.Error(), "delayed: ") {

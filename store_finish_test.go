@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // working is a queue whose worker w holds batch 3 with tokens 3-1, 3-2 and 3-3, and batch 4 with 4-1.
@@ -27,14 +28,14 @@ func left(claims, batches string) redistest.State {
 	s := redistest.State{"_processing:w": nil, "_claims:w": nil}
 	if claims != "" {
 		hash := redistest.Hash{}
-		for _, token := range strings.Fields(claims) {
+		for token := range strings.FieldsSeq(claims) {
 			hash[token] = texts[token]
 		}
 		s["_processing:w"] = hash
 	}
 	if batches != "" {
 		hash := redistest.Hash{}
-		for _, batch := range strings.Fields(batches) {
+		for batch := range strings.FieldsSeq(batches) {
 			hash[batch] = times[batch]
 		}
 		s["_claims:w"] = hash
@@ -54,14 +55,19 @@ var manyTokens = func() (list []string) {
 	return list
 }()
 
-// manyHeld are those claims with the messages of envelopes.
-var manyHeld = func() redistest.State {
-	hash := redistest.Hash{}
+// manyClaims are their messages, those of envelopes.
+var manyClaims = func() redistest.Hash {
+	hash, list := redistest.Hash{}, messages(maxTokens)
 	for i, token := range manyTokens {
-		hash[token] = messages(maxTokens)[i]
+		hash[token] = list[i]
 	}
-	return redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}, "_processing:w": hash, "_claims:w": redistest.Hash{"5": "1000"}}
+	return hash
 }()
+
+// manyHeld is a queue whose worker w holds them.
+var manyHeld = redistest.State{
+	"_worker:w": alive, "_workers": redistest.Set{"w"}, "_processing:w": manyClaims, "_claims:w": redistest.Hash{"5": "1000"},
+}
 
 // all is n times true.
 func all(n int) []bool {

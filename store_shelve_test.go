@@ -64,7 +64,7 @@ var manyShelved, manyFiled = func() (list []shelved, state redistest.State) {
 	}
 	held := redistest.Hash{}
 	for _, token := range manyTokens[maxShelved:] {
-		held[token] = manyHeld["_processing:w"].(redistest.Hash)[token]
+		held[token] = manyClaims[token]
 	}
 	return list, with(manyHeld, redistest.State{
 		"_processing:w": held, "_retry": set, "_tasks": tasks, "_info": infos, "_wake": ones(1),

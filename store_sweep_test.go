@@ -323,7 +323,7 @@ func TestClaimsPage(t *testing.T) {
 	redistest.Seed(t, conn, name, manyHeld)
 	s := newStore(sourceOf(t, rdb, err), "", name)
 	hash := s.keys.processing + "w"
-	for left := maps.Clone(manyHeld["_processing:w"].(redistest.Hash)); len(left) > 0; {
+	for left := maps.Clone(manyClaims); len(left) > 0; {
 		page, total, err := s.claimsPage(bg, hash, 200)
 		if err != nil || total != len(left) || len(page) != min(200, total) {
 			t.Fatalf("expected %d of %d claims, found %d of %d, %v", min(200, len(left)), len(left), len(page), total, err)

@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // storeCase is one call of a store method: what Redis holds before, what the call returns, and what Redis holds after. All keys of
@@ -148,10 +149,12 @@ func TestStoreOnFullServer(t *testing.T) {
 	to := serverTarget(t, server.URL())
 	refused := false
 	to.before = func(t testing.TB, table *storeTable) {
+		t.Helper()
 		server.Do(t, "CONFIG", "SET", "maxmemory", 1)
 		refused = table.refused
 	}
 	to.after = func(t testing.TB, c *storeCase, got *callView) {
+		t.Helper()
 		server.Do(t, "CONFIG", "SET", "maxmemory", 0)
 		// What is refused for another reason is refused before the memory matters.
 		if refused && c.err == nil {
@@ -178,6 +181,7 @@ func runTables(t *testing.T, to *target) {
 
 // run runs one case.
 func (c storeCase) run(t *testing.T, to *target, table *storeTable) {
+	t.Helper()
 	name := redistest.Name(t)
 	if to.tagged {
 		name = "{" + name + "}.q"
