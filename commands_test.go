@@ -40,7 +40,6 @@ var redisCommands = map[string]redisCommand{
 	"AUTH":          {"1.0.0", reads, map[string]string{"several": "6.0.0"}},
 	"BLPOP":         {"2.0.0", frees, nil},
 	"CLIENT":        {"2.4.0", reads, map[string]string{"SETNAME": "2.6.9"}},
-	"DEL":           {"1.0.0", frees, map[string]string{"several": "1.0.0"}},
 	"EVAL":          {"2.6.0", reads, nil},
 	"EVALSHA":       {"2.6.0", reads, nil},
 	"EXISTS":        {"1.0.0", reads, map[string]string{"several": "3.0.3"}},
@@ -72,7 +71,8 @@ var redisCommands = map[string]redisCommand{
 	"SMEMBERS":      {"1.0.0", reads, nil},
 	"SREM":          {"1.0.0", frees, nil},
 	"TIME":          {"2.6.0", reads, nil},
-	"ZADD":          {"1.2.0", grows, nil},
+	"UNLINK":        {"4.0.0", frees, map[string]string{"several": "4.0.0"}},
+	"ZADD":          {"1.2.0", grows, map[string]string{"several": "2.4.0"}},
 	"ZCARD":         {"1.2.0", reads, nil},
 	"ZRANGE":        {"1.2.0", reads, map[string]string{"WITHSCORES": "1.2.0"}},
 	"ZRANGEBYSCORE": {"1.0.5", reads, map[string]string{"LIMIT": "1.0.5"}},
@@ -80,7 +80,7 @@ var redisCommands = map[string]redisCommand{
 }
 
 // plainArgs is how many arguments a command has in its oldest form; more of them are further keys, fields or values.
-var plainArgs = map[string]int{"AUTH": 1, "DEL": 1, "EXISTS": 1, "HDEL": 2, "HSET": 3, "LPOP": 1, "LPUSH": 2, "RPUSH": 2, "SADD": 2, "SREM": 2, "ZADD": 3, "ZREM": 2}
+var plainArgs = map[string]int{"AUTH": 1, "EXISTS": 1, "HDEL": 2, "HSET": 3, "LPOP": 1, "LPUSH": 2, "RPUSH": 2, "SADD": 2, "SREM": 2, "UNLINK": 1, "ZADD": 3, "ZREM": 2}
 
 // optionWord is what an option looks like. Numbers, ranges such as -inf and names of fields are none.
 var optionWord = regexp.MustCompile(`^[A-Z]{2,}$`)
@@ -90,7 +90,7 @@ func keyArgs(c luaCall) []string {
 	switch c.command {
 	case "TIME":
 		return nil
-	case "DEL", "EXISTS", "MGET", "UNLINK":
+	case "EXISTS", "MGET", "UNLINK":
 		return c.args
 	default:
 		return c.args[:min(len(c.args), 1)]
@@ -288,7 +288,7 @@ func TestCommandsCanFail(t *testing.T) {
 	for _, c := range []struct{ lua, golang, want string }{
 		{lua: "redis.call('LMPOP', 1, KEYS[1], 'LEFT')", want: "LMPOP is not in the list"},
 		{lua: "redis.call('EXPIRE', KEYS[1], 1, 'NX')", want: "option NX of EXPIRE is not in the list"},
-		{lua: "redis.call('ZADD', KEYS[1], 1, 'a', 2, 'b')", want: "option several of ZADD is not in the list"},
+		{lua: "redis.call('SADD', KEYS[1], 'a', 'b')", want: "option several of SADD is not in the list"},
 		{lua: "redis.call('LPUSH', KEYS[1], unpack(ARGV))", want: "option several of LPUSH is not in the list"},
 		{lua: "redis.call('SET', KEYS[1], 'x', 'PX', ARGV[1])"},
 		{golang: `conn.Do("LMPOP", 1, key, "LEFT")`, want: "LMPOP is not in the list"},

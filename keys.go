@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // maxQueueName bounds a queue's name, in bytes.
@@ -51,7 +53,7 @@ func checkQueueName(name string) error {
 		return fmt.Errorf("delayed: queue name of %d bytes: expected at most %d", len(name), maxQueueName)
 	}
 	for _, r := range name {
-		if r <= ' ' || r == 0x7f || r == 0xfffd {
+		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError {
 			return fmt.Errorf("delayed: queue name %q: expected printable characters without spaces", name)
 		}
 	}

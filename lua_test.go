@@ -34,7 +34,7 @@ var luaKnown = strings.Fields(`and break do else elseif end false for function i
 	redis KEYS ARGV tonumber unpack math string`)
 
 // luaMembers are the members of these.
-var luaMembers = strings.Fields("redis.call math.floor math.ceil math.min math.max string.format")
+var luaMembers = strings.Fields("redis.call math.floor math.ceil math.min math.max string.format string.match")
 
 // unboundedCommands answer with a size, or with as many values, as the data has.
 var unboundedCommands = regexp.MustCompile(`'(LLEN|HLEN|ZCARD|SCARD|HKEYS|HVALS|HGETALL|SMEMBERS|LRANGE|ZRANGE|ZRANGEBYSCORE)'`)

@@ -95,7 +95,7 @@ func (s *script) explain(err error) error {
 		return fmt.Errorf("%w: %s: %w", ErrUnknown, s.name, err)
 	}
 	text := string(answer)
-	if strings.HasPrefix(text, "OOM") || strings.HasPrefix(text, "MISCONF") || strings.Contains(text, "-OOM") ||
+	if strings.HasPrefix(text, "OOM") || strings.Contains(text, "MISCONF") || strings.Contains(text, "-OOM") ||
 		strings.Contains(text, "OOM command not allowed") {
 		return fmt.Errorf("%w: %s: %w", ErrFull, s.name, err)
 	}

@@ -80,6 +80,12 @@ var checkCases = storeTable{script: "check", cases: []storeCase{
 		result: "0 pending, due later, 0 parked; ",
 	},
 	{
+		name:   "scheduled for a round time",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": round}),
+		do:     checkOne,
+		result: "0 pending, due later, 0 parked; ",
+	},
+	{
 		name:   "a retry that is overdue",
 		seed:   filedAs("_retry", redistest.Zset{"x": past, "y": later}),
 		do:     checkOne,
@@ -143,6 +149,12 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 	{
 		name:   "nothing due",
 		seed:   filedAs("_scheduled", redistest.Zset{"x": later}),
+		do:     moveWith(shelfScheduled, 10),
+		result: "0 moved, next later",
+	},
+	{
+		name:   "nothing due, the first at a round time",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": round}),
 		do:     moveWith(shelfScheduled, 10),
 		result: "0 moved, next later",
 	},

@@ -96,6 +96,20 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 		},
 	},
 	{
+		name: "earlier than a round time",
+		seed: redistest.State{"_scheduled": redistest.Zset{"x": round}, "_tasks": redistest.Hash{"x": "m"}},
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), round-1, false) },
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"x": round, "id0": round - 1}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
+		},
+	},
+	{
+		name: "later than a round time",
+		seed: redistest.State{"_scheduled": redistest.Zset{"x": round}, "_tasks": redistest.Hash{"x": "m"}},
+		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
+		want: redistest.State{"_scheduled": redistest.Zset{"x": round, "id0": later}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}},
+	},
+	{
 		name: "earlier, but the mover has been called",
 		seed: redistest.State{"_scheduled": redistest.Zset{"x": later + 1}, "_tasks": redistest.Hash{"x": "m"}, "_wake": ones(1)},
 		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },

@@ -222,6 +222,7 @@ func TestErrorsOfScripts(t *testing.T) {
 		{redis.Error("OOM command not allowed when used memory > 'maxmemory'. script: 219c, on @user_script:14."), ErrFull},
 		{redis.Error("ERR Error running script (call to f_219c): @user_script:14: @user_script: 14: -OOM command not allowed when used memory > 'maxmemory'. "), ErrFull},
 		{redis.Error("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. script: 219c, on @user_script:4."), ErrFull},
+		{redis.Error("ERR Error running script (call to f_219c): @user_script:4: @user_script: 4: -MISCONF Redis is configured to save RDB snapshots. "), ErrFull},
 		{redis.Error("WRONGTYPE Operation against a key holding the wrong kind of value"), nil},
 		{redis.Error("READONLY You can't write against a read only replica."), nil},
 		{redis.Error("BUSY Redis is busy running a script."), nil},
@@ -252,7 +253,7 @@ var notLookedAt = map[string][]string{
 }
 
 // TestStoreOnKeysOfAnotherType gives each script in turn each of its keys with a type that it must not have. The answer is an error
-// that names script and cause.
+// that names script and cause, and comes before anything is removed: no message is lost.
 func TestStoreOnKeysOfAnotherType(t *testing.T) {
 	to := serverTarget(t, redistest.Shared(t).URL())
 	conn := to.dial(t, "")
@@ -273,6 +274,10 @@ func TestStoreOnKeysOfAnotherType(t *testing.T) {
 					redistest.Seed(t, conn, name, present(seed))
 					_, err := c.do(fixedDay(newStore(to.src, "", name)))
 					noticed[suffix] = noticed[suffix] || err != nil
+					before, after := messagesIn(seed), messagesIn(redistest.Dump(t, conn, name))
+					if err != nil && after < before && table.script != "ack" && table.script != "trim" && !strings.HasPrefix(c.name, "trimming") {
+						t.Errorf("%s: N%s: %d messages before, %d after the error %v", c.name, suffix, before, after, err)
+					}
 					if err != nil && (!strings.Contains(err.Error(), "WRONGTYPE") || errors.Is(err, ErrFull) || errors.Is(err, ErrUnknown) ||
 						!strings.HasPrefix(err.Error(), "delayed: "+table.script+": ")) {
 						t.Errorf("%s: N%s: expected an error with WRONGTYPE and the script's name, found %v", c.name, suffix, err)
@@ -290,6 +295,23 @@ func TestStoreOnKeysOfAnotherType(t *testing.T) {
 			}
 		})
 	}
+}
+
+// messagesIn is the number of tasks that are pending, claimed or filed.
+func messagesIn(s redistest.State) (n int) {
+	for suffix, value := range s {
+		switch value := value.(type) {
+		case redistest.List:
+			if suffix == "" {
+				n += len(value)
+			}
+		case redistest.Hash:
+			if suffix == "_tasks" || strings.HasPrefix(suffix, "_processing") {
+				n += len(value)
+			}
+		}
+	}
+	return n
 }
 
 // keysOfCall are the keys of the queue that the script of a case gets.

@@ -42,7 +42,7 @@ func copies(id string, n int) (tasks, infos redistest.Hash, set redistest.Zset) 
 	return tasks, infos, set
 }
 
-var copyTasks, copyInfos, copySet = copies("x", 99)
+var copyTasks, copyInfos, copySet = copies("x", 9)
 
 func plus[M ~map[string]V, V any](m M, key string, value V) M {
 	out := M{key: value}
@@ -103,6 +103,16 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_retry": redistest.Zset{"o": past, "x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"o": "m", "x": "m x"},
 			"_info": redistest.Hash{"x": "i x"},
+		})),
+	},
+	{
+		name:   "retry: earlier than a round time",
+		seed:   working(redistest.State{"_retry": redistest.Zset{"o": round}, "_tasks": redistest.Hash{"o": "m"}}),
+		do:     shelving{on: shelfRetry, tasks: []shelved{toShelve("3-1", "x", time.Minute)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_retry": redistest.Zset{"o": round, "x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"o": "m", "x": "m x"},
+			"_info": redistest.Hash{"x": "i x"}, "_wake": ones(1),
 		})),
 	},
 	{
@@ -181,12 +191,12 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		})),
 	},
 	{
-		name:   "the hundredth copy",
+		name:   "the tenth copy",
 		seed:   working(redistest.State{"_parked": copySet, "_tasks": copyTasks, "_info": copyInfos}),
 		do:     shelving{on: shelfParked, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_parked": plus(copySet, "x#100", fromNow(time.Hour)), "_tasks": plus(copyTasks, "x#100", "m x"), "_info": plus(copyInfos, "x#100", "i x"),
+			"_parked": plus(copySet, "x#10", fromNow(time.Hour)), "_tasks": plus(copyTasks, "x#10", "m x"), "_info": plus(copyInfos, "x#10", "i x"),
 		})),
 	},
 	{
@@ -248,12 +258,12 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	},
 }}
 
-// TestFilingBeyondAHundredCopies files under a name made of token and time when a hundred copies of an id are taken.
-func TestFilingBeyondAHundredCopies(t *testing.T) {
+// TestFilingBeyondTenCopies files under a name made of token and time when ten copies of an id are taken.
+func TestFilingBeyondTenCopies(t *testing.T) {
 	server := redistest.Shared(t)
 	rdb, err := Dial(server.URL())
 	src := sourceOf(t, rdb, err)
-	tasks, infos, set := copies("x", 100)
+	tasks, infos, set := copies("x", 10)
 	for script, do := range map[string]func(s *store) (any, error){
 		"shelve": shelving{on: shelfArchived, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
 		"sweep":  sweepW(judged("3-1", "m x", "archive", "x")),

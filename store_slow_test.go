@@ -43,6 +43,7 @@ func TestSlowLog(t *testing.T) {
 		{"a hundred thousand surplus notifications", (*large).surplus, slowLimit},
 		{"a hundred thousand scheduled, all due", (*large).due, slowLimit},
 		{"tens of thousands parked and archived", (*large).filed, slowLimit},
+		{"a thousand large messages", (*large).bytes, 10 * slowLimit},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &meter{Source: src, pid: server.PID(), limit: c.limit, busy: map[string]time.Duration{}, calls: map[string]int{}}
@@ -173,6 +174,11 @@ func (l *large) sweepAll(action string) (requeued, archived int) {
 		l.must(err)
 		requeued, archived = requeued+r, archived+a
 	}
+	gone, err := l.forget(bg, "w")
+	l.must(err)
+	if !gone {
+		l.t.Error("the worker was not forgotten")
+	}
 	return requeued, archived
 }
 
@@ -282,6 +288,20 @@ func (l *large) filed() {
 		}
 		_, err := l.shelve(bg, "w", nil, shelfArchived, archivedMost, []string{"archived"}, tasks)
 		l.must(err)
+	}
+}
+
+func (l *large) bytes() {
+	l.fill(100, `for i = 1, 10 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end`, l.keys.list)
+	_, err := l.register(bg, "w", time.Hour, "v")
+	l.must(err)
+	l.watch()
+	for batch := uint64(1); batch <= 5; batch++ {
+		list, _, err := l.claim(bg, claimCall{worker: "w", batch: batch, most: maxClaim})
+		l.must(err)
+		if len(list) != 40 {
+			l.t.Errorf("%d tasks were claimed, expected 40", len(list))
+		}
 	}
 }
 

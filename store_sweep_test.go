@@ -173,13 +173,13 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		})),
 	},
 	{
-		name:   "archived, the hundredth copy",
+		name:   "archived, the tenth copy",
 		seed:   with(dead, redistest.State{"_parked": copySet, "_tasks": copyTasks, "_info": copyInfos}),
 		do:     sweepW(judged("3-1", "a", "archive", "x")),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_parked": copySet, "_archived": redistest.Zset{"x#100": fromNow(time.Hour)},
-			"_tasks": plus(copyTasks, "x#100", "a+"), "_info": plus(copyInfos, "x#100", "i x"),
+			"_parked": copySet, "_archived": redistest.Zset{"x#10": fromNow(time.Hour)},
+			"_tasks": plus(copyTasks, "x#10", "a+"), "_info": plus(copyInfos, "x#10", "i x"),
 			testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
 		})),
 	},

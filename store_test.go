@@ -52,6 +52,8 @@ const (
 	// past and later are due times that have been over, or lie ahead, for as long as anybody will run these tests.
 	past  = 1_000
 	later = 4_000_000_000_001
+	// round is a due time that some servers write as 4e+12.
+	round = 4_000_000_000_000
 	// nowMark is what a claim time that is the present one is shown as.
 	nowMark = "now"
 	// fromNowBase marks scores of wanted sets that count from the moment of the call.

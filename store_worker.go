@@ -108,7 +108,10 @@ func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]
 	var ids []string
 	var err error
 	if expired {
-		now := s.now().UnixMilli()
+		var now int64
+		if now, err = s.serverTime(ctx); err != nil {
+			return nil, err
+		}
 		ids, err = redis.Strings(s.read(ctx, "ZRANGEBYSCORE", s.keys.parked, "-inf", now, "LIMIT", offset, n))
 	} else {
 		ids, err = redis.Strings(s.read(ctx, "ZRANGE", s.keys.parked, offset, offset+n-1))
@@ -138,6 +141,18 @@ func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]
 		page[i] = filed{ids[i], messages[i], infos[i]}
 	}
 	return page, nil
+}
+
+// serverTime returns Redis's clock, in ms since 1970.
+func (s *store) serverTime(ctx context.Context) (int64, error) {
+	t, err := redis.Int64s(s.read(ctx, "TIME"))
+	if err != nil {
+		return 0, err
+	}
+	if len(t) != 2 {
+		return 0, fmt.Errorf("%w: TIME", errReply)
+	}
+	return t[0]*1000 + t[1]/1000, nil
 }
 
 // unpark makes parked tasks pending.

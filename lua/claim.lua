@@ -15,16 +15,21 @@ end
 -- A legacy worker that is woken must find a task: leave those that have a notification.
 if legacy then most = math.min(most, held + redis.call('LLEN', KEYS[2])) end
 
-local messages = {}
-if most > 0 then messages = redis.call('LPOP', KEYS[1], most) or {} end
-local n, bytes = #messages, 0
-for i = 1, n do
-  bytes = bytes + #messages[i]
-  if i > 1 and bytes > tonumber(ARGV[4]) then
-    for j = n, i, -1 do redis.call('LPUSH', KEYS[1], messages[j]) end
-    n = i - 1
-    break
+-- In steps that the sizes so far allow, so that little too much is taken and given back.
+local messages, n, bytes, room, step = {}, 0, 0, tonumber(ARGV[4]), 8
+for _ = 1, most do
+  local popped = redis.call('LPOP', KEYS[1], math.min(step, most - n)) or {}
+  for i = 1, #popped do
+    bytes = bytes + #popped[i]
+    if n > 0 and bytes > room then
+      for j = #popped, i, -1 do redis.call('LPUSH', KEYS[1], popped[j]) end
+      break
+    end
+    n = n + 1
+    messages[n] = popped[i]
   end
+  if bytes > room or #popped < step or n == most then break end
+  step = math.min(64, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
 end
 
 local reply = {status, 0}

@@ -6,6 +6,8 @@
 local batches = tonumber(ARGV[2])
 local start = 3 + batches
 local answers, ones, messages = {}, {}, {}
+-- A list of another type is an error before anything is removed.
+redis.call('LLEN', KEYS[3])
 for i = start, #ARGV do
   local message = redis.call('HGET', KEYS[1], ARGV[i])
   if message then
@@ -17,12 +19,13 @@ for i = start, #ARGV do
     answers[i - start + 1] = 0
   end
 end
-for i = 3, 2 + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
-if #messages == 0 then return answers end
-if ARGV[1] == 'front' then
-  for i = #messages, 1, -1 do redis.call('LPUSH', KEYS[3], messages[i]) end
-else
-  redis.call('RPUSH', KEYS[3], unpack(messages))
+if #messages > 0 then
+  if ARGV[1] == 'front' then
+    for i = #messages, 1, -1 do redis.call('LPUSH', KEYS[3], messages[i]) end
+  else
+    redis.call('RPUSH', KEYS[3], unpack(messages))
+  end
+  redis.call('RPUSH', KEYS[4], unpack(ones))
 end
-redis.call('RPUSH', KEYS[4], unpack(ones))
+for i = 3, 2 + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
 return answers

@@ -5,10 +5,18 @@
 --       then for each task, at most 200: token, id, ms until due or expiry, message, info
 -- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
+local function number(score)
+  -- A server may write a round number as 4e+12, which not every Lua can read.
+  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
+  if not digits then return tonumber(score) end
+  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local counters = tonumber(ARGV[4])
 local batches = tonumber(ARGV[5 + counters])
+-- Keys of another type are an error before anything is removed.
+redis.call('HLEN', KEYS[3])
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
 local earliest
 local answers, done = {}, 0
@@ -19,13 +27,13 @@ for i = 6 + counters + batches, #ARGV, 5 do
     done = done + 1
     local id = ARGV[i + 1]
     local filed = redis.call('HSETNX', KEYS[3], id, ARGV[i + 3])
-    for copy = 2, 100 do
+    for copy = 2, 10 do
       if filed == 1 then break end
       id = ARGV[i + 1] .. '#' .. copy
       filed = redis.call('HSETNX', KEYS[3], id, ARGV[i + 3])
     end
     if filed == 0 then
-      -- A hundred copies: the token and the time make the name unique.
+      -- Ten copies: the token and the time make the name unique.
       id = ARGV[i + 1] .. '#' .. ARGV[i] .. '-' .. string.format('%.0f', now)
       redis.call('HSET', KEYS[3], id, ARGV[i + 3])
     end
@@ -51,7 +59,7 @@ if tonumber(ARGV[2]) > 0 then
     redis.call('HINCRBY', KEYS[6], 'trimmed', #old)
   end
 end
-if ARGV[3] == '1' and (not first[2] or earliest < tonumber(first[2])) and redis.call('LLEN', KEYS[7]) == 0 then
+if ARGV[3] == '1' and (not first[2] or earliest < number(first[2])) and redis.call('LLEN', KEYS[7]) == 0 then
   redis.call('RPUSH', KEYS[7], '1')
 end
 return answers

@@ -11,6 +11,11 @@ if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local requeued, archived, ones = 0, 0, {}
+-- Keys of another type are an error before anything is removed.
+redis.call('LLEN', KEYS[3])
+redis.call('HLEN', KEYS[5])
+redis.call('ZCARD', KEYS[6])
+redis.call('HLEN', KEYS[8])
 for i = 6, #ARGV, 7 do
   if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then
     redis.call('HDEL', KEYS[2], ARGV[i])
@@ -27,7 +32,7 @@ for i = 6, #ARGV, 7 do
       archived = archived + 1
       local id = ARGV[i + 4]
       local filed = redis.call('HSETNX', KEYS[5], id, ARGV[i + 2])
-      for copy = 2, 100 do
+      for copy = 2, 10 do
         if filed == 1 then break end
         id = ARGV[i + 4] .. '#' .. copy
         filed = redis.call('HSETNX', KEYS[5], id, ARGV[i + 2])

@@ -4,6 +4,9 @@
 -- Returns the number of tasks made pending.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
 local messages, ones = {}, {}
+-- Keys of another type are an error before anything is removed.
+redis.call('HLEN', KEYS[3])
+redis.call('LLEN', KEYS[4])
 for i = 1, #ARGV do
   if redis.call('ZREM', KEYS[1], ARGV[i]) == 1 then
     local message = redis.call('HGET', KEYS[2], ARGV[i])

@@ -146,8 +146,13 @@ func decode(kind string, reply any) (any, error) {
 		v, err := redis.StringMap(reply, nil)
 		return Hash(v), err
 	case "zset":
-		v, err := redis.Int64Map(reply, nil)
-		return Zset(v), err
+		// Some servers write large round numbers as 4e+12.
+		scores, err := redis.Float64Map(reply, nil)
+		v := Zset{}
+		for member, score := range scores {
+			v[member] = int64(score)
+		}
+		return v, err
 	case "set":
 		v, err := redis.Strings(reply, nil)
 		slices.Sort(v)
@@ -199,6 +204,8 @@ func show(v any) string {
 		return "nothing"
 	case Expiring:
 		return "with expiry: " + show(v.Value)
+	case Zset:
+		return fmt.Sprintf("Zset %v", map[string]int64(v))
 	default:
 		return fmt.Sprintf("%s %q", strings.TrimPrefix(fmt.Sprintf("%T", v), "redistest."), v)
 	}
