@@ -111,6 +111,7 @@ func start(t *testing.T, redisURL, name string, args ...string) *program {
 		p.cmd.Env = append(p.cmd.Env, "REDIS_URL="+redisURL)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
+	p.cmd.WaitDelay = time.Second // for a process that it leaves behind and that holds the output open
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func start(t *testing.T, redisURL, name string, args ...string) *program {
 		close(p.done)
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // and what it has started
 		<-p.done
 	})
 	return p
