@@ -12,18 +12,37 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestOutages stops Redis for longer than heartbeats live, with handlers at work. When it is back every heartbeat has expired, and yet
-// no worker is dead: nothing may run twice.
+// TestOutages takes Redis away for longer than heartbeats live, with handlers at work. When it is back every heartbeat has expired, and
+// yet no worker is dead: nothing may run twice.
 func TestOutages(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		args     []string
+		leave    func(*redistest.Server, testing.TB)
+		comeBack func(*redistest.Server, testing.TB)
+	}{
+		// The workers' requests wait for the answer, all of which come at once.
+		{"stopped", nil, (*redistest.Server).Pause, (*redistest.Server).Resume},
+		// The workers are refused, and come back one after the other.
+		{"killed and started again", []string{"--appendonly", "yes"}, (*redistest.Server).Kill, (*redistest.Server).Restart},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // beside TestIdleCost, which leaves the machine alone
+			testOutages(t, redistest.Start(t, test.args...), test.leave, test.comeBack)
+		})
+	}
+}
+
+func testOutages(t *testing.T, server *redistest.Server, leave, comeBack func(*redistest.Server, testing.TB)) {
+	t.Helper()
 	const (
 		outages     = 5
-		workers     = 4
-		concurrency = 20
+		workers     = 16
+		concurrency = 5
 		life        = time.Second
 		work        = 1500 * time.Millisecond
 		between     = 3 * time.Second
 	)
-	server := redistest.Start(t)
 	queue := redistest.Name(t)
 	rdb := handle(t, server)
 	r := newRuns()
@@ -44,7 +63,7 @@ func TestOutages(t *testing.T) {
 	var all []*localWorker
 	for range workers {
 		all = append(all, runWorker(t, rdb, delayed.WorkerConfig{
-			Queues: delayed.Strict{queue}, Concurrency: concurrency, HeartbeatLife: life, SweepInterval: 200 * time.Millisecond,
+			Queues: delayed.Strict{queue}, Concurrency: concurrency, HeartbeatLife: life, SweepInterval: 50 * time.Millisecond,
 		}, task))
 	}
 	for range outages {
@@ -56,9 +75,9 @@ func TestOutages(t *testing.T) {
 		if busy < workers*concurrency/2 {
 			t.Errorf("only %d handlers are at work when Redis is stopped", busy)
 		}
-		server.Pause(t)
+		leave(server, t)
 		<-time.After(2 * life)
-		server.Resume(t)
+		comeBack(server, t)
 	}
 	waitForAtMost(t, time.Minute, "all tasks to end", func() bool { return r.ended() == tasks })
 	for _, w := range all {

@@ -133,6 +133,7 @@ func (p *workerProcess) deaf(task string, millis int) {
 
 func (p *workerProcess) poison(task string) {
 	p.start(task)
+	<-time.After(50 * time.Millisecond) // for other tasks to get in harm's way
 	os.Exit(exitOfPoison)
 }
 
