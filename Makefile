@@ -68,7 +68,7 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 
 .PHONY: examples
 examples: ## Run the quickstart as a newcomer does (30 s)
-	@go run ./examples/quickstart
+	@scripts/examples.sh
 
 .PHONY: bench
 bench: ## Measure against the peers and print medians and ratios (5 min)
