@@ -47,6 +47,7 @@ var redisCommands = map[string]redisCommand{
 	"GET":           {"1.0.0", reads, nil},
 	"HDEL":          {"2.0.0", frees, map[string]string{"several": "2.4.0"}},
 	"HEXISTS":       {"2.0.0", reads, nil},
+	"HSTRLEN":       {"3.2.0", reads, nil},
 	"HGET":          {"2.0.0", reads, nil},
 	"HINCRBY":       {"2.0.0", grows, nil},
 	"HKEYS":         {"2.0.0", reads, nil},
@@ -76,6 +77,7 @@ var redisCommands = map[string]redisCommand{
 	"ZCARD":         {"1.2.0", reads, nil},
 	"ZRANGE":        {"1.2.0", reads, map[string]string{"WITHSCORES": "1.2.0"}},
 	"ZRANGEBYSCORE": {"1.0.5", reads, map[string]string{"LIMIT": "1.0.5"}},
+	"ZSCORE":        {"1.2.0", reads, nil},
 	"ZREM":          {"1.2.0", frees, map[string]string{"several": "2.4.0"}},
 }
 

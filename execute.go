@@ -3,6 +3,7 @@ package delayed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/godelayed/delayed/internal/wire"
@@ -14,10 +15,10 @@ var workerLimits = wire.Limits{
 }
 
 // receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It blocks while
-// Redis has not answered that tasks were given back for the sake of a suspect.
-func (w *Worker) receive(ctx context.Context, claims []*claim) {
+// Redis has not answered that tasks were given back for the sake of a suspect. It returns how many tasks are to run here.
+func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	if len(claims) == 0 {
-		return
+		return 0
 	}
 	now := claims[0].lane.now()
 	f := w.finishers[claims[0].lane]
@@ -45,29 +46,47 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) {
 		runnable = append(runnable, c)
 	}
 	if len(suspects) == 0 {
+		claims[0].lane.refused = 0
 		w.exec.add(runnable)
-		return
+		return len(runnable)
 	}
-	w.receiveSuspects(ctx, suspects, runnable)
+	return w.receiveSuspects(ctx, suspects, runnable)
 }
 
 // receiveSuspects makes at most one suspect ready. Before it does, it gives back all others and everything that has not started: if
 // the suspect takes the worker down, it takes nothing with it that has not started.
-func (w *Worker) receiveSuspects(ctx context.Context, suspects, runnable []*claim) {
+//
+// Suspects that find another one in hand go to the end of their queue: at its front they would come back with the next claim, and
+// keep all others from this worker for as long as the one in hand runs. Once all of a queue has come by and was nothing else, the
+// queue is left alone for a while.
+func (w *Worker) receiveSuspects(ctx context.Context, suspects, runnable []*claim) (kept int) {
 	chosen := suspects[0]
 	if !w.exec.admit(chosen) {
-		w.giveBack(suspects)
+		l := chosen.lane
+		l.refused += len(suspects)
+		if len(runnable) > 0 {
+			l.refused = 0
+		} else if l.refused >= l.left {
+			l.refused, l.rest = 0, time.Now().Add(suspectAlone)
+		}
+		endings := make([]ending, len(suspects))
+		for i, c := range suspects {
+			endings[i] = ending{claim: c, outcome: outcomeDefer}
+		}
+		w.finishers[l].add(endings...)
 		w.exec.add(runnable)
-		return
+		return len(runnable)
 	}
 	back := append(w.exec.takeBack(), suspects[1:]...)
 	told := w.giveBack(append(back, runnable...))
 	select {
 	case <-told:
 		w.exec.add([]*claim{chosen})
+		return 1
 	case <-ctx.Done():
 		w.exec.dismiss(chosen)
 		w.giveBack([]*claim{chosen})
+		return 0
 	}
 }
 
@@ -135,10 +154,21 @@ func (w *Worker) execute(c *claim) {
 }
 
 // judge decides what becomes of a task whose handler has returned err.
-func (w *Worker) judge(c *claim, err error, now time.Time) ending {
+func (w *Worker) judge(c *claim, err error, now time.Time) (e ending) {
 	if err == nil {
 		return ending{claim: c, outcome: outcomeAck}
 	}
+	defer func() {
+		// The error's methods and Backoff are not ours. A nil pointer in an error is a common slip; it must not end the process.
+		if p := recover(); p != nil {
+			err := fmt.Errorf("delayed: the error of the handler, a %T, or WorkerConfig.Backoff panicked: %v; does it return a nil pointer as an error?", err, p)
+			e = w.judgeFailed(c, err, now, defaultBackoff)
+		}
+	}()
+	return w.judgeFailed(c, err, now, w.cfg.Backoff)
+}
+
+func (w *Worker) judgeFailed(c *claim, err error, now time.Time, backoff func(int) time.Duration) ending {
 	if errors.Is(context.Cause(w.tasks), ErrShutdown) {
 		// The handler was told to stop. Neither a retry nor a death is spent.
 		return ending{claim: c, outcome: outcomeRelease}
@@ -165,7 +195,7 @@ func (w *Worker) judge(c *claim, err error, now time.Time) ending {
 		return ending{claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: c.raw, info: info.encode()}
 	}
 	if msg.Meta.Retried < w.maxRetry(c) {
-		delay := max(w.cfg.Backoff(msg.Meta.Retried), 0)
+		delay := max(backoff(msg.Meta.Retried), 0)
 		msg.Meta.Retried++
 		log.WithError(err).WithField("delay", delay.String()).Warn("task failed and is tried again")
 		return ending{claim: c, outcome: outcomeRetry, wait: delay, id: msg.Meta.ID, message: msg.Append(nil), info: info.encode()}
@@ -203,7 +233,10 @@ func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	}
 	if c.msg.Kind == wire.PyExtended {
 		form, err := to.mode(ctx)
-		if err != nil || form != Extended.String() {
+		if err != nil {
+			return ending{claim: c, outcome: outcomeRelease} // nobody knows: ask again with the next claim
+		}
+		if form != Extended.String() {
 			return w.park(c, "extended python on a queue for plain ones", now)
 		}
 	}
@@ -220,13 +253,4 @@ func (w *Worker) park(c *claim, reason string, now time.Time) ending {
 		Warn("task parked: this worker cannot run it (" + reason + ")")
 	info := taskInfo{reason: reason, function: c.msg.Path, at: now, worker: w.id}
 	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.encode()}
-}
-
-// goPath returns the path of a Go task's message.
-func goPath(message []byte) (string, bool) {
-	msg, err := wire.Parse(message, workerLimits)
-	if err != nil || msg.Python() {
-		return "", false
-	}
-	return msg.Path, true
 }

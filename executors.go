@@ -16,7 +16,6 @@ const suspectAlone = time.Second
 type executors struct {
 	run  func(*claim)
 	life time.Duration // of a heartbeat
-	beat func()        // asks for a heartbeat now
 	// changed holds an element when there may be room for further tasks.
 	changed chan struct{}
 	done    sync.WaitGroup
@@ -36,9 +35,9 @@ type executors struct {
 	slots    []atomic.Pointer[claim] // what each executor runs
 }
 
-func newExecutors(n, prefetch int, life time.Duration, run func(*claim), beat func()) *executors {
+func newExecutors(n, prefetch int, life time.Duration, run func(*claim)) *executors {
 	e := &executors{
-		run: run, life: life, beat: beat, changed: make(chan struct{}, 1),
+		run: run, life: life, changed: make(chan struct{}, 1),
 		n: n, prefetch: prefetch, slots: make([]atomic.Pointer[claim], n),
 	}
 	e.work.L = &e.mu
@@ -102,7 +101,7 @@ func (e *executors) take() *claim {
 			}
 			if !c.lane.fresh(e.life) && !c.lane.isLost(c) {
 				// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
-				e.beat()
+				c.lane.beat()
 				continue
 			}
 			copy(e.ready[i:], e.ready[i+1:])

@@ -34,17 +34,16 @@ type fetcher struct {
 	wakes   chan wakeUp
 	room    func() (int, time.Duration)
 	changed <-chan struct{}
-	receive func(context.Context, []*claim)
+	receive func(context.Context, []*claim) (kept int)
+	life    time.Duration // of a heartbeat
 	onDue   func()
-	beat    func()
 	log     journal
 
 	order   []int
 	hot     []bool      // the queue has tasks, as far as is known
 	mend    []bool      // its notify list seems to lack notifications
 	probed  []time.Time // when it was last found empty
-	until   time.Time   // no claims before, because Redis is away
-	wait    backoff
+	of      []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
 	trouble complaints
 }
 
@@ -55,17 +54,22 @@ func (f *fetcher) run(ctx context.Context) {
 	for i := range f.hot {
 		f.hot[i] = true // look once before the first wait
 	}
+	f.of = make([]*waiter, n)
+	for _, w := range f.waiters {
+		for _, i := range w.lanes {
+			f.of[i] = w
+		}
+	}
 	for ctx.Err() == nil {
 		room, pause := f.room()
-		if d := time.Until(f.until); d > 0 {
-			room, pause = 0, d
-		}
-		if room > 0 && f.anyHot() {
-			f.round(ctx, room)
-			f.poll(ctx)
-			continue
-		}
 		if room > 0 {
+			hot, later := f.anyHot()
+			if hot {
+				f.round(ctx, room)
+				f.poll(ctx)
+				continue
+			}
+			pause = later
 			f.arm()
 		}
 		f.block(ctx, pause)
@@ -73,73 +77,121 @@ func (f *fetcher) run(ctx context.Context) {
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
 }
 
-func (f *fetcher) anyHot() bool {
-	for _, hot := range f.hot {
-		if hot {
-			return true
+// anyHot says whether there is a queue to claim from now. If not, later is when there may be one, 0 if nobody knows.
+func (f *fetcher) anyHot() (hot bool, later time.Duration) {
+	now := time.Now()
+	for i := range f.hot {
+		if !f.hot[i] {
+			continue
+		}
+		wait := f.notBefore(i).Sub(now)
+		if wait <= 0 && f.lanes[i].fresh(f.life) {
+			return true, 0
+		}
+		if wait > 0 && (later == 0 || wait < later) {
+			later = wait
 		}
 	}
-	return false
+	for _, w := range f.waiters {
+		if wait := w.until.Sub(now); wait > 0 && (later == 0 || wait < later) {
+			later = wait
+		}
+	}
+	return false, later
+}
+
+// notBefore returns the time before which a queue is left alone.
+func (f *fetcher) notBefore(i int) time.Time {
+	if rest := f.lanes[i].rest; rest.After(f.of[i].until) {
+		return rest
+	}
+	return f.of[i].until
 }
 
 // round claims from the queues in their order until there is no room.
 func (f *fetcher) round(ctx context.Context, room int) {
+	f.probe(ctx)
 	f.plan.arrange(f.order)
-	now := time.Now()
 	for _, i := range f.order {
 		if room <= 0 || ctx.Err() != nil {
 			return
 		}
-		if !f.hot[i] && now.Sub(f.probed[i]) < probeInterval {
+		if !f.hot[i] {
 			continue
 		}
-		n, ok := f.claim(ctx, i, room, 0)
-		if !ok {
-			return
+		// Without a heartbeat nothing can be claimed, and a server that does not answer would hold up the others for seconds.
+		if time.Now().Before(f.notBefore(i)) || !f.lanes[i].fresh(f.life) {
+			continue
 		}
-		room -= n
+		room -= f.claim(ctx, i, room, 0)
 	}
 }
 
-// claim takes tasks of one queue. ok is false when Redis did not answer.
-func (f *fetcher) claim(ctx context.Context, i, room, held int) (n int, ok bool) {
+// probe looks at the queues that were found empty a while ago: one request for all of a slot, as a claim of each would let those that have tasks
+// wait for as many round trips.
+func (f *fetcher) probe(ctx context.Context) {
+	now := time.Now()
+	for _, w := range f.waiters {
+		var lanes []int
+		var stores []*store
+		for j, i := range w.lanes {
+			if !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) && f.lanes[i].fresh(f.life) {
+				f.probed[i] = now
+				lanes, stores = append(lanes, i), append(stores, w.stores[j])
+			}
+		}
+		if len(lanes) == 0 {
+			continue
+		}
+		todos, err := check(context.WithoutCancel(ctx), w.link.src, stores)
+		if err != nil {
+			w.until = now.Add(w.backoff.next())
+			continue
+		}
+		for k, i := range lanes {
+			f.hot[i] = todos[k].pending > 0
+		}
+	}
+}
+
+// claim takes tasks of one queue and returns how many of them are to run here.
+func (f *fetcher) claim(ctx context.Context, i, room, held int) (kept int) {
 	// A claim is not cut off when the worker stops: its reply says what has to be given back.
 	claims, left, err := f.lanes[i].claim(context.WithoutCancel(ctx), room, held, f.mend[i])
 	switch {
 	case errors.Is(err, errNoHeartbeat):
-		f.beat()
-		f.until = time.Now().Add(20 * time.Millisecond)
-		return 0, false
+		f.lanes[i].beat()
+		f.of[i].until = time.Now().Add(20 * time.Millisecond)
+		return 0
 	case errors.Is(err, errBatchUsed):
 		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
-		return 0, true
+		return 0
 	case err != nil:
 		f.log.with("queue", f.lanes[i].store.name).trouble(&f.trouble, "cannot claim tasks; trying again", err)
-		f.until = time.Now().Add(f.wait.next())
+		f.of[i].until = time.Now().Add(f.of[i].backoff.next())
 		f.hot[i] = true
-		return 0, false
+		return 0
 	}
 	f.log.relief(&f.trouble, "claiming tasks again")
-	f.wait.reset()
+	f.of[i].backoff.reset()
 	f.mend[i] = false
 	// On a legacy queue tasks may be left that have no notification: they are another's.
 	f.hot[i] = left > 0 && (len(claims) > 0 || room == 0)
 	if !f.hot[i] {
 		f.probed[i] = time.Now()
 	}
-	f.receive(ctx, claims)
-	return len(claims), true
+	return f.receive(ctx, claims)
 }
 
 // arm lets the waiters block.
 func (f *fetcher) arm() {
 	for _, w := range f.waiters {
-		if w.blocking {
+		if w.blocking || time.Now().Before(w.until) {
 			continue
 		}
 		w.blocking = true
 		f.plan.arrange(f.order)
-		w.arm <- w.keys(f.order)
+		w.arm <- w.keys(f.order, func(i int) bool { return time.Now().Before(f.lanes[i].rest) })
 	}
 }
 
@@ -180,7 +232,7 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	case wake.err != nil:
 		if ctx.Err() == nil {
 			f.log.trouble(&f.trouble, "cannot wait for tasks; trying again", wake.err)
-			f.until = time.Now().Add(f.wait.next())
+			wake.waiter.until = time.Now().Add(wake.waiter.backoff.next())
 			for _, i := range wake.waiter.lanes {
 				f.hot[i] = true // a notification may have been lost with the reply
 			}
@@ -191,6 +243,9 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	case wake.held > 0:
 		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
 		room, _ := f.room()
+		if time.Now().Before(f.lanes[wake.lane].rest) {
+			room = 0
+		}
 		f.claim(ctx, wake.lane, room, wake.held)
 	default:
 		f.hot[wake.lane], f.mend[wake.lane] = true, true
@@ -207,35 +262,39 @@ func (f *fetcher) nudge(lane int) {
 
 // mendAfterStop puts back the notification that a cut-off wait may have taken.
 func (f *fetcher) mendAfterStop() {
+	// One second for all: handlers wait for the end of it.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
 	for _, w := range f.waiters {
 		if !w.blocking {
 			continue
 		}
 		for _, i := range w.lanes {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			_, _, _ = f.lanes[i].claim(ctx, 0, 0, true) // if it fails, another worker's next look mends the list
-			cancel()
 		}
 	}
 }
 
 // waiter blocks on the notify lists of one slot, on a connection of its own.
 type waiter struct {
-	link     link
-	lanes    []int // positions
-	stores   []*store
-	wakes    chan<- wakeUp
-	arm      chan []string
-	limit    time.Duration // of one BLPOP; 0 means waitTime
-	blocking bool          // owned by the fetcher
+	link   link
+	lanes  []int // positions
+	stores []*store
+	wakes  chan<- wakeUp
+	arm    chan []string
+	limit  time.Duration // of one BLPOP; 0 means waitTime
+	// owned by the fetcher
+	blocking bool
+	until    time.Time // no claims before on queues of this slot, because its server is away
+	backoff  backoff
 }
 
-// keys returns what to block on: notify lists in the given order of all lanes, then the wake lists.
-func (w *waiter) keys(order []int) []string {
+// keys returns what to block on: notify lists in the given order of all lanes, without those that rest, then the wake lists.
+func (w *waiter) keys(order []int, rests func(lane int) bool) []string {
 	keys := make([]string, 0, 2*len(w.lanes))
 	for _, i := range order {
 		for j, lane := range w.lanes {
-			if lane == i {
+			if lane == i && !rests(i) {
 				keys = append(keys, w.stores[j].keys.noti)
 			}
 		}

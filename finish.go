@@ -17,6 +17,7 @@ const (
 	outcomeArchive                // failed for good
 	outcomePark                   // not for this worker
 	outcomeRelease                // given back unchanged
+	outcomeDefer                  // given back unchanged, to the end of the queue
 	outcomeForward                // handed on to the queue for Python tasks
 	outcomes                      // their number
 )
@@ -150,13 +151,19 @@ func (f *finisher) flush(endings []ending, lost int) (left []ending) {
 			size = maxShelved
 		default:
 		}
-		for kind == int(outcomeRelease) && len(group) > size {
+		if kind == int(outcomeRelease) {
 			// The last go back first, as each call puts its tasks in front of all others.
-			left = append(left, f.tell(ctx, outcomeRelease, group[len(group)-size:])...)
-			group = group[:len(group)-size]
+			for len(group) > 0 {
+				n := fitting(len(group), size, func(i int) *ending { return &group[len(group)-1-i] })
+				left = append(left, f.tell(ctx, outcomeRelease, group[len(group)-n:])...)
+				group = group[:len(group)-n]
+			}
 		}
 		for len(group) > 0 {
 			n := min(size, len(group))
+			if outcome(kind) != outcomeAck {
+				n = fitting(len(group), size, func(i int) *ending { return &group[i] })
+			}
 			if outcome(kind) == outcomeArchive {
 				n = sameFailed(group[:n])
 			}
@@ -165,6 +172,20 @@ func (f *finisher) flush(endings []ending, lost int) (left []ending) {
 		}
 	}
 	return left
+}
+
+// fitting returns how many of n endings, at most size, go into one call that moves their messages: it must neither stop Redis for
+// long nor take longer than callTimeout on a slow line, or it would be repeated for ever.
+func fitting(n, size int, at func(int) *ending) (fit int) {
+	bytes := 0
+	for fit < min(n, size) {
+		bytes += len(at(fit).claim.raw)
+		if fit > 0 && bytes > maxClaimBytes {
+			break
+		}
+		fit++
+	}
+	return fit
 }
 
 // sameFailed returns how many of the first endings have failed alike: they share one call, as its counters hold for all.
@@ -191,7 +212,7 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 	for i := range group {
 		e := &group[i]
 		f.lane.settle(e.claim)
-		if !stood[i] && !e.unclear && kind != outcomeRelease {
+		if !stood[i] && !e.unclear && kind != outcomeRelease && kind != outcomeDefer {
 			lost++
 			f.log.with("function", e.claim.msg.Path).with("id", e.claim.msg.Meta.ID).
 				Warn("claim was lost before the task ended: another worker may run it again")
@@ -223,9 +244,11 @@ func (f *finisher) call(ctx context.Context, kind outcome, group []ending) ([]bo
 	case outcomePark:
 		return s.shelve(ctx, worker, batches, shelfParked, 0, []string{"parked"}, shelvedOf(group))
 	case outcomeForward:
-		return s.release(ctx, worker, batches, tokensOf(group), f.forward)
+		return s.release(ctx, worker, batches, tokensOf(group), f.forward, false)
+	case outcomeDefer:
+		return s.release(ctx, worker, batches, tokensOf(group), s, false)
 	default:
-		return s.release(ctx, worker, batches, tokensOf(group), s)
+		return s.release(ctx, worker, batches, tokensOf(group), s, true)
 	}
 }
 

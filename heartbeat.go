@@ -174,7 +174,7 @@ func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until ui
 func (h *heartbeat) release(ctx context.Context, l *lane, tokens []string) error {
 	for len(tokens) > 0 {
 		n := min(len(tokens), maxTokens)
-		if _, err := l.store.release(ctx, h.worker, nil, tokens[:n], l.store); err != nil {
+		if _, err := l.store.release(ctx, h.worker, nil, tokens[:n], l.store, true); err != nil {
 			return err
 		}
 		h.log.with("queue", l.store.name).WithField("tasks", n).Warn("gave back tasks whose claim got no reply")

@@ -56,6 +56,20 @@ func (i *taskInfo) encode() []byte {
 	return dst
 }
 
+// functionOfInfo returns the function's path that an encoded info names, "" if it names none.
+func functionOfInfo(info []byte) string {
+	if wire.Check(info, wire.Default) != nil {
+		return ""
+	}
+	value, _, err := wire.DecodeAny(info)
+	if err != nil {
+		return ""
+	}
+	fields, _ := value.(map[string]any)
+	path, _ := fields["function"].(string)
+	return path
+}
+
 // clip shortens a text to maxInfoText bytes, at a character's end.
 func clip(s string) string {
 	if len(s) <= maxInfoText {

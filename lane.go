@@ -50,6 +50,13 @@ type lane struct {
 	calling bool              // a claim call is under way
 	unclear time.Time         // when the reply of a claim was last lost
 
+	// owned by the fetcher
+	left    int       // pending after the last claim
+	refused int       // suspects given back to the end of the queue, since something else came
+	rest    time.Time // nothing but suspects was found: no claims before
+
+	beat func() // asks for a heartbeat of this queue now
+
 	// confirmed is when the last heartbeat that Redis confirmed was sent, by monotonic and by wall clock; nil: not registered.
 	confirmed atomic.Pointer[time.Time]
 	skew      atomic.Int64 // Redis's clock less ours, ns, as the heartbeat finds it
@@ -107,6 +114,7 @@ func (l *lane) claim(ctx context.Context, most, held int, mend bool) (claims []*
 		l.batches[number] = b
 		l.known += b.open
 	}
+	l.left = left
 	return b.claims, left, nil
 }
 

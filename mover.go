@@ -128,7 +128,7 @@ func (m *mover) move(ctx context.Context, s *store) (next time.Duration, err err
 // unpark releases parked tasks that this worker can run, a few pages at each look.
 func (m *mover) unpark(ctx context.Context, i, parked int) error {
 	s := m.stores[i]
-	for range parkedPages {
+	for pages := 0; pages < parkedPages && ctx.Err() == nil; {
 		if m.offset[i] >= parked {
 			m.offset[i] = 0
 			return nil
@@ -139,11 +139,14 @@ func (m *mover) unpark(ctx context.Context, i, parked int) error {
 		}
 		var ids []string
 		for _, t := range page {
-			if path, ok := goPath(t.message); ok && m.registry.lookup(path) != nil {
+			if path := functionOfInfo(t.info); path != "" && m.registry.lookup(path) != nil {
 				ids = append(ids, t.id)
 			}
 		}
 		m.offset[i] += len(page) - len(ids)
+		if len(ids) == 0 {
+			pages++ // those that hold something to release do not count
+		}
 		if len(ids) > 0 {
 			n, err := s.unpark(ctx, ids)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // PythonForm is the form in which Python tasks are enqueued on a queue.
@@ -102,8 +103,8 @@ func (q *Queue) With(opts ...Option) *Queue {
 		}
 		o.applyCall(&c.options)
 	}
-	if id := c.options.id; id != nil && (*id == "" || len(*id) > maxTaskID) {
-		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d", ErrArguments, len(*id), maxTaskID)
+	if id := c.options.id; id != nil && (*id == "" || len(*id) > maxTaskID || !utf8.ValidString(*id)) {
+		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(*id), maxTaskID)
 	}
 	return &c
 }

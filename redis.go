@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -119,29 +120,40 @@ func (r *Redis) Ping(ctx context.Context) error {
 
 // Close closes the connections. Stop the workers that use them first.
 func (r *Redis) Close() error {
-	if b, ok := r.calls.(*boundedSource); ok {
-		return b.Source.Close()
-	}
-	if r.loops == r.calls {
-		return r.calls.Close()
+	if _, bounded := r.calls.(*boundedSource); bounded || r.loops == r.calls {
+		return r.loops.Close() // one source for both
 	}
 	return errors.Join(r.calls.Close(), r.loops.Close())
 }
 
 func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
+	var swallowed atomic.Int64
 	return &redis.Pool{
 		DialContext: dial,
 		MaxIdle:     callerConns,
 		IdleTimeout: idleTimeout,
-		TestOnBorrowContext: func(_ context.Context, c redis.Conn, used time.Time) error {
+		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, used time.Time) error {
+			// One idle connection that does not answer condemns all that were put aside before: trying each for seconds would take
+			// minutes while a server or a network swallows everything.
+			if dead := time.Unix(0, swallowed.Load()); used.Before(dead) {
+				return errIdle
+			}
 			if time.Since(used) < pingAfter {
 				return nil
 			}
-			_, err := redis.DoWithTimeout(c, callTimeout, "PING")
+			ctx, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			_, err := redis.DoContext(c, ctx, "PING")
+			if err != nil {
+				swallowed.Store(time.Now().UnixNano())
+			}
 			return err
 		},
 	}
 }
+
+// errIdle says that an idle connection is not tried out any more.
+var errIdle = errors.New("delayed: idle connections are dead")
 
 // poolSource is the source of one server.
 type poolSource struct{ pool *redis.Pool }

@@ -420,24 +420,24 @@ func TestParkedPage(t *testing.T) {
 		expired   bool
 		want      string
 	}{
-		{0, 2, false, "a=m a/i a b=/i b "},
-		{2, 2, false, "c=m c/ d=m d/i d "},
-		{3, 9, false, "d=m d/i d "},
+		{0, 2, false, "a=i a b=i b "},
+		{2, 2, false, "c= d=i d "},
+		{3, 9, false, "d=i d "},
 		{4, 9, false, ""},
-		{0, 9, true, "a=m a/i a b=/i b "},
-		{1, 9, true, "b=/i b "},
-		{0, 1, true, "a=m a/i a "},
+		{0, 9, true, "a=i a b=i b "},
+		{1, 9, true, "b=i b "},
+		{0, 1, true, "a=i a "},
 	} {
 		page, err := s.parkedPage(bg, c.offset, c.n, c.expired)
 		var text strings.Builder
 		for _, f := range page {
-			fmt.Fprintf(&text, "%s=%s/%s ", f.id, f.message, f.info)
+			fmt.Fprintf(&text, "%s=%s ", f.id, f.info)
 		}
 		if err != nil || text.String() != c.want {
 			t.Errorf("%d from %d, expired %v: expected %q, found %q, %v", c.n, c.offset, c.expired, c.want, &text, err)
 		}
 	}
-	if _, err := redis.String(server.Do(t, "SET", name+"_tasks", "x"), nil); err != nil {
+	if _, err := redis.String(server.Do(t, "SET", name+"_info", "x"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.parkedPage(bg, 0, 1, false); err == nil {

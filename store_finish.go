@@ -41,11 +41,11 @@ func (s *store) ack(ctx context.Context, worker string, batches []uint64, tokens
 	return answers(reply, err, len(tokens))
 }
 
-// release gives claimed messages back unchanged: to the front of this queue, or to the end of to's if that is another.
-func (s *store) release(ctx context.Context, worker string, batches []uint64, tokens []string, to *store) ([]bool, error) {
-	where := "front"
-	if to != s {
-		where = "back"
+// release gives claimed messages back unchanged: to the front or to the end of a queue.
+func (s *store) release(ctx context.Context, worker string, batches []uint64, tokens []string, to *store, front bool) ([]bool, error) {
+	where := "back"
+	if front {
+		where = "front"
 	}
 	args := make([]any, 0, 2+len(batches)+len(tokens))
 	args = append(args, where)

@@ -164,7 +164,7 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 }}
 
 func releaseWith(batches []uint64, tokens ...string) func(s *store) (any, error) {
-	return func(s *store) (any, error) { return s.release(bg, "w", batches, tokens, s) }
+	return func(s *store) (any, error) { return s.release(bg, "w", batches, tokens, s, true) }
 }
 
 // forwardWith releases to another queue and adds what is pending there to the answers.
@@ -174,7 +174,7 @@ func forwardWith(batches []uint64, tokens ...string) func(s *store) (any, error)
 		if err := other.enqueue(bg, []envelope{{message: []byte("old")}}); err != nil {
 			return nil, err
 		}
-		stood, err := s.release(bg, "w", batches, tokens, other)
+		stood, err := s.release(bg, "w", batches, tokens, other, false)
 		if err != nil {
 			return nil, err
 		}

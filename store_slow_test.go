@@ -124,7 +124,7 @@ func (l *large) pending() {
 			part := tokens[:min(maxTokens, len(tokens))]
 			tokens = tokens[len(part):]
 			if batch%2 == 0 {
-				_, err = l.release(bg, "w", []uint64{batch}, part, l.store)
+				_, err = l.release(bg, "w", []uint64{batch}, part, l.store, true)
 			} else {
 				_, err = l.ack(bg, "w", []uint64{batch}, part, 0)
 			}

@@ -88,7 +88,7 @@ func (s *store) move(ctx context.Context, from shelf, most int) (moved int, next
 	if from == shelfRetry {
 		set = s.keys.retry
 	}
-	reply, err := s.eval(ctx, scriptMove, []string{set, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}, most)
+	reply, err := s.eval(ctx, scriptMove, []string{set, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}, most, maxClaimBytes)
 	values, err := ints(reply, err, 2)
 	if err != nil {
 		return 0, 0, err
@@ -96,22 +96,19 @@ func (s *store) move(ctx context.Context, from shelf, most int) (moved int, next
 	return int(values[0]), time.Duration(values[1]) * time.Millisecond, nil
 }
 
-// filed is a task of a sorted set.
+// filed is a task of a sorted set, without its message.
 type filed struct {
-	id      string
-	message []byte // nil when the task is gone
-	info    []byte
+	id   string
+	info []byte // nil when nothing is known
 }
 
-// parkedPage reads a page of the parked set, by rank; with expired, only tasks whose time there is over.
+// parkedPage reads a page of the parked set, by rank; with expired, only tasks whose time there is over by our clock: condemn asks
+// Redis's. Messages stay where they are: a megabyte each, read by every worker at every look, would keep Redis busy.
 func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]filed, error) {
 	var ids []string
 	var err error
 	if expired {
-		var now int64
-		if now, err = s.serverTime(ctx); err != nil {
-			return nil, err
-		}
+		now := s.now().UnixMilli()
 		ids, err = redis.Strings(s.read(ctx, "ZRANGEBYSCORE", s.keys.parked, "-inf", now, "LIMIT", offset, n))
 	} else {
 		ids, err = redis.Strings(s.read(ctx, "ZRANGE", s.keys.parked, offset, offset+n-1))
@@ -120,39 +117,22 @@ func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]
 		return nil, err
 	}
 	args := make([]any, 0, len(ids)+1)
-	args = append(args, s.keys.tasks)
+	args = append(args, s.keys.info)
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	messages, err := redis.ByteSlices(s.read(ctx, "HMGET", args...))
-	if err != nil {
-		return nil, err
-	}
-	args[0] = s.keys.info
 	infos, err := redis.ByteSlices(s.read(ctx, "HMGET", args...))
 	if err != nil {
 		return nil, err
 	}
-	if len(messages) != len(ids) || len(infos) != len(ids) {
+	if len(infos) != len(ids) {
 		return nil, fmt.Errorf("%w: HMGET", errReply)
 	}
 	page := make([]filed, len(ids))
 	for i := range ids {
-		page[i] = filed{ids[i], messages[i], infos[i]}
+		page[i] = filed{ids[i], infos[i]}
 	}
 	return page, nil
-}
-
-// serverTime returns Redis's clock, in ms since 1970.
-func (s *store) serverTime(ctx context.Context) (int64, error) {
-	t, err := redis.Int64s(s.read(ctx, "TIME"))
-	if err != nil {
-		return 0, err
-	}
-	if len(t) != 2 {
-		return 0, fmt.Errorf("%w: TIME", errReply)
-	}
-	return t[0]*1000 + t[1]/1000, nil
 }
 
 // unpark makes parked tasks pending.

@@ -193,11 +193,19 @@ func (g *sweepGroup) sweepHash(ctx context.Context, s *store, liveness, hash str
 			bn, bi, _ := parseToken(b.token)
 			return cmp.Or(cmp.Compare(bn, an), cmp.Compare(bi, ai))
 		})
-		requeued, archived, alive, err := s.sweep(ctx, liveness, hash, sweepBounds, g.verdicts(s, page))
-		if err != nil || alive {
-			return taken, err
+		for len(page) > 0 {
+			n, size := 0, 0
+			for n < len(page) && (n == 0 || size+len(page[n].message) <= maxClaimBytes) {
+				size += len(page[n].message)
+				n++
+			}
+			requeued, archived, alive, err := s.sweep(ctx, liveness, hash, sweepBounds, g.verdicts(s, page[:n]))
+			if err != nil || alive {
+				return taken, err
+			}
+			taken += requeued + archived
+			page = page[n:]
 		}
-		taken += requeued + archived
 	}
 	return taken, ctx.Err()
 }
@@ -228,17 +236,18 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 			return err
 		}
 		for i := range page {
-			path, _ := goPath(page[i].message)
-			info := taskInfo{reason: "parked too long", function: path, at: time.Now()}
+			info := taskInfo{reason: "parked too long", function: functionOfInfo(page[i].info), at: time.Now()}
 			page[i].info = info.encode()
 		}
-		if len(page) > 0 {
-			if _, err := s.condemn(ctx, archivedLife, page); err != nil {
-				return err
-			}
-		}
-		if len(page) < trimPage {
+		if len(page) == 0 {
 			break
+		}
+		n, err := s.condemn(ctx, archivedLife, page)
+		if err != nil {
+			return err
+		}
+		if n == 0 || len(page) < trimPage {
+			break // by Redis's clock they are not too old
 		}
 	}
 	for ctx.Err() == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -93,6 +94,8 @@ func checkPath(path string, python bool) error {
 		return fmt.Errorf("%w: the path is empty", ErrFunction)
 	case len(path) > wire.Default.Path:
 		return fmt.Errorf("%w: path of %d bytes, expected at most %d", ErrFunction, len(path), wire.Default.Path)
+	case !utf8.ValidString(path):
+		return fmt.Errorf("%w: path %q is not UTF-8", ErrFunction, path)
 	case python && (strings.Count(path, ":") != 1 || path[0] == ':' || path[len(path)-1] == ':'):
 		return fmt.Errorf("%w: Python path %q, expected \"module:function\"", ErrFunction, path)
 	case !python && strings.Contains(path, ":"):
@@ -150,6 +153,13 @@ func finishEnvelope(msg *wire.Message, id string) (envelope, error) {
 	if len(b) > wire.Default.Bytes {
 		return envelope{}, fmt.Errorf("%w: %s: message of %d bytes, expected at most %d: store large data elsewhere and pass its name",
 			ErrArguments, msg.Path, len(b), wire.Default.Bytes)
+	}
+	if msg.Python() {
+		// args and kwargs were held against the limits one by one; Go's payload was as a whole.
+		if err := wire.Check(b, wire.Default); err != nil {
+			e := overLimits(msg.Path, err)
+			return envelope{}, e
+		}
 	}
 	return envelope{id: id, message: b}, nil
 }

@@ -28,9 +28,10 @@ type Worker struct {
 	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
 	cancel context.CancelCauseFunc
 
-	state  atomic.Int32
-	paused atomic.Bool
-	quiet  atomic.Bool
+	control sync.Mutex // what is held back agrees with the following
+	state   atomic.Int32
+	paused  atomic.Bool
+	quiet   atomic.Bool
 }
 
 // WorkerState says what a worker does.
@@ -61,6 +62,9 @@ type WorkerStatus struct {
 	Connected bool
 }
 
+// workerConns is how many connections a worker cannot do without.
+const workerConns = 4
+
 // slotGroup is what a worker does for queues of one slot.
 type slotGroup struct {
 	lanes     []*lane
@@ -73,6 +77,10 @@ type slotGroup struct {
 func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if rdb == nil {
 		return nil, errors.New("delayed: NewWorker without a handle on Redis: pass what Dial returned")
+	}
+	if p, ok := rdb.loops.(poolSource); ok && p.pool.MaxActive > 0 && p.pool.MaxActive < workerConns {
+		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps three connections and needs at least one more: expected %d or more, or 0",
+			p.pool.MaxActive, workerConns)
 	}
 	cfg = cfg.withDefaults()
 	err := cfg.check(rdb.prefix)
@@ -110,10 +118,10 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 func (w *Worker) assemble(src Source) {
 	host, _ := os.Hostname()
 	value := fmt.Sprintf("%s:%d", host, os.Getpid())
-	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.Prefetch, w.cfg.HeartbeatLife, w.execute, w.beatNow)
+	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.Prefetch, w.cfg.HeartbeatLife, w.execute)
 	w.fetcher = &fetcher{
 		lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, changed: w.exec.changed,
-		receive: w.receive, onDue: w.moveNow, beat: w.beatNow, log: w.log,
+		receive: w.receive, onDue: w.moveNow, life: w.cfg.HeartbeatLife, log: w.log,
 	}
 	bySlot := map[int]*slotGroup{}
 	position := map[*lane]int{}
@@ -131,6 +139,9 @@ func (w *Worker) assemble(src Source) {
 	for _, g := range w.groups {
 		contact := newContact(w.cfg.HeartbeatLife)
 		g.heartbeat = newHeartbeat(src, g.lanes, w.cfg.HeartbeatLife, value, contact, w.log, w.beaten)
+		for _, l := range g.lanes {
+			l.beat = g.heartbeat.now
+		}
 		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane) { w.fetcher.nudge(position[l]) })
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
 		waiter := &waiter{link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
@@ -147,6 +158,7 @@ func (w *Worker) assemble(src Source) {
 // them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions become pending then.
 func (w *Worker) Register(fns ...any) error {
 	err := w.registry.add(fns...)
+	w.moveNow() // parked tasks of theirs become pending
 	for _, fn := range fns {
 		if f, err := newFunction(fn); err == nil && f.inMain {
 			w.log.with("function", f.path()).
@@ -162,6 +174,7 @@ func (w *Worker) Register(fns ...any) error {
 //	err := w.RegisterMethods(&Mailer{db: db})
 func (w *Worker) RegisterMethods(receiver any) error {
 	skipped, err := w.registry.addMethods(receiver)
+	w.moveNow()
 	for _, why := range skipped {
 		w.log.WithError(why).Debug("method not registered")
 	}
@@ -201,8 +214,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	loops.Go(func() { w.fetcher.run(ctx) })
 
 	<-ctx.Done()
+	w.control.Lock()
 	w.state.Store(int32(WorkerStopping))
+	w.holdBack() // at once: the loops may have to wait for Redis
+	w.control.Unlock()
 	w.log.Info("worker stops: no more tasks are claimed")
+	grace := time.Now().Add(w.cfg.Grace)
 	loops.Wait()
 	w.giveBack(w.exec.takeBack())
 	w.exec.stop()
@@ -211,7 +228,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.exec.done.Wait()
 		close(idle)
 	}()
-	stopped := waitFor(idle, w.cfg.Grace)
+	stopped := waitFor(idle, time.Until(grace))
 	if !stopped {
 		w.cancel(ErrShutdown)
 		stopped = waitFor(idle, w.cfg.CancelGrace)
@@ -225,9 +242,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		finishers.Wait()
 		timer.Stop()
 		giveUp()
-		err := w.unregister()
-		stopBeats()
+		stopBeats() // before unregister, or a heartbeat could register the worker again behind it
 		beats.Wait()
+		err := w.unregister()
 		w.state.Store(int32(WorkerStopped))
 		return err
 	}
@@ -265,21 +282,30 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 // unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
 func (w *Worker) unregister() error {
 	var errs []error
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout) // for all together
+	defer cancel()
 	for _, l := range w.lanes {
 		if n := w.finishers[l].waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run again", l.store.name, n))
-			continue
+		}
+	}
+	for _, l := range w.lanes {
+		if len(errs) > 0 {
+			break // Redis does not answer: its heartbeat's end says the same
 		}
 		if l.confirmed.Load() == nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
+		var wait backoff
 		gone, err := l.store.unregister(ctx, w.id)
+		for err != nil && sleep(ctx, wait.next()) {
+			gone, err = l.store.unregister(ctx, w.id)
+		}
 		if err == nil && !gone {
 			// Claims whose replies were lost: this process never had them in hand.
 			err = w.releaseStrangers(ctx, l)
 		}
-		cancel()
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -299,7 +325,7 @@ func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
 	}
 	for len(tokens) > 0 {
 		n := min(len(tokens), maxTokens)
-		if _, err := l.store.release(ctx, w.id, nil, tokens[:n], l.store); err != nil {
+		if _, err := l.store.release(ctx, w.id, nil, tokens[:n], l.store, true); err != nil {
 			return err
 		}
 		tokens = tokens[n:]
@@ -318,12 +344,9 @@ func (w *Worker) room() (int, time.Duration) {
 }
 
 // beaten wakes whoever waits for a heartbeat.
-func (w *Worker) beaten() { w.exec.wake() }
-
-func (w *Worker) beatNow() {
-	for _, g := range w.groups {
-		g.heartbeat.now()
-	}
+func (w *Worker) beaten() {
+	w.exec.wake()
+	w.exec.signal()
 }
 
 func (w *Worker) moveNow() {

@@ -5,25 +5,31 @@ func (w *Worker) ID() string { return w.id }
 
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go on.
 func (w *Worker) Pause() {
+	w.control.Lock()
+	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(false, true) {
-		w.log.Info("worker paused")
 		w.holdBack()
+		w.log.Info("worker paused")
 	}
 }
 
 // Resume ends a Pause. It does not end Quiet.
 func (w *Worker) Resume() {
+	w.control.Lock()
+	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
+		w.exec.hold(w.quiet.Load() || w.state.Load() >= int32(WorkerStopping))
 		w.log.Info("worker resumed")
-		w.exec.hold(w.quiet.Load())
 	}
 }
 
 // Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
 func (w *Worker) Quiet() {
+	w.control.Lock()
+	defer w.control.Unlock()
 	if w.quiet.CompareAndSwap(false, true) {
-		w.log.Info("worker is quiet: it claims no more tasks")
 		w.holdBack()
+		w.log.Info("worker is quiet: it claims no more tasks")
 	}
 }
 
@@ -45,6 +51,12 @@ func (w *Worker) Status() WorkerStatus {
 		s.Connected = s.Connected && l.fresh(w.cfg.HeartbeatLife)
 	}
 	if s.State == WorkerRunning {
+		for _, l := range w.lanes {
+			if l.confirmed.Load() == nil {
+				s.State = WorkerNew // Redis does not know it yet
+				return s
+			}
+		}
 		switch {
 		case w.quiet.Load():
 			s.State = WorkerQuiet

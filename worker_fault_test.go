@@ -193,16 +193,21 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 	b.delay(f, 1)
 	b.delay(f, 2)
 	await(b, "the first", entered)
-	b.until("the second is claimed", func() bool { return b.size("") == 0 })
+	l := w.lanes[0]
+	b.until("the second is claimed", func() bool { known, _, _ := l.count(); return known == 2 })
 	// As after a pause of the process: the last heartbeat is old, and what was prefetched belongs to another by now.
 	old := time.Now().Add(-time.Minute)
-	l := w.lanes[0]
 	l.confirmed.Store(&old)
 	if l.fresh(cfg.HeartbeatLife) {
 		t.Fatal("an old heartbeat counts as fresh")
 	}
 	b.do("DEL", b.name+"_worker:"+w.ID())
-	token := l.batches[l.next].claims[len(l.batches[l.next].claims)-1].token
+	var token string
+	for _, c := range l.open() {
+		if m, err := parseForTest(string(c.raw)); err == nil && m.Payload[0] == 2 {
+			token = c.token
+		}
+	}
 	b.do("HDEL", b.name+"_processing:"+w.ID(), token)
 	close(leave)
 	b.until("the loss was noticed", func() bool { return b.counters()["lost"] >= 1 })
@@ -327,12 +332,10 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	keys := []string{b.name + "_noti"}
-	for range 2 {
-		if key, err := w.wait(ctx, keys); key != "" || err != nil {
-			t.Fatalf("%q, %v", key, err)
-		}
+	if key, err := w.wait(ctx, keys); key != "" || err != nil {
+		t.Fatalf("%q, %v", key, err)
 	}
-	if w.limit != shortestWait || !w.link.connected() {
-		t.Errorf("waits %v and is connected: %v; expected to have learnt the connection's timeout", w.limit, w.link.connected())
+	if w.limit < shortestWait || w.limit >= waitTime {
+		t.Errorf("waits %v; expected to have learnt the connection's timeout", w.limit)
 	}
 }

@@ -1,6 +1,6 @@
 -- move: make due tasks pending.
 -- KEYS  1 scheduled or retry set   2 tasks hash   3 info hash   4 pending list   5 notify list
--- ARGV  1 most tasks, at most 1,000
+-- ARGV  1 most tasks, at most 1,000   2 most bytes
 -- Returns {tasks moved, ms until the next is due (0 overdue, -1 none)}.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
@@ -16,6 +16,14 @@ local moved = 0
 redis.call('HLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
 local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
+local bytes = 0
+for i = 1, #ids do
+  bytes = bytes + redis.call('HSTRLEN', KEYS[2], ids[i])
+  if i > 1 and bytes > tonumber(ARGV[2]) then
+    for j = #ids, i, -1 do ids[j] = nil end
+    break
+  end
+end
 if #ids > 0 then
   local found = redis.call('HMGET', KEYS[2], unpack(ids))
   local messages, ones = {}, {}

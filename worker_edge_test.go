@@ -1,0 +1,380 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// nilError is an error type whose methods need a value, as most are.
+type nilError struct{ inner error }
+
+func (e *nilError) Error() string { return "failed: " + e.inner.Error() }
+func (e *nilError) Unwrap() error { return e.inner }
+
+func TestHandlerReturnsTypedNilError(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() error { var e *nilError; return e }, MaxRetry(0))
+	b.work(b.config(), f)
+	b.delay(f)
+	b.until("the task is archived", func() bool { return b.size("_archived") == 1 })
+}
+
+func TestBackoffPanics(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() error { return errors.New("no") })
+	cfg := b.config()
+	cfg.Backoff = func(int) time.Duration { panic("backoff") }
+	b.work(cfg, f)
+	b.delay(f)
+	b.until("the task is tried again or archived", func() bool { return b.size("_archived")+b.size("_retry") == 1 })
+}
+
+// onMessage calls f when a message is logged.
+type onMessage struct {
+	text string
+	f    func()
+}
+
+func (onMessage) Levels() []logrus.Level { return logrus.AllLevels }
+func (h onMessage) Fire(e *logrus.Entry) error {
+	if e.Message == h.text {
+		h.f()
+	}
+	return nil
+}
+
+func TestResumeDuringPause(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan struct{}, 1)
+	f := b.fn("f", func() { ran <- struct{}{} })
+	cfg := b.config()
+	var w *started
+	logger := logrus.New()
+	logger.SetOutput(b.log)
+	logger.AddHook(onMessage{"worker paused", func() {
+		go w.Resume()
+		// Either Resume waits for Pause to be done, or it is done here.
+		for end := time.Now().Add(200 * time.Millisecond); w.paused.Load() && time.Now().Before(end); {
+			<-time.After(time.Millisecond)
+		}
+		<-time.After(50 * time.Millisecond)
+	}})
+	cfg.Logger = logger
+	w = b.work(cfg, f)
+	w.Pause()
+	b.until("the worker is running", func() bool { return w.Status().State == WorkerRunning })
+	b.delay(f)
+	await(b, "the task, as the worker says that it is running", ran)
+}
+
+// Plain stress without a hook.
+func TestPauseResumeRace(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan struct{}, 1)
+	f := b.fn("f", func() { ran <- struct{}{} })
+	cfg := b.config()
+	w := b.work(cfg, f)
+	for i := range 300 {
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(w.Pause)
+			wg.Go(w.Resume)
+		}
+		wg.Wait()
+		w.Resume()
+		b.delay(f)
+		select {
+		case <-ran:
+		case <-time.After(3 * time.Second):
+			t.Fatalf("round %d: state %v, and the task does not run", i, w.Status().State)
+		}
+	}
+}
+
+func TestWhatIsAcceptedCanBeRead(t *testing.T) {
+	b := newBench(t)
+	deep := func(n int) any {
+		var v any = 1
+		for range n {
+			v = []any{v}
+		}
+		return v
+	}
+	wide := func(n int) []any { return make([]any, n) }
+	one, two := b.fn("one", func(any) {}), b.fn("two", func(any, any) {})
+	ext, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		q *Queue
+		t *Task
+	}{
+		"id that is not UTF-8":   {b.q.With(TaskID("\xff")), Call(one, 1)},
+		"path that is not UTF-8": {b.q, NewGoTask("a.\xff")},
+		"python path not UTF-8":  {b.q, NewPyTask("a:\xff", nil, nil)},
+		"id python":              {ext.With(TaskID("\xff")), NewPyTask("a:b", nil, nil)},
+		"deep one 31":            {b.q, Call(one, deep(31))},
+		"deep one 32":            {b.q, Call(one, deep(32))},
+		"deep one max retry":     {b.q.With(MaxRetry(3)), Call(one, deep(32))},
+		"deep two 31":            {b.q, Call(two, deep(31), 1)},
+		"deep two 32":            {b.q, Call(two, deep(32), 1)},
+		"deep go 31":             {b.q, NewGoTask("a.b", deep(31))},
+		"deep go 32":             {b.q, NewGoTask("a.b", deep(32))},
+		"deep py 30":             {b.q, NewPyTask("a:b", []any{deep(30)}, nil)},
+		"deep py 31":             {b.q, NewPyTask("a:b", []any{deep(31)}, nil)},
+		"deep py kw 31":          {b.q, NewPyTask("a:b", nil, map[string]any{"a": deep(31)})},
+		"wide py":                {b.q, NewPyTask("a:b", wide(60000), map[string]any{"a": wide(60000)})},
+		"wide go":                {b.q, NewGoTask("a.b", wide(40000), wide(40000))},
+		"wide two":               {b.q, Call(two, wide(40000), wide(40000))},
+	} {
+		if c.q.optErr != nil {
+			continue
+		}
+		e, err := c.t.envelope(c.q, 1)
+		if err != nil {
+			continue
+		}
+		if _, err := wire.Parse(e.message, wire.Default); err != nil {
+			t.Errorf("%s: accepted, and refused by the worker: %v", name, err)
+		}
+	}
+}
+
+func TestDelayContextIsBoundedWhileRedisIsFrozen(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, redistest.Start(t))
+	f := b.fn("f", func() {})
+	pool := b.rdb.calls
+	var conns []redis.Conn
+	for range 4 {
+		c, err := pool.Conn(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Do("PING"); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	<-time.After(pingAfter + 100*time.Millisecond)
+	b.server.Pause(t)
+	defer b.server.Resume(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := b.q.DelayContext(ctx, f)
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("a call bounded by 500 ms took %v: %v", took, err)
+	}
+}
+
+func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, redistest.Start(t))
+	entered, cancelled := make(chan struct{}), make(chan time.Time, 1)
+	f := b.fn("f", func(ctx context.Context) { close(entered); <-ctx.Done(); cancelled <- time.Now() })
+	cfg := b.config()
+	cfg.Grace, cfg.CancelGrace = 500*time.Millisecond, 500*time.Millisecond
+	names := Strict{b.name}
+	for i := range 10 {
+		names = append(names, fmt.Sprintf("%s%d", b.name, i))
+	}
+	cfg.Queues = names
+	w, err := NewWorker(b.rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	b.until("connected", func() bool { return w.Status().Connected })
+	b.delay(f)
+	await(b, "the task", entered)
+	b.server.Pause(t)
+	start := time.Now()
+	cancel()
+	at := <-cancelled
+	t.Logf("handler told to stop after %v", at.Sub(start))
+	if d := at.Sub(start); d > 7*time.Second {
+		t.Errorf("the handler was told to stop after %v; Grace is %v", d, cfg.Grace)
+	}
+	err = <-result
+	d := time.Since(start)
+	t.Logf("Run returned after %v: %v", d, err)
+	if d > 30*time.Second {
+		t.Errorf("Run returned after %v", d)
+	}
+	b.server.Resume(t)
+}
+
+func TestNothingStartsAfterStop(t *testing.T) {
+	b := newBenchOn(t, redistest.Start(t))
+	var mu sync.Mutex
+	starts := []time.Time{}
+	entered := make(chan struct{}, 100)
+	f := b.fn("f", func() {
+		mu.Lock()
+		starts = append(starts, time.Now())
+		mu.Unlock()
+		entered <- struct{}{}
+		<-time.After(100 * time.Millisecond)
+	})
+	cfg := b.config()
+	cfg.HeartbeatLife = 15 * time.Second
+	cfg.Concurrency, cfg.Prefetch = 1, 30
+	for range 31 {
+		b.delay(f)
+	}
+	w, _ := NewWorker(b.rdb, cfg)
+	_ = w.Register(f)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	<-entered
+	<-entered
+	b.server.Pause(t)
+	cancel()
+	stopped := time.Now()
+	<-time.After(2 * time.Second)
+	b.server.Resume(t)
+	<-result
+	mu.Lock()
+	defer mu.Unlock()
+	n := 0
+	for _, s := range starts {
+		if s.Sub(stopped) > 150*time.Millisecond {
+			n++
+		}
+	}
+	if n > 0 {
+		t.Errorf("%d tasks that were claimed ahead were started after the worker was told to stop", n)
+	}
+}
+
+func TestSweeperWithWrongClockLeavesParkedTasks(t *testing.T) {
+	b := newBench(t)
+	other := b.fn("other", func() {})
+	b.delay(other)
+	cfg := b.config()
+	cfg.NoSweeper = true
+	b.work(cfg)
+	b.until("parked", func() bool { return b.size("_parked") == 1 })
+	g := newSweepGroup(b.rdb.loops, "", 2*time.Second, newContact(2*time.Second), newJournal(b.log.logger()))
+	s := newStore(b.rdb.loops, "", b.name)
+	s.now = func() time.Time { return time.Now().Add(8 * 24 * time.Hour) }
+	g.add(s)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := g.pass(ctx, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if b.size("_parked") != 1 {
+		t.Errorf("a sweeper whose clock is a week ahead archived a task that was parked a moment ago: %v", b.counters())
+	}
+}
+
+func TestSmallPoolIsReported(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan struct{}, 1)
+	f := b.fn("f", func() { ran <- struct{}{} })
+	pool := b.server.Pool(t)
+	pool.MaxActive, pool.Wait = 3, true
+	cfg := b.config()
+	w, err := NewWorker(FromPool(pool), cfg)
+	if err != nil {
+		return // said so
+	}
+	_ = w.Register(f)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	<-time.After(8 * time.Second)
+	b.delay(f)
+	select {
+	case <-ran:
+	case <-time.After(8 * time.Second):
+		t.Logf("not run: %s", b.log)
+		if !strings.Contains(b.log.String(), "cannot") {
+			t.Errorf("with a pool of three connections no task runs, and nobody is told:\n%s", b.log)
+		}
+	}
+	cancel()
+	select {
+	case err := <-result:
+		t.Log(err)
+	case <-time.After(patience):
+		t.Error("Run does not return")
+	}
+}
+
+// mapSource is a source that cannot be compared.
+type mapSource struct{ pools map[string]*redis.Pool }
+
+func (s mapSource) Conn(ctx context.Context, _ string) (redis.Conn, error) {
+	return s.pools[""].GetContext(ctx)
+}
+func (mapSource) Slot(string) int { return 0 }
+func (mapSource) Close() error    { return nil }
+
+func TestCloseOfAnySource(t *testing.T) {
+	rdb := FromSource(mapSource{map[string]*redis.Pool{}})
+	if err := rdb.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPythonModeUnknownDoesNotPark(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.PythonQueue = b.name + "py"
+	w, err := NewWorker(b.rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := wire.Message{Kind: wire.PyExtended, Path: "a:b", Meta: wire.Meta{ID: "x"}}
+	raw := msg.Append(nil)
+	parsed, err := wire.Parse(raw, workerLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the worker is stopping
+	e := w.python(ctx, &claim{lane: w.lanes[0], raw: raw, msg: parsed}, time.Now())
+	if e.outcome == outcomePark {
+		t.Error("Redis was not asked, and the task is parked as if it had answered")
+	}
+}
+
+func TestStatusBeforeRedisKnows(t *testing.T) {
+	b := newBenchOn(t, redistest.Start(t))
+	b.server.Pause(t)
+	w, _ := NewWorker(b.rdb, b.config())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	<-time.After(100 * time.Millisecond)
+	if s := w.Status().State; s != WorkerNew {
+		t.Errorf("state %v; WorkerNew is documented for a worker that Redis does not know yet", s)
+	}
+	b.server.Resume(t)
+	cancel()
+	<-done
+}
