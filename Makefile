@@ -122,4 +122,4 @@ vuln: ## Look for known vulnerabilities; fails and says so when the database is 
 .PHONY: clean
 clean: ## Remove the tools, the virtual environment and test leftovers of this tree (1 s)
 	@rm -rf .cache .venv bin
-	@find . -name '*.test' -o -name '*.out' -o -name __pycache__ | grep -v '^./.git/' | xargs rm -rf
+	@find . -path ./.git -prune -o \( -name '*.test' -o -name '*.out' -o -name __pycache__ \) -print0 | xargs -0 rm -rf
