@@ -55,16 +55,7 @@ func TestMillion(t *testing.T) {
 				}
 			}, delayed.Name("itest.nothing"))
 			call := delayed.Call(task)
-			batch := make([]*delayed.Task, 10_000)
-			for i := range batch {
-				batch[i] = call
-			}
-			q := delayed.NewQueue(queue, rdb)
-			for range tasks / len(batch) {
-				if _, err := q.DelayMany(t.Context(), batch...); err != nil {
-					t.Fatal(err)
-				}
-			}
+			enqueueAll(t, delayed.NewQueue(queue, rdb), tasks, func(int) *delayed.Task { return call })
 			conn := server.Dial(t)
 			test.spoil(t, conn, queue+"_noti")
 			server.WatchSlow(t, limit)

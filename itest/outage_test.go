@@ -59,7 +59,7 @@ func testOutages(t *testing.T, server *redistest.Server, leave, comeBack func(*r
 		}
 	}, delayed.Name("itest.slow"))
 	const tasks = int(outages*(between+2*life)/work) * workers * concurrency
-	enqueueCounted(t, delayed.NewQueue(queue, rdb), task, tasks)
+	enqueueAll(t, delayed.NewQueue(queue, rdb), tasks, func(i int) *delayed.Task { return delayed.Call(task, i) })
 	var all []*localWorker
 	for range workers {
 		all = append(all, runWorker(t, rdb, delayed.WorkerConfig{
