@@ -22,7 +22,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	}
 	now := claims[0].lane.now()
 	f := w.finishers[claims[0].lane]
-	runnable := claims[:0]
+	runnable := make([]*claim, 0, len(claims)) // not claims[:0]: the batch holds on to that
 	var suspects []*claim
 	for _, c := range claims {
 		var err error

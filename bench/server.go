@@ -27,11 +27,11 @@ func serverBinary() string {
 }
 
 func serverVersion() (string, error) {
-	out, err := exec.Command(serverBinary(), "--version").Output() //nolint:gosec,noctx // the user's own server
+	out, err := exec.Command(serverBinary(), "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("redis-server is needed; install it with `make setup` or set REDIS_SERVER: %w", err)
 	}
-	for _, field := range strings.Fields(string(out)) {
+	for field := range strings.FieldsSeq(string(out)) {
 		if version, ok := strings.CutPrefix(field, "v="); ok {
 			return version, nil
 		}
@@ -54,7 +54,6 @@ func startServer() (*server, error) {
 		return nil, err
 	}
 	s := &server{addr: "127.0.0.1:" + port, dir: dir}
-	//nolint:gosec,noctx // the user's own server; stop ends it
 	s.cmd = exec.Command(serverBinary(), "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
 	if err := s.cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
