@@ -74,7 +74,7 @@ func Start(t testing.TB, args ...string) *Server {
 		t.Fatalf("redistest: %v", err)
 	}
 	s.private = true
-	t.Cleanup(func() { s.process().Kill() })
+	t.Cleanup(func() { s.end(t) })
 	return s
 }
 

@@ -192,6 +192,19 @@ func TestServerEndsWithTest(t *testing.T) {
 	}
 }
 
+func TestServerThatEndsByItselfIsNoticed(t *testing.T) {
+	s := Start(t)
+	r := &recorder{TB: t}
+	s.process().Kill()
+	if got := r.run(s.end); !strings.Contains(got, "ended during the test") || !strings.Contains(got, "killed") {
+		t.Errorf("reported %q", got)
+	}
+	s.Kill(t)
+	if got := (&recorder{TB: t}).run(s.end); got != "" {
+		t.Errorf("a server that its test killed is reported: %q", got)
+	}
+}
+
 func TestManyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	addrs := make([]string, 8)

@@ -41,8 +41,9 @@ type Server struct {
 	args    []string
 	private bool
 
-	mu   sync.Mutex // protects proc
+	mu   sync.Mutex // protects the following fields
 	proc *childproc.Process
+	down bool // the test has ended the process
 }
 
 // errPortTaken says that another process was faster.
@@ -101,7 +102,7 @@ func (s *Server) start() error {
 	for {
 		if last = s.answers(proc.PID()); last == nil {
 			s.mu.Lock()
-			s.proc = proc
+			s.proc, s.down = proc, false
 			s.mu.Unlock()
 			return nil
 		}
@@ -156,6 +157,26 @@ func (s *Server) process() *childproc.Process {
 	return s.proc
 }
 
+// takeDown returns the process, which the test is about to end.
+func (s *Server) takeDown() *childproc.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = true
+	return s.proc
+}
+
+// end ends the server at the end of its test, and fails the test if the server had ended by itself.
+func (s *Server) end(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	proc, down := s.proc, s.down
+	s.mu.Unlock()
+	if !down && !proc.Running() {
+		t.Errorf("redistest: the server ended during the test: %s\n%s", proc.Describe(), proc.Output())
+	}
+	proc.Kill()
+}
+
 // Addr returns host and port.
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
@@ -172,7 +193,7 @@ func (s *Server) Output() string { return s.process().Output() }
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	s.mustBePrivate(t)
-	if err := s.process().Stop(stopLimit); err != nil {
+	if err := s.takeDown().Stop(stopLimit); err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
 }
@@ -181,7 +202,7 @@ func (s *Server) Stop(t testing.TB) {
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	s.mustBePrivate(t)
-	s.process().Kill()
+	s.takeDown().Kill()
 }
 
 // Restart starts the server again on the same port, in the same directory and with the same arguments; it ends it first (see Stop) if
