@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 		signal.Notify(release, syscall.SIGUSR1)
 		programs[name]()
 	}
+	// Signals that are ignored where the tests run, as under nohup, are ignored by the programs too; those that are caught here have
+	// their default there.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
 	code := m.Run()
 	redistest.StopShared()
 	os.Exit(code)
