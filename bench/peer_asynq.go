@@ -5,9 +5,20 @@ import (
 	"encoding/json"
 	"io"
 	"log"
+	"time"
 
 	"github.com/hibiken/asynq"
 )
+
+func init() {
+	register(&peer{
+		name:    "asynq",
+		about:   "default settings; payload in JSON; it polls an empty queue once a second",
+		version: func() (string, error) { return moduleVersion("github.com/hibiken/asynq") },
+		open:    openAsynq,
+		polls:   true,
+	})
+}
 
 type asynqQueue struct {
 	addr   asynq.RedisClientOpt
@@ -25,27 +36,33 @@ func openAsynq(addr string) (queue, error) {
 	return &asynqQueue{opt, asynq.NewClient(opt)}, nil
 }
 
-func (a *asynqQueue) enqueue(i int64) error {
-	payload, err := json.Marshal(asynqPayload{i, text})
+func (a *asynqQueue) enqueue(number int64, text string) error { return a.add(number, text) }
+
+func (a *asynqQueue) schedule(number int64, text string) error {
+	return a.add(number, text, asynq.ProcessIn(24*time.Hour))
+}
+
+func (a *asynqQueue) add(number int64, text string, options ...asynq.Option) error {
+	payload, err := json.Marshal(asynqPayload{number, text})
 	if err != nil {
 		return err
 	}
-	_, err = a.client.Enqueue(asynq.NewTask("noop", payload))
+	_, err = a.client.Enqueue(asynq.NewTask("task", payload), options...)
 	return err
 }
 
-func (a *asynqQueue) enqueueMany(int) error { return errNone }
+func (a *asynqQueue) enqueueMany(int64, []string) error { return errNone }
 
-func (a *asynqQueue) work(concurrency int, handled func(int64)) (func(), error) {
+func (a *asynqQueue) work(concurrency int, handle func(int64, string)) (func(), error) {
 	log.SetOutput(io.Discard)
 	s := asynq.NewServer(a.addr, asynq.Config{Concurrency: concurrency, LogLevel: asynq.FatalLevel})
 	mux := asynq.NewServeMux()
-	mux.HandleFunc("noop", func(_ context.Context, t *asynq.Task) error {
+	mux.HandleFunc("task", func(_ context.Context, t *asynq.Task) error {
 		var p asynqPayload
 		if err := json.Unmarshal(t.Payload(), &p); err != nil {
 			return err
 		}
-		handled(p.A)
+		handle(p.A, p.B)
 		return nil
 	})
 	return s.Shutdown, s.Start(mux)

@@ -4,57 +4,90 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"time"
 
 	"github.com/godelayed/delayed"
 )
 
-type delayedQueue struct {
-	rdb *delayed.Redis
-	q   *delayed.Queue
-	fns *handler
+func init() {
+	register(&peer{
+		name:    "delayed",
+		about:   "default settings, every guarantee on; arguments in MessagePack",
+		version: func() (string, error) { return "this tree", nil },
+		open:    openDelayed,
+	})
 }
 
-// handler is what the delayed function calls.
-type handler struct{ handled func(int64) }
+// delayedTask is the function that tasks call. A driver has one worker's handler, or one for all its workers.
+var delayedTask = delayed.Func(func(number int64, text string) { delayedHandle(number, text) }, delayed.Name("bench.task"))
 
-func (h *handler) Noop(i int64, _ string) { h.handled(i) }
+var delayedHandle func(number int64, text string)
+
+type delayedQueue struct {
+	rdb    *delayed.Redis
+	names  []string
+	queues []*delayed.Queue
+}
 
 func openDelayed(addr string) (queue, error) {
 	rdb, err := delayed.Dial("redis://" + addr)
 	if err != nil {
 		return nil, err
 	}
-	return &delayedQueue{rdb: rdb, q: delayed.NewQueue("bench", rdb), fns: &handler{}}, nil
+	d := &delayedQueue{rdb: rdb}
+	return d, d.spread(1)
 }
 
-func (d *delayedQueue) enqueue(i int64) error {
-	_, err := d.q.Delay((*handler).Noop, i, text)
-	return err
-}
-
-func (d *delayedQueue) enqueueMany(n int) error {
-	calls := make([]*delayed.Task, 0, 1000)
+// spread makes d use so many queues.
+func (d *delayedQueue) spread(n int) error {
+	d.names, d.queues = nil, nil
 	for i := range n {
-		calls = append(calls, delayed.Call((*handler).Noop, int64(i), text))
-		if len(calls) == cap(calls) || i == n-1 {
-			if _, err := d.q.DelayMany(context.Background(), calls...); err != nil {
-				return err
-			}
-			calls = calls[:0]
+		q, err := delayed.OpenQueue(d.rdb, delayed.QueueConfig{Name: "bench" + strconv.Itoa(i)})
+		if err != nil {
+			return err
 		}
+		d.names, d.queues = append(d.names, q.Name()), append(d.queues, q)
 	}
 	return nil
 }
 
-func (d *delayedQueue) work(concurrency int, handled func(int64)) (func(), error) {
-	d.fns.handled = handled
+func (d *delayedQueue) queue() *delayed.Queue {
+	if len(d.queues) == 1 {
+		return d.queues[0]
+	}
+	return d.queues[rand.IntN(len(d.queues))]
+}
+
+func (d *delayedQueue) enqueue(number int64, text string) error {
+	_, err := d.queue().Delay(delayedTask, number, text)
+	return err
+}
+
+func (d *delayedQueue) schedule(number int64, text string) error {
+	_, err := d.queue().With(delayed.In(24*time.Hour)).Delay(delayedTask, number, text)
+	return err
+}
+
+func (d *delayedQueue) enqueueMany(number int64, texts []string) error {
+	calls := make([]*delayed.Task, len(texts))
+	for i, text := range texts {
+		calls[i] = delayed.Call(delayedTask, number, text)
+	}
+	_, err := d.queue().DelayMany(context.Background(), calls...)
+	return err
+}
+
+func (d *delayedQueue) work(concurrency int, handle func(int64, string)) (func(), error) {
+	delayedHandle = handle
 	w, err := delayed.NewWorker(d.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"bench"}, Concurrency: concurrency, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+		Queues: delayed.Strict(d.names), Concurrency: concurrency, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.RegisterMethods(d.fns); err != nil {
+	if err := w.Register(delayedTask); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

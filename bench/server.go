@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -12,19 +13,22 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// server is a redis-server of one figure's own.
+// server is a store of one measurement's own: a redis-server, or what a peer's start returns.
 type server struct {
 	cmd  *exec.Cmd
-	addr string
-	dir  string
+	addr string // host:port, or a URL
+	dir  string // removed in the end; may be empty
+	halt func() // stops a server that must not be killed; nil kills it
 }
 
-func serverBinary() string {
-	if path := os.Getenv("REDIS_SERVER"); path != "" {
-		return path
-	}
-	return "redis-server"
-}
+// The settings of durability: no append-only file, one that is synced every second, one that is synced after every command.
+const (
+	aofOff      = "off"
+	aofEverysec = "everysec"
+	aofAlways   = "always"
+)
+
+func serverBinary() string { return cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server") }
 
 func serverVersion() (string, error) {
 	out, err := exec.Command(serverBinary(), "--version").Output()
@@ -39,22 +43,37 @@ func serverVersion() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// startServer starts a server that saves nothing, on a free port of the loopback interface.
-func startServer() (*server, error) {
+// freePort returns a port of the loopback interface that nobody listens on.
+func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "bench")
+	return port, l.Close()
+}
+
+// startServer starts a redis-server on a free port, with the given durability and further options. Its files are in BENCH_DIR, by default the
+// folder for temporary files: one on a real disk for figures of a real disk.
+func startServer(aof string, options ...string) (*server, error) {
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{addr: "127.0.0.1:" + port, dir: dir}
-	s.cmd = exec.Command(serverBinary(), "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
+	dir, err := os.MkdirTemp(os.Getenv("BENCH_DIR"), "bench")
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir, "--loglevel", "warning"}
+	switch aof {
+	case aofOff:
+		args = append(args, "--appendonly", "no")
+	case aofEverysec, aofAlways:
+		args = append(args, "--appendonly", "yes", "--appendfsync", aof, "--auto-aof-rewrite-percentage", "0")
+	default:
+		return nil, fmt.Errorf("expected durability off, everysec or always, found %q", aof)
+	}
+	s := &server{addr: "127.0.0.1:" + port, dir: dir, cmd: exec.Command(serverBinary(), append(args, options...)...)}
 	if err := s.cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -74,7 +93,13 @@ func startServer() (*server, error) {
 }
 
 func (s *server) stop() {
-	_ = s.cmd.Process.Kill()
+	if s.halt != nil {
+		s.halt()
+	} else {
+		_ = s.cmd.Process.Kill()
+	}
 	_ = s.cmd.Wait()
-	_ = os.RemoveAll(s.dir)
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
 }
