@@ -37,7 +37,8 @@ type request struct {
 	// Batch is the number of tasks of one call of the peer's own call for many; 0: one task a call.
 	Batch int `json:"batch,omitempty"`
 	// Rate is the number of tasks a second, spread evenly; a call that is late does not delay those behind it (they are made
-	// at once). The task's number is then the time in ns since 1970 when it was due to be enqueued. 0: as fast as it can.
+	// at once). The task's number is then the time in ns since 1970 when it was due to be enqueued. With one producer, which waits for
+	// each task to be accepted, it is the time just before the call: so wake-ups are measured. 0: as fast as it can.
 	Rate float64 `json:"rate,omitempty"`
 	// Size is the length of the text; 0: "hello-task".
 	Size int `json:"size,omitempty"`
@@ -51,7 +52,8 @@ type request struct {
 
 	// Concurrency is that of the worker.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Latency asks for the age of each task at the entry of its handler: now − number, in µs, in the answer.
+	// Latency asks for the age of each task at the entry of its handler: now − number, in µs, in the answer. Of "enqueue" with one
+	// producer it asks for how long each call took; Go only.
 	Latency bool `json:"latency,omitempty"`
 	// Handler is "" (counts), "1ms" (sleeps so long) or "mixed" (sleeps 1 s for the text "long", else 1 ms). Go only.
 	Handler string `json:"handler,omitempty"`
@@ -78,7 +80,7 @@ type response struct {
 	Started float64 `json:"started,omitempty"`
 	// CPU is user and system seconds of the driver meanwhile; 0 lets bench read them from /proc, with those of child processes.
 	CPU float64 `json:"cpu,omitempty"`
-	// Latencies are the ages that Latency asks for, in µs.
+	// Latencies are what Latency asks for, in µs.
 	Latencies []float64 `json:"latencies,omitempty"`
 	// Mallocs is the number of heap allocations of the process meanwhile. Go only.
 	Mallocs uint64 `json:"mallocs,omitempty"`
@@ -98,6 +100,9 @@ type span struct {
 type (
 	scheduler interface {
 		schedule(number int64, text string) error
+	}
+	tuner interface {
+		tune(producers int) error // of the enqueues that follow
 	}
 	spreader interface {
 		spread(queues int) error // from now on
@@ -194,6 +199,15 @@ func produce(q queue, r *request) (*response, error) {
 		}
 		call = s.schedule
 	}
+	if t, ok := q.(tuner); ok {
+		if err := t.tune(callers(r)); err != nil {
+			return nil, err
+		}
+	}
+	var took []float64
+	if r.Latency && r.Producers <= 1 {
+		took = make([]float64, r.N)
+	}
 	var err error
 	start, cpu := time.Now(), processCPU()
 	switch {
@@ -206,13 +220,35 @@ func produce(q queue, r *request) (*response, error) {
 			}
 			err = q.enqueueMany(baseNumber, texts)
 		}
+	case r.Rate > 0 && r.Producers == 1:
+		for i := 0; i < r.N && err == nil; i++ {
+			time.Sleep(time.Until(start.Add(time.Duration(float64(i) / r.Rate * float64(time.Second)))))
+			err = call(time.Now().UnixNano(), textOf(i))
+		}
 	case r.Rate > 0:
 		err = pace(call, r.N, r.Rate, textOf)
+	case took != nil:
+		for i := 0; i < r.N && err == nil; i++ {
+			begin := time.Now()
+			err = call(baseNumber, textOf(i))
+			took[i] = time.Since(begin).Seconds() * 1e6
+		}
 	default:
 		err = fanOut(max(1, r.Producers), r.N, func(i int) error { return call(baseNumber, textOf(i)) })
 	}
-	return &response{Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu}, err
+	return &response{Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu, Latencies: took}, err
 }
+
+// callers returns how many goroutines enqueue.
+func callers(r *request) int {
+	if r.Rate > 0 && r.Producers != 1 {
+		return paceCallers
+	}
+	return max(1, r.Producers)
+}
+
+// paceCallers is how many calls pace has under way at most.
+const paceCallers = 256
 
 // fanOut calls f for 0 to n−1 from so many goroutines, and returns once all have returned.
 func fanOut(goroutines, n int, f func(i int) error) error {
@@ -231,8 +267,8 @@ func fanOut(goroutines, n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// pace calls f at fixed times, whether earlier calls have returned or not, so that a slow reply delays no other task. It looks at the
-// clock every ms at least and makes what is due; at most 256 calls are under way.
+// pace calls f at fixed times, whether earlier calls have returned or not, so that a slow reply delays no other task, up to
+// paceCallers calls under way.
 func pace(call func(int64, string) error, n int, rate float64, textOf func(int) string) error {
 	type due struct {
 		number int64
@@ -240,7 +276,7 @@ func pace(call func(int64, string) error, n int, rate float64, textOf func(int) 
 	}
 	calls := make(chan due, n)
 	var group sync.WaitGroup
-	errs := make([]error, 256)
+	errs := make([]error, paceCallers)
 	for g := range errs {
 		group.Go(func() {
 			for d := range calls {

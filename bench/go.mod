@@ -6,6 +6,7 @@ require (
 	github.com/godelayed/delayed v0.0.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/hibiken/asynq v0.26.0
+	github.com/shamaton/msgpack/v2 v2.4.0
 )
 
 require (
@@ -14,7 +15,6 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/redis/go-redis/v9 v9.14.1 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
-	github.com/shamaton/msgpack/v2 v2.4.0 // indirect
 	github.com/sirupsen/logrus v1.10.2 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
 	golang.org/x/sys v0.37.0 // indirect

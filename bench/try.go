@@ -97,7 +97,7 @@ func tryLatency(p *peer, s *server, producer *program, n int) error {
 		return err
 	}
 	time.Sleep(time.Second)
-	if _, err := producer.do(&request{Op: "enqueue", N: n, Rate: 100}); err != nil {
+	if _, err := producer.do(&request{Op: "enqueue", N: n, Rate: 100, Producers: 1}); err != nil {
 		return err
 	}
 	a, err := worker.receive()

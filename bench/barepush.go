@@ -1,0 +1,112 @@
+package main
+
+import (
+	"sync"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// pushPair enqueues a task and its notification in one round trip.
+func pushPair(conn redis.Conn, task []byte) error {
+	if err := conn.Send("RPUSH", ceilingList, task); err != nil {
+		return err
+	}
+	_, err := conn.Do("RPUSH", ceilingNotify, 1)
+	return err
+}
+
+// pushMany enqueues tasks with so many notifications, two commands in one round trip.
+func pushMany(conn redis.Conn, tasks [][]byte, notifications int) error {
+	args, ones := make([]any, 0, len(tasks)+1), make([]any, 0, notifications+1)
+	args, ones = append(args, ceilingList), append(ones, ceilingNotify)
+	for _, task := range tasks {
+		args = append(args, task)
+	}
+	for range notifications {
+		ones = append(ones, 1)
+	}
+	if err := conn.Send("RPUSH", args...); err != nil {
+		return err
+	}
+	_, err := conn.Do("RPUSH", ones...)
+	return err
+}
+
+// coalescer sends the tasks of concurrent callers together on one connection: whatever has piled up while the last request was under
+// way. Each call returns once Redis has its own task.
+type coalescer struct {
+	requests chan *bareRequest
+	done     chan struct{}
+}
+
+type bareRequest struct {
+	task []byte
+	err  chan error
+}
+
+var bareRequests = sync.Pool{New: func() any { return &bareRequest{err: make(chan error, 1)} }}
+
+// newCoalescer sends on conn: variadic, or a pair of commands for each task.
+func newCoalescer(conn redis.Conn, variadic bool) *coalescer {
+	c := &coalescer{make(chan *bareRequest, 4096), make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		defer conn.Close()
+		for first := range c.requests {
+			batch := c.pile(first)
+			err := sendPile(conn, batch, variadic)
+			for _, r := range batch {
+				r.err <- err
+			}
+		}
+	}()
+	return c
+}
+
+// pile adds what else is there to the first request, up to 1,000.
+func (c *coalescer) pile(first *bareRequest) []*bareRequest {
+	batch := []*bareRequest{first}
+	for len(batch) < 1000 {
+		select {
+		case r, ok := <-c.requests:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func sendPile(conn redis.Conn, batch []*bareRequest, variadic bool) error {
+	if !variadic {
+		for _, r := range batch {
+			if err := conn.Send("RPUSH", ceilingList, r.task); err != nil {
+				return err
+			}
+			if err := conn.Send("RPUSH", ceilingNotify, 1); err != nil {
+				return err
+			}
+		}
+		_, err := conn.Do("")
+		return err
+	}
+	tasks := make([][]byte, len(batch))
+	for i, r := range batch {
+		tasks[i] = r.task
+	}
+	return pushMany(conn, tasks, len(tasks))
+}
+
+func (c *coalescer) enqueue(task []byte) error {
+	r, _ := bareRequests.Get().(*bareRequest)
+	r.task = task
+	c.requests <- r
+	err := <-r.err
+	bareRequests.Put(r)
+	return err
+}
+
+func (c *coalescer) close() { close(c.requests); <-c.done }
