@@ -74,6 +74,10 @@ examples: ## Run the quickstart as a newcomer does (30 s)
 bench: ## Measure against the peers and print medians and ratios (5 min)
 	@cd bench && go run .
 
+.PHONY: bench-peers-setup
+bench-peers-setup: ## Install the peers that bench measures beside its own: PostgreSQL, Node, Python packages (1 min once, then 1 s)
+	@bench/scripts/setup-peers.sh
+
 .PHONY: bench-smoke
 bench-smoke: ## Run each Go benchmark once, to see that it works (1 min)
 	@$(each) go test -run='^$$' -bench=. -benchtime=1x ./...
@@ -121,5 +125,5 @@ vuln: ## Look for known vulnerabilities; fails and says so when the database is 
 
 .PHONY: clean
 clean: ## Remove the tools, the virtual environment and test leftovers of this tree (1 s)
-	@rm -rf .cache .venv bin
+	@rm -rf .cache .venv bin bench/.peers
 	@find . -path ./.git -prune -o \( -name '*.test' -o -name '*.out' -o -name __pycache__ \) -print0 | xargs -0 rm -rf
