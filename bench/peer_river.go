@@ -22,7 +22,7 @@ func init() {
 	registerRiver(&peer{
 		name:  "river",
 		about: "default settings, which fetch every 100 ms at most; " + store,
-		share: 0.05,
+		share: 0.02,
 	}, false)
 	registerRiver(&peer{
 		name:        "river-tuned",

@@ -20,20 +20,21 @@ func init() {
 	registerScript(&peer{
 		name:        "celery",
 		about:       "acknowledges late; prefork pool of 2; no results, gossip, mingle and heartbeat; handler calls are counted across processes by two system calls each",
-		share:       0.1,
+		share:       0.05,
 		concurrency: 2,
 	}, pythonOfPeers, "drivers/drive.py", "celery")
 	registerScript(&peer{
 		name:        "celery-defaults",
 		about:       "as celery, but acknowledges before a task runs, so that a crash loses it",
-		share:       0.1,
+		share:       0.05,
 		concurrency: 2,
 	}, pythonOfPeers, "drivers/drive.py", "celery-defaults")
 	registerScript(&peer{
 		name:        "dramatiq",
-		about:       "2 processes of 8 threads, its command line's default on 2 cores; handler calls are counted as those of celery",
-		share:       0.2,
+		about:       "2 processes of 8 threads, its command line's default on 2 cores; an idle worker looks for tasks ever more rarely, down to once a second; handler calls are counted as those of celery",
+		share:       0.1,
 		concurrency: 16,
+		polls:       true,
 	}, pythonOfPeers, "drivers/drive.py", "dramatiq")
 	registerScript(&peer{
 		name:        "rq",

@@ -23,7 +23,7 @@ function cpuSeconds(since) {
   return (user + system) / 1e6;
 }
 
-async function produce(queue, { n, producers = 1, batch = 0, rate = 0, size = 0 }) {
+async function produce(queue, { n, producers = 0, batch = 0, rate = 0, size = 0 }) {
   const number = 1700000000000000000; // a multiple of 256, which a double holds
   const b = size ? 'x'.repeat(size) : 'hello-task';
   const add = (a) => queue.add('noop', { a, b });
@@ -33,11 +33,17 @@ async function produce(queue, { n, producers = 1, batch = 0, rate = 0, size = 0 
     for (let i = 0; i < n; i += batch) {
       await queue.addBulk(Array.from({ length: Math.min(batch, n - i) }, () => ({ name: 'noop', data: { a: number, b } })));
     }
+  } else if (rate && producers === 1) {
+    for (let i = 0; i < n; i++) {
+      const wait = begin + (i / rate) * 1000 - performance.now();
+      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+      await add(Math.round(now()));
+    }
   } else if (rate) {
     await pace(add, n, rate);
   } else {
     let left = n;
-    await Promise.all(Array.from({ length: producers }, async () => {
+    await Promise.all(Array.from({ length: producers || 1 }, async () => {
       while (left-- > 0) await add(number);
     }));
   }

@@ -65,32 +65,33 @@ class Conversation:
 
 def produce(peer, request):
     """Enqueues as the request says; None when the peer has no such call."""
-    n, batch, rate = request["n"], request.get("batch", 0), request.get("rate", 0)
+    n, producers, batch, rate = request["n"], request.get("producers", 0), request.get("batch", 0), request.get("rate", 0)
     text = "x" * request.get("size", 0) or "hello-task"
     number = 1_700_000_000_000_000_000
-    if request.get("producers", 1) > 1 or (batch and not peer.enqueue_many):
+    if producers > 1 or (batch and not peer.enqueue_many):
         return None
     begin, cpu = time.perf_counter(), time.process_time()
     if batch:
         for i in range(0, n, batch):
             peer.enqueue_many(number, [text] * min(batch, n - i))
     elif rate:
-        pace(peer, n, rate, text)
+        pace(peer, n, rate, text, from_call=producers == 1)
     else:
         for _ in range(n):
             peer.enqueue(number, text)
     return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu}
 
 
-def pace(peer, n, rate, text):
-    """Enqueues at fixed times. A call that takes too long makes the next ones late, but they carry the time when they were due."""
+def pace(peer, n, rate, text, from_call):
+    """Enqueues at fixed times. A call that takes too long makes the next ones late, but they carry the time when they were due, unless
+    they shall carry that of the call."""
     start = time.time_ns()
     for i in range(n):
         due = start + int(i / rate * 1e9)
         wait = due - time.time_ns()
         if wait > 0:
             time.sleep(wait / 1e9)
-        peer.enqueue(due, text)
+        peer.enqueue(time.time_ns() if from_call else due, text)
 
 
 def supervise(conversation, calls):
