@@ -9,10 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"strings"
-	"sync"
-	"time"
 )
 
 // A driver is a process that produces or works for one peer. It is told what to do on stdin, a JSON object a line, and answers each
@@ -24,9 +20,9 @@ import (
 
 // request is what a driver is told to do.
 type request struct {
-	// Op is "enqueue" or "work".
+	// Op is "enqueue", "work" or, for drivers in Go, "report".
 	Op string `json:"op"`
-	// N is the number of tasks: to enqueue, or until the worker reports.
+	// N is the number of tasks: to enqueue, or until the worker answers. Go only: 0 answers at once, and "report" tells what was recorded.
 	N int `json:"n"`
 
 	// Of "enqueue". The answer is sent when all tasks are accepted: seconds, from the first call to the last return.
@@ -44,6 +40,8 @@ type request struct {
 	Size int `json:"size,omitempty"`
 	// Every gives each so many-th task the text "long". 0: none. Go only.
 	Every int `json:"every,omitempty"`
+	// Now makes the number of each task the time in ns since 1970 just before the call. Go only.
+	Now bool `json:"now,omitempty"`
 	// Schedule enqueues the tasks for tomorrow. Go only.
 	Schedule bool `json:"schedule,omitempty"`
 
@@ -125,11 +123,17 @@ func driverCommand(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return serve(q, os.Stdin, os.Stdout)
+	return (&driver{queue: q}).serve(os.Stdin, os.Stdout)
+}
+
+// driver is the driver of a Go package.
+type driver struct {
+	queue    queue
+	recorder *recorder // of the last "work"
 }
 
 // serve answers requests until in ends.
-func serve(q queue, in io.Reader, out io.Writer) error {
+func (d *driver) serve(in io.Reader, out io.Writer) error {
 	w := bufio.NewWriter(out)
 	answer := func(r *response) error {
 		b, err := json.Marshal(r)
@@ -147,7 +151,7 @@ func serve(q queue, in io.Reader, out io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		a, err := carryOut(q, &r, answer)
+		a, err := d.carryOut(&r, answer)
 		if errors.Is(err, errNone) {
 			a = &response{None: true}
 		} else if err != nil {
@@ -159,9 +163,9 @@ func serve(q queue, in io.Reader, out io.Writer) error {
 	}
 }
 
-func carryOut(q queue, r *request, answer func(*response) error) (*response, error) {
+func (d *driver) carryOut(r *request, answer func(*response) error) (*response, error) {
 	if r.Queues > 1 {
-		s, ok := q.(spreader)
+		s, ok := d.queue.(spreader)
 		if !ok {
 			return nil, errNone
 		}
@@ -171,136 +175,16 @@ func carryOut(q queue, r *request, answer func(*response) error) (*response, err
 	}
 	switch r.Op {
 	case "enqueue":
-		return produce(q, r)
+		return produce(d.queue, r)
 	case "work":
-		return work(q, r, func() error { return answer(&response{Ready: true}) })
+		d.recorder = newRecorder(r)
+		return work(d.queue, r, d.recorder, func() error { return answer(&response{Ready: true}) })
+	case "report":
+		if d.recorder == nil {
+			return nil, errors.New(`expected "work" before "report"`)
+		}
+		return &response{Spans: d.recorder.recorded()}, nil
 	default:
-		return nil, fmt.Errorf("expected op enqueue or work, found %q", r.Op)
+		return nil, fmt.Errorf("expected op enqueue, work or report, found %q", r.Op)
 	}
-}
-
-// produce enqueues as r says.
-func produce(q queue, r *request) (*response, error) {
-	text := baseText
-	if r.Size > 0 {
-		text = strings.Repeat("x", r.Size)
-	}
-	textOf := func(i int) string {
-		if r.Every > 0 && i%r.Every == r.Every-1 {
-			return longText
-		}
-		return text
-	}
-	call := q.enqueue
-	if r.Schedule {
-		s, ok := q.(scheduler)
-		if !ok {
-			return nil, errNone
-		}
-		call = s.schedule
-	}
-	if t, ok := q.(tuner); ok {
-		if err := t.tune(callers(r)); err != nil {
-			return nil, err
-		}
-	}
-	var took []float64
-	if r.Latency && r.Producers <= 1 {
-		took = make([]float64, r.N)
-	}
-	var err error
-	start, cpu := time.Now(), processCPU()
-	switch {
-	case r.Batch > 0:
-		texts := make([]string, 0, r.Batch)
-		for i := 0; i < r.N && err == nil; i += len(texts) {
-			texts = texts[:0]
-			for j := i; j < min(i+r.Batch, r.N); j++ {
-				texts = append(texts, textOf(j))
-			}
-			err = q.enqueueMany(baseNumber, texts)
-		}
-	case r.Rate > 0 && r.Producers == 1:
-		for i := 0; i < r.N && err == nil; i++ {
-			time.Sleep(time.Until(start.Add(time.Duration(float64(i) / r.Rate * float64(time.Second)))))
-			err = call(time.Now().UnixNano(), textOf(i))
-		}
-	case r.Rate > 0:
-		err = pace(call, r.N, r.Rate, textOf)
-	case took != nil:
-		for i := 0; i < r.N && err == nil; i++ {
-			begin := time.Now()
-			err = call(baseNumber, textOf(i))
-			took[i] = time.Since(begin).Seconds() * 1e6
-		}
-	default:
-		err = fanOut(max(1, r.Producers), r.N, func(i int) error { return call(baseNumber, textOf(i)) })
-	}
-	return &response{Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu, Latencies: took}, err
-}
-
-// callers returns how many goroutines enqueue.
-func callers(r *request) int {
-	if r.Rate > 0 && r.Producers != 1 {
-		return paceCallers
-	}
-	return max(1, r.Producers)
-}
-
-// paceCallers is how many calls pace has under way at most.
-const paceCallers = 256
-
-// fanOut calls f for 0 to n−1 from so many goroutines, and returns once all have returned.
-func fanOut(goroutines, n int, f func(i int) error) error {
-	var group sync.WaitGroup
-	errs := make([]error, goroutines)
-	for g := range goroutines {
-		group.Go(func() {
-			for i := g * n / goroutines; i < (g+1)*n/goroutines; i++ {
-				if errs[g] = f(i); errs[g] != nil {
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	return errors.Join(errs...)
-}
-
-// pace calls f at fixed times, whether earlier calls have returned or not, so that a slow reply delays no other task, up to
-// paceCallers calls under way.
-func pace(call func(int64, string) error, n int, rate float64, textOf func(int) string) error {
-	type due struct {
-		number int64
-		text   string
-	}
-	calls := make(chan due, n)
-	var group sync.WaitGroup
-	errs := make([]error, paceCallers)
-	for g := range errs {
-		group.Go(func() {
-			for d := range calls {
-				if errs[g] == nil {
-					errs[g] = call(d.number, d.text)
-				}
-			}
-		})
-	}
-	start := time.Now()
-	for i := range n {
-		at := start.Add(time.Duration(float64(i) / rate * float64(time.Second)))
-		if wait := time.Until(at); wait > 0 {
-			time.Sleep(wait)
-		}
-		calls <- due{at.UnixNano(), textOf(i)}
-	}
-	close(calls)
-	group.Wait()
-	return errors.Join(errs...)
-}
-
-func mallocs() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.Mallocs
 }

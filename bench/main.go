@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 )
@@ -19,13 +20,16 @@ type command struct {
 }
 
 var commands = []command{
+	{"bench", "delayed, asynq and the ceiling, on every axis (13 min)", benchCommand},
+	{"peers", "every peer that is installed, at the base point and with each durability (25 min)", peersCommand},
 	{"try", "take each figure of the base point once, with few tasks: whether a peer works here (10 s a peer)", tryCommand},
 	{"driver", "produce or work for a peer, as told on stdin (bench starts it itself)", driverCommand},
+	{"spin", "keep the cores busy at the lowest priority (bench starts it itself)", spinCommand},
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := dispatch(ctx, os.Args[1:])
+	err := dispatch(ctx, os.Args[1:], os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -33,7 +37,7 @@ func main() {
 	}
 }
 
-func dispatch(ctx context.Context, args []string) error {
+func dispatch(ctx context.Context, args []string, usage io.Writer) error {
 	if len(args) > 0 {
 		for _, c := range commands {
 			if c.name == args[0] {
@@ -41,9 +45,9 @@ func dispatch(ctx context.Context, args []string) error {
 			}
 		}
 	}
-	fmt.Fprintln(os.Stderr, "usage: bench command [flags]; bench command -h lists the flags")
+	fmt.Fprintln(usage, "usage: bench command [flags]; bench command -h lists the flags")
 	for _, c := range commands {
-		fmt.Fprintf(os.Stderr, "  %-8s %s\n", c.name, c.about)
+		fmt.Fprintf(usage, "  %-8s %s\n", c.name, c.about)
 	}
 	if len(args) > 0 && args[0] == "help" {
 		return nil

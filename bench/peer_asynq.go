@@ -16,6 +16,7 @@ func init() {
 		about:   "default settings; payload in JSON; it polls an empty queue once a second",
 		version: func() (string, error) { return moduleVersion("github.com/hibiken/asynq") },
 		open:    openAsynq,
+		share:   0.1,
 		polls:   true,
 	})
 }

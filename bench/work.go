@@ -3,13 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // work starts workers as r says, calls ready, and returns when the handler was called r.N times.
-func work(q queue, r *request, ready func() error) (*response, error) {
-	rec := newRecorder(r)
+func work(q queue, r *request, rec *recorder, ready func() error) (*response, error) {
 	stopProfile, err := startProfile(r.Profile)
 	if err != nil {
 		return nil, err
@@ -23,6 +24,9 @@ func work(q queue, r *request, ready func() error) (*response, error) {
 	started := time.Since(start)
 	if err := ready(); err != nil {
 		return nil, err
+	}
+	if r.N == 0 {
+		return &response{Started: started.Seconds()}, nil
 	}
 	limit := time.NewTimer(10 * time.Minute)
 	defer limit.Stop()
@@ -38,7 +42,7 @@ func work(q queue, r *request, ready func() error) (*response, error) {
 	if r.Latency {
 		a.Latencies = rec.latencies
 	}
-	a.Spans = rec.spans
+	a.Spans = rec.recorded()
 	return a, nil
 }
 
@@ -46,20 +50,20 @@ func work(q queue, r *request, ready func() error) (*response, error) {
 type recorder struct {
 	n         int64
 	called    atomic.Int64
-	done      chan struct{}
-	latencies []float64
-	spans     []span
 	ended     atomic.Int64
+	done      chan struct{} // closed when the n-th task has ended
+	latencies []float64
 	pause     func(text string) time.Duration
+
+	trace bool
+	mu    sync.Mutex
+	spans []span
 }
 
 func newRecorder(r *request) *recorder {
-	rec := &recorder{n: int64(r.N), done: make(chan struct{})}
+	rec := &recorder{n: int64(r.N), done: make(chan struct{}), trace: r.Trace}
 	if r.Latency {
 		rec.latencies = make([]float64, r.N)
-	}
-	if r.Trace {
-		rec.spans = make([]span, r.N)
 	}
 	switch r.Handler {
 	case "1ms":
@@ -78,26 +82,33 @@ func newRecorder(r *request) *recorder {
 // handle is called by a peer's handler, by many goroutines at once.
 func (rec *recorder) handle(number int64, text string) {
 	i := rec.called.Add(1)
-	if rec.latencies == nil && rec.spans == nil && rec.pause == nil {
+	if rec.latencies == nil && rec.pause == nil && !rec.trace {
 		if i == rec.n {
 			close(rec.done)
 		}
 		return
 	}
-	if i > rec.n {
-		return // of a later request
-	}
 	begin := time.Now().UnixNano()
-	if rec.latencies != nil {
+	if i <= int64(len(rec.latencies)) {
 		rec.latencies[i-1] = float64(begin-number) / 1000
 	}
 	if rec.pause != nil {
 		time.Sleep(rec.pause(text))
 	}
-	if rec.spans != nil {
-		rec.spans[i-1] = span{number, text == longText, begin, time.Now().UnixNano()}
+	if rec.trace {
+		s := span{number, text == longText, begin, time.Now().UnixNano()}
+		rec.mu.Lock()
+		rec.spans = append(rec.spans, s)
+		rec.mu.Unlock()
 	}
 	if rec.ended.Add(1) == rec.n {
 		close(rec.done)
 	}
+}
+
+// recorded returns the tasks that have ended so far.
+func (rec *recorder) recorded() []span {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return slices.Clone(rec.spans)
 }

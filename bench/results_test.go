@@ -1,0 +1,98 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func sampleResults() *results {
+	r := &results{
+		Command: "go run . bench", Date: "2026-01-02 03:04", Minutes: 1.5, Machine: machine{Cores: 2, Go: "1.26", Commit: "abc"},
+		Peers: []seen{{Name: "delayed", Version: "this tree"}, {Name: "asynq", Version: "0.26.0"}, {Name: "ceiling"}},
+	}
+	for _, v := range []float64{100, 110, 90} {
+		r.add("drain", "concurrency 50", perSecond, false, "delayed", v)
+		r.add("drain", "concurrency 50", perSecond, false, "asynq", v/40)
+		r.add("drain", "concurrency 50", perSecond, false, "ceiling", v*1.25)
+		r.add("aof", "drain, AOF everysec", perSecond, false, "delayed", v)
+		r.add("aof", "drain, AOF everysec", perSecond, false, "asynq", v/40)
+		r.add("cost", "a pending task", "bytes", true, "delayed", v)
+	}
+	return r
+}
+
+func TestRoundTrip(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	want := sampleResults()
+	if err := want.write(file); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readResults(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		b, _ := os.ReadFile(file)
+		t.Errorf("read %+v from\n%s", got, b)
+	}
+}
+
+func TestReadResultsRefuses(t *testing.T) {
+	for content, want := range map[string]string{"no": "-json", "{}": "no figures"} {
+		file := filepath.Join(t.TempDir(), "r.json")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readResults(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	r, other := sampleResults(), &results{}
+	other.add("drain", "concurrency 50", perSecond, false, "delayed", 7)
+	other.add("drain", "new", perSecond, false, "delayed", 8)
+	n := len(r.Figures)
+	r.merge(other)
+	if len(r.Figures) != n+1 || r.find("drain", "concurrency 50", perSecond).Values["delayed"][0] != 7 || r.find("drain", "new", perSecond) == nil {
+		t.Errorf("%+v", r.Figures)
+	}
+}
+
+func TestTables(t *testing.T) {
+	text := report(sampleResults())
+	for _, want := range []string{
+		"| | | delayed | asynq | ceiling | times asynq | times ceiling | rounds |",
+		"| concurrency 50 | tasks/s | 100 (90–110) | 2.50 (2.25–2.75) | 125 (112–138) | 40 | 0.80 | 3 |",
+		"| drain, AOF everysec: at least 30 times asynq | 40",
+		"| a pending task: at most 110 bytes | 100 (90–110) | yes |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("expected %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestAims(t *testing.T) {
+	r := sampleResults()
+	r.find("aof", "drain, AOF everysec", perSecond).Values["asynq"] = []float64{10, 10, 10}
+	r.find("cost", "a pending task", "bytes").Values["delayed"] = []float64{111}
+	for _, v := range aimsOf(r) {
+		if v.reached {
+			t.Errorf("%s: reached with %v", v.text, v.found)
+		}
+	}
+	if len(aimsOf(r)) != 2 {
+		t.Errorf("%d verdicts, expected those of the two aims that were measured", len(aimsOf(r)))
+	}
+	for pending, cost := range map[int]float64{1000: 1, 1_000_000: 1.2} {
+		r.add(growthTable, count(pending)+" pending", scriptTime, true, "delayed", cost)
+	}
+	if v, ok := flatness(r); !ok || v.reached || v.found.Middle != 1.2 {
+		t.Errorf("growth by a fifth: %+v, %v", v, ok)
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// scenario is one thing that is done with each peer in turn, on a fresh server each time; it yields one or more figures.
+type scenario struct {
+	name   string        // table and row, for -only and for the progress
+	peers  []string      // who takes part; nil: everybody
+	aof    string        // durability; "" is everysec
+	delay  time.Duration // of a proxy in each direction; bare when hasProxy is false
+	proxy  bool
+	awake  bool // keep the cores awake
+	rounds int  // how many; 0: as many as the axes have
+	take   func(*bed) error
+}
+
+// runner takes scenarios in rounds, and within a round each scenario with each peer in turn, so that a change of the machine's speed meets
+// all of them.
+type runner struct {
+	results    *results
+	peers      []*peer
+	rounds     int // of the figures that the aims name
+	axisRounds int // of the others
+	scale      float64
+	only       *regexp.Regexp
+	log        io.Writer
+}
+
+// aimed is the number of rounds of scenarios that the aims name.
+const aimed = -1
+
+func (r *runner) roundsOf(s *scenario) int {
+	switch s.rounds {
+	case aimed:
+		return r.rounds
+	case 0:
+		return r.axisRounds
+	default:
+		return min(s.rounds, r.axisRounds)
+	}
+}
+
+func (r *runner) run(ctx context.Context, scenarios []scenario) error {
+	begin := time.Now()
+	for round := range max(r.rounds, r.axisRounds) {
+		for i := range scenarios {
+			s := &scenarios[i]
+			if round >= r.roundsOf(s) || (r.only != nil && !r.only.MatchString(s.name)) {
+				continue
+			}
+			if err := r.turn(ctx, s, round); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(r.log, "round %d done after %.0f s\n", round+1, time.Since(begin).Seconds())
+	}
+	r.results.Minutes = time.Since(begin).Minutes()
+	if len(r.results.Figures) == 0 {
+		return errors.New("nothing was measured; -only names no scenario of this command, or no peer is installed")
+	}
+	return nil
+}
+
+// turn takes one scenario with every peer. Every second round the peers are taken in the opposite order.
+func (r *runner) turn(ctx context.Context, s *scenario, round int) error {
+	if s.awake {
+		a, err := keepAwake()
+		if err != nil {
+			return err
+		}
+		defer a.stop()
+	}
+	peers := slices.Clone(r.peers)
+	if round%2 == 1 {
+		slices.Reverse(peers)
+	}
+	for _, p := range peers {
+		if s.peers != nil && !slices.Contains(s.peers, p.name) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return errors.New("interrupted; nothing was written")
+		}
+		begin := time.Now()
+		if err := r.measure(s, p); err != nil {
+			return fmt.Errorf("%s: %s: %w", s.name, p.name, err)
+		}
+		fmt.Fprintf(r.log, "  %d  %-34s %-10s %5.1f s\n", round+1, s.name, p.name, time.Since(begin).Seconds())
+	}
+	return nil
+}
+
+func (r *runner) measure(s *scenario, p *peer) error {
+	delay := bare
+	if s.proxy {
+		delay = s.delay
+	}
+	aof := s.aof
+	if aof == "" {
+		aof = aofEverysec
+	}
+	b, err := makeBed(p, aof, delay)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	b.scale = r.scale
+	b.record = func(table, row, measure string, less bool, value float64) {
+		r.results.add(table, row, measure, less, p.name, value)
+	}
+	b.middle = func(table, row, measure, peer string) float64 {
+		f := r.results.find(table, row, measure)
+		if f == nil {
+			return math.NaN()
+		}
+		return spreadOf(f.Values[peer]).Middle
+	}
+	if err := s.take(b); !errors.Is(err, errNone) {
+		return err
+	}
+	return nil // the peer has no such thing
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+const latencyTable = "latency"
+
+// takeWakeUp measures from the call that enqueues to the entry of the handler, on a worker that has gone to wait; each task is alone.
+func takeWakeUp(b *bed) error {
+	n, rate := b.tasks(400, 20), 200.0
+	if b.peer.polls {
+		n, rate = 100, 37 // three seconds, for whoever looks once a second
+		if b.scale < 0.1 {
+			n = 10
+		}
+	}
+	return b.latencies("idle", n, rate, true)
+}
+
+// takeCapacity measures how many tasks a second go through when producers, server and worker all run at once.
+func takeCapacity(n int) func(*bed) error {
+	return func(b *bed) error {
+		producer, err := b.driver()
+		if err != nil {
+			return err
+		}
+		worker, err := b.driver()
+		if err != nil {
+			return err
+		}
+		if _, err := producer.do(&request{Op: "enqueue", N: 1}); err != nil {
+			return err
+		}
+		n := b.tasks(n, 2000)
+		if err := worker.begin(&request{Op: "work", N: n + 1, Concurrency: baseConcurrency}); err != nil {
+			return err
+		}
+		time.Sleep(settle)
+		start := time.Now()
+		if _, err := producer.do(&request{Op: "enqueue", N: n, Producers: paceCallers}); err != nil {
+			return err
+		}
+		if _, err := worker.receive(); err != nil {
+			return err
+		}
+		b.record(latencyTable, "capacity, end to end", perSecond, false, float64(n)/time.Since(start).Seconds())
+		return nil
+	}
+}
+
+// settle is how long a worker is given to connect and to go to wait.
+const settle = 300 * time.Millisecond
+
+// takeLoad measures latencies at a part of the capacity that was measured before, in an open loop: tasks come at fixed times. The
+// ceiling is given the load of delayed, so that both are compared under the same.
+func takeLoad(part float64) func(*bed) error {
+	const seconds = 1.5
+	return func(b *bed) error {
+		of := b.peer.name
+		if of == "ceiling" {
+			of = "delayed"
+		}
+		capacity := b.middle(latencyTable, "capacity, end to end", perSecond, of)
+		if math.IsNaN(capacity) {
+			return fmt.Errorf("the capacity of %s was not measured before; let -only name it too", of)
+		}
+		rate := capacity * part
+		n := max(500, int(rate*seconds*min(1, b.scale)))
+		return b.latencies(fmt.Sprintf("%.0f %% of capacity", part*100), n, rate, false)
+	}
+}
+
+// latencies lets a producer enqueue n tasks at fixed times, and records their ages at the entry of the handler. A lone
+// producer counts them from its call, many from the time when a task was due.
+func (b *bed) latencies(row string, n int, rate float64, lone bool) error {
+	producer, err := b.driver()
+	if err != nil {
+		return err
+	}
+	worker, err := b.driver()
+	if err != nil {
+		return err
+	}
+	if err := worker.begin(&request{Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency), Latency: true}); err != nil {
+		return err
+	}
+	time.Sleep(settle)
+	r := &request{Op: "enqueue", N: n, Rate: rate}
+	if lone {
+		r.Producers = 1
+	}
+	if _, err := producer.do(r); err != nil {
+		return err
+	}
+	a, err := worker.receive()
+	if err != nil {
+		return err
+	}
+	if len(a.Latencies) != n {
+		return fmt.Errorf("expected %d latencies, found %d", n, len(a.Latencies))
+	}
+	slices.Sort(a.Latencies)
+	for _, q := range []float64{0.5, 0.99, 0.999} {
+		if float64(n)*(1-q) < 0.9 && q > 0.5 { // it would be the largest of all
+			continue
+		}
+		b.record(latencyTable, row, fmt.Sprintf("p%g [ms]", math.Round(q*1e4)/100), true, quantile(a.Latencies, q)/1000)
+	}
+	return nil
+}
