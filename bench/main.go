@@ -22,6 +22,7 @@ type command struct {
 var commands = []command{
 	{"bench", "delayed, asynq and the ceiling, on every axis (13 min)", benchCommand},
 	{"peers", "every peer that is installed, at the base point and with each durability (25 min)", peersCommand},
+	{"ceiling", "what Redis lists allow when nothing but the bare work is done: five tables (3 min)", ceilingCommand},
 	{"try", "take each figure of the base point once, with few tasks: whether a peer works here (10 s a peer)", tryCommand},
 	{"driver", "produce or work for a peer, as told on stdin (bench starts it itself)", driverCommand},
 	{"spin", "keep the cores busy at the lowest priority (bench starts it itself)", spinCommand},

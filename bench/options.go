@@ -52,7 +52,7 @@ func (o *options) runner(line string, peers []*peer) (*runner, error) {
 	}
 	if o.peers != "" {
 		var chosen []*peer
-		for _, name := range strings.Split(o.peers, ",") {
+		for name := range strings.SplitSeq(o.peers, ",") {
 			p, err := peerNamed(name)
 			if err != nil {
 				return nil, err

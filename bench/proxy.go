@@ -118,7 +118,8 @@ func forward(dst io.Writer, src io.Reader, delay time.Duration) error {
 				break
 			}
 		}
-		for range chunks { // so that the reader never waits for a writer that has failed
+		for ok := true; ok; { // so that the reader never waits for a writer that has failed
+			_, ok = <-chunks
 		}
 		close(failed)
 	}()

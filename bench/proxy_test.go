@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -36,7 +37,7 @@ func TestForwardDelays(t *testing.T) {
 				t.Errorf("chunk %d came after %v, expected %v", i, at, want)
 			}
 		}
-		if _, err := sink.Read(buffer); err != io.EOF {
+		if _, err := sink.Read(buffer); !errors.Is(err, io.EOF) {
 			t.Error(err)
 		}
 	})
