@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -9,15 +10,7 @@ import (
 func benchCommand(ctx context.Context, args []string) error {
 	o := options{rounds: 7, axisRounds: 3}
 	_ = measureFlags("bench", &o).Parse(args)
-	var peers []*peer
-	for _, name := range []string{"delayed", "asynq", "ceiling"} {
-		p, err := peerNamed(name)
-		if err != nil {
-			return err
-		}
-		peers = append(peers, p)
-	}
-	r, err := o.runner(commandLine("bench", args), peers)
+	r, err := o.runner(commandLine("bench", args), benchPeers())
 	if err != nil {
 		return err
 	}
@@ -25,6 +18,11 @@ func benchCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	return o.output(r.results)
+}
+
+// benchPeers are the peers of `bench`.
+func benchPeers() []*peer {
+	return slices.DeleteFunc(allPeers(), func(p *peer) bool { return !slices.Contains([]string{"delayed", "asynq", "ceiling"}, p.name) })
 }
 
 // Who takes part in a scenario.

@@ -60,6 +60,7 @@ func tablesOf(r *results) []string {
 var titles = map[string]string{
 	"enqueue": "Enqueueing", "drain": "Draining", "aof": "Durability", "network": "Network", latencyTable: "Latency", "cost": "Cost",
 	"memory": "Memory", growthTable: "Growth", "start": "Starting", "fairness": "Fairness", peersTable: "All peers",
+	peersTable + " cost": "All peers: cost", peersTable + " latency": "All peers: latency",
 }
 
 func title(table string) string {

@@ -95,5 +95,5 @@ func (p *peer) tasks(n int) int {
 	return max(1000, int(float64(n)*p.share)/1000*1000)
 }
 
-// executors returns the concurrency of this peer's worker at the base point.
-func (p *peer) executors() int { return cmp.Or(p.concurrency, baseConcurrency) }
+// executors returns the concurrency of this peer's worker where the others have n.
+func (p *peer) executors(n int) int { return cmp.Or(p.concurrency, n) }

@@ -13,10 +13,15 @@ func peersCommand(ctx context.Context, args []string) error {
 	if err := r.run(ctx, peerScenarios()); err != nil {
 		return err
 	}
+	for _, f := range r.results.Figures {
+		if f.Table != peersTable { // not to be confused with those of `bench`
+			f.Table = peersTable + " " + f.Table
+		}
+	}
 	return o.output(r.results)
 }
 
-// peersTable is the table of `peers`; its other figures are in the table of costs.
+// peersTable is the table of `peers`; the names of its other tables begin so.
 const peersTable = "peers"
 
 func peerScenarios() []scenario {

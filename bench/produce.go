@@ -28,8 +28,11 @@ func produce(q queue, r *request) (*response, error) {
 	if r.Latency && r.Producers <= 1 {
 		took = make([]float64, r.N)
 	}
-	var err error
-	start, cpu := time.Now(), processCPU()
+	stopProfile, err := startProfile(r.Profile)
+	if err != nil {
+		return nil, err
+	}
+	before, cpu, start := mallocs(), processCPU(), time.Now()
 	switch {
 	case r.Batch > 0:
 		texts := make([]string, 0, r.Batch)
@@ -56,7 +59,8 @@ func produce(q queue, r *request) (*response, error) {
 	default:
 		err = fanOut(max(1, r.Producers), r.N, func(i int) error { return call(numberOf(), textOf(i)) })
 	}
-	return &response{Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu, Latencies: took}, err
+	a := &response{Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu, Mallocs: mallocs() - before, Latencies: took}
+	return a, errors.Join(err, stopProfile())
 }
 
 // contentOf returns what the i-th task carries.

@@ -35,7 +35,7 @@ func takeDrain(w drain) func(*bed) error {
 		}
 		concurrency := w.concurrency
 		if concurrency == 0 {
-			concurrency = b.peer.executors()
+			concurrency = b.peer.executors(baseConcurrency)
 		}
 		a, err := worker.do(&request{Op: "work", N: n, Concurrency: concurrency, Handler: w.handler})
 		if err != nil {
@@ -86,7 +86,7 @@ func takeStart(b *bed) error {
 	if err != nil {
 		return err
 	}
-	a, err := worker.do(&request{Op: "work", N: 1, Concurrency: b.peer.executors()})
+	a, err := worker.do(&request{Op: "work", N: 1, Concurrency: b.peer.executors(baseConcurrency)})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func takeMemory(n int, row string) func(*bed) error {
 		b.record("memory", row, "server, used [MiB]", true, after.since(before).memory/(1<<20))
 		b.record("memory", row, "server, resident [MiB]", true, after.resident/(1<<20))
 		some := max(500, int(20_000*b.scale))
-		if err := worker.begin(&request{Op: "work", N: some, Concurrency: b.peer.executors()}); err != nil {
+		if err := worker.begin(&request{Op: "work", N: some, Concurrency: b.peer.executors(baseConcurrency)}); err != nil {
 			return err
 		}
 		if _, err := worker.receive(); err != nil {
@@ -68,7 +68,7 @@ func takeScheduled(n int, row string) func(*bed) error {
 		if err := b.fill(producer, 1, 0, 0); err != nil {
 			return err
 		}
-		_, err = worker.do(&request{Op: "work", N: 1, Concurrency: b.peer.executors()})
+		_, err = worker.do(&request{Op: "work", N: 1, Concurrency: b.peer.executors(baseConcurrency)})
 		if errors.Is(err, errNone) {
 			return nil
 		}

@@ -75,7 +75,7 @@ func try(p *peer, n int, aof string) error {
 		return err
 	}
 	defer worker.close()
-	a, err := worker.do(&request{Op: "work", N: pending, Concurrency: p.executors()})
+	a, err := worker.do(&request{Op: "work", N: pending, Concurrency: p.executors(10)})
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func tryLatency(p *peer, s *server, producer *program, n int) error {
 		return err
 	}
 	defer worker.close()
-	if err := worker.begin(&request{Op: "work", N: n, Concurrency: p.executors(), Latency: true}); err != nil {
+	if err := worker.begin(&request{Op: "work", N: n, Concurrency: p.executors(10), Latency: true}); err != nil {
 		return err
 	}
 	time.Sleep(time.Second)

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// publishCommand is `publish`: it fills the tables of docs/PERFORMANCE.md with the figures of files that bench and peers wrote, and draws the
+// graphs anew. Prose outside of the markers stays as it is.
+func publishCommand(_ context.Context, args []string) error {
+	flags := flag.NewFlagSet("publish", flag.ExitOnError)
+	docs := flags.String("docs", "../docs", "folder of PERFORMANCE.md")
+	published := flags.String("published", publishedFile, "file that guard compares with; written from the file of bench")
+	_ = flags.Parse(args)
+	if flags.NArg() == 0 {
+		return errors.New("expected files that `bench -json` or `peers -json` wrote")
+	}
+	page := filepath.Join(*docs, "PERFORMANCE.md")
+	b, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	text := string(b)
+	graphs := map[string]string{}
+	for _, file := range flags.Args() {
+		r, err := readResults(file)
+		if err != nil {
+			return err
+		}
+		kind := kindOf(r)
+		if text, err = fillPage(text, kind, r); err != nil {
+			return fmt.Errorf("%s: %w", page, err)
+		}
+		for name, svg := range graphsOf(r) {
+			graphs[name] = svg
+		}
+		if kind == "bench" {
+			if err := r.write(*published); err != nil {
+				return err
+			}
+		}
+	}
+	folder := filepath.Join(*docs, "performance")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for name, svg := range graphs {
+		if err := os.WriteFile(filepath.Join(folder, name+".svg"), []byte(svg), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(page, []byte(text), 0o644)
+}
+
+// kindOf tells the results of `bench` from those of `peers`.
+func kindOf(r *results) string {
+	if slices.Contains(tablesOf(r), peersTable) {
+		return "peers"
+	}
+	return "bench"
+}
+
+// fillPage puts every table of r where the page has its marker.
+func fillPage(text, kind string, r *results) (string, error) {
+	parts := map[string]string{"origin " + kind: origin(r) + "\n\n" + legend(r)}
+	if kind == "bench" {
+		parts["aims"] = aimsTable(r)
+		parts["not reached"] = notReached(r)
+		parts["worse"] = worse(r)
+	}
+	for _, table := range tablesOf(r) {
+		parts[table] = tableText(r, table)
+	}
+	var err error
+	for name, part := range parts {
+		if text, err = fill(text, name, part); err != nil {
+			return "", err
+		}
+	}
+	return text, nil
+}
+
+// fill replaces what stands between <!-- begin: name --> and <!-- end: name -->.
+func fill(text, name, part string) (string, error) {
+	begin, end := "<!-- begin: "+name+" -->\n", "<!-- end: "+name+" -->"
+	before, rest, ok := strings.Cut(text, begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("expected the lines %q and %q where the table is to stand", strings.TrimSpace(begin), end)
+	}
+	return before + begin + "\n" + strings.TrimSpace(part) + "\n\n" + end + after, nil
+}
+
+// notReached names the aims that delayed does not reach.
+func notReached(r *results) string {
+	var b strings.Builder
+	for _, v := range aimsOf(r) {
+		if !v.reached {
+			fmt.Fprintf(&b, "- %s: found %s.\n", v.text, number(v.found.Middle))
+		}
+	}
+	if b.Len() == 0 {
+		return "Every aim was reached in this run."
+	}
+	return b.String()
+}
+
+// worse names the figures in which delayed is behind asynq.
+func worse(r *results) string {
+	var b strings.Builder
+	for _, f := range r.Figures {
+		if s, ok := f.better("delayed", "asynq"); ok && s.Middle < 1 {
+			fmt.Fprintf(&b, "- %s, %s, %s: %s, asynq %s.\n", title(f.Table), f.Row, f.Measure,
+				spreadText(f.Values["delayed"]), spreadText(f.Values["asynq"]))
+		}
+	}
+	if b.Len() == 0 {
+		return "In none of the figures of this run."
+	}
+	return b.String()
+}
