@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,7 @@ type ending struct {
 	id      string        // to file it under
 	message []byte        // as it goes on
 	info    []byte
-	unclear bool     // a call for it got no reply
+	unclear bool     // a call for it got no reply, or an error as one
 	told    *receipt // who waits for Redis's answer; may be nil
 }
 
@@ -203,7 +202,7 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 	if err != nil {
 		f.log.trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
 		for i := range group {
-			group[i].unclear = group[i].unclear || errors.Is(err, ErrUnknown)
+			group[i].unclear = group[i].unclear || mayHaveRun(err)
 		}
 		return group
 	}

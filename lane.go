@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,7 +47,7 @@ type lane struct {
 	known   int               // claims in batches that are not settled
 	next    uint64            // number of the latest batch; moves on with every attempt
 	calling bool              // a claim call is under way
-	unclear time.Time         // when the reply of a claim was last lost
+	unclear time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
 	left    int       // pending after the last claim
@@ -105,7 +104,7 @@ func (l *lane) claim(ctx context.Context, most, held int, mend bool) (claims []*
 	defer l.mu.Unlock()
 	l.calling = false
 	if err != nil {
-		if errors.Is(err, ErrUnknown) {
+		if mayHaveRun(err) {
 			l.unclear = time.Now()
 		}
 		return nil, 0, err

@@ -102,6 +102,12 @@ func (s *script) explain(err error) error {
 	return fmt.Errorf("delayed: %s: %w", s.name, err)
 }
 
+// mayHaveRun says whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the script failed on its way.
+func mayHaveRun(err error) bool {
+	var answer redis.Error
+	return errors.Is(err, ErrUnknown) || errors.Is(err, errReply) || errors.As(err, &answer)
+}
+
 // do sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
 func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	if ctx.Done() == nil {

@@ -64,6 +64,25 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	b.check(redistest.Invariants{Idle: true})
 }
 
+// TestClaimThatFailsOnItsWayIsGivenBack lets claim fail after it has filed the task: its last write meets a key of another type.
+func TestClaimThatFailsOnItsWayIsGivenBack(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 10)
+	f := b.fn("f", func(i int) { ran <- i })
+	w := b.work(b.config(), f)
+	b.until("the worker is registered", func() bool { return b.size("_workers") == 1 })
+	b.do("SET", b.name+"_claims:"+w.id, "x")
+	b.delay(f, 1)
+	b.until("the task is claimed", func() bool { return b.size("_processing:"+w.id) == 1 })
+	b.do("DEL", b.name+"_claims:"+w.id)
+	if i := await(b, "the task", ran); i != 1 {
+		t.Fatalf("ran %d", i)
+	}
+	b.idle()
+	w.mustStop()
+	b.check(redistest.Invariants{Idle: true})
+}
+
 func TestLostReplyOfAckIsSentAgain(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64

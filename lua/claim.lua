@@ -6,14 +6,17 @@
 -- O(n). Works on a full Redis: its first write is an LPOP or LTRIM.
 local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
 local legacy = ARGV[5] == '1'
+-- Lists are measured first: while a slot moves, a key that was emptied cannot be touched again.
+local left, notified = redis.call('LLEN', KEYS[1]), redis.call('LLEN', KEYS[2])
 local status = 1
 if redis.call('EXISTS', KEYS[3]) == 0 then
   status, most = 0, 0
 elseif redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1 then
   status, most = -1, 0
 end
+most = math.min(most, left)
 -- A legacy worker that is woken must find a task: leave those that have a notification.
-if legacy then most = math.min(most, held + redis.call('LLEN', KEYS[2])) end
+if legacy then most = math.min(most, held + notified) end
 
 -- In steps that the sizes so far allow, so that little too much is taken and given back.
 local messages, n, bytes, room, step = {}, 0, 0, tonumber(ARGV[4]), 8
@@ -43,18 +46,22 @@ if n > 0 then
   redis.call('HSET', KEYS[4], unpack(fields))
   local time = redis.call('TIME')
   redis.call('HSET', KEYS[5], ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
-  if n > held then redis.call('LPOP', KEYS[2], n - held) end
+  left = left - n
 end
-
-local left = redis.call('LLEN', KEYS[1])
 reply[2] = left
-if left == 0 then
-  if not legacy or ARGV[6] == '1' then redis.call('LTRIM', KEYS[2], 1, 0) end
-elseif n == 0 and held == 1 then
-  redis.call('LTRIM', KEYS[2], 0, -1)
-  redis.call('RPUSH', KEYS[2], '1')
-elseif (not legacy or ARGV[6] == '1') and redis.call('LLEN', KEYS[2]) == 0 then
-  redis.call('LTRIM', KEYS[2], 0, -1)
-  redis.call('RPUSH', KEYS[2], '1')
+local mend = not legacy or ARGV[6] == '1'
+if left == 0 and mend then
+  redis.call('LTRIM', KEYS[2], 1, 0)
+else
+  local spend = math.min(math.max(0, n - held), notified)
+  if left > 0 and (n == 0 and held == 1 or mend and notified == spend) then
+    -- One that is spent and one that is added cancel out.
+    if spend == 0 then
+      redis.call('LTRIM', KEYS[2], 0, -1)
+      redis.call('RPUSH', KEYS[2], '1')
+    end
+    spend = spend - 1
+  end
+  if spend > 0 then redis.call('LPOP', KEYS[2], spend) end
 end
 return reply

@@ -5,21 +5,22 @@
 -- O(n). Works on a full Redis: its first write is an HDEL.
 local batches = tonumber(ARGV[2])
 local start = 3 + batches
-local answers, ones, messages = {}, {}, {}
+local answers, ones, messages, stood, seen = {}, {}, {}, {}, {}
 -- A list of another type is an error before anything is removed.
 redis.call('LLEN', KEYS[3])
+-- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
 for i = start, #ARGV do
-  local message = redis.call('HGET', KEYS[1], ARGV[i])
+  local message = not seen[ARGV[i]] and redis.call('HGET', KEYS[1], ARGV[i])
+  seen[ARGV[i]] = true
+  answers[i - start + 1] = message and 1 or 0
   if message then
-    redis.call('HDEL', KEYS[1], ARGV[i])
     messages[#messages + 1] = message
     ones[#ones + 1] = '1'
-    answers[i - start + 1] = 1
-  else
-    answers[i - start + 1] = 0
+    stood[#stood + 1] = ARGV[i]
   end
 end
 if #messages > 0 then
+  redis.call('HDEL', KEYS[1], unpack(stood))
   if ARGV[1] == 'front' then
     for i = #messages, 1, -1 do redis.call('LPUSH', KEYS[3], messages[i]) end
   else

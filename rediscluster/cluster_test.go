@@ -84,6 +84,34 @@ func (m *move) end(t *testing.T) {
 	for _, node := range m.cluster.Nodes {
 		node.Do(t, "CLUSTER", "SETSLOT", m.slot, "NODE", owner)
 	}
+	// The new owner has raised its epoch. Were the slot moved on before the others have heard of it, the next owner could choose the same epoch,
+	// and the cluster would settle that by taking the slot away again.
+	want := epoch(t, m.to, owner)
+	eventually(t, "all nodes know the new owner's epoch", func() bool {
+		for _, node := range m.cluster.Nodes {
+			if epoch(t, node, owner) != want {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// epoch returns the configuration epoch of the node id as node knows it.
+func epoch(t *testing.T, node *redistest.Server, id string) string {
+	t.Helper()
+	nodes, err := redis.String(node.Do(t, "CLUSTER", "NODES"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(nodes) {
+		// id, address, flags, master, ping sent, pong received, epoch, link state, slots
+		if fields := strings.Fields(line); len(fields) > 6 && fields[0] == id {
+			return fields[6]
+		}
+	}
+	t.Fatalf("node %s does not know node %s", node.Addr(), id)
+	return ""
 }
 
 func (m *move) all(t *testing.T) {

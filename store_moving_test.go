@@ -1,0 +1,111 @@
+package delayed
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// movingCases empty keys while their slot moves to another node. Redis runs a script in such a slot only if all of its keys exist, and refuses
+// each of its commands that names a key which is gone by then: also one that the script itself has emptied.
+var movingCases = []struct {
+	name   string
+	seed   redistest.State
+	do     func(s *store) (any, error)
+	result any
+	cut    bool // the script is cut short behind its last effect
+	want   redistest.State
+}{
+	{
+		name:   "claim of everything",
+		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2)}),
+		do:     claimWith(claimCall{batch: 7, most: 10}),
+		result: claimReply{"x y", 0},
+		want: with(working(nil), redistest.State{
+			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c", "4-1": "d", "7-1": "x", "7-2": "y"},
+			"_claims:w":     redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
+		}),
+	},
+	{
+		name:   "claim of the last notification",
+		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(1)}),
+		do:     claimWith(claimCall{batch: 7, most: 1}),
+		result: claimReply{"x", 1},
+		want: with(working(redistest.State{"": redistest.List{"y"}, "_noti": ones(1)}), redistest.State{
+			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c", "4-1": "d", "7-1": "x"},
+			"_claims:w":     redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
+		}),
+	},
+	{
+		name:   "release of the last claims and of a stale one",
+		seed:   working(with(left("3-1 3-2", "3"), redistest.State{"": redistest.List{"x"}, "_noti": ones(1)})),
+		do:     releaseWith([]uint64{3}, "3-1", "3-2", "3-3"),
+		result: []bool{true, true, false},
+		want:   working(with(left("", ""), redistest.State{"": redistest.List{"a", "b", "x"}, "_noti": ones(3)})),
+	},
+	{
+		name:   "unpark of the last task and of one that is not parked",
+		seed:   with(filedAs("_parked", redistest.Zset{"x": later}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:     unparkWith("x", "y"),
+		result: 1,
+		want:   redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)},
+	},
+	{
+		name: "move of the last task",
+		seed: with(filedAs("_scheduled", redistest.Zset{"x": past}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:   moveWith(shelfScheduled, 10),
+		cut:  true, // by the look for the next due time
+		want: redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)},
+	},
+}
+
+// TestStoreWhileSlotMoves runs them. Nothing is lost, and a call that has claimed tasks says so.
+func TestStoreWhileSlotMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	const tag = "{moving}"
+	owner := cluster.NodeOf(t, tag)
+	other := cluster.Nodes[0]
+	if other == owner {
+		other = cluster.Nodes[1]
+	}
+	id, err := redis.String(other.Do(t, "CLUSTER", "MYID"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb, err := Dial(owner.URL()) // does not follow to the other node
+	src := sourceOf(t, rdb, err)
+	slot := owner.Do(t, "CLUSTER", "KEYSLOT", tag)
+	for _, c := range movingCases {
+		t.Run(c.name, func(t *testing.T) {
+			key := tag + "." + strings.ReplaceAll(c.name, " ", ".")
+			conn := owner.Dial(t)
+			redistest.Seed(t, conn, key, present(c.seed))
+			owner.Do(t, "CLUSTER", "SETSLOT", slot, "MIGRATING", id)
+			defer owner.Do(t, "CLUSTER", "SETSLOT", slot, "STABLE")
+			start := redisTime(t, conn)
+			result, err := c.do(newStore(src, "", key))
+			end := redisTime(t, conn)
+			owner.Do(t, "CLUSTER", "SETSLOT", slot, "STABLE")
+			switch {
+			case c.cut:
+				if err == nil || errors.Is(err, ErrUnknown) || !mayHaveRun(err) {
+					t.Errorf("expected an error after which the script may have run, found %v with %v", err, result)
+				}
+			case err != nil:
+				t.Error(err)
+			case !reflect.DeepEqual(result, c.result):
+				t.Errorf("returned %v, expected %v", result, c.result)
+			}
+			have := redistest.Dump(t, conn, key)
+			markTimes(have, c.want, start, end)
+			if diff := redistest.Diff(have, present(c.want)); diff != "" {
+				t.Errorf("after the call:\n%s", diff)
+			}
+		})
+	}
+}
