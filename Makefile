@@ -20,7 +20,7 @@ each := scripts/each.sh
 
 .PHONY: help
 help: ## Print this list
-	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 ##@ Everything
 
@@ -70,13 +70,28 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 examples: ## Run the quickstart as a newcomer does (30 s)
 	@scripts/examples.sh
 
-.PHONY: bench
-bench: ## Measure against the peers and print medians and ratios (5 min)
-	@cd bench && go run .
+# Flags of bench, bench-peers, bench-ceiling, bench-profile and bench-guard, for instance BENCH='-rounds 1 -scale 0.1'.
+BENCH ?=
 
-.PHONY: bench-peers-setup
-bench-peers-setup: ## Install the peers that bench measures beside its own: PostgreSQL, Node, Python packages (1 min once, then 1 s)
-	@bench/scripts/setup-peers.sh
+.PHONY: bench
+bench: ## Measure against asynq and the bare prototype on every axis; leaves bench/bench.json (13 min)
+	@cd bench && go run . bench -json bench.json $(BENCH)
+
+.PHONY: bench-peers
+bench-peers: ## Measure every task queue that is installed; leaves bench/peers.json (25 min)
+	@cd bench && go run . peers -json peers.json $(BENCH)
+
+.PHONY: bench-ceiling
+bench-ceiling: ## Measure what Redis lists allow when nothing but the bare work is done (3 min)
+	@cd bench && go run . ceiling $(BENCH)
+
+.PHONY: bench-profile
+bench-profile: ## Profile a drain, worker and server; leaves bench/delayed-drain.*.pprof (15 s)
+	@cd bench && go run . profile $(BENCH)
+
+.PHONY: bench-guard
+bench-guard: ## Check that the ratios to asynq and to the prototype are no more than 15 % behind the published ones (3 min)
+	@cd bench && go run . guard $(BENCH)
 
 .PHONY: bench-smoke
 bench-smoke: ## Run each Go benchmark once, to see that it works (1 min)

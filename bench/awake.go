@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -49,9 +50,6 @@ func (a *awake) stop() {
 	_ = a.cmd.Wait()
 }
 
-// spun keeps the loops from being empty. Nobody reads it.
-var spun uint64
-
 // spinCommand is the child process of keepAwake. It ends when stdin does.
 func spinCommand(context.Context, []string) error {
 	cores := runtime.NumCPU()
@@ -62,8 +60,9 @@ func spinCommand(context.Context, []string) error {
 			runtime.LockOSThread()
 			// Of this thread alone: Linux keeps a priority for each.
 			started <- syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19)
-			for i := uint64(0); ; i++ {
-				spun = i
+			var spun atomic.Uint64
+			for {
+				spun.Add(1)
 			}
 		}()
 	}

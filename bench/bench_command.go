@@ -66,10 +66,10 @@ func drainScenarios() []scenario {
 	const base = 400_000
 	one := func(table, row string) []drainRow { return []drainRow{{table, row}} }
 	s := []scenario{
+		{name: "aof off drain", aof: aofOff, rounds: aimed, take: takeDrain(drain{n: base, rows: one("aof", "drain, AOF off")})},
 		{name: "drain 50", rounds: aimed, take: takeDrain(drain{
 			n: base, cost: true, rows: []drainRow{{"drain", concurrencyRow(50)}, {"aof", "drain, AOF everysec"}},
 		})},
-		{name: "aof off drain", aof: aofOff, rounds: aimed, take: takeDrain(drain{n: base, rows: one("aof", "drain, AOF off")})},
 		{name: "aof always drain", aof: aofAlways, rounds: aimed, take: takeDrain(drain{n: base / 4, rows: one("aof", "drain, AOF always")})},
 		{name: "drain 1", awake: true, peers: twoPeers, take: takeDrain(drain{n: base / 8, concurrency: 1, rows: one("drain", concurrencyRow(1))})},
 	}
@@ -96,7 +96,7 @@ func networkScenarios() []scenario {
 		slow  int // a lone producer is so many times slower
 	}{{"0 ms", 0, 2}, {"1 ms", time.Millisecond / 2, 20}} {
 		add := func(name string, take func(*bed) error) {
-			s = append(s, scenario{name: "network " + d.name + " " + name, proxy: true, delay: d.delay, take: take})
+			s = append(s, scenario{name: "network " + d.name + " " + name, proxy: true, delay: d.delay, awake: name == "enqueue 1", take: take})
 		}
 		row := " behind " + d.name
 		add("enqueue 1", takeEnqueue("network", "enqueue, 1 producer,"+row, 1, 20_000/d.slow))
@@ -118,7 +118,7 @@ func latencyScenarios() []scenario {
 		{name: "latency 50 %", rounds: aimed, peers: mine, take: takeLoad(0.5)},
 		{name: "latency 50 % asynq", peers: []string{"asynq"}, take: takeLoad(0.5)},
 		{name: "latency 90 %", take: takeLoad(0.9)},
-		{name: "fairness", rounds: 2, peers: self, take: takeFairness(8)},
+		{name: "fairness", rounds: aimed, peers: self, take: takeFairness(5)},
 	}
 }
 
@@ -128,7 +128,7 @@ func sizeScenarios() []scenario {
 		{name: "memory scheduled", rounds: 1, peers: twoPeers, take: takeScheduled(100_000, "100,000 scheduled")},
 	}
 	for _, pending := range []int{1_000, 10_000, 100_000, 1_000_000, 10_000_000} {
-		s = append(s, scenario{name: "growth pending " + count(pending), peers: self, take: takePendingGrowth(pending, 200_000)})
+		s = append(s, scenario{name: "growth pending " + count(pending), rounds: aimed, peers: self, take: takePendingGrowth(pending, 200_000)})
 	}
 	for _, n := range []int{1, 10, 100, 1000} {
 		s = append(s, scenario{name: "growth workers " + count(n), rounds: 2, peers: self, take: takeWorkersGrowth(n, 200_000)})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ func ceilingCommand(ctx context.Context, args []string) error {
 		return fmt.Errorf("expected at least 1 round and 1,000 tasks, found %d and %d", c.rounds, c.n)
 	}
 	if *listpack >= 0 {
-		c.options = []string{"--hash-max-listpack-entries", fmt.Sprint(*listpack)}
+		c.options = []string{"--hash-max-listpack-entries", strconv.Itoa(*listpack)}
 	}
 	m, err := thisMachine()
 	if err != nil {

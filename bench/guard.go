@@ -89,8 +89,8 @@ func guardChecks(published, now *results) []check {
 			continue
 		}
 		for _, peer := range []string{"asynq", "ceiling"} {
-			was, ok := old.better("delayed", peer)
-			is, ok2 := f.better("delayed", peer)
+			was, ok := old.better(peer)
+			is, ok2 := f.better(peer)
 			if ok && ok2 {
 				checks = append(checks, check{fmt.Sprintf("%s, %s, to %s", title(f.Table), f.Row, peer), was.Middle, is.Middle, is.Low, is.High})
 			}

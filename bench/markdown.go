@@ -113,7 +113,7 @@ func tableText(r *results, table string) string {
 			fmt.Fprintf(&b, " %s |", spreadText(f.Values[name]))
 		}
 		for _, name := range compare {
-			fmt.Fprintf(&b, " %s |", ratioText(f.better("delayed", name)))
+			fmt.Fprintf(&b, " %s |", ratioText(f.better(name)))
 		}
 		fmt.Fprintf(&b, " %d |\n", rounds)
 	}

@@ -15,7 +15,7 @@ func init() {
 	register(&peer{
 		name:    "delayed",
 		about:   "default settings, every guarantee on; arguments in MessagePack",
-		version: func() (string, error) { return "this tree", nil },
+		version: func() (string, error) { return "(this tree)", nil },
 		open:    openDelayed,
 	})
 }

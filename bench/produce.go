@@ -44,9 +44,13 @@ func produce(q queue, r *request) (*response, error) {
 			err = q.enqueueMany(numberOf(), texts)
 		}
 	case r.Rate > 0 && r.Producers == 1:
-		for i := 0; i < r.N && err == nil; i++ {
-			time.Sleep(time.Until(start.Add(time.Duration(float64(i) / r.Rate * float64(time.Second)))))
+		i := 0
+		for range dueTimes(r.N, r.Rate) {
+			if err != nil {
+				continue // so that nobody waits for it
+			}
 			err = call(time.Now().UnixNano(), textOf(i))
+			i++
 		}
 	case r.Rate > 0:
 		err = pace(call, r.N, r.Rate, textOf)
@@ -109,6 +113,22 @@ func fanOut(goroutines, n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
+// dueTimes sends n times at a rate, each when it has come. A goroutine of its own sleeps, so that the receiver need not keep a thread.
+func dueTimes(n int, rate float64) <-chan time.Time {
+	times := make(chan time.Time)
+	go func() {
+		defer close(times)
+		sleep := preciseSleeper()
+		start := time.Now()
+		for i := range n {
+			at := start.Add(time.Duration(float64(i) / rate * float64(time.Second)))
+			sleep(time.Until(at))
+			times <- at
+		}
+	}()
+	return times
+}
+
 // pace calls f at fixed times, whether earlier calls have returned or not, so that a slow reply delays no other task, up to
 // paceCallers calls under way.
 func pace(call func(int64, string) error, n int, rate float64, textOf func(int) string) error {
@@ -128,13 +148,10 @@ func pace(call func(int64, string) error, n int, rate float64, textOf func(int) 
 			}
 		})
 	}
-	start := time.Now()
-	for i := range n {
-		at := start.Add(time.Duration(float64(i) / rate * float64(time.Second)))
-		if wait := time.Until(at); wait > 0 {
-			time.Sleep(wait)
-		}
+	i := 0
+	for at := range dueTimes(n, rate) {
 		calls <- due{at.UnixNano(), textOf(i)}
+		i++
 	}
 	close(calls)
 	group.Wait()

@@ -60,7 +60,7 @@ func (p *proxy) join(client net.Conn) {
 	var group sync.WaitGroup
 	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 		group.Go(func() {
-			_ = forward(way[1], way[0], p.delay)
+			_ = forward(way[1], way[0], p.delay, preciseSleeper)
 			way[0].Close()
 			way[1].Close()
 		})
@@ -102,8 +102,9 @@ type chunk struct {
 	due  time.Time
 }
 
-// forward copies until src ends; each chunk is written delay after it was read. Without a delay one goroutine reads and writes.
-func forward(dst io.Writer, src io.Reader, delay time.Duration) error {
+// forward copies until src ends; each chunk is written delay after it was read. Without a delay one goroutine reads and writes. The one that
+// waits calls sleeper for what it sleeps with.
+func forward(dst io.Writer, src io.Reader, delay time.Duration, sleeper func() func(time.Duration)) error {
 	if delay == 0 {
 		_, err := io.Copy(struct{ io.Writer }{dst}, struct{ io.Reader }{src}) // not by splice, which the delayed way cannot use either
 		return err
@@ -111,8 +112,9 @@ func forward(dst io.Writer, src io.Reader, delay time.Duration) error {
 	chunks := make(chan chunk, 1024)
 	failed := make(chan error, 1)
 	go func() {
+		sleep := sleeper()
 		for c := range chunks {
-			time.Sleep(time.Until(c.due))
+			sleep(time.Until(c.due))
 			if _, err := dst.Write(c.data); err != nil {
 				failed <- err
 				break

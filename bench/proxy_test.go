@@ -17,7 +17,7 @@ func TestForwardDelays(t *testing.T) {
 		reader, source := io.Pipe()
 		sink, writer := io.Pipe()
 		go func() {
-			_ = forward(writer, reader, 5*time.Millisecond)
+			_ = forward(writer, reader, 5*time.Millisecond, func() func(time.Duration) { return time.Sleep })
 			writer.Close()
 		}()
 		start := time.Now()

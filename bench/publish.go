@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,9 +38,7 @@ func publishCommand(_ context.Context, args []string) error {
 		if text, err = fillPage(text, kind, r); err != nil {
 			return fmt.Errorf("%s: %w", page, err)
 		}
-		for name, svg := range graphsOf(r) {
-			graphs[name] = svg
-		}
+		maps.Copy(graphs, graphsOf(r))
 		if kind == "bench" {
 			if err := r.write(*published); err != nil {
 				return err
@@ -115,7 +114,7 @@ func notReached(r *results) string {
 func worse(r *results) string {
 	var b strings.Builder
 	for _, f := range r.Figures {
-		if s, ok := f.better("delayed", "asynq"); ok && s.Middle < 1 {
+		if s, ok := f.better("asynq"); ok && s.Middle < 1 {
 			fmt.Fprintf(&b, "- %s, %s, %s: %s, asynq %s.\n", title(f.Table), f.Row, f.Measure,
 				spreadText(f.Values["delayed"]), spreadText(f.Values["asynq"]))
 		}

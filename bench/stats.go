@@ -47,10 +47,10 @@ func (f *figure) ratio(peer, other string) (spread, bool) {
 	return s, true
 }
 
-// better compares as ratio does, so that more than 1 always says that peer is ahead.
-func (f *figure) better(peer, other string) (spread, bool) {
+// better compares delayed with another peer, so that more than 1 always says that delayed is ahead.
+func (f *figure) better(other string) (spread, bool) {
 	if f.Less {
-		return f.ratio(other, peer)
+		return f.ratio(other, "delayed")
 	}
-	return f.ratio(peer, other)
+	return f.ratio("delayed", other)
 }

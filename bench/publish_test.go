@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFill(t *testing.T) {
+	page := "prose\n<!-- begin: a -->\nold\n<!-- end: a -->\nmore prose\n"
+	once, err := fill(page, "a", "new\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "prose\n<!-- begin: a -->\n\nnew\n\n<!-- end: a -->\nmore prose\n"
+	if once != want {
+		t.Errorf("%q, expected %q", once, want)
+	}
+	if twice, err := fill(once, "a", "new\n"); err != nil || twice != once {
+		t.Errorf("filling again changed it: %q, %v", twice, err)
+	}
+	for _, broken := range []string{"", "<!-- begin: a -->\n", "<!-- end: a -->"} {
+		if _, err := fill(broken, "a", "new"); err == nil {
+			t.Errorf("%q: no error", broken)
+		}
+	}
+}
+
+// TestPageHasEveryMarker publishes sample figures of every table in a copy of the real page.
+func TestPageHasEveryMarker(t *testing.T) {
+	page, err := os.ReadFile("../docs/PERFORMANCE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "PERFORMANCE.md"), page, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bench, peers := sampleResults(), sampleResults()
+	for _, table := range []string{"enqueue", "drain", "aof", "network", latencyTable, "cost", "memory", growthTable, "start", "fairness"} {
+		bench.add(table, "a row of "+table, perSecond, false, "delayed", 4711)
+	}
+	for _, table := range []string{peersTable, peersTable + " cost", peersTable + " latency"} {
+		peers.add(table, "a row of "+table, perSecond, false, "delayed", 4711)
+	}
+	peers.Figures = peers.Figures[3:]
+	args := []string{"-docs", dir, "-published", filepath.Join(dir, "published.json")}
+	for name, r := range map[string]*results{"bench.json": bench, "peers.json": peers} {
+		if err := r.write(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, filepath.Join(dir, name))
+	}
+	if err := publishCommand(t.Context(), args); err != nil {
+		t.Fatal(err)
+	}
+	filled, err := os.ReadFile(filepath.Join(dir, "PERFORMANCE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table := range titles {
+		if !strings.Contains(string(filled), "| a row of "+table+" |") {
+			t.Errorf("no row of table %s", table)
+		}
+	}
+	published, err := readResults(filepath.Join(dir, "published.json"))
+	if err != nil || published.find("drain", "concurrency 50", perSecond) == nil {
+		t.Errorf("published.json: %+v, %v", published, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "performance", "drain.svg")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGraphsAreLinked finds each graph that the page shows among those that are drawn.
+func TestGraphsAreLinked(t *testing.T) {
+	page, err := os.ReadFile("../docs/PERFORMANCE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range graphsOf(everyGraph()) {
+		if !strings.Contains(string(page), "](performance/"+name+".svg)") {
+			t.Errorf("docs/PERFORMANCE.md does not show performance/%s.svg", name)
+		}
+	}
+}
+
+// everyGraph has a figure for each graph, with names that need escaping.
+func everyGraph() *results {
+	r := &results{Peers: []seen{{Name: "delayed"}, {Name: `a<b&"c"`}}}
+	for _, f := range [][3]string{
+		{"aof", "drain, AOF off", perSecond},
+		{"enqueue", "1 & 2", perSecond},
+		{"drain", "x<y", perSecond},
+		{"network", "n", perSecond},
+		{"cost", "draining", whole},
+		{latencyTable, "idle", "p99 [ms]"},
+		{peersTable, "drain, AOF everysec", perSecond},
+		{growthTable, "1,000 pending", scriptTime},
+		{growthTable, "10,000 pending", scriptTime},
+	} {
+		for _, v := range []float64{10, 1000, 30} {
+			r.add(f[0], f[1], f[2], false, "delayed", v)
+			r.add(f[0], f[1], f[2], false, `a<b&"c"`, v/100)
+		}
+	}
+	return r
+}
+
+func TestGraphsAreWellFormed(t *testing.T) {
+	graphs := graphsOf(everyGraph())
+	if len(graphs) != 8 {
+		t.Errorf("%d graphs, expected 8", len(graphs))
+	}
+	graphs["nothing"] = drawLine("title", "x", nil)
+	graphs["zero"] = drawBars("title", true, []barGroup{{"g", []bar{{"p", 0, spread{}}}}})
+	for name, svg := range graphs {
+		decoder := xml.NewDecoder(strings.NewReader(svg))
+		elements := 0
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v in\n%s", name, err, svg)
+			}
+			if _, ok := token.(xml.StartElement); ok {
+				elements++
+			}
+		}
+		if elements < 4 || strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("%s: %d elements in\n%s", name, elements, svg)
+		}
+	}
+}
+
+func TestBarScale(t *testing.T) {
+	linear, log := barScale(false, 10, 1000), barScale(true, 10, 1000)
+	if linear(500) != linear(1000)/2 || linear(0) != 0 {
+		t.Errorf("linear: %v, %v", linear(500), linear(1000))
+	}
+	if a, b := log(100)-log(10), log(1000)-log(100); a <= 0 || a-b > 1e-9 || b-a > 1e-9 || log(1000) != linear(1000) {
+		t.Errorf("logarithmic: %v, %v", a, b)
+	}
+}
