@@ -31,10 +31,19 @@ func TestScriptPeers(t *testing.T) {
 			if err := worker.begin(&request{Op: "work", N: 2 * n, Concurrency: p.executors(50), Latency: true}); err != nil {
 				t.Fatal(err)
 			}
-			for _, producers := range []int{0, 1} {
-				if _, err := producer.do(&request{Op: "enqueue", N: n, Rate: 1000, Producers: producers}); err != nil {
-					t.Fatal(err)
-				}
+			if _, err := producer.do(&request{Op: "enqueue", N: n, Rate: 1000}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := producer.do(&request{Op: "enqueue", N: n - 1, Rate: 1000, Producers: 1}); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case a := <-worker.answers:
+				t.Fatalf("the driver answered before the last task: %+v", a)
+			case <-time.After(100 * time.Millisecond): // it had time to be wrong
+			}
+			if _, err := producer.do(&request{Op: "enqueue", N: 1, Rate: 1000, Producers: 1}); err != nil {
+				t.Fatal(err)
 			}
 			a, err := worker.receive()
 			if err != nil {
