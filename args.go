@@ -19,6 +19,11 @@ const anonymous = "task given by path"
 // an array. A variadic function takes the values of its tail one by one, as Go does, or, where Go would demand "...", the ready slice:
 // it is recognized by being the only value there and no element itself. Errors are *ArgumentError.
 func (f *function) encode(args []any) ([]byte, error) {
+	return f.appendPayload(make([]byte, 0, 64), args)
+}
+
+// appendPayload is encode into the memory of dst, which is empty.
+func (f *function) appendPayload(dst []byte, args []any) ([]byte, error) {
 	fixed := len(f.params)
 	if f.variadic {
 		fixed--
@@ -34,7 +39,6 @@ func (f *function) encode(args []any) ([]byte, error) {
 	if len(f.params) == 0 {
 		return nil, nil
 	}
-	dst := make([]byte, 0, 64)
 	if len(f.params) > 1 {
 		dst = wire.AppendArrayHeader(dst, len(f.params))
 	}
@@ -49,7 +53,11 @@ func (f *function) encode(args []any) ([]byte, error) {
 			return nil, err
 		}
 	}
-	// Each value is within the limits; all together may not be.
+	// Each value is within the limits; all together may not be, unless they cannot be: every value takes a byte, and flat types
+	// have no depth to speak of.
+	if f.flat && len(dst) <= min(wire.Default.Elems, wire.Default.Bytes) {
+		return dst, nil
+	}
 	if err := wire.Check(dst, wire.Default); err != nil {
 		return nil, overLimits(f.name, err)
 	}

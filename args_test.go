@@ -329,3 +329,43 @@ func BenchmarkEncode(b *testing.B) {
 		})
 	}
 }
+
+// TestEncodeFlat: what cannot break the limits is not checked again, and nothing else is left out.
+func TestEncodeFlat(t *testing.T) {
+	type leaf struct{ A, B int }
+	type ring struct{ Next *ring }
+	for _, c := range []struct {
+		fn   any
+		flat bool
+	}{
+		{func() {}, true},
+		{func(int64, string, []byte, time.Time, *bool) {}, true},
+		{func([][]leaf, map[string][]float64, ...string) {}, true},
+		{func(any) {}, false},
+		{func(int, []any) {}, false},
+		{func(ring) {}, false},
+		{func(int, ...any) {}, false},
+	} {
+		if f := mustFunction(t, Func(c.fn, Name("f"))); f.flat != c.flat {
+			t.Errorf("%T: flat is %v", c.fn, f.flat)
+		}
+	}
+	var deep any
+	for range wire.Default.Depth {
+		deep = []any{deep}
+	}
+	if _, err := mustFunction(t, Func(func(any) {}, Name("f"))).encode([]any{deep}); err != nil {
+		t.Errorf("as deep as may be: %v", err)
+	}
+	if _, err := mustFunction(t, Func(func(any, int) {}, Name("f"))).encode([]any{deep, 1}); !errors.Is(err, ErrArguments) {
+		t.Errorf("one deeper, for the array of two arguments: %v", err)
+	}
+	many := make([]bool, wire.Default.Elems/2)
+	f := mustFunction(t, Func(func(a, b []bool) {}, Name("f")))
+	if _, err := f.encode([]any{many[1:], many[2:]}); err != nil {
+		t.Errorf("as many as may be: %v", err)
+	}
+	if _, err := f.encode([]any{many[1:], many[1:]}); !errors.Is(err, ErrArguments) {
+		t.Errorf("one more: %v", err)
+	}
+}

@@ -89,6 +89,7 @@ type function struct {
 	takesCtx bool
 	params   []param // what is sent: without receiver and context
 	variadic bool    // the last of params is the slice
+	flat     bool    // whatever the arguments are, their payload is not too deep
 	elem     param   // of that slice
 	result   bool    // returns a T
 	fails    bool    // returns an error, as the last result
@@ -239,6 +240,11 @@ func (f *function) plan() error {
 		if f.elem, err = newParam(t.In(t.NumIn() - 1).Elem()); err != nil {
 			return fmt.Errorf("%w: %s: expected parameters that can travel, found the variadic one: %w", ErrFunction, f.name, err)
 		}
+	}
+	f.flat = true
+	for _, p := range f.params {
+		depth, bounded := p.codec.Depth()
+		f.flat = f.flat && bounded && depth+min(len(f.params), 2)-1 <= wire.Default.Depth
 	}
 	if err := f.planResults(t); err != nil {
 		return err

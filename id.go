@@ -2,8 +2,6 @@ package delayed
 
 import (
 	"crypto/rand"
-	"encoding/base32"
-	"encoding/binary"
 	"encoding/hex"
 	mrand "math/rand/v2"
 )
@@ -11,16 +9,27 @@ import (
 // maxTaskID bounds an id given by the caller, in bytes.
 const maxTaskID = 256
 
-var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+// idAlphabet is Crockford's: without i, l, o and u.
+const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// newTaskID returns 120 random bits as 24 characters without i, l, o and u. The runtime's generator is seeded for each process
-// and each thread, and ids need to be unique, not secret.
+// taskIDText is a random task id: 120 bits as 24 characters.
+type taskIDText [24]byte
+
+// fill makes a new id. The runtime's generator is a cipher (ChaCha8) that the operating system seeds for each process and each thread:
+// ids are unique across processes, and nobody guesses one.
+func (t *taskIDText) fill() {
+	const half = len(t) / 2
+	a, b := mrand.Uint64(), mrand.Uint64()
+	for i := range half {
+		t[i], t[half+i] = idAlphabet[a&31], idAlphabet[b&31]
+		a, b = a>>5, b>>5
+	}
+}
+
+// newTaskID returns a random task id.
 func newTaskID() string {
-	var random [16]byte
-	binary.LittleEndian.PutUint64(random[:8], mrand.Uint64())
-	binary.LittleEndian.PutUint64(random[8:], mrand.Uint64())
-	var text [24]byte
-	idEncoding.Encode(text[:], random[:15])
+	var text taskIDText
+	text.fill()
 	return string(text[:])
 }
 

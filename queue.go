@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // PythonForm is the form in which Python tasks are enqueued on a queue.
@@ -39,15 +42,16 @@ type QueueConfig struct {
 }
 
 // Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent use and
-// holds no connection.
+// holds no connection. Opening one is cheap; those of one handle that have the same name work together.
 type Queue struct {
-	store   *store
-	name    string
-	legacy  bool
-	python  PythonForm
-	options callOptions
-	optErr  error
-	settled *atomic.Bool // the Python form is recorded in Redis; shared with the copies that With makes
+	store     *store
+	coalescer *coalescer
+	name      string
+	legacy    bool
+	python    PythonForm
+	options   callOptions
+	optErr    error
+	settled   *atomic.Bool // the Python form is recorded in Redis; shared with the copies that With makes
 }
 
 // NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error instead.
@@ -76,9 +80,9 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	if cfg.Legacy && rdb.prefix != "" {
 		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it", rdb.prefix)
 	}
+	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
 	return &Queue{
-		store: newStore(rdb.calls, rdb.prefix, cfg.Name), name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python,
-		settled: new(atomic.Bool),
+		store: s, coalescer: rdb.coalescers.of(s), name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python, settled: new(atomic.Bool),
 	}, nil
 }
 
@@ -114,13 +118,34 @@ func (q *Queue) With(opts ...Option) *Queue {
 // fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its parameters, or be
 // integers that fit; a leading context.Context parameter is left out, as the worker provides it. Errors wrap ErrFunction,
 // ErrArguments, ErrFull, ErrUnknown, or are those of dialling Redis. Use DelayContext to bound the wait.
+//
+// Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with many tasks there is
+// DelayMany. Tasks of one goroutine keep their order.
 func (q *Queue) Delay(fn any, args ...any) (*Ref, error) {
 	return q.DelayContext(context.Background(), fn, args...)
 }
 
-// DelayContext is Delay with a context that bounds the wait for Redis. The context is not passed on to the function.
+// DelayContext is Delay with a context that bounds the wait for Redis. The context is not passed on to the function. If it ends before the
+// task is sent, nothing was enqueued and the error wraps the context's; if it ends while Redis is asked, the error wraps ErrUnknown as well, and
+// tasks of others that went with it are not affected.
 func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, error) {
-	return q.Enqueue(ctx, Call(fn, args...))
+	if q.optErr != nil {
+		return nil, q.optErr
+	}
+	f, err := functionOf(fn)
+	if err != nil {
+		return nil, err
+	}
+	d := newDraft()
+	payload, err := f.appendPayload(d.payload[:0], args)
+	if err != nil {
+		return nil, err
+	}
+	if payload != nil {
+		d.payload = payload
+	}
+	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry}
+	return q.enqueue(ctx, &t, d)
 }
 
 // DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If one of
@@ -134,20 +159,24 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	if q.options.id != nil && len(tasks) > 1 {
 		return nil, &BatchError{Err: fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments, len(tasks))}
 	}
-	envelopes := make([]envelope, len(tasks))
-	refs := make([]*Ref, len(tasks))
+	d := newDraft()
+	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
 	now := time.Now().UnixMilli()
 	python := false
 	for i, t := range tasks {
 		if t == nil {
 			return nil, &BatchError{Err: fmt.Errorf("%w: task %d is nil", ErrArguments, i)}
 		}
-		e, err := t.envelope(q, now)
+		ref := &slab[i]
+		ref.queue, refs[i] = q, ref
+		start := len(d.message)
+		b, err := t.appendMessage(d.message, q, now, ref)
 		if err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
 		}
 		python = python || t.msg.Python()
-		envelopes[i], refs[i] = e, &Ref{queue: q, id: e.id}
+		d.message = b
+		d.envelopes = append(d.envelopes, envelope{ref.id, b[start:]})
 	}
 	if python {
 		if err := q.settle(ctx); err != nil {
@@ -155,20 +184,21 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		}
 	}
 	sent := 0
-	for sent < len(envelopes) {
+	for sent < len(d.envelopes) {
 		n, size := 0, 0
-		for _, e := range envelopes[sent:] {
+		for _, e := range d.envelopes[sent:] {
 			size += len(e.message)
 			if n == maxBatchTasks || n > 0 && size > maxBatchBytes {
 				break
 			}
 			n++
 		}
-		if err := q.send(ctx, envelopes[sent:sent+n]); err != nil {
+		if err := q.send(ctx, d.envelopes[sent:sent+n]); err != nil {
 			return refs[:sent], &BatchError{Sent: sent, Err: err}
 		}
 		sent += n
 	}
+	d.free()
 	return refs, nil
 }
 
@@ -180,8 +210,15 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 	case t == nil:
 		return nil, fmt.Errorf("%w: the task is nil", ErrArguments)
 	}
-	e, err := t.envelope(q, time.Now().UnixMilli())
-	if err != nil {
+	return q.enqueue(ctx, t, newDraft())
+}
+
+// enqueue enqueues one task, whose message is written in d.
+func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
+	now := time.Now()
+	ref := &Ref{queue: q}
+	var err error
+	if d.message, err = t.appendMessage(d.message, q, now.UnixMilli(), ref); err != nil {
 		return nil, err
 	}
 	if t.msg.Python() {
@@ -189,10 +226,39 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 			return nil, err
 		}
 	}
-	if err := q.send(ctx, []envelope{e}); err != nil {
-		return nil, err
+	if o := &q.options; o.later {
+		err = q.store.schedule(ctx, []envelope{{ref.id, d.message}}, o.due, o.relative)
+	} else {
+		err = q.coalescer.enqueue(ctx, d.message, now)
 	}
-	return &Ref{queue: q, id: e.id}, nil
+	if err != nil {
+		return nil, err // d may be in use
+	}
+	d.free()
+	return ref, nil
+}
+
+// draft is memory in which messages are written, used again and again.
+type draft struct {
+	payload, message []byte
+	envelopes        []envelope // parts of message
+}
+
+var drafts = sync.Pool{New: func() any { return new(draft) }}
+
+func newDraft() *draft {
+	return drafts.Get().(*draft) //nolint:errcheck // it holds nothing else
+}
+
+// free takes d back when nothing refers to it any more. One that has grown large is left to the garbage collector.
+func (d *draft) free() {
+	const most = 256 << 10
+	if cap(d.message) > most || cap(d.payload) > most {
+		return
+	}
+	clear(d.envelopes)
+	d.payload, d.message, d.envelopes = d.payload[:0], d.message[:0], d.envelopes[:0]
+	drafts.Put(d)
 }
 
 // send hands one batch to Redis.

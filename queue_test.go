@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -351,24 +352,39 @@ func (s *countingSource) Conn(ctx context.Context, key string) (redis.Conn, erro
 func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
 	b := newBench(t)
 	src := &countingSource{Source: b.rdb.loops, hold: make(chan struct{})}
-	q := NewQueue(b.name, FromSource(src))
+	rdb := FromSource(src)
+	queues := make([]*Queue, 3*callerConns) // the calls of one queue are shared
 	var group sync.WaitGroup
-	for i := range 3 * callerConns {
-		group.Go(func() {
-			if _, err := q.Delay(plainForTest, i); err != nil {
-				t.Error(err)
-			}
-		})
+	for i := range queues {
+		queues[i] = NewQueue(b.name+"."+strconv.Itoa(i), rdb)
+		for n := range 3 { // alone, with others, and in a call for many
+			group.Go(func() {
+				tasks := []*Task{Call(plainForTest, n), Call(plainForTest, n)}
+				if n < 2 {
+					tasks = tasks[:1]
+					if _, err := queues[i].Enqueue(t.Context(), tasks[0]); err != nil {
+						t.Error(err)
+					}
+				} else if _, err := queues[i].DelayMany(t.Context(), tasks...); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 	b.until("all places are taken", func() bool { return src.now.Load() == callerConns })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) {
+	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 	close(src.hold)
 	group.Wait()
-	if src.most.Load() > callerConns || b.size("") != 3*callerConns {
-		t.Errorf("%d connections at once, %d tasks", src.most.Load(), b.size(""))
+	if n := src.most.Load(); n > callerConns {
+		t.Errorf("%d connections at once", n)
+	}
+	for _, q := range queues {
+		if n, err := q.Len(t.Context()); n != 4 || err != nil {
+			t.Errorf("%s has %d tasks, %v", q.Name(), n, err)
+		}
 	}
 }

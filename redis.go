@@ -48,6 +48,8 @@ type Redis struct {
 	calls  Source // producers
 	loops  Source // workers and sweepers: never waits behind producers
 	prefix string
+
+	coalescers *coalescers // shared with the handles that WithPrefix returns
 }
 
 // Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or unix:///path/redis.sock?db=1&password=….
@@ -63,20 +65,20 @@ func Dial(rawURL string) (*Redis, error) {
 	}
 	calls := newPool(dial)
 	calls.MaxActive, calls.Wait = callerConns, true
-	return &Redis{calls: poolSource{calls}, loops: poolSource{newPool(dial)}}, nil
+	return &Redis{calls: poolSource{calls}, loops: poolSource{newPool(dial)}, coalescers: new(coalescers)}, nil
 }
 
 // FromPool returns a handle on an existing pool. A worker takes three connections out of it for long (three for each slot, in a
 // cluster), so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look more
 // often. Close closes the pool.
 func FromPool(pool *redis.Pool) *Redis {
-	return &Redis{calls: poolSource{pool}, loops: poolSource{pool}}
+	return &Redis{calls: poolSource{pool}, loops: poolSource{pool}, coalescers: new(coalescers)}
 }
 
 // FromSource returns a handle on any source of connections. At most 64 producers use it at a time, more wait; workers and sweepers
 // are not bounded. Close closes the source.
 func FromSource(src Source) *Redis {
-	return &Redis{calls: &boundedSource{Source: src, places: make(chan struct{}, callerConns)}, loops: src}
+	return &Redis{calls: &boundedSource{Source: src, places: make(chan struct{}, callerConns)}, loops: src, coalescers: new(coalescers)}
 }
 
 // boundedSource bounds the calls that use a source at a time.

@@ -75,17 +75,23 @@ func (s *script) run(ctx context.Context, conn redis.Conn, timeout time.Duration
 	for _, k := range keys {
 		all = append(all, k)
 	}
-	all = append(all, args...)
+	return s.send(ctx, conn, timeout, append(all, args...))
+}
+
+// send is run with the arguments of EVALSHA: the script's SHA-1 and the number of keys come before them.
+func (s *script) send(ctx context.Context, conn redis.Conn, timeout time.Duration, all []any) (any, error) {
 	reply, err := do(ctx, conn, timeout, "EVALSHA", all...)
+	if err == nil {
+		return reply, nil
+	}
 	var answer redis.Error
 	if errors.As(err, &answer) && strings.HasPrefix(string(answer), "NOSCRIPT") {
 		all[0] = s.source
-		reply, err = do(ctx, conn, timeout, "EVAL", all...)
+		if reply, err = do(ctx, conn, timeout, "EVAL", all...); err == nil {
+			return reply, nil
+		}
 	}
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	return reply, nil
+	return nil, s.explain(err)
 }
 
 // explain sorts errors into those after which nothing was written and those after which nobody knows.

@@ -3,6 +3,9 @@ package delayed
 import (
 	"context"
 	"fmt"
+	"sync"
+
+	"github.com/gomodule/redigo/redis"
 )
 
 const (
@@ -17,14 +20,86 @@ type envelope struct {
 	message []byte
 }
 
+// scriptArgs are the arguments of one call of a script, as redigo takes them.
+type scriptArgs struct{ list []any }
+
+var argsPool = sync.Pool{New: func() any { return new(scriptArgs) }}
+
+// newArgs returns arguments that begin with head.
+func newArgs(head []any) *scriptArgs {
+	a := argsPool.Get().(*scriptArgs) //nolint:errcheck // it holds nothing else
+	a.list = append(a.list[:0], head...)
+	return a
+}
+
+// free takes arguments back that the call has no use for any more. After an error nobody knows that.
+func (a *scriptArgs) free(err error) {
+	if err == nil {
+		clear(a.list)
+		argsPool.Put(a)
+	}
+}
+
+// enqueueHead is what the arguments of the script enqueue begin with. The messages follow.
+func (s *store) enqueueHead() []any {
+	return []any{scriptEnqueue.sha, scriptEnqueue.keys, s.keys.list, s.keys.noti}
+}
+
 // enqueue makes up to maxBatchTasks messages pending, all or none.
 func (s *store) enqueue(ctx context.Context, batch []envelope) error {
-	args := make([]any, len(batch))
-	for i := range batch {
-		args[i] = batch[i].message
+	if ctx.Err() != nil {
+		return notSent(ctx)
 	}
-	_, err := s.eval(ctx, scriptEnqueue, []string{s.keys.list, s.keys.noti}, args...)
+	conn, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	args := newArgs(s.enqueueHead())
+	for i := range batch {
+		args.list = append(args.list, batch[i].message)
+	}
+	err = conn.enqueue(ctx, args.list)
+	args.free(err)
 	return err
+}
+
+// enqueuer is a connection for one call of the script enqueue.
+type enqueuer struct {
+	conn    redis.Conn
+	bounded *boundedSource // nil unless a place of it is taken
+}
+
+// open waits for a connection. Nothing is sent yet.
+func (s *store) open(ctx context.Context) (e enqueuer, err error) {
+	if bounded, ok := s.src.(*boundedSource); ok {
+		if err := bounded.enter(ctx); err != nil {
+			return e, err
+		}
+		e.bounded = bounded
+	}
+	if e.conn, err = s.src.Conn(ctx, s.keys.list); err != nil {
+		e.leave()
+		return e, connError(err)
+	}
+	return e, nil
+}
+
+// enqueue sends the script with its arguments and gives the connection back.
+func (e enqueuer) enqueue(ctx context.Context, args []any) error {
+	defer e.close()
+	_, err := scriptEnqueue.send(ctx, e.conn, callTimeout, args)
+	return err
+}
+
+func (e enqueuer) close() {
+	e.conn.Close()
+	e.leave()
+}
+
+func (e enqueuer) leave() {
+	if e.bounded != nil {
+		e.bounded.leave()
+	}
 }
 
 // schedule files up to maxBatchTasks messages until they are due, all or none. due is in ms, from now if relative, else since 1970.

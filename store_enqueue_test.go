@@ -54,6 +54,25 @@ var enqueueCases = storeTable{script: "enqueue", refused: true, cases: []storeCa
 	},
 }}
 
+// TestEnqueueOnKeysOfAnotherType leaves no task without its notification.
+func TestEnqueueOnKeysOfAnotherType(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	src := sourceOf(t, rdb, err)
+	for _, suffix := range []string{"", "_noti"} {
+		s := newStore(src, "", redistest.Name(t))
+		server.Do(t, "SET", s.name+suffix, "another type")
+		for _, n := range []int{1, 2} {
+			if err := s.enqueue(bg, envelopes(n)); err == nil || errors.Is(err, ErrUnknown) {
+				t.Errorf("N%s is of another type, %d tasks: %v", suffix, n, err)
+			}
+		}
+		if state := redistest.Dump(t, server.Dial(t), s.name); suffix == "_noti" && len(state) != 1 {
+			t.Errorf("there is a task without its notification: %v", state)
+		}
+	}
+}
+
 // scheduled is what a queue holds with n tasks that are due at a time.
 func scheduled(n int, due int64) (redistest.Zset, redistest.Hash) {
 	set, tasks := redistest.Zset{}, redistest.Hash{}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -16,6 +17,7 @@ type Task struct {
 	msg      wire.Message
 	maxRetry *int // the function's default
 	err      error
+	small    [40]byte // memory of a small payload
 }
 
 // Call returns the task of calling fn with args, for DelayMany. Whether the arguments fit is checked now and reported when the
@@ -25,14 +27,11 @@ func Call(fn any, args ...any) *Task {
 	if err != nil {
 		return &Task{err: err}
 	}
-	payload, err := f.encode(args)
-	if err != nil {
+	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry}
+	if t.msg.Payload, err = f.appendPayload(t.small[:0], args); err != nil {
 		return &Task{err: err}
 	}
-	return &Task{
-		msg:      wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload},
-		maxRetry: f.maxRetry,
-	}
+	return t
 }
 
 // NewGoTask returns the task of calling the Go function with the given path, such as "example.com/app/mail.Welcome", which need not be
@@ -104,20 +103,23 @@ func checkPath(path string, python bool) error {
 	return nil
 }
 
-// envelope builds the message of t for a queue.
+// envelope is the message of t for a queue, with its id.
 func (t *Task) envelope(q *Queue, nowMs int64) (envelope, error) {
+	var ref Ref
+	b, err := t.appendMessage(nil, q, nowMs, &ref)
+	return envelope{id: ref.id, message: b}, err
+}
+
+// appendMessage appends the message of t for a queue, and gives ref its id.
+func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byte, error) {
 	if t.err != nil {
-		return envelope{}, t.err
+		return nil, t.err
 	}
 	o := &q.options
 	msg := t.msg
 	maxRetry := t.maxRetry
 	if o.maxRetry != nil {
 		maxRetry = o.maxRetry
-	}
-	id := ""
-	if o.id != nil {
-		id = *o.id
 	}
 	switch {
 	case msg.Python():
@@ -126,48 +128,58 @@ func (t *Task) envelope(q *Queue, nowMs int64) (envelope, error) {
 		}
 		if q.python == Extended {
 			msg.Kind = wire.PyExtended
-		} else if id != "" {
-			return envelope{}, fmt.Errorf("%w: %s: a Python task carries no id, so TaskID cannot hold; open the queue with "+
+		} else if o.id != nil {
+			return nil, fmt.Errorf("%w: %s: a Python task carries no id, so TaskID cannot hold; open the queue with "+
 				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
 		}
-	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && id == "" && !o.later:
+	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && o.id == nil && !o.later:
 		// What go-delayed and keakon's package send: readable by workers of any age.
-		return finishEnvelope(&msg, "")
+		return finishMessage(dst, &msg)
 	default:
 		msg.Extend()
 		if maxRetry != nil {
 			msg.Meta.HasMaxRetry, msg.Meta.MaxRetry = true, *maxRetry
 		}
 	}
-	if id == "" {
-		id = newTaskID()
+	if o.id != nil {
+		ref.id = *o.id
+	} else {
+		ref.random()
 	}
 	if msg.Kind == wire.GoExtended || msg.Kind == wire.PyExtended {
-		msg.Meta.ID, msg.Meta.EnqueuedAt = id, nowMs
+		msg.Meta.ID, msg.Meta.EnqueuedAt = ref.id, nowMs
 	}
-	return finishEnvelope(&msg, id)
+	return finishMessage(dst, &msg)
 }
 
-func finishEnvelope(msg *wire.Message, id string) (envelope, error) {
-	b := msg.Append(make([]byte, 0, 96+len(msg.Path)+len(msg.Payload)+len(msg.Args)+len(msg.Kwargs)))
-	if len(b) > wire.Default.Bytes {
-		return envelope{}, fmt.Errorf("%w: %s: message of %d bytes, expected at most %d: store large data elsewhere and pass its name",
-			ErrArguments, msg.Path, len(b), wire.Default.Bytes)
+// finishMessage appends a message and holds it against the limits.
+func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
+	start := len(dst)
+	b := msg.Append(dst)
+	if size := len(b) - start; size > wire.Default.Bytes {
+		return nil, fmt.Errorf("%w: %s: message of %d bytes, expected at most %d: store large data elsewhere and pass its name",
+			ErrArguments, msg.Path, size, wire.Default.Bytes)
 	}
 	if msg.Python() {
 		// args and kwargs were held against the limits one by one; Go's payload was as a whole.
-		if err := wire.Check(b, wire.Default); err != nil {
-			e := overLimits(msg.Path, err)
-			return envelope{}, e
+		if err := wire.Check(b[start:], wire.Default); err != nil {
+			return nil, overLimits(msg.Path, err)
 		}
 	}
-	return envelope{id: id, message: b}, nil
+	return b, nil
 }
 
 // Ref names an enqueued task. It is a small value; keep its ID to find the task from another process.
 type Ref struct {
 	queue *Queue
 	id    string
+	text  taskIDText // what id consists of, when it is random
+}
+
+// random gives r a random id. A Ref is made once and never changes, so its id may share its memory.
+func (r *Ref) random() {
+	r.text.fill()
+	r.id = unsafe.String(&r.text[0], len(r.text))
 }
 
 // ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none, which are those of a queue in

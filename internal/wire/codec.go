@@ -32,6 +32,10 @@ func CodecFor(t reflect.Type) (*Codec, error) {
 // pointers to those.
 func (c *Codec) FromArray() bool { return c.node.fromArray() }
 
+// Depth returns how many arrays and maps inside one another a value has at most. It is not bounded for types that contain themselves or
+// an interface.
+func (c *Codec) Depth() (most int, bounded bool) { return c.node.depth(map[*node]int{}) }
+
 // Decode reads exactly one value from the front of b into dst, which must be settable and of the codec's type, and returns the bytes
 // behind it. dst is set to zero first, and is zero after an error; nothing in it shares memory with b. b should have passed Check, but
 // no bytes do harm. The error is a *ValueError.

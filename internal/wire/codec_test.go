@@ -488,3 +488,38 @@ func TestArrayHeader(t *testing.T) {
 		}
 	}
 }
+
+// Depth is that of the deepest value, and of a value that has it Check accepts no less.
+func TestCodecDepth(t *testing.T) {
+	for _, c := range []struct {
+		v       any // as deep as its type allows
+		depth   int
+		bounded bool
+	}{
+		{5, 0, true},
+		{"s", 0, true},
+		{[]byte("b"), 0, true},
+		{[3]byte{}, 0, true},
+		{time.Unix(1, 0), 0, true},
+		{ptr(5), 0, true},
+		{[]int{1}, 1, true},
+		{[1][]int{{1}}, 2, true},
+		{map[string][]int{"a": {1}}, 2, true},
+		{point{1, 2}, 1, true},
+		{[]*point{{1, 2}}, 2, true},
+		{item{}, 2, true},
+		{[]any{1}, 0, false},
+		{map[any]int{1: 1}, 0, false},
+		{order{}, 0, false},
+		{tree{}, 0, false},
+	} {
+		codec := codecOf(t, reflect.TypeOf(c.v))
+		depth, bounded := codec.Depth()
+		if depth != c.depth || bounded != c.bounded {
+			t.Errorf("%T: %d, %v, expected %d, %v", c.v, depth, bounded, c.depth, c.bounded)
+		}
+		if lim := (Limits{Bytes: maxBytes, Elems: maxElems, Depth: depth, Path: maxPath}); bounded && Check(encode(t, c.v), lim) != nil {
+			t.Errorf("%T is deeper than %d", c.v, depth)
+		}
+	}
+}

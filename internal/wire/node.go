@@ -70,6 +70,39 @@ func (n *node) fromArray() bool {
 	}
 }
 
+// depth is Codec.Depth. known holds the depths of nodes that were seen, and inProgress for those around n.
+func (n *node) depth(known map[*node]int) (most int, bounded bool) {
+	const inProgress = -1
+	if d, ok := known[n]; ok {
+		return d, d != inProgress
+	}
+	if n.op == opAny {
+		return 0, false
+	}
+	known[n] = inProgress
+	parts := make([]*node, 0, len(n.fields)+2)
+	for i := range n.fields {
+		parts = append(parts, n.fields[i].node)
+	}
+	for _, part := range append(parts, n.key, n.elem) {
+		if part == nil {
+			continue
+		}
+		d, ok := part.depth(known)
+		if !ok {
+			return 0, false
+		}
+		most = max(most, d)
+	}
+	switch n.op {
+	case opSlice, opArray, opMap, opStruct:
+		most++
+	default:
+	}
+	known[n] = most
+	return most, true
+}
+
 // want names the type for errors, with its form on the wire where that is not plain.
 func (n *node) want() string {
 	switch n.op {

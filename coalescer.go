@@ -1,0 +1,327 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+	"weak"
+)
+
+const (
+	// callsAtOnce is how many calls of one coalescer are under way before tasks wait for one of them to end. With one, callers that
+	// come while it is under way wait for two round trips; with four, there are more calls than it takes, each with fewer tasks.
+	callsAtOnce = 2
+	// stallTime is how long tasks wait without any call coming to its end before other calls take the places of those: connections that
+	// hang must not hold up a queue.
+	stallTime = 100 * time.Millisecond
+)
+
+// coalescer makes tasks that are enqueued at the same time on one queue go in shared calls of one script. A task that comes while no call
+// is under way goes at once and alone. Those that come meanwhile gather, in their order, and go with the next call. There is no timer,
+// and no goroutine while nobody enqueues. All queues of a handle that have the same name share a coalescer.
+type coalescer struct {
+	store *store
+	head  []any // what the arguments of the script begin with
+
+	mu          sync.Mutex
+	epoch       int       // moves on when the calls that are under way are given up
+	calls       int       // of this epoch that are under way or about to be; not 0 while tasks wait
+	opening     int       // of these, runners that wait for a connection, and will take a bundle then
+	givenUp     int       // calls of earlier epochs that have not ended
+	first, last *bundle   // tasks that wait; only the last bundle grows
+	moved       time.Time // when the first of them came, a call ended, or calls were given up
+
+	// opened bounds the wait of runners for a connection: it ends when no task waits any more. nil until needed.
+	opened context.Context //nolint:containedctx // the runners' own: callers come and go
+	cancel context.CancelFunc
+}
+
+// bundle is tasks that go with one call.
+type bundle struct {
+	args    *scriptArgs // nil in place of a message whose caller has left
+	size    int         // bytes of the messages
+	waiting int         // messages whose callers have not left
+	sealed  bool        // a call has taken it
+	next    *bundle
+
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+func newCoalescer(s *store) *coalescer {
+	return &coalescer{store: s, head: s.enqueueHead()}
+}
+
+// enqueue makes a task pending, and returns when Redis has confirmed it. When ctx ends before the task is on its way, it is taken back
+// and nothing is sent; when ctx ends later, the error wraps ErrUnknown. After an error message may stay in use. now is the time, more or
+// less.
+func (c *coalescer) enqueue(ctx context.Context, message []byte, now time.Time) error {
+	if ctx.Err() != nil {
+		return notSent(ctx)
+	}
+	var arg any = message // allocates: not under the lock
+	c.mu.Lock()
+	if c.calls == 0 && ctx.Done() == nil {
+		c.calls++
+		epoch := c.epoch
+		c.mu.Unlock()
+		return c.alone(epoch, arg) //nolint:contextcheck // ctx cannot end
+	}
+	b, i := c.join(arg, len(message), now)
+	if c.opening == 0 && now.Sub(c.moved) > stallTime && c.calls+c.givenUp < callerConns {
+		c.giveUp()
+		c.moved = now
+	}
+	if c.calls < callsAtOnce && c.opening == 0 {
+		c.calls++
+		c.start(c.calls > 1)
+	}
+	c.mu.Unlock()
+	if ctx.Done() == nil {
+		<-b.done
+		return b.err
+	}
+	select {
+	case <-b.done:
+		return b.err
+	case <-ctx.Done():
+		return c.leave(ctx, b, i)
+	}
+}
+
+// alone sends one task, in the goroutine of its caller.
+func (c *coalescer) alone(epoch int, message any) error {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.end(epoch) {
+			c.start(true)
+		}
+	}()
+	conn, err := c.store.open(context.Background())
+	if err != nil {
+		return err
+	}
+	args := newArgs(c.head)
+	args.list = append(args.list, message)
+	err = conn.enqueue(context.Background(), args.list)
+	args.free(err)
+	return err
+}
+
+// join adds a message to those that wait, and says where.
+func (c *coalescer) join(message any, size int, now time.Time) (b *bundle, i int) {
+	if b = c.last; b == nil || len(b.args.list) == len(c.head)+maxBatchTasks || b.size+size > maxBatchBytes {
+		b = &bundle{args: newArgs(c.head), done: make(chan struct{})}
+		if c.last == nil {
+			c.first, c.moved = b, now
+		} else {
+			c.last.next = b
+		}
+		c.last = b
+	}
+	i = len(b.args.list)
+	b.args.list = append(b.args.list, message)
+	b.size += size
+	b.waiting++
+	return b, i
+}
+
+// leave is for a caller whose context has ended. A task that no call has taken is taken back.
+func (c *coalescer) leave(ctx context.Context, b *bundle, i int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.sealed {
+		select {
+		case <-b.done: // both at once: what is known counts
+			return b.err
+		default:
+			return fmt.Errorf("%w: %s: %w", ErrUnknown, scriptEnqueue.name, endOf(ctx))
+		}
+	}
+	b.args.list[i] = nil
+	if b.waiting--; b.waiting == 0 && c.deserted() {
+		c.first, c.last = nil, nil
+		if c.opening > 0 { // for nobody
+			c.cancel()
+			c.opened, c.cancel = nil, nil
+			c.giveUp()
+		}
+	}
+	return notSent(ctx)
+}
+
+// deserted says whether the callers of all tasks that wait have left.
+func (c *coalescer) deserted() bool {
+	for b := c.first; b != nil; b = b.next {
+		if b.waiting > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// giveUp lets other calls take the places of those that are under way, whose callers wait on.
+func (c *coalescer) giveUp() {
+	c.givenUp += c.calls
+	c.calls, c.opening = 0, 0
+	c.epoch++
+}
+
+// end counts a call that has ended, and says whether another is to follow it.
+func (c *coalescer) end(epoch int) bool {
+	switch {
+	case epoch != c.epoch:
+		c.givenUp--
+		return false
+	case c.first == nil:
+		c.calls--
+		return false
+	}
+	c.moved = time.Now()
+	if c.opening > 0 {
+		c.calls--
+		return false
+	}
+	return true
+}
+
+// start starts the runner of a call that is counted already. In a crowd it lets those that the last call has woken come along.
+func (c *coalescer) start(crowd bool) {
+	if c.opened == nil {
+		c.opened, c.cancel = context.WithCancel(context.Background())
+	}
+	c.opening++
+	go c.run(c.opened, c.epoch, crowd)
+}
+
+// run makes calls as long as tasks wait.
+func (c *coalescer) run(opened context.Context, epoch int, crowd bool) {
+	for more := true; more; crowd = true {
+		if crowd {
+			runtime.Gosched()
+		}
+		more = c.round(opened, epoch)
+	}
+}
+
+// round makes one call, and says whether this runner is to make another.
+func (c *coalescer) round(opened context.Context, epoch int) (more bool) {
+	var b *bundle
+	var err error
+	returned := false
+	defer func() {
+		if !returned { // a panic, or Goexit, of a Source that is not ours: it must neither keep anybody waiting nor end the process
+			err = fmt.Errorf("delayed: %s: panic: %v", scriptEnqueue.name, recover())
+			if b == nil {
+				b = c.take(epoch, false)
+			} else {
+				err = fmt.Errorf("%w: %w", ErrUnknown, err)
+			}
+		}
+		for ; b != nil; b = b.next {
+			b.args.free(err)
+			b.err = err
+			close(b.done)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if more = c.end(epoch); !more {
+			return
+		}
+		if returned {
+			c.opening++
+			return
+		}
+		c.start(true)
+		more = false
+	}()
+	conn, err := c.store.open(opened)
+	b = c.take(epoch, err == nil)
+	switch {
+	case err == nil && b != nil:
+		err = conn.enqueue(context.Background(), b.args.list) //nolint:contextcheck // opened is over when nobody waits behind these
+	case err == nil:
+		conn.close()
+	}
+	returned = true
+	return false
+}
+
+// take takes the first bundle out, or all of them when a runner has waited for a connection in vain; nil when there is none.
+func (c *coalescer) take(epoch int, connected bool) *bundle {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if epoch == c.epoch {
+		c.opening--
+	} else if !connected {
+		return nil // those that wait have a runner of their own
+	}
+	b := c.first
+	for connected && b != nil && b.waiting == 0 {
+		b = b.next
+	}
+	c.first = nil
+	if connected && b != nil {
+		c.first, b.next = b.next, nil
+	}
+	if c.first == nil {
+		c.last = nil
+	}
+	for s := b; s != nil; s = s.next {
+		s.sealed = true
+	}
+	if connected && b != nil && b.waiting < len(b.args.list)-len(c.head) {
+		b.args.list = slices.DeleteFunc(b.args.list, func(a any) bool { return a == nil })
+	}
+	return b
+}
+
+// notSent is the error of a caller whose context ended before its task was on its way.
+func notSent(ctx context.Context) error {
+	return fmt.Errorf("delayed: %s: nothing was sent: %w", scriptEnqueue.name, endOf(ctx))
+}
+
+// endOf says why a context has ended: its error, and its cause if that is another.
+func endOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// coalescers holds those of one handle, by pending list, as long as a Queue uses them.
+type coalescers struct {
+	mu    sync.Mutex
+	byKey map[string]weak.Pointer[coalescer]
+}
+
+// of returns the coalescer of a store's queue.
+func (cs *coalescers) of(s *store) *coalescer {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c := cs.byKey[s.keys.list].Value(); c != nil {
+		return c
+	}
+	if cs.byKey == nil {
+		cs.byKey = map[string]weak.Pointer[coalescer]{}
+	}
+	c := newCoalescer(s)
+	cs.byKey[s.keys.list] = weak.Make(c)
+	runtime.AddCleanup(c, cs.forget, s.keys.list)
+	return c
+}
+
+// forget drops a queue's coalescer when it is out of use, unless another has taken its place.
+func (cs *coalescers) forget(key string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.byKey[key].Value() == nil {
+		delete(cs.byKey, key)
+	}
+}

@@ -1,0 +1,620 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// holdSource holds each call until the test lets it go on.
+type holdSource struct {
+	Source                                 // nil: calls are answered without a server
+	calls  chan *heldCall                  // those that are about to be sent
+	conn   func(ctx context.Context) error // called for each connection; may be nil
+}
+
+// heldCall is one call of the script enqueue.
+type heldCall struct {
+	messages []string
+	answer   chan error // nil lets it through to the server
+}
+
+// ok lets the call through.
+func (c *heldCall) ok() { c.answer <- nil }
+
+func (s *holdSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	if s.conn != nil {
+		if err := s.conn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if s.Source == nil {
+		return &heldConn{nil, s}, nil
+	}
+	conn, err := s.Source.Conn(ctx, key)
+	return &heldConn{conn, s}, err
+}
+
+func (s *holdSource) Slot(string) int { return 0 }
+
+type heldConn struct {
+	redis.Conn
+	src *holdSource
+}
+
+func (c *heldConn) Close() error {
+	if c.Conn == nil {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
+func (c *heldConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
+	held := &heldCall{answer: make(chan error)}
+	for _, a := range args[4:] {
+		held.messages = append(held.messages, fmt.Sprintf("%s", a))
+	}
+	c.src.calls <- held
+	if err := <-held.answer; err != nil || c.Conn == nil {
+		if errors.Is(err, errPlanted) {
+			panic(err)
+		}
+		return int64(1), err
+	}
+	return redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
+}
+
+func (c *heldConn) ReceiveWithTimeout(time.Duration) (any, error) { panic("not used") }
+
+var errPlanted = errors.New("planted panic")
+
+// held is a coalescer whose calls are held, on a real server.
+type held struct {
+	*bench
+	src *holdSource
+	c   *coalescer
+	now time.Time // stands still: no call stalls
+}
+
+func newHeld(t *testing.T) *held {
+	t.Helper()
+	b := newBench(t)
+	b.server.Do(t, "SCRIPT", "LOAD", scriptEnqueue.source)
+	src := &holdSource{Source: b.rdb.loops, calls: make(chan *heldCall)}
+	return &held{b, src, newCoalescer(newStore(src, "", b.name)), time.Now()}
+}
+
+// enqueue enqueues a message in a goroutine of its own and returns once it is on its way or waits.
+func (h *held) enqueue(ctx context.Context, message string) (result chan error) {
+	h.t.Helper()
+	count := func() int {
+		h.c.mu.Lock()
+		defer h.c.mu.Unlock()
+		return h.c.waitingForTest()
+	}
+	before := count()
+	result = make(chan error, 1)
+	go func() { result <- h.c.enqueue(ctx, []byte(message), h.now) }()
+	h.until("the task waits", func() bool { return count() > before })
+	return result
+}
+
+// waitingForTest is the number of tasks that wait.
+func (c *coalescer) waitingForTest() (n int) {
+	for b := c.first; b != nil; b = b.next {
+		n += b.waiting
+	}
+	return n
+}
+
+// busy starts as many calls as are under way at once, each with one task, and returns them.
+func (h *held) busy() (calls []*heldCall, results []chan error) {
+	h.t.Helper()
+	for i := range callsAtOnce {
+		result := make(chan error, 1)
+		go func() { result <- h.c.enqueue(bg, fmt.Append(nil, "busy", i), h.now) }()
+		calls = append(calls, await(h.bench, "a call", h.src.calls))
+		results = append(results, result)
+	}
+	return calls, results
+}
+
+func (h *held) call() *heldCall {
+	h.t.Helper()
+	return await(h.bench, "a call", h.src.calls)
+}
+
+// expect expects what a caller gets.
+func (h *held) expect(what string, result chan error, want error) {
+	h.t.Helper()
+	if err := await(h.bench, what, result); !errors.Is(err, want) || (want == nil) != (err == nil) {
+		h.t.Errorf("%s: %v, expected %v", what, err, want)
+	}
+}
+
+// idle expects that nothing is left of all calls.
+func (h *held) idle() {
+	h.t.Helper()
+	h.until("no call is under way", func() bool {
+		h.c.mu.Lock()
+		defer h.c.mu.Unlock()
+		return h.c.calls+h.c.givenUp+h.c.opening == 0 && h.c.first == nil && h.c.last == nil
+	})
+}
+
+// TestCoalescerSharesCalls: those who come while calls are under way go together, in their order, with the next one.
+func TestCoalescerSharesCalls(t *testing.T) {
+	h := newHeld(t)
+	calls, results := h.busy()
+	for i, want := range []string{"busy0", "busy1"} {
+		if got := calls[i].messages; len(got) != 1 || got[0] != want {
+			t.Errorf("call %d has %q, expected %s alone", i, got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	want := []string{"m0", "m1", "m2", "m3", "m4"}
+	for i, m := range want {
+		by := bg
+		if i%2 == 1 {
+			by = ctx
+		}
+		results = append(results, h.enqueue(by, m))
+	}
+	calls[1].ok()
+	shared := h.call()
+	if !slices.Equal(shared.messages, want) {
+		t.Errorf("the shared call has %q, expected %q", shared.messages, want)
+	}
+	for i, r := range results[2:] {
+		select {
+		case err := <-r:
+			t.Errorf("m%d returned before Redis confirmed it: %v", i, err)
+		default:
+		}
+	}
+	shared.ok()
+	calls[0].ok()
+	for i, r := range results {
+		h.expect(fmt.Sprint("result ", i), r, nil)
+	}
+	h.idle()
+	if n := h.size("_noti"); n != callsAtOnce+len(want) {
+		t.Errorf("%d notifications", n)
+	}
+	h.check(redistest.Invariants{})
+}
+
+// TestCoalescerKeepsTheLimitsOfAScript fills bundles to either limit. The next task begins another one, and they go in order.
+func TestCoalescerKeepsTheLimitsOfAScript(t *testing.T) {
+	h := newHeld(t)
+	calls, results := h.busy()
+	large := strings.Repeat("x", maxBatchBytes/8)
+	sizes := []int{maxBatchTasks, 8, 2}
+	for i := range sizes[0] {
+		results = append(results, h.enqueue(bg, fmt.Sprint("m", i)))
+	}
+	for range sizes[1] + 1 {
+		results = append(results, h.enqueue(bg, large))
+	}
+	results = append(results, h.enqueue(bg, "last"))
+	calls[0].ok()
+	for i, n := range sizes {
+		call := h.call()
+		if len(call.messages) != n {
+			t.Errorf("call %d has %d messages, expected %d", i, len(call.messages), n)
+		}
+		if i == 0 && (call.messages[0] != "m0" || call.messages[n-1] != fmt.Sprint("m", n-1)) {
+			t.Errorf("call 0 begins with %q and ends with %q", call.messages[0], call.messages[n-1])
+		}
+		call.ok()
+	}
+	calls[1].ok()
+	for i, r := range results {
+		h.expect(fmt.Sprint("result ", i), r, nil)
+	}
+	h.idle()
+}
+
+// TestCoalescerTellsEachCaller what became of its own task.
+func TestCoalescerTellsEachCaller(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer error
+		want   error
+		not    error
+	}{
+		"full":       {redis.Error("OOM command not allowed when used memory > 'maxmemory'."), ErrFull, ErrUnknown},
+		"refused":    {redis.Error("WRONGTYPE Operation against a key"), redis.Error("WRONGTYPE Operation against a key"), ErrUnknown},
+		"lost reply": {io.EOF, ErrUnknown, ErrFull},
+		"panic":      {errPlanted, ErrUnknown, ErrFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHeld(t)
+			calls, busy := h.busy()
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			results := []chan error{h.enqueue(bg, "a"), h.enqueue(ctx, "b"), h.enqueue(bg, "c")}
+			calls[1].ok()
+			first := h.call()
+			later := h.enqueue(bg, "d")
+			first.answer <- c.answer
+			h.call().ok()
+			for i, r := range results {
+				err := await(h.bench, "an answer", r)
+				if !errors.Is(err, c.want) || errors.Is(err, c.not) || !strings.HasPrefix(err.Error(), "delayed: ") {
+					t.Errorf("caller %d: %v", i, err)
+				}
+			}
+			h.expect("the next call", later, nil)
+			h.expect("the call before", busy[1], nil)
+			calls[0].ok()
+			h.expect("the call beside", busy[0], nil)
+			h.idle()
+			if got := h.list(""); !slices.Equal(got, redistest.List{"busy1", "d", "busy0"}) {
+				t.Errorf("Redis has %q", got)
+			}
+		})
+	}
+}
+
+// TestCoalescerWithoutConnection: whoever waits for a connection in vain is told so, and nothing is unknown about it.
+func TestCoalescerWithoutConnection(t *testing.T) {
+	for name, panics := range map[string]bool{"error": false, "panic": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHeld(t)
+			calls, busy := h.busy()
+			reached, fail := make(chan struct{}), make(chan error)
+			h.src.conn = func(context.Context) error {
+				reached <- struct{}{}
+				err := <-fail
+				if panics {
+					panic(err)
+				}
+				return err
+			}
+			a := h.enqueue(bg, "a")
+			calls[0].ok()
+			await(h.bench, "the dialling", reached)
+			b := h.enqueue(bg, "b")
+			fail <- errors.New("nobody listens")
+			for _, r := range []chan error{a, b} {
+				if err := await(h.bench, "an answer", r); err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "nobody listens") {
+					t.Errorf("%v", err)
+				}
+			}
+			h.src.conn = nil
+			calls[1].ok()
+			h.expect("busy0", busy[0], nil)
+			h.expect("busy1", busy[1], nil)
+			h.idle()
+		})
+	}
+}
+
+var errLeft = errors.New("the caller has left")
+
+// TestCoalescerTakesTasksBack: a caller whose context ends while its task waits gets the context's error, and the task is never sent.
+func TestCoalescerTakesTasksBack(t *testing.T) {
+	h := newHeld(t)
+	calls, busy := h.busy()
+	ctx, cancel := context.WithCancelCause(bg)
+	a, b, c := h.enqueue(bg, "a"), h.enqueue(ctx, "b"), h.enqueue(bg, "c")
+	cancel(errLeft)
+	err := await(h.bench, "the caller that leaves", b)
+	if !errors.Is(err, errLeft) || !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnknown) {
+		t.Errorf("taken back: %v", err)
+	}
+	if err := h.c.enqueue(ctx, []byte("never"), h.now); !errors.Is(err, errLeft) || errors.Is(err, ErrUnknown) {
+		t.Errorf("a context that had ended: %v", err)
+	}
+	calls[0].ok()
+	shared := h.call()
+	if !slices.Equal(shared.messages, []string{"a", "c"}) {
+		t.Errorf("sent %q", shared.messages)
+	}
+	shared.ok()
+	calls[1].ok()
+	for _, r := range append(busy, a, c) {
+		h.expect("a result", r, nil)
+	}
+	h.idle()
+}
+
+// TestCoalescerEmptyBundle: when all who wait have left, nothing is sent; those that come later go as ever.
+func TestCoalescerEmptyBundle(t *testing.T) {
+	h := newHeld(t)
+	calls, busy := h.busy()
+	ctx, cancel := context.WithCancel(bg)
+	for range maxBatchTasks {
+		h.enqueue(ctx, "x")
+	}
+	stays := h.enqueue(bg, "stays") // in the second bundle: the first one is empty then
+	cancel()
+	h.until("the others have left", func() bool {
+		h.c.mu.Lock()
+		defer h.c.mu.Unlock()
+		return h.c.waitingForTest() == 1
+	})
+	calls[0].ok()
+	call := h.call()
+	if !slices.Equal(call.messages, []string{"stays"}) {
+		t.Errorf("sent %q", call.messages)
+	}
+	ctx, cancel = context.WithCancel(bg)
+	gone := h.enqueue(ctx, "gone")
+	cancel()
+	h.expect("the one that leaves", gone, context.Canceled)
+	call.ok()
+	calls[1].ok()
+	for _, r := range append(busy, stays) {
+		h.expect("a result", r, nil)
+	}
+	h.idle()
+	if got := h.list(""); len(got) != 3 {
+		t.Errorf("Redis has %q", got)
+	}
+}
+
+// TestCoalescerUnderWay: a caller whose context ends while the call is under way does not know, and the others' call goes on: also when
+// that caller started it.
+func TestCoalescerUnderWay(t *testing.T) {
+	h := newHeld(t)
+	held := make(chan struct{})
+	h.src.conn = func(context.Context) error { <-held; return nil }
+	ctx, cancel := context.WithCancelCause(bg)
+	starter := h.enqueue(ctx, "starter")
+	other := h.enqueue(bg, "other")
+	close(held)
+	call := h.call()
+	if !slices.Equal(call.messages, []string{"starter", "other"}) {
+		t.Errorf("sent %q", call.messages)
+	}
+	cancel(errLeft)
+	err := await(h.bench, "the caller that leaves", starter)
+	if !errors.Is(err, ErrUnknown) || !errors.Is(err, errLeft) || !errors.Is(err, context.Canceled) {
+		t.Errorf("left while under way: %v", err)
+	}
+	call.ok()
+	h.expect("the other", other, nil)
+	h.idle()
+	if got := h.list(""); len(got) != 2 {
+		t.Errorf("Redis has %q", got)
+	}
+}
+
+// TestCoalescerPanicOfTheCaller: in the goroutine of a caller a panic goes on, and those that wait do not notice.
+func TestCoalescerPanicOfTheCaller(t *testing.T) {
+	h := newHeld(t)
+	panicked := make(chan any, 1)
+	go func() {
+		defer func() { panicked <- recover() }()
+		_ = h.c.enqueue(bg, []byte("a"), h.now)
+	}()
+	first := h.call()
+	b := make(chan error, 1)
+	go func() { b <- h.c.enqueue(bg, []byte("b"), h.now) }()
+	second := h.call()
+	c := h.enqueue(bg, "c")
+	first.answer <- errPlanted
+	if p := await(h.bench, "the panic", panicked); !errors.Is(p.(error), errPlanted) { //nolint:errcheck // a test: it may panic
+		t.Errorf("recovered %v", p)
+	}
+	h.call().ok()
+	second.ok()
+	h.expect("b", b, nil)
+	h.expect("c", c, nil)
+	h.idle()
+}
+
+// TestCoalescerDeserted: nobody waits for a connection for those who have left, and nothing stays behind.
+func TestCoalescerDeserted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &holdSource{calls: make(chan *heldCall)}
+		dialled := 0
+		src.conn = func(ctx context.Context) error {
+			if dialled++; dialled > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		c := newCoalescer(newStore(src, "", "q"))
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		first := make(chan error, 1)
+		go func() { first <- c.enqueue(ctx, []byte("a"), time.Now()) }()
+		synctest.Wait()
+		time.Sleep(time.Second) //nolint:forbidigo // of the bubble's clock
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnknown) {
+			t.Errorf("%v", err)
+		}
+		second := make(chan error, 1)
+		go func() { second <- c.enqueue(t.Context(), []byte("b"), time.Now()) }()
+		call := <-src.calls
+		call.ok()
+		if err := <-second; err != nil || !slices.Equal(call.messages, []string{"b"}) {
+			t.Errorf("%v, sent %q", err, call.messages)
+		}
+		synctest.Wait()
+		if c.calls+c.givenUp+c.opening != 0 {
+			t.Errorf("%d calls, %d given up, %d opening", c.calls, c.givenUp, c.opening)
+		}
+	})
+}
+
+// TestCoalescerStall: calls that hang hold up those behind them for stallTime. As long as calls come to their end nothing is given up,
+// and in the worst case there are as many as connections.
+func TestCoalescerStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &holdSource{calls: make(chan *heldCall, 2*callerConns)}
+		c := newCoalescer(newStore(src, "", "q"))
+		var group sync.WaitGroup
+		enqueue := func() {
+			group.Go(func() {
+				if err := c.enqueue(bg, []byte("m"), time.Now()); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		for range callsAtOnce + 2 {
+			enqueue()
+		}
+		if n := len(src.calls); n != callsAtOnce {
+			t.Fatalf("%d calls at once", n)
+		}
+		time.Sleep(stallTime) //nolint:forbidigo // of the bubble's clock
+		enqueue()
+		if n := len(src.calls); n != callsAtOnce {
+			t.Errorf("%d calls after %v", n, stallTime)
+		}
+		(<-src.calls).ok() // one has ended in time, and another follows it
+		synctest.Wait()
+		time.Sleep(stallTime) //nolint:forbidigo // as above
+		enqueue()
+		enqueue()
+		if n := len(src.calls); n != callsAtOnce {
+			t.Errorf("%d calls wait, one of them with all that had waited", n)
+		}
+		for range 2 * callerConns {
+			time.Sleep(stallTime + 1) //nolint:forbidigo // as above
+			enqueue()
+		}
+		if n := len(src.calls); n != callerConns {
+			t.Errorf("%d calls that hang, expected %d", n, callerConns)
+		}
+		go func() {
+			for call := range src.calls {
+				call.ok()
+			}
+		}()
+		group.Wait()
+		synctest.Wait()
+		close(src.calls)
+		if c.calls+c.givenUp+c.opening != 0 || c.first != nil {
+			t.Errorf("%d calls, %d given up, %d opening", c.calls, c.givenUp, c.opening)
+		}
+	})
+}
+
+// TestCoalescersAreShared by the queues of a handle that have one list, and forgotten with them.
+func TestCoalescersAreShared(t *testing.T) {
+	b := newBench(t)
+	again := NewQueue(b.name, b.rdb)
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, q := range map[string]*Queue{"again": again, "With": b.q.With(MaxRetry(1)), "another form": legacy} {
+		if q.coalescer != b.q.coalescer {
+			t.Errorf("%s: another coalescer", name)
+		}
+	}
+	rdb, err := Dial(b.server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	for name, q := range map[string]*Queue{
+		"another queue": NewQueue(b.name+"x", b.rdb), "prefix": NewQueue(b.name, b.rdb.WithPrefix("x:")), "another handle": NewQueue(b.name, rdb),
+	} {
+		if q.coalescer == b.q.coalescer {
+			t.Errorf("%s: the same coalescer", name)
+		}
+	}
+	for i := range 10_000 {
+		NewQueue(fmt.Sprint(b.name, ".", i), b.rdb)
+	}
+	left := func() int {
+		b.rdb.coalescers.mu.Lock()
+		defer b.rdb.coalescers.mu.Unlock()
+		return len(b.rdb.coalescers.byKey)
+	}
+	b.until("the queues that are out of use are forgotten", func() bool { runtime.GC(); return left() == 1 })
+	if NewQueue(b.name, b.rdb).coalescer != b.q.coalescer {
+		t.Error("a queue that is in use was forgotten")
+	}
+	runtime.KeepAlive(b.q)
+}
+
+// TestProducersOnABadNetwork: many producers at once, and replies and requests get lost. Everyone knows about its own task.
+func TestProducersOnABadNetwork(t *testing.T) {
+	b := newBench(t)
+	b.server.Do(t, "SCRIPT", "LOAD", scriptEnqueue.source)
+	dialer := faultnet.NewDialer(faultnet.Random(1, faultnet.Rates{DropReply: 0.1, DropRequest: 0.1}), 0)
+	rdb := FromPool(&redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialContextFunc(dialer.DialContext))
+	}})
+	defer rdb.Close()
+	q := NewQueue(b.name, rdb)
+	const producers, each = 64, 50
+	var mu sync.Mutex
+	confirmed, unknown := map[string]bool{}, 0
+	var group sync.WaitGroup
+	for p := range producers {
+		group.Go(func() {
+			for i := range each {
+				id := fmt.Sprint(p, "-", i)
+				ctx, cancel := context.WithCancel(t.Context())
+				if p%2 == 0 {
+					cancel()
+					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(i*p)*time.Microsecond)
+				}
+				_, err := q.With(TaskID(id)).DelayContext(ctx, plainForTest, i)
+				cancel()
+				mu.Lock()
+				switch {
+				case err == nil:
+					confirmed[id] = true
+				case errors.Is(err, ErrUnknown):
+					unknown++
+					confirmed[id] = false
+				case !errors.Is(err, context.DeadlineExceeded):
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	seen := map[string]int{}
+	last := map[string]int{}
+	for _, m := range b.pending() {
+		id := m.Meta.ID
+		seen[id]++
+		if _, sent := confirmed[id]; !sent {
+			t.Errorf("task %s is there, but its caller was told that nothing was sent", id)
+		}
+		p, i := "", 0
+		if _, err := fmt.Sscanf(strings.ReplaceAll(id, "-", " "), "%s %d", &p, &i); err != nil {
+			t.Fatal(err)
+		}
+		if n, ok := last[p]; ok && confirmed[id] && i <= n {
+			t.Errorf("producer %s: task %d is behind task %d", p, i, n)
+		} else if confirmed[id] {
+			last[p] = i
+		}
+	}
+	for id, sure := range confirmed {
+		if n := seen[id]; n > 1 || sure && n == 0 {
+			t.Errorf("task %s is there %d times, confirmed: %v", id, n, sure)
+		}
+	}
+	if len(confirmed) == unknown || unknown == 0 {
+		t.Errorf("%d tasks, %d of them unknown: expected some of either kind", len(confirmed), unknown)
+	}
+	b.check(redistest.Invariants{})
+}
