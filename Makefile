@@ -20,7 +20,7 @@ each := scripts/each.sh
 
 .PHONY: help
 help: ## Print this list
-	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 ##@ Everything
 
@@ -78,11 +78,15 @@ bench: ## Measure against asynq and the bare prototype on every axis; leaves ben
 	@cd bench && go run . bench -json bench.json $(BENCH)
 
 .PHONY: bench-peers
-bench-peers: ## Measure every task queue that is installed; leaves bench/peers.json (25 min)
+bench-peers: ## Measure every task queue that is installed; leaves bench/peers.json (20 min)
 	@cd bench && go run . peers -json peers.json $(BENCH)
 
+.PHONY: bench-peers-setup
+bench-peers-setup: ## Install PostgreSQL, Node.js, BullMQ, Celery, dramatiq and RQ for bench-peers (3 min once, then 1 s)
+	@bench/scripts/setup-peers.sh
+
 .PHONY: bench-ceiling
-bench-ceiling: ## Measure what Redis lists allow when nothing but the bare work is done (3 min)
+bench-ceiling: ## Measure what Redis lists allow when nothing but the bare work is done (2 min)
 	@cd bench && go run . ceiling $(BENCH)
 
 .PHONY: bench-profile
@@ -90,7 +94,7 @@ bench-profile: ## Profile a drain, worker and server; leaves bench/delayed-drain
 	@cd bench && go run . profile $(BENCH)
 
 .PHONY: bench-guard
-bench-guard: ## Check that the ratios to asynq and to the prototype are no more than 15 % behind the published ones (3 min)
+bench-guard: ## Check that the ratios to asynq and to the prototype are no more than 15 % behind the published ones (2 min, 5 when in doubt)
 	@cd bench && go run . guard $(BENCH)
 
 .PHONY: bench-smoke

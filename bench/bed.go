@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -16,8 +17,11 @@ type bed struct {
 	record func(table, row, measure string, less bool, value float64)
 	middle func(table, row, measure, peer string) float64 // the median of what was recorded so far; NaN: nothing
 
-	proxy    *proxy
+	proxy *proxy
+
+	mu       sync.Mutex
 	programs []*program
+	aborted  bool
 }
 
 // bare tells a bed to have no proxy; other delays are those of one direction.
@@ -56,8 +60,23 @@ func (b *bed) driver() (*program, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.programs = append(b.programs, d)
+	if b.aborted {
+		_ = d.cmd.Process.Kill()
+	}
 	return d, nil
+}
+
+// abort ends the drivers at once, so that nobody waits for them any longer.
+func (b *bed) abort() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.aborted = true
+	for _, d := range b.programs {
+		_ = d.cmd.Process.Kill()
+	}
 }
 
 func (b *bed) close() {

@@ -123,7 +123,7 @@ func driverCommand(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return (&driver{queue: q}).serve(os.Stdin, os.Stdout)
+	return (&driver{queue: q}).serve(os.Stdin, os.Stdout, func() { os.Exit(0) })
 }
 
 // driver is the driver of a Go package.
@@ -132,8 +132,8 @@ type driver struct {
 	recorder *recorder // of the last "work"
 }
 
-// serve answers requests until in ends.
-func (d *driver) serve(in io.Reader, out io.Writer) error {
+// serve answers requests until in ends. It calls gone if that happens while it is busy: who asked does not wait for the answer any more.
+func (d *driver) serve(in io.Reader, out io.Writer, gone func()) error {
 	w := bufio.NewWriter(out)
 	answer := func(r *response) error {
 		b, err := json.Marshal(r)
@@ -143,15 +143,26 @@ func (d *driver) serve(in io.Reader, out io.Writer) error {
 		_, _ = w.Write(append(b, '\n'))
 		return w.Flush()
 	}
-	decoder := json.NewDecoder(in)
-	for {
-		var r request
-		if err := decoder.Decode(&r); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
+	requests, failed := make(chan *request), make(chan error, 1)
+	go func() {
+		defer close(requests)
+		decoder := json.NewDecoder(in)
+		for {
+			r := &request{}
+			err := decoder.Decode(r)
+			if errors.Is(err, io.EOF) {
+				gone()
+				return
+			}
+			if err != nil {
+				failed <- err
+				return
+			}
+			requests <- r
 		}
-		a, err := d.carryOut(&r, answer)
+	}()
+	for r := range requests {
+		a, err := d.carryOut(r, answer)
 		if errors.Is(err, errNone) {
 			a = &response{None: true}
 		} else if err != nil {
@@ -160,6 +171,12 @@ func (d *driver) serve(in io.Reader, out io.Writer) error {
 		if err := answer(a); err != nil {
 			return err
 		}
+	}
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
 	}
 }
 

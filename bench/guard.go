@@ -17,7 +17,7 @@ const guardTolerance = 0.15
 // guardCommand is `guard`: it takes the ratios of enqueueing and draining to asynq and to the ceiling anew, all in one run, and fails when one
 // has fallen behind.
 func guardCommand(ctx context.Context, args []string) error {
-	o := options{rounds: 5, axisRounds: 1}
+	o := options{rounds: 7, axisRounds: 1}
 	flags := measureFlags("guard", &o)
 	file := flags.String("published", publishedFile, "figures to compare with, as publish writes them")
 	_ = flags.Parse(args)
@@ -32,30 +32,44 @@ func guardCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.run(ctx, guardScenarios()); err != nil {
-		return err
+	var checks []check
+	var failed []string
+	for attempt := range 2 { // the second adds as many rounds, and all of them are judged
+		if err := r.run(ctx, guardScenarios()); err != nil {
+			return err
+		}
+		if checks = guardChecks(published, r.results); len(checks) == 0 {
+			return fmt.Errorf("%s has no ratio that guard takes; publish a whole run of bench", *file)
+		}
+		if failed = behind(checks); len(failed) == 0 {
+			break
+		}
+		if attempt == 0 {
+			fmt.Fprintf(r.log, "behind so far: %s; taking as many rounds again\n", strings.Join(failed, "; "))
+		}
 	}
 	if o.json != "" {
 		if err := r.results.write(o.json); err != nil {
 			return err
 		}
 	}
-	checks := guardChecks(published, r.results)
-	if len(checks) == 0 {
-		return fmt.Errorf("%s has no ratio that guard takes; publish a whole run of bench", *file)
-	}
 	fmt.Print(guardText(published, checks))
-	var failed []string
-	for _, c := range checks {
-		if c.behind() {
-			failed = append(failed, c.name)
-		}
-	}
 	if len(failed) > 0 {
 		return fmt.Errorf("more than %.0f %% behind the published ratio: %s; run it again on a quiet machine, find what made it slower with `go run . profile`, or publish the new figures",
 			guardTolerance*100, strings.Join(failed, "; "))
 	}
 	return nil
+}
+
+// behind returns the names of those that have fallen by more than the tolerance.
+func behind(checks []check) []string {
+	var names []string
+	for _, c := range checks {
+		if c.behind() {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 // guardScenarios are the ones of `bench` that matter most.
@@ -85,8 +99,8 @@ func guardChecks(published, now *results) []check {
 	var checks []check
 	for _, f := range now.Figures {
 		old := published.find(f.Table, f.Row, f.Measure)
-		if old == nil || f.Measure != perSecond {
-			continue
+		if old == nil || f.Measure != perSecond || f.Row == concurrencyRow(baseConcurrency) {
+			continue // the last is among those of durability too
 		}
 		for _, peer := range []string{"asynq", "ceiling"} {
 			was, ok := old.better(peer)

@@ -9,7 +9,7 @@ import (
 func guardSample(asynq, ceiling float64) *results {
 	r := &results{Date: "2026-01-02 03:04"}
 	for peer, value := range map[string]float64{"delayed": 300, "asynq": 300 / asynq, "ceiling": 300 / ceiling} {
-		r.add("drain", "concurrency 50", perSecond, false, peer, value)
+		r.add("aof", "drain, AOF off", perSecond, false, peer, value)
 	}
 	r.add("cost", "draining", "EVALSHA per task", true, "delayed", 0.02)
 	return r

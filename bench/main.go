@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 // command is one of the program's commands.
@@ -21,10 +22,10 @@ type command struct {
 
 var commands = []command{
 	{"bench", "delayed, asynq and the ceiling, on every axis (13 min)", benchCommand},
-	{"peers", "every peer that is installed, at the base point and with each durability (25 min)", peersCommand},
-	{"ceiling", "what Redis lists allow when nothing but the bare work is done: five tables (3 min)", ceilingCommand},
+	{"peers", "every peer that is installed, at the base point and with each durability (20 min)", peersCommand},
+	{"ceiling", "what Redis lists allow when nothing but the bare work is done: five tables (2 min)", ceilingCommand},
 	{"profile", "where time and allocations of a drain go, in the worker and in the server (15 s)", profileCommand},
-	{"guard", "whether the ratios to asynq and to the ceiling are still those that were published (3 min)", guardCommand},
+	{"guard", "whether the ratios to asynq and to the ceiling are still those that were published (2 min, 5 when in doubt)", guardCommand},
 	{"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench and peers", publishCommand},
 	{"try", "take each figure of the base point once, with few tasks: whether a peer works here (10 s a peer)", tryCommand},
 	{"driver", "produce or work for a peer, as told on stdin (bench starts it itself)", driverCommand},
@@ -32,7 +33,7 @@ var commands = []command{
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := dispatch(ctx, os.Args[1:], os.Stderr)
 	stop()
 	if err != nil {

@@ -81,13 +81,15 @@ func peersOf(r *results, figures []*figure) []string {
 	return names
 }
 
-// tableText writes one table: medians with ranges of each peer; and, where there are few peers, how many times better the first
-// is than each other.
+// tableText writes one table: medians with ranges of each peer, and how many times better delayed is than each other.
 func tableText(r *results, table string) string {
 	figures := ordered(r.of(table))
 	names := peersOf(r, figures)
-	compare := names[1:]
-	if len(names) == 0 || names[0] != "delayed" || len(names) > 3 {
+	if len(names) > 3 {
+		return manyPeers(figures, names)
+	}
+	compare := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "delayed" })
+	if !slices.Contains(names, "delayed") {
 		compare = nil
 	}
 	var b strings.Builder
@@ -116,6 +118,32 @@ func tableText(r *results, table string) string {
 			fmt.Fprintf(&b, " %s |", ratioText(f.better(name)))
 		}
 		fmt.Fprintf(&b, " %d |\n", rounds)
+	}
+	return b.String()
+}
+
+// manyPeers writes tables with a line for each peer and a few figures side by side.
+func manyPeers(figures []*figure, names []string) string {
+	const columns = 4
+	var b strings.Builder
+	for chunk := range slices.Chunk(figures, columns) {
+		b.WriteString("| |")
+		for _, f := range chunk {
+			fmt.Fprintf(&b, " %s, %s |", f.Row, f.Measure)
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---:|", len(chunk)) + "\n")
+		for _, name := range names {
+			fmt.Fprintf(&b, "| %s |", name)
+			for _, f := range chunk {
+				fmt.Fprintf(&b, " %s", spreadText(f.Values[name]))
+				if s, ok := f.better(name); ok && name != "delayed" {
+					fmt.Fprintf(&b, "; × %s", ratioText(s, true))
+				}
+				b.WriteString(" |")
+			}
+			b.WriteString("\n")
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

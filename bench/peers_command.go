@@ -4,7 +4,7 @@ import "context"
 
 // peersCommand is `peers`: every peer that is installed, at the base point and with each durability.
 func peersCommand(ctx context.Context, args []string) error {
-	o := options{rounds: 3, axisRounds: 3}
+	o := options{rounds: 5, axisRounds: 5}
 	_ = measureFlags("peers", &o).Parse(args)
 	r, err := o.runner(commandLine("peers", args), allPeers())
 	if err != nil {

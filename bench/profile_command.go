@@ -13,7 +13,7 @@ import (
 )
 
 // profileCommand is `profile`: where the time and the allocations of a drain go, in the worker and in the server.
-func profileCommand(_ context.Context, args []string) error {
+func profileCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("profile", flag.ExitOnError)
 	name := flags.String("peer", "delayed", "a peer that is a Go package")
 	what := flags.String("what", "drain", "drain, enqueue (256 producers) or batch (1,000 a call)")
@@ -35,6 +35,7 @@ func profileCommand(_ context.Context, args []string) error {
 		return err
 	}
 	defer b.close()
+	defer context.AfterFunc(ctx, b.abort)()
 	d, err := b.driver()
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func startProgram(p *peer, addr string) (*program, error) {
 }
 
 // driverLimit bounds one request to a driver.
-const driverLimit = 11 * time.Minute
+const driverLimit = workLimit + 30*time.Second
 
 // send tells the driver what to do and does not wait.
 func (d *program) send(r *request) error {

@@ -67,11 +67,10 @@ func kindOf(r *results) string {
 
 // fillPage puts every table of r where the page has its marker.
 func fillPage(text, kind string, r *results) (string, error) {
-	parts := map[string]string{"origin " + kind: origin(r) + "\n\n" + legend(r)}
+	parts := map[string]string{"origin " + kind: origin(r) + "\n\n" + legend(r), "worse " + kind: worse(r)}
 	if kind == "bench" {
 		parts["aims"] = aimsTable(r)
 		parts["not reached"] = notReached(r)
-		parts["worse"] = worse(r)
 	}
 	for _, table := range tablesOf(r) {
 		parts[table] = tableText(r, table)
@@ -110,13 +109,18 @@ func notReached(r *results) string {
 	return b.String()
 }
 
-// worse names the figures in which delayed is behind asynq.
+// worse names the figures in which delayed is behind a peer that one could use.
 func worse(r *results) string {
 	var b strings.Builder
 	for _, f := range r.Figures {
-		if s, ok := f.better("asynq"); ok && s.Middle < 1 {
-			fmt.Fprintf(&b, "- %s, %s, %s: %s, asynq %s.\n", title(f.Table), f.Row, f.Measure,
-				spreadText(f.Values["delayed"]), spreadText(f.Values["asynq"]))
+		for _, p := range r.Peers {
+			if p.Name == "delayed" || p.Name == "ceiling" {
+				continue
+			}
+			if s, ok := f.better(p.Name); ok && s.Middle < 1 {
+				fmt.Fprintf(&b, "- %s, %s, %s: %s; %s %s.\n", title(f.Table), f.Row, f.Measure,
+					spreadText(f.Values["delayed"]), p.Name, spreadText(f.Values[p.Name]))
+			}
 		}
 	}
 	if b.Len() == 0 {

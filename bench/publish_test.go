@@ -30,6 +30,20 @@ func TestFill(t *testing.T) {
 	}
 }
 
+func TestWorse(t *testing.T) {
+	r := sampleResults()
+	if got := worse(r); !strings.HasPrefix(got, "In none") {
+		t.Errorf("ahead of asynq, behind the ceiling: %s", got)
+	}
+	r.add("drain", "concurrency 1", perSecond, false, "delayed", 5)
+	r.add("drain", "concurrency 1", perSecond, false, "asynq", 6)
+	r.add("start", "a worker", "ms", true, "delayed", 5)
+	r.add("start", "a worker", "ms", true, "asynq", 6)
+	if got := worse(r); got != "- Draining, concurrency 1, tasks/s: 5.00; asynq 6.00.\n" {
+		t.Errorf("behind in one figure: %s", got)
+	}
+}
+
 // TestPageHasEveryMarker publishes sample figures of every table in a copy of the real page.
 func TestPageHasEveryMarker(t *testing.T) {
 	page, err := os.ReadFile("../docs/PERFORMANCE.md")

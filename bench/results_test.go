@@ -77,6 +77,22 @@ func TestTables(t *testing.T) {
 	}
 }
 
+func TestManyPeers(t *testing.T) {
+	r := sampleResults()
+	for _, name := range []string{"other", "another"} {
+		r.Peers = append(r.Peers, seen{Name: name})
+		r.add("drain", "concurrency 50", perSecond, false, name, 50)
+	}
+	text := tableText(r, "drain")
+	for _, want := range []string{
+		"| | concurrency 50, tasks/s |\n", "\n| delayed | 100 (90–110) |\n", "\n| ceiling | 125 (112–138); × 0.80 |\n", "\n| other | 50; × 2.00 |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("expected %q in\n%s", want, text)
+		}
+	}
+}
+
 func TestAims(t *testing.T) {
 	r := sampleResults()
 	r.find("aof", "drain, AOF everysec", perSecond).Values["asynq"] = []float64{10, 10, 10}

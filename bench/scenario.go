@@ -70,6 +70,8 @@ func (r *runner) run(ctx context.Context, scenarios []scenario) error {
 	return nil
 }
 
+var errInterrupted = errors.New("interrupted; nothing was written")
+
 // turn takes one scenario with every peer. Every second round the peers are taken in the opposite order.
 func (r *runner) turn(ctx context.Context, s *scenario, round int) error {
 	if s.awake {
@@ -88,10 +90,13 @@ func (r *runner) turn(ctx context.Context, s *scenario, round int) error {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			return errors.New("interrupted; nothing was written")
+			return errInterrupted
 		}
 		begin := time.Now()
-		if err := r.measure(s, p); err != nil {
+		if err := r.measure(ctx, s, p); err != nil {
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
 			return fmt.Errorf("%s: %s: %w", s.name, p.name, err)
 		}
 		fmt.Fprintf(r.log, "  %d  %-34s %-10s %5.1f s\n", round+1, s.name, p.name, time.Since(begin).Seconds())
@@ -99,7 +104,7 @@ func (r *runner) turn(ctx context.Context, s *scenario, round int) error {
 	return nil
 }
 
-func (r *runner) measure(s *scenario, p *peer) error {
+func (r *runner) measure(ctx context.Context, s *scenario, p *peer) error {
 	delay := bare
 	if s.proxy {
 		delay = s.delay
@@ -113,6 +118,7 @@ func (r *runner) measure(s *scenario, p *peer) error {
 		return err
 	}
 	defer b.close()
+	defer context.AfterFunc(ctx, b.abort)()
 	b.scale = r.scale
 	b.record = func(table, row, measure string, less bool, value float64) {
 		r.results.add(table, row, measure, less, p.name, value)

@@ -19,6 +19,8 @@ type server struct {
 	addr string // host:port, or a URL
 	dir  string // removed in the end; may be empty
 	halt func() // stops a server that must not be killed; nil kills it
+
+	release func() // of startTied; may be nil
 }
 
 // The settings of durability: no append-only file, one that is synced every second, one that is synced after every command.
@@ -74,7 +76,7 @@ func startServer(aof string, options ...string) (*server, error) {
 		return nil, fmt.Errorf("expected durability off, everysec or always, found %q", aof)
 	}
 	s := &server{addr: "127.0.0.1:" + port, dir: dir, cmd: exec.Command(serverBinary(), append(args, options...)...)}
-	if err := s.cmd.Start(); err != nil {
+	if s.release, err = startTied(s.cmd); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
@@ -99,6 +101,9 @@ func (s *server) stop() {
 		_ = s.cmd.Process.Kill()
 	}
 	_ = s.cmd.Wait()
+	if s.release != nil {
+		s.release()
+	}
 	if s.dir != "" {
 		_ = os.RemoveAll(s.dir)
 	}

@@ -30,21 +30,17 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, max(0, int(math.Ceil(q*float64(len(sorted))))-1))]
 }
 
-// ratio compares two peers: the ratio of their medians, and the range of the ratios of single rounds, in which both took turns.
+// ratio compares two peers: the median and the range of the ratios of single rounds. In a round both took turns, so that what made
+// the machine slower or faster from round to round is not in it.
 func (f *figure) ratio(peer, other string) (spread, bool) {
 	a, b := f.Values[peer], f.Values[other]
-	if len(a) == 0 || len(b) == 0 {
-		return spread{}, false
-	}
-	s := spread{spreadOf(a).Middle / spreadOf(b).Middle, math.Inf(1), math.Inf(-1)}
+	var ratios []float64
 	for i := range min(len(a), len(b)) {
-		r := a[i] / b[i]
-		s.Low, s.High = min(s.Low, r), max(s.High, r)
+		if b[i] != 0 {
+			ratios = append(ratios, a[i]/b[i])
+		}
 	}
-	if math.IsNaN(s.Middle) || math.IsInf(s.Middle, 0) {
-		return spread{}, false
-	}
-	return s, true
+	return spreadOf(ratios), len(ratios) > 0
 }
 
 // better compares delayed with another peer, so that more than 1 always says that delayed is ahead.

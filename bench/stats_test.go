@@ -39,12 +39,12 @@ func TestQuantile(t *testing.T) {
 }
 
 func TestRatio(t *testing.T) {
-	f := &figure{Values: map[string][]float64{"delayed": {100, 200, 300}, "asynq": {10, 40, 20}}}
-	if s, ok := f.ratio("delayed", "asynq"); !ok || s != (spread{10, 5, 15}) {
-		t.Errorf("%v, %v: expected the ratio of medians, and the range of the rounds' ratios", s, ok)
+	f := &figure{Values: map[string][]float64{"delayed": {100, 200, 300, 1}, "asynq": {10, 10, 20}}}
+	if s, ok := f.ratio("delayed", "asynq"); !ok || s != (spread{15, 10, 20}) {
+		t.Errorf("%v, %v: expected the median and the range of the rounds' ratios", s, ok)
 	}
 	f.Less = true
-	if s, ok := f.better("asynq"); !ok || s.Middle != 0.1 {
+	if s, ok := f.better("asynq"); !ok || math.Abs(s.Middle-1.0/15) > 1e-9 {
 		t.Errorf("where less is better: %v, %v", s, ok)
 	}
 	if _, ok := f.ratio("delayed", "nobody"); ok {

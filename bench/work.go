@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// workLimit bounds how long a worker may need for the tasks it is asked for.
+const workLimit = 3 * time.Minute
+
 // work starts workers as r says, calls ready, and returns when the handler was called r.N times.
 func work(q queue, r *request, rec *recorder, ready func() error) (*response, error) {
 	stopProfile, err := startProfile(r.Profile)
@@ -28,12 +31,12 @@ func work(q queue, r *request, rec *recorder, ready func() error) (*response, er
 	if r.N == 0 {
 		return &response{Started: started.Seconds()}, nil
 	}
-	limit := time.NewTimer(10 * time.Minute)
+	limit := time.NewTimer(workLimit)
 	defer limit.Stop()
 	select {
 	case <-rec.done:
 	case <-limit.C:
-		return nil, fmt.Errorf("only %d of %d tasks were run within 10 minutes", rec.called.Load(), r.N)
+		return nil, fmt.Errorf("only %d of %d tasks were run within %v", rec.called.Load(), r.N, workLimit)
 	}
 	a := &response{Seconds: time.Since(start).Seconds(), Started: started.Seconds(), CPU: processCPU() - cpu, Mallocs: mallocs() - before}
 	if err := stopProfile(); err != nil {
