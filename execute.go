@@ -21,7 +21,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 		return 0
 	}
 	now := claims[0].lane.now()
-	f := w.finishers[claims[0].lane]
+	f := claims[0].lane.finisher
 	runnable := make([]*claim, 0, len(claims)) // not claims[:0]: the batch holds on to that
 	var suspects []*claim
 	for _, c := range claims {
@@ -73,12 +73,13 @@ func (w *Worker) receiveSuspects(ctx context.Context, suspects, runnable []*clai
 		for i, c := range suspects {
 			endings[i] = ending{claim: c, outcome: outcomeDefer}
 		}
-		w.finishers[l].add(endings...)
+		l.finisher.add(endings...)
 		w.exec.add(runnable)
 		return len(runnable)
 	}
 	back := append(w.exec.takeBack(), suspects[1:]...)
 	told := w.giveBack(append(back, runnable...))
+	w.exec.leaveOff() // this may take a while
 	select {
 	case <-told:
 		w.exec.add([]*claim{chosen})
@@ -106,58 +107,62 @@ func (w *Worker) giveBack(claims []*claim) <-chan struct{} {
 			}
 		}
 		if len(endings) > 0 {
-			w.finishers[l].add(endings...)
+			l.finisher.add(endings...)
 		}
 	}
 	return told.done
 }
 
-// execute runs one task and hands over how it ended.
-func (w *Worker) execute(c *claim) {
+// execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of the task.
+func (w *Worker) execute(c *claim) (done bool) {
 	ctx := w.tasks
 	var cancel context.CancelCauseFunc
 	if c.fn.takesCtx {
 		ctx, cancel = context.WithCancelCause(w.tasks)
 		defer cancel(nil)
 	}
-	f := w.finishers[c.lane]
 	if !c.lane.begin(c, cancel) {
 		c.lane.settle(c)
-		f.countLost(1)
-		return
+		c.lane.finisher.countLost(1)
+		return false
 	}
 	if ackFirst {
-		told := newReceipt(1)
-		f.add(ending{claim: c, outcome: outcomeAck, told: told})
-		<-told.done
+		for !c.lane.finisher.ack([]*claim{c}, 0) {
+			c = w.exec.takeDone(c.lane)[0] // the kill test runs on a Redis that answers
+		}
 	}
 	var err error
 	returned := false
 	// A deferred function, because a handler may end this goroutine by runtime.Goexit.
-	defer func() {
-		if c.lane.end(c) {
-			c.lane.settle(c)
-			w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).
-				Warn("task ended after its claim was lost; its outcome is discarded")
-			f.countLost(1)
-			return
-		}
-		if !returned {
-			err = newPanicError(nil)
-		}
-		if !ackFirst {
-			f.add(w.judge(c, err, c.lane.now()))
-		}
-	}()
+	defer func() { done = w.conclude(c, err, returned) }()
 	_, err = c.fn.call(ctx, &c.msg)
 	returned = true
+	return false
+}
+
+// conclude says what becomes of a task whose handler has ended: true, if it is done and to be acknowledged.
+func (w *Worker) conclude(c *claim, err error, returned bool) (done bool) {
+	if c.lane.end(c) {
+		c.lane.settle(c)
+		w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).
+			Warn("task ended after its claim was lost; its outcome is discarded")
+		c.lane.finisher.countLost(1)
+		return false
+	}
+	if ackFirst {
+		return false
+	}
+	if !returned {
+		err = newPanicError(nil)
+	}
+	if err != nil {
+		c.lane.finisher.add(w.judge(c, err, c.lane.now()))
+	}
+	return err == nil
 }
 
 // judge decides what becomes of a task whose handler has returned err.
 func (w *Worker) judge(c *claim, err error, now time.Time) (e ending) {
-	if err == nil {
-		return ending{claim: c, outcome: outcomeAck}
-	}
 	defer func() {
 		// The error's methods and Backoff are not ours. A nil pointer in an error is a common slip; it must not end the process.
 		if p := recover(); p != nil {

@@ -12,33 +12,39 @@ const suspectRest = 100 * time.Millisecond
 // suspectAlone is how long a suspect runs before the worker claims further tasks: what kills its worker does so soon, mostly.
 const suspectAlone = time.Second
 
-// executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready.
+// executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its lane until the fetcher
+// or the lane's finisher takes it to Redis.
 type executors struct {
-	run  func(*claim)
-	life time.Duration // of a heartbeat
-	// changed holds an element when there may be room for further tasks.
+	run  func(*claim) (done bool) // done: to be acknowledged; else it has been seen to
+	life time.Duration            // of a heartbeat
+	// changed holds an element when the fetcher should look again.
 	changed chan struct{}
-	done    sync.WaitGroup
+	over    sync.WaitGroup
 
-	mu       sync.Mutex // protects the following
+	mu       sync.Mutex // protects the following, and lane.done
 	work     sync.Cond  // ready, stopped or the age of a heartbeat has changed
 	ready    []*claim
 	busy     int
+	idle     int       // executors that wait for work
+	waking   bool      // one of them was woken and has not looked yet
 	suspect  *claim    // the one suspect in hand, ready or running
 	since    time.Time // when it started
 	restless time.Time // until then, claim no more than free executors
 	held     bool      // start nothing
 	stopped  bool
+	pace     pace
+	ahead    int   // tasks to claim beyond free executors, as the fetcher last found
+	hungry   bool  // the fetcher waits for room
+	served   *lane // the fetcher claims from it, and acknowledges what is done there by the way
 
-	n        int
-	prefetch int
-	slots    []atomic.Pointer[claim] // what each executor runs
+	n     int
+	slots []atomic.Pointer[claim] // what each executor runs
 }
 
-func newExecutors(n, prefetch int, life time.Duration, run func(*claim)) *executors {
+// newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as the handlers allow.
+func newExecutors(n, prefetch int, life time.Duration, run func(*claim) bool) *executors {
 	e := &executors{
-		run: run, life: life, changed: make(chan struct{}, 1),
-		n: n, prefetch: prefetch, slots: make([]atomic.Pointer[claim], n),
+		run: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n, slots: make([]atomic.Pointer[claim], n),
 	}
 	e.work.L = &e.mu
 	return e
@@ -46,7 +52,7 @@ func newExecutors(n, prefetch int, life time.Duration, run func(*claim)) *execut
 
 // start lets the executors work.
 func (e *executors) start() {
-	e.done.Add(e.n)
+	e.over.Add(e.n)
 	for i := range e.n {
 		go e.loop(i)
 	}
@@ -54,66 +60,117 @@ func (e *executors) start() {
 
 // loop runs tasks until the executors stop. A handler that calls runtime.Goexit ends the goroutine, not the executor.
 func (e *executors) loop(i int) {
-	over := false
+	stopped := false
 	defer func() {
-		if over {
-			e.done.Done()
+		if stopped {
+			e.over.Done()
 			return
 		}
-		e.release(i)
+		c := e.slots[i].Swap(nil)
+		e.mu.Lock()
+		e.leave(c, false, 0)
+		e.beckon()
+		e.mu.Unlock()
 		go e.loop(i)
 	}()
+	var last *claim
+	done, start := false, time.Time{}
 	for {
-		c := e.take()
-		if c == nil {
-			over = true
+		last, start = e.next(i, last, done, start)
+		if last == nil {
+			stopped = true
 			return
 		}
-		e.slots[i].Store(c)
-		e.run(c)
-		e.release(i)
+		done = e.run(last)
 	}
 }
 
-// release makes an executor free again.
-func (e *executors) release(i int) {
-	c := e.slots[i].Swap(nil)
-	e.mu.Lock()
-	e.busy--
-	if c != nil && e.suspect == c {
-		e.suspect = nil
-	}
-	e.mu.Unlock()
-	e.signal()
-}
-
-// take waits for a task that may start; nil means that the executors stop.
-func (e *executors) take() *claim {
+// next gives back the task that an executor ran last, if any, and waits for one that may start. It returns that and the time; nil means
+// that the executors stop.
+func (e *executors) next(i int, last *claim, done bool, start time.Time) (*claim, time.Time) {
+	now := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if last != nil {
+		e.leave(last, done, now.Sub(start))
+	}
 	for {
 		if e.stopped {
-			return nil
+			e.slots[i].Store(nil)
+			return nil, now
 		}
-		for i, c := range e.ready {
-			if e.held {
-				break
+		if c := e.take(now); c != nil {
+			e.slots[i].Store(c)
+			if e.suspect == c {
+				e.since = now
 			}
-			if !c.lane.fresh(e.life) && !c.lane.isLost(c) {
-				// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
-				c.lane.beat()
-				continue
-			}
+			e.beckon()
+			e.rouse()
+			return c, now
+		}
+		e.slots[i].Store(nil)
+		e.beckon()
+		e.idle++
+		e.work.Wait()
+		e.idle--
+		e.waking = false
+		now = time.Now()
+	}
+}
+
+// leave notes that a task has ended. e.mu is held.
+func (e *executors) leave(c *claim, done bool, took time.Duration) {
+	e.busy--
+	e.pace.end(took)
+	if e.suspect == c {
+		e.suspect = nil
+	}
+	if !done {
+		return
+	}
+	l := c.lane
+	l.done = append(l.done, c)
+	if len(l.done) > 1 || e.served == l {
+		return // somebody knows
+	}
+	if e.hungry {
+		e.signal() // the fetcher can take it along
+	} else {
+		l.finisher.wake()
+	}
+}
+
+// take removes the first ready task that may start. e.mu is held.
+func (e *executors) take(now time.Time) *claim {
+	if e.held {
+		return nil
+	}
+	for i, c := range e.ready {
+		if !c.lane.freshAt(now, e.life) && !c.lost.Load() {
+			// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
+			c.lane.beat()
+			continue
+		}
+		if i == 0 {
+			e.ready[0] = nil
+			e.ready = e.ready[1:]
+		} else {
 			copy(e.ready[i:], e.ready[i+1:])
 			e.ready[len(e.ready)-1] = nil
 			e.ready = e.ready[:len(e.ready)-1]
-			e.busy++
-			if e.suspect == c {
-				e.since = time.Now()
-			}
-			return c
 		}
-		e.work.Wait()
+		e.busy++
+		return c
+	}
+	return nil
+}
+
+// rouse wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so that short tasks, which
+// are done before, cost no wake-ups. e.mu is held.
+func (e *executors) rouse() {
+	if len(e.ready) > 0 && e.idle > 0 && !e.waking && !e.held {
+		e.waking = true
+		e.work.Signal()
 	}
 }
 
@@ -124,18 +181,18 @@ func (e *executors) add(claims []*claim) {
 	}
 	e.mu.Lock()
 	e.ready = append(e.ready, claims...)
+	e.rouse()
 	e.mu.Unlock()
-	if len(claims) == 1 {
-		e.work.Signal()
-	} else {
-		e.work.Broadcast()
-	}
 }
 
 // takeBack removes all tasks that have not started.
 func (e *executors) takeBack() []*claim {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.takeBackLocked()
+}
+
+func (e *executors) takeBackLocked() []*claim {
 	claims := e.ready
 	e.ready = nil
 	for _, c := range claims {
@@ -176,35 +233,10 @@ func (e *executors) hold(on bool) {
 	e.signal()
 }
 
-// room returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0 means
-// until changed says so.
-func (e *executors) room() (n int, wait time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := time.Now()
-	if e.suspect != nil {
-		// Alone, a suspect that kills its worker takes nothing with it that has not started.
-		if e.since.IsZero() {
-			return 0, suspectRest
-		}
-		if alone := suspectAlone - now.Sub(e.since); alone > 0 {
-			return 0, alone
-		}
-	}
-	n = e.n - e.busy - len(e.ready)
-	if !now.Before(e.restless) {
-		n += e.prefetch
-	}
-	if n > 0 {
-		return n, 0
-	}
-	return 0, 0
-}
-
 // wake lets executors look again, after a heartbeat.
 func (e *executors) wake() { e.work.Broadcast() }
 
-// signal tells that there may be room.
+// signal tells the fetcher to look again.
 func (e *executors) signal() {
 	select {
 	case e.changed <- struct{}{}:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -13,6 +14,8 @@ const (
 	waitTime = 5 * time.Second
 	// shortestWait is what remains of it on connections that break off earlier.
 	shortestWait = 500 * time.Millisecond
+	// rideTime is how long what is done waits to be acknowledged by the next claim.
+	rideTime = 2 * time.Millisecond
 	// probeInterval is how long a queue that was found empty is not looked at while others have tasks.
 	probeInterval = 10 * time.Millisecond
 )
@@ -32,8 +35,8 @@ type fetcher struct {
 	plan    orderPlan
 	waiters []*waiter
 	wakes   chan wakeUp
+	exec    *executors
 	room    func() (int, time.Duration)
-	changed <-chan struct{}
 	receive func(context.Context, []*claim) (kept int)
 	life    time.Duration // of a heartbeat
 	onDue   func()
@@ -44,6 +47,7 @@ type fetcher struct {
 	mend    []bool      // its notify list seems to lack notifications
 	probed  []time.Time // when it was last found empty
 	of      []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
+	serving bool        // what is done on the queue claimed from last waits for the next claim to take it along
 	trouble complaints
 }
 
@@ -69,12 +73,30 @@ func (f *fetcher) run(ctx context.Context) {
 				f.poll(ctx)
 				continue
 			}
-			pause = later
+			f.leaveOff()
 			f.arm()
+			f.block(ctx, later)
+			continue
 		}
+		if f.serving && (pause == 0 || pause > rideTime) {
+			if f.block(ctx, rideTime) {
+				f.leaveOff()
+			}
+			continue
+		}
+		f.leaveOff()
 		f.block(ctx, pause)
 	}
+	f.leaveOff()
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
+}
+
+// leaveOff leaves what is done to the finishers.
+func (f *fetcher) leaveOff() {
+	if f.serving {
+		f.exec.leaveOff()
+		f.serving = false
+	}
 }
 
 // anyHot says whether there is a queue to claim from now. If not, later is when there may be one, 0 if nobody knows.
@@ -157,7 +179,8 @@ func (f *fetcher) probe(ctx context.Context) {
 // claim takes tasks of one queue and returns how many of them are to run here.
 func (f *fetcher) claim(ctx context.Context, i, room, held int) (kept int) {
 	// A claim is not cut off when the worker stops: its reply says what has to be given back.
-	claims, left, err := f.lanes[i].claim(context.WithoutCancel(ctx), room, held, f.mend[i])
+	f.serving = true
+	claims, left, err := f.lanes[i].claim(context.WithoutCancel(ctx), claimCall{most: room, held: held, mend: f.mend[i]}, f.exec.serve(f.lanes[i]))
 	switch {
 	case errors.Is(err, errNoHeartbeat):
 		f.lanes[i].beat()
@@ -183,10 +206,10 @@ func (f *fetcher) claim(ctx context.Context, i, room, held int) (kept int) {
 	return f.receive(ctx, claims)
 }
 
-// arm lets the waiters block.
+// arm lets the waiters block. Without a heartbeat, what they would take could not be claimed.
 func (f *fetcher) arm() {
 	for _, w := range f.waiters {
-		if w.blocking || time.Now().Before(w.until) {
+		if w.blocking || time.Now().Before(w.until) || slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
 			continue
 		}
 		w.blocking = true
@@ -195,8 +218,8 @@ func (f *fetcher) arm() {
 	}
 }
 
-// block waits until there may be something to do.
-func (f *fetcher) block(ctx context.Context, pause time.Duration) {
+// block waits until there may be something to do, and says whether pause is over; 0 is no bound.
+func (f *fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
 	var expired <-chan time.Time
 	if pause > 0 {
 		timer := time.NewTimer(pause)
@@ -206,10 +229,12 @@ func (f *fetcher) block(ctx context.Context, pause time.Duration) {
 	select {
 	case wake := <-f.wakes:
 		f.handle(ctx, wake)
-	case <-f.changed:
+	case <-f.exec.changed:
 	case <-expired:
+		return true
 	case <-ctx.Done():
 	}
+	return false
 }
 
 // poll handles what has come without waiting for more.
@@ -270,7 +295,7 @@ func (f *fetcher) mendAfterStop() {
 			continue
 		}
 		for _, i := range w.lanes {
-			_, _, _ = f.lanes[i].claim(ctx, 0, 0, true) // if it fails, another worker's next look mends the list
+			_, _, _ = f.lanes[i].claim(ctx, claimCall{mend: true}, nil) // if it fails, another worker's next look mends the list
 		}
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// outcome is how a claim ends. The set is closed.
+// outcome is how a claim ends other than by being done. The set is closed.
 type outcome uint8
 
 const (
-	outcomeAck     outcome = iota // done
-	outcomeRetry                  // failed, to be tried again
+	outcomeRetry   outcome = iota // failed, to be tried again
 	outcomeArchive                // failed for good
 	outcomePark                   // not for this worker
 	outcomeRelease                // given back unchanged
@@ -30,7 +29,6 @@ type ending struct {
 	id      string        // to file it under
 	message []byte        // as it goes on
 	info    []byte
-	unclear bool     // a call for it got no reply, or an error as one
 	told    *receipt // who waits for Redis's answer; may be nil
 }
 
@@ -55,6 +53,7 @@ func (r *receipt) tick() {
 // finisher tells Redis how the claims of one lane ended, in batches, again and again until Redis answers.
 type finisher struct {
 	lane    *lane
+	exec    *executors
 	log     journal
 	forward *store // of the queue for Python tasks; nil: none
 
@@ -94,51 +93,112 @@ func (f *finisher) wake() {
 	}
 }
 
-// run works until stop ends and nothing is pending, or until abandon ends.
+// run works until stop ends and nothing is left to tell, or until abandon ends.
 func (f *finisher) run(stop, abandon context.Context) {
 	defer close(f.done)
 	var wait backoff
 	for {
-		f.mu.Lock()
-		endings, lost := f.pending, f.lost
-		f.pending, f.lost = nil, 0
-		f.mu.Unlock()
-		if len(endings) > 0 || lost > 0 {
-			left := f.flush(endings, lost) //nolint:contextcheck // see there
-			if len(left) == 0 {
-				wait.reset()
-				continue
-			}
-			f.mu.Lock()
-			f.pending = append(left, f.pending...)
-			f.mu.Unlock()
+		worked, ok := f.work() //nolint:contextcheck // see flush
+		switch {
+		case !ok:
 			if !sleep(abandon, wait.next()) {
 				return
 			}
+			continue
+		case worked:
+			wait.reset()
 			continue
 		}
 		select {
 		case <-f.signal:
 		case <-stop.Done():
-			f.mu.Lock()
-			idle := len(f.pending) == 0
-			f.mu.Unlock()
-			if idle {
+			if f.waiting() == 0 {
 				return
 			}
 		}
 	}
 }
 
-// flush tells Redis about endings and returns those it did not answer for. It is not cut off when the worker stops: an answer
-// that arrives late is better than a task that runs again.
-func (f *finisher) flush(endings []ending, lost int) (left []ending) {
-	ctx := context.Background()
-	if lost > 0 {
-		if _, err := f.lane.store.ack(ctx, f.lane.worker, nil, nil, lost); err != nil {
-			f.log.trouble(&f.trouble, "cannot count lost claims", err)
+// work tells Redis what there is to tell. ok is false if Redis has not answered for all of it.
+func (f *finisher) work() (worked, ok bool) {
+	f.mu.Lock()
+	endings, lost := f.pending, f.lost
+	f.pending, f.lost = nil, 0
+	f.mu.Unlock()
+	done := f.exec.takeDone(f.lane)
+	if len(endings) == 0 && len(done) == 0 && lost == 0 {
+		return false, true
+	}
+	ok = f.ack(done, lost)
+	if left := f.flush(endings); len(left) > 0 {
+		f.mu.Lock()
+		f.pending = append(left, f.pending...)
+		f.mu.Unlock()
+		ok = false
+	}
+	return true, ok
+}
+
+// ack acknowledges claims that are done and has lost ones counted. The call is not cut off when the worker stops: an answer that arrives
+// late is better than a task that runs again.
+func (f *finisher) ack(done []*claim, lost int) bool {
+	done, e := f.lane.ending(done)
+	if len(done) == 0 && lost == 0 {
+		return true
+	}
+	stood, err := f.lane.store.ack(context.Background(), f.lane.worker, e, lost)
+	if err != nil {
+		f.log.trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
+		f.unanswered(done, err)
+		if !mayHaveRun(err) {
+			f.countLost(lost)
+		}
+		return false
+	}
+	f.acknowledged(done, stood)
+	return true
+}
+
+// acknowledged notes Redis's answer for claims that are done: which of them stood, nil for all.
+func (f *finisher) acknowledged(done []*claim, stood []bool) {
+	if len(done) == 0 {
+		return
+	}
+	f.log.relief(&f.trouble, "Redis has been told how tasks ended")
+	lost := 0
+	for i, c := range done {
+		if stood != nil && !stood[i] && !c.unclear {
+			lost++
+			f.tooLate(c)
 		}
 	}
+	f.lane.settle(done...)
+	if lost > 0 {
+		f.countLost(lost)
+	}
+}
+
+// unanswered puts claims back that are done and of which Redis could not be told.
+func (f *finisher) unanswered(done []*claim, err error) {
+	if len(done) == 0 {
+		return
+	}
+	for _, c := range done {
+		c.unclear = c.unclear || mayHaveRun(err)
+	}
+	f.lane.reopen(done)
+	f.exec.putDone(f.lane, done)
+	f.wake()
+}
+
+func (f *finisher) tooLate(c *claim) {
+	f.log.with("function", c.msg.Path).with("id", c.msg.Meta.ID).
+		Warn("claim was lost before the task ended: another worker may run it again")
+}
+
+// flush tells Redis about endings and returns those it did not answer for.
+func (f *finisher) flush(endings []ending) (left []ending) {
+	ctx := context.Background() // as in ack
 	var sorted [outcomes][]ending
 	for _, e := range endings {
 		sorted[e.outcome] = append(sorted[e.outcome], e)
@@ -159,10 +219,7 @@ func (f *finisher) flush(endings []ending, lost int) (left []ending) {
 			}
 		}
 		for len(group) > 0 {
-			n := min(size, len(group))
-			if outcome(kind) != outcomeAck {
-				n = fitting(len(group), size, func(i int) *ending { return &group[i] })
-			}
+			n := fitting(len(group), size, func(i int) *ending { return &group[i] })
 			if outcome(kind) == outcomeArchive {
 				n = sameFailed(group[:n])
 			}
@@ -198,23 +255,27 @@ func sameFailed(group []ending) int {
 
 // tell makes one call for endings of one kind and returns them if there was no answer.
 func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left []ending) {
-	stood, err := f.call(ctx, kind, group)
+	claims := make([]*claim, len(group))
+	for i := range group {
+		claims[i] = group[i].claim
+	}
+	stood, err := f.call(ctx, kind, claims, group)
 	if err != nil {
 		f.log.trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
-		for i := range group {
-			group[i].unclear = group[i].unclear || mayHaveRun(err)
+		f.lane.reopen(claims)
+		for _, c := range claims {
+			c.unclear = c.unclear || mayHaveRun(err)
 		}
 		return group
 	}
 	f.log.relief(&f.trouble, "Redis has been told how tasks ended")
+	f.lane.settle(claims...)
 	lost := 0
 	for i := range group {
 		e := &group[i]
-		f.lane.settle(e.claim)
-		if !stood[i] && !e.unclear && kind != outcomeRelease && kind != outcomeDefer {
+		if !stood[i] && !e.claim.unclear && kind != outcomeRelease && kind != outcomeDefer {
 			lost++
-			f.log.with("function", e.claim.msg.Path).with("id", e.claim.msg.Meta.ID).
-				Warn("claim was lost before the task ended: another worker may run it again")
+			f.tooLate(e.claim)
 		}
 		if e.told != nil {
 			e.told.tick()
@@ -227,11 +288,13 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 }
 
 // call picks the script.
-func (f *finisher) call(ctx context.Context, kind outcome, group []ending) ([]bool, error) {
-	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(group)
+func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, group []ending) ([]bool, error) {
+	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(claims)
+	tokens := make([]string, len(claims))
+	for i, c := range claims {
+		tokens[i] = c.token
+	}
 	switch kind {
-	case outcomeAck:
-		return s.ack(ctx, worker, batches, tokensOf(group), 0)
 	case outcomeRetry:
 		return s.shelve(ctx, worker, batches, shelfRetry, 0, []string{"processed", "failed", "retried"}, shelvedOf(group))
 	case outcomeArchive:
@@ -243,27 +306,22 @@ func (f *finisher) call(ctx context.Context, kind outcome, group []ending) ([]bo
 	case outcomePark:
 		return s.shelve(ctx, worker, batches, shelfParked, 0, []string{"parked"}, shelvedOf(group))
 	case outcomeForward:
-		return s.release(ctx, worker, batches, tokensOf(group), f.forward, false)
+		return s.release(ctx, worker, batches, tokens, f.forward, false)
 	case outcomeDefer:
-		return s.release(ctx, worker, batches, tokensOf(group), s, false)
+		return s.release(ctx, worker, batches, tokens, s, false)
 	default:
-		return s.release(ctx, worker, batches, tokensOf(group), s, true)
+		return s.release(ctx, worker, batches, tokens, s, true)
 	}
 }
 
 // waiting returns how many endings Redis has not answered for.
 func (f *finisher) waiting() int {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.pending)
-}
-
-func tokensOf(group []ending) []string {
-	tokens := make([]string, len(group))
-	for i := range group {
-		tokens[i] = group[i].claim.token
-	}
-	return tokens
+	n := len(f.pending)
+	f.mu.Unlock()
+	f.exec.mu.Lock()
+	defer f.exec.mu.Unlock()
+	return n + len(f.lane.done)
 }
 
 func shelvedOf(group []ending) []shelved {

@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -17,6 +18,9 @@ type heartbeat struct {
 	log     journal
 	onBeat  func() // after every confirmed heartbeat
 
+	registrations int            // attempts
+	unsure        map[*lane]bool // the answer of the last registration is unknown: it must be repeated, as it says which claims stand
+
 	poke    chan struct{}
 	trouble complaints
 	link    link
@@ -25,7 +29,7 @@ type heartbeat struct {
 func newHeartbeat(src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func()) *heartbeat {
 	h := &heartbeat{
 		link: link{src: src, key: lanes[0].store.keys.list}, lanes: lanes, worker: lanes[0].worker, life: life, value: value, contact: c, log: log, onBeat: onBeat,
-		poke: make(chan struct{}, 1),
+		unsure: map[*lane]bool{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.store)
@@ -94,7 +98,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	skew := time.Until(now)
 	for i, l := range h.lanes {
 		l.skew.Store(int64(skew))
-		if pulses[i].alive && l.confirmed.Load() != nil {
+		if pulses[i].alive && l.confirmed.Load() != nil && !h.unsure[l] {
 			l.confirmed.Store(&sent)
 			if err := h.reconcile(ctx, l, pulses[i].claims, until[i]); err != nil {
 				return err
@@ -134,9 +138,14 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 		h.contact.broken()
 	}
 	until := l.newest()
+	l.register()
+	h.registrations++
+	pulse := h.value + ":" + strconv.Itoa(h.registrations)
 	sent := time.Now()
-	tokens, err := l.store.register(ctx, h.worker, h.life, h.value)
+	tokens, err := l.store.register(ctx, h.worker, h.life, pulse)
+	h.unsure[l] = err != nil
 	if err != nil {
+		l.register()
 		return err
 	}
 	stands := make(map[string]bool, len(tokens))
@@ -149,6 +158,9 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 			lost++
 		}
 	}
+	l.pulse.Store(&pulse)
+	// Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are given back.
+	l.register()
 	l.confirmed.Store(&sent)
 	if again {
 		h.log.with("queue", l.store.name).WithField("lost", lost).WithField("kept", len(before)-lost).

@@ -2,51 +2,28 @@ package delayed
 
 import (
 	"context"
-	"strconv"
-	"strings"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/godelayed/delayed/internal/wire"
 )
-
-// claim is a task that this worker has claimed: from the reply of Redis until Redis has answered how it ended.
-type claim struct {
-	lane  *lane
-	batch *batch
-	token string
-	raw   []byte // the message as Redis holds it
-	msg   wire.Message
-	fn    *function // nil: unknown here
-	// suspect: a worker died with this task in hand not long ago.
-	suspect bool
-
-	// protected by lane.mu
-	cancel  context.CancelCauseFunc // while the handler runs
-	lost    bool                    // another worker may have the task
-	settled bool                    // Redis has answered how it ended
-}
-
-// batch is what one call of claim brought.
-type batch struct {
-	number uint64
-	claims []*claim
-	open   int // claims that are not settled; protected by lane.mu
-	ending int // scratch space of finished; protected by lane.mu
-}
 
 // lane is one queue as one worker sees it: its claims and its heartbeat there.
 type lane struct {
-	store  *store
-	worker string // id
-	legacy bool
+	store    *store
+	worker   string // id
+	legacy   bool
+	finisher *finisher
+
+	// done are claims that are done and that nobody has taken to acknowledge them; protected by executors.mu.
+	done []*claim
 
 	mu      sync.Mutex
 	batches map[uint64]*batch // claimed and not settled
 	known   int               // claims in batches that are not settled
 	next    uint64            // number of the latest batch; moves on with every attempt
 	calling bool              // a claim call is under way
+	epoch   uint64            // moves on when a registration begins and when it is over: odd in between
 	unclear time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
@@ -58,7 +35,10 @@ type lane struct {
 
 	// confirmed is when the last heartbeat that Redis confirmed was sent, by monotonic and by wall clock; nil: not registered.
 	confirmed atomic.Pointer[time.Time]
-	skew      atomic.Int64 // Redis's clock less ours, ns, as the heartbeat finds it
+	// pulse is the value that the heartbeat has in Redis since the last registration. Each registration has another one, and it is stored after the
+	// claims that were lost before are marked.
+	pulse atomic.Pointer[string]
+	skew  atomic.Int64 // Redis's clock less ours, ns, as the heartbeat finds it
 }
 
 // now returns the time by Redis's clock.
@@ -69,37 +49,35 @@ func newLane(s *store, worker string, legacy bool) *lane {
 }
 
 // fresh says whether Redis surely has not let the heartbeat expire: the last confirmed one is younger than life, less a margin.
-// Both clocks must agree, because the monotonic one stands still while a virtual machine is suspended.
-func (l *lane) fresh(life time.Duration) bool {
+func (l *lane) fresh(life time.Duration) bool { return l.freshAt(time.Now(), life) }
+
+// freshAt is fresh at a time that was read just now. Both clocks must agree, because the monotonic one stands still while a virtual
+// machine is suspended.
+func (l *lane) freshAt(now time.Time, life time.Duration) bool {
 	confirmed := l.confirmed.Load()
 	if confirmed == nil {
 		return false
 	}
-	now := time.Now()
 	limit := life - life/5
-	return now.Sub(*confirmed) < limit && now.Round(0).Sub(confirmed.Round(0)) < limit
+	return now.Sub(*confirmed) < limit && now.UnixNano()-confirmed.UnixNano() < int64(limit)
 }
 
-// claim takes up to most tasks. Whatever becomes of the call, its batch number is never used again.
-func (l *lane) claim(ctx context.Context, most, held int, mend bool) (claims []*claim, left int, err error) {
+// claim takes what call asks for, and acknowledges done in the same call. Whatever becomes of it, its batch number is never used again.
+func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims []*claim, left int, err error) {
+	done, call.ended = l.ending(done)
 	l.mu.Lock()
 	l.next++
-	number := l.next
+	number, epoch := l.next, l.epoch
 	l.calling = true
 	l.mu.Unlock()
-	messages, left, err := l.store.claim(ctx, claimCall{
-		worker: l.worker, batch: number, most: most, held: held, legacy: l.legacy, mend: mend,
-	})
-	b := &batch{number: number, open: len(messages)}
-	if len(messages) > 0 {
-		list := make([]claim, len(messages))
-		b.claims = make([]*claim, len(messages))
-		prefix := strconv.FormatUint(number, 10) + "-"
-		for i, message := range messages {
-			list[i] = claim{lane: l, batch: b, raw: message, token: prefix + strconv.Itoa(i+1)}
-			b.claims[i] = &list[i]
-		}
+	call.worker, call.batch, call.legacy = l.worker, number, l.legacy
+	got, err := l.store.claim(ctx, call)
+	if err == nil || errors.Is(err, errNoHeartbeat) || errors.Is(err, errBatchUsed) {
+		l.finisher.acknowledged(done, got.stood)
+	} else {
+		l.finisher.unanswered(done, err)
 	}
+	b := newBatch(l, number, got.messages)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calling = false
@@ -109,19 +87,83 @@ func (l *lane) claim(ctx context.Context, most, held int, mend bool) (claims []*
 		}
 		return nil, 0, err
 	}
+	if epoch%2 != 0 || epoch != l.epoch {
+		// The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper may have given them to
+		// others. The next heartbeat gives back those that stand.
+		l.unclear = time.Now()
+		l.beat()
+		return nil, got.left, nil
+	}
 	if b.open > 0 {
 		l.batches[number] = b
 		l.known += b.open
 	}
-	l.left = left
-	return b.claims, left, nil
+	l.left = got.left
+	return b.claims, got.left, nil
 }
 
-// settle notes that Redis has answered how the claim ended, or that it is lost.
-func (l *lane) settle(c *claim) {
+// ending prepares claims that are done for the call that ends them. It leaves out those that are lost, which it settles.
+func (l *lane) ending(done []*claim) ([]*claim, ended) {
+	var e ended
+	if len(done) == 0 {
+		return nil, e
+	}
+	// The value is read before the marks: under this value, whatever is not marked stands.
+	if pulse := l.pulse.Load(); pulse != nil {
+		e.pulse = *pulse
+	}
+	e.tokens = make([]string, 0, len(done))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.settleLocked(c)
+	kept := done[:0]
+	for _, c := range done {
+		if c.lost.Load() {
+			l.settleLocked(c)
+			continue
+		}
+		kept = append(kept, c)
+		e.tokens = append(e.tokens, c.token)
+	}
+	e.batches = l.finishedLocked(kept)
+	if lost := len(done) - len(kept); lost > 0 {
+		l.finisher.countLost(lost)
+	}
+	return kept, e
+}
+
+// finished notes that Redis is told how claims ended and returns the batches of which that was the last.
+func (l *lane) finished(claims []*claim) []uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.finishedLocked(claims)
+}
+
+func (l *lane) finishedLocked(claims []*claim) (numbers []uint64) {
+	for _, c := range claims {
+		c.batch.unsent--
+		if c.batch.unsent == 0 {
+			numbers = append(numbers, c.batch.number)
+		}
+	}
+	return numbers
+}
+
+// reopen takes back what finished noted, after a call without an answer.
+func (l *lane) reopen(claims []*claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range claims {
+		c.batch.unsent++
+	}
+}
+
+// settle notes that Redis has answered how claims ended, or that they are lost.
+func (l *lane) settle(claims ...*claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range claims {
+		l.settleLocked(c)
+	}
 }
 
 func (l *lane) settleLocked(c *claim) {
@@ -136,22 +178,11 @@ func (l *lane) settleLocked(c *claim) {
 	}
 }
 
-// finished returns the batches whose last open claims are all among endings.
-func (l *lane) finished(endings []ending) []uint64 {
+// register notes that a registration begins or is over.
+func (l *lane) register() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	var numbers []uint64
-	for i := range endings {
-		b := endings[i].claim.batch
-		b.ending++
-		if b.ending == b.open {
-			numbers = append(numbers, b.number)
-		}
-	}
-	for i := range endings {
-		endings[i].claim.batch.ending = 0
-	}
-	return numbers
+	l.epoch++
+	l.mu.Unlock()
 }
 
 // open returns all claims that are not settled.
@@ -180,28 +211,24 @@ func (l *lane) count() (known int, calling, unclear bool) {
 func (l *lane) lose(c *claim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.lost || c.settled {
+	if c.lost.Load() || c.settled {
 		return false
 	}
-	c.lost = true
+	c.lost.Store(true)
 	if c.cancel != nil {
 		c.cancel(ErrLost)
 	}
 	return true
 }
 
-// isLost says whether a claim was lost.
-func (l *lane) isLost(c *claim) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return c.lost
-}
-
-// begin notes that the handler of a claim starts; false means that the claim is lost already.
+// begin notes that the handler of a claim starts; false means that the claim is lost already. cancel is nil if the handler takes no context.
 func (l *lane) begin(c *claim, cancel context.CancelCauseFunc) bool {
+	if cancel == nil {
+		return !c.lost.Load()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.lost || c.settled {
+	if c.lost.Load() {
 		return false
 	}
 	c.cancel = cancel
@@ -210,10 +237,12 @@ func (l *lane) begin(c *claim, cancel context.CancelCauseFunc) bool {
 
 // end notes that the handler has returned, and answers whether the claim was lost meanwhile.
 func (l *lane) end(c *claim) (lost bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.cancel = nil
-	return c.lost
+	if c.fn.takesCtx {
+		l.mu.Lock()
+		c.cancel = nil
+		l.mu.Unlock()
+	}
+	return c.lost.Load()
 }
 
 // newest returns the number of the latest batch whose claim call is over, with or without a reply.
@@ -248,12 +277,4 @@ func (l *lane) find(token string) *claim {
 		return nil
 	}
 	return b.claims[i-1]
-}
-
-// parseToken splits a token into the number of its batch and its place in it, from 1.
-func parseToken(token string) (number uint64, place int, ok bool) {
-	head, tail, _ := strings.Cut(token, "-")
-	number, err1 := strconv.ParseUint(head, 10, 64)
-	place, err2 := strconv.Atoi(tail)
-	return number, place, err1 == nil && err2 == nil
 }

@@ -157,7 +157,8 @@ func (h *luaHeader) parseArgv() (problems []string) {
 		}
 	}
 	for _, m := range luaMost.FindAllStringSubmatch(h.argvText, -1) {
-		h.most, _ = strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
+		n, _ := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
+		h.most = max(h.most, n)
 	}
 	return problems
 }

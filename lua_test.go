@@ -25,7 +25,7 @@ var (
 	luaNil     = regexp.MustCompile(`[=~]=\s*nil\b|\bnil\s*[=~]=`)
 	luaUnpack  = regexp.MustCompile(`\bunpack\((\w+)\)`)
 	luaIndex   = regexp.MustCompile(`^(\w+)(?:\s*\+\s*(\d+))?$`)
-	firstWrite = regexp.MustCompile(`its first write is an? ([A-Z]+)(?: or ([A-Z]+))?\.| ([A-Z]+) is allowed\.`)
+	firstWrite = regexp.MustCompile(`its first write is an? ([A-Z]+)(?:(?:, ([A-Z]+))? or ([A-Z]+))?\.| ([A-Z]+) is allowed\.`)
 )
 
 // luaKnown is the whole vocabulary that scripts have besides their own local names: nothing that only some servers have (cmsgpack,
@@ -183,8 +183,11 @@ func luaReads(s *luaSource, loop luaLoop) bool {
 	return regexp.MustCompile(`\bARGV\[` + loop.variable + `\b`).MatchString(rest)
 }
 
-// loopsFrom says whether a loop to the last argument begins at number n, plus the length of what precedes it.
+// loopsFrom says whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of what precedes it.
 func (s *luaSource) loopsFrom(n int) bool {
+	if strings.Contains(s.bare, "local first = "+strconv.Itoa(n)+" + ") && strings.Contains(s.bare, "unpack(ARGV, first)") {
+		return true
+	}
 	return slices.ContainsFunc(s.loops, func(l luaLoop) bool {
 		return l.last == "#ARGV" && strings.HasPrefix(l.first, strconv.Itoa(n)+" + ")
 	})

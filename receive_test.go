@@ -22,7 +22,7 @@ func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.do("RPUSH", b.name, "no message", Call(f, 1).msg.Append(nil))
-	claims, _, err := l.claim(t.Context(), 2, 0, false)
+	claims, _, err := l.claim(t.Context(), claimCall{most: 2}, nil)
 	if err != nil || len(claims) != 2 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}

@@ -31,8 +31,8 @@ var scripts = map[string]*script{}
 var (
 	scriptEnqueue    = newScript("enqueue", 2)
 	scriptSchedule   = newScript("schedule", 3)
-	scriptClaim      = newScript("claim", 5)
-	scriptAck        = newScript("ack", 3)
+	scriptClaim      = newScript("claim", 6)
+	scriptAck        = newScript("ack", 4)
 	scriptShelve     = newScript("shelve", 7)
 	scriptRelease    = newScript("release", 4)
 	scriptBeat       = newScriptEach("beat", 2)

@@ -12,7 +12,7 @@ import (
 const (
 	// statsLife is how long the counters of a day are kept, in seconds.
 	statsLife = 90 * 24 * 60 * 60
-	// maxTokens bounds the tokens of one ack or release.
+	// maxTokens bounds the claims that one script ends or gives back.
 	maxTokens = 500
 	// maxShelved bounds the tasks that one script files.
 	maxShelved = 100

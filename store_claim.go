@@ -26,42 +26,57 @@ var errBatchUsed = errors.New("delayed: batch number was used before")
 type claimCall struct {
 	worker string
 	batch  uint64
-	most   int  // at most maxClaim; 0 only mends the notify list
-	held   int  // notifications in hand, 0 or 1
-	legacy bool // legacy workers share the queue
-	mend   bool // mend the notify list of a legacy queue too
+	most   int   // at most maxClaim; 0 only mends the notify list
+	held   int   // notifications in hand, 0 or 1
+	legacy bool  // legacy workers share the queue
+	mend   bool  // mend the notify list of a legacy queue too
+	ended  ended // end these claims by the way
 }
 
-// claim moves pending messages into the worker's processing hash. Message i has the token batch-(i+1). left is what is still pending.
-// It must never be sent again after an error that wraps ErrUnknown.
-func (s *store) claim(ctx context.Context, c claimCall) (messages [][]byte, left int, err error) {
-	keys := []string{s.keys.list, s.keys.noti, s.keys.heartbeat + c.worker, s.keys.processing + c.worker, s.keys.claims + c.worker}
-	reply, err := redis.Values(s.eval(ctx, scriptClaim, keys,
-		c.batch, min(c.most, maxClaim), c.held, maxClaimBytes, flag(c.legacy), flag(c.mend)))
-	if err != nil {
-		return nil, 0, err
+// haul is what a claim brought.
+type haul struct {
+	messages [][]byte // message i has the token batch-(i+1)
+	left     int      // what is still pending
+	stood    []bool   // which of the ended claims stood; nil: all
+}
+
+// claim ends claims and moves pending messages into the worker's processing hash. Claims end also when it answers errNoHeartbeat or
+// errBatchUsed. It must never be sent again after an error of which mayHaveRun is true.
+func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
+	keys := []string{
+		s.keys.list, s.keys.noti, s.keys.heartbeat + c.worker, s.keys.processing + c.worker, s.keys.claims + c.worker, s.statsKey(),
 	}
-	if len(reply) < 2 {
-		return nil, 0, fmt.Errorf("%w: %d values from claim", errReply, len(reply))
+	args := make([]any, 0, 9+len(c.ended.batches)+len(c.ended.tokens))
+	args = append(args, c.batch, min(c.most, maxClaim), c.held, maxClaimBytes, flag(c.legacy), flag(c.mend), statsLife)
+	reply, err := redis.Values(s.eval(ctx, scriptClaim, keys, c.ended.append(args)...))
+	if err != nil {
+		return haul{}, err
+	}
+	if len(reply) < 3 {
+		return haul{}, fmt.Errorf("%w: %d values from claim", errReply, len(reply))
+	}
+	if got.stood, err = c.ended.answers(reply[2]); err != nil {
+		return haul{}, err
 	}
 	status, _ := reply[0].(int64)
-	left64, _ := reply[1].(int64)
+	left, _ := reply[1].(int64)
 	switch status {
 	case 1:
 	case 0:
-		return nil, 0, errNoHeartbeat
+		return got, errNoHeartbeat
 	default:
-		return nil, 0, errBatchUsed
+		return got, errBatchUsed
 	}
-	messages = make([][]byte, len(reply)-2)
-	for i, v := range reply[2:] {
+	got.left = int(left)
+	got.messages = make([][]byte, len(reply)-3)
+	for i, v := range reply[3:] {
 		message, ok := v.([]byte)
 		if !ok {
-			return nil, 0, fmt.Errorf("%w: %T as a message", errReply, v)
+			return haul{}, fmt.Errorf("%w: %T as a message", errReply, v)
 		}
-		messages[i] = message
+		got.messages[i] = message
 	}
-	return messages, int(left64), nil
+	return got, nil
 }
 
 // wait blocks until one of keys has an element and returns the key it was popped from, or "" after limit.

@@ -18,6 +18,12 @@ type claimReply struct {
 	left     int
 }
 
+// claimReplyWith is what it returns when it ends claims too.
+type claimReplyWith struct {
+	claimReply
+	stood []bool
+}
+
 // claimed calls claim for worker w, batch 7.
 func claimWith(c claimCall) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
@@ -25,15 +31,19 @@ func claimWith(c claimCall) func(s *store) (any, error) {
 		if c.batch == 0 {
 			c.batch = 7
 		}
-		list, left, err := s.claim(bg, c)
-		texts := make([]string, len(list))
-		for i, m := range list {
+		got, err := s.claim(bg, c)
+		texts := make([]string, len(got.messages))
+		for i, m := range got.messages {
 			texts[i] = string(m)
 			if len(m) > 20 {
 				texts[i] = fmt.Sprintf("%d bytes of %c", len(m), m[0])
 			}
 		}
-		return claimReply{strings.Join(texts, " "), left}, err
+		reply := claimReply{strings.Join(texts, " "), got.left}
+		if len(c.ended.tokens) > 0 {
+			return claimReplyWith{reply, got.stood}, err
+		}
+		return reply, err
 	}
 }
 
@@ -335,13 +345,49 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		result: claimReply{"", 2},
 		want:   queued("a b", 1),
 	},
+	{
+		name: "with acknowledgements, under the same heartbeat",
+		seed: working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2)}),
+		do: claimWith(claimCall{most: 1, ended: ended{
+			pulse: "v", tokens: []string{"3-1", "3-2", "3-3"}, batches: []uint64{3},
+		}}),
+		result: claimReplyWith{claimReply{"x", 1}, nil},
+		want: working(redistest.State{
+			"": redistest.List{"y"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "3"}),
+			"_processing:w": redistest.Hash{"4-1": "d", "7-1": "x"}, "_claims:w": redistest.Hash{"4": "2000", "7": nowMark},
+		}),
+	},
+	{
+		name: "with acknowledgements, under another heartbeat: each is looked at",
+		seed: working(redistest.State{"": redistest.List{"x"}, "_noti": ones(1)}),
+		do: claimWith(claimCall{most: 1, ended: ended{
+			pulse: "u", tokens: []string{"2-9", "3-1", "3-1", "3-3"}, batches: nil,
+		}}),
+		result: claimReplyWith{claimReply{"x", 0}, []bool{false, true, false, true}},
+		want: working(redistest.State{
+			testDay:         counted(redistest.Hash{"processed": "2"}),
+			"_processing:w": redistest.Hash{"3-2": "b", "4-1": "d", "7-1": "x"}, "_claims:w": redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
+		}),
+	},
+	{
+		name: "with acknowledgements, without a heartbeat: they need none",
+		seed: working(redistest.State{"_worker:w": nil, "": redistest.List{"x"}, "_noti": ones(1)}),
+		do: claimWith(claimCall{most: 1, ended: ended{
+			pulse: "v", tokens: []string{"4-1", "4-2"}, batches: []uint64{4},
+		}}),
+		err: errNoHeartbeat,
+		want: working(redistest.State{
+			"_worker:w": nil, "": redistest.List{"x"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"}),
+			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c"}, "_claims:w": redistest.Hash{"3": "1000"},
+		}),
+	},
 }}
 
 // claimWithCount claims n tasks and returns how many came.
 func claimWithCount(n int) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
-		list, _, err := s.claim(bg, claimCall{worker: "w", batch: 7, most: n})
-		return len(list), err
+		got, err := s.claim(bg, claimCall{worker: "w", batch: 7, most: n})
+		return len(got.messages), err
 	}
 }
 

@@ -27,18 +27,44 @@ type shelved struct {
 	info    []byte
 }
 
-// ack ends claims whose tasks are done, and adds lost to the day's count of lost claims. The answers say which claims stood. It may be
-// repeated freely, as all ends of a claim may.
-func (s *store) ack(ctx context.Context, worker string, batches []uint64, tokens []string, lost int) ([]bool, error) {
-	args := make([]any, 0, 3+len(batches)+len(tokens))
-	args = append(args, statsLife, lost)
-	args = appendBatches(args, batches)
-	for _, t := range tokens {
+// ended are claims whose tasks are done.
+type ended struct {
+	tokens  []string // at most maxTokens
+	batches []uint64 // of which nothing is left then
+	// pulse is the value of the heartbeat under which all of them stood last. As long as Redis has that value, none was lost.
+	pulse string
+}
+
+// append adds what ack and claim need to know.
+func (e *ended) append(args []any) []any {
+	args = append(args, e.pulse)
+	args = appendBatches(args, e.batches)
+	for _, t := range e.tokens {
 		args = append(args, t)
 	}
-	keys := []string{s.keys.processing + worker, s.keys.claims + worker, s.statsKey()}
+	return args
+}
+
+// answers converts what ack and claim say of them: which claims stood, nil for all.
+func (e *ended) answers(reply any) ([]bool, error) {
+	if _, all := reply.(int64); all {
+		return nil, nil
+	}
+	return answers(reply, nil, len(e.tokens))
+}
+
+// ack ends claims whose tasks are done, and adds lost to the day's count of lost claims. The answers say which claims stood, nil that all did.
+// It may be repeated freely, as all ends of a claim may.
+func (s *store) ack(ctx context.Context, worker string, e ended, lost int) ([]bool, error) {
+	args := make([]any, 0, 4+len(e.batches)+len(e.tokens))
+	args = append(args, statsLife, lost)
+	args = e.append(args)
+	keys := []string{s.keys.processing + worker, s.keys.claims + worker, s.statsKey(), s.keys.heartbeat + worker}
 	reply, err := s.eval(ctx, scriptAck, keys, args...)
-	return answers(reply, err, len(tokens))
+	if err != nil {
+		return nil, err
+	}
+	return e.answers(reply)
 }
 
 // release gives claimed messages back unchanged: to the front or to the end of a queue.

@@ -43,8 +43,15 @@ func left(claims, batches string) redistest.State {
 	return s
 }
 
+// ackWith acknowledges claims of which nobody knows whether they stand, ackUnder such as stood under a heartbeat.
 func ackWith(batches []uint64, lost int, tokens ...string) func(s *store) (any, error) {
-	return func(s *store) (any, error) { return s.ack(bg, "w", batches, tokens, lost) }
+	return ackUnder("u", batches, lost, tokens...)
+}
+
+func ackUnder(pulse string, batches []uint64, lost int, tokens ...string) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		return s.ack(bg, "w", ended{tokens: tokens, batches: batches, pulse: pulse}, lost)
+	}
 }
 
 // manyTokens are as many claims as one call may end, all of batch 5.
@@ -94,6 +101,28 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		want:   with(working(left("", "")), redistest.State{testDay: counted(redistest.Hash{"processed": "4"})}),
 	},
 	{
+		name:   "under the same heartbeat",
+		seed:   working(nil),
+		do:     ackUnder("v", []uint64{4}, 0, "3-1", "4-1"),
+		result: []bool(nil),
+		want:   with(working(left("3-2 3-3", "3")), redistest.State{testDay: counted(redistest.Hash{"processed": "2"})}),
+	},
+	{
+		name:   "under the same heartbeat, a second time",
+		seed:   working(left("3-2 3-3", "3")),
+		do:     ackUnder("v", []uint64{4}, 0, "3-1", "4-1"),
+		result: []bool(nil),
+	},
+	{
+		name:   "the heartbeat is gone",
+		seed:   working(redistest.State{"_worker:w": nil}),
+		do:     ackUnder("v", nil, 0, "3-1", "9-1"),
+		result: []bool{true, false},
+		want: with(working(left("3-2 3-3 4-1", "3 4")), redistest.State{
+			"_worker:w": nil, testDay: counted(redistest.Hash{"processed": "1"}),
+		}),
+	},
+	{
 		name:   "stale and unknown tokens",
 		seed:   working(nil),
 		do:     ackWith(nil, 0, "2-1", "3-2", "3-9", "x", ""),
@@ -117,7 +146,7 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		name:   "only a finished batch",
 		seed:   working(left("3-1 3-2 3-3", "3 4")),
 		do:     ackWith([]uint64{4, 9}, 0),
-		result: []bool{},
+		result: []bool(nil),
 		want:   working(left("3-1 3-2 3-3", "3")),
 	},
 	{
@@ -149,7 +178,7 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 	{
 		name:   "only lost claims",
 		do:     ackWith(nil, 2),
-		result: []bool{},
+		result: []bool(nil),
 		want:   redistest.State{testDay: counted(redistest.Hash{"lost": "2"})},
 	},
 	{

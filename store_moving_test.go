@@ -23,23 +23,44 @@ var movingCases = []struct {
 }{
 	{
 		name:   "claim of everything",
-		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2)}),
+		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2), testDay: counted(redistest.Hash{"processed": "1"})}),
 		do:     claimWith(claimCall{batch: 7, most: 10}),
 		result: claimReply{"x y", 0},
 		want: with(working(nil), redistest.State{
 			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c", "4-1": "d", "7-1": "x", "7-2": "y"},
 			"_claims:w":     redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
+			testDay:         counted(redistest.Hash{"processed": "1"}),
 		}),
 	},
 	{
 		name:   "claim of the last notification",
-		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(1)}),
+		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"})}),
 		do:     claimWith(claimCall{batch: 7, most: 1}),
 		result: claimReply{"x", 1},
 		want: with(working(redistest.State{"": redistest.List{"y"}, "_noti": ones(1)}), redistest.State{
 			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c", "4-1": "d", "7-1": "x"},
 			"_claims:w":     redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
+			testDay:         counted(redistest.Hash{"processed": "1"}),
 		}),
+	},
+	{
+		name: "claim that ends all others",
+		seed: working(redistest.State{"": redistest.List{"x"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"})}),
+		do: claimWith(claimCall{batch: 7, most: 10, ended: ended{
+			pulse: "u", tokens: []string{"3-1", "3-2", "3-3", "4-1", "4-2"}, batches: []uint64{3, 4},
+		}}),
+		result: claimReplyWith{claimReply{"x", 0}, []bool{true, true, true, true, false}},
+		want: with(working(nil), redistest.State{
+			"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": nowMark},
+			testDay: counted(redistest.Hash{"processed": "5"}),
+		}),
+	},
+	{
+		name:   "acknowledgement of the last claims and of a stale one",
+		seed:   working(redistest.State{testDay: counted(redistest.Hash{"processed": "1"})}),
+		do:     ackWith([]uint64{3, 4}, 0, "3-1", "3-2", "3-3", "4-1", "4-2"),
+		result: []bool{true, true, true, true, false},
+		want:   working(with(left("", ""), redistest.State{testDay: counted(redistest.Hash{"processed": "5"})})),
 	},
 	{
 		name:   "release of the last claims and of a stale one",
@@ -88,7 +109,7 @@ func TestStoreWhileSlotMoves(t *testing.T) {
 			owner.Do(t, "CLUSTER", "SETSLOT", slot, "MIGRATING", id)
 			defer owner.Do(t, "CLUSTER", "SETSLOT", slot, "STABLE")
 			start := redisTime(t, conn)
-			result, err := c.do(newStore(src, "", key))
+			result, err := c.do(fixedDay(newStore(src, "", key)))
 			end := redisTime(t, conn)
 			owner.Do(t, "CLUSTER", "SETSLOT", slot, "STABLE")
 			switch {

@@ -38,10 +38,11 @@ func TestClaimTakesNoMoreThanItsBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := b.server.CommandStats(t)
-	m, left, err := s.claim(t.Context(), claimCall{worker: "w", batch: 1, most: 1000})
+	got, err := s.claim(t.Context(), claimCall{worker: "w", batch: 1, most: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
+	m, left := got.messages, got.left
 	if len(m) > largest || left != 100-len(m) {
 		t.Errorf("claimed %d messages of a megabyte, %d are left", len(m), left)
 	}

@@ -108,25 +108,22 @@ func (l *large) pending() {
 	_, err := l.register(bg, "w", time.Hour, "v")
 	l.must(err)
 	ask()
-	_, left, err := l.claim(bg, claimCall{worker: "w", batch: 1000})
+	got, err := l.claim(bg, claimCall{worker: "w", batch: 1000})
 	l.must(err)
-	if left != 1_000_000 {
-		l.t.Errorf("%d tasks are left, expected all", left)
+	if got.left != 1_000_000 {
+		l.t.Errorf("%d tasks are left, expected all", got.left)
 	}
 	for batch := uint64(1); batch <= 40; batch++ {
-		list, _, err := l.claim(bg, claimCall{worker: "w", batch: batch, most: maxClaim, legacy: batch > 30, mend: true})
+		got, err := l.claim(bg, claimCall{worker: "w", batch: batch, most: maxClaim, legacy: batch > 30, mend: true})
 		l.must(err)
-		var tokens []string
-		for i := range list {
-			tokens = append(tokens, fmt.Sprintf("%d-%d", batch, i+1))
-		}
+		tokens := tokensOf(batch, len(got.messages))
 		for len(tokens) > 0 {
 			part := tokens[:min(maxTokens, len(tokens))]
 			tokens = tokens[len(part):]
 			if batch%2 == 0 {
 				_, err = l.release(bg, "w", []uint64{batch}, part, l.store, true)
 			} else {
-				_, err = l.ack(bg, "w", []uint64{batch}, part, 0)
+				_, err = l.ack(bg, "w", ended{pulse: []string{"v", "u"}[batch%4/2], batches: []uint64{batch}, tokens: part}, 0)
 			}
 			l.must(err)
 		}
@@ -202,7 +199,7 @@ for i = 1, 100 do redis.call('RPUSH', KEYS[1], unpack(ones)) end`
 	l.must(err)
 	for batch, change := range []func() error{
 		func() error {
-			_, _, err := l.claim(bg, claimCall{worker: "w", batch: 1, most: 10, held: 1})
+			_, err := l.claim(bg, claimCall{worker: "w", batch: 1, most: 10, held: 1})
 			return err
 		},
 		func() error { _, err := l.repair(bg, 0); return err },
@@ -212,10 +209,10 @@ for i = 1, 100 do redis.call('RPUSH', KEYS[1], unpack(ones)) end`
 			return err
 		},
 		func() error {
-			_, _, err := l.claim(bg, claimCall{worker: "w", batch: 2, most: 10, held: 1, legacy: true})
+			_, err := l.claim(bg, claimCall{worker: "w", batch: 2, most: 10, held: 1, legacy: true})
 			return err
 		},
-		func() error { _, _, err := l.claim(bg, claimCall{worker: "w", batch: 3, most: 100}); return err },
+		func() error { _, err := l.claim(bg, claimCall{worker: "w", batch: 3, most: 100}); return err },
 	} {
 		l.fill(1, hundredThousand, l.keys.noti)
 		if batch == 0 {
@@ -297,10 +294,10 @@ func (l *large) bytes() {
 	l.must(err)
 	l.watch()
 	for batch := uint64(1); batch <= 5; batch++ {
-		list, _, err := l.claim(bg, claimCall{worker: "w", batch: batch, most: maxClaim})
+		got, err := l.claim(bg, claimCall{worker: "w", batch: batch, most: maxClaim})
 		l.must(err)
-		if len(list) != 40 {
-			l.t.Errorf("%d tasks were claimed, expected 40", len(list))
+		if len(got.messages) != 40 {
+			l.t.Errorf("%d tasks were claimed, expected 40", len(got.messages))
 		}
 	}
 }

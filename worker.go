@@ -20,7 +20,6 @@ type Worker struct {
 	registry    registry
 	lanes       []*lane
 	groups      []*slotGroup
-	finishers   map[*lane]*finisher
 	exec        *executors
 	fetcher     *fetcher
 	pythonStore *store
@@ -95,7 +94,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, finishers: map[*lane]*finisher{}}
+	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan}
 	w.log = newJournal(cfg.Logger).with("worker", w.id)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
@@ -108,7 +107,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 				cfg.PythonQueue, name)
 		}
 		w.lanes = append(w.lanes, l)
-		w.finishers[l] = newFinisher(l, w.log.with("queue", name), w.pythonStore)
+		l.finisher = newFinisher(l, w.log.with("queue", name), w.pythonStore)
 	}
 	w.assemble(rdb.loops)
 	return w, nil
@@ -118,9 +117,12 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 func (w *Worker) assemble(src Source) {
 	host, _ := os.Hostname()
 	value := fmt.Sprintf("%s:%d", host, os.Getpid())
-	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.Prefetch, w.cfg.HeartbeatLife, w.execute)
+	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.prefetch(), w.cfg.HeartbeatLife, w.execute)
+	for _, l := range w.lanes {
+		l.finisher.exec = w.exec
+	}
 	w.fetcher = &fetcher{
-		lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, changed: w.exec.changed,
+		lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
 		receive: w.receive, onDue: w.moveNow, life: w.cfg.HeartbeatLife, log: w.log,
 	}
 	bySlot := map[int]*slotGroup{}
@@ -208,8 +210,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, wt := range w.fetcher.waiters {
 		loops.Go(func() { wt.run(ctx) })
 	}
-	for _, f := range w.finishers {
-		finishers.Go(func() { f.run(tell, abandon) })
+	for _, l := range w.lanes {
+		finishers.Go(func() { l.finisher.run(tell, abandon) })
 	}
 	loops.Go(func() { w.fetcher.run(ctx) })
 
@@ -225,7 +227,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.exec.stop()
 	idle := make(chan struct{})
 	go func() {
-		w.exec.done.Wait()
+		w.exec.over.Wait()
 		close(idle)
 	}()
 	stopped := waitFor(idle, time.Until(grace))
@@ -285,7 +287,7 @@ func (w *Worker) unregister() error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout) // for all together
 	defer cancel()
 	for _, l := range w.lanes {
-		if n := w.finishers[l].waiting(); n > 0 {
+		if n := l.finisher.waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run again", l.store.name, n))
 		}
 	}
@@ -340,7 +342,9 @@ func (w *Worker) room() (int, time.Duration) {
 		w.giveBack(w.exec.takeBack())
 		return 0, 0
 	}
-	return w.exec.room()
+	n, wait, back := w.exec.room()
+	w.giveBack(back)
+	return n, wait
 }
 
 // beaten wakes whoever waits for a heartbeat.

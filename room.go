@@ -1,0 +1,105 @@
+package delayed
+
+import "time"
+
+// room returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0 means until changed
+// says so. back are tasks that have waited for too long and are to be given back.
+func (e *executors) room() (n int, wait time.Duration, back []*claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	e.hungry = false
+	if e.suspect != nil {
+		// Alone, a suspect that kills its worker takes nothing with it that has not started.
+		if e.since.IsZero() {
+			return 0, suspectRest, nil
+		}
+		if alone := suspectAlone - now.Sub(e.since); alone > 0 {
+			e.hungry = true
+			return 0, alone, nil
+		}
+	}
+	if e.pace.fixed < 0 && len(e.ready) > 0 && e.busy == e.n {
+		wait = overdueTime - now.Sub(e.ready[0].batch.at)
+		if wait <= 0 {
+			e.pace.stall(now)
+			e.restless = now.Add(suspectRest)
+			return 0, suspectRest, e.takeBackLocked()
+		}
+	}
+	e.ahead = 0
+	if !now.Before(e.restless) {
+		e.ahead = e.pace.ahead(e.n, now)
+	}
+	if n = e.space(); n > 0 {
+		return n, 0, nil
+	}
+	e.hungry = true
+	return 0, wait, nil
+}
+
+// space returns how many tasks to claim. As long as half of those to be claimed ahead are there, and no executor goes idle, it is none: few
+// large claims are cheaper than many small ones. e.mu is held.
+func (e *executors) space() int {
+	free := e.n - e.busy
+	if len(e.ready)-free > e.ahead/2 {
+		return 0
+	}
+	return max(free+e.ahead-len(e.ready), 0)
+}
+
+// beckon tells the fetcher when it waits for room and there is some. e.mu is held.
+func (e *executors) beckon() {
+	if e.hungry && e.space() > 0 {
+		e.hungry = false
+		e.signal()
+	}
+}
+
+// serve says that the fetcher is about to claim from l, and takes what is done there. What is done on another lane is left to its finisher.
+func (e *executors) serve(l *lane) (done []*claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.served != nil && e.served != l && len(e.served.done) > 0 {
+		e.served.finisher.wake()
+	}
+	e.served = l
+	return l.takeDone()
+}
+
+// leaveOff says that the fetcher claims no more for now. What is done is left to the finishers.
+func (e *executors) leaveOff() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.served != nil && len(e.served.done) > 0 {
+		e.served.finisher.wake()
+	}
+	e.served = nil
+}
+
+// takeDone takes what is done, for the lane's finisher.
+func (e *executors) takeDone(l *lane) []*claim {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return l.takeDone()
+}
+
+// putDone puts claims back of which Redis could not be told that they are done.
+func (e *executors) putDone(l *lane, claims []*claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l.done = append(claims, l.done...)
+}
+
+// takeDone takes as much of what is done as one call tells Redis. executors.mu is held.
+func (l *lane) takeDone() []*claim {
+	n := min(len(l.done), maxTokens)
+	if n == 0 {
+		return nil
+	}
+	done := l.done[:n:n]
+	if l.done = l.done[n:]; len(l.done) == 0 {
+		l.done = make([]*claim, 0, n) // the old memory would hold on to what is done
+	}
+	return done
+}
