@@ -20,6 +20,15 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	if len(claims) == 0 {
 		return 0
 	}
+	if w.exec.barred() {
+		// Their call was under way when a suspect came.
+		w.exec.leaveOff()
+		select {
+		case <-w.giveBack(claims):
+		case <-ctx.Done():
+		}
+		return 0
+	}
 	now := claims[0].lane.now()
 	f := claims[0].lane.finisher
 	runnable := make([]*claim, 0, len(claims)) // not claims[:0]: the batch holds on to that

@@ -24,6 +24,7 @@ type executors struct {
 	mu       sync.Mutex // protects the following, and lane.done
 	work     sync.Cond  // ready, stopped or the age of a heartbeat has changed
 	ready    []*claim
+	coming   int // tasks that are being claimed, at most
 	busy     int
 	idle     int       // executors that wait for work
 	waking   bool      // one of them was woken and has not looked yet
@@ -146,6 +147,9 @@ func (e *executors) take(now time.Time) *claim {
 		return nil
 	}
 	for i, c := range e.ready {
+		if c == e.suspect && e.coming > 0 {
+			continue // what comes must go back first
+		}
 		if !c.lane.freshAt(now, e.life) && !c.lost.Load() {
 			// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
 			c.lane.beat()
@@ -213,6 +217,13 @@ func (e *executors) admit(c *claim) bool {
 	}
 	e.suspect, e.since = c, time.Time{}
 	return true
+}
+
+// barred says whether a suspect is in hand and has not run alone for long enough.
+func (e *executors) barred() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.suspect != nil && (e.since.IsZero() || time.Since(e.since) < suspectAlone)
 }
 
 // dismiss gives up the place of the suspect.

@@ -1,33 +1,17 @@
 package delayed
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"os"
 	"slices"
 	"time"
 )
 
 const (
-	// waitTime bounds one BLPOP.
-	waitTime = 5 * time.Second
-	// shortestWait is what remains of it on connections that break off earlier.
-	shortestWait = 500 * time.Millisecond
 	// rideTime is how long what is done waits to be acknowledged by the next claim.
 	rideTime = 2 * time.Millisecond
 	// probeInterval is how long a queue that was found empty is not looked at while others have tasks.
 	probeInterval = 10 * time.Millisecond
 )
-
-// wakeUp tells the fetcher that there may be tasks.
-type wakeUp struct {
-	lane   int
-	held   int     // 1: a notification was taken for it
-	due    bool    // not tasks, but something that is due earlier than the mover expects
-	waiter *waiter // that stopped waiting; nil for others
-	err    error
-}
 
 // fetcher claims tasks for as many executors as are free, and blocks on the notify lists while there are none.
 type fetcher struct {
@@ -48,6 +32,8 @@ type fetcher struct {
 	probed  []time.Time // when it was last found empty
 	of      []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
 	serving bool        // what is done on the queue claimed from last waits for the next claim to take it along
+	flying  int         // calls under way
+	landed  chan flight // calls that are over
 	trouble complaints
 }
 
@@ -58,7 +44,7 @@ func (f *fetcher) run(ctx context.Context) {
 	for i := range f.hot {
 		f.hot[i] = true // look once before the first wait
 	}
-	f.of = make([]*waiter, n)
+	f.of, f.landed = make([]*waiter, n), make(chan flight, mostFlying)
 	for _, w := range f.waiters {
 		for _, i := range w.lanes {
 			f.of[i] = w
@@ -66,6 +52,10 @@ func (f *fetcher) run(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		room, pause := f.room()
+		if f.flying > 0 && (room == 0 || f.flying == mostFlying) {
+			f.block(ctx, pause)
+			continue
+		}
 		if room > 0 {
 			hot, later := f.anyHot()
 			if hot {
@@ -73,7 +63,9 @@ func (f *fetcher) run(ctx context.Context) {
 				f.poll(ctx)
 				continue
 			}
-			f.leaveOff()
+			if f.flying == 0 {
+				f.leaveOff()
+			}
 			f.arm()
 			f.block(ctx, later)
 			continue
@@ -86,6 +78,9 @@ func (f *fetcher) run(ctx context.Context) {
 		}
 		f.leaveOff()
 		f.block(ctx, pause)
+	}
+	for f.flying > 0 {
+		f.land(ctx, <-f.landed)
 	}
 	f.leaveOff()
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
@@ -176,36 +171,6 @@ func (f *fetcher) probe(ctx context.Context) {
 	}
 }
 
-// claim takes tasks of one queue and returns how many of them are to run here.
-func (f *fetcher) claim(ctx context.Context, i, room, held int) (kept int) {
-	// A claim is not cut off when the worker stops: its reply says what has to be given back.
-	f.serving = true
-	claims, left, err := f.lanes[i].claim(context.WithoutCancel(ctx), claimCall{most: room, held: held, mend: f.mend[i]}, f.exec.serve(f.lanes[i]))
-	switch {
-	case errors.Is(err, errNoHeartbeat):
-		f.lanes[i].beat()
-		f.of[i].until = time.Now().Add(20 * time.Millisecond)
-		return 0
-	case errors.Is(err, errBatchUsed):
-		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
-		return 0
-	case err != nil:
-		f.log.with("queue", f.lanes[i].store.name).trouble(&f.trouble, "cannot claim tasks; trying again", err)
-		f.of[i].until = time.Now().Add(f.of[i].backoff.next())
-		f.hot[i] = true
-		return 0
-	}
-	f.log.relief(&f.trouble, "claiming tasks again")
-	f.of[i].backoff.reset()
-	f.mend[i] = false
-	// On a legacy queue tasks may be left that have no notification: they are another's.
-	f.hot[i] = left > 0 && (len(claims) > 0 || room == 0)
-	if !f.hot[i] {
-		f.probed[i] = time.Now()
-	}
-	return f.receive(ctx, claims)
-}
-
 // arm lets the waiters block. Without a heartbeat, what they would take could not be claimed.
 func (f *fetcher) arm() {
 	for _, w := range f.waiters {
@@ -229,6 +194,8 @@ func (f *fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
 	select {
 	case wake := <-f.wakes:
 		f.handle(ctx, wake)
+	case fl := <-f.landed:
+		f.land(ctx, fl)
 	case <-f.exec.changed:
 	case <-expired:
 		return true
@@ -243,6 +210,8 @@ func (f *fetcher) poll(ctx context.Context) {
 		select {
 		case wake := <-f.wakes:
 			f.handle(ctx, wake)
+		case fl := <-f.landed:
+			f.land(ctx, fl)
 		default:
 			return
 		}
@@ -298,87 +267,4 @@ func (f *fetcher) mendAfterStop() {
 			_, _, _ = f.lanes[i].claim(ctx, claimCall{mend: true}, nil) // if it fails, another worker's next look mends the list
 		}
 	}
-}
-
-// waiter blocks on the notify lists of one slot, on a connection of its own.
-type waiter struct {
-	link   link
-	lanes  []int // positions
-	stores []*store
-	wakes  chan<- wakeUp
-	arm    chan []string
-	limit  time.Duration // of one BLPOP; 0 means waitTime
-	// owned by the fetcher
-	blocking bool
-	until    time.Time // no claims before on queues of this slot, because its server is away
-	backoff  backoff
-}
-
-// keys returns what to block on: notify lists in the given order of all lanes, without those that rest, then the wake lists.
-func (w *waiter) keys(order []int, rests func(lane int) bool) []string {
-	keys := make([]string, 0, 2*len(w.lanes))
-	for _, i := range order {
-		for j, lane := range w.lanes {
-			if lane == i && !rests(i) {
-				keys = append(keys, w.stores[j].keys.noti)
-			}
-		}
-	}
-	for _, s := range w.stores {
-		keys = append(keys, s.keys.wake)
-	}
-	return keys
-}
-
-// run waits whenever it is armed, until ctx ends.
-func (w *waiter) run(ctx context.Context) {
-	defer w.link.hangUp()
-	for {
-		var keys []string
-		select {
-		case keys = <-w.arm:
-		case <-ctx.Done():
-			return
-		}
-		key, err := w.wait(ctx, keys)
-		select {
-		case w.wakes <- w.wake(key, err):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// wait blocks once.
-func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
-	if _, err := w.link.open(ctx); err != nil {
-		return "", err
-	}
-	limit, start := cmp.Or(w.limit, waitTime), time.Now()
-	key, err := wait(ctx, &w.link, keys, limit)
-	if err == nil {
-		return key, nil
-	}
-	w.link.hangUp()
-	if took := time.Since(start); errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && took < limit+callTimeout/2 {
-		// The connection's own timeout is shorter than the wait: wait for less from now on. If a notification was lost with it, the
-		// mover finds the task.
-		w.limit = max(took/2, shortestWait)
-		return "", nil
-	}
-	return "", err
-}
-
-// wake says what the element of a key means.
-func (w *waiter) wake(key string, err error) wakeUp {
-	wake := wakeUp{lane: -1, waiter: w, err: err}
-	for j, s := range w.stores {
-		switch key {
-		case s.keys.noti:
-			wake.lane, wake.held = w.lanes[j], 1
-		case s.keys.wake:
-			wake.lane, wake.due = w.lanes[j], true
-		}
-	}
-	return wake
 }

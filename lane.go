@@ -3,6 +3,7 @@ package delayed
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,7 @@ type lane struct {
 	batches map[uint64]*batch // claimed and not settled
 	known   int               // claims in batches that are not settled
 	next    uint64            // number of the latest batch; moves on with every attempt
-	calling bool              // a claim call is under way
+	calling []uint64          // batches whose claim call is under way
 	epoch   uint64            // moves on when a registration begins and when it is over: odd in between
 	unclear time.Time         // when the reply of a claim was last lost or an error
 
@@ -68,7 +69,7 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 	l.mu.Lock()
 	l.next++
 	number, epoch := l.next, l.epoch
-	l.calling = true
+	l.calling = append(l.calling, number)
 	l.mu.Unlock()
 	call.worker, call.batch, call.legacy = l.worker, number, l.legacy
 	got, err := l.store.claim(ctx, call)
@@ -80,7 +81,7 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 	b := newBatch(l, number, got.messages)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calling = false
+	l.calling = slices.DeleteFunc(l.calling, func(n uint64) bool { return n == number })
 	if err != nil {
 		if mayHaveRun(err) {
 			l.unclear = time.Now()
@@ -98,7 +99,6 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 		l.batches[number] = b
 		l.known += b.open
 	}
-	l.left = got.left
 	return b.claims, got.left, nil
 }
 
@@ -204,7 +204,7 @@ func (l *lane) open() []*claim {
 func (l *lane) count() (known int, calling, unclear bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.known, l.calling, !l.unclear.IsZero() && time.Since(l.unclear) < 10*time.Minute
+	return l.known, len(l.calling) > 0, !l.unclear.IsZero() && time.Since(l.unclear) < 10*time.Minute
 }
 
 // lose marks a claim as lost and cancels its handler. It answers whether that was news.
@@ -245,12 +245,12 @@ func (l *lane) end(c *claim) (lost bool) {
 	return c.lost.Load()
 }
 
-// newest returns the number of the latest batch whose claim call is over, with or without a reply.
+// newest returns the number of the latest batch up to which all claim calls are over, with or without a reply.
 func (l *lane) newest() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.calling {
-		return l.next - 1
+	if len(l.calling) > 0 {
+		return l.calling[0] - 1 // they are in order
 	}
 	return l.next
 }

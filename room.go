@@ -38,14 +38,32 @@ func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 	return 0, wait, nil
 }
 
-// space returns how many tasks to claim. As long as half of those to be claimed ahead are there, and no executor goes idle, it is none: few
-// large claims are cheaper than many small ones. e.mu is held.
+// space returns how many tasks to claim. As long as more than half of those to be claimed ahead are there or claimLot do not fit, and no
+// executor goes idle, it is none: few large claims are cheaper than many small ones. e.mu is held.
 func (e *executors) space() int {
 	free := e.n - e.busy
-	if len(e.ready)-free > e.ahead/2 {
+	n := free + e.ahead - len(e.ready) - e.coming
+	if n <= 0 || n < min((e.ahead+1)/2, claimLot) {
 		return 0
 	}
-	return max(free+e.ahead-len(e.ready), 0)
+	return min(n, free+claimLot)
+}
+
+// expect notes that up to n tasks are being claimed.
+func (e *executors) expect(n int) {
+	e.mu.Lock()
+	e.coming += n
+	e.mu.Unlock()
+}
+
+// arrived notes that the claim of up to n tasks is over, and that they are ready or have been seen to.
+func (e *executors) arrived(n int) {
+	e.mu.Lock()
+	e.coming -= n
+	if e.suspect != nil && e.coming == 0 {
+		e.rouse() // it may start now
+	}
+	e.mu.Unlock()
 }
 
 // beckon tells the fetcher when it waits for room and there is some. e.mu is held.

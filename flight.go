@@ -1,0 +1,84 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// mostFlying is how many claim calls are under way at a time: while Redis carries out one, the worker unpacks the other.
+const mostFlying = 2
+
+// flight is one claim call of the fetcher.
+type flight struct {
+	lane   int // position
+	room   int // tasks asked for
+	claims []*claim
+	left   int // pending after it
+	err    error
+}
+
+// claim takes at most room tasks of one queue. It returns how many of them are to run here, or, if that is not known yet, how many may be.
+func (f *fetcher) claim(ctx context.Context, i, room, held int) int {
+	l := f.lanes[i]
+	// A claim is not cut off when the worker stops: its reply says what has to be given back.
+	kept := context.WithoutCancel(ctx)
+	call := claimCall{most: room, held: held, mend: f.mend[i]}
+	done := f.exec.serve(l)
+	f.serving = true
+	fl := flight{lane: i, room: room}
+	f.exec.expect(room)
+	if !f.ahead(i, room) || held > 0 || call.mend {
+		fl.claims, fl.left, fl.err = l.claim(kept, call, done)
+		return f.conclude(ctx, fl)
+	}
+	f.flying++
+	l.left -= room
+	go func() {
+		fl.claims, fl.left, fl.err = l.claim(kept, call, done)
+		f.landed <- fl
+	}()
+	return room
+}
+
+// ahead says whether the fetcher goes on while a claim is under way: the queue has more than that one takes. A lone executor gets its
+// tasks one call after the other, so that it runs them in the order of the queue.
+func (f *fetcher) ahead(i, room int) bool {
+	return f.exec.n > 1 && f.lanes[i].left >= 2*room
+}
+
+// land takes the answer of a call that was under way.
+func (f *fetcher) land(ctx context.Context, fl flight) {
+	f.flying--
+	f.conclude(ctx, fl)
+}
+
+// conclude takes the answer of a call. It returns how many tasks are to run here.
+func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
+	i := fl.lane
+	defer f.exec.arrived(fl.room)
+	switch {
+	case errors.Is(fl.err, errNoHeartbeat):
+		f.lanes[i].beat()
+		f.of[i].until = time.Now().Add(20 * time.Millisecond)
+		return 0
+	case errors.Is(fl.err, errBatchUsed):
+		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
+		return 0
+	case fl.err != nil:
+		f.log.with("queue", f.lanes[i].store.name).trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
+		f.of[i].until = time.Now().Add(f.of[i].backoff.next())
+		f.hot[i] = true
+		return 0
+	}
+	f.log.relief(&f.trouble, "claiming tasks again")
+	f.of[i].backoff.reset()
+	f.mend[i] = false
+	f.lanes[i].left = fl.left
+	// On a legacy queue tasks may be left that have no notification: they are another's.
+	f.hot[i] = fl.left > 0 && (len(fl.claims) > 0 || fl.room == 0)
+	if !f.hot[i] {
+		f.probed[i] = time.Now()
+	}
+	return f.receive(ctx, fl.claims)
+}
