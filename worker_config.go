@@ -21,7 +21,7 @@ type WorkerConfig struct {
 	// Concurrency is how many tasks run at once. Defaults to 10 × GOMAXPROCS.
 	Concurrency int
 	// Prefetch is how many tasks beyond Concurrency are claimed ahead, so that an executor need not wait for Redis. By default the worker claims
-	// ahead what its executors do in about 5 ms, at most 400 tasks, and gives back what has waited for 20 ms while all executors are
+	// ahead what its executors do in about 5 ms, at most 800 tasks, and gives back what has waited for 20 ms while all executors are
 	// busy. A number is kept to, and such tasks wait for as long as it takes, while an idle worker could run them; negative: none.
 	Prefetch int
 	// HeartbeatLife is how long the worker counts as alive after its last heartbeat; it renews it four times in that time. Sweepers

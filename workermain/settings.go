@@ -71,7 +71,7 @@ func newSettings(cfg Config) *settings {
 		})
 	s.add("concurrency", "n", "tasks that run at once", strconv.Itoa(cmp.Or(w.Concurrency, 10*runtime.GOMAXPROCS(0))),
 		number(&w.Concurrency, 1))
-	s.add("prefetch", "n", "tasks claimed ahead of those that run", strconv.Itoa(w.Prefetch), number(&w.Prefetch, 0))
+	s.add("prefetch", "n", "tasks claimed ahead of those that run; 0: as the length of handlers allows, -1: none", strconv.Itoa(w.Prefetch), number(&w.Prefetch, -1))
 	s.add("heartbeat-life", "duration", "how long the worker counts as alive after its last heartbeat",
 		cmp.Or(w.HeartbeatLife, defaultLife).String(), duration(&w.HeartbeatLife, time.Millisecond))
 	s.add("grace", "duration", "how long to wait for handlers when stopping", showGrace(w.Grace, defaultGrace), grace(&w.Grace))

@@ -117,7 +117,7 @@ func TestWrongSettings(t *testing.T) {
 		{[]string{"-concurrency"}, nil, "needs an argument"},
 		{[]string{"-concurrency", "many"}, nil, `"many" for flag -concurrency: expected a whole number from 1`},
 		{[]string{"-concurrency", "0"}, nil, "from 1"},
-		{[]string{"-prefetch", "-1"}, nil, "from 0"},
+		{[]string{"-prefetch", "-2"}, nil, "from -1"},
 		{[]string{"-grace", "25"}, nil, "expected a duration"},
 		{[]string{"-grace", "-1s"}, nil, "expected a duration"},
 		{[]string{"-heartbeat-life", "0"}, nil, "expected a duration"},
