@@ -134,8 +134,9 @@ func (e *executors) leave(c *claim, done bool, took time.Duration) {
 	if len(l.done) > 1 || e.served == l {
 		return // somebody knows
 	}
-	if e.hungry {
-		e.signal() // the fetcher can take it along
+	if e.hungry && e.served == nil {
+		e.served = l // the fetcher takes it along, or leaves off
+		e.signal()
 	} else {
 		l.finisher.wake()
 	}

@@ -67,6 +67,9 @@ func (f *fetcher) run(ctx context.Context) {
 				f.leaveOff()
 			}
 			f.arm()
+			if pause > 0 && (later == 0 || pause < later) {
+				later = pause
+			}
 			f.block(ctx, later)
 			continue
 		}
@@ -88,10 +91,8 @@ func (f *fetcher) run(ctx context.Context) {
 
 // leaveOff leaves what is done to the finishers.
 func (f *fetcher) leaveOff() {
-	if f.serving {
-		f.exec.leaveOff()
-		f.serving = false
-	}
+	f.exec.leaveOff()
+	f.serving = false
 }
 
 // anyHot says whether there is a queue to claim from now. If not, later is when there may be one, 0 if nobody knows.

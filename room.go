@@ -19,9 +19,13 @@ func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 			return 0, alone, nil
 		}
 	}
-	if e.pace.fixed < 0 && len(e.ready) > 0 && e.busy == e.n {
+	if e.pace.fixed < 0 && len(e.ready) > 0 {
 		wait = overdueTime - now.Sub(e.ready[0].batch.at)
-		if wait <= 0 {
+		switch {
+		case wait > 0:
+		case e.busy < e.n:
+			wait = overdueTime // one of them starts now, or waits for a heartbeat
+		default:
 			e.pace.stall(now)
 			e.restless = now.Add(suspectRest)
 			return 0, suspectRest, e.takeBackLocked()
@@ -32,7 +36,7 @@ func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 		e.ahead = e.pace.ahead(e.n, now)
 	}
 	if n = e.space(); n > 0 {
-		return n, 0, nil
+		return n, wait, nil
 	}
 	e.hungry = true
 	return 0, wait, nil

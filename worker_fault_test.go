@@ -46,6 +46,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	armed := atomic.Bool{}
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, func(r []byte) bool { return armed.Load() && calls(scriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
+	b.until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].newest() > 0 })
 	armed.Store(true)
 	b.delay(f, 1)
 	if i := await(b, "the task", ran); i != 1 {
