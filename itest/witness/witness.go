@@ -88,61 +88,68 @@ func (w *Witness) note(cmd string, args []any, reply any, err error) {
 		return
 	}
 	name, _ := args[0].(string)
+	if answer, ok := err.(redis.Error); ok && strings.HasPrefix(string(answer), "NOSCRIPT") { //nolint:errorlint // as redigo returns it
+		return
+	}
+	keys, argv := split(args)
 	switch name {
 	case w.claim.sha, w.claim.text:
-		if err == nil {
-			w.noteClaim(args, reply)
-		}
+		w.noteClaim(keys, argv, reply, err)
 	case w.ack.sha, w.ack.text:
-		if answer, ok := err.(redis.Error); ok && strings.HasPrefix(string(answer), "NOSCRIPT") { //nolint:errorlint // as redigo returns it
-			return
+		if len(keys) > 0 {
+			w.noteAcks(keys[0], argv, reply, err)
 		}
-		w.noteAck(args, reply, err)
 	}
 }
 
-// noteClaim reads a call of claim, whose first argument behind the keys is the batch number and whose reply holds the messages.
-func (w *Witness) noteClaim(args []any, reply any) {
-	_, argv := split(args)
-	values, err := redis.Values(reply, nil)
-	if err != nil || len(argv) == 0 {
+// noteClaim reads a call of claim, whose first argument behind the keys is the batch number. Its reply holds two numbers, the answer to the
+// acks and the messages.
+func (w *Witness) noteClaim(keys, argv []any, reply any, err error) {
+	if len(keys) < 4 || len(argv) == 0 {
 		return
 	}
+	values, err := redis.Values(reply, err)
+	if err == nil && len(values) < 3 {
+		err = fmt.Errorf("%d values from claim", len(values))
+	}
+	if err != nil {
+		w.noteAcks(keys[3], argv, nil, err)
+		return
+	}
+	w.noteAcks(keys[3], argv, values[2], nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := 0
-	for _, v := range values {
+	for i, v := range values[3:] {
 		if message, ok := v.([]byte); ok {
-			i++
-			w.tokens[w.taskOf(message)] = fmt.Sprintf("%v-%d", argv[0], i)
+			w.tokens[w.taskOf(message)] = fmt.Sprintf("%v-%d", argv[0], i+1)
 		}
 	}
 }
 
-// noteAck reads a call of ack, whose first key ends in the worker's id, whose last arguments are the tokens, and which is answered by a
-// 1 or 0 for each of them.
-func (w *Witness) noteAck(args []any, reply any, err error) {
-	keys, argv := split(args)
-	if len(keys) == 0 {
-		return
-	}
-	_, worker, _ := strings.Cut(fmt.Sprint(keys[0]), "_processing:")
+// noteAcks reads the tokens of a call of claim or ack, which are its only strings of that form behind the keys, and what Redis says of
+// them: a number if all of them stood, else 1 or 0 for each. processing is the key that ends in the worker's id.
+func (w *Witness) noteAcks(processing any, argv []any, reply any, err error) {
+	_, worker, _ := strings.Cut(fmt.Sprint(processing), "_processing:")
 	var tokens []string
 	for _, arg := range argv {
 		if token, ok := arg.(string); ok && isToken(token) {
 			tokens = append(tokens, token)
 		}
 	}
-	answers, parseErr := redis.Ints(reply, err)
-	if parseErr == nil && len(answers) != len(tokens) {
-		parseErr = fmt.Errorf("%d tokens, %d answers", len(tokens), len(answers))
+	_, all := reply.(int64)
+	var answers []int
+	if !all {
+		answers, err = redis.Ints(reply, err)
+		if err == nil && len(answers) != len(tokens) {
+			err = fmt.Errorf("%d tokens, %d answers", len(tokens), len(answers))
+		}
 	}
 	for i, token := range tokens {
 		e := ledger.Event{Kind: ledger.Refused, Worker: worker, Token: token}
 		switch {
-		case parseErr != nil:
-			e.Kind, e.Detail = ledger.Unclear, parseErr.Error()
-		case answers[i] == 1:
+		case err != nil:
+			e.Kind, e.Detail = ledger.Unclear, err.Error()
+		case all || answers[i] == 1:
 			e.Kind = ledger.Acked
 		}
 		w.ledger.Write(e)

@@ -83,12 +83,12 @@ func TestWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if acked := log.Of(ledger.Acked); len(acked) != 1 || acked[0].Worker != worker.ID() || !strings.HasSuffix(acked[0].Token, "-1") {
+	// The first ack's reply was dropped, so it was sent again. Its claim stood, or the worker had ended it itself.
+	acked, unclear := log.Of(ledger.Acked), log.Of(ledger.Unclear)
+	if len(acked) != 2 || acked[0].Worker != worker.ID() || !strings.HasSuffix(acked[0].Token, "-1") {
 		t.Errorf("acked: %v", acked)
 	}
-	// The first ack's reply was dropped, so it was sent again and then found nothing.
-	unclear, refused := log.Of(ledger.Unclear), log.Of(ledger.Refused)
-	if len(unclear) != 1 || len(refused) != 1 || unclear[0].Token != refused[0].Token {
+	if refused := log.Of(ledger.Refused); len(unclear) != 1 || len(refused) > 0 || unclear[0].Token != acked[0].Token {
 		t.Errorf("unclear: %v, refused: %v", unclear, refused)
 	}
 }
