@@ -73,7 +73,11 @@ func startPostgres(aof string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(os.Getenv("BENCH_DIR"), "bench")
+	base := os.Getenv("BENCH_DIR")
+	if base == "" && os.Getuid() == 0 {
+		base = "/var/tmp" // the user postgres must reach it, and the usual folder for temporary files may be root's alone
+	}
+	dir, err := os.MkdirTemp(base, "bench")
 	if err != nil {
 		return nil, err
 	}
