@@ -132,13 +132,15 @@ func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
 		if !slices.Equal(first, claims[:maxTokens]) {
 			t.Fatalf("%d are taken, expected the first %d", len(first), maxTokens)
 		}
+		second := c.takeDone(one)
 		more := one.claimed(2)
 		c.isDone(more...)
-		if !slices.Equal(first, claims[:maxTokens]) {
+		c.putDone(one, first)
+		if !slices.Equal(second, claims[maxTokens:]) || !slices.Equal(first, claims[:maxTokens]) {
 			t.Error("what was taken has changed")
 		}
-		c.putDone(one, first)
-		want := slices.Concat(claims, more)
+		c.putDone(one, second)
+		want := slices.Concat(second, first, more)
 		var got []*claim
 		for range 3 {
 			got = append(got, c.takeDone(one)...)
