@@ -85,7 +85,7 @@ func (f *fetcher) run(ctx context.Context) {
 	for f.flying > 0 {
 		f.land(ctx, <-f.landed)
 	}
-	f.leaveOff()
+	f.exec.retire()
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
 }
 

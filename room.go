@@ -99,6 +99,14 @@ func (e *executors) leaveOff() {
 	e.served = nil
 }
 
+// retire is leaveOff for good, when the fetcher ends.
+func (e *executors) retire() {
+	e.mu.Lock()
+	e.hungry = false // nobody waits for room any more
+	e.mu.Unlock()
+	e.leaveOff()
+}
+
 // takeDone takes what is done, for the lane's finisher.
 func (e *executors) takeDone(l *lane) []*claim {
 	e.mu.Lock()

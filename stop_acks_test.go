@@ -1,0 +1,79 @@
+package delayed
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// A worker stops while two handlers run, and its fetcher was waiting for room. One of them ends. It must be acknowledged then, not when the
+// other one ends, which may take all of Grace: a process that is killed meanwhile would have it run again.
+func TestTasksThatEndDuringAStopAreAcknowledged(t *testing.T) {
+	b := newBench(t)
+	entered := make(chan int, 2)
+	leave := []chan struct{}{make(chan struct{}), make(chan struct{})}
+	f := b.fn("f", func(i int) { entered <- i; <-leave[i] })
+	cfg := b.config()
+	cfg.Concurrency, cfg.HeartbeatLife = 2, quietLife
+	w := b.work(cfg, f)
+	b.delay(f, 0)
+	b.delay(f, 1)
+	await(b, "a task", entered)
+	await(b, "a task", entered)
+	b.starving(w)
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.stop() }()
+	b.until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
+	b.until("its loops have ended", func() bool {
+		w.exec.mu.Lock()
+		defer w.exec.mu.Unlock()
+		return w.exec.stopped
+	})
+	close(leave[0])
+	acked := func() bool { return b.size("_processing:"+w.ID()) == 1 }
+	for end := time.Now().Add(2 * time.Second); !acked() && time.Now().Before(end); {
+		<-time.After(time.Millisecond)
+	}
+	if !acked() {
+		t.Error("a task has ended two seconds ago while another runs, and Redis has not been told")
+	}
+	close(leave[1])
+	if err := await(b, "the stop", stopped); err != nil {
+		t.Error(err)
+	}
+}
+
+// The same with a handler that never returns: Run returns *StillRunningError, the process exits, and what was done runs again.
+func TestTasksThatEndBesideOneThatNeverDoesAreAcknowledged(t *testing.T) {
+	b := newBench(t)
+	entered := make(chan int, 2)
+	leave := []chan struct{}{make(chan struct{}), make(chan struct{})}
+	f := b.fn("f", func(i int) { entered <- i; <-leave[i] })
+	cfg := b.config()
+	cfg.Concurrency, cfg.HeartbeatLife = 2, quietLife
+	cfg.Grace, cfg.CancelGrace = time.Second, time.Second
+	w := b.work(cfg, f)
+	b.delay(f, 0)
+	b.delay(f, 1)
+	await(b, "a task", entered)
+	await(b, "a task", entered)
+	b.starving(w)
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.stop() }()
+	b.until("its loops have ended", func() bool {
+		w.exec.mu.Lock()
+		defer w.exec.mu.Unlock()
+		return w.exec.stopped
+	})
+	close(leave[0])
+	var still *StillRunningError
+	if err := await(b, "the stop", stopped); !errors.As(err, &still) {
+		t.Errorf("%v, expected *StillRunningError", err)
+	}
+	if n := b.size("_processing:" + w.ID()); n != 1 {
+		t.Errorf("%d claims stand when Run has returned, expected that of the task that still runs", n)
+	}
+	w.stop = func() error { return nil }
+	close(leave[1])
+	b.until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
+}
