@@ -39,6 +39,7 @@ type funcDefaults struct {
 	named    bool
 	aliases  []string
 	maxRetry *int // nil: the worker's default
+	extras   []extra
 }
 
 type funcOption func(*funcDefaults)
@@ -81,6 +82,7 @@ type function struct {
 	name     string
 	others   []string // aliases
 	maxRetry *int     // default for its tasks; nil: the worker's
+	extras   []extra  // what its options write into the messages of its tasks
 	inMain   bool     // named after package main, as functions of other programs may be
 
 	fn       reflect.Value
@@ -143,7 +145,7 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 	if err := nameable(found, d.named); err != nil {
 		return nil, err
 	}
-	f := &function{name: found.Path, inMain: found.Main, maxRetry: d.maxRetry, fn: reflect.ValueOf(fn), method: found.Kind.Receiver()}
+	f := &function{name: found.Path, inMain: found.Main, maxRetry: d.maxRetry, extras: d.extras, fn: reflect.ValueOf(fn), method: found.Kind.Receiver()}
 	if d.named {
 		f.name, f.inMain = d.name, false
 	} else if found.Runtime != found.Path {

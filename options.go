@@ -3,6 +3,8 @@ package delayed
 import (
 	"fmt"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // maxRetryLimit keeps retry counts within what every reader of the wire can hold.
@@ -22,6 +24,25 @@ type callOptions struct {
 	later    bool // In or At is given
 	maxRetry *int
 	id       *string
+	extras   []extra
+}
+
+// extra is an option that only writes into the message: a default of a function, or of one call. nowMs is the producer's time.
+type extra func(x *wire.Extra, nowMs int64)
+
+// extraOf returns what the defaults of a function and the options of a call write into the message; the latter hold. nil: nothing.
+func extraOf(defaults, options []extra, nowMs int64) *wire.Extra {
+	if len(defaults)+len(options) == 0 {
+		return nil
+	}
+	x := new(wire.Extra)
+	for _, write := range defaults {
+		write(x, nowMs)
+	}
+	for _, write := range options {
+		write(x, nowMs)
+	}
+	return x
 }
 
 // In delays the task by d, counted by Redis's clock from the moment Redis accepts it, in milliseconds. A d of zero or less makes it

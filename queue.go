@@ -144,7 +144,7 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	if payload != nil {
 		d.payload = payload
 	}
-	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry}
+	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry, extras: f.extras}
 	return q.enqueue(ctx, &t, d)
 }
 

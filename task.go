@@ -15,7 +15,8 @@ import (
 // immutable and may be enqueued more than once, each time as a task with an id of its own.
 type Task struct {
 	msg      wire.Message
-	maxRetry *int // the function's default
+	maxRetry *int    // the function's default
+	extras   []extra // the function's defaults
 	err      error
 	small    [40]byte // memory of a small payload
 }
@@ -27,7 +28,7 @@ func Call(fn any, args ...any) *Task {
 	if err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry}
+	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras}
 	if t.msg.Payload, err = f.appendPayload(t.small[:0], args); err != nil {
 		return &Task{err: err}
 	}
@@ -121,6 +122,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byt
 	if o.maxRetry != nil {
 		maxRetry = o.maxRetry
 	}
+	more := extraOf(t.extras, o.extras, nowMs)
 	switch {
 	case msg.Python():
 		if maxRetry != nil {
@@ -131,8 +133,11 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byt
 		} else if o.id != nil {
 			return nil, fmt.Errorf("%w: %s: a Python task carries no id, so TaskID cannot hold; open the queue with "+
 				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
+		} else if more != nil {
+			return nil, fmt.Errorf("%w: %s: a Python task of this queue has no options but In, At and MaxRetry; open the queue with "+
+				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
 		}
-	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && o.id == nil && !o.later:
+	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && o.id == nil && more == nil && !o.later:
 		// What go-delayed and keakon's package send: readable by workers of any age.
 		return finishMessage(dst, &msg)
 	default:
@@ -147,7 +152,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byt
 		ref.random()
 	}
 	if msg.Kind == wire.GoExtended || msg.Kind == wire.PyExtended {
-		msg.Meta.ID, msg.Meta.EnqueuedAt = ref.id, nowMs
+		msg.Meta.ID, msg.Meta.EnqueuedAt, msg.Meta.Extra = ref.id, nowMs, more
 	}
 	return finishMessage(dst, &msg)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -240,6 +241,27 @@ func saysMeta(t *testing.T, v vector, m *Meta) {
 	}
 	known := map[string]any{
 		"id": m.ID, "n": int64(m.N), "at": m.EnqueuedAt, "mr": int64(m.MaxRetry), "rt": int64(m.Retried), "d": int64(m.Deaths), "da": m.DiedAt,
+	}
+	x := m.Extra
+	if x == nil {
+		x = &Extra{}
+	}
+	delays, headers := make([]any, len(x.RetryDelays)), map[string]any{}
+	for i, ms := range x.RetryDelays {
+		delays[i] = ms
+	}
+	for k, v := range x.Headers {
+		headers[k] = v
+	}
+	maps.Copy(known, map[string]any{
+		"to": x.Timeout, "dl": x.Deadline, "xp": x.Expiry, "rn": x.Retention, "kr": x.KeepResult, "ru": x.RetryUntil, "rc": x.RetryCap,
+		"uk": x.Lock, "ul": x.LockLife, "us": x.LockStart, "g": x.Group,
+	})
+	if len(delays) > 0 {
+		known["rd"] = delays
+	}
+	if len(headers) > 0 {
+		known["h"] = headers
 	}
 	for key, val := range known {
 		if _, named := want[key]; named || !reflect.ValueOf(val).IsZero() {

@@ -25,7 +25,11 @@ func pack(t testing.TB, v any) []byte {
 func TestMessageRoundTrip(t *testing.T) {
 	full := Meta{
 		ID: "01hz", HasN: true, N: 2, EnqueuedAt: 1700000000123, HasMaxRetry: true, MaxRetry: 5, Retried: 1, Deaths: 2, DiedAt: 1700000000999,
-		Rest: []byte("\xa1g\xa3abc\xa2to\x07"), RestN: 2,
+		Rest: []byte("\xa1q\xa3abc\xa2zz\x07"), RestN: 2,
+		Extra: &Extra{
+			Timeout: 1, Deadline: 2, Expiry: 3, Retention: 4, KeepResult: 5, RetryDelays: []int64{0, 7, 1 << 40}, RetryUntil: 6, RetryCap: 7, Lock: "l",
+			LockLife: 8, LockStart: true, Group: "g", Headers: map[string]string{"b": "2", "a": "", "": "1"},
+		},
 	}
 	for _, m := range []Message{
 		{Kind: GoBare, Path: "main.f"},
@@ -233,7 +237,7 @@ func TestParseLimits(t *testing.T) {
 func TestParseAllocatesNothingForGo(t *testing.T) {
 	m := Message{
 		Kind: GoExtended, Path: "example.com/app/mail.Send", Payload: pack(t, []any{42, "en"}),
-		Meta: Meta{ID: "0123456789abcdef", HasN: true, N: 2, EnqueuedAt: 1, Rest: []byte("\xa1g\xa1x\xa1h\xa1y"), RestN: 2},
+		Meta: Meta{ID: "0123456789abcdef", HasN: true, N: 2, EnqueuedAt: 1, Rest: []byte("\xa1p\xa1x\xa1q\xa1y"), RestN: 2},
 	}
 	raw := m.Append(nil)
 	bare, plain := []byte("\xa6main.f"), []byte("\x92\xa6main.f\xc4\x01\x07")

@@ -18,13 +18,14 @@ type Meta struct {
 	Retried     int    // "rt": how often it was tried again
 	Deaths      int    // "d": how often a worker died while it ran
 	DiedAt      int64  // "da": when the last of them was noticed, ms since 1970; 0 never
+	Extra       *Extra // what few messages say; nil when this one says none of it
 	Rest        []byte // pairs that this version does not know, as they were and in their order; Append writes them behind its own
 	RestN       int    // number of pairs in Rest
 }
 
 // isZero says whether there is nothing to write.
 func (m *Meta) isZero() bool {
-	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 && m.DiedAt == 0 && m.RestN == 0
+	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 && m.DiedAt == 0 && m.Extra.isZero() && m.RestN == 0
 }
 
 // Bits of the keys that parse has seen.
@@ -81,6 +82,10 @@ func (m *Meta) parse(raw []byte, i, elems int, lim Limits) (next int, err error)
 			var left int
 			if end, left, err = skim(raw, val, elems+1, lim.Depth-2, strict); err == nil {
 				elems = left
+				if isExtra(key) {
+					bit, end, err = m.parseExtra(key, raw, val, lim)
+					break
+				}
 				m.keep(raw, at, end, restEnd)
 				restEnd = end
 			}
@@ -95,6 +100,14 @@ func (m *Meta) parse(raw []byte, i, elems int, lim Limits) (next int, err error)
 		at = end
 	}
 	return at, nil
+}
+
+// parseExtra reads the value of a key that few messages have.
+func (m *Meta) parseExtra(key string, raw []byte, i int, lim Limits) (bit, next int, err error) {
+	if m.Extra == nil {
+		m.Extra = new(Extra)
+	}
+	return m.Extra.parse(key, raw, i, lim)
 }
 
 // keep adds the unknown pair raw[from:to] to Rest. Pairs that stand side by side share memory with raw, others are copied.
@@ -145,6 +158,9 @@ func (m *Meta) append(dst []byte) []byte {
 			n++
 		}
 	}
+	if m.Extra != nil {
+		n += m.Extra.pairs()
+	}
 	dst = AppendMapHeader(dst, n)
 	if m.ID != "" {
 		dst = AppendString(append(dst, "\xa2id"...), m.ID)
@@ -166,6 +182,9 @@ func (m *Meta) append(dst []byte) []byte {
 	}
 	if m.DiedAt != 0 {
 		dst = AppendInt(append(dst, "\xa2da"...), m.DiedAt)
+	}
+	if m.Extra != nil {
+		dst = m.Extra.append(dst)
 	}
 	return append(dst, m.Rest...)
 }

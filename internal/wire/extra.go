@@ -1,0 +1,213 @@
+//nolint:gosec // conversions: lengths are checked first, and two's complement is what the format means
+package wire
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
+)
+
+// Bounds of what one message may carry beside its arguments.
+const (
+	MaxRetryDelays = 64   // in Extra.RetryDelays
+	MaxHeaders     = 64   // in Extra.Headers
+	MaxHeaderBytes = 8192 // of all keys and values in Extra.Headers together
+)
+
+// Extra is what few messages say about their task. The zero value says nothing; fields that are zero are not written. It is shared by
+// copies of a Meta: whoever changes one makes a copy of it first.
+type Extra struct {
+	Timeout     int64             // "to": longest run, ms
+	Deadline    int64             // "dl": when a run ends at the latest, ms since 1970
+	Expiry      int64             // "xp": when it is too late to begin, ms since 1970
+	Retention   int64             // "rn": how long the completed task is kept, ms
+	KeepResult  int64             // "kr": how long its result is kept, ms
+	RetryDelays []int64           // "rd": waits before the retries, ms; the last one holds for all further
+	RetryUntil  int64             // "ru": after which it is not tried again, ms since 1970
+	RetryCap    int64             // "rc": longest wait before a retry, ms
+	Lock        string            // "uk": the name of the lock that it holds in its queue
+	LockLife    int64             // "ul": how long that lock lasts at most, ms
+	LockStart   bool              // "us": the lock ends when the task starts, not when it is over
+	Group       string            // "g": the group in which it is gathered
+	Headers     map[string]string // "h": what producers tell middleware, such as trace contexts
+}
+
+// isZero says whether there is nothing to write.
+func (x *Extra) isZero() bool { return x == nil || x.pairs() == 0 }
+
+func (x *Extra) pairs() (n int) {
+	for _, present := range [...]bool{
+		x.Timeout != 0, x.Deadline != 0, x.Expiry != 0, x.Retention != 0, x.KeepResult != 0, len(x.RetryDelays) > 0, x.RetryUntil != 0,
+		x.RetryCap != 0, x.Lock != "", x.LockLife != 0, x.LockStart, x.Group != "", len(x.Headers) > 0,
+	} {
+		if present {
+			n++
+		}
+	}
+	return n
+}
+
+// Bits of the keys that parse has seen; those of Meta come before.
+const (
+	seenTO = seenDA << (iota + 1)
+	seenDL
+	seenXP
+	seenRN
+	seenKR
+	seenRD
+	seenRU
+	seenRC
+	seenUK
+	seenUL
+	seenUS
+	seenG
+	seenH
+)
+
+// isExtra says whether parse knows a key.
+func isExtra(key string) bool {
+	switch key {
+	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "uk", "ul", "us", "g", "h":
+		return true
+	}
+	return false
+}
+
+// parse reads the value of a key that isExtra knows.
+func (x *Extra) parse(key string, raw []byte, i int, lim Limits) (bit, next int, err error) {
+	number := func(dst *int64) { *dst, next, err = metaTime(raw, i, key) }
+	switch key {
+	case "to":
+		bit = seenTO
+		number(&x.Timeout)
+	case "dl":
+		bit = seenDL
+		number(&x.Deadline)
+	case "xp":
+		bit = seenXP
+		number(&x.Expiry)
+	case "rn":
+		bit = seenRN
+		number(&x.Retention)
+	case "kr":
+		bit = seenKR
+		number(&x.KeepResult)
+	case "rd":
+		bit = seenRD
+		x.RetryDelays, next, err = metaDelays(raw, i, key)
+	case "ru":
+		bit = seenRU
+		number(&x.RetryUntil)
+	case "rc":
+		bit = seenRC
+		number(&x.RetryCap)
+	case "uk":
+		bit = seenUK
+		x.Lock, next, err = metaID(raw, i, lim)
+	case "ul":
+		bit = seenUL
+		number(&x.LockLife)
+	case "us":
+		bit = seenUS
+		x.LockStart, next, err = metaBool(raw, i, key)
+	case "g":
+		bit = seenG
+		x.Group, next, err = metaID(raw, i, lim)
+	case "h":
+		bit = seenH
+		x.Headers, next, err = metaHeaders(raw, i, key)
+	}
+	return bit, next, err
+}
+
+// append appends the pairs in a fixed order.
+func (x *Extra) append(dst []byte) []byte {
+	for _, p := range [...]struct {
+		key   string
+		value int64
+	}{
+		{"\xa2to", x.Timeout}, {"\xa2dl", x.Deadline}, {"\xa2xp", x.Expiry}, {"\xa2rn", x.Retention}, {"\xa2kr", x.KeepResult},
+		{"\xa2ru", x.RetryUntil}, {"\xa2rc", x.RetryCap}, {"\xa2ul", x.LockLife},
+	} {
+		if p.value != 0 {
+			dst = AppendInt(append(dst, p.key...), p.value)
+		}
+	}
+	if len(x.RetryDelays) > 0 {
+		dst = AppendArrayHeader(append(dst, "\xa2rd"...), len(x.RetryDelays))
+		for _, ms := range x.RetryDelays {
+			dst = AppendInt(dst, ms)
+		}
+	}
+	if x.Lock != "" {
+		dst = AppendString(append(dst, "\xa2uk"...), x.Lock)
+	}
+	if x.LockStart {
+		dst = AppendBool(append(dst, "\xa2us"...), true)
+	}
+	if x.Group != "" {
+		dst = AppendString(append(dst, "\xa1g"...), x.Group)
+	}
+	if len(x.Headers) > 0 {
+		dst = AppendMapHeader(append(dst, "\xa1h"...), len(x.Headers))
+		for _, key := range slices.Sorted(maps.Keys(x.Headers)) {
+			dst = AppendString(AppendString(dst, key), x.Headers[key])
+		}
+	}
+	return dst
+}
+
+// metaBool reads a boolean.
+func metaBool(raw []byte, i int, key string) (v bool, next int, err error) {
+	if i < len(raw) && (raw[i] == codeTrue || raw[i] == codeFalse) {
+		return raw[i] == codeTrue, i + 1, nil
+	}
+	return false, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be a boolean", key), Got: found(raw, i)}
+}
+
+// metaDelays reads an array of milliseconds.
+func metaDelays(raw []byte, i int, key string) (delays []int64, next int, err error) {
+	n, at := arrayAt(raw, i)
+	if at < 0 || n < 1 || n > MaxRetryDelays {
+		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be an array of 1 to %d waits", key, MaxRetryDelays), Got: found(raw, i)}
+	}
+	delays = make([]int64, n)
+	for k := range delays {
+		u, neg, end := intAt(raw, at)
+		if end < 0 || neg || int64(u) < 0 {
+			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold waits in ms", key), Got: found(raw, at)}
+		}
+		delays[k], at = int64(u), end
+	}
+	return delays, at, nil
+}
+
+// metaHeaders reads a map of strings.
+func metaHeaders(raw []byte, i int, key string) (headers map[string]string, next int, err error) {
+	n, at := mapAt(raw, i)
+	if at < 0 || n < 1 || n > MaxHeaders {
+		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be a map of 1 to %d headers", key, MaxHeaders), Got: found(raw, i)}
+	}
+	headers = make(map[string]string, n)
+	size := 0
+	for range n {
+		name, mid := text(raw, at)
+		var value string
+		end := -1
+		if mid >= 0 {
+			value, end = text(raw, mid)
+		}
+		if end < 0 || !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold strings by string, in UTF-8", key), Got: found(raw, at)}
+		}
+		if size += len(name) + len(value); size > MaxHeaderBytes {
+			return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to hold at most %d bytes", key, MaxHeaderBytes), Got: "more"}
+		}
+		if _, twice := headers[name]; twice {
+			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("each key of %q once", key), Got: fmt.Sprintf("%q again", name)}
+		}
+		headers[name], at = value, end
+	}
+	return headers, at, nil
+}
