@@ -12,13 +12,15 @@ import (
 )
 
 // Task is a call that is to run later: a function's path and its arguments. Create one with Call, NewGoTask or NewPyTask; it is
-// immutable and may be enqueued more than once, each time as a task with an id of its own.
+// immutable and may be enqueued more than once, each time as a task with an id of its own. It is also what middleware and listeners get of
+// a task that a worker has received; only such a one has an ID, a Queue and an Attempt.
 type Task struct {
 	msg      wire.Message
 	maxRetry *int    // the function's default
 	extras   []extra // the function's defaults
 	err      error
-	small    [40]byte // memory of a small payload
+	got      *received // by a worker; nil for a task that is to be enqueued
+	small    [40]byte  // memory of a small payload
 }
 
 // Call returns the task of calling fn with args, for DelayMany. Whether the arguments fit is checked now and reported when the
@@ -118,6 +120,9 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byt
 	}
 	o := &q.options
 	msg := t.msg
+	if t.got != nil {
+		msg.Meta.Retried, msg.Meta.Deaths, msg.Meta.DiedAt = 0, 0, 0 // a task of its own
+	}
 	maxRetry := t.maxRetry
 	if o.maxRetry != nil {
 		maxRetry = o.maxRetry

@@ -27,10 +27,14 @@ type Worker struct {
 	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
 	cancel context.CancelCauseFunc
 
+	hooks    hooks
+	stopping chan struct{} // closed by stopFor
+
 	control sync.Mutex // what is held back agrees with the following
 	state   atomic.Int32
 	paused  atomic.Bool
 	quiet   atomic.Bool
+	reason  atomic.Pointer[string] // to stop; nil: none yet
 }
 
 // WorkerState says what a worker does.
@@ -59,6 +63,8 @@ type WorkerStatus struct {
 	Busy int
 	// Connected says that Redis has confirmed the worker's heartbeat on every queue within its life.
 	Connected bool
+	// StopReason says why the worker stops or has stopped, in one of the words that docs/HOOKS.md lists; "" while it does not.
+	StopReason string
 }
 
 // workerConns is how many connections a worker cannot do without.
@@ -94,7 +100,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan}
+	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, stopping: make(chan struct{})}
 	w.log = newJournal(cfg.Logger).with("worker", w.id)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
@@ -193,7 +199,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
 		return ErrClosed
 	}
+	w.control.Lock() // until here, Listen and Use may have been at work
+	w.hooks.start(w.log)
+	w.control.Unlock()
 	w.log.WithField("queues", w.plan.names).WithField("concurrency", w.cfg.Concurrency).Info("worker started")
+	w.emit(Event{Kind: EventWorkerStarted})
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	w.exec.start()
 
 	tell, told := context.WithCancel(context.Background())         // ends when no task runs any more
@@ -215,12 +227,19 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	loops.Go(func() { w.fetcher.run(ctx) })
 
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+		w.stopFor(stopContext)
+	case <-w.stopping:
+	}
 	w.control.Lock()
 	w.state.Store(int32(WorkerStopping))
 	w.holdBack() // at once: the loops may have to wait for Redis
 	w.control.Unlock()
-	w.log.Info("worker stops: no more tasks are claimed")
+	end()
+	reason := w.stopReason()
+	w.log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
+	w.emit(Event{Kind: EventWorkerStopping, Reason: reason})
 	grace := time.Now().Add(w.cfg.Grace)
 	loops.Wait()
 	w.giveBack(w.exec.takeBack())
@@ -248,6 +267,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		beats.Wait()
 		err := w.unregister()
 		w.state.Store(int32(WorkerStopped))
+		w.emit(Event{Kind: EventWorkerStopped, Reason: reason, Err: err})
+		w.hooks.stop(max(w.cfg.CancelGrace, time.Second))
 		return err
 	}
 	if stopped {

@@ -10,6 +10,7 @@ func (w *Worker) Pause() {
 	if w.paused.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker paused")
+		w.emit(Event{Kind: EventWorkerPaused})
 	}
 }
 
@@ -20,6 +21,7 @@ func (w *Worker) Resume() {
 	if w.paused.CompareAndSwap(true, false) {
 		w.exec.hold(w.quiet.Load() || w.state.Load() >= int32(WorkerStopping))
 		w.log.Info("worker resumed")
+		w.emit(Event{Kind: EventWorkerResumed})
 	}
 }
 
@@ -30,6 +32,7 @@ func (w *Worker) Quiet() {
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker is quiet: it claims no more tasks")
+		w.emit(Event{Kind: EventWorkerQuiet})
 	}
 }
 
@@ -41,7 +44,7 @@ func (w *Worker) holdBack() {
 
 // Status returns a snapshot.
 func (w *Worker) Status() WorkerStatus {
-	s := WorkerStatus{ID: w.id, State: WorkerState(w.state.Load())}
+	s := WorkerStatus{ID: w.id, State: WorkerState(w.state.Load()), StopReason: w.stopReason()}
 	if s.State == WorkerNew {
 		return s
 	}

@@ -1,0 +1,146 @@
+package delayed
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxEvents is how many events wait for listeners that are slow; further ones are dropped and counted.
+const maxEvents = 10_000
+
+// Listen has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an error that wraps
+// ErrClosed.
+//
+// Listeners hear of events shortly after they have happened, on a goroutine of their own: they cannot hold up the worker, nor change what
+// becomes of a task (see Use for that), and a panic of theirs is logged. A worker keeps up to 10,000 events for listeners that are slow;
+// further ones are dropped, and Event.Missed of the next one says how many. When the worker stops, Run waits for listeners for as long as
+// WorkerConfig.CancelGrace says, for a second at least.
+func (w *Worker) Listen(fn func(Event)) error {
+	if fn == nil {
+		return fmt.Errorf("%w: Listen: expected a function that takes an Event, found nil", ErrFunction)
+	}
+	w.control.Lock()
+	defer w.control.Unlock()
+	if WorkerState(w.state.Load()) != WorkerNew {
+		return fmt.Errorf("%w: Listen after Run: call it before", ErrClosed)
+	}
+	w.hooks.listeners = append(slices.Clip(w.hooks.listeners), fn)
+	w.hooks.on.Store(true)
+	return nil
+}
+
+// listened says whether events are to be made at all: where making one costs something, ask before.
+func (w *Worker) listened() bool { return w.hooks.on.Load() }
+
+// emit tells listeners of an event. It never blocks.
+func (w *Worker) emit(e Event) { w.hooks.emit(e) }
+
+// hooks hands events to listeners. The zero value has none.
+type hooks struct {
+	on        atomic.Bool   // there are listeners
+	listeners []func(Event) // unchanged once the worker runs
+	log       journal
+	trouble   complaints
+	over      chan struct{} // closed when the last event was heard
+
+	mu     sync.Mutex // protects the following
+	more   sync.Cond
+	queue  []Event
+	missed int
+	closed bool
+}
+
+// emit adds an event to those that listeners are to hear. A nil hooks has no listeners.
+func (h *hooks) emit(e Event) {
+	if h == nil || !h.on.Load() {
+		return
+	}
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.queue) >= maxEvents {
+		h.missed++
+		return
+	}
+	e.Missed, h.missed = h.missed, 0
+	h.queue = append(h.queue, e)
+	if len(h.queue) == 1 && h.more.L != nil {
+		h.more.Signal()
+	}
+}
+
+// start begins to tell listeners.
+func (h *hooks) start(log journal) {
+	if !h.on.Load() {
+		return
+	}
+	h.mu.Lock()
+	h.more.L, h.log, h.over = &h.mu, log, make(chan struct{})
+	h.mu.Unlock()
+	go h.tell(nil)
+}
+
+// stop waits until all events were heard, for as long as patience says.
+func (h *hooks) stop(patience time.Duration) {
+	if !h.on.Load() {
+		return
+	}
+	h.mu.Lock()
+	h.closed = true
+	h.more.Signal()
+	h.mu.Unlock()
+	if !waitFor(h.over, patience) {
+		h.log.Warn("a listener for events has not returned; the last events may not have been heard")
+	}
+}
+
+// tell calls the listeners: for events that were taken from the queue before, then for all that come, until the hooks are closed.
+func (h *hooks) tell(events []Event) {
+	next, returned := 0, false
+	defer func() {
+		if !returned {
+			go h.tell(events[next:]) // a listener has ended this goroutine
+		}
+	}()
+	var spare []Event
+	for {
+		for next < len(events) {
+			e := events[next]
+			next++
+			for _, listener := range h.listeners {
+				h.call(listener, e)
+			}
+		}
+		clear(events) // or they would hold on to their tasks
+		if cap(events) > cap(spare) {
+			spare = events
+		}
+		h.mu.Lock()
+		for len(h.queue) == 0 && !h.closed {
+			h.more.Wait()
+		}
+		events, h.queue, next = h.queue, spare[:0], 0
+		h.mu.Unlock()
+		spare = nil
+		if len(events) == 0 {
+			returned = true
+			close(h.over)
+			return
+		}
+	}
+}
+
+// call calls one listener.
+func (h *hooks) call(listener func(Event), e Event) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.trouble(&h.trouble, "a listener panicked", newPanicError(p))
+		}
+	}()
+	listener(e)
+}

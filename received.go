@@ -1,0 +1,94 @@
+package delayed
+
+import (
+	"maps"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// received is a task that a worker has claimed.
+type received struct {
+	task   Task
+	claim  *claim
+	worker *Worker
+}
+
+// taskOf makes the task of a claim whose message was decoded.
+func (w *Worker) taskOf(c *claim) *Task {
+	r := &received{claim: c, worker: w}
+	r.task.msg, r.task.got = c.msg, r
+	return &r.task
+}
+
+// meta returns what a received message says about its task; nothing for tasks that are to be enqueued.
+func (t *Task) meta() wire.Meta {
+	if t.got == nil {
+		return wire.Meta{}
+	}
+	return t.msg.Meta
+}
+
+// ID returns the id of a task that a worker has received: random, or what TaskID said. It is "" for a task that is to be enqueued, which gets
+// its id then, and for messages that carry none: those of a queue in legacy mode, and of other packages.
+func (t *Task) ID() string { return t.meta().ID }
+
+// IdempotencyKey returns a key for requests to other systems that must not be carried out twice. It is the task's id: the same however often
+// the task is tried again, and when it runs twice because its worker was believed dead; "" if the task has no id.
+func (t *Task) IdempotencyKey() string { return t.ID() }
+
+// Queue returns the name of the queue that a worker has received the task from, "" for a task that is to be enqueued.
+func (t *Task) Queue() string {
+	if t.got == nil {
+		return ""
+	}
+	return t.got.claim.lane.store.name
+}
+
+// Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that a worker's death, its
+// stop or Snooze has ended do not count. 0 for a task that is to be enqueued.
+func (t *Task) Attempt() int {
+	if t.got == nil {
+		return 0
+	}
+	return t.msg.Meta.Retried + 1
+}
+
+// MaxRetry returns how often a received task is tried again before it is archived: at Attempt() > MaxRetry() a failure is final. 0 for a task
+// that is to be enqueued.
+func (t *Task) MaxRetry() int {
+	if t.got == nil || t.got.claim.fn == nil {
+		return 0
+	}
+	return t.got.worker.maxRetry(t.got.claim)
+}
+
+// Deaths returns how often a worker has died while it ran the received task.
+func (t *Task) Deaths() int { return t.meta().Deaths }
+
+// EnqueuedAt returns when a received task was enqueued, by its producer's clock and in milliseconds; the zero time if that is unknown.
+func (t *Task) EnqueuedAt() time.Time {
+	ms := t.meta().EnqueuedAt
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// Header returns the value of a header of a received task, "" if it has none of this key.
+func (t *Task) Header(key string) string {
+	x := t.meta().Extra
+	if x == nil {
+		return ""
+	}
+	return x.Headers[key]
+}
+
+// Headers returns all headers of a received task in a map of the caller's own, nil if there are none.
+func (t *Task) Headers() map[string]string {
+	x := t.meta().Extra
+	if x == nil {
+		return nil
+	}
+	return maps.Clone(x.Headers)
+}
