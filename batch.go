@@ -23,6 +23,9 @@ type claim struct {
 	// unclear: Redis may have been told how it ended, but its answer is unknown. Owned by whoever tells it.
 	unclear bool
 
+	// context is that of the handler, once it runs and if it takes one.
+	context taskContext
+
 	lost atomic.Bool // another worker may have the task; written with lane.mu held
 
 	// protected by lane.mu

@@ -127,7 +127,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 	ctx := w.tasks
 	var cancel context.CancelCauseFunc
 	if c.fn.takesCtx {
-		ctx, cancel = context.WithCancelCause(w.tasks)
+		ctx, cancel = w.contextOf(c)
 		defer cancel(nil)
 	}
 	if !c.lane.begin(c, cancel) {

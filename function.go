@@ -40,6 +40,7 @@ type funcDefaults struct {
 	aliases  []string
 	maxRetry *int // nil: the worker's default
 	extras   []extra
+	err      error // what is wrong with the first faulty option; wraps ErrFunction
 }
 
 type funcOption func(*funcDefaults)
@@ -71,6 +72,9 @@ func Func(fn any, opts ...FuncOption) *Function {
 			return &Function{err: functionError("Func", "options", "nil", "leave it out")}
 		}
 		o.applyFunc(&d)
+	}
+	if d.err != nil {
+		return &Function{err: d.err}
 	}
 	f, err := buildFunction(fn, &d)
 	return &Function{f, err}

@@ -25,6 +25,7 @@ type callOptions struct {
 	maxRetry *int
 	id       *string
 	extras   []extra
+	err      error // what is wrong with the first faulty option; wraps ErrArguments
 }
 
 // extra is an option that only writes into the message: a default of a function, or of one call. nowMs is the producer's time.

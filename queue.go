@@ -107,6 +107,9 @@ func (q *Queue) With(opts ...Option) *Queue {
 		}
 		o.applyCall(&c.options)
 	}
+	if c.options.err != nil {
+		c.optErr = c.options.err
+	}
 	if id := c.options.id; id != nil && (*id == "" || len(*id) > maxTaskID || !utf8.ValidString(*id)) {
 		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(*id), maxTaskID)
 	}

@@ -1,0 +1,34 @@
+package delayed
+
+import "context"
+
+// taskContext is the context of a handler. It ends when the claim is lost, when the worker stops and when the handler has returned, and
+// it carries the claim. It is part of the claim, so it costs nothing beyond the context that it wraps.
+type taskContext struct {
+	context.Context
+	claim *claim
+}
+
+// claimKey is the key under which a taskContext answers with its claim.
+var claimKey int
+
+// Value implements context.Context.
+func (t *taskContext) Value(key any) any {
+	if key == &claimKey {
+		return t.claim
+	}
+	return t.Context.Value(key)
+}
+
+// claimFromContext returns the claim whose handler was given ctx, or a context made of that; nil if there is none.
+func claimFromContext(ctx context.Context) *claim {
+	c, _ := ctx.Value(&claimKey).(*claim)
+	return c
+}
+
+// contextOf makes the context of the handler of a claim. The function must be called when the handler has ended.
+func (w *Worker) contextOf(c *claim) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(w.tasks)
+	c.context = taskContext{ctx, c}
+	return &c.context, cancel
+}

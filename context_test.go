@@ -1,0 +1,64 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+type otherKey struct{}
+
+func TestTaskContext(t *testing.T) {
+	w := &Worker{}
+	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
+	c := &claim{}
+	ctx, cancel := w.contextOf(c)
+	wrapped, stop := context.WithTimeout(context.WithValue(ctx, otherKey{}, "other"), time.Hour)
+	defer stop()
+	if claimFromContext(ctx) != c || claimFromContext(wrapped) != c || claimFromContext(t.Context()) != nil {
+		t.Error("the claim is not what the context carries")
+	}
+	if ctx.Value(otherKey{}) != "value" || wrapped.Value(otherKey{}) != "other" {
+		t.Error("other values are not handed through")
+	}
+	cancel(ErrLost)
+	<-wrapped.Done()
+	if !errors.Is(context.Cause(ctx), ErrLost) || !errors.Is(context.Cause(wrapped), ErrLost) || claimFromContext(wrapped) != c {
+		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), ErrLost)
+	}
+	ctx, cancel = w.contextOf(&claim{})
+	defer cancel(nil)
+	w.cancel(ErrShutdown)
+	if <-ctx.Done(); !errors.Is(context.Cause(ctx), ErrShutdown) {
+		t.Errorf("cause %v, expected %v", context.Cause(ctx), ErrShutdown)
+	}
+}
+
+// The context of a handler is part of its claim: it allocates no more than the standard library's.
+func TestTaskContextAllocates(t *testing.T) {
+	w, c := &Worker{}, &claim{}
+	w.tasks, w.cancel = context.WithCancelCause(t.Context())
+	defer w.cancel(nil)
+	plain := testing.AllocsPerRun(1000, func() {
+		_, cancel := context.WithCancelCause(w.tasks)
+		cancel(nil)
+	})
+	if ours := testing.AllocsPerRun(1000, func() {
+		_, cancel := w.contextOf(c)
+		cancel(nil)
+	}); ours > plain {
+		t.Errorf("%v allocations, expected at most %v", ours, plain)
+	}
+}
+
+// A handler sees the claim that it runs for.
+func TestHandlerContextCarriesItsClaim(t *testing.T) {
+	b := newBench(t)
+	ids := make(chan string, 1)
+	f := b.fn("f", func(ctx context.Context) { ids <- claimFromContext(ctx).msg.Meta.ID })
+	b.work(b.config(), f)
+	if ref := b.delay(f); await(b, "the task", ids) != ref.ID() {
+		t.Error("the claim is another task's")
+	}
+}
