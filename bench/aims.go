@@ -28,6 +28,8 @@ var aims = []aim{
 	{text: "one blocking producer, median of a call: at most 1.2 times a bare pair of RPUSH", table: "enqueue", row: "1 producer", figure: "a call, p50 [µs]", peer: "ceiling", most: 1.2},
 	{text: "idle wake-up, p50: at most 1.25 times a bare BLPOP and claim", table: latencyTable, row: "idle", figure: "p50 [ms]", peer: "ceiling", most: 1.25},
 	{text: "latency at 50 % load, p99: at most 3 times the ceiling under the same load", table: latencyTable, row: "50 % of capacity", figure: "p99 [ms]", peer: "ceiling", most: 3},
+	{text: "scheduled tasks on an idle worker, lateness p99: below 20 ms", table: latencyTable, row: latenessRow, figure: "p99 [ms]", most: 20},
+	{text: "100,000 scheduled tasks due within one second, lateness p99: below 1 s", table: latencyTable, row: burstRow, figure: "p99 [ms]", most: 1000},
 	{text: "wait of a short task while an executor is free, p99: below 50 ms", table: "fairness", row: fairnessRow, figure: "wait while an executor is free, p99 [ms]", most: 50},
 	{text: "the same, longest: at most 250 ms", table: "fairness", row: fairnessRow, figure: "wait while an executor is free, max [ms]", most: 250},
 	{text: "worker and server CPU per task: at most a twelfth of asynq's", table: "cost", row: "draining", figure: whole, peer: "asynq", most: 1.0 / 12},

@@ -118,6 +118,8 @@ func latencyScenarios() []scenario {
 		{name: "latency 50 %", rounds: aimed, peers: mine, take: takeLoad(0.5)},
 		{name: "latency 50 % asynq", peers: []string{"asynq"}, take: takeLoad(0.5)},
 		{name: "latency 90 %", take: takeLoad(0.9)},
+		{name: "late idle", awake: true, peers: twoPeers, take: takeLateness(latenessRow, 400, 4)},
+		{name: "late burst", peers: twoPeers, take: takeLateness(burstRow, 100_000, 1)},
 		{name: "fairness", rounds: aimed, peers: self, take: takeFairness(5)},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // A driver is a process that produces or works for one peer. It is told what to do on stdin, a JSON object a line, and answers each
@@ -44,6 +45,9 @@ type request struct {
 	Now bool `json:"now,omitempty"`
 	// Schedule enqueues the tasks for tomorrow. Go only.
 	Schedule bool `json:"schedule,omitempty"`
+	// Lead schedules the tasks: the first falls due so many seconds from now, the others follow at Rate. The task's number is the time in
+	// ns since 1970, in whole ms, at which it is due. Go only.
+	Lead float64 `json:"lead,omitempty"`
 
 	// Of "work": starts a worker in this process. A line {"ready":true} is sent once the worker has been started, and the answer when
 	// its handler was called for the N-th time: seconds, from starting the worker to that call. The worker goes on.
@@ -97,7 +101,7 @@ type span struct {
 // Optional abilities of a queue, asked for by requests that are marked "Go only".
 type (
 	scheduler interface {
-		schedule(number int64, text string) error
+		schedule(due time.Time, number int64, text string) error
 	}
 	tuner interface {
 		tune(producers int) error // of the enqueues that follow

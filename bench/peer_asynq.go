@@ -39,8 +39,8 @@ func openAsynq(addr string) (queue, error) {
 
 func (a *asynqQueue) enqueue(number int64, text string) error { return a.add(number, text) }
 
-func (a *asynqQueue) schedule(number int64, text string) error {
-	return a.add(number, text, asynq.ProcessIn(24*time.Hour))
+func (a *asynqQueue) schedule(due time.Time, number int64, text string) error {
+	return a.add(number, text, asynq.ProcessAt(due))
 }
 
 func (a *asynqQueue) add(number int64, text string, options ...asynq.Option) error {

@@ -65,8 +65,8 @@ func (d *delayedQueue) enqueue(number int64, text string) error {
 	return err
 }
 
-func (d *delayedQueue) schedule(number int64, text string) error {
-	_, err := d.queue().With(delayed.In(24*time.Hour)).Delay(delayedTask, number, text)
+func (d *delayedQueue) schedule(due time.Time, number int64, text string) error {
+	_, err := d.queue().With(delayed.At(due)).Delay(delayedTask, number, text)
 	return err
 }
 

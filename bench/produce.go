@@ -12,12 +12,13 @@ import (
 func produce(q queue, r *request) (*response, error) {
 	textOf, numberOf := contentOf(r)
 	call := q.enqueue
+	s, schedules := q.(scheduler)
+	if (r.Schedule || r.Lead > 0) && !schedules {
+		return nil, errNone
+	}
 	if r.Schedule {
-		s, ok := q.(scheduler)
-		if !ok {
-			return nil, errNone
-		}
-		call = s.schedule
+		tomorrow := time.Now().Add(24 * time.Hour)
+		call = func(number int64, text string) error { return s.schedule(tomorrow, number, text) }
 	}
 	if t, ok := q.(tuner); ok {
 		if err := t.tune(callers(r)); err != nil {
@@ -43,6 +44,12 @@ func produce(q queue, r *request) (*response, error) {
 			}
 			err = q.enqueueMany(numberOf(), texts)
 		}
+	case r.Lead > 0:
+		first := start.Add(time.Duration(r.Lead * float64(time.Second)))
+		err = fanOut(max(1, r.Producers), r.N, func(i int) error {
+			due := first.Add(time.Duration(float64(i) / r.Rate * float64(time.Second))).Truncate(time.Millisecond)
+			return s.schedule(due, due.UnixNano(), textOf(i))
+		})
 	case r.Rate > 0 && r.Producers == 1:
 		i := 0
 		for range dueTimes(r.N, r.Rate) {

@@ -59,6 +59,7 @@ func TestSlowScenarios(t *testing.T) {
 		{name: "memory", take: takeMemory(20_000, "pending")},
 		{name: "scheduled", take: takeScheduled(20_000, "scheduled")},
 		{name: "fairness", peers: self, take: takeFairness(1)},
+		{name: "late", take: takeLateness("late", 400, 1)},
 		{name: "pending", peers: self, take: takePendingGrowth(1000, 200_000)},
 		{name: "more pending", peers: self, take: takePendingGrowth(100_000, 200_000)},
 		{name: "workers", peers: self, take: takeWorkersGrowth(10, 200_000)},

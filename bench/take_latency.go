@@ -7,7 +7,11 @@ import (
 	"time"
 )
 
-const latencyTable = "latency"
+const (
+	latencyTable = "latency"
+	latenessRow  = "scheduled, after it is due, idle"
+	burstRow     = "scheduled, after it is due, 100,000 in one second"
+)
 
 // takeWakeUp measures from the call that enqueues to the entry of the handler, on a worker that has gone to wait; each task is alone.
 func takeWakeUp(b *bed) error {
@@ -96,6 +100,40 @@ func (b *bed) latencies(row string, n int, rate float64, lone bool) error {
 	if _, err := producer.do(r); err != nil {
 		return err
 	}
+	return b.ages(worker, row, n)
+}
+
+// takeLateness measures from the time at which a scheduled task is due to the entry of the handler: n tasks fall due evenly within so many seconds.
+func takeLateness(row string, n int, seconds float64) func(*bed) error {
+	return func(b *bed) error {
+		n := b.tasks(n, 20)
+		producer, err := b.driver()
+		if err != nil {
+			return err
+		}
+		worker, err := b.driver()
+		if err != nil {
+			return err
+		}
+		if err := worker.begin(&request{Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency), Latency: true}); err != nil {
+			return err
+		}
+		time.Sleep(settle)
+		lead := 1 + float64(n)/10_000 // until all are scheduled
+		r := &request{Op: "enqueue", N: n, Rate: float64(n) / seconds, Lead: lead, Producers: 64}
+		a, err := producer.do(r)
+		if err != nil {
+			return err
+		}
+		if a.Seconds > lead {
+			return fmt.Errorf("scheduling took %.1f s, longer than the %.1f s until the first task was due", a.Seconds, lead)
+		}
+		return b.ages(worker, row, n)
+	}
+}
+
+// ages records the ages of n tasks that a worker was told to report.
+func (b *bed) ages(worker *program, row string, n int) error {
 	a, err := worker.receive()
 	if err != nil {
 		return err
