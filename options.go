@@ -26,6 +26,8 @@ type callOptions struct {
 	id       *string
 	extras   []extra
 	err      error // what is wrong with the first faulty option; wraps ErrArguments
+	headers  map[string]string // by Header; copied before a change
+	injected map[string]string // headers, and what Inject has found; nil: it found nothing
 }
 
 // extra is an option that only writes into the message: a default of a function, or of one call. nowMs is the producer's time.

@@ -39,6 +39,10 @@ type QueueConfig struct {
 	// Python is the form of Python tasks. It is recorded in Redis with the first Python task, and another form is refused from
 	// then on. Defaults to Plain.
 	Python PythonForm
+	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header. It is called by
+	// DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all tasks, and what Header says holds
+	// against it. Python tasks that cannot carry headers go without. Defaults to none.
+	Inject func(ctx context.Context) map[string]string
 }
 
 // Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent use and
@@ -49,6 +53,7 @@ type Queue struct {
 	name      string
 	legacy    bool
 	python    PythonForm
+	inject    func(context.Context) map[string]string
 	options   callOptions
 	optErr    error
 	settled   *atomic.Bool // the Python form is recorded in Redis; shared with the copies that With makes
@@ -82,7 +87,8 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	}
 	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
 	return &Queue{
-		store: s, coalescer: rdb.coalescers.of(s), name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python, settled: new(atomic.Bool),
+		store: s, coalescer: rdb.coalescers.of(s), name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python, inject: cfg.Inject,
+		settled: new(atomic.Bool),
 	}, nil
 }
 
@@ -112,6 +118,9 @@ func (q *Queue) With(opts ...Option) *Queue {
 	}
 	if id := c.options.id; id != nil && (*id == "" || len(*id) > maxTaskID || !utf8.ValidString(*id)) {
 		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(*id), maxTaskID)
+	}
+	if c.optErr == nil && len(c.options.headers) > 0 {
+		c.optErr = checkHeaders(c.options.headers, "Header")
 	}
 	return &c
 }
@@ -162,6 +171,10 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	if q.options.id != nil && len(tasks) > 1 {
 		return nil, &BatchError{Err: fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments, len(tasks))}
 	}
+	with, err := q.injected(ctx)
+	if err != nil {
+		return nil, &BatchError{Err: err}
+	}
 	d := newDraft()
 	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
 	now := time.Now().UnixMilli()
@@ -173,7 +186,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		ref := &slab[i]
 		ref.queue, refs[i] = q, ref
 		start := len(d.message)
-		b, err := t.appendMessage(d.message, q, now, ref)
+		b, err := t.appendMessage(d.message, with, now, ref)
 		if err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
 		}
@@ -220,8 +233,11 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 	now := time.Now()
 	ref := &Ref{queue: q}
-	var err error
-	if d.message, err = t.appendMessage(d.message, q, now.UnixMilli(), ref); err != nil {
+	with, err := q.injected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if d.message, err = t.appendMessage(d.message, with, now.UnixMilli(), ref); err != nil {
 		return nil, err
 	}
 	if t.msg.Python() {

@@ -127,7 +127,10 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byt
 	if o.maxRetry != nil {
 		maxRetry = o.maxRetry
 	}
-	more := extraOf(t.extras, o.extras, nowMs)
+	more := withHeaders(extraOf(t.extras, o.extras, nowMs), o.headers)
+	if !msg.Python() || q.python == Extended {
+		more = withHeaders(more, o.injected)
+	}
 	switch {
 	case msg.Python():
 		if maxRetry != nil {
