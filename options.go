@@ -25,7 +25,7 @@ type callOptions struct {
 	maxRetry *int
 	id       *string
 	extras   []extra
-	err      error // what is wrong with the first faulty option; wraps ErrArguments
+	err      error             // what is wrong with the first faulty option; wraps ErrArguments
 	headers  map[string]string // by Header; copied before a change
 	injected map[string]string // headers, and what Inject has found; nil: it found nothing
 }
