@@ -71,7 +71,9 @@ var redisCommands = map[string]redisCommand{
 	"SENTINEL":      {"2.8.4", reads, map[string]string{"MASTER": "2.8.4"}},
 	"SMEMBERS":      {"1.0.0", reads, nil},
 	"SREM":          {"1.0.0", frees, nil},
+	"SUBSCRIBE":     {"2.0.0", reads, nil},
 	"TIME":          {"2.6.0", reads, nil},
+	"UNSUBSCRIBE":   {"2.0.0", reads, nil},
 	"UNLINK":        {"4.0.0", frees, map[string]string{"several": "4.0.0"}},
 	"ZADD":          {"1.2.0", grows, map[string]string{"several": "2.4.0"}},
 	"ZCARD":         {"1.2.0", reads, nil},
@@ -90,7 +92,7 @@ var optionWord = regexp.MustCompile(`^[A-Z]{2,}$`)
 // keyArgs returns those arguments of a command that are keys.
 func keyArgs(c luaCall) []string {
 	switch c.command {
-	case "TIME":
+	case "TIME", "PUBLISH":
 		return nil
 	case "EXISTS", "MGET", "UNLINK":
 		return c.args

@@ -44,6 +44,10 @@ func newQueueKeys(prefix, name string) queueKeys {
 // statsOf returns the counter hash of the UTC day of t.
 func (k *queueKeys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
 
+// signals is the channel on which workers of the queue are told of changes. Channels are not keys: they have names of their own, in all
+// databases of a server together.
+func (k *queueKeys) signals() string { return k.list + "_signals" }
+
 // checkQueueName says why a name cannot be a queue's.
 func checkQueueName(name string) error {
 	switch {

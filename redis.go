@@ -49,7 +49,8 @@ type Redis struct {
 	loops  Source // workers and sweepers: never waits behind producers
 	prefix string
 
-	coalescers *coalescers // shared with the handles that WithPrefix returns
+	coalescers *coalescers // this and the next are shared with the handles that WithPrefix returns
+	signals    *signals
 }
 
 // Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or unix:///path/redis.sock?db=1&password=….
@@ -65,20 +66,24 @@ func Dial(rawURL string) (*Redis, error) {
 	}
 	calls := newPool(dial)
 	calls.MaxActive, calls.Wait = callerConns, true
-	return &Redis{calls: poolSource{calls}, loops: poolSource{newPool(dial)}, coalescers: new(coalescers)}, nil
+	return newRedis(poolSource{calls}, poolSource{newPool(dial)}), nil
 }
 
 // FromPool returns a handle on an existing pool. A worker takes three connections out of it for long (three for each slot, in a
-// cluster), so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look more
+// cluster), and the handle takes one to be told of changes, so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look more
 // often. Close closes the pool.
 func FromPool(pool *redis.Pool) *Redis {
-	return &Redis{calls: poolSource{pool}, loops: poolSource{pool}, coalescers: new(coalescers)}
+	return newRedis(poolSource{pool}, poolSource{pool})
 }
 
 // FromSource returns a handle on any source of connections. At most 64 producers use it at a time, more wait; workers and sweepers
 // are not bounded. Close closes the source.
 func FromSource(src Source) *Redis {
-	return &Redis{calls: &boundedSource{Source: src, places: make(chan struct{}, callerConns)}, loops: src, coalescers: new(coalescers)}
+	return newRedis(&boundedSource{Source: src, places: make(chan struct{}, callerConns)}, src)
+}
+
+func newRedis(calls, loops Source) *Redis {
+	return &Redis{calls: calls, loops: loops, coalescers: new(coalescers), signals: newSignals(loops)}
 }
 
 // boundedSource bounds the calls that use a source at a time.
@@ -122,6 +127,7 @@ func (r *Redis) Ping(ctx context.Context) error {
 
 // Close closes the connections. Stop the workers that use them first.
 func (r *Redis) Close() error {
+	r.signals.close()
 	if _, bounded := r.calls.(*boundedSource); bounded || r.loops == r.calls {
 		return r.loops.Close() // one source for both
 	}

@@ -68,7 +68,7 @@ type WorkerStatus struct {
 }
 
 // workerConns is how many connections a worker cannot do without.
-const workerConns = 4
+const workerConns = 5
 
 // slotGroup is what a worker does for queues of one slot.
 type slotGroup struct {
@@ -84,7 +84,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		return nil, errors.New("delayed: NewWorker without a handle on Redis: pass what Dial returned")
 	}
 	if p, ok := rdb.loops.(poolSource); ok && p.pool.MaxActive > 0 && p.pool.MaxActive < workerConns {
-		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps three connections and needs at least one more: expected %d or more, or 0",
+		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at least one more: expected %d or more, or 0",
 			p.pool.MaxActive, workerConns)
 	}
 	cfg = cfg.withDefaults()

@@ -3,6 +3,7 @@ package rediscluster
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -10,14 +11,15 @@ import (
 
 // conn is a connection for the keys of one slot, which it follows from node to node. Redis refuses a command before it carries out
 // any of it, so a command that is sent to the next node does not run twice; no command is sent again for any other reason.
-// Transactions are not redirected. Only one goroutine may use a conn at a time.
+// Transactions are not redirected. Only one goroutine may use a conn at a time, except that one may send and another receive once it has subscribed.
 type conn struct {
 	src  *source
 	slot int
 	node *node
 
-	sent  []command // their replies are still to come
-	multi bool      // within a transaction
+	sent   []command // their replies are still to come
+	multi  bool      // within a transaction
+	pushed bool      // has subscribed: what comes is no answer to what was sent. One goroutine may send then while another receives
 }
 
 type command struct {
@@ -119,7 +121,11 @@ func (c *conn) Send(cmd string, args ...any) error {
 		c.failed(c.node, err)
 		return err
 	}
-	c.sent = append(c.sent, command{cmd, args})
+	if !c.pushed {
+		if c.pushed = strings.EqualFold(cmd, "SUBSCRIBE"); !c.pushed {
+			c.sent = append(c.sent, command{cmd, args})
+		}
+	}
 	return nil
 }
 
@@ -148,7 +154,11 @@ func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
 func (c *conn) receive(w wait) (any, error) {
 	reply, err := w.receive(c.node)
 	if len(c.sent) == 0 {
-		return reply, err // a message of a subscription: nothing was sent for it
+		// A message of a subscription: nothing was sent for it.
+		if err != nil {
+			c.failed(c.node, err)
+		}
+		return reply, err
 	}
 	cmd := c.sent[0]
 	c.sent = c.sent[1:]

@@ -1,0 +1,228 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// signalBench is a server of its own, because its Pub/Sub connections are counted and cut.
+func signalBench(t *testing.T) *bench {
+	t.Helper()
+	return newBenchOn(t, redistest.Start(t))
+}
+
+// listeners returns how many connections have subscribed to a channel.
+func (b *bench) listeners(channel string) int {
+	b.t.Helper()
+	reply, err := redis.Values(b.conn.Do("PUBSUB", "NUMSUB", channel))
+	if err != nil || len(reply) != 2 {
+		b.t.Fatalf("PUBSUB: %v, %v", reply, err)
+	}
+	n, _ := redis.Int(reply[1], nil)
+	return n
+}
+
+// subscribers returns the number of connections that have subscribed to anything.
+func (b *bench) subscribers() int {
+	b.t.Helper()
+	text, err := redis.String(b.conn.Do("CLIENT", "LIST", "TYPE", "pubsub"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return strings.Count(text, "\n")
+}
+
+func expectSignal(b *bench, c <-chan string, want string) {
+	b.t.Helper()
+	if got := await(b, fmt.Sprintf("signal %q", want), c); got != want {
+		b.t.Fatalf("signal %q, expected %q", got, want)
+	}
+}
+
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	b := signalBench(t)
+	s := b.rdb.signals
+	const many = 100
+	var all []<-chan string
+	var ends []func()
+	for i := range many {
+		c, end := s.subscribe(fmt.Sprintf("c%d", i%50))
+		all, ends = append(all, c), append(ends, end)
+	}
+	for _, c := range all {
+		expectSignal(b, c, "")
+	}
+	if n := b.subscribers(); n != 1 {
+		t.Errorf("%d connections for %d subscribers, expected one", n, many)
+	}
+	b.do("PUBLISH", "c7", "seven")
+	expectSignal(b, all[7], "seven")
+	expectSignal(b, all[57], "seven")
+	if len(all[8]) > 0 {
+		t.Error("a message came to another channel")
+	}
+	// A subscriber that comes later is told at once that its subscription holds.
+	late, endLate := s.subscribe("c7")
+	if len(late) != 1 {
+		t.Error("a confirmed subscription is not known as such")
+	}
+	expectSignal(b, late, "")
+	endLate()
+	endLate()
+	ends[7]()
+	b.do("PUBLISH", "c7", "again")
+	expectSignal(b, all[57], "again")
+	if len(all[7])+len(late) > 0 {
+		t.Error("a message came after unsubscribe")
+	}
+	ends[57]()
+	b.until("Redis knows that nobody listens", func() bool { return b.listeners("c7") == 0 })
+	// Given up and wanted again in one go.
+	_, end := s.subscribe("c8")
+	end()
+	ends[8]()
+	ends[58]()
+	again, end := s.subscribe("c8")
+	defer end()
+	expectSignal(b, again, "")
+	b.do("PUBLISH", "c8", "eight")
+	for got := ""; got == ""; {
+		got = await(b, "the message", again)
+		if got != "" && got != "eight" {
+			t.Errorf("found %q", got)
+		}
+	}
+	// A handle with a prefix shares the connection.
+	if b.rdb.WithPrefix("p:").signals != s {
+		t.Error("WithPrefix makes a connection of its own")
+	}
+}
+
+func TestSignalsAfterABreak(t *testing.T) {
+	t.Parallel()
+	b := signalBench(t)
+	c, end := b.rdb.signals.subscribe("c")
+	defer end()
+	expectSignal(b, c, "")
+	for range 3 {
+		b.do("CLIENT", "KILL", "TYPE", "pubsub")
+		expectSignal(b, c, "")
+		b.do("PUBLISH", "c", "m")
+		expectSignal(b, c, "m")
+	}
+	b.server.Stop(t)
+	b.server.Restart(t)
+	b.conn = b.server.Dial(t)
+	expectSignal(b, c, "")
+	b.do("PUBLISH", "c", "m")
+	expectSignal(b, c, "m")
+}
+
+// TestSignalsOverASilentNetwork cuts a connection in a way that only silence shows.
+func TestSignalsOverASilentNetwork(t *testing.T) {
+	t.Parallel()
+	b := signalBench(t)
+	proxy := faultnet.NewProxy(t, b.server.Addr())
+	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialURLContext(ctx, proxy.URL(), redis.DialReadTimeout(shortestWait))
+	}}
+	rdb := FromPool(pool)
+	defer rdb.Close()
+	c, end := rdb.signals.subscribe("c")
+	defer end()
+	expectSignal(b, c, "")
+	// The time-out of the pool's connections is shorter than the time between two signs of life, which adapts.
+	expectSignal(b, c, "")
+	b.do("PUBLISH", "c", "m")
+	expectSignal(b, c, "m")
+}
+
+func TestSignalsClosed(t *testing.T) {
+	t.Parallel()
+	b := signalBench(t)
+	s := b.rdb.signals
+	c, end := s.subscribe("c")
+	expectSignal(b, c, "")
+	b.rdb.Close()
+	expectSignal(b, c, "") // look again: the handle is closed
+	b.until("the connection is closed", func() bool { return b.subscribers() == 0 })
+	end()
+	late, end := s.subscribe("c")
+	expectSignal(b, late, "")
+	end()
+	// Before Redis was ever reached.
+	rdb, err := Dial("redis://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, end = rdb.signals.subscribe("c")
+	defer end()
+	rdb.Close()
+	expectSignal(b, c, "")
+}
+
+func TestSignalsOfASlowSubscriber(t *testing.T) {
+	t.Parallel()
+	ch := &channel{listeners: []chan string{make(chan string, signalBuffer)}}
+	for range signalBuffer {
+		ch.send("m")
+	}
+	if n := len(ch.listeners[0]); n != signalBuffer {
+		t.Errorf("%d messages wait, expected %d", n, signalBuffer)
+	}
+	ch.send("lost")
+	ch.send("next")
+	if a, b := <-ch.listeners[0], <-ch.listeners[0]; a != "" || b != "next" || len(ch.listeners[0]) > 0 {
+		t.Errorf("found %q and %q, expected the demand to look again and what came after", a, b)
+	}
+}
+
+// TestSignalsEnd sees the connection go when nobody listens any more, and come again.
+func TestSignalsEnd(t *testing.T) {
+	t.Parallel()
+	b := signalBench(t)
+	s := b.rdb.signals
+	s.linger = 0
+	for range 3 {
+		c, end := s.subscribe("c")
+		expectSignal(b, c, "")
+		end()
+		b.until("the connection is closed", func() bool { return b.subscribers() == 0 })
+	}
+}
+
+// TestSignalsOnCluster publishes on each node what a process hears that is connected to one.
+func TestSignalsOnCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	rdb, err := DialCluster(cluster.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	b := newBench(t)
+	c, end := rdb.signals.subscribe("{mail}_signals")
+	defer end()
+	expectSignal(b, c, "")
+	for i, node := range cluster.Nodes {
+		node.Do(t, "PUBLISH", "{mail}_signals", fmt.Sprint(i))
+		expectSignal(b, c, fmt.Sprint(i))
+		other, end := rdb.signals.subscribe(fmt.Sprint("other", i))
+		expectSignal(b, other, "")
+		end()
+	}
+	for _, node := range cluster.Nodes {
+		node.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	}
+	expectSignal(b, c, "")
+	cluster.Nodes[2].Do(t, "PUBLISH", "{mail}_signals", "after")
+	expectSignal(b, c, "after")
+}
