@@ -64,6 +64,7 @@ var redisCommands = map[string]redisCommand{
 	"MGET":          {"1.0.0", reads, nil},
 	"PEXPIRE":       {"2.6.0", frees, nil},
 	"PING":          {"1.0.0", reads, nil},
+	"PUBLISH":       {"2.0.0", reads, nil},
 	"RPUSH":         {"1.0.0", grows, map[string]string{"several": "2.4.0"}},
 	"SADD":          {"1.0.0", grows, nil},
 	"SET":           {"1.0.0", grows, map[string]string{"PX": "2.6.12", "NX": "2.6.12"}},

@@ -141,10 +141,20 @@ func (w *Worker) execute(c *claim) (done bool) {
 		}
 	}
 	var err error
+	var result any
 	returned := false
+	var began time.Time
+	if c.leaves() {
+		began = c.lane.now()
+	}
 	// A deferred function, because a handler may end this goroutine by runtime.Goexit.
-	defer func() { done = w.conclude(c, err, returned) }()
-	_, err = c.fn.call(ctx, &c.msg)
+	defer func() {
+		if done = w.conclude(c, err, returned); done && c.leaves() {
+			c.lane.finisher.add(w.completion(c, result, began, c.lane.now()))
+			done = false
+		}
+	}()
+	result, err = c.fn.call(ctx, &c.msg)
 	returned = true
 	return false
 }

@@ -11,13 +11,14 @@ import (
 type outcome uint8
 
 const (
-	outcomeRetry   outcome = iota // failed, to be tried again
-	outcomeArchive                // failed for good
-	outcomePark                   // not for this worker
-	outcomeRelease                // given back unchanged
-	outcomeDefer                  // given back unchanged, to the end of the queue
-	outcomeForward                // handed on to the queue for Python tasks
-	outcomes                      // their number
+	outcomeRetry    outcome = iota // failed, to be tried again
+	outcomeArchive                 // failed for good
+	outcomePark                    // not for this worker
+	outcomeRelease                 // given back unchanged
+	outcomeDefer                   // given back unchanged, to the end of the queue
+	outcomeForward                 // handed on to the queue for Python tasks
+	outcomeComplete                // succeeded, and more is to be done than to acknowledge it
+	outcomes                       // their number
 )
 
 // ending is a claim whose end Redis must be told.
@@ -25,11 +26,11 @@ type ending struct {
 	claim   *claim
 	outcome outcome
 	failed  bool          // archived after a failed run, not because it could not run
-	wait    time.Duration // until it is due or expires
+	wait    time.Duration // until it is due or expires; 0 if it is completed and nothing is kept
 	id      string        // to file it under
 	message []byte        // as it goes on
-	info    []byte
-	told    *receipt // who waits for Redis's answer; may be nil
+	info    []byte        // what is to be known of it then
+	told    *receipt      // who waits for Redis's answer; may be nil
 }
 
 // receipt is closed once Redis has answered for a number of endings.
@@ -206,7 +207,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 	for kind, group := range sorted {
 		size := maxTokens
 		switch outcome(kind) {
-		case outcomeRetry, outcomeArchive, outcomePark:
+		case outcomeRetry, outcomeArchive, outcomePark, outcomeComplete:
 			size = maxShelved
 		default:
 		}
@@ -235,7 +236,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 func fitting(n, size int, at func(int) *ending) (fit int) {
 	bytes := 0
 	for fit < min(n, size) {
-		bytes += len(at(fit).claim.raw)
+		bytes += len(at(fit).claim.raw) + len(at(fit).info)
 		if fit > 0 && bytes > maxClaimBytes {
 			break
 		}
@@ -305,6 +306,8 @@ func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, grou
 		return s.shelve(ctx, worker, batches, shelfArchived, archivedMost, counters, shelvedOf(group))
 	case outcomePark:
 		return s.shelve(ctx, worker, batches, shelfParked, 0, []string{"parked"}, shelvedOf(group))
+	case outcomeComplete:
+		return s.complete(ctx, worker, batches, completedOf(group))
 	case outcomeForward:
 		return s.release(ctx, worker, batches, tokens, f.forward, false)
 	case outcomeDefer:

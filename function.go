@@ -98,6 +98,8 @@ type function struct {
 	flat     bool    // whatever the arguments are, their payload is not too deep
 	elem     param   // of that slice
 	result   bool    // returns a T
+	returns  param   // that T
+	noResult error   // why values of T cannot be kept; nil: they can
 	fails    bool    // returns an error, as the last result
 
 	frames *sync.Pool // of *frame
@@ -267,6 +269,9 @@ func (f *function) planResults(t reflect.Type) error {
 		n--
 	}
 	f.result = n == 1
+	if f.result {
+		f.planResult(t.Out(0))
+	}
 	switch {
 	case n > 1:
 		return functionError(f.name, accepted, results(t), "return one value, a struct for instance")

@@ -9,9 +9,9 @@ import (
 // maxInfoText bounds the text of an error that is kept with a task, in bytes.
 const maxInfoText = 4096
 
-// taskInfo is what is known of a task beyond its message, kept while it is retrying, parked or archived.
+// taskInfo is what is known of a task beyond its message, kept while it is retrying, parked or archived, and what is kept of a completed one.
 type taskInfo struct {
-	reason   string // failed, arguments, undecodable, unknown function, python, deaths, parked too long
+	reason   string // failed, arguments, undecodable, unknown function, python, deaths, parked too long, completed
 	function string
 	errText  string
 	stack    string
@@ -19,41 +19,58 @@ type taskInfo struct {
 	deaths   int
 	at       time.Time
 	worker   string
+
+	// Of completed tasks only.
+	began   time.Time // when the run began that was successful
+	result  []byte    // one MessagePack value; nil: none
+	message []byte    // what was called; nil: not kept
 }
 
 // encode writes the info as a MessagePack map; empty fields are left out.
 func (i *taskInfo) encode() []byte {
-	n := 2
-	for _, s := range []string{i.function, i.errText, i.stack, i.worker} {
-		if s != "" {
-			n++
-		}
+	var pairs []byte
+	n := 0
+	key := func(key string) {
+		n++
+		pairs = wire.AppendString(pairs, key)
 	}
-	for _, v := range []int{i.attempts, i.deaths} {
-		if v > 0 {
-			n++
-		}
-	}
-	dst := wire.AppendMapHeader(nil, n)
-	text := func(key, value string) {
+	text := func(name, value string) {
 		if value != "" {
-			dst = wire.AppendString(wire.AppendString(dst, key), value)
+			key(name)
+			pairs = wire.AppendString(pairs, value)
 		}
 	}
-	number := func(key string, value int) {
+	number := func(name string, value int) {
 		if value > 0 {
-			dst = wire.AppendInt(wire.AppendString(dst, key), int64(value))
+			key(name)
+			pairs = wire.AppendInt(pairs, int64(value))
 		}
 	}
-	dst = wire.AppendString(wire.AppendString(dst, "reason"), i.reason)
-	dst = wire.AppendInt(wire.AppendString(dst, "at"), i.at.UnixMilli())
+	moment := func(name string, t time.Time) {
+		if !t.IsZero() {
+			key(name)
+			pairs = wire.AppendInt(pairs, t.UnixMilli())
+		}
+	}
+	text("reason", i.reason)
+	moment("at", i.at)
+	moment("began", i.began)
 	text("function", i.function)
 	text("error", clip(i.errText))
 	text("stack", clip(i.stack))
 	text("worker", i.worker)
 	number("attempts", i.attempts)
 	number("deaths", i.deaths)
-	return dst
+	for _, b := range [...]struct {
+		name  string
+		value []byte
+	}{{"result", i.result}, {"message", i.message}} {
+		if b.value != nil {
+			key(b.name)
+			pairs = wire.AppendBin(pairs, b.value)
+		}
+	}
+	return append(wire.AppendMapHeader(make([]byte, 0, len(pairs)+3), n), pairs...)
 }
 
 // functionOfInfo returns the function's path that an encoded info names, "" if it names none.

@@ -15,7 +15,7 @@ const maxQueueName = 128
 // keySuffixes are what the keys of a queue add to its name; a queue whose own name ended in one would share keys with another.
 var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
-	"_deaths", "_sweeper", "_mode",
+	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked",
 }
 
 // keyInfixes stand between a queue's name and a variable part.
@@ -27,6 +27,7 @@ type queueKeys struct {
 	legacy, workers                      string
 	scheduled, retry, archived, parked   string
 	tasks, info, deaths, sweeper, mode   string
+	completed, results, locks, locked    string
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
 }
 
@@ -37,6 +38,7 @@ func newQueueKeys(prefix, name string) queueKeys {
 		legacy: n + "_processing", workers: n + "_workers",
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
 		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
+		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
 	}
 }
@@ -47,6 +49,9 @@ func (k *queueKeys) statsOf(t time.Time) string { return k.stats + t.UTC().Forma
 // signals is the channel on which workers of the queue are told of changes. Channels are not keys: they have names of their own, in all
 // databases of a server together.
 func (k *queueKeys) signals() string { return k.list + "_signals" }
+
+// endedOf returns the channel on which the end of a task is told. It is no key.
+func (k *queueKeys) endedOf(id string) string { return k.list + "_ended:" + id }
 
 // checkQueueName says why a name cannot be a queue's.
 func checkQueueName(name string) error {

@@ -263,7 +263,7 @@ func TestKeyDictionaryCanFail(t *testing.T) {
 		{"| `N_mode` |", "| `N_form` |", "keys are not in keys.go: N_form"},
 		{"| `N_mode` |", "| `N-mode` |", "malformed line"},
 		{"| worker set |", "| workers |", `calls a key "worker set", which is in no row`},
-		{"Reserved for later: `N_completed`.", "", "but not both: N_completed"},
+		{"| `N_results` |", "| `N_outcomes` |", "but not both: N_results, N_outcomes"},
 		{"| 90 days |", "| – |", "N_stats:: time to live: false, the scripts say true"},
 		{"| shelve | condemn, unpark |", "| shelve | unpark |", "N_parked: taken out by [unpark], the scripts say [condemn unpark]"},
 		{"| survey | – | one", "| – | – | one", "N_sweeper: put in by"},

@@ -386,6 +386,7 @@ func TestScriptLimits(t *testing.T) {
 		{"ack", maxTokens},
 		{"release", maxTokens},
 		{"shelve", maxShelved},
+		{"complete", maxShelved},
 		{"sweep", sweepPage},
 		{"repair", repairPage},
 		{"move", moveBatch},

@@ -34,6 +34,7 @@ var (
 	scriptClaim      = newScript("claim", 6)
 	scriptAck        = newScript("ack", 4)
 	scriptShelve     = newScript("shelve", 7)
+	scriptComplete   = newScript("complete", 7)
 	scriptRelease    = newScript("release", 4)
 	scriptBeat       = newScriptEach("beat", 2)
 	scriptRegister   = newScript("register", 3)

@@ -167,7 +167,7 @@ func TestStoreWithoutReply(t *testing.T) {
 func TestStoreRepeated(t *testing.T) {
 	to := serverTarget(t, redistest.Shared(t).URL())
 	for _, table := range []*storeTable{
-		&ackCases, &shelveCases, &releaseCases, &registerCases, &unregisterCases, &forgetCases, &sweepCases, &unparkCases, &condemnCases, &modeCases,
+		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &unregisterCases, &forgetCases, &sweepCases, &unparkCases, &condemnCases, &modeCases,
 	} {
 		t.Run(table.script, func(t *testing.T) {
 			for _, c := range table.cases {
@@ -274,7 +274,7 @@ func TestStoreOnKeysOfAnotherType(t *testing.T) {
 					_, err := c.do(fixedDay(newStore(to.src, "", name)))
 					noticed[suffix] = noticed[suffix] || err != nil
 					before, after := messagesIn(seed), messagesIn(redistest.Dump(t, conn, name))
-					ends := table.script == "ack" || table.script == "trim" || strings.HasPrefix(c.name, "trimming") || strings.HasPrefix(c.name, "with acknowledgements")
+					ends := table.script == "ack" || table.script == "complete" || table.script == "trim" || strings.HasPrefix(c.name, "trimming") || strings.HasPrefix(c.name, "with acknowledgements")
 					if err != nil && after < before && !ends {
 						t.Errorf("%s: N%s: %d messages before, %d after the error %v", c.name, suffix, before, after, err)
 					}

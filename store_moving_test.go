@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -61,6 +62,20 @@ var movingCases = []struct {
 		do:     ackWith([]uint64{3, 4}, 0, "3-1", "3-2", "3-3", "4-1", "4-2"),
 		result: []bool{true, true, true, true, false},
 		want:   working(with(left("", ""), redistest.State{testDay: counted(redistest.Hash{"processed": "5"})})),
+	},
+	{
+		name: "completion of the last claims, with the last lock and what is over",
+		seed: working(redistest.State{
+			"_completed": redistest.Zset{"o": past}, "_results": redistest.Hash{"o": "r"}, "_locks": redistest.Hash{"@x": "a", "a": "x"},
+			"_locked": redistest.Zset{"a": later}, testDay: counted(redistest.Hash{"processed": "1"}),
+		}),
+		do: completeWith([]uint64{3, 4}, kept("3-1", "x"), kept("3-2", "y"), kept("3-3", "z"),
+			completed{token: "4-1", id: "x", keep: time.Hour, value: []byte("r x"), lock: true}, kept("4-2", "stale")),
+		result: []bool{true, true, true, true, false},
+		want: working(with(left("", ""), redistest.State{
+			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour), "z": fromNow(time.Hour)},
+			"_results":   redistest.Hash{"x": "r x", "y": "r y", "z": "r z"}, testDay: counted(redistest.Hash{"processed": "5"}),
+		})),
 	},
 	{
 		name:   "release of the last claims and of a stale one",

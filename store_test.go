@@ -42,7 +42,7 @@ type storeTable struct {
 var storeTables = []storeTable{
 	enqueueCases, scheduleCases, modeCases,
 	claimCases,
-	ackCases, shelveCases, releaseCases,
+	ackCases, shelveCases, completeCases, releaseCases,
 	beatCases, registerCases, unregisterCases, forgetCases,
 	surveyCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases,

@@ -35,6 +35,9 @@ var layout = []layoutRow{
 	{"_retry", "zset", false},
 	{"_archived", "zset", false},
 	{"_completed", "zset", false},
+	{"_results", "hash", false},
+	{"_locks", "hash", false},
+	{"_locked", "zset", false},
 	{"_parked", "zset", false},
 	{"_tasks", "hash", false},
 	{"_info", "hash", false},
@@ -229,7 +232,7 @@ func (v *queueView) checkTasks() (problems []string) {
 	known := map[string]bool{}
 	for _, id := range v.ids["_tasks"] {
 		known[id] = true
-		if len(places[id]) == 0 && !slices.Contains(v.ids["_completed"], id) {
+		if len(places[id]) == 0 {
 			problems = append(problems, fmt.Sprintf("task %q has a message in N_tasks but is in no set", id))
 		}
 	}
@@ -244,6 +247,11 @@ func (v *queueView) checkTasks() (problems []string) {
 	for _, id := range v.ids["_info"] {
 		if !known[id] {
 			problems = append(problems, fmt.Sprintf("N_info tells of task %q, which is not in N_tasks", id))
+		}
+	}
+	for _, id := range v.ids["_completed"] {
+		if !slices.Contains(v.ids["_results"], id) {
+			problems = append(problems, fmt.Sprintf("task %q is in N_completed but nothing is kept of it in N_results", id))
 		}
 	}
 	return problems

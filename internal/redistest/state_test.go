@@ -166,7 +166,8 @@ func TestInvariants(t *testing.T) {
 		{"in two sets", func(s State) { s["_retry"] = Zset{"b": 1, "a": 1} }, Invariants{}, []string{`"a" is in N_scheduled and N_retry at once`}},
 		{"without message", func(s State) { s["_parked"] = Zset{"d": 1, "e": 1} }, Invariants{}, []string{`"e" is in N_parked but has no message`}},
 		{"orphan", func(s State) { delete(s, "_archived") }, Invariants{}, []string{`"c" has a message in N_tasks but is in no set`}},
-		{"completed", func(s State) { s["_completed"] = s["_archived"]; delete(s, "_archived") }, Invariants{}, nil},
+		{"completed", func(s State) { s["_completed"], s["_results"] = Zset{"done": 1}, Hash{"done": "r", "active": "p"} }, Invariants{}, nil},
+		{"completed without result", func(s State) { s["_completed"] = Zset{"done": 1} }, Invariants{}, []string{`task "done" is in N_completed but nothing`}},
 		{"info left over", func(s State) { s["_info"] = Hash{"z": "i"} }, Invariants{}, []string{`N_info tells of task "z"`}},
 		{"unknown worker", func(s State) { s["_workers"] = Set{"w2"} }, Invariants{}, []string{
 			"worker w1 holds 3 claims but is not in N_workers", "worker w1 has a heartbeat but is not in",

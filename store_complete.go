@@ -1,0 +1,36 @@
+package delayed
+
+import (
+	"context"
+	"time"
+)
+
+// completed is one task that has succeeded and leaves something behind.
+type completed struct {
+	token   string
+	id      string
+	keep    time.Duration // how long value is kept; 0: not at all
+	value   []byte        // a taskInfo
+	lock    bool          // it may hold a lock
+	awaited bool          // somebody may wait for its end
+}
+
+// complete ends claims of tasks that have succeeded, keeps what is to be kept, frees their locks and wakes who waits for them.
+func (s *store) complete(ctx context.Context, worker string, batches []uint64, tasks []completed) ([]bool, error) {
+	args := make([]any, 0, 2+len(batches)+6*len(tasks))
+	args = append(args, statsLife)
+	args = appendBatches(args, batches)
+	for i := range tasks {
+		t := &tasks[i]
+		channel := ""
+		if t.awaited {
+			channel = s.keys.endedOf(t.id)
+		}
+		args = append(args, t.token, t.id, t.keep.Milliseconds(), t.value, flag(t.lock), channel)
+	}
+	keys := []string{
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.completed, s.keys.results, s.keys.locks, s.keys.locked, s.statsKey(),
+	}
+	reply, err := s.eval(ctx, scriptComplete, keys, args...)
+	return answers(reply, err, len(tasks))
+}

@@ -1,0 +1,200 @@
+package delayed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+func completeWith(batches []uint64, tasks ...completed) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.complete(bg, "w", batches, tasks) }
+}
+
+// kept is a task of which a result is kept for an hour.
+func kept(token, id string) completed {
+	return completed{token: token, id: id, keep: time.Hour, value: []byte("r " + id), awaited: true}
+}
+
+// manyKept are as many as one call completes, under tokens of manyTokens.
+var manyKept, manyCompleted = func() (list []completed, state redistest.State) {
+	set, results := redistest.Zset{}, redistest.Hash{}
+	for i := range maxShelved {
+		id := fmt.Sprintf("id%d", i)
+		list = append(list, kept(manyTokens[i], id))
+		set[id], results[id] = fromNow(time.Hour), "r "+id
+	}
+	held := redistest.Hash{}
+	for _, token := range manyTokens[maxShelved:] {
+		held[token] = manyClaims[token]
+	}
+	return list, with(manyHeld, redistest.State{
+		"_processing:w": held, "_completed": set, "_results": results, testDay: counted(redistest.Hash{"processed": fmt.Sprint(maxShelved)}),
+	})
+}()
+
+// manyOver are 205 completed tasks whose time is over, five more than one call deletes.
+var manyOver = func() redistest.State {
+	set, results := redistest.Zset{}, redistest.Hash{}
+	for i := range 205 {
+		id := fmt.Sprintf("old%03d", i)
+		set[id], results[id] = int64(past+i), "r"
+	}
+	return redistest.State{"_completed": set, "_results": results}
+}()
+
+var completeCases = storeTable{script: "complete", cases: []storeCase{
+	{
+		name:   "results are kept",
+		seed:   working(nil),
+		do:     completeWith([]uint64{4}, kept("3-1", "x"), kept("4-1", "y")),
+		result: all(2),
+		want: working(with(left("3-2 3-3", "3"), redistest.State{
+			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x", "y": "r y"},
+			testDay: counted(redistest.Hash{"processed": "2"}),
+		})),
+	},
+	{
+		name:   "nothing is kept",
+		seed:   working(nil),
+		do:     completeWith(nil, completed{token: "3-1", id: "x"}),
+		result: all(1),
+		want:   working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{testDay: counted(redistest.Hash{"processed": "1"})})),
+	},
+	{
+		name:   "nothing is kept: what was reported of it goes",
+		seed:   working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r y"}, "_completed": redistest.Zset{"y": later}}),
+		do:     completeWith(nil, completed{token: "3-1", id: "x"}, completed{token: "3-2", id: "y"}),
+		result: all(2),
+		want: working(with(left("3-3 4-1", "3 4"), redistest.State{
+			"_results": redistest.Hash{"y": "r y"}, "_completed": redistest.Zset{"y": later}, testDay: counted(redistest.Hash{"processed": "2"}),
+		})),
+	},
+	{
+		name: "an id that was completed before: the last one is kept",
+		seed: working(redistest.State{
+			"_results": redistest.Hash{"x": "old", "y": "50 %"}, "_completed": redistest.Zset{"x": past}, "_retry": redistest.Zset{"x": later},
+			"_tasks": redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": "i"},
+		}),
+		do:     completeWith(nil, kept("3-1", "x"), kept("3-2", "y"), completed{token: "3-3", id: "y"}),
+		result: all(3),
+		want: working(with(left("4-1", "3 4"), redistest.State{
+			"_results":   redistest.Hash{"x": "r x", "y": "r y"},
+			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour)}, "_retry": redistest.Zset{"x": later},
+			"_tasks": redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": "i"}, testDay: counted(redistest.Hash{"processed": "3"}),
+		})),
+	},
+	{
+		name:   "stale tokens keep nothing",
+		seed:   working(redistest.State{"_results": redistest.Hash{"v": "50 %"}}),
+		do:     completeWith(nil, kept("2-1", "u"), kept("3-1", "x"), kept("3-1", "y"), completed{token: "", id: "v", lock: true}),
+		result: []bool{false, true, false, false},
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_results": redistest.Hash{"v": "50 %", "x": "r x"}, "_completed": redistest.Zset{"x": fromNow(time.Hour)},
+			testDay: counted(redistest.Hash{"processed": "1"}),
+		})),
+	},
+	{
+		name:   "none stands: only the batch goes",
+		seed:   working(with(left("4-1", "3 4"), redistest.State{"_locks": redistest.Hash{"@v": "l", "l": "v"}, "_locked": redistest.Zset{"l": later}})),
+		do:     completeWith([]uint64{3}, completed{token: "3-1", id: "v", keep: time.Hour, value: []byte("r"), lock: true}),
+		result: []bool{false},
+		want:   working(with(left("4-1", "4"), redistest.State{"_locks": redistest.Hash{"@v": "l", "l": "v"}, "_locked": redistest.Zset{"l": later}})),
+	},
+	{
+		name: "locks end, of their holders only",
+		seed: working(redistest.State{
+			"_locks":  redistest.Hash{"@x": "a", "a": "x", "@y": "b", "b": "z", "@z": "b", "c": "o", "@o": "c"},
+			"_locked": redistest.Zset{"a": later, "b": later + 1, "c": past},
+		}),
+		do: completeWith(nil, completed{token: "3-1", id: "x", lock: true}, completed{token: "3-2", id: "y", lock: true},
+			completed{token: "3-3", id: "n", lock: true}, completed{token: "4-1", id: "o"}),
+		result: all(4),
+		want: working(with(left("", "3 4"), redistest.State{
+			"_locks": redistest.Hash{"b": "z", "@z": "b", "c": "o", "@o": "c"}, "_locked": redistest.Zset{"b": later + 1, "c": past},
+			testDay: counted(redistest.Hash{"processed": "4"}),
+		})),
+	},
+	{
+		name:   "the last lock",
+		seed:   working(redistest.State{"_locks": redistest.Hash{"@x": "a", "a": "x"}, "_locked": redistest.Zset{"a": later}}),
+		do:     completeWith(nil, completed{token: "3-1", id: "x", keep: time.Hour, value: []byte("r x"), lock: true}),
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_completed": redistest.Zset{"x": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x"}, testDay: counted(redistest.Hash{"processed": "1"}),
+		})),
+	},
+	{
+		name: "what was kept for long enough goes, others stay",
+		seed: working(redistest.State{
+			"_completed": redistest.Zset{"o": past, "p": past + 1, "l": later, "r": round}, "_results": redistest.Hash{"o": "r", "p": "r", "l": "r", "r": "r", "a": "50 %"},
+		}),
+		do:     completeWith(nil, kept("3-1", "x")),
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_completed": redistest.Zset{"l": later, "r": round, "x": fromNow(time.Hour)},
+			"_results":   redistest.Hash{"l": "r", "r": "r", "a": "50 %", "x": "r x"}, testDay: counted(redistest.Hash{"processed": "1"}),
+		})),
+	},
+	{
+		name:   "no more than 200 go in one call",
+		seed:   working(manyOver),
+		do:     completeWith(nil, kept("3-1", "x")),
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_completed": redistest.Zset{
+				"old200": past + 200, "old201": past + 201, "old202": past + 202, "old203": past + 203, "old204": past + 204, "x": fromNow(time.Hour),
+			},
+			"_results": redistest.Hash{"old200": "r", "old201": "r", "old202": "r", "old203": "r", "old204": "r", "x": "r x"},
+			testDay:    counted(redistest.Hash{"processed": "1"}),
+		})),
+	},
+	{
+		name:   "as many as a call may have",
+		seed:   manyHeld,
+		do:     completeWith(nil, manyKept...),
+		result: all(maxShelved),
+		want:   manyCompleted,
+	},
+}}
+
+// TestCompleteTells listens to what complete publishes: the ends that somebody may wait for, of claims that stood.
+func TestCompleteTells(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	name := redistest.Name(t)
+	s := newStore(sourceOf(t, rdb, err), "", name)
+	redistest.Seed(t, server.Dial(t), name, present(working(nil)))
+	conn := redis.PubSubConn{Conn: server.Dial(t)}
+	if err := conn.PSubscribe(name + "_*"); err != nil {
+		t.Fatal(err)
+	}
+	for told := false; !told; {
+		switch v := conn.ReceiveWithTimeout(patience).(type) {
+		case redis.Subscription:
+			told = true
+		case error:
+			t.Fatal(v)
+		}
+	}
+	if _, err := s.complete(bg, "w", nil, []completed{kept("3-1", "x"), kept("2-1", "stale"), {token: "3-2", id: "quiet"}, kept("4-1", "y")}); err != nil {
+		t.Fatal(err)
+	}
+	var heard []string
+	for len(heard) < 2 {
+		switch v := conn.ReceiveWithTimeout(patience).(type) {
+		case redis.Message:
+			heard = append(heard, strings.TrimPrefix(v.Channel, name)+" "+string(v.Data))
+		case error:
+			t.Fatal(v)
+		}
+	}
+	if want := []string{"_ended:x completed", "_ended:y completed"}; !slices.Equal(heard, want) {
+		t.Errorf("heard %q, expected %q", heard, want)
+	}
+}
