@@ -126,7 +126,7 @@ func (w *Worker) giveBack(claims []*claim) <-chan struct{} {
 func (w *Worker) execute(c *claim) (done bool) {
 	ctx := w.tasks
 	var cancel context.CancelCauseFunc
-	if c.fn.takesCtx {
+	if c.fn.takesCtx || w.hasMiddleware(c) {
 		ctx, cancel = w.contextOf(c)
 		defer cancel(nil)
 	}
@@ -154,7 +154,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 			done = false
 		}
 	}()
-	result, err = c.fn.call(ctx, &c.msg)
+	result, err = w.call(ctx, c)
 	returned = true
 	return false
 }

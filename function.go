@@ -28,7 +28,7 @@ type Function struct {
 	err error
 }
 
-// FuncOption is an option of Func: Name, Alias or MaxRetry.
+// FuncOption is an option of Func: Name, Alias, Middleware or a TaskOption.
 type FuncOption interface {
 	applyFunc(*funcDefaults)
 }
@@ -41,6 +41,8 @@ type funcDefaults struct {
 	maxRetry *int // nil: the worker's default
 	extras   []extra
 	err      error // what is wrong with the first faulty option; wraps ErrFunction
+
+	middleware []func(HandlerFunc) HandlerFunc
 }
 
 type funcOption func(*funcDefaults)
@@ -102,7 +104,8 @@ type function struct {
 	noResult error   // why values of T cannot be kept; nil: they can
 	fails    bool    // returns an error, as the last result
 
-	frames *sync.Pool // of *frame
+	chain  HandlerFunc // through its middleware; nil: it has none
+	frames *sync.Pool  // of *frame
 }
 
 // param is one parameter and how its values travel.
@@ -160,6 +163,9 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 	f.others = append(f.others, d.aliases...)
 	if err := f.checkPaths(); err != nil {
 		return nil, err
+	}
+	if f.chain, err = chain(d.middleware, callTask); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
 	if err := f.plan(); err != nil {
 		return nil, err

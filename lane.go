@@ -13,6 +13,7 @@ import (
 type lane struct {
 	store    *store
 	worker   string // id
+	owner    *Worker
 	legacy   bool
 	finisher *finisher
 

@@ -14,8 +14,11 @@ const (
 	cut           = "...\n" // stands for what was left out
 )
 
-// callFrame names the function below which the stack of a task is of no interest.
-var callFrame = reflect.TypeFor[function]().PkgPath() + ".(*function).call"
+// callFrame and throughFrame name the functions below which the stack of a task is of no interest.
+var (
+	callFrame    = reflect.TypeFor[function]().PkgPath() + ".(*function).call"
+	throughFrame = reflect.TypeFor[function]().PkgPath() + ".(*Worker).callThrough"
+)
 
 // panicError is what a panic in a handler becomes, and a runtime.Goexit.
 type panicError struct {
@@ -48,7 +51,7 @@ func newPanicError(value any) *panicError {
 			continue
 		case e.file == "" && inRuntime(fr.Function):
 			continue // the runtime's own way from a nil map or a bad index to gopanic
-		case fr.Function == callFrame:
+		case fr.Function == callFrame || fr.Function == throughFrame:
 			for len(stack) > 0 && strings.HasPrefix(stack[len(stack)-1], "reflect.Value.") {
 				stack = stack[:len(stack)-1]
 			}

@@ -11,12 +11,12 @@ import (
 type received struct {
 	task   Task
 	claim  *claim
-	worker *Worker
+	result any // of the function, once middleware has called it
 }
 
 // taskOf makes the task of a claim whose message was decoded.
-func (w *Worker) taskOf(c *claim) *Task {
-	r := &received{claim: c, worker: w}
+func taskOf(c *claim) *Task {
+	r := &received{claim: c}
 	r.task.msg, r.task.got = c.msg, r
 	return &r.task
 }
@@ -60,7 +60,7 @@ func (t *Task) MaxRetry() int {
 	if t.got == nil || t.got.claim.fn == nil {
 		return 0
 	}
-	return t.got.worker.maxRetry(t.got.claim)
+	return t.got.claim.lane.owner.maxRetry(t.got.claim)
 }
 
 // Deaths returns how often a worker has died while it ran the received task.

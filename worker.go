@@ -27,8 +27,10 @@ type Worker struct {
 	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
 	cancel context.CancelCauseFunc
 
-	hooks    hooks
-	stopping chan struct{} // closed by stopFor
+	middleware []func(HandlerFunc) HandlerFunc // by Use
+	chain      HandlerFunc                     // made of it by Run; nil: there is none
+	hooks      hooks
+	stopping   chan struct{} // closed by stopFor
 
 	control sync.Mutex // what is held back agrees with the following
 	state   atomic.Int32
@@ -108,6 +110,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	}
 	for _, name := range plan.names {
 		l := newLane(newStore(rdb.loops, rdb.prefix, name), w.id, cfg.Legacy)
+		l.owner = w
 		if w.pythonStore != nil && l.store.slot() != w.pythonStore.slot() {
 			return nil, fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the cluster: give both the same {tag}",
 				cfg.PythonQueue, name)
@@ -189,6 +192,17 @@ func (w *Worker) RegisterMethods(receiver any) error {
 	return err
 }
 
+// attach makes middleware and listeners ready, of which there will be no more.
+func (w *Worker) attach() (err error) {
+	w.control.Lock() // Use or Listen may still be at work
+	defer w.control.Unlock()
+	if w.chain, err = chain(w.middleware, callFunc); err != nil {
+		return err
+	}
+	w.hooks.start(w.log)
+	return nil
+}
+
 // Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for running
 // handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It returns nil after a
 // clean stop, *StillRunningError when handlers still run, and ErrClosed when it was called before. It handles no signals.
@@ -199,9 +213,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
 		return ErrClosed
 	}
-	w.control.Lock() // until here, Listen and Use may have been at work
-	w.hooks.start(w.log)
-	w.control.Unlock()
+	if err := w.attach(); err != nil {
+		w.state.Store(int32(WorkerStopped))
+		return err
+	}
 	w.log.WithField("queues", w.plan.names).WithField("concurrency", w.cfg.Concurrency).Info("worker started")
 	w.emit(Event{Kind: EventWorkerStarted})
 	ctx, end := context.WithCancel(ctx)

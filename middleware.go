@@ -1,0 +1,119 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// HandlerFunc runs a task that a worker has received. What it returns decides what becomes of the task, as what a handler returns does.
+type HandlerFunc func(ctx context.Context, t *Task) error
+
+// Use puts middleware around the handlers of all functions that the worker runs. The first one given is the outermost; further calls add
+// more within. Call it before Run; afterwards it returns an error that wraps ErrClosed.
+//
+//	err := w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
+//		return func(ctx context.Context, t *delayed.Task) error {
+//			start := time.Now()
+//			err := next(ctx, t)
+//			observe(t.Path(), time.Since(start), err)
+//			return err
+//		}
+//	})
+//
+// Each function is called once, when Run begins; what it returns is called concurrently, for every task. Middleware may give next another
+// context, made of ctx, which is what the handler gets; it may return without calling next, and nil then means that the task is done. Next
+// decodes the arguments and calls the handler: its error is an *ArgumentError when they do not fit, and the handler's panics are errors
+// too. Middleware that stands around one function only is given to Func: see Middleware.
+func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
+	if slices.ContainsFunc(mw, func(m func(HandlerFunc) HandlerFunc) bool { return m == nil }) {
+		return fmt.Errorf("%w: Use: expected middleware, found nil; leave it out", ErrFunction)
+	}
+	w.control.Lock()
+	defer w.control.Unlock()
+	if WorkerState(w.state.Load()) != WorkerNew {
+		return fmt.Errorf("%w: Use after Run: call it before", ErrClosed)
+	}
+	w.middleware = append(slices.Clip(w.middleware), mw...)
+	return nil
+}
+
+// Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker. It is given to Func,
+// and matters where the function is registered.
+func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
+	return funcOption(func(d *funcDefaults) { d.middleware = append(slices.Clip(d.middleware), mw...) })
+}
+
+// TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there is none.
+func TaskFromContext(ctx context.Context) *Task {
+	c := claimFromContext(ctx)
+	if c == nil {
+		return nil
+	}
+	return taskOf(c)
+}
+
+// chain puts middleware around next. The result is nil if there is none, so that tasks need not go through it.
+func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, error) {
+	if len(mw) == 0 {
+		return nil, nil
+	}
+	for i, m := range slices.Backward(mw) {
+		if m == nil {
+			return nil, fmt.Errorf("%w: middleware %d is nil; leave it out", ErrFunction, i)
+		}
+		if next = m(next); next == nil {
+			return nil, fmt.Errorf("%w: middleware %d: expected that it returns a HandlerFunc, found nil", ErrFunction, i)
+		}
+	}
+	return next, nil
+}
+
+// callTask is the innermost part of every chain: it decodes the arguments and calls the function.
+func callTask(ctx context.Context, t *Task) (err error) {
+	if t == nil || t.got == nil {
+		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found another", ErrFunction)
+	}
+	t.got.result, err = t.got.claim.fn.call(ctx, &t.got.claim.msg)
+	return err
+}
+
+// callFunc goes on from the worker's middleware to that of the function.
+func callFunc(ctx context.Context, t *Task) error {
+	if t != nil && t.got != nil && t.got.claim.fn.chain != nil {
+		return t.got.claim.fn.chain(ctx, t)
+	}
+	return callTask(ctx, t)
+}
+
+// hasMiddleware says whether a task goes through middleware, which needs a context of its own.
+func (w *Worker) hasMiddleware(c *claim) bool { return w.chain != nil || c.fn.chain != nil }
+
+// call calls the function of a claim, through middleware if there is any. When the function or middleware calls runtime.Goexit, it does not return.
+func (w *Worker) call(ctx context.Context, c *claim) (result any, err error) {
+	if !w.hasMiddleware(c) {
+		return c.fn.call(ctx, &c.msg)
+	}
+	return w.callThrough(ctx, c)
+}
+
+// callThrough calls the function of a claim through middleware.
+func (w *Worker) callThrough(ctx context.Context, c *claim) (result any, err error) {
+	t := taskOf(c)
+	outermost := w.chain
+	if outermost == nil {
+		outermost = c.fn.chain
+	}
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if p := newPanicError(recover()); !p.exit {
+			result, err = nil, p
+		}
+	}()
+	err = outermost(ctx, t)
+	returned = true
+	return t.got.result, err
+}

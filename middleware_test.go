@@ -1,0 +1,310 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// marking is middleware that sends its name before and after.
+func marking(marks chan<- string, name string) func(HandlerFunc) HandlerFunc {
+	return func(next HandlerFunc) HandlerFunc {
+		return func(ctx context.Context, t *Task) error {
+			marks <- name
+			defer func() { marks <- "/" + name }()
+			return next(ctx, t)
+		}
+	}
+}
+
+// using makes a worker with middleware.
+func (b *bench) using(cfg WorkerConfig, mw []func(HandlerFunc) HandlerFunc, fns ...any) *started {
+	b.t.Helper()
+	w, err := NewWorker(b.rdb, cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := w.Use(mw...); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := w.Register(fns...); err != nil {
+		b.t.Fatal(err)
+	}
+	return b.start(w)
+}
+
+// around is one piece of middleware that is a HandlerFunc with next.
+func around(f func(ctx context.Context, t *Task, next HandlerFunc) error) []func(HandlerFunc) HandlerFunc {
+	return []func(HandlerFunc) HandlerFunc{func(next HandlerFunc) HandlerFunc {
+		return func(ctx context.Context, t *Task) error { return f(ctx, t, next) }
+	}}
+}
+
+func TestMiddlewareOrder(t *testing.T) {
+	b := newBench(t)
+	marks := make(chan string, 100)
+	plain := b.fn("plain", func(int) { marks <- "plain" })
+	own := b.fn("own", func(int) { marks <- "own" }, Middleware(marking(marks, "c")), Middleware(marking(marks, "d")))
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := w.Use(marking(marks, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Register(plain, own); err != nil {
+		t.Fatal(err)
+	}
+	s := b.start(w)
+	for fn, want := range map[*Function]string{plain: "a b plain /b /a", own: "a b c d own /d /c /b /a"} {
+		b.delay(fn, 1)
+		var got []string
+		for range strings.Fields(want) {
+			got = append(got, await(b, "a mark", marks))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("expected %s, found %q", want, got)
+		}
+	}
+	s.mustStop()
+	b.work(b.config(), own) // a worker without middleware of its own
+	b.delay(own, 1)
+	for _, want := range []string{"c", "d", "own", "/d", "/c"} {
+		if got := await(b, "a mark", marks); got != want {
+			t.Errorf("expected %s, found %s", want, got)
+		}
+	}
+}
+
+func TestMiddlewareDecides(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	seen := make(chan error, 10)
+	fail := errors.New("failed")
+	ok := b.fn("ok", func(context.Context, int) { ran.Add(1) })
+	failing := b.fn("failing", func() error { return fail })
+	panicking := b.fn("panicking", func() { panic(fail) })
+	skipped := b.fn("skipped", func() { ran.Add(100) })
+	refused := b.fn("refused", func() { ran.Add(100) })
+	s := b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
+		switch task.Path() {
+		case b.name + ".skipped":
+			seen <- nil
+			return nil
+		case b.name + ".refused":
+			seen <- fail
+			return fail
+		}
+		err := next(ctx, task)
+		seen <- err
+		return nil // whatever it was
+	}), ok, failing, panicking, skipped, refused)
+	none := b.q.With(MaxRetry(0))
+	b.delayWith(none, ok, 1)
+	if err := await(b, "the task", seen); err != nil {
+		t.Errorf("expected nil, found %v", err)
+	}
+	b.delayWith(none, failing)
+	if err := await(b, "the failure", seen); !errors.Is(err, fail) {
+		t.Errorf("expected the handler's error, found %v", err)
+	}
+	b.delayWith(none, panicking)
+	var p *panicError
+	if err := await(b, "the panic", seen); !errors.As(err, &p) || !errors.Is(err, fail) {
+		t.Errorf("expected the panic, found %v", err)
+	}
+	if _, err := none.Enqueue(t.Context(), NewGoTask(b.name+".ok", "text")); err != nil {
+		t.Fatal(err)
+	}
+	var misfit *ArgumentError
+	if err := await(b, "the misfit", seen); !errors.As(err, &misfit) {
+		t.Errorf("expected an *ArgumentError, found %v", err)
+	}
+	b.delayWith(none, skipped)
+	await(b, "the skipped one", seen)
+	b.idle()
+	b.until("all are acknowledged", func() bool { return b.counters()["processed"] == 5 })
+	if ran.Load() != 1 || b.size("_archived") != 0 {
+		t.Errorf("expected 1 call and no archived tasks, found %d and %d", ran.Load(), b.size("_archived"))
+	}
+	b.delayWith(none, refused)
+	await(b, "the refused one", seen)
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	s.mustStop()
+	b.check(redistest.Invariants{})
+}
+
+// TestMiddlewareThatMisbehaves panics, ends its goroutine, and passes on another task. Each time the task fails and the worker goes on.
+func TestMiddlewareThatMisbehaves(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(string) {})
+	b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
+		switch task.ID() {
+		case "panic":
+			panic("at the disco")
+		case "exit":
+			runtime.Goexit()
+		case "other":
+			return next(ctx, Call(f, "x"))
+		case "none":
+			return next(ctx, nil)
+		}
+		return next(ctx, task)
+	}), f)
+	for id, says := range map[string]string{
+		"panic": "at the disco", "exit": "runtime.Goexit", "other": "next is given the task", "none": "next is given the task",
+	} {
+		b.delayWith(b.q.With(MaxRetry(0), TaskID(id)), f, "x")
+		b.until(id+" is archived", func() bool { return b.hash("_info")[id] != "" })
+		info := b.hash("_info")[id]
+		if !strings.Contains(info, says) || strings.Contains(info, "(*Worker).execute") {
+			t.Errorf("%s: expected an error with %q and no stack of the worker, found %q", id, says, info)
+		}
+	}
+	b.delay(f, "x")
+	b.idle()
+}
+
+func TestMiddlewareChangesTheContext(t *testing.T) {
+	b := newBench(t)
+	got := make(chan string, 1)
+	f := b.fn("f", func(ctx context.Context) {
+		text, _ := ctx.Value(otherKey{}).(string)
+		got <- text + " " + TaskFromContext(ctx).ID()
+	})
+	b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
+		if TaskFromContext(ctx).ID() != task.ID() {
+			t.Error("the context carries another task")
+		}
+		return next(context.WithValue(ctx, otherKey{}, "value"), task)
+	}), f)
+	if ref := b.delay(f); await(b, "the task", got) != "value "+ref.ID() {
+		t.Error("the handler got another context")
+	}
+}
+
+func TestUseSaysWhatIsWrong(t *testing.T) {
+	b := newBench(t)
+	broken := func(HandlerFunc) HandlerFunc { return nil }
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Use(nil); !errors.Is(err, ErrFunction) {
+		t.Errorf("nil: expected ErrFunction, found %v", err)
+	}
+	if err := w.Use(broken); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Run(t.Context()); !errors.Is(err, ErrFunction) || w.Status().State != WorkerStopped {
+		t.Errorf("middleware that is none: expected ErrFunction and a worker that has stopped, found %v and %v", err, w.Status().State)
+	}
+	for _, mw := range []func(HandlerFunc) HandlerFunc{nil, broken} {
+		if _, err := b.q.Delay(b.fn("f", func() {}, Middleware(mw))); !errors.Is(err, ErrFunction) || !strings.Contains(err.Error(), ".f: ") {
+			t.Errorf("Func: expected ErrFunction with the function's name, found %v", err)
+		}
+	}
+	s := b.work(b.config())
+	if err := s.Use(marking(nil, "")); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Run: expected ErrClosed, found %v", err)
+	}
+}
+
+func TestTaskFromContext(t *testing.T) {
+	b := newBench(t)
+	tasks := make(chan *Task, 10)
+	f := b.fn("f", func(ctx context.Context, fail bool) error {
+		task := TaskFromContext(ctx)
+		tasks <- task
+		if fail && task.Attempt() == 1 {
+			return errors.New("once")
+		}
+		return nil
+	}, MaxRetry(7))
+	b.work(b.config(), f)
+	before := time.Now().Truncate(time.Millisecond)
+	ref := b.delayWith(b.q.With(Header("k", "v"), Header("l", "w")), f, true)
+	for attempt := 1; attempt <= 2; attempt++ {
+		task := await(b, "the task", tasks)
+		if task.ID() != ref.ID() || task.IdempotencyKey() != ref.ID() || task.Queue() != b.name || task.Path() != b.name+".f" || task.Attempt() != attempt ||
+			task.MaxRetry() != 7 || task.Deaths() != 0 || task.EnqueuedAt().Before(before) || task.EnqueuedAt().After(time.Now()) {
+			t.Errorf("attempt %d: found %s of %s, %s, attempt %d of %d, %d deaths, enqueued at %v",
+				attempt, task.ID(), task.Queue(), task.Path(), task.Attempt(), task.MaxRetry(), task.Deaths(), task.EnqueuedAt())
+		}
+		if h := task.Headers(); !maps.Equal(h, map[string]string{"k": "v", "l": "w"}) || task.Header("l") != "w" || task.Header("x") != "" {
+			t.Errorf("attempt %d: headers %q", attempt, h)
+		}
+		task.Headers()["k"] = "changed"
+		if task.Header("k") != "v" {
+			t.Error("the map of headers is not the caller's own")
+		}
+	}
+	b.delayWith(b.q.With(MaxRetry(3)), f, false)
+	if task := await(b, "the other", tasks); task.MaxRetry() != 3 || task.Headers() != nil || task.Header("k") != "" {
+		t.Errorf("found %d retries and headers %q", task.MaxRetry(), task.Headers())
+	}
+	if TaskFromContext(t.Context()) != nil {
+		t.Error("a context that is no handler's carries a task")
+	}
+	task := Call(f, false)
+	if task.ID() != "" || task.IdempotencyKey() != "" || task.Queue() != "" || task.Attempt() != 0 || task.MaxRetry() != 0 || task.Deaths() != 0 ||
+		!task.EnqueuedAt().IsZero() || task.Headers() != nil || task.Header("k") != "" {
+		t.Error("a task that is to be enqueued is said to have been received")
+	}
+}
+
+// TestReceivedTaskIsEnqueuedAgain: it becomes a task of its own, with the same arguments.
+func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
+	b := newBench(t)
+	other := NewQueue(b.name+"-2", b.rdb)
+	f := b.fn("f", func(ctx context.Context, n int) error {
+		task := TaskFromContext(ctx)
+		if task.Attempt() == 1 {
+			return errors.New("once")
+		}
+		_, err := other.Enqueue(ctx, task)
+		return err
+	})
+	b.work(b.config(), f)
+	ref := b.delay(f, 42)
+	b.idle()
+	b.until("it is there", func() bool { return b.size("-2") == 1 })
+	messages, _ := redistest.Dump(t, b.conn, other.Name())[""].(redistest.List)
+	m, err := parseForTest(messages[0])
+	if err != nil || m.Path != b.name+".f" || string(m.Payload) != "\x2a" || m.Meta.Retried != 0 || m.Meta.ID == ref.ID() || m.Meta.ID == "" {
+		t.Errorf("found %+v, %v", m, err)
+	}
+}
+
+// TestNoMiddlewareCostsNothing: without any, no task is made for a call.
+func TestNoMiddlewareCostsNothing(t *testing.T) {
+	w := &Worker{}
+	fn, err := newFunction(Func(func(int) {}, Name("f")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &claim{fn: fn}
+	c.msg.Payload = []byte{1}
+	measure := func(call func()) float64 { call(); return testing.AllocsPerRun(200, call) }
+	plain := measure(func() { _, _ = fn.call(t.Context(), &c.msg) })
+	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain {
+		t.Errorf("expected %v allocations, found %v", plain, n)
+	}
+	w.chain, err = chain(slices.Repeat(around(func(ctx context.Context, task *Task, next HandlerFunc) error { return next(ctx, task) }), 3), callFunc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain+1 {
+		t.Errorf("with middleware: expected %v allocations, found %v", plain+1, n)
+	}
+}
