@@ -23,6 +23,8 @@ type claim struct {
 	// unclear: Redis may have been told how it ended, but its answer is unknown. Owned by whoever tells it.
 	unclear bool
 
+	// started is when an executor took it. It is written before the executor shows it.
+	started time.Time
 	// context is that of the handler, once it runs and if it takes one.
 	context taskContext
 

@@ -1,8 +1,11 @@
 package delayed
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// taskContext is the context of a handler. It ends when the claim is lost, when the worker stops and when the handler has returned, and
+// taskContext is the context of a handler. It ends when the claim is lost, when the worker stops, when its time is over and when the handler has returned, and
 // it carries the claim. It is part of the claim, so it costs nothing beyond the context that it wraps.
 type taskContext struct {
 	context.Context
@@ -26,9 +29,21 @@ func claimFromContext(ctx context.Context) *claim {
 	return c
 }
 
-// contextOf makes the context of the handler of a claim. The function must be called when the handler has ended.
-func (w *Worker) contextOf(c *claim) (context.Context, context.CancelCauseFunc) {
+// contextOf makes the context of the handler of a claim, which ends limit after the claim has started; 0 is no limit. The function must be called when
+// the handler has ended.
+func (w *Worker) contextOf(c *claim, limit time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(w.tasks)
+	if limit > 0 {
+		ctx, cancel = withLimit(ctx, cancel, c.started.Add(limit))
+	}
 	c.context = taskContext{ctx, c}
 	return &c.context, cancel
+}
+
+func withLimit(ctx context.Context, cancel context.CancelCauseFunc, end time.Time) (context.Context, context.CancelCauseFunc) {
+	ctx, stop := context.WithDeadlineCause(ctx, end, ErrTimeout)
+	return ctx, func(cause error) {
+		cancel(cause)
+		stop()
+	}
 }

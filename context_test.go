@@ -13,7 +13,7 @@ func TestTaskContext(t *testing.T) {
 	w := &Worker{}
 	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
 	c := &claim{}
-	ctx, cancel := w.contextOf(c)
+	ctx, cancel := w.contextOf(c, 0)
 	wrapped, stop := context.WithTimeout(context.WithValue(ctx, otherKey{}, "other"), time.Hour)
 	defer stop()
 	if claimFromContext(ctx) != c || claimFromContext(wrapped) != c || claimFromContext(t.Context()) != nil {
@@ -27,7 +27,7 @@ func TestTaskContext(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), ErrLost) || !errors.Is(context.Cause(wrapped), ErrLost) || claimFromContext(wrapped) != c {
 		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), ErrLost)
 	}
-	ctx, cancel = w.contextOf(&claim{})
+	ctx, cancel = w.contextOf(&claim{}, 0)
 	defer cancel(nil)
 	w.cancel(ErrShutdown)
 	if <-ctx.Done(); !errors.Is(context.Cause(ctx), ErrShutdown) {
@@ -45,7 +45,7 @@ func TestTaskContextAllocates(t *testing.T) {
 		cancel(nil)
 	})
 	if ours := testing.AllocsPerRun(1000, func() {
-		_, cancel := w.contextOf(c)
+		_, cancel := w.contextOf(c, 0)
 		cancel(nil)
 	}); ours > plain {
 		t.Errorf("%v allocations, expected at most %v", ours, plain)

@@ -38,6 +38,10 @@ var (
 	// task now. Whatever the handler returns is discarded.
 	ErrLost = errors.New("delayed: claim lost")
 
+	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then still counts: nil is
+	// success. The error that WorkerConfig.IsFailure and BackoffFunc get wraps it, whatever the handler returned.
+	ErrTimeout = errors.New("delayed: handler takes too long")
+
 	// ErrShutdown says that the worker is stopping and that the grace period is over. The task is given back when its handler returns.
 	ErrShutdown = errors.New("delayed: worker is shutting down")
 )

@@ -2,8 +2,6 @@ package delayed
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/godelayed/delayed/internal/wire"
@@ -124,10 +122,14 @@ func (w *Worker) giveBack(claims []*claim) <-chan struct{} {
 
 // execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of the task.
 func (w *Worker) execute(c *claim) (done bool) {
+	if c.msg.Meta.Extra != nil && w.stale(c) {
+		return false
+	}
+	limit := w.limit(c, 0)
 	ctx := w.tasks
 	var cancel context.CancelCauseFunc
 	if c.fn.takesCtx || w.hasMiddleware(c) {
-		ctx, cancel = w.contextOf(c)
+		ctx, cancel = w.contextOf(c, limit)
 		defer cancel(nil)
 	}
 	if !c.lane.begin(c, cancel) {
@@ -149,7 +151,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 	}
 	// A deferred function, because a handler may end this goroutine by runtime.Goexit.
 	defer func() {
-		if done = w.conclude(c, err, returned); done && c.leaves() {
+		if done = w.conclude(c, err, returned, limit); done && c.leaves() {
 			c.lane.finisher.add(w.completion(c, result, began, c.lane.now()))
 			done = false
 		}
@@ -160,7 +162,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 }
 
 // conclude says what becomes of a task whose handler has ended: true, if it is done and to be acknowledged.
-func (w *Worker) conclude(c *claim, err error, returned bool) (done bool) {
+func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duration) (done bool) {
 	if c.lane.end(c) {
 		c.lane.settle(c)
 		w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).
@@ -174,71 +176,17 @@ func (w *Worker) conclude(c *claim, err error, returned bool) (done bool) {
 	if !returned {
 		err = newPanicError(nil)
 	}
-	if err != nil {
-		c.lane.finisher.add(w.judge(c, err, c.lane.now()))
+	if err == nil {
+		return true
 	}
-	return err == nil
-}
-
-// judge decides what becomes of a task whose handler has returned err.
-func (w *Worker) judge(c *claim, err error, now time.Time) (e ending) {
-	defer func() {
-		// The error's methods and Backoff are not ours. A nil pointer in an error is a common slip; it must not end the process.
-		if p := recover(); p != nil {
-			err := fmt.Errorf("delayed: the error of the handler, a %T, or WorkerConfig.Backoff panicked: %v; does it return a nil pointer as an error?", err, p)
-			e = w.judgeFailed(c, err, now, defaultBackoff)
-		}
-	}()
-	return w.judgeFailed(c, err, now, w.cfg.Backoff)
-}
-
-func (w *Worker) judgeFailed(c *claim, err error, now time.Time, backoff func(int) time.Duration) ending {
-	if errors.Is(context.Cause(w.tasks), ErrShutdown) {
-		// The handler was told to stop. Neither a retry nor a death is spent.
-		return ending{claim: c, outcome: outcomeRelease}
+	if limit > 0 && time.Since(c.started) >= limit {
+		err = &timedOut{limit, err}
 	}
-	msg := c.msg
-	msg.Extend()
-	if msg.Meta.ID == "" {
-		msg.Meta.ID = newTaskID()
+	e, done := w.judge(c, err, c.lane.now())
+	if !done {
+		c.lane.finisher.add(e)
 	}
-	info := taskInfo{
-		reason: "failed", function: msg.Path, errText: err.Error(), attempts: msg.Meta.Retried + 1, deaths: msg.Meta.Deaths,
-		at: now, worker: w.id,
-	}
-	var panicked *panicError
-	if errors.As(err, &panicked) {
-		info.stack = panicked.stack
-	}
-	log := w.log.with("queue", c.lane.store.name).with("function", msg.Path).with("id", msg.Meta.ID).with("attempt", info.attempts)
-	var wrong *ArgumentError
-	if errors.As(err, &wrong) && wrong.Func == c.fn.path() {
-		// The same bytes never fit, however often they are tried.
-		info.reason = "arguments"
-		log.WithError(err).Error("task archived: its arguments do not fit the function")
-		return ending{claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: c.raw, info: info.encode()}
-	}
-	if msg.Meta.Retried < w.maxRetry(c) {
-		delay := max(backoff(msg.Meta.Retried), 0)
-		msg.Meta.Retried++
-		log.WithError(err).WithField("delay", delay.String()).Warn("task failed and is tried again")
-		return ending{claim: c, outcome: outcomeRetry, wait: delay, id: msg.Meta.ID, message: msg.Append(nil), info: info.encode()}
-	}
-	log.WithError(err).Error("task archived: it failed and no retries are left")
-	return ending{
-		claim: c, outcome: outcomeArchive, failed: true, wait: archivedLife, id: msg.Meta.ID, message: msg.Append(nil), info: info.encode(),
-	}
-}
-
-// maxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
-func (w *Worker) maxRetry(c *claim) int {
-	switch {
-	case c.msg.Meta.HasMaxRetry:
-		return c.msg.Meta.MaxRetry
-	case c.fn.maxRetry != nil:
-		return *c.fn.maxRetry
-	}
-	return w.cfg.MaxRetry
+	return done
 }
 
 // undecodable archives a message that is none, as it is.

@@ -101,6 +101,7 @@ func (e *executors) next(i int, last *claim, done bool, start time.Time) (*claim
 			return nil, now
 		}
 		if c := e.take(now); c != nil {
+			c.started = now
 			e.slots[i].Store(c)
 			if e.suspect == c {
 				e.since = now

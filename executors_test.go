@@ -25,7 +25,7 @@ type crew struct {
 // The ways in which a task ends.
 var (
 	endDone   = ending{}
-	endSeenTo = ending{failed: true}
+	endSeenTo = ending{tally: tallyFailed}
 	endGoexit = ending{outcome: outcomes}
 )
 
@@ -83,7 +83,7 @@ func (c *crew) runTask(task *claim) (done bool) {
 	if e.outcome == endGoexit.outcome {
 		runtime.Goexit()
 	}
-	return !e.failed
+	return e.tally != tallyFailed
 }
 
 // tasks claims n tasks of a lane.

@@ -13,6 +13,7 @@ type outcome uint8
 const (
 	outcomeRetry    outcome = iota // failed, to be tried again
 	outcomeArchive                 // failed for good
+	outcomeSnooze                  // not failed, to run again later
 	outcomePark                    // not for this worker
 	outcomeRelease                 // given back unchanged
 	outcomeDefer                   // given back unchanged, to the end of the queue
@@ -21,11 +22,32 @@ const (
 	outcomes                       // their number
 )
 
+// tally says how an ending is counted beside the set that its task is filed in.
+type tally uint8
+
+const (
+	tallyNone    tally = iota // it is not
+	tallyFailed               // as processed and failed
+	tallyExpired              // as expired
+)
+
+// counters returns the counters of the day that an ending raises which files its task: set is that of the set.
+func (t tally) counters(set string) []string {
+	switch t {
+	case tallyFailed:
+		return []string{"processed", "failed", set}
+	case tallyExpired:
+		return []string{"expired", set}
+	case tallyNone:
+	}
+	return []string{set}
+}
+
 // ending is a claim whose end Redis must be told.
 type ending struct {
 	claim   *claim
 	outcome outcome
-	failed  bool          // archived after a failed run, not because it could not run
+	tally   tally         // how it is counted
 	wait    time.Duration // until it is due or expires; 0 if it is completed and nothing is kept
 	id      string        // to file it under
 	message []byte        // as it goes on
@@ -207,7 +229,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 	for kind, group := range sorted {
 		size := maxTokens
 		switch outcome(kind) {
-		case outcomeRetry, outcomeArchive, outcomePark, outcomeComplete:
+		case outcomeRetry, outcomeSnooze, outcomeArchive, outcomePark, outcomeComplete:
 			size = maxShelved
 		default:
 		}
@@ -221,9 +243,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 		}
 		for len(group) > 0 {
 			n := fitting(len(group), size, func(i int) *ending { return &group[i] })
-			if outcome(kind) == outcomeArchive {
-				n = sameFailed(group[:n])
-			}
+			n = sameTally(group[:n])
 			left = append(left, f.tell(ctx, outcome(kind), group[:n])...)
 			group = group[n:]
 		}
@@ -245,10 +265,10 @@ func fitting(n, size int, at func(int) *ending) (fit int) {
 	return fit
 }
 
-// sameFailed returns how many of the first endings have failed alike: they share one call, as its counters hold for all.
-func sameFailed(group []ending) int {
+// sameTally returns how many of the first endings are counted alike: they share one call, as its counters hold for all.
+func sameTally(group []ending) int {
 	n := 1
-	for n < len(group) && group[n].failed == group[0].failed {
+	for n < len(group) && group[n].tally == group[0].tally {
 		n++
 	}
 	return n
@@ -297,13 +317,11 @@ func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, grou
 	}
 	switch kind {
 	case outcomeRetry:
-		return s.shelve(ctx, worker, batches, shelfRetry, 0, []string{"processed", "failed", "retried"}, shelvedOf(group))
+		return s.shelve(ctx, worker, batches, shelfRetry, 0, group[0].tally.counters("retried"), shelvedOf(group))
 	case outcomeArchive:
-		counters := []string{"archived"}
-		if group[0].failed {
-			counters = []string{"processed", "failed", "archived"}
-		}
-		return s.shelve(ctx, worker, batches, shelfArchived, archivedMost, counters, shelvedOf(group))
+		return s.shelve(ctx, worker, batches, shelfArchived, archivedMost, group[0].tally.counters("archived"), shelvedOf(group))
+	case outcomeSnooze:
+		return s.shelve(ctx, worker, batches, shelfScheduled, 0, []string{"snoozed"}, shelvedOf(group))
 	case outcomePark:
 		return s.shelve(ctx, worker, batches, shelfParked, 0, []string{"parked"}, shelvedOf(group))
 	case outcomeComplete:

@@ -28,7 +28,7 @@ type Function struct {
 	err error
 }
 
-// FuncOption is an option of Func: Name, Alias, Middleware or a TaskOption.
+// FuncOption is an option of Func: Name, Alias, Middleware, BackoffFunc, FailOnTimeout or a TaskOption.
 type FuncOption interface {
 	applyFunc(*funcDefaults)
 }
@@ -40,6 +40,7 @@ type funcDefaults struct {
 	aliases  []string
 	maxRetry *int // nil: the worker's default
 	extras   []extra
+	policy   *policy
 	err      error // what is wrong with the first faulty option; wraps ErrFunction
 
 	middleware []func(HandlerFunc) HandlerFunc
@@ -75,6 +76,9 @@ func Func(fn any, opts ...FuncOption) *Function {
 		}
 		o.applyFunc(&d)
 	}
+	if p := d.policy; p != nil && p.backoff != nil && p.delays != nil && d.err == nil {
+		d.err = functionError("Func", "Backoff or BackoffFunc", "both", "choose one")
+	}
 	if d.err != nil {
 		return &Function{err: d.err}
 	}
@@ -89,6 +93,7 @@ type function struct {
 	others   []string // aliases
 	maxRetry *int     // default for its tasks; nil: the worker's
 	extras   []extra  // what its options write into the messages of its tasks
+	policy   *policy  // what its options tell workers; nil: nothing
 	inMain   bool     // named after package main, as functions of other programs may be
 
 	fn       reflect.Value
@@ -154,7 +159,7 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 	if err := nameable(found, d.named); err != nil {
 		return nil, err
 	}
-	f := &function{name: found.Path, inMain: found.Main, maxRetry: d.maxRetry, extras: d.extras, fn: reflect.ValueOf(fn), method: found.Kind.Receiver()}
+	f := &function{name: found.Path, inMain: found.Main, maxRetry: d.maxRetry, extras: d.extras, policy: d.policy, fn: reflect.ValueOf(fn), method: found.Kind.Receiver()}
 	if d.named {
 		f.name, f.inMain = d.name, false
 	} else if found.Runtime != found.Path {

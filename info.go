@@ -11,14 +11,16 @@ const maxInfoText = 4096
 
 // taskInfo is what is known of a task beyond its message, kept while it is retrying, parked or archived, and what is kept of a completed one.
 type taskInfo struct {
-	reason   string // failed, arguments, undecodable, unknown function, python, deaths, parked too long, completed
-	function string
-	errText  string
-	stack    string
-	attempts int
-	deaths   int
-	at       time.Time
-	worker   string
+	reason string // failed, arguments, undecodable, unknown function, python, deaths, parked too long, expired, snoozed,
+	// not failed, completed
+	function    string
+	errText     string
+	stack       string
+	attempts    int
+	deaths      int
+	at          time.Time // when this became known
+	firstFailed time.Time // zero: it has not failed
+	worker      string
 
 	// Of completed tasks only.
 	began   time.Time // when the run began that was successful
@@ -54,6 +56,7 @@ func (i *taskInfo) encode() []byte {
 	}
 	text("reason", i.reason)
 	moment("at", i.at)
+	moment("first", i.firstFailed)
 	moment("began", i.began)
 	text("function", i.function)
 	text("error", clip(i.errText))

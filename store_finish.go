@@ -89,7 +89,9 @@ func (s *store) release(ctx context.Context, worker string, batches []uint64, to
 func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved) ([]bool, error) {
 	set, wake := s.keys.retry, 1
 	switch on {
-	case shelfScheduled, shelfRetry:
+	case shelfRetry:
+	case shelfScheduled:
+		set = s.keys.scheduled
 	case shelfParked:
 		set, wake = s.keys.parked, 0
 	case shelfArchived:

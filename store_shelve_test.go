@@ -96,6 +96,19 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		})),
 	},
 	{
+		name: "snoozed: scheduled from now, wakes a mover",
+		seed: working(redistest.State{"_scheduled": redistest.Zset{"o": later}, "_retry": redistest.Zset{"p": past}, "_tasks": redistest.Hash{"o": "m", "p": "m"}}),
+		do: shelving{on: shelfScheduled, counters: []string{"snoozed"}, tasks: []shelved{
+			toShelve("3-1", "x", time.Minute), toShelve("9-9", "y", 0),
+		}}.do,
+		result: []bool{true, false},
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_scheduled": redistest.Zset{"o": later, "x": fromNow(time.Minute)}, "_retry": redistest.Zset{"p": past},
+			"_tasks": redistest.Hash{"o": "m", "p": "m", "x": "m x"}, "_info": redistest.Hash{"x": "i x"}, "_wake": ones(1),
+			testDay: counted(redistest.Hash{"snoozed": "1"}),
+		})),
+	},
+	{
 		name:   "retry: later than the first wakes nobody",
 		seed:   working(redistest.State{"_retry": redistest.Zset{"o": past}, "_tasks": redistest.Hash{"o": "m"}}),
 		do:     shelving{on: shelfRetry, tasks: []shelved{toShelve("3-1", "x", time.Minute)}}.do,

@@ -37,9 +37,16 @@ type WorkerConfig struct {
 	CancelGrace time.Duration
 	// MaxRetry is how often a failed task is tried again if neither the call nor the function says. Defaults to 25; negative: never.
 	MaxRetry int
-	// Backoff returns how long a task waits that has failed and was retried so many times before. It is called concurrently. Defaults
+	// Backoff returns how long a task waits that has failed and was retried so many times before, if neither the call nor the function says by Backoff
+	// or BackoffFunc. It is called concurrently. Defaults
 	// to 5 s, doubled each time, at most 6 h, ± 25 %.
 	Backoff func(retried int) time.Duration
+	// IsFailure says whether an error of a handler is a failure. If not, the task is tried again after the backoff, which then does not grow, without a retry
+	// being spent and without being counted as failed, also when no retries are left. It is called concurrently. What handlers say by Discard, Drop,
+	// RetryIn and Snooze is not asked about. An error about which it panics is a failure. Defaults to nil: every error is one.
+	IsFailure func(err error) bool
+	// Timeout bounds the runs of tasks if neither the call nor the function says; see the option of this name. Defaults to none.
+	Timeout time.Duration
 	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: the worker takes only tasks that have a
 	// notification, so that those never wake in vain. Defaults to false.
 	Legacy bool
@@ -111,6 +118,9 @@ func (c WorkerConfig) check(prefix string) error {
 	}
 	if c.SweepInterval < 10*time.Millisecond {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.SweepInterval is %v: expected at least 10ms", c.SweepInterval))
+	}
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Timeout is %v: expected a positive duration, or 0 for none", c.Timeout))
 	}
 	if c.Legacy && prefix != "" {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Legacy with the key prefix %q: legacy workers do not know it", prefix))

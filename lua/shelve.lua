@@ -1,4 +1,4 @@
--- shelve: end claims by filing their tasks in a sorted set: retry, parked or archived.
+-- shelve: end claims by filing their tasks in a sorted set: scheduled, retry, parked or archived.
 -- KEYS  1 processing hash   2 claims hash   3 tasks hash   4 the sorted set   5 info hash   6 counters of the day   7 wake list
 -- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number   3 1 to wake a mover when the first due time changes
 --       4 number c of counters   5... c names   then the number b of finished batches and b batch numbers

@@ -26,6 +26,7 @@ type Extra struct {
 	RetryDelays []int64           // "rd": waits before the retries, ms; the last one holds for all further
 	RetryUntil  int64             // "ru": after which it is not tried again, ms since 1970
 	RetryCap    int64             // "rc": longest wait before a retry, ms
+	FirstFailed int64             // "ff": when it failed for the first time, ms since 1970
 	Lock        string            // "uk": the name of the lock that it holds in its queue
 	LockLife    int64             // "ul": how long that lock lasts at most, ms
 	LockStart   bool              // "us": the lock ends when the task starts, not when it is over
@@ -39,7 +40,7 @@ func (x *Extra) isZero() bool { return x == nil || x.pairs() == 0 }
 func (x *Extra) pairs() (n int) {
 	for _, present := range [...]bool{
 		x.Timeout != 0, x.Deadline != 0, x.Expiry != 0, x.Retention != 0, x.KeepResult != 0, len(x.RetryDelays) > 0, x.RetryUntil != 0,
-		x.RetryCap != 0, x.Lock != "", x.LockLife != 0, x.LockStart, x.Group != "", len(x.Headers) > 0,
+		x.RetryCap != 0, x.FirstFailed != 0, x.Lock != "", x.LockLife != 0, x.LockStart, x.Group != "", len(x.Headers) > 0,
 	} {
 		if present {
 			n++
@@ -58,6 +59,7 @@ const (
 	seenRD
 	seenRU
 	seenRC
+	seenFF
 	seenUK
 	seenUL
 	seenUS
@@ -68,7 +70,7 @@ const (
 // isExtra says whether parse knows a key.
 func isExtra(key string) bool {
 	switch key {
-	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "uk", "ul", "us", "g", "h":
+	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "uk", "ul", "us", "g", "h":
 		return true
 	}
 	return false
@@ -102,6 +104,9 @@ func (x *Extra) parse(key string, raw []byte, i int, lim Limits) (bit, next int,
 	case "rc":
 		bit = seenRC
 		number(&x.RetryCap)
+	case "ff":
+		bit = seenFF
+		number(&x.FirstFailed)
 	case "uk":
 		bit = seenUK
 		x.Lock, next, err = metaID(raw, i, lim)
@@ -128,7 +133,7 @@ func (x *Extra) append(dst []byte) []byte {
 		value int64
 	}{
 		{"\xa2to", x.Timeout}, {"\xa2dl", x.Deadline}, {"\xa2xp", x.Expiry}, {"\xa2rn", x.Retention}, {"\xa2kr", x.KeepResult},
-		{"\xa2ru", x.RetryUntil}, {"\xa2rc", x.RetryCap}, {"\xa2ul", x.LockLife},
+		{"\xa2ru", x.RetryUntil}, {"\xa2rc", x.RetryCap}, {"\xa2ff", x.FirstFailed}, {"\xa2ul", x.LockLife},
 	} {
 		if p.value != 0 {
 			dst = AppendInt(append(dst, p.key...), p.value)

@@ -27,7 +27,7 @@ func TestMessageRoundTrip(t *testing.T) {
 		ID: "01hz", HasN: true, N: 2, EnqueuedAt: 1700000000123, HasMaxRetry: true, MaxRetry: 5, Retried: 1, Deaths: 2, DiedAt: 1700000000999,
 		Rest: []byte("\xa1q\xa3abc\xa2zz\x07"), RestN: 2,
 		Extra: &Extra{
-			Timeout: 1, Deadline: 2, Expiry: 3, Retention: 4, KeepResult: 5, RetryDelays: []int64{0, 7, 1 << 40}, RetryUntil: 6, RetryCap: 7, Lock: "l",
+			Timeout: 1, Deadline: 2, Expiry: 3, Retention: 4, KeepResult: 5, RetryDelays: []int64{0, 7, 1 << 40}, RetryUntil: 6, RetryCap: 7, FirstFailed: 9, Lock: "l",
 			LockLife: 8, LockStart: true, Group: "g", Headers: map[string]string{"b": "2", "a": "", "": "1"},
 		},
 	}

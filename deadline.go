@@ -1,0 +1,86 @@
+package delayed
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// milliseconds converts what a message says.
+func milliseconds(ms int64) time.Duration {
+	return time.Duration(min(ms, unlimited)) * time.Millisecond
+}
+
+// timedOut is the error of a handler that has returned one after its time was over.
+type timedOut struct {
+	limit time.Duration
+	err   error
+}
+
+// Error implements error.
+func (e *timedOut) Error() string {
+	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.limit.Round(time.Millisecond), e.err)
+}
+
+// Unwrap returns ErrTimeout and the handler's error.
+func (e *timedOut) Unwrap() []error { return []error{ErrTimeout, e.err} }
+
+// limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0 is for any time. The call
+// decides, then the function, then the worker; a deadline may cut it short. It reads nothing that changes while the handler runs.
+func (w *Worker) limit(c *claim, ran time.Duration) time.Duration {
+	d := w.cfg.Timeout
+	if p := c.fn.policy; p != nil && p.timeout != 0 {
+		d = p.timeout
+	}
+	x := c.msg.Meta.Extra
+	if x != nil && x.Timeout != 0 {
+		d = milliseconds(x.Timeout)
+	}
+	if d >= milliseconds(unlimited) {
+		d = 0
+	}
+	if x != nil && x.Deadline != 0 {
+		left := max(time.UnixMilli(x.Deadline).Sub(c.lane.now()), 1-ran) // an overflow of Sub is a long time as well
+		if end := ran + min(left, math.MaxInt64-ran); d == 0 || end < d {
+			d = end
+		}
+	}
+	return d
+}
+
+// stale archives a task that it is too late to start, and says whether it is.
+func (w *Worker) stale(c *claim) bool {
+	x := c.msg.Meta.Extra
+	if x.Expiry == 0 && x.Deadline == 0 && x.RetryUntil == 0 {
+		return false
+	}
+	now := c.lane.now()
+	at, why := int64(0), ""
+	switch ms := now.UnixMilli(); {
+	case x.Expiry != 0 && ms >= x.Expiry:
+		at, why = x.Expiry, "its TTL ended"
+	case x.Deadline != 0 && ms >= x.Deadline:
+		at, why = x.Deadline, "its deadline was"
+	case x.RetryUntil != 0 && x.FirstFailed != 0 && ms >= x.RetryUntil:
+		at, why = x.RetryUntil, "its RetryUntil was"
+	default:
+		return false
+	}
+	m := &c.msg.Meta
+	id := m.ID
+	if id == "" {
+		id = newTaskID()
+	}
+	text := fmt.Sprintf("it did not start in time: %s at %s", why, time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
+	info := taskInfo{
+		reason: "expired", function: c.msg.Path, errText: text, attempts: m.Retried, deaths: m.Deaths, at: now, worker: w.id,
+	}
+	if x.FirstFailed != 0 {
+		info.firstFailed = time.UnixMilli(x.FirstFailed)
+	}
+	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).Warn("task archived: " + text)
+	c.lane.finisher.add(ending{
+		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: archivedLife, id: id, message: c.raw, info: info.encode(),
+	})
+	return true
+}

@@ -1,0 +1,196 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+func TestLimit(t *testing.T) {
+	hour := []FuncOption{Timeout(time.Hour)}
+	now := time.Now()
+	for _, tt := range []struct {
+		name  string
+		cfg   time.Duration
+		opts  []FuncOption
+		extra *wire.Extra
+		ran   time.Duration
+		want  time.Duration // to the second; 1: none left
+	}{
+		{"none", 0, nil, nil, 0, 0},
+		{"the worker's", time.Minute, nil, nil, 0, time.Minute},
+		{"the function's", time.Minute, hour, nil, 0, time.Hour},
+		{"the call's", time.Minute, hour, &wire.Extra{Timeout: 2000}, 0, 2 * time.Second},
+		{"none by the call", time.Minute, hour, &wire.Extra{Timeout: unlimited}, 0, 0},
+		{"beyond all bounds by the call", time.Minute, hour, &wire.Extra{Timeout: math.MaxInt64}, 0, 0},
+		{"none by the function", time.Minute, []FuncOption{Timeout(0)}, nil, 0, 0},
+		{"a deadline", 0, nil, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, 3 * time.Hour},
+		{"the deadline is earlier", 0, hour, &wire.Extra{Deadline: now.Add(time.Minute).UnixMilli()}, 0, time.Minute},
+		{"the timeout is earlier", 0, hour, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, time.Hour},
+		{"a deadline, after a while", 0, nil, &wire.Extra{Deadline: now.Add(time.Hour).UnixMilli()}, time.Hour, 2 * time.Hour},
+		{"a deadline that has passed", 0, nil, &wire.Extra{Deadline: now.Add(-time.Hour).UnixMilli()}, 0, 1},
+		{"a deadline that passed while it ran", 0, nil, &wire.Extra{Deadline: now.Add(-time.Hour).UnixMilli()}, 2 * time.Hour, time.Hour},
+		{"a deadline for ever", 0, nil, &wire.Extra{Deadline: math.MaxInt64}, time.Hour, math.MaxInt64},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := Func(func() {}, append([]FuncOption{Name("limited")}, tt.opts...)...)
+			c := &claim{lane: &lane{}, fn: f.f}
+			c.msg.Meta.Extra = tt.extra
+			w := &Worker{cfg: WorkerConfig{Timeout: tt.cfg}}
+			got := w.limit(c, tt.ran)
+			if got != tt.want && got.Round(time.Minute) != tt.want && (got-tt.want).Abs() > time.Second {
+				t.Errorf("%v, expected %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWorkerConfigRefusesNegativeTimeout(t *testing.T) {
+	_, err := NewWorker(newBench(t).rdb, WorkerConfig{Queues: Strict{"q"}, Timeout: -1})
+	if err == nil || !strings.Contains(err.Error(), "WorkerConfig.Timeout is -1ns: expected a positive duration, or 0 for none") {
+		t.Error(err)
+	}
+}
+
+// The context of a handler ends when its time is over, with the cause and the deadline that say so.
+func TestTimeoutEndsTheContext(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		worker time.Duration
+		opts   []Option
+	}{
+		{"by the call", time.Hour, []Option{Timeout(50 * time.Millisecond)}},
+		{"by the worker", 50 * time.Millisecond, nil},
+		{"by a deadline", 0, []Option{Deadline(time.Now().Add(2 * time.Second))}},
+		{"by the earlier one", 0, []Option{Deadline(time.Now().Add(time.Hour)), Timeout(50 * time.Millisecond)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			cause, deadline := make(chan error, 1), make(chan time.Time, 1)
+			f := b.fn("f", func(ctx context.Context) error {
+				end, _ := ctx.Deadline()
+				deadline <- end
+				child, stop := context.WithCancel(ctx)
+				defer stop()
+				<-child.Done()
+				cause <- context.Cause(child)
+				return ctx.Err()
+			}, Backoff(time.Hour))
+			cfg := b.config()
+			cfg.Timeout = tt.worker
+			b.work(cfg, f)
+			before := time.Now()
+			ref := b.delayWith(b.q.With(tt.opts...), f)
+			if end := await(b, "the handler", deadline); end.Before(before) || end.After(before.Add(patience)) {
+				t.Errorf("deadline %v", end)
+			}
+			if err := await(b, "the end of its context", cause); !errors.Is(err, ErrTimeout) {
+				t.Errorf("cause %v, expected ErrTimeout", err)
+			}
+			b.until("it is filed", func() bool { return b.size("_retry")+b.size("_archived") == 1 })
+			if info := b.infoOf(ref); !strings.Contains(info, "handler took longer than") || !strings.Contains(info, "deadline exceeded") {
+				t.Errorf("info %q", info)
+			}
+			b.check(redistest.Invariants{})
+		})
+	}
+}
+
+func TestTimedOutHandlers(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		result error
+		opts   []FuncOption
+		end    string
+	}{
+		{"an error is retried", errJudged, nil, "_retry"},
+		{"an error is archived", errJudged, []FuncOption{FailOnTimeout()}, "_archived"},
+		{"success is success", nil, []FuncOption{FailOnTimeout()}, ""},
+		{"a snooze is a snooze", Snooze(time.Hour), []FuncOption{FailOnTimeout()}, "_scheduled"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			var asked error
+			opts := append([]FuncOption{Timeout(time.Millisecond), BackoffFunc(func(_ int, err error) time.Duration {
+				asked = err
+				return time.Hour
+			})}, tt.opts...)
+			f := b.fn("f", func(ctx context.Context) error { <-ctx.Done(); return tt.result }, opts...)
+			// It takes no context, and takes too long all the same.
+			g := b.fn("g", func() error { <-time.After(5 * time.Millisecond); return tt.result }, opts...)
+			b.work(b.config(), f, g)
+			b.delay(f)
+			b.delay(g)
+			if tt.end == "" {
+				b.until("they are done", func() bool { return b.counters()["processed"] == 2 && len(b.counters()) == 1 })
+				return
+			}
+			b.until("they are filed", func() bool { return b.size(tt.end) == 2 })
+			if tt.end == "_retry" && (!errors.Is(asked, ErrTimeout) || !errors.Is(asked, errJudged)) {
+				t.Errorf("BackoffFunc was asked about %v", asked)
+			}
+		})
+	}
+}
+
+// A task that is too late to start does not run, and spends no attempt.
+func TestExpiredTasksAreArchived(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		opts []Option
+		text string
+	}{
+		{"TTL", []Option{TTL(time.Millisecond)}, "it did not start in time: its TTL ended at 20"},
+		{"TTL of a scheduled task", []Option{TTL(time.Millisecond), In(10 * time.Millisecond)}, "its TTL ended at"},
+		{"deadline", []Option{Deadline(time.Unix(1, 0))}, "it did not start in time: its deadline was at 1970-01-01T00:00:01.000Z"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			ran := make(chan int, 10)
+			f := b.fn("f", func(_ context.Context, i int) { ran <- i })
+			ref := b.delayWith(b.q.With(tt.opts...), f, 1)
+			inTime := b.q.With(TTL(time.Hour), Deadline(time.Now().Add(time.Hour)), RetryUntil(time.Unix(1, 0)))
+			<-time.After(5 * time.Millisecond) // the time that the task has to start
+			b.delayWith(inTime, f, 2)
+			b.work(b.config(), f)
+			b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+			if n := await(b, "the other task", ran); n != 2 || len(ran) > 0 {
+				t.Errorf("task %d has run", n)
+			}
+			if info := b.infoOf(ref); !strings.Contains(info, tt.text) || !strings.Contains(info, "expired") {
+				t.Errorf("info %q, expected %q", info, tt.text)
+			}
+			b.idle()
+			b.until("all is counted", func() bool {
+				c := b.counters()
+				return c["expired"] == 1 && c["archived"] == 1 && c["processed"] == 1 && len(c) == 3
+			})
+			b.check(redistest.Invariants{})
+		})
+	}
+}
+
+// A failed task that comes back too late, as nobody was there to run it in time, is archived with what is known.
+func TestRetryThatComesTooLate(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() { t.Error("it has run") })
+	msg := wire.Message{Kind: wire.GoExtended, Path: b.name + ".f", Meta: wire.Meta{
+		ID: "late", Retried: 2, Extra: &wire.Extra{RetryUntil: 1_600_000_000_000, FirstFailed: 1_500_000_000_000},
+	}}
+	b.do("RPUSH", b.name, msg.Append(nil))
+	b.do("RPUSH", b.name+"_noti", 1)
+	b.work(b.config(), f)
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	if info := b.hash("_info")["late"]; !strings.Contains(info, "its RetryUntil was at 2020-09-13T12:26:40.000Z") {
+		t.Errorf("info %q", info)
+	}
+	if b.counters()["expired"] != 1 {
+		t.Errorf("counters %v", b.counters())
+	}
+}

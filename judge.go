@@ -1,0 +1,208 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// judge decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
+func (w *Worker) judge(c *claim, err error, now time.Time) (e ending, done bool) {
+	defer func() {
+		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a common slip; it must
+		// not end the process.
+		if p := recover(); p != nil {
+			err := fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it (WorkerConfig.IsFailure, "+
+				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The error: %v", err, p, err)
+			j := judgement{w: w, c: c, err: err, now: now}
+			e, done = j.decide()
+		}
+	}()
+	j := judgement{w: w, c: c, err: err, now: now, trust: true}
+	return j.decide()
+}
+
+// judgement is one decision about a task whose handler has returned an error.
+type judgement struct {
+	w     *Worker
+	c     *claim
+	err   error
+	now   time.Time // by Redis's clock
+	trust bool      // ask functions of others
+
+	msg  wire.Message // the message as it goes on
+	info taskInfo
+	log  journal
+}
+
+func (j *judgement) decide() (e ending, done bool) {
+	says, wait := said(j.err)
+	if errors.Is(context.Cause(j.w.tasks), ErrShutdown) && (says == saysNothing || says == saysRetryIn) {
+		// The handler was told to stop. Neither a retry nor a death is spent.
+		return ending{claim: j.c, outcome: outcomeRelease}, false
+	}
+	j.prepare()
+	switch says {
+	case saysDrop:
+		j.log.WithError(j.err).Info("task dropped: its handler said so")
+		if j.c.leaves() {
+			return ending{claim: j.c, outcome: outcomeComplete, id: j.c.msg.Meta.ID}, false
+		}
+		return ending{}, true
+	case saysSnooze:
+		j.info.reason = "snoozed"
+		j.log.WithField("delay", wait.String()).Debug("task snoozed")
+		return j.file(outcomeSnooze, tallyNone, wait, j.c.raw), false
+	default:
+	}
+	var wrong *ArgumentError
+	late, _ := j.err.(*timedOut) //nolint:errorlint // conclude puts it outermost
+	switch {
+	case errors.As(j.err, &wrong) && wrong.Func == j.c.fn.path():
+		// The same bytes never fit, however often they are tried.
+		j.info.reason = "arguments"
+		j.log.WithError(j.err).Error("task archived: its arguments do not fit the function")
+		return j.file(outcomeArchive, tallyFailed, archivedLife, j.c.raw), false
+	case says == saysDiscard:
+		return j.archive("its handler discarded it"), false
+	case late != nil && j.c.fn.policy != nil && j.c.fn.policy.failOnTimeout:
+		return j.archive("it took too long"), false
+	}
+	if says != saysRetryIn && j.trust && j.w.cfg.IsFailure != nil && !j.w.cfg.IsFailure(j.err) {
+		return j.postpone(), false
+	}
+	return j.fail(says == saysRetryIn, wait), false
+}
+
+// prepare fills in what all decisions need.
+func (j *judgement) prepare() {
+	j.msg = j.c.msg
+	j.msg.Extend()
+	m := &j.msg.Meta
+	if m.ID == "" {
+		m.ID = newTaskID()
+	}
+	j.info = taskInfo{
+		reason: "failed", function: j.msg.Path, errText: j.err.Error(), attempts: m.Retried + 1, deaths: m.Deaths, at: j.now, worker: j.w.id,
+	}
+	var panicked *panicError
+	if errors.As(j.err, &panicked) {
+		j.info.stack = panicked.stack
+	}
+	j.log = j.w.log.with("queue", j.c.lane.store.name).with("function", j.msg.Path).with("id", m.ID).with("attempt", j.info.attempts)
+}
+
+// fail retries the task, or archives it. wait holds if it is given.
+func (j *judgement) fail(given bool, wait time.Duration) ending {
+	x := j.failed()
+	if x.RetryUntil == 0 && j.msg.Meta.Retried >= j.w.maxRetry(j.c) {
+		return j.archive("it failed and no retries are left")
+	}
+	if !given {
+		wait = j.delay()
+	}
+	if j.tooLate(wait) {
+		return j.archive("it failed and there is no time left for another try")
+	}
+	j.msg.Meta.Retried++
+	j.log.WithError(j.err).WithField("delay", wait.String()).Warn("task failed and is tried again")
+	return j.file(outcomeRetry, tallyFailed, wait, j.msg.Append(nil))
+}
+
+// postpone tries the task again, for a reason that is no failure.
+func (j *judgement) postpone() ending {
+	wait := j.delay()
+	if j.tooLate(wait) {
+		return j.archive("there is no time left for another try")
+	}
+	j.info.reason = "not failed"
+	j.log.WithError(j.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
+	return j.file(outcomeRetry, tallyNone, wait, j.c.raw)
+}
+
+// archive ends the task for good.
+func (j *judgement) archive(why string) ending {
+	j.failed()
+	j.log.WithError(j.err).Error("task archived: " + why)
+	return j.file(outcomeArchive, tallyFailed, archivedLife, j.msg.Append(nil))
+}
+
+// failed notes in the message when the task has failed for the first time.
+func (j *judgement) failed() *wire.Extra {
+	x := wire.Extra{}
+	if shared := j.msg.Meta.Extra; shared != nil {
+		x = *shared
+	}
+	if x.FirstFailed == 0 {
+		x.FirstFailed = j.now.UnixMilli()
+	}
+	j.msg.Meta.Extra, j.info.firstFailed = &x, time.UnixMilli(x.FirstFailed)
+	return &x
+}
+
+func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte) ending {
+	return ending{claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message, info: j.info.encode()}
+}
+
+// delay returns how long the task waits before it is tried again.
+func (j *judgement) delay() time.Duration {
+	retried := j.msg.Meta.Retried
+	p := j.c.fn.policy
+	if p == nil {
+		p = &policy{}
+	}
+	longest := p.longest
+	var delays []int64
+	if x := j.msg.Meta.Extra; x != nil {
+		delays = x.RetryDelays
+		if x.RetryCap != 0 {
+			longest = milliseconds(x.RetryCap)
+		}
+	}
+	var d time.Duration
+	switch {
+	case len(delays) > 0:
+		d = milliseconds(delays[min(retried, len(delays)-1)])
+	case j.trust && p.backoff != nil:
+		d = p.backoff(retried, j.err)
+	case len(p.delays) > 0:
+		d = p.delays[min(retried, len(p.delays)-1)]
+	case j.trust:
+		d = j.w.cfg.Backoff(retried)
+	default:
+		d = defaultBackoff(retried)
+	}
+	if longest > 0 {
+		d = min(d, longest)
+	}
+	return max(d, 0)
+}
+
+// tooLate says whether a task that waits for so long could not start any more.
+func (j *judgement) tooLate(wait time.Duration) bool {
+	x := j.msg.Meta.Extra
+	if x == nil {
+		return false
+	}
+	start := j.now.UnixMilli() + wait.Milliseconds()
+	for _, end := range [...]int64{x.RetryUntil, x.Deadline, x.Expiry} {
+		if end != 0 && start >= end {
+			return true
+		}
+	}
+	return false
+}
+
+// maxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
+func (w *Worker) maxRetry(c *claim) int {
+	switch {
+	case c.msg.Meta.HasMaxRetry:
+		return c.msg.Meta.MaxRetry
+	case c.fn.maxRetry != nil:
+		return *c.fn.maxRetry
+	}
+	return w.cfg.MaxRetry
+}

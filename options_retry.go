@@ -1,0 +1,174 @@
+package delayed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// policy is what Func says about how workers treat its tasks. It is immutable. What messages can carry stands in them as well, and holds.
+type policy struct {
+	timeout       time.Duration // 0: the worker's
+	failOnTimeout bool
+	delays        []time.Duration
+	backoff       func(retried int, err error) time.Duration
+	longest       time.Duration // wait before a retry; 0: any
+}
+
+// policy returns the policy to write to.
+func (d *funcDefaults) ofWorkers() *policy {
+	if d.policy == nil {
+		d.policy = new(policy)
+	}
+	return d.policy
+}
+
+// write adds what an option writes into messages. Queues made by With share the slice.
+func (c *callOptions) write(e extra) { c.extras = append(slices.Clip(c.extras), e) }
+
+// fault notes what is wrong with an option.
+func (c *callOptions) fault(o fmt.Stringer, want string) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, o, want)
+	}
+}
+
+func (d *funcDefaults) write(e extra) { d.extras = append(d.extras, e) }
+
+func (d *funcDefaults) fault(o fmt.Stringer, want string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, o, want)
+	}
+}
+
+// Backoff says how long a failed task waits before it is tried again, in milliseconds: the first delay before the first retry and so on, the last one before
+// all further. They are kept to exactly, without jitter. There are 1 to 64 of them, none negative. How often a task is tried, MaxRetry or RetryUntil
+// says. Given to Func it is the function's default, given to Queue.With it holds for one call. Without either, BackoffFunc and then
+// WorkerConfig.Backoff hold.
+func Backoff(delays ...time.Duration) TaskOption { return backoffOption(slices.Clone(delays)) }
+
+type backoffOption []time.Duration
+
+func (o backoffOption) wrong() (want string) {
+	if n := len(o); n < 1 || n > wire.MaxRetryDelays {
+		return fmt.Sprintf("1 to %d delays, found %d", wire.MaxRetryDelays, n)
+	}
+	for i, d := range o {
+		if d < 0 {
+			return fmt.Sprintf("no negative delay, found %v at %d", d, i)
+		}
+	}
+	return ""
+}
+
+func (o backoffOption) extra() extra {
+	ms := make([]int64, len(o))
+	for i, d := range o {
+		ms[i] = d.Milliseconds()
+	}
+	return func(x *wire.Extra, _ int64) { x.RetryDelays = ms }
+}
+
+func (o backoffOption) applyCall(c *callOptions) {
+	if want := o.wrong(); want != "" {
+		c.fault(o, want)
+		return
+	}
+	c.write(o.extra())
+}
+
+func (o backoffOption) applyFunc(d *funcDefaults) {
+	if want := o.wrong(); want != "" {
+		d.fault(o, want)
+		return
+	}
+	d.ofWorkers().delays = o
+	d.write(o.extra())
+}
+
+func (o backoffOption) String() string {
+	text := make([]string, min(len(o), wire.MaxRetryDelays+1))
+	for i := range text {
+		text[i] = o[i].String()
+	}
+	return "Backoff(" + strings.Join(text, ", ") + ")"
+}
+
+// MaxBackoff bounds how long a failed task waits before it is tried again, whoever says how long: Backoff, BackoffFunc or WorkerConfig.Backoff. What a
+// handler says by RetryIn is not bounded. It is counted in milliseconds, rounded up, and must be positive. Given to Func it is the function's
+// default, given to Queue.With it holds for one call.
+func MaxBackoff(d time.Duration) TaskOption { return maxBackoffOption(d) }
+
+type maxBackoffOption time.Duration
+
+func (o maxBackoffOption) extra() extra {
+	ms := wholeMilliseconds(time.Duration(o))
+	return func(x *wire.Extra, _ int64) { x.RetryCap = ms }
+}
+
+func (o maxBackoffOption) applyCall(c *callOptions) {
+	if o <= 0 {
+		c.fault(o, positive)
+		return
+	}
+	c.write(o.extra())
+}
+
+func (o maxBackoffOption) applyFunc(d *funcDefaults) {
+	if o <= 0 {
+		d.fault(o, positive)
+		return
+	}
+	d.ofWorkers().longest = time.Duration(o)
+	d.write(o.extra())
+}
+
+func (o maxBackoffOption) String() string { return fmt.Sprintf("MaxBackoff(%v)", time.Duration(o)) }
+
+// RetryUntil has a failed task tried again until t, compared with Redis's clock in milliseconds, instead of a number of times: neither MaxRetry nor the
+// worker's default counts. A task whose next try would come at t or later is archived. Snooze is not bounded by it. t must lie after 1970.
+func RetryUntil(t time.Time) Option { return retryUntilOption(t) }
+
+type retryUntilOption time.Time
+
+func (o retryUntilOption) applyCall(c *callOptions) {
+	ms := time.Time(o).UnixMilli()
+	if ms <= 0 {
+		c.fault(o, after1970)
+		return
+	}
+	c.write(func(x *wire.Extra, _ int64) { x.RetryUntil = ms })
+}
+
+func (o retryUntilOption) String() string {
+	return "RetryUntil(" + time.Time(o).Format(time.RFC3339Nano) + ")"
+}
+
+// BackoffFunc says how long a failed task of a function waits before it is tried again: fn is called by the worker with how often the task was retried
+// before and with the error of the handler, which wraps ErrTimeout if the handler took too long. It is called concurrently. A negative delay
+// means none; should fn panic, the worker's default backoff holds. MaxBackoff bounds it, and Backoff of a call goes before it.
+func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
+	return funcOption(func(d *funcDefaults) {
+		if fn == nil && d.err == nil {
+			d.err = functionError("BackoffFunc", "a function", "nil", "leave it out")
+		}
+		d.ofWorkers().backoff = fn
+	})
+}
+
+const (
+	positive  = "a positive duration"
+	after1970 = "a time after 1970"
+)
+
+// wholeMilliseconds rounds up, because 0 says nothing in a message.
+func wholeMilliseconds(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	if d > time.Duration(ms)*time.Millisecond {
+		ms++
+	}
+	return ms
+}

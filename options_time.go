@@ -1,0 +1,106 @@
+package delayed
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// unlimited is how Timeout(0) stands in a message, in ms: longer than anybody waits.
+const unlimited = math.MaxInt64 / int64(time.Millisecond)
+
+// Timeout bounds one run of the task: after d, in milliseconds rounded up, the context of its handler ends with cause ErrTimeout. The handler decides
+// what follows. If it returns an error the task has failed, and is retried or archived as after any other failure; see FailOnTimeout. If it
+// returns none, the task is done. A handler that does not look at its context is not ended by force; see WorkerConfig.StuckAfter.
+//
+// Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Given to Func it is the function's default,
+// given to Queue.With it holds for one call. Without either, WorkerConfig.Timeout holds. Of Timeout and Deadline, the earlier one holds.
+func Timeout(d time.Duration) TaskOption { return timeoutOption(d) }
+
+type timeoutOption time.Duration
+
+func (o timeoutOption) extra() extra {
+	ms := unlimited
+	if o > 0 {
+		ms = wholeMilliseconds(time.Duration(o))
+	}
+	return func(x *wire.Extra, _ int64) { x.Timeout = ms }
+}
+
+func (o timeoutOption) applyCall(c *callOptions) {
+	if o < 0 {
+		c.fault(o, "a positive duration, or 0 for no bound")
+		return
+	}
+	c.write(o.extra())
+}
+
+func (o timeoutOption) applyFunc(d *funcDefaults) {
+	if o < 0 {
+		d.fault(o, "a positive duration, or 0 for no bound")
+		return
+	}
+	if d.ofWorkers().timeout = time.Duration(o); o == 0 {
+		d.policy.timeout = math.MaxInt64
+	}
+	d.write(o.extra())
+}
+
+func (o timeoutOption) String() string { return fmt.Sprintf("Timeout(%v)", time.Duration(o)) }
+
+// Deadline says when the task must be over, compared with Redis's clock in milliseconds: at t the context of its handler ends with cause ErrTimeout, as
+// after Timeout. A task that has not started by then is not run, nor is one that would be tried again later: it is archived. t must lie after 1970.
+func Deadline(t time.Time) Option { return deadlineOption(t) }
+
+type deadlineOption time.Time
+
+func (o deadlineOption) applyCall(c *callOptions) {
+	ms := time.Time(o).UnixMilli()
+	if ms <= 0 {
+		c.fault(o, after1970)
+		return
+	}
+	c.write(func(x *wire.Extra, _ int64) { x.Deadline = ms })
+}
+
+func (o deadlineOption) String() string {
+	return "Deadline(" + time.Time(o).Format(time.RFC3339Nano) + ")"
+}
+
+// TTL says how long the task is of use: one that has not started d after it was delayed, by the producer's clock in milliseconds rounded up, is not run but
+// archived, with the reason "expired", and counted as expired. That holds for each start, so the task is not tried again after d either. A task
+// delayed with In or At needs a longer TTL than that. d must be positive. Given to Func it is the function's default, given to
+// Queue.With it holds for one call.
+func TTL(d time.Duration) TaskOption { return ttlOption(d) }
+
+type ttlOption time.Duration
+
+func (o ttlOption) extra() extra {
+	ms := wholeMilliseconds(time.Duration(o))
+	return func(x *wire.Extra, nowMs int64) { x.Expiry = nowMs + ms }
+}
+
+func (o ttlOption) applyCall(c *callOptions) {
+	if o <= 0 {
+		c.fault(o, positive)
+		return
+	}
+	c.write(o.extra())
+}
+
+func (o ttlOption) applyFunc(d *funcDefaults) {
+	if o <= 0 {
+		d.fault(o, positive)
+		return
+	}
+	d.write(o.extra())
+}
+
+func (o ttlOption) String() string { return fmt.Sprintf("TTL(%v)", time.Duration(o)) }
+
+// FailOnTimeout archives tasks of a function that exceed their Timeout or Deadline and return an error, instead of retrying them.
+func FailOnTimeout() FuncOption {
+	return funcOption(func(d *funcDefaults) { d.ofWorkers().failOnTimeout = true })
+}

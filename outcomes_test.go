@@ -1,0 +1,125 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// infoOf returns what is known of a task that is filed.
+func (b *bench) infoOf(ref *Ref) string {
+	b.t.Helper()
+	return b.hash("_info")[ref.ID()]
+}
+
+func TestHandlersSayWhatBecomesOfTheirTasks(t *testing.T) {
+	for _, tt := range []struct {
+		says     error
+		where    string // where the task is then; "" gone
+		counters map[string]int
+	}{
+		{Discard(errJudged), "_archived", map[string]int{"processed": 1, "failed": 1, "archived": 1}},
+		{fmt.Errorf("so: %w", Drop(errJudged)), "", map[string]int{"processed": 1}},
+		{Drop(nil), "", map[string]int{"processed": 1}},
+		{RetryIn(time.Hour, errJudged), "_retry", map[string]int{"processed": 1, "failed": 1, "retried": 1}},
+		{Snooze(time.Hour), "_scheduled", map[string]int{"snoozed": 1}},
+	} {
+		t.Run(strings.TrimPrefix(tt.where, "_")+fmt.Sprintf(" %v", tt.says), func(t *testing.T) {
+			b := newBench(t)
+			f := b.fn("f", func() error { return tt.says })
+			b.work(b.config(), f)
+			b.delay(f)
+			b.until("the task has ended", func() bool { return len(b.counters()) == len(tt.counters) })
+			b.idle()
+			if got := b.counters(); fmt.Sprint(got) != fmt.Sprint(tt.counters) {
+				t.Errorf("counters %v, expected %v", got, tt.counters)
+			}
+			for _, suffix := range []string{"_archived", "_retry", "_scheduled"} {
+				want := 0
+				if suffix == tt.where {
+					want = 1
+				}
+				if n := b.size(suffix); n != want {
+					t.Errorf("%d tasks in %s, expected %d", n, suffix, want)
+				}
+			}
+			b.check(redistest.Invariants{})
+		})
+	}
+}
+
+func TestSnoozedTasksRunAgainWithoutSpendingRetries(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func(context.Context) error {
+		if ran.Add(1) < 5 {
+			return Snooze(time.Millisecond)
+		}
+		return errors.New("no luck")
+	}, MaxRetry(1), Backoff(0))
+	b.work(b.config(), f)
+	b.delay(f)
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	want := map[string]int{"snoozed": 4, "processed": 2, "failed": 2, "retried": 1, "archived": 1}
+	if got := b.counters(); ran.Load() != 6 || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("ran %d times, counters %v, expected %v", ran.Load(), got, want)
+	}
+	b.check(redistest.Invariants{})
+}
+
+// An error that is no failure holds on the last attempt too.
+func TestNoFailureOnTheLastAttempt(t *testing.T) {
+	b := newBench(t)
+	busy := errors.New("busy")
+	var ran atomic.Int64
+	f := b.fn("f", func() error {
+		if ran.Add(1) < 4 {
+			return busy
+		}
+		return nil
+	}, MaxRetry(0))
+	cfg := b.config()
+	cfg.IsFailure = func(err error) bool { return !errors.Is(err, busy) }
+	b.work(cfg, f)
+	b.delay(f)
+	b.until("it is done", func() bool { return b.counters()["processed"] == 1 })
+	if got := b.counters(); ran.Load() != 4 || got["retried"] != 3 || len(got) != 2 {
+		t.Errorf("ran %d times, counters %v", ran.Load(), got)
+	}
+	b.idle()
+	b.check(redistest.Invariants{})
+}
+
+// RetryUntil takes the place of the number of retries, and ends the task in time.
+func TestRetryUntil(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, MaxRetry(1), Backoff(0, 0, 0, time.Hour))
+	b.work(b.config(), f)
+	ref := b.delayWith(b.q.With(RetryUntil(time.Now().Add(10*time.Minute))), f)
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	if n := ran.Load(); n != 4 {
+		t.Errorf("ran %d times, expected 4, more than MaxRetry allows and none after the time", n)
+	}
+	if info := b.infoOf(ref); !strings.Contains(info, "no luck") || !strings.Contains(info, "first") {
+		t.Errorf("info %q", info)
+	}
+}
+
+// Messages without meta can be retried by the function's policy, as it is the worker's as well.
+func TestPolicyOfTheFunctionHoldsForMessagesWithoutIt(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, Backoff(0, 0, time.Hour))
+	b.work(b.config(), f)
+	if _, err := b.q.Enqueue(t.Context(), NewGoTask(b.name+".f")); err != nil {
+		t.Fatal(err)
+	}
+	b.until("it waits", func() bool { return ran.Load() == 3 && b.size("_retry") == 1 })
+}
