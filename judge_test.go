@@ -210,6 +210,14 @@ func TestJudgeOutcomes(t *testing.T) {
 	}
 }
 
+// What is dropped frees its lock, and no result of it is kept.
+func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
+	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
+	if done || e.outcome != outcomeComplete || e.id != "id" || e.wait != 0 || e.info != nil {
+		t.Errorf("%+v, %t", e, done)
+	}
+}
+
 // The first failure is remembered by the message, the last by the info.
 func TestJudgeRemembersTheFirstFailure(t *testing.T) {
 	j := trial{err: errJudged, retried: 3, extra: &wire.Extra{FirstFailed: 1_600_000_000_000, Group: "g"}}
