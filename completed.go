@@ -9,31 +9,40 @@ import (
 // leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
 func (c *claim) leaves() bool {
 	x := c.msg.Meta.Extra
-	return x != nil && (x.KeepResult > 0 || x.Retention > 0 || x.Lock != "")
+	return keeps(x) || x != nil && x.Lock != ""
 }
 
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function returned, began when it was called.
 func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
-	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
-	x := c.msg.Meta.Extra
-	keep := time.Duration(max(x.KeepResult, x.Retention)) * time.Millisecond
-	if keep == 0 || e.id == "" {
-		return e
-	}
 	info := taskInfo{
 		reason: "completed", function: c.msg.Path, attempts: c.msg.Meta.Retried + 1, deaths: c.msg.Meta.Deaths, began: began, at: now, worker: w.id,
 	}
-	var err error
-	if info.result, err = c.fn.encodeResult(value); err != nil {
-		// The function has done its work. Running it again would not make its result fit.
-		info.errText = err.Error()
-		w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", e.id).WithError(err).
-			Error("task is done, but its result cannot be kept")
+	if keeps(c.msg.Meta.Extra) {
+		var err error
+		if info.result, err = c.fn.encodeResult(value); err != nil {
+			// The function has done its work. Running it again would not make its result fit.
+			info.errText = err.Error()
+			w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).WithError(err).
+				Error("task is done, but its result cannot be kept")
+		}
+	}
+	return w.leave(c, &info)
+}
+
+// leave is the ending of a task that is over and leaves something behind: info, if something is to be kept.
+func (w *Worker) leave(c *claim, info *taskInfo) ending {
+	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
+	x := c.msg.Meta.Extra
+	if !keeps(x) || e.id == "" {
+		return e
+	}
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
+		info.enqueued = time.UnixMilli(at)
 	}
 	if x.Retention > 0 {
 		info.message = c.raw
 	}
-	e.wait, e.info = keep, info.encode()
+	e.wait, e.info = milliseconds(max(x.KeepResult, x.Retention)), info.encode()
 	return e
 }
 
@@ -60,8 +69,11 @@ func (f *function) encodeResult(value any) (b []byte, err error) {
 	}()
 	// Of the declared type: an interface does not say by itself that it is one.
 	v := reflect.New(f.returns.typ).Elem()
-	if value != nil {
+	switch {
+	case value != nil:
 		v.Set(reflect.ValueOf(value))
+	case v.Kind() != reflect.Interface:
+		return nil, nil // middleware has not called the function
 	}
 	if b, err = f.returns.codec.Append(nil, v); err != nil {
 		return nil, fmt.Errorf("delayed: result of %s: %w", f.name, err)
@@ -76,7 +88,7 @@ func completedOf(group []ending) []completed {
 		e := &group[i]
 		t := completed{token: e.claim.token, id: e.id, keep: e.wait, value: e.info}
 		if x := e.claim.msg.Meta.Extra; x != nil {
-			t.lock, t.awaited = x.Lock != "", x.KeepResult > 0 || x.Retention > 0
+			t.lock, t.awaited = x.Lock != "", keeps(x)
 		}
 		tasks[i] = t
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Errors of registering and calling functions.
@@ -27,6 +28,13 @@ var (
 
 	// ErrDuplicate is wrapped by *DuplicateError.
 	ErrDuplicate = errors.New("delayed: task id is taken")
+
+	// ErrNoID says that a task cannot be asked for because its message carries no id.
+	ErrNoID = errors.New("delayed: task has no id")
+
+	// ErrNoResult says that there is no result to wait for or to return: nothing was to be kept, the function returns nothing, or it returned what is not
+	// of the type that Await was asked for.
+	ErrNoResult = errors.New("delayed: no result")
 
 	// ErrClosed is returned by a second Worker.Run and by everything that uses a Redis handle after its Close.
 	ErrClosed = errors.New("delayed: closed")
@@ -77,6 +85,29 @@ func (e *DuplicateError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrDuplicate) true.
 func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
+
+// TaskError says that a task has failed for good: it is archived, or dropped.
+type TaskError struct {
+	ID       string
+	State    State     // where it is now
+	Reason   string    // failed, arguments, expired, undecodable, deaths, parked too long, dropped, …
+	Text     string    // of its last error; "" if there was none
+	Attempts int       // runs that failed
+	Deaths   int       // runs that ended with their worker
+	At       time.Time // when it failed
+}
+
+// Error implements error.
+func (e *TaskError) Error() string {
+	text := fmt.Sprintf("delayed: task %s is %s (%s)", e.ID, e.State, e.Reason)
+	if e.Attempts > 0 {
+		text += fmt.Sprintf(" after %d attempts", e.Attempts)
+	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return text
+}
 
 // BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not, except that after an ErrUnknown the
 // tasks that follow the first Sent may be enqueued as well.

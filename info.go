@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/internal/wire"
@@ -23,9 +24,10 @@ type taskInfo struct {
 	worker      string
 
 	// Of completed tasks only.
-	began   time.Time // when the run began that was successful
-	result  []byte    // one MessagePack value; nil: none
-	message []byte    // what was called; nil: not kept
+	enqueued time.Time // by the producer's clock
+	began    time.Time // when the run began that was successful
+	result   []byte    // one MessagePack value; nil: none
+	message  []byte    // what was called; nil: not kept
 }
 
 // encode writes the info as a MessagePack map; empty fields are left out.
@@ -39,7 +41,7 @@ func (i *taskInfo) encode() []byte {
 	text := func(name, value string) {
 		if value != "" {
 			key(name)
-			pairs = wire.AppendString(pairs, value)
+			pairs = wire.AppendString(pairs, strings.ToValidUTF8(value, "�"))
 		}
 	}
 	number := func(name string, value int) {
@@ -57,6 +59,7 @@ func (i *taskInfo) encode() []byte {
 	text("reason", i.reason)
 	moment("at", i.at)
 	moment("first", i.firstFailed)
+	moment("enqueued", i.enqueued)
 	moment("began", i.began)
 	text("function", i.function)
 	text("error", clip(i.errText))
@@ -76,18 +79,57 @@ func (i *taskInfo) encode() []byte {
 	return append(wire.AppendMapHeader(make([]byte, 0, len(pairs)+3), n), pairs...)
 }
 
-// functionOfInfo returns the function's path that an encoded info names, "" if it names none.
-func functionOfInfo(info []byte) string {
-	if wire.Check(info, wire.Default) != nil {
-		return ""
+// infoLimits hold what is kept of a completed task: its message and its result, and some text.
+var infoLimits = wire.Limits{Bytes: 2*wire.Default.Bytes + 64<<10, Elems: 64, Depth: 2, Path: wire.Default.Path}
+
+// parseInfo reads what encode has written, and other programs may have. What cannot be read is left out.
+func parseInfo(b []byte) (i taskInfo) {
+	if wire.Check(b, infoLimits) != nil {
+		return i
 	}
-	value, _, err := wire.DecodeAny(info)
+	value, _, err := wire.DecodeAny(b)
 	if err != nil {
-		return ""
+		return i
 	}
 	fields, _ := value.(map[string]any)
-	path, _ := fields["function"].(string)
-	return path
+	text := func(dst *string, key string) { *dst, _ = fields[key].(string) }
+	number := func(dst *int, key string) {
+		n, _ := fields[key].(int64)
+		*dst = int(n)
+	}
+	moment := func(dst *time.Time, key string) {
+		if ms, ok := fields[key].(int64); ok {
+			*dst = time.UnixMilli(ms)
+		}
+	}
+	text(&i.reason, "reason")
+	text(&i.function, "function")
+	text(&i.errText, "error")
+	text(&i.stack, "stack")
+	text(&i.worker, "worker")
+	number(&i.attempts, "attempts")
+	number(&i.deaths, "deaths")
+	moment(&i.at, "at")
+	moment(&i.firstFailed, "first")
+	moment(&i.began, "began")
+	moment(&i.enqueued, "enqueued")
+	i.result, _ = fields["result"].([]byte)
+	i.message, _ = fields["message"].([]byte)
+	return i
+}
+
+// public returns what users see of it.
+func (i *taskInfo) public() TaskInfo {
+	return TaskInfo{
+		Function: i.function, EnqueuedAt: i.enqueued, Began: i.began, At: i.at, FirstFailed: i.firstFailed, Reason: i.reason, Error: i.errText, Stack: i.stack,
+		Attempts: i.attempts, Deaths: i.deaths, Worker: i.worker,
+	}
+}
+
+// functionOfInfo returns the function's path that an encoded info names, "" if it names none.
+func functionOfInfo(info []byte) string {
+	i := parseInfo(info)
+	return i.function
 }
 
 // clip shortens a text to maxInfoText bytes, at a character's end.

@@ -49,7 +49,8 @@ func (j *judgement) decide() (e ending, done bool) {
 	case saysDrop:
 		j.log.WithError(j.err).Info("task dropped: its handler said so")
 		if j.c.leaves() {
-			return ending{claim: j.c, outcome: outcomeComplete, id: j.c.msg.Meta.ID}, false
+			j.info.reason = "dropped"
+			return j.w.leave(j.c, &j.info), false
 		}
 		return ending{}, true
 	case saysSnooze:

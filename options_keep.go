@@ -43,3 +43,6 @@ func (o retentionOption) applyFunc(d *funcDefaults) {
 	d.extras = append(slices.Clip(d.extras), o.write)
 }
 func (o retentionOption) String() string { return fmt.Sprintf("Retention(%v)", time.Duration(o)) }
+
+// keeps says whether a message says that something is kept of its task.
+func keeps(x *wire.Extra) bool { return x != nil && (x.KeepResult > 0 || x.Retention > 0) }

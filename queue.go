@@ -50,6 +50,7 @@ type QueueConfig struct {
 type Queue struct {
 	store     *store
 	coalescer *coalescer
+	signals   *signals
 	name      string
 	legacy    bool
 	python    PythonForm
@@ -87,7 +88,7 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	}
 	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
 	return &Queue{
-		store: s, coalescer: rdb.coalescers.of(s), name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python, inject: cfg.Inject,
+		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python, inject: cfg.Inject,
 		settled: new(atomic.Bool),
 	}, nil
 }

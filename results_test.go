@@ -1,28 +1,305 @@
 package delayed
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
-func (b *bench) completed() int { return b.size("_completed") }
+// ended bounds a wait for a task.
+func (b *bench) within() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	b.t.Cleanup(cancel)
+	return ctx
+}
 
-func TestWorkerKeepsResults(t *testing.T) {
+func TestAwait(t *testing.T) {
 	b := newBench(t)
+	type point struct{ X, Y int }
 	double := b.fn("double", func(n int) (int, error) {
 		if n < 0 {
 			return 0, errors.New("negative")
 		}
 		return 2 * n, nil
+	}, KeepResult(time.Hour))
+	move := b.fn("move", func(p point, by int) point { return point{p.X + by, p.Y + by} })
+	anything := b.fn("any", func(kind string) any {
+		if kind == "nil" {
+			return nil
+		}
+		return []string{kind}
+	}, Retention(time.Hour))
+	tick := b.fn("tick", func() {}, KeepResult(time.Hour))
+	odd := b.fn("odd", func() chan int { return nil })
+	b.work(b.config(), double, move, anything, tick, odd)
+	ctx := b.within()
+
+	if n, err := Await[int](ctx, b.delay(double, 21)); n != 42 || err != nil {
+		t.Errorf("Await returned %d, %v", n, err)
+	}
+	if n, err := Await[*int64](ctx, b.delay(double, 4)); err != nil || *n != 8 {
+		t.Errorf("Await of a pointer returned %v, %v", n, err)
+	}
+	if p, err := Await[point](ctx, b.delayWith(b.q.With(KeepResult(time.Hour)), move, point{1, 2}, 3)); p != (point{4, 5}) || err != nil {
+		t.Errorf("Await returned %v, %v", p, err)
+	}
+	if v, err := Await[[]string](ctx, b.delay(anything, "list")); !reflect.DeepEqual(v, []string{"list"}) || err != nil {
+		t.Errorf("Await returned %v, %v", v, err)
+	}
+	if v, err := Await[any](ctx, b.delay(anything, "nil")); v != nil || err != nil {
+		t.Errorf("Await returned %v, %v", v, err)
+	}
+	if err := b.delay(tick).Wait(ctx); err != nil {
+		t.Errorf("Wait returned %v", err)
+	}
+	// By its id, as another process would.
+	ref := b.delay(double, 5)
+	if n, err := Await[int](ctx, b.q.Ref(ref.ID())); n != 10 || err != nil {
+		t.Errorf("Await returned %d, %v", n, err)
+	}
+
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"a small type", second(Await[int8](ctx, b.delay(double, 100))), "expected int8"},
+		{"another type", second(Await[string](ctx, b.delay(double, 1))), "expected string, found integer 2"},
+		{"a type that cannot travel", second(Await[chan int](ctx, b.delay(double, 1))), "a result cannot be of the type chan int"},
+		{"nothing is returned", second(Await[int](ctx, b.delay(tick))), "returns nothing"},
+		{"nothing is kept", b.delay(move, point{}, 1).Wait(ctx), "give one to Queue.With or to Func"},
+		{"nothing is kept, said explicitly", b.delayWith(b.q.With(KeepResult(0)), double, 1).Wait(ctx), "give one to Queue.With or to Func"},
+		{"it cannot be kept", second(Await[int](ctx, b.delayWith(b.q.With(KeepResult(time.Hour)), odd))), "could not be kept"},
+	} {
+		if !errors.Is(c.err, ErrNoResult) || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%s: %v, expected ErrNoResult with %q", c.name, c.err, c.want)
+		}
+	}
+	ref = b.delayWith(b.q.With(MaxRetry(1)), double, -1)
+	_, err := Await[int](ctx, ref)
+	var failed *TaskError
+	if !errors.As(err, &failed) {
+		t.Fatalf("a task that failed: %v", err)
+	}
+	if at := failed.At; time.Since(at) > time.Minute || *failed != (TaskError{ref.ID(), StateArchived, "failed", "negative", 2, 0, at}) {
+		t.Errorf("found %+v", failed)
+	}
+	if text := err.Error(); text != "delayed: task "+ref.ID()+" is archived (failed) after 2 attempts: negative" {
+		t.Errorf("its text is %q", text)
+	}
+}
+
+func TestAwaitDropped(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() error { return Drop(errors.New("not needed")) }, KeepResult(time.Hour))
+	b.work(b.config(), f)
+	ref := b.delay(f)
+	err := ref.Wait(b.within())
+	var failed *TaskError
+	if !errors.As(err, &failed) || failed.State != StateDropped || !strings.Contains(failed.Text, "not needed") {
+		t.Errorf("a task that was dropped: %v", err)
+	}
+	if state, err := ref.State(b.within()); state != StateDropped || err != nil {
+		t.Errorf("its state is %v, %v", state, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestWaitEnds(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {}, KeepResult(time.Hour))
+	ctx, cancel := context.WithCancel(b.within())
+	ref := b.delay(f)
+	waited := make(chan error, 1)
+	go func() { waited <- ref.Wait(ctx) }()
+	cancel()
+	if err := await(b, "the end of Wait", waited); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), ref.ID()) {
+		t.Errorf("Wait returned %v", err)
+	}
+	if err := (*Ref)(nil).Wait(ctx); err == nil {
+		t.Error("a nil Ref waits")
+	}
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref = b.delayWith(legacy, b.fn("g", func() {}))
+	if err := ref.Wait(b.within()); !errors.Is(err, ErrNoID) {
+		t.Errorf("a task without id: %v", err)
+	}
+	if _, err := ref.State(b.within()); !errors.Is(err, ErrNoID) {
+		t.Errorf("a task without id: %v", err)
+	}
+	other, err := Dial(b.server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref = NewQueue(b.name, other).Ref("x")
+	go func() { waited <- ref.Wait(b.within()) }()
+	b.until("it has subscribed", func() bool { return b.subscribed("x") > 0 })
+	other.Close()
+	if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// subscribed returns how many connections listen to the end of a task.
+func (b *bench) subscribed(id string) int64 {
+	b.t.Helper()
+	reply, _ := b.do("PUBSUB", "NUMSUB", b.name+"_ended:"+id).([]any)
+	n, _ := reply[1].(int64)
+	return n
+}
+
+// TestManyWait has a thousand goroutines wait: they share one connection and all are woken.
+func TestManyWait(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(n int) int { return n }, KeepResult(time.Hour))
+	const n = 1000
+	before := b.int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0)
+	refs := make([]*Ref, n)
+	for i := range refs {
+		refs[i] = b.delay(f, i)
+	}
+	errs := make(chan error, n)
+	var waiting sync.WaitGroup
+	for i, ref := range refs {
+		waiting.Go(func() {
+			got, err := Await[int](b.within(), ref)
+			if err == nil && got != i {
+				err = fmt.Errorf("task %d returned %d", i, got)
+			}
+			errs <- err
+		})
+	}
+	b.until("all have subscribed", func() bool {
+		return b.subscribed(refs[n-1].ID()) == 1 && b.int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0) >= before+n
 	})
-	b.work(b.config(), double)
-	b.delayWith(b.q.With(TaskID("a"), KeepResult(time.Hour)), double, 21)
-	b.delayWith(b.q.With(TaskID("b"), Retention(time.Hour)), double, 1)
-	b.delayWith(b.q.With(TaskID("c"), KeepResult(time.Hour), MaxRetry(0)), double, -1)
-	b.delay(double, 3)
-	b.until("all have ended", func() bool { return b.completed() == 2 && b.size("_archived") == 1 && b.counters()["processed"] == 4 })
-	if n := b.size("_results"); n != 2 {
-		t.Errorf("%d results are kept, expected 2", n)
+	b.work(b.config(), f)
+	waiting.Wait()
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWaitForTheRightTask waits for a task whose id was that of another one before: what is kept of that one does not count.
+func TestWaitForTheRightTask(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(n int) int { return n }, KeepResult(time.Hour))
+	q := b.q.With(TaskID("daily"))
+	w := b.work(b.config(), f)
+	if n, err := Await[int](b.within(), b.delayWith(q, f, 1)); n != 1 || err != nil {
+		t.Fatalf("Await returned %d, %v", n, err)
+	}
+	w.mustStop()
+	// Enqueued at least a millisecond later.
+	for start := time.Now(); time.Since(start) < 2*time.Millisecond; {
+	}
+	ref := b.delayWith(q, f, 2)
+	got := make(chan int, 1)
+	go func() {
+		n, err := Await[int](b.within(), ref)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- n
+	}()
+	b.until("it waits", func() bool { return b.subscribed("daily") == 1 })
+	if n, err := Await[int](b.within(), b.q.Ref("daily")); n != 1 || err != nil {
+		t.Errorf("who asks for the id finds %d, %v", n, err)
+	}
+	b.work(b.config(), f)
+	if n := await(b, "the second result", got); n != 2 {
+		t.Errorf("Await returned %d", n)
+	}
+}
+
+func TestStatesAndInfo(t *testing.T) {
+	b := newBench(t)
+	fail := b.fn("fail", func(string) error { return errors.New("no") })
+	keep := b.fn("keep", func(string) string { return "yes" }, Retention(time.Hour))
+	cfg := b.config()
+	cfg.Backoff = func(int) time.Duration { return time.Hour }
+	w := b.work(cfg, fail, keep)
+	ctx := b.within()
+	start := time.Now().Add(-time.Second)
+	refs := map[State]*Ref{
+		StateUnknown:   b.q.Ref("nobody"),
+		StateScheduled: b.delayWith(b.q.With(In(time.Hour)), fail, "s"),
+		StateRetry:     b.delay(fail, "r"),
+		StateParked:    b.delay(b.fn("elsewhere", func(string) {}), "p"),
+		StateArchived:  b.delayWith(b.q.With(MaxRetry(0)), fail, "a"),
+		StateCompleted: b.delay(keep, "c"),
+	}
+	b.idle()
+	w.mustStop()
+	for want, ref := range refs {
+		b.until("the task is "+want.String(), func() bool {
+			state, err := ref.State(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return state == want
+		})
+		info, err := ref.Info(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.ID != ref.ID() || info.State != want {
+			t.Errorf("%s: found %+v", want, info)
+		}
+		if want == StateUnknown {
+			continue
+		}
+		if info.Due.Before(start) || info.EnqueuedAt.Before(start) || !strings.HasPrefix(info.Function, b.name+".") {
+			t.Errorf("%s: found %+v", want, info)
+		}
+		switch want {
+		case StateRetry, StateArchived:
+			if info.Error != "no" || info.Attempts != 1 || info.Reason != "failed" || info.At.Before(start) || info.Worker == "" {
+				t.Errorf("%s: found %+v", want, info)
+			}
+		case StateParked:
+			if info.Reason != "unknown function" {
+				t.Errorf("%s: found %+v", want, info)
+			}
+		case StateCompleted:
+			if info.Attempts != 1 || info.Began.Before(start) || info.At.Before(info.Began) {
+				t.Errorf("%s: found %+v", want, info)
+			}
+		default:
+		}
+	}
+	if State(200).String() != "State(200)" {
+		t.Error("a state that is none")
+	}
+}
+
+// TestInfoOfOthers reads what is no info, or one that other programs wrote.
+func TestInfoOfOthers(t *testing.T) {
+	pair := func(key string) []byte { return wire.AppendString(wire.AppendMapHeader(nil, 1), key) }
+	for _, b := range [][]byte{nil, {0xc1}, wire.AppendInt(nil, 1), wire.AppendString(pair("attempts"), "many"), wire.AppendInt(pair("error"), 1)} {
+		if got := parseInfo(b); !reflect.DeepEqual(got, taskInfo{}) {
+			t.Errorf("%x became %+v", b, got)
+		}
+	}
+	full := taskInfo{
+		reason: "completed", function: "f", errText: "e \xff", stack: "s", attempts: 2, deaths: 1, at: time.UnixMilli(5), worker: "w", enqueued: time.UnixMilli(1),
+		began: time.UnixMilli(2), result: make([]byte, 1<<20), message: make([]byte, 1<<20),
+	}
+	got := parseInfo(full.encode())
+	full.errText = "e �"
+	if !reflect.DeepEqual(got, full) {
+		t.Errorf("found %.200v", got)
 	}
 }

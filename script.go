@@ -35,6 +35,7 @@ var (
 	scriptAck        = newScript("ack", 4)
 	scriptShelve     = newScript("shelve", 7)
 	scriptComplete   = newScript("complete", 7)
+	scriptLook       = newScript("look", 8)
 	scriptRelease    = newScript("release", 4)
 	scriptBeat       = newScriptEach("beat", 2)
 	scriptRegister   = newScript("register", 3)

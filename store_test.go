@@ -46,6 +46,7 @@ var storeTables = []storeTable{
 	beatCases, registerCases, unregisterCases, forgetCases,
 	surveyCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases,
+	lookCases,
 }
 
 const (

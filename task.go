@@ -155,9 +155,15 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byt
 		}
 	}
 	if o.id != nil {
-		ref.id = *o.id
+		ref.name(*o.id, nowMs)
 	} else {
 		ref.random()
+	}
+	if keeps(more) && !o.kept {
+		// The function's defaults say so.
+		kept := *q
+		kept.options.kept = true
+		ref.queue = &kept
 	}
 	if msg.Kind == wire.GoExtended || msg.Kind == wire.PyExtended {
 		msg.Meta.ID, msg.Meta.EnqueuedAt, msg.Meta.Extra = ref.id, nowMs, more
@@ -186,7 +192,7 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 type Ref struct {
 	queue *Queue
 	id    string
-	text  taskIDText // what id consists of, when it is random
+	text  taskIDText // what id consists of, when it is random; zero if the task was not enqueued here
 }
 
 // random gives r a random id. A Ref is made once and never changes, so its id may share its memory.

@@ -1,0 +1,62 @@
+package delayed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed"
+)
+
+// Thumbnail returns what its caller may wait for.
+func Thumbnail(path string, width int) (string, error) {
+	if width <= 0 {
+		return "", errors.New("no width")
+	}
+	return fmt.Sprintf("%s-%d.png", path, width), nil
+}
+
+// What a function returns is kept for who waits for it, in this process or another.
+func ExampleAwait() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{"example-await"}, Logger: delayed.SlogLogger(quietLog()),
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Register(Thumbnail); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan error)
+	go func() { stopped <- w.Run(ctx) }()
+
+	q := delayed.NewQueue("example-await", rdb).With(delayed.KeepResult(time.Hour), delayed.MaxRetry(0))
+	ref, err := q.Delay(Thumbnail, "cat", 64)
+	if err != nil {
+		panic(err)
+	}
+	name, err := delayed.Await[string](ctx, ref)
+	fmt.Println(name, err)
+
+	// Who has only the id waits as well, and a failure arrives as an error.
+	ref, err = q.Delay(Thumbnail, "dog", 0)
+	if err != nil {
+		panic(err)
+	}
+	err = q.Ref(ref.ID()).Wait(ctx)
+	var failed *delayed.TaskError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.State, failed.Text)
+	}
+	stop()
+	if err := <-stopped; err != nil {
+		panic(err)
+	}
+	// Output:
+	// cat-64.png <nil>
+	// archived no width
+}

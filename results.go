@@ -1,0 +1,151 @@
+package delayed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// lookEvery is the time between two looks of who waits for a task, without being told that it has ended.
+const lookEvery = 5 * time.Second
+
+// Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good. The task must be enqueued with KeepResult or
+// Retention, else the error wraps ErrNoResult, at once if this process has enqueued it, or Wait does not return before ctx ends. The same holds for an id
+// that never was one, and for a result that was kept for long enough.
+//
+// Waiting does not poll: all that wait in a process share one connection, on which the end is told. Errors are those of ctx, and of Redis if it cannot be
+// asked at all; while it is away Wait goes on.
+func (r *Ref) Wait(ctx context.Context) error {
+	_, err := r.wait(ctx)
+	return err
+}
+
+// Await waits as Ref.Wait does and returns what the function of the task has returned. Decoding is as strict as that of arguments: if the value is not a
+// T the error wraps ErrNoResult and says what was expected and found. It also wraps ErrNoResult if the function has returned nothing.
+//
+//	n, err := delayed.Await[int](ctx, ref)
+func Await[T any](ctx context.Context, ref *Ref) (T, error) {
+	var value T
+	info, err := ref.wait(ctx)
+	if err != nil {
+		return value, err
+	}
+	err = info.decodeResult(reflect.ValueOf(&value).Elem())
+	return value, err
+}
+
+// decodeResult reads the result into a variable.
+func (i *taskInfo) decodeResult(dst reflect.Value) error {
+	switch {
+	case i.result == nil && i.errText != "":
+		return fmt.Errorf("%w: the task has succeeded, but what it returned could not be kept: %s", ErrNoResult, i.errText)
+	case i.result == nil:
+		return fmt.Errorf("%w: %s has succeeded and returns nothing; call Ref.Wait", ErrNoResult, i.function)
+	}
+	codec, err := wire.CodecFor(dst.Type())
+	if err != nil {
+		return fmt.Errorf("%w: a result cannot be of the type %v: %w", ErrNoResult, dst.Type(), err)
+	}
+	err = wire.Check(i.result, wire.Default)
+	var rest []byte
+	if err == nil {
+		rest, err = codec.Decode(i.result, dst)
+	}
+	if err == nil && len(rest) > 0 {
+		err = errors.New("more than one value")
+	}
+	if err != nil {
+		dst.SetZero()
+		return fmt.Errorf("%w: of %s as %v: %w; call Await with the type that the function returns", ErrNoResult, i.function, dst.Type(), err)
+	}
+	return nil
+}
+
+// wait waits for the end of the task and returns what is kept of it.
+func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
+	switch {
+	case r == nil:
+		return taskInfo{}, errors.New("delayed: waiting for a task: the *Ref is nil; did Delay return an error?")
+	case r.id != "" && r.made() && !r.queue.options.kept:
+		return taskInfo{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of its end: give one to Queue.With or to Func",
+			ErrNoResult, r)
+	}
+	// Most who ask late need no subscription.
+	info, ended, err := r.outcome(ctx)
+	switch {
+	case ended:
+		return info, err
+	case err != nil && ctx.Err() == nil:
+		return info, err
+	}
+	told, unsubscribe := r.queue.signals.subscribe(r.queue.store.keys.endedOf(r.id))
+	defer unsubscribe()
+	again := time.NewTicker(jitter(lookEvery, 0.2))
+	defer again.Stop()
+	for {
+		select {
+		case <-told:
+		case <-again.C:
+		case <-ctx.Done():
+			if err == nil || errors.Is(err, ctx.Err()) {
+				return taskInfo{}, fmt.Errorf("delayed: waiting for task %s: %w", r, context.Cause(ctx))
+			}
+			return taskInfo{}, fmt.Errorf("delayed: waiting for task %s: %w; Redis could not be asked: %w", r, context.Cause(ctx), err)
+		}
+		if info, ended, err = r.outcome(ctx); ended || errors.Is(err, ErrClosed) {
+			return info, err
+		}
+	}
+}
+
+// outcome looks whether the task has ended: with what is kept of it, or with the error that says why it has failed for good. An error while ended is
+// false says that Redis did not answer.
+func (r *Ref) outcome(ctx context.Context) (info taskInfo, ended bool, err error) {
+	found, err := r.look(ctx, false)
+	if err != nil {
+		return taskInfo{}, false, err
+	}
+	if !found.completed.IsZero() {
+		if info = parseInfo(found.result); !r.older(&info) {
+			return info, true, r.failure(StateDropped, &info)
+		}
+	}
+	if !found.archived.IsZero() {
+		info = parseInfo(found.info)
+		return info, true, r.failure(StateArchived, &info)
+	}
+	return taskInfo{}, false, nil
+}
+
+// failure is the error of a task that has ended; nil if it has succeeded.
+func (r *Ref) failure(state State, info *taskInfo) error {
+	if info.reason == "completed" {
+		return nil
+	}
+	return &TaskError{
+		ID: r.id, State: state, Reason: info.reason, Text: info.errText, Attempts: info.attempts, Deaths: info.deaths, At: info.at,
+	}
+}
+
+// made says whether r came of enqueueing the task, so that its queue's options are those of the task.
+func (r *Ref) made() bool { return r.text[len(r.text)-1] != 0 }
+
+// name gives r an id that TaskID said, in place of a random one.
+func (r *Ref) name(id string, nowMs int64) {
+	r.id = id
+	r.text = taskIDText{len(r.text) - 1: 1}
+	binary.LittleEndian.PutUint64(r.text[:], uint64(nowMs)) //nolint:gosec // as many bits
+}
+
+// older says whether what is kept is that of an earlier task with the same id.
+func (r *Ref) older(info *taskInfo) bool {
+	if r.queue.options.id == nil || !r.made() || info.enqueued.IsZero() {
+		return false
+	}
+	return info.enqueued.UnixMilli() < int64(binary.LittleEndian.Uint64(r.text[:])) //nolint:gosec // as in name
+}

@@ -1,0 +1,131 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// State says where a task is.
+type State uint8
+
+const (
+	// StateUnknown is that of a task which is pending or active, of one that is over and of which nothing is kept, and of an id that never was one:
+	// pending and active tasks are not indexed by id, because that would cost every task something.
+	StateUnknown State = iota
+	// StateScheduled is that of a task which waits for the time that In or At said.
+	StateScheduled
+	// StateRetry is that of a task which has failed and waits to be tried again.
+	StateRetry
+	// StateParked is that of a task which waits for a worker that knows its function.
+	StateParked
+	// StateArchived is that of a task which has failed for good.
+	StateArchived
+	// StateActive is that of a task which has reported its progress and has not ended.
+	StateActive
+	// StateCompleted is that of a task which has succeeded, as long as KeepResult or Retention says.
+	StateCompleted
+	// StateDropped is that of a task whose handler has returned Drop, as long as KeepResult or Retention says.
+	StateDropped
+)
+
+var stateNames = [...]string{"unknown", "scheduled", "retry", "parked", "archived", "active", "completed", "dropped"}
+
+// String returns the state as it is written in logs, such as "archived".
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("State(%d)", s)
+}
+
+// TaskInfo is what is known of a task that waits, is archived, is completed or has reported its progress. Fields of which nothing is known are zero.
+// Times are in milliseconds, by Redis's clock, except EnqueuedAt.
+type TaskInfo struct {
+	ID       string
+	State    State
+	Function string // its path
+	// Due is when a scheduled or retrying task is due, when a parked one is archived, when an archived or completed one is deleted.
+	Due         time.Time
+	EnqueuedAt  time.Time // by the producer's clock
+	Began       time.Time // the successful run of a completed task
+	At          time.Time // when it failed, was parked, was completed or reported its progress
+	FirstFailed time.Time // zero if it has not failed
+	Reason      string    // why it is where it is: failed, snoozed, arguments, expired, undecodable, unknown function, deaths, parked too long, completed, …
+	Error       string    // the text of its last error, up to 4 KiB
+	Stack       string    // of its last panic, up to 4 KiB
+	Attempts    int       // runs that failed or succeeded
+	Deaths      int       // runs that ended with their worker
+	Worker      string    // id of the worker that had it last
+}
+
+// State asks Redis where the task is. Errors are those of asking.
+func (r *Ref) State(ctx context.Context) (State, error) {
+	found, err := r.look(ctx, false)
+	if err != nil {
+		return StateUnknown, err
+	}
+	state, _, _ := found.state()
+	return state, nil
+}
+
+// Info asks Redis what is known of the task. Of a task whose state is StateUnknown only the ID is. Errors are those of asking.
+func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
+	found, err := r.look(ctx, true)
+	if err != nil {
+		return TaskInfo{}, err
+	}
+	state, due, noted := found.state()
+	info := parseInfo(noted)
+	task := info.public()
+	task.ID, task.State, task.Due = r.id, state, due
+	message := found.message
+	if state == StateCompleted || state == StateDropped {
+		message = info.message
+	}
+	if msg, err := wire.Parse(message, workerLimits); err == nil {
+		task.Function = msg.Path
+		if at := msg.Meta.EnqueuedAt; at > 0 {
+			task.EnqueuedAt = time.UnixMilli(at)
+		}
+	}
+	return task, nil
+}
+
+// look asks Redis for the task.
+func (r *Ref) look(ctx context.Context, message bool) (seen, error) {
+	if r.id == "" {
+		return seen{}, fmt.Errorf("%w: a queue in legacy mode sends calls without options as messages that carry no id; give the call an option, such as TaskID", ErrNoID)
+	}
+	return r.queue.store.look(ctx, r.id, message)
+}
+
+// state sorts out which of the places counts, the first one if there are several tasks of one id: what still waits, what is archived, what is completed.
+func (s *seen) state() (state State, due time.Time, info []byte) {
+	for _, place := range [...]struct {
+		state State
+		due   time.Time
+		info  []byte
+	}{
+		{StateScheduled, s.scheduled, s.info},
+		{StateRetry, s.retry, s.info},
+		{StateParked, s.parked, s.info},
+		{StateArchived, s.archived, s.info},
+		{StateCompleted, s.completed, s.result},
+	} {
+		if !place.due.IsZero() {
+			if place.state == StateCompleted {
+				if info := parseInfo(place.info); info.reason == "dropped" {
+					place.state = StateDropped
+				}
+			}
+			return place.state, place.due, place.info
+		}
+	}
+	if s.result != nil {
+		return StateActive, time.Time{}, s.result
+	}
+	return StateUnknown, time.Time{}, nil
+}
