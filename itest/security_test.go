@@ -61,6 +61,10 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	enqueue("NewPyTask", ref, err)
 	n, err := q.Len(ctx)
 	enqueue("Len", n, err)
+	awaited, err := q.With(delayed.KeepResult(time.Hour)).Delay(works, 6)
+	enqueue("KeepResult", awaited, err)
+	waited := make(chan error, 1)
+	go func() { waited <- awaited.Wait(ctx) }()
 
 	// A worker died with a task in hand.
 	for _, cmd := range [][]any{
@@ -96,7 +100,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 		return n
 	}
 	ended := func() bool {
-		return done.Load() == 5 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 && size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
+		return done.Load() == 6 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 && size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
 	}
 	for tick := time.NewTicker(10 * time.Millisecond); !ended(); {
 		select {
@@ -114,14 +118,15 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	if err := w.Register(delayed.Func(func() { done.Add(1) }, delayed.Name("acl.unknown"))); err != nil {
 		t.Fatal(err)
 	}
-	for tick := time.NewTicker(10 * time.Millisecond); done.Load() < 6 && ctx.Err() == nil; {
+	for tick := time.NewTicker(10 * time.Millisecond); done.Load() < 7 && ctx.Err() == nil; {
 		<-tick.C
 	}
+	enqueue("Wait", awaited, <-waited)
 	stop()
 	if err := <-stopped; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if done.Load() != 6 {
+	if done.Load() != 7 {
 		t.Errorf("the parked task did not run")
 	}
 	if got := refusals(t, admin); len(got) > 0 {
@@ -163,8 +168,8 @@ func aclRules(t *testing.T) (rules [][]string) {
 			inside = false
 		}
 	}
-	if len(rules) != 2 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer and worker", len(rules))
+	if len(rules) != 3 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, and worker", len(rules))
 	}
 	return rules
 }
