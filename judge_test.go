@@ -210,10 +210,14 @@ func TestJudgeOutcomes(t *testing.T) {
 	}
 }
 
-// What is dropped frees its lock, and no result of it is kept.
+// What is dropped frees its lock, and who waits for its result learns that there is none.
 func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
-	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
+	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l"}}.judge(t)
 	if done || e.outcome != outcomeComplete || e.id != "id" || e.wait != 0 || e.info != nil {
+		t.Errorf("%+v, %t", e, done)
+	}
+	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
+	if info := parseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second || info.reason != "dropped" || info.result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
 }
