@@ -37,6 +37,7 @@ type executors struct {
 	ahead    int   // tasks to claim beyond free executors, as the fetcher last found
 	hungry   bool  // the fetcher waits for room
 	served   *lane // the fetcher claims from it, and acknowledges what is done there by the way
+	allowance
 
 	n     int
 	slots []atomic.Pointer[claim] // what each executor runs
@@ -46,6 +47,7 @@ type executors struct {
 func newExecutors(n, prefetch int, life time.Duration, run func(*claim) bool) *executors {
 	e := &executors{
 		run: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n, slots: make([]atomic.Pointer[claim], n),
+		allowance: allowance{quit: make(chan struct{})},
 	}
 	e.work.L = &e.mu
 	return e
@@ -83,6 +85,10 @@ func (e *executors) loop(i int) {
 			return
 		}
 		done = e.run(last)
+		if e.rest > 0 {
+			e.pause(i, last, done, start)
+			last = nil
+		}
 	}
 }
 
@@ -124,6 +130,7 @@ func (e *executors) next(i int, last *claim, done bool, start time.Time) (*claim
 func (e *executors) leave(c *claim, done bool, took time.Duration) {
 	e.busy--
 	e.pace.end(took)
+	e.spent()
 	if e.suspect == c {
 		e.suspect = nil
 	}
@@ -145,7 +152,7 @@ func (e *executors) leave(c *claim, done bool, took time.Duration) {
 
 // take removes the first ready task that may start. e.mu is held.
 func (e *executors) take(now time.Time) *claim {
-	if e.held {
+	if e.held || e.limited && e.budget == 0 {
 		return nil
 	}
 	for i, c := range e.ready {
@@ -166,6 +173,7 @@ func (e *executors) take(now time.Time) *claim {
 			e.ready = e.ready[:len(e.ready)-1]
 		}
 		e.busy++
+		e.spend()
 		return c
 	}
 	return nil
@@ -260,7 +268,10 @@ func (e *executors) signal() {
 // stop lets executors end after their present task. Ready tasks must have been taken back.
 func (e *executors) stop() {
 	e.mu.Lock()
-	e.stopped = true
+	if !e.stopped {
+		e.stopped = true
+		close(e.quit)
+	}
 	e.mu.Unlock()
 	e.work.Broadcast()
 }

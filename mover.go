@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,7 +27,8 @@ type mover struct {
 	log      journal
 
 	poke    chan struct{}
-	offset  []int // where to read on in each parked set
+	offset  []int       // where to read on in each parked set
+	looked  atomic.Bool // at least once, without an error
 	trouble complaints
 }
 
@@ -64,6 +66,7 @@ func (m *mover) run(ctx context.Context) {
 		} else {
 			m.log.relief(&m.trouble, "looking for due tasks again")
 			wait.reset()
+			m.looked.Store(true)
 		}
 		timer := time.NewTimer(next)
 		select {

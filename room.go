@@ -23,7 +23,7 @@ func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 		wait = overdueTime - now.Sub(e.ready[0].batch.at)
 		switch {
 		case wait > 0:
-		case e.busy < e.n:
+		case e.busy+e.resting < e.n:
 			wait = overdueTime // one of them starts now, or waits for a heartbeat
 		default:
 			e.pace.stall(now)
@@ -45,12 +45,12 @@ func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 // space returns how many tasks to claim. As long as more than half of those to be claimed ahead are there or claimLot do not fit, and no
 // executor goes idle, it is none: few large claims are cheaper than many small ones. e.mu is held.
 func (e *executors) space() int {
-	free := e.n - e.busy
+	free := e.n - e.busy - e.resting
 	n := free + e.ahead - len(e.ready) - e.coming
 	if n <= 0 || n < min((e.ahead+1)/2, claimLot) {
 		return 0
 	}
-	return min(n, free+claimLot)
+	return e.allowed(min(n, free+claimLot))
 }
 
 // expect notes that up to n tasks are being claimed.

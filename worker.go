@@ -127,6 +127,7 @@ func (w *Worker) assemble(src Source) {
 	host, _ := os.Hostname()
 	value := fmt.Sprintf("%s:%d", host, os.Getpid())
 	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.prefetch(), w.cfg.HeartbeatLife, w.execute)
+	w.allow()
 	for _, l := range w.lanes {
 		l.finisher.exec = w.exec
 	}
@@ -241,6 +242,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		finishers.Go(func() { l.finisher.run(tell, abandon) })
 	}
 	loops.Go(func() { w.fetcher.run(ctx) })
+	for _, watch := range w.watches() {
+		loops.Go(func() { watch(ctx) })
+	}
 
 	select {
 	case <-ctx.Done():
@@ -374,7 +378,7 @@ func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
 
 // room returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not started.
 func (w *Worker) room() (int, time.Duration) {
-	if w.paused.Load() || w.quiet.Load() {
+	if w.paused.Load() || w.quiet.Load() || w.exec.limited && w.exec.exhausted() {
 		w.giveBack(w.exec.takeBack())
 		return 0, 0
 	}

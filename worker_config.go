@@ -53,6 +53,23 @@ type WorkerConfig struct {
 	// PythonQueue names a queue that Python tasks are handed on to. In a Redis Cluster it must have the same {tag}. Defaults to
 	// none: Python tasks are parked.
 	PythonQueue string
+	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of their own. Defaults to
+	// 0: any number. For this and the next five: the worker stops as if the context of Run had ended, Run returns nil, and
+	// WorkerStatus.StopReason says why.
+	MaxTasks int
+	// MaxTime makes the worker stop after that time. Defaults to 0: never.
+	MaxTime time.Duration
+	// MaxMemory makes the worker stop when the process has more memory than that, in bytes; it is looked at every second. Defaults to 0: any.
+	MaxMemory int64
+	// StopWhenEmpty makes the worker stop when none of its queues has a task that is pending or due, and none runs here. Tasks that are due
+	// later and those that run elsewhere do not count. Defaults to false.
+	StopWhenEmpty bool
+	// StopWhenEmptyFor makes the worker stop when that has been so for that long, without a task that it has run meanwhile. Defaults to 0: see StopWhenEmpty.
+	StopWhenEmptyFor time.Duration
+	// Once makes the worker stop after one task, or when there is none: MaxTasks of 1 with StopWhenEmpty. Defaults to false.
+	Once bool
+	// Rest is how long each executor pauses after a task. The worker then claims nothing ahead, unless Prefetch says so. Defaults to 0.
+	Rest time.Duration
 	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard logger.
 	Logger Logger
 }
@@ -130,15 +147,15 @@ func (c WorkerConfig) check(prefix string) error {
 			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.PythonQueue: %w", err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkLimits())...)
 }
 
 // prefetch returns how many tasks to claim ahead; negative: as the handlers allow.
 func (c WorkerConfig) prefetch() int {
 	switch {
-	case c.Prefetch == 0:
+	case c.Prefetch == 0 && c.Rest == 0:
 		return -1
-	case c.Prefetch < 0:
+	case c.Prefetch <= 0:
 		return 0
 	}
 	return c.Prefetch

@@ -315,3 +315,18 @@ func readFull(r io.Reader, b []byte) error {
 	_, err := io.ReadFull(r, b)
 	return err
 }
+
+func TestLimitsEndTheProgram(t *testing.T) {
+	q, flags := newQueue(t)
+	for _, text := range []string{"one", "two", "three"} {
+		delay(t, q, say, text)
+	}
+	c := launch(t, command("main", append(flags, "-once")...))
+	c.sees("said one")
+	c.ends(exitClean)
+	c.sees(`worker stops.* reason="max tasks"`)
+	c = launch(t, command("main", append(flags, "-stop-when-empty")...))
+	c.sees("(?s)said two.*said three|said three.*said two")
+	c.ends(exitClean)
+	c.sees(`worker stops.* reason=empty`)
+}

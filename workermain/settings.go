@@ -83,6 +83,7 @@ func newSettings(cfg Config) *settings {
 		w.PythonQueue = v
 		return nil
 	})
+	s.addLimits()
 	if cfg.Worker.Logger == nil {
 		s.add("log-level", "level", "what to log: debug, info, warn or error", "info", s.setLevel)
 		s.add("log-format", "format", "how to log: text or json", "text", s.setFormat)

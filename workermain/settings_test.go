@@ -5,6 +5,7 @@ import (
 	"flag"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,12 +47,13 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	args := []string{
 		"-redis", "redis://r", "-queues", "a=1,b=2", "-concurrency", "7", "-prefetch", "3", "-heartbeat-life", "2s", "-grace", "1m",
 		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-health", ":8080", "-wait", "0",
+		"-once", "-stop-when-empty", "-stop-when-empty-for", "3s", "-max-tasks", "5", "-max-time", "1h", "-max-memory", "512MiB", "-rest", "10ms",
 	}
 	var env []string
 	for i := 0; i < len(args); i++ {
 		name := "DELAYED_" + strings.ToUpper(strings.ReplaceAll(args[i][1:], "-", "_"))
 		value := "true"
-		if args[i] != "-legacy" {
+		if !slices.Contains([]string{"-legacy", "-once", "-stop-when-empty"}, args[i]) {
 			i++
 			value = args[i]
 		}
@@ -59,7 +61,8 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	}
 	want := delayed.WorkerConfig{
 		Queues: delayed.Weighted{"a": 1, "b": 2}, Concurrency: 7, Prefetch: 3, HeartbeatLife: 2 * time.Second, Grace: time.Minute,
-		CancelGrace: -1, Legacy: true, PythonQueue: "py",
+		CancelGrace: -1, Legacy: true, PythonQueue: "py", Once: true, StopWhenEmpty: true, StopWhenEmptyFor: 3 * time.Second,
+		MaxTasks: 5, MaxTime: time.Hour, MaxMemory: 512 << 20, Rest: 10 * time.Millisecond,
 	}
 	for name, read := range map[string]func() (*settings, error){
 		"flags":       func() (*settings, error) { return parsed(Config{}, args) },
@@ -121,6 +124,9 @@ func TestWrongSettings(t *testing.T) {
 		{[]string{"-grace", "25"}, nil, "expected a duration"},
 		{[]string{"-grace", "-1s"}, nil, "expected a duration"},
 		{[]string{"-heartbeat-life", "0"}, nil, "expected a duration"},
+		{[]string{"-max-tasks", "-1"}, nil, "from 0"},
+		{[]string{"-max-time", "3600"}, nil, "expected a duration"},
+		{[]string{"-max-memory", "much"}, nil, "such as 512MiB"},
 		{[]string{"-log-level", "loud"}, nil, "expected debug, info, warn or error"},
 		{[]string{"-log-format", "xml"}, nil, "expected text or json"},
 		{[]string{"-health", "8080"}, nil, "expected host:port"},
@@ -165,6 +171,23 @@ func TestQueueLists(t *testing.T) {
 		again, err := parseOrder(showOrder(want))
 		if err != nil || !reflect.DeepEqual(again, want) {
 			t.Errorf("%q: shown as %q", list, showOrder(want))
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "1000": 1000, "1KiB": 1 << 10, "3M": 3 << 20, "512MiB": 512 << 20, "2G": 2 << 30, "8589934591GiB": 8589934591 << 30} {
+		var got, again int64
+		if err := size(&got)(text); err != nil || got != want {
+			t.Errorf("%s: expected %d, found %d, %v", text, want, got, err)
+		}
+		if err := size(&again)(showSize(want)); err != nil || again != want {
+			t.Errorf("%d is shown as %s", want, showSize(want))
+		}
+	}
+	for _, text := range []string{"", "M", "-1", "1.5G", "1MB", "1KiBM", "8589934592GiB", "9223372036854775808"} {
+		if err := size(new(int64))(text); err == nil {
+			t.Errorf("%q: expected an error", text)
 		}
 	}
 }

@@ -25,6 +25,12 @@
 // ignored if they were ignored when the program started, as nohup arranges it. A log that nobody reads any more does not end the
 // program. On Windows there are only Ctrl-C and Ctrl-Break, which stop.
 //
+// # Ends by themselves
+//
+// A program can be made to end, with code 0, after one task (-once) or some (-max-tasks), when there is nothing to do (-stop-when-empty,
+// -stop-when-empty-for), after a time (-max-time), or when it has too much memory (-max-memory). It stops as after a signal, and its log says
+// why. A service manager that starts it again gets rid of what leaks; -once and -stop-when-empty suit cron.
+//
 // # Exit codes
 //
 //	0    a clean end
@@ -193,7 +199,7 @@ func (p *program) run() int {
 	}
 }
 
-// work starts everything, and runs the worker until ctx ends.
+// work starts everything, and runs the worker until ctx ends or the worker stops by itself.
 func (p *program) work(ctx context.Context) int {
 	closeHealth, err := p.serveHealth(ctx, p.settings.health)
 	if err != nil {

@@ -1,0 +1,74 @@
+package delayed
+
+import "time"
+
+// allowance is what limits let executors do. All of it is protected by executors.mu, but for what never changes.
+type allowance struct {
+	limited bool          // only a number of tasks may start; unchanged
+	budget  int           // how many still may
+	onSpent func()        // called when the last of the budget has ended, with executors.mu held
+	rest    time.Duration // of each executor between two tasks; unchanged
+	resting int           // executors that rest
+	quit    chan struct{} // closed when the executors stop
+	starts  uint64        // tasks that have started
+}
+
+// spend notes that a task starts. e.mu is held.
+func (e *executors) spend() {
+	e.starts++
+	if !e.limited {
+		return
+	}
+	if e.budget--; e.budget == 0 {
+		e.signal() // what is ready goes back
+	}
+}
+
+// spent notices that the last task of the budget has ended. e.mu is held.
+func (e *executors) spent() {
+	if e.limited && e.budget == 0 && e.busy == 0 {
+		e.onSpent()
+	}
+}
+
+// allowed returns how many of n tasks may be claimed for what is left of the budget. e.mu is held.
+func (e *executors) allowed(n int) int {
+	if !e.limited {
+		return n
+	}
+	return max(min(n, e.budget-len(e.ready)-e.coming), 0)
+}
+
+// exhausted says whether no more tasks may start.
+func (e *executors) exhausted() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.limited && e.budget == 0
+}
+
+// pause gives back the task that an executor ran last and lets the executor rest.
+func (e *executors) pause(i int, last *claim, done bool, start time.Time) {
+	now := time.Now()
+	e.mu.Lock()
+	e.leave(last, done, now.Sub(start))
+	e.slots[i].Store(nil)
+	e.resting++
+	e.mu.Unlock()
+	timer := time.NewTimer(e.rest)
+	select {
+	case <-timer.C:
+	case <-e.quit:
+		timer.Stop()
+	}
+	e.mu.Lock()
+	e.resting--
+	e.beckon()
+	e.mu.Unlock()
+}
+
+// stillness says whether nothing is claimed, being claimed or running, and how many tasks have started so far.
+func (e *executors) stillness() (still bool, starts uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.busy == 0 && len(e.ready) == 0 && e.coming == 0, e.starts
+}

@@ -1,0 +1,356 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// runToEnd runs a worker until it stops by itself, and returns why it did.
+func (b *bench) runToEnd(cfg WorkerConfig, fns ...any) string {
+	b.t.Helper()
+	w, _ := b.listened(cfg, fns...)
+	result := make(chan error, 1)
+	go func() { result <- w.Run(b.t.Context()) }()
+	if err := await(b, "the worker to stop", result); err != nil {
+		b.t.Fatalf("Run: %v", err)
+	}
+	return w.Status().StopReason
+}
+
+func TestMaxTasksIsNeverExceeded(t *testing.T) {
+	for _, c := range []struct {
+		name                             string
+		tasks, most, executors, prefetch int
+	}{
+		{"one executor", 10, 3, 1, 0}, {"prefetch", 100, 7, 4, 50}, {"fewer executors than tasks", 50, 20, 3, -1}, {"more executors than tasks", 50, 2, 20, 0},
+		{"one task", 5, 1, 4, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			var ran atomic.Int64
+			f := b.fn("f", func(int) { ran.Add(1) })
+			for i := range c.tasks {
+				b.delay(f, i)
+			}
+			cfg := b.config()
+			cfg.MaxTasks, cfg.Concurrency, cfg.Prefetch = c.most, c.executors, c.prefetch
+			if reason := b.runToEnd(cfg, f); reason != stopTasks {
+				t.Errorf("expected %q, found %q", stopTasks, reason)
+			}
+			if n := ran.Load(); n != int64(c.most) {
+				t.Errorf("expected %d tasks, found %d", c.most, n)
+			}
+			if n := b.size(""); n != c.tasks-c.most {
+				t.Errorf("expected %d pending tasks, found %d", c.tasks-c.most, n)
+			}
+			b.check(redistest.Invariants{})
+		})
+	}
+}
+
+// TestMaxTasksWaitsForTheLast: the worker is not told to stop, so the grace period does not run, while its last task does.
+func TestMaxTasksWaitsForTheLast(t *testing.T) {
+	b := newBench(t)
+	running, leave := make(chan struct{}, 2), make(chan struct{})
+	f := b.fn("f", func(ctx context.Context) error {
+		running <- struct{}{}
+		select {
+		case <-leave:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	cfg := b.config()
+	cfg.MaxTasks, cfg.Grace, cfg.Prefetch = 2, -1, 10
+	w, h := b.listened(cfg, f)
+	s := b.start(w)
+	for range 4 {
+		b.delay(f)
+	}
+	for range 2 {
+		await(b, "a task", running)
+	}
+	b.until("the others are back", func() bool { return b.size("") == 2 })
+	if events := h.of(EventWorkerStopping); len(events) > 0 || w.Status().StopReason != "" {
+		t.Errorf("the worker stops before its tasks have ended: %v", events)
+	}
+	close(leave)
+	b.until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
+	s.mustStop()
+	if events := h.of(EventWorkerStopping); len(events) != 1 || events[0].Reason != stopTasks {
+		t.Errorf("expected one event with reason %q, found %+v", stopTasks, events)
+	}
+	if n := b.counters()["processed"]; n != 2 || b.size("_retry") != 0 {
+		t.Errorf("expected 2 tasks done and no retries, found %d and %d", n, b.size("_retry"))
+	}
+}
+
+// TestMaxTasksCountsWhatEndsItsGoroutine has the only task of a worker end by Goexit.
+func TestMaxTasksCountsWhatEndsItsGoroutine(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() { runtime.Goexit() }, MaxRetry(0))
+	b.delay(f)
+	cfg := b.config()
+	cfg.MaxTasks = 1
+	if reason := b.runToEnd(cfg, f); reason != stopTasks || b.size("_archived") != 1 {
+		t.Errorf("expected %q and an archived task, found %q and %d", stopTasks, reason, b.size("_archived"))
+	}
+}
+
+func TestOnce(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func() { ran.Add(1) })
+	cfg := b.config()
+	cfg.Once, cfg.Prefetch = true, 10
+	if reason := b.runToEnd(cfg, f); reason != stopEmpty {
+		t.Errorf("no task: expected %q, found %q", stopEmpty, reason)
+	}
+	b.delay(f)
+	b.delay(f)
+	for left := 1; left >= 0; left-- {
+		if reason := b.runToEnd(cfg, f); reason != stopTasks || b.size("") != left {
+			t.Errorf("expected %q and %d pending tasks, found %q and %d", stopTasks, left, reason, b.size(""))
+		}
+	}
+	if ran.Load() != 2 {
+		t.Errorf("expected 2 tasks, found %d", ran.Load())
+	}
+}
+
+func TestMaxTime(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.MaxTime = 20 * time.Millisecond
+	if reason := b.runToEnd(cfg); reason != stopTime {
+		t.Errorf("expected %q, found %q", stopTime, reason)
+	}
+}
+
+func TestMaxMemory(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.MaxMemory = 1
+	if reason := b.runToEnd(cfg); reason != stopMemory {
+		t.Errorf("expected %q, found %q", stopMemory, reason)
+	}
+	if !strings.Contains(b.log.String(), "WorkerConfig.MaxMemory") {
+		t.Errorf("the log does not say why:\n%s", b.log)
+	}
+	cfg.MaxMemory = math.MaxInt64
+	cfg.MaxTime = 2 * memoryInterval
+	if reason := b.runToEnd(cfg); reason != stopTime {
+		t.Errorf("within the limit: expected %q, found %q", stopTime, reason)
+	}
+}
+
+func TestMemoryUsed(t *testing.T) {
+	before, runtimeBefore := memoryUsed(), runtimeMemory()
+	if before < 1<<20 || runtimeBefore < 1<<20 {
+		t.Fatalf("found %d and %d bytes, expected at least a megabyte", before, runtimeBefore)
+	}
+	block := make([]byte, 64<<20)
+	for i := 0; i < len(block); i += 1024 {
+		block[i] = 1
+	}
+	if used, runtimeUsed := memoryUsed(), runtimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
+		t.Errorf("after 64 MiB more: %d and %d bytes, before %d and %d", used, runtimeUsed, before, runtimeBefore)
+	}
+	runtime.KeepAlive(block)
+}
+
+// TestStopWhenEmpty: tasks that tasks enqueue are done first, parked ones that the worker knows and what is due too; what is due later is left.
+func TestStopWhenEmpty(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	var f *Function
+	f = b.fn("f", func(ctx context.Context, more int) error {
+		ran.Add(1)
+		if more == 0 {
+			return nil
+		}
+		_, err := b.q.DelayContext(ctx, f, more-1)
+		return err
+	})
+	parking := b.work(b.config())
+	b.delay(f, 0)
+	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	parking.mustStop()
+	b.delay(f, 5)
+	b.delayWith(b.q.With(In(time.Hour)), f, 0)
+	b.delayWith(b.q.With(At(time.Now().Add(-time.Hour))), f, 0)
+	cfg := b.config()
+	cfg.StopWhenEmpty = true
+	if reason := b.runToEnd(cfg, f); reason != stopEmpty {
+		t.Errorf("expected %q, found %q", stopEmpty, reason)
+	}
+	if n := ran.Load(); n != 8 || b.size("_scheduled") != 1 || b.size("_parked") != 0 {
+		t.Errorf("expected 8 tasks, 1 scheduled and none parked, found %d, %d and %d", n, b.size("_scheduled"), b.size("_parked"))
+	}
+}
+
+// TestStopWhenEmptyWaitsForHandlers: a task that runs may enqueue others.
+func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
+	b := newBench(t)
+	running, leave := make(chan struct{}), make(chan struct{})
+	f := b.fn("f", func() { running <- struct{}{}; <-leave })
+	b.delay(f)
+	cfg := b.config()
+	cfg.StopWhenEmpty = true
+	w, h := b.listened(cfg, f)
+	s := b.start(w)
+	await(b, "the task", running)
+	v := &vacancy{worker: w}
+	for range 3 {
+		if v.look(t.Context(), time.Now().Add(time.Hour)) {
+			t.Error("the worker is said to have nothing to do")
+		}
+	}
+	close(leave)
+	b.until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
+	s.mustStop()
+	if events := h.of(EventWorkerIdle, EventWorkerStopping); len(events) != 2 || events[0].Kind != EventWorkerIdle || events[1].Reason != stopEmpty {
+		t.Errorf("expected that the worker is idle and stops for %q, found %+v", stopEmpty, events)
+	}
+}
+
+// TestVacancy steps through the looks of a worker that is to stop after an hour without a task.
+func TestVacancy(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan struct{}, 1)
+	f := b.fn("f", func() { ran <- struct{}{} })
+	w, h := b.listened(b.config(), f)
+	s := b.start(w)
+	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	begin := time.Now()
+	v := &vacancy{worker: w, limit: time.Hour, since: begin, listened: true}
+	at := func(minutes int) bool { return v.look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
+	idle := func() int { return len(h.of(EventWorkerIdle)) }
+	before := idle()
+	if at(59) {
+		t.Error("after 59 minutes")
+	}
+	b.until("listeners know", func() bool { return idle() > before })
+	b.delay(f)
+	await(b, "the task", ran)
+	b.idle()
+	b.until("it has ended", func() bool { still, _ := w.exec.stillness(); return still })
+	if at(61) || at(120) {
+		t.Error("less than an hour after a task")
+	}
+	if !at(121) {
+		t.Error("an hour after the task: expected that it stops")
+	}
+	w.Pause()
+	b.delay(f)
+	if at(200) {
+		t.Error("a task is pending")
+	}
+	w.Resume()
+	await(b, "the task", ran)
+	s.mustStop()
+}
+
+func TestIdleIsToldOnce(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	w, h := b.listened(b.config(), f)
+	s := b.start(w)
+	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	v := &vacancy{worker: w, limit: -1, listened: true}
+	for range 3 {
+		v.look(t.Context(), time.Now())
+	}
+	if !v.told || v.look(t.Context(), time.Now().Add(24*time.Hour)) {
+		t.Error("expected that listeners were told, and that the worker goes on")
+	}
+	s.mustStop()
+	if n := len(h.of(EventWorkerIdle)); n < 1 || n > 2 { // its own look may have come in between
+		t.Errorf("expected one event for each who looks, found %d", n)
+	}
+}
+
+// TestRest has one executor rest: it starts its next task only after that, and a stop does not wait for it.
+func TestRest(t *testing.T) {
+	b := newBench(t)
+	times := make(chan time.Time, 10)
+	f := b.fn("f", func() { times <- time.Now() })
+	for range 3 {
+		b.delay(f)
+	}
+	cfg := b.config()
+	cfg.Concurrency, cfg.Rest = 1, 150*time.Millisecond
+	s := b.work(cfg, f)
+	last := await(b, "the first", times)
+	b.until("it is acknowledged while the executor rests", func() bool { return b.counters()["processed"] == 1 })
+	if n := b.size("_processing:" + s.ID()); n != 0 {
+		t.Errorf("%d tasks are claimed while the only executor rests", n)
+	}
+	for range 2 {
+		at := await(b, "another", times)
+		if pause := at.Sub(last); pause < cfg.Rest {
+			t.Errorf("a pause of %v, expected at least %v", pause, cfg.Rest)
+		}
+		last = at
+	}
+	s.mustStop()
+	cfg.Rest = time.Hour
+	s = b.work(cfg, f)
+	b.delay(f)
+	b.delay(f)
+	await(b, "a task", times)
+	b.until("it is acknowledged", func() bool { return b.counters()["processed"] == 4 })
+	s.mustStop()
+	if n := b.size(""); n != 1 {
+		t.Errorf("expected that the last one is left, found %d", n)
+	}
+}
+
+func TestLimitsAreChecked(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.MaxTasks, cfg.MaxTime, cfg.MaxMemory, cfg.StopWhenEmptyFor, cfg.Rest = -1, -1, -1, -1, -1
+	_, err := NewWorker(b.rdb, cfg)
+	for _, name := range []string{"MaxTasks", "MaxTime", "MaxMemory", "StopWhenEmptyFor", "Rest"} {
+		if !strings.Contains(errorText(err), "WorkerConfig."+name+" is -1") {
+			t.Errorf("expected an error about %s, found %v", name, err)
+		}
+	}
+}
+
+// TestNoLimitsNoWatches: without limits and listeners nothing looks after them.
+func TestNoLimitsNoWatches(t *testing.T) {
+	b := newBench(t)
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.watches()); n != 0 || w.exec.limited || w.exec.rest != 0 {
+		t.Errorf("found %d watches, a budget of %d tasks", n, w.exec.budget)
+	}
+}
+
+// TestFirstReasonToStopHolds: it may be given at any time, before Run too.
+func TestFirstReasonToStopHolds(t *testing.T) {
+	b := newBench(t)
+	w, h := b.listened(b.config())
+	w.stopFor("one")
+	w.stopFor("two")
+	if err := w.Run(t.Context()); err != nil || !errors.Is(w.Run(t.Context()), ErrClosed) {
+		t.Errorf("Run: %v", err)
+	}
+	want := []string{"worker started", "worker stopping", "worker stopped"}
+	if got := h.names(); !slices.Equal(got, want) || h.of()[1].Reason != "one" || w.Status().StopReason != "one" {
+		t.Errorf("expected %q for reason one, found %q for %q", want, got, w.Status().StopReason)
+	}
+}
