@@ -20,6 +20,8 @@ type claim struct {
 	fn    *function // nil: unknown here
 	// suspect: a worker died with this task in hand not long ago.
 	suspect bool
+	// freed: the lock has ended, and the id is nobody's to keep.
+	freed bool
 	// unclear: Redis may have been told how it ended, but its answer is unknown. Owned by whoever tells it.
 	unclear bool
 

@@ -3,8 +3,6 @@ package delayed
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // TestProducersOnABadNetwork: many producers at once, and replies and requests get lost. Everyone knows about its own task.
@@ -27,18 +26,18 @@ func TestProducersOnABadNetwork(t *testing.T) {
 	q := NewQueue(b.name, rdb)
 	const producers, each = 64, 50
 	var mu sync.Mutex
-	confirmed, unknown := map[string]bool{}, 0
+	confirmed, unknown := map[int]bool{}, 0
 	var group sync.WaitGroup
 	for p := range producers {
 		group.Go(func() {
 			for i := range each {
-				id := fmt.Sprint(p, "-", i)
+				id := p*each + i
 				ctx, cancel := context.WithCancel(t.Context())
 				if p%2 == 0 {
 					cancel()
 					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(i*p)*time.Microsecond)
 				}
-				_, err := q.With(TaskID(id)).DelayContext(ctx, plainForTest, i)
+				_, err := q.DelayContext(ctx, plainForTest, id)
 				cancel()
 				mu.Lock()
 				switch {
@@ -55,27 +54,29 @@ func TestProducersOnABadNetwork(t *testing.T) {
 		})
 	}
 	group.Wait()
-	seen := map[string]int{}
-	last := map[string]int{}
+	seen := map[int]int{}
+	last := map[int]int{}
 	for _, m := range b.pending() {
-		id := m.Meta.ID
-		seen[id]++
-		if _, sent := confirmed[id]; !sent {
-			t.Errorf("task %s is there, but its caller was told that nothing was sent", id)
-		}
-		p, i := "", 0
-		if _, err := fmt.Sscanf(strings.ReplaceAll(id, "-", " "), "%s %d", &p, &i); err != nil {
+		value, _, err := wire.DecodeAny(m.Payload)
+		if err != nil {
 			t.Fatal(err)
 		}
+		number, _ := value.(int64)
+		id := int(number)
+		seen[id]++
+		if _, sent := confirmed[id]; !sent {
+			t.Errorf("task %d is there, but its caller was told that nothing was sent", id)
+		}
+		p, i := id/each, id%each
 		if n, ok := last[p]; ok && confirmed[id] && i <= n {
-			t.Errorf("producer %s: task %d is behind task %d", p, i, n)
+			t.Errorf("producer %d: task %d is behind task %d", p, i, n)
 		} else if confirmed[id] {
 			last[p] = i
 		}
 	}
 	for id, sure := range confirmed {
 		if n := seen[id]; n > 1 || sure && n == 0 {
-			t.Errorf("task %s is there %d times, confirmed: %v", id, n, sure)
+			t.Errorf("task %d is there %d times, confirmed: %v", id, n, sure)
 		}
 	}
 	if len(confirmed) == unknown || unknown == 0 {

@@ -9,7 +9,7 @@ import (
 // leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
 func (c *claim) leaves() bool {
 	x := c.msg.Meta.Extra
-	return keeps(x) || x != nil && x.Lock != ""
+	return keeps(x) || c.held()
 }
 
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function returned, began when it was called.
@@ -88,7 +88,7 @@ func completedOf(group []ending) []completed {
 		e := &group[i]
 		t := completed{token: e.claim.token, id: e.id, keep: e.wait, value: e.info}
 		if x := e.claim.msg.Meta.Extra; x != nil {
-			t.lock, t.awaited = x.Lock != "", keeps(x)
+			t.lock, t.awaited = e.claim.held(), keeps(x)
 		}
 		tasks[i] = t
 	}

@@ -27,7 +27,7 @@ var (
 	ErrFull = errors.New("delayed: Redis refuses writes")
 
 	// ErrDuplicate is wrapped by *DuplicateError.
-	ErrDuplicate = errors.New("delayed: task id is taken")
+	ErrDuplicate = errors.New("delayed: such a task is there already")
 
 	// ErrNoID says that a task cannot be asked for because its message carries no id.
 	ErrNoID = errors.New("delayed: task has no id")
@@ -73,14 +73,16 @@ func (e *ArgumentError) Error() string {
 // Unwrap makes errors.Is(err, ErrArguments) true.
 func (e *ArgumentError) Unwrap() error { return ErrArguments }
 
-// DuplicateError names the task id that is already in use. errors.Is(err, ErrDuplicate) holds for it.
+// DuplicateError names the task that is in the way of a new one: it has the same id, or holds the same lock of Unique. errors.Is(err, ErrDuplicate)
+// holds for it.
 type DuplicateError struct {
 	ID string
 }
 
 // Error implements error.
 func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("delayed: task id %q is taken by a task that is scheduled, retrying, parked or archived; choose another or delete that one", e.ID)
+	return fmt.Sprintf("delayed: task %q is there already: it has the id of the new one or holds its lock; wait until it is over, or say "+
+		"what is to happen with OnConflict", e.ID)
 }
 
 // Unwrap makes errors.Is(err, ErrDuplicate) true.

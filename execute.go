@@ -122,8 +122,13 @@ func (w *Worker) giveBack(claims []*claim) <-chan struct{} {
 
 // execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of the task.
 func (w *Worker) execute(c *claim) (done bool) {
-	if c.msg.Meta.Extra != nil && w.stale(c) {
-		return false
+	if x := c.msg.Meta.Extra; x != nil {
+		if w.stale(c) {
+			return false
+		}
+		if x.LockStart && w.unlock(c) {
+			return true // another one runs in its place
+		}
 	}
 	limit := w.limit(c, 0)
 	ctx := w.tasks

@@ -42,6 +42,7 @@ type funcDefaults struct {
 	extras   []extra
 	policy   *policy
 	err      error // what is wrong with the first faulty option; wraps ErrFunction
+	locks    []func(*lockRule)
 
 	middleware []func(HandlerFunc) HandlerFunc
 }
@@ -90,11 +91,12 @@ func Func(fn any, opts ...FuncOption) *Function {
 // share it.
 type function struct {
 	name     string
-	others   []string // aliases
-	maxRetry *int     // default for its tasks; nil: the worker's
-	extras   []extra  // what its options write into the messages of its tasks
-	policy   *policy  // what its options tell workers; nil: nothing
-	inMain   bool     // named after package main, as functions of other programs may be
+	others   []string          // aliases
+	maxRetry *int              // default for its tasks; nil: the worker's
+	extras   []extra           // what its options write into the messages of its tasks
+	locks    []func(*lockRule) // what they say about locks
+	policy   *policy           // what its options tell workers; nil: nothing
+	inMain   bool              // named after package main, as functions of other programs may be
 
 	fn       reflect.Value
 	method   bool          // the first parameter of fn is a receiver
@@ -159,7 +161,10 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 	if err := nameable(found, d.named); err != nil {
 		return nil, err
 	}
-	f := &function{name: found.Path, inMain: found.Main, maxRetry: d.maxRetry, extras: d.extras, policy: d.policy, fn: reflect.ValueOf(fn), method: found.Kind.Receiver()}
+	f := &function{
+		name: found.Path, inMain: found.Main, maxRetry: d.maxRetry, extras: d.extras, locks: d.locks, policy: d.policy,
+		fn: reflect.ValueOf(fn), method: found.Kind.Receiver(),
+	}
 	if d.named {
 		f.name, f.inMain = d.name, false
 	} else if found.Runtime != found.Path {

@@ -15,7 +15,7 @@ const maxQueueName = 128
 // keySuffixes are what the keys of a queue add to its name; a queue whose own name ended in one would share keys with another.
 var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
-	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked",
+	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked",
 }
 
 // keyInfixes stand between a queue's name and a variable part.
@@ -27,7 +27,8 @@ type queueKeys struct {
 	legacy, workers                      string
 	scheduled, retry, archived, parked   string
 	tasks, info, deaths, sweeper, mode   string
-	completed, results, locks, locked    string
+	completed, results                   string
+	locks, locked, revoked               string
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
 }
 
@@ -38,7 +39,7 @@ func newQueueKeys(prefix, name string) queueKeys {
 		legacy: n + "_processing", workers: n + "_workers",
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
 		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
-		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked",
+		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked", revoked: n + "_revoked",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
 	}
 }

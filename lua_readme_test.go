@@ -173,7 +173,7 @@ func (u *keyUse) add(script, suffix string, c luaCall) {
 	}
 	idle := c.command == "SREM" && c.args[1] == "''" || c.command == "LTRIM" && slices.Equal(c.args[1:], []string{"0", "-1"})
 	// Of the sets that shelve files tasks in, only the archive has a bound.
-	elsewhere := script == "shelve" && c.command == "ZREM" && suffix != "_archived"
+	elsewhere := script == "shelve" && c.command == "ZREM" && suffix != "_archived" && suffix != "_locked"
 	switch {
 	case c.command == "EXPIRE" || c.command == "PEXPIRE":
 		u.expires = true
@@ -264,8 +264,9 @@ func TestKeyDictionaryCanFail(t *testing.T) {
 		{"| `N_mode` |", "| `N-mode` |", "malformed line"},
 		{"| worker set |", "| workers |", `calls a key "worker set", which is in no row`},
 		{"| `N_results` |", "| `N_outcomes` |", "but not both: N_results, N_outcomes"},
+		{"| `N_revoked` |", "| `N_dropped` |", "but not both: N_revoked, N_dropped"},
 		{"| 90 days |", "| – |", "N_stats:: time to live: false, the scripts say true"},
-		{"| shelve | condemn, unpark |", "| shelve | unpark |", "N_parked: taken out by [unpark], the scripts say [condemn unpark]"},
+		{"| shelve | condemn, enlist, unpark |", "| shelve | enlist, unpark |", "N_parked: taken out by [enlist unpark], the scripts say [condemn enlist unpark]"},
 		{"| survey | – | one", "| – | – | one", "N_sweeper: put in by"},
 		{"| [trim](trim.lua) |", "| [trim](prune.lua) |", "malformed line"},
 		{"| [trim](trim.lua) |", "| [prune](prune.lua) |", "script trim: the row says"},

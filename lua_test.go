@@ -13,7 +13,7 @@ import (
 )
 
 // refusedByFullRedis are the scripts that bring new tasks: a full Redis refuses them as a whole.
-var refusedByFullRedis = []string{"enqueue", "mode", "schedule"}
+var refusedByFullRedis = []string{"enlist", "enqueue", "mode", "schedule"}
 
 var (
 	luaKey     = regexp.MustCompile(`\bKEYS\[([^\]]*)\]`)
@@ -382,6 +382,7 @@ func TestScriptLimits(t *testing.T) {
 	}{
 		{"enqueue", maxBatchTasks},
 		{"schedule", maxBatchTasks},
+		{"enlist", maxEnlisted},
 		{"claim", maxClaim},
 		{"ack", maxTokens},
 		{"release", maxTokens},
@@ -393,6 +394,7 @@ func TestScriptLimits(t *testing.T) {
 		{"unpark", parkedPage},
 		{"condemn", trimPage},
 		{"trim", trimPage},
+		{"lapse", lapsePage},
 	} {
 		s, problems := parseLua(limit.script+".lua", scripts[limit.script].source)
 		if len(problems) > 0 {

@@ -29,6 +29,8 @@ type callOptions struct {
 	err      error             // what is wrong with the first faulty option; wraps ErrArguments
 	headers  map[string]string // by Header; copied before a change
 	injected map[string]string // headers, and what Inject has found; nil: it found nothing
+	locks    []func(*lockRule)
+	front    bool
 }
 
 // extra is an option that only writes into the message: a default of a function, or of one call. nowMs is the producer's time.
@@ -98,8 +100,9 @@ func (o maxRetryOption) applyFunc(d *funcDefaults) {
 
 func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int(o)) }
 
-// TaskID names the task, instead of a random id. An id that belongs to a scheduled, retrying, parked or archived task of the queue
-// is refused with ErrDuplicate when another task is to be scheduled under it; two pending tasks may have one id. It is at
+// TaskID names the task, instead of a random id. An id that belongs to a task of the queue, be it pending, active, scheduled, retrying, parked,
+// archived or completed and kept, is refused with a *DuplicateError; OnConflict(Skip) makes that a success. So a call whose outcome is unknown
+// can be repeated. The id of a task that nobody has run 7 days after it was due, longer by its waits for retries, can be taken again. It is at
 // most 256 bytes long and not empty.
 func TaskID(id string) Option { return taskIDOption(id) }
 

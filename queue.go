@@ -123,6 +123,9 @@ func (q *Queue) With(opts ...Option) *Queue {
 	if c.optErr == nil && len(c.options.headers) > 0 {
 		c.optErr = checkHeaders(c.options.headers, "Header")
 	}
+	if c.options.front && c.options.later {
+		c.optErr = fmt.Errorf("%w: Front with In, At or Debounce: a scheduled task joins the end of its queue when it is due", ErrArguments)
+	}
 	return &c
 }
 
@@ -157,12 +160,15 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	if payload != nil {
 		d.payload = payload
 	}
-	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry, extras: f.extras}
+	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks}
 	return q.enqueue(ctx, &t, d)
 }
 
 // DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If one of
 // the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks stand.
+//
+// With Unique and its kin a batch is at most 500 tasks. A task whose lock is held has its batch refused, by an error that names it and wraps a
+// *DuplicateError; with OnConflict(Skip) its Ref is that of the task that holds the lock, which may be an earlier one of the same call.
 //
 //	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
 func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
@@ -180,14 +186,25 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
 	now := time.Now().UnixMilli()
 	python := false
+	var holds []*hold // nil: no task has anything to itself
 	for i, t := range tasks {
 		if t == nil {
 			return nil, &BatchError{Err: fmt.Errorf("%w: task %d is nil", ErrArguments, i)}
 		}
+		h, err := t.holdOf(&q.options)
+		if err != nil {
+			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
+		}
+		if h != nil {
+			if holds == nil {
+				holds = make([]*hold, len(tasks))
+			}
+			holds[i] = h
+		}
 		ref := &slab[i]
 		ref.queue, refs[i] = q, ref
 		start := len(d.message)
-		b, err := t.appendMessage(d.message, with, now, ref)
+		b, err := t.appendMessage(d.message, with, now, ref, h)
 		if err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
 		}
@@ -200,17 +217,30 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 			return nil, &BatchError{Err: err}
 		}
 	}
+	most, enlist := maxBatchTasks, holds != nil || q.options.front
+	if enlist {
+		most = maxEnlisted
+	}
 	sent := 0
 	for sent < len(d.envelopes) {
 		n, size := 0, 0
 		for _, e := range d.envelopes[sent:] {
 			size += len(e.message)
-			if n == maxBatchTasks || n > 0 && size > maxBatchBytes {
+			if n == most || n > 0 && size > maxBatchBytes {
 				break
 			}
 			n++
 		}
-		if err := q.send(ctx, d.envelopes[sent:sent+n]); err != nil {
+		if q.options.front && n < len(refs) {
+			return nil, &BatchError{Err: fmt.Errorf("%w: Front with %d tasks: %d go to the front together", ErrArguments, len(refs), n)}
+		}
+		var err error
+		if enlist {
+			err = q.enlist(ctx, d.envelopes, holds, refs, sent, n)
+		} else {
+			err = q.send(ctx, d.envelopes[sent:sent+n])
+		}
+		if err != nil {
 			return refs[:sent], &BatchError{Sent: sent, Err: err}
 		}
 		sent += n
@@ -238,7 +268,11 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.message, err = t.appendMessage(d.message, with, now.UnixMilli(), ref); err != nil {
+	h, err := t.holdOf(&q.options)
+	if err != nil {
+		return nil, err
+	}
+	if d.message, err = t.appendMessage(d.message, with, now.UnixMilli(), ref, h); err != nil {
 		return nil, err
 	}
 	if t.msg.Python() {
@@ -246,9 +280,12 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 			return nil, err
 		}
 	}
-	if o := &q.options; o.later {
+	switch o := &q.options; {
+	case h != nil || o.front:
+		err = q.enlistOne(ctx, listing{envelope{ref.id, d.message}, h}, ref)
+	case o.later:
 		err = q.store.schedule(ctx, []envelope{{ref.id, d.message}}, o.due, o.relative)
-	} else {
+	default:
 		err = q.coalescer.enqueue(ctx, d.message, now)
 	}
 	if err != nil {

@@ -205,7 +205,15 @@ func TestWaitForTheRightTask(t *testing.T) {
 	// Enqueued at least a millisecond later.
 	for start := time.Now(); time.Since(start) < 2*time.Millisecond; {
 	}
-	ref := b.delayWith(q, f, 2)
+	// As a producer does that does not look who has the id.
+	ref := &Ref{queue: q}
+	message, err := Call(f, 2).appendMessage(nil, q, time.Now().UnixMilli(), ref, nil)
+	if err == nil {
+		err = q.store.enqueue(t.Context(), []envelope{{ref.id, message}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := make(chan int, 1)
 	go func() {
 		n, err := Await[int](b.within(), ref)

@@ -95,12 +95,8 @@ func TestTaskIDOfScheduledTaskIsTaken(t *testing.T) {
 	if d := redistest.Diff(redistest.Dump(t, b.conn, b.name), before); d != "" {
 		t.Errorf("the refused task left traces:\n%s", d)
 	}
-	// It is an identity, not a lock: pending tasks may share it.
-	for range 2 {
-		b.delayWith(b.q.With(TaskID("mine")), f, 3)
-	}
-	if b.size("") != 2 {
-		t.Errorf("%d pending", b.size(""))
+	if _, err := b.q.With(TaskID("mine")).Delay(f, 3); !errors.Is(err, ErrDuplicate) {
+		t.Errorf("a pending task of the same id: %v", err)
 	}
 }
 
@@ -124,7 +120,9 @@ func TestOptionsPrintAsWritten(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, o := range map[string]Option{
 		"In(1m30s)": In(90 * time.Second), "At(2026-01-02T03:04:05Z)": At(at), "MaxRetry(3)": MaxRetry(3), "MaxRetry(0)": MaxRetry(-3),
-		`TaskID("a b")`: TaskID("a b"),
+		`TaskID("a b")`: TaskID("a b"), "Unique(1m0s)": Unique(time.Minute), `UniqueKey("a", 1s)`: UniqueKey("a", time.Second),
+		"UntilStart()": UntilStart(), "OnConflict(Fail)": OnConflict(Fail), "OnConflict(Skip)": OnConflict(Skip),
+		"OnConflict(Replace)": OnConflict(Replace), "OnConflict(Conflict(7))": OnConflict(7), "Debounce(5s)": Debounce(5 * time.Second), "Front()": Front(),
 	} {
 		if fmt.Sprint(o) != want {
 			t.Errorf("%v, expected %s", o, want)

@@ -326,6 +326,17 @@ var condemnCases = storeTable{script: "condemn", cases: []storeCase{
 		},
 	},
 	{
+		name:   "their ids and locks are free, those of others are not",
+		seed:   both(filedAs("_parked", redistest.Zset{"x": past, "y": later}), locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
+		do:     condemnWith(filed{id: "x", info: []byte("why")}, filed{id: "y", info: []byte("why too")}),
+		result: 1,
+		want: both(redistest.State{
+			"_parked": redistest.Zset{"y": later}, "_archived": redistest.Zset{"x": fromNow(time.Hour)},
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "why", "y": "i y"},
+			testDay: counted(redistest.Hash{"archived": "1"}),
+		}, locked(later, redistest.Hash{"k:b": "y"})),
+	},
+	{
 		name:   "one that is not parked any more",
 		seed:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
 		do:     condemnWith(filed{id: "x", info: []byte("why")}),

@@ -87,7 +87,7 @@ func (s *store) release(ctx context.Context, worker string, batches []uint64, to
 // shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to raise by the number of
 // tasks filed.
 func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved) ([]bool, error) {
-	set, wake := s.keys.retry, 1
+	set, wake, free := s.keys.retry, 1, 0
 	switch on {
 	case shelfRetry:
 	case shelfScheduled:
@@ -95,10 +95,10 @@ func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on 
 	case shelfParked:
 		set, wake = s.keys.parked, 0
 	case shelfArchived:
-		set, wake = s.keys.archived, 0
+		set, wake, free = s.keys.archived, 0, 1 // the task is over
 	}
-	args := make([]any, 0, 5+len(counters)+len(batches)+5*len(tasks))
-	args = append(args, statsLife, most, wake, len(counters))
+	args := make([]any, 0, 6+len(counters)+len(batches)+5*len(tasks))
+	args = append(args, statsLife, most, wake, free, len(counters))
 	for _, c := range counters {
 		args = append(args, c)
 	}
@@ -109,6 +109,7 @@ func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on 
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.statsKey(), s.keys.wake,
+		s.keys.locks, s.keys.locked,
 	}
 	reply, err := s.eval(ctx, scriptShelve, keys, args...)
 	return answers(reply, err, len(tasks))

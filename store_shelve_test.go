@@ -190,6 +190,50 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		want:   working(left("4-1", "4")),
 	},
 	{
+		name: "retry: ids and locks last longer by the wait, those of others do not",
+		seed: both(working(nil), locked(later, redistest.Hash{"k:a": "x", "#x": "x", "#y": "y", "k:b": "z", "k:c": "n"}), strayHolder),
+		do: shelving{on: shelfRetry, tasks: []shelved{
+			toShelve("3-1", "x", time.Minute), toShelve("3-2", "y", time.Hour), toShelve("3-3", "s", time.Minute), toShelve("2-1", "n", time.Minute),
+		}}.do,
+		result: []bool{true, true, true, false},
+		want: both(working(with(left("4-1", "3 4"), redistest.State{
+			"_retry": redistest.Zset{"x": fromNow(time.Minute), "y": fromNow(time.Hour), "s": fromNow(time.Minute)},
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y", "s": "m s"}, "_info": redistest.Hash{"x": "i x", "y": "i y", "s": "i s"}, "_wake": ones(1),
+		})), locked(later+60_000, redistest.Hash{"k:a": "x", "#x": "x"}), locked(later+3600_000, redistest.Hash{"#y": "y"}),
+			locked(later, redistest.Hash{"k:b": "z", "k:c": "n"}),
+			redistest.State{"_locks": redistest.Hash{"@s": "k:b"}, "_locked": redistest.Zset{"@s": later + 60_000}}),
+	},
+	{
+		name:   "parked: the lock lasts for as long",
+		seed:   both(working(nil), locked(later, redistest.Hash{"k:a": "x"})),
+		do:     shelving{on: shelfParked, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: both(working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_parked": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": "i x"},
+		})), locked(later+3600_000, redistest.Hash{"k:a": "x"})),
+	},
+	{
+		name: "archived: ids and locks are free, those of others are not",
+		seed: both(working(nil), locked(later, redistest.Hash{"k:a": "x", "#x": "x", "#y": "y", "k:b": "z", "k:c": "n"}), strayHolder),
+		do: shelving{on: shelfArchived, most: 10, tasks: []shelved{
+			toShelve("3-1", "x", time.Hour), toShelve("3-2", "y", time.Hour), toShelve("3-3", "s", time.Hour), toShelve("2-1", "n", time.Hour),
+		}}.do,
+		result: []bool{true, true, true, false},
+		want: both(working(with(left("4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour), "s": fromNow(time.Hour)},
+			"_tasks":    redistest.Hash{"x": "m x", "y": "m y", "s": "m s"}, "_info": redistest.Hash{"x": "i x", "y": "i y", "s": "i s"},
+		})), locked(later, redistest.Hash{"k:b": "z", "k:c": "n"})),
+	},
+	{
+		name:   "archived: the last lock",
+		seed:   both(working(nil), locked(later, redistest.Hash{"k:a": "x"})),
+		do:     shelving{on: shelfArchived, most: 10, tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": "i x"},
+		})),
+	},
+	{
 		name: "an id that is taken becomes id#2, then id#3",
 		seed: working(redistest.State{"_scheduled": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "other"}}),
 		do: shelving{on: shelfRetry, tasks: []shelved{

@@ -162,6 +162,16 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		})),
 	},
 	{
+		name:   "archived: ids and locks are free; requeued: they stay",
+		seed:   both(dead, locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y", "#y": "y"})),
+		do:     sweepW(judged("4-1", "d", "archive", "x"), judged("3-1", "a", "requeue", "y")),
+		result: "1 requeued, 1 archived, alive false",
+		want: both(with(dead, with(left("3-2 3-3", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), "_archived": redistest.Zset{"x": fromNow(time.Hour)},
+			"_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"}, testDay: counted(redistest.Hash{"swept": "2", "archived": "1"}),
+		})), locked(later, redistest.Hash{"k:b": "y", "#y": "y"})),
+	},
+	{
 		name:   "archived under an id that is taken",
 		seed:   with(dead, filedAs("_retry", redistest.Zset{"x": later})),
 		do:     sweepW(judged("3-1", "a", "archive", "x"), judged("3-2", "b", "archive", "x")),

@@ -152,7 +152,8 @@ func (s *store) condemn(ctx context.Context, keep time.Duration, tasks []filed) 
 	for i := range tasks {
 		args = append(args, tasks[i].id, tasks[i].info)
 	}
-	return redis.Int(s.eval(ctx, scriptCondemn, []string{s.keys.parked, s.keys.archived, s.keys.info, s.statsKey()}, args...))
+	keys := []string{s.keys.parked, s.keys.archived, s.keys.info, s.statsKey(), s.keys.locks, s.keys.locked}
+	return redis.Int(s.eval(ctx, scriptCondemn, keys, args...))
 }
 
 // trim deletes archived tasks that are too old or too many, at most n.

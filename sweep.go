@@ -228,7 +228,7 @@ func (g *sweepGroup) repair(ctx context.Context, s *store, deficit int) error {
 	return nil
 }
 
-// trim deletes old archived tasks and archives tasks that were parked for too long.
+// trim drops locks that have expired, deletes old archived tasks and archives tasks that were parked for too long.
 func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 	for ctx.Err() == nil {
 		page, err := s.parkedPage(ctx, 0, trimPage, true)
@@ -248,6 +248,15 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 		}
 		if n == 0 || len(page) < trimPage {
 			break // by Redis's clock they are not too old
+		}
+	}
+	for ctx.Err() == nil {
+		n, err := s.lapse(ctx, lapsePage)
+		if err != nil {
+			return err
+		}
+		if n < lapsePage {
+			break
 		}
 	}
 	for ctx.Err() == nil {

@@ -16,8 +16,9 @@ import (
 // a task that a worker has received; only such a one has an ID, a Queue and an Attempt.
 type Task struct {
 	msg      wire.Message
-	maxRetry *int    // the function's default
-	extras   []extra // the function's defaults
+	maxRetry *int              // the function's default
+	extras   []extra           // the function's defaults
+	locks    []func(*lockRule) // the function's defaults
 	err      error
 	got      *received // by a worker; nil for a task that is to be enqueued
 	small    [40]byte  // memory of a small payload
@@ -30,7 +31,7 @@ func Call(fn any, args ...any) *Task {
 	if err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras}
+	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks}
 	if t.msg.Payload, err = f.appendPayload(t.small[:0], args); err != nil {
 		return &Task{err: err}
 	}
@@ -109,12 +110,12 @@ func checkPath(path string, python bool) error {
 // envelope is the message of t for a queue, with its id.
 func (t *Task) envelope(q *Queue, nowMs int64) (envelope, error) {
 	var ref Ref
-	b, err := t.appendMessage(nil, q, nowMs, &ref)
+	b, err := t.appendMessage(nil, q, nowMs, &ref, nil)
 	return envelope{id: ref.id, message: b}, err
 }
 
-// appendMessage appends the message of t for a queue, and gives ref its id.
-func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byte, error) {
+// appendMessage appends the message of t for a queue, and gives ref its id. h is what the task has to itself.
+func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hold) ([]byte, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
@@ -141,11 +142,11 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byt
 		} else if o.id != nil {
 			return nil, fmt.Errorf("%w: %s: a Python task carries no id, so TaskID cannot hold; open the queue with "+
 				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
-		} else if more != nil {
-			return nil, fmt.Errorf("%w: %s: a Python task of this queue has no options but In, At and MaxRetry; open the queue with "+
+		} else if more != nil || h != nil {
+			return nil, fmt.Errorf("%w: %s: a Python task of this queue has no options but In, At, MaxRetry and Front; open the queue with "+
 				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
 		}
-	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && o.id == nil && more == nil && !o.later:
+	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && h == nil && more == nil && !o.later:
 		// What go-delayed and keakon's package send: readable by workers of any age.
 		return finishMessage(dst, &msg)
 	default:
@@ -158,6 +159,9 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref) ([]byt
 		ref.name(*o.id, nowMs)
 	} else {
 		ref.random()
+	}
+	if h != nil {
+		more = h.write(more, ref.id)
 	}
 	if keeps(more) && !o.kept {
 		// The function's defaults say so.

@@ -53,6 +53,15 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	enqueue("DelayMany", refs, err)
 	ref, err = q.With(delayed.In(50*time.Millisecond), delayed.TaskID("once")).Delay(works, 4)
 	enqueue("In", ref, err)
+	ref, err = q.With(delayed.Unique(time.Hour)).Delay(works, 5)
+	enqueue("Unique", ref, err)
+	urgent := q.With(delayed.Front(), delayed.UniqueKey("urgent", time.Hour), delayed.UntilStart(), delayed.OnConflict(delayed.Replace))
+	ref, err = urgent.Delay(works, 6)
+	enqueue("Front", ref, err)
+	ref, err = q.With(delayed.UniqueKey("later", time.Hour), delayed.In(time.Hour)).Delay(works, 7)
+	enqueue("UniqueKey", ref, err)
+	ref, err = q.With(delayed.UniqueKey("later", time.Hour), delayed.Debounce(time.Millisecond)).Delay(works, 7)
+	enqueue("Debounce", ref, err)
 	ref, err = q.Delay(fails)
 	enqueue("Delay of a failing task", ref, err)
 	ref, err = q.Enqueue(ctx, delayed.NewGoTask("acl.unknown"))
@@ -100,7 +109,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 		return n
 	}
 	ended := func() bool {
-		return done.Load() == 6 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 && size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
+		return done.Load() == 9 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 && size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
 	}
 	for tick := time.NewTicker(10 * time.Millisecond); !ended(); {
 		select {
@@ -118,7 +127,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	if err := w.Register(delayed.Func(func() { done.Add(1) }, delayed.Name("acl.unknown"))); err != nil {
 		t.Fatal(err)
 	}
-	for tick := time.NewTicker(10 * time.Millisecond); done.Load() < 7 && ctx.Err() == nil; {
+	for tick := time.NewTicker(10 * time.Millisecond); done.Load() < 10 && ctx.Err() == nil; {
 		<-tick.C
 	}
 	enqueue("Wait", awaited, <-waited)
@@ -126,7 +135,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if done.Load() != 7 {
+	if done.Load() != 10 {
 		t.Errorf("the parked task did not run")
 	}
 	if got := refusals(t, admin); len(got) > 0 {
@@ -168,8 +177,8 @@ func aclRules(t *testing.T) (rules [][]string) {
 			inside = false
 		}
 	}
-	if len(rules) != 3 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, and worker", len(rules))
+	if len(rules) != 4 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, one with locks, and worker", len(rules))
 	}
 	return rules
 }

@@ -9,7 +9,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local batches = tonumber(ARGV[2])
 local answers, tokens, seen = {}, {''}, {}
 local kept, values, dues, gone, channels = {}, {}, {}, {}, {}
-local holders, names = {}, {}
+local names = {}
 local known = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0
 -- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
 for i = 3 + batches, #ARGV, 6 do
@@ -27,14 +27,10 @@ for i = 3 + batches, #ARGV, 6 do
       gone[#gone + 1] = id
     end
     if ARGV[i + 4] == '1' then
-      local name = redis.call('HGET', KEYS[5], '@' .. id)
-      if name then
-        holders[#holders + 1] = '@' .. id
-        if redis.call('HGET', KEYS[5], name) == id then
-          holders[#holders + 1] = name
-          names[#names + 1] = name
-        end
-      end
+      local held = redis.call('HMGET', KEYS[5], '@' .. id, '#' .. id)
+      if held[1] then names[#names + 1] = '@' .. id end
+      if held[1] and redis.call('HGET', KEYS[5], held[1]) == id then names[#names + 1] = held[1] end
+      if held[2] then names[#names + 1] = '#' .. id end
     end
     if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
   end
@@ -62,8 +58,10 @@ if #old > 0 then
   redis.call('ZREM', KEYS[3], unpack(old))
   redis.call('HDEL', KEYS[4], unpack(old))
 end
-if #holders > 0 then redis.call('HDEL', KEYS[5], unpack(holders)) end
-if #names > 0 then redis.call('ZREM', KEYS[6], unpack(names)) end
+if #names > 0 then
+  redis.call('HDEL', KEYS[5], unpack(names))
+  redis.call('ZREM', KEYS[6], unpack(names))
+end
 local done = #tokens - 1
 if redis.call('HINCRBY', KEYS[7], 'processed', done) == done then redis.call('EXPIRE', KEYS[7], ARGV[1]) end
 for i = 1, #channels do redis.call('PUBLISH', channels[i], 'completed') end

@@ -1,6 +1,6 @@
 -- sweep: take claims from a dead worker, ours or a legacy one.
 -- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list   5 tasks hash
---       6 archived set   7 info hash   8 deaths hash   9 counters of the day
+--       6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash   11 locked set
 -- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths at which a task is archived
 --       4 ms that an archived task is kept   5 most archived tasks
 --       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive' or 'count',
@@ -10,12 +10,14 @@
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local requeued, archived, ones = 0, 0, {}
+local requeued, archived, ones, ids = 0, 0, {}, {}
 -- Keys of another type are an error before anything is removed.
 redis.call('LLEN', KEYS[3])
 redis.call('HLEN', KEYS[5])
 redis.call('ZCARD', KEYS[6])
 redis.call('HLEN', KEYS[8])
+local locks = redis.call('HLEN', KEYS[10])
+if locks > 0 then redis.call('ZCARD', KEYS[11]) end
 for i = 6, #ARGV, 7 do
   if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then
     redis.call('HDEL', KEYS[2], ARGV[i])
@@ -31,6 +33,7 @@ for i = 6, #ARGV, 7 do
     if verdict == 'archive' then
       archived = archived + 1
       local id = ARGV[i + 4]
+      ids[archived] = id
       local filed = redis.call('HSETNX', KEYS[5], id, ARGV[i + 2])
       for copy = 2, 10 do
         if filed == 1 then break end
@@ -66,4 +69,21 @@ if archived > 0 then
     count('trimmed', #old)
   end
 end
+-- Tasks that are over free their ids and locks; see README.md.
+local function free(ids)
+  if #ids == 0 or locks == 0 then return end
+  local marks, names = {}, {}
+  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
+  local held = redis.call('HMGET', KEYS[10], unpack(marks))
+  for i = 1, #ids do
+    local lock = held[2 * i - 1]
+    if lock then names[#names + 1] = marks[2 * i - 1] end
+    if lock and redis.call('HGET', KEYS[10], lock) == ids[i] then names[#names + 1] = lock end
+    if held[2 * i] then names[#names + 1] = marks[2 * i] end
+  end
+  if #names == 0 then return end
+  redis.call('HDEL', KEYS[10], unpack(names))
+  redis.call('ZREM', KEYS[11], unpack(names))
+end
+free(ids)
 return {requeued, archived}

@@ -45,6 +45,9 @@ var layout = []layoutRow{
 	{"_stats:", "hash", true},
 	{"_sweeper", "string", true},
 	{"_mode", "string", false},
+	{"_locks", "hash", false},
+	{"_locked", "zset", false},
+	{"_revoked", "zset", false},
 }
 
 type layoutRow struct {
@@ -69,7 +72,7 @@ type queueView struct {
 func CheckInvariants(t testing.TB, conn redis.Conn, queue string, allow Invariants) {
 	t.Helper()
 	v := viewOf(t, conn, queue)
-	for _, problem := range slices.Concat(v.checkLayout(), v.checkNoti(allow), v.checkTasks(), v.checkClaims()) {
+	for _, problem := range slices.Concat(v.checkLayout(), v.checkNoti(allow), v.checkTasks(), v.checkLocks(), v.checkClaims()) {
 		t.Errorf("queue %s: %s", queue, problem)
 	}
 	if allow.Idle {
@@ -255,6 +258,22 @@ func (v *queueView) checkTasks() (problems []string) {
 		}
 	}
 	return problems
+}
+
+// checkLocks looks for locks that never lapse, and for lapses of none.
+func (v *queueView) checkLocks() (problems []string) {
+	for _, name := range without(v.ids["_locks"], v.ids["_locked"]) {
+		problems = append(problems, fmt.Sprintf("%q in N_locks never lapses: it is not in N_locked", name))
+	}
+	for _, name := range without(v.ids["_locked"], v.ids["_locks"]) {
+		problems = append(problems, fmt.Sprintf("%q in N_locked is not in N_locks", name))
+	}
+	return problems
+}
+
+// without returns what of list is not in other.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }
 
 // checkClaims looks for claims that no sweeper would find, and for claims without a time.

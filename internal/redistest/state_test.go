@@ -169,6 +169,11 @@ func TestInvariants(t *testing.T) {
 		{"completed", func(s State) { s["_completed"], s["_results"] = Zset{"done": 1}, Hash{"done": "r", "active": "p"} }, Invariants{}, nil},
 		{"completed without result", func(s State) { s["_completed"] = Zset{"done": 1} }, Invariants{}, []string{`task "done" is in N_completed but nothing`}},
 		{"info left over", func(s State) { s["_info"] = Hash{"z": "i"} }, Invariants{}, []string{`N_info tells of task "z"`}},
+		{"lock", func(s State) { s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"}, Zset{"k:l": 1, "@a": 1} }, Invariants{}, nil},
+		{"lock that never lapses", func(s State) { s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"}, Zset{"@a": 1} }, Invariants{}, []string{
+			`"k:l" in N_locks never lapses`,
+		}},
+		{"lapse of no lock", func(s State) { s["_locked"] = Zset{"@a": 1} }, Invariants{}, []string{`"@a" in N_locked is not in N_locks`}},
 		{"unknown worker", func(s State) { s["_workers"] = Set{"w2"} }, Invariants{}, []string{
 			"worker w1 holds 3 claims but is not in N_workers", "worker w1 has a heartbeat but is not in",
 		}},

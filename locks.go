@@ -1,0 +1,191 @@
+package delayed
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// lockLife is how long ids, and locks of Debounce, are kept beyond the time when their task is due, and how long a task that was
+	// replaced is remembered. Both end earlier when the task does.
+	lockLife = 7 * 24 * time.Hour
+	// maxLockKey bounds a key of the caller, in bytes: with its prefix it is a name on the wire.
+	maxLockKey = 510
+)
+
+// What a lock is over. Names of locks begin with these letters, so that none is another's.
+const (
+	lockNothing = ""
+	lockArgs    = "u:" // function and arguments; a digest follows
+	lockKey     = "k:" // a key of the caller
+	lockID      = "#"  // the task's id
+)
+
+// lockRule is what options say about the lock of a task.
+type lockRule struct {
+	over       string // lockNothing, lockArgs or lockKey
+	key        string
+	ttl        time.Duration
+	untilStart bool
+	conflict   Conflict
+	ruled      bool // conflict was given
+	err        error
+}
+
+// hold is what a task has to itself: its id, a lock or both. nil stands for a task that has neither.
+type hold struct {
+	reserve  bool   // the id may be no other task's
+	name     string // of the lock, "" for none
+	life     int64  // of the lock, ms
+	start    bool   // the lock ends when the task starts
+	conflict Conflict
+}
+
+// holdOf says what the task is to have to itself when it is enqueued with the options of q.
+func (t *Task) holdOf(o *callOptions) (*hold, error) {
+	if len(t.locks)+len(o.locks) == 0 && o.id == nil {
+		return nil, nil //nolint:nilnil // see hold
+	}
+	var r lockRule
+	for _, apply := range t.locks {
+		apply(&r)
+	}
+	for _, apply := range o.locks {
+		apply(&r)
+	}
+	h := &hold{reserve: o.id != nil, start: r.untilStart, conflict: r.conflict, life: r.ttl.Milliseconds()}
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case r.conflict > Replace:
+		return nil, fmt.Errorf("%w: OnConflict(%v), expected Fail, Skip or Replace", ErrArguments, r.conflict)
+	case h.reserve && r.conflict == Replace:
+		return nil, fmt.Errorf("%w: TaskID with OnConflict(Replace) or Debounce: a task cannot replace one of its own id; "+
+			"leave TaskID out and give its text to UniqueKey", ErrArguments)
+	case r.over == lockNothing && r.untilStart:
+		return nil, fmt.Errorf("%w: UntilStart without a lock: add Unique or UniqueKey", ErrArguments)
+	case r.over == lockNothing && r.ruled && !h.reserve:
+		return nil, fmt.Errorf("%w: OnConflict(%v) without a lock: add Unique, UniqueKey or TaskID", ErrArguments, r.conflict)
+	case r.over != lockNothing && h.life <= 0:
+		return nil, fmt.Errorf("%w: the lock's ttl is %v: expected at least 1ms, and longer than the task waits and runs", ErrArguments, r.ttl)
+	case r.over == lockKey && (r.key == "" || len(r.key) > maxLockKey || !utf8.ValidString(r.key)):
+		return nil, fmt.Errorf("%w: UniqueKey of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(r.key), maxLockKey)
+	}
+	switch r.over {
+	case lockArgs:
+		h.name = lockArgs + digestOf(&t.msg)
+	case lockKey:
+		h.name = lockKey + r.key
+	}
+	return h, nil
+}
+
+// write notes in the message that the task has something to give up at its end.
+func (h *hold) write(x *wire.Extra, id string) *wire.Extra {
+	if x == nil {
+		x = new(wire.Extra)
+	}
+	if h.name == "" {
+		x.Lock, x.LockLife = lockID+id, lockLife.Milliseconds()
+		return x
+	}
+	x.Lock, x.LockLife, x.LockStart = h.name, h.life, h.start
+	return x
+}
+
+// digestOf names a function and its arguments: 192 bits of the SHA-256 of the path, a zero byte and the encoded arguments. One argument is
+// the same as a bare value and as an array of one.
+func digestOf(m *wire.Message) string {
+	d := sha256.New()
+	d.Write([]byte(m.Path))
+	d.Write([]byte{0})
+	payload := m.Payload
+	if m.Meta.HasN && m.Meta.N == 1 && len(payload) > 0 {
+		payload = payload[1:] // the header of an array of one is one byte
+	}
+	d.Write(payload)
+	d.Write(m.Args)
+	d.Write(m.Kwargs)
+	return base64.RawURLEncoding.EncodeToString(d.Sum(nil)[:24])
+}
+
+// enlist enqueues n of the tasks, from number first on, and gives those their Refs in whose stead others are there.
+func (q *Queue) enlist(ctx context.Context, envelopes []envelope, holds []*hold, refs []*Ref, first, n int) error {
+	tasks := make([]listing, n)
+	for i := range tasks {
+		tasks[i].envelope = envelopes[first+i]
+		if holds != nil {
+			tasks[i].hold = holds[first+i]
+		}
+	}
+	others, err := q.store.enlist(ctx, q.options.place(), tasks)
+	var refused *enlistError
+	if errors.As(err, &refused) {
+		return fmt.Errorf("task %d: %w", first+refused.index, &refused.DuplicateError)
+	}
+	for i, other := range others {
+		if other != "" {
+			refs[first+i].become(other)
+		}
+	}
+	return err
+}
+
+// become makes r the Ref of a task that somebody else has enqueued.
+func (r *Ref) become(id string) { r.id, r.text = id, taskIDText{} }
+
+// enlistOne enqueues one task.
+func (q *Queue) enlistOne(ctx context.Context, t listing, ref *Ref) error {
+	others, err := q.store.enlist(ctx, q.options.place(), []listing{t})
+	var refused *enlistError
+	if errors.As(err, &refused) {
+		return &refused.DuplicateError
+	}
+	if err == nil && others[0] != "" {
+		ref.become(others[0])
+	}
+	return err
+}
+
+// place says where a task with these options goes.
+func (o *callOptions) place() place {
+	switch {
+	case o.front:
+		return place{how: "front"}
+	case !o.later:
+		return place{how: "back"}
+	case o.relative:
+		return place{how: "in", due: o.due}
+	default:
+		return place{how: "at", due: o.due}
+	}
+}
+
+// unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If Redis does not answer,
+// the task starts, and the lock ends with it.
+func (w *Worker) unlock(c *claim) (replaced bool) {
+	left, replaced, err := c.lane.store.unlock(w.tasks, c.msg.Meta.ID)
+	log := w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID)
+	switch {
+	case err != nil:
+		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")
+	case replaced:
+		log.Info("task dropped: another one has taken its place")
+	default:
+		c.freed = !left
+	}
+	return replaced
+}
+
+// held says whether the task may have something to give up when it ends.
+func (c *claim) held() bool {
+	x := c.msg.Meta.Extra
+	return x != nil && x.Lock != "" && !c.freed
+}
