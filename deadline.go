@@ -79,6 +79,8 @@ func (w *Worker) stale(c *claim) bool {
 		info.firstFailed = time.UnixMilli(x.FirstFailed)
 	}
 	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).Warn("task archived: " + text)
+	w.tell(c, Event{Kind: EventTaskExpired})
+	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.reason})
 	c.lane.finisher.add(ending{
 		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: archivedLife, id: id, message: c.raw, info: info.encode(),
 	})

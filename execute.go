@@ -140,7 +140,11 @@ func (w *Worker) execute(c *claim) (done bool) {
 	if !c.lane.begin(c, cancel) {
 		c.lane.settle(c)
 		c.lane.finisher.countLost(1)
+		w.tell(c, Event{Kind: EventTaskLost})
 		return false
+	}
+	if w.listened() {
+		w.tellStart(c)
 	}
 	if ackFirst {
 		for !c.lane.finisher.ack([]*claim{c}, 0) {
@@ -173,6 +177,7 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 		w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).
 			Warn("task ended after its claim was lost; its outcome is discarded")
 		c.lane.finisher.countLost(1)
+		w.tell(c, Event{Kind: EventTaskLost})
 		return false
 	}
 	if ackFirst {
@@ -182,12 +187,14 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 		err = newPanicError(nil)
 	}
 	if err == nil {
+		w.tellEnd(c, nil, nil, true)
 		return true
 	}
 	if limit > 0 && time.Since(c.started) >= limit {
 		err = &timedOut{limit, err}
 	}
 	e, done := w.judge(c, err, c.lane.now())
+	w.tellEnd(c, err, &e, done)
 	if !done {
 		c.lane.finisher.add(e)
 	}
@@ -199,6 +206,7 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 	id := newTaskID()
 	w.log.with("queue", c.lane.store.name).with("id", id).WithError(err).Error("message archived: it cannot be decoded")
 	info := taskInfo{reason: "undecodable", errText: err.Error(), at: now, worker: w.id}
+	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.reason, Err: err})
 	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, message: c.raw, info: info.encode()}
 }
 
@@ -217,6 +225,7 @@ func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 			return w.park(c, "extended python on a queue for plain ones", now)
 		}
 	}
+	w.tell(c, Event{Kind: EventTaskForwarded})
 	return ending{claim: c, outcome: outcomeForward}
 }
 
@@ -228,6 +237,7 @@ func (w *Worker) park(c *claim, reason string, now time.Time) ending {
 	}
 	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).
 		Warn("task parked: this worker cannot run it (" + reason + ")")
+	w.tell(c, Event{Kind: EventTaskParked, Reason: reason})
 	info := taskInfo{reason: reason, function: c.msg.Path, at: now, worker: w.id}
 	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.encode()}
 }

@@ -52,6 +52,7 @@ type ending struct {
 	id      string        // to file it under
 	message []byte        // as it goes on
 	info    []byte        // what is to be known of it then
+	reason  string        // for listeners
 	told    *receipt      // who waits for Redis's answer; may be nil
 }
 
@@ -215,6 +216,7 @@ func (f *finisher) unanswered(done []*claim, err error) {
 }
 
 func (f *finisher) tooLate(c *claim) {
+	f.lane.owner.tell(c, Event{Kind: EventTaskLost})
 	f.log.with("function", c.msg.Path).with("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }

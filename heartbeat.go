@@ -20,6 +20,7 @@ type heartbeat struct {
 
 	registrations int            // attempts
 	unsure        map[*lane]bool // the answer of the last registration is unknown: it must be repeated, as it says which claims stand
+	missing       map[*lane]bool // listeners were told that it is lost
 
 	poke    chan struct{}
 	trouble complaints
@@ -29,7 +30,7 @@ type heartbeat struct {
 func newHeartbeat(src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func()) *heartbeat {
 	h := &heartbeat{
 		link: link{src: src, key: lanes[0].store.keys.list}, lanes: lanes, worker: lanes[0].worker, life: life, value: value, contact: c, log: log, onBeat: onBeat,
-		unsure: map[*lane]bool{}, poke: make(chan struct{}, 1),
+		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.store)
@@ -56,6 +57,7 @@ func (h *heartbeat) run(ctx context.Context) {
 				return
 			}
 			h.log.trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
+			h.missed(err)
 			next = min(wait.next(), h.life/8)
 			drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
 		} else {
@@ -100,6 +102,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 		l.skew.Store(int64(skew))
 		if pulses[i].alive && l.confirmed.Load() != nil && !h.unsure[l] {
 			l.confirmed.Store(&sent)
+			h.regained(l)
 			if err := h.reconcile(ctx, l, pulses[i].claims, until[i]); err != nil {
 				return err
 			}
@@ -134,6 +137,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	before := l.open()
 	again := l.confirmed.Load() != nil
 	if again {
+		h.lost(l, nil)
 		// Redis was away for longer than the heartbeat lives, or this process stood still: so may have all others.
 		h.contact.broken()
 	}
@@ -162,11 +166,37 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	// Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are given back.
 	l.register()
 	l.confirmed.Store(&sent)
+	h.regained(l)
 	if again {
 		h.log.with("queue", l.store.name).WithField("lost", lost).WithField("kept", len(before)-lost).
 			Warn("heartbeat had expired; registered again")
 	}
 	return h.release(ctx, l, l.strangers(tokens, until))
+}
+
+// missed tells listeners when a heartbeat that cannot be renewed may have expired.
+func (h *heartbeat) missed(err error) {
+	for _, l := range h.lanes {
+		if l.confirmed.Load() != nil && !l.fresh(h.life) {
+			h.lost(l, err)
+		}
+	}
+}
+
+// lost tells listeners, once, that a heartbeat has expired or may have.
+func (h *heartbeat) lost(l *lane, err error) {
+	if l.owner != nil && !h.missing[l] {
+		h.missing[l] = true
+		l.owner.emit(Event{Kind: EventHeartbeatLost, Queue: l.store.name, Err: err})
+	}
+}
+
+// regained tells listeners that a heartbeat stands again, if it was lost.
+func (h *heartbeat) regained(l *lane) {
+	if h.missing[l] {
+		delete(h.missing, l)
+		l.owner.emit(Event{Kind: EventHeartbeatRegained, Queue: l.store.name})
+	}
 }
 
 // reconcile gives back claims that Redis holds for this worker and the worker does not know of.

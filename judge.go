@@ -145,7 +145,7 @@ func (j *judgement) failed() *wire.Extra {
 }
 
 func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte) ending {
-	return ending{claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message, info: j.info.encode()}
+	return ending{claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message, info: j.info.encode(), reason: j.info.reason}
 }
 
 // delay returns how long the task waits before it is tried again.

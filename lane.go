@@ -120,6 +120,7 @@ func (l *lane) ending(done []*claim) ([]*claim, ended) {
 	for _, c := range done {
 		if c.lost.Load() {
 			l.settleLocked(c)
+			l.owner.tell(c, Event{Kind: EventTaskLost})
 			continue
 		}
 		kept = append(kept, c)

@@ -1,0 +1,64 @@
+package delayed
+
+import (
+	"errors"
+	"time"
+)
+
+// tell tells listeners of what has happened to a claimed task; e says what and why. It never blocks. A nil worker has no listeners.
+func (w *Worker) tell(c *claim, e Event) {
+	if w == nil || !w.listened() {
+		return
+	}
+	e.Queue = c.lane.store.name
+	if c.msg.Path != "" {
+		e.Task = taskOf(c)
+	}
+	w.emit(e)
+}
+
+// tellStart tells listeners that a handler is about to be called.
+func (w *Worker) tellStart(c *claim) {
+	e := Event{Kind: EventTaskStarted}
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
+		e.Wait = max(c.lane.now().Sub(time.UnixMilli(at)), 0)
+	}
+	w.tell(c, e)
+}
+
+// tellEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing more if it is done.
+func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
+	if !w.listened() {
+		return
+	}
+	took := time.Since(c.started)
+	if err == nil {
+		w.tell(c, Event{Kind: EventTaskDone, Duration: took})
+		return
+	}
+	if end.tally == tallyFailed {
+		var panicked *panicError
+		if errors.As(err, &panicked) {
+			w.tell(c, Event{Kind: EventTaskPanicked, Duration: took, Err: err})
+		}
+		var late *timedOut
+		if errors.As(err, &late) {
+			w.tell(c, Event{Kind: EventTaskTimedOut, Duration: took, Err: err})
+		}
+		w.tell(c, Event{Kind: EventTaskFailed, Duration: took, Err: err})
+	}
+	e := Event{Duration: took, Err: err}
+	switch {
+	case done || end.outcome == outcomeComplete:
+		e.Kind = EventTaskDropped
+	case end.outcome == outcomeRetry:
+		e.Kind, e.Wait = EventTaskRetried, end.wait
+	case end.outcome == outcomeArchive:
+		e.Kind, e.Reason = EventTaskArchived, end.reason
+	case end.outcome == outcomeSnooze:
+		e.Kind, e.Wait, e.Err = EventTaskSnoozed, end.wait, nil
+	default:
+		e.Kind = EventTaskReleased
+	}
+	w.tell(c, e)
+}

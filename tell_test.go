@@ -1,0 +1,243 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// TestEventsOfTasks has one task for each way in which a run may end.
+func TestEventsOfTasks(t *testing.T) {
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		fn    func(ctx context.Context) error
+		opts  []Option
+		tune  func(*WorkerConfig)
+		want  string
+		check func(last Event) bool
+	}{
+		"done":    {fn: func(context.Context) error { return nil }, want: "started done"},
+		"retried": {fn: func(context.Context) error { return RetryIn(time.Hour, no) }, want: "started failed retried", check: func(e Event) bool { return e.Wait == time.Hour && errors.Is(e.Err, no) }},
+		"archived": {
+			fn: func(context.Context) error { return no }, opts: []Option{MaxRetry(0)}, want: "started failed archived",
+			check: func(e Event) bool { return e.Reason == "failed" && errors.Is(e.Err, no) },
+		},
+		"discarded": {fn: func(context.Context) error { return Discard(no) }, want: "started failed archived"},
+		"panicked": {
+			fn: func(context.Context) error { panic(no) }, opts: []Option{MaxRetry(0)}, want: "started panicked failed archived",
+			check: func(e Event) bool { return errors.Is(e.Err, no) },
+		},
+		"ended its goroutine": {fn: func(context.Context) error { runtime.Goexit(); return nil }, opts: []Option{MaxRetry(0)}, want: "started panicked failed archived"},
+		"timed out": {
+			fn: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, opts: []Option{Timeout(time.Millisecond), MaxRetry(0)}, want: "started timed out failed archived",
+			check: func(e Event) bool { return errors.Is(e.Err, ErrTimeout) },
+		},
+		"dropped": {
+			fn: func(context.Context) error { return Drop(no) }, want: "started dropped",
+			check: func(e Event) bool { return errors.Is(e.Err, no) },
+		},
+		"dropped, with a result": {fn: func(context.Context) error { return Drop(no) }, opts: []Option{KeepResult(time.Hour)}, want: "started dropped"},
+		"done, with a result":    {fn: func(context.Context) error { return nil }, opts: []Option{KeepResult(time.Hour)}, want: "started done"},
+		"snoozed":                {fn: func(context.Context) error { return Snooze(time.Hour) }, want: "started snoozed", check: func(e Event) bool { return e.Wait == time.Hour && e.Err == nil }},
+		"no failure": {
+			fn: func(context.Context) error { return no }, tune: func(cfg *WorkerConfig) {
+				cfg.IsFailure, cfg.Backoff = func(error) bool { return false }, func(int) time.Duration { return time.Hour }
+			}, want: "started retried", check: func(e Event) bool { return e.Wait == time.Hour },
+		},
+		"expired": {
+			fn: func(context.Context) error { return nil }, opts: []Option{Deadline(time.Now().Add(-time.Hour))}, want: "expired archived",
+			check: func(e Event) bool { return e.Reason == "expired" },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			f := b.fn("f", c.fn)
+			cfg := b.config()
+			if c.tune != nil {
+				c.tune(&cfg)
+			}
+			w, h := b.listened(cfg, f)
+			s := b.start(w)
+			ref := b.delayWith(b.q.With(c.opts...), f)
+			kinds := strings.Fields(c.want)
+			b.until("it is over", func() bool { return slices.Contains(h.names(), "task "+kinds[len(kinds)-1]) })
+			b.idle()
+			s.mustStop()
+			var got []string
+			var last Event
+			for _, e := range h.of() {
+				if e.Task == nil {
+					continue
+				}
+				if e.Task.ID() != ref.ID() || e.Queue != b.name || e.Task.Queue() != b.name || e.Task.Attempt() != 1 {
+					t.Errorf("%s of queue %q, task %q of %q, attempt %d", e.Kind, e.Queue, e.Task.ID(), e.Task.Queue(), e.Task.Attempt())
+				}
+				got, last = append(got, strings.TrimPrefix(e.Kind.String(), "task ")), e
+			}
+			if strings.Join(got, " ") != c.want || c.check != nil && !c.check(last) {
+				t.Errorf("expected %s, found %q; the last is %+v", c.want, got, last)
+			}
+			if ran := strings.HasPrefix(c.want, "started"); ran != (last.Duration > 0) {
+				t.Errorf("%s after %v", last.Kind, last.Duration)
+			}
+		})
+	}
+}
+
+func TestEventsOfTasksThatDoNotRun(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.PythonQueue = b.name + "-py"
+	w, h := b.listened(cfg)
+	s := b.start(w)
+	ref := b.delay(b.fn("unknown", func() {}))
+	b.do("RPUSH", b.name, "rubbish")
+	if _, err := b.q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	b.until("all are seen to", func() bool { return b.size("_parked")+b.size("_archived")+b.size("-py") == 3 })
+	s.mustStop()
+	parked, archived, forwarded := h.of(EventTaskParked), h.of(EventTaskArchived), h.of(EventTaskForwarded)
+	if len(parked) != 1 || parked[0].Task.ID() != ref.ID() || parked[0].Reason != "unknown function" || parked[0].Task.MaxRetry() != 0 {
+		t.Errorf("parked: %+v", parked)
+	}
+	if len(archived) != 1 || archived[0].Task != nil || archived[0].Reason != "undecodable" || archived[0].Err == nil || archived[0].Queue != b.name {
+		t.Errorf("archived: %+v", archived)
+	}
+	if len(forwarded) != 1 || forwarded[0].Task.Path() != "m:f" {
+		t.Errorf("forwarded: %+v", forwarded)
+	}
+}
+
+// TestEventsTellHowLongATaskHasWaited, and that arguments that do not fit are a failure.
+func TestEventsTellHowLongATaskHasWaited(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	m := wire.Message{Kind: wire.GoExtended, Path: b.name + ".f", Payload: []byte{0xa1, 'x'}}
+	m.Meta.ID, m.Meta.EnqueuedAt = "a", time.Now().Add(-time.Hour).UnixMilli()
+	b.do("RPUSH", b.name, m.Append(nil))
+	w, h := b.listened(b.config(), f)
+	s := b.start(w)
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	s.mustStop()
+	if started := h.of(EventTaskStarted); len(started) != 1 || started[0].Wait < time.Hour-time.Minute || started[0].Wait > time.Hour+time.Minute {
+		t.Errorf("started: %+v", started)
+	}
+	var misfit *ArgumentError
+	if failed := h.of(EventTaskFailed); len(failed) != 1 || !errors.As(failed[0].Err, &misfit) {
+		t.Errorf("failed: %+v", failed)
+	}
+	if archived := h.of(EventTaskArchived); len(archived) != 1 || archived[0].Reason != "arguments" {
+		t.Errorf("archived: %+v", archived)
+	}
+}
+
+func TestEventOfATaskThatGoesBackWhenTheWorkerStops(t *testing.T) {
+	b := newBench(t)
+	running := make(chan struct{}, 1)
+	f := b.fn("f", func(ctx context.Context) error { running <- struct{}{}; <-ctx.Done(); return ctx.Err() })
+	cfg := b.config()
+	cfg.Grace = -1
+	w, h := b.listened(cfg, f)
+	s := b.start(w)
+	b.delay(f)
+	await(b, "the task", running)
+	s.mustStop()
+	if events := h.of(EventTaskReleased, EventTaskFailed); len(events) != 1 || events[0].Kind != EventTaskReleased || !errors.Is(events[0].Err, context.Canceled) {
+		t.Errorf("found %+v", events)
+	}
+}
+
+// TestEventsOfAHeartbeatThatIsLost deletes it and the claim of the task that runs, as a sweeper would.
+func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
+	b := newBench(t)
+	running := make(chan struct{}, 1)
+	f := b.fn("f", func(ctx context.Context) { running <- struct{}{}; <-ctx.Done() })
+	cfg := b.config()
+	w, h := b.listened(cfg, f)
+	s := b.start(w)
+	ref := b.delay(f)
+	await(b, "the task", running)
+	b.do("DEL", b.name+"_processing:"+w.ID(), b.name+"_worker:"+w.ID())
+	w.groups[0].heartbeat.now()
+	b.until("it is noticed", func() bool { return len(h.of(EventTaskLost)) > 0 })
+	s.mustStop()
+	if got := h.names(EventHeartbeatLost, EventHeartbeatRegained); !slices.Equal(got, []string{"heartbeat lost", "heartbeat regained"}) {
+		t.Errorf("found %q", got)
+	}
+	if lost := h.of(EventTaskLost); len(lost) != 1 || lost[0].Task.ID() != ref.ID() {
+		t.Errorf("lost: %+v", lost)
+	}
+	if over := h.of(EventTaskDone, EventTaskFailed); len(over) > 0 {
+		t.Errorf("the outcome of a lost task is told: %+v", over)
+	}
+}
+
+// TestEventOfAHeartbeatThatCannotBeRenewed: listeners hear of it once the heartbeat may have expired, not at the first failure.
+func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
+	b := newBench(t)
+	w, h := b.listened(b.config())
+	beat := w.groups[0].heartbeat
+	l := w.lanes[0]
+	fail := errors.New("away")
+	beat.missed(fail) // it was not registered yet
+	now := time.Now()
+	l.confirmed.Store(&now)
+	beat.missed(fail)
+	old := now.Add(-w.cfg.HeartbeatLife)
+	l.confirmed.Store(&old)
+	beat.missed(fail)
+	beat.missed(fail)
+	beat.regained(l)
+	beat.regained(l)
+	w.hooks.start(w.log)
+	w.hooks.stop(patience)
+	events := h.of()
+	if got := h.names(); !slices.Equal(got, []string{"heartbeat lost", "heartbeat regained"}) || !errors.Is(events[0].Err, fail) || events[0].Queue != b.name {
+		t.Errorf("found %+v", events)
+	}
+}
+
+// toCome are kinds whose makers are not written yet.
+var toCome = []string{"EventTaskCanceled", "EventTaskStuck", "EventQueuePaused", "EventQueueResumed"}
+
+// TestEachKindOfEventIsMade looks for the kinds in the source: one that nobody emits must not be documented.
+func TestEachKindOfEventIsMade(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || name == "event.go" {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Write(text)
+	}
+	text, err := os.ReadFile("event.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := regexp.MustCompile(`(?m)^\t(Event(?:Task|Worker|Heartbeat|Queue)\w+) .*//`).FindAllStringSubmatch(string(text), -1)
+	for _, m := range kinds {
+		if !strings.Contains(source.String(), m[1]) && !slices.Contains(toCome, m[1]) {
+			t.Errorf("nobody emits %s", m[1])
+		}
+	}
+	if len(kinds) != int(eventKinds)-1 {
+		t.Errorf("found %d kinds, expected %d", len(kinds), eventKinds-1)
+	}
+}
