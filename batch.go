@@ -30,7 +30,8 @@ type claim struct {
 	// context is that of the handler, once it runs and if it takes one.
 	context taskContext
 
-	lost atomic.Bool // another worker may have the task; written with lane.mu held
+	reporter atomic.Pointer[reporter] // nil: it has not reported its progress
+	lost     atomic.Bool              // another worker may have the task; written with lane.mu held
 
 	// protected by lane.mu
 	cancel  context.CancelCauseFunc // while a handler that takes a context runs

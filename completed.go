@@ -8,8 +8,7 @@ import (
 
 // leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
 func (c *claim) leaves() bool {
-	x := c.msg.Meta.Extra
-	return keeps(x) || c.held()
+	return keeps(c.msg.Meta.Extra) || c.held() || c.reporter.Load() != nil
 }
 
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function returned, began when it was called.
@@ -39,6 +38,7 @@ func (w *Worker) leave(c *claim, info *taskInfo) ending {
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.enqueued = time.UnixMilli(at)
 	}
+	info.progress = c.reported()
 	if x.Retention > 0 {
 		info.message = c.raw
 	}

@@ -60,3 +60,48 @@ func ExampleAwait() {
 	// cat-64.png <nil>
 	// archived no width
 }
+
+// Import reports how far it is.
+func Import(ctx context.Context, rows int64) error {
+	for i := range rows {
+		// Others read at most ten reports a second, and the last one.
+		if err := delayed.Progress(ctx, i+1, rows, "importing"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What a task reports can be read while it runs, and, if its result is kept, afterwards.
+func ExampleProgress() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{"example-progress"}, Logger: delayed.SlogLogger(quietLog()),
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Register(Import); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan error)
+	go func() { stopped <- w.Run(ctx) }()
+
+	q := delayed.NewQueue("example-progress", rdb)
+	ref, err := q.With(delayed.KeepResult(time.Hour)).Delay(Import, 1000)
+	if err != nil {
+		panic(err)
+	}
+	if err := ref.Wait(ctx); err != nil {
+		panic(err)
+	}
+	done, total, note, err := q.Ref(ref.ID()).Progress(ctx)
+	fmt.Println(done, total, note, err)
+	stop()
+	if err := <-stopped; err != nil {
+		panic(err)
+	}
+	// Output: 1000 1000 importing <nil>
+}

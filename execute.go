@@ -160,6 +160,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 	}
 	// A deferred function, because a handler may end this goroutine by runtime.Goexit.
 	defer func() {
+		c.quiet()
 		if done = w.conclude(c, err, returned, limit); done && c.leaves() {
 			c.lane.finisher.add(w.completion(c, result, began, c.lane.now()))
 			done = false

@@ -317,6 +317,12 @@ func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, grou
 	for i, c := range claims {
 		tokens[i] = c.token
 	}
+	if kind != outcomeComplete {
+		// First, or what it has reported would outlast the task if this process died in between.
+		if err := forgetReports(ctx, group); err != nil {
+			return nil, err
+		}
+	}
 	switch kind {
 	case outcomeRetry:
 		return s.shelve(ctx, worker, batches, shelfRetry, 0, group[0].tally.counters("retried"), shelvedOf(group))

@@ -22,6 +22,7 @@ type taskInfo struct {
 	at          time.Time // when this became known
 	firstFailed time.Time // zero: it has not failed
 	worker      string
+	progress    progress // the last report of how far it was
 
 	// Of completed tasks only.
 	enqueued time.Time // by the producer's clock
@@ -44,10 +45,10 @@ func (i *taskInfo) encode() []byte {
 			pairs = wire.AppendString(pairs, strings.ToValidUTF8(value, "�"))
 		}
 	}
-	number := func(name string, value int) {
+	number := func(name string, value int64) {
 		if value > 0 {
 			key(name)
-			pairs = wire.AppendInt(pairs, int64(value))
+			pairs = wire.AppendInt(pairs, value)
 		}
 	}
 	moment := func(name string, t time.Time) {
@@ -65,8 +66,11 @@ func (i *taskInfo) encode() []byte {
 	text("error", clip(i.errText))
 	text("stack", clip(i.stack))
 	text("worker", i.worker)
-	number("attempts", i.attempts)
-	number("deaths", i.deaths)
+	number("attempts", int64(i.attempts))
+	number("deaths", int64(i.deaths))
+	number("done", i.progress.done)
+	number("total", i.progress.total)
+	text("note", clip(i.progress.note))
 	for _, b := range [...]struct {
 		name  string
 		value []byte
@@ -113,6 +117,9 @@ func parseInfo(b []byte) (i taskInfo) {
 	moment(&i.firstFailed, "first")
 	moment(&i.began, "began")
 	moment(&i.enqueued, "enqueued")
+	i.progress.done, _ = fields["done"].(int64)
+	i.progress.total, _ = fields["total"].(int64)
+	text(&i.progress.note, "note")
 	i.result, _ = fields["result"].([]byte)
 	i.message, _ = fields["message"].([]byte)
 	return i
@@ -123,6 +130,7 @@ func (i *taskInfo) public() TaskInfo {
 	return TaskInfo{
 		Function: i.function, EnqueuedAt: i.enqueued, Began: i.began, At: i.at, FirstFailed: i.firstFailed, Reason: i.reason, Error: i.errText, Stack: i.stack,
 		Attempts: i.attempts, Deaths: i.deaths, Worker: i.worker,
+		Done: i.progress.done, Total: i.progress.total, Note: i.progress.note,
 	}
 }
 

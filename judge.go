@@ -88,6 +88,7 @@ func (j *judgement) prepare() {
 	}
 	j.info = taskInfo{
 		reason: "failed", function: j.msg.Path, errText: j.err.Error(), attempts: m.Retried + 1, deaths: m.Deaths, at: j.now, worker: j.w.id,
+		progress: j.c.reported(),
 	}
 	var panicked *panicError
 	if errors.As(j.err, &panicked) {

@@ -37,6 +37,7 @@ var (
 	scriptAck        = newScript("ack", 4)
 	scriptShelve     = newScript("shelve", 9)
 	scriptComplete   = newScript("complete", 7)
+	scriptProgress   = newScript("progress", 3)
 	scriptLook       = newScript("look", 8)
 	scriptRelease    = newScript("release", 4)
 	scriptBeat       = newScriptEach("beat", 2)

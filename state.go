@@ -59,6 +59,8 @@ type TaskInfo struct {
 	Attempts    int       // runs that failed or succeeded
 	Deaths      int       // runs that ended with their worker
 	Worker      string    // id of the worker that had it last
+	Done, Total int64     // what it has reported last by Progress
+	Note        string    // likewise
 }
 
 // State asks Redis where the task is. Errors are those of asking.

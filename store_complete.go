@@ -3,6 +3,8 @@ package delayed
 import (
 	"context"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 )
 
 // completed is one task that has succeeded and leaves something behind.
@@ -13,6 +15,12 @@ type completed struct {
 	value   []byte        // a taskInfo
 	lock    bool          // it may hold a lock
 	awaited bool          // somebody may wait for its end
+}
+
+// progress notes what an active task reports; nil forgets it. It answers whether the claim stands.
+func (s *store) progress(ctx context.Context, worker, token, id string, report []byte) (bool, error) {
+	keys := []string{s.keys.processing + worker, s.keys.completed, s.keys.results}
+	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
 }
 
 // complete ends claims of tasks that have succeeded, keeps what is to be kept, frees their locks and wakes who waits for them.

@@ -1,0 +1,255 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+func progressWith(token, id, report string) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.progress(bg, "w", token, id, []byte(report)) }
+}
+
+var progressCases = storeTable{script: "progress", cases: []storeCase{
+	{
+		name: "reported", seed: working(nil), do: progressWith("3-1", "x", "50 %"), result: true,
+		want: working(redistest.State{"_results": redistest.Hash{"x": "50 %"}}),
+	},
+	{
+		name: "reported again", seed: working(redistest.State{"_results": redistest.Hash{"x": "40 %", "y": "r"}}), do: progressWith("3-1", "x", "50 %"),
+		result: true, want: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"}}),
+	},
+	{
+		name: "the claim does not stand", seed: working(redistest.State{"_results": redistest.Hash{"x": "40 %"}}), do: progressWith("2-1", "x", "50 %"),
+		result: false,
+	},
+	{
+		name: "what was kept of an older task makes place",
+		seed: working(redistest.State{"_results": redistest.Hash{"x": "r", "y": "r"}, "_completed": redistest.Zset{"x": later, "y": later}}),
+		do:   progressWith("3-1", "x", "50 %"), result: true,
+		want: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"}, "_completed": redistest.Zset{"y": later}}),
+	},
+	{
+		name: "forgotten", seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"}}), do: progressWith("3-1", "x", ""),
+		result: true, want: working(redistest.State{"_results": redistest.Hash{"y": "r"}}),
+	},
+	{
+		name: "forgotten, but the claim does not stand", seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %"}}), do: progressWith("2-1", "x", ""),
+		result: false,
+	},
+	{
+		name: "not forgotten: what is kept of an older task",
+		seed: working(redistest.State{"_results": redistest.Hash{"x": "r"}, "_completed": redistest.Zset{"x": past}}), do: progressWith("3-1", "x", ""),
+		result: true,
+	},
+}}
+
+// TestReporter holds the times at which reports are sent against what was reported when.
+func TestReporter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var at []time.Duration
+		var sent []int64
+		failure := errors.New("no connection")
+		var fail error
+		r := &reporter{send: func(_ context.Context, p progress) error {
+			at, sent = append(at, time.Since(start)), append(sent, p.done)
+			return fail
+		}}
+		report := func(n int64, want error) {
+			t.Helper()
+			if err := r.report(t.Context(), progress{done: n}); !errors.Is(err, want) {
+				t.Errorf("report %d: %v, expected %v", n, err, want)
+			}
+		}
+		step := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		report(1, nil) // at once
+		step(30 * time.Millisecond)
+		report(2, nil)
+		report(3, nil)
+		step(60 * time.Millisecond)
+		report(4, nil) // at 100 ms
+		step(time.Second)
+		report(5, nil) // at once, at 1,090 ms
+		fail = failure
+		step(10 * time.Millisecond)
+		report(6, nil) // at 1,190 ms, fails
+		step(time.Second)
+		fail = nil
+		report(7, nil) // at once: what failed before is of no interest
+		fail = failure
+		step(50 * time.Millisecond)
+		report(8, nil) // later, fails
+		step(60 * time.Millisecond)
+		report(9, failure) // the error of the last one; later
+		step(time.Second)
+		report(10, failure) // at once, its own
+		report(11, nil)     // never: the handler returns
+		r.close()
+		step(time.Second)
+		if err := r.report(t.Context(), progress{}); err == nil {
+			t.Error("a report after the end")
+		}
+		ms := func(list ...time.Duration) []time.Duration {
+			for i := range list {
+				list[i] *= time.Millisecond
+			}
+			return list
+		}
+		want := ms(0, 100, 1090, 1190, 2100, 2200, 2300, 3210)
+		if len(at) != len(want) {
+			t.Fatalf("sent %v at %v, expected times %v", sent, at, want)
+		}
+		for i := range want {
+			if at[i] != want[i] {
+				t.Errorf("report %d was sent at %v, expected %v", sent[i], at[i], want[i])
+			}
+		}
+	})
+}
+
+func TestProgress(t *testing.T) {
+	b := newBench(t)
+	step, gone := make(chan string), make(chan error)
+	f := b.fn("f", func(ctx context.Context) error {
+		for note := range step {
+			if note == "fail" {
+				return errors.New("failed")
+			}
+			if note == "done" {
+				return nil
+			}
+			gone <- Progress(ctx, int64(len(note)), 10, note)
+		}
+		return nil
+	})
+	cfg := b.config()
+	cfg.Backoff = func(int) time.Duration { return time.Hour }
+	w := b.work(cfg, f)
+	say := func(note string) {
+		t.Helper()
+		step <- note
+		if err := await(b, "Progress", gone); err != nil {
+			t.Errorf("Progress: %v", err)
+		}
+	}
+	read := func(ref *Ref, want string) {
+		t.Helper()
+		b.until("others read "+want, func() bool {
+			done, total, note, err := ref.Progress(b.within())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return done == int64(len(want)) && note == want && total == 10
+		})
+	}
+	ref := b.delay(f)
+	say("one")
+	read(ref, "one")
+	for range 50 {
+		say("sooner")
+	}
+	say("last")
+	read(ref, "last")
+	if info, err := ref.Info(b.within()); err != nil || info.State != StateActive || info.Function != f.f.path() || info.Worker != w.id || info.EnqueuedAt.IsZero() {
+		t.Errorf("found %+v, %v", info, err)
+	}
+	step <- "done"
+	b.until("nothing is left of it", func() bool { return b.size("_results") == 0 })
+
+	// It stays with what is kept.
+	ref = b.delayWith(b.q.With(KeepResult(time.Hour)), f)
+	say("kept")
+	say("to the end")
+	step <- "done"
+	if err := ref.Wait(b.within()); err != nil {
+		t.Error(err)
+	}
+	read(ref, "to the end")
+	if state, _ := ref.State(b.within()); state != StateCompleted {
+		t.Errorf("its state is %v", state)
+	}
+
+	// And with what is known of a failure.
+	ref = b.delay(f)
+	say("so far")
+	step <- "fail"
+	b.until("it is to be retried", func() bool { state, _ := ref.State(b.within()); return state == StateRetry })
+	read(ref, "so far")
+	if n := b.size("_results"); n != 1 {
+		t.Errorf("%d results, expected that of the second task", n)
+	}
+
+	// A task that is given back is pending again.
+	ref = b.delay(f)
+	say("half")
+	read(ref, "half")
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.stop() }()
+	b.until("the worker stops", func() bool { return w.Status().State != WorkerRunning })
+	close(step)
+	if err := await(b, "the worker's end", stopped); err != nil {
+		t.Error(err)
+	}
+	if err := Progress(t.Context(), 1, 2, ""); err == nil || !strings.Contains(err.Error(), "outside of a handler") {
+		t.Errorf("outside of a handler: %v", err)
+	}
+}
+
+// TestProgressOfReleased gives back a task that has reported: what it said is forgotten.
+func TestProgressOfReleased(t *testing.T) {
+	b := newBench(t)
+	began := make(chan struct{})
+	f := b.fn("f", func(ctx context.Context) error {
+		if err := Progress(ctx, 1, 2, "half"); err != nil {
+			t.Error(err)
+		}
+		close(began)
+		<-ctx.Done()
+		if err := Progress(context.WithoutCancel(ctx), 2, 2, "late"); err != nil {
+			t.Error(err)
+		}
+		return context.Cause(ctx)
+	})
+	cfg := b.config()
+	cfg.Grace = -1
+	w := b.work(cfg, f)
+	ref := b.delay(f)
+	await(b, "the report", began)
+	w.mustStop()
+	if n, results := b.size(""), b.size("_results"); n != 1 || results != 0 {
+		t.Errorf("%d tasks are pending and %d reports are left, expected 1 and 0", n, results)
+	}
+	if state, err := ref.State(b.within()); state != StateUnknown || err != nil {
+		t.Errorf("its state is %v, %v", state, err)
+	}
+	b.check(redistest.Invariants{})
+}
+
+// TestProgressOfLost reports for a claim that another worker may have.
+func TestProgressOfLost(t *testing.T) {
+	b := newBench(t)
+	began, gone := make(chan struct{}), make(chan error)
+	f := b.fn("f", func(ctx context.Context) {
+		began <- struct{}{}
+		<-began
+		gone <- Progress(ctx, 1, 2, "")
+	})
+	w := b.work(b.config(), f)
+	b.delay(f)
+	await(b, "the handler", began)
+	b.do("DEL", w.lanes[0].store.keys.processing+w.id)
+	began <- struct{}{}
+	if err := await(b, "Progress", gone); !errors.Is(err, ErrLost) {
+		t.Errorf("Progress: %v, expected ErrLost", err)
+	}
+	if n := b.size("_results"); n != 0 {
+		t.Errorf("%d reports", n)
+	}
+	w.mustStop()
+}
