@@ -41,6 +41,7 @@ type funcDefaults struct {
 	maxRetry *int // nil: the worker's default
 	extras   []extra
 	policy   *policy
+	gather   *wire.Gather
 	err      error // what is wrong with the first faulty option; wraps ErrFunction
 	locks    []func(*lockRule)
 
@@ -102,14 +103,15 @@ type function struct {
 	method   bool          // the first parameter of fn is a receiver
 	recv     reflect.Value // invalid unless a receiver is bound
 	takesCtx bool
-	params   []param // what is sent: without receiver and context
-	variadic bool    // the last of params is the slice
-	flat     bool    // whatever the arguments are, their payload is not too deep
-	elem     param   // of that slice
-	result   bool    // returns a T
-	returns  param   // that T
-	noResult error   // why values of T cannot be kept; nil: they can
-	fails    bool    // returns an error, as the last result
+	params   []param      // what is sent: without receiver and context
+	variadic bool         // the last of params is the slice
+	flat     bool         // whatever the arguments are, their payload is not too deep
+	elem     param        // of that slice
+	gather   *wire.Gather // how its calls are gathered; nil: the defaults
+	result   bool         // returns a T
+	returns  param        // that T
+	noResult error        // why values of T cannot be kept; nil: they can
+	fails    bool         // returns an error, as the last result
 
 	chain  HandlerFunc // through its middleware; nil: it has none
 	frames *sync.Pool  // of *frame
@@ -165,6 +167,7 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 		name: found.Path, inMain: found.Main, maxRetry: d.maxRetry, extras: d.extras, locks: d.locks, policy: d.policy,
 		fn: reflect.ValueOf(fn), method: found.Kind.Receiver(),
 	}
+	f.gather = d.gather
 	if d.named {
 		f.name, f.inMain = d.name, false
 	} else if found.Runtime != found.Path {

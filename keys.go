@@ -16,10 +16,11 @@ const maxQueueName = 128
 var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
 	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked",
+	"_groups", "_gathered",
 }
 
 // keyInfixes stand between a queue's name and a variable part.
-var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_stats:"}
+var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_stats:", "_group:"}
 
 // queueKeys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
 type queueKeys struct {
@@ -30,6 +31,8 @@ type queueKeys struct {
 	completed, results                   string
 	locks, locked, revoked               string
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
+	groups, gathered                     string
+	group                                string // a group follows
 }
 
 func newQueueKeys(prefix, name string) queueKeys {
@@ -40,6 +43,7 @@ func newQueueKeys(prefix, name string) queueKeys {
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
 		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
 		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked", revoked: n + "_revoked",
+		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
 	}
 }

@@ -57,7 +57,7 @@ type dictionary struct {
 }
 
 var (
-	readmeKey      = regexp.MustCompile("^`N([a-z_]*:?)(?:<(?:worker|day)>)?`$")
+	readmeKey      = regexp.MustCompile("^`N([a-z_]*:?)(?:<(?:worker|day|group)>)?`$")
 	readmeScript   = regexp.MustCompile(`^\[(\w+)\]\((\w+)\.lua\)$`)
 	readmeReserved = regexp.MustCompile(`^Reserved for later: (.*)\.$`)
 )
@@ -171,7 +171,7 @@ func (u *keyUse) add(script, suffix string, c luaCall) {
 			*list = append(*list, script)
 		}
 	}
-	idle := c.command == "SREM" && c.args[1] == "''" || c.command == "LTRIM" && slices.Equal(c.args[1:], []string{"0", "-1"})
+	idle := (c.command == "SREM" || c.command == "ZREM") && c.args[1] == "''" || c.command == "LTRIM" && slices.Equal(c.args[1:], []string{"0", "-1"})
 	// Of the sets that shelve files tasks in, only the archive has a bound.
 	elsewhere := script == "shelve" && c.command == "ZREM" && suffix != "_archived" && suffix != "_locked"
 	switch {

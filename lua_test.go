@@ -13,7 +13,7 @@ import (
 )
 
 // refusedByFullRedis are the scripts that bring new tasks: a full Redis refuses them as a whole.
-var refusedByFullRedis = []string{"enlist", "enqueue", "mode", "schedule"}
+var refusedByFullRedis = []string{"enlist", "enqueue", "gather", "mode", "schedule"}
 
 var (
 	luaKey     = regexp.MustCompile(`\bKEYS\[([^\]]*)\]`)
@@ -384,6 +384,9 @@ func TestScriptLimits(t *testing.T) {
 		{"schedule", maxBatchTasks},
 		{"enlist", maxEnlisted},
 		{"claim", maxClaim},
+		{"gather", maxBatchTasks},
+		{"ripe", maxRipe},
+		{"fire", maxBatchTasks},
 		{"ack", maxTokens},
 		{"release", maxTokens},
 		{"shelve", maxShelved},

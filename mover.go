@@ -29,13 +29,15 @@ type mover struct {
 	poke    chan struct{}
 	offset  []int       // where to read on in each parked set
 	looked  atomic.Bool // at least once, without an error
+	lent    [][]string  // groups of each queue that are to be fired by this mover
+	loan    time.Duration
 	trouble complaints
 }
 
 func newMover(src Source, lanes []*lane, registry *registry, log journal, pending func(*lane)) *mover {
 	m := &mover{
 		src: src, lanes: lanes, registry: registry, log: log, pending: pending,
-		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)),
+		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)), loan: groupLoan,
 	}
 	for _, l := range lanes {
 		m.stores = append(m.stores, l.store)
@@ -92,6 +94,15 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 		due := t.due
 		if due == 0 {
 			if due, err = m.move(ctx, m.stores[i]); err != nil {
+				return 0, err
+			}
+		}
+		if due >= 0 {
+			next = min(next, due)
+		}
+		due = t.group
+		if due == 0 || len(m.lent[i]) > 0 {
+			if due, err = m.fire(ctx, i); err != nil {
 				return 0, err
 			}
 		}

@@ -25,7 +25,9 @@ type callOptions struct {
 	maxRetry *int
 	id       *string
 	extras   []extra
-	kept     bool              // something tells of the end of the task
+	kept     bool // something tells of the end of the task
+	group    *string
+	gather   *wire.Gather
 	err      error             // what is wrong with the first faulty option; wraps ErrArguments
 	headers  map[string]string // by Header; copied before a change
 	injected map[string]string // headers, and what Inject has found; nil: it found nothing

@@ -160,7 +160,7 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	if payload != nil {
 		d.payload = payload
 	}
-	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks}
+	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks, fn: f}
 	return q.enqueue(ctx, &t, d)
 }
 
@@ -222,6 +222,11 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		most = maxEnlisted
 	}
 	sent := 0
+	if q.options.group != nil {
+		if sent, err = q.gather(ctx, d.envelopes); err != nil {
+			return refs[:sent], &BatchError{Sent: sent, Err: err}
+		}
+	}
 	for sent < len(d.envelopes) {
 		n, size := 0, 0
 		for _, e := range d.envelopes[sent:] {
@@ -281,6 +286,8 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 		}
 	}
 	switch o := &q.options; {
+	case o.group != nil:
+		_, err = q.gather(ctx, []envelope{{ref.id, d.message}})
 	case h != nil || o.front:
 		err = q.enlistOne(ctx, listing{envelope{ref.id, d.message}, h}, ref)
 	case o.later:

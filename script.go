@@ -47,13 +47,17 @@ var (
 	scriptSweep      = newScript("sweep", 11)
 	scriptSurvey     = newScriptEach("survey", 5)
 	scriptRepair     = newScript("repair", 2)
-	scriptCheck      = newScriptEach("check", 4)
+	scriptCheck      = newScriptEach("check", 5)
 	scriptMove       = newScript("move", 5)
 	scriptUnpark     = newScript("unpark", 5)
 	scriptCondemn    = newScript("condemn", 6)
 	scriptTrim       = newScript("trim", 4)
 	scriptLapse      = newScript("lapse", 2)
 	scriptMode       = newScript("mode", 1)
+	scriptGather     = newScript("gather", 4)
+	scriptRipe       = newScript("ripe", 1)
+	scriptPeek       = newScript("peek", 2)
+	scriptFire       = newScript("fire", 5)
 )
 
 func newScript(name string, keys int) *script {

@@ -48,6 +48,7 @@ var storeTables = []storeTable{
 	surveyCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
 	lookCases, progressCases,
+	gatherCases, ripeCases, peekCases, fireCases,
 }
 
 const (
@@ -309,9 +310,16 @@ func markTimes(have, want redistest.State, start, end int64) {
 		case redistest.Hash:
 			w, _ := want[suffix].(redistest.Hash)
 			for field, text := range h {
-				if ms, err := strconv.ParseInt(text, 10, 64); err == nil && w[field] == nowMark && start <= ms && ms <= end {
-					h[field] = nowMark
+				words, marks := strings.Split(text, " "), strings.Split(w[field], " ")
+				for i := range min(len(words), len(marks)) {
+					// A mark is "now", or "now+60000".
+					after, marked := strings.CutPrefix(marks[i], nowMark)
+					add, _ := strconv.ParseInt("0"+strings.TrimPrefix(after, "+"), 10, 64)
+					if ms, err := strconv.ParseInt(words[i], 10, 64); err == nil && marked && start <= ms-add && ms-add <= end {
+						words[i] = marks[i]
+					}
 				}
+				h[field] = strings.Join(words, " ")
 			}
 		}
 	}

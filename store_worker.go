@@ -62,22 +62,24 @@ type todo struct {
 	pending int
 	due     time.Duration // until the next scheduled task or retry; negative: none
 	parked  int
+	group   time.Duration // until the next group is due; negative: none
 }
 
 // check looks at stores of one slot.
 func check(ctx context.Context, src Source, stores []*store) ([]todo, error) {
-	keys := make([]string, 0, 4*len(stores))
+	keys := make([]string, 0, 5*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked)
+		keys = append(keys, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.groups)
 	}
 	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
-	values, err := ints(reply, err, 3*len(stores))
+	values, err := ints(reply, err, 4*len(stores))
 	if err != nil {
 		return nil, err
 	}
 	todos := make([]todo, len(stores))
 	for i := range todos {
-		todos[i] = todo{int(values[3*i]), time.Duration(values[3*i+1]) * time.Millisecond, int(values[3*i+2])}
+		v := values[4*i:]
+		todos[i] = todo{int(v[0]), time.Duration(v[1]) * time.Millisecond, int(v[2]), time.Duration(v[3]) * time.Millisecond}
 	}
 	return todos, nil
 }

@@ -19,6 +19,7 @@ type Task struct {
 	maxRetry *int              // the function's default
 	extras   []extra           // the function's defaults
 	locks    []func(*lockRule) // the function's defaults
+	fn       *function         // nil: given by path
 	err      error
 	got      *received // by a worker; nil for a task that is to be enqueued
 	small    [40]byte  // memory of a small payload
@@ -31,7 +32,7 @@ func Call(fn any, args ...any) *Task {
 	if err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks}
+	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks, fn: f}
 	if t.msg.Payload, err = f.appendPayload(t.small[:0], args); err != nil {
 		return &Task{err: err}
 	}
@@ -131,6 +132,12 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 	more := withHeaders(extraOf(t.extras, o.extras, nowMs), o.headers)
 	if !msg.Python() || q.python == Extended {
 		more = withHeaders(more, o.injected)
+	}
+	if o.group != nil {
+		var err error
+		if more, err = t.gathered(&msg, o, more, h); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case msg.Python():

@@ -48,6 +48,9 @@ var layout = []layoutRow{
 	{"_locks", "hash", false},
 	{"_locked", "zset", false},
 	{"_revoked", "zset", false},
+	{"_groups", "zset", false},
+	{"_gathered", "hash", false},
+	{"_group:", "list", false},
 }
 
 type layoutRow struct {
@@ -65,6 +68,7 @@ type queueView struct {
 	ttls  map[string]int64    // suffix to PTTL
 	sizes map[string]int64    // suffix of a list to length
 	ids   map[string][]string // suffix of a hash, zset or set to its fields or members
+	asked map[string]bool     // suffixes of the keys that were read, whether or not they exist
 }
 
 // CheckInvariants reports with t.Errorf whatever is inconsistent between the keys of a queue. conn must reach the node that holds them.
@@ -72,7 +76,7 @@ type queueView struct {
 func CheckInvariants(t testing.TB, conn redis.Conn, queue string, allow Invariants) {
 	t.Helper()
 	v := viewOf(t, conn, queue)
-	for _, problem := range slices.Concat(v.checkLayout(), v.checkNoti(allow), v.checkTasks(), v.checkLocks(), v.checkClaims()) {
+	for _, problem := range slices.Concat(v.checkLayout(), v.checkNoti(allow), v.checkTasks(), v.checkLocks(), v.checkClaims(), v.checkGroups()) {
 		t.Errorf("queue %s: %s", queue, problem)
 	}
 	if allow.Idle {
@@ -85,7 +89,7 @@ func CheckInvariants(t testing.TB, conn redis.Conn, queue string, allow Invarian
 func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 	t.Helper()
 	v := &queueView{
-		name: queue, types: map[string]string{}, ttls: map[string]int64{}, sizes: map[string]int64{}, ids: map[string][]string{},
+		name: queue, types: map[string]string{}, ttls: map[string]int64{}, sizes: map[string]int64{}, ids: map[string][]string{}, asked: map[string]bool{},
 	}
 	fail := func(err error) {
 		t.Helper()
@@ -122,6 +126,7 @@ func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 	fail(err)
 	for i, key := range keys {
 		suffix := strings.TrimPrefix(key, queue)
+		v.asked[suffix] = true
 		kind, err := redis.String(replies[3*i], nil)
 		fail(err)
 		if kind == "none" {
@@ -144,7 +149,7 @@ func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 }
 
 // keysToRead returns the keys of the table and those that a scan finds, without duplicates. A scan may pass a key just before it appears,
-// so the claim times of every worker with claims are read in any case.
+// so the claim times of every worker with claims and the calls of every group are read in any case.
 func keysToRead(t testing.TB, conn redis.Conn, queue string) []string {
 	t.Helper()
 	keys := map[string]bool{}
@@ -157,6 +162,16 @@ func keysToRead(t testing.TB, conn redis.Conn, queue string) []string {
 		keys[key] = true
 		if worker, ok := strings.CutPrefix(key, queue+"_processing:"); ok {
 			keys[queue+"_claims:"+worker] = true
+		}
+	}
+	for _, cmd := range [][]any{{"ZRANGE", queue + "_groups", 0, -1}, {"HKEYS", queue + "_gathered"}} {
+		// A group that comes later than this look has a list that is not read, and is not judged by it.
+		groups, err := redis.Strings(conn.Do(cmd[0].(string), cmd[1:]...))
+		if err != nil {
+			continue // of another type, which the layout tells
+		}
+		for _, group := range groups {
+			keys[queue+"_group:"+group] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(keys))
@@ -296,6 +311,23 @@ func (v *queueView) checkClaims() (problems []string) {
 	for _, suffix := range v.suffixes("_worker:") {
 		if worker := strings.TrimPrefix(suffix, "_worker:"); !slices.Contains(v.ids["_workers"], worker) {
 			problems = append(problems, fmt.Sprintf("worker %s has a heartbeat but is not in N_workers", worker))
+		}
+	}
+	return problems
+}
+
+// checkGroups looks for groups that nobody would ever fire, and for such without calls.
+func (v *queueView) checkGroups() (problems []string) {
+	for _, suffix := range v.suffixes("_group:") {
+		if group := strings.TrimPrefix(suffix, "_group:"); !slices.Contains(v.ids["_groups"], group) {
+			problems = append(problems, fmt.Sprintf("group %s has %d calls but is not in N_groups, so it would never be fired", group, v.sizes[suffix]))
+		}
+	}
+	for _, set := range []string{"_groups", "_gathered"} {
+		for _, group := range v.ids[set] {
+			if suffix := "_group:" + group; v.asked[suffix] && v.types[suffix] == "" {
+				problems = append(problems, fmt.Sprintf("group %s is in N%s but has no calls", group, set))
+			}
 		}
 	}
 	return problems

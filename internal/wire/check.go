@@ -23,6 +23,16 @@ func Check(b []byte, lim Limits) error {
 	return nil
 }
 
+// Skip returns what follows the first value of b, and how many values that one is, itself included. Bytes that Check or Parse has accepted give no
+// error; it does not recurse or allocate either.
+func Skip(b []byte) (rest []byte, values int, err error) {
+	next, left, err := skim(b, 0, math.MaxInt32, depthCap, strict)
+	if err != nil {
+		return nil, 0, err
+	}
+	return b[next:], math.MaxInt32 - left, nil
+}
+
 // What skim accepts beyond the grammar.
 const (
 	strict = false // only what the codecs read

@@ -4,6 +4,7 @@ package wire
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"unicode/utf8"
 )
@@ -31,7 +32,16 @@ type Extra struct {
 	LockLife    int64             // "ul": how long that lock lasts at most, ms
 	LockStart   bool              // "us": the lock ends when the task starts, not when it is over
 	Group       string            // "g": the group in which it is gathered
+	Gather      *Gather           // "gp": how it is gathered there; nil for defaults
 	Headers     map[string]string // "h": what producers tell middleware, such as trace contexts
+}
+
+// Gather is how a task is gathered in its group.
+type Gather struct {
+	Fixed    int   // arguments before the list that grows: they are equal within a group
+	Grace    int64 // how long the group waits for another task, ms
+	MaxDelay int64 // how long its first task waits at most, ms; 0 any time
+	MaxSize  int   // how many tasks it has at most
 }
 
 // isZero says whether there is nothing to write.
@@ -40,7 +50,7 @@ func (x *Extra) isZero() bool { return x == nil || x.pairs() == 0 }
 func (x *Extra) pairs() (n int) {
 	for _, present := range [...]bool{
 		x.Timeout != 0, x.Deadline != 0, x.Expiry != 0, x.Retention != 0, x.KeepResult != 0, len(x.RetryDelays) > 0, x.RetryUntil != 0,
-		x.RetryCap != 0, x.FirstFailed != 0, x.Lock != "", x.LockLife != 0, x.LockStart, x.Group != "", len(x.Headers) > 0,
+		x.RetryCap != 0, x.FirstFailed != 0, x.Lock != "", x.LockLife != 0, x.LockStart, x.Group != "", x.Gather != nil, len(x.Headers) > 0,
 	} {
 		if present {
 			n++
@@ -64,13 +74,14 @@ const (
 	seenUL
 	seenUS
 	seenG
+	seenGP
 	seenH
 )
 
 // isExtra says whether parse knows a key.
 func isExtra(key string) bool {
 	switch key {
-	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "uk", "ul", "us", "g", "h":
+	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "uk", "ul", "us", "g", "gp", "h":
 		return true
 	}
 	return false
@@ -119,6 +130,9 @@ func (x *Extra) parse(key string, raw []byte, i int, lim Limits) (bit, next int,
 	case "g":
 		bit = seenG
 		x.Group, next, err = metaID(raw, i, lim)
+	case "gp":
+		bit = seenGP
+		x.Gather, next, err = metaGather(raw, i, key)
 	case "h":
 		bit = seenH
 		x.Headers, next, err = metaHeaders(raw, i, key)
@@ -154,6 +168,12 @@ func (x *Extra) append(dst []byte) []byte {
 	if x.Group != "" {
 		dst = AppendString(append(dst, "\xa1g"...), x.Group)
 	}
+	if p := x.Gather; p != nil {
+		dst = AppendArrayHeader(append(dst, "\xa2gp"...), gatherParts)
+		for _, v := range [gatherParts]int64{int64(p.Fixed), p.Grace, p.MaxDelay, int64(p.MaxSize)} {
+			dst = AppendInt(dst, v)
+		}
+	}
 	if len(x.Headers) > 0 {
 		dst = AppendMapHeader(append(dst, "\xa1h"...), len(x.Headers))
 		for _, key := range slices.Sorted(maps.Keys(x.Headers)) {
@@ -186,6 +206,36 @@ func metaDelays(raw []byte, i int, key string) (delays []int64, next int, err er
 		delays[k], at = int64(u), end
 	}
 	return delays, at, nil
+}
+
+// gatherParts is the number of integers that a Gather is written as.
+const gatherParts = 4
+
+// metaGather reads how a task is gathered.
+func metaGather(raw []byte, i int, key string) (g *Gather, next int, err error) {
+	n, at := arrayAt(raw, i)
+	if at < 0 || n != gatherParts {
+		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be an array of %d integers", key, gatherParts), Got: found(raw, i)}
+	}
+	g = new(Gather)
+	for k, most := range [gatherParts]int64{math.MaxInt32, math.MaxInt64, math.MaxInt64, math.MaxInt32} {
+		u, neg, end := intAt(raw, at)
+		if v := int64(u); end < 0 || neg || v < 0 || v > most {
+			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold integers from 0 to %d", key, most), Got: found(raw, at)}
+		}
+		switch v := int64(u); k {
+		case 0:
+			g.Fixed = int(v)
+		case 1:
+			g.Grace = v
+		case 2:
+			g.MaxDelay = v
+		default:
+			g.MaxSize = int(v)
+		}
+		at = end
+	}
+	return g, at, nil
 }
 
 // metaHeaders reads a map of strings.

@@ -263,6 +263,9 @@ func saysMeta(t *testing.T, v vector, m *Meta) {
 	if len(headers) > 0 {
 		known["h"] = headers
 	}
+	if p := x.Gather; p != nil {
+		known["gp"] = []any{int64(p.Fixed), p.Grace, p.MaxDelay, int64(p.MaxSize)}
+	}
 	for key, val := range known {
 		if _, named := want[key]; named || !reflect.ValueOf(val).IsZero() {
 			got[key] = val

@@ -28,7 +28,7 @@ func TestMessageRoundTrip(t *testing.T) {
 		Rest: []byte("\xa1q\xa3abc\xa2zz\x07"), RestN: 2,
 		Extra: &Extra{
 			Timeout: 1, Deadline: 2, Expiry: 3, Retention: 4, KeepResult: 5, RetryDelays: []int64{0, 7, 1 << 40}, RetryUntil: 6, RetryCap: 7, FirstFailed: 9, Lock: "l",
-			LockLife: 8, LockStart: true, Group: "g", Headers: map[string]string{"b": "2", "a": "", "": "1"},
+			LockLife: 8, LockStart: true, Group: "g", Gather: &Gather{1, 60_000, 1 << 40, 1000}, Headers: map[string]string{"b": "2", "a": "", "": "1"},
 		},
 	}
 	for _, m := range []Message{

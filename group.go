@@ -1,0 +1,298 @@
+package delayed
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// member is a call that is gathered in a group: a message with its arguments taken apart.
+type member struct {
+	message []byte
+	msg     wire.Message
+	group   string // what the group is called in Redis
+	how     wire.Gather
+	fixed   []byte // the arguments before the list, one after the other
+	list    []byte // the values of the list, one after the other
+	count   int    // their number
+	bytes   int    // of the list
+	values  int    // in the list, those inside one another included
+	before  int    // values in fixed
+}
+
+// errNotGathered says that a message does not ask to be gathered.
+var errNotGathered = errors.New("delayed: the message names no group")
+
+// newMember takes a message apart that names a group.
+func newMember(message []byte) (m member, err error) {
+	m.message, m.bytes = message, len(message) // for those that are no members
+	msg, err := wire.Parse(message, workerLimits)
+	if err != nil {
+		return m, err
+	}
+	x := msg.Meta.Extra
+	if x == nil || x.Group == "" || msg.Python() {
+		return m, errNotGathered
+	}
+	if x.Gather != nil {
+		m.how = *x.Gather
+	} else {
+		m.how = *gatherOption{}.onWire()
+	}
+	if m.how.MaxSize < 1 || m.how.MaxSize > maxGroupSize {
+		m.how.MaxSize = maxGroupSize
+	}
+	m.msg = msg
+	if err := m.split(); err != nil {
+		return m, err
+	}
+	m.group = groupName(msg.Path, x.Group, m.how.Fixed, m.fixed)
+	return m, nil
+}
+
+// split finds the list that grows: what follows the fixed arguments. With n its values stand there one by one; without, it is the last
+// argument, or the payload itself.
+func (m *member) split() error {
+	b := m.msg.Payload
+	n, rest, isArray := wire.ArrayHeader(b)
+	lone := len(b) == 0 || bytes.Equal(b, wireNil) // no values at all
+	switch {
+	case m.how.Fixed == 0 && lone:
+		m.bytes = 0
+		return nil
+	case !isArray:
+		return fmt.Errorf("delayed: expected arguments in an array, found %s", wire.Found(b))
+	case m.msg.Meta.HasN && n < m.how.Fixed, !m.msg.Meta.HasN && m.how.Fixed > 0 && n != m.how.Fixed+1:
+		return fmt.Errorf("delayed: expected %d arguments and a list, found %d", m.how.Fixed, n)
+	}
+	list := rest
+	for range m.how.Fixed {
+		after, values, err := wire.Skip(list)
+		if err != nil {
+			return err
+		}
+		list, m.before = after, m.before+values
+	}
+	m.fixed = rest[:len(rest)-len(list)]
+	n -= m.how.Fixed
+	if !m.msg.Meta.HasN && m.how.Fixed > 0 {
+		last := list
+		if n, list, isArray = wire.ArrayHeader(last); !isArray {
+			if n, list = 0, nil; !bytes.Equal(last, wireNil) {
+				return fmt.Errorf("delayed: expected a list as the last argument, found %s", wire.Found(last))
+			}
+		}
+	}
+	m.list, m.count, m.bytes = list, n, len(list)
+	for len(list) > 0 {
+		after, values, err := wire.Skip(list)
+		if err != nil {
+			return err
+		}
+		list, m.values = after, m.values+values
+	}
+	return nil
+}
+
+// groupName is what a group is called in Redis: a digest of what its members have in common.
+func groupName(path, key string, fixed int, args []byte) string {
+	h := sha256.New()
+	var head []byte
+	for _, s := range []string{path, key} {
+		head = append(binary.AppendUvarint(head, uint64(len(s))), s...)
+	}
+	h.Write(binary.AppendUvarint(head, uint64(max(fixed, 0))))
+	h.Write(args)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// bunch is members of one group that become one call.
+type bunch struct {
+	first, last   *member
+	size          int // members
+	list          []byte
+	count, values int
+}
+
+// like says whether m belongs to the same group.
+func (b *bunch) like(m *member) bool {
+	return m.group == b.first.group && m.msg.Path == b.first.msg.Path && bytes.Equal(m.fixed, b.first.fixed)
+}
+
+// fits says whether there is room for m in one message, whose head would be that of m.
+func (b *bunch) fits(m *member) bool {
+	const heads = 32 // of the arrays and of the payload, with the id of the first member
+	size := len(m.message) - m.bytes + len(b.list) + m.bytes + len(b.first.msg.Meta.ID) + heads
+	return size <= wire.Default.Bytes && 2+m.before+b.values+m.values <= wire.Default.Elems
+}
+
+func (b *bunch) add(m *member) {
+	if b.size == 0 {
+		b.first = m
+	}
+	b.last = m
+	b.size++
+	b.list = append(b.list, m.list...)
+	b.count += m.count
+	b.values += m.values
+}
+
+// message is the one call: the id of the first member and whatever else the last one says.
+func (b *bunch) message(nowMs int64) []byte {
+	msg := b.last.msg
+	id := b.first.msg.Meta.ID
+	if id == "" {
+		id = newTaskID()
+	}
+	x := *msg.Meta.Extra
+	x.Group, x.Gather, x.FirstFailed = "", nil, 0
+	msg.Meta = wire.Meta{
+		ID: id, EnqueuedAt: nowMs, HasMaxRetry: msg.Meta.HasMaxRetry, MaxRetry: msg.Meta.MaxRetry, Extra: &x, Rest: msg.Meta.Rest, RestN: msg.Meta.RestN,
+	}
+	payload := make([]byte, 0, len(b.last.fixed)+len(b.list)+16)
+	if fixed := b.last.how.Fixed; fixed > 0 {
+		payload = append(wire.AppendArrayHeader(payload, fixed+1), b.last.fixed...)
+	}
+	msg.Payload = append(wire.AppendArrayHeader(payload, b.count), b.list...)
+	return msg.Append(nil)
+}
+
+// compose makes calls of the first messages of a group: as a rule one call, of the first size messages or of as many as fit. What cannot be put
+// together with others becomes pending as it is: nothing that lies in a group can hold it up, and a worker archives what is no message. It
+// returns the calls and the members that they are made of.
+func compose(raws [][]byte, size int, nowMs int64) (calls [][]byte, members []member) {
+	var b bunch
+	flush := func() {
+		if b.size > 0 {
+			calls = append(calls, b.message(nowMs))
+		}
+		b = bunch{}
+	}
+	members = make([]member, 0, len(raws))
+	for _, raw := range raws {
+		if len(calls) == maxBatchTasks-2 {
+			break
+		}
+		m, err := newMember(raw)
+		members = append(members, m)
+		if err != nil {
+			flush()
+			calls = append(calls, raw)
+			continue
+		}
+		if b.size > 0 && !b.like(&m) {
+			flush()
+		}
+		if b.size > 0 && (b.size == size || !b.fits(&m)) {
+			members = members[:len(members)-1]
+			break
+		}
+		b.add(&members[len(members)-1])
+	}
+	flush()
+	return calls, members
+}
+
+const (
+	// groupLoan is how long a mover that was told of a group has it for itself. Should it die, another one fires the group after that.
+	groupLoan = 3 * time.Second
+	// fireRounds bounds what a mover does for groups before it looks at other tasks again.
+	fireRounds = 100
+)
+
+// fire makes the calls of groups of queue i that are due, and returns the time until the next group is due, negative for none. No
+// leader is needed: a script replaces the members by their call, and does nothing if another worker was faster.
+func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error) {
+	s := m.stores[i]
+	for range fireRounds {
+		next = -1
+		for len(m.lent[i]) > 0 {
+			due, err := m.fireGroup(ctx, s, m.lent[i][0])
+			var answer redis.Error
+			switch {
+			case errors.As(err, &answer):
+				// One key that is not what it should be keeps no other group waiting.
+				m.log.with("queue", s.name).with("group", m.lent[i][0]).WithError(err).Error("the calls of a group cannot be put together; trying again")
+			case err != nil:
+				return 0, err // the loan is not over
+			case due >= 0 && (next < 0 || due < next):
+				next = due
+			}
+			m.lent[i] = m.lent[i][1:]
+		}
+		var wait time.Duration
+		if m.lent[i], wait, err = s.ripe(ctx, maxRipe, m.loan); err != nil {
+			return 0, err
+		}
+		if wait >= 0 && (next < 0 || wait < next) {
+			next = wait
+		}
+		if len(m.lent[i]) == 0 && next != 0 || ctx.Err() != nil {
+			return next, nil
+		}
+	}
+	return 0, nil
+}
+
+// fireGroup makes the calls of one group until it is no longer due, and returns the time until it is, negative if it is gone.
+func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time.Duration, err error) {
+	for range fireRounds {
+		size, raws, err := s.peek(ctx, group, maxClaimBytes)
+		if err != nil {
+			return 0, err
+		}
+		calls, members := compose(raws, size, s.now().UnixMilli())
+		next := int64(0)
+		if len(members) < len(raws) {
+			if follower, err := newMember(raws[len(members)]); err == nil {
+				next = follower.msg.Meta.EnqueuedAt
+			}
+		}
+		fired, due, err := s.fire(ctx, group, members, next, calls)
+		switch {
+		case err != nil:
+			return 0, err
+		case !fired:
+			return -1, nil // another worker was faster; if that leaves the group due, it is lent again
+		}
+		m.log.with("queue", s.name).WithField("calls", len(members)).WithField("tasks", len(calls)).Debug("calls of a group are pending as one")
+		if due != 0 || ctx.Err() != nil {
+			return due, nil
+		}
+	}
+	return 0, nil
+}
+
+// gather hands messages to their groups, as many at a time as follow one another in one group. It returns how many are gathered.
+func (q *Queue) gather(ctx context.Context, messages []envelope) (sent int, err error) {
+	members := make([]member, len(messages))
+	for i := range messages {
+		if members[i], err = newMember(messages[i].message); err != nil {
+			return 0, err
+		}
+	}
+	for sent < len(members) {
+		n, size := 0, 0
+		for _, m := range members[sent:] {
+			size += len(m.message)
+			if n == maxBatchTasks || n > 0 && (size > maxBatchBytes || m.group != members[sent].group) {
+				break
+			}
+			n++
+		}
+		if _, _, err := q.store.gather(ctx, members[sent:sent+n]); err != nil {
+			return sent, err
+		}
+		sent += n
+	}
+	return sent, nil
+}

@@ -1,0 +1,340 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// soon gathers until nothing has come for a moment.
+var soon = Gather(GatherPolicy{Grace: 50 * time.Millisecond})
+
+// whenFull gathers n calls, however long it takes.
+func whenFull(n int) TaskOption { return Gather(GatherPolicy{Grace: time.Hour, MaxSize: n}) }
+
+// indexed is a function that can be gathered; what it is called with goes to calls.
+func (b *bench) indexed(name string) (fn *Function, calls chan string) {
+	calls = make(chan string, 1000)
+	return b.fn(name, func(tenant string, ids ...int) { calls <- fmt.Sprint(tenant, ids) }), calls
+}
+
+func TestGroupRunsAsOneCall(t *testing.T) {
+	b := newBench(t)
+	index, calls := b.indexed("index")
+	q := b.q.With(Group("k"), soon)
+	first := b.delayWith(q, index, "a", 1, 2)
+	b.delayWith(q, index, "b", 7)
+	b.delayWith(q, index, "a")
+	if _, err := q.DelayMany(t.Context(), Call(index, "a", 3), Call(index, "b", 8), Call(index, "a", 4), NewGoTask(index.f.name, "a", []int{5, 6})); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.size("_groups"); n != 2 || b.size("") != 0 {
+		t.Errorf("%d groups, %d pending tasks, expected 2 and none", n, b.size(""))
+	}
+	ids := make(chan string, 2)
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Use(func(next HandlerFunc) HandlerFunc {
+		return func(ctx context.Context, t *Task) error {
+			if strings.Contains(fmt.Sprint(t.ID()), first.ID()) {
+				ids <- t.ID()
+			}
+			return next(ctx, t)
+		}
+	})
+	if err := w.Register(index); err != nil {
+		t.Fatal(err)
+	}
+	b.start(w)
+	got := []string{await(b, "the first group", calls), await(b, "the second group", calls)}
+	if slices.Sort(got); !slices.Equal(got, []string{"a[1 2 3 4 5 6]", "b[7 8]"}) {
+		t.Errorf("called with %q", got)
+	}
+	await(b, "the task with the id of the first call", ids)
+	b.idle()
+	b.check(redistest.Invariants{})
+}
+
+func TestGroupFiresWhenFull(t *testing.T) {
+	b := newBench(t)
+	index, calls := b.indexed("index")
+	b.work(b.config(), index)
+	q := b.q.With(Group("k"), whenFull(3))
+	for i := range 7 {
+		b.delayWith(q, index, "a", i)
+	}
+	got := []string{await(b, "the first call", calls), await(b, "the second call", calls)}
+	if slices.Sort(got); !slices.Equal(got, []string{"a[0 1 2]", "a[3 4 5]"}) {
+		t.Errorf("called with %q", got)
+	}
+	if left := b.list("_group:" + b.groupNames()[0]); len(left) != 1 {
+		t.Errorf("%d calls wait on, expected one", len(left))
+	}
+}
+
+// groupNames are the names of the groups that wait.
+func (b *bench) groupNames() []string {
+	b.t.Helper()
+	names, err := redis.Strings(b.conn.Do("ZRANGE", b.name+"_groups", 0, -1))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return names
+}
+
+func TestGroupFiresAtItsMaxDelay(t *testing.T) {
+	b := newBench(t)
+	index, calls := b.indexed("index")
+	b.work(b.config(), index)
+	q := b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Hour, MaxDelay: 200 * time.Millisecond}))
+	start := time.Now()
+	b.delayWith(q, index, "a", 1)
+	b.delayWith(q, index, "a", 2)
+	if got := await(b, "the call", calls); got != "a[1 2]" {
+		t.Errorf("called with %s", got)
+	}
+	if took := time.Since(start); took < 200*time.Millisecond || took > 3*time.Second {
+		t.Errorf("called after %v, expected 200 ms: movers look at least every 5 s, and must be woken before", took)
+	}
+}
+
+// TestGroupOfAnUnknownFunction is put together by a worker that does not know the function, and parked.
+func TestGroupOfAnUnknownFunction(t *testing.T) {
+	b := newBench(t)
+	index, calls := b.indexed("index")
+	b.work(b.config())
+	q := b.q.With(Group("k"), soon)
+	b.delayWith(q, index, "a", 1)
+	b.delayWith(q, index, "a", 2)
+	b.until("the call is parked", func() bool { return b.size("_parked") == 1 })
+	b.work(b.config(), index)
+	if got := await(b, "the call", calls); got != "a[1 2]" {
+		t.Errorf("called with %s", got)
+	}
+}
+
+// TestGarbageInGroup is archived, and what stands around it is called.
+func TestGarbageInGroup(t *testing.T) {
+	b := newBench(t)
+	index, calls := b.indexed("index")
+	q := b.q.With(Group("k"), soon)
+	b.delayWith(q, index, "a", 1)
+	b.do("RPUSH", b.name+"_group:"+b.groupNames()[0], "garbage")
+	b.delayWith(q, index, "a", 2)
+	b.do("ZADD", b.name+"_groups", 1, "nothing")
+	b.do("HSET", b.name+"_gathered", "nothing", "1 2 3 4 5 6")
+	b.do("ZADD", b.name+"_groups", 1, "wrong")
+	b.do("HSET", b.name+"_group:wrong", "a", "hash")
+	b.work(b.config(), index)
+	got := []string{await(b, "a call", calls), await(b, "another", calls)}
+	if slices.Sort(got); !slices.Equal(got, []string{"a[1]", "a[2]"}) {
+		t.Errorf("called with %q", got)
+	}
+	b.until("the garbage is archived", func() bool { return b.size("_archived") == 1 })
+	if groups := b.groupNames(); !slices.Equal(groups, []string{"wrong"}) {
+		t.Errorf("groups %q, expected the one that cannot be read", groups)
+	}
+	if !strings.Contains(b.log.String(), "cannot be put together") {
+		t.Errorf("nothing is logged:\n%s", b.log)
+	}
+	b.do("ZREM", b.name+"_groups", "wrong")
+	b.do("UNLINK", b.name+"_group:wrong")
+}
+
+// TestGroupsSurviveDeaths gathers 10,000 calls in 50 groups and fires them by movers that die at any moment, over connections that break before
+// and after Redis did its work. Every argument arrives exactly once, except those of which the producer does not know.
+func TestGroupsSurviveDeaths(t *testing.T) {
+	const tenants, batches, batch, movers = 50, 20, 10, 4
+	b := newBenchOn(t, redistest.Start(t))
+	seed := rand.Uint64()
+	dialer := faultnet.NewDialer(faultnet.Random(seed, faultnet.Rates{DropReply: 0.05, DropRequest: 0.05, Delay: 0.1}), time.Millisecond)
+	faulty := FromPool(b.server.Pool(t, redis.DialContextFunc(dialer.DialContext)))
+	index := b.fn("index", func(string, ...int) {})
+	var all sync.WaitGroup
+	var deaths atomic.Int64
+	gathered := make(chan struct{})
+	for i := range movers {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			for over := false; !over; {
+				select {
+				case <-gathered:
+					over = len(b.groupNamesOn(b.rdb.loops)) == 0
+				default:
+				}
+				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.name), "w", false)}, &registry{}, newJournal(b.log.logger()), nil)
+				m.loan = 10 * time.Millisecond
+				ctx, die := context.WithTimeout(context.Background(), time.Duration(r.IntN(20_000))*time.Microsecond)
+				for ctx.Err() == nil {
+					if next, err := m.fire(ctx, 0); err == nil && next != 0 {
+						break
+					}
+				}
+				if ctx.Err() != nil {
+					deaths.Add(1)
+				}
+				die()
+			}
+		})
+	}
+	q := NewQueue(b.name, faulty).With(Group("k"), Gather(GatherPolicy{Grace: 3 * time.Millisecond, MaxSize: 7}))
+	want, unknown := map[string]map[int]bool{}, 0 // true: certainly sent
+	for i := range batches {
+		for tenant := range tenants {
+			name := fmt.Sprint(tenant)
+			if want[name] == nil {
+				want[name] = map[int]bool{}
+			}
+			var tasks []*Task
+			for k := range batch {
+				tasks = append(tasks, Call(index, name, i*batch+k))
+			}
+			_, err := q.DelayMany(t.Context(), tasks...)
+			if err != nil && !errors.Is(err, ErrUnknown) {
+				t.Error(err)
+			}
+			for k := range batch {
+				want[name][i*batch+k] = err == nil
+			}
+			if err != nil {
+				unknown++
+			}
+		}
+	}
+	close(gathered)
+	all.Wait()
+	dialer.SetPlan(nil)
+	got := b.gatheredArgs(7)
+	for tenant, sent := range want {
+		for id, certain := range sent {
+			if n := got[tenant][id]; n > 1 || n == 0 && certain {
+				t.Errorf("seed %d: group %s: argument %d arrived %d times; certainly sent: %v", seed, tenant, id, n, certain)
+			}
+		}
+	}
+	t.Logf("seed %d: %v; %d movers died, %d tasks were made of %d calls, of %d batches nobody knows", seed, dialer.Counts(), deaths.Load(), b.size(""), tenants*batches*batch, unknown)
+	if counts := dialer.Counts(); counts.DroppedReplies < 20 || deaths.Load() < 20 {
+		t.Errorf("too few faults to prove anything: %v, %d deaths", counts, deaths.Load())
+	}
+	b.check(redistest.Invariants{})
+}
+
+// gatheredArgs says how often each id of each tenant is among the arguments of the pending tasks, which are made of at most size calls of one id each.
+func (b *bench) gatheredArgs(size int) map[string]map[int]int {
+	b.t.Helper()
+	got := map[string]map[int]int{}
+	ids := map[string]bool{}
+	for _, msg := range b.pending() {
+		values, _, err := wire.DecodeAny(msg.Payload)
+		args, _ := values.([]any)
+		if err != nil || len(args) != 2 || ids[msg.Meta.ID] {
+			b.t.Fatalf("%s %x: %v", msg.Meta.ID, msg.Payload, err)
+		}
+		ids[msg.Meta.ID] = true
+		tenant, _ := args[0].(string)
+		list, _ := args[1].([]any)
+		if len(list) > size {
+			b.t.Errorf("%d calls in one", len(list))
+		}
+		if got[tenant] == nil {
+			got[tenant] = map[int]int{}
+		}
+		for _, id := range list {
+			n, _ := id.(int64)
+			got[tenant][int(n)]++
+		}
+	}
+	return got
+}
+
+// TestFiringIsShared fires many groups by many movers at once.
+func TestFiringIsShared(t *testing.T) {
+	b := newBench(t)
+	index, _ := b.indexed("index")
+	for g := range 50 {
+		for i := range 20 {
+			b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond, MaxSize: 3})), index, fmt.Sprint(g), i)
+		}
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.name), "w", false)}, &registry{}, newJournal(b.log.logger()), nil)
+		all.Go(func() {
+			for len(b.groupNamesOn(m.src)) > 0 {
+				if _, err := m.fire(context.Background(), 0); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	got := b.gatheredArgs(3)
+	for g := range 50 {
+		for i := range 20 {
+			if n := got[fmt.Sprint(g)][i]; n != 1 {
+				t.Errorf("group %d: argument %d arrived %d times", g, i, n)
+			}
+		}
+	}
+	b.check(redistest.Invariants{})
+}
+
+// groupNamesOn is groupNames over a source: the bench's connection is for one goroutine.
+func (b *bench) groupNamesOn(src Source) []string {
+	names, err := redis.Strings(newStore(src, "", b.name).read(context.Background(), "ZRANGE", b.name+"_groups", 0, -1))
+	if err != nil {
+		b.t.Error(err)
+	}
+	return names
+}
+
+func TestGroupsAreListed(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	if groups, err := b.q.Groups(ctx); err != nil || len(groups) > 0 {
+		t.Errorf("an empty queue has the groups %v, %v", groups, err)
+	}
+	index, _ := b.indexed("index")
+	b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: 2 * time.Hour})), index, "a", 1)
+	ref := b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: 2 * time.Hour})), index, "a", 2)
+	b.delayWith(b.q.With(Group("l"), Gather(GatherPolicy{Grace: time.Hour})), index, "a", 3)
+	b.do("ZADD", b.name+"_groups", later, "gone")
+	b.do("ZADD", b.name+"_groups", round, "odd")
+	b.do("RPUSH", b.name+"_group:odd", "garbage")
+	groups, err := b.q.Groups(ctx)
+	if err != nil || len(groups) != 3 {
+		t.Fatalf("%v, %v, expected three groups", groups, err)
+	}
+	for i, want := range []GroupInfo{{"l", index.f.name, 1, time.Now().Add(time.Hour)}, {"k", index.f.name, 2, time.Now().Add(2 * time.Hour)}, {"", "", 1, time.UnixMilli(round)}} {
+		off := groups[i].Due.Sub(want.Due)
+		if want.Due = groups[i].Due; groups[i] != want || off.Abs() > time.Minute {
+			t.Errorf("%+v, expected %+v; due %v later", groups[i], want, off)
+		}
+	}
+	for id, want := range map[string]bool{ref.ID(): true, "another": false} {
+		if got, err := b.q.store.aggregating(ctx, id); err != nil || got != want {
+			t.Errorf("%s waits in a group: %v, %v, expected %v", id, got, err, want)
+		}
+	}
+	b.do("DEL", b.name+"_groups", b.name+"_group:odd")
+	b.do("SET", b.name+"_groups", "another type")
+	if _, err := b.q.Groups(ctx); err == nil {
+		t.Error("a key of another type gave no error")
+	}
+}

@@ -1,0 +1,177 @@
+package delayed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// maxGroupKey bounds the key of a group, in bytes.
+	maxGroupKey = 256
+	// maxGroupSize bounds the calls that are gathered into one.
+	maxGroupSize = 10_000
+	// defaultGrace and defaultGroupSize are those of a GatherPolicy that says nothing else.
+	defaultGrace     = time.Minute
+	defaultGroupSize = 1000
+)
+
+// Group gathers the call with others that have the same key, and one call is made of them:
+//
+//	q.With(delayed.Group("search")).Delay(search.Index, "tenant", 7, 8)
+//	q.With(delayed.Group("search")).Delay(search.Index, "tenant", 9) // together: search.Index("tenant", 7, 8, 9)
+//
+// The last parameter of the function is variadic, or a slice other than []byte; the values for it are put together in the order of the calls. Calls that
+// differ in the function or in the arguments before it are in groups of their own, whatever their key. In a task made by NewGoTask the last
+// argument must be a slice: it is what grows.
+//
+// When the call is made says GatherPolicy. It has the id of the first Ref, and the options of the last call. A group is not lost with any process: every
+// worker of the queue sees to it, also one that does not know the function. Group does not go together with TaskID, with options that hold a lock, and with
+// Python tasks. The key is not empty and at most 256 bytes long.
+func Group(key string) Option { return groupOption(key) }
+
+type groupOption string
+
+func (o groupOption) applyCall(c *callOptions) {
+	key := string(o)
+	c.group = &key
+	if key == "" || len(key) > maxGroupKey || !utf8.ValidString(key) {
+		c.err = fmt.Errorf("%w: Group with a key of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(key), maxGroupKey)
+	}
+}
+
+func (o groupOption) String() string { return fmt.Sprintf("Group(%q)", string(o)) }
+
+// GatherPolicy says when the calls of a Group become one: when the first of its conditions holds, or when another call would make the arguments more than a
+// message may hold (1 MiB, 65,536 values). The policy of the latest call of a group holds for all of it.
+type GatherPolicy struct {
+	// Grace is how long the group waits for another call, in milliseconds. Defaults to a minute.
+	Grace time.Duration
+	// MaxDelay is how long the first call waits at most, in milliseconds. Defaults to any time: as long as calls come within Grace and MaxSize
+	// is not reached.
+	MaxDelay time.Duration
+	// MaxSize is how many calls are gathered at most. Defaults to 1,000; never more than 10,000.
+	MaxSize int
+}
+
+// Gather says when the calls of a Group become one. Given to Func it is the function's default, given to Queue.With it holds for one
+// call. Without Group it changes nothing.
+func Gather(p GatherPolicy) TaskOption { return gatherOption(p) }
+
+type gatherOption GatherPolicy
+
+func (o gatherOption) applyCall(c *callOptions) { c.gather = o.onWire() }
+
+func (o gatherOption) applyFunc(d *funcDefaults) { d.gather = o.onWire() }
+
+// onWire is the policy with its defaults.
+func (o gatherOption) onWire() *wire.Gather {
+	w := &wire.Gather{Grace: max(o.Grace.Milliseconds(), 1), MaxDelay: max(o.MaxDelay.Milliseconds(), 0), MaxSize: min(o.MaxSize, maxGroupSize)}
+	if o.Grace == 0 {
+		w.Grace = defaultGrace.Milliseconds()
+	}
+	if o.MaxDelay > 0 {
+		w.MaxDelay = max(w.MaxDelay, 1)
+	}
+	if w.MaxSize <= 0 {
+		w.MaxSize = defaultGroupSize
+	}
+	return w
+}
+
+func (o gatherOption) String() string {
+	var fields []string
+	if o.Grace != 0 {
+		fields = append(fields, "Grace: "+o.Grace.String())
+	}
+	if o.MaxDelay != 0 {
+		fields = append(fields, "MaxDelay: "+o.MaxDelay.String())
+	}
+	if o.MaxSize != 0 {
+		fields = append(fields, "MaxSize: "+strconv.Itoa(o.MaxSize))
+	}
+	return "Gather(GatherPolicy{" + strings.Join(fields, ", ") + "})"
+}
+
+// gathered prepares a task for its group: it returns x with what is to stand in the message, and rewrites the arguments of a task given by path.
+func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *hold) (*wire.Extra, error) {
+	refuse := func(why string) (*wire.Extra, error) {
+		return nil, fmt.Errorf("%w: %s: Group: %s", ErrArguments, msg.Path, why)
+	}
+	if x == nil {
+		x = new(wire.Extra)
+	}
+	switch {
+	case msg.Python():
+		return refuse("expected a Go function, found a Python task; leave Group out and gather in Python")
+	case o.id != nil:
+		return refuse("expected no TaskID, because a gathered call becomes part of another task; leave one of the two out")
+	case h != nil || x.Lock != "":
+		return refuse("expected no option that holds a lock, because a gathered call becomes part of another task; leave one of the two out")
+	case o.front:
+		return refuse("expected no Front, because a group joins the end of its queue when it is due; leave one of the two out")
+	case o.later:
+		return refuse("expected neither In nor At, because the group decides when it runs; leave one of the two out")
+	}
+	how := wire.Gather{}
+	switch f := t.fn; {
+	case o.gather != nil:
+		how = *o.gather
+	case f != nil && f.gather != nil:
+		how = *f.gather
+	default:
+		how = *gatherOption{}.onWire()
+	}
+	if f := t.fn; f != nil {
+		if !f.growing() {
+			return nil, functionError(f.name, "a variadic function or one whose last parameter is a slice other than []byte, for Group", f.fn.Type().String(),
+				"let it take its values so, or leave Group out")
+		}
+		how.Fixed = len(f.params) - 1
+	} else if err := lastIsList(msg, &how); err != nil {
+		return refuse(err.Error())
+	}
+	x.Group, x.Gather = *o.group, &how
+	return x, nil
+}
+
+// growing says whether the function can take the values of many calls at once.
+func (f *function) growing() bool {
+	n := len(f.params)
+	return n > 0 && (f.variadic || f.params[n-1].typ.Kind() == reflect.Slice) && f.params[n-1].codec.FromArray()
+}
+
+// lastIsList turns the counted arguments of a task given by path into those of a call with a ready slice.
+func lastIsList(msg *wire.Message, how *wire.Gather) error {
+	if !msg.Meta.HasN {
+		return errors.New("expected a task made by Call or NewGoTask, found one that a worker received; make a new one")
+	}
+	n := msg.Meta.N
+	_, rest, ok := wire.ArrayHeader(msg.Payload)
+	if !ok || n == 0 {
+		return errors.New("expected a slice as the last argument of a task given by path, found no argument; give the values as a slice")
+	}
+	last := rest
+	for range n - 1 {
+		var err error
+		if last, _, err = wire.Skip(last); err != nil {
+			return err
+		}
+	}
+	if _, _, ok := wire.ArrayHeader(last); !ok && !bytes.Equal(last, wireNil) {
+		return fmt.Errorf("expected a slice as the last argument of a task given by path, found %s; give the values as a slice", wire.Found(last))
+	}
+	if n == 1 {
+		msg.Payload = rest
+	}
+	how.Fixed = n - 1
+	msg.Meta.HasN, msg.Meta.N = false, 0
+	return nil
+}

@@ -1,0 +1,120 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// maxRipe bounds the groups that one call of ripe lends to a mover.
+	maxRipe = 16
+	// maxPeek bounds the messages that one call of peek reads.
+	maxPeek = maxGroupSize + 1
+)
+
+var (
+	// groupBytes and groupValues are the arguments at which a group is full. What one message may hold is somewhat more, as its head needs room
+	// too; whoever composes it goes by that.
+	groupBytes  = wire.Default.Bytes - 32<<10
+	groupValues = wire.Default.Elems - 512
+)
+
+// gather adds up to maxBatchTasks members to the group that all of them belong to, all or none, and returns the time until it is due.
+func (s *store) gather(ctx context.Context, members []member) (size int, due time.Duration, err error) {
+	args := make([]any, 0, 8+len(members))
+	bytes, values := weigh(members)
+	last := &members[len(members)-1]
+	args = append(args, last.group, last.how.Grace, last.how.MaxDelay, last.how.MaxSize, bytes, values, groupBytes, groupValues)
+	for i := range members {
+		args = append(args, members[i].message)
+	}
+	reply, err := s.eval(ctx, scriptGather, []string{s.keys.group + last.group, s.keys.groups, s.keys.gathered, s.keys.wake}, args...)
+	answer, err := ints(reply, err, 2)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(answer[0]), time.Duration(answer[1]) * time.Millisecond, nil
+}
+
+// weigh returns the bytes and the number of values of the arguments of members.
+func weigh(members []member) (bytes, values int) {
+	for i := range members {
+		bytes += members[i].bytes
+		values += members[i].values
+	}
+	return bytes, values
+}
+
+// ripe returns up to n groups that are due, and the time until the next one is, negative for none. Nobody else is told of these for the
+// time of the loan.
+func (s *store) ripe(ctx context.Context, n int, loan time.Duration) (groups []string, next time.Duration, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptRipe, []string{s.keys.groups}, n, loan.Milliseconds()))
+	if err != nil {
+		return nil, 0, err
+	}
+	ms, rest, err := numbered(reply)
+	if err != nil {
+		return nil, 0, err
+	}
+	if groups, err = redis.Strings(rest, nil); err != nil {
+		return nil, 0, fmt.Errorf("%w: ripe: %w", errReply, err)
+	}
+	return groups, time.Duration(ms) * time.Millisecond, nil
+}
+
+// numbered splits a reply that begins with a number.
+func numbered(reply []any) (n int64, rest []any, err error) {
+	if len(reply) == 0 {
+		return 0, nil, fmt.Errorf("%w: nothing", errReply)
+	}
+	n, ok := reply[0].(int64)
+	if !ok {
+		return 0, nil, fmt.Errorf("%w: %T in place of a number", errReply, reply[0])
+	}
+	return n, reply[1:], nil
+}
+
+// peek reads the first messages of a group: size, which is the number that one call is to be made of at most, and one more; fewer if they have more
+// than most bytes.
+func (s *store) peek(ctx context.Context, group string, most int) (size int, messages [][]byte, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered}, group, most, maxPeek))
+	if err != nil {
+		return 0, nil, err
+	}
+	n, rest, err := numbered(reply)
+	if err != nil {
+		return 0, nil, err
+	}
+	if messages, err = redis.ByteSlices(rest, nil); err != nil {
+		return 0, nil, fmt.Errorf("%w: peek: %w", errReply, err)
+	}
+	return int(n), messages, nil
+}
+
+// fire makes messages pending in place of the members that they are made of, if the group still begins with these. next is when the member
+// behind them was made, in ms, 0 if there is none or nobody knows. Without members it forgets a group that is empty. due is the time until the group is due
+// again, negative if it is gone.
+func (s *store) fire(ctx context.Context, group string, members []member, next int64, messages [][]byte) (fired bool, due time.Duration, err error) {
+	var first, last []byte
+	if n := len(members); n > 0 {
+		first, last = members[0].message, members[n-1].message
+	}
+	bytes, values := weigh(members)
+	args := make([]any, 0, 9+len(messages))
+	args = append(args, group, len(members), first, last, bytes, values, next, groupBytes, groupValues)
+	for _, m := range messages {
+		args = append(args, m)
+	}
+	keys := []string{s.keys.group + group, s.keys.groups, s.keys.gathered, s.keys.list, s.keys.noti}
+	reply, err := s.eval(ctx, scriptFire, keys, args...)
+	answer, err := ints(reply, err, 2)
+	if err != nil {
+		return false, 0, err
+	}
+	return answer[0] == 1, time.Duration(answer[1]) * time.Millisecond, nil
+}

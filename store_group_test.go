@@ -1,0 +1,383 @@
+package delayed
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// patient is a policy in numbers: a minute, ten minutes, three calls.
+var patient = wire.Gather{Grace: 60_000, MaxDelay: 600_000, MaxSize: 3}
+
+// gatherings are members of the group g with messages by name, each of which has 5 bytes and 2 values of arguments.
+func gatherings(how wire.Gather, names ...string) (members []member) {
+	for _, name := range names {
+		members = append(members, member{message: []byte(name), group: "g", how: how, bytes: 5, values: 2})
+	}
+	return members
+}
+
+func gatherWith(members ...member) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		size, due, err := s.gather(bg, members)
+		return fmt.Sprintf("%d calls, due %s", size, whenDue(due)), err
+	}
+}
+
+// group is what Redis holds of one group.
+func group(due int64, state string, messages ...string) redistest.State {
+	return redistest.State{
+		"_group:g": redistest.List(messages), "_groups": redistest.Zset{"g": due}, "_gathered": redistest.Hash{"g": state},
+	}
+}
+
+var wake = redistest.State{"_wake": redistest.List{"1"}}
+
+var gatherCases = storeTable{script: "gather", refused: true, cases: []storeCase{
+	{
+		name:   "first call",
+		do:     gatherWith(gatherings(patient, "x")...),
+		result: "1 calls, due 1m0s",
+		want:   with(group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x"), wake),
+	},
+	{
+		name:   "several at once",
+		do:     gatherWith(gatherings(wire.Gather{Grace: 1000, MaxSize: 10}, "x", "y", "x")...),
+		result: "3 calls, due 1s",
+		want:   with(group(fromNow(time.Second), "now now+1000 0 10 15 6", "x", "y", "x"), wake),
+	},
+	{
+		name:   "another call: the group waits on, and nobody need be told",
+		seed:   group(later, "1000 2000 0 9 5 2", "x"),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 3}, "y")...),
+		result: "2 calls, due 1m0s",
+		want:   with(group(fromNow(time.Minute), "1000 now+60000 0 3 10 4", "x", "y"), wake),
+	},
+	{
+		name:   "another call, while an earlier group waits",
+		seed:   with(group(later, "1000 2000 0 9 5 2", "x"), redistest.State{"_groups": redistest.Zset{"g": later, "h": past}}),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 3}, "y")...),
+		result: "2 calls, due 1m0s",
+		want: with(group(fromNow(time.Minute), "1000 now+60000 0 3 10 4", "x", "y"), redistest.State{
+			"_groups": redistest.Zset{"g": fromNow(time.Minute), "h": past},
+		}),
+	},
+	{
+		name:   "the first call has waited for too long",
+		seed:   with(group(past+600_000, "1000 2000 600000 3 5 2", "x"), wake),
+		do:     gatherWith(gatherings(patient, "y")...),
+		result: "2 calls, due overdue",
+		want:   with(group(past+600_000, "1000 now+60000 600000 3 10 4", "x", "y"), wake),
+	},
+	{
+		name:   "full",
+		seed:   group(later, "1000 2000 0 3 10 4", "x", "y"),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 3}, "z")...),
+		result: "3 calls, due overdue",
+		want:   with(group(fromNow(0), "1000 now+60000 0 3 15 6", "x", "y", "z"), wake),
+	},
+	{
+		name:   "full before, and lent to a worker",
+		seed:   group(later, "1000 2000 0 2 10 4", "x", "y"),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 2}, "z")...),
+		result: "3 calls, due later",
+		want:   group(later, "1000 now+60000 0 2 15 6", "x", "y", "z"),
+	},
+	{
+		name:   "full, by a smaller policy than before",
+		seed:   group(later, "1000 2000 0 9 15 6", "x", "y", "v"),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 2}, "z")...),
+		result: "4 calls, due overdue",
+		want:   with(group(fromNow(0), "1000 now+60000 0 2 20 8", "x", "y", "v", "z"), wake),
+	},
+	{
+		name:   "full by bytes",
+		seed:   group(later, fmt.Sprintf("1000 2000 0 9 %d 2", groupBytes-5), "x"),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 9}, "y")...),
+		result: "2 calls, due overdue",
+		want:   with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 %d 4", groupBytes), "x", "y"), wake),
+	},
+	{
+		name:   "full by values",
+		seed:   group(later, fmt.Sprintf("1000 2000 0 9 5 %d", groupValues-2), "x"),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 9}, "y")...),
+		result: "2 calls, due overdue",
+		want:   with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 10 %d", groupValues), "x", "y"), wake),
+	},
+	{
+		name:   "not full by one byte and one value",
+		seed:   with(group(past, fmt.Sprintf("1000 2000 0 9 %d %d", groupBytes-6, groupValues-3), "x"), wake),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 9}, "y")...),
+		result: "2 calls, due 1m0s",
+		want:   with(group(fromNow(time.Minute), fmt.Sprintf("1000 now+60000 0 9 %d %d", groupBytes-1, groupValues-1), "x", "y"), wake),
+	},
+	{
+		name: "what is known of a group that is gone does not count",
+		seed: redistest.State{"_gathered": redistest.Hash{"g": "1000 2000 0 1 10 4"}},
+		do:   gatherWith(gatherings(patient, "x")...), result: "1 calls, due 1m0s",
+		want: with(group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x"), wake),
+	},
+	{
+		name:   "what is known of the group is lost",
+		seed:   redistest.State{"_group:g": redistest.List{"x"}, "_gathered": redistest.Hash{"g": "garbage"}},
+		do:     gatherWith(gatherings(patient, "y")...),
+		result: "2 calls, due 1m0s",
+		want:   with(group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x", "y"), wake),
+	},
+	{
+		name:   "first call from the future",
+		seed:   with(group(past, fmt.Sprintf("%d 2000 1000 9 5 2", int64(later)), "x"), wake),
+		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxDelay: 1000, MaxSize: 9}, "y")...),
+		result: "2 calls, due 1s",
+		want:   with(group(fromNow(time.Second), "now now+60000 1000 9 10 4", "x", "y"), wake),
+	},
+}}
+
+func ripeWith(n int) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		groups, next, err := s.ripe(bg, n, 5*time.Second)
+		return fmt.Sprintf("%v, next %s", groups, whenDue(next)), err
+	}
+}
+
+var ripeCases = storeTable{script: "ripe", cases: []storeCase{
+	{
+		name: "no groups",
+		do:   ripeWith(9), result: "[], next never",
+	},
+	{
+		name: "none due",
+		seed: redistest.State{"_groups": redistest.Zset{"g": later}},
+		do:   ripeWith(9), result: "[], next later",
+	},
+	{
+		name: "none due, the first at a round time",
+		seed: redistest.State{"_groups": redistest.Zset{"g": round}},
+		do:   ripeWith(9), result: "[], next later",
+	},
+	{
+		name: "some, the earliest first",
+		seed: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": past, "i": later}},
+		do:   ripeWith(9), result: "[h g], next 5s",
+		want: redistest.State{"_groups": redistest.Zset{"g": fromNow(5 * time.Second), "h": fromNow(5 * time.Second), "i": later}},
+	},
+	{
+		name: "no more than asked for",
+		seed: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": past, "i": past + 1}},
+		do:   ripeWith(2), result: "[h i], next overdue",
+		want: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": fromNow(5 * time.Second), "i": fromNow(5 * time.Second)}},
+	},
+}}
+
+func peekWith(most int) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		size, messages, err := s.peek(bg, "g", most)
+		return fmt.Sprintf("%d: %s", size, messages), err
+	}
+}
+
+var manyCalls = func() (list redistest.List) {
+	for i := range 1200 {
+		list = append(list, fmt.Sprintf("m%04d", i))
+	}
+	return list
+}()
+
+var peekCases = storeTable{script: "peek", cases: []storeCase{
+	{
+		name: "no such group",
+		do:   peekWith(100), result: fmt.Sprintf("%d: []", maxPeek),
+	},
+	{
+		name: "all",
+		seed: group(past, "1 2 3 3 4 5", "x", "y"),
+		do:   peekWith(100), result: "3: [x y]",
+	},
+	{
+		name: "one more than the group is to have",
+		seed: group(past, "1 2 3 2 4 5", "x", "y", "z", "v"),
+		do:   peekWith(100), result: "2: [x y z]",
+	},
+	{
+		name: "as many bytes as asked for",
+		seed: group(past, "1 2 3 9 4 5", "xxxx", "yyyy", "zzzz", "v"),
+		do:   peekWith(9), result: "9: [xxxx yyyy]",
+	},
+	{
+		name: "the first alone is larger",
+		seed: group(past, "1 2 3 9 4 5", "xxxx", "yyyy"),
+		do:   peekWith(3), result: "9: [xxxx]",
+	},
+	{
+		name: "what is known of the group is lost",
+		seed: redistest.State{"_group:g": redistest.List{"x", "y"}, "_gathered": redistest.Hash{"g": "garbage"}},
+		do:   peekWith(100), result: fmt.Sprintf("%d: [x y]", maxPeek),
+	},
+	{
+		name: "many",
+		seed: group(past, "1 2 3 1000 4 5", manyCalls...),
+		do:   peekWith(1 << 20), result: fmt.Sprintf("1000: %s", manyCalls[:1001]),
+	},
+	{
+		name: "many, as many bytes as asked for",
+		seed: group(past, "1 2 3 1000 4 5", manyCalls...),
+		do:   peekWith(5 * 700), result: fmt.Sprintf("1000: %s", manyCalls[:700]),
+	},
+}}
+
+func fireWith(next int64, members []member, messages ...string) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		var list [][]byte
+		for _, m := range messages {
+			list = append(list, []byte(m))
+		}
+		fired, due, err := s.fire(bg, "g", members, next, list)
+		return fmt.Sprintf("%v, due %s", fired, whenDue(due)), err
+	}
+}
+
+var fireCases = storeTable{script: "fire", cases: []storeCase{
+	{
+		name: "all calls",
+		seed: with(group(past, "1000 2000 0 3 10 4", "x", "y"), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "true, due never",
+		want: redistest.State{"": redistest.List{"p", "xy"}, "_noti": ones(2)},
+	},
+	{
+		name: "one call, into several tasks",
+		seed: group(past, "1000 2000 0 3 5 2", "x"),
+		do:   fireWith(0, gatherings(patient, "x"), "x", "y", "z"), result: "true, due never",
+		want: redistest.State{"": redistest.List{"x", "y", "z"}, "_noti": ones(3)},
+	},
+	{
+		name: "others have come: they wait for their grace",
+		seed: with(group(past, fmt.Sprintf("1000 %d 0 3 25 10", int64(later)), "x", "y", "z", "v"), redistest.State{
+			"_groups": redistest.Zset{"g": past, "h": past}, "_gathered": redistest.Hash{"g": fmt.Sprintf("1000 %d 0 3 25 10", int64(later)), "h": "s"},
+			"_group:h": redistest.List{"w"},
+		}),
+		do: fireWith(5000, gatherings(patient, "x", "y", "z"), "xyz"), result: "true, due later",
+		want: redistest.State{
+			"": redistest.List{"xyz"}, "_noti": ones(1), "_group:g": redistest.List{"v"}, "_group:h": redistest.List{"w"},
+			"_groups": redistest.Zset{"g": later, "h": past}, "_gathered": redistest.Hash{"g": fmt.Sprintf("5000 %d 0 3 10 4", int64(later)), "h": "s"},
+		},
+	},
+	{
+		name: "others have come: the first of them has waited for too long",
+		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
+		do:   fireWith(5000, gatherings(patient, "x"), "x'"), result: "true, due overdue",
+		want: with(group(9000, fmt.Sprintf("5000 %d 4000 3 5 2", int64(later)), "v"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+	},
+	{
+		name: "others have come, the first of them at a time nobody knows",
+		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
+		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
+		want: with(group(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+	},
+	{
+		name: "others have come, by a clock that is slow",
+		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
+		do:   fireWith(7, gatherings(patient, "x"), "x'"), result: "true, due overdue",
+		want: with(group(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+	},
+	{
+		name: "others have come, by a clock that is fast",
+		seed: group(past, fmt.Sprintf("1000 %d 3600000 3 10 4", int64(later)), "x", "v"),
+		do:   fireWith(later, gatherings(patient, "x"), "x'"), result: "true, due 1h0m0s",
+		want: with(group(fromNow(time.Hour), fmt.Sprintf("now %d 3600000 3 5 2", int64(later)), "v"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+	},
+	{
+		name: "full again",
+		seed: group(past, fmt.Sprintf("1000 %d 0 2 15 6", int64(later)), "x", "y", "z"),
+		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
+		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 2 10 4", int64(later)), "y", "z"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+	},
+	{
+		name: "full again by bytes",
+		seed: group(past, fmt.Sprintf("1000 %d 0 9 %d 6", int64(later), groupBytes+5), "x", "y"),
+		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
+		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 9 %d 4", int64(later), groupBytes), "y"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+	},
+	{
+		name: "full again by values",
+		seed: group(past, fmt.Sprintf("1000 %d 0 9 15 %d", int64(later), groupValues+2), "x", "y"),
+		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
+		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 9 10 %d", int64(later), groupValues), "y"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+	},
+	{
+		name: "sums that are too small",
+		seed: group(past, fmt.Sprintf("1000 %d 0 9 3 1", int64(later)), "x", "y"),
+		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due later",
+		want: with(group(later, fmt.Sprintf("1000 %d 0 9 0 0", int64(later)), "y"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+	},
+	{
+		name: "what is known of the group is lost",
+		seed: redistest.State{"_group:g": redistest.List{"x", "y"}, "_groups": redistest.Zset{"g": past}},
+		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
+		want: redistest.State{"": redistest.List{"x'"}, "_noti": ones(1), "_group:g": redistest.List{"y"}, "_groups": redistest.Zset{"g": fromNow(0)}},
+	},
+	{
+		name: "another worker was faster: the group is gone",
+		seed: redistest.State{"": redistest.List{"xy"}, "_noti": ones(1)},
+		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due never",
+	},
+	{
+		name: "another worker was faster: fewer calls are left",
+		seed: group(past, "1000 2000 0 9 5 2", "x"),
+		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due overdue",
+	},
+	{
+		name: "another worker was faster: other calls have come",
+		seed: group(later, "1000 2000 0 9 15 6", "y", "z", "v"),
+		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due later",
+	},
+	{
+		name: "another last call",
+		seed: group(later, "1000 2000 0 9 15 6", "x", "z", "v"),
+		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due later",
+	},
+	{
+		name: "another first call",
+		seed: group(later, "1000 2000 0 9 15 6", "z", "y", "v"),
+		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due later",
+	},
+	{
+		name: "a group without calls is forgotten",
+		seed: redistest.State{"_groups": redistest.Zset{"g": past, "h": later}, "_gathered": redistest.Hash{"g": "1000 2000 0 9 15 6"}},
+		do:   fireWith(0, nil), result: "true, due never",
+		want: redistest.State{"_groups": redistest.Zset{"h": later}},
+	},
+	{
+		name: "a group that seemed without calls is not",
+		seed: group(later, "1000 2000 0 9 15 6", "x"),
+		do:   fireWith(0, nil), result: "false, due later",
+	},
+}}
+
+// TestGroupsOnKeysOfAnotherType gathers and fires nothing halfway.
+func TestGroupsOnKeysOfAnotherType(t *testing.T) {
+	server := redistest.Shared(t)
+	rdb, err := Dial(server.URL())
+	src := sourceOf(t, rdb, err)
+	for _, c := range []struct {
+		name     string
+		suffixes []string
+		do       func(s *store) (any, error)
+	}{
+		{"gather", []string{"_group:g", "_groups", "_gathered", "_wake"}, gatherWith(gatherings(patient, "y")...)},
+		{"fire", []string{"_group:g", "_groups", "_gathered", "", "_noti"}, fireWith(0, gatherings(patient, "x"), "x'")},
+	} {
+		for _, suffix := range c.suffixes {
+			s := newStore(src, "", redistest.Name(t))
+			conn := server.Dial(t)
+			state := with(group(past, "1000 2000 0 9 5 2", "x"), redistest.State{suffix: "another type"})
+			redistest.Seed(t, conn, s.name, state)
+			result, err := c.do(s)
+			if diff := redistest.Diff(redistest.Dump(t, conn, s.name), state); err == nil || diff != "" {
+				t.Errorf("%s: N%s is of another type: %v, %v\n%s", c.name, suffix, result, err, diff)
+			}
+		}
+	}
+}
