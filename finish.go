@@ -358,6 +358,7 @@ func shelvedOf(group []ending) []shelved {
 	for i := range group {
 		e := &group[i]
 		tasks[i] = shelved{token: e.claim.token, id: e.id, wait: e.wait, message: e.message, info: e.info}
+		tasks[i].awaited = e.outcome == outcomeArchive && keeps(e.claim.msg.Meta.Extra)
 	}
 	return tasks
 }

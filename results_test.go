@@ -83,10 +83,14 @@ func TestAwait(t *testing.T) {
 		}
 	}
 	ref = b.delayWith(b.q.With(MaxRetry(1)), double, -1)
+	start := time.Now()
 	_, err := Await[int](ctx, ref)
 	var failed *TaskError
 	if !errors.As(err, &failed) {
 		t.Fatalf("a task that failed: %v", err)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("Await took %v: it was not told", took)
 	}
 	if at := failed.At; time.Since(at) > time.Minute || *failed != (TaskError{ref.ID(), StateArchived, "failed", "negative", 2, 0, at}) {
 		t.Errorf("found %+v", failed)

@@ -44,7 +44,7 @@ var (
 	scriptRegister   = newScript("register", 3)
 	scriptUnregister = newScript("unregister", 4)
 	scriptForget     = newScript("forget", 4)
-	scriptSweep      = newScript("sweep", 11)
+	scriptSweep      = newScript("sweep", 13)
 	scriptSurvey     = newScriptEach("survey", 5)
 	scriptRepair     = newScript("repair", 2)
 	scriptCheck      = newScriptEach("check", 5)

@@ -30,11 +30,7 @@ func (s *store) complete(ctx context.Context, worker string, batches []uint64, t
 	args = appendBatches(args, batches)
 	for i := range tasks {
 		t := &tasks[i]
-		channel := ""
-		if t.awaited {
-			channel = s.keys.endedOf(t.id)
-		}
-		args = append(args, t.token, t.id, t.keep.Milliseconds(), t.value, flag(t.lock), channel)
+		args = append(args, t.token, t.id, t.keep.Milliseconds(), t.value, flag(t.lock), s.channel(t.id, t.awaited))
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.completed, s.keys.results, s.keys.locks, s.keys.locked, s.statsKey(),

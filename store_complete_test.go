@@ -163,38 +163,59 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 	},
 }}
 
-// TestCompleteTells listens to what complete publishes: the ends that somebody may wait for, of claims that stood.
-func TestCompleteTells(t *testing.T) {
-	server := redistest.Shared(t)
-	rdb, err := Dial(server.URL())
-	name := redistest.Name(t)
-	s := newStore(sourceOf(t, rdb, err), "", name)
-	redistest.Seed(t, server.Dial(t), name, present(working(nil)))
-	conn := redis.PubSubConn{Conn: server.Dial(t)}
-	if err := conn.PSubscribe(name + "_*"); err != nil {
-		t.Fatal(err)
+// TestEndsAreTold listens to what the scripts publish that end tasks for good: the ends that somebody may wait for, of claims that stood.
+func TestEndsAreTold(t *testing.T) {
+	shelving := shelving{on: shelfArchived, most: 10, tasks: []shelved{toShelve("2-1", "stale", 0), toShelve("3-1", "x", 0), toShelve("3-2", "quiet", 0), toShelve("4-1", "y", 0)}}
+	sweeping := []verdict{judged("4-1", "d", "archive", "y"), judged("3-3", "other", "archive", "stale"), judged("3-2", "b", "requeue", "again"), judged("3-1", "a", "archive", "x")}
+	for i := range 4 {
+		shelving.tasks[i].awaited, sweeping[i].awaited = i != 2, true
 	}
-	for told := false; !told; {
-		switch v := conn.ReceiveWithTimeout(patience).(type) {
-		case redis.Subscription:
-			told = true
-		case error:
-			t.Fatal(v)
-		}
-	}
-	if _, err := s.complete(bg, "w", nil, []completed{kept("3-1", "x"), kept("2-1", "stale"), {token: "3-2", id: "quiet"}, kept("4-1", "y")}); err != nil {
-		t.Fatal(err)
-	}
-	var heard []string
-	for len(heard) < 2 {
-		switch v := conn.ReceiveWithTimeout(patience).(type) {
-		case redis.Message:
-			heard = append(heard, strings.TrimPrefix(v.Channel, name)+" "+string(v.Data))
-		case error:
-			t.Fatal(v)
-		}
-	}
-	if want := []string{"_ended:x completed", "_ended:y completed"}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, expected %q", heard, want)
+	for _, c := range []struct {
+		script string
+		seed   redistest.State
+		do     func(s *store) (any, error)
+		want   []string
+	}{
+		{"complete", working(nil), completeWith(nil, kept("3-1", "x"), kept("2-1", "stale"), completed{token: "3-2", id: "quiet"}, kept("4-1", "y")), []string{"x", "y"}},
+		{"shelve", working(nil), shelving.do, []string{"x", "y"}},
+		{"sweep", dead, sweepW(sweeping...), []string{"y", "x"}},
+	} {
+		t.Run(c.script, func(t *testing.T) {
+			server := redistest.Shared(t)
+			rdb, err := Dial(server.URL())
+			name := redistest.Name(t)
+			s := newStore(sourceOf(t, rdb, err), "", name)
+			redistest.Seed(t, server.Dial(t), name, present(c.seed))
+			conn := redis.PubSubConn{Conn: server.Dial(t)}
+			if err := conn.PSubscribe(name + "_ended:*"); err != nil {
+				t.Fatal(err)
+			}
+			hear := func() string {
+				for {
+					switch v := conn.ReceiveWithTimeout(patience).(type) {
+					case redis.Subscription:
+						return ""
+					case redis.Message:
+						return strings.TrimPrefix(v.Channel, name+"_ended:")
+					case error:
+						t.Fatal(v)
+					}
+				}
+			}
+			hear()
+			if _, err := c.do(s); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := server.Dial(t).Do("PUBLISH", name+"_ended:last", ""); err != nil {
+				t.Fatal(err)
+			}
+			var heard []string
+			for id := hear(); id != "last"; id = hear() {
+				heard = append(heard, id)
+			}
+			if !slices.Equal(heard, c.want) {
+				t.Errorf("heard %q, expected %q", heard, c.want)
+			}
+		})
 	}
 }

@@ -25,6 +25,7 @@ type shelved struct {
 	wait    time.Duration // until it is due (retry) or expires
 	message []byte
 	info    []byte
+	awaited bool // it ends, and somebody may wait for that
 }
 
 // ended are claims whose tasks are done.
@@ -84,6 +85,14 @@ func (s *store) release(ctx context.Context, worker string, batches []uint64, to
 	return answers(reply, err, len(tokens))
 }
 
+// channel is where the end of a task is told, "" if nobody waits for it.
+func (s *store) channel(id string, awaited bool) string {
+	if !awaited {
+		return ""
+	}
+	return s.keys.endedOf(id)
+}
+
 // shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to raise by the number of
 // tasks filed.
 func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved) ([]bool, error) {
@@ -97,7 +106,7 @@ func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on 
 	case shelfArchived:
 		set, wake, free = s.keys.archived, 0, 1 // the task is over
 	}
-	args := make([]any, 0, 6+len(counters)+len(batches)+5*len(tasks))
+	args := make([]any, 0, 6+len(counters)+len(batches)+6*len(tasks))
 	args = append(args, statsLife, most, wake, free, len(counters))
 	for _, c := range counters {
 		args = append(args, c)
@@ -105,7 +114,7 @@ func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on 
 	args = appendBatches(args, batches)
 	for i := range tasks {
 		t := &tasks[i]
-		args = append(args, t.token, t.id, t.wait.Milliseconds(), t.message, t.info)
+		args = append(args, t.token, t.id, t.wait.Milliseconds(), t.message, t.info, s.channel(t.id, t.awaited))
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.statsKey(), s.keys.wake,

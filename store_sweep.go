@@ -109,6 +109,7 @@ type verdict struct {
 	renewed []byte // the message as it goes on
 	id      string // to archive it under
 	info    []byte
+	awaited bool   // somebody may wait for its end
 	digest  string // its field in the deaths hash, for count
 }
 
@@ -122,15 +123,15 @@ type sweepLimits struct {
 
 // sweep takes claims from a dead worker. alive is true, and nothing happens, if liveness exists. Claims come last claimed first.
 func (s *store) sweep(ctx context.Context, liveness, hash string, lim sweepLimits, verdicts []verdict) (requeued, archived int, alive bool, err error) {
-	args := make([]any, 0, 5+7*len(verdicts))
+	args := make([]any, 0, 5+8*len(verdicts))
 	args = append(args, statsLife, int64(lim.deathsLife/time.Second), lim.maxDeaths, lim.archiveKeep.Milliseconds(), lim.archiveMost)
 	for i := range verdicts {
 		v := &verdicts[i]
-		args = append(args, v.token, v.message, v.renewed, v.action, v.id, v.info, v.digest)
+		args = append(args, v.token, v.message, v.renewed, v.action, v.id, v.info, v.digest, s.channel(v.id, v.awaited))
 	}
 	keys := []string{
 		liveness, hash, s.keys.list, s.keys.noti, s.keys.tasks, s.keys.archived, s.keys.info, s.keys.deaths, s.statsKey(),
-		s.keys.locks, s.keys.locked,
+		s.keys.locks, s.keys.locked, s.keys.completed, s.keys.results,
 	}
 	reply, err := s.eval(ctx, scriptSweep, keys, args...)
 	values, err := ints(reply, err, 2)

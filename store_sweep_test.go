@@ -131,6 +131,19 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		})),
 	},
 	{
+		name: "what the tasks have reported goes, what is kept of older ones stays",
+		seed: with(dead, redistest.State{
+			"_results": redistest.Hash{"x": "50 %", "y": "r", "z": "50 %", "o": "50 %"}, "_completed": redistest.Zset{"y": later},
+		}),
+		do:     sweepW(judged("4-1", "d", "archive", "x"), judged("3-2", "b", "requeue", "y"), judged("3-1", "a", "requeue", "z"), judged("3-3", "-", "requeue", "o")),
+		result: "2 requeued, 1 archived, alive false",
+		want: with(dead, with(left("3-3", "3 4"), redistest.State{
+			"": redistest.List{"a+", "b+"}, "_noti": ones(2), "_results": redistest.Hash{"y": "r", "o": "50 %"}, "_completed": redistest.Zset{"y": later},
+			"_archived": redistest.Zset{"x": fromNow(testLimits.archiveKeep)}, "_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"},
+			testDay: counted(redistest.Hash{"swept": "3", "archived": "1"}),
+		})),
+	},
+	{
 		name:   "claims that changed, or are gone, stay as they are",
 		seed:   dead,
 		do:     sweepW(judged("4-1", "other", "requeue", "x"), judged("9-1", "a", "archive", "y"), judged("3-1", "a", "requeue", "z")),

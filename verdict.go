@@ -133,7 +133,7 @@ func (g *sweepGroup) verdicts(s *store, page []claimed) []verdict {
 		msg, err := wire.Parse(c.message, workerLimits)
 		info := taskInfo{reason: "deaths", function: msg.Path, errText: "its worker died with this task in hand, again and again", at: now}
 		if err == nil {
-			v.id = msg.Meta.ID
+			v.id, v.awaited = msg.Meta.ID, keeps(msg.Meta.Extra)
 		}
 		if v.id == "" {
 			v.id = newTaskID()

@@ -64,5 +64,5 @@ if #names > 0 then
 end
 local done = #tokens - 1
 if redis.call('HINCRBY', KEYS[7], 'processed', done) == done then redis.call('EXPIRE', KEYS[7], ARGV[1]) end
-for i = 1, #channels do redis.call('PUBLISH', channels[i], 'completed') end
+for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return answers

@@ -4,7 +4,7 @@
 -- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number   3 1 to wake a mover when the first due time changes
 --       4 1 to free the ids and locks of the tasks, 0 to have them last for as much longer as the tasks wait
 --       5 number c of counters   6... c names   then the number b of finished batches and b batch numbers
---       then for each task, at most 200: token, id, ms until due or expiry, message, info
+--       then for each task, at most 200: token, id, ms until due or expiry, message, info, channel of those who wait for it to end or ''
 -- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
 local function number(score)
@@ -23,8 +23,8 @@ local locks = redis.call('HLEN', KEYS[8])
 if locks > 0 then redis.call('ZCARD', KEYS[9]) end
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
 local earliest
-local answers, done, ids, waits = {}, 0, {}, {}
-for i = 7 + counters + batches, #ARGV, 5 do
+local answers, done, ids, waits, channels = {}, 0, {}, {}, {}
+for i = 7 + counters + batches, #ARGV, 6 do
   local stood = redis.call('HDEL', KEYS[1], ARGV[i])
   answers[#answers + 1] = stood
   if stood == 1 then
@@ -46,6 +46,7 @@ for i = 7 + counters + batches, #ARGV, 5 do
     if not earliest or due < earliest then earliest = due end
     redis.call('ZADD', KEYS[4], due, id)
     redis.call('HSET', KEYS[5], id, ARGV[i + 4])
+    if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
   end
 end
 for i = 7 + counters, 6 + counters + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
@@ -92,4 +93,5 @@ local function settle(ids, waits)
   for i = 1, #names do redis.call('ZINCRBY', KEYS[9], longer[i], names[i]) end
 end
 settle(ids, waits)
+for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return answers

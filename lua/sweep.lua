@@ -1,16 +1,17 @@
 -- sweep: take claims from a dead worker, ours or a legacy one.
 -- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list   5 tasks hash
---       6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash   11 locked set
+--       6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash   11 locked set   12 completed set
+--       13 results hash
 -- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths at which a task is archived
 --       4 ms that an archived task is kept   5 most archived tasks
 --       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive' or 'count',
---       id, info, key in the deaths hash
+--       id, info, key in the deaths hash, channel of those who wait for it to end or ''
 -- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
 -- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' is for messages that cannot carry their deaths.
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local requeued, archived, ones, ids = 0, 0, {}, {}
+local requeued, archived, ones, ids, taken, channels = 0, 0, {}, {}, {}, {}
 -- Keys of another type are an error before anything is removed.
 redis.call('LLEN', KEYS[3])
 redis.call('HLEN', KEYS[5])
@@ -18,9 +19,12 @@ redis.call('ZCARD', KEYS[6])
 redis.call('HLEN', KEYS[8])
 local locks = redis.call('HLEN', KEYS[10])
 if locks > 0 then redis.call('ZCARD', KEYS[11]) end
-for i = 6, #ARGV, 7 do
+local reports = redis.call('HLEN', KEYS[13])
+if reports > 0 then redis.call('ZCARD', KEYS[12]) end
+for i = 6, #ARGV, 8 do
   if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then
     redis.call('HDEL', KEYS[2], ARGV[i])
+    taken[#taken + 1] = ARGV[i + 4]
     local verdict = ARGV[i + 3]
     if verdict == 'count' then
       verdict = 'requeue'
@@ -46,6 +50,7 @@ for i = 6, #ARGV, 7 do
       end
       redis.call('ZADD', KEYS[6], now + tonumber(ARGV[4]), id)
       redis.call('HSET', KEYS[7], id, ARGV[i + 5])
+      if ARGV[i + 7] ~= '' then channels[#channels + 1] = ARGV[i + 7] end
     else
       requeued = requeued + 1
       redis.call('LPUSH', KEYS[3], ARGV[i + 2])
@@ -86,4 +91,11 @@ local function free(ids)
   redis.call('ZREM', KEYS[11], unpack(names))
 end
 free(ids)
+-- What these tasks have reported is no longer so. What is kept of older tasks of the same ids stays.
+if reports > 0 then
+  for i = 1, #taken do
+    if not redis.call('ZSCORE', KEYS[12], taken[i]) then redis.call('HDEL', KEYS[13], taken[i]) end
+  end
+end
+for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return {requeued, archived}
