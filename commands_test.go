@@ -49,6 +49,7 @@ var redisCommands = map[string]redisCommand{
 	"HEXISTS":       {"2.0.0", reads, nil},
 	"HSTRLEN":       {"3.2.0", reads, nil},
 	"HGET":          {"2.0.0", reads, nil},
+	"HGETALL":       {"2.0.0", reads, nil},
 	"HINCRBY":       {"2.0.0", grows, nil},
 	"HKEYS":         {"2.0.0", reads, nil},
 	"HLEN":          {"2.0.0", reads, nil},

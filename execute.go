@@ -187,12 +187,15 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 	if !returned {
 		err = newPanicError(nil)
 	}
+	if err != nil && limit > 0 && time.Since(c.started) >= limit {
+		err = &timedOut{limit, err}
+	}
+	if w.heard != nil {
+		w.heard(c, err)
+	}
 	if err == nil {
 		w.tellEnd(c, nil, nil, true)
 		return true
-	}
-	if limit > 0 && time.Since(c.started) >= limit {
-		err = &timedOut{limit, err}
 	}
 	e, done := w.judge(c, err, c.lane.now())
 	w.tellEnd(c, err, &e, done)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -57,7 +58,8 @@ type Queue struct {
 	inject    func(context.Context) map[string]string
 	options   callOptions
 	optErr    error
-	settled   *atomic.Bool // the Python form is recorded in Redis; shared with the copies that With makes
+	settled   *atomic.Bool  // the Python form is recorded in Redis; shared with the copies that With makes
+	listener  seam.Listener // in tests; nil for nobody
 }
 
 // NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error instead.
@@ -89,7 +91,7 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
 	return &Queue{
 		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python, inject: cfg.Inject,
-		settled: new(atomic.Bool),
+		settled: new(atomic.Bool), listener: listenerOf(s.src),
 	}, nil
 }
 
@@ -184,7 +186,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	}
 	d := newDraft()
 	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
-	now := time.Now().UnixMilli()
+	now := q.stamp(time.Now())
 	python := false
 	var holds []*hold // nil: no task has anything to itself
 	for i, t := range tasks {
@@ -251,6 +253,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		sent += n
 	}
 	d.free()
+	q.accepted()
 	return refs, nil
 }
 
@@ -277,7 +280,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.message, err = t.appendMessage(d.message, with, now.UnixMilli(), ref, h); err != nil {
+	if d.message, err = t.appendMessage(d.message, with, q.stamp(now), ref, h); err != nil {
 		return nil, err
 	}
 	if t.msg.Python() {
@@ -299,6 +302,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 		return nil, err // d may be in use
 	}
 	d.free()
+	q.accepted()
 	return ref, nil
 }
 

@@ -24,6 +24,8 @@ type Worker struct {
 	fetcher     *fetcher
 	pythonStore *store
 
+	heard func(*claim, error) // hears what handlers returned, in tests; nil for nobody
+
 	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
 	cancel context.CancelCauseFunc
 

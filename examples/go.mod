@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/godelayed/delayed v0.0.0
+	github.com/godelayed/delayed/delayedtest v0.0.0
 	github.com/godelayed/delayed/embedded v0.0.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/sirupsen/logrus v1.10.2
@@ -18,5 +19,6 @@ require (
 
 replace (
 	github.com/godelayed/delayed => ../
+	github.com/godelayed/delayed/delayedtest => ../delayedtest
 	github.com/godelayed/delayed/embedded => ../embedded
 )

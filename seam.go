@@ -1,0 +1,160 @@
+package delayed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/seam"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// What package delayedtest needs beside the public API.
+func init() {
+	seam.Locate = func(queue any) (any, string, string) {
+		q := queue.(*Queue) //nolint:errcheck // by contract
+		src := q.store.src
+		if bounded, ok := src.(*boundedSource); ok {
+			src = bounded.Source
+		}
+		return src, strings.TrimSuffix(q.store.keys.list, q.name), q.name
+	}
+	seam.List = func(ctx context.Context, queue any) ([]seam.Filed, error) {
+		return queue.(*Queue).store.list(ctx) //nolint:errcheck // by contract
+	}
+	seam.Match, seam.Args = matchTask, argsOfMessage
+	seam.NewStepper = func(ctx context.Context, worker any) (seam.Stepper, error) {
+		return newStepper(ctx, worker.(*Worker)) //nolint:errcheck // by contract
+	}
+	seam.Refusable = func(called string) bool {
+		for _, s := range scripts {
+			if s.sha == called || s.source == called {
+				header, _, _ := strings.Cut(s.source, "\nlocal ")
+				return strings.Contains(header, "A full Redis refuses it")
+			}
+		}
+		return false
+	}
+}
+
+// listenerOf returns who wants to hear of the tasks that are enqueued through a source; nil for nobody.
+func listenerOf(src Source) seam.Listener {
+	if bounded, ok := src.(*boundedSource); ok {
+		src = bounded.Source
+	}
+	l, _ := src.(seam.Listener)
+	return l
+}
+
+// stamp returns the time that messages carry which are made now, in ms since 1970.
+func (q *Queue) stamp(now time.Time) int64 {
+	if q.listener != nil {
+		now = q.listener.Now()
+	}
+	return now.UnixMilli()
+}
+
+// accepted tells whoever wants to know that Redis has accepted tasks.
+func (q *Queue) accepted() {
+	if q.listener != nil {
+		q.listener.Enqueued(q.store.keys.list)
+	}
+}
+
+// matchTask is seam.Match.
+func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool, path string, err error) {
+	if t, ok := fn.(*Task); ok {
+		if len(args) > 0 {
+			return nil, "", fmt.Errorf("%w: a *Task has its arguments: expected none beside it, found %d", ErrArguments, len(args))
+		}
+		return func(message []byte) bool { return t.sameCall(message) }, t.msg.Path, t.err
+	}
+	f, err := newFunction(fn)
+	if err != nil {
+		return nil, "", err
+	}
+	if !slices.ContainsFunc(args, wild) {
+		if _, err := f.encode(args); err != nil {
+			return nil, "", err
+		}
+	}
+	return func(message []byte) bool {
+		found, ok, err := f.argsOf(message)
+		if !ok || err != nil {
+			return false
+		}
+		expected := args
+		if slices.ContainsFunc(args, wild) {
+			if expected = slices.Clone(args); len(args) != len(found) {
+				return false
+			}
+			for i := range expected {
+				if wild(expected[i]) {
+					expected[i] = found[i]
+				}
+			}
+		}
+		// Both are written by the same parameters, so equal arguments are equal bytes.
+		a, err := f.encode(expected)
+		if err != nil {
+			return false
+		}
+		b, err := f.encode(found)
+		return err == nil && bytes.Equal(a, b)
+	}, f.path(), nil
+}
+
+// sameCall says whether a message is a call of the same function with the same arguments.
+func (t *Task) sameCall(message []byte) bool {
+	m, err := wire.Parse(message, workerLimits)
+	w := &t.msg
+	return err == nil && t.err == nil && m.Path == w.Path && m.Meta.HasN == w.Meta.HasN && m.Meta.N == w.Meta.N &&
+		bytes.Equal(m.Payload, w.Payload) && bytes.Equal(m.Args, w.Args) && bytes.Equal(m.Kwargs, w.Kwargs)
+}
+
+// argsOfMessage is seam.Args.
+func argsOfMessage(fn any, message []byte) (args []any, ok bool, err error) {
+	f, err := newFunction(fn)
+	if err != nil {
+		return nil, false, err
+	}
+	return f.argsOf(message)
+}
+
+// argsOf decodes the arguments of a message for f, those of a variadic tail one by one.
+func (f *function) argsOf(message []byte) (args []any, ok bool, err error) {
+	m, err := wire.Parse(message, workerLimits)
+	if err != nil || m.Path != f.name && !slices.Contains(f.others, m.Path) {
+		return nil, false, nil //nolint:nilerr // what is no message is no call of f
+	}
+	fr := f.newFrame()
+	if err := f.decode(fr, &m); err != nil {
+		return nil, true, err
+	}
+	values := fr.args
+	if f.variadic {
+		var tail reflect.Value
+		values, tail = values[:len(values)-1], values[len(values)-1]
+		for i := range tail.Len() {
+			values = append(values, tail.Index(i))
+		}
+	}
+	args = make([]any, len(values))
+	for i, v := range values {
+		args[i] = v.Interface()
+	}
+	return args, true, nil
+}
+
+// idOf returns the id that a message carries, "" for none.
+func idOf(message []byte) string {
+	m, err := wire.Parse(message, workerLimits)
+	if err != nil {
+		return ""
+	}
+	return m.Meta.ID
+}

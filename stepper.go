@@ -1,0 +1,192 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/godelayed/delayed/internal/seam"
+)
+
+// stepper is a worker whose tasks run one at a time, in the goroutine of whoever asks for one: for package delayedtest. It takes the place
+// of the worker's loops, and uses what they use.
+type stepper struct {
+	w *Worker
+
+	claiming sync.Mutex // claims are made and sorted one at a time
+
+	mu    sync.Mutex // protects the following
+	ended map[*claim]error
+}
+
+// outcomeNames are what seam.Run calls the outcomes.
+var outcomeNames = [outcomes]string{
+	outcomeRetry: "retry", outcomeSnooze: "snoozed", outcomeArchive: "archived", outcomePark: "parked", outcomeRelease: "released",
+	outcomeDefer: "deferred", outcomeForward: "forwarded", outcomeComplete: "done",
+}
+
+// newStepper makes a worker known to Redis, in place of Run.
+func newStepper(ctx context.Context, w *Worker) (*stepper, error) {
+	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
+		return nil, ErrClosed
+	}
+	s := &stepper{w: w, ended: map[*claim]error{}}
+	w.heard = func(c *claim, err error) {
+		s.mu.Lock()
+		s.ended[c] = err
+		s.mu.Unlock()
+	}
+	if err := s.Beat(ctx); err != nil {
+		return nil, err
+	}
+	for _, g := range w.groups {
+		if _, err := g.mover.look(ctx); err != nil { // parked tasks of functions that this worker knows
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Beat implements seam.Stepper.
+func (s *stepper) Beat(ctx context.Context) error {
+	for _, g := range s.w.groups {
+		if err := g.heartbeat.beat(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Step implements seam.Stepper.
+func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
+	for {
+		for _, l := range s.w.lanes {
+			c, ready, err := s.claim(ctx, l)
+			if err != nil {
+				return nil, 0, err
+			}
+			if c != nil {
+				return s.run(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
+			}
+		}
+		wait, again, err := s.look(ctx)
+		if err != nil || !again {
+			return nil, wait, err
+		}
+	}
+}
+
+// claim takes one task of a queue; ready says whether it can run here.
+func (s *stepper) claim(ctx context.Context, l *lane) (c *claim, ready bool, err error) {
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	claims, left, err := l.claim(ctx, claimCall{most: 1}, nil)
+	if err != nil || len(claims) == 0 {
+		return nil, false, err
+	}
+	l.left = left
+	if s.w.receive(ctx, claims) == 0 {
+		return claims[0], false, nil
+	}
+	e := s.w.exec
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return claims[0], e.take(time.Now()) == claims[0], nil
+}
+
+// run runs a claimed task, if it is ready, and tells Redis what became of it.
+func (s *stepper) run(c *claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
+	r = &seam.Run{Queue: c.lane.store.name, Message: c.raw}
+	if !ready {
+		return r, 0, s.settle(c, r)
+	}
+	start, done := time.Now(), false
+	// Deferred, because a handler may end this goroutine by runtime.Goexit, as t.FailNow does.
+	defer func() {
+		e := s.w.exec
+		e.mu.Lock()
+		e.leave(c, done, time.Since(start))
+		e.mu.Unlock()
+		s.mu.Lock()
+		r.Err, r.Called = s.ended[c]
+		delete(s.ended, c)
+		s.mu.Unlock()
+		err = s.settle(c, r)
+	}()
+	done = s.w.execute(c)
+	return r, 0, nil
+}
+
+// settle tells Redis how a task ended, and notes it in r.
+func (s *stepper) settle(c *claim, r *seam.Run) error {
+	f := c.lane.finisher
+	r.Outcome = "done"
+	f.mu.Lock()
+	for i := range f.pending {
+		if e := &f.pending[i]; e.claim == c {
+			r.Outcome, r.Failed = outcomeNames[e.outcome], e.tally == tallyFailed
+		}
+	}
+	f.mu.Unlock()
+	for tries := 1; ; tries++ {
+		worked, ok := f.work()
+		switch {
+		case ok && !worked:
+			return nil
+		case !ok && tries == 3:
+			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.msg.Meta.ID)
+		}
+	}
+}
+
+// look makes due tasks pending. If there was none, wait is the time until the next is due, negative for none.
+func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err error) {
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	wait = -1
+	for _, g := range s.w.groups {
+		todos, err := check(ctx, g.mover.src, g.mover.stores)
+		if err != nil {
+			return 0, false, err
+		}
+		for i, t := range todos {
+			switch {
+			case t.pending > 0:
+				return 0, false, fmt.Errorf("delayed: queue %q has %d pending tasks and gives none away: is it paused?", g.lanes[i].store.name, t.pending)
+			case t.due == 0:
+				again = true
+			case t.due > 0 && (wait < 0 || t.due < wait):
+				wait = t.due
+			}
+		}
+		if again {
+			if _, err := g.mover.look(ctx); err != nil {
+				return 0, false, err
+			}
+		}
+	}
+	return wait, again, nil
+}
+
+// Close implements seam.Stepper.
+func (s *stepper) Close() error {
+	w := s.w
+	w.cancel(ErrShutdown)
+	w.giveBack(w.exec.takeBack())
+	var errs []error
+	for _, l := range w.lanes {
+		if _, ok := l.finisher.work(); !ok {
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended", l.store.name))
+		}
+	}
+	for _, g := range w.groups {
+		g.heartbeat.link.hangUp()
+	}
+	if len(errs) == 0 {
+		errs = append(errs, w.unregister())
+	}
+	w.state.Store(int32(WorkerStopped))
+	return errors.Join(errs...)
+}

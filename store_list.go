@@ -1,0 +1,72 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/seam"
+)
+
+// list returns all tasks of the queue, state by state. It is not one step: use it while nothing else goes on.
+func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
+	messages, err := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.list, 0, -1))
+	for _, m := range messages {
+		tasks = append(tasks, seam.Filed{State: "pending", ID: idOf(m), Message: m})
+	}
+	workers, err2 := redis.Strings(s.read(ctx, "SMEMBERS", s.keys.workers))
+	err = errors.Join(err, err2)
+	for _, worker := range workers {
+		claims, err2 := redis.StringMap(s.read(ctx, "HGETALL", s.keys.processing+worker))
+		err = errors.Join(err, err2)
+		for _, m := range claims {
+			tasks = append(tasks, seam.Filed{State: "active", ID: idOf([]byte(m)), Message: []byte(m)})
+		}
+	}
+	for _, set := range []struct{ state, key string }{
+		{"scheduled", s.keys.scheduled},
+		{"retry", s.keys.retry},
+		{"parked", s.keys.parked},
+		{"archived", s.keys.archived},
+		{"completed", s.keys.completed},
+	} {
+		filed, err2 := s.listSet(ctx, set.state, set.key)
+		tasks, err = append(tasks, filed...), errors.Join(err, err2)
+	}
+	return tasks, err
+}
+
+// listSet returns the tasks of one set.
+func (s *store) listSet(ctx context.Context, state, key string) (tasks []seam.Filed, err error) {
+	scored, err := redis.Strings(s.read(ctx, "ZRANGE", key, 0, -1, "WITHSCORES"))
+	for i := 0; i+1 < len(scored) && err == nil; i += 2 {
+		f := seam.Filed{State: state, ID: scored[i]}
+		var ms float64
+		if ms, err = strconv.ParseFloat(scored[i+1], 64); err != nil {
+			break
+		}
+		f.At = time.UnixMilli(int64(ms))
+		if state == "completed" { // what is kept of them stands elsewhere
+			f.Info, err = optional(redis.Bytes(s.read(ctx, "HGET", s.keys.results, f.ID)))
+			f.Message = parseInfo(f.Info).message
+			tasks = append(tasks, f)
+			continue
+		}
+		if f.Message, err = optional(redis.Bytes(s.read(ctx, "HGET", s.keys.tasks, f.ID))); err != nil {
+			break
+		}
+		f.Info, err = optional(redis.Bytes(s.read(ctx, "HGET", s.keys.info, f.ID)))
+		tasks = append(tasks, f)
+	}
+	return tasks, err
+}
+
+func optional(b []byte, err error) ([]byte, error) {
+	if errors.Is(err, redis.ErrNil) {
+		return nil, nil
+	}
+	return b, err
+}
