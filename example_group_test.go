@@ -21,13 +21,13 @@ func ExampleGroup() {
 	q := delayed.NewQueue("example-group", rdb).With(
 		delayed.Group("search"), delayed.Gather(delayed.GatherPolicy{Grace: time.Minute, MaxSize: 3}),
 	)
-	q.Delay(Index, "shop", 7, 8)
-	q.Delay(Index, "shop", 9)
+	_, _ = q.Delay(Index, "shop", 7, 8)
+	_, _ = q.Delay(Index, "shop", 9)
 	groups, _ := q.Groups(context.Background())
 	for _, g := range groups {
 		fmt.Println(g.Size, "calls wait in", g.Key)
 	}
-	q.Delay(Index, "shop", 10) // the third
+	_, _ = q.Delay(Index, "shop", 10) // the third
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
 		Queues: delayed.Strict{"example-group"}, Logger: delayed.SlogLogger(quietLog()),
 	})

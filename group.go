@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -217,15 +215,14 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 		next = -1
 		for len(m.lent[i]) > 0 {
 			due, err := m.fireGroup(ctx, s, m.lent[i][0])
-			var answer redis.Error
-			switch {
-			case errors.As(err, &answer):
+			if err != nil && !answered(err) {
+				return 0, err // the loan is not over
+			}
+			if err != nil {
 				// One key that is not what it should be keeps no other group waiting.
 				m.log.with("queue", s.name).with("group", m.lent[i][0]).WithError(err).Error("the calls of a group cannot be put together; trying again")
-			case err != nil:
-				return 0, err // the loan is not over
-			case due >= 0 && (next < 0 || due < next):
-				next = due
+			} else {
+				next = sooner(next, due)
 			}
 			m.lent[i] = m.lent[i][1:]
 		}
@@ -233,14 +230,21 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 		if m.lent[i], wait, err = s.ripe(ctx, maxRipe, m.loan); err != nil {
 			return 0, err
 		}
-		if wait >= 0 && (next < 0 || wait < next) {
-			next = wait
+		next = sooner(next, wait)
+		if (len(m.lent[i]) > 0 || next == 0) && ctx.Err() == nil {
+			continue
 		}
-		if len(m.lent[i]) == 0 && next != 0 || ctx.Err() != nil {
-			return next, nil
-		}
+		return next, nil
 	}
 	return 0, nil
+}
+
+// sooner returns the earlier of two times until something is due; negative ones stand for never.
+func sooner(a, b time.Duration) time.Duration {
+	if a < 0 || b >= 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // fireGroup makes the calls of one group until it is no longer due, and returns the time until it is, negative if it is gone.
@@ -265,9 +269,10 @@ func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time
 			return -1, nil // another worker was faster; if that leaves the group due, it is lent again
 		}
 		m.log.with("queue", s.name).WithField("calls", len(members)).WithField("tasks", len(calls)).Debug("calls of a group are pending as one")
-		if due != 0 || ctx.Err() != nil {
-			return due, nil
+		if due == 0 && ctx.Err() == nil {
+			continue
 		}
+		return due, nil
 	}
 	return 0, nil
 }

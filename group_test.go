@@ -62,7 +62,7 @@ func randomValue(r *rand.Rand, t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {
 	case reflect.Int16, reflect.Int32, reflect.Int64:
-		v.SetInt(int64(r.Uint64()) >> (64 - t.Bits() + r.IntN(t.Bits()))) //nolint:gosec // any bits
+		v.SetInt(int64(r.Uint64()) >> (64 - t.Bits() + r.IntN(t.Bits())))
 	case reflect.Uint8, reflect.Uint16:
 		v.SetUint(uint64(r.Uint32()) >> (32 - t.Bits()))
 	case reflect.String:
@@ -114,7 +114,7 @@ func gatheredForTest(t *testing.T, r *rand.Rand, q *Queue, fn *Function, n int) 
 		values := randomValue(r, f.params[last].typ)
 		list = reflect.AppendSlice(list, values)
 		args := slices.Clone(fixed)
-		task := (*Task)(nil)
+		var task *Task
 		switch {
 		case r.IntN(3) == 0: // by path, with the ready slice
 			task = NewGoTask(f.name, append(args, values.Interface())...)
@@ -370,7 +370,8 @@ func TestGatherPolicies(t *testing.T) {
 	}{
 		{GatherPolicy{}, "Gather(GatherPolicy{})", wire.Gather{Grace: 60_000, MaxSize: 1000}},
 		{
-			GatherPolicy{Grace: time.Second, MaxDelay: time.Hour, MaxSize: 7}, "Gather(GatherPolicy{Grace: 1s, MaxDelay: 1h0m0s, MaxSize: 7})",
+			GatherPolicy{Grace: time.Second, MaxDelay: time.Hour, MaxSize: 7},
+			"Gather(GatherPolicy{Grace: 1s, MaxDelay: 1h0m0s, MaxSize: 7})",
 			wire.Gather{Grace: 1000, MaxDelay: 3_600_000, MaxSize: 7},
 		},
 		{GatherPolicy{Grace: time.Microsecond, MaxDelay: time.Microsecond}, "Gather(GatherPolicy{Grace: 1µs, MaxDelay: 1µs})", wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000}},

@@ -49,14 +49,17 @@ func TestGroupRunsAsOneCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Use(func(next HandlerFunc) HandlerFunc {
+	err = w.Use(func(next HandlerFunc) HandlerFunc {
 		return func(ctx context.Context, t *Task) error {
-			if strings.Contains(fmt.Sprint(t.ID()), first.ID()) {
+			if t.ID() == first.ID() {
 				ids <- t.ID()
 			}
 			return next(ctx, t)
 		}
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := w.Register(index); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +182,7 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 				}
 				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.name), "w", false)}, &registry{}, newJournal(b.log.logger()), nil)
 				m.loan = 10 * time.Millisecond
-				ctx, die := context.WithTimeout(context.Background(), time.Duration(r.IntN(20_000))*time.Microsecond)
+				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
 				for ctx.Err() == nil {
 					if next, err := m.fire(ctx, 0); err == nil && next != 0 {
 						break
@@ -276,7 +279,7 @@ func TestFiringIsShared(t *testing.T) {
 		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.name), "w", false)}, &registry{}, newJournal(b.log.logger()), nil)
 		all.Go(func() {
 			for len(b.groupNamesOn(m.src)) > 0 {
-				if _, err := m.fire(context.Background(), 0); err != nil {
+				if _, err := m.fire(t.Context(), 0); err != nil {
 					t.Error(err)
 					return
 				}

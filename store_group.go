@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -77,6 +78,12 @@ func numbered(reply []any) (n int64, rest []any, err error) {
 		return 0, nil, fmt.Errorf("%w: %T in place of a number", errReply, reply[0])
 	}
 	return n, reply[1:], nil
+}
+
+// answered says whether an error is Redis's answer, not the lack of one.
+func answered(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer)
 }
 
 // peek reads the first messages of a group: size, which is the number that one call is to be made of at most, and one more; fewer if they have more

@@ -146,8 +146,15 @@ func (x *Extra) append(dst []byte) []byte {
 		key   string
 		value int64
 	}{
-		{"\xa2to", x.Timeout}, {"\xa2dl", x.Deadline}, {"\xa2xp", x.Expiry}, {"\xa2rn", x.Retention}, {"\xa2kr", x.KeepResult},
-		{"\xa2ru", x.RetryUntil}, {"\xa2rc", x.RetryCap}, {"\xa2ff", x.FirstFailed}, {"\xa2ul", x.LockLife},
+		{"\xa2to", x.Timeout},
+		{"\xa2dl", x.Deadline},
+		{"\xa2xp", x.Expiry},
+		{"\xa2rn", x.Retention},
+		{"\xa2kr", x.KeepResult},
+		{"\xa2ru", x.RetryUntil},
+		{"\xa2rc", x.RetryCap},
+		{"\xa2ff", x.FirstFailed},
+		{"\xa2ul", x.LockLife},
 	} {
 		if p.value != 0 {
 			dst = AppendInt(append(dst, p.key...), p.value)
