@@ -46,11 +46,15 @@ func (e *executors) exhausted() bool {
 	return e.limited && e.budget == 0
 }
 
-// pause gives back the task that an executor ran last and lets the executor rest.
-func (e *executors) pause(i int, last *claim, done bool, start time.Time) {
+// pause gives back the task that an executor ran last and lets the executor rest. It answers false, at once, if the executor is to end.
+func (e *executors) pause(i int, last *claim, done bool, start time.Time) bool {
 	now := time.Now()
 	e.mu.Lock()
 	e.leave(last, done, now.Sub(start))
+	if e.relieved(i, last) {
+		e.mu.Unlock()
+		return false
+	}
 	e.slots[i].Store(nil)
 	e.resting++
 	e.mu.Unlock()
@@ -64,6 +68,7 @@ func (e *executors) pause(i int, last *claim, done bool, start time.Time) {
 	e.resting--
 	e.beckon()
 	e.mu.Unlock()
+	return true
 }
 
 // stillness says whether nothing is claimed, being claimed or running, and how many tasks have started so far.

@@ -27,6 +27,8 @@ type claim struct {
 
 	// started is when an executor took it. It is written before the executor shows it.
 	started time.Time
+	// stuck: its handler was given up, and its executor ends with it. Protected by executors.mu while it runs.
+	stuck bool
 	// context is that of the handler, once it runs and if it takes one.
 	context taskContext
 

@@ -36,14 +36,14 @@ func (w *Worker) limit(c *claim, ran time.Duration) time.Duration {
 	if x != nil && x.Timeout != 0 {
 		d = milliseconds(x.Timeout)
 	}
-	if d >= milliseconds(unlimited) {
-		d = 0
-	}
 	if x != nil && x.Deadline != 0 {
 		left := max(time.UnixMilli(x.Deadline).Sub(c.lane.now()), 1-ran) // an overflow of Sub is a long time as well
 		if end := ran + min(left, math.MaxInt64-ran); d == 0 || end < d {
 			d = end
 		}
+	}
+	if d > milliseconds(unlimited)/2 {
+		return 0 // nobody waits that long
 	}
 	return d
 }

@@ -136,3 +136,15 @@ type StillRunningError struct {
 func (e *StillRunningError) Error() string {
 	return fmt.Sprintf("delayed: %d handlers still run after shutdown: %s", len(e.Funcs), strings.Join(e.Funcs, ", "))
 }
+
+// StuckError is returned by Worker.Run when more handlers than WorkerConfig.MaxStuck ignore that their contexts have ended: the worker has
+// stopped because of them. Those that still run keep their claims until the process exits; then a sweeper gives their tasks back.
+type StuckError struct {
+	Funcs []string // paths of the functions, one for each handler
+	IDs   []string // ids of their tasks in the same order, "" for tasks without an id
+}
+
+// Error implements error.
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("delayed: %d handlers are stuck: %s; let them return when their contexts end", len(e.Funcs), strings.Join(e.Funcs, ", "))
+}

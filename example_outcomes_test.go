@@ -104,3 +104,32 @@ func ExampleTTL() {
 	fmt.Println(err)
 	// Output: <nil>
 }
+
+// A worker whose handlers do not come back stops, so that its process can be started anew.
+func ExampleStuckError() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	forever := make(chan struct{})
+	wait := delayed.Func(func() { <-forever }, delayed.Name("example.Wait")) // it takes no context, and would not hear of its end
+	if _, err := delayed.NewQueue("example-stuck", rdb).Delay(wait); err != nil {
+		panic(err)
+	}
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{"example-stuck"}, Timeout: time.Millisecond, StuckAfter: 10 * time.Millisecond, MaxStuck: -1,
+		Logger: delayed.SlogLogger(quietLog()),
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Register(wait); err != nil {
+		panic(err)
+	}
+	err = w.Run(context.Background())
+	var stuck *delayed.StuckError
+	fmt.Println(errors.As(err, &stuck), stuck.Funcs)
+	close(forever) // a program would exit now
+	for w.Status().State != delayed.WorkerStopped {
+		time.Sleep(time.Millisecond)
+	}
+	// Output: true [example.Wait]
+}

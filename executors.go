@@ -19,7 +19,8 @@ type executors struct {
 	life time.Duration            // of a heartbeat
 	// changed holds an element when the fetcher should look again.
 	changed chan struct{}
-	over    sync.WaitGroup
+	over    sync.WaitGroup // executors
+	late    sync.WaitGroup // those that others have replaced, or that were given up; they add themselves before over may be done
 
 	mu       sync.Mutex // protects the following, and lane.done
 	work     sync.Cond  // ready, stopped or the age of a heartbeat has changed
@@ -39,18 +40,26 @@ type executors struct {
 	served   *lane // the fetcher claims from it, and acknowledges what is done there by the way
 	allowance
 
-	n     int
-	slots []atomic.Pointer[claim] // what each executor runs
+	n          int
+	slots      []atomic.Pointer[claim] // what each executor runs
+	goroutines []atomic.Uint64         // its number
+	spare      []int                   // slots for executors that take the place of stuck ones
 }
 
 // newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as the handlers allow.
 func newExecutors(n, prefetch int, life time.Duration, run func(*claim) bool) *executors {
 	e := &executors{
-		run: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n, slots: make([]atomic.Pointer[claim], n),
+		run: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
 		allowance: allowance{quit: make(chan struct{})},
 	}
+	e.allot(n)
 	e.work.L = &e.mu
 	return e
+}
+
+// allot makes room to show what so many executors do.
+func (e *executors) allot(n int) {
+	e.slots, e.goroutines = make([]atomic.Pointer[claim], n), make([]atomic.Uint64, n)
 }
 
 // start lets the executors work.
@@ -64,42 +73,64 @@ func (e *executors) start() {
 // loop runs tasks until the executors stop. A handler that calls runtime.Goexit ends the goroutine, not the executor.
 func (e *executors) loop(i int) {
 	stopped := false
+	var last *claim
 	defer func() {
 		if stopped {
-			e.over.Done()
+			e.gone(last)
 			return
 		}
 		c := e.slots[i].Swap(nil)
 		e.mu.Lock()
 		e.leave(c, false, 0)
 		e.beckon()
+		relieved := e.relieved(i, c)
 		e.mu.Unlock()
+		if relieved {
+			e.gone(c)
+			return
+		}
 		go e.loop(i)
 	}()
-	var last *claim
+	e.goroutines[i].Store(goroutineID())
 	done, start := false, time.Time{}
 	for {
-		last, start = e.next(i, last, done, start)
-		if last == nil {
+		var next *claim
+		if next, start = e.next(i, last, done, start); next == nil {
 			stopped = true
 			return
 		}
+		last = next
 		done = e.run(last)
 		if e.rest > 0 {
-			e.pause(i, last, done, start)
+			if !e.pause(i, last, done, start) {
+				stopped = true
+				return
+			}
 			last = nil
 		}
 	}
 }
 
+// gone notes that an executor has ended, after it ran last.
+func (e *executors) gone(last *claim) {
+	if last != nil && last.stuck {
+		e.late.Done()
+	} else {
+		e.over.Done()
+	}
+}
+
 // next gives back the task that an executor ran last, if any, and waits for one that may start. It returns that and the time; nil means
-// that the executors stop.
+// that the executor is to end.
 func (e *executors) next(i int, last *claim, done bool, start time.Time) (*claim, time.Time) {
 	now := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if last != nil {
 		e.leave(last, done, now.Sub(start))
+		if e.relieved(i, last) {
+			return nil, now
+		}
 	}
 	for {
 		if e.stopped {
@@ -128,8 +159,10 @@ func (e *executors) next(i int, last *claim, done bool, start time.Time) (*claim
 
 // leave notes that a task has ended. e.mu is held.
 func (e *executors) leave(c *claim, done bool, took time.Duration) {
-	e.busy--
-	e.pace.end(took)
+	if !c.stuck {
+		e.busy--
+		e.pace.end(took)
+	}
 	e.spent()
 	if e.suspect == c {
 		e.suspect = nil

@@ -14,6 +14,7 @@ const (
 	stopTime    = "max time"   // it has run for WorkerConfig.MaxTime
 	stopMemory  = "max memory" // the process has more than WorkerConfig.MaxMemory
 	stopEmpty   = "empty"      // its queues are empty, as StopWhenEmpty, StopWhenEmptyFor or Once want it
+	stopStuck   = "stuck"      // too many handlers are stuck
 )
 
 const (

@@ -22,6 +22,7 @@ type Worker struct {
 	groups      []*slotGroup
 	exec        *executors
 	fetcher     *fetcher
+	watchdog    *watchdog
 	pythonStore *store
 
 	heard func(*claim, error) // hears what handlers returned, in tests; nil for nobody
@@ -130,6 +131,8 @@ func (w *Worker) assemble(src Source) {
 	value := fmt.Sprintf("%s:%d", host, os.Getpid())
 	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.prefetch(), w.cfg.HeartbeatLife, w.execute)
 	w.allow()
+	w.exec.reserve(w.cfg.MaxStuck)
+	w.watchdog = newWatchdog(w)
 	for _, l := range w.lanes {
 		l.finisher.exec = w.exec
 	}
@@ -208,7 +211,8 @@ func (w *Worker) attach() (err error) {
 
 // Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for running
 // handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It returns nil after a
-// clean stop, *StillRunningError when handlers still run, and ErrClosed when it was called before. It handles no signals.
+// clean stop, *StillRunningError when handlers still run, *StuckError when it stopped because of handlers that are stuck (both of them joined, if
+// others still run), and ErrClosed when it was called before. It handles no signals.
 // While Redis is away it tries again and carries on by itself.
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
@@ -236,6 +240,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		if !w.cfg.NoSweeper {
 			loops.Go(func() { g.sweep.run(ctx, w.cfg.SweepInterval, false) })
 		}
+	}
+	if w.cfg.StuckAfter > 0 {
+		beats.Go(func() { w.watchdog.run(beating) })
 	}
 	for _, wt := range w.fetcher.waiters {
 		loops.Go(func() { wt.run(ctx) })
@@ -265,15 +272,20 @@ func (w *Worker) Run(ctx context.Context) error {
 	loops.Wait()
 	w.giveBack(w.exec.takeBack())
 	w.exec.stop()
-	idle := make(chan struct{})
+	sound, idle := make(chan struct{}), make(chan struct{})
 	go func() {
 		w.exec.over.Wait()
+		close(sound)
+		w.exec.late.Wait()
 		close(idle)
 	}()
-	stopped := waitFor(idle, time.Until(grace))
-	if !stopped {
+	awaited := idle
+	if reason == stopStuck {
+		awaited = sound // the others do not return
+	}
+	if !waitFor(awaited, time.Until(grace)) {
 		w.cancel(ErrShutdown)
-		stopped = waitFor(idle, w.cfg.CancelGrace)
+		waitFor(awaited, w.cfg.CancelGrace)
 	}
 	// What remains is done with or without the caller: a handler that still runs keeps its claim and its heartbeat.
 	finish := func() error {
@@ -288,22 +300,44 @@ func (w *Worker) Run(ctx context.Context) error {
 		beats.Wait()
 		err := w.unregister()
 		w.state.Store(int32(WorkerStopped))
-		w.emit(Event{Kind: EventWorkerStopped, Reason: reason, Err: err})
+		w.emit(Event{Kind: EventWorkerStopped, Reason: reason, Err: w.stuck(reason, err)})
 		w.hooks.stop(max(w.cfg.CancelGrace, time.Second))
 		return err
 	}
-	if stopped {
+	if waitFor(idle, 0) {
 		err := finish()
 		w.log.Info("worker stopped")
-		return err
+		return w.stuck(reason, err)
 	}
+	err := w.stillRunning(reason)
+	go func() { _ = finish() }() // its error is told by the log
+	w.log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
+	return err
+}
+
+// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return.
+func (w *Worker) stuck(reason string, err error) error {
+	switch {
+	case reason != stopStuck:
+		return err
+	case err == nil:
+		return w.watchdog.fatal
+	}
+	return errors.Join(w.watchdog.fatal, err)
+}
+
+// stillRunning returns the error of a worker whose handlers have not returned.
+func (w *Worker) stillRunning(reason string) error {
 	running := &StillRunningError{}
 	for _, c := range w.exec.running() {
-		running.Funcs = append(running.Funcs, c.fn.path())
+		if reason != stopStuck || !w.exec.givenUp(c) {
+			running.Funcs = append(running.Funcs, c.fn.path())
+		}
 	}
-	go func() { _ = finish() }() // its error is told by the log
-	w.log.WithError(running).Error("handlers still run; their tasks stay claimed until the process exits")
-	return running
+	if reason == stopStuck && len(running.Funcs) == 0 {
+		return w.watchdog.fatal
+	}
+	return w.stuck(reason, running)
 }
 
 // waitFor says whether done closes within d.

@@ -47,6 +47,14 @@ type WorkerConfig struct {
 	IsFailure func(err error) bool
 	// Timeout bounds the runs of tasks if neither the call nor the function says; see the option of this name. Defaults to none.
 	Timeout time.Duration
+	// StuckAfter is how long a handler may go on after its Timeout or Deadline before it counts as stuck: that is logged once, with its stack, and another
+	// executor takes its place; the task stays claimed, and its outcome counts, should it return after all. Handlers without a timeout are
+	// logged when they have run for 30 minutes. Defaults to 30 s; negative: nobody looks for such handlers.
+	StuckAfter time.Duration
+	// MaxStuck is how many stuck handlers the worker bears. With one more it stops as at the end of Run's context, except that it does not wait for
+	// stuck handlers, and Run returns *StuckError: then it is time to restart the process. Defaults to a tenth of Concurrency, one at
+	// least; negative: none.
+	MaxStuck int
 	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: the worker takes only tasks that have a
 	// notification, so that those never wake in vain. Defaults to false.
 	Legacy bool
@@ -109,6 +117,15 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	case c.CancelGrace < 0:
 		c.CancelGrace = 0
 	}
+	if c.StuckAfter == 0 {
+		c.StuckAfter = 30 * time.Second
+	}
+	switch {
+	case c.MaxStuck == 0:
+		c.MaxStuck = max(1, c.Concurrency/10)
+	case c.MaxStuck < 0:
+		c.MaxStuck = 0
+	}
 	switch {
 	case c.MaxRetry == 0:
 		c.MaxRetry = 25
@@ -135,6 +152,9 @@ func (c WorkerConfig) check(prefix string) error {
 	}
 	if c.SweepInterval < 10*time.Millisecond {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.SweepInterval is %v: expected at least 10ms", c.SweepInterval))
+	}
+	if c.MaxStuck > maxConcurrency {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxStuck is %d: expected at most %d", c.MaxStuck, maxConcurrency))
 	}
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Timeout is %v: expected a positive duration, or 0 for none", c.Timeout))

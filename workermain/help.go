@@ -28,7 +28,7 @@ func (s *settings) printHelp(out io.Writer, flags *flag.FlagSet) {
 	})
 	fmt.Fprint(out, signalHelp, `
 Exit codes: 0 clean, 1 start failed or Redis was not told how tasks ended, 2 wrong flags or environment,
-3 handlers did not stop, 130 second signal to stop.
+3 handlers did not stop, 4 too many handlers are stuck, 130 second signal to stop.
 `)
 }
 

@@ -24,6 +24,7 @@ const (
 	defaultLife        = 15 * time.Second
 	defaultGrace       = 25 * time.Second
 	defaultCancelGrace = 3 * time.Second
+	defaultStuckAfter  = 30 * time.Second
 )
 
 const (
@@ -77,6 +78,12 @@ func newSettings(cfg Config) *settings {
 	s.add("grace", "duration", "how long to wait for handlers when stopping", showGrace(w.Grace, defaultGrace), grace(&w.Grace))
 	s.add("cancel-grace", "duration", "how long to wait then for handlers whose contexts were cancelled",
 		showGrace(w.CancelGrace, defaultCancelGrace), grace(&w.CancelGrace))
+	s.add("timeout", "duration", "how long a handler may run if neither the call nor the function says; 0: for as long as it likes", w.Timeout.String(),
+		duration(&w.Timeout, 0))
+	s.add("stuck-after", "duration", "how long a handler may go on after that before another one takes its place; 0: nobody looks",
+		showGrace(w.StuckAfter, defaultStuckAfter), grace(&w.StuckAfter))
+	s.add("max-stuck", "n", "how many such handlers the worker bears before it stops; 0: a tenth of -concurrency, -1: none", strconv.Itoa(w.MaxStuck),
+		number(&w.MaxStuck, -1))
 	s.add("legacy", "", "share queues with workers of keakon's package delayed or of go-delayed", strconv.FormatBool(w.Legacy),
 		toggle(&w.Legacy))
 	s.add("python-queue", "name", "queue that Python tasks are handed on to", w.PythonQueue, func(v string) error {

@@ -60,6 +60,15 @@ func TestHandlersThatDoNotStop(t *testing.T) {
 	c.sees(`still run.*workermain\.hold`)
 }
 
+func TestHandlersThatAreStuck(t *testing.T) {
+	q, flags := newQueue(t)
+	c := launch(t, command("main", append(flags, "-timeout", "10ms", "-stuck-after", "10ms", "-max-stuck", "-1")...))
+	delay(t, q, hold)
+	c.ends(exitStuck)
+	c.sees(`handler is stuck.*workermain\.hold`)
+	c.sees("too many handlers are stuck")
+}
+
 func TestHandlersThatObey(t *testing.T) {
 	q, flags := newQueue(t)
 	c := launch(t, command("main", append(flags, "-grace", "0", "-cancel-grace", "1m")...))

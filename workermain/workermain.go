@@ -37,6 +37,7 @@
 //	1    the start failed; or Redis could not be told at the end how tasks went, which then run again
 //	2    wrong flags, environment or configuration
 //	3    handlers did not stop within -grace and -cancel-grace; their tasks run again
+//	4    more handlers than -max-stuck ignored the end of their time; their tasks run again
 //	130  a second signal to stop
 //
 // # Health checks
@@ -67,6 +68,7 @@ const (
 	exitFailed  = 1
 	exitUsage   = 2
 	exitRunning = 3
+	exitStuck   = 4
 	exitForced  = 130
 )
 
@@ -102,7 +104,7 @@ type Config struct {
 func Main(fns ...any) { os.Exit(Run(Config{Functions: fns})) }
 
 // Run reads flags and environment, runs a worker until a signal stops it, and returns the code to exit with; see the package comment.
-// It may return while handlers still run, with code 3 or 130, and leaves the signals as it found them.
+// It may return while handlers still run, with code 3, 4 or 130, and leaves the signals as it found them.
 func Run(cfg Config) int {
 	if cfg.Args == nil {
 		cfg.Args = os.Args[1:]
@@ -141,7 +143,7 @@ func run(cfg Config, lookup func(string) (string, bool)) int {
 		return p.fail(err)
 	}
 	code := p.run()
-	if code != exitRunning && code != exitForced { // then handlers still run, and their heartbeats go on for as long as the process lives
+	if code != exitRunning && code != exitStuck && code != exitForced { // then handlers still run, and their heartbeats go on for as long as the process lives
 		p.rdb.Close()
 	}
 	return code
@@ -221,7 +223,10 @@ func (p *program) work(ctx context.Context) int {
 	p.started.Store(&now)
 	err = p.worker.Run(ctx)
 	var running *delayed.StillRunningError
+	var stuck *delayed.StuckError
 	switch {
+	case errors.As(err, &stuck):
+		return exitStuck // the worker has logged it
 	case errors.As(err, &running):
 		return exitRunning // the worker has logged it
 	case err != nil:

@@ -1,0 +1,206 @@
+package delayed
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// longRun is after which time a handler without a timeout is reported.
+	longRun = 30 * time.Minute
+	// shortestLook is the shortest time between two looks at the handlers.
+	shortestLook = 10 * time.Millisecond
+	// mostReports bounds how many handlers are reported one by one at each look.
+	mostReports = 10
+)
+
+// watchdog looks for handlers that do not return: those that have ignored the end of their context for too long lose their executor to the
+// tasks that wait. It sleeps until a handler that runs could be stuck, and costs those that end before nothing.
+type watchdog struct {
+	exec    *executors
+	limit   func(c *claim, ran time.Duration) time.Duration
+	after   time.Duration // for how long a handler may ignore that its time is over
+	longRun time.Duration
+	emit    func(Event)
+	drain   func() // stops the worker
+	log     journal
+
+	told  map[*claim]bool // that were reported; true: its executor was given up
+	fatal *StuckError     // why it has stopped the worker; written before drain is called
+}
+
+func newWatchdog(w *Worker) *watchdog {
+	return &watchdog{
+		exec: w.exec, limit: w.limit, after: w.cfg.StuckAfter, longRun: longRun, emit: w.emit, log: w.log,
+		drain: func() { w.stopFor(stopStuck) }, told: map[*claim]bool{},
+	}
+}
+
+// run looks at the handlers until ctx ends.
+func (d *watchdog) run(ctx context.Context) {
+	for sleep(ctx, d.look(time.Now())) {
+	}
+}
+
+// late is a handler that runs for too long.
+type late struct {
+	claim *claim
+	slot  int
+	ran   time.Duration
+	limit time.Duration // 0: it has none
+}
+
+// look reports and replaces handlers that are stuck, and returns how long nobody can be stuck who is not now.
+func (d *watchdog) look(now time.Time) (wait time.Duration) {
+	// Whoever starts after this look has that time at least.
+	wait = min(d.after, d.longRun)
+	var found []late
+	running := map[*claim]bool{}
+	for i := range d.exec.slots {
+		c := d.exec.slots[i].Load()
+		if c == nil {
+			continue
+		}
+		if _, told := d.told[c]; told {
+			running[c] = true
+			continue
+		}
+		l := late{claim: c, slot: i, ran: now.Sub(c.started)}
+		l.limit = d.limit(c, l.ran)
+		end := d.longRun
+		if l.limit > 0 {
+			end = min(l.limit, math.MaxInt64-d.after) + d.after
+		}
+		if l.ran < end {
+			wait = min(wait, end-l.ran)
+			continue
+		}
+		found = append(found, l)
+	}
+	for c := range d.told {
+		if !running[c] {
+			delete(d.told, c)
+		}
+	}
+	if len(found) > 0 {
+		d.handle(found)
+	}
+	return max(wait, shortestLook)
+}
+
+// handle sees to handlers that were found to run for too long.
+func (d *watchdog) handle(found []late) {
+	slices.SortFunc(found, func(a, b late) int { return int(min(max(b.ran-a.ran, -1), 1)) })
+	dump := dumpStacks()
+	full := false
+	for i, l := range found {
+		stuck, replaced := false, false
+		if l.limit > 0 {
+			stuck, replaced = d.exec.replace(l.slot, l.claim)
+		} else {
+			stuck = d.exec.slots[l.slot].Load() == l.claim
+		}
+		if !stuck {
+			continue // it has just returned
+		}
+		d.told[l.claim] = l.limit > 0
+		full = full || l.limit > 0 && !replaced
+		if i < mostReports {
+			d.report(l, replaced, stackIn(dump, d.exec.goroutines[l.slot].Load()))
+		}
+	}
+	if more := len(found) - mostReports; more > 0 {
+		d.log.WithField("handlers", more).Error("more handlers run for too long")
+	}
+	if full && d.fatal == nil {
+		d.giveUp()
+	}
+}
+
+// report tells of one handler.
+func (d *watchdog) report(l late, replaced bool, stack string) {
+	c := l.claim
+	log := d.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).with("ran", l.ran.Round(time.Millisecond).String())
+	if stack != "" {
+		log = log.with("stack", stack)
+	}
+	reason := ""
+	switch {
+	case l.limit == 0:
+		reason = "long"
+		log.Warn("handler has been running for very long; if that is too long, give it a Timeout")
+	case replaced:
+		reason = "replaced"
+		log.with("limit", l.limit.Round(time.Millisecond).String()).
+			Error("handler is stuck: it ignores that its context has ended; another task may run in its place")
+	default:
+		reason = "given up"
+		log.with("limit", l.limit.Round(time.Millisecond).String()).
+			Error("handler is stuck: it ignores that its context has ended; too many are to go on")
+	}
+	d.emit(Event{Kind: EventTaskStuck, Queue: c.lane.store.name, Task: taskOf(c), Duration: l.ran, Reason: reason})
+}
+
+// giveUp stops the worker.
+func (d *watchdog) giveUp() {
+	d.fatal = &StuckError{}
+	for c, stuck := range d.told {
+		if stuck {
+			d.fatal.Funcs = append(d.fatal.Funcs, c.fn.path())
+			d.fatal.IDs = append(d.fatal.IDs, c.msg.Meta.ID)
+		}
+	}
+	d.log.WithError(d.fatal).Error("too many handlers are stuck; the worker stops, so that the process can be restarted")
+	d.drain()
+}
+
+// replace puts another executor in the place of one whose handler does not return, if there is a spare one. stuck is false if the handler has returned.
+// Whatever becomes of it later counts, but its executor ends then.
+func (e *executors) replace(i int, c *claim) (stuck, replaced bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.slots[i].Load() != c {
+		return false, false
+	}
+	c.stuck = true
+	e.busy--
+	e.late.Add(1) // before over may get to zero: who waits for all, waits for those first
+	defer e.over.Done()
+	n := len(e.spare)
+	if n == 0 || e.stopped {
+		e.n--
+		return true, false
+	}
+	e.over.Add(1)
+	go e.loop(e.spare[n-1])
+	e.spare = e.spare[:n-1]
+	e.beckon()
+	return true, true
+}
+
+// relieved says whether another executor has taken the place of one because of the task that it ran last. Then its slot is free. e.mu is held.
+func (e *executors) relieved(i int, last *claim) bool {
+	if !last.stuck {
+		return false
+	}
+	e.slots[i].Store(nil)
+	e.spare = append(e.spare, i)
+	return true
+}
+
+// reserve provides for so many executors that take the place of others. It is called before start.
+func (e *executors) reserve(n int) {
+	for i := range n {
+		e.spare = append(e.spare, e.n+i)
+	}
+	e.allot(e.n + n)
+}
+
+// givenUp says whether a claim is one of a stuck handler.
+func (e *executors) givenUp(c *claim) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return c.stuck
+}
