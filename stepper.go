@@ -102,12 +102,13 @@ func (s *stepper) run(c *claim, ready bool) (r *seam.Run, wait time.Duration, er
 	if !ready {
 		return r, 0, s.settle(c, r)
 	}
-	start, done := time.Now(), false
+	c.started = time.Now()
+	done := false
 	// Deferred, because a handler may end this goroutine by runtime.Goexit, as t.FailNow does.
 	defer func() {
 		e := s.w.exec
 		e.mu.Lock()
-		e.leave(c, done, time.Since(start))
+		e.leave(c, done, time.Since(c.started))
 		e.mu.Unlock()
 		s.mu.Lock()
 		r.Err, r.Called = s.ended[c]

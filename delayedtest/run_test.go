@@ -100,6 +100,24 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestDrainTimeouts runs functions whose time is not over, and one whose time is.
+func TestDrainTimeouts(t *testing.T) {
+	q := delayedtest.NewQueue(t)
+	var causes []error
+	f := delayed.Func(func(ctx context.Context, wait bool) {
+		if wait {
+			<-ctx.Done()
+		}
+		causes = append(causes, context.Cause(ctx))
+	}, delayed.Name("test.timeouts"))
+	delay(t, q.With(delayed.Timeout(time.Hour), delayed.Deadline(time.Now().Add(time.Hour))), f, false)
+	delay(t, q.With(delayed.Timeout(time.Millisecond)), f, true)
+	delayedtest.Drain(t, q, f)
+	if len(causes) != 2 || causes[0] != nil || !errors.Is(causes[1], delayed.ErrTimeout) {
+		t.Errorf("causes %v, expected none and ErrTimeout", causes)
+	}
+}
+
 func TestDrainFails(t *testing.T) {
 	t.Parallel()
 	fails(t, func(t testing.TB) {
