@@ -27,8 +27,12 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 		}
 		return 0
 	}
-	now := claims[0].lane.now()
-	f := claims[0].lane.finisher
+	l := claims[0].lane
+	if l.queuePaused() {
+		w.giveBack(claims)
+		return 0
+	}
+	now, f := l.now(), l.finisher
 	runnable := make([]*claim, 0, len(claims)) // not claims[:0]: the batch holds on to that
 	var suspects []*claim
 	for _, c := range claims {
@@ -53,8 +57,11 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 		runnable = append(runnable, c)
 	}
 	if len(suspects) == 0 {
-		claims[0].lane.refused = 0
+		l.refused = 0
 		w.exec.add(runnable)
+		if l.queuePaused() {
+			w.giveBack(w.exec.takeBackOf(l)) // it was not when we looked
+		}
 		return len(runnable)
 	}
 	return w.receiveSuspects(ctx, suspects, runnable)

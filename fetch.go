@@ -28,6 +28,7 @@ type fetcher struct {
 
 	order   []int
 	hot     []bool      // the queue has tasks, as far as is known
+	held    []bool      // the queue was found paused
 	mend    []bool      // its notify list seems to lack notifications
 	probed  []time.Time // when it was last found empty
 	of      []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
@@ -40,7 +41,7 @@ type fetcher struct {
 // run claims tasks until ctx ends.
 func (f *fetcher) run(ctx context.Context) {
 	n := len(f.lanes)
-	f.order, f.hot, f.mend, f.probed = make([]int, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.order, f.hot, f.held, f.mend, f.probed = make([]int, n), make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
 	for i := range f.hot {
 		f.hot[i] = true // look once before the first wait
 	}
@@ -99,7 +100,7 @@ func (f *fetcher) leaveOff() {
 func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 	now := time.Now()
 	for i := range f.hot {
-		if !f.hot[i] {
+		if f.paused(i) || !f.hot[i] {
 			continue
 		}
 		wait := f.notBefore(i).Sub(now)
@@ -118,6 +119,23 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 	return false, later
 }
 
+// paused says whether a queue is paused. One that is no longer is looked at, because nobody has waited for its notifications.
+func (f *fetcher) paused(i int) bool {
+	switch paused := f.lanes[i].queuePaused(); {
+	case paused:
+		f.held[i] = true
+	case f.held[i]:
+		f.held[i], f.hot[i] = false, true
+	}
+	return f.held[i]
+}
+
+// arrange puts the queues into the order of one round.
+func (f *fetcher) arrange() {
+	f.plan.reweigh(func(i int) int { return int(f.lanes[i].control.weight.Load()) })
+	f.plan.arrange(f.order)
+}
+
 // notBefore returns the time before which a queue is left alone.
 func (f *fetcher) notBefore(i int) time.Time {
 	if rest := f.lanes[i].rest; rest.After(f.of[i].until) {
@@ -129,12 +147,12 @@ func (f *fetcher) notBefore(i int) time.Time {
 // round claims from the queues in their order until there is no room.
 func (f *fetcher) round(ctx context.Context, room int) {
 	f.probe(ctx)
-	f.plan.arrange(f.order)
+	f.arrange()
 	for _, i := range f.order {
 		if room <= 0 || ctx.Err() != nil {
 			return
 		}
-		if !f.hot[i] {
+		if f.paused(i) || !f.hot[i] {
 			continue
 		}
 		// Without a heartbeat nothing can be claimed, and a server that does not answer would hold up the others for seconds.
@@ -153,7 +171,7 @@ func (f *fetcher) probe(ctx context.Context) {
 		var lanes []int
 		var stores []*store
 		for j, i := range w.lanes {
-			if !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) && f.lanes[i].fresh(f.life) {
+			if !f.paused(i) && !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) && f.lanes[i].fresh(f.life) {
 				f.probed[i] = now
 				lanes, stores = append(lanes, i), append(stores, w.stores[j])
 			}
@@ -179,8 +197,8 @@ func (f *fetcher) arm() {
 			continue
 		}
 		w.blocking = true
-		f.plan.arrange(f.order)
-		w.arm <- w.keys(f.order, func(i int) bool { return time.Now().Before(f.lanes[i].rest) })
+		f.arrange()
+		w.arm <- w.keys(f.order, func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].rest) })
 	}
 }
 
@@ -238,7 +256,7 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	case wake.held > 0:
 		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
 		room, _ := f.room()
-		if time.Now().Before(f.lanes[wake.lane].rest) {
+		if f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].rest) {
 			room = 0
 		}
 		f.claim(ctx, wake.lane, room, wake.held)

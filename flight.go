@@ -9,6 +9,9 @@ import (
 // mostFlying is how many claim calls are under way at a time: while Redis carries out one, the worker unpacks the other.
 const mostFlying = 2
 
+// pausedRest is how long a queue is left alone that is paused, until the worker has looked at its control hash.
+const pausedRest = 20 * time.Millisecond
+
 // flight is one claim call of the fetcher.
 type flight struct {
 	lane   int // position
@@ -64,6 +67,11 @@ func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
 		return 0
 	case errors.Is(fl.err, errBatchUsed):
 		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
+		return 0
+	case errors.Is(fl.err, errQueuePaused):
+		f.lanes[i].lookAgain()
+		f.lanes[i].rest = time.Now().Add(pausedRest)
+		f.hot[i] = true
 		return 0
 	case fl.err != nil:
 		f.log.with("queue", f.lanes[i].store.name).trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)

@@ -18,6 +18,7 @@ type heartbeat struct {
 	log     journal
 	onBeat  func() // after every confirmed heartbeat
 
+	beats         int            // that Redis has answered
 	registrations int            // attempts
 	unsure        map[*lane]bool // the answer of the last registration is unknown: it must be repeated, as it says which claims stand
 	missing       map[*lane]bool // listeners were told that it is lost
@@ -85,21 +86,26 @@ func drain(c chan struct{}) {
 func (h *heartbeat) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/2, shortestLife), callTimeout))
 	defer cancel()
-	count := false
+	count, look := false, h.beats%lookAtLeast == 0
 	until := make([]uint64, len(h.lanes))
 	for i, l := range h.lanes {
 		known, _, unclear := l.count()
 		count = count || known > 0 || unclear
+		look = look || count || l.control.intent.Load()
 		until[i] = l.newest()
 	}
 	sent := time.Now()
-	pulses, now, err := h.call(ctx, count)
+	pulses, now, err := h.call(ctx, count, look)
 	if err != nil {
 		return err
 	}
+	h.beats++
 	skew := time.Until(now)
 	for i, l := range h.lanes {
 		l.skew.Store(int64(skew))
+		if pulses[i].version >= 0 {
+			l.versionIs(pulses[i].version)
+		}
 		if pulses[i].alive && l.confirmed.Load() != nil && !h.unsure[l] {
 			l.confirmed.Store(&sent)
 			h.regained(l)
@@ -117,7 +123,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 }
 
 // call sends the heartbeats on a connection of their own.
-func (h *heartbeat) call(ctx context.Context, count bool) (pulses []pulse, now time.Time, err error) {
+func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []pulse, now time.Time, err error) {
 	done := h.contact.call()
 	defer func() {
 		done(err)
@@ -128,7 +134,7 @@ func (h *heartbeat) call(ctx context.Context, count bool) (pulses []pulse, now t
 	if _, err = h.link.open(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
-	return beat(ctx, &h.link, h.stores, h.worker, h.life, count)
+	return beat(ctx, &h.link, h.stores, h.worker, h.life, count, look)
 }
 
 // register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those made

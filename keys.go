@@ -15,7 +15,7 @@ const maxQueueName = 128
 // keySuffixes are what the keys of a queue add to its name; a queue whose own name ended in one would share keys with another.
 var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
-	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked",
+	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked", "_control",
 	"_groups", "_gathered",
 }
 
@@ -29,7 +29,7 @@ type queueKeys struct {
 	scheduled, retry, archived, parked   string
 	tasks, info, deaths, sweeper, mode   string
 	completed, results                   string
-	locks, locked, revoked               string
+	locks, locked, revoked, control      string
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
 	groups, gathered                     string
 	group                                string // a group follows
@@ -43,7 +43,8 @@ func newQueueKeys(prefix, name string) queueKeys {
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
 		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
 		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked", revoked: n + "_revoked",
-		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
+		control: n + "_control",
+		groups:  n + "_groups", gathered: n + "_gathered", group: n + "_group:",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
 	}
 }

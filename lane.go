@@ -35,6 +35,8 @@ type lane struct {
 
 	beat func() // asks for a heartbeat of this queue now
 
+	control laneControl
+
 	// confirmed is when the last heartbeat that Redis confirmed was sent, by monotonic and by wall clock; nil: not registered.
 	confirmed atomic.Pointer[time.Time]
 	// pulse is the value that the heartbeat has in Redis since the last registration. Each registration has another one, and it is stored after the
@@ -47,7 +49,10 @@ type lane struct {
 func (l *lane) now() time.Time { return time.Now().Add(time.Duration(l.skew.Load())) }
 
 func newLane(s *store, worker string, legacy bool) *lane {
-	return &lane{store: s, worker: worker, legacy: legacy, batches: map[uint64]*batch{}}
+	l := &lane{store: s, worker: worker, legacy: legacy, batches: map[uint64]*batch{}}
+	l.control.poke = make(chan struct{}, 1)
+	l.control.version.Store(-1)
+	return l
 }
 
 // fresh says whether Redis surely has not let the heartbeat expire: the last confirmed one is younger than life, less a margin.
@@ -74,7 +79,7 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 	l.mu.Unlock()
 	call.worker, call.batch, call.legacy = l.worker, number, l.legacy
 	got, err := l.store.claim(ctx, call)
-	if err == nil || errors.Is(err, errNoHeartbeat) || errors.Is(err, errBatchUsed) {
+	if err == nil || errors.Is(err, errNoHeartbeat) || errors.Is(err, errBatchUsed) || errors.Is(err, errQueuePaused) {
 		l.finisher.acknowledged(done, got.stood)
 	} else {
 		l.finisher.unanswered(done, err)
@@ -89,6 +94,7 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 		}
 		return nil, 0, err
 	}
+	l.versionIs(got.version)
 	if epoch%2 != 0 || epoch != l.epoch {
 		// The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper may have given them to
 		// others. The next heartbeat gives back those that stand.

@@ -15,6 +15,8 @@ const (
 	stopMemory  = "max memory" // the process has more than WorkerConfig.MaxMemory
 	stopEmpty   = "empty"      // its queues are empty, as StopWhenEmpty, StopWhenEmptyFor or Once want it
 	stopStuck   = "stuck"      // too many handlers are stuck
+	stopRestart = "restart"    // Queue.Restart
+	stopOrder   = "order"      // WorkerControl.Stop
 )
 
 const (

@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,7 +19,8 @@ type Strict []string
 
 func (s Strict) plan() (orderPlan, error) { return orderPlan{names: slices.Clone(s)}, checkNames(s) }
 
-// Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. Weights are 1 to 1000.
+// Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. Weights are 1 to 1000;
+// Queue.SetWeight changes them while workers run.
 type Weighted map[string]int
 
 func (w Weighted) plan() (orderPlan, error) {
@@ -26,12 +28,13 @@ func (w Weighted) plan() (orderPlan, error) {
 	p.names = slices.Sorted(maps.Keys(w))
 	for _, name := range p.names {
 		weight := w[name]
-		if weight < 1 || weight > 1000 {
-			return p, fmt.Errorf("delayed: queue %q has weight %d: expected 1 to 1000", name, weight)
+		if weight < 1 || weight > maxWeight {
+			return p, fmt.Errorf("delayed: queue %q has weight %d: expected 1 to %d", name, weight, maxWeight)
 		}
 		p.weights = append(p.weights, weight)
 		p.total += weight
 	}
+	p.configured = slices.Clone(p.weights)
 	return p, checkNames(p.names)
 }
 
@@ -40,6 +43,8 @@ type orderPlan struct {
 	names   []string
 	weights []int // nil: strict
 	total   int
+	// configured are the weights before any change.
+	configured []int
 }
 
 // arrange puts the positions of names into the order of one round.
@@ -59,6 +64,18 @@ func (p *orderPlan) arrange(positions []int) {
 		}
 		positions[i], positions[j] = positions[j], positions[i]
 		total -= p.weights[positions[i]]
+	}
+}
+
+// reweigh gives each queue the weight that of returns for its position, or the configured one where that is 0.
+func (p *orderPlan) reweigh(of func(i int) int) {
+	if p.weights == nil {
+		return
+	}
+	p.total = 0
+	for i := range p.weights {
+		p.weights[i] = cmp.Or(of(i), p.configured[i])
+		p.total += p.weights[i]
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	// signalPing is the time between two signs of life on the connection; a connection that breaks off earlier makes it shorter.
-	signalPing = 5 * time.Second
+	signalPing = 10 * time.Second
 	// signalLinger is how long the connection outlives the last subscription.
 	signalLinger = 10 * time.Second
 	// signalLife is how long a connection is used. A server that has left its cluster, or a master that was replaced, may keep it
@@ -273,7 +273,7 @@ func (s *signals) settle(conn redis.Conn, on map[string]bool) (wanted bool, err 
 	var more, less []any
 	s.mu.Lock()
 	for _, name := range s.touched {
-		want := s.channels[name] != nil
+		_, want := s.channels[name]
 		switch {
 		case want: // again, if it was given up and is wanted anew: who came later waits for the answer
 			on[name] = true

@@ -22,6 +22,9 @@ var errNoHeartbeat = errors.New("delayed: no heartbeat")
 // errBatchUsed says that a batch number was used before. Nothing was claimed.
 var errBatchUsed = errors.New("delayed: batch number was used before")
 
+// errQueuePaused says that the queue is paused. Nothing was claimed.
+var errQueuePaused = errors.New("delayed: queue is paused")
+
 // claimCall is one call of claim.
 type claimCall struct {
 	worker string
@@ -38,13 +41,15 @@ type haul struct {
 	messages [][]byte // message i has the token batch-(i+1)
 	left     int      // what is still pending
 	stood    []bool   // which of the ended claims stood; nil: all
+	version  int64    // of the control hash; 0: there is none
 }
 
-// claim ends claims and moves pending messages into the worker's processing hash. Claims end also when it answers errNoHeartbeat or
-// errBatchUsed. It must never be sent again after an error of which mayHaveRun is true.
+// claim ends claims and moves pending messages into the worker's processing hash. Claims end also when it answers errNoHeartbeat,
+// errBatchUsed or errQueuePaused. It must never be sent again after an error of which mayHaveRun is true.
 func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 	keys := []string{
 		s.keys.list, s.keys.noti, s.keys.heartbeat + c.worker, s.keys.processing + c.worker, s.keys.claims + c.worker, s.statsKey(),
+		s.keys.control,
 	}
 	args := make([]any, 0, 9+len(c.ended.batches)+len(c.ended.tokens))
 	args = append(args, c.batch, min(c.most, maxClaim), c.held, maxClaimBytes, flag(c.legacy), flag(c.mend), statsLife)
@@ -60,16 +65,24 @@ func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 	}
 	status, _ := reply[0].(int64)
 	left, _ := reply[1].(int64)
-	switch status {
-	case 1:
-	case 0:
+	values := reply[3:]
+	switch {
+	case status == 1:
+	case status == 2 && len(values) > 0:
+		if got.version, err = redis.Int64(values[0], nil); err != nil {
+			return haul{}, fmt.Errorf("%w: version of the control hash: %w", errReply, err)
+		}
+		values = values[1:]
+	case status == 0:
 		return got, errNoHeartbeat
+	case status == -2:
+		return got, errQueuePaused
 	default:
 		return got, errBatchUsed
 	}
 	got.left = int(left)
-	got.messages = make([][]byte, len(reply)-3)
-	for i, v := range reply[3:] {
+	got.messages = make([][]byte, len(values))
+	for i, v := range values {
 		message, ok := v.([]byte)
 		if !ok {
 			return haul{}, fmt.Errorf("%w: %T as a message", errReply, v)

@@ -79,6 +79,9 @@ var manyClaimed = func() redistest.Hash {
 	return hash
 }()
 
+// pausedQueue has the control hash of a queue that is paused.
+var pausedQueue = controlled(redistest.Hash{"paused": "4"})
+
 var claimCases = storeTable{script: "claim", cases: []storeCase{
 	// Heartbeat and batch number.
 	{
@@ -121,6 +124,62 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		err:  errBatchUsed,
 		want: with(queued("a b", 2), redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
 	},
+	// The control hash.
+	{
+		name: "paused",
+		seed: with(queued("a b", 2), pausedQueue),
+		do:   claimWith(claimCall{most: 5}),
+		err:  errQueuePaused,
+	},
+	{
+		name: "paused, a notification in hand: given back",
+		seed: with(queued("a b", 1), pausedQueue),
+		do:   claimWith(claimCall{most: 5, held: 1}),
+		err:  errQueuePaused,
+		want: with(queued("a b", 2), pausedQueue),
+	},
+	{
+		name: "paused, on a legacy queue: given back",
+		seed: with(queued("a b", 1), pausedQueue),
+		do:   claimWith(claimCall{most: 5, held: 1, legacy: true}),
+		err:  errQueuePaused,
+		want: with(queued("a b", 2), pausedQueue),
+	},
+	{
+		name: "paused, and what is done ends",
+		seed: working(with(pausedQueue, redistest.State{"": redistest.List{"x"}, "_noti": ones(1)})),
+		do:   claimWith(claimCall{most: 5, ended: ended{pulse: "v", tokens: []string{"4-1"}, batches: []uint64{4}}}),
+		err:  errQueuePaused,
+		want: working(with(left("3-1 3-2 3-3", "3"), with(pausedQueue, redistest.State{
+			"": redistest.List{"x"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"}),
+		}))),
+	},
+	{
+		name: "paused, and without heartbeat",
+		seed: with(queued("a b", 2), with(pausedQueue, redistest.State{"_worker:w": nil})),
+		do:   claimWith(claimCall{most: 5}),
+		err:  errNoHeartbeat,
+	},
+	{
+		name: "with a version",
+		seed: with(queued("a b", 2), controlled(nil)),
+		do: func(s *store) (any, error) {
+			got, err := s.claim(bg, claimCall{worker: "w", batch: 7, most: 5})
+			return fmt.Sprintf("%s %d %d", got.messages, got.left, got.version), err
+		},
+		result: "[a b] 0 5",
+		want:   holds(with(queued("", 0), controlled(nil)), "a b"),
+	},
+	{
+		name: "with a version, of an empty queue",
+		seed: with(queued("", 0), controlled(nil)),
+		do: func(s *store) (any, error) {
+			got, err := s.claim(bg, claimCall{worker: "w", batch: 7, most: 5})
+			return fmt.Sprintf("%s %d %d", got.messages, got.left, got.version), err
+		},
+		result: "[] 0 5",
+	},
+
 	{
 		name:   "beside an older batch and another worker",
 		seed:   with(queued("a", 1), redistest.State{"_processing:w": redistest.Hash{"6-1": "x"}, "_claims:w": redistest.Hash{"6": "5"}, "_processing:v": redistest.Hash{"7-1": "y"}}),

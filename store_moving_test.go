@@ -12,6 +12,9 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
+// oneVersion is a control hash that says nothing.
+var oneVersion = redistest.Hash{"version": "5"}
+
 // movingCases empty keys while their slot moves to another node. Redis runs a script in such a slot only if all of its keys exist, and refuses
 // each of its commands that names a key which is gone by then: also one that the script itself has emptied.
 var movingCases = []struct {
@@ -24,36 +27,38 @@ var movingCases = []struct {
 }{
 	{
 		name:   "claim of everything",
-		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2), testDay: counted(redistest.Hash{"processed": "1"})}),
+		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2), testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
 		do:     claimWith(claimCall{batch: 7, most: 10}),
 		result: claimReply{"x y", 0},
 		want: with(working(nil), redistest.State{
 			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c", "4-1": "d", "7-1": "x", "7-2": "y"},
 			"_claims:w":     redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
 			testDay:         counted(redistest.Hash{"processed": "1"}),
+			"_control":      oneVersion,
 		}),
 	},
 	{
 		name:   "claim of the last notification",
-		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"})}),
+		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
 		do:     claimWith(claimCall{batch: 7, most: 1}),
 		result: claimReply{"x", 1},
 		want: with(working(redistest.State{"": redistest.List{"y"}, "_noti": ones(1)}), redistest.State{
 			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c", "4-1": "d", "7-1": "x"},
 			"_claims:w":     redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
 			testDay:         counted(redistest.Hash{"processed": "1"}),
+			"_control":      oneVersion,
 		}),
 	},
 	{
 		name: "claim that ends all others",
-		seed: working(redistest.State{"": redistest.List{"x"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"})}),
+		seed: working(redistest.State{"": redistest.List{"x"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
 		do: claimWith(claimCall{batch: 7, most: 10, ended: ended{
 			pulse: "u", tokens: []string{"3-1", "3-2", "3-3", "4-1", "4-2"}, batches: []uint64{3, 4},
 		}}),
 		result: claimReplyWith{claimReply{"x", 0}, []bool{true, true, true, true, false}},
 		want: with(working(nil), redistest.State{
 			"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": nowMark},
-			testDay: counted(redistest.Hash{"processed": "5"}),
+			testDay: counted(redistest.Hash{"processed": "5"}), "_control": oneVersion,
 		}),
 	},
 	{

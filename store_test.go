@@ -49,6 +49,7 @@ var storeTables = []storeTable{
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
 	lookCases, progressCases,
 	gatherCases, ripeCases, peekCases, fireCases,
+	controlCases,
 }
 
 const (
@@ -281,8 +282,8 @@ func TestCommandsOnEmptyQueues(t *testing.T) {
 	}{
 		{"check", checkOne, 1 + 1},
 		{"survey", surveyOf(false), 1 + 4},
-		{"beat", beatWith(time.Hour, true, false), 1 + 2},
-		{"claim", claimWith(claimCall{most: 10}), 1 + 5},
+		{"beat", beatWith(time.Hour, true, true, false), 1 + 3},
+		{"claim", claimWith(claimCall{most: 10}), 1 + 6},
 	} {
 		for range 2 { // the second time the script is known and the lock taken
 			before := server.CommandStats(t)

@@ -12,22 +12,24 @@ import (
 type pulse struct {
 	alive  bool // the heartbeat was renewed; false: it had expired
 	claims int  // claims that Redis holds for the worker; -1 when not asked for
+	// version is that of the queue's control hash: 0 if there is none, -1 when not asked for.
+	version int64
 }
 
 // beat renews a worker's heartbeats on stores of one slot, and returns Redis's time.
-func beat(ctx context.Context, l *link, stores []*store, worker string, life time.Duration, count bool) ([]pulse, time.Time, error) {
-	keys := make([]string, 0, 2*len(stores))
+func beat(ctx context.Context, l *link, stores []*store, worker string, life time.Duration, count, control bool) ([]pulse, time.Time, error) {
+	keys := make([]string, 0, 3*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker)
+		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
 	}
-	reply, err := l.eval(ctx, scriptBeat, keys, life.Milliseconds(), flag(count))
-	values, err := ints(reply, err, 2+2*len(stores))
+	reply, err := l.eval(ctx, scriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
+	values, err := ints(reply, err, 2+3*len(stores))
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	pulses := make([]pulse, len(stores))
 	for i := range pulses {
-		pulses[i] = pulse{alive: values[2+2*i] == 1, claims: int(values[3+2*i])}
+		pulses[i] = pulse{alive: values[2+3*i] == 1, claims: int(values[3+3*i]), version: values[4+3*i]}
 	}
 	return pulses, time.Unix(values[0], values[1]*1000), nil
 }
@@ -49,7 +51,7 @@ func (s *store) forget(ctx context.Context, worker string) (bool, error) {
 }
 
 func (s *store) workerKeys(worker string) []string {
-	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker}
+	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker, s.keys.control}
 }
 
 // tokens returns the tokens of a worker's claims.

@@ -10,7 +10,7 @@ import (
 )
 
 // beatWith beats for worker w on the queue and, if two, on another one in its slot.
-func beatWith(life time.Duration, count, two bool) func(s *store) (any, error) {
+func beatWith(life time.Duration, count, control, two bool) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
 		conn, err := s.src.Conn(bg, s.keys.list)
 		if err != nil {
@@ -25,7 +25,7 @@ func beatWith(life time.Duration, count, two bool) func(s *store) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		pulses, at, err := beat(bg, &link{conn: conn}, stores, "w", life, count)
+		pulses, at, err := beat(bg, &link{conn: conn}, stores, "w", life, count, control)
 		if off := at.UnixMilli() - before; err == nil && (off < 0 || off > 10_000) {
 			err = fmt.Errorf("beat tells the time %v, which is %d ms off", at, off)
 		}
@@ -37,39 +37,45 @@ var beatCases = storeTable{script: "beat", cases: []storeCase{
 	{
 		name:   "renewed and counted",
 		seed:   working(redistest.State{"_worker:w": redistest.Expiring{Value: "v", For: time.Second}}),
-		do:     beatWith(2*time.Hour, true, false),
-		result: []pulse{{true, 4}},
+		do:     beatWith(2*time.Hour, true, false, false),
+		result: []pulse{{true, 4, -1}},
 		want:   working(redistest.State{"_worker:w": redistest.Expiring{Value: "v", For: 2 * time.Hour}}),
 	},
 	{
 		name:   "not counted",
 		seed:   working(nil),
-		do:     beatWith(time.Hour, false, false),
-		result: []pulse{{true, -1}},
+		do:     beatWith(time.Hour, false, false, false),
+		result: []pulse{{true, -1, -1}},
 	},
 	{
 		name:   "no claims",
 		seed:   queued("a", 1),
-		do:     beatWith(time.Hour, true, false),
-		result: []pulse{{true, 0}},
+		do:     beatWith(time.Hour, true, false, false),
+		result: []pulse{{true, 0, -1}},
 	},
 	{
 		name:   "an expired heartbeat is not brought back",
 		seed:   working(redistest.State{"_worker:w": nil}),
-		do:     beatWith(time.Hour, true, false),
-		result: []pulse{{false, 4}},
+		do:     beatWith(time.Hour, true, false, false),
+		result: []pulse{{false, 4, -1}},
 	},
 	{
 		name:   "each queue by itself",
 		seed:   working(nil),
-		do:     beatWith(time.Hour, true, true),
-		result: []pulse{{true, 4}, {false, 0}},
+		do:     beatWith(time.Hour, true, false, true),
+		result: []pulse{{true, 4, -1}, {false, 0, -1}},
 	},
 	{
 		name:   "heartbeats of others stay",
 		seed:   working(redistest.State{"_worker:v": redistest.Expiring{Value: "v", For: 2 * time.Hour}, "_workers": redistest.Set{"v", "w"}}),
-		do:     beatWith(time.Hour, false, false),
-		result: []pulse{{true, -1}},
+		do:     beatWith(time.Hour, false, false, false),
+		result: []pulse{{true, -1, -1}},
+	},
+	{
+		name:   "version of the control hash",
+		seed:   working(redistest.State{"_control": redistest.Hash{"version": "1735689600123", "paused": "1"}}),
+		do:     beatWith(time.Hour, false, true, true),
+		result: []pulse{{true, -1, 1735689600123}, {false, -1, 0}},
 	},
 }}
 
@@ -123,6 +129,13 @@ var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
 		want:   redistest.State{},
 	},
 	{
+		name:   "orders to the worker go with it",
+		seed:   with(redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}}, controlled(redistest.Hash{"worker:w": "stop", "worker:v": "pause"})),
+		do:     unregisterW,
+		result: true,
+		want:   controlled(redistest.Hash{"worker:v": "pause"}),
+	},
+	{
 		name:   "claims stand",
 		seed:   working(nil),
 		do:     unregisterW,
@@ -155,6 +168,13 @@ var forgetCases = storeTable{script: "forget", cases: []storeCase{
 		do:     forgetW,
 		result: true,
 		want:   redistest.State{"_workers": redistest.Set{"v"}},
+	},
+	{
+		name:   "orders to the worker go with it",
+		seed:   with(redistest.State{"_workers": redistest.Set{"w"}}, controlled(redistest.Hash{"worker:w": "stop", "worker:v": "pause"})),
+		do:     forgetW,
+		result: true,
+		want:   controlled(redistest.Hash{"worker:v": "pause"}),
 	},
 	{
 		name:   "dead, but claims stand",

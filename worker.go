@@ -23,6 +23,7 @@ type Worker struct {
 	exec        *executors
 	fetcher     *fetcher
 	watchdog    *watchdog
+	signals     *signals
 	pythonStore *store
 
 	heard func(*claim, error) // hears what handlers returned, in tests; nil for nobody
@@ -105,7 +106,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, stopping: make(chan struct{})}
+	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, stopping: make(chan struct{})}
 	w.log = newJournal(cfg.Logger).with("worker", w.id)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
@@ -249,6 +250,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	for _, l := range w.lanes {
 		finishers.Go(func() { l.finisher.run(tell, abandon) })
+		beats.Go(func() { w.follow(beating, l) })
 	}
 	loops.Go(func() { w.fetcher.run(ctx) })
 	for _, watch := range w.watches() {

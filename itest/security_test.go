@@ -131,6 +131,16 @@ func TestUsersOfSecurityPage(t *testing.T) {
 		<-tick.C
 	}
 	enqueue("Wait", awaited, <-waited)
+
+	operated := delayed.NewQueue(queue, dialAs(t, server, "operator"))
+	paused, err := operated.Paused(ctx)
+	enqueue("Paused", paused, err)
+	for name, do := range map[string]func(context.Context) error{
+		"Pause": operated.Pause, "Resume": operated.Resume, "PauseWorker": operated.Worker(w.ID()).Pause, "ResumeWorker": operated.Worker(w.ID()).Resume,
+		"SetWeight": func(ctx context.Context) error { return operated.SetWeight(ctx, 7) }, "Restart": operated.Restart,
+	} {
+		enqueue(name, nil, do(ctx))
+	}
 	stop()
 	if err := <-stopped; err != nil {
 		t.Errorf("Run: %v", err)
@@ -144,6 +154,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 
 	for user, cmds := range map[string][][]any{
 		"producer": {{"LRANGE", queue, 0, -1}, {"HGETALL", queue + "_tasks"}, {"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"ACL", "LIST"}},
+		"operator": {{"LRANGE", queue, 0, -1}, {"RPUSH", queue, "x"}, {"GET", queue + "_tasks"}, {"FLUSHALL"}, {"PUBLISH", "other_signals", "control"}},
 		"worker":   {{"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}},
 	} {
 		conn, err := redis.DialURL(urlOf(server, user))

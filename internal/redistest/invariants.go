@@ -37,6 +37,7 @@ var layout = []layoutRow{
 	{"_completed", "zset", false},
 	{"_results", "hash", false},
 	{"_locks", "hash", false},
+	{"_control", "hash", false},
 	{"_locked", "zset", false},
 	{"_parked", "zset", false},
 	{"_tasks", "hash", false},

@@ -1,0 +1,120 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// maxWeight bounds the weight of a queue.
+const maxWeight = 1000
+
+// Orders to one worker.
+const (
+	orderPause = "pause"
+	orderQuiet = "quiet"
+	orderStop  = "stop"
+)
+
+// Pause makes all workers, those that start later too, run no further tasks of the queue until Resume. What they have claimed and not started
+// they give back; running handlers go on. Workers hear of it at once, and no task is claimed from the moment on when Pause has returned.
+// Tasks can be enqueued meanwhile, and scheduled ones become pending. It is remembered in Redis. Legacy workers do not heed it.
+//
+// Pausing again changes nothing. Errors are those of asking Redis, also when its memory is full: then it works all the same.
+func (q *Queue) Pause(ctx context.Context) error {
+	_, err := q.store.setControl(ctx, controlPaused, valueNow)
+	return err
+}
+
+// Resume ends a Pause. Workers hear of it at once.
+func (q *Queue) Resume(ctx context.Context) error {
+	_, err := q.store.setControl(ctx, controlPaused, "")
+	return err
+}
+
+// Paused says whether the queue is paused.
+func (q *Queue) Paused(ctx context.Context) (bool, error) {
+	c, err := q.store.control(ctx, "")
+	return c.paused, err
+}
+
+// Restart makes every worker that serves the queue now stop as if the context of Run had ended, with the reason "restart": it finishes its running
+// tasks, and Run returns nil, so that whoever watches over the process starts it again. Workers started later are not affected. A worker that cannot
+// be reached stops when it can.
+func (q *Queue) Restart(ctx context.Context) error {
+	_, err := q.store.setControl(ctx, controlRestart, valueNow)
+	return err
+}
+
+// SetWeight changes the weight of the queue for all workers that serve it in Weighted order: 1 to 1000, or 0 for the weight that each of them
+// was configured with. It is remembered in Redis. Workers in Strict order do not heed it.
+func (q *Queue) SetWeight(ctx context.Context, weight int) error {
+	if weight < 0 || weight > maxWeight {
+		return fmt.Errorf("%w: queue %q: weight %d: expected 1 to %d, or 0 for the configured one", ErrArguments, q.name, weight, maxWeight)
+	}
+	value := ""
+	if weight > 0 {
+		value = strconv.Itoa(weight)
+	}
+	_, err := q.store.setControl(ctx, controlWeight, value)
+	return err
+}
+
+// Worker returns the control of one worker that serves the queue. The id is what Worker.ID returned there; it also stands in its log. It does
+// not ask Redis whether there is such a worker.
+func (q *Queue) Worker(id string) *WorkerControl { return &WorkerControl{q, id} }
+
+// WorkerControl controls one worker from anywhere. Give orders to a worker on one of its queues: what was said on another is not withdrawn.
+// The methods are safe for concurrent use. They return an error when no such worker is alive on the queue, or when Redis cannot be asked.
+type WorkerControl struct {
+	queue *Queue
+	id    string
+}
+
+// Pause makes the worker claim no more tasks, from none of its queues, until Resume. See Worker.Pause.
+func (c *WorkerControl) Pause(ctx context.Context) error { return c.order(ctx, orderPause) }
+
+// Resume ends a Pause.
+func (c *WorkerControl) Resume(ctx context.Context) error { return c.order(ctx, "") }
+
+// Quiet makes the worker claim no more tasks for good. See Worker.Quiet.
+func (c *WorkerControl) Quiet(ctx context.Context) error { return c.order(ctx, orderQuiet) }
+
+// Stop makes the worker stop as if the context of Run had ended, with the reason "order".
+func (c *WorkerControl) Stop(ctx context.Context) error { return c.order(ctx, orderStop) }
+
+func (c *WorkerControl) order(ctx context.Context, order string) error {
+	lives, err := c.queue.store.lives(ctx, c.id)
+	if err != nil {
+		return err
+	}
+	if !lives {
+		return fmt.Errorf("delayed: queue %q has no living worker %q: expected the id of one that serves it", c.queue.name, c.id)
+	}
+	_, err = c.queue.store.setControl(ctx, controlWorker+c.id, order)
+	return err
+}
+
+// Fleet is a number of queues that are controlled together, with all workers that serve them. The methods do to each queue what those of Queue
+// do, one after the other, go on after an error, and return all errors joined.
+type Fleet []*Queue
+
+// Pause pauses all queues.
+func (f Fleet) Pause(ctx context.Context) error { return f.each(ctx, (*Queue).Pause) }
+
+// Resume resumes all queues.
+func (f Fleet) Resume(ctx context.Context) error { return f.each(ctx, (*Queue).Resume) }
+
+// Restart restarts the workers of all queues.
+func (f Fleet) Restart(ctx context.Context) error { return f.each(ctx, (*Queue).Restart) }
+
+func (f Fleet) each(ctx context.Context, do func(*Queue, context.Context) error) error {
+	var errs []error
+	for _, q := range f {
+		if err := do(q, ctx); err != nil {
+			errs = append(errs, fmt.Errorf("queue %q: %w", q.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

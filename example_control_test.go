@@ -1,0 +1,78 @@
+package delayed_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed"
+)
+
+// Greet greets.
+func Greet(name string) {
+	fmt.Println("hello", name)
+	called <- struct{}{}
+}
+
+// A queue is paused while the mail server is away, say. Its tasks wait.
+func ExampleQueue_Pause() {
+	ctx := context.Background()
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	q := delayed.NewQueue("example-pause", rdb)
+	if err := q.Pause(ctx); err != nil {
+		panic(err)
+	}
+	if _, err := q.Delay(Greet, "gopher"); err != nil {
+		panic(err)
+	}
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{"example-pause"}, Logger: delayed.SlogLogger(quietLog()),
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Register(Greet); err != nil {
+		panic(err)
+	}
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		paused, _ := q.Paused(ctx)
+		pending, _ := q.Len(ctx)
+		fmt.Println("paused:", paused, "pending:", pending)
+		if err := q.Resume(ctx); err != nil {
+			panic(err)
+		}
+	}()
+	runOne(w)
+	// Output:
+	// paused: true pending: 1
+	// hello gopher
+}
+
+// A new version of the program is installed: every worker finishes its tasks and ends, and what watches over the processes starts the new one.
+func ExampleFleet() {
+	ctx := context.Background()
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	fleet := delayed.Fleet{delayed.NewQueue("example-fleet-mail", rdb), delayed.NewQueue("example-fleet-thumbnails", rdb)}
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
+		Queues: delayed.Weighted{"example-fleet-mail": 3, "example-fleet-thumbnails": 1}, Logger: delayed.SlogLogger(quietLog()),
+	})
+	if err != nil {
+		panic(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- w.Run(ctx) }()
+	for !w.Status().Connected {
+		time.Sleep(time.Millisecond)
+	}
+	if err := fleet[1].SetWeight(ctx, 10); err != nil { // there are many thumbnails to make today
+		panic(err)
+	}
+	if err := fleet.Restart(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(<-ended, w.Status().StopReason)
+	// Output: <nil> restart
+}

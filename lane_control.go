@@ -1,0 +1,144 @@
+package delayed
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// lookAtLeast is the number of heartbeats after which a worker looks at the control hash also if it has nothing to do. One that has claims or is
+// held back looks with each of them.
+const lookAtLeast = 4
+
+// laneControl is what a lane knows of the control hash of its queue.
+type laneControl struct {
+	paused atomic.Bool  // claim nothing
+	intent atomic.Bool  // there is something whose end must not be missed
+	weight atomic.Int32 // in place of the configured one; 0: none
+	poke   chan struct{}
+
+	looking sync.Mutex   // one look at a time, so that none is overtaken by an older one
+	last    control      // what it found
+	version atomic.Int64 // of last; -1: there was none yet
+}
+
+// lookAgain asks for a look at the control hash.
+func (l *lane) lookAgain() {
+	select {
+	case l.control.poke <- struct{}{}:
+	default:
+	}
+}
+
+// versionIs notes the version of the control hash that Redis has now.
+func (l *lane) versionIs(version int64) {
+	if version != l.control.version.Load() {
+		l.lookAgain()
+	}
+}
+
+// queuePaused says whether the lane's queue is paused, as far as is known.
+func (l *lane) queuePaused() bool { return l.control.paused.Load() }
+
+// follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat does when signals are lost.
+func (w *Worker) follow(ctx context.Context, l *lane) {
+	told, unsubscribe := w.signals.subscribe(l.store.keys.signals()) //nolint:contextcheck // the connection is not this lane's alone
+	defer unsubscribe()
+	for {
+		select {
+		case message := <-told:
+			if word, _, _ := strings.Cut(message, " "); word != "" && word != signalControl {
+				continue
+			}
+		case <-l.control.poke:
+		case <-ctx.Done():
+			return
+		}
+		if err := w.look(ctx, l); err != nil && ctx.Err() == nil {
+			// The next heartbeat finds the version still to be another one.
+			w.log.with("queue", l.store.name).WithError(err).Debug("cannot look at the control hash")
+		}
+	}
+}
+
+// signalControl is published when the control hash has changed.
+const signalControl = "control"
+
+// look reads the control hash and does what it says.
+func (w *Worker) look(ctx context.Context, l *lane) error {
+	lc := &l.control
+	lc.looking.Lock()
+	defer lc.looking.Unlock()
+	now, err := l.store.control(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	last := lc.last
+	if lc.version.Load() < 0 {
+		last.restart = now.restart // that was before this worker
+	}
+	lc.last = now
+	lc.intent.Store(now.paused || now.order != "")
+	lc.weight.Store(int32(min(max(now.weight, 0), maxWeight))) //nolint:gosec // within these bounds
+	if lc.paused.Swap(now.paused) != now.paused {
+		w.pauseLane(l, now.paused)
+	}
+	if now.order != last.order {
+		w.obey(last.order, now.order)
+	}
+	if now.restart != "" && now.restart != last.restart {
+		w.stopFor(stopRestart)
+	}
+	lc.version.Store(now.version)
+	return nil
+}
+
+// pauseLane gives back what has not started when a queue is paused, and has it claimed from when it is resumed.
+func (w *Worker) pauseLane(l *lane, paused bool) {
+	log := w.log.with("queue", l.store.name)
+	if !paused {
+		log.Info("queue resumed")
+		w.emit(Event{Kind: EventQueueResumed, Queue: l.store.name})
+		w.exec.signal()
+		return
+	}
+	log.Info("queue paused: no more of its tasks are claimed")
+	w.emit(Event{Kind: EventQueuePaused, Queue: l.store.name})
+	w.giveBack(w.exec.takeBackOf(l))
+}
+
+// obey does what was ordered for this worker on one of its queues. An order that is withdrawn is a pause that is over.
+func (w *Worker) obey(last, order string) {
+	switch order {
+	case orderPause:
+		w.Pause()
+	case orderQuiet:
+		w.Quiet()
+	case orderStop:
+		w.stopFor(stopOrder)
+	case "":
+		if last == orderPause {
+			w.Resume()
+		}
+	}
+}
+
+// takeBackOf removes all tasks of one lane that have not started.
+func (e *executors) takeBackOf(l *lane) (claims []*claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	kept := make([]*claim, 0, len(e.ready))
+	for _, c := range e.ready {
+		if c.lane != l {
+			kept = append(kept, c)
+			continue
+		}
+		claims = append(claims, c)
+		if e.suspect == c {
+			e.suspect = nil
+		}
+	}
+	e.ready = kept
+	return claims
+}
