@@ -188,8 +188,8 @@ func aclRules(t *testing.T) (rules [][]string) {
 			inside = false
 		}
 	}
-	if len(rules) != 4 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, one with locks, and worker", len(rules))
+	if len(rules) != 5 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, one with locks, worker and operator", len(rules))
 	}
 	return rules
 }
