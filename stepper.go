@@ -156,10 +156,13 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 			switch {
 			case t.pending > 0:
 				return 0, false, fmt.Errorf("delayed: queue %q has %d pending tasks and gives none away: is it paused?", g.lanes[i].store.name, t.pending)
-			case t.due == 0:
+			case t.due == 0 || t.group == 0:
 				again = true
-			case t.due > 0 && (wait < 0 || t.due < wait):
-				wait = t.due
+			}
+			for _, due := range []time.Duration{t.due, t.group} {
+				if due > 0 && (wait < 0 || due < wait) {
+					wait = due
+				}
 			}
 		}
 		if again {

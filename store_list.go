@@ -26,6 +26,15 @@ func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
 			tasks = append(tasks, seam.Filed{State: "active", ID: idOf([]byte(m)), Message: []byte(m)})
 		}
 	}
+	groups, err2 := s.scores(ctx, s.keys.groups)
+	err = errors.Join(err, err2)
+	for _, g := range groups {
+		calls, err2 := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.group+g.member, 0, -1))
+		err = errors.Join(err, err2)
+		for _, m := range calls {
+			tasks = append(tasks, seam.Filed{State: "aggregating", ID: idOf(m), Message: m, At: g.at})
+		}
+	}
 	for _, set := range []struct{ state, key string }{
 		{"scheduled", s.keys.scheduled},
 		{"retry", s.keys.retry},
@@ -39,16 +48,31 @@ func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
 	return tasks, err
 }
 
+// scored is a member of a sorted set whose scores are times.
+type scored struct {
+	member string
+	at     time.Time
+}
+
+// scores returns a sorted set of times.
+func (s *store) scores(ctx context.Context, key string) (all []scored, err error) {
+	values, err := redis.Strings(s.read(ctx, "ZRANGE", key, 0, -1, "WITHSCORES"))
+	for i := 0; i+1 < len(values) && err == nil; i += 2 {
+		var ms float64
+		ms, err = strconv.ParseFloat(values[i+1], 64)
+		all = append(all, scored{values[i], time.UnixMilli(int64(ms))})
+	}
+	return all, err
+}
+
 // listSet returns the tasks of one set.
 func (s *store) listSet(ctx context.Context, state, key string) (tasks []seam.Filed, err error) {
-	scored, err := redis.Strings(s.read(ctx, "ZRANGE", key, 0, -1, "WITHSCORES"))
-	for i := 0; i+1 < len(scored) && err == nil; i += 2 {
-		f := seam.Filed{State: state, ID: scored[i]}
-		var ms float64
-		if ms, err = strconv.ParseFloat(scored[i+1], 64); err != nil {
+	all, err := s.scores(ctx, key)
+	for _, m := range all {
+		if err != nil {
 			break
 		}
-		f.At = time.UnixMilli(int64(ms))
+		f := seam.Filed{State: state, ID: m.member, At: m.at}
 		if state == "completed" { // what is kept of them stands elsewhere
 			f.Info, err = optional(redis.Bytes(s.read(ctx, "HGET", s.keys.results, f.ID)))
 			f.Message = parseInfo(f.Info).message

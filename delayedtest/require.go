@@ -22,7 +22,7 @@ const (
 	AnyArgs wildcard = "AnyArgs"
 )
 
-// RequireEnqueued ends the test unless a call of fn with args is pending, scheduled or waiting for a retry on q. fn is what Delay takes, or a
+// RequireEnqueued ends the test unless a call of fn with args is pending, scheduled, gathered in a group or waiting for a retry on q. fn is what Delay takes, or a
 // *delayed.Task, made by NewPyTask for instance, without args. Arguments are compared as they would reach the function: 42 equals
 // int64(42) for a parameter that takes integers. They may be Any and AnyArgs. It returns the first such task.
 func RequireEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) Task {
@@ -35,7 +35,7 @@ func RequireEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) Task {
 	return found[0]
 }
 
-// RequireCount ends the test unless exactly n calls of fn with args are pending, scheduled or waiting for a retry on q; see RequireEnqueued.
+// RequireCount ends the test unless exactly n calls of fn with args are pending, scheduled, gathered in a group or waiting for a retry on q; see RequireEnqueued.
 // It returns them.
 func RequireCount(t testing.TB, q *delayed.Queue, n int, fn any, args ...any) []Task {
 	t.Helper()
@@ -47,7 +47,7 @@ func RequireCount(t testing.TB, q *delayed.Queue, n int, fn any, args ...any) []
 	return found
 }
 
-// RefuteEnqueued ends the test if a call of fn with args is pending, scheduled or waiting for a retry on q; see RequireEnqueued.
+// RefuteEnqueued ends the test if a call of fn with args is pending, scheduled, gathered in a group or waiting for a retry on q; see RequireEnqueued.
 func RefuteEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) {
 	t.Helper()
 	found, e := look(t, q, fn, args)
@@ -56,7 +56,7 @@ func RefuteEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) {
 	}
 }
 
-// RequireEmpty ends the test if anything is pending, scheduled or waiting for a retry on q.
+// RequireEmpty ends the test if anything is pending, scheduled, gathered in a group or waiting for a retry on q.
 func RequireEmpty(t testing.TB, q *delayed.Queue) {
 	t.Helper()
 	all, err := list(t.Context(), q, nil)

@@ -71,7 +71,7 @@ type Call struct {
 	Outcome string
 }
 
-// Drain runs every task of q that is pending, scheduled or waiting for a retry, and those that these delay, until none is left: one after the
+// Drain runs every task of q that is pending, scheduled, gathered or waiting for a retry, and those that these delay, until none is left: one after the
 // other, in the goroutine of the test, in the order in which they are due. Time moves on to the next due task whenever none is
 // pending. fns are the functions, or receivers whose methods are called. Drain ends the test if a function returned an error, even if a
 // retry went well, if a task needs a function that is not among fns, or if there is no end after 10,000 calls.

@@ -254,6 +254,42 @@ func TestOutcomes(t *testing.T) {
 	delayedtest.Drain(t, q, fns["late"])
 }
 
+// TestGroups gathers calls.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	q := delayedtest.NewQueue(t)
+	var gathered []string
+	tell := delayed.Func(func(user int, what ...string) { gathered = append(gathered, what...) }, delayed.Name("tell"))
+	group := q.With(delayed.Group("news"))
+	delay(t, group, tell, 1, "a")
+	delay(t, group, tell, 1, "b")
+	task := delayedtest.RequireEnqueued(t, q, tell, 1, "b")
+	if task.State != "aggregating" || task.Due.IsZero() {
+		t.Errorf("found %+v", task)
+	}
+	r := delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{q}, Funcs: []any{tell}})
+	if len(r.Calls) != 1 || !slices.Equal(gathered, []string{"a", "b"}) || r.Err() != nil || r.Elapsed == 0 {
+		t.Errorf("found %v, %+v", gathered, r)
+	}
+}
+
+// TestUnique delays what is delayed already.
+func TestUnique(t *testing.T) {
+	t.Parallel()
+	q := delayedtest.NewQueue(t)
+	once := q.With(delayed.Unique(time.Hour))
+	delay(t, once, ping)
+	if _, err := once.Delay(ping); !errors.Is(err, delayed.ErrDuplicate) {
+		t.Errorf("expected ErrDuplicate, found %v", err)
+	}
+	delayedtest.RequireCount(t, q, 1, ping)
+	delayedtest.Drain(t, q, ping)
+	delay(t, once, ping)
+	delayedtest.Inline(t, q, ping)
+	delay(t, once, ping)
+	delayedtest.RequireEmpty(t, q)
+}
+
 func TestRunWithoutTime(t *testing.T) {
 	t.Parallel()
 	rdb := delayedtest.NewRedis(t)

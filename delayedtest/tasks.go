@@ -15,7 +15,7 @@ import (
 // Task is a task of a queue. Fields that do not apply are zero.
 type Task struct {
 	Queue string
-	// State is pending, active, scheduled, retry, parked, archived or completed.
+	// State is pending, active, aggregating, scheduled, retry, parked, archived or completed. A task that is aggregating waits in a group.
 	State string
 	ID    string
 	// Func is the path of the function, "" if the message cannot be read.
@@ -25,7 +25,7 @@ type Task struct {
 	Args []any
 	// Kwargs are the keyword arguments of a Python function.
 	Kwargs map[string]any
-	// Due is when a scheduled or retrying task becomes pending.
+	// Due is when a scheduled or retrying task becomes pending, or a gathered one at the latest.
 	Due time.Time
 	// Enqueued is when the task was enqueued, by the time of Now.
 	Enqueued time.Time
@@ -43,7 +43,7 @@ type Task struct {
 	Headers                        map[string]string
 }
 
-// Tasks returns all tasks of q: pending ones in the order in which they will run, then active, scheduled, retrying, parked, archived and
+// Tasks returns all tasks of q: pending ones in the order in which they will run, then active, gathered, scheduled, retrying, parked, archived and
 // completed ones by time. Functions that are given say how the arguments of their tasks are decoded. q may be any queue, also one on a real Redis that
 // nobody else uses.
 func Tasks(t testing.TB, q *delayed.Queue, fns ...any) []Task {
@@ -76,7 +76,7 @@ var limits = wire.Limits{
 
 func taskOf(queue string, f *seam.Filed, fns []any) (Task, error) {
 	t := Task{Queue: queue, State: f.State, ID: f.ID}
-	if f.State == "scheduled" || f.State == "retry" {
+	if isWaiting(f.State) {
 		t.Due = f.At
 	}
 	if info, _, err := wire.DecodeAny(f.Info); err == nil {
