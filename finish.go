@@ -76,10 +76,13 @@ func (r *receipt) tick() {
 
 // finisher tells Redis how the claims of one lane ended, in batches, again and again until Redis answers.
 type finisher struct {
-	lane    *lane
-	exec    *executors
-	log     journal
-	forward *store // of the queue for Python tasks; nil: none
+	lane *lane
+	exec *executors
+	log  journal
+	// archiveMost and archiveKeep bound the archive.
+	archiveMost int
+	archiveKeep time.Duration
+	forward     *store // of the queue for Python tasks; nil: none
 
 	trouble complaints
 
@@ -91,7 +94,7 @@ type finisher struct {
 }
 
 func newFinisher(l *lane, log journal, forward *store) *finisher {
-	return &finisher{lane: l, log: log, forward: forward, signal: make(chan struct{}, 1), done: make(chan struct{})}
+	return &finisher{lane: l, log: log, forward: forward, archiveMost: archivedMost, archiveKeep: archivedLife, signal: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // add hands over endings. It never blocks.
@@ -327,7 +330,10 @@ func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, grou
 	case outcomeRetry:
 		return s.shelve(ctx, worker, batches, shelfRetry, 0, group[0].tally.counters("retried"), shelvedOf(group))
 	case outcomeArchive:
-		return s.shelve(ctx, worker, batches, shelfArchived, archivedMost, group[0].tally.counters("archived"), shelvedOf(group))
+		for i := range group {
+			group[i].wait = f.archiveKeep
+		}
+		return s.shelve(ctx, worker, batches, shelfArchived, f.archiveMost, group[0].tally.counters("archived"), shelvedOf(group))
 	case outcomeSnooze:
 		return s.shelve(ctx, worker, batches, shelfScheduled, 0, []string{"snoozed"}, shelvedOf(group))
 	case outcomePark:

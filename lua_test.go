@@ -397,6 +397,7 @@ func TestScriptLimits(t *testing.T) {
 		{"unpark", parkedPage},
 		{"condemn", trimPage},
 		{"trim", trimPage},
+		{"expire", trimPage},
 		{"lapse", lapsePage},
 	} {
 		s, problems := parseLua(limit.script+".lua", scripts[limit.script].source)

@@ -38,6 +38,7 @@ var (
 	scriptShelve     = newScript("shelve", 9)
 	scriptComplete   = newScript("complete", 7)
 	scriptProgress   = newScript("progress", 3)
+	scriptExpire     = newScript("expire", 2)
 	scriptLook       = newScript("look", 8)
 	scriptRelease    = newScript("release", 4)
 	scriptBeat       = newScriptEach("beat", 3)

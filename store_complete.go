@@ -23,6 +23,11 @@ func (s *store) progress(ctx context.Context, worker, token, id string, report [
 	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
 }
 
+// expire deletes completed tasks that were kept for long enough, at most n.
+func (s *store) expire(ctx context.Context, n int) (int, error) {
+	return redis.Int(s.eval(ctx, scriptExpire, []string{s.keys.completed, s.keys.results}, n))
+}
+
 // complete ends claims of tasks that have succeeded, keeps what is to be kept, frees their locks and wakes who waits for them.
 func (s *store) complete(ctx context.Context, worker string, batches []uint64, tasks []completed) ([]bool, error) {
 	args := make([]any, 0, 2+len(batches)+6*len(tasks))

@@ -163,6 +163,41 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 	},
 }}
 
+func expireWith(n int) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.expire(bg, n) }
+}
+
+var expireCases = storeTable{script: "expire", cases: []storeCase{
+	{name: "nothing", do: expireWith(10), result: 0},
+	{
+		name:   "nothing is over, and reports stay",
+		seed:   redistest.State{"_completed": redistest.Zset{"x": later, "y": round}, "_results": redistest.Hash{"x": "r", "y": "r", "a": "50 %"}},
+		do:     expireWith(10),
+		result: 0,
+	},
+	{
+		name:   "what is over goes",
+		seed:   redistest.State{"_completed": redistest.Zset{"x": later, "o": past, "p": past + 1}, "_results": redistest.Hash{"x": "r", "o": "r", "p": "r", "a": "50 %"}},
+		do:     expireWith(10),
+		result: 2,
+		want:   redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r", "a": "50 %"}},
+	},
+	{
+		name:   "all of it",
+		seed:   redistest.State{"_completed": redistest.Zset{"o": past}, "_results": redistest.Hash{"o": "r"}},
+		do:     expireWith(10),
+		result: 1,
+		want:   redistest.State{},
+	},
+	{
+		name:   "page by page",
+		seed:   redistest.State{"_completed": redistest.Zset{"o": past, "p": past + 1}, "_results": redistest.Hash{"o": "r", "p": "r"}},
+		do:     expireWith(1),
+		result: 1,
+		want:   redistest.State{"_completed": redistest.Zset{"p": past + 1}, "_results": redistest.Hash{"p": "r"}},
+	},
+}}
+
 // TestEndsAreTold listens to what the scripts publish that end tasks for good: the ends that somebody may wait for, of claims that stood.
 func TestEndsAreTold(t *testing.T) {
 	shelving := shelving{on: shelfArchived, most: 10, tasks: []shelved{toShelve("2-1", "stale", 0), toShelve("3-1", "x", 0), toShelve("3-2", "quiet", 0), toShelve("4-1", "y", 0)}}

@@ -47,7 +47,7 @@ var storeTables = []storeTable{
 	beatCases, registerCases, unregisterCases, forgetCases,
 	surveyCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
-	lookCases, progressCases,
+	lookCases, progressCases, expireCases,
 	gatherCases, ripeCases, peekCases, fireCases,
 	controlCases,
 }

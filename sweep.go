@@ -26,6 +26,7 @@ type sweepGroup struct {
 	life    time.Duration
 	contact *contact
 	log     journal
+	bounds  sweepLimits
 
 	link    link
 	server  string                          // id of the Redis server's process
@@ -41,7 +42,7 @@ func newSweepGroup(src Source, own string, life time.Duration, c *contact, log j
 		id = newWorkerID()
 	}
 	return &sweepGroup{
-		link: link{src: src}, id: id, own: own, life: life, contact: c, log: log,
+		link: link{src: src}, id: id, own: own, life: life, contact: c, log: log, bounds: sweepBounds,
 		missed: map[*store]map[string]time.Time{}, deficit: map[*store]int{},
 	}
 }
@@ -199,7 +200,7 @@ func (g *sweepGroup) sweepHash(ctx context.Context, s *store, liveness, hash str
 				size += len(page[n].message)
 				n++
 			}
-			requeued, archived, alive, err := s.sweep(ctx, liveness, hash, sweepBounds, g.verdicts(s, page[:n]))
+			requeued, archived, alive, err := s.sweep(ctx, liveness, hash, g.bounds, g.verdicts(s, page[:n]))
 			if err != nil || alive {
 				return taken, err
 			}
@@ -228,7 +229,7 @@ func (g *sweepGroup) repair(ctx context.Context, s *store, deficit int) error {
 	return nil
 }
 
-// trim drops locks that have expired, deletes old archived tasks and archives tasks that were parked for too long.
+// trim drops locks that have expired, deletes old archived and completed tasks, and archives tasks that were parked for too long.
 func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 	for ctx.Err() == nil {
 		page, err := s.parkedPage(ctx, 0, trimPage, true)
@@ -242,7 +243,7 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 		if len(page) == 0 {
 			break
 		}
-		n, err := s.condemn(ctx, archivedLife, page)
+		n, err := s.condemn(ctx, g.bounds.archiveKeep, page)
 		if err != nil {
 			return err
 		}
@@ -260,8 +261,16 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 		}
 	}
 	for ctx.Err() == nil {
-		n, err := s.trim(ctx, archivedMost, trimPage)
-		if err != nil || n < trimPage {
+		n, err := s.trim(ctx, g.bounds.archiveMost, trimPage)
+		if err != nil {
+			return err
+		}
+		if n < trimPage {
+			break
+		}
+	}
+	for ctx.Err() == nil {
+		if n, err := s.expire(ctx, trimPage); err != nil || n < trimPage {
 			return err
 		}
 	}

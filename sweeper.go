@@ -16,6 +16,9 @@ type SweeperConfig struct {
 	Interval time.Duration
 	// HeartbeatLife is that of the workers. Defaults to 15 s.
 	HeartbeatLife time.Duration
+	// ArchiveMax and ArchiveFor bound the archive, as those of WorkerConfig do. Default to 10,000 tasks and 90 days.
+	ArchiveMax int
+	ArchiveFor time.Duration
 	// Logger receives what the sweeper has to say. Defaults to logrus's standard logger.
 	Logger Logger
 }
@@ -41,7 +44,8 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 	if cfg.HeartbeatLife == 0 {
 		cfg.HeartbeatLife = 15 * time.Second
 	}
-	errs := []error{checkNames(cfg.Queues)}
+	cfg.ArchiveMax, cfg.ArchiveFor = archiveBounds(cfg.ArchiveMax, cfg.ArchiveFor)
+	errs := []error{checkNames(cfg.Queues), checkArchive("SweeperConfig", cfg.ArchiveMax, cfg.ArchiveFor)}
 	if cfg.Interval < 10*time.Millisecond {
 		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.Interval is %v: expected at least 10ms", cfg.Interval))
 	}
@@ -58,6 +62,7 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 		g := bySlot[st.slot()]
 		if g == nil {
 			g = newSweepGroup(rdb.loops, "", cfg.HeartbeatLife, newContact(cfg.HeartbeatLife), s.log)
+			g.bounds.archiveMost, g.bounds.archiveKeep = cfg.ArchiveMax, cfg.ArchiveFor
 			bySlot[st.slot()] = g
 			s.groups = append(s.groups, g)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// sweepBounds are those of every sweep.
+// sweepBounds are those of a sweep, unless the configuration says otherwise.
 var sweepBounds = sweepLimits{maxDeaths: maxDeaths, deathsLife: deathsLife, archiveKeep: archivedLife, archiveMost: archivedMost}
 
 // judge returns those of the workers that are dead beyond doubt: their heartbeats have been missing at two looks, at least one life
@@ -113,7 +113,7 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, c claimed) error
 		// Another node of the cluster holds the key; legacyAlive has asked it. This one never exists.
 		liveness = s.keys.heartbeat + "legacy"
 	}
-	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, sweepBounds, g.verdicts(s, []claimed{c}))
+	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, g.bounds, g.verdicts(s, []claimed{c}))
 	if err != nil || alive {
 		return err
 	}

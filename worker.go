@@ -121,6 +121,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		}
 		w.lanes = append(w.lanes, l)
 		l.finisher = newFinisher(l, w.log.with("queue", name), w.pythonStore)
+		l.finisher.archiveMost, l.finisher.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 	}
 	w.assemble(rdb.loops)
 	return w, nil
@@ -162,6 +163,7 @@ func (w *Worker) assemble(src Source) {
 		}
 		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane) { w.fetcher.nudge(position[l]) })
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
+		g.sweep.bounds.archiveMost, g.sweep.bounds.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 		waiter := &waiter{link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
 		for _, l := range g.lanes {
 			waiter.lanes = append(waiter.lanes, position[l])

@@ -78,6 +78,11 @@ type WorkerConfig struct {
 	Once bool
 	// Rest is how long each executor pauses after a task. The worker then claims nothing ahead, unless Prefetch says so. Defaults to 0.
 	Rest time.Duration
+	// ArchiveMax is how many archived tasks a queue keeps: the oldest are deleted, which the day's counter "trimmed" tells. Workers and sweepers of one queue should
+	// agree on it. Defaults to 10,000.
+	ArchiveMax int
+	// ArchiveFor is how long an archived task is kept, in milliseconds. Defaults to 90 days.
+	ArchiveFor time.Duration
 	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard logger.
 	Logger Logger
 }
@@ -89,13 +94,14 @@ const (
 	deathsLife = 72 * time.Hour
 	// parkedLife is how long a task waits for a worker that knows its function before it is archived.
 	parkedLife = 7 * 24 * time.Hour
-	// archivedLife and archivedMost bound the archive of a queue.
+	// archivedLife and archivedMost bound the archive of a queue unless the configuration does.
 	archivedLife = 90 * 24 * time.Hour
 	archivedMost = 10_000
 )
 
 // withDefaults returns a copy in which everything that was left out is filled in.
 func (c WorkerConfig) withDefaults() WorkerConfig {
+	c.ArchiveMax, c.ArchiveFor = archiveBounds(c.ArchiveMax, c.ArchiveFor)
 	if c.Concurrency == 0 {
 		c.Concurrency = 10 * runtime.GOMAXPROCS(0)
 	}
@@ -147,6 +153,7 @@ func (c WorkerConfig) check(prefix string) error {
 	if c.Prefetch > maxConcurrency {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Prefetch is %d: expected at most %d", c.Prefetch, maxConcurrency))
 	}
+	errs = append(errs, checkArchive("WorkerConfig", c.ArchiveMax, c.ArchiveFor))
 	if c.HeartbeatLife < shortestLife {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.HeartbeatLife is %v: expected at least %v", c.HeartbeatLife, shortestLife))
 	}
