@@ -134,7 +134,9 @@ func (w *Worker) execute(c *claim) (done bool) {
 			return false
 		}
 		if x.LockStart && w.unlock(c) {
-			return true // another one runs in its place
+			info := taskInfo{reason: "replaced", function: c.msg.Path, attempts: c.msg.Meta.Retried, at: c.lane.now(), worker: w.id}
+			c.lane.finisher.add(w.leave(c, &info))
+			return false
 		}
 	}
 	limit := w.limit(c, 0)
