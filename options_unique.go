@@ -37,6 +37,7 @@ type uniqueKeyOption struct {
 func (o uniqueKeyOption) applyCall(c *callOptions) {
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }
+
 func (o uniqueKeyOption) applyFunc(d *funcDefaults) {
 	d.locks = append(slices.Clip(d.locks), o.applyLock)
 }
@@ -52,6 +53,7 @@ type untilStartOption struct{}
 func (o untilStartOption) applyCall(c *callOptions) {
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }
+
 func (o untilStartOption) applyFunc(d *funcDefaults) {
 	d.locks = append(slices.Clip(d.locks), o.applyLock)
 }
@@ -92,6 +94,7 @@ type conflictOption Conflict
 func (o conflictOption) applyCall(c *callOptions) {
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }
+
 func (o conflictOption) applyFunc(d *funcDefaults) {
 	d.locks = append(slices.Clip(d.locks), o.applyLock)
 }

@@ -135,7 +135,7 @@ func (q *Queue) With(opts ...Option) *Queue {
 //
 // fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its parameters, or be
 // integers that fit; a leading context.Context parameter is left out, as the worker provides it. Errors wrap ErrFunction,
-// ErrArguments, ErrFull, ErrUnknown, or are those of dialling Redis. Use DelayContext to bound the wait.
+// ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis. Use DelayContext to bound the wait.
 //
 // Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with many tasks there is
 // DelayMany. Tasks of one goroutine keep their order.

@@ -73,13 +73,13 @@ var (
 	inMin   = place{how: "in", due: time.Minute.Milliseconds()}
 )
 
-// refusedBy says which task was refused, and the id of the one in its way.
-type refusedBy struct {
+// refusedError says which task was refused, and the id of the one in its way.
+type refusedError struct {
 	index int
 	id    string
 }
 
-func (e refusedBy) Error() string {
+func (e refusedError) Error() string {
 	return fmt.Sprintf("task %d was refused because of %s", e.index, e.id)
 }
 
@@ -92,7 +92,7 @@ func enlistWith(at place, tasks ...listing) func(s *store) (any, error) {
 			if !errors.Is(err, ErrDuplicate) {
 				return nil, fmt.Errorf("not ErrDuplicate: %w", err)
 			}
-			return nil, refusedBy{refused.index, refused.ID}
+			return nil, refusedError{refused.index, refused.ID}
 		}
 		return fmt.Sprintf("%q", others), err
 	}
@@ -161,13 +161,13 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "held: refused, all or none",
 		seed: locked(later, redistest.Hash{"k:a": "o"}),
 		do:   enlistWith(atBack, toEnlist("x", nil), toEnlist("y", lockOf("k:a", Fail))),
-		err:  refusedBy{1, "o"},
+		err:  refusedError{1, "o"},
 	},
 	{
 		name: "held until a round time",
 		seed: locked(round, redistest.Hash{"k:a": "o"}),
 		do:   enlistWith(atBack, toEnlist("x", lockOf("k:a", Fail))),
-		err:  refusedBy{0, "o"},
+		err:  refusedError{0, "o"},
 	},
 	{
 		name:   "held: skipped, with nothing else to do",
@@ -236,7 +236,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name: "within one call: refused",
 		do:   enlistWith(atBack, toEnlist("a", lockOf("k:s", Fail)), toEnlist("b", lockOf("k:s", Fail))),
-		err:  refusedBy{1, "a"},
+		err:  refusedError{1, "a"},
 	},
 	{
 		name:   "an id of its own",
@@ -248,7 +248,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "an id that a pending or active task has",
 		seed: locked(later, redistest.Hash{"#x": "x"}),
 		do:   enlistWith(atBack, toEnlist("x", ownID)),
-		err:  refusedBy{0, "x"},
+		err:  refusedError{0, "x"},
 	},
 	{
 		name:   "an id that has lapsed",
@@ -261,7 +261,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "an id that a filed task has",
 		seed: filedAs("_archived", redistest.Zset{"x": later}),
 		do:   enlistWith(atBack, toEnlist("x", ownID)),
-		err:  refusedBy{0, "x"},
+		err:  refusedError{0, "x"},
 	},
 	{
 		name:   "an id that a filed task has: skipped",
@@ -274,7 +274,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "an id that a completed task has",
 		seed: redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r"}},
 		do:   enlistWith(atBack, toEnlist("x", ownID)),
-		err:  refusedBy{0, "x"},
+		err:  refusedError{0, "x"},
 	},
 	{
 		name:   "an id that a completed task had",
@@ -289,12 +289,12 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "an id that a revoked task has",
 		seed: redistest.State{"_revoked": redistest.Zset{"x": later}},
 		do:   enlistWith(atBack, toEnlist("x", ownID)),
-		err:  refusedBy{0, "x"},
+		err:  refusedError{0, "x"},
 	},
 	{
 		name: "an id twice in one call",
 		do:   enlistWith(atBack, toEnlist("x", ownID), toEnlist("x", ownID)),
-		err:  refusedBy{1, "x"},
+		err:  refusedError{1, "x"},
 	},
 	{
 		name: "as many as a call may have",

@@ -144,12 +144,13 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 		if maxRetry != nil {
 			msg.Retry = int64(*maxRetry)
 		}
-		if q.python == Extended {
+		switch {
+		case q.python == Extended:
 			msg.Kind = wire.PyExtended
-		} else if o.id != nil {
+		case o.id != nil:
 			return nil, fmt.Errorf("%w: %s: a Python task carries no id, so TaskID cannot hold; open the queue with "+
 				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
-		} else if more != nil || h != nil {
+		case more != nil || h != nil:
 			return nil, fmt.Errorf("%w: %s: a Python task of this queue has no options but In, At, MaxRetry and Front; open the queue with "+
 				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
 		}
