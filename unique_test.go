@@ -434,7 +434,7 @@ func TestFrontOnALegacyQueue(t *testing.T) {
 	}
 	b.delayWith(q, plainForTest, 1)
 	b.delayWith(q.With(Front()), plainForTest, 2)
-	if m := b.pending(); fmt.Sprint(m[0].Kind, m[0].Payload) != fmt.Sprint(m[1].Kind, []byte{2}) {
+	if m := b.pending(); m[0].Kind != m[1].Kind || string(m[0].Payload) != "\x02" {
 		t.Errorf("%+v", m)
 	}
 }
