@@ -1,0 +1,188 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+const (
+	// shortestEvery bounds what @every may ask for: each tick is a task and a line of history.
+	shortestEvery = time.Second
+	// farthest is the step in which a tick is looked for that is years away, such as February 29 around 2100.
+	farthest = 4 * 365 * 24 * time.Hour
+)
+
+// timetable says when an entry ticks. It is a function of the entry alone, so that all processes agree on it.
+type timetable struct {
+	every time.Duration      // of @every, else 0
+	spec  *cron.SpecSchedule // otherwise: the fields as bit sets
+	loc   *time.Location
+	dst   DST
+	free  bool          // the hour field allows every hour: the entry follows the clock, whatever that shows
+	from  time.Time     // no tick before; zero: none
+	until time.Time     // no tick from then on; zero: none
+	jit   time.Duration // longest delay of a tick
+	name  string        // of the entry, for the jitter
+}
+
+// newTimetable reads a spec: five fields, a descriptor such as @daily, or @every with a duration. A prefix CRON_TZ= or TZ= names the zone, as
+// the parameter does; if both do, they must agree.
+func newTimetable(spec, zone string, dst DST) (*timetable, error) {
+	text := strings.TrimSpace(spec)
+	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
+		rest, ok := strings.CutPrefix(text, prefix)
+		if !ok {
+			continue
+		}
+		name, fields, _ := strings.Cut(rest, " ")
+		if zone != "" && zone != name {
+			return nil, fmt.Errorf("the spec %q names another zone than the entry, which says %q: leave one out", spec, zone)
+		}
+		zone, text = name, strings.TrimSpace(fields)
+		break
+	}
+	loc, err := zoneOf(zone)
+	if err != nil {
+		return nil, err
+	}
+	t := &timetable{loc: loc, dst: dst}
+	if every, ok := strings.CutPrefix(text, "@every "); ok {
+		if t.every, err = time.ParseDuration(strings.TrimSpace(every)); err != nil {
+			return nil, fmt.Errorf("the spec %q: expected a duration such as 90s or 1h30m after @every, found %q", spec, every)
+		}
+		if t.every < time.Millisecond || t.every%time.Millisecond != 0 {
+			return nil, fmt.Errorf("the spec %q: expected a positive duration in whole milliseconds", spec)
+		}
+		return t, nil
+	}
+	parsed, err := cron.ParseStandard(text)
+	if err != nil {
+		return nil, fmt.Errorf("the spec %q: expected five fields, @hourly, @daily, @weekly, @monthly, @yearly or @every and a duration: %w", spec, err)
+	}
+	fields, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return nil, fmt.Errorf("the spec %q is of no known kind", spec)
+	}
+	own := *fields
+	own.Location = time.UTC // it is asked for what clocks show; zones are dst.go's
+	t.spec = &own
+	const hours = 1<<24 - 1
+	t.free = own.Hour&hours == hours
+	if t.wall(time.Unix(0, 0).UTC()).IsZero() {
+		return nil, fmt.Errorf("the spec %q never ticks: there is no such day", spec)
+	}
+	return t, nil
+}
+
+// zoneOf loads a zone by its name. "" is UTC; the zone of the machine is refused, because others may have another.
+func zoneOf(name string) (*time.Location, error) {
+	switch name {
+	case "":
+		return time.UTC, nil
+	case "Local":
+		return nil, errors.New("the zone Local differs between machines: name one, such as Europe/Berlin")
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("the zone %q is not known on this machine: expected a name such as Europe/Berlin; "+
+			"import time/tzdata where the system has no zones: %w", name, err)
+	}
+	return loc, nil
+}
+
+// wall returns the first time after w that the fields allow, where times are what a clock shows, written as if in UTC. Zero: never.
+func (t *timetable) wall(w time.Time) time.Time {
+	// cron looks five years ahead, and leap days may be eight years apart.
+	for range 2 {
+		if next := t.spec.Next(w); !next.IsZero() {
+			return next
+		}
+		w = w.Add(farthest)
+	}
+	return time.Time{}
+}
+
+// next returns the first tick after a time, without jitter. Zero: none.
+func (t *timetable) next(after time.Time) time.Time {
+	if !t.from.IsZero() && after.Before(t.from) {
+		after = t.from.Add(-time.Millisecond)
+	}
+	var tick time.Time
+	if t.every > 0 {
+		tick = t.nextEvery(after)
+	} else {
+		tick = t.nextCron(after)
+	}
+	if tick.IsZero() || !t.until.IsZero() && !tick.Before(t.until) {
+		return time.Time{}
+	}
+	return tick
+}
+
+// nextEvery counts from the entry's start, or from 1970, and not from when a process began: so a restart shifts nothing.
+func (t *timetable) nextEvery(after time.Time) time.Time {
+	origin, every := int64(0), t.every.Milliseconds()
+	if !t.from.IsZero() {
+		origin = t.from.UnixMilli()
+	}
+	passed := after.UnixMilli() - origin
+	n := passed / every
+	if passed < 0 && passed%every != 0 {
+		n--
+	}
+	return time.UnixMilli(origin + (n+1)*every).In(t.loc)
+}
+
+// due returns when a tick is enqueued: up to the jitter later, which is the same on all instances.
+func (t *timetable) due(tick time.Time) time.Time {
+	most := uint64(t.jit.Milliseconds()) //nolint:gosec // not negative
+	if most == 0 {
+		return tick
+	}
+	// FNV-1a over name and time, and the finish of MurmurHash3: ticks differ in few bits.
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i := range len(t.name) {
+		h = (h ^ uint64(t.name[i])) * prime
+	}
+	h = (h ^ uint64(tick.UnixMilli())) * prime //nolint:gosec // bits are all that counts
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	h ^= h >> 33
+	return tick.Add(time.Duration(h%(most+1)) * time.Millisecond) //nolint:gosec // at most most
+}
+
+// last returns the latest ticks after one time and up to another, at most n, in their order.
+func (t *timetable) last(after, upTo time.Time, n int) []time.Time {
+	if !t.until.IsZero() && !upTo.Before(t.until) {
+		upTo = t.until.Add(-time.Millisecond)
+	}
+	for span := time.Hour; ; span *= 4 {
+		from := upTo.Add(-span)
+		whole := !from.After(after)
+		if whole {
+			from = after
+		}
+		var ring []time.Time
+		for tick := t.next(from); !tick.IsZero() && !tick.After(upTo); tick = t.next(tick) {
+			if len(ring) == n {
+				ring = append(ring[:0], ring[1:]...)
+			}
+			ring = append(ring, tick)
+			if t.every > 0 && len(ring) == 1 {
+				// Those before the last n need not be looked at one by one.
+				if more := int64(upTo.Sub(tick) / t.every); more >= int64(n) {
+					tick = tick.Add(time.Duration(more-int64(n)) * t.every)
+					ring = ring[:0]
+				}
+			}
+		}
+		if whole || len(ring) == n {
+			return ring
+		}
+	}
+}

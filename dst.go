@@ -1,0 +1,98 @@
+package delayed
+
+import "time"
+
+// DST says what happens to ticks at times that a clock leaves out or shows twice, when summer time begins or ends or a zone changes in
+// another way. The zero value runs a tick whose time is left out at the first moment after it, and one whose time is shown twice at the
+// first of both: each exactly once. Values may be combined with |.
+//
+// It concerns entries that name hours. Those whose hour field is * tick whenever the clock shows a time that the other fields allow; @every
+// knows no clocks at all.
+type DST uint8
+
+const (
+	// DSTSkipMissing skips ticks at times that the clock leaves out.
+	DSTSkipMissing DST = 1 << iota
+	// DSTRunTwice runs ticks at times that the clock shows twice both times.
+	DSTRunTwice
+)
+
+// maxPeriods bounds the changes of a zone that a search for a tick passes: two a year, for longer than the fields need.
+const maxPeriods = 64
+
+// period is a time in which a zone does not change. What its clock shows is written as if in UTC.
+type period struct {
+	start, end time.Time     // zero: for ever
+	offset     time.Duration // of what the clock shows, from UTC
+}
+
+func periodAt(t time.Time, loc *time.Location) period {
+	t = t.In(loc)
+	start, end := t.ZoneBounds()
+	_, offset := t.Zone()
+	return period{start, end, time.Duration(offset) * time.Second}
+}
+
+// shows returns what the clock shows.
+func (p *period) shows(t time.Time) time.Time { return t.UTC().Add(p.offset) }
+
+// shown returns up to what time the clock has shown everything before the period.
+func (p *period) shown(loc *time.Location) time.Time {
+	const day = 24 * time.Hour
+	before := periodAt(p.start.Add(-1), loc)
+	latest := before.shows(p.start)
+	for !before.start.IsZero() && before.start.After(p.start.Add(-2*day)) {
+		end := before.start
+		before = periodAt(end.Add(-1), loc)
+		if w := before.shows(end); w.After(latest) {
+			latest = w
+		}
+	}
+	return latest
+}
+
+// nextCron returns the first tick of the fields after a time. Zero: none.
+func (t *timetable) nextCron(after time.Time) time.Time {
+	p := periodAt(after, t.loc)
+	for range maxPeriods {
+		tick, none := t.within(&p, after)
+		switch {
+		case none:
+			return time.Time{}
+		case !tick.IsZero():
+			return tick.In(t.loc)
+		case p.end.IsZero():
+			return time.Time{}
+		}
+		p = periodAt(p.end, t.loc)
+	}
+	return time.Time{}
+}
+
+// within returns the first tick after a time within a period, zero if there is none; and whether there will be none after it either.
+func (t *timetable) within(p *period, after time.Time) (tick time.Time, none bool) {
+	from := p.shows(after)
+	if !p.start.IsZero() {
+		opens, shown := p.shows(p.start), p.shown(t.loc)
+		if p.start.After(after) {
+			from = opens.Add(-time.Second)
+			if shown.Before(opens) && !t.free && t.dst&DSTSkipMissing == 0 {
+				missed := t.wall(shown.Add(-time.Second))
+				if !missed.IsZero() && missed.Before(opens) {
+					return p.start, false
+				}
+			}
+		}
+		if again := shown.Add(-time.Second); from.Before(again) && !t.free && t.dst&DSTRunTwice == 0 {
+			from = again
+		}
+	}
+	w := t.wall(from)
+	if w.IsZero() {
+		return w, true
+	}
+	if tick = w.Add(-p.offset); !p.end.IsZero() && !tick.Before(p.end) {
+		return time.Time{}, false
+	}
+	return tick, false
+}
