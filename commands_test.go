@@ -82,7 +82,7 @@ var redisCommands = map[string]redisCommand{
 	"ZADD":          {"1.2.0", grows, map[string]string{"several": "2.4.0"}},
 	"ZCARD":         {"1.2.0", reads, nil},
 	"ZRANGE":        {"1.2.0", reads, map[string]string{"WITHSCORES": "1.2.0"}},
-	"ZRANGEBYSCORE": {"1.0.5", reads, map[string]string{"LIMIT": "1.0.5"}},
+	"ZRANGEBYSCORE": {"1.0.5", reads, map[string]string{"LIMIT": "1.0.5", "WITHSCORES": "1.0.5"}},
 	"ZSCORE":        {"1.2.0", reads, nil},
 	"ZINCRBY":       {"1.2.0", grows, nil},
 	"ZREM":          {"1.2.0", frees, map[string]string{"several": "2.4.0"}},

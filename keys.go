@@ -17,10 +17,11 @@ var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
 	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked", "_control",
 	"_groups", "_gathered",
+	"_periodic", "_ticks",
 }
 
 // keyInfixes stand between a queue's name and a variable part.
-var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_stats:", "_group:"}
+var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_stats:", "_group:", "_history:"}
 
 // queueKeys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
 type queueKeys struct {
@@ -30,6 +31,7 @@ type queueKeys struct {
 	tasks, info, deaths, sweeper, mode   string
 	completed, results                   string
 	locks, locked, revoked, control      string
+	periodic, ticks, history             string // behind history follows the name of an entry
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
 	groups, gathered                     string
 	group                                string // a group follows
@@ -45,6 +47,7 @@ func newQueueKeys(prefix, name string) queueKeys {
 		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked", revoked: n + "_revoked",
 		control: n + "_control",
 		groups:  n + "_groups", gathered: n + "_gathered", group: n + "_group:",
+		periodic: n + "_periodic", ticks: n + "_ticks", history: n + "_history:",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
 	}
 }

@@ -57,7 +57,7 @@ type dictionary struct {
 }
 
 var (
-	readmeKey      = regexp.MustCompile("^`N([a-z_]*:?)(?:<(?:worker|day|group)>)?`$")
+	readmeKey      = regexp.MustCompile("^`N([a-z_]*:?)(?:<(?:worker|day|group|entry)>)?`$")
 	readmeScript   = regexp.MustCompile(`^\[(\w+)\]\((\w+)\.lua\)$`)
 	readmeReserved = regexp.MustCompile(`^Reserved for later: (.*)\.$`)
 )

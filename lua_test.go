@@ -13,7 +13,7 @@ import (
 )
 
 // refusedByFullRedis are the scripts that bring new tasks: a full Redis refuses them as a whole.
-var refusedByFullRedis = []string{"enlist", "enqueue", "gather", "mode", "schedule"}
+var refusedByFullRedis = []string{"enlist", "enqueue", "gather", "mode", "schedule", "tick"}
 
 var (
 	luaKey     = regexp.MustCompile(`\bKEYS\[([^\]]*)\]`)
@@ -397,6 +397,8 @@ func TestScriptLimits(t *testing.T) {
 		{"unpark", parkedPage},
 		{"condemn", trimPage},
 		{"trim", trimPage},
+		{"agenda", agendaPage},
+		{"tick", maxTicks + 2}, // one that has waited, and a line about those that were missed
 		{"expire", trimPage},
 		{"lapse", lapsePage},
 	} {

@@ -50,6 +50,7 @@ var storeTables = []storeTable{
 	lookCases, progressCases, expireCases,
 	gatherCases, ripeCases, peekCases, fireCases,
 	controlCases,
+	agendaCases, entryCases, tickCases,
 }
 
 const (
@@ -321,6 +322,17 @@ func markTimes(have, want redistest.State, start, end int64) {
 					}
 				}
 				h[field] = strings.Join(words, " ")
+			}
+		case redistest.List:
+			if !strings.HasPrefix(suffix, "_history:") {
+				continue
+			}
+			for i, line := range h {
+				words := strings.Split(line, " ")
+				if ms, err := strconv.ParseInt(words[min(1, len(words)-1)], 10, 64); err == nil && start <= ms && ms <= end {
+					words[1] = nowMark
+					h[i] = strings.Join(words, " ")
+				}
 			}
 		}
 	}
