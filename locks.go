@@ -26,6 +26,7 @@ const (
 	lockArgs    = "u:" // function and arguments; a digest follows
 	lockKey     = "k:" // a key of the caller
 	lockID      = "#"  // the task's id
+	lockEntry   = "p:" // the name of a periodic entry
 )
 
 // lockRule is what options say about the lock of a task.

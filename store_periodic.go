@@ -16,6 +16,8 @@ const (
 	maxTicks = 100
 	// historyMost is how many lines of history an entry keeps.
 	historyMost = 100
+	// overlapLife is how long the lock lasts at most that keeps runs of an entry apart, should nobody free it; each wait for a retry adds to it.
+	overlapLife = 24 * time.Hour
 )
 
 // Answers of the scripts of periodic entries that leave everything as it is.

@@ -25,6 +25,7 @@ type Worker struct {
 	watchdog    *watchdog
 	signals     *signals
 	pythonStore *store
+	schedulers  []*Scheduler
 
 	heard func(*claim, error) // hears what handlers returned, in tests; nil for nobody
 
@@ -124,6 +125,9 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		l.finisher.archiveMost, l.finisher.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 	}
 	w.assemble(rdb.loops)
+	if w.schedulers, err = newSchedulers(rdb, cfg); err != nil {
+		return nil, err
+	}
 	return w, nil
 }
 
@@ -253,6 +257,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, l := range w.lanes {
 		finishers.Go(func() { l.finisher.run(tell, abandon) })
 		beats.Go(func() { w.follow(beating, l) })
+	}
+	for _, s := range w.schedulers {
+		loops.Go(func() { _ = s.Run(ctx) }) // it has no errors but that of a second Run
 	}
 	loops.Go(func() { w.fetcher.run(ctx) })
 	for _, watch := range w.watches() {

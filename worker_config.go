@@ -83,6 +83,9 @@ type WorkerConfig struct {
 	ArchiveMax int
 	// ArchiveFor is how long an archived task is kept, in milliseconds. Defaults to 90 days.
 	ArchiveFor time.Duration
+	// Periodic are schedulers that run beside the worker, one for each queue that has periodic entries; it need not be one that the worker
+	// serves. Any number of workers may have the same. Defaults to none.
+	Periodic []SchedulerConfig
 	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard logger.
 	Logger Logger
 }

@@ -1,0 +1,322 @@
+package delayed
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrNoEntry says that a queue has no periodic entry of a name.
+var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
+
+// errConflict says that an entry was changed by others again and again.
+var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
+
+// Periodic controls the periodic entries of a queue, from any process. Schedulers notice what it changes at once, or within five seconds
+// where Redis refuses them to be told. It is safe for concurrent use.
+type Periodic struct {
+	queue    *Queue
+	shortest time.Duration
+}
+
+// Periodic returns the control of the queue's periodic entries. Options of With do not count.
+func (q *Queue) Periodic() *Periodic {
+	own := *q
+	own.options, own.optErr, own.inject = callOptions{}, nil, nil
+	own.legacy = false // ids come with every tick
+	return &Periodic{queue: &own, shortest: shortestEvery}
+}
+
+// PeriodicEntry is what is known of a periodic entry.
+type PeriodicEntry struct {
+	Name        string
+	Spec, Zone  string
+	Function    string // the path of its task
+	DST         DST
+	Missed      int
+	Overlap     Overlap
+	Jitter      time.Duration
+	From, Until time.Time
+	Owner       string // SchedulerConfig.Owner of who declares it; empty: it was set with Periodic.Set
+	Paused      bool
+	Next        time.Time // the next tick, without jitter; zero: there is none, or the entry is paused
+	Previous    time.Time // the last tick that was seen to; before the first, when the entry began
+	Waiting     bool      // a tick waits for the end of the previous task
+}
+
+// PeriodicRun is a line of an entry's history: what became of a tick.
+type PeriodicRun struct {
+	Tick    time.Time // when it was due, without jitter
+	At      time.Time // when this happened, by the clock of Redis
+	ID      string    // of the task; empty when Skipped is "missed"
+	Skipped string    // empty: enqueued; "missed": this and the following ones up to the next line; "overlap"; "queued": waits for the previous task
+}
+
+// Set creates an entry, or changes the one that has its name; a new spec, zone or bound holds from now on, and ticks before now are not
+// made up for. A paused entry stays paused. If the entry is declared in code, the change holds until its declaration changes.
+func (p *Periodic) Set(ctx context.Context, e Entry) error {
+	def, err := e.define(p.queue, p.shortest)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx, e.Task); err != nil {
+		return err
+	}
+	return p.change(ctx, e.Name, true, func(r *record, now time.Time) error {
+		switch {
+		case def.message != nil:
+		case r.defRaw == nil:
+			return fmt.Errorf("delayed: periodic entry %q is new and has no task: expected what Call, NewGoTask or NewPyTask returned", e.Name)
+		default:
+			def.message, def.relative = r.def.message, r.def.relative
+		}
+		return r.define(e.Name, def, now)
+	})
+}
+
+// settle records the form of Python tasks before the first one.
+func (p *Periodic) settle(ctx context.Context, t *Task) error {
+	if t == nil || !t.msg.Python() {
+		return nil
+	}
+	return p.queue.settle(ctx)
+}
+
+// define gives the record another definition.
+func (r *record) define(name string, def definition, now time.Time) error {
+	t, err := def.timetable(name)
+	if err != nil {
+		return err
+	}
+	if r.defRaw == nil || !r.def.ticksAs(&def) {
+		r.restart(t, now)
+	}
+	if def.overlap != OverlapQueue {
+		r.queued = time.Time{}
+	}
+	r.def, r.defRaw = def, def.encode()
+	return nil
+}
+
+// Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes back when a program that
+// declares it starts: Pause it instead. The error wraps ErrNoEntry if there is none.
+func (p *Periodic) Remove(ctx context.Context, name string) error {
+	for range conflicts {
+		was, err := p.queue.store.entry(ctx, name)
+		if err != nil {
+			return err
+		}
+		if was.raw == nil {
+			return noEntry(name)
+		}
+		if err = p.queue.store.setEntry(ctx, was, nil, time.Time{}); !errors.Is(err, errEntryChanged) {
+			return err
+		}
+	}
+	return errConflict
+}
+
+// Pause makes an entry tick no more until Resume, also beyond restarts and changes of its declaration. A tick that waits for the previous
+// task is dropped. The error wraps ErrNoEntry if there is none.
+func (p *Periodic) Pause(ctx context.Context, name string) error {
+	return p.change(ctx, name, false, func(r *record, _ time.Time) error {
+		r.paused, r.queued = true, time.Time{}
+		return nil
+	})
+}
+
+// Resume ends a pause. Ticks of the meantime are not made up for. The error wraps ErrNoEntry if there is no such entry.
+func (p *Periodic) Resume(ctx context.Context, name string) error {
+	return p.change(ctx, name, false, func(r *record, now time.Time) error {
+		if !r.paused {
+			return nil
+		}
+		t, err := r.def.timetable(name)
+		if err != nil {
+			return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+		}
+		r.paused = false
+		r.restart(t, now)
+		return nil
+	})
+}
+
+// conflicts is how often a change is tried that others come in between of.
+const conflicts = 100
+
+// change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty for a new entry.
+func (p *Periodic) change(ctx context.Context, name string, create bool, how func(r *record, now time.Time) error) error {
+	s := p.queue.store
+	for range conflicts {
+		was, err := s.entry(ctx, name)
+		if err != nil {
+			return err
+		}
+		r := &record{was: was}
+		if was.raw != nil {
+			if r, err = decodeRecord(was); err != nil {
+				return err
+			}
+		} else if !create {
+			return noEntry(name)
+		}
+		now, err := s.time(ctx)
+		if err != nil {
+			return err
+		}
+		if err := how(r, now); err != nil {
+			return err
+		}
+		raw := r.encode()
+		if bytes.Equal(raw, was.raw) {
+			return nil
+		}
+		t, err := r.def.timetable(name)
+		if err != nil {
+			return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+		}
+		if err = s.setEntry(ctx, was, raw, r.due(t)); err == nil {
+			p.tell(ctx)
+		}
+		if !errors.Is(err, errEntryChanged) {
+			return err
+		}
+	}
+	return errConflict
+}
+
+// tell makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
+func (p *Periodic) tell(ctx context.Context) {
+	s := p.queue.store
+	_, _ = s.read(ctx, "PUBLISH", s.keys.signals(), periodicSignal)
+}
+
+// periodicSignal is what schedulers are told when entries change.
+const periodicSignal = "periodic"
+
+func noEntry(name string) error {
+	return fmt.Errorf("%w: %q", ErrNoEntry, name)
+}
+
+// RunNow enqueues the entry's task now, whether it is paused or not, and leaves its ticks as they are. While the previous task is not over,
+// an entry with OverlapSkip or OverlapQueue refuses with a *DuplicateError that names that task. The error wraps ErrNoEntry if there is no
+// such entry.
+func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
+	s := p.queue.store
+	for range conflicts {
+		was, err := s.entry(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if was.raw == nil {
+			return nil, noEntry(name)
+		}
+		r, err := decodeRecord(was)
+		if err != nil {
+			return nil, err
+		}
+		t, err := r.def.timetable(name)
+		if err != nil {
+			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+		}
+		now, err := s.time(ctx)
+		if err != nil {
+			return nil, err
+		}
+		id := tickID(name, now) + "-" + newTaskID()[:8]
+		c := &tickCall{was: was, free: was.raw, held: was.raw, dueFree: r.due(t), dueHeld: r.due(t)}
+		if r.def.overlap != OverlapAllow {
+			c.lock = entryLock(name)
+		}
+		message, err := r.def.taskAt(id, c.lock, now)
+		if err != nil {
+			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+		}
+		c.rows = []tickRow{{tick: now, id: id, message: message, free: tickEnqueued}}
+		if _, _, err = s.tick(ctx, c); err == nil {
+			return p.queue.Ref(id), nil
+		}
+		var held *DuplicateError
+		if errors.As(err, &held) {
+			return nil, fmt.Errorf("delayed: periodic entry %q: its previous task is not over: %w", name, held)
+		}
+		if !errors.Is(err, errEntryChanged) {
+			return nil, err
+		}
+	}
+	return nil, errConflict
+}
+
+// List returns all entries, by name. Those that this version cannot read are left out, and the error says which.
+func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
+	values, err := p.queue.store.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []PeriodicEntry
+	var errs []error
+	for _, v := range values {
+		if v.name[0] == '@' {
+			continue
+		}
+		r, err := decodeRecord(v)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		d := &r.def
+		e := PeriodicEntry{
+			Name: v.name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: d.dst, Missed: d.missed, Overlap: d.overlap, Jitter: d.jitter,
+			From: d.from, Until: d.until, Owner: r.owner, Paused: r.paused, Previous: r.prev, Waiting: !r.queued.IsZero(),
+		}
+		if !r.paused {
+			e.Next = r.next
+		}
+		if loc, err := zoneOf(d.zone); err == nil {
+			e.Next, e.Previous = inZone(e.Next, loc), inZone(e.Previous, loc)
+		}
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b PeriodicEntry) int { return cmp.Compare(a.Name, b.Name) })
+	return all, errors.Join(errs...)
+}
+
+func inZone(t time.Time, loc *time.Location) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.In(loc)
+}
+
+// History returns what became of the last ticks of an entry, at most 100 lines, the latest first. It outlives restarts and changes of the
+// entry, and goes when the entry is removed.
+func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, error) {
+	lines, err := p.queue.store.historyOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]PeriodicRun, 0, len(lines))
+	for _, line := range lines {
+		parts := strings.SplitN(line, " ", 4)
+		if len(parts) != 4 {
+			return nil, fmt.Errorf("%w: history of %q: %q", errReply, name, line)
+		}
+		tick, err1 := strconv.ParseInt(parts[0], 10, 64)
+		at, err2 := strconv.ParseInt(parts[1], 10, 64)
+		if err1 != nil || err2 != nil {
+			return nil, fmt.Errorf("%w: history of %q: %q", errReply, name, line)
+		}
+		run := PeriodicRun{Tick: time.UnixMilli(tick), At: time.UnixMilli(at), ID: parts[3], Skipped: parts[2]}
+		if run.Skipped == tickEnqueued {
+			run.Skipped = ""
+		}
+		runs = append(runs, run)
+	}
+	return runs, nil
+}

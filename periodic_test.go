@@ -1,0 +1,256 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// idInMessage returns the id in a message.
+func idInMessage(t testing.TB, raw string) string {
+	t.Helper()
+	msg, err := wire.Parse([]byte(raw), workerLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Clone(msg.Meta.ID)
+}
+
+// names are those of all entries, with their owners.
+func (b *bench) entryNames() string {
+	b.t.Helper()
+	all, err := b.periodic().List(bg)
+	b.must(err)
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Name+"/"+e.Owner)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestSetListRemove(t *testing.T) {
+	b := newBench(t)
+	p := b.periodic()
+	fn := b.fn("set", func(int) {})
+	from := time.Date(2100, 1, 2, 0, 0, 0, 0, time.UTC)
+	b.must(p.Set(bg, Entry{
+		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: Call(fn, 1), DST: DSTRunTwice, Missed: 5, Overlap: OverlapSkip, Jitter: time.Minute,
+		From: from, Until: from.AddDate(1, 0, 0),
+	}))
+	e := b.entry("e")
+	if got := e.Next.Format(time.RFC3339); got != "2100-01-02T09:30:00+01:00" {
+		t.Errorf("next tick at %s", got)
+	}
+	if time.Since(e.Previous) > patience || e.Function != b.name+".set" || e.Owner != "" || e.Paused || e.Waiting {
+		t.Errorf("found %+v", e)
+	}
+	if got := fmt.Sprintln(e.Spec, e.Zone, e.DST, e.Missed, e.Overlap, e.Jitter, e.From.Equal(from), e.Until.Year()); got != "30 9 * * * Europe/Berlin 2 5 skip 1m0s true 2101\n" {
+		t.Errorf("found %s in %+v", got, e)
+	}
+	// Without a task, it keeps the one it has.
+	b.must(p.Set(bg, Entry{Name: "e", Spec: "@daily"}))
+	if e := b.entry("e"); e.Function != b.name+".set" || e.Spec != "@daily" || time.Until(e.Next) > 24*time.Hour {
+		t.Errorf("found %+v", e)
+	}
+	if err := p.Set(bg, Entry{Name: "f", Spec: "@daily"}); err == nil || !strings.Contains(err.Error(), "is new and has no task") {
+		t.Errorf("a new entry without a task: %v", err)
+	}
+	if err := b.q.Periodic().Set(bg, Entry{Name: "f", Spec: "@every 10ms", Task: Call(fn, 1)}); err == nil {
+		t.Error("a hundred ticks a second, and no error")
+	}
+	// The same again moves nothing.
+	b.rewind("e", time.Hour)
+	before := b.entry("e").Previous
+	b.must(p.Set(bg, Entry{Name: "e", Spec: "@daily", Missed: 7}))
+	if e := b.entry("e"); !e.Previous.Equal(before) || e.Missed != 7 {
+		t.Errorf("%v became %v", before, e)
+	}
+	b.must(p.Set(bg, Entry{Name: "e", Spec: "@hourly"}))
+	if e := b.entry("e"); !e.Previous.After(before) {
+		t.Errorf("with another spec it goes on from %v", e.Previous)
+	}
+	_, err := p.RunNow(bg, "e")
+	b.must(err)
+	b.must(p.Remove(bg, "e"))
+	for name, err := range map[string]error{"Remove": p.Remove(bg, "e"), "Pause": p.Pause(bg, "e"), "Resume": p.Resume(bg, "e"), "RunNow": second(p.RunNow(bg, "e"))} {
+		if !errors.Is(err, ErrNoEntry) {
+			t.Errorf("%s of an entry that is gone: %v", name, err)
+		}
+	}
+	if lines := b.history("e"); len(lines) > 0 || b.size("_periodic")+b.size("_ticks") > 0 {
+		t.Errorf("something is left: %v", lines)
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	b := newBench(t)
+	p := b.periodic()
+	b.must(p.Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {})), Missed: 100}))
+	b.schedule(b.scheduler(b.rdb, ""))
+	b.until("it ticks", func() bool { return b.size("") > 0 })
+	b.must(p.Pause(bg, "e"))
+	b.must(p.Pause(bg, "e"))
+	n := b.size("")
+	if e := b.entry("e"); !e.Paused || !e.Next.IsZero() || b.size("_ticks") > 0 {
+		t.Errorf("found %+v", e)
+	}
+	b.must(p.Set(bg, Entry{Name: "e", Spec: "@every 20ms"}))
+	if e := b.entry("e"); !e.Paused || b.size("_ticks") > 0 {
+		t.Errorf("changed while paused: found %+v", e)
+	}
+	ref, err := p.RunNow(bg, "e")
+	b.must(err)
+	if ids := b.pendingIDs(); len(ids) != n+1 || ids[n] != ref.ID() || !strings.HasPrefix(ref.ID(), "e@") {
+		t.Errorf("%d tasks were pending, now %v with %s", n, ids, ref)
+	}
+	b.rewind("e", time.Hour)
+	b.must(p.Resume(bg, "e"))
+	b.must(p.Resume(bg, "e"))
+	b.until("it ticks again", func() bool { return b.size("") > n+1 })
+	if lines := b.history("e"); slices.Contains(lines, "missed") {
+		t.Errorf("the pause was made up for: %v", lines)
+	}
+}
+
+func TestRunNowWhileRunning(t *testing.T) {
+	b := newBench(t)
+	p := b.periodic()
+	b.must(p.Set(bg, Entry{Name: "e", Spec: "@daily", Task: Call(b.fn("x", func() {})), Overlap: OverlapSkip}))
+	first, err := p.RunNow(bg, "e")
+	b.must(err)
+	var held *DuplicateError
+	if _, err := p.RunNow(bg, "e"); !errors.As(err, &held) || held.ID != first.ID() {
+		t.Errorf("a second run: %v, expected one that names %s", err, first.ID())
+	}
+	if n := b.size(""); n != 1 {
+		t.Errorf("%d tasks are pending", n)
+	}
+	b.must(p.Set(bg, Entry{Name: "e", Spec: "@daily"})) // allows overlaps
+	if _, err := p.RunNow(bg, "e"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDeclarations come and go with the code that declares them.
+func TestDeclarations(t *testing.T) {
+	b := newBench(t)
+	p := b.periodic()
+	fn := b.fn("x", func(int) {})
+	daily := func(name string, arg int) Entry { return Entry{Name: name, Spec: "@daily", Task: Call(fn, arg)} }
+	declare := func(owner string, entries ...Entry) {
+		t.Helper()
+		b.must(b.scheduler(b.rdb, owner, entries...).declare(bg))
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got := b.entryNames(); got != want {
+			t.Errorf("entries %s, expected %s", got, want)
+		}
+	}
+	b.must(p.Set(bg, daily("free", 1)))
+	b.must(p.Set(bg, daily("taken", 1)))
+	declare("shop", daily("a", 1), daily("b", 1), daily("taken", 1))
+	declare("blog", daily("c", 1), daily("a", 2))
+	expect("a/shop b/shop c/blog free/ taken/shop")
+	if !strings.Contains(b.log.String(), "declared by another owner") {
+		t.Errorf("nobody was told: %s", b.log)
+	}
+	declare("shop", daily("b", 1), daily("d", 1))
+	expect("b/shop c/blog d/shop free/")
+	declare("")
+	expect("b/shop c/blog d/shop free/")
+	declare("blog")
+	expect("b/shop d/shop free/")
+
+	// What is changed at run time stays until the declaration changes.
+	b.must(p.Set(bg, Entry{Name: "b", Spec: "@hourly"}))
+	b.must(p.Pause(bg, "b"))
+	declare("shop", daily("b", 1), daily("d", 1))
+	if e := b.entry("b"); e.Spec != "@hourly" || !e.Paused || e.Owner != "shop" {
+		t.Errorf("found %+v", e)
+	}
+	declare("shop", daily("b", 2), daily("d", 1))
+	if e := b.entry("b"); e.Spec != "@daily" || !e.Paused {
+		t.Errorf("found %+v", e)
+	}
+	// A declaration that stays shifts nothing.
+	b.rewind("d", time.Hour)
+	before := b.entry("d").Previous
+	declare("shop", daily("b", 2), daily("d", 1))
+	if got := b.entry("d").Previous; !got.Equal(before) {
+		t.Errorf("%v became %v", before, got)
+	}
+}
+
+// TestConcurrentChanges of one entry are all made.
+func TestConcurrentChanges(t *testing.T) {
+	b := newBench(t)
+	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.schedule(b.scheduler(b.rdb, ""))
+	var changing sync.WaitGroup
+	for i := range 4 {
+		changing.Go(func() {
+			for n := range 20 {
+				if err := b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Missed: 1 + i + 4*n}); err != nil {
+					t.Error(err)
+				}
+				if _, err := b.periodic().RunNow(bg, "e"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	changing.Wait()
+	manual := 0
+	for _, id := range b.pendingIDs() {
+		if strings.Contains(id, "-") {
+			manual++
+		}
+	}
+	if manual != 80 {
+		t.Errorf("%d runs were asked for, %d made", 80, manual)
+	}
+}
+
+// TestPeriodicPython enqueues what Python workers read.
+func TestPeriodicPython(t *testing.T) {
+	b := newBench(t)
+	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@daily", Task: NewPyTask("m:f", []any{1}, nil), Options: []Option{MaxRetry(2)}}))
+	_, err := b.periodic().RunNow(bg, "e")
+	b.must(err)
+	msg, err := wire.Parse([]byte(b.list("")[0]), wire.Default)
+	b.must(err)
+	if msg.Kind != wire.Py || msg.Path != "m:f" || msg.Retry != 2 {
+		t.Errorf("found %+v", msg)
+	}
+	if form := b.do("GET", b.name+"_mode"); fmt.Sprintf("%s", form) != "plain" {
+		t.Errorf("the queue's form is %s", form)
+	}
+}
+
+// TestEntriesOfNewerVersions are left alone, and those beside them served.
+func TestEntriesOfNewerVersions(t *testing.T) {
+	b := newBench(t)
+	strange := entryValue{name: "strange"}
+	b.must(b.q.store.setEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
+	b.must(b.q.store.setEntry(bg, entryValue{name: "gone"}, nil, time.UnixMilli(past)))
+	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.schedule(b.scheduler(b.rdb, "test"))
+	b.until("the other ticks", func() bool { return b.size("") > 2 })
+	b.until("the time without an entry is gone", func() bool { return b.size("_ticks") == 2 })
+	if e, err := b.q.store.entry(bg, "strange"); err != nil || string(e.raw) != "?" {
+		t.Errorf("%q, %v", e.raw, err)
+	}
+	if all, err := b.periodic().List(bg); !errors.Is(err, errEntryForm) || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if !strings.Contains(b.log.String(), "cannot be served here") {
+		t.Errorf("nobody was told: %s", b.log)
+	}
+}

@@ -1,0 +1,304 @@
+package delayed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+)
+
+// queuedCheck is how often a scheduler looks whether the task is over that a tick waits for.
+const queuedCheck = time.Second
+
+// SchedulerConfig says what a scheduler does. Its zero value lacks only Queue.
+type SchedulerConfig struct {
+	// Queue is where the entries are kept and their tasks enqueued. Required.
+	Queue string
+	// Python is the form of Python tasks on the queue, as in QueueConfig. Defaults to Plain.
+	Python PythonForm
+	// Owner names the program, or the service of several programs, whose code declares Entries: all that declare the same ones have the same
+	// owner, and no others. It decides which entries go when code no longer declares them. Up to 128 bytes. Required with Entries.
+	Owner string
+	// Entries are those that the code declares. When the scheduler starts they are made known to Redis: new ones are created, changed ones
+	// change, and those that an earlier version has declared under the same Owner are removed. Entries of other owners, and those set with
+	// Periodic.Set, stay; a name that another owner has declared is not taken from it, which the log says. Changes made at run time
+	// hold until the declaration changes. Without Entries nothing is declared and nothing removed, unless Owner is set: then all of that
+	// owner's are.
+	Entries []Entry
+	// Logger receives what the scheduler has to say. Defaults to logrus's standard logger.
+	Logger Logger
+}
+
+// Scheduler enqueues the tasks of a queue's periodic entries when they are due, by the clock of Redis. Any number of schedulers may run,
+// beside workers (WorkerConfig.Periodic) or by themselves: each tick is enqueued once, by whichever is first. All schedulers of a queue
+// serve all its entries, also those that others declare.
+type Scheduler struct {
+	cfg      SchedulerConfig
+	periodic *Periodic
+	store    *store
+	log      journal
+	declared []declaration
+	started  atomic.Bool
+	signals  *signals
+	trouble  complaints
+	odd      complaints // about entries that this version cannot serve
+}
+
+// declaration is an entry that the code declares.
+type declaration struct {
+	name string
+	def  definition
+	task *Task
+}
+
+// NewScheduler returns a scheduler, or everything that is wrong with cfg and its entries. It does not connect.
+func NewScheduler(rdb *Redis, cfg SchedulerConfig) (*Scheduler, error) {
+	return newScheduler(rdb, cfg, shortestEvery)
+}
+
+func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
+	if rdb == nil {
+		return nil, errors.New("delayed: NewScheduler without a handle on Redis: pass what Dial returned")
+	}
+	q, err := OpenQueue(rdb, QueueConfig{Name: cfg.Queue, Python: cfg.Python})
+	if err != nil {
+		return nil, fmt.Errorf("delayed: SchedulerConfig.Queue: %w", err)
+	}
+	q.store = newStore(rdb.loops, rdb.prefix, cfg.Queue) // never waits behind producers
+	s := &Scheduler{
+		cfg: cfg, periodic: &Periodic{queue: q, shortest: shortest}, store: q.store, log: newJournal(cfg.Logger).with("queue", cfg.Queue),
+		signals: rdb.signals,
+	}
+	var errs []error
+	switch {
+	case len(cfg.Entries) > 0 && cfg.Owner == "":
+		errs = append(errs, errors.New("delayed: SchedulerConfig.Owner is missing: expected the name of the service that declares the entries, "+
+			"so that others do not remove them"))
+	case len(cfg.Owner) > maxEntryName || !utf8.ValidString(cfg.Owner):
+		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Owner of %d bytes: expected at most %d in UTF-8", len(cfg.Owner), maxEntryName))
+	}
+	names := map[string]bool{}
+	for i := range cfg.Entries {
+		e := &cfg.Entries[i]
+		def, err := e.define(q, shortest)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case def.message == nil:
+			errs = append(errs, fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or NewPyTask returned", e.Name))
+		case names[e.Name]:
+			errs = append(errs, fmt.Errorf("delayed: periodic entry %q is declared twice: give each a name of its own", e.Name))
+		}
+		names[e.Name] = true
+		s.declared = append(s.declared, declaration{e.Name, def, e.Task})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// newSchedulers returns those that run beside a worker.
+func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
+	var errs []error
+	for _, c := range cfg.Periodic {
+		if c.Logger == nil {
+			c.Logger = cfg.Logger
+		}
+		s, err := NewScheduler(rdb, c)
+		all, errs = append(all, s), append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+// Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run is ErrClosed. While Redis is away it
+// tries again, and carries on by itself.
+func (s *Scheduler) Run(ctx context.Context) error {
+	if !s.started.CompareAndSwap(false, true) {
+		return ErrClosed
+	}
+	var wait backoff
+	for ctx.Err() == nil {
+		err := s.declare(ctx)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		s.log.trouble(&s.trouble, "cannot declare periodic entries; trying again", err)
+		sleep(ctx, wait.next())
+	}
+	wait.reset()
+	told, forget := s.signals.subscribe(s.store.keys.signals())
+	defer forget()
+	for ctx.Err() == nil {
+		next, err := s.look(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			s.log.trouble(&s.trouble, "cannot look for periodic entries that are due; trying again", err)
+			next = wait.next()
+		} else {
+			s.log.relief(&s.trouble, "looking for periodic entries again")
+			wait.reset()
+		}
+		s.rest(ctx, next, told)
+	}
+	return nil
+}
+
+// rest waits until it is time to look again, or entries have changed.
+func (s *Scheduler) rest(ctx context.Context, next time.Duration, told <-chan string) {
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	for {
+		select {
+		case message := <-told:
+			if message != "" && message != periodicSignal {
+				continue // is for workers
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		return
+	}
+}
+
+// declare makes Redis agree with the code.
+func (s *Scheduler) declare(ctx context.Context) error {
+	if s.cfg.Owner == "" {
+		return nil
+	}
+	names := map[string]bool{}
+	for i := range s.declared {
+		d := &s.declared[i]
+		names[d.name] = true
+		if err := s.periodic.settle(ctx, d.task); err != nil {
+			return err
+		}
+		if err := s.periodic.change(ctx, d.name, true, func(r *record, now time.Time) error {
+			if r.owner != "" && r.owner != s.cfg.Owner {
+				s.log.with("entry", d.name).WithField("owner", r.owner).
+					Error("periodic entry is declared by another owner, and stays as that one says: choose another name")
+				return nil
+			}
+			sum := digest(d.def.encode())
+			if r.owner == s.cfg.Owner && bytes.Equal(r.declared, sum) {
+				return nil
+			}
+			r.owner, r.declared = s.cfg.Owner, sum
+			return r.define(d.name, d.def, now)
+		}); err != nil {
+			return err
+		}
+	}
+	return s.prune(ctx, names)
+}
+
+// prune removes the entries of this owner that the code does not declare any more.
+func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
+	values, err := s.store.entries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range values {
+		r, err := decodeRecord(v)
+		if err != nil || r.owner != s.cfg.Owner || names[v.name] {
+			continue
+		}
+		switch err := s.store.setEntry(ctx, v, nil, time.Time{}); {
+		case errors.Is(err, errEntryChanged):
+			return err // look at all of them again
+		case err != nil:
+			return err
+		}
+		s.log.with("entry", v.name).Info("periodic entry removed: the code does not declare it any more")
+	}
+	return nil
+}
+
+// look enqueues what is due and returns when to look again.
+func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
+	next = jitter(checkInterval-checkInterval/8, 0.14)
+	for left := 0; ctx.Err() == nil; {
+		a, err := s.store.agenda(ctx, left)
+		if err != nil {
+			return 0, err
+		}
+		moved := false
+		for _, v := range a.entries {
+			wait, err := s.serve(ctx, v, a.now)
+			if err != nil {
+				return 0, err
+			}
+			if wait > 0 {
+				left++
+				next = min(next, wait)
+			} else {
+				moved = true
+			}
+		}
+		if a.next >= 0 {
+			next = min(next, a.next)
+		}
+		if !moved && len(a.entries) < agendaPage {
+			return next, nil
+		}
+	}
+	return next, nil
+}
+
+// serve sees to a due entry. It returns 0 when the entry is not due any more, else when to look at it again.
+func (s *Scheduler) serve(ctx context.Context, v entryValue, now time.Time) (wait time.Duration, err error) {
+	if len(v.raw) == 0 {
+		// A time without an entry: nothing of this package leaves one.
+		return 0, ignoreChange(s.store.setEntry(ctx, v, nil, time.Time{}))
+	}
+	c, err := planOf(v, now)
+	if err != nil {
+		// Another instance may be able to: it is newer, or knows the zone.
+		s.log.with("entry", v.name).trouble(&s.odd, "periodic entry cannot be served here", err)
+		return checkInterval, nil
+	}
+	if len(c.rows) == 0 {
+		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with others.
+		return 0, ignoreChange(s.store.setEntry(ctx, v, c.free, c.dueFree))
+	}
+	_, holder, err := s.store.tick(ctx, c)
+	due := c.dueFree
+	if holder != "" {
+		due = c.dueHeld
+	}
+	var held *DuplicateError
+	switch {
+	case errors.As(err, &held):
+		return queuedCheck, nil
+	case errors.Is(err, errEntryChanged), errors.Is(err, errNotDue):
+		return 0, nil
+	case err == nil && c.lock != "" && !due.IsZero() && !due.After(now):
+		return queuedCheck, nil // a tick waits now
+	}
+	return 0, err
+}
+
+// planOf reads an entry and says how to see to what is due of it.
+func planOf(v entryValue, now time.Time) (*tickCall, error) {
+	r, err := decodeRecord(v)
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.def.timetable(v.name)
+	if err != nil {
+		return nil, fmt.Errorf("delayed: periodic entry %q: %w", v.name, err)
+	}
+	return r.plan(t, now)
+}
+
+func ignoreChange(err error) error {
+	if errors.Is(err, errEntryChanged) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,352 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// shortEvery is the shortest interval that tests may ask for.
+const shortEvery = 10 * time.Millisecond
+
+// scheduler makes one of the queue that may tick quickly.
+func (b *bench) scheduler(rdb *Redis, owner string, entries ...Entry) *Scheduler {
+	b.t.Helper()
+	s, err := newScheduler(rdb, SchedulerConfig{Queue: b.name, Owner: owner, Entries: entries, Logger: b.log.logger()}, shortEvery)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// schedule runs a scheduler until the function it returns is called, or the test ends.
+func (b *bench) schedule(s *Scheduler) (stop func()) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := await(b, "the scheduler to stop", done); err != nil {
+			b.t.Errorf("Run: %v", err)
+		}
+	})
+	b.t.Cleanup(stop)
+	return stop
+}
+
+// periodic controls the entries of the queue, which may tick quickly.
+func (b *bench) periodic() *Periodic {
+	p := b.q.Periodic()
+	p.shortest = shortEvery
+	return p
+}
+
+// entry returns what is known of an entry.
+func (b *bench) entry(name string) PeriodicEntry {
+	b.t.Helper()
+	all, err := b.periodic().List(bg)
+	b.must(err)
+	for _, e := range all {
+		if e.Name == name {
+			return e
+		}
+	}
+	b.t.Fatalf("no entry %q in %+v", name, all)
+	return PeriodicEntry{}
+}
+
+// history returns the outcomes of an entry's ticks, the latest first.
+func (b *bench) history(name string) (lines []string) {
+	b.t.Helper()
+	runs, err := b.periodic().History(bg, name)
+	b.must(err)
+	for _, r := range runs {
+		lines = append(lines, strings.TrimSpace(r.ID+" "+r.Skipped))
+	}
+	return lines
+}
+
+// rewind makes an entry believe that nobody has seen to it for a while.
+func (b *bench) rewind(name string, d time.Duration) {
+	b.t.Helper()
+	v, err := b.q.store.entry(bg, name)
+	b.must(err)
+	r, err := decodeRecord(v)
+	b.must(err)
+	tt, err := r.def.timetable(name)
+	b.must(err)
+	r.prev = r.prev.Add(-d)
+	r.next = tt.next(r.prev)
+	b.must(b.q.store.setEntry(bg, v, r.encode(), r.due(tt)))
+}
+
+// ids are the ids of all pending tasks.
+func (b *bench) pendingIDs() (ids []string) {
+	b.t.Helper()
+	for _, raw := range b.list("") {
+		ids = append(ids, idInMessage(b.t, raw))
+	}
+	return ids
+}
+
+// TestEachTickOnce runs three schedulers, some of whose connections are cut at any time, and which are stopped and replaced at any time: each
+// tick is enqueued once, under its id, and none is left out.
+func TestEachTickOnce(t *testing.T) {
+	b := newBenchOn(t, redistest.Start(t))
+	const every = 20 * time.Millisecond
+	fn := b.fn("tick", func(string) {})
+	entries := []Entry{
+		{Name: "a", Spec: "@every 20ms", Task: Call(fn, "a")},
+		{Name: "b", Spec: "@every 20ms", Task: Call(fn, "b"), Jitter: 15 * time.Millisecond},
+		{Name: "c", Spec: "@every 50ms", Task: Call(fn, "c"), Missed: MissedSkip},
+	}
+	var stops [3]func()
+	start := func(i int) {
+		rdb, err := Dial(b.server.URL())
+		b.must(err)
+		stop := b.schedule(b.scheduler(rdb, "test", entries...))
+		stops[i] = func() {
+			stop()
+			rdb.Close()
+		}
+	}
+	for i := range stops {
+		start(i)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for pending := 0; pending < 1000; {
+		switch i := rnd.IntN(3); rnd.IntN(3) {
+		case 0:
+			stops[i]()
+			start(i)
+		case 1:
+			b.server.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			b.conn = b.server.Dial(t)
+		case 2:
+			b.server.Do(t, "SCRIPT", "FLUSH")
+		}
+		n := pending
+		b.until("more ticks are pending", func() bool {
+			pending = b.size("")
+			return pending > n+20
+		})
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	ticks := map[string][]int64{}
+	for _, id := range b.pendingIDs() {
+		name, tick, _ := strings.Cut(id, "@")
+		var ms int64
+		if _, err := fmt.Sscan(tick, &ms); err != nil {
+			t.Fatal(err)
+		}
+		ticks[name] = append(ticks[name], ms)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		step := every.Milliseconds()
+		if name == "c" {
+			step = 50
+		}
+		for i, ms := range ticks[name] {
+			if i > 0 && ms != ticks[name][i-1]+step {
+				t.Errorf("entry %s: tick %d follows %d", name, ms, ticks[name][i-1])
+			}
+		}
+		if len(ticks[name]) < 100 {
+			t.Errorf("entry %s: %d ticks", name, len(ticks[name]))
+		}
+		e := b.entry(name)
+		if last := ticks[name][len(ticks[name])-1]; e.Previous.UnixMilli() != last || e.Next.UnixMilli() != last+step {
+			t.Errorf("entry %s: the last tick was %d, the list says %v and %v", name, last, e.Previous, e.Next)
+		}
+	}
+	b.check(redistest.Invariants{})
+}
+
+// TestMissedTicks starts schedulers after nobody ran for a while.
+func TestMissedTicks(t *testing.T) {
+	b := newBench(t)
+	fn := b.fn("tick", func() {})
+	missed := map[string]int{"skip": MissedSkip, "latest": 0, "three": 3}
+	for name, n := range missed {
+		b.must(b.periodic().Set(bg, Entry{Name: name, Spec: "@every 1h", Task: Call(fn), Missed: n}))
+		b.rewind(name, 10*time.Hour)
+	}
+	for range 3 {
+		b.schedule(b.scheduler(b.rdb, ""))
+	}
+	b.until("all have been seen to", func() bool {
+		for name := range missed {
+			if time.Until(b.entry(name).Next) <= 0 {
+				return false
+			}
+		}
+		return true
+	})
+	for name, want := range map[string]int{"skip": 0, "latest": 1, "three": 3} {
+		e := b.entry(name)
+		var ids []string
+		for i := range want {
+			ids = append(ids, tickID(name, e.Previous.Add(-time.Duration(want-1-i)*time.Hour)))
+		}
+		got := slices.DeleteFunc(b.pendingIDs(), func(id string) bool { return !strings.HasPrefix(id, name) })
+		if !slices.Equal(got, ids) && time.Since(e.Previous) > onTime { // in the first seconds of an hour one is in time
+			t.Errorf("%s: %v are pending, expected %v", name, got, ids)
+		}
+		if lines := b.history(name); len(lines) != len(got)+1 || lines[len(lines)-1] != "missed" {
+			t.Errorf("%s: history %v", name, lines)
+		}
+	}
+}
+
+// TestOverlap runs a task for longer than its entry ticks.
+func TestOverlap(t *testing.T) {
+	for _, policy := range []Overlap{OverlapAllow, OverlapSkip, OverlapQueue} {
+		t.Run(policy.String(), func(t *testing.T) {
+			b := newBench(t)
+			var running, most atomic.Int32
+			var mu sync.Mutex
+			ran := map[string]int{}
+			hold := make(chan struct{})
+			fn := b.fn("long", func(ctx context.Context) {
+				n := running.Add(1)
+				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				mu.Lock()
+				task := TaskFromContext(ctx)
+				ran[task.ID()]++
+				mu.Unlock()
+				<-hold
+				running.Add(-1)
+			})
+			w := b.work(b.config(), fn)
+			stop := b.schedule(b.scheduler(b.rdb, "test", Entry{Name: "e", Spec: "@every 50ms", Task: Call(fn), Overlap: policy}))
+			marks := map[Overlap]string{OverlapAllow: "", OverlapSkip: "overlap", OverlapQueue: "overlap"}
+			b.until("it has ticked over a task that runs", func() bool {
+				lines := b.history("e")
+				return len(lines) > 5 && running.Load() > 0 && (marks[policy] == "" || strings.HasSuffix(lines[0], marks[policy]))
+			})
+			close(hold)
+			b.until("further tasks are over", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(ran) > 3
+			})
+			stop()
+			b.idle()
+			w.mustStop()
+			if got := most.Load(); (got > 1) != (policy == OverlapAllow) {
+				t.Errorf("%d tasks ran at once", got)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for id, n := range ran {
+				if n != 1 {
+					t.Errorf("task %s ran %d times", id, n)
+				}
+			}
+			if locks := b.hash("_locks"); len(locks)+b.size("_locked") > 0 {
+				t.Errorf("locks are left: %v", locks)
+			}
+			queued := 0
+			for _, line := range b.history("e") {
+				if strings.HasSuffix(line, "queued") {
+					queued++
+				}
+			}
+			if (queued > 0) != (policy == OverlapQueue) {
+				t.Errorf("%d ticks were queued: %v", queued, b.history("e"))
+			}
+			t.Log(slices.Sorted(maps.Keys(ran)), b.history("e"))
+		})
+	}
+}
+
+// TestPeriodicBesideWorker needs no process of its own.
+func TestPeriodicBesideWorker(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan string, 100)
+	fn := b.fn("beside", func(ctx context.Context, text string) {
+		task := TaskFromContext(ctx)
+		ran <- task.ID() + " " + text
+	})
+	cfg := b.config()
+	cfg.Periodic = []SchedulerConfig{{Queue: b.name, Owner: "test", Entries: []Entry{{Name: "e", Spec: "@every 1s", Task: Call(fn, "hello")}}}}
+	w := b.work(cfg, fn)
+	got := await(b, "a tick", ran)
+	if want := b.history("e"); !slices.Contains(want, strings.TrimSuffix(got, " hello")) {
+		t.Errorf("ran %s, history %v", got, want)
+	}
+	w.mustStop()
+	if _, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.name}, Periodic: []SchedulerConfig{{}}}); err == nil {
+		t.Error("a faulty scheduler, and no error")
+	}
+}
+
+// TestChangesAreNoticed sets an entry while a scheduler sleeps, which is told.
+func TestChangesAreNoticed(t *testing.T) {
+	b := newBench(t)
+	b.schedule(b.scheduler(b.rdb, ""))
+	b.until("the scheduler listens", func() bool {
+		n, err := redis.Ints(b.conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0, b.q.store.keys.signals()))
+		return err == nil && n[0] > 0
+	})
+	start := time.Now()
+	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.until("it ticks", func() bool { return b.size("") > 0 })
+	if d := time.Since(start); d > checkInterval/2 {
+		t.Errorf("the first tick came after %v", d)
+	}
+}
+
+// TestSchedulerWithoutRedis goes on when Redis comes back, and is quiet at its end.
+func TestSchedulerWithoutRedis(t *testing.T) {
+	server := redistest.Start(t, "--appendonly", "yes")
+	b := newBenchOn(t, server)
+	fn := b.fn("x", func() {})
+	server.Stop(t)
+	stop := b.schedule(b.scheduler(b.rdb, "test", Entry{Name: "e", Spec: "@every 10ms", Task: Call(fn)}))
+	b.until("it complains", func() bool { return strings.Contains(b.log.String(), "cannot declare periodic entries") })
+	server.Restart(t)
+	b.conn = server.Dial(t)
+	b.until("it ticks", func() bool { return b.size("") > 0 })
+	server.Stop(t)
+	b.until("it complains again", func() bool { return strings.Contains(b.log.String(), "cannot look for periodic entries") })
+	server.Restart(t)
+	b.conn = server.Dial(t)
+	n := b.size("")
+	b.until("it ticks again", func() bool { return b.size("") > n })
+	stop()
+	if err := b.scheduler(b.rdb, "").Run(canceled()); err != nil {
+		t.Errorf("Run with a context that has ended: %v", err)
+	}
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// TestSecondRun is refused.
+func TestSecondRunOfScheduler(t *testing.T) {
+	b := newBench(t)
+	s := b.scheduler(b.rdb, "")
+	b.must(s.Run(canceled()))
+	if err := s.Run(canceled()); err != ErrClosed { //nolint:errorlint // itself
+		t.Errorf("second Run: %v", err)
+	}
+}
