@@ -28,7 +28,7 @@ type Function struct {
 	err error
 }
 
-// FuncOption is an option of Func: Name, Alias, Middleware, BackoffFunc, FailOnTimeout or a TaskOption.
+// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, FailOnTimeout or a TaskOption.
 type FuncOption interface {
 	applyFunc(*funcDefaults)
 }
@@ -46,6 +46,7 @@ type funcDefaults struct {
 	locks    []func(*lockRule)
 
 	middleware []func(HandlerFunc) HandlerFunc
+	optional   int
 }
 
 type funcOption func(*funcDefaults)
@@ -105,6 +106,7 @@ type function struct {
 	takesCtx bool
 	params   []param      // what is sent: without receiver and context
 	variadic bool         // the last of params is the slice
+	optional int          // how many of the last params a task may lack
 	flat     bool         // whatever the arguments are, their payload is not too deep
 	elem     param        // of that slice
 	gather   *wire.Gather // how its calls are gathered; nil: the defaults
@@ -165,7 +167,7 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 	}
 	f := &function{
 		name: found.Path, inMain: found.Main, maxRetry: d.maxRetry, extras: d.extras, locks: d.locks, policy: d.policy,
-		fn: reflect.ValueOf(fn), method: found.Kind.Receiver(),
+		fn: reflect.ValueOf(fn), method: found.Kind.Receiver(), optional: d.optional,
 	}
 	f.gather = d.gather
 	if d.named {
@@ -181,6 +183,9 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
 	if err := f.plan(); err != nil {
+		return nil, err
+	}
+	if err := f.checkOptional(); err != nil {
 		return nil, err
 	}
 	return f, nil

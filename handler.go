@@ -112,16 +112,18 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 	}
 	switch {
 	case len(b) == 0:
-		if len(f.params) == 0 || len(f.params) == 1 && f.variadic {
+		if f.required() == 0 || len(f.params) == 1 && f.variadic {
 			return nil
 		}
-		return f.wrongCount("none")
+		return f.wrongNumber("none")
 	case len(f.params) == 0:
 		// go-delayed writes nil for no arguments, Python an empty array for an empty tuple.
 		if isArray && n == 0 || bytes.Equal(b, wireNil) {
 			return nil
 		}
 		return f.wrongCount(wire.Found(b))
+	case f.optional > 0:
+		return f.decodeOptional(fr.args, b, n, rest, isArray)
 	case len(f.params) == 1:
 		if isArray && n == 1 && !f.params[0].codec.FromArray() {
 			b = rest
@@ -139,14 +141,17 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 // place of the whole tail is taken for the tail where it cannot be an element of it.
 func (f *function) decodeCounted(args []reflect.Value, b []byte, n int, rest []byte) error {
 	if !f.variadic {
-		if n != len(f.params) {
-			return f.wrongCount(strconv.Itoa(n))
+		if n < f.required() || n > len(f.params) {
+			return f.wrongNumber(strconv.Itoa(n))
 		}
-		return f.decodeAll(args, 0, rest)
+		return f.decodeAll(args[:n], 0, rest)
 	}
 	fixed := len(f.params) - 1
+	if n < min(f.required(), fixed) {
+		return f.wrongNumber(strconv.Itoa(n))
+	}
 	if n < fixed {
-		return f.wrongCount(strconv.Itoa(n))
+		return f.decodeAll(args[:n], 0, rest)
 	}
 	rest, err := f.decodeSome(args[:fixed], 0, rest)
 	if err != nil {

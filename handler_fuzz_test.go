@@ -36,6 +36,9 @@ var fuzzed = []any{
 	func([]roomy) {},
 	func(...*roomy) {},
 	func(*[4096]int64, map[int8]roomy) {},
+	Func(func(int, []int, *argItem) {}, Name("test.fn"), Optional(2)),
+	Func(func([]int, any) {}, Name("test.fn"), Optional(1)),
+	Func(func(argItem, ...argItem) {}, Name("test.fn"), Optional(2)),
 }
 
 // FuzzCall throws payloads at functions. Whatever they are, nothing panics, the error is one about arguments, and memory stays within
@@ -100,6 +103,10 @@ func fuzzedFunctions(t testing.TB) []*function {
 	t.Helper()
 	var fns []*function
 	for _, fn := range fuzzed {
+		if named, ok := fn.(*Function); ok {
+			fns = append(fns, mustFunction(t, named))
+			continue
+		}
 		fns = append(fns, namedFunction(t, fn))
 	}
 	return fns
