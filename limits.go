@@ -177,7 +177,7 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		for _, t := range todos {
-			if t.pending > 0 || t.due == 0 {
+			if t.pending > 0 || t.due == 0 || t.group == 0 {
 				return false, nil
 			}
 		}

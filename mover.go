@@ -14,6 +14,10 @@ const (
 	// parkedPages bounds the pages of parked tasks that are read at one look.
 	parkedPages = 10
 	parkedPage  = 100
+	// hasteInterval is the time between two looks for hasteTime after parked tasks were released: in a deploy, workers of the old version
+	// go on parking what those of the new one run.
+	hasteInterval = 200 * time.Millisecond
+	hasteTime     = 30 * time.Second
 )
 
 // mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a task once. On
@@ -31,6 +35,7 @@ type mover struct {
 	looked  atomic.Bool // at least once, without an error
 	lent    [][]string  // groups of each queue that are to be fired by this mover
 	loan    time.Duration
+	haste   time.Time // until then, parked tasks may come that this worker knows
 	trouble complaints
 }
 
@@ -115,6 +120,9 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 			}
 		}
 	}
+	if time.Now().Before(m.haste) {
+		next = min(next, jitter(hasteInterval, 0.25))
+	}
 	return next, nil
 }
 
@@ -166,6 +174,8 @@ func (m *mover) unpark(ctx context.Context, i, parked int) error {
 			if err != nil {
 				return err
 			}
+			// A worker of another version may take them once more and park them again.
+			m.haste = time.Now().Add(hasteTime)
 			m.log.with("queue", s.name).WithField("tasks", n).Info("parked tasks are pending again: this worker knows their functions")
 		}
 		if len(page) < parkedPage {

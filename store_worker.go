@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -120,17 +119,9 @@ func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	args := make([]any, 0, len(ids)+1)
-	args = append(args, s.keys.info)
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	infos, err := redis.ByteSlices(s.read(ctx, "HMGET", args...))
+	infos, err := s.infos(ctx, ids)
 	if err != nil {
 		return nil, err
-	}
-	if len(infos) != len(ids) {
-		return nil, fmt.Errorf("%w: HMGET", errReply)
 	}
 	page := make([]filed, len(ids))
 	for i := range ids {

@@ -1,0 +1,33 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// maxParkedPage bounds how many parked tasks one call reads.
+const maxParkedPage = 1000
+
+// Parked returns a page of the queue's parked tasks and how many there are. A task is parked when the worker that has claimed it cannot run it: its
+// function is unknown there, or it is Python's. It becomes pending again by itself, at once, when a worker runs that knows the function, by name or
+// Alias, and is archived at Due, seven days after At. So what is here for long shows that a version is missing which producers count on.
+//
+// The page begins after offset tasks and has at most n, 1 to 1,000; those that are archived first come first. Of each, ID, State, Function, Due, At,
+// Reason and Worker are known. Pages are read one after the other: tasks that come or go in between may be missing or twice.
+func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
+	if offset < 0 || n < 1 || n > maxParkedPage {
+		return nil, 0, fmt.Errorf("delayed: Parked(%d, %d): expected an offset of 0 or more and 1 to %d tasks", offset, n, maxParkedPage)
+	}
+	listed, total, err := q.store.parkedList(ctx, offset, n)
+	if err != nil {
+		return nil, 0, err
+	}
+	page = make([]TaskInfo, len(listed))
+	for i, f := range listed {
+		info := parseInfo(f.info)
+		page[i] = info.public()
+		page[i].ID, page[i].State, page[i].Due = f.id, StateParked, time.UnixMilli(f.until)
+	}
+	return page, total, nil
+}

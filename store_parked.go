@@ -1,0 +1,63 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// listed is a task of a sorted set, with its score.
+type listed struct {
+	filed
+	until int64 // ms since 1970
+}
+
+// parkedList reads a page of the parked set, by rank, and how many tasks that has.
+func (s *store) parkedList(ctx context.Context, offset, n int) (page []listed, total int, err error) {
+	if total, err = redis.Int(s.read(ctx, "ZCARD", s.keys.parked)); err != nil || total <= offset {
+		return nil, total, err
+	}
+	pairs, err := redis.Strings(s.read(ctx, "ZRANGE", s.keys.parked, offset, offset+n-1, "WITHSCORES"))
+	if err != nil {
+		return nil, 0, err
+	}
+	var ids []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		until, err := strconv.ParseFloat(pairs[i+1], 64)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%w: ZRANGE: score %q", errReply, pairs[i+1])
+		}
+		ids = append(ids, pairs[i])
+		page = append(page, listed{filed{id: pairs[i]}, int64(until)})
+	}
+	infos, err := s.infos(ctx, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range page {
+		page[i].info = infos[i]
+	}
+	return page, total, nil
+}
+
+// infos reads what is known of tasks beyond their messages; nil where nothing is.
+func (s *store) infos(ctx context.Context, ids []string) ([][]byte, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	args := make([]any, 0, len(ids)+1)
+	args = append(args, s.keys.info)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	infos, err := redis.ByteSlices(s.read(ctx, "HMGET", args...))
+	if err != nil {
+		return nil, err
+	}
+	if len(infos) != len(ids) {
+		return nil, fmt.Errorf("%w: HMGET", errReply)
+	}
+	return infos, nil
+}
