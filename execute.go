@@ -45,6 +45,13 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 			f.add(w.python(ctx, c, now))
 			continue
 		}
+		if x := c.msg.Meta.Extra; x != nil && x.Group != "" {
+			// It was scheduled, and is due now. One that cannot be gathered runs alone.
+			if m, err := newMember(c.raw); err == nil {
+				f.add(ending{claim: c, outcome: outcomeGather, id: m.group})
+				continue
+			}
+		}
 		if c.fn = w.registry.lookup(c.msg.Path); c.fn == nil {
 			f.add(w.park(c, "unknown function", now))
 			continue

@@ -19,6 +19,7 @@ const (
 	outcomeDefer                   // given back unchanged, to the end of the queue
 	outcomeForward                 // handed on to the queue for Python tasks
 	outcomeComplete                // succeeded, and more is to be done than to acknowledge it
+	outcomeGather                  // was scheduled, and is to be gathered in a group
 	outcomes                       // their number
 )
 
@@ -249,6 +250,9 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 		for len(group) > 0 {
 			n := fitting(len(group), size, func(i int) *ending { return &group[i] })
 			n = sameTally(group[:n])
+			if outcome(kind) == outcomeGather {
+				n = sameGroup(group[:n])
+			}
 			left = append(left, f.tell(ctx, outcome(kind), group[:n])...)
 			group = group[n:]
 		}
@@ -340,6 +344,8 @@ func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, grou
 		return s.shelve(ctx, worker, batches, shelfParked, 0, []string{"parked"}, shelvedOf(group))
 	case outcomeComplete:
 		return s.complete(ctx, worker, batches, completedOf(group))
+	case outcomeGather:
+		return s.join(ctx, worker, batches, tokens, membersOf(group))
 	case outcomeForward:
 		return s.release(ctx, worker, batches, tokens, f.forward, false)
 	case outcomeDefer:

@@ -301,3 +301,21 @@ func (q *Queue) gather(ctx context.Context, messages []envelope) (sent int, err 
 	}
 	return sent, nil
 }
+
+// membersOf are the claimed tasks of endings that join a group.
+func membersOf(group []ending) []member {
+	members := make([]member, len(group))
+	for i := range group {
+		members[i], _ = newMember(group[i].claim.raw) // which it was when the ending was made
+	}
+	return members
+}
+
+// sameGroup returns how many of the first endings join the same group.
+func sameGroup(group []ending) int {
+	n := 1
+	for n < len(group) && group[n].id == group[0].id {
+		n++
+	}
+	return n
+}

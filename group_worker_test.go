@@ -330,14 +330,60 @@ func TestGroupsAreListed(t *testing.T) {
 			t.Errorf("%+v, expected %+v; due %v later", groups[i], want, off)
 		}
 	}
-	for id, want := range map[string]bool{ref.ID(): true, "another": false} {
-		if got, err := b.q.store.aggregating(ctx, id); err != nil || got != want {
-			t.Errorf("%s waits in a group: %v, %v, expected %v", id, got, err, want)
+	for id, want := range map[string]State{ref.ID(): StateAggregating, "another": StateUnknown} {
+		if state, err := b.q.Ref(id).State(ctx); err != nil || state != want {
+			t.Errorf("%s is %v, %v, expected %v", id, state, err, want)
+		}
+		if info, err := b.q.Ref(id).Info(ctx); err != nil || info.State != want || (info.Function == index.f.name) != (want == StateAggregating) {
+			t.Errorf("%s: %+v, %v", id, info, err)
 		}
 	}
 	b.do("DEL", b.name+"_groups", b.name+"_group:odd")
 	b.do("SET", b.name+"_groups", "another type")
 	if _, err := b.q.Groups(ctx); err == nil {
 		t.Error("a key of another type gave no error")
+	}
+}
+
+// TestScheduledCallsJoinTheirGroup gathers calls when they are due, also with a worker that does not know the function, and with others that are not scheduled.
+func TestScheduledCallsJoinTheirGroup(t *testing.T) {
+	b := newBench(t)
+	index, calls := b.indexed("index")
+	b.work(b.config())
+	q := b.q.With(Group("k"), whenFull(5))
+	b.delayWith(q.With(At(time.Now())), index, "a", 1)
+	b.delayWith(q.With(In(50*time.Millisecond)), index, "a", 2)
+	if _, err := q.With(In(20*time.Millisecond)).DelayMany(t.Context(), Call(index, "a", 3), Call(index, "a", 4)); err != nil {
+		t.Fatal(err)
+	}
+	b.until("four calls wait in the group", func() bool {
+		groups, err := b.q.Groups(t.Context())
+		return err == nil && len(groups) == 1 && groups[0].Size == 4
+	})
+	b.delayWith(q, index, "a", 5)
+	b.work(b.config(), index)
+	got := await(b, "the call", calls)
+	words := strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(got))
+	if slices.Sort(words); strings.Join(words, " ") != "1 2 3 4 5 a" {
+		t.Errorf("called with %s", got)
+	}
+	b.idle()
+	if n := b.size("_scheduled") + b.size("_parked") + b.size("_groups"); n > 0 {
+		t.Errorf("%d tasks are left", n)
+	}
+	b.check(redistest.Invariants{})
+}
+
+// TestLoneCallThatCannotBeGathered runs alone, rather than to come back again and again.
+func TestLoneCallThatCannotBeGathered(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 1)
+	b.work(b.config(), b.fn("one", func(n int) { ran <- n }))
+	m := wire.Message{Kind: wire.GoExtended, Path: b.name + ".one", Payload: []byte{7}, Meta: wire.Meta{Extra: &wire.Extra{Group: "k"}}}
+	if err := b.q.store.enqueue(t.Context(), []envelope{{"", m.Append(nil)}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := await(b, "the call", ran); n != 7 {
+		t.Errorf("called with %d", n)
 	}
 }

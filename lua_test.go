@@ -387,6 +387,7 @@ func TestScriptLimits(t *testing.T) {
 		{"gather", maxBatchTasks},
 		{"ripe", maxRipe},
 		{"fire", maxBatchTasks},
+		{"join", maxTokens},
 		{"ack", maxTokens},
 		{"release", maxTokens},
 		{"shelve", maxShelved},

@@ -32,7 +32,7 @@ const (
 // differ in the function or in the arguments before it are in groups of their own, whatever their key. In a task made by NewGoTask the last
 // argument must be a slice: it is what grows.
 //
-// When the call is made says GatherPolicy. It has the id of the first Ref, and the options of the last call. A group is not lost with any process: every
+// A call with In or At joins its group when it is due. When the one call is made says GatherPolicy. It has the id of the first Ref, and the options of the last call. A group is not lost with any process: every
 // worker of the queue sees to it, also one that does not know the function. Group does not go together with TaskID, with options that hold a lock, and with
 // Python tasks. The key is not empty and at most 256 bytes long.
 func Group(key string) Option { return groupOption(key) }
@@ -117,8 +117,6 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *hol
 		return refuse("expected no option that holds a lock, because a gathered call becomes part of another task; leave one of the two out")
 	case o.front:
 		return refuse("expected no Front, because a group joins the end of its queue when it is due; leave one of the two out")
-	case o.later:
-		return refuse("expected neither In nor At, because the group decides when it runs; leave one of the two out")
 	}
 	how := wire.Gather{}
 	switch f := t.fn; {

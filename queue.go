@@ -224,7 +224,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		most = maxEnlisted
 	}
 	sent := 0
-	if q.options.group != nil {
+	if q.options.group != nil && !q.options.later {
 		if sent, err = q.gather(ctx, d.envelopes); err != nil {
 			return refs[:sent], &BatchError{Sent: sent, Err: err}
 		}
@@ -289,7 +289,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 		}
 	}
 	switch o := &q.options; {
-	case o.group != nil:
+	case o.group != nil && !o.later:
 		_, err = q.gather(ctx, []envelope{{ref.id, d.message}})
 	case h != nil || o.front:
 		err = q.enlistOne(ctx, listing{envelope{ref.id, d.message}, h}, ref)

@@ -63,6 +63,7 @@ var (
 	scriptPeek       = newScript("peek", 2)
 	scriptFire       = newScript("fire", 5)
 	scriptControl    = newScript("control", 1)
+	scriptJoin       = newScript("join", 6)
 )
 
 func newScript(name string, keys int) *script {

@@ -29,9 +29,12 @@ const (
 	StateCompleted
 	// StateDropped is that of a task whose handler has returned Drop, as long as KeepResult or Retention says.
 	StateDropped
+	// StateAggregating is that of a task which waits in a Group. To find that out, the groups of the queue are read one after the other. When the one call is made, its
+	// id is that of the first task, and of the others nothing is known any more.
+	StateAggregating
 )
 
-var stateNames = [...]string{"unknown", "scheduled", "retry", "parked", "archived", "active", "completed", "dropped"}
+var stateNames = [...]string{"unknown", "scheduled", "retry", "parked", "archived", "active", "completed", "dropped", "aggregating"}
 
 // String returns the state as it is written in logs, such as "archived".
 func (s State) String() string {
@@ -70,6 +73,13 @@ func (r *Ref) State(ctx context.Context) (State, error) {
 		return StateUnknown, err
 	}
 	state, _, _ := found.state()
+	if state == StateUnknown {
+		if waits, err := r.queue.store.aggregating(ctx, r.id); err != nil {
+			return StateUnknown, err
+		} else if waits != nil {
+			return StateAggregating, nil
+		}
+	}
 	return state, nil
 }
 
@@ -84,6 +94,14 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	task := info.public()
 	task.ID, task.State, task.Due = r.id, state, due
 	message := found.message
+	if state == StateUnknown {
+		if message, err = r.queue.store.aggregating(ctx, r.id); err != nil {
+			return TaskInfo{}, err
+		}
+		if message != nil {
+			task.State = StateAggregating
+		}
+	}
 	if state == StateCompleted || state == StateDropped {
 		message = info.message
 	}

@@ -25,6 +25,7 @@ type stepper struct {
 var outcomeNames = [outcomes]string{
 	outcomeRetry: "retry", outcomeSnooze: "snoozed", outcomeArchive: "archived", outcomePark: "parked", outcomeRelease: "released",
 	outcomeDefer: "deferred", outcomeForward: "forwarded", outcomeComplete: "done",
+	outcomeGather: "gathered",
 }
 
 // newStepper makes a worker known to Redis, in place of Run.

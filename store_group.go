@@ -125,3 +125,19 @@ func (s *store) fire(ctx context.Context, group string, members []member, next i
 	}
 	return answer[0] == 1, time.Duration(answer[1]) * time.Millisecond, nil
 }
+
+// join ends claims by adding their tasks to the group that all of them belong to.
+func (s *store) join(ctx context.Context, worker string, batches []uint64, tokens []string, members []member) ([]bool, error) {
+	last := &members[len(members)-1]
+	args := make([]any, 0, 7+len(batches)+3*len(tokens))
+	args = append(args, last.group, last.how.Grace, last.how.MaxDelay, last.how.MaxSize, groupBytes, groupValues)
+	args = appendBatches(args, batches)
+	for i, t := range tokens {
+		args = append(args, t, members[i].bytes, members[i].values)
+	}
+	keys := []string{
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.group + last.group, s.keys.groups, s.keys.gathered, s.keys.wake,
+	}
+	reply, err := s.eval(ctx, scriptJoin, keys, args...)
+	return answers(reply, err, len(tokens))
+}

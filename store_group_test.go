@@ -136,6 +136,78 @@ var gatherCases = storeTable{script: "gather", refused: true, cases: []storeCase
 	},
 }}
 
+// joinWith joins the claims of tokens, the third argument of each being one byte and one value.
+func joinWith(how wire.Gather, batches []uint64, tokens ...string) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		return s.join(bg, "w", batches, tokens, gatherings(how, tokens...))
+	}
+}
+
+var joinCases = storeTable{script: "join", cases: []storeCase{
+	{
+		name:   "into a new group",
+		seed:   working(nil),
+		do:     joinWith(patient, []uint64{4}, "4-1", "3-3"),
+		result: []bool{true, true},
+		want:   working(with(left("3-1 3-2", "3"), with(group(fromNow(time.Minute), "now now+60000 600000 3 10 4", "d", "c"), wake))),
+	},
+	{
+		name:   "one that stands, two that do not",
+		seed:   working(with(group(past, "1000 2000 0 9 5 2", "x"), wake)),
+		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-9", "4-1", "4-1"),
+		result: []bool{false, true, false},
+		want:   working(with(left("3-1 3-2 3-3", "3 4"), with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "d"), wake))),
+	},
+	{
+		name:   "none stands",
+		seed:   working(group(later, "1000 2000 0 9 5 2", "x")),
+		do:     joinWith(patient, []uint64{9}, "9-1"),
+		result: []bool{false},
+	},
+	{
+		name:   "full",
+		seed:   working(group(later, "1000 2000 0 3 10 4", "x", "y")),
+		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 3}, nil, "3-1"),
+		result: []bool{true},
+		want:   working(with(left("3-2 3-3 4-1", "3 4"), with(group(fromNow(0), "1000 now+60000 0 3 15 6", "x", "y", "a"), wake))),
+	},
+	{
+		name:   "full before, and lent to a worker",
+		seed:   working(group(later, "1000 2000 0 2 10 4", "x", "y")),
+		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 3}, nil, "3-1"),
+		result: []bool{true},
+		want:   working(with(left("3-2 3-3 4-1", "3 4"), group(later, "1000 now+60000 0 3 15 6", "x", "y", "a"))),
+	},
+	{
+		name:   "the first call has waited for too long",
+		seed:   working(with(group(past+600_000, "1000 2000 600000 3 5 2", "x"), wake)),
+		do:     joinWith(patient, nil, "3-1"),
+		result: []bool{true},
+		want:   working(with(left("3-2 3-3 4-1", "3 4"), with(group(past+600_000, "1000 now+60000 600000 3 10 4", "x", "a"), wake))),
+	},
+	{
+		name:   "what is known of the group is lost",
+		seed:   working(redistest.State{"_group:g": redistest.List{"x"}, "_gathered": redistest.Hash{"g": "garbage"}, "_groups": redistest.Zset{"g": past}}),
+		do:     joinWith(patient, nil, "3-1"),
+		result: []bool{true},
+		want:   working(with(left("3-2 3-3 4-1", "3 4"), group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x", "a"))),
+	},
+	{
+		name:   "full by bytes",
+		seed:   working(group(later, fmt.Sprintf("1000 2000 0 9 %d 2", groupBytes-5), "x")),
+		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-1"),
+		result: []bool{true},
+		want:   working(with(left("3-2 3-3 4-1", "3 4"), with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 %d 4", groupBytes), "x", "a"), wake))),
+	},
+	{
+		name:   "full by values",
+		seed:   working(group(later, fmt.Sprintf("1000 2000 0 9 5 %d", groupValues-2), "x")),
+		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-1"),
+		result: []bool{true},
+		want:   working(with(left("3-2 3-3 4-1", "3 4"), with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 10 %d", groupValues), "x", "a"), wake))),
+	},
+}}
+
 func ripeWith(n int) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
 		groups, next, err := s.ripe(bg, n, 5*time.Second)

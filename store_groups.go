@@ -43,23 +43,23 @@ func (s *store) groups(ctx context.Context, n int) ([]GroupInfo, error) {
 	return list, nil
 }
 
-// aggregating says whether the task with an id waits in a group. It reads the groups one after the other, so it is for those who ask for one
+// aggregating returns the message of the task with an id that waits in a group, nil if there is none. It reads the groups one after the other, so it is for those who ask for one
 // task, and only when the task is nowhere else.
-func (s *store) aggregating(ctx context.Context, id string) (bool, error) {
+func (s *store) aggregating(ctx context.Context, id string) ([]byte, error) {
 	names, err := redis.Strings(s.read(ctx, "ZRANGE", s.keys.groups, 0, -1))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	const page = 200
 	for _, name := range names {
 		for from := 0; ; from += page {
 			messages, err := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.group+name, from, from+page-1))
 			if err != nil {
-				return false, err
+				return nil, err
 			}
 			for _, raw := range messages {
 				if msg, err := wire.Parse(raw, workerLimits); err == nil && msg.Meta.ID == id {
-					return true, nil
+					return raw, nil
 				}
 			}
 			if len(messages) < page {
@@ -67,5 +67,5 @@ func (s *store) aggregating(ctx context.Context, id string) (bool, error) {
 			}
 		}
 	}
-	return false, nil
+	return nil, nil
 }

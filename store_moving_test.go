@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // oneVersion is a control hash that says nothing.
@@ -95,6 +96,20 @@ var movingCases = []struct {
 		do:     unparkWith("x", "y"),
 		result: 1,
 		want:   redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)},
+	},
+	{
+		name:   "call of all members of the last group",
+		seed:   with(group(past, "1000 2000 0 3 10 4", "x", "y"), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:     fireWith(0, gatherings(patient, "x", "y"), "xy"),
+		result: "true, due never",
+		want:   redistest.State{"": redistest.List{"p", "xy"}, "_noti": ones(2)},
+	},
+	{
+		name:   "last claims that join a group, and a stale one",
+		seed:   working(with(left("3-1", "3"), with(group(later, "1000 2000 0 9 5 2", "x"), wake))),
+		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, []uint64{3}, "3-1", "3-2"),
+		result: []bool{true, false},
+		want:   working(with(left("", ""), with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "a"), wake))),
 	},
 	{
 		name: "move of the last task",

@@ -48,7 +48,7 @@ var storeTables = []storeTable{
 	surveyCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
 	lookCases, progressCases, expireCases,
-	gatherCases, ripeCases, peekCases, fireCases,
+	gatherCases, ripeCases, peekCases, fireCases, joinCases,
 	controlCases,
 	agendaCases, entryCases, tickCases,
 }
