@@ -307,6 +307,9 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 			lost++
 			f.tooLate(e.claim)
 		}
+		if kind == outcomeForward && stood[i] && e.claim.held() {
+			f.disown(ctx, e.claim)
+		}
 		if e.told != nil {
 			e.told.tick()
 		}

@@ -185,6 +185,14 @@ func (w *Worker) unlock(c *claim) (replaced bool) {
 	return replaced
 }
 
+// disown frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does not answer, it lapses.
+func (f *finisher) disown(ctx context.Context, c *claim) {
+	if err := f.lane.store.disown(ctx, c.msg.Meta.ID); err != nil {
+		f.log.with("function", c.msg.Path).with("id", c.msg.Meta.ID).WithError(err).
+			Warn("the lock of a task that was handed on could not be freed, and lasts until it lapses")
+	}
+}
+
 // held says whether the task may have something to give up when it ends.
 func (c *claim) held() bool {
 	x := c.msg.Meta.Extra

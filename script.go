@@ -31,7 +31,7 @@ var scripts = map[string]*script{}
 var (
 	scriptEnqueue    = newScript("enqueue", 2)
 	scriptSchedule   = newScript("schedule", 3)
-	scriptEnlist     = newScript("enlist", 12)
+	scriptEnlist     = newScript("enlist", 13)
 	scriptUnlock     = newScript("unlock", 3)
 	scriptClaim      = newScript("claim", 7)
 	scriptAck        = newScript("ack", 4)

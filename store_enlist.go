@@ -44,7 +44,7 @@ func (s *store) enlist(ctx context.Context, at place, tasks []listing) ([]string
 	}
 	keys := []string{
 		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info, s.keys.completed,
-		s.keys.locks, s.keys.locked, s.keys.revoked, s.keys.wake,
+		s.keys.locks, s.keys.locked, s.keys.revoked, s.keys.wake, s.keys.control,
 	}
 	reply, err := redis.Values(s.eval(ctx, scriptEnlist, keys, args...))
 	if err != nil {
@@ -80,9 +80,17 @@ func (e *enlistError) Unwrap() error { return &e.DuplicateError }
 
 // unlock frees the lock of a task that starts. left: at its end there is still something to free. replaced: it must not start.
 func (s *store) unlock(ctx context.Context, id string) (left, replaced bool, err error) {
-	n, err := redis.Int(s.eval(ctx, scriptUnlock, []string{s.keys.locks, s.keys.locked, s.keys.revoked}, id))
+	n, err := redis.Int(s.eval(ctx, scriptUnlock, s.unlockKeys(), id, 0))
 	return n == 1, n < 0, err
 }
+
+// disown frees lock and id of a task that has left the queue.
+func (s *store) disown(ctx context.Context, id string) error {
+	_, err := s.eval(ctx, scriptUnlock, s.unlockKeys(), id, 1)
+	return err
+}
+
+func (s *store) unlockKeys() []string { return []string{s.keys.locks, s.keys.locked, s.keys.revoked} }
 
 // lapse drops up to n locks that have expired, and returns their number.
 func (s *store) lapse(ctx context.Context, n int) (int, error) {

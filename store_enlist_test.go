@@ -221,9 +221,19 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", Replace))),
 		result: `[""]`,
 		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), redistest.State{
-			"": redistest.List{"m o"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
+			"": redistest.List{"m o"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife}, "_control": redistest.Hash{"version": nowMark},
 			"_locks": redistest.Hash{"@o": "k:a", "#o": "o"}, "_locked": redistest.Zset{"@o": later, "#o": later},
 			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"}, "_wake": ones(1),
+		}),
+	},
+	{
+		name:   "replaced: the version rises beyond the last",
+		seed:   both(locked(later, redistest.Hash{"k:a": "o"}), redistest.State{"_control": redistest.Hash{"version": "4000000000000"}}),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Replace))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife}, "_control": redistest.Hash{"version": "4000000000001"},
+			"_locks": redistest.Hash{"@o": "k:a"}, "_locked": redistest.Zset{"@o": later},
 		}),
 	},
 	{
@@ -346,7 +356,23 @@ var unlockCases = storeTable{script: "unlock", cases: []storeCase{
 		do:     unlockOne("x"),
 		result: "left false, replaced true",
 	},
+	{
+		name: "left the queue",
+		seed: both(locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
+		do:   disownOne("x"),
+		want: both(locked(later, redistest.Hash{"k:b": "y"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
+	},
+	{
+		name: "left the queue: its lock has passed to another task",
+		seed: both(locked(later, redistest.Hash{"k:b": "y", "#s": "s"}), strayHolder),
+		do:   disownOne("s"),
+		want: locked(later, redistest.Hash{"k:b": "y"}),
+	},
 }}
+
+func disownOne(id string) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return nil, s.disown(bg, id) }
+}
 
 func lapseWith(n int) func(s *store) (any, error) {
 	return func(s *store) (any, error) { return s.lapse(bg, n) }

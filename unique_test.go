@@ -507,6 +507,27 @@ func TestUniquePythonTask(t *testing.T) {
 	}
 }
 
+// TestLocksEndWhenATaskIsHandedOn to another queue, whose workers do not know them.
+func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
+	b := newBench(t)
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.q.store.settleMode(t.Context(), "extended"); err != nil {
+		t.Fatal(err)
+	}
+	b.do("SET", b.name+"-py_mode", "extended")
+	if _, err := q.With(Unique(time.Hour), TaskID("x")).Enqueue(t.Context(), NewPyTask("m:f", []any{1}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.config()
+	cfg.PythonQueue = b.name + "-py"
+	b.work(cfg)
+	b.until("it is handed on", func() bool { return b.size("-py") == 1 })
+	b.unlocked()
+}
+
 // TestExpiredLocksAreDropped by the sweeper.
 func TestExpiredLocksAreDropped(t *testing.T) {
 	b := newBench(t)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/itest/ledger"
@@ -54,6 +56,9 @@ func TestKill(t *testing.T) {
 	took := time.Since(start)
 	f.stop(members...)
 	redistest.CheckInvariants(t, server.Dial(t), f.setup.Queue, redistest.Invariants{Idle: true})
+	if n, err := redis.Int(server.Do(t, "ZCARD", f.setup.Queue+"_locked"), nil); n != 0 || err != nil {
+		t.Errorf("%d locks are left behind, %v", n, err)
+	}
 
 	log := f.log()
 	if lost := log.Of(ledger.End).Missing(keysOf(classes)); len(lost) > 0 {
@@ -197,8 +202,11 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int) map
 				i++
 			}
 			to := q
-			if c == plain {
+			switch {
+			case c == plain:
 				to = legacy
+			case i/together%5 == 2: // each has a lock to itself
+				to = q.With(delayed.Unique(time.Hour))
 			}
 			if _, err := to.DelayMany(t.Context(), batch...); err != nil {
 				t.Fatal(err)

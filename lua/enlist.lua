@@ -1,6 +1,6 @@
 -- enlist: make tasks pending or file them until they are due, with ids and locks that no other task may have meanwhile.
 -- KEYS  1 pending list   2 notify list   3 scheduled set   4 retry set   5 parked set   6 tasks hash   7 info hash   8 completed set
---       9 locks hash   10 locked set   11 revoked set   12 wake list
+--       9 locks hash   10 locked set   11 revoked set   12 wake list   13 control hash
 -- ARGV  1 'back', 'front', 'in' or 'at'   2 ms from now or since 1970, for 'in' and 'at'   3 channel of the queue's workers
 --       4 ms that a replaced task stays revoked   5 most expired locks to drop, at most 500
 --       then for each task, at most 500: id, message, ms that the id stays taken beyond the due time or 0, lock or '',
@@ -54,6 +54,8 @@ local filed = {}
 for i = 1, #replaced do
   filed[i] = redis.call('ZSCORE', KEYS[3], replaced[i]) or redis.call('ZSCORE', KEYS[4], replaced[i]) or redis.call('ZSCORE', KEYS[5], replaced[i])
 end
+local revoked = false
+local version = tonumber(#replaced > 0 and redis.call('HGET', KEYS[13], 'version') or 0) or 0
 local expired = redis.call('ZRANGEBYSCORE', KEYS[10], '-inf', now, 'LIMIT', 0, ARGV[5])
 local first = not pending and redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES') or {}
 
@@ -108,10 +110,12 @@ for i = 1, #replaced do
     redis.call('HDEL', KEYS[9], '@' .. id, '#' .. id)
     redis.call('ZREM', KEYS[10], '@' .. id, '#' .. id)
   else
+    revoked = true
     redis.call('ZADD', KEYS[11], now + tonumber(ARGV[4]), id)
     redis.call('PUBLISH', ARGV[3], 'cancel ' .. id)
   end
 end
+if revoked then redis.call('HSET', KEYS[13], 'version', string.format('%.0f', math.max(now, version + 1))) end
 for i = 1, #expired do
   if not renewed[expired[i]] then
     redis.call('HDEL', KEYS[9], expired[i])
