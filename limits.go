@@ -166,7 +166,7 @@ func (v *vacancy) look(ctx context.Context, now time.Time) (enough bool) {
 	return over
 }
 
-// empty says whether no task is pending or due on any queue.
+// empty says whether no task is pending or due on any queue that is not paused.
 func (w *Worker) empty(ctx context.Context) (bool, error) {
 	for _, g := range w.groups {
 		if !g.mover.looked.Load() {
@@ -176,7 +176,10 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		for _, t := range todos {
+		for i, t := range todos {
+			if g.lanes[i].queuePaused() {
+				continue // nobody may run its tasks, for as long as it likes
+			}
 			if t.pending > 0 || t.due == 0 || t.group == 0 {
 				return false, nil
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
@@ -353,4 +354,35 @@ func TestFirstReasonToStopHolds(t *testing.T) {
 	if got := h.names(); !slices.Equal(got, want) || h.of()[1].Reason != "one" || w.Status().StopReason != "one" {
 		t.Errorf("expected %q for reason one, found %q for %q", want, got, w.Status().StopReason)
 	}
+}
+
+// TestStopWhenEmptyLeavesPausedQueues: nobody runs their tasks, so the worker would wait in vain.
+func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
+	b := newBench(t)
+	if err := b.q.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := b.fn("f", func() {})
+	b.delay(f)
+	cfg := b.config()
+	cfg.StopWhenEmpty = true
+	if reason := b.runToEnd(cfg, f); reason != stopEmpty || b.size("") != 1 {
+		t.Errorf("expected %q and the task where it was, found %q and %d", stopEmpty, reason, b.size(""))
+	}
+}
+
+// TestMaxTasksDoesNotWaitForStuckHandlers whose places others have taken.
+func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
+	inCrew(t, 1, 0, func(c *crew) {
+		spent := 0
+		c.mu.Lock()
+		c.limited, c.budget, c.onSpent = true, 1, func() { spent++ }
+		c.mu.Unlock()
+		tasks := c.tasks(c.lane, 1)
+		c.add(tasks)
+		synctest.Wait()
+		if stuck, _ := c.replace(0, tasks[0]); !stuck || spent != 1 {
+			t.Errorf("expected that the last task is given up, found %v and %d", stuck, spent)
+		}
+	})
 }

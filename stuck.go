@@ -166,6 +166,7 @@ func (e *executors) replace(i int, c *claim) (stuck, replaced bool) {
 	}
 	c.stuck = true
 	e.busy--
+	e.spent()
 	e.late.Add(1) // before over may get to zero: who waits for all, waits for those first
 	defer e.over.Done()
 	n := len(e.spare)

@@ -70,7 +70,7 @@ type WorkerConfig struct {
 	// MaxMemory makes the worker stop when the process has more memory than that, in bytes; it is looked at every second. Defaults to 0: any.
 	MaxMemory int64
 	// StopWhenEmpty makes the worker stop when none of its queues has a task that is pending or due, and none runs here. Tasks that are due
-	// later and those that run elsewhere do not count. Defaults to false.
+	// later, those that run elsewhere and those of paused queues do not count. Defaults to false.
 	StopWhenEmpty bool
 	// StopWhenEmptyFor makes the worker stop when that has been so for that long, without a task that it has run meanwhile. Defaults to 0: see StopWhenEmpty.
 	StopWhenEmptyFor time.Duration
