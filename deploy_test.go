@@ -52,7 +52,7 @@ func (d *deploy) produce(r *release, n int) {
 	d.t.Helper()
 	for range n {
 		d.next++
-		d.bench.delay(r.delay, append([]any{d.next}, r.args...)...)
+		d.delay(r.delay, append([]any{d.next}, r.args...)...)
 	}
 }
 

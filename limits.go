@@ -28,7 +28,7 @@ const (
 )
 
 // checkLimits returns what is wrong with the limits of a configuration.
-func (c *WorkerConfig) checkLimits() error {
+func (c WorkerConfig) checkLimits() error {
 	var errs []error
 	if c.MaxTasks < 0 {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxTasks is %d: expected 1 or more, or 0 for any number", c.MaxTasks))

@@ -32,7 +32,10 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 		name                             string
 		tasks, most, executors, prefetch int
 	}{
-		{"one executor", 10, 3, 1, 0}, {"prefetch", 100, 7, 4, 50}, {"fewer executors than tasks", 50, 20, 3, -1}, {"more executors than tasks", 50, 2, 20, 0},
+		{"one executor", 10, 3, 1, 0},
+		{"prefetch", 100, 7, 4, 50},
+		{"fewer executors than tasks", 50, 20, 3, -1},
+		{"more executors than tasks", 50, 2, 20, 0},
 		{"one task", 5, 1, 4, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func TestMiddlewareOrder(t *testing.T) {
 	for fn, want := range map[*Function]string{plain: "a b plain /b /a", own: "a b c d own /d /c /b /a"} {
 		b.delay(fn, 1)
 		var got []string
-		for range strings.Fields(want) {
+		for range strings.FieldsSeq(want) {
 			got = append(got, await(b, "a mark", marks))
 		}
 		if strings.Join(got, " ") != want {
@@ -131,14 +131,14 @@ func TestMiddlewareDecides(t *testing.T) {
 		t.Errorf("expected an *ArgumentError, found %v", err)
 	}
 	b.delayWith(none, skipped)
-	await(b, "the skipped one", seen)
+	_ = await(b, "the skipped one", seen)
 	b.idle()
 	b.until("all are acknowledged", func() bool { return b.counters()["processed"] == 5 })
 	if ran.Load() != 1 || b.size("_archived") != 0 {
 		t.Errorf("expected 1 call and no archived tasks, found %d and %d", ran.Load(), b.size("_archived"))
 	}
 	b.delayWith(none, refused)
-	await(b, "the refused one", seen)
+	_ = await(b, "the refused one", seen)
 	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
 	s.mustStop()
 	b.check(redistest.Invariants{})

@@ -15,7 +15,7 @@ func TestOptional(t *testing.T) {
 	two := func(ctx context.Context, a int, b string) { note(ctx, a, b) }
 	three := func(ctx context.Context, a int, b string, c *argItem) { note(ctx, a, b, c) }
 	list := func(ctx context.Context, a []int, b int) { note(ctx, a, b) }
-	loose := func(ctx context.Context, a any, b any) { note(ctx, a, b) }
+	loose := func(ctx context.Context, a, b any) { note(ctx, a, b) }
 	tail := func(ctx context.Context, a int, b ...int) { note(ctx, a, b) }
 	longTail := func(ctx context.Context, a int, b string, c ...int) { note(ctx, a, b, c) }
 	only := func(ctx context.Context, a ...int) { note(ctx, a) }

@@ -3,6 +3,7 @@ package workermain
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"reflect"
 	"runtime"
 	"slices"
@@ -35,7 +36,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The worker knows its own defaults.
-	if want := (delayed.WorkerConfig{Queues: delayed.Strict{"mail"}}); !reflect.DeepEqual(s.worker, want) {
+	if want := (delayed.WorkerConfig{Queues: delayed.Strict{"mail"}}); fmt.Sprintf("%#v", s.worker) != fmt.Sprintf("%#v", want) {
 		t.Errorf("expected %+v, found %+v", want, s.worker)
 	}
 	if s.redisURL != "redis://localhost:6379/0" || s.wait != 5*time.Second || s.health != "" || s.level != logrus.InfoLevel || s.json {
@@ -75,7 +76,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if !reflect.DeepEqual(s.worker, want) {
+		if fmt.Sprintf("%#v", s.worker) != fmt.Sprintf("%#v", want) {
 			t.Errorf("%s: expected %+v, found %+v", name, want, s.worker)
 		}
 		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.health != ":8080" || s.wait != 0 {
