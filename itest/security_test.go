@@ -135,11 +135,16 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	operated := delayed.NewQueue(queue, dialAs(t, server, "operator"))
 	paused, err := operated.Paused(ctx)
 	enqueue("Paused", paused, err)
-	for name, do := range map[string]func(context.Context) error{
-		"Pause": operated.Pause, "Resume": operated.Resume, "PauseWorker": operated.Worker(w.ID()).Pause, "ResumeWorker": operated.Worker(w.ID()).Resume,
-		"SetWeight": func(ctx context.Context) error { return operated.SetWeight(ctx, 7) }, "Restart": operated.Restart,
+	parked, total, err := operated.Parked(ctx, 0, 10)
+	enqueue("Parked", parked, err)
+	if total != 1 || len(parked) != 1 || parked[0].Function != "acl:python" {
+		t.Errorf("expected that the Python task is listed, found %+v of %d", parked, total)
+	}
+	for i, do := range []func(context.Context) error{ // Restart is the last: then the worker is gone
+		operated.Pause, operated.Resume, operated.Worker(w.ID()).Pause, operated.Worker(w.ID()).Resume,
+		func(ctx context.Context) error { return operated.SetWeight(ctx, 7) }, operated.Restart,
 	} {
-		enqueue(name, nil, do(ctx))
+		enqueue(fmt.Sprint("order ", i), nil, do(ctx))
 	}
 	stop()
 	if err := <-stopped; err != nil {
