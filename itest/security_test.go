@@ -37,7 +37,8 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	if err := producer.Ping(ctx); err != nil {
 		t.Fatal(err)
 	}
-	var done, failed atomic.Int64
+	var done, failed, gathered atomic.Int64
+	gathers := delayed.Func(func(ns ...int) { gathered.Add(int64(len(ns))) }, delayed.Name("acl.gathers"))
 	works := delayed.Func(func(int) { done.Add(1) }, delayed.Name("acl.works"))
 	fails := delayed.Func(func() error { failed.Add(1); return errors.New("no luck") }, delayed.Name("acl.fails"), delayed.MaxRetry(1))
 	q := delayed.NewQueue(queue, producer)
@@ -62,6 +63,10 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	enqueue("UniqueKey", ref, err)
 	ref, err = q.With(delayed.UniqueKey("later", time.Hour), delayed.Debounce(time.Millisecond)).Delay(works, 7)
 	enqueue("Debounce", ref, err)
+	ref, err = q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: 20 * time.Millisecond})).Delay(gathers, 8)
+	enqueue("Group", ref, err)
+	ref, err = q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{MaxSize: 1}), delayed.In(time.Millisecond)).Delay(gathers, 9)
+	enqueue("Group with In", ref, err)
 	ref, err = q.Delay(fails)
 	enqueue("Delay of a failing task", ref, err)
 	ref, err = q.Enqueue(ctx, delayed.NewGoTask("acl.unknown"))
@@ -95,7 +100,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Register(works, fails); err != nil {
+	if err := w.Register(works, fails, gathers); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(ctx)
@@ -109,7 +114,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 		return n
 	}
 	ended := func() bool {
-		return done.Load() == 9 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 && size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
+		return done.Load() == 9 && gathered.Load() == 2 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 && size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
 	}
 	for tick := time.NewTicker(10 * time.Millisecond); !ended(); {
 		select {
