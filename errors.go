@@ -36,6 +36,9 @@ var (
 	// of the type that Await was asked for.
 	ErrNoResult = errors.New("delayed: no result")
 
+	// ErrNotArchived says that a task cannot be run again or deleted, because it is not archived.
+	ErrNotArchived = errors.New("delayed: task is not archived")
+
 	// ErrClosed is returned by a second Worker.Run and by everything that uses a Redis handle after its Close.
 	ErrClosed = errors.New("delayed: closed")
 )

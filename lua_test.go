@@ -401,6 +401,8 @@ func TestScriptLimits(t *testing.T) {
 		{"agenda", agendaPage},
 		{"tick", maxTicks + 2}, // one that has waited, and a line about those that were missed
 		{"expire", trimPage},
+		{"rerun", rerunPage},
+		{"delete", rerunPage},
 		{"lapse", lapsePage},
 	} {
 		s, problems := parseLua(limit.script+".lua", scripts[limit.script].source)

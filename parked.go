@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// maxParkedPage bounds how many parked tasks one call reads.
-const maxParkedPage = 1000
+// maxListPage bounds how many parked or archived tasks one call reads.
+const maxListPage = 1000
 
 // Parked returns a page of the queue's parked tasks and how many there are. A task is parked when the worker that has claimed it cannot run it: its
 // function is unknown there, or it is Python's. It becomes pending again by itself, at once, when a worker runs that knows the function, by name or
@@ -16,10 +16,19 @@ const maxParkedPage = 1000
 // The page begins after offset tasks and has at most n, 1 to 1,000; those that are archived first come first. Of each, ID, State, Function, Due, At,
 // Reason and Worker are known. Pages are read one after the other: tasks that come or go in between may be missing or twice.
 func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
-	if offset < 0 || n < 1 || n > maxParkedPage {
-		return nil, 0, fmt.Errorf("delayed: Parked(%d, %d): expected an offset of 0 or more and 1 to %d tasks", offset, n, maxParkedPage)
+	return q.listFiled(ctx, "Parked", StateParked, offset, n)
+}
+
+// listFiled returns a page of one of the sets.
+func (q *Queue) listFiled(ctx context.Context, name string, state State, offset, n int) (page []TaskInfo, total int, err error) {
+	if offset < 0 || n < 1 || n > maxListPage {
+		return nil, 0, fmt.Errorf("delayed: %s(%d, %d): expected an offset of 0 or more and 1 to %d tasks", name, offset, n, maxListPage)
 	}
-	listed, total, err := q.store.parkedList(ctx, offset, n)
+	set := q.store.keys.parked
+	if state == StateArchived {
+		set = q.store.keys.archived
+	}
+	listed, total, err := q.store.filedList(ctx, set, offset, n)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -27,7 +36,7 @@ func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, tot
 	for i, f := range listed {
 		info := parseInfo(f.info)
 		page[i] = info.public()
-		page[i].ID, page[i].State, page[i].Due = f.id, StateParked, time.UnixMilli(f.until)
+		page[i].ID, page[i].State, page[i].Due = f.id, state, time.UnixMilli(f.until)
 	}
 	return page, total, nil
 }

@@ -25,7 +25,7 @@ func TestParkedList(t *testing.T) {
 		offset, n int
 		want      []listed
 	}{{0, 10, []listed{a, b, c, d}}, {0, 1, []listed{a}}, {1, 2, []listed{b, c}}, {3, 9, []listed{d}}, {4, 1, nil}, {9, 1, nil}} {
-		page, total, err := s.parkedList(bg, test.offset, test.n)
+		page, total, err := s.filedList(bg, s.keys.parked, test.offset, test.n)
 		if err != nil || total != 4 || !reflect.DeepEqual(page, test.want) {
 			t.Errorf("%d from %d: expected %v of 4, found %v of %d, %v", test.n, test.offset, test.want, page, total, err)
 		}
@@ -34,12 +34,12 @@ func TestParkedList(t *testing.T) {
 		t.Errorf("reading has changed something: %s", diff)
 	}
 	none := newStore(s.src, "", name+"-none")
-	if page, total, err := none.parkedList(bg, 0, 10); err != nil || total != 0 || page != nil {
+	if page, total, err := none.filedList(bg, none.keys.parked, 0, 10); err != nil || total != 0 || page != nil {
 		t.Errorf("nothing parked: found %v of %d, %v", page, total, err)
 	}
 	for _, key := range []string{"_info", "_parked"} {
 		server.Do(t, "SET", name+key, "x")
-		if _, _, err := s.parkedList(bg, 0, 1); err == nil {
+		if _, _, err := s.filedList(bg, s.keys.parked, 0, 1); err == nil {
 			t.Errorf("%s of the wrong type gave no error", key)
 		}
 	}
@@ -70,7 +70,7 @@ func TestParkedTasksAreVisible(t *testing.T) {
 	if page, total, err = b.q.Parked(t.Context(), 1, 1); err != nil || total != 2 || len(page) != 1 || page[0].Function != "m:f" {
 		t.Errorf("second page: found %+v of %d, %v", page, total, err)
 	}
-	for _, wrong := range [][2]int{{-1, 1}, {0, 0}, {0, maxParkedPage + 1}} {
+	for _, wrong := range [][2]int{{-1, 1}, {0, 0}, {0, maxListPage + 1}} {
 		if _, _, err := b.q.Parked(t.Context(), wrong[0], wrong[1]); err == nil || !strings.Contains(err.Error(), "1 to 1000") {
 			t.Errorf("Parked(%d, %d): found %v", wrong[0], wrong[1], err)
 		}

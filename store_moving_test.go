@@ -112,6 +112,13 @@ var movingCases = []struct {
 		want:   working(with(left("", ""), with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "a"), wake))),
 	},
 	{
+		name:   "rerun of the last task and of one that is not archived",
+		seed:   with(filedAs("_archived", redistest.Zset{"x": later}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1), "_revoked": redistest.Zset{"x": later}}),
+		do:     rerunWith(again("x"), again("y")),
+		result: []int{1, 0},
+		want:   redistest.State{"": redistest.List{"p", "new x"}, "_noti": ones(2)},
+	},
+	{
 		name: "move of the last task",
 		seed: with(filedAs("_scheduled", redistest.Zset{"x": past}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
 		do:   moveWith(shelfScheduled, 10),

@@ -14,12 +14,12 @@ type listed struct {
 	until int64 // ms since 1970
 }
 
-// parkedList reads a page of the parked set, by rank, and how many tasks that has.
-func (s *store) parkedList(ctx context.Context, offset, n int) (page []listed, total int, err error) {
-	if total, err = redis.Int(s.read(ctx, "ZCARD", s.keys.parked)); err != nil || total <= offset {
+// filedList reads a page of a set, by rank, and how many tasks that has.
+func (s *store) filedList(ctx context.Context, set string, offset, n int) (page []listed, total int, err error) {
+	if total, err = redis.Int(s.read(ctx, "ZCARD", set)); err != nil || total <= offset {
 		return nil, total, err
 	}
-	pairs, err := redis.Strings(s.read(ctx, "ZRANGE", s.keys.parked, offset, offset+n-1, "WITHSCORES"))
+	pairs, err := redis.Strings(s.read(ctx, "ZRANGE", set, offset, offset+n-1, "WITHSCORES"))
 	if err != nil {
 		return nil, 0, err
 	}

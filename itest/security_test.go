@@ -145,6 +145,23 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	if total != 1 || len(parked) != 1 || parked[0].Function != "acl:python" {
 		t.Errorf("expected that the Python task is listed, found %+v of %d", parked, total)
 	}
+	kept := delayed.NewQueue(queue, dialAs(t, server, "keeper"))
+	archived, total, err := kept.Archived(ctx, 0, 10)
+	enqueue("Archived", archived, err)
+	if total != 1 || len(archived) != 1 {
+		t.Fatalf("expected one archived task, found %+v of %d", archived, total)
+	}
+	enqueue("RunAgainWith", nil, kept.Ref(archived[0].ID).RunAgainWith(ctx, delayed.Call(fails)))
+	for tick := time.NewTicker(10 * time.Millisecond); size("ZCARD", "_archived") == 0 && ctx.Err() == nil; {
+		<-tick.C
+	}
+	n, err = kept.RunArchivedAgain(ctx, func(delayed.TaskInfo) bool { return false })
+	enqueue("RunArchivedAgain", n, err)
+	n, err = kept.DeleteArchived(ctx, nil)
+	enqueue("DeleteArchived", n, err)
+	if n != 1 {
+		t.Errorf("%d archived tasks were deleted, expected 1", n)
+	}
 	for i, do := range []func(context.Context) error{ // Restart is the last: then the worker is gone
 		operated.Pause, operated.Resume, operated.Worker(w.ID()).Pause, operated.Worker(w.ID()).Resume,
 		func(ctx context.Context) error { return operated.SetWeight(ctx, 7) }, operated.Restart,
@@ -198,8 +215,8 @@ func aclRules(t *testing.T) (rules [][]string) {
 			inside = false
 		}
 	}
-	if len(rules) != 5 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, one with locks, worker and operator", len(rules))
+	if len(rules) != 6 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, one with locks, worker, operator and keeper", len(rules))
 	}
 	return rules
 }

@@ -1,0 +1,207 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Archived returns a page of the queue's archived tasks, those that have failed for good, and how many there are. Ref gives one of them back by its ID: to
+// run it again, with other arguments if need be, or to delete it.
+//
+// The page begins after offset tasks and has at most n, 1 to 1,000; those that are deleted first come first. Pages are read one after the other: tasks that
+// come or go in between may be missing or twice.
+func (q *Queue) Archived(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
+	return q.listFiled(ctx, "Archived", StateArchived, offset, n)
+}
+
+// RunAgain makes an archived task pending again, at the end of its queue: with all its retries, as if it had never failed. Its deaths are forgotten, and a
+// deadline, an expiry or a time of RetryUntil that are over. Locks that it held are not taken again. The error wraps ErrNotArchived if the task is not
+// archived. Repeating the call after an ErrUnknown does no harm.
+func (r *Ref) RunAgain(ctx context.Context) error {
+	return r.runAgain(ctx, nil)
+}
+
+// RunAgainWith is RunAgain with other arguments: those of a task that Call has made, which checks them against the signature of the function, or NewGoTask or
+// NewPyTask. It must be of the same function.
+//
+//	err := q.Ref(id).RunAgainWith(ctx, delayed.Call(mail.Welcome, 42, "en"))
+func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
+	switch {
+	case t == nil:
+		return fmt.Errorf("%w: the task is nil", ErrArguments)
+	case t.err != nil:
+		return t.err
+	}
+	return r.runAgain(ctx, t)
+}
+
+// Delete deletes an archived or a completed task with all that is kept of it. The error wraps ErrNotArchived if the task is neither. Tasks that wait are
+// cancelled instead.
+func (r *Ref) Delete(ctx context.Context) error {
+	if r.id == "" {
+		return ErrNoID
+	}
+	n, err := r.queue.store.delete(ctx, []string{r.id})
+	if err == nil && n == 0 {
+		err = r.notArchived()
+	}
+	return err
+}
+
+// RunArchivedAgain makes archived tasks pending again, as Ref.RunAgain does, oldest first: those of which only answers true, all of them if it is nil. It returns how many. Tasks that are
+// archived after it has begun are left alone. It goes on page by page; an error says that it has stopped in between.
+func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
+	return q.eachArchived(ctx, only, func(ids []string) (int, error) {
+		messages, err := q.store.messages(ctx, ids)
+		if err != nil {
+			return 0, err
+		}
+		var tasks []rerun
+		for i, id := range ids {
+			if messages[i] == nil {
+				continue
+			}
+			t, err := newRerun(id, messages[i], nil)
+			if err != nil {
+				return 0, err
+			}
+			tasks = append(tasks, t)
+		}
+		if len(tasks) == 0 {
+			return 0, nil
+		}
+		answers, err := q.store.rerun(ctx, tasks)
+		done := 0
+		for _, a := range answers {
+			done += max(a, 0)
+		}
+		return done, err
+	})
+}
+
+// DeleteArchived deletes archived tasks: those of which only answers true, all of them if it is nil. It returns how many, and works as RunArchivedAgain does.
+func (q *Queue) DeleteArchived(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
+	return q.eachArchived(ctx, only, func(ids []string) (int, error) { return q.store.delete(ctx, ids) })
+}
+
+// eachArchived hands the archived tasks to do that only chooses, in pages. do returns how many of them are not archived any more.
+func (q *Queue) eachArchived(ctx context.Context, only func(TaskInfo) bool, do func(ids []string) (int, error)) (n int, err error) {
+	passed := 0 // at the front of the set: those that stay
+	for left := -1; left != 0; {
+		page, total, err := q.Archived(ctx, passed, maxListPage)
+		if err != nil {
+			return n, err
+		}
+		if left < 0 {
+			left = total
+		}
+		// Whoever comes later stands behind these.
+		page = page[:min(len(page), left)]
+		left -= len(page)
+		if len(page) == 0 {
+			break
+		}
+		var ids []string
+		for _, task := range page {
+			if only == nil || only(task) {
+				ids = append(ids, task.ID)
+			}
+		}
+		gone := 0
+		for len(ids) > 0 {
+			part := ids[:min(len(ids), rerunPage)]
+			ids = ids[len(part):]
+			done, err := do(part)
+			gone += done
+			n += done
+			if err != nil {
+				return n, err
+			}
+		}
+		passed += len(page) - gone
+	}
+	return n, nil
+}
+
+// runAgain makes the task pending, with the arguments of t unless it is nil.
+func (r *Ref) runAgain(ctx context.Context, t *Task) error {
+	if r.id == "" {
+		return ErrNoID
+	}
+	const tries = 3 // somebody else may edit it at the same time
+	for range tries {
+		messages, err := r.queue.store.messages(ctx, []string{r.id})
+		if err != nil {
+			return err
+		}
+		if messages[0] == nil {
+			return r.notArchived()
+		}
+		again, err := newRerun(r.id, messages[0], t)
+		if err != nil {
+			return err
+		}
+		answers, err := r.queue.store.rerun(ctx, []rerun{again})
+		switch {
+		case err != nil:
+			return err
+		case answers[0] == 1:
+			return nil
+		case answers[0] == 0:
+			return r.notArchived()
+		}
+	}
+	return errors.New("delayed: running a task again: others change it at the same time; try again")
+}
+
+func (r *Ref) notArchived() error {
+	return fmt.Errorf("%w: expected task %s there; ask Ref.State where it is", ErrNotArchived, r)
+}
+
+// newRerun prepares running a task again that is filed under name, with the arguments of t unless it is nil. What is not a message goes on as it is, unless there are
+// arguments.
+func newRerun(name string, old []byte, t *Task) (rerun, error) {
+	again := rerun{name: name, id: name, old: old, new: old}
+	msg, err := wire.Parse(old, workerLimits)
+	switch {
+	case err == nil && t != nil && t.msg.Path != msg.Path:
+		return again, fmt.Errorf("%w: running a task again: expected arguments of %s, found those of %s", ErrFunction, msg.Path, t.msg.Path)
+	case err != nil && t == nil:
+		return again, nil
+	case err != nil:
+		msg = t.msg
+		msg.Extend()
+		if msg.Kind != wire.Py {
+			msg.Meta.ID = name
+		}
+	}
+	if msg.Meta.ID != "" {
+		again.id = msg.Meta.ID
+	}
+	if t != nil {
+		msg.Extend()
+		msg.Payload, msg.Args, msg.Kwargs = t.msg.Payload, t.msg.Args, t.msg.Kwargs
+		msg.Meta.HasN, msg.Meta.N = t.msg.Meta.HasN, t.msg.Meta.N
+	} else if msg.Kind == wire.Py || msg.Kind == wire.GoBare || msg.Kind == wire.GoPlain {
+		return again, nil // it says nothing of its failures
+	}
+	m := &msg.Meta
+	m.Retried, m.Deaths, m.DiedAt = 0, 0, 0
+	if m.Extra != nil {
+		now := time.Now().UnixMilli()
+		x := *m.Extra
+		x.FirstFailed = 0
+		for _, end := range []*int64{&x.Deadline, &x.Expiry, &x.RetryUntil} {
+			if *end <= now {
+				*end = 0
+			}
+		}
+		m.Extra = &x
+	}
+	again.new, err = finishMessage(nil, &msg)
+	return again, err
+}

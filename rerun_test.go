@@ -1,0 +1,240 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+func TestRunAgain(t *testing.T) {
+	b := newBench(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	ran := make(chan string, 10)
+	f := b.fn("f", func(_ context.Context, name string, n int) (string, error) {
+		if broken.Load() {
+			return "", errors.New("broken")
+		}
+		ran <- fmt.Sprint(name, n)
+		return name, nil
+	}, MaxRetry(1), KeepResult(time.Hour))
+	b.work(b.config(), f)
+	ctx := b.within()
+	fail := func(name string) *Ref {
+		t.Helper()
+		ref := b.delay(f, name, 1)
+		var failed *TaskError
+		if err := ref.Wait(ctx); !errors.As(err, &failed) || failed.Attempts != 2 {
+			t.Fatalf("Wait: %v", err)
+		}
+		return ref
+	}
+	first, second := fail("a"), fail("b")
+	broken.Store(false)
+	if err := first.RunAgain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := await(b, "the first task", ran); got != "a1" {
+		t.Errorf("ran %q", got)
+	}
+	if name, err := Await[string](ctx, first); name != "a" || err != nil {
+		t.Errorf("Await: %q, %v", name, err)
+	}
+	// With edited arguments, which are checked.
+	for _, c := range []struct {
+		task *Task
+		is   error
+		want string
+	}{
+		{nil, ErrArguments, "nil"},
+		{Call(f, "b"), ErrArguments, "expected 2 arguments"},
+		{Call(f, "b", "one"), ErrArguments, "argument 1"},
+		{Call(b.fn("g", func(string, int) {}), "b", 2), ErrFunction, "expected arguments of " + f.f.path()},
+		{NewPyTask("a:b", nil, nil), ErrFunction, "found those of a:b"},
+	} {
+		if err := second.RunAgainWith(ctx, c.task); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("found %v, expected %q", err, c.want)
+		}
+	}
+	if err := second.RunAgainWith(ctx, Call(f, "c", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if got := await(b, "the second task", ran); got != "c2" {
+		t.Errorf("ran %q", got)
+	}
+	if err := second.Wait(ctx); err != nil {
+		t.Error(err)
+	}
+	// By path, when the function is not linked here.
+	broken.Store(true)
+	third := fail("d")
+	broken.Store(false)
+	if err := third.RunAgainWith(ctx, NewGoTask(f.f.path(), "e", 3)); err != nil {
+		t.Fatal(err)
+	}
+	if got := await(b, "the third task", ran); got != "e3" {
+		t.Errorf("ran %q", got)
+	}
+	for _, err := range []error{
+		first.RunAgain(ctx), b.q.Ref("nobody").RunAgain(ctx), b.q.Ref("nobody").Delete(ctx), b.delayWith(b.q.With(In(time.Hour)), f, "x", 1).RunAgain(ctx),
+	} {
+		if !errors.Is(err, ErrNotArchived) {
+			t.Errorf("found %v, expected ErrNotArchived", err)
+		}
+	}
+	for _, err := range []error{b.q.Ref("").RunAgain(ctx), b.q.Ref("").Delete(ctx)} {
+		if !errors.Is(err, ErrNoID) {
+			t.Errorf("found %v, expected ErrNoID", err)
+		}
+	}
+	if err := first.Delete(ctx); err != nil {
+		t.Error(err)
+	}
+	if state, err := first.State(ctx); state != StateUnknown || err != nil {
+		t.Errorf("the state of a deleted task is %v, %v", state, err)
+	}
+}
+
+// archive fills the archive with tasks of a function.
+func (b *bench) archive(n int) {
+	b.t.Helper()
+	for i := range n {
+		id := fmt.Sprintf("t%04d", i)
+		msg := wire.Message{Kind: wire.GoExtended, Path: "a.b", Meta: wire.Meta{ID: id, Retried: 3, Deaths: 1, DiedAt: 5, EnqueuedAt: 7}}
+		info := taskInfo{reason: []string{"failed", "deaths"}[i%2], function: "a.b", errText: "no", at: time.UnixMilli(9), attempts: 4}
+		b.do("HSET", b.name+"_tasks", id, msg.Append(nil))
+		b.do("HSET", b.name+"_info", id, info.encode())
+		b.do("ZADD", b.name+"_archived", time.Now().Add(time.Hour).UnixMilli()+int64(i), id)
+	}
+}
+
+func TestArchivedPages(t *testing.T) {
+	b := newBench(t)
+	b.archive(30)
+	ctx := b.within()
+	page, total, err := b.q.Archived(ctx, 10, 5)
+	if err != nil || total != 30 || len(page) != 5 {
+		t.Fatalf("%d of %d, %v", len(page), total, err)
+	}
+	for i, task := range page {
+		due := task.Due
+		want := TaskInfo{
+			ID: fmt.Sprintf("t%04d", 10+i), State: StateArchived, Function: "a.b", Due: due, At: time.UnixMilli(9), Reason: []string{"failed", "deaths"}[i%2],
+			Error: "no", Attempts: 4,
+		}
+		if task != want || time.Until(due) > time.Hour+time.Minute || time.Until(due) < 50*time.Minute {
+			t.Errorf("found %+v, expected %+v", task, want)
+		}
+	}
+	if _, _, err := b.q.Archived(ctx, 0, 0); err == nil || !strings.Contains(err.Error(), "Archived(0, 0): expected") {
+		t.Errorf("found %v", err)
+	}
+}
+
+func TestRunArchivedAgain(t *testing.T) {
+	b := newBench(t)
+	const n = 1200 // more than one page
+	b.archive(n)
+	b.do("HSET", b.name+"_tasks", "odd", "no message")
+	b.do("ZADD", b.name+"_archived", 4_000_000_000_000, "odd")
+	ctx := b.within()
+	seen := 0
+	got, err := b.q.RunArchivedAgain(ctx, func(task TaskInfo) bool {
+		if seen++; seen == 500 {
+			// One that fails again at once is left alone.
+			b.do("HSET", b.name+"_tasks", "later", "m")
+			b.do("ZADD", b.name+"_archived", 4_000_000_000_001, "later")
+		}
+		return task.Reason == "deaths"
+	})
+	if got != n/2 || err != nil || seen != n+1 {
+		t.Errorf("%d run again, %v, %d seen; expected %d", got, err, seen, n/2)
+	}
+	list := b.list("")
+	if len(list) != n/2 || b.size("_noti") != n/2 || b.size("_archived") != n/2+2 {
+		t.Errorf("%d are pending with %d notifications, %d are archived", len(list), b.size("_noti"), b.size("_archived"))
+	}
+	msg, err := wire.Parse([]byte(list[0]), workerLimits)
+	if want := (wire.Meta{ID: "t0001", EnqueuedAt: 7}); err != nil || !reflect.DeepEqual(msg.Meta, want) {
+		t.Errorf("found %+v, %v, expected %+v", msg.Meta, err, want)
+	}
+	got, err = b.q.DeleteArchived(ctx, func(task TaskInfo) bool { return task.ID > "t" && task.ID < "t0600" })
+	if got != 300 || err != nil || b.size("_archived") != n/2+2-300 {
+		t.Errorf("%d deleted, %v, %d are left", got, err, b.size("_archived"))
+	}
+	b.check(redistest.Invariants{})
+	if got, err = b.q.RunArchivedAgain(ctx, nil); got != 302 || err != nil || b.size("_archived")+b.size("_tasks")+b.size("_info") != 0 {
+		t.Errorf("%d run again, %v, %d are left", got, err, b.size("_archived"))
+	}
+	if got, err = b.q.DeleteArchived(ctx, nil); got != 0 || err != nil {
+		t.Errorf("%d deleted of none, %v", got, err)
+	}
+	b.check(redistest.Invariants{})
+}
+
+// TestRerunMessages holds what becomes of messages that run again.
+func TestRerunMessages(t *testing.T) {
+	now := time.Now().UnixMilli()
+	extra := func(x wire.Extra) []byte {
+		m := wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01}, Meta: wire.Meta{ID: "x", Retried: 2, Deaths: 1, DiedAt: 1, Extra: &x}}
+		return m.Append(nil)
+	}
+	for _, c := range []struct {
+		name string
+		old  []byte
+		task *Task
+		want wire.Message
+		same bool
+	}{
+		{name: "plain", old: []byte("\x92\xa3a.b\xc4\x01\x01"), same: true},
+		{name: "Python", old: []byte("\x91\xa3a:b"), same: true},
+		{name: "no message", old: []byte("no message"), same: true},
+		{
+			name: "times that are over go, others stay",
+			old:  extra(wire.Extra{Deadline: 5, Expiry: now + 1e6, RetryUntil: now, FirstFailed: 3, Timeout: 7, KeepResult: 9}),
+			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01}, Meta: wire.Meta{ID: "x", Extra: &wire.Extra{Expiry: now + 1e6, Timeout: 7, KeepResult: 9}}},
+		},
+		{
+			name: "arguments of a plain one",
+			old:  []byte("\x92\xa3a.b\xc4\x01\x01"), task: NewGoTask("a.b", 2, 3),
+			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x92, 2, 3}, Meta: wire.Meta{HasN: true, N: 2}},
+		},
+		{
+			name: "arguments in another form",
+			old:  extra(wire.Extra{Timeout: 7}), task: NewGoTask("a.b", 2),
+			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2}, Meta: wire.Meta{ID: "x", HasN: true, N: 1, Extra: &wire.Extra{Timeout: 7}}},
+		},
+		{
+			name: "arguments of a Python task",
+			old:  []byte("\x92\xa3a:b\x91\x01"), task: NewPyTask("a:b", []any{2}, map[string]any{"k": 1}),
+			want: wire.Message{Kind: wire.Py, Path: "a:b", Args: []byte{0x91, 2}, Kwargs: []byte("\x81\xa1k\x01")},
+		},
+		{
+			name: "arguments of what is no message",
+			old:  []byte("no message"), task: NewGoTask("a.b", 2),
+			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2}, Meta: wire.Meta{ID: "f", HasN: true, N: 1}},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := newRerun("f", c.old, c.task)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := c.old
+			if !c.same {
+				want = c.want.Append(nil)
+			}
+			if string(r.new) != string(want) || string(r.old) != string(c.old) || r.name != "f" {
+				t.Errorf("found %q under %q, expected %q", r.new, r.name, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package delayed
+
+import "github.com/godelayed/delayed/internal/redistest"
+
+func rerunWith(tasks ...rerun) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.rerun(bg, tasks) }
+}
+
+// again runs a task again that filedAs has filed.
+func again(id string) rerun {
+	return rerun{name: id, id: id, old: []byte("m " + id), new: []byte("new " + id)}
+}
+
+var rerunCases = storeTable{script: "rerun", cases: []storeCase{
+	{
+		name:   "at the end of the queue, in order",
+		seed:   with(filedAs("_archived", redistest.Zset{"x": later, "y": past, "z": later}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:     rerunWith(again("x"), again("y")),
+		result: []int{1, 1},
+		want: with(filedAs("_archived", redistest.Zset{"z": later}), redistest.State{
+			"": redistest.List{"p", "new x", "new y"}, "_noti": ones(3),
+		}),
+	},
+	{
+		name:   "the last one",
+		seed:   filedAs("_archived", redistest.Zset{"x": later}),
+		do:     rerunWith(again("x")),
+		result: []int{1},
+		want:   redistest.State{"": redistest.List{"new x"}, "_noti": ones(1)},
+	},
+	{
+		name:   "not archived, another message, twice",
+		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later}),
+		do:     rerunWith(again("w"), rerun{name: "x", id: "x", old: []byte("other"), new: []byte("new")}, again("y"), again("y")),
+		result: []int{0, -1, 1, 0},
+		want:   with(filedAs("_archived", redistest.Zset{"x": later}), redistest.State{"": redistest.List{"new y"}, "_noti": ones(1)}),
+	},
+	{
+		name:   "filed in another set",
+		seed:   filedAs("_parked", redistest.Zset{"x": later}),
+		do:     rerunWith(again("x")),
+		result: []int{0},
+	},
+	{
+		name:   "under another name, and to be canceled",
+		seed:   with(filedAs("_archived", redistest.Zset{"x#2": later}), redistest.State{"_revoked": redistest.Zset{"x": later, "x#2": later, "y": later}}),
+		do:     rerunWith(rerun{name: "x#2", id: "x", old: []byte("m x#2"), new: []byte("new")}),
+		result: []int{1},
+		want:   redistest.State{"": redistest.List{"new"}, "_noti": ones(1), "_revoked": redistest.Zset{"x#2": later, "y": later}},
+	},
+}}
+
+func deleteWith(ids ...string) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return s.delete(bg, ids) }
+}
+
+var deleteCases = storeTable{script: "delete", cases: []storeCase{
+	{
+		name:   "archived",
+		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": past, "z": later}),
+		do:     deleteWith("x", "y", "w", "x"),
+		result: 2,
+		want:   filedAs("_archived", redistest.Zset{"z": later}),
+	},
+	{
+		name:   "completed; what is reported of another stays",
+		seed:   redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r", "y": "50 %"}},
+		do:     deleteWith("x", "y"),
+		result: 1,
+		want:   redistest.State{"_results": redistest.Hash{"y": "50 %"}},
+	},
+	{
+		name:   "archived and completed",
+		seed:   with(filedAs("_archived", redistest.Zset{"x": later}), redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r"}}),
+		do:     deleteWith("x"),
+		result: 2,
+		want:   redistest.State{},
+	},
+	{name: "filed in another set", seed: filedAs("_retry", redistest.Zset{"x": later}), do: deleteWith("x"), result: 0},
+}}
