@@ -389,3 +389,32 @@ func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 		}
 	})
 }
+
+// TestBudget: whatever is ready, no more tasks start than are allowed, and room is for no more.
+func TestBudget(t *testing.T) {
+	inCrew(t, 3, 0, func(c *crew) {
+		spent := 0
+		c.mu.Lock()
+		c.limited, c.budget, c.onSpent = true, 2, func() { spent++ }
+		c.mu.Unlock()
+		if n, _, _ := c.room(); n != 2 {
+			t.Errorf("room for %d, expected 2", n)
+		}
+		tasks := c.tasks(c.lane, 4)
+		c.add(tasks)
+		synctest.Wait()
+		if n, _, _ := c.room(); n != 0 || len(c.started) != 2 || !c.exhausted() || len(c.changed) != 1 {
+			t.Errorf("room for %d after %d of 2 have started", n, len(c.started))
+		}
+		c.ways[tasks[0]] <- endDone
+		synctest.Wait()
+		if spent != 0 || len(c.started) != 2 {
+			t.Errorf("one runs still: spent %d, started %d", spent, len(c.started))
+		}
+		c.ways[tasks[1]] <- endSeenTo
+		synctest.Wait()
+		if back := c.takeBack(); spent != 1 || len(c.started) != 2 || len(back) != 2 {
+			t.Errorf("both have ended: spent %d, started %d, %d left", spent, len(c.started), len(back))
+		}
+	})
+}

@@ -76,3 +76,32 @@ func TestParkedTasksAreVisible(t *testing.T) {
 		}
 	}
 }
+
+// TestMoverHurriesInADeploy: once it has released parked tasks, more may come soon.
+func TestMoverHurriesInADeploy(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	m := w.groups[0].mover
+	look := func(least, most time.Duration) {
+		t.Helper()
+		if next, err := m.look(t.Context()); err != nil || next < least || next > most {
+			t.Errorf("next look in %v, %v, expected %v to %v", next, err, least, most)
+		}
+	}
+	look(checkInterval/2, checkInterval)
+	info := taskInfo{reason: "unknown function", function: b.name + ".f"}
+	redistest.Seed(t, b.conn, b.name, redistest.State{
+		"_parked": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": string(info.encode())},
+	})
+	look(0, 2*hasteInterval)
+	look(0, 2*hasteInterval) // nothing is parked now
+	m.haste = time.Now()
+	look(checkInterval/2, checkInterval)
+}

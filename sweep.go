@@ -27,6 +27,7 @@ type sweepGroup struct {
 	contact *contact
 	log     journal
 	bounds  sweepLimits
+	hooks   *hooks // of the worker that it runs in; nil: none
 
 	link    link
 	server  string                          // id of the Redis server's process

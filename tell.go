@@ -3,6 +3,8 @@ package delayed
 import (
 	"errors"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // tell tells listeners of what has happened to a claimed task; e says what and why. It never blocks. A nil worker has no listeners.
@@ -61,4 +63,13 @@ func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
 		e.Kind = EventTaskReleased
 	}
 	w.tell(c, e)
+}
+
+// tellSwept tells listeners of a task that the sweeper archives. A nil hooks has no listeners.
+func (h *hooks) tellSwept(s *store, msg *wire.Message, reason string) {
+	if h == nil || !h.on.Load() {
+		return
+	}
+	c := &claim{lane: &lane{store: s}, msg: *msg}
+	h.emit(Event{Kind: EventTaskArchived, Queue: s.name, Task: taskOf(c), Reason: reason})
 }

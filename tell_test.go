@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -239,5 +240,31 @@ func TestEachKindOfEventIsMade(t *testing.T) {
 	}
 	if len(kinds) != int(eventKinds)-1 {
 		t.Errorf("found %d kinds, expected %d", len(kinds), eventKinds-1)
+	}
+}
+
+// TestEventOfATaskThatTookItsWorkerDown: the worker whose sweeper archives it tells.
+func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	task := Call(f)
+	task.msg.Extend()
+	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = maxDeaths-1, time.Now().UnixMilli()
+	e, err := task.envelope(b.q, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Seed(t, b.conn, b.name, redistest.State{
+		"_workers": redistest.Set{"dead"}, "_processing:dead": redistest.Hash{"1-1": string(e.message)}, "_claims:dead": redistest.Hash{"1": "1"},
+	})
+	cfg := b.config()
+	cfg.HeartbeatLife = shortestLife
+	w, h := b.listened(cfg, f)
+	s := b.start(w)
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	s.mustStop()
+	archived := h.of(EventTaskArchived)
+	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.id || archived[0].Task.Deaths() != maxDeaths || archived[0].Task.MaxRetry() != 0 {
+		t.Errorf("found %+v", archived)
 	}
 }

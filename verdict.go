@@ -157,6 +157,7 @@ func (g *sweepGroup) verdicts(s *store, page []claimed) []verdict {
 				v.action = "archive"
 				g.log.with("queue", s.name).with("function", msg.Path).with("id", v.id).WithField("deaths", m.Deaths).
 					Error("task archived: its worker died with it in hand too often")
+				g.hooks.tellSwept(s, &msg, info.reason)
 			}
 		}
 		v.info = info.encode()

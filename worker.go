@@ -167,6 +167,7 @@ func (w *Worker) assemble(src Source) {
 		}
 		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane) { w.fetcher.nudge(position[l]) })
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
+		g.sweep.hooks = &w.hooks
 		g.sweep.bounds.archiveMost, g.sweep.bounds.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 		waiter := &waiter{link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
 		for _, l := range g.lanes {
