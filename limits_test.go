@@ -418,3 +418,22 @@ func TestBudget(t *testing.T) {
 		}
 	})
 }
+
+// TestEmptyOnlyAfterTheMoverHasLooked: until then there may be parked tasks that this worker knows.
+func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
+	b := newBench(t)
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, looked := range []bool{false, true} {
+		w.groups[0].mover.looked.Store(looked)
+		if empty, err := w.empty(t.Context()); empty != looked || err != nil {
+			t.Errorf("the mover has looked: %v; expected the same of empty, found %v, %v", looked, empty, err)
+		}
+	}
+	b.delayWith(b.q.With(At(time.Now().Add(-time.Hour))), plainForTest, 1)
+	if empty, err := w.empty(t.Context()); empty || err != nil {
+		t.Errorf("a task is due: found %v, %v", empty, err)
+	}
+}

@@ -77,8 +77,8 @@ type Config struct {
 	// Functions are registered with the worker: functions of packages, or what delayed.Func returned.
 	Functions []any
 
-	// Setup is called once Redis has answered and before the first task is claimed. It builds what handlers need, and registers
-	// functions and methods that depend on it. An error ends the program with code 1. The context ends when a signal asks the program to
+	// Setup is called once Redis has answered and before the first task is claimed. It builds what handlers need, registers
+	// functions and methods that depend on it, and adds middleware (Worker.Use) and listeners (Worker.Listen). An error ends the program with code 1. The context ends when a signal asks the program to
 	// stop, while handlers may still run for a while: do not tie to it what they use, and close that after Run has returned.
 	Setup func(ctx context.Context, w *delayed.Worker) error
 
