@@ -188,6 +188,46 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
+// TestVersionsOfDeclarations lets an old program start beside a new one.
+func TestVersionsOfDeclarations(t *testing.T) {
+	b := newBench(t)
+	fn := b.fn("x", func(int) {})
+	declare := func(owner string, version int64, names ...string) {
+		t.Helper()
+		var entries []Entry
+		for _, name := range names {
+			entries = append(entries, Entry{Name: name, Spec: "@daily", Task: Call(fn, 1)})
+		}
+		s := b.scheduler(b.rdb, owner, entries...)
+		s.cfg.Version = version
+		b.must(s.declare(bg))
+	}
+	for _, step := range []struct {
+		version int64
+		names   string
+		want    string
+	}{
+		{0, "a b", "a/shop b/shop"},
+		{2, "a c", "a/shop c/shop"},
+		{1, "a b", "a/shop c/shop"},
+		{0, "a b", "a/shop c/shop"},
+		{2, "c d", "c/shop d/shop"},
+		{3, "e", "e/shop"},
+	} {
+		declare("shop", step.version, strings.Fields(step.names)...)
+		if got := b.entryNames(); got != step.want {
+			t.Errorf("version %d declares %s: entries %s, expected %s", step.version, step.names, got, step.want)
+		}
+	}
+	declare("blog", 1, "f")
+	if got := b.entryNames(); got != "e/shop f/blog" {
+		t.Errorf("entries %s", got)
+	}
+	if n := strings.Count(b.log.String(), "not declared"); n != 2 {
+		t.Errorf("it was told %d times:\n%s", n, b.log)
+	}
+}
+
 // TestConcurrentChanges of one entry are all made.
 func TestConcurrentChanges(t *testing.T) {
 	b := newBench(t)

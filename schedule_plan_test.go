@@ -280,6 +280,8 @@ func TestEntryChecks(t *testing.T) {
 		{SchedulerConfig{}, "queue name is empty"},
 		{SchedulerConfig{Queue: "q", Entries: []Entry{good}}, "Owner is missing"},
 		{SchedulerConfig{Queue: "q", Owner: strings.Repeat("o", 129)}, "129 bytes"},
+		{SchedulerConfig{Queue: "q", Owner: "o", Version: -1}, "Version is -1"},
+		{SchedulerConfig{Queue: "q", Version: 1}, "Version is 1"},
 		{SchedulerConfig{Queue: "q", Owner: "o", Entries: []Entry{good, good}}, "declared twice"},
 	} {
 		if _, err := NewScheduler(rdb, c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -28,6 +29,10 @@ type SchedulerConfig struct {
 	// hold until the declaration changes. Without Entries nothing is declared and nothing removed, unless Owner is set: then all of that
 	// owner's are.
 	Entries []Entry
+	// Version keeps an old program, started while a new one is being rolled out, from undoing what that has declared: nothing is declared
+	// once Redis knows a higher version of the same Owner. A counter of migrations or the time of the build will do. Defaults to 0: whichever
+	// program starts last is right.
+	Version int64
 	// Logger receives what the scheduler has to say. Defaults to logrus's standard logger.
 	Logger Logger
 }
@@ -79,6 +84,9 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 			"so that others do not remove them"))
 	case len(cfg.Owner) > maxEntryName || !utf8.ValidString(cfg.Owner):
 		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Owner of %d bytes: expected at most %d in UTF-8", len(cfg.Owner), maxEntryName))
+	}
+	if cfg.Version < 0 || cfg.Version > 0 && cfg.Owner == "" {
+		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Version is %d: expected 0, or a positive number with an Owner", cfg.Version))
 	}
 	names := map[string]bool{}
 	for i := range cfg.Entries {
@@ -171,6 +179,13 @@ func (s *Scheduler) declare(ctx context.Context) error {
 	if s.cfg.Owner == "" {
 		return nil
 	}
+	if newer, err := s.outdated(ctx); err != nil {
+		return err
+	} else if newer {
+		s.log.WithField("version", s.cfg.Version).
+			Warn("periodic entries are not declared: Redis knows a newer version of their owner")
+		return nil
+	}
 	names := map[string]bool{}
 	for i := range s.declared {
 		d := &s.declared[i]
@@ -195,6 +210,23 @@ func (s *Scheduler) declare(ctx context.Context) error {
 		}
 	}
 	return s.prune(ctx, names)
+}
+
+// outdated notes this program's version, and says whether a higher one has declared entries.
+func (s *Scheduler) outdated(ctx context.Context) (bool, error) {
+	was, err := s.store.entry(ctx, "@"+s.cfg.Owner) // no entry's name begins so
+	if err != nil {
+		return false, err
+	}
+	known, err := strconv.ParseInt(string(was.raw), 10, 64)
+	if err != nil {
+		known = 0 // none, or what nobody can compare with
+	}
+	if s.cfg.Version <= known {
+		return s.cfg.Version < known, nil
+	}
+	// errEntryChanged: another program is at it, so look again.
+	return false, s.store.setEntry(ctx, was, strconv.AppendInt(nil, s.cfg.Version, 10), time.Time{})
 }
 
 // prune removes the entries of this owner that the code does not declare any more.

@@ -41,6 +41,8 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	gathers := delayed.Func(func(ns ...int) { gathered.Add(int64(len(ns))) }, delayed.Name("acl.gathers"))
 	works := delayed.Func(func(int) { done.Add(1) }, delayed.Name("acl.works"))
 	fails := delayed.Func(func() error { failed.Add(1); return errors.New("no luck") }, delayed.Name("acl.fails"), delayed.MaxRetry(1))
+	ticked := make(chan struct{}, 1000)
+	periodic := delayed.Func(func() { ticked <- struct{}{} }, delayed.Name("acl.periodic"))
 	q := delayed.NewQueue(queue, producer)
 	enqueue := func(name string, _ any, err error) {
 		t.Helper()
@@ -96,11 +98,14 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	w, err := delayed.NewWorker(dialAs(t, server, "worker"), delayed.WorkerConfig{
 		Queues: delayed.Strict{queue}, Concurrency: 2, HeartbeatLife: 500 * time.Millisecond, SweepInterval: 100 * time.Millisecond,
 		Backoff: func(int) time.Duration { return time.Millisecond }, Logger: log,
+		Periodic: []delayed.SchedulerConfig{{Queue: queue, Owner: "test", Entries: []delayed.Entry{
+			{Name: "tick", Spec: "@every 1s", Overlap: delayed.OverlapSkip, Task: delayed.Call(periodic)},
+		}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Register(works, fails, gathers); err != nil {
+	if err := w.Register(works, fails, gathers, periodic); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(ctx)
@@ -136,6 +141,23 @@ func TestUsersOfSecurityPage(t *testing.T) {
 		<-tick.C
 	}
 	enqueue("Wait", awaited, <-waited)
+	select {
+	case <-ticked:
+	case <-ctx.Done():
+		t.Errorf("the periodic entry does not tick")
+	}
+	entries := delayed.NewQueue(queue, dialAs(t, server, "worker")).Periodic()
+	for name, err := range map[string]error{
+		"Set":    entries.Set(ctx, delayed.Entry{Name: "never", Spec: "@yearly", Task: delayed.Call(periodic)}),
+		"Pause":  entries.Pause(ctx, "tick"),
+		"Remove": entries.Remove(ctx, "tick"),
+	} {
+		enqueue(name, nil, err)
+	}
+	listed, err := entries.List(ctx)
+	enqueue("List", listed, err)
+	history, err := entries.History(ctx, "never")
+	enqueue("History", history, err)
 
 	operated := delayed.NewQueue(queue, dialAs(t, server, "operator"))
 	paused, err := operated.Paused(ctx)

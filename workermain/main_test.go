@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,6 +88,12 @@ var programs = map[string]func(){
 		log := logrus.New()
 		log.SetFormatter(&logrus.TextFormatter{DisableColors: true})
 		os.Exit(Run(Config{Functions: []any{say}, Worker: delayed.WorkerConfig{Logger: log.WithField("mine", "yes")}}))
+	},
+	"periodic": func() {
+		os.Exit(Run(Config{Functions: []any{say}, Worker: delayed.WorkerConfig{Periodic: []delayed.SchedulerConfig{{
+			Queue: os.Args[slices.Index(os.Args, "-queues")+1], Owner: "test",
+			Entries: []delayed.Entry{{Name: "greeting", Spec: "@every 1s", Task: delayed.Call(say, "hello again")}},
+		}}}}))
 	},
 	"prefix": func() {
 		os.Exit(Run(Config{Functions: []any{say}, Dial: func(rawURL string) (*delayed.Redis, error) {

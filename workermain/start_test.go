@@ -27,6 +27,14 @@ func TestSetupRegistersMethods(t *testing.T) {
 	c.ends(exitClean)
 }
 
+func TestPeriodicEntries(t *testing.T) {
+	_, flags := newQueue(t)
+	c := launch(t, command("periodic", flags...))
+	c.sees("said hello again")
+	c.sends(syscall.SIGTERM)
+	c.ends(exitClean)
+}
+
 func TestSetupIsCalledOff(t *testing.T) {
 	_, flags := newQueue(t)
 	c := launch(t, command("setup", flags...))
