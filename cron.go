@@ -149,7 +149,7 @@ func (t *timetable) due(tick time.Time) time.Time {
 	for i := range len(t.name) {
 		h = (h ^ uint64(t.name[i])) * prime
 	}
-	h = (h ^ uint64(tick.UnixMilli())) * prime //nolint:gosec // bits are all that counts
+	h = (h ^ uint64(tick.UnixMilli())) * prime
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	h ^= h >> 33

@@ -239,7 +239,7 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
 		}
 		c.rows = []tickRow{{tick: now, id: id, message: message, free: tickEnqueued}}
-		if _, _, err = s.tick(ctx, c); err == nil {
+		if _, err = s.tick(ctx, c); err == nil {
 			return p.queue.Ref(id), nil
 		}
 		var held *DuplicateError

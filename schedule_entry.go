@@ -124,8 +124,8 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 	if err := checkEntryName(e.Name); err != nil {
 		return d, err
 	}
-	bad := func(format string, args ...any) (definition, error) {
-		return definition{}, fmt.Errorf("delayed: periodic entry %q: %w", e.Name, fmt.Errorf(format, args...))
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("delayed: periodic entry %q: %w", e.Name, fmt.Errorf(format, args...))
 	}
 	d = definition{
 		spec: strings.TrimSpace(e.Spec), zone: e.Zone, dst: e.DST, missed: e.Missed, overlap: e.Overlap,
@@ -136,40 +136,40 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 	}
 	switch {
 	case d.missed < MissedSkip || d.missed > maxMissed:
-		return bad("Missed is %d: expected MissedSkip or 1 to %d", e.Missed, maxMissed)
+		return d, bad("Missed is %d: expected MissedSkip or 1 to %d", e.Missed, maxMissed)
 	case e.DST > DSTSkipMissing|DSTRunTwice:
-		return bad("DST is %d: expected DSTSkipMissing, DSTRunTwice, both or none", e.DST)
+		return d, bad("DST is %d: expected DSTSkipMissing, DSTRunTwice, both or none", e.DST)
 	case int(e.Overlap) >= len(overlapNames):
-		return bad("Overlap is %d: expected OverlapAllow, OverlapSkip or OverlapQueue", e.Overlap)
+		return d, bad("Overlap is %d: expected OverlapAllow, OverlapSkip or OverlapQueue", e.Overlap)
 	case e.Jitter < 0 || e.Jitter > maxJitter:
-		return bad("Jitter is %v: expected 0 to %v", e.Jitter, maxJitter)
+		return d, bad("Jitter is %v: expected 0 to %v", e.Jitter, maxJitter)
 	case !e.From.IsZero() && e.From.UnixMilli() < 0 || !e.Until.IsZero() && e.Until.UnixMilli() <= 0:
-		return bad("From or Until is before 1970")
+		return d, bad("From or Until is before 1970")
 	case !e.From.IsZero() && !e.Until.IsZero() && !e.From.Before(e.Until):
-		return bad("Until is %v: expected a time after From, %v", e.Until, e.From)
+		return d, bad("Until is %v: expected a time after From, %v", e.Until, e.From)
 	}
 	t, err := d.timetable(e.Name)
 	if err != nil {
-		return bad("%w", err)
+		return d, bad("%w", err)
 	}
 	if t.every > 0 && t.every < shortest {
-		return bad("the spec %q: expected at least %v after @every", e.Spec, shortest)
+		return d, bad("the spec %q: expected at least %v after @every", e.Spec, shortest)
 	}
 	if e.Task == nil {
 		if len(e.Options) > 0 {
-			return bad("it has options but no task: they belong to one")
+			return d, bad("it has options but no task: they belong to one")
 		}
 		return d, nil
 	}
 	if d.message, d.relative, err = e.Task.template(q.With(e.Options...)); err != nil {
-		return bad("%w", err)
+		return d, bad("%w", err)
 	}
 	msg, err := wire.Parse(d.message, wire.Default)
 	if err != nil {
-		return bad("%w", err)
+		return d, bad("%w", err)
 	}
 	if msg.Kind == wire.Py && d.overlap != OverlapAllow {
-		return bad("%s: a Python task carries no id, so that nobody knows when it is over: open the queue for extended messages or leave out Overlap", msg.Path)
+		return d, bad("%s: a Python task carries no id, so that nobody knows when it is over: open the queue for extended messages or leave out Overlap", msg.Path)
 	}
 	return d, nil
 }

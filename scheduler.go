@@ -298,7 +298,7 @@ func (s *Scheduler) serve(ctx context.Context, v entryValue, now time.Time) (wai
 		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with others.
 		return 0, ignoreChange(s.store.setEntry(ctx, v, c.free, c.dueFree))
 	}
-	_, holder, err := s.store.tick(ctx, c)
+	holder, err := s.store.tick(ctx, c)
 	due := c.dueFree
 	if holder != "" {
 		due = c.dueHeld

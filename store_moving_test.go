@@ -125,6 +125,25 @@ var movingCases = []struct {
 		cut:  true, // by the look for the next due time
 		want: redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)},
 	},
+	{
+		name: "last tick of the only entry",
+		seed: with(heldX(past), redistest.State{
+			"": redistest.List{"p"}, "_noti": ones(1), "_periodic": redistest.Hash{"e": "old"}, "_ticks": redistest.Zset{"e": past}, historyOfE: redistest.List{"line"},
+		}),
+		do: func(s *store) (any, error) {
+			return s.tick(bg, &tickCall{was: entryValue{"e", []byte("old")}, free: []byte("new"), lock: "p:e", rows: rowsE("enqueued", "overlap")})
+		},
+		result: "",
+		want: with(heldBy("e@1"), redistest.State{
+			"": redistest.List{"p", "m1"}, "_noti": ones(2), "_periodic": redistest.Hash{"e": "new"}, historyOfE: redistest.List{"1 now enqueued e@1", "line"},
+		}),
+	},
+	{
+		name: "removal of the only entry",
+		seed: redistest.State{"_periodic": redistest.Hash{"e": "old"}, "_ticks": redistest.Zset{"e": past}, historyOfE: redistest.List{"line"}},
+		do:   setE("old", "", noTime),
+		want: redistest.State{},
+	},
 }
 
 // TestStoreWhileSlotMoves runs them. Nothing is lost, and a call that has claimed tasks says so.

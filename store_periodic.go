@@ -109,7 +109,7 @@ type tickCall struct {
 
 // tick carries out a call. holder is the id of the task that holds the lock, if one does. errEntryChanged and errNotDue say that nothing
 // was done, and so does a *DuplicateError: the lock is held and there was nothing to note.
-func (s *store) tick(ctx context.Context, c *tickCall) (now time.Time, holder string, err error) {
+func (s *store) tick(ctx context.Context, c *tickCall) (holder string, err error) {
 	earlier := int64(0)
 	if !c.earlier.IsZero() {
 		earlier = c.earlier.UnixMilli()
@@ -126,22 +126,21 @@ func (s *store) tick(ctx context.Context, c *tickCall) (now time.Time, holder st
 	}
 	reply, err := redis.Values(s.eval(ctx, scriptTick, keys, args...))
 	if err != nil {
-		return time.Time{}, "", err
+		return "", err
 	}
 	var status, ms int64
 	if rest, err := redis.Scan(reply, &status, &ms, &holder); err != nil || len(rest) > 0 {
-		return time.Time{}, "", fmt.Errorf("%w: tick", errReply)
+		return "", fmt.Errorf("%w: tick", errReply)
 	}
-	now = time.UnixMilli(ms)
 	switch {
 	case status == 0:
-		return now, "", errEntryChanged
+		return "", errEntryChanged
 	case status < 0:
-		return now, "", errNotDue
+		return "", errNotDue
 	case status == 2 && string(c.held) == string(c.was.raw):
-		return now, "", &DuplicateError{ID: holder}
+		return "", &DuplicateError{ID: holder}
 	}
-	return now, holder, nil
+	return holder, nil
 }
 
 // entry returns an entry, without bytes if there is none.

@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,12 +13,12 @@ import (
 func agendaOf(skip int) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
 		a, err := s.agenda(bg, skip)
-		text := ""
+		var text strings.Builder
 		for _, e := range a.entries {
-			text += fmt.Sprintf("%s=%s ", e.name, e.raw)
+			fmt.Fprintf(&text, "%s=%s ", e.name, e.raw)
 		}
 		// The time until the next one is as exact as the clocks of two machines.
-		return fmt.Sprintf("%snext %v", text, a.next >= 0), err
+		return fmt.Sprintf("%snext %v", text.String(), a.next >= 0), err
 	}
 }
 
@@ -102,7 +103,7 @@ func tickE(c tickCall) func(s *store) (any, error) {
 			c.free, c.held = []byte("new"), []byte("held")
 		}
 		c.dueFree = laterTime
-		_, holder, err := s.tick(bg, &c)
+		holder, err := s.tick(bg, &c)
 		return holder, err
 	}
 }
