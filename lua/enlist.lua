@@ -50,11 +50,15 @@ for i = 6, #ARGV, 6 do
     owners[lock], places[id], stands[n] = id, n, true
   end
 end
-local filed = {}
+local gone, revoked = {}, {}
 for i = 1, #replaced do
-  filed[i] = redis.call('ZSCORE', KEYS[3], replaced[i]) or redis.call('ZSCORE', KEYS[4], replaced[i]) or redis.call('ZSCORE', KEYS[5], replaced[i])
+  local id = replaced[i]
+  if redis.call('ZSCORE', KEYS[3], id) or redis.call('ZSCORE', KEYS[4], id) or redis.call('ZSCORE', KEYS[5], id) then
+    gone[#gone + 1] = id
+  else
+    revoked[#revoked + 1], revoked[#revoked + 2] = now + tonumber(ARGV[4]), id
+  end
 end
-local revoked = false
 local version = tonumber(#replaced > 0 and redis.call('HGET', KEYS[13], 'version') or 0) or 0
 local expired = redis.call('ZRANGEBYSCORE', KEYS[10], '-inf', now, 'LIMIT', 0, ARGV[5])
 local first = not pending and redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES') or {}
@@ -99,27 +103,26 @@ for i = 6, #ARGV, 6 do
     end
   end
 end
-for i = 1, #replaced do
-  local id = replaced[i]
-  if filed[i] then
-    redis.call('ZREM', KEYS[3], id)
-    redis.call('ZREM', KEYS[4], id)
-    redis.call('ZREM', KEYS[5], id)
-    redis.call('HDEL', KEYS[6], id)
-    redis.call('HDEL', KEYS[7], id)
-    redis.call('HDEL', KEYS[9], '@' .. id, '#' .. id)
-    redis.call('ZREM', KEYS[10], '@' .. id, '#' .. id)
-  else
-    revoked = true
-    redis.call('ZADD', KEYS[11], now + tonumber(ARGV[4]), id)
-    redis.call('PUBLISH', ARGV[3], 'cancel ' .. id)
-  end
+-- Each key that may run empty is touched once: while a slot moves, it cannot be touched again.
+if #gone > 0 then
+  redis.call('ZREM', KEYS[3], unpack(gone))
+  redis.call('ZREM', KEYS[4], unpack(gone))
+  redis.call('ZREM', KEYS[5], unpack(gone))
+  redis.call('HDEL', KEYS[6], unpack(gone))
+  redis.call('HDEL', KEYS[7], unpack(gone))
 end
-if revoked then redis.call('HSET', KEYS[13], 'version', string.format('%.0f', math.max(now, version + 1))) end
+if #revoked > 0 then
+  redis.call('ZADD', KEYS[11], unpack(revoked))
+  redis.call('HSET', KEYS[13], 'version', string.format('%.0f', math.max(now, version + 1)))
+  for i = 2, #revoked, 2 do redis.call('PUBLISH', ARGV[3], 'cancel ' .. revoked[i]) end
+end
+local freed = {}
+for i = 1, #gone do freed[2 * i - 1], freed[2 * i] = '@' .. gone[i], '#' .. gone[i] end
 for i = 1, #expired do
-  if not renewed[expired[i]] then
-    redis.call('HDEL', KEYS[9], expired[i])
-    redis.call('ZREM', KEYS[10], expired[i])
-  end
+  if not renewed[expired[i]] then freed[#freed + 1] = expired[i] end
+end
+if #freed > 0 then
+  redis.call('HDEL', KEYS[9], unpack(freed))
+  redis.call('ZREM', KEYS[10], unpack(freed))
 end
 return reply
