@@ -11,19 +11,19 @@ func milliseconds(ms int64) time.Duration {
 	return time.Duration(min(ms, unlimited)) * time.Millisecond
 }
 
-// timedOut is the error of a handler that has returned one after its time was over.
-type timedOut struct {
+// timeoutError is the error of a handler that has returned one after its time was over.
+type timeoutError struct {
 	limit time.Duration
 	err   error
 }
 
 // Error implements error.
-func (e *timedOut) Error() string {
+func (e *timeoutError) Error() string {
 	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.limit.Round(time.Millisecond), e.err)
 }
 
 // Unwrap returns ErrTimeout and the handler's error.
-func (e *timedOut) Unwrap() []error { return []error{ErrTimeout, e.err} }
+func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
 
 // limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0 is for any time. The call
 // decides, then the function, then the worker; a deadline may cut it short. It reads nothing that changes while the handler runs.
@@ -55,7 +55,8 @@ func (w *Worker) stale(c *claim) bool {
 		return false
 	}
 	now := c.lane.now()
-	at, why := int64(0), ""
+	var at int64
+	var why string
 	switch ms := now.UnixMilli(); {
 	case x.Expiry != 0 && ms >= x.Expiry:
 		at, why = x.Expiry, "its TTL ended"

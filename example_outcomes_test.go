@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/godelayed/delayed"
@@ -129,7 +130,7 @@ func ExampleStuckError() {
 	fmt.Println(errors.As(err, &stuck), stuck.Funcs)
 	close(forever) // a program would exit now
 	for w.Status().State != delayed.WorkerStopped {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 	// Output: true [example.Wait]
 }

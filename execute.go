@@ -204,7 +204,7 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 		err = newPanicError(nil)
 	}
 	if err != nil && limit > 0 && time.Since(c.started) >= limit {
-		err = &timedOut{limit, err}
+		err = &timeoutError{limit, err}
 	}
 	if w.heard != nil {
 		w.heard(c, err)

@@ -60,7 +60,7 @@ func (j *judgement) decide() (e ending, done bool) {
 	default:
 	}
 	var wrong *ArgumentError
-	late, _ := j.err.(*timedOut) //nolint:errorlint // conclude puts it outermost
+	late, _ := j.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
 	switch {
 	case errors.As(j.err, &wrong) && wrong.Func == j.c.fn.path():
 		// The same bytes never fit, however often they are tried.

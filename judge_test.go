@@ -136,7 +136,7 @@ func TestJudgeBackoff(t *testing.T) {
 func TestJudgeOutcomes(t *testing.T) {
 	never := func(error) bool { return false }
 	zero := []FuncOption{MaxRetry(0)}
-	late := &timedOut{time.Second, errJudged}
+	late := &timeoutError{time.Second, errJudged}
 	for _, tt := range []struct {
 		name string
 		trial
@@ -265,7 +265,7 @@ func TestOutcomesAreErrors(t *testing.T) {
 	if text := Drop(nil).Error() + ", " + Snooze(time.Minute).Error(); text != "delayed: dropped, delayed: snoozed for 1m0s" {
 		t.Error(text)
 	}
-	late := &timedOut{1500 * time.Millisecond, errJudged}
+	late := &timeoutError{1500 * time.Millisecond, errJudged}
 	if !errors.Is(late, ErrTimeout) || !errors.Is(late, errJudged) || late.Error() != "delayed: handler took longer than 1.5s: no luck" {
 		t.Error(late)
 	}

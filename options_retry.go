@@ -18,7 +18,7 @@ type policy struct {
 	longest       time.Duration // wait before a retry; 0: any
 }
 
-// policy returns the policy to write to.
+// ofWorkers returns the policy to write to.
 func (d *funcDefaults) ofWorkers() *policy {
 	if d.policy == nil {
 		d.policy = new(policy)
@@ -27,12 +27,12 @@ func (d *funcDefaults) ofWorkers() *policy {
 }
 
 // write adds what an option writes into messages. Queues made by With share the slice.
-func (c *callOptions) write(e extra) { c.extras = append(slices.Clip(c.extras), e) }
+func (o *callOptions) write(e extra) { o.extras = append(slices.Clip(o.extras), e) }
 
 // fault notes what is wrong with an option.
-func (c *callOptions) fault(o fmt.Stringer, want string) {
-	if c.err == nil {
-		c.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, o, want)
+func (o *callOptions) fault(wrong fmt.Stringer, want string) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, wrong, want)
 	}
 }
 

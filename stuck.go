@@ -96,7 +96,7 @@ func (d *watchdog) handle(found []late) {
 	dump := dumpStacks()
 	full := false
 	for i, l := range found {
-		stuck, replaced := false, false
+		var stuck, replaced bool
 		if l.limit > 0 {
 			stuck, replaced = d.exec.replace(l.slot, l.claim)
 		} else {
@@ -126,7 +126,7 @@ func (d *watchdog) report(l late, replaced bool, stack string) {
 	if stack != "" {
 		log = log.with("stack", stack)
 	}
-	reason := ""
+	var reason string
 	switch {
 	case l.limit == 0:
 		reason = "long"

@@ -59,6 +59,12 @@ func (w *watched) limited(n int, limit time.Duration) []*claim {
 	return tasks
 }
 
+// pass lets time pass.
+func (w *watched) pass(d time.Duration) {
+	w.t.Helper()
+	time.Sleep(d) //nolint:forbidigo // of the bubble's clock
+}
+
 // looks expects how long the watchdog sleeps after its look, and how many handlers it has reported so far.
 func (w *watched) looks(what string, wait time.Duration, reports int) {
 	w.t.Helper()
@@ -80,9 +86,9 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		w.add(tasks)
 		w.begun("as many as fit", tasks[:2]...)
 		w.looks("they have just begun", 30*time.Second, 0)
-		time.Sleep(30 * time.Second)
+		w.pass(30 * time.Second)
 		w.looks("one is late, but not stuck", 10*time.Second, 0)
-		time.Sleep(10 * time.Second)
+		w.pass(10 * time.Second)
 		w.looks("one is stuck", 30*time.Second, 1)
 		w.begun("another task runs in its place", tasks[2])
 		if got := w.count(); got != "2 busy, 0 idle" || len(w.running()) != 3 {
@@ -102,7 +108,7 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		}
 		w.end(tasks[1], endDone)
 		w.begun("the other one goes on", tasks[4])
-		time.Sleep(40 * time.Second)
+		w.pass(40 * time.Second)
 		w.looks("the next is stuck", 30*time.Second, 3)
 		if got := strings.Join(w.events, ", "); w.drains != 1 || len(w.dog.fatal.Funcs) != 2 || !strings.HasSuffix(got, "given up 40s") {
 			t.Errorf("stopped %d times by %v, events %s", w.drains, w.dog.fatal, got)
@@ -115,7 +121,7 @@ func TestStuckHandlersThatLeave(t *testing.T) {
 		tasks := w.limited(3, time.Second)
 		w.add(tasks)
 		w.begun("the first", tasks[0])
-		time.Sleep(31 * time.Second)
+		w.pass(31 * time.Second)
 		w.looks("it is stuck", 30*time.Second, 1)
 		w.begun("the next", tasks[1])
 		w.end(tasks[0], endGoexit)
@@ -125,7 +131,7 @@ func TestStuckHandlersThatLeave(t *testing.T) {
 		}
 		w.end(tasks[1], endDone)
 		w.begun("the last", tasks[2])
-		time.Sleep(31 * time.Second)
+		w.pass(31 * time.Second)
 		w.looks("its place can be taken again", 30*time.Second, 2)
 	})
 }
@@ -137,7 +143,7 @@ func TestStuckHandlersBetweenRests(t *testing.T) {
 		tasks := w.limited(3, time.Second)
 		w.add(tasks)
 		w.begun("the first", tasks[0])
-		time.Sleep(31 * time.Second)
+		w.pass(31 * time.Second)
 		w.looks("it is stuck", 30*time.Second, 1)
 		w.begun("the next", tasks[1])
 		w.end(tasks[0], endDone)
@@ -148,7 +154,7 @@ func TestStuckHandlersBetweenRests(t *testing.T) {
 			t.Errorf("%d rest, %d spare", w.resting, len(w.spare))
 		}
 		w.mu.Unlock()
-		time.Sleep(5 * time.Second)
+		w.pass(5 * time.Second)
 		w.begun("the last", tasks[2])
 	})
 }
@@ -159,7 +165,7 @@ func TestTooManyStuckHandlers(t *testing.T) {
 			tasks := w.limited(5, time.Second)
 			w.add(tasks)
 			w.begun("the first", tasks[:3]...)
-			time.Sleep(31 * time.Second)
+			w.pass(31 * time.Second)
 			w.looks("all are stuck", 30*time.Second, 3)
 			w.begun("as many as are spare", tasks[3:3+spare]...)
 			if w.drains != 1 || len(w.dog.fatal.Funcs) != 3 || len(w.dog.fatal.IDs) != 3 {
@@ -181,9 +187,9 @@ func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 		tasks := w.limited(2, 0)
 		w.add(tasks)
 		w.begun("the first", tasks[0])
-		time.Sleep(longRun - 10*time.Second)
+		w.pass(longRun - 10*time.Second)
 		w.looks("it runs for long", 10*time.Second, 0)
-		time.Sleep(10 * time.Second)
+		w.pass(10 * time.Second)
 		w.looks("it runs for very long", 30*time.Second, 1)
 		w.begun("nothing takes its place")
 		if text := w.log.String(); !strings.Contains(text, "give it a Timeout") || !strings.Contains(text, "runTask") || w.events[0] != "task stuck long 30m0s" {
@@ -205,7 +211,7 @@ func TestManyStuckHandlers(t *testing.T) {
 		tasks := w.limited(mostReports+5, time.Second)
 		w.add(tasks)
 		w.begun("all", tasks...)
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		w.looks("all are stuck", 30*time.Second, mostReports)
 		if !strings.Contains(w.log.String(), "handlers=5") || w.drains != 0 {
 			t.Error(w.log.String())

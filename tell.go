@@ -43,7 +43,7 @@ func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
 		if errors.As(err, &panicked) {
 			w.tell(c, Event{Kind: EventTaskPanicked, Duration: took, Err: err})
 		}
-		var late *timedOut
+		var late *timeoutError
 		if errors.As(err, &late) {
 			w.tell(c, Event{Kind: EventTaskTimedOut, Duration: took, Err: err})
 		}
