@@ -272,10 +272,11 @@ func TestIdleIsToldOnce(t *testing.T) {
 	s := b.start(w)
 	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	v := &vacancy{worker: w, limit: -1, listened: true}
-	for range 3 {
+	b.until("listeners were told", func() bool { // a claim may be under way
 		v.look(t.Context(), time.Now())
-	}
-	if !v.told || v.look(t.Context(), time.Now().Add(24*time.Hour)) {
+		return v.told
+	})
+	if v.look(t.Context(), time.Now().Add(24*time.Hour)) {
 		t.Error("expected that listeners were told, and that the worker goes on")
 	}
 	s.mustStop()

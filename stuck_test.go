@@ -102,6 +102,9 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		w.end(tasks[2], endDone)
 		w.begun("the replacement goes on", tasks[3])
 		w.end(tasks[0], endDone)
+		if stuck, _ := w.replace(0, tasks[0]); stuck {
+			t.Error("what has returned is stuck")
+		}
 		w.begun("the executor of the stuck one ends")
 		if !slices.Equal(w.lane.done, []*claim{tasks[2], tasks[0]}) || len(w.spare) != 1 || w.drains != 0 {
 			t.Errorf("%d are done, %d spare, stopped %d times", len(w.lane.done), len(w.spare), w.drains)

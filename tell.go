@@ -39,12 +39,10 @@ func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
 		return
 	}
 	if end.tally == tallyFailed {
-		var panicked *panicError
-		if errors.As(err, &panicked) {
+		if wraps[*panicError](err) {
 			w.tell(c, Event{Kind: EventTaskPanicked, Duration: took, Err: err})
 		}
-		var late *timeoutError
-		if errors.As(err, &late) {
+		if wraps[*timeoutError](err) {
 			w.tell(c, Event{Kind: EventTaskTimedOut, Duration: took, Err: err})
 		}
 		w.tell(c, Event{Kind: EventTaskFailed, Duration: took, Err: err})
@@ -72,4 +70,11 @@ func (h *hooks) tellSwept(s *store, msg *wire.Message, reason string) {
 	}
 	c := &claim{lane: &lane{store: s}, msg: *msg}
 	h.emit(Event{Kind: EventTaskArchived, Queue: s.name, Task: taskOf(c), Reason: reason})
+}
+
+// wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.
+func wraps[T error](err error) (ok bool) {
+	defer func() { _ = recover() }()
+	var target T
+	return errors.As(err, &target)
 }

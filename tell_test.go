@@ -32,6 +32,9 @@ func TestEventsOfTasks(t *testing.T) {
 			fn: func(context.Context) error { return no }, opts: []Option{MaxRetry(0)}, want: "started failed archived",
 			check: func(e Event) bool { return e.Reason == "failed" && errors.Is(e.Err, no) },
 		},
+		"a nil pointer as an error": {
+			fn: func(context.Context) error { var e *nilError; return e }, opts: []Option{MaxRetry(0)}, want: "started failed archived",
+		},
 		"discarded": {fn: func(context.Context) error { return Discard(no) }, want: "started failed archived"},
 		"panicked": {
 			fn: func(context.Context) error { panic(no) }, opts: []Option{MaxRetry(0)}, want: "started panicked failed archived",
