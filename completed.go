@@ -47,11 +47,15 @@ func (w *Worker) leave(c *claim, info *taskInfo) ending {
 }
 
 // planResult prepares keeping what the function returns. A type that cannot travel is an error only for those who want to keep it.
-func (f *function) planResult(t reflect.Type) {
+func (f *function) planResult(t reflect.Type) error {
 	var err error
 	if f.returns, err = newParam(t); err != nil {
-		f.noResult = fmt.Errorf("%w: %s: expected a result that can travel, as KeepResult or Retention is given, found: %w", ErrFunction, f.name, err)
+		f.noResult = fmt.Errorf("%w: %s: expected a result that can travel, because KeepResult is given, found: %w", ErrFunction, f.name, err)
+		if x := extraOf(f.extras, nil, 0); x != nil && x.KeepResult > 0 {
+			return f.noResult
+		}
 	}
+	return nil
 }
 
 // encodeResult encodes what the function has returned; nil if it returns nothing.

@@ -293,14 +293,13 @@ func (f *function) planResults(t reflect.Type) error {
 		n--
 	}
 	f.result = n == 1
-	if f.result {
-		f.planResult(t.Out(0))
-	}
 	switch {
 	case n > 1:
 		return functionError(f.name, accepted, results(t), "return one value, a struct for instance")
 	case n == 1 && t.Out(0).Implements(errorType):
 		return functionError(f.name, accepted, results(t), "return error itself")
+	case n == 1:
+		return f.planResult(t.Out(0))
 	}
 	return nil
 }

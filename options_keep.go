@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// KeepResult keeps what the function returns for d after the task has succeeded, in milliseconds: the T of a result T or (T, error).
+// KeepResult keeps what the function returns for d after the task has succeeded, in milliseconds: the T of a result T or (T, error), which must be of a type that can be an argument.
 // Await reads it, in any process. Who waits is also told when the task fails for good. A d of zero or less keeps nothing. Given to Func it
 // is the function's default, given to Queue.With it holds for one call.
 func KeepResult(d time.Duration) TaskOption { return keepResultOption(d) }

@@ -74,6 +74,9 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	case r.id != "" && r.made() && !r.queue.options.kept:
 		return taskInfo{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of its end: give one to Queue.With or to Func",
 			ErrNoResult, r)
+	case r.made() && r.queue.options.group != nil:
+		return taskInfo{}, fmt.Errorf("%w: call %s is gathered with others, and one task is made of all: wait for that one by its id, which is the first of theirs",
+			ErrNoResult, r)
 	}
 	// Most who ask late need no subscription.
 	info, ended, err := r.outcome(ctx)

@@ -65,6 +65,17 @@ func TestAwait(t *testing.T) {
 		t.Errorf("Await returned %d, %v", n, err)
 	}
 
+	keep := b.q.With(KeepResult(time.Hour))
+	unchecked, err := keep.Enqueue(ctx, NewGoTask(odd.f.path()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, early := keep.Delay(odd)
+	for name, err := range map[string]error{"Delay": early, "Func": Func(func() chan int { return nil }, Name("odd"), KeepResult(time.Hour)).err} {
+		if !errors.Is(err, ErrFunction) || !strings.Contains(errorText(err), "expected a result that can travel") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	for _, c := range []struct {
 		name string
 		err  error
@@ -76,7 +87,8 @@ func TestAwait(t *testing.T) {
 		{"nothing is returned", second(Await[int](ctx, b.delay(tick))), "returns nothing"},
 		{"nothing is kept", b.delay(move, point{}, 1).Wait(ctx), "give one to Queue.With or to Func"},
 		{"nothing is kept, said explicitly", b.delayWith(b.q.With(KeepResult(0)), double, 1).Wait(ctx), "give one to Queue.With or to Func"},
-		{"it cannot be kept", second(Await[int](ctx, b.delayWith(b.q.With(KeepResult(time.Hour)), odd))), "could not be kept"},
+		{"it cannot be kept", second(Await[int](ctx, unchecked)), "could not be kept"},
+		{"gathered", b.delayWith(b.q.With(KeepResult(time.Hour), Group("g")), b.fn("sum", func(...int) int { return 0 }), 1).Wait(ctx), "is gathered with others"},
 	} {
 		if !errors.Is(c.err, ErrNoResult) || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, expected ErrNoResult with %q", c.name, c.err, c.want)
@@ -84,7 +96,7 @@ func TestAwait(t *testing.T) {
 	}
 	ref = b.delayWith(b.q.With(MaxRetry(1)), double, -1)
 	start := time.Now()
-	_, err := Await[int](ctx, ref)
+	_, err = Await[int](ctx, ref)
 	var failed *TaskError
 	if !errors.As(err, &failed) {
 		t.Fatalf("a task that failed: %v", err)

@@ -171,6 +171,9 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 	if h != nil {
 		more = h.write(more, ref.id)
 	}
+	if more != nil && more.KeepResult > 0 && t.fn != nil && t.fn.noResult != nil {
+		return nil, t.fn.noResult
+	}
 	if keeps(more) && !o.kept {
 		// The function's defaults say so.
 		kept := *q
