@@ -20,11 +20,13 @@ func (o keepResultOption) write(x *wire.Extra, _ int64) {
 }
 
 func (o keepResultOption) applyCall(c *callOptions) {
-	c.extras = append(slices.Clip(c.extras), o.write)
+	c.extras, c.kept = append(slices.Clip(c.extras), o.write), time.Duration(o) >= time.Millisecond
 }
+
 func (o keepResultOption) applyFunc(d *funcDefaults) {
 	d.extras = append(slices.Clip(d.extras), o.write)
 }
+
 func (o keepResultOption) String() string { return fmt.Sprintf("KeepResult(%v)", time.Duration(o)) }
 
 // Retention keeps the task itself for d after it has succeeded, in milliseconds: its call, its times and what the function returned. Without it a
@@ -38,10 +40,14 @@ func (o retentionOption) write(x *wire.Extra, _ int64) {
 	x.Retention = max(time.Duration(o).Milliseconds(), 0)
 }
 
-func (o retentionOption) applyCall(c *callOptions) { c.extras = append(slices.Clip(c.extras), o.write) }
+func (o retentionOption) applyCall(c *callOptions) {
+	c.extras, c.kept = append(slices.Clip(c.extras), o.write), time.Duration(o) >= time.Millisecond
+}
+
 func (o retentionOption) applyFunc(d *funcDefaults) {
 	d.extras = append(slices.Clip(d.extras), o.write)
 }
+
 func (o retentionOption) String() string { return fmt.Sprintf("Retention(%v)", time.Duration(o)) }
 
 // keeps says whether a message says that something is kept of its task.

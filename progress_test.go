@@ -67,7 +67,7 @@ func TestReporter(t *testing.T) {
 				t.Errorf("report %d: %v, expected %v", n, err, want)
 			}
 		}
-		step := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		step := func(d time.Duration) { <-time.After(d); synctest.Wait() }
 		report(1, nil) // at once
 		step(30 * time.Millisecond)
 		report(2, nil)
@@ -95,19 +95,13 @@ func TestReporter(t *testing.T) {
 		if err := r.report(t.Context(), progress{}); err == nil {
 			t.Error("a report after the end")
 		}
-		ms := func(list ...time.Duration) []time.Duration {
-			for i := range list {
-				list[i] *= time.Millisecond
-			}
-			return list
-		}
-		want := ms(0, 100, 1090, 1190, 2100, 2200, 2300, 3210)
+		want := []int64{0, 100, 1090, 1190, 2100, 2200, 2300, 3210}
 		if len(at) != len(want) {
 			t.Fatalf("sent %v at %v, expected times %v", sent, at, want)
 		}
 		for i := range want {
-			if at[i] != want[i] {
-				t.Errorf("report %d was sent at %v, expected %v", sent[i], at[i], want[i])
+			if at[i].Milliseconds() != want[i] {
+				t.Errorf("report %d was sent at %v, expected %d ms", sent[i], at[i], want[i])
 			}
 		}
 	})

@@ -32,7 +32,7 @@ func TestRunAgain(t *testing.T) {
 		t.Helper()
 		ref := b.delay(f, name, 1)
 		var failed *TaskError
-		if err := ref.Wait(ctx); !errors.As(err, &failed) || failed.Attempts != 2 {
+		if err := ref.Wait(b.within()); !errors.As(err, &failed) || failed.Attempts != 2 {
 			t.Fatalf("Wait: %v", err)
 		}
 		return ref

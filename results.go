@@ -86,7 +86,7 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	case err != nil && ctx.Err() == nil:
 		return info, err
 	}
-	told, unsubscribe := r.queue.signals.subscribe(r.queue.store.keys.endedOf(r.id))
+	told, unsubscribe := r.queue.signals.subscribe(r.queue.store.keys.endedOf(r.id)) //nolint:contextcheck // the connection serves others too
 	defer unsubscribe()
 	again := time.NewTicker(jitter(lookEvery, 0.2))
 	defer again.Stop()

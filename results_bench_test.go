@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,7 +32,7 @@ func BenchmarkAwait(b *testing.B) {
 				}
 				for _, ref := range refs {
 					waiting.Go(func() {
-						end, err := Await[int64](context.Background(), ref)
+						end, err := Await[int64](b.Context(), ref)
 						took := time.Duration(time.Now().UnixNano() - end)
 						if err != nil {
 							b.Error(err)
