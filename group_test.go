@@ -374,7 +374,7 @@ func TestGatherPolicies(t *testing.T) {
 		},
 		{GatherPolicy{Grace: time.Microsecond, MaxDelay: time.Microsecond}, "Gather(GatherPolicy{Grace: 1µs, MaxDelay: 1µs})", wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000}},
 		{GatherPolicy{Grace: -1, MaxDelay: -1, MaxSize: -1}, "Gather(GatherPolicy{Grace: -1ns, MaxDelay: -1ns, MaxSize: -1})", wire.Gather{Grace: 1, MaxSize: 1000}},
-		{GatherPolicy{MaxSize: 1 << 30}, "Gather(GatherPolicy{MaxSize: 1073741824})", wire.Gather{Grace: 60_000, MaxSize: 10_000}},
+		{GatherPolicy{MaxSize: 1 << 30}, "Gather(GatherPolicy{MaxSize: 1073741824})", wire.Gather{Grace: 60_000, MaxSize: 5_000}},
 	} {
 		if text := Gather(c.policy).String(); text != c.text {
 			t.Errorf("%s, expected %s", text, c.text)

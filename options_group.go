@@ -16,8 +16,8 @@ import (
 const (
 	// maxGroupKey bounds the key of a group, in bytes.
 	maxGroupKey = 256
-	// maxGroupSize bounds the calls that are gathered into one.
-	maxGroupSize = 10_000
+	// maxGroupSize bounds the calls that are gathered into one: reading more of them would keep Redis busy for longer than 5 ms.
+	maxGroupSize = 5_000
 	// defaultGrace and defaultGroupSize are those of a GatherPolicy that says nothing else.
 	defaultGrace     = time.Minute
 	defaultGroupSize = 1000
@@ -57,7 +57,7 @@ type GatherPolicy struct {
 	// MaxDelay is how long the first call waits at most, in milliseconds. Defaults to any time: as long as calls come within Grace and MaxSize
 	// is not reached.
 	MaxDelay time.Duration
-	// MaxSize is how many calls are gathered at most. Defaults to 1,000; never more than 10,000.
+	// MaxSize is how many calls are gathered at most. Defaults to 1,000; never more than 5,000.
 	MaxSize int
 }
 
