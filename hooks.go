@@ -135,6 +135,9 @@ func (h *hooks) tell(events []Event) {
 	}
 }
 
+// listenGrace is how long a worker that has stopped waits for its listeners.
+func (c WorkerConfig) listenGrace() time.Duration { return max(c.CancelGrace, time.Second) }
+
 // call calls one listener.
 func (h *hooks) call(listener func(Event), e Event) {
 	defer func() {

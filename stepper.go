@@ -33,6 +33,9 @@ func newStepper(ctx context.Context, w *Worker) (*stepper, error) {
 	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
 		return nil, ErrClosed
 	}
+	if err := w.attach(); err != nil {
+		return nil, err
+	}
 	s := &stepper{w: w, ended: map[*claim]error{}}
 	w.heard = func(c *claim, err error) {
 		s.mu.Lock()
@@ -193,5 +196,6 @@ func (s *stepper) Close() error {
 		errs = append(errs, w.unregister())
 	}
 	w.state.Store(int32(WorkerStopped))
+	w.hooks.stop(w.cfg.listenGrace())
 	return errors.Join(errs...)
 }

@@ -313,7 +313,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		err := w.unregister()
 		w.state.Store(int32(WorkerStopped))
 		w.emit(Event{Kind: EventWorkerStopped, Reason: reason, Err: w.stuck(reason, err)})
-		w.hooks.stop(max(w.cfg.CancelGrace, time.Second))
+		w.hooks.stop(w.cfg.listenGrace())
 		return err
 	}
 	if waitFor(idle, 0) {

@@ -212,6 +212,35 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunThroughMiddleware has middleware see the task and change its end, and a listener hear of it.
+func TestRunThroughMiddleware(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t)
+	d.fails = 1
+	delay(t, d.q.With(delayed.Header("tenant", "a")), (*diary).Fail)
+	var seen string
+	var heard []delayed.EventKind
+	r := delayedtest.Run(t, delayedtest.RunConfig{
+		Queues: []*delayed.Queue{d.q}, Funcs: []any{d},
+		Setup: func(w *delayed.Worker) error {
+			return errors.Join(w.Listen(func(e delayed.Event) { heard = append(heard, e.Kind) }),
+				w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
+					return func(ctx context.Context, task *delayed.Task) error {
+						err := next(ctx, task)
+						seen = fmt.Sprint(delayed.TaskFromContext(ctx).Header("tenant"), " ", errors.Is(err, errWeather))
+						return delayed.Discard(err)
+					}
+				}))
+		},
+	})
+	if seen != "a true" || len(r.Calls) != 1 || r.Calls[0].Outcome != "archived" {
+		t.Errorf("middleware saw %q, and the task was %+v", seen, r.Calls)
+	}
+	if want := []delayed.EventKind{delayed.EventTaskStarted, delayed.EventTaskFailed, delayed.EventTaskArchived}; !slices.Equal(heard, want) {
+		t.Errorf("expected %v, found %v", want, heard)
+	}
+}
+
 // TestOutcomes runs functions that say what becomes of their tasks, and tasks that leave something behind.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
