@@ -45,12 +45,43 @@ func newStepper(ctx context.Context, w *Worker) (*stepper, error) {
 	if err := s.Beat(ctx); err != nil {
 		return nil, err
 	}
-	for _, g := range w.groups {
-		if _, err := g.mover.look(ctx); err != nil { // parked tasks of functions that this worker knows
-			return nil, err
+	return s, s.Look(ctx) // there may be parked tasks of functions that this worker knows
+}
+
+// Look implements seam.Stepper.
+func (s *stepper) Look(ctx context.Context) error {
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	for _, g := range s.w.groups {
+		if _, err := g.mover.look(ctx); err != nil {
+			return err
 		}
 	}
-	return s, nil
+	return nil
+}
+
+// Sweep implements seam.Stepper.
+func (s *stepper) Sweep(ctx context.Context) error {
+	for _, g := range s.w.groups {
+		for _, st := range g.sweep.stores {
+			workers, err := st.workers(ctx)
+			if err != nil {
+				return err
+			}
+			for _, worker := range workers { // the script asks for the heartbeat
+				if _, err := g.sweep.sweepHash(ctx, st, st.keys.heartbeat+worker, st.keys.processing+worker); err != nil {
+					return err
+				}
+				if _, err := st.forget(ctx, worker); err != nil {
+					return err
+				}
+			}
+			if err := g.sweep.trim(ctx, st); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Beat implements seam.Stepper.
@@ -177,6 +208,9 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 	}
 	return wait, again, nil
 }
+
+// Stop implements seam.Stepper.
+func (s *stepper) Stop() { s.w.cancel(ErrShutdown) }
 
 // Close implements seam.Stepper.
 func (s *stepper) Close() error {

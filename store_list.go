@@ -17,7 +17,7 @@ func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
 	for _, m := range messages {
 		tasks = append(tasks, seam.Filed{State: "pending", ID: idOf(m), Message: m})
 	}
-	workers, err2 := redis.Strings(s.read(ctx, "SMEMBERS", s.keys.workers))
+	workers, err2 := s.workers(ctx)
 	err = errors.Join(err, err2)
 	for _, worker := range workers {
 		claims, err2 := redis.StringMap(s.read(ctx, "HGETALL", s.keys.processing+worker))
@@ -46,6 +46,11 @@ func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
 		tasks, err = append(tasks, filed...), errors.Join(err, err2)
 	}
 	return tasks, err
+}
+
+// workers returns the ids in the worker set.
+func (s *store) workers(ctx context.Context) ([]string, error) {
+	return redis.Strings(s.read(ctx, "SMEMBERS", s.keys.workers))
 }
 
 // scored is a member of a sorted set whose scores are times.

@@ -4,15 +4,24 @@ go 1.25.0
 
 require (
 	github.com/godelayed/delayed v0.0.0
+	github.com/godelayed/delayed/delayedtest v0.0.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/sirupsen/logrus v1.10.2
 	go.uber.org/goleak v1.3.0
+	pgregory.net/rapid v1.2.0
 )
 
 require (
+	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
+	github.com/godelayed/delayed/embedded v0.0.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/shamaton/msgpack/v2 v2.4.0 // indirect
+	github.com/yuin/gopher-lua v1.1.1 // indirect
 	golang.org/x/sys v0.13.0 // indirect
 )
 
-replace github.com/godelayed/delayed => ../
+replace (
+	github.com/godelayed/delayed => ../
+	github.com/godelayed/delayed/delayedtest => ../delayedtest
+	github.com/godelayed/delayed/embedded => ../embedded
+)

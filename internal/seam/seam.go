@@ -40,9 +40,16 @@ type Stepper interface {
 	// Step runs the next pending task; what is due becomes pending first. nil means that none is pending: then wait is the time until one
 	// is due by Redis's clock, negative for none.
 	Step(ctx context.Context) (run *Run, wait time.Duration, err error)
+	// Look makes due tasks pending, fires groups that are due, and makes parked tasks pending whose functions the worker knows.
+	Look(ctx context.Context) error
+	// Sweep takes the tasks of all workers without a heartbeat from them, without waiting for further signs of their death, and deletes what
+	// is too old.
+	Sweep(ctx context.Context) error
 	// Beat must be called after Redis's time was moved.
 	Beat(ctx context.Context) error
-	// Close gives back what was claimed and takes the worker's leave.
+	// Stop ends the contexts of tasks that run, as a worker does that must stop.
+	Stop()
+	// Close takes the worker's leave. No task must run any more.
 	Close() error
 }
 

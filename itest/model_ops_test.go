@@ -1,0 +1,351 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/delayedtest"
+)
+
+// enqueue enqueues tasks, with options of all kinds.
+func (m *machine) enqueue(rt *rapid.T) {
+	t := modelTask{state: "pending", maxRetry: modelRetries, late: rapid.IntRange(0, 7).Draw(rt, "late") == 0}
+	var opts []delayed.Option
+	option := func(o delayed.Option) { opts = append(opts, o) }
+	front := false
+	switch rapid.IntRange(0, 5).Draw(rt, "when") {
+	case 0, 1:
+		wait := rapid.SampledFrom([]int64{1, 10_000, 60_000, 300_000}).Draw(rt, "in")
+		option(delayed.In(ms(wait)))
+		t.state, t.due = "scheduled", m.now+wait
+	case 2:
+		wait := rapid.SampledFrom([]int64{-1000, 0, 90_000}).Draw(rt, "at")
+		option(delayed.At(time.UnixMilli(m.now + wait)))
+		t.state, t.due = "scheduled", m.now+wait
+	case 3:
+		front = true
+		option(delayed.Front())
+	}
+	if rapid.Bool().Draw(rt, "retries") {
+		t.maxRetry = rapid.IntRange(0, 2).Draw(rt, "max")
+		option(delayed.MaxRetry(t.maxRetry))
+	}
+	if rapid.IntRange(0, 4).Draw(rt, "ttl") == 0 {
+		t.expiry = m.now + 120_000
+		option(delayed.TTL(2 * time.Minute))
+	}
+	if rapid.IntRange(0, 3).Draw(rt, "keep") == 0 {
+		t.keep = modelKeep
+		option(delayed.Retention(ms(modelKeep)))
+	}
+	fn := modelWork
+	if t.late {
+		fn = modelLate
+	}
+	if rapid.Bool().Draw(rt, "own") {
+		m.enlistOne(rt, fn, &t, opts, front)
+		return
+	}
+	calls := make([]*delayed.Task, rapid.IntRange(1, 3).Draw(rt, "number"))
+	for i := range calls {
+		calls[i] = delayed.Call(fn, i)
+	}
+	refs, err := m.q.With(opts...).DelayMany(context.Background(), calls...)
+	m.must(err)
+	if front {
+		m.lapse()
+		slices.Reverse(refs)
+	}
+	for _, ref := range refs {
+		one := t
+		one.id = ref.ID()
+		m.add(&one, front)
+	}
+}
+
+// enlistOne enqueues a task that has an id or a lock to itself.
+func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opts []delayed.Option, front bool) {
+	conflict := rapid.SampledFrom([]delayed.Conflict{delayed.Fail, delayed.Skip, delayed.Replace}).Draw(rt, "conflict")
+	ownID := rapid.Bool().Draw(rt, "own id")
+	locked := !ownID || rapid.Bool().Draw(rt, "lock")
+	if ownID && conflict == delayed.Replace {
+		conflict = delayed.Fail
+	}
+	opts = append(opts, delayed.OnConflict(conflict))
+	way := ""
+	if ownID {
+		t.id = rapid.SampledFrom([]string{"t1", "t2", "t3", "t4", "t5"}).Draw(rt, "id")
+		opts = append(opts, delayed.TaskID(t.id))
+		if m.taken(t.id) {
+			way = t.id
+		}
+	}
+	if locked {
+		key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "key")
+		t.lock, t.untilRun = "k:"+key, rapid.Bool().Draw(rt, "until start")
+		opts = append(opts, delayed.UniqueKey(key, ms(modelLock)))
+		if t.untilRun {
+			opts = append(opts, delayed.UntilStart())
+		}
+	}
+	replaced := ""
+	if owner := m.held(t.lock); way == "" && t.lock != "" && owner != "" {
+		if conflict != delayed.Replace {
+			way = owner
+		} else if replaced = owner; !slices.Contains([]string{"scheduled", "retry", "parked"}, m.tasks[owner].state) {
+			rt.Skip("what was replaced may still run")
+		}
+	}
+	ref, err := m.q.With(opts...).Delay(fn, 1)
+	var duplicate *delayed.DuplicateError
+	switch {
+	case way != "" && conflict == delayed.Skip:
+		if err != nil || ref.ID() != way {
+			rt.Fatalf("expected the task %s in its stead, found %v, %v", way, ref, err)
+		}
+		return
+	case way != "":
+		if !errors.As(err, &duplicate) || duplicate.ID != way {
+			rt.Fatalf("expected that %s is in the way, found %v, %v", way, ref, err)
+		}
+		return
+	}
+	m.must(err)
+	t.id = ref.ID()
+	if replaced != "" {
+		m.remove(m.tasks[replaced])
+	}
+	m.enlist(t, ownID, front)
+}
+
+// gather adds a call to a group. One that is full is fired at once, so that no call comes too late for it.
+func (m *machine) gather(rt *rapid.T) {
+	const key = "g" // of two groups that are due at once, either may be first
+	m.values++
+	ref, err := m.q.With(delayed.Group(key)).Delay(modelGather, m.values)
+	m.must(err)
+	g := m.groups[key]
+	if g == nil {
+		g = &modelGathered{first: m.now}
+		m.groups[key] = g
+	}
+	g.last = m.now
+	g.ids = append(g.ids, ref.ID())
+	m.tasks[ref.ID()] = &modelTask{id: ref.ID(), state: "aggregating", values: []int{m.values}, maxRetry: modelRetries}
+	if len(g.ids) == modelGroup {
+		w := m.alive(rt)
+		m.must(w.Look(context.Background()))
+		m.model.look(w.knowsLate)
+	}
+}
+
+// pick returns a worker of which something holds, and skips the operation if there is none.
+func (m *machine) pick(rt *rapid.T, what string, holds func(*modelWorker) bool) *modelWorker {
+	var found []*modelWorker
+	for _, w := range m.workers {
+		if holds(w) {
+			found = append(found, w)
+		}
+	}
+	if len(found) == 0 {
+		rt.Skip("no worker is " + what)
+	}
+	return rapid.SampledFrom(found).Draw(rt, what)
+}
+
+// alive returns a worker with a heartbeat. There is always one.
+func (m *machine) alive(rt *rapid.T) *modelWorker {
+	return m.pick(rt, "alive", func(w *modelWorker) bool { return !w.dead })
+}
+
+// claim lets an idle worker take a task.
+func (m *machine) claim(rt *rapid.T) {
+	m.claimWith(rt, m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil }))
+}
+
+// claimWith lets a worker take a task.
+func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
+	if m.paused {
+		if _, ended := m.step(w); ended.err == nil || !strings.Contains(ended.err.Error(), "paused") {
+			rt.Fatalf("claimed from a paused queue: %+v", ended)
+		}
+		return
+	}
+	if len(m.pending) == 0 && m.waits() {
+		m.model.look(w.knowsLate)
+	}
+	started, ended := m.step(w)
+	m.must(ended.err)
+	if len(m.pending) == 0 {
+		if started != nil || ended.run != nil {
+			rt.Fatalf("expected nothing to claim, found %v, %+v", started, ended.run)
+		}
+		return
+	}
+	t := m.tasks[m.pending[0]]
+	m.pending = m.pending[1:]
+	expect := func(outcome string) {
+		if started != nil || ended.run == nil || ended.run.Called || ended.run.Outcome != outcome {
+			rt.Fatalf("expected that task %s is %s, found %v, %+v", t.id, outcome, started, ended.run)
+		}
+	}
+	switch {
+	case t.late && !w.knowsLate:
+		t.state, t.due = "parked", m.now+idLife
+		m.extend(t, idLife) // for as long as it may be parked
+		expect("parked")
+	case t.expiry != 0 && t.expiry <= m.now:
+		t.state = "archived"
+		m.free(t)
+		expect("archived")
+	default:
+		t.state, w.task, w.lost = "active", t, false
+		if started == nil || started.id != t.id || t.values != nil && !slices.Equal(started.values, t.values) {
+			rt.Fatalf("expected that %s starts with %v, found %v, %+v", t.id, t.values, started, ended)
+		}
+		if t.untilRun {
+			own, ok := m.locks["#"+t.id]
+			m.free(t)
+			if ok {
+				m.locks["#"+t.id] = own
+			}
+		}
+	}
+}
+
+// finish lets a handler return.
+func (m *machine) finish(rt *rapid.T) {
+	w := m.pick(rt, "busy", func(w *modelWorker) bool { return w.task != nil })
+	how := rapid.SampledFrom([]string{"done", "done", "fail", "fail", "panic", "discard", "drop", "snooze", "retry in"}).Draw(rt, "how")
+	w.reply <- map[string]error{
+		"fail": errors.New("failed"), "panic": errPanic, "discard": delayed.Discard(errors.New("no use")),
+		"drop": delayed.Drop(errors.New("no matter")), "snooze": delayed.Snooze(ms(modelSnooze)), "retry in": delayed.RetryIn(5*time.Second, errors.New("later")),
+	}[how]
+	ended := m.finished(w)
+	m.must(ended.err)
+	t := w.task
+	w.task = nil
+	if w.lost {
+		return // whatever it says, the task is another's
+	}
+	if want := m.model.finish(t, how); ended.run == nil || !ended.run.Called || ended.run.Outcome != want {
+		rt.Fatalf("expected that %s is %s, found %+v", t.id, want, ended.run)
+	}
+}
+
+// advance lets time pass.
+func (m *machine) advance(rt *rapid.T) {
+	d := rapid.SampledFrom([]int64{1, 5_000, 30_000, 60_000, 400_000, 4_000_000}).Draw(rt, "ms")
+	delayedtest.Advance(m.tb, m.q, ms(d))
+	m.now += d
+	for _, w := range m.workers {
+		if !w.dead {
+			m.must(w.Beat(context.Background()))
+		}
+	}
+}
+
+// look lets a worker make pending what is due.
+func (m *machine) look(rt *rapid.T) {
+	w := m.alive(rt)
+	m.must(w.Look(context.Background()))
+	m.model.look(w.knowsLate)
+}
+
+// kill takes a worker's heartbeat away.
+func (m *machine) kill(rt *rapid.T) {
+	m.mayKill(rt)
+	m.killWorker(m.alive(rt))
+}
+
+// mayKill skips an operation if a worker is dead and not swept, as two would be swept in any order, or if only one is left.
+func (m *machine) mayKill(rt *rapid.T) {
+	alive := 0
+	for _, w := range m.workers {
+		if !w.dead {
+			alive++
+		} else if w.task != nil && !w.lost {
+			rt.Skip("one is dead")
+		}
+	}
+	if alive < 2 {
+		rt.Skip("the last one")
+	}
+}
+
+func (m *machine) killWorker(w *modelWorker) {
+	_, err := m.conn.Do("DEL", modelQueue+"_worker:"+w.id)
+	m.must(err)
+	w.dead = true
+}
+
+// plague lets tasks kill the workers that run them, one after the other, each swept at once.
+func (m *machine) plague(rt *rapid.T) {
+	for range modelDeaths {
+		m.mayKill(rt)
+		w := m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil })
+		m.claimWith(rt, w)
+		if w.task == nil {
+			return
+		}
+		m.killWorker(w)
+		m.sweep(rt)
+		w.reply <- nil
+		m.must(m.finished(w).err)
+		w.task = nil
+		m.sweep(rt) // and a new worker takes its place
+	}
+}
+
+// sweep gives back the tasks of the dead. Workers that were dead and idle are replaced by new ones.
+func (m *machine) sweep(rt *rapid.T) {
+	w := m.alive(rt)
+	m.must(w.Sweep(context.Background()))
+	m.lapse()
+	for i, dead := range m.workers {
+		switch {
+		case !dead.dead:
+		case dead.task == nil:
+			m.workers[i] = m.newWorker(rapid.Bool().Draw(rt, "knows late"))
+		case !dead.lost:
+			dead.lost = true
+			m.die(dead.task)
+		}
+	}
+}
+
+// stop ends a worker, with or without a task in hand, and starts another.
+func (m *machine) stop(rt *rapid.T) {
+	w := m.alive(rt)
+	if w.Stop(); w.task != nil {
+		ended := m.finished(w)
+		if m.must(ended.err); ended.run == nil || ended.run.Outcome != "released" {
+			rt.Fatalf("expected that task %s is given back, found %+v", w.task.id, ended.run)
+		}
+		m.back(w.task)
+		w.task = nil
+	}
+	m.must(w.Close())
+	for i := range m.workers {
+		if m.workers[i] == w {
+			m.workers[i] = m.newWorker(rapid.Bool().Draw(rt, "knows late"))
+		}
+	}
+}
+
+// pause pauses the queue, or resumes it.
+func (m *machine) pause(rt *rapid.T) {
+	if m.paused = !m.paused; m.paused {
+		m.must(m.q.Pause(context.Background()))
+	} else {
+		m.must(m.q.Resume(context.Background()))
+	}
+}

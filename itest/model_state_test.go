@@ -1,0 +1,282 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Times of the model, in ms. They are long or short beside one another, so that waits end in many orders.
+const (
+	modelBackoff = 10_000
+	modelSnooze  = 60_000
+	modelKeep    = 3_600_000
+	modelLock    = 600_000
+	modelGrace   = 60_000
+	modelLongest = 180_000
+	modelGroup   = 3 // calls that are gathered
+	modelRetries = 2
+	modelDeaths  = 3
+	idLife       = 7 * 24 * 3_600_000
+)
+
+// modelTask is a task as it should be.
+type modelTask struct {
+	id       string
+	state    string // pending, active, scheduled, retry, parked, archived, completed, aggregating or gone
+	due      int64  // of a task that is scheduled or retrying; when what is kept of a completed one is deleted, or a parked one archived
+	expiry   int64  // 0: none
+	keep     int64
+	maxRetry int
+	retried  int
+	deaths   int
+	late     bool  // not every worker knows its function
+	values   []int // arguments, of a task that is gathered
+	lock     string
+	untilRun bool
+}
+
+// over says whether the task will never run again.
+func (t *modelTask) over() bool {
+	return t.state == "gone" || t.state == "archived" || t.state == "completed"
+}
+
+// modelEntry is a field of the locks hash with its time.
+type modelEntry struct {
+	value string
+	until int64
+}
+
+// modelGathered is a group as it should be.
+type modelGathered struct {
+	ids         []string
+	first, last int64
+}
+
+// due is when the group is fired, if it is not full.
+func (g *modelGathered) due() int64 { return min(g.last+modelGrace, g.first+modelLongest) }
+
+// model is what a queue should be after all that was done to it.
+type model struct {
+	now     int64
+	tasks   map[string]*modelTask
+	pending []string
+	locks   map[string]modelEntry
+	groups  map[string]*modelGathered
+	paused  bool
+}
+
+func newModel(now int64) *model {
+	return &model{now: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{}, groups: map[string]*modelGathered{}}
+}
+
+// held returns the value of a lock that has not lapsed, "" for none.
+func (m *model) held(name string) string {
+	if e, ok := m.locks[name]; ok && e.until > m.now {
+		return e.value
+	}
+	return ""
+}
+
+// taken says whether a task cannot have an id of its own choice.
+func (m *model) taken(id string) bool {
+	if m.held("#"+id) != "" {
+		return true
+	}
+	t := m.tasks[id]
+	if t == nil {
+		return false
+	}
+	switch t.state {
+	case "scheduled", "retry", "parked", "archived":
+		return true
+	case "completed":
+		return t.due > m.now
+	}
+	return false
+}
+
+// lapse drops locks whose time is over.
+func (m *model) lapse() {
+	maps.DeleteFunc(m.locks, func(_ string, e modelEntry) bool { return e.until <= m.now })
+}
+
+// enlist adds a task that has an id or a lock of its own, or goes to the front.
+func (m *model) enlist(t *modelTask, ownID, front bool) {
+	m.lapse()
+	from := max(m.now, t.due)
+	if ownID {
+		m.locks["#"+t.id] = modelEntry{t.id, from + idLife}
+	}
+	if t.lock != "" {
+		m.locks[t.lock] = modelEntry{t.id, from + modelLock}
+		m.locks["@"+t.id] = modelEntry{t.lock, from + modelLock}
+	}
+	m.add(t, front)
+}
+
+// add adds a task.
+func (m *model) add(t *modelTask, front bool) {
+	m.tasks[t.id] = t
+	if t.state != "pending" {
+		return
+	}
+	if front {
+		m.pending = slices.Insert(m.pending, 0, t.id)
+	} else {
+		m.pending = append(m.pending, t.id)
+	}
+}
+
+// remove takes a task that waits out of its place.
+func (m *model) remove(t *modelTask) {
+	t.state = "gone"
+	delete(m.locks, "@"+t.id)
+	delete(m.locks, "#"+t.id)
+}
+
+// free ends what a task has to itself.
+func (m *model) free(t *modelTask) {
+	if mark, ok := m.locks["@"+t.id]; ok {
+		if m.locks[mark.value].value == t.id {
+			delete(m.locks, mark.value)
+		}
+		delete(m.locks, "@"+t.id)
+	}
+	delete(m.locks, "#"+t.id)
+}
+
+// extend lets what a task has to itself last for as long as the task waits.
+func (m *model) extend(t *modelTask, wait int64) {
+	longer := func(name string) {
+		if e, ok := m.locks[name]; ok {
+			m.locks[name] = modelEntry{e.value, e.until + wait}
+		}
+	}
+	if mark, ok := m.locks["@"+t.id]; ok {
+		if m.locks[mark.value].value == t.id {
+			longer(mark.value)
+		}
+		longer("@" + t.id)
+	}
+	longer("#" + t.id)
+}
+
+// sorted returns the tasks of a state by due time, those of one time by id, as a sorted set has them.
+func (m *model) sorted(state string) []*modelTask {
+	var found []*modelTask
+	for _, t := range m.tasks {
+		if t.state == state {
+			found = append(found, t)
+		}
+	}
+	slices.SortFunc(found, func(a, b *modelTask) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) })
+	return found
+}
+
+// waits says whether something is due.
+func (m *model) waits() bool {
+	for _, t := range m.tasks {
+		if (t.state == "scheduled" || t.state == "retry") && t.due <= m.now {
+			return true
+		}
+	}
+	for _, g := range m.groups {
+		if m.ripe(g) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) ripe(g *modelGathered) bool { return len(g.ids) >= modelGroup || g.due() <= m.now }
+
+// look makes pending what is due, and what is parked if the worker knows its function.
+func (m *model) look(knowsLate bool) {
+	for _, state := range []string{"scheduled", "retry"} {
+		for _, t := range m.sorted(state) {
+			if t.due <= m.now {
+				t.state, t.due = "pending", 0
+				m.pending = append(m.pending, t.id)
+			}
+		}
+	}
+	for key, g := range m.groups {
+		if !m.ripe(g) {
+			continue
+		}
+		first := m.tasks[g.ids[0]]
+		for _, id := range g.ids[1:] {
+			first.values = append(first.values, m.tasks[id].values...)
+			m.tasks[id].state = "gone"
+		}
+		first.state = "pending"
+		m.pending = append(m.pending, first.id)
+		delete(m.groups, key)
+	}
+	if !knowsLate {
+		return
+	}
+	for _, t := range m.sorted("parked") {
+		t.state, t.due = "pending", 0
+		m.pending = append(m.pending, t.id)
+	}
+}
+
+// finish ends an active task by the given word and returns what it is called.
+func (m *model) finish(t *modelTask, how string) (outcome string) {
+	retry := func(wait int64) string {
+		if t.retried >= t.maxRetry || t.expiry != 0 && m.now+wait >= t.expiry {
+			t.state = "archived"
+			m.free(t)
+			return "archived"
+		}
+		t.retried++
+		t.state, t.due = "retry", m.now+wait
+		m.extend(t, wait)
+		return "retry"
+	}
+	switch how {
+	case "done", "drop":
+		m.free(t)
+		t.state = "gone"
+		if t.keep > 0 {
+			t.state, t.due = "completed", m.now+t.keep
+		}
+		return "done"
+	case "snooze":
+		t.state, t.due = "scheduled", m.now+modelSnooze
+		m.extend(t, modelSnooze)
+		return "snoozed"
+	case "discard":
+		t.state = "archived"
+		m.free(t)
+		return "archived"
+	case "retry in":
+		return retry(5000)
+	default:
+		return retry(modelBackoff)
+	}
+}
+
+// die is what becomes of an active task whose worker was swept.
+func (m *model) die(t *modelTask) {
+	t.deaths++
+	if t.deaths >= modelDeaths {
+		t.state = "archived"
+		m.free(t)
+		return
+	}
+	m.back(t)
+}
+
+// back puts an active task to the front.
+func (m *model) back(t *modelTask) {
+	t.state = "pending"
+	m.pending = slices.Insert(m.pending, 0, t.id)
+}
+
+func ms(d int64) time.Duration { return time.Duration(d) * time.Millisecond }

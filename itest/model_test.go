@@ -1,0 +1,275 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"pgregory.net/rapid"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/delayedtest"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/seam"
+)
+
+// TestModel does random things to a queue and after each compares what Redis holds with a model of it: every task is in exactly one place, at
+// the time and in the order that it should be, and so is every lock. It runs on the embedded server, whose time the test moves. Workers are
+// real ones but for their loops: they do one step at a time.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMachine(t, rt)
+		rt.Repeat(map[string]func(*rapid.T){
+			"":         m.check,
+			"enqueue":  m.enqueue,
+			"gather":   m.gather,
+			"claim":    m.claim,
+			"finish":   m.finish,
+			"advance":  m.advance,
+			"look":     m.look,
+			"kill":     m.kill,
+			"sweep":    m.sweep,
+			"plague":   m.plague,
+			"stop":     m.stop,
+			"pause":    m.pause,
+			"enqueue2": m.enqueue, // as often as tasks are claimed and finished
+		})
+	})
+}
+
+// machine is a queue, its workers, and the model of both.
+type machine struct {
+	*model
+	t       *rapid.T
+	tb      testing.TB
+	rdb     *delayed.Redis
+	q       *delayed.Queue
+	conn    redis.Conn
+	workers []*modelWorker
+	values  int // arguments so far
+}
+
+// modelWorker is a worker that does one step at a time.
+type modelWorker struct {
+	seam.Stepper
+	id        string
+	knowsLate bool
+	dead      bool // it has no heartbeat
+	started   chan modelStart
+	reply     chan error
+	stepped   chan modelStep
+	task      *modelTask // that it runs; nil: none
+	lost      bool       // the task is another's
+}
+
+// GoString is what rapid shows of a worker.
+func (w *modelWorker) GoString() string { return "worker " + w.id[:4] }
+
+type modelStart struct {
+	id     string
+	values []int
+}
+
+type modelStep struct {
+	run  *seam.Run
+	wait time.Duration
+	err  error
+}
+
+const modelQueue = "model"
+
+// The functions of the model, as producers see them.
+var (
+	modelWork   = delayed.Func(func(context.Context, int) error { return nil }, delayed.Name("model.work"))
+	modelLate   = delayed.Func(func(context.Context, int) error { return nil }, delayed.Name("model.late"))
+	modelGather = delayed.Func(func(context.Context, ...int) error { return nil }, delayed.Name("model.gather"),
+		delayed.Gather(delayed.GatherPolicy{Grace: ms(modelGrace), MaxDelay: ms(modelLongest), MaxSize: modelGroup}))
+)
+
+// rapidTB lets helpers of tests report to rapid.
+type rapidTB struct {
+	testing.TB
+	rt *rapid.T
+}
+
+func (t rapidTB) Helper()                           {}
+func (t rapidTB) Cleanup(f func())                  { t.rt.Cleanup(f) }
+func (t rapidTB) Context() context.Context          { return t.rt.Context() }
+func (t rapidTB) Errorf(format string, args ...any) { t.rt.Errorf(format, args...) }
+func (t rapidTB) Fatalf(format string, args ...any) { t.rt.Fatalf(format, args...) }
+
+func newMachine(t *testing.T, rt *rapid.T) *machine {
+	t.Helper()
+	tb := rapidTB{t, rt}
+	rdb := delayedtest.NewRedis(tb)
+	m := &machine{t: rt, tb: tb, rdb: rdb, q: delayed.NewQueue(modelQueue, rdb)}
+	src, _, _ := seam.Locate(m.q)
+	conn, err := src.(delayed.Source).Conn(t.Context(), modelQueue) //nolint:errcheck // it was made of one
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.conn = conn
+	rt.Cleanup(func() { conn.Close() })
+	m.model = newModel(delayedtest.Now(tb, m.q).UnixMilli())
+	for i := range 3 {
+		m.workers = append(m.workers, m.newWorker(i == 0))
+	}
+	rt.Cleanup(m.end)
+	return m
+}
+
+// end lets all handlers return.
+func (m *machine) end() {
+	for _, w := range m.workers {
+		if w.task != nil {
+			w.reply <- nil
+			<-w.stepped
+		}
+	}
+}
+
+func (m *machine) newWorker(knowsLate bool) *modelWorker {
+	w := &modelWorker{
+		knowsLate: knowsLate, started: make(chan modelStart), reply: make(chan error), stepped: make(chan modelStep, 1),
+	}
+	worker, err := delayed.NewWorker(m.rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{modelQueue}, Concurrency: 1, HeartbeatLife: 10 * 365 * 24 * time.Hour, MaxRetry: modelRetries,
+		Backoff: func(int) time.Duration { return ms(modelBackoff) }, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+	})
+	m.must(err)
+	w.id = worker.ID()
+	handle := func(ctx context.Context, values ...int) error {
+		w.started <- modelStart{delayed.TaskFromContext(ctx).ID(), values}
+		select {
+		case err := <-w.reply:
+			if errors.Is(err, errPanic) {
+				panic(err)
+			}
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	one := func(ctx context.Context, n int) error { return handle(ctx, n) }
+	m.must(worker.Register(delayed.Func(one, delayed.Name("model.work")), delayed.Func(handle, delayed.Name("model.gather"))))
+	if knowsLate {
+		m.must(worker.Register(delayed.Func(one, delayed.Name("model.late"))))
+	}
+	w.Stepper, err = seam.NewStepper(context.Background(), worker)
+	m.must(err)
+	m.model.look(knowsLate)
+	return w
+}
+
+var errPanic = errors.New("the handler panics")
+
+func (m *machine) must(err error) {
+	if err != nil {
+		m.t.Fatalf("%v", err)
+	}
+}
+
+// step lets a worker claim a task. It returns what was started, or what came out at once.
+func (m *machine) step(w *modelWorker) (started *modelStart, ended modelStep) {
+	go func() {
+		run, wait, err := w.Step(context.Background())
+		w.stepped <- modelStep{run, wait, err}
+	}()
+	select {
+	case s := <-w.started:
+		return &s, modelStep{}
+	case s := <-w.stepped:
+		return nil, s
+	case <-time.After(20 * time.Second):
+		m.t.Fatalf("a step does not come to an end")
+		panic("unreachable")
+	}
+}
+
+// finished waits for the end of a worker's step.
+func (m *machine) finished(w *modelWorker) modelStep {
+	select {
+	case s := <-w.stepped:
+		return s
+	case <-time.After(20 * time.Second):
+		m.t.Fatalf("a step does not come to an end")
+		panic("unreachable")
+	}
+}
+
+// check compares Redis with the model.
+func (m *machine) check(*rapid.T) {
+	redistest.CheckInvariants(m.tb, m.conn, modelQueue, redistest.Invariants{})
+	filed, err := seam.List(context.Background(), m.q)
+	m.must(err)
+	places := map[string][]string{}
+	var pending []string
+	for _, f := range filed {
+		at := int64(0)
+		switch f.State {
+		case "completed":
+			if at = f.At.UnixMilli(); at <= m.now {
+				continue // as good as deleted
+			}
+		case "scheduled", "retry":
+			at = f.At.UnixMilli()
+		case "pending":
+			pending = append(pending, f.ID)
+		}
+		places[f.ID] = append(places[f.ID], place(f.State, at))
+	}
+	for id, t := range m.tasks {
+		want := []string{place(t.state, t.due)}
+		switch {
+		case t.state == "gone" || t.state == "completed" && t.due <= m.now:
+			want = nil
+		case t.state != "scheduled" && t.state != "retry" && t.state != "completed":
+			want[0] = place(t.state, 0)
+		}
+		if !slices.Equal(places[id], want) {
+			m.t.Errorf("task %s: expected in %q, found in %q", id, want, places[id])
+		}
+		delete(places, id)
+	}
+	for id, found := range places {
+		m.t.Errorf("task %s is in %q, expected nowhere", id, found)
+	}
+	if !slices.Equal(pending, m.pending) {
+		m.t.Errorf("expected pending %q, found %q", m.pending, pending)
+	}
+	m.checkLocks()
+}
+
+func place(state string, at int64) string {
+	if at == 0 {
+		return state
+	}
+	return fmt.Sprintf("%s until %d", state, at)
+}
+
+// checkLocks compares the locks with those of the model, and looks for some that nobody would free.
+func (m *machine) checkLocks() {
+	state := redistest.Dump(m.tb, m.conn, modelQueue)
+	values, _ := state["_locks"].(redistest.Hash)
+	times, _ := state["_locked"].(redistest.Zset)
+	wantValues, wantTimes := redistest.Hash{}, redistest.Zset{}
+	for name, e := range m.locks {
+		wantValues[name], wantTimes[name] = e.value, e.until
+		owner := m.tasks[e.value]
+		if !strings.HasPrefix(name, "@") && !strings.HasPrefix(name, "#") && e.until > m.now && (owner == nil || owner.over()) {
+			m.t.Errorf("lock %s is held by task %s, which is over", name, e.value)
+		}
+	}
+	if diff := redistest.Diff(redistest.State{"_locks": values, "_locked": times}, redistest.State{"_locks": wantValues, "_locked": wantTimes}); diff != "" && (len(values) > 0 || len(wantValues) > 0) {
+		m.t.Errorf("locks at %d: %s", m.now, diff)
+	}
+}
