@@ -19,7 +19,8 @@ func (q *Queue) Archived(ctx context.Context, offset, n int) (page []TaskInfo, t
 }
 
 // RunAgain makes an archived task pending again, at the end of its queue: with all its retries, as if it had never failed. Its deaths are forgotten, and a
-// deadline, an expiry or a time of RetryUntil that are over. Locks that it held are not taken again. The error wraps ErrNotArchived if the task is not
+// deadline, an expiry or a time of RetryUntil that are over. Locks that it held are not taken again, but an id of TaskID is
+// its own again. The error wraps ErrNotArchived if the task is not
 // archived. Repeating the call after an ErrUnknown does no harm.
 func (r *Ref) RunAgain(ctx context.Context) error {
 	return r.runAgain(ctx, nil)
@@ -195,6 +196,7 @@ func newRerun(name string, old []byte, t *Task) (rerun, error) {
 		now := time.Now().UnixMilli()
 		x := *m.Extra
 		x.FirstFailed = 0
+		again.own = x.Lock != ""
 		for _, end := range []*int64{&x.Deadline, &x.Expiry, &x.RetryUntil} {
 			if *end <= now {
 				*end = 0

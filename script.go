@@ -39,7 +39,7 @@ var (
 	scriptComplete   = newScript("complete", 7)
 	scriptProgress   = newScript("progress", 3)
 	scriptExpire     = newScript("expire", 2)
-	scriptRerun      = newScript("rerun", 6)
+	scriptRerun      = newScript("rerun", 8)
 	scriptDelete     = newScript("delete", 5)
 	scriptLook       = newScript("look", 8)
 	scriptRelease    = newScript("release", 4)

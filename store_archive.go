@@ -15,16 +15,18 @@ type rerun struct {
 	name     string // that it is filed under
 	id       string
 	old, new []byte // its message as it is and as it is to be
+	own      bool   // no other task may have its id
 }
 
 // rerun makes archived tasks pending. Of each it answers 1 if it is pending, 0 if it was not archived, -1 if its message was not the old one.
 func (s *store) rerun(ctx context.Context, tasks []rerun) ([]int, error) {
-	args := make([]any, 0, 4*len(tasks))
+	args := make([]any, 0, 1+5*len(tasks))
+	args = append(args, lockLife.Milliseconds())
 	for i := range tasks {
 		t := &tasks[i]
-		args = append(args, t.name, t.id, t.old, t.new)
+		args = append(args, t.name, t.id, t.old, t.new, flag(t.own))
 	}
-	keys := []string{s.keys.archived, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked}
+	keys := []string{s.keys.archived, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked, s.keys.locks, s.keys.locked}
 	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))
 	if err == nil && len(answers) != len(tasks) {
 		err = fmt.Errorf("%w: %d answers from rerun, expected %d", errReply, len(answers), len(tasks))

@@ -22,6 +22,14 @@ var rerunCases = storeTable{script: "rerun", cases: []storeCase{
 		}),
 	},
 	{
+		name: "its id is its own again",
+		seed: filedAs("_archived", redistest.Zset{"x": later, "y#2": later}),
+		do: rerunWith(rerun{name: "x", id: "x", old: []byte("m x"), new: []byte("new x"), own: true},
+			rerun{name: "y#2", id: "y", old: []byte("m y#2"), new: []byte("new y"), own: true}),
+		result: []int{1, 1},
+		want:   both(locked(idLife, redistest.Hash{"#x": "x", "#y": "y"}), redistest.State{"": redistest.List{"new x", "new y"}, "_noti": ones(2)}),
+	},
+	{
 		name:   "the last one",
 		seed:   filedAs("_archived", redistest.Zset{"x": later}),
 		do:     rerunWith(again("x")),

@@ -112,11 +112,42 @@ var movingCases = []struct {
 		want:   working(with(left("", ""), with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "a"), wake))),
 	},
 	{
-		name:   "rerun of the last task and of one that is not archived",
-		seed:   with(filedAs("_archived", redistest.Zset{"x": later}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1), "_revoked": redistest.Zset{"x": later}}),
+		name: "rerun of the last task and of one that is not archived",
+		seed: both(filedAs("_archived", redistest.Zset{"x": later}), locked(later, redistest.Hash{"#o": "o"}), redistest.State{
+			"": redistest.List{"p"}, "_noti": ones(1), "_revoked": redistest.Zset{"x": later},
+		}),
 		do:     rerunWith(again("x"), again("y")),
 		result: []int{1, 0},
-		want:   redistest.State{"": redistest.List{"p", "new x"}, "_noti": ones(2)},
+		want:   both(locked(later, redistest.Hash{"#o": "o"}), redistest.State{"": redistest.List{"p", "new x"}, "_noti": ones(2)}),
+	},
+	{
+		name: "enlist in place of the last tasks that are filed, and of the last lock",
+		seed: both(filedAs("_scheduled", redistest.Zset{"a": later}), filedAs("_retry", redistest.Zset{"b": later}), filedAs("_parked", redistest.Zset{"c": later, "d": later}),
+			locked(later, redistest.Hash{"k:a": "a", "k:b": "b", "k:c": "c", "k:d": "d"}), locked(past, redistest.Hash{"#e": "e"}), redistest.State{
+				"": redistest.List{"p"}, "_noti": ones(1), "_revoked": redistest.Zset{"r": later}, "_completed": redistest.Zset{"z": later},
+				"_wake": ones(1), "_control": redistest.Hash{"version": "1"},
+			}),
+		do: enlistWith(atBack, toEnlist("w", lockOf("k:a", Replace)), toEnlist("x", lockOf("k:b", Replace)), toEnlist("y", lockOf("k:c", Replace)),
+			toEnlist("z", lockOf("k:d", Replace))),
+		result: `["" "" "" ""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "w", "k:b": "x", "k:c": "y", "k:d": "z"}), redistest.State{
+			"": redistest.List{"p", "m w", "m x", "m y", "m z"}, "_noti": ones(5), "_revoked": redistest.Zset{"r": later}, "_completed": redistest.Zset{"z": later},
+			"_wake": ones(1), "_control": redistest.Hash{"version": "1"},
+		}),
+	},
+	{
+		name:   "unlock of the last lock",
+		seed:   both(locked(later, redistest.Hash{"k:a": "x"}), redistest.State{"_revoked": redistest.Zset{"r": later}}),
+		do:     unlockOne("x"),
+		result: "left false, replaced false",
+		want:   redistest.State{"_revoked": redistest.Zset{"r": later}},
+	},
+	{
+		name:   "lapse of the last lock",
+		seed:   locked(past, redistest.Hash{"k:a": "x"}),
+		do:     lapseWith(10),
+		result: 2,
+		want:   redistest.State{},
 	},
 	{
 		name: "move of the last task",
