@@ -24,8 +24,14 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 		outcome outcome
 		tally   tally
 	}{
-		{outcomeRetry, tallyFailed}, {outcomeRetry, tallyNone}, {outcomeArchive, tallyExpired}, {outcomeRetry, tallyFailed}, {outcomeSnooze, tallyNone},
-		{outcomeArchive, tallyFailed}, {outcomeArchive, tallyNone}, {outcomeArchive, tallyExpired},
+		{outcomeRetry, tallyFailed},
+		{outcomeRetry, tallyNone},
+		{outcomeArchive, tallyExpired},
+		{outcomeRetry, tallyFailed},
+		{outcomeSnooze, tallyNone},
+		{outcomeArchive, tallyFailed},
+		{outcomeArchive, tallyNone},
+		{outcomeArchive, tallyExpired},
 	}
 	for i := range ends {
 		b.delay(f, i)
