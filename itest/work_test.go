@@ -143,6 +143,7 @@ type fleet struct {
 	server *redistest.Server
 	pool   *redis.Pool
 	setup  workerSetup
+	role   procs.Role[workerSetup]
 }
 
 // member is one worker process.
@@ -155,13 +156,13 @@ func newFleet(t *testing.T, server *redistest.Server, setup workerSetup) *fleet 
 	t.Helper()
 	setup.URL = server.URL()
 	setup.Ledger = t.TempDir()
-	return &fleet{t, server, server.Pool(t), setup}
+	return &fleet{t, server, server.Pool(t), setup, workerRole}
 }
 
 // start starts a worker process and waits until it knows its id, which is before it claims anything.
 func (f *fleet) start() *member {
 	f.t.Helper()
-	m := &member{Process: workerRole.Start(f.t, f.setup)}
+	m := &member{Process: f.role.Start(f.t, f.setup)}
 	waitFor(f.t, "a worker process to tell its id", func() bool {
 		if !m.Running() {
 			f.t.Fatalf("a worker process ended at its start: %s\n%s", m.Describe(), m.Output())
