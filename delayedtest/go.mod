@@ -10,6 +10,7 @@ require (
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/shamaton/msgpack/v2 v2.4.0 // indirect
 	github.com/sirupsen/logrus v1.10.2 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
