@@ -33,6 +33,7 @@ type claim struct {
 	context taskContext
 
 	reporter atomic.Pointer[reporter] // nil: it has not reported its progress
+	canceled atomic.Bool              // its task was cancelled while it ran
 	lost     atomic.Bool              // another worker may have the task; written with lane.mu held
 
 	// protected by lane.mu
@@ -45,6 +46,8 @@ type batch struct {
 	number uint64
 	claims []*claim
 	at     time.Time // when the reply came
+	// version is that of the control hash when the tasks were claimed; 0: there was none.
+	version int64
 
 	// protected by lane.mu
 	open   int // claims that are not settled

@@ -85,6 +85,7 @@ var redisCommands = map[string]redisCommand{
 	"ZRANGEBYSCORE": {"1.0.5", reads, map[string]string{"LIMIT": "1.0.5", "WITHSCORES": "1.0.5"}},
 	"ZSCORE":        {"1.2.0", reads, nil},
 	"ZINCRBY":       {"1.2.0", grows, nil},
+	"ZMSCORE":       {"6.2.0", reads, nil},
 	"ZREM":          {"1.2.0", frees, map[string]string{"several": "2.4.0"}},
 }
 

@@ -38,6 +38,8 @@ var (
 
 	// ErrNotArchived says that a task cannot be run again or deleted, because it is not archived.
 	ErrNotArchived = errors.New("delayed: task is not archived")
+	// ErrEnded says that a task cannot be cancelled because it has ended.
+	ErrEnded = errors.New("delayed: task has ended")
 
 	// ErrClosed is returned by a second Worker.Run and by everything that uses a Redis handle after its Close.
 	ErrClosed = errors.New("delayed: closed")
@@ -48,6 +50,10 @@ var (
 	// ErrLost says that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker may run the
 	// task now. Whatever the handler returns is discarded.
 	ErrLost = errors.New("delayed: claim lost")
+
+	// ErrCanceled says that the task was cancelled by Ref.Cancel, or replaced by a later one. Whatever error the handler returns, the task is
+	// not tried again. The *TaskError of who waits for the task wraps it too.
+	ErrCanceled = errors.New("delayed: task was canceled")
 
 	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then still counts: nil is
 	// success. The error that WorkerConfig.IsFailure and BackoffFunc get wraps it, whatever the handler returned.
@@ -91,11 +97,11 @@ func (e *DuplicateError) Error() string {
 // Unwrap makes errors.Is(err, ErrDuplicate) true.
 func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 
-// TaskError says that a task has failed for good: it is archived, or dropped.
+// TaskError says that a task has failed for good: it is archived, dropped or canceled.
 type TaskError struct {
 	ID       string
 	State    State     // where it is now
-	Reason   string    // failed, arguments, expired, undecodable, deaths, parked too long, dropped, …
+	Reason   string    // failed, arguments, expired, undecodable, deaths, parked too long, dropped, canceled, …
 	Text     string    // of its last error; "" if there was none
 	Attempts int       // runs that failed
 	Deaths   int       // runs that ended with their worker
@@ -113,6 +119,9 @@ func (e *TaskError) Error() string {
 	}
 	return text
 }
+
+// Is makes errors.Is(err, ErrCanceled) true for a task that was cancelled.
+func (e *TaskError) Is(target error) bool { return target == ErrCanceled && e.Reason == reasonCanceled }
 
 // BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not, except that after an ErrUnknown the
 // tasks that follow the first Sent may be enqueued as well.

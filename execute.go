@@ -32,6 +32,9 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 		w.giveBack(claims)
 		return 0
 	}
+	if claims = w.screen(ctx, claims); len(claims) == 0 {
+		return 0
+	}
 	now, f := l.now(), l.finisher
 	runnable := make([]*claim, 0, len(claims)) // not claims[:0]: the batch holds on to that
 	var suspects []*claim
@@ -136,6 +139,10 @@ func (w *Worker) giveBack(claims []*claim) <-chan struct{} {
 
 // execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of the task.
 func (w *Worker) execute(c *claim) (done bool) {
+	if c.lane.isRevoked(c.msg.Meta.ID) {
+		w.cancelClaim(c, false)
+		return false
+	}
 	if x := c.msg.Meta.Extra; x != nil {
 		if w.stale(c) {
 			return false
@@ -208,6 +215,13 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 	}
 	if w.heard != nil {
 		w.heard(c, err)
+	}
+	if c.canceled.Load() {
+		if err != nil {
+			w.cancelClaim(c, true)
+			return false
+		}
+		c.lane.forgive(c.msg.Meta.ID)
 	}
 	if err == nil {
 		w.tellEnd(c, nil, nil, true)

@@ -20,6 +20,7 @@ const (
 	outcomeForward                 // handed on to the queue for Python tasks
 	outcomeComplete                // succeeded, and more is to be done than to acknowledge it
 	outcomeGather                  // was scheduled, and is to be gathered in a group
+	outcomeCancel                  // cancelled
 	outcomes                       // their number
 )
 
@@ -54,6 +55,7 @@ type ending struct {
 	message []byte        // as it goes on
 	info    []byte        // what is to be known of it then
 	reason  string        // for listeners
+	certain bool          // cancelled, whatever Redis knows of it
 	told    *receipt      // who waits for Redis's answer; may be nil
 }
 
@@ -84,6 +86,8 @@ type finisher struct {
 	archiveMost int
 	archiveKeep time.Duration
 	forward     *store // of the queue for Python tasks; nil: none
+	// canceled is the ending of a claim whose task turns out to be cancelled.
+	canceled func(*claim) ending
 
 	trouble complaints
 
@@ -235,7 +239,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 	for kind, group := range sorted {
 		size := maxTokens
 		switch outcome(kind) {
-		case outcomeRetry, outcomeSnooze, outcomeArchive, outcomePark, outcomeComplete:
+		case outcomeRetry, outcomeSnooze, outcomeArchive, outcomePark, outcomeComplete, outcomeCancel:
 			size = maxShelved
 		default:
 		}
@@ -289,7 +293,7 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 	for i := range group {
 		claims[i] = group[i].claim
 	}
-	stood, err := f.call(ctx, kind, claims, group)
+	stood, again, err := f.call(ctx, kind, claims, group)
 	if err != nil {
 		f.log.trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
 		f.lane.reopen(claims)
@@ -299,10 +303,14 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 		return group
 	}
 	f.log.relief(&f.trouble, "Redis has been told how tasks ended")
-	f.lane.settle(claims...)
 	lost := 0
 	for i := range group {
 		e := &group[i]
+		if again != nil && again[i] {
+			f.endAgain(e)
+			continue
+		}
+		f.lane.settle(e.claim)
 		if !stood[i] && !e.claim.unclear && kind != outcomeRelease && kind != outcomeDefer {
 			lost++
 			f.tooLate(e.claim)
@@ -320,17 +328,17 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 	return nil
 }
 
-// call picks the script.
-func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, group []ending) ([]bool, error) {
+// call picks the script. again says which claims still stand and must end in another way, nil for none.
+func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, group []ending) (stood, again []bool, err error) {
 	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(claims)
 	tokens := make([]string, len(claims))
 	for i, c := range claims {
 		tokens[i] = c.token
 	}
-	if kind != outcomeComplete {
+	if kind != outcomeComplete && kind != outcomeCancel {
 		// First, or what it has reported would outlast the task if this process died in between.
 		if err := forgetReports(ctx, group); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	switch kind {
@@ -345,17 +353,20 @@ func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, grou
 		return s.shelve(ctx, worker, batches, shelfScheduled, 0, []string{"snoozed"}, shelvedOf(group))
 	case outcomePark:
 		return s.shelve(ctx, worker, batches, shelfParked, 0, []string{"parked"}, shelvedOf(group))
+	case outcomeCancel:
+		return s.annul(ctx, worker, batches, annulledOf(group))
 	case outcomeComplete:
-		return s.complete(ctx, worker, batches, completedOf(group))
+		stood, err = s.complete(ctx, worker, batches, completedOf(group))
 	case outcomeGather:
-		return s.join(ctx, worker, batches, tokens, membersOf(group))
+		stood, err = s.join(ctx, worker, batches, tokens, membersOf(group))
 	case outcomeForward:
-		return s.release(ctx, worker, batches, tokens, f.forward, false)
+		stood, err = s.release(ctx, worker, batches, tokens, f.forward, false)
 	case outcomeDefer:
-		return s.release(ctx, worker, batches, tokens, s, false)
+		stood, err = s.release(ctx, worker, batches, tokens, s, false)
 	default:
-		return s.release(ctx, worker, batches, tokens, s, true)
+		stood, err = s.release(ctx, worker, batches, tokens, s, true)
 	}
+	return stood, nil, err
 }
 
 // waiting returns how many endings Redis has not answered for.

@@ -20,13 +20,15 @@ type lane struct {
 	// done are claims that are done and that nobody has taken to acknowledge them; protected by executors.mu.
 	done []*claim
 
-	mu      sync.Mutex
-	batches map[uint64]*batch // claimed and not settled
-	known   int               // claims in batches that are not settled
-	next    uint64            // number of the latest batch; moves on with every attempt
-	calling []uint64          // batches whose claim call is under way
-	epoch   uint64            // moves on when a registration begins and when it is over: odd in between
-	unclear time.Time         // when the reply of a claim was last lost or an error
+	mu       sync.Mutex
+	batches  map[uint64]*batch // claimed and not settled
+	known    int               // claims in batches that are not settled
+	forgiven []string          // ids of cancelled tasks that have ended
+	revoked  revocations       // cancelled tasks, as far as they are known
+	next     uint64            // number of the latest batch; moves on with every attempt
+	calling  []uint64          // batches whose claim call is under way
+	epoch    uint64            // moves on when a registration begins and when it is over: odd in between
+	unclear  time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
 	left    int       // pending after the last claim
@@ -36,6 +38,8 @@ type lane struct {
 	beat func() // asks for a heartbeat of this queue now
 
 	control laneControl
+
+	anyRevoked atomic.Bool // revoked has ids
 
 	// confirmed is when the last heartbeat that Redis confirmed was sent, by monotonic and by wall clock; nil: not registered.
 	confirmed atomic.Pointer[time.Time]
@@ -85,6 +89,7 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 		l.finisher.unanswered(done, err)
 	}
 	b := newBatch(l, number, got.messages)
+	b.version = got.version
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calling = slices.DeleteFunc(l.calling, func(n uint64) bool { return n == number })
@@ -240,6 +245,9 @@ func (l *lane) begin(c *claim, cancel context.CancelCauseFunc) bool {
 		return false
 	}
 	c.cancel = cancel
+	if c.canceled.Load() {
+		cancel(ErrCanceled) // just now
+	}
 	return true
 }
 

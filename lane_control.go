@@ -18,6 +18,7 @@ type laneControl struct {
 	weight atomic.Int32 // in place of the configured one; 0: none
 	poke   chan struct{}
 
+	trouble complaints
 	looking sync.Mutex   // one look at a time, so that none is overtaken by an older one
 	last    control      // what it found
 	version atomic.Int64 // of last; -1: there was none yet
@@ -48,8 +49,14 @@ func (w *Worker) follow(ctx context.Context, l *lane) {
 	for {
 		select {
 		case message := <-told:
-			if word, _, _ := strings.Cut(message, " "); word != "" && word != signalControl {
+			switch word, id, _ := strings.Cut(message, " "); word {
+			case signalCancel:
+				l.noteCanceled(id)
+				w.cancelRunning(l)
 				continue
+			case "", signalControl:
+			default:
+				continue // of a later version
 			}
 		case <-l.control.poke:
 		case <-ctx.Done():
@@ -62,15 +69,33 @@ func (w *Worker) follow(ctx context.Context, l *lane) {
 	}
 }
 
-// signalControl is published when the control hash has changed.
-const signalControl = "control"
+const (
+	// signalControl is published when the control hash has changed.
+	signalControl = "control"
+	// signalCancel is published with an id behind it, when a task was cancelled that may be active.
+	signalCancel = "cancel"
+)
 
 // look reads the control hash and does what it says.
 func (w *Worker) look(ctx context.Context, l *lane) error {
 	lc := &l.control
 	lc.looking.Lock()
 	defer lc.looking.Unlock()
+	if ids := l.takeForgiven(); len(ids) > 0 {
+		if err := l.store.forgive(ctx, ids); err != nil {
+			return err // they are forgotten in seven days
+		}
+	}
 	now, err := l.store.control(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	// In this order: what was cancelled before that version is among them.
+	if now.version != 0 {
+		err = w.lookRevoked(ctx, l)
+	} else {
+		l.noteRevoked(nil, true)
+	}
 	if err != nil {
 		return err
 	}

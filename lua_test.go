@@ -404,6 +404,9 @@ func TestScriptLimits(t *testing.T) {
 		{"rerun", rerunPage},
 		{"delete", rerunPage},
 		{"lapse", lapsePage},
+		{"cancel", pardonPage},
+		{"annul", maxShelved},
+		{"pardon", pardonPage},
 	} {
 		s, problems := parseLua(limit.script+".lua", scripts[limit.script].source)
 		if len(problems) > 0 {

@@ -130,6 +130,9 @@ func (r *Ref) failure(state State, info *taskInfo) error {
 	if info.reason == "completed" {
 		return nil
 	}
+	if info.reason == reasonCanceled {
+		state = StateCanceled
+	}
 	return &TaskError{
 		ID: r.id, State: state, Reason: info.reason, Text: info.errText, Attempts: info.attempts, Deaths: info.deaths, At: info.at,
 	}

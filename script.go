@@ -35,7 +35,7 @@ var (
 	scriptUnlock     = newScript("unlock", 3)
 	scriptClaim      = newScript("claim", 7)
 	scriptAck        = newScript("ack", 4)
-	scriptShelve     = newScript("shelve", 9)
+	scriptShelve     = newScript("shelve", 10)
 	scriptComplete   = newScript("complete", 7)
 	scriptProgress   = newScript("progress", 3)
 	scriptExpire     = newScript("expire", 2)
@@ -47,7 +47,7 @@ var (
 	scriptRegister   = newScript("register", 3)
 	scriptUnregister = newScript("unregister", 5)
 	scriptForget     = newScript("forget", 5)
-	scriptSweep      = newScript("sweep", 13)
+	scriptSweep      = newScript("sweep", 14)
 	scriptSurvey     = newScriptEach("survey", 5)
 	scriptRepair     = newScript("repair", 2)
 	scriptCheck      = newScriptEach("check", 5)
@@ -66,6 +66,9 @@ var (
 	scriptFire       = newScript("fire", 5)
 	scriptControl    = newScript("control", 1)
 	scriptJoin       = newScript("join", 6)
+	scriptCancel     = newScript("cancel", 13)
+	scriptAnnul      = newScript("annul", 8)
+	scriptPardon     = newScript("pardon", 2)
 )
 
 func newScript(name string, keys int) *script {

@@ -32,9 +32,11 @@ const (
 	// StateAggregating is that of a task which waits in a Group. To find that out, the groups of the queue are read one after the other. When the one call is made, its
 	// id is that of the first task, and of the others nothing is known any more.
 	StateAggregating
+	// StateCanceled is that of a task which was cancelled, as long as KeepResult or Retention says.
+	StateCanceled
 )
 
-var stateNames = [...]string{"unknown", "scheduled", "retry", "parked", "archived", "active", "completed", "dropped", "aggregating"}
+var stateNames = [...]string{"unknown", "scheduled", "retry", "parked", "archived", "active", "completed", "dropped", "aggregating", "canceled"}
 
 // String returns the state as it is written in logs, such as "archived".
 func (s State) String() string {
@@ -137,8 +139,11 @@ func (s *seen) state() (state State, due time.Time, info []byte) {
 	} {
 		if !place.due.IsZero() {
 			if place.state == StateCompleted {
-				if info := parseInfo(place.info); info.reason == "dropped" {
+				switch info := parseInfo(place.info); info.reason {
+				case "dropped":
 					place.state = StateDropped
+				case reasonCanceled:
+					place.state = StateCanceled
 				}
 			}
 			return place.state, place.due, place.info

@@ -297,9 +297,18 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	},
 	{
 		name: "an id that a revoked task has",
-		seed: redistest.State{"_revoked": redistest.Zset{"x": later}},
+		seed: both(locked(later, redistest.Hash{"#x": "x"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
 		do:   enlistWith(atBack, toEnlist("x", ownID)),
 		err:  refusedError{0, "x"},
+	},
+	{
+		name:   "an id of a task that had ended when it was revoked",
+		seed:   redistest.State{"_revoked": redistest.Zset{"x": later, "y": later}},
+		do:     enlistWith(atBack, toEnlist("x", ownID)),
+		result: `[""]`,
+		want: both(locked(idLife, redistest.Hash{"#x": "x"}), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"y": later},
+		}),
 	},
 	{
 		name: "an id twice in one call",

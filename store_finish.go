@@ -94,8 +94,8 @@ func (s *store) channel(id string, awaited bool) string {
 }
 
 // shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to raise by the number of
-// tasks filed.
-func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved) ([]bool, error) {
+// tasks filed. canceled says which claims stand because their tasks were cancelled, nil for none.
+func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved) (stood, canceled []bool, err error) {
 	set, wake, free := s.keys.retry, 1, 0
 	switch on {
 	case shelfRetry:
@@ -118,10 +118,10 @@ func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on 
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.statsKey(), s.keys.wake,
-		s.keys.locks, s.keys.locked,
+		s.keys.locks, s.keys.locked, s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, scriptShelve, keys, args...)
-	return answers(reply, err, len(tasks))
+	return answersAgain(reply, err, len(tasks))
 }
 
 func appendBatches(args []any, batches []uint64) []any {

@@ -21,7 +21,11 @@ type shelving struct {
 }
 
 func (c shelving) do(s *store) (any, error) {
-	return s.shelve(bg, "w", c.batches, c.on, c.most, c.counters, c.tasks)
+	stood, canceled, err := s.shelve(bg, "w", c.batches, c.on, c.most, c.counters, c.tasks)
+	if canceled != nil {
+		return fmt.Sprint(stood, canceled), err
+	}
+	return stood, err
 }
 
 // toShelve is the end of a claim: its task is filed under id with a message and an info made of it.
@@ -82,6 +86,18 @@ var manyOld = func() redistest.State {
 }()
 
 var shelveCases = storeTable{script: "shelve", cases: []storeCase{
+	{
+		name: "a task that was canceled stays claimed",
+		seed: working(redistest.State{"_revoked": redistest.Zset{"x": later, "z": later}}),
+		do: shelving{on: shelfRetry, counters: []string{"retried"}, tasks: []shelved{
+			toShelve("3-1", "x", time.Minute), toShelve("3-2", "y", time.Minute), toShelve("5-1", "z", time.Minute),
+		}}.do,
+		result: "[false true false] [true false false]",
+		want: working(with(left("3-1 3-3 4-1", "3 4"), redistest.State{
+			"_revoked": redistest.Zset{"x": later, "z": later}, "_retry": redistest.Zset{"y": fromNow(time.Minute)},
+			"_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"y": "i y"}, "_wake": ones(1), testDay: counted(redistest.Hash{"retried": "1"}),
+		})),
+	},
 	{
 		name: "retry: due from now, wakes a mover",
 		seed: working(nil),

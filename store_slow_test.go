@@ -283,7 +283,7 @@ func (l *large) filed() {
 		for j := range maxShelved {
 			tasks = append(tasks, toShelve(fmt.Sprintf("%d-1", i*maxShelved+j+1), fmt.Sprintf("x%d of %d", j, i), time.Hour))
 		}
-		_, err := l.shelve(bg, "w", nil, shelfArchived, archivedMost, []string{"archived"}, tasks)
+		_, _, err := l.shelve(bg, "w", nil, shelfArchived, archivedMost, []string{"archived"}, tasks)
 		l.must(err)
 	}
 }

@@ -131,7 +131,7 @@ func (s *store) sweep(ctx context.Context, liveness, hash string, lim sweepLimit
 	}
 	keys := []string{
 		liveness, hash, s.keys.list, s.keys.noti, s.keys.tasks, s.keys.archived, s.keys.info, s.keys.deaths, s.statsKey(),
-		s.keys.locks, s.keys.locked, s.keys.completed, s.keys.results,
+		s.keys.locks, s.keys.locked, s.keys.completed, s.keys.results, s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, scriptSweep, keys, args...)
 	values, err := ints(reply, err, 2)

@@ -144,6 +144,17 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		})),
 	},
 	{
+		name:   "a task that was canceled is not archived",
+		seed:   with(dead, redistest.State{"_revoked": redistest.Zset{"x": later}}),
+		do:     sweepW(judged("4-1", "d", "archive", "x"), judged("3-1", "a", "archive", "y")),
+		result: "1 requeued, 1 archived, alive false",
+		want: with(dead, with(left("3-2 3-3", "3 4"), redistest.State{
+			"": redistest.List{"d+"}, "_noti": ones(1), "_revoked": redistest.Zset{"x": later},
+			"_archived": redistest.Zset{"y": fromNow(testLimits.archiveKeep)}, "_tasks": redistest.Hash{"y": "a+"}, "_info": redistest.Hash{"y": "i y"},
+			testDay: counted(redistest.Hash{"swept": "2", "archived": "1"}),
+		})),
+	},
+	{
 		name:   "claims that changed, or are gone, stay as they are",
 		seed:   dead,
 		do:     sweepW(judged("4-1", "other", "requeue", "x"), judged("9-1", "a", "archive", "y"), judged("3-1", "a", "requeue", "z")),

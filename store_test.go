@@ -49,7 +49,7 @@ var storeTables = []storeTable{
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
 	lookCases, progressCases, expireCases, rerunCases, deleteCases,
 	gatherCases, ripeCases, peekCases, fireCases, joinCases,
-	controlCases,
+	controlCases, cancelCases, annulCases, pardonCases,
 	agendaCases, entryCases, tickCases,
 }
 

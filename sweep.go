@@ -253,6 +253,15 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 		}
 	}
 	for ctx.Err() == nil {
+		n, err := s.pardon(ctx, pardonPage)
+		if err != nil {
+			return err
+		}
+		if n < pardonPage {
+			break
+		}
+	}
+	for ctx.Err() == nil {
 		n, err := s.lapse(ctx, lapsePage)
 		if err != nil {
 			return err

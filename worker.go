@@ -122,6 +122,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		}
 		w.lanes = append(w.lanes, l)
 		l.finisher = newFinisher(l, w.log.with("queue", name), w.pythonStore)
+		l.finisher.canceled = w.canceledLate
 		l.finisher.archiveMost, l.finisher.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 	}
 	w.assemble(rdb.loops)

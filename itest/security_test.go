@@ -237,8 +237,8 @@ func aclRules(t *testing.T) (rules [][]string) {
 			inside = false
 		}
 	}
-	if len(rules) != 6 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, one with locks, worker, operator and keeper", len(rules))
+	if len(rules) != 7 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, one with locks, worker, operator, one that cancels and keeper", len(rules))
 	}
 	return rules
 }

@@ -25,12 +25,12 @@ local function held(name) return ahead(redis.call('ZSCORE', KEYS[10], name)) end
 
 -- Who stands and who is in the way: all is read before anything is written. Keys of another type are an error before that.
 redis.call('HLEN', KEYS[9])
-local reply, owners, places, stands, replaced = {1}, {}, {}, {}, {}
+local reply, owners, places, stands, replaced, pardoned = {1}, {}, {}, {}, {}, {}
 for i = 6, #ARGV, 6 do
   local n, id, lock, rule = i / 6, ARGV[i], ARGV[i + 3], ARGV[i + 5]
   local other = false
   if places[id] or ARGV[i + 2] ~= '0' and (held('#' .. id) or redis.call('HEXISTS', KEYS[6], id) == 1
-      or ahead(redis.call('ZSCORE', KEYS[8], id)) or ahead(redis.call('ZSCORE', KEYS[11], id))) then
+      or ahead(redis.call('ZSCORE', KEYS[8], id))) then
     other = id
   elseif lock ~= '' then
     if not owners[lock] and held(lock) then owners[lock] = redis.call('HGET', KEYS[9], lock) end
@@ -48,6 +48,8 @@ for i = 6, #ARGV, 6 do
   reply[n + 1] = other or ''
   if not other then
     owners[lock], places[id], stands[n] = id, n, true
+    -- An older task of this id was canceled when it had ended already.
+    if ARGV[i + 2] ~= '0' and redis.call('ZSCORE', KEYS[11], id) then pardoned[#pardoned + 1] = id end
   end
 end
 local gone, revoked = {}, {}
@@ -116,6 +118,7 @@ if #revoked > 0 then
   redis.call('HSET', KEYS[13], 'version', string.format('%.0f', math.max(now, version + 1)))
   for i = 2, #revoked, 2 do redis.call('PUBLISH', ARGV[3], 'cancel ' .. revoked[i]) end
 end
+if #pardoned > 0 then redis.call('ZREM', KEYS[11], unpack(pardoned)) end
 local freed = {}
 for i = 1, #gone do freed[2 * i - 1], freed[2 * i] = '@' .. gone[i], '#' .. gone[i] end
 for i = 1, #expired do

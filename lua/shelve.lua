@@ -1,11 +1,11 @@
 -- shelve: end claims by filing their tasks in a sorted set: scheduled, retry, parked or archived.
 -- KEYS  1 processing hash   2 claims hash   3 tasks hash   4 the sorted set   5 info hash   6 counters of the day   7 wake list
---       8 locks hash   9 locked set
+--       8 locks hash   9 locked set   10 revoked set
 -- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number   3 1 to wake a mover when the first due time changes
 --       4 1 to free the ids and locks of the tasks, 0 to have them last for as much longer as the tasks wait
 --       5 number c of counters   6... c names   then the number b of finished batches and b batch numbers
 --       then for each task, at most 200: token, id, ms until due or expiry, message, info, channel of those who wait for it to end or ''
--- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
+-- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still because the task was canceled (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -22,10 +22,16 @@ redis.call('HLEN', KEYS[3])
 local locks = redis.call('HLEN', KEYS[8])
 if locks > 0 then redis.call('ZCARD', KEYS[9]) end
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
+local canceled = {}
+if redis.call('EXISTS', KEYS[10]) == 1 then
+  for i = 7 + counters + batches, #ARGV, 6 do
+    canceled[ARGV[i]] = redis.call('ZSCORE', KEYS[10], ARGV[i + 1]) and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1
+  end
+end
 local earliest
 local answers, done, ids, waits, channels = {}, 0, {}, {}, {}
 for i = 7 + counters + batches, #ARGV, 6 do
-  local stood = redis.call('HDEL', KEYS[1], ARGV[i])
+  local stood = canceled[ARGV[i]] and 2 or redis.call('HDEL', KEYS[1], ARGV[i])
   answers[#answers + 1] = stood
   if stood == 1 then
     done = done + 1

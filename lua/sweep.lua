@@ -1,12 +1,13 @@
 -- sweep: take claims from a dead worker, ours or a legacy one.
 -- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list   5 tasks hash
 --       6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash   11 locked set   12 completed set
---       13 results hash
+--       13 results hash   14 revoked set
 -- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths at which a task is archived
 --       4 ms that an archived task is kept   5 most archived tasks
 --       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive' or 'count',
 --       id, info, key in the deaths hash, channel of those who wait for it to end or ''
 -- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
+--       A task that was canceled is requeued in place of being archived: whoever claims it ends it.
 -- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' is for messages that cannot carry their deaths.
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
@@ -19,6 +20,7 @@ redis.call('ZCARD', KEYS[6])
 redis.call('HLEN', KEYS[8])
 local locks = redis.call('HLEN', KEYS[10])
 if locks > 0 then redis.call('ZCARD', KEYS[11]) end
+local canceled = redis.call('ZCARD', KEYS[14]) > 0
 local reports = redis.call('HLEN', KEYS[13])
 if reports > 0 then redis.call('ZCARD', KEYS[12]) end
 for i = 6, #ARGV, 8 do
@@ -34,6 +36,7 @@ for i = 6, #ARGV, 8 do
       end
       redis.call('EXPIRE', KEYS[8], ARGV[2])
     end
+    if canceled and redis.call('ZSCORE', KEYS[14], ARGV[i + 4]) then verdict = 'requeue' end
     if verdict == 'archive' then
       archived = archived + 1
       local id = ARGV[i + 4]

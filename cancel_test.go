@@ -1,0 +1,333 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// revoked returns how many ids are revoked.
+func (b *bench) revoked() int { return b.size("_revoked") }
+
+// TestCancelPending cancels tasks that no worker has claimed: they never run.
+func TestCancelPending(t *testing.T) {
+	t.Parallel()
+	for _, hears := range []bool{true, false} {
+		t.Run(fmt.Sprintf("signals=%v", hears), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			var ran sync.Map
+			f := b.fn("f", func(n int) { ran.Store(n, true) })
+			var refs []*Ref
+			for i := range 10 {
+				refs = append(refs, b.delay(f, i))
+			}
+			for i := 0; i < 10; i += 3 {
+				b.must(refs[i].Cancel(t.Context()))
+				b.must(refs[i].Cancel(t.Context())) // changes nothing
+			}
+			w, err := NewWorker(b.rdb, b.config())
+			b.must(err)
+			b.must(w.Register(f))
+			if !hears {
+				deaf(w)
+			}
+			s := b.start(w)
+			b.idle()
+			s.mustStop()
+			for i := range 10 {
+				if _, yes := ran.Load(i); yes != (i%3 != 0) {
+					t.Errorf("task %d: ran %v", i, yes)
+				}
+			}
+			if c := b.counters(); c["canceled"] != 4 || c["processed"] != 6 || b.revoked() != 0 {
+				t.Errorf("counters %v, %d revoked", c, b.revoked())
+			}
+			b.check(redistest.Invariants{Idle: true})
+		})
+	}
+}
+
+// TestCancelFiled cancels tasks that are scheduled, retrying and parked.
+func TestCancelFiled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	f := b.fn("f", func() error { return errors.New("no luck") })
+	cfg := b.config()
+	cfg.Backoff = func(int) time.Duration { return time.Hour }
+	b.work(cfg, f)
+	scheduled := b.delayWith(b.q.With(In(time.Hour), UniqueKey("k", time.Hour), KeepResult(time.Hour)), f)
+	retrying, unknown := b.delay(f), b.delay(b.fn("unknown", func() {}))
+	b.until("all are filed", func() bool { return b.size("_scheduled")+b.size("_retry")+b.size("_parked") == 3 })
+	waited := make(chan error, 1)
+	go func() { waited <- scheduled.Wait(t.Context()) }()
+	for _, ref := range []*Ref{scheduled, retrying, unknown} {
+		b.must(ref.Cancel(t.Context()))
+	}
+	for _, suffix := range []string{"_scheduled", "_retry", "_parked", "_tasks", "_info", "_locks", "_locked", "_revoked"} {
+		if n := b.size(suffix); n != 0 {
+			t.Errorf("N%s has %d elements", suffix, n)
+		}
+	}
+	var failed *TaskError
+	if err := await(b, "who waits", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.State != StateCanceled {
+		t.Errorf("Wait: %v", err)
+	}
+	if state, err := scheduled.State(t.Context()); err != nil || state != StateCanceled {
+		t.Errorf("State: %v, %v", state, err)
+	}
+	b.delayWith(b.q.With(In(time.Hour), UniqueKey("k", time.Hour)), f) // the lock is free
+}
+
+// TestCancelTooLate cancels tasks that are archived, completed, or have none of these.
+func TestCancelTooLate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	fails := b.fn("fails", func() error { return errors.New("no luck") })
+	works := b.fn("works", func() {})
+	b.work(b.config(), fails, works)
+	archived, completed := b.delayWith(b.q.With(MaxRetry(0)), fails), b.delayWith(b.q.With(KeepResult(time.Hour)), works)
+	b.until("both have ended", func() bool { return b.size("_archived") == 1 && b.size("_completed") == 1 })
+	for _, ref := range []*Ref{archived, completed} {
+		if err := ref.Cancel(t.Context()); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), ref.String()) {
+			t.Errorf("Cancel: %v", err)
+		}
+	}
+	if err := b.q.Ref("").Cancel(t.Context()); !errors.Is(err, ErrNoID) {
+		t.Errorf("without an id: %v", err)
+	}
+	if err := (*Ref)(nil).Cancel(t.Context()); !errors.Is(err, ErrNoID) {
+		t.Errorf("nil: %v", err)
+	}
+	// An id that may be used again, though nobody knows that its task has ended.
+	own := b.q.With(TaskID("own"))
+	b.delayWith(own, works)
+	b.idle()
+	b.until("it has ended", func() bool { return b.size("_locks") == 0 })
+	b.must(b.q.Ref("own").Cancel(t.Context()))
+	b.delayWith(own, works)
+	b.idle()
+	b.until("it has run again", func() bool { return b.counters()["processed"] == 4 })
+}
+
+// TestCancelRunning ends the contexts of handlers, whatever they return then.
+func TestCancelRunning(t *testing.T) {
+	t.Parallel()
+	for _, hears := range []bool{true, false} {
+		t.Run(fmt.Sprintf("signals=%v", hears), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			started, causes := make(chan string, 10), make(chan error, 10)
+			f := b.fn("f", func(ctx context.Context, what string) error {
+				started <- what
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				switch what {
+				case "returns nil":
+					return nil
+				case "panics":
+					panic("stop")
+				case "snoozes":
+					return Snooze(time.Second)
+				}
+				return ctx.Err()
+			})
+			release := make(chan struct{})
+			blind := b.fn("blind", func() error { started <- "blind"; <-release; return errors.New("no luck") })
+			cfg := b.config()
+			cfg.Concurrency = 10
+			w, err := NewWorker(b.rdb, cfg)
+			b.must(err)
+			b.must(w.Register(f, blind))
+			if !hears {
+				deaf(w)
+			}
+			b.start(w)
+			var refs []*Ref
+			for _, what := range []string{"returns nil", "panics", "snoozes", "fails"} {
+				refs = append(refs, b.delayWith(b.q.With(UniqueKey(what, time.Hour), KeepResult(time.Hour)), f, what))
+			}
+			refs = append(refs, b.delay(blind))
+			for range refs {
+				await(b, "all run", started)
+			}
+			for _, ref := range refs {
+				b.must(ref.Cancel(t.Context()))
+			}
+			for range len(refs) - 1 {
+				if err := await(b, "the end of a context", causes); !errors.Is(err, ErrCanceled) {
+					t.Errorf("cause %v", err)
+				}
+			}
+			close(release)
+			b.idle()
+			ctx, stop := context.WithTimeout(t.Context(), patience)
+			defer stop()
+			for i, ref := range refs[:4] {
+				if err := ref.Wait(ctx); errors.Is(err, ErrCanceled) != (i > 0) || (err == nil) != (i == 0) {
+					t.Errorf("%d: %v", i, err)
+				}
+			}
+			b.until("nothing is left", func() bool { return b.revoked()+b.size("_locks")+b.size("_retry")+b.size("_scheduled") == 0 })
+			if c := b.counters(); c["canceled"] != 4 || c["processed"] != 1 || c["retried"] != 0 || c["archived"] != 0 {
+				t.Errorf("counters %v", c)
+			}
+		})
+	}
+}
+
+// TestCancelUnknownToTheWorker has a task fail before its worker has heard that it was cancelled: the script that would file it knows.
+func TestCancelUnknownToTheWorker(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	started, release := make(chan struct{}, 4), make(chan struct{})
+	f := b.fn("f", func(context.Context) error { started <- struct{}{}; <-release; return errors.New("no luck") })
+	cfg := b.config()
+	cfg.HeartbeatLife = time.Minute
+	w, err := NewWorker(b.rdb, cfg)
+	b.must(err)
+	b.must(w.Register(f))
+	deaf(w)
+	b.start(w)
+	for i, q := range []*Queue{b.q, b.q.With(MaxRetry(0))} {
+		ref := b.delayWith(q, f)
+		await(b, "it runs", started)
+		b.must(ref.Cancel(t.Context()))
+		release <- struct{}{}
+		b.until("it has ended", func() bool { return b.counters()["canceled"] == i+1 })
+		b.idle()
+	}
+	if n := b.size("_retry") + b.size("_archived") + b.revoked(); n != 0 {
+		t.Errorf("%d are left: %v", n, b.counters())
+	}
+}
+
+// TestCancelOfManyTasks revokes more ids than a worker keeps in memory.
+func TestCancelOfManyTasks(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i := range revokedMost + 10 {
+		b.do("ZADD", b.name+"_revoked", later+i, fmt.Sprint("other", i))
+	}
+	var ran atomic.Int64
+	started := make(chan struct{}, 1)
+	f := b.fn("f", func() { ran.Add(1) })
+	waits := b.fn("waits", func(ctx context.Context) error { started <- struct{}{}; <-ctx.Done(); return ctx.Err() })
+	gone := b.delay(f)
+	b.must(gone.Cancel(t.Context()))
+	b.delay(f)
+	w, err := NewWorker(b.rdb, b.config())
+	b.must(err)
+	b.must(w.Register(f, waits))
+	deaf(w)
+	b.start(w)
+	b.idle()
+	if ran.Load() != 1 || b.counters()["canceled"] != 1 {
+		t.Errorf("%d ran, counters %v", ran.Load(), b.counters())
+	}
+	ref := b.delay(waits)
+	await(b, "it runs", started)
+	b.must(ref.Cancel(t.Context()))
+	b.until("it has ended", func() bool { return b.counters()["canceled"] == 2 })
+}
+
+// TestCancelOfDeadWorkersTask cancels a task whose worker has died, and would be archived for it.
+func TestCancelOfDeadWorkersTask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	ref := b.delay(f)
+	s := b.q.store
+	_, err := s.register(bg, "dead", time.Minute, "v")
+	b.must(err)
+	got, err := s.claim(bg, claimCall{worker: "dead", batch: 1, most: 1})
+	if err != nil || len(got.messages) != 1 {
+		t.Fatal(got, err)
+	}
+	b.delay(f)
+	b.do("DEL", b.name+"_worker:dead")
+	b.must(ref.Cancel(t.Context()))
+	cfg := b.config()
+	cfg.HeartbeatLife = 500 * time.Millisecond
+	b.work(cfg, f)
+	b.until("it was swept and has ended", func() bool { return b.counters()["canceled"] == 1 })
+	b.idle()
+	if c := b.counters(); c["processed"] != 1 || c["swept"] != 1 || b.revoked() != 0 {
+		t.Errorf("counters %v, %d revoked", c, b.revoked())
+	}
+}
+
+// TestCancelRace cancels tasks at any moment of their lives, many times. Each ends once: it succeeds, or it is cancelled, and when it was cancelled
+// before it was claimed it does not run.
+func TestCancelRace(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const rounds = 400
+	var ended, failures [rounds]atomic.Int64
+	f := b.fn("f", func(ctx context.Context, n int) error {
+		if rand.IntN(2) == 0 && failures[n].Add(1) < 3 {
+			return errors.New("once more")
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		ended[n].Add(1)
+		return nil
+	})
+	cfg := b.config()
+	cfg.Concurrency = 8
+	one, two := b.work(cfg, f), b.work(cfg, f)
+	var refs [rounds]*Ref
+	var all sync.WaitGroup
+	for i := range rounds {
+		all.Go(func() {
+			q := b.q.With(KeepResult(time.Hour), UniqueKey(fmt.Sprint(i), time.Hour))
+			if i%3 == 0 {
+				q = q.With(In(time.Millisecond))
+			}
+			ref, err := q.Delay(f, i)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			refs[i] = ref
+			if err := ref.Cancel(t.Context()); err != nil && !errors.Is(err, ErrEnded) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	canceled := 0
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	for i, ref := range refs {
+		err := ref.Wait(ctx)
+		switch {
+		case err == nil && ended[i].Load() == 1:
+		case errors.Is(err, ErrCanceled) && ended[i].Load() == 0:
+			canceled++
+		default:
+			t.Errorf("task %d succeeded %d times, Wait says %v", i, ended[i].Load(), err)
+		}
+	}
+	b.until("nothing is left", func() bool {
+		return b.size("_locks")+b.size("_locked")+b.size("_scheduled")+b.size("_retry")+b.size("_archived") == 0
+	})
+	b.idle()
+	one.mustStop()
+	two.mustStop()
+	if n := b.counters()["canceled"]; n != canceled || canceled == 0 {
+		t.Errorf("%d counted, %d seen", n, canceled)
+	}
+	// Those that had succeeded before they were cancelled.
+	t.Logf("%d of %d were cancelled, %d are still revoked", canceled, rounds, b.revoked())
+	b.check(redistest.Invariants{Idle: true})
+}
