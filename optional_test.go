@@ -15,6 +15,7 @@ func TestOptional(t *testing.T) {
 	two := func(ctx context.Context, a int, b string) { note(ctx, a, b) }
 	three := func(ctx context.Context, a int, b string, c *argItem) { note(ctx, a, b, c) }
 	list := func(ctx context.Context, a []int, b int) { note(ctx, a, b) }
+	anys := func(ctx context.Context, a []any, b, c int) { note(ctx, a, b, c) }
 	loose := func(ctx context.Context, a, b any) { note(ctx, a, b) }
 	tail := func(ctx context.Context, a int, b ...int) { note(ctx, a, b) }
 	longTail := func(ctx context.Context, a int, b string, c ...int) { note(ctx, a, b, c) }
@@ -67,6 +68,7 @@ func TestOptional(t *testing.T) {
 		{"a list alone, in a list", list, 1, wireList{wireList{1, 2}}, noN, got{[]int{1, 2}, 0}},
 		{"a list alone, n", list, 1, wireList{wireList{1, 2}}, 1, got{[]int{1, 2}, 0}},
 		{"a list and more", list, 1, wireList{wireList{1, 2}, 3}, noN, got{[]int{1, 2}, 3}},
+		{"a list alone whose first elements could be arguments", anys, 2, wireList{wireList{1}, 5, "x"}, noN, got{[]any{[]any{int64(1)}, int64(5), "x"}, 0, 0}},
 		{"nil for a list", list, 1, nil, noN, got{noInts, 0}},
 		{"what may be both is a list of arguments", loose, 1, wireList{1, 2}, noN, got{int64(1), int64(2)}},
 		{"what may be both, n", loose, 1, wireList{wireList{1, 2}}, 1, got{[]any{int64(1), int64(2)}, nil}},
