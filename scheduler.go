@@ -138,7 +138,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		sleep(ctx, wait.next())
 	}
 	wait.reset()
-	told, forget := s.signals.subscribe(s.store.keys.signals())
+	told, forget := s.signals.subscribe(s.store.keys.signals()) //nolint:contextcheck // the connection serves others too
 	defer forget()
 	for ctx.Err() == nil {
 		next, err := s.look(ctx)
