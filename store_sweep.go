@@ -78,6 +78,13 @@ func (s *store) legacyAlive(ctx context.Context, id string) (bool, error) {
 	return redis.Bool(l.do(ctx, "EXISTS", id))
 }
 
+// ages says whether the queue has anything that goes when it is old enough.
+func (s *store) ages(ctx context.Context) (bool, error) {
+	k := &s.keys
+	n, err := redis.Int(s.read(ctx, "EXISTS", k.archived, k.parked, k.completed, k.locked, k.revoked))
+	return n > 0, err
+}
+
 // claimed is a claim as a sweeper reads it.
 type claimed struct {
 	token   string

@@ -232,6 +232,9 @@ func (g *sweepGroup) repair(ctx context.Context, s *store, deficit int) error {
 
 // trim drops locks that have expired, deletes old archived and completed tasks, and archives tasks that were parked for too long.
 func (g *sweepGroup) trim(ctx context.Context, s *store) error {
+	if ages, err := s.ages(ctx); err != nil || !ages {
+		return err
+	}
 	for ctx.Err() == nil {
 		page, err := s.parkedPage(ctx, 0, trimPage, true)
 		if err != nil {
