@@ -148,8 +148,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 			return false
 		}
 		if x.LockStart && w.unlock(c) {
-			info := taskInfo{reason: "replaced", function: c.msg.Path, attempts: c.msg.Meta.Retried, at: c.lane.now(), worker: w.id}
-			c.lane.finisher.add(w.leave(c, &info))
+			w.cancelClaim(c, false)
 			return false
 		}
 	}
