@@ -87,8 +87,8 @@ func TestMigrationNames(t *testing.T) {
 		"Entry": "Entry", "Task": "Task", "SchedulerConfig": "SchedulerConfig",
 	}
 	n := 0
-	for _, m := range regexp.MustCompile("\\b([A-Za-z]+)\\.([A-Z][A-Za-z]*)(?:\\.([A-Z][A-Za-z]*))?").FindAllStringSubmatch(string(text), -1) {
-		name := ""
+	for _, m := range regexp.MustCompile(`\b([A-Za-z]+)\.([A-Z][A-Za-z]*)(?:\.([A-Z][A-Za-z]*))?`).FindAllStringSubmatch(string(text), -1) {
+		var name string
 		switch {
 		case packages[m[1]] != "":
 			name = m[1] + "." + m[2]
