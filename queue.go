@@ -169,7 +169,7 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 // DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If one of
 // the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks stand.
 //
-// With Unique and its kin a batch is at most 500 tasks. A task whose lock is held has its batch refused, by an error that names it and wraps a
+// With Unique and its kin a batch is at most 100 tasks. A task whose lock is held has its batch refused, by an error that names it and wraps a
 // *DuplicateError; with OnConflict(Skip) its Ref is that of the task that holds the lock, which may be an earlier one of the same call.
 //
 //	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxEnlisted bounds the tasks that one script enlists: each may need a dozen commands.
-	maxEnlisted = 500
+	// maxEnlisted bounds the tasks that one script enlists: each may need a dozen commands, and Redis does nothing else meanwhile.
+	maxEnlisted = 100
 	// lapsePage bounds the expired locks that one script drops.
 	lapsePage = 100
 )

@@ -3,7 +3,7 @@
 --       9 locks hash   10 locked set   11 revoked set   12 wake list   13 control hash
 -- ARGV  1 'back', 'front', 'in' or 'at'   2 ms from now or since 1970, for 'in' and 'at'   3 channel of the queue's workers
 --       4 ms that a replaced task stays revoked   5 most expired locks to drop, at most 500
---       then for each task, at most 500: id, message, ms that the id stays taken beyond the due time or 0, lock or '',
+--       then for each task, at most 200: id, message, ms that the id stays taken beyond the due time or 0, lock or '',
 --       ms that it lasts beyond the due time, 'fail', 'skip' or 'replace'
 -- Returns {1, for each task '' or the id of the one that is there in its stead}, or {0, position from 0 of the first task that is refused,
 --       id of the one in its way} with nothing written.
@@ -88,10 +88,11 @@ else
   if (not first[2] or due < number(first[2])) and redis.call('LLEN', KEYS[12]) == 0 then redis.call('RPUSH', KEYS[12], '1') end
 end
 
-local renewed = {}
+local renewed, fields, lapses = {}, {}, {}
 local function take(name, value, life)
-  redis.call('HSET', KEYS[9], name, value)
-  redis.call('ZADD', KEYS[10], from + life, name)
+  local n = #fields
+  fields[n + 1], fields[n + 2] = name, value
+  lapses[n + 1], lapses[n + 2] = from + life, name
   renewed[name] = true
 end
 for i = 6, #ARGV, 6 do
@@ -104,6 +105,10 @@ for i = 6, #ARGV, 6 do
       take('@' .. id, lock, life)
     end
   end
+end
+if #fields > 0 then
+  redis.call('HSET', KEYS[9], unpack(fields))
+  redis.call('ZADD', KEYS[10], unpack(lapses))
 end
 -- Each key that may run empty is touched once: while a slot moves, it cannot be touched again.
 if #gone > 0 then
