@@ -51,6 +51,8 @@ func TestParkedTasksAreVisible(t *testing.T) {
 	before := b.q.store.now().Truncate(time.Millisecond).Add(-time.Second)
 	ref := b.delay(b.fn("unknown", func(int) {}), 1)
 	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	parked := redisTime(t, b.conn) // tasks that are parked in the same millisecond are in the order of their ids
+	b.until("the clock has gone on", func() bool { return redisTime(t, b.conn) > parked })
 	if _, err := b.q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
