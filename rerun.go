@@ -66,7 +66,7 @@ func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) 
 			if messages[i] == nil {
 				continue
 			}
-			t, err := newRerun(id, messages[i], nil)
+			t, err := newRerun(id, messages[i], nil, q.stamp(time.Now()))
 			if err != nil {
 				return 0, err
 			}
@@ -142,7 +142,7 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 		if messages[0] == nil {
 			return r.notArchived()
 		}
-		again, err := newRerun(r.id, messages[0], t)
+		again, err := newRerun(r.id, messages[0], t, r.queue.stamp(time.Now()))
 		if err != nil {
 			return err
 		}
@@ -163,9 +163,9 @@ func (r *Ref) notArchived() error {
 	return fmt.Errorf("%w: expected task %s there; ask Ref.State where it is", ErrNotArchived, r)
 }
 
-// newRerun prepares running a task again that is filed under name, with the arguments of t unless it is nil. What is not a message goes on as it is, unless there are
+// newRerun prepares running a task again that is filed under name, with the arguments of t unless it is nil, at now, in ms. What is not a message goes on as it is, unless there are
 // arguments.
-func newRerun(name string, old []byte, t *Task) (rerun, error) {
+func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
 	again := rerun{name: name, id: name, old: old, new: old}
 	msg, err := wire.Parse(old, workerLimits)
 	switch {
@@ -193,7 +193,6 @@ func newRerun(name string, old []byte, t *Task) (rerun, error) {
 	m := &msg.Meta
 	m.Retried, m.Deaths, m.DiedAt = 0, 0, 0
 	if m.Extra != nil {
-		now := time.Now().UnixMilli()
 		x := *m.Extra
 		x.FirstFailed = 0
 		again.own = x.Lock != ""

@@ -224,7 +224,7 @@ func TestRerunMessages(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := newRerun("f", c.old, c.task)
+			r, err := newRerun("f", c.old, c.task, time.Now().UnixMilli())
 			if err != nil {
 				t.Fatal(err)
 			}

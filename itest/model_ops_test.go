@@ -74,14 +74,14 @@ func (m *machine) enqueue(rt *rapid.T) {
 // enlistOne enqueues a task that has an id or a lock to itself.
 func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opts []delayed.Option, front bool) {
 	conflict := rapid.SampledFrom([]delayed.Conflict{delayed.Fail, delayed.Skip, delayed.Replace}).Draw(rt, "conflict")
-	ownID := rapid.Bool().Draw(rt, "own id")
-	locked := !ownID || rapid.Bool().Draw(rt, "lock")
-	if ownID && conflict == delayed.Replace {
+	t.ownID = rapid.Bool().Draw(rt, "own id")
+	locked := !t.ownID || rapid.Bool().Draw(rt, "lock")
+	if t.ownID && conflict == delayed.Replace {
 		conflict = delayed.Fail
 	}
 	opts = append(opts, delayed.OnConflict(conflict))
 	way := ""
-	if ownID {
+	if t.ownID {
 		t.id = rapid.SampledFrom([]string{"t1", "t2", "t3", "t4", "t5"}).Draw(rt, "id")
 		opts = append(opts, delayed.TaskID(t.id))
 		if m.taken(t.id) {
@@ -121,9 +121,9 @@ func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opt
 	m.must(err)
 	t.id = ref.ID()
 	if replaced != "" {
-		m.remove(m.tasks[replaced])
+		m.takeOut(m.tasks[replaced])
 	}
-	m.enlist(t, ownID, front)
+	m.enlist(t, front)
 }
 
 // gather adds a call to a group. One that is full is fired at once, so that no call comes too late for it.
@@ -221,9 +221,21 @@ func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 	}
 }
 
+// work lets an idle worker take a task and run it to its end.
+func (m *machine) work(rt *rapid.T) {
+	w := m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil })
+	if m.claimWith(rt, w); w.task != nil {
+		m.finishWith(rt, w)
+	}
+}
+
 // finish lets a handler return.
 func (m *machine) finish(rt *rapid.T) {
-	w := m.pick(rt, "busy", func(w *modelWorker) bool { return w.task != nil })
+	m.finishWith(rt, m.pick(rt, "busy", func(w *modelWorker) bool { return w.task != nil }))
+}
+
+// finishWith lets the handler of a worker return.
+func (m *machine) finishWith(rt *rapid.T, w *modelWorker) {
 	how := rapid.SampledFrom([]string{"done", "done", "fail", "fail", "panic", "discard", "drop", "snooze", "retry in"}).Draw(rt, "how")
 	w.reply <- map[string]error{
 		"fail": errors.New("failed"), "panic": errPanic, "discard": delayed.Discard(errors.New("no use")),
@@ -239,6 +251,49 @@ func (m *machine) finish(rt *rapid.T) {
 	if want := m.model.finish(t, how); ended.run == nil || !ended.run.Called || ended.run.Outcome != want {
 		rt.Fatalf("expected that %s is %s, found %+v", t.id, want, ended.run)
 	}
+}
+
+// chosen returns a task in one of some states, and skips the operation if there is none.
+func (m *machine) chosen(rt *rapid.T, states ...string) *modelTask {
+	var ids []string
+	for id, t := range m.tasks {
+		if slices.Contains(states, t.state) && !(t.state == "completed" && t.due <= m.now) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		rt.Skip("no task is there")
+	}
+	slices.Sort(ids)
+	return m.tasks[rapid.SampledFrom(ids).Draw(rt, "task")]
+}
+
+// rerun makes an archived task pending again.
+func (m *machine) rerun(rt *rapid.T) {
+	t := m.chosen(rt, "archived")
+	m.must(m.q.Ref(t.id).RunAgain(context.Background()))
+	t.state, t.retried, t.deaths = "pending", 0, 0
+	if t.expiry <= m.now {
+		t.expiry = 0
+	}
+	if t.ownID || t.lock != "" {
+		m.locks["#"+t.id] = modelEntry{t.id, m.now + idLife}
+	}
+	m.pending = append(m.pending, t.id)
+}
+
+// remove deletes a task that is over, and sees that no other can be deleted.
+func (m *machine) remove(rt *rapid.T) {
+	t := m.chosen(rt, "archived", "completed", "pending", "scheduled", "active")
+	err := m.q.Ref(t.id).Delete(context.Background())
+	if !t.over() {
+		if !errors.Is(err, delayed.ErrNotArchived) {
+			rt.Fatalf("expected that %s cannot be deleted, found %v", t.id, err)
+		}
+		return
+	}
+	m.must(err)
+	t.state = "gone"
 }
 
 // advance lets time pass.

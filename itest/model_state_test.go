@@ -37,6 +37,7 @@ type modelTask struct {
 	values   []int // arguments, of a task that is gathered
 	lock     string
 	untilRun bool
+	ownID    bool // no other task may have its id
 }
 
 // over says whether the task will never run again.
@@ -105,10 +106,10 @@ func (m *model) lapse() {
 }
 
 // enlist adds a task that has an id or a lock of its own, or goes to the front.
-func (m *model) enlist(t *modelTask, ownID, front bool) {
+func (m *model) enlist(t *modelTask, front bool) {
 	m.lapse()
 	from := max(m.now, t.due)
-	if ownID {
+	if t.ownID {
 		m.locks["#"+t.id] = modelEntry{t.id, from + idLife}
 	}
 	if t.lock != "" {
@@ -131,8 +132,8 @@ func (m *model) add(t *modelTask, front bool) {
 	}
 }
 
-// remove takes a task that waits out of its place.
-func (m *model) remove(t *modelTask) {
+// takeOut takes a task that waits out of its place.
+func (m *model) takeOut(t *modelTask) {
 	t.state = "gone"
 	delete(m.locks, "@"+t.id)
 	delete(m.locks, "#"+t.id)

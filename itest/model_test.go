@@ -5,6 +5,7 @@ package itest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,13 +25,24 @@ import (
 
 // TestModel does random things to a queue and after each compares what Redis holds with a model of it: every task is in exactly one place, at
 // the time and in the order that it should be, and so is every lock. It runs on the embedded server, whose time the test moves. Workers are
-// real ones but for their loops: they do one step at a time.
+// real ones but for their loops: they do one step at a time. For longer, set -rapid.checks, 40 by default here, and -rapid.steps, 80.
 func TestModel(t *testing.T) {
+	for name, value := range map[string]string{"rapid.checks": "40", "rapid.steps": "80"} {
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			if err := f.Value.Set(value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMachine(t, rt)
 		rt.Repeat(map[string]func(*rapid.T){
 			"":         m.check,
 			"enqueue":  m.enqueue,
+			"work":     m.work,
+			"work2":    m.work, // the more names, the more often
+			"work3":    m.work,
+			"finish2":  m.finish,
 			"gather":   m.gather,
 			"claim":    m.claim,
 			"finish":   m.finish,
@@ -41,7 +53,9 @@ func TestModel(t *testing.T) {
 			"plague":   m.plague,
 			"stop":     m.stop,
 			"pause":    m.pause,
-			"enqueue2": m.enqueue, // as often as tasks are claimed and finished
+			"rerun":    m.rerun,
+			"delete":   m.remove,
+			"enqueue2": m.enqueue,
 		})
 	})
 }
