@@ -24,8 +24,7 @@ type stepper struct {
 // outcomeNames are what seam.Run calls the outcomes.
 var outcomeNames = [outcomes]string{
 	outcomeRetry: "retry", outcomeSnooze: "snoozed", outcomeArchive: "archived", outcomePark: "parked", outcomeRelease: "released",
-	outcomeDefer: "deferred", outcomeForward: "forwarded", outcomeComplete: "done",
-	outcomeGather: "gathered",
+	outcomeDefer: "deferred", outcomeForward: "forwarded", outcomeComplete: "done", outcomeGather: "gathered", outcomeCancel: "canceled",
 }
 
 // newStepper makes a worker known to Redis, in place of Run.
@@ -90,6 +89,11 @@ func (s *stepper) Beat(ctx context.Context) error {
 		if err := g.heartbeat.beat(ctx); err != nil {
 			return err
 		}
+		for _, l := range g.lanes {
+			if err := s.heed(ctx, l); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -117,6 +121,11 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 func (s *stepper) claim(ctx context.Context, l *lane) (c *claim, ready bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
+	if l.queuePaused() { // nobody has told that it is no longer
+		if err := s.w.look(ctx, l); err != nil {
+			return nil, false, err
+		}
+	}
 	claims, left, err := l.claim(ctx, claimCall{most: 1}, nil)
 	if err != nil || len(claims) == 0 {
 		return nil, false, err
@@ -139,9 +148,11 @@ func (s *stepper) run(c *claim, ready bool) (r *seam.Run, wait time.Duration, er
 	}
 	c.started = time.Now()
 	done := false
+	around := s.w.exec.slots[0].Swap(c) // tasks may run within tasks
 	// Deferred, because a handler may end this goroutine by runtime.Goexit, as t.FailNow does.
 	defer func() {
 		e := s.w.exec
+		e.slots[0].Store(around)
 		e.mu.Lock()
 		e.leave(c, done, time.Since(c.started))
 		e.mu.Unlock()
@@ -159,21 +170,31 @@ func (s *stepper) run(c *claim, ready bool) (r *seam.Run, wait time.Duration, er
 func (s *stepper) settle(c *claim, r *seam.Run) error {
 	f := c.lane.finisher
 	r.Outcome = "done"
-	f.mu.Lock()
-	for i := range f.pending {
-		if e := &f.pending[i]; e.claim == c {
-			r.Outcome, r.Failed = outcomeNames[e.outcome], e.tally == tallyFailed
-		}
-	}
-	f.mu.Unlock()
 	for tries := 1; ; tries++ {
+		f.mu.Lock()
+		for i := range f.pending { // Redis's answer may be that the task is to end in another way
+			if e := &f.pending[i]; e.claim == c {
+				r.Outcome, r.Failed = outcomeNames[e.outcome], e.tally == tallyFailed
+			}
+		}
+		f.mu.Unlock()
 		worked, ok := f.work()
 		switch {
 		case ok && !worked:
-			return nil
+			return s.heed(context.Background(), c.lane)
 		case !ok && tries == 3:
 			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.msg.Meta.ID)
 		}
+	}
+}
+
+// heed does what the control hash says, if there is news.
+func (s *stepper) heed(ctx context.Context, l *lane) error {
+	select {
+	case <-l.control.poke:
+		return s.w.look(ctx, l)
+	default:
+		return nil
 	}
 }
 

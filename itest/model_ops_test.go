@@ -100,8 +100,8 @@ func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opt
 	if owner := m.held(t.lock); way == "" && t.lock != "" && owner != "" {
 		if conflict != delayed.Replace {
 			way = owner
-		} else if replaced = owner; !slices.Contains([]string{"scheduled", "retry", "parked"}, m.tasks[owner].state) {
-			rt.Skip("what was replaced may still run")
+		} else {
+			replaced = owner
 		}
 	}
 	ref, err := m.q.With(opts...).Delay(fn, 1)
@@ -121,7 +121,7 @@ func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opt
 	m.must(err)
 	t.id = ref.ID()
 	if replaced != "" {
-		m.takeOut(m.tasks[replaced])
+		m.replace(m.tasks[replaced])
 	}
 	m.enlist(t, front)
 }
@@ -198,6 +198,9 @@ func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 		}
 	}
 	switch {
+	case m.revoked[t.id]:
+		m.annul(t)
+		expect("canceled")
 	case t.late && !w.knowsLate:
 		t.state, t.due = "parked", m.now+idLife
 		m.extend(t, idLife) // for as long as it may be parked
@@ -273,6 +276,7 @@ func (m *machine) rerun(rt *rapid.T) {
 	t := m.chosen(rt, "archived")
 	m.must(m.q.Ref(t.id).RunAgain(context.Background()))
 	t.state, t.retried, t.deaths = "pending", 0, 0
+	delete(m.revoked, t.id)
 	if t.expiry <= m.now {
 		t.expiry = 0
 	}
@@ -296,16 +300,41 @@ func (m *machine) remove(rt *rapid.T) {
 	t.state = "gone"
 }
 
+// cancel cancels a task.
+func (m *machine) cancel(rt *rapid.T) {
+	t := m.chosen(rt, "pending", "active", "scheduled", "retry", "parked", "archived", "completed", "gone")
+	err := m.q.Ref(t.id).Cancel(context.Background())
+	if m.model.cancel(t) {
+		m.must(err)
+	} else if !errors.Is(err, delayed.ErrEnded) {
+		rt.Fatalf("expected that %s has ended, found %v", t.id, err)
+	}
+}
+
+// beat lets workers tell that they live. They learn of what was canceled then.
+func (m *machine) beat(rt *rapid.T) {
+	for _, w := range m.workers {
+		if w.dead {
+			continue
+		}
+		m.must(w.Beat(context.Background()))
+		if w.task == nil || w.lost || !m.revoked[w.task.id] {
+			continue
+		}
+		if ended := m.finished(w); ended.err != nil || ended.run.Outcome != "canceled" || !errors.Is(ended.run.Err, delayed.ErrCanceled) {
+			rt.Fatalf("expected that %s is canceled, found %+v", w.task.id, ended)
+		}
+		m.annul(w.task)
+		w.task = nil
+	}
+}
+
 // advance lets time pass.
 func (m *machine) advance(rt *rapid.T) {
 	d := rapid.SampledFrom([]int64{1, 5_000, 30_000, 60_000, 400_000, 4_000_000}).Draw(rt, "ms")
 	delayedtest.Advance(m.tb, m.q, ms(d))
 	m.now += d
-	for _, w := range m.workers {
-		if !w.dead {
-			m.must(w.Beat(context.Background()))
-		}
-	}
+	m.beat(rt)
 }
 
 // look lets a worker make pending what is due.

@@ -67,11 +67,12 @@ type model struct {
 	pending []string
 	locks   map[string]modelEntry
 	groups  map[string]*modelGathered
+	revoked map[string]bool // ids of tasks that were canceled and may still be pending or active
 	paused  bool
 }
 
 func newModel(now int64) *model {
-	return &model{now: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{}, groups: map[string]*modelGathered{}}
+	return &model{now: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{}, groups: map[string]*modelGathered{}, revoked: map[string]bool{}}
 }
 
 // held returns the value of a lock that has not lapsed, "" for none.
@@ -110,6 +111,7 @@ func (m *model) enlist(t *modelTask, front bool) {
 	m.lapse()
 	from := max(m.now, t.due)
 	if t.ownID {
+		delete(m.revoked, t.id) // an older task had it
 		m.locks["#"+t.id] = modelEntry{t.id, from + idLife}
 	}
 	if t.lock != "" {
@@ -132,8 +134,12 @@ func (m *model) add(t *modelTask, front bool) {
 	}
 }
 
-// takeOut takes a task that waits out of its place.
-func (m *model) takeOut(t *modelTask) {
+// replace is what becomes of a task whose lock another one takes.
+func (m *model) replace(t *modelTask) {
+	if t.state == "pending" || t.state == "active" {
+		m.revoked[t.id] = true
+		return
+	}
 	t.state = "gone"
 	delete(m.locks, "@"+t.id)
 	delete(m.locks, "#"+t.id)
@@ -227,8 +233,42 @@ func (m *model) look(knowsLate bool) {
 	}
 }
 
+// cancel cancels a task; false means that it is too late.
+func (m *model) cancel(t *modelTask) bool {
+	switch t.state {
+	case "archived", "completed":
+		return false
+	case "scheduled", "retry", "parked":
+		m.free(t)
+		m.annul(t)
+		return true
+	}
+	if mark, ok := m.locks["@"+t.id]; ok {
+		if m.locks[mark.value].value == t.id {
+			delete(m.locks, mark.value)
+		}
+		delete(m.locks, "@"+t.id)
+	}
+	m.revoked[t.id] = true
+	return true
+}
+
+// annul is what becomes of a task that was canceled, in the end.
+func (m *model) annul(t *modelTask) {
+	m.free(t)
+	delete(m.revoked, t.id)
+	t.state = "gone"
+	if t.keep > 0 {
+		t.state, t.due = "completed", m.now+t.keep
+	}
+}
+
 // finish ends an active task by the given word and returns what it is called.
 func (m *model) finish(t *modelTask, how string) (outcome string) {
+	if m.revoked[t.id] && how != "done" && how != "drop" {
+		m.annul(t)
+		return "canceled"
+	}
 	retry := func(wait int64) string {
 		if t.retried >= t.maxRetry || t.expiry != 0 && m.now+wait >= t.expiry {
 			t.state = "archived"
@@ -266,7 +306,7 @@ func (m *model) finish(t *modelTask, how string) (outcome string) {
 // die is what becomes of an active task whose worker was swept.
 func (m *model) die(t *modelTask) {
 	t.deaths++
-	if t.deaths >= modelDeaths {
+	if t.deaths >= modelDeaths && !m.revoked[t.id] { // whoever claims it ends it
 		t.state = "archived"
 		m.free(t)
 		return

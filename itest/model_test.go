@@ -54,6 +54,8 @@ func TestModel(t *testing.T) {
 			"stop":     m.stop,
 			"pause":    m.pause,
 			"rerun":    m.rerun,
+			"cancel":   m.cancel,
+			"beat":     m.beat,
 			"delete":   m.remove,
 			"enqueue2": m.enqueue,
 		})
