@@ -30,6 +30,10 @@ func init() {
 	seam.NewStepper = func(ctx context.Context, worker any) (seam.Stepper, error) {
 		return newStepper(ctx, worker.(*Worker)) //nolint:errcheck // by contract
 	}
+	seam.Tick = func(ctx context.Context, scheduler any) error {
+		_, err := scheduler.(*Scheduler).look(ctx) //nolint:errcheck // by contract
+		return err
+	}
 	seam.Refusable = func(called string) bool {
 		for _, s := range scripts {
 			if s.sha == called || s.source == called {

@@ -5,6 +5,7 @@ package itest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/delayedtest"
+	"github.com/godelayed/delayed/internal/seam"
 )
 
 // enqueue enqueues tasks, with options of all kinds.
@@ -256,11 +258,42 @@ func (m *machine) finishWith(rt *rapid.T, w *modelWorker) {
 	}
 }
 
+// tick lets the scheduler enqueue the ticks that are due: all of one entry, and of the other one at most.
+func (m *machine) tick(*rapid.T) {
+	m.must(seam.Tick(context.Background(), m.ticker))
+	var due []int64
+	for ; m.ticks <= m.now; m.ticks += modelEvery {
+		due = append(due, m.ticks)
+	}
+	if len(due) == 0 {
+		return
+	}
+	m.model.tick("alone", fmt.Sprint("alone@", due[0]))
+	for _, at := range due {
+		m.model.tick("each", fmt.Sprint("each@", at))
+	}
+}
+
+// runNow lets an entry tick out of turn.
+func (m *machine) runNow(rt *rapid.T) {
+	entry := rapid.SampledFrom([]string{"alone", "each"}).Draw(rt, "entry")
+	ref, err := m.q.Periodic().RunNow(context.Background(), entry)
+	if err == nil {
+		if !m.model.tick(entry, ref.ID()) {
+			rt.Fatalf("entry %s ticks although its task is not over", entry)
+		}
+		return
+	}
+	if !errors.Is(err, delayed.ErrDuplicate) || entry != "alone" || m.held("p:alone") == "" {
+		rt.Fatalf("entry %s: %v", entry, err)
+	}
+}
+
 // chosen returns a task in one of some states, and skips the operation if there is none.
 func (m *machine) chosen(rt *rapid.T, states ...string) *modelTask {
 	var ids []string
 	for id, t := range m.tasks {
-		if slices.Contains(states, t.state) && !(t.state == "completed" && t.due <= m.now) {
+		if slices.Contains(states, t.state) && (t.state != "completed" || t.due > m.now) {
 			ids = append(ids, id)
 		}
 	}

@@ -20,6 +20,8 @@ const (
 	modelGroup   = 3 // calls that are gathered
 	modelRetries = 2
 	modelDeaths  = 3
+	modelEvery   = 600_000 // between two ticks
+	modelOverlap = 24 * 3_600_000
 	idLife       = 7 * 24 * 3_600_000
 )
 
@@ -67,6 +69,7 @@ type model struct {
 	pending []string
 	locks   map[string]modelEntry
 	groups  map[string]*modelGathered
+	ticks   int64           // when the entries tick next
 	revoked map[string]bool // ids of tasks that were canceled and may still be pending or active
 	paused  bool
 }
@@ -170,6 +173,24 @@ func (m *model) extend(t *modelTask, wait int64) {
 		longer("@" + t.id)
 	}
 	longer("#" + t.id)
+}
+
+// tick enqueues the task of a tick. The entry alone has one at a time.
+func (m *model) tick(entry, id string) bool {
+	t := &modelTask{id: id, state: "pending", maxRetry: modelRetries}
+	if entry == "alone" {
+		t.lock = "p:alone"
+		if m.held(t.lock) != "" {
+			return false
+		}
+		if old, ok := m.locks[t.lock]; ok {
+			delete(m.locks, "@"+old.value)
+		}
+		m.locks[t.lock] = modelEntry{id, m.now + modelOverlap}
+		m.locks["@"+id] = modelEntry{t.lock, m.now + modelOverlap}
+	}
+	m.add(t, false)
+	return true
 }
 
 // sorted returns the tasks of a state by due time, those of one time by id, as a sorted set has them.

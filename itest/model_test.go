@@ -56,6 +56,8 @@ func TestModel(t *testing.T) {
 			"rerun":    m.rerun,
 			"cancel":   m.cancel,
 			"beat":     m.beat,
+			"tick":     m.tick,
+			"run now":  m.runNow,
 			"delete":   m.remove,
 			"enqueue2": m.enqueue,
 		})
@@ -70,6 +72,7 @@ type machine struct {
 	rdb     *delayed.Redis
 	q       *delayed.Queue
 	conn    redis.Conn
+	ticker  *delayed.Scheduler
 	workers []*modelWorker
 	values  int // arguments so far
 }
@@ -136,6 +139,15 @@ func newMachine(t *testing.T, rt *rapid.T) *machine {
 	m.conn = conn
 	rt.Cleanup(func() { conn.Close() })
 	m.model = newModel(delayedtest.Now(tb, m.q).UnixMilli())
+	m.ticks = m.now/1000*1000 + modelEvery
+	for name, overlap := range map[string]delayed.Overlap{"each": delayed.OverlapAllow, "alone": delayed.OverlapSkip} {
+		m.must(m.q.Periodic().Set(t.Context(), delayed.Entry{
+			Name: name, Spec: "@every 10m", From: time.UnixMilli(m.ticks), Missed: 100, Overlap: overlap, Task: delayed.Call(modelWork, 0),
+		}))
+	}
+	if m.ticker, err = delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: modelQueue}); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3 {
 		m.workers = append(m.workers, m.newWorker(i == 0))
 	}

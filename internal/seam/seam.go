@@ -71,6 +71,9 @@ var (
 	// NewStepper returns a stepper for a *delayed.Worker that was not run yet.
 	NewStepper func(ctx context.Context, worker any) (Stepper, error)
 
+	// Tick lets a *delayed.Scheduler that was not run enqueue what is due.
+	Tick func(ctx context.Context, scheduler any) error
+
 	// Refusable says whether a full Redis refuses a script, given by its text or its SHA-1.
 	Refusable func(script string) bool
 )
