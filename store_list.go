@@ -3,6 +3,7 @@ package delayed
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,8 +15,14 @@ import (
 // list returns all tasks of the queue, state by state. It is not one step: use it while nothing else goes on.
 func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
 	messages, err := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.list, 0, -1))
+	revoked, err2 := redis.Strings(s.read(ctx, "ZRANGE", s.keys.revoked, 0, -1))
+	err = errors.Join(err, err2)
 	for _, m := range messages {
-		tasks = append(tasks, seam.Filed{State: "pending", ID: idOf(m), Message: m})
+		f := seam.Filed{State: "pending", ID: idOf(m), Message: m}
+		if f.ID != "" && slices.Contains(revoked, f.ID) {
+			f.State = "canceled"
+		}
+		tasks = append(tasks, f)
 	}
 	workers, err2 := s.workers(ctx)
 	err = errors.Join(err, err2)

@@ -302,6 +302,30 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// TestControl cancels a task and pauses the queue.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t)
+	for _, q := range []*delayed.Queue{d.q, d.q.With(delayed.In(time.Hour))} {
+		if err := delay(t, q, (*diary).Write, "cancelled").Cancel(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	delayedtest.RefuteEnqueued(t, d.q, (*diary).Write, "cancelled")
+	delay(t, d.q, (*diary).Write, "kept")
+	if err := d.q.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, func(t testing.TB) { delayedtest.Drain(t, d.q, d) }, "paused")
+	d.wrote(t)
+	if err := d.q.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	delayedtest.Drain(t, d.q, d)
+	d.wrote(t, "kept")
+	delayedtest.RequireEmpty(t, d.q)
+}
+
 // TestUnique delays what is delayed already.
 func TestUnique(t *testing.T) {
 	t.Parallel()

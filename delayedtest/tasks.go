@@ -15,7 +15,8 @@ import (
 // Task is a task of a queue. Fields that do not apply are zero.
 type Task struct {
 	Queue string
-	// State is pending, active, aggregating, scheduled, retry, parked, archived or completed. A task that is aggregating waits in a group.
+	// State is pending, active, aggregating, scheduled, retry, parked, archived or completed. A task that is aggregating waits in a group. A task that was
+	// pending when it was canceled is canceled until a worker comes upon it.
 	State string
 	ID    string
 	// Func is the path of the function, "" if the message cannot be read.

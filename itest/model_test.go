@@ -25,9 +25,9 @@ import (
 
 // TestModel does random things to a queue and after each compares what Redis holds with a model of it: every task is in exactly one place, at
 // the time and in the order that it should be, and so is every lock. It runs on the embedded server, whose time the test moves. Workers are
-// real ones but for their loops: they do one step at a time. For longer, set -rapid.checks, 40 by default here, and -rapid.steps, 80.
+// real ones but for their loops: they do one step at a time. For longer, set -rapid.checks, 30 by default here, and -rapid.steps, 80.
 func TestModel(t *testing.T) {
-	for name, value := range map[string]string{"rapid.checks": "40", "rapid.steps": "80"} {
+	for name, value := range map[string]string{"rapid.checks": "30", "rapid.steps": "80"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 			if err := f.Value.Set(value); err != nil {
 				t.Fatal(err)
@@ -250,7 +250,7 @@ func (m *machine) check(*rapid.T) {
 			}
 		case "scheduled", "retry":
 			at = f.At.UnixMilli()
-		case "pending":
+		case "pending", "canceled":
 			pending = append(pending, f.ID)
 		}
 		places[f.ID] = append(places[f.ID], place(f.State, at))
@@ -258,6 +258,8 @@ func (m *machine) check(*rapid.T) {
 	for id, t := range m.tasks {
 		want := []string{place(t.state, t.due)}
 		switch {
+		case t.state == "pending" && m.revoked[id]:
+			want[0] = place("canceled", 0)
 		case t.state == "gone" || t.state == "completed" && t.due <= m.now:
 			want = nil
 		case t.state != "scheduled" && t.state != "retry" && t.state != "completed":

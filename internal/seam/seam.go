@@ -17,7 +17,7 @@ type Listener interface {
 
 // Filed is a task as Redis holds it.
 type Filed struct {
-	State   string // pending, active, scheduled, retry, aggregating, parked, archived, completed
+	State   string // pending, canceled (and still in the list of pending ones), active, scheduled, retry, aggregating, parked, archived, completed
 	ID      string // under which it is filed; of pending and active tasks that of the message, which may have none
 	Message []byte
 	At      time.Time // when it is due, or deleted; zero for none
