@@ -56,6 +56,37 @@ func TestCancelPending(t *testing.T) {
 	}
 }
 
+// TestCancelBetweenClaims cancels a task while its worker is busy and hears nothing of it: the next claim tells.
+func TestCancelBetweenClaims(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	started, release := make(chan int, 3), make(chan struct{})
+	f := b.fn("f", func(n int) { started <- n; <-release })
+	cfg := b.config()
+	cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife = 1, -1, time.Hour
+	w, err := NewWorker(b.rdb, cfg)
+	b.must(err)
+	b.must(w.Register(f))
+	deaf(w)
+	b.start(w)
+	b.until("it has looked", func() bool { return w.lanes[0].control.version.Load() >= 0 })
+	b.delay(f, 0)
+	await(b, "the first runs", started)
+	for i := 1; i < 20; i++ {
+		ref := b.delay(f, i)
+		b.must(ref.Cancel(t.Context()))
+	}
+	b.delay(f, 20)
+	close(release)
+	if n := await(b, "the last runs", started); n != 20 {
+		t.Errorf("task %d runs, which was cancelled", n)
+	}
+	b.idle()
+	if c := b.counters(); c["canceled"] != 19 || c["processed"] != 2 {
+		t.Errorf("counters %v", c)
+	}
+}
+
 // TestCancelFiled cancels tasks that are scheduled, retrying and parked.
 func TestCancelFiled(t *testing.T) {
 	t.Parallel()
@@ -144,6 +175,9 @@ func TestCancelRunning(t *testing.T) {
 			blind := b.fn("blind", func() error { started <- "blind"; <-release; return errors.New("no luck") })
 			cfg := b.config()
 			cfg.Concurrency = 10
+			if hears {
+				cfg.HeartbeatLife = time.Hour // which alone would be too late
+			}
 			w, err := NewWorker(b.rdb, cfg)
 			b.must(err)
 			b.must(w.Register(f, blind))
@@ -191,7 +225,7 @@ func TestCancelUnknownToTheWorker(t *testing.T) {
 	started, release := make(chan struct{}, 4), make(chan struct{})
 	f := b.fn("f", func(context.Context) error { started <- struct{}{}; <-release; return errors.New("no luck") })
 	cfg := b.config()
-	cfg.HeartbeatLife = time.Minute
+	cfg.HeartbeatLife = time.Hour
 	w, err := NewWorker(b.rdb, cfg)
 	b.must(err)
 	b.must(w.Register(f))
@@ -214,8 +248,10 @@ func TestCancelUnknownToTheWorker(t *testing.T) {
 func TestCancelOfManyTasks(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	// They are forgotten before those of this test, so those come last.
+	soon := int(redisTime(t, b.conn) + time.Hour.Milliseconds())
 	for i := range revokedMost + 10 {
-		b.do("ZADD", b.name+"_revoked", later+i, fmt.Sprint("other", i))
+		b.do("ZADD", b.name+"_revoked", soon+i, fmt.Sprint("other", i))
 	}
 	var ran atomic.Int64
 	started := make(chan struct{}, 1)

@@ -44,6 +44,9 @@ func TestPause(t *testing.T) {
 			f := b.fn("f", func(n int) { started <- n; <-release })
 			cfg := b.config()
 			cfg.Concurrency, cfg.Prefetch = 1, 5
+			if hears {
+				cfg.HeartbeatLife = time.Hour // which alone would be too late
+			}
 			for i := range 5 {
 				b.delay(f, i)
 			}
@@ -203,7 +206,11 @@ func TestWorkerOrders(t *testing.T) {
 		t.Run(fmt.Sprintf("signals=%v", hears), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			w, err := NewWorker(b.rdb, b.config())
+			cfg := b.config()
+			if hears {
+				cfg.HeartbeatLife = time.Hour
+			}
+			w, err := NewWorker(b.rdb, cfg)
 			b.must(err)
 			if !hears {
 				deaf(w)
