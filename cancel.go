@@ -20,7 +20,8 @@ const reasonCanceled = "canceled"
 // id that never was one, Cancel returns nil, and what it notes is forgotten after seven days. Cancelling again changes nothing. Other errors are those of asking
 // Redis; a Redis whose memory is full cancels as well.
 //
-// Calls that a Group gathers can be cancelled once they have become one call, by nobody. Legacy workers run what was cancelled while it was pending; so do
+// A call that a Group gathers is left out of the one call that its group becomes. That has the id of its first, and is cancelled by it, with all that it was made
+// of; the others are part of it then. Legacy workers run what was cancelled while it was pending; so do
 // workers that do not know the task's id, as keakon's Python workers.
 func (r *Ref) Cancel(ctx context.Context) error {
 	if r == nil {

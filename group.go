@@ -166,8 +166,8 @@ func (b *bunch) message(nowMs int64) []byte {
 
 // compose makes calls of the first messages of a group: as a rule one call, of the first size messages or of as many as fit. What cannot be put
 // together with others becomes pending as it is: nothing that lies in a group can hold it up, and a worker archives what is no message. It
-// returns the calls and the members that they are made of.
-func compose(raws [][]byte, size int, nowMs int64) (calls [][]byte, members []member) {
+// returns the calls and the members that they are made of; those that are cancelled are among these, and in no call.
+func compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (calls [][]byte, members []member) {
 	var b bunch
 	flush := func() {
 		if b.size > 0 {
@@ -185,6 +185,9 @@ func compose(raws [][]byte, size int, nowMs int64) (calls [][]byte, members []me
 		if err != nil {
 			flush()
 			calls = append(calls, raw)
+			continue
+		}
+		if canceled[m.msg.Meta.ID] {
 			continue
 		}
 		if b.size > 0 && !b.like(&m) {
@@ -250,24 +253,33 @@ func sooner(a, b time.Duration) time.Duration {
 // fireGroup makes the calls of one group until it is no longer due, and returns the time until it is, negative if it is gone.
 func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time.Duration, err error) {
 	for range fireRounds {
-		size, raws, err := s.peek(ctx, group, maxClaimBytes)
+		size, version, raws, err := s.peek(ctx, group, maxClaimBytes)
 		if err != nil {
 			return 0, err
 		}
-		calls, members := compose(raws, size, s.now().UnixMilli())
+		var canceled map[string]bool
+		if version != 0 {
+			if canceled, err = canceledMembers(ctx, s, raws); err != nil {
+				return 0, err
+			}
+		}
+		calls, members := compose(raws, size, s.now().UnixMilli(), canceled)
 		next := int64(0)
 		if len(members) < len(raws) {
 			if follower, err := newMember(raws[len(members)]); err == nil {
 				next = follower.msg.Meta.EnqueuedAt
 			}
 		}
-		fired, due, err := s.fire(ctx, group, members, next, calls)
+		fired, due, err := s.fire(ctx, group, members, next, version, calls)
 		switch {
 		case err != nil:
 			return 0, err
-		case !fired:
+		case fired == firedNot:
+			continue
+		case fired != firedHere:
 			return -1, nil // another worker was faster; if that leaves the group due, it is lent again
 		}
+		m.forgive(ctx, s, members, canceled)
 		m.log.with("queue", s.name).WithField("calls", len(members)).WithField("tasks", len(calls)).Debug("calls of a group are pending as one")
 		if due == 0 && ctx.Err() == nil {
 			continue
@@ -275,6 +287,53 @@ func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time
 		return due, nil
 	}
 	return 0, nil
+}
+
+// canceledMembers returns the ids of those members that were cancelled.
+func canceledMembers(ctx context.Context, s *store, raws [][]byte) (canceled map[string]bool, err error) {
+	ids := make([]string, 0, len(raws))
+	for _, raw := range raws {
+		if m, err := newMember(raw); err == nil && m.msg.Meta.ID != "" {
+			ids = append(ids, m.msg.Meta.ID)
+		}
+	}
+	for len(ids) > 0 {
+		n := min(len(ids), revokedMost)
+		revoked, err := s.areRevoked(ctx, ids[:n])
+		if err != nil {
+			return nil, err
+		}
+		for i, id := range ids[:n] {
+			if !revoked[i] {
+				continue
+			}
+			if canceled == nil {
+				canceled = map[string]bool{}
+			}
+			canceled[id] = true
+		}
+		ids = ids[n:]
+	}
+	return canceled, nil
+}
+
+// forgive has Redis forget that members were cancelled, which are in no call now. If it does not, they are forgotten in time.
+func (m *mover) forgive(ctx context.Context, s *store, members []member, canceled map[string]bool) {
+	var ids []string
+	for i := range members {
+		if id := members[i].msg.Meta.ID; canceled[id] {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	log := m.log.with("queue", s.name).WithField("calls", len(ids))
+	if err := s.forgive(ctx, ids); err != nil {
+		log.WithError(err).Debug("Redis was not told that cancelled calls have left their group")
+		return
+	}
+	log.Info("cancelled calls have left their group")
 }
 
 // gather hands messages to their groups, as many at a time as follow one another in one group. It returns how many are gathered.

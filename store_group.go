@@ -87,43 +87,55 @@ func answered(err error) bool {
 }
 
 // peek reads the first messages of a group: size, which is the number that one call is to be made of at most, and one more; fewer if they have more
-// than most bytes.
-func (s *store) peek(ctx context.Context, group string, most int) (size int, messages [][]byte, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered}, group, most, maxPeek))
+// than most bytes. version is that of the control hash.
+func (s *store) peek(ctx context.Context, group string, most int) (size int, version int64, messages [][]byte, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control}, group, most, maxPeek))
 	if err != nil {
-		return 0, nil, err
+		return 0, 0, nil, err
 	}
 	n, rest, err := numbered(reply)
+	if err == nil {
+		version, rest, err = numbered(rest)
+	}
 	if err != nil {
-		return 0, nil, err
+		return 0, 0, nil, err
 	}
 	if messages, err = redis.ByteSlices(rest, nil); err != nil {
-		return 0, nil, fmt.Errorf("%w: peek: %w", errReply, err)
+		return 0, 0, nil, fmt.Errorf("%w: peek: %w", errReply, err)
 	}
-	return int(n), messages, nil
+	return int(n), version, messages, nil
 }
 
+// firing says what became of a group that was to be fired.
+type firing uint8
+
+const (
+	firedElsewhere firing = iota // somebody else was faster
+	firedHere
+	firedNot // some of its calls may have been cancelled since they were read
+)
+
 // fire makes messages pending in place of the members that they are made of, if the group still begins with these. next is when the member
-// behind them was made, in ms, 0 if there is none or nobody knows. Without members it forgets a group that is empty. due is the time until the group is due
+// behind them was made, in ms, 0 if there is none or nobody knows. version is what peek said. Without members it forgets a group that is empty. due is the time until the group is due
 // again, negative if it is gone.
-func (s *store) fire(ctx context.Context, group string, members []member, next int64, messages [][]byte) (fired bool, due time.Duration, err error) {
+func (s *store) fire(ctx context.Context, group string, members []member, next int64, version int64, messages [][]byte) (fired firing, due time.Duration, err error) {
 	var first, last []byte
 	if n := len(members); n > 0 {
 		first, last = members[0].message, members[n-1].message
 	}
 	bytes, values := weigh(members)
-	args := make([]any, 0, 9+len(messages))
-	args = append(args, group, len(members), first, last, bytes, values, next, groupBytes, groupValues)
+	args := make([]any, 0, 10+len(messages))
+	args = append(args, group, len(members), first, last, bytes, values, next, groupBytes, groupValues, version)
 	for _, m := range messages {
 		args = append(args, m)
 	}
-	keys := []string{s.keys.group + group, s.keys.groups, s.keys.gathered, s.keys.list, s.keys.noti}
+	keys := []string{s.keys.group + group, s.keys.groups, s.keys.gathered, s.keys.list, s.keys.noti, s.keys.control}
 	reply, err := s.eval(ctx, scriptFire, keys, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
-		return false, 0, err
+		return firedElsewhere, 0, err
 	}
-	return answer[0] == 1, time.Duration(answer[1]) * time.Millisecond, nil
+	return firing(answer[0]), time.Duration(answer[1]) * time.Millisecond, nil //nolint:gosec // 0 to 2
 }
 
 // join ends claims by adding their tasks to the group that all of them belong to.

@@ -246,7 +246,10 @@ var ripeCases = storeTable{script: "ripe", cases: []storeCase{
 
 func peekWith(most int) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
-		size, messages, err := s.peek(bg, "g", most)
+		size, version, messages, err := s.peek(bg, "g", most)
+		if version != 0 {
+			return fmt.Sprintf("%d, version %d: %s", size, version, messages), err
+		}
 		return fmt.Sprintf("%d: %s", size, messages), err
 	}
 }
@@ -262,6 +265,11 @@ var peekCases = storeTable{script: "peek", cases: []storeCase{
 	{
 		name: "no such group",
 		do:   peekWith(100), result: fmt.Sprintf("%d: []", maxPeek),
+	},
+	{
+		name: "with a control hash",
+		seed: both(group(past, "1 2 3 3 4 5", "x", "y"), controlled(nil)),
+		do:   peekWith(100), result: "3, version 5: [x y]",
 	},
 	{
 		name: "all",
@@ -306,12 +314,27 @@ func fireWith(next int64, members []member, messages ...string) func(s *store) (
 		for _, m := range messages {
 			list = append(list, []byte(m))
 		}
-		fired, due, err := s.fire(bg, "g", members, next, list)
-		return fmt.Sprintf("%v, due %s", fired, whenDue(due)), err
+		fired, due, err := s.fire(bg, "g", members, next, 0, list)
+		return fmt.Sprintf("%v, due %s", map[firing]any{firedHere: true, firedElsewhere: false, firedNot: "not"}[fired], whenDue(due)), err
 	}
 }
 
 var fireCases = storeTable{script: "fire", cases: []storeCase{
+	{
+		name: "the control hash has changed",
+		seed: both(group(past, "1000 2000 0 3 10 4", "x", "y"), controlled(nil)),
+		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "not, due overdue",
+	},
+	{
+		name: "the control hash is as it was",
+		seed: both(group(past, "1000 2000 0 3 10 4", "x", "y"), controlled(nil)),
+		do: func(s *store) (any, error) {
+			fired, due, err := s.fire(bg, "g", gatherings(patient, "x", "y"), 0, 5, [][]byte{[]byte("y")})
+			return fmt.Sprint(fired == firedHere, due), err
+		},
+		result: fmt.Sprint(true, -time.Millisecond),
+		want:   both(redistest.State{"": redistest.List{"y"}, "_noti": ones(1)}, controlled(nil)),
+	},
 	{
 		name: "all calls",
 		seed: with(group(past, "1000 2000 0 3 10 4", "x", "y"), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),

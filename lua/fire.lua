@@ -1,9 +1,9 @@
 -- fire: make the call of a group pending, if the group still begins with the calls that it was made of.
--- KEYS  1 group list   2 groups set   3 gathered hash   4 pending list   5 notify list
+-- KEYS  1 group list   2 groups set   3 gathered hash   4 pending list   5 notify list   6 control hash
 -- ARGV  1 group   2 number of these calls   3 the first of them   4 the last   5 their bytes of arguments   6 their values
 --       7 when the next call was made, ms, 0 if unknown   8 most bytes in a group   9 most values in a group
---       10... messages to make pending, in order, at most 1,000
--- Returns {1 if it was done, ms until the group is due again (0 overdue, -1 gone)}. 0 calls only forget a group that is empty.
+--       10 version of the control hash when they were read, 0 if there was none   11... messages to make pending, in order, at most 1,000
+-- Returns {1 if it was done, ms until the group is due again (0 overdue, -1 gone)}, or {2, 0} if some of them may have been canceled since. 0 calls only forget a group that is empty.
 -- O(n + log m). Works on a full Redis: its first write is an LTRIM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -27,8 +27,10 @@ if not same then
   return {0, -1}
 end
 
+if (tonumber(redis.call('HGET', KEYS[6], 'version') or 0) or 0) ~= tonumber(ARGV[10]) then return {2, 0} end
+
 local messages, ones = {}, {}
-for i = 10, #ARGV do messages[i - 9], ones[i - 9] = ARGV[i], '1' end
+for i = 11, #ARGV do messages[i - 10], ones[i - 10] = ARGV[i], '1' end
 local due = now
 local since, quiet, delay, size, bytes, values = string.match(state or '', '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
 if since then
