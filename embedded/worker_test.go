@@ -10,6 +10,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/embedded"
+	"github.com/godelayed/delayed/internal/redistest/controltest"
 )
 
 // done has the names of the tasks that ran to their end.
@@ -75,4 +76,9 @@ func TestWorker(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("Run: %v", err)
 	}
+}
+
+// TestControl cancels a task and pauses a queue.
+func TestControl(t *testing.T) {
+	controltest.Run(t, start(t, embedded.Config{}).Redis(), "control")
 }

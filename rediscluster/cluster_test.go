@@ -17,6 +17,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/redistest/controltest"
 )
 
 // add is a script with two keys, as those of a queue have several.
@@ -131,6 +132,14 @@ func TestCluster(t *testing.T) {
 	t.Run("BlockedWhileTheSlotMoves", func(t *testing.T) { testBlocked(t, cluster) })
 	t.Run("ContextEndsBlocking", func(t *testing.T) { testContext(t, cluster) })
 	t.Run("LoadDuringMoves", func(t *testing.T) { testLoad(t, cluster) })
+	t.Run("Control", func(t *testing.T) {
+		rdb, err := Dial(cluster.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rdb.Close()
+		controltest.Run(t, rdb, "{control}")
+	})
 	t.Run("Worker", func(t *testing.T) { testWorker(t, cluster) })
 	t.Run("RestartOfANode", func(t *testing.T) { testRestart(t, cluster) })
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/redistest/controltest"
 )
 
 // Passwords of the servers and of the Sentinel in these tests.
@@ -118,6 +119,14 @@ func TestSentinel(t *testing.T) {
 	t.Parallel()
 	w := startWatched(t)
 	t.Run("WrongPasswords", func(t *testing.T) { testWrongPasswords(t, w) })
+	t.Run("Control", func(t *testing.T) {
+		rdb, err := Dial(w.url())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rdb.Close()
+		controltest.Run(t, rdb, "control")
+	})
 	t.Run("Failover", func(t *testing.T) { testFailover(t, w) })
 }
 
