@@ -118,7 +118,7 @@ const (
 // fire makes messages pending in place of the members that they are made of, if the group still begins with these. next is when the member
 // behind them was made, in ms, 0 if there is none or nobody knows. version is what peek said. Without members it forgets a group that is empty. due is the time until the group is due
 // again, negative if it is gone.
-func (s *store) fire(ctx context.Context, group string, members []member, next int64, version int64, messages [][]byte) (fired firing, due time.Duration, err error) {
+func (s *store) fire(ctx context.Context, group string, members []member, next, version int64, messages [][]byte) (fired firing, due time.Duration, err error) {
 	var first, last []byte
 	if n := len(members); n > 0 {
 		first, last = members[0].message, members[n-1].message

@@ -10,7 +10,6 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/embedded"
-	"github.com/godelayed/delayed/internal/redistest/controltest"
 )
 
 // done has the names of the tasks that ran to their end.
@@ -78,7 +77,68 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// TestControl cancels a task and pauses a queue.
+// TestControl cancels a task that runs, and pauses and resumes its queue. The worker's heartbeat comes too late to tell it of any of this.
 func TestControl(t *testing.T) {
-	controltest.Run(t, start(t, embedded.Config{}).Redis(), "control")
+	srv := start(t, embedded.Config{})
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	started, causes := make(chan int), make(chan error, 1)
+	waits := delayed.Func(func(ctx context.Context, n int) error {
+		started <- n
+		if n == 0 {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+		}
+		return ctx.Err()
+	}, delayed.Name("waits"))
+	w, err := delayed.NewWorker(srv.Redis(), delayed.WorkerConfig{
+		Queues: delayed.Strict{"control"}, Concurrency: 1, HeartbeatLife: time.Hour, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(waits); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	q := delayed.NewQueue("control", srv.Redis())
+	ref, err := q.With(delayed.KeepResult(time.Hour)).Delay(waits, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-started:
+	case <-ctx.Done():
+		t.Fatal("the task does not run")
+	}
+	if err := ref.Cancel(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := ref.Wait(ctx); !errors.Is(err, delayed.ErrCanceled) {
+		t.Errorf("Wait: %v", err)
+	}
+	if err := <-causes; !errors.Is(err, delayed.ErrCanceled) {
+		t.Errorf("cause %v", err)
+	}
+	if err := q.Pause(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Delay(waits, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Resume(ctx); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-started:
+	case <-ctx.Done():
+		t.Fatal("the task does not run after the queue was resumed")
+	}
+	if err := q.Restart(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || w.Status().StopReason != "restart" {
+		t.Errorf("Run: %v, reason %q", err, w.Status().StopReason)
+	}
 }
