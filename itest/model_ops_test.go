@@ -324,7 +324,8 @@ func (m *machine) remove(rt *rapid.T) {
 	t := m.chosen(rt, "archived", "completed", "pending", "scheduled", "active")
 	err := m.q.Ref(t.id).Delete(context.Background())
 	if !t.over() {
-		if !errors.Is(err, delayed.ErrNotArchived) {
+		// An older task of the same id may be kept still, although its time is over.
+		if !errors.Is(err, delayed.ErrNotArchived) && (err != nil || !t.ownID) {
 			rt.Fatalf("expected that %s cannot be deleted, found %v", t.id, err)
 		}
 		return
