@@ -16,6 +16,9 @@ import (
 // oneVersion is a control hash that says nothing.
 var oneVersion = redistest.Hash{"version": "5"}
 
+// weighed is a control hash without a version.
+var weighed = redistest.Hash{"weight": "3"}
+
 // movingCases empty keys while their slot moves to another node. Redis runs a script in such a slot only if all of its keys exist, and refuses
 // each of its commands that names a key which is gone by then: also one that the script itself has emptied.
 var movingCases = []struct {
@@ -99,10 +102,36 @@ var movingCases = []struct {
 	},
 	{
 		name:   "call of all members of the last group",
-		seed:   with(group(past, "1000 2000 0 3 10 4", "x", "y"), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		seed:   with(group(past, "1000 2000 0 3 10 4", "x", "y"), redistest.State{"": redistest.List{"p"}, "_noti": ones(1), "_control": weighed}),
 		do:     fireWith(0, gatherings(patient, "x", "y"), "xy"),
 		result: "true, due never",
-		want:   redistest.State{"": redistest.List{"p", "xy"}, "_noti": ones(2)},
+		want:   redistest.State{"": redistest.List{"p", "xy"}, "_noti": ones(2), "_control": weighed},
+	},
+	{
+		name: "last claims, of canceled tasks with all that they hold, and a stale one",
+		seed: working(both(left("3-1", "3"), revokedIDs("x"), locked(later, redistest.Hash{"k:a": "x", "#x": "x"}), redistest.State{
+			"_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"x": "half", "o": "r"}, testDay: counted(redistest.Hash{"processed": "1"}),
+		})),
+		do:     annulWith([]uint64{3}, toAnnul("3-1", "x"), toAnnul("3-2", "x")),
+		result: "[true false] []",
+		want: working(both(left("", ""), redistest.State{
+			"_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"o": "r"}, testDay: counted(redistest.Hash{"processed": "1", "canceled": "1"}),
+		})),
+	},
+	{
+		name: "cancellation of the last scheduled task",
+		seed: both(filedAs("_scheduled", redistest.Zset{"x": later}), locked(later, redistest.Hash{"k:a": "x", "#x": "x"}), redistest.State{
+			"_revoked": redistest.Zset{"x": later}, "_control": weighed, "_retry": redistest.Zset{"o": later}, "_parked": redistest.Zset{"o": later},
+			"_archived": redistest.Zset{"o": later}, "_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"x": "half"},
+			testDay: counted(redistest.Hash{"processed": "1"}),
+		}),
+		do:     cancelWith("x", 0),
+		result: "taken",
+		want: redistest.State{
+			"_control": weighed, "_retry": redistest.Zset{"o": later}, "_parked": redistest.Zset{"o": later},
+			"_archived": redistest.Zset{"o": later}, "_completed": redistest.Zset{"o": later},
+			testDay: counted(redistest.Hash{"processed": "1", "canceled": "1"}),
+		},
 	},
 	{
 		name:   "last claims that join a group, and a stale one",
