@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,13 +84,17 @@ func TestWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first ack's reply was dropped, so it was sent again. Its claim stood, or the worker had ended it itself.
+	// The reply of the first call of ack was dropped, so it was sent again; its claim stood. It may be either task's: the other's may have gone with a
+	// claim, which is not dropped.
 	acked, unclear := log.Of(ledger.Acked), log.Of(ledger.Unclear)
 	if len(acked) != 2 || acked[0].Worker != worker.ID() || !strings.HasSuffix(acked[0].Token, "-1") {
 		t.Errorf("acked: %v", acked)
 	}
-	if refused := log.Of(ledger.Refused); len(unclear) != 1 || len(refused) > 0 || unclear[0].Token != acked[0].Token {
-		t.Errorf("unclear: %v, refused: %v", unclear, refused)
+	if refused := log.Of(ledger.Refused); len(unclear) != 1 || len(refused) > 0 {
+		t.Fatalf("unclear: %v, refused: %v", unclear, refused)
+	}
+	if !slices.ContainsFunc(acked, func(e ledger.Event) bool { return e.Token == unclear[0].Token }) {
+		t.Errorf("unclear: %v, acked: %v", unclear, acked)
 	}
 }
 
