@@ -1,0 +1,33 @@
+-- ack: end claimed tasks that are done.
+-- KEYS  1 processing hash   2 claims hash   3 counters of the day   4 heartbeat
+-- ARGV  1 life of the counters, s   2 claims found lost since the last call   3 value of the heartbeat under which all claims stood last
+--       4 number b of finished batches   5... b batch numbers   then tokens, at most 500
+-- Returns how many claims ended, if the heartbeat has that value: none of them was lost then. Else a list: for each token 1 if the claim
+--       stood, 0 if it did not.
+-- O(n). Works on a full Redis: its first write is an HDEL.
+local first = 5 + tonumber(ARGV[4])
+local answers, done = 0, 0
+if first > #ARGV then
+  redis.call('HDEL', KEYS[1], '')
+elseif redis.call('GET', KEYS[4]) == ARGV[3] then
+  done = redis.call('HDEL', KEYS[1], unpack(ARGV, first))
+  answers = done
+else
+  local stood, seen = {}, {}
+  answers = {}
+  for i = first, #ARGV do
+    local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
+    seen[ARGV[i]] = true
+    answers[#answers + 1] = stands
+    if stands == 1 then stood[#stood + 1] = ARGV[i] end
+  end
+  done = #stood
+  redis.call('HDEL', KEYS[1], '', unpack(stood))
+end
+if first > 5 then redis.call('HDEL', KEYS[2], unpack(ARGV, 5, first - 1)) end
+local function count(name, n)
+  if n > 0 and redis.call('HINCRBY', KEYS[3], name, n) == n then redis.call('EXPIRE', KEYS[3], ARGV[1]) end
+end
+count('processed', done)
+count('lost', tonumber(ARGV[2]))
+return answers

@@ -1,0 +1,33 @@
+-- check: what is to do on queues of one slot.
+-- KEYS  for each queue: pending list, scheduled set, retry set, parked set
+-- ARGV  none
+-- Returns for each queue three numbers: pending tasks, ms until the next scheduled task or retry is due (0 overdue, -1 none), parked tasks.
+-- O(queues). Reads only; one command for a queue that is empty.
+local function number(score)
+  -- A server may write a round number as 4e+12, which not every Lua can read.
+  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
+  if not digits then return tonumber(score) end
+  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
+end
+local reply, now = {}, nil
+for i = 1, #KEYS, 4 do
+  local pending, wait, parked = 0, -1, 0
+  if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]) > 0 then
+    if not now then
+      local time = redis.call('TIME')
+      now = time[1] * 1000 + math.floor(time[2] / 1000)
+    end
+    pending, parked = redis.call('LLEN', KEYS[i]), redis.call('ZCARD', KEYS[i + 3])
+    for j = i + 1, i + 2 do
+      local first = redis.call('ZRANGE', KEYS[j], 0, 0, 'WITHSCORES')
+      if first[2] then
+        local ms = math.max(0, number(first[2]) - now)
+        if wait < 0 or ms < wait then wait = ms end
+      end
+    end
+  end
+  reply[#reply + 1] = pending
+  reply[#reply + 1] = math.ceil(wait)
+  reply[#reply + 1] = parked
+end
+return reply

@@ -1,0 +1,94 @@
+-- claim: move pending tasks into the worker's processing hash, and end claims that are done.
+-- KEYS  1 pending list   2 notify list   3 heartbeat   4 processing hash   5 claims hash   6 counters of the day
+-- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1   4 most bytes
+--       5 1 when legacy workers share the queue   6 1 to mend the notify list of such a queue   7 life of the counters, s
+--       8 value of the heartbeat, as in ack   9 number b of finished batches   10... b batch numbers   then tokens to end, at most 500
+-- Returns {1, tasks left, answers, message...}; {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before.
+--       answers are those of ack.
+-- O(n). Works on a full Redis: its first write is an LPOP, LTRIM or HDEL.
+local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
+local legacy = ARGV[5] == '1'
+-- Lists are measured first, and new claims are filed before old ones end: while a slot moves, a key that was emptied cannot be touched again.
+local left, notified = redis.call('LLEN', KEYS[1]), redis.call('LLEN', KEYS[2])
+local pulse = redis.call('GET', KEYS[3])
+local status = 1
+if not pulse then
+  status, most = 0, 0
+elseif redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1 then
+  status, most = -1, 0
+end
+most = math.min(most, left)
+-- A legacy worker that is woken must find a task: leave those that have a notification.
+if legacy then most = math.min(most, held + notified) end
+
+-- In steps that the sizes so far allow, so that little too much is taken and given back.
+local messages, n, bytes, room, step = {}, 0, 0, tonumber(ARGV[4]), 8
+for _ = 1, most do
+  local popped = redis.call('LPOP', KEYS[1], math.min(step, most - n)) or {}
+  for i = 1, #popped do
+    bytes = bytes + #popped[i]
+    if n > 0 and bytes > room then
+      for j = #popped, i, -1 do redis.call('LPUSH', KEYS[1], popped[j]) end
+      break
+    end
+    n = n + 1
+    messages[n] = popped[i]
+  end
+  if bytes > room or #popped < step or n == most then break end
+  step = math.min(256, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
+end
+
+local reply = {status, 0, 0}
+if n > 0 then
+  -- Tokens are put together from digits: Lua is slow at writing numbers.
+  local fields, digits, tens, units = {}, {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, ARGV[1] .. '-', 1
+  for i = 1, n do
+    fields[2 * i - 1] = tens .. digits[units]
+    fields[2 * i] = messages[i]
+    reply[i + 3] = messages[i]
+    units = units + 1
+    if units == 10 then tens, units = ARGV[1] .. '-' .. (i + 1) / 10, 0 end
+  end
+  redis.call('HSET', KEYS[4], unpack(fields))
+  local time = redis.call('TIME')
+  redis.call('HSET', KEYS[5], ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
+  left = left - n
+end
+reply[2] = left
+local mend = not legacy or ARGV[6] == '1'
+if left == 0 and mend then
+  redis.call('LTRIM', KEYS[2], 1, 0)
+else
+  local spend = math.min(math.max(0, n - held), notified)
+  if left > 0 and (n == 0 and held == 1 or mend and notified == spend) then
+    -- One that is spent and one that is added cancel out.
+    if spend == 0 then
+      redis.call('LTRIM', KEYS[2], 0, -1)
+      redis.call('RPUSH', KEYS[2], '1')
+    end
+    spend = spend - 1
+  end
+  if spend > 0 then redis.call('LPOP', KEYS[2], spend) end
+end
+
+local first = 10 + tonumber(ARGV[9])
+if first > #ARGV then return reply end
+local done
+if pulse == ARGV[8] then
+  done = redis.call('HDEL', KEYS[4], unpack(ARGV, first))
+  reply[3] = done
+else
+  local answers, stood, seen = {}, {}, {}
+  for i = first, #ARGV do
+    local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[4], ARGV[i])
+    seen[ARGV[i]] = true
+    answers[#answers + 1] = stands
+    if stands == 1 then stood[#stood + 1] = ARGV[i] end
+  end
+  done = #stood
+  if done > 0 then redis.call('HDEL', KEYS[4], unpack(stood)) end
+  reply[3] = answers
+end
+if first > 10 then redis.call('HDEL', KEYS[5], unpack(ARGV, 10, first - 1)) end
+if done > 0 and redis.call('HINCRBY', KEYS[6], 'processed', done) == done then redis.call('EXPIRE', KEYS[6], ARGV[7]) end
+return reply

@@ -1,0 +1,28 @@
+-- condemn: archive tasks that were parked for too long.
+-- KEYS  1 parked set   2 archived set   3 info hash   4 counters of the day
+-- ARGV  1 life of the counters, s   2 ms that an archived task is kept   3 id   4 info   ... further pairs, at most 200
+-- Returns the number of tasks archived.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
+local function number(score)
+  -- A server may write a round number as 4e+12, which not every Lua can read.
+  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
+  if not digits then return tonumber(score) end
+  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local expiry = now + tonumber(ARGV[2])
+local archived = 0
+for i = 3, #ARGV, 2 do
+  local over = redis.call('ZSCORE', KEYS[1], ARGV[i])
+  if over and number(over) <= now then
+    redis.call('ZREM', KEYS[1], ARGV[i])
+    archived = archived + 1
+    redis.call('ZADD', KEYS[2], expiry, ARGV[i])
+    redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
+  end
+end
+if archived > 0 and redis.call('HINCRBY', KEYS[4], 'archived', archived) == archived then
+  redis.call('EXPIRE', KEYS[4], ARGV[1])
+end
+return archived

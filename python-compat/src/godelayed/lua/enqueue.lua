@@ -1,0 +1,15 @@
+-- enqueue: make tasks pending, each with its notification.
+-- KEYS  1 pending list   2 notify list
+-- ARGV  1... messages, in order, at most 1,000
+-- Returns the number of tasks.
+-- O(n). A full Redis refuses it as a whole.
+if #ARGV == 1 then
+  -- Before the tasks: when one of the keys is of another type, there is no task without its notification.
+  redis.call('RPUSH', KEYS[2], '1')
+else
+  local ones = {}
+  for i = 1, #ARGV do ones[i] = '1' end
+  redis.call('RPUSH', KEYS[2], unpack(ones))
+end
+redis.call('RPUSH', KEYS[1], unpack(ARGV))
+return #ARGV

@@ -1,0 +1,69 @@
+-- sweep: take claims from a dead worker, ours or a legacy one.
+-- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list   5 tasks hash
+--       6 archived set   7 info hash   8 deaths hash   9 counters of the day
+-- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths at which a task is archived
+--       4 ms that an archived task is kept   5 most archived tasks
+--       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive' or 'count',
+--       id, info, key in the deaths hash
+-- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
+-- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' is for messages that cannot carry their deaths.
+if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local requeued, archived, ones = 0, 0, {}
+-- Keys of another type are an error before anything is removed.
+redis.call('LLEN', KEYS[3])
+redis.call('HLEN', KEYS[5])
+redis.call('ZCARD', KEYS[6])
+redis.call('HLEN', KEYS[8])
+for i = 6, #ARGV, 7 do
+  if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then
+    redis.call('HDEL', KEYS[2], ARGV[i])
+    local verdict = ARGV[i + 3]
+    if verdict == 'count' then
+      verdict = 'requeue'
+      if redis.call('HINCRBY', KEYS[8], ARGV[i + 6], 1) >= tonumber(ARGV[3]) then
+        redis.call('HDEL', KEYS[8], ARGV[i + 6])
+        verdict = 'archive'
+      end
+      redis.call('EXPIRE', KEYS[8], ARGV[2])
+    end
+    if verdict == 'archive' then
+      archived = archived + 1
+      local id = ARGV[i + 4]
+      local filed = redis.call('HSETNX', KEYS[5], id, ARGV[i + 2])
+      for copy = 2, 10 do
+        if filed == 1 then break end
+        id = ARGV[i + 4] .. '#' .. copy
+        filed = redis.call('HSETNX', KEYS[5], id, ARGV[i + 2])
+      end
+      if filed == 0 then
+        id = ARGV[i + 4] .. '#' .. ARGV[i] .. '-' .. string.format('%.0f', now)
+        redis.call('HSET', KEYS[5], id, ARGV[i + 2])
+      end
+      redis.call('ZADD', KEYS[6], now + tonumber(ARGV[4]), id)
+      redis.call('HSET', KEYS[7], id, ARGV[i + 5])
+    else
+      requeued = requeued + 1
+      redis.call('LPUSH', KEYS[3], ARGV[i + 2])
+      ones[requeued] = '1'
+    end
+  end
+end
+if requeued > 0 then redis.call('RPUSH', KEYS[4], unpack(ones)) end
+local function count(name, n)
+  if n > 0 and redis.call('HINCRBY', KEYS[9], name, n) == n then redis.call('EXPIRE', KEYS[9], ARGV[1]) end
+end
+count('swept', requeued + archived)
+count('archived', archived)
+if archived > 0 then
+  local excess = redis.call('ZCARD', KEYS[6]) - tonumber(ARGV[5])
+  if excess > 0 then
+    local old = redis.call('ZRANGE', KEYS[6], 0, math.min(excess, 1000) - 1)
+    redis.call('ZREM', KEYS[6], unpack(old))
+    redis.call('HDEL', KEYS[5], unpack(old))
+    redis.call('HDEL', KEYS[7], unpack(old))
+    count('trimmed', #old)
+  end
+end
+return {requeued, archived}

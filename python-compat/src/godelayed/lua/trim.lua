@@ -1,0 +1,18 @@
+-- trim: delete archived tasks that are too old or too many.
+-- KEYS  1 archived set   2 tasks hash   3 info hash   4 counters of the day
+-- ARGV  1 life of the counters, s   2 most archived tasks   3 most tasks to delete, at most 1,000
+-- Returns the number of tasks deleted.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[3])
+if #old == 0 then
+  local excess = math.min(redis.call('ZCARD', KEYS[1]) - tonumber(ARGV[2]), tonumber(ARGV[3]))
+  if excess <= 0 then return 0 end
+  old = redis.call('ZRANGE', KEYS[1], 0, excess - 1)
+end
+redis.call('ZREM', KEYS[1], unpack(old))
+redis.call('HDEL', KEYS[2], unpack(old))
+redis.call('HDEL', KEYS[3], unpack(old))
+if redis.call('HINCRBY', KEYS[4], 'trimmed', #old) == #old then redis.call('EXPIRE', KEYS[4], ARGV[1]) end
+return #old

@@ -1,0 +1,177 @@
+"""From Python values to values that travel: what MessagePack and Go have a form for. Nothing is altered silently."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import uuid
+from typing import Any
+
+import msgpack
+
+from .errors import ArgumentsError, RangeError
+
+MAX_DEPTH = 32
+MAX_ELEMENTS = 65_536
+MAX_BYTES = 1 << 20
+
+_SCALARS = frozenset((str, float, bool, bytes, type(None)))
+_INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
+
+
+class Plain:
+    """Turns the arguments of one call into plain values, counting elements and depth."""
+
+    __slots__ = ('elements', 'function')
+
+    def __init__(self, function: str) -> None:
+        self.function = function
+        self.elements = 0
+
+    def refuse(self, where: str, why: str, kind: type[ArgumentsError] = ArgumentsError) -> ArgumentsError:
+        return kind(f'{self.function}: {where}: {why}')
+
+    def value(self, v: Any, where: str, depth: int) -> Any:
+        """Returns what v travels as. depth is the number of containers around it."""
+        self.elements += 1
+        kind = type(v)
+        if kind in _SCALARS:
+            if kind is str:
+                self._text(v, where)
+            return v
+        if kind is int:
+            return self._int(v, where)
+        if kind is list or kind is tuple:
+            return self._list(v, where, depth)
+        if kind is dict:
+            return self._dict(v, where, depth)
+        return self._other(v, where, depth)
+
+    def _text(self, v: str, where: str) -> None:
+        try:
+            v.encode()
+        except UnicodeEncodeError as e:
+            raise self.refuse(where, f'expected text in Unicode, found a lone surrogate ({e.reason})') from None
+
+    def _int(self, v: int, where: str) -> int:
+        if not _INT_MIN <= v <= _INT_MAX:
+            raise self.refuse(where, f'expected an integer of 64 bits, found one of {v.bit_length()}; send it as a string', RangeError)
+        return v
+
+    def _enter(self, n: int, where: str, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            raise self.refuse(where, f'expected at most {MAX_DEPTH} containers inside one another')
+        if self.elements + n > MAX_ELEMENTS:
+            raise self.refuse(where, f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere and pass its name')
+
+    def _list(self, v: Any, where: str, depth: int) -> list[Any]:
+        self._enter(len(v), where, depth)
+        return [self.value(e, f'{where}[{i}]', depth + 1) for i, e in enumerate(v)]
+
+    def _dict(self, v: Any, where: str, depth: int) -> dict[Any, Any]:
+        self._enter(2 * len(v), where, depth)
+        out = {}
+        for key, e in v.items():
+            kind = type(key)
+            if kind is str:
+                self._text(key, where)
+            elif kind is int:
+                self._int(key, where)
+            elif kind is not bool:
+                if isinstance(key, enum.Enum):
+                    key = self.value(key, f'a key of {where}', depth + 1)
+                if not isinstance(key, (str, int)):
+                    raise self.refuse(where, f'expected keys that are str, int or bool, found {type(key).__name__}')
+            self.elements += 1
+            if key in out:
+                raise self.refuse(where, f'two keys travel as {key!r}')
+            out[key] = self.value(e, f'{where}[{key!r}]', depth + 1)
+        return out
+
+    def _other(self, v: Any, where: str, depth: int) -> Any:
+        self.elements -= 1  # it is counted as what it travels as
+        if isinstance(v, enum.Enum):
+            return self.value(v.value, where, depth)
+        if isinstance(v, datetime.datetime):
+            if v.tzinfo is None or v.utcoffset() is None:
+                raise self.refuse(where, 'expected a datetime with a time zone, found a naive one; give it a tzinfo')
+            self.elements += 1
+            return msgpack.Timestamp.from_datetime(v.astimezone(datetime.timezone.utc))
+        if isinstance(v, (decimal.Decimal, uuid.UUID)):
+            return self.value(str(v), where, depth)
+        if isinstance(v, msgpack.Timestamp):
+            self.elements += 1
+            return v
+        if dataclasses.is_dataclass(v) and not isinstance(v, type):
+            return self.value({f.name: getattr(v, f.name) for f in dataclasses.fields(v)}, where, depth)
+        if isinstance(v, (bytearray, memoryview)):
+            return self.value(bytes(v), where, depth)
+        for base in (int, str, float, bytes, list, tuple, dict):
+            if isinstance(v, base):  # a subclass travels as its base
+                return self.value(base(v), where, depth)
+        raise self.refuse(where, f'a {type(v).__name__} has no form on the wire; {_advice(v)}')
+
+
+def _advice(v: Any) -> str:
+    if isinstance(v, (set, frozenset)):
+        return 'send a list'
+    if isinstance(v, (datetime.date, datetime.time)):
+        return 'send an aware datetime, or text'
+    if isinstance(v, datetime.timedelta):
+        return 'send a number, such as nanoseconds for a time.Duration'
+    if callable(v):
+        return 'send its result, or a name'
+    return 'send numbers, text, bytes, lists, dicts, dataclasses or aware datetimes'
+
+
+def pack_arguments(function: str, args: tuple[Any, ...]) -> bytes:
+    """Packs positional arguments as one array."""
+    plain = Plain(function)
+    out = []
+    for i, a in enumerate(args):
+        kind = type(a)
+        if kind in _SCALARS and kind is not str:
+            plain.elements += 1
+            out.append(a)
+        else:
+            out.append(plain.value(a, f'argument {i}', 1))
+    if len(out) >= MAX_ELEMENTS:
+        raise plain.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all')
+    return pack(out)
+
+
+def pack_keywords(function: str, kwargs: dict[str, Any]) -> bytes:
+    """Packs keyword arguments as one map."""
+    plain = Plain(function)
+    return pack({k: plain.value(v, f'argument {k}', 1) for k, v in kwargs.items()})
+
+
+def pack(v: Any) -> bytes:
+    """Packs a plain value."""
+    b: bytes = msgpack.packb(v, use_bin_type=True)
+    return b
+
+
+def unpack(raw: bytes) -> Any:
+    """Unpacks one value of Go or Python. Times come as aware datetimes in UTC, or as msgpack.Timestamp where a datetime would cut nanoseconds."""
+    v = msgpack.unpackb(
+        raw, raw=False, use_list=True, strict_map_key=False, max_array_len=MAX_ELEMENTS, max_map_len=MAX_ELEMENTS
+    )
+    if b'\xd6\xff' in raw or b'\xd7\xff' in raw or b'\xc7\x0c\xff' in raw:  # the three widths of a timestamp
+        return _times(v)
+    return v
+
+
+def _times(v: Any) -> Any:
+    if isinstance(v, list):
+        return [_times(e) for e in v]
+    if isinstance(v, dict):
+        return {k: _times(e) for k, e in v.items()}
+    if isinstance(v, msgpack.Timestamp) and v.nanoseconds % 1000 == 0:
+        try:
+            return v.to_datetime()
+        except (OverflowError, ValueError):  # a year that datetime does not have
+            return v
+    return v
