@@ -99,8 +99,8 @@ class Queue:
         """Sends a command once. The client's own retries would enqueue a task twice when only the reply was lost."""
         if isinstance(self._redis, redis.RedisCluster):
             return self._redis.execute_command(*command)
-        pool = self._redis.connection_pool
-        connection = pool.get_connection()
+        pool: Any = self._redis.connection_pool
+        connection: Any = pool.get_connection()
         try:
             connection.send_command(*command)
             return connection.read_response()

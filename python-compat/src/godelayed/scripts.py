@@ -11,8 +11,27 @@ import redis
 from .errors import ArgumentsError, DelayedError, FullError, UnknownError
 
 _SUFFIXES = (
-    '_noti', '_wake', '_processing', '_workers', '_scheduled', '_retry', '_archived', '_completed', '_parked', '_tasks', '_info',
-    '_deaths', '_sweeper', '_mode', '_locks', '_locked', '_revoked', '_control', '_groups', '_periodic', '_ticks',
+    '_noti',
+    '_wake',
+    '_processing',
+    '_workers',
+    '_scheduled',
+    '_retry',
+    '_archived',
+    '_completed',
+    '_parked',
+    '_tasks',
+    '_info',
+    '_deaths',
+    '_sweeper',
+    '_mode',
+    '_locks',
+    '_locked',
+    '_revoked',
+    '_control',
+    '_groups',
+    '_periodic',
+    '_ticks',
 )
 _INFIXES = ('_processing:', '_claims:', '_worker:', '_stats:', '_group:')
 _MAX_NAME = 128
@@ -64,7 +83,11 @@ def check_name(name: str) -> None:
         raise ArgumentsError(f'queue name {name!r}: expected printable characters without spaces')
     for suffix in _SUFFIXES:
         if name.endswith(suffix):
-            raise ArgumentsError(f'queue name {name!r} ends in {suffix!r}, which is a key of queue {name[: -len(suffix)]!r}: choose another name')
+            raise ArgumentsError(
+                f'queue name {name!r} ends in {suffix!r}, which is a key of queue {name[: -len(suffix)]!r}: choose another name'
+            )
     for infix in _INFIXES:
         if infix in name:
-            raise ArgumentsError(f'queue name {name!r} contains {infix!r}, which marks keys of another queue: choose another name')
+            raise ArgumentsError(
+                f'queue name {name!r} contains {infix!r}, which marks keys of another queue: choose another name'
+            )

@@ -117,7 +117,9 @@ class Options:
         if self.backoff is not None:
             waits = [milliseconds(w, 'backoff') for w in self.backoff]
             if not 1 <= len(waits) <= MAX_BACKOFF or min(waits) < 0:
-                raise ArgumentsError(f'option backoff: expected 1 to {MAX_BACKOFF} durations, none negative, found {self.backoff!r}')
+                raise ArgumentsError(
+                    f'option backoff: expected 1 to {MAX_BACKOFF} durations, none negative, found {self.backoff!r}'
+                )
             m['rd'] = waits
         if self.headers:
             m['h'] = _headers(self.headers)
@@ -131,7 +133,9 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
             raise ArgumentsError(f'option headers: expected strings by string, found {k!r}: {v!r}')
         size += len(k.encode()) + len(v.encode())
     if len(headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
-        raise ArgumentsError(f'option headers: expected at most {MAX_HEADERS} and {MAX_HEADER_BYTES} bytes, found {len(headers)} and {size}')
+        raise ArgumentsError(
+            f'option headers: expected at most {MAX_HEADERS} and {MAX_HEADER_BYTES} bytes, found {len(headers)} and {size}'
+        )
     return {k: headers[k] for k in sorted(headers)}
 
 
@@ -162,7 +166,9 @@ def path_of(function: Union[str, Callable[..., Any]]) -> str:
     if not path or len(path.encode()) > MAX_PATH:
         raise ArgumentsError(f'path {path!r}: expected 1 to {MAX_PATH} bytes')
     if ':' in path and (path.count(':') != 1 or path[0] == ':' or path[-1] == ':'):
-        raise ArgumentsError(f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon')
+        raise ArgumentsError(
+            f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon'
+        )
     return str(path)
 
 
@@ -171,7 +177,9 @@ def message(c: Call, options: Options, id: str, now: int, *, extended: bool, leg
     meta = options.meta(now)
     if not c.python:
         if c.kwargs:
-            raise ArgumentsError(f'{c.path}: a Go function has no keyword arguments; found {", ".join(map(repr, c.kwargs))}')
+            raise ArgumentsError(
+                f'{c.path}: a Go function has no keyword arguments; found {", ".join(map(repr, c.kwargs))}'
+            )
         head: dict[str, Any] = {'n': len(c.args)} if legacy else {'id': id, 'n': len(c.args), 'at': now}
         if options.retry is not None:
             head['mr'] = min(max(options.retry, 0), MAX_RETRY)
@@ -185,8 +193,10 @@ def message(c: Call, options: Options, id: str, now: int, *, extended: bool, leg
         head = {'id': id, 'n': len(c.args) + len(c.kwargs), 'at': now}
         return _bounded(c, b'\x95' + b''.join(parts) + pack({**head, **meta}))
     if meta or options.task_id is not None:
-        raise ArgumentsError(f'{c.path}: a Python task of this queue has no options but retry, eta and countdown; open the queue with '
-                             'extended=True if its workers read extended messages')
+        raise ArgumentsError(
+            f'{c.path}: a Python task of this queue has no options but retry, eta and countdown; open the queue with '
+            'extended=True if its workers read extended messages'
+        )
     if not retry:
         parts.pop()
         if parts[2] == b'\x80':
@@ -198,5 +208,7 @@ def message(c: Call, options: Options, id: str, now: int, *, extended: bool, leg
 
 def _bounded(c: Call, raw: bytes) -> bytes:
     if len(raw) > MAX_BYTES:
-        raise ArgumentsError(f'{c.path}: message of {len(raw):,} bytes, expected at most {MAX_BYTES:,}: store large data elsewhere and pass its name')
+        raise ArgumentsError(
+            f'{c.path}: message of {len(raw):,} bytes, expected at most {MAX_BYTES:,}: store large data elsewhere and pass its name'
+        )
     return raw

@@ -18,6 +18,7 @@ MAX_ELEMENTS = 65_536
 MAX_BYTES = 1 << 20
 
 _SCALARS = frozenset((str, float, bool, bytes, type(None)))
+_BASES: tuple[Any, ...] = (int, str, float, bytes, list, tuple, dict)
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
 
@@ -57,14 +58,19 @@ class Plain:
 
     def _int(self, v: int, where: str) -> int:
         if not _INT_MIN <= v <= _INT_MAX:
-            raise self.refuse(where, f'expected an integer of 64 bits, found one of {v.bit_length()}; send it as a string', RangeError)
+            raise self.refuse(
+                where, f'expected an integer of 64 bits, found one of {v.bit_length()}; send it as a string', RangeError
+            )
         return v
 
     def _enter(self, n: int, where: str, depth: int) -> None:
         if depth >= MAX_DEPTH:
             raise self.refuse(where, f'expected at most {MAX_DEPTH} containers inside one another')
         if self.elements + n > MAX_ELEMENTS:
-            raise self.refuse(where, f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere and pass its name')
+            raise self.refuse(
+                where,
+                f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere and pass its name',
+            )
 
     def _list(self, v: Any, where: str, depth: int) -> list[Any]:
         self._enter(len(v), where, depth)
@@ -108,7 +114,7 @@ class Plain:
             return self.value({f.name: getattr(v, f.name) for f in dataclasses.fields(v)}, where, depth)
         if isinstance(v, (bytearray, memoryview)):
             return self.value(bytes(v), where, depth)
-        for base in (int, str, float, bytes, list, tuple, dict):
+        for base in _BASES:
             if isinstance(v, base):  # a subclass travels as its base
                 return self.value(base(v), where, depth)
         raise self.refuse(where, f'a {type(v).__name__} has no form on the wire; {_advice(v)}')
@@ -155,7 +161,10 @@ def pack(v: Any) -> bytes:
 
 
 def unpack(raw: bytes) -> Any:
-    """Unpacks one value of Go or Python. Times come as aware datetimes in UTC, or as msgpack.Timestamp where a datetime would cut nanoseconds."""
+    """Unpacks one value of Go or Python.
+
+    Times come as aware datetimes in UTC, or as msgpack.Timestamp where a datetime would cut nanoseconds.
+    """
     v = msgpack.unpackb(
         raw, raw=False, use_list=True, strict_map_key=False, max_array_len=MAX_ELEMENTS, max_map_len=MAX_ELEMENTS
     )

@@ -1,0 +1,119 @@
+"""What Python values travel as, and which are refused."""
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import uuid
+
+import msgpack
+import pytest
+from godelayed.errors import ArgumentsError, RangeError
+from godelayed.values import MAX_ELEMENTS, pack_arguments, pack_keywords, unpack
+
+UTC = datetime.timezone.utc
+
+
+class Color(enum.Enum):
+    RED = 'red'
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float
+
+
+class Name(str):
+    pass
+
+
+@pytest.mark.parametrize(
+    ('value', 'wire'),
+    [
+        (None, None),
+        (True, True),
+        (0, 0),
+        (-(1 << 63), -(1 << 63)),
+        ((1 << 64) - 1, (1 << 64) - 1),
+        (1.5, 1.5),
+        (float('inf'), float('inf')),
+        ('', ''),
+        ('grüße 😀', 'grüße 😀'),
+        (b'\x00\xff', b'\x00\xff'),
+        (bytearray(b'x'), b'x'),
+        (memoryview(b'x'), b'x'),
+        ((1, (2,)), [1, [2]]),
+        ([], []),
+        ({}, {}),
+        ({'a': {1: [True]}}, {'a': {1: [True]}}),
+        (Color.RED, 'red'),
+        (Level.HIGH, 3),
+        (Name('n'), 'n'),
+        ({Color.RED: 1}, {'red': 1}),
+        (decimal.Decimal('1.10'), '1.10'),
+        (uuid.UUID(int=5), '00000000-0000-0000-0000-000000000005'),
+        (Point(1, 2.5), {'x': 1, 'y': 2.5}),
+        ([Point(1, 2.5)], [{'x': 1, 'y': 2.5}]),
+        (datetime.datetime(2026, 1, 2, 3, 4, 5, 678, UTC), datetime.datetime(2026, 1, 2, 3, 4, 5, 678, UTC)),
+        (
+            datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+            datetime.datetime(2026, 1, 2, 1, tzinfo=UTC),
+        ),
+    ],
+)
+def test_travels(value, wire):
+    got = unpack(pack_arguments('f', (value,)))
+    assert got == [wire]
+    assert type(got[0]) is type(wire)
+    assert unpack(pack_keywords('f', {'k': value})) == {'k': wire}
+
+
+@pytest.mark.parametrize(
+    ('value', 'error', 'why'),
+    [
+        (1 << 64, RangeError, 'argument 0: expected an integer of 64 bits, found one of 65'),
+        (-(1 << 63) - 1, OverflowError, '64 bits'),
+        ([{'k': 1 << 70}], OverflowError, r"argument 0\[0\]\['k'\]"),
+        (datetime.datetime(2026, 1, 2), TypeError, 'naive'),
+        (datetime.date(2026, 1, 2), TypeError, 'send an aware datetime'),
+        (datetime.timedelta(1), TypeError, 'send a number'),
+        ({1, 2}, TypeError, 'send a list'),
+        (1j, TypeError, 'a complex has no form on the wire'),
+        (object(), ArgumentsError, 'a object has no form'),
+        (len, TypeError, 'send its result'),
+        ('\ud800', TypeError, 'surrogate'),
+        ({None: 1}, TypeError, 'keys that are str, int or bool, found NoneType'),
+        ({(1,): 1}, TypeError, 'found tuple'),
+        ({Color.RED: 1, 'red': 2}, TypeError, "two keys travel as 'red'"),
+    ],
+)
+def test_is_refused(value, error, why):
+    with pytest.raises(error, match=why):
+        pack_arguments('f', (value,))
+
+
+def test_limits():
+    deep = 1
+    for _ in range(31):
+        deep = [deep]
+    pack_arguments('f', (deep,))
+    with pytest.raises(ArgumentsError, match='32 containers'):
+        pack_arguments('f', ([deep],))
+    pack_arguments('f', ([0] * (MAX_ELEMENTS - 3),))
+    with pytest.raises(ArgumentsError, match='65,536 values'):
+        pack_arguments('f', ([0] * MAX_ELEMENTS,))
+    loop = []
+    loop.append(loop)
+    with pytest.raises(ArgumentsError, match='32 containers'):
+        pack_arguments('f', (loop,))
+
+
+def test_nanoseconds_are_kept():
+    t = msgpack.Timestamp(1, 1)
+    assert unpack(msgpack.packb([t])) == [t]
+    assert unpack(msgpack.packb({'a': [msgpack.Timestamp(1 << 40, 0)]})) == {'a': [msgpack.Timestamp(1 << 40, 0)]}
