@@ -108,7 +108,7 @@ planted: ## Break the code in each of the ways kept in itest/planted; a test mus
 ##@ Python
 
 .PHONY: python
-python: ## Run the tests of python-compat (1 min)
+python: ## Check style, types and packaging of python-compat, and run its tests (1 min)
 	@scripts/python.sh
 
 ##@ Habits
@@ -133,6 +133,10 @@ tidy: ## Check that every go.mod is tidy; make fmt repairs it (5 s)
 .PHONY: verify
 verify: ## Check that generated and copied files are what their sources say (10 s)
 	@scripts/verify.sh
+
+.PHONY: generate
+generate: ## Copy what the Python package shares with Go: scripts and golden vectors (1 s)
+	@scripts/generate.sh
 
 .PHONY: vectors
 vectors: ## Write the golden vectors that the PyPI package gives anew (1 s)

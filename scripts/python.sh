@@ -1,9 +1,25 @@
 #!/usr/bin/env bash
-# Runs the tests of python-compat with the interpreter of .venv. Arguments go to pytest.
+# Checks the Python package with the interpreter of .venv: style, types, tests, and that a wheel of it holds what it needs. With arguments
+# it runs the tests alone and hands them to pytest.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root/python-compat"
 
 python=$root/.venv/bin/python
 [ -x "$python" ] || die "no Python environment in .venv: run make setup"
-exec "$python" -B -m pytest -p no:cacheprovider "$@"
+tests=("$python" -B -m pytest -p no:cacheprovider)
+[ $# = 0 ] || exec "${tests[@]}" "$@"
+
+"$python" -m ruff check --no-cache .
+"$python" -m ruff format --no-cache --check .
+"$python" -m mypy --cache-dir="$root/.cache/mypy"
+"${tests[@]}"
+
+dist=$(mktemp -d)
+trap 'rm -rf "$dist"' EXIT
+"$python" -m build --no-isolation --wheel --outdir "$dist" . >"$dist/log" 2>&1 || { cat "$dist/log"; die "the wheel does not build"; }
+files=$("$python" -m zipfile -l "$dist"/*.whl)
+for file in godelayed/py.typed $(cd src && ls godelayed/lua/*.lua); do
+	[[ $files == *"$file "* ]] || die "$file is missing in the wheel"
+done
+echo "wheel: $(basename "$dist"/*.whl)"

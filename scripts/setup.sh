@@ -60,11 +60,11 @@ check_redis() {
 	say "tests run on $server: $version"
 }
 
-# make_venv rebuilds .venv when the interpreter or the requirements changed.
+# make_venv rebuilds .venv when the interpreter or what is installed changed. The package of this tree is installed as a link to its source.
 make_venv() {
-	local requirements=python-compat/requirements-test.txt stamp
+	local package=python-compat requirements=python-compat/requirements-test.txt stamp
 	[ -f "$requirements" ] || die "$requirements is missing: expected the Python tests' packages, one per line"
-	stamp="$(python3 --version) $(cksum <"$requirements")"
+	stamp="$root $(python3 --version) $(cat "$requirements" $package/pyproject.toml | cksum)"
 	if [ -x .venv/bin/python ] && [ "$(cat .venv/stamp 2>/dev/null)" = "$stamp" ]; then
 		say "Python: .venv is in place ($(.venv/bin/python --version))"
 		return
@@ -73,6 +73,7 @@ make_venv() {
 	rm -rf .venv
 	python3 -m venv .venv
 	.venv/bin/python -m pip install -q --disable-pip-version-check -r "$requirements"
+	.venv/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e $package
 	printf '%s\n' "$stamp" >.venv/stamp
 }
 

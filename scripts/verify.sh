@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks what must agree: go.work lists every module, all modules have the same go directive, and the golden vectors of keakon's package
-# are what the installed package writes. With --write it writes the vectors instead.
+# are what the installed package writes, and what the Python package shares with Go is a copy of it. With --write it writes the vectors
+# instead.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -11,6 +12,7 @@ vectors=testdata/wire/keakon.json
 if [ "${1-}" = --write ]; then
 	"$python" testdata/wire/generate_keakon.py >"$vectors.new"
 	mv "$vectors.new" "$vectors"
+	scripts/generate.sh
 	exit
 fi
 
@@ -32,4 +34,5 @@ if ! "$python" testdata/wire/generate_keakon.py | diff - "$vectors"; then
 	printf 'verify: %s is not what the installed package writes: look why, then run make vectors\n' "$vectors"
 	failed=1
 fi
+scripts/generate.sh --check || failed=1
 exit $failed

@@ -8,6 +8,7 @@ import uuid
 
 import msgpack
 import pytest
+
 from godelayed.errors import ArgumentsError, RangeError
 from godelayed.values import MAX_ELEMENTS, pack_arguments, pack_keywords, unpack
 

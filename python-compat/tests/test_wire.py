@@ -9,12 +9,13 @@ import delayed.task
 import msgpack
 import pytest
 
+VECTORS = Path(__file__).resolve().parent / 'vectors'
 WIRE = Path(__file__).resolve().parents[2] / 'testdata' / 'wire'
 
 
 def vectors(file):
     """Returns the vectors of a file as pytest parameters, named as they are."""
-    found = json.loads((WIRE / file).read_text(encoding='utf-8'))['vectors']
+    found = json.loads((VECTORS / file).read_text(encoding='utf-8'))['vectors']
     assert len(found) >= 20, f'{file} has only {len(found)} vectors'
     return [pytest.param(v, id=v['name']) for v in found]
 
@@ -93,7 +94,7 @@ def test_message(vector):
             assert not payload
         meta = rest[1:]
     else:
-        names = ['args', 'kwargs', 'retry'][:len(rest)]
+        names = ['args', 'kwargs', 'retry'][: len(rest)]
         if not vector.get('foreign'):
             for name, value in zip(names, rest):
                 says(vector, name, value)
@@ -116,7 +117,11 @@ def test_message_written_again(vector):
         task, again = delayed.task.PyTask(*theirs), delayed.task.PyTask(*ours)
         assert task.__class__ is again.__class__
         assert (task._func_path, list(task._args), task._kwargs, task._retry) == (
-            again._func_path, list(again._args), again._kwargs, again._retry)
+            again._func_path,
+            list(again._args),
+            again._kwargs,
+            again._retry,
+        )
     else:
         assert ours[0] == theirs[0]
         assert (ours[1:] or [None])[0] == (theirs[1:] or [None])[0]
@@ -160,7 +165,7 @@ def test_keakon_bytes(vector):
 
 def test_keakon_file_is_what_the_generator_prints():
     module = generator()
-    on_disk = json.loads((WIRE / 'keakon.json').read_text(encoding='utf-8'))
+    on_disk = json.loads((VECTORS / 'keakon.json').read_text(encoding='utf-8'))
     printed = json.loads(module.text())
     assert printed['vectors'] == on_disk['vectors']
     assert printed['package'] == on_disk['package'] == 'delayed'

@@ -1,14 +1,14 @@
 """The asynchronous producer: the names of the package, awaited.
 
-    q = godelayed.aio.Queue('mail', redis.asyncio.Redis())
-    await q.delay('example.com/app/mail.Welcome', 42, 'en')
+q = godelayed.aio.Queue('mail', redis.asyncio.Redis())
+await q.delay('example.com/app/mail.Welcome', 42, 'en')
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import Any, Union
+from typing import Any
 
 import redis.asyncio
 
@@ -36,9 +36,7 @@ class Ref:
 class Queue:
     """Makes calls of functions into tasks in Redis, like godelayed.Queue. It belongs to one event loop."""
 
-    def __init__(
-        self, name: str, redis: redis.asyncio.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = ''
-    ) -> None:
+    def __init__(self, name: str, redis: redis.asyncio.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '') -> None:
         self._settings = Settings(name, prefix, extended, legacy)
         self._redis = redis
         self._options = Options()
@@ -57,7 +55,7 @@ class Queue:
         q._options = self._options.merged(**options)
         return q
 
-    async def delay(self, function: Union[str, Callable[..., Any]], /, *args: Any, **kwargs: Any) -> Ref:
+    async def delay(self, function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ref:
         """Makes a worker call function with these arguments. Returns once Redis has the task."""
         return (await self.delay_many([call(function, *args, **kwargs)]))[0]
 

@@ -36,9 +36,7 @@ class Settings:
 
     def __init__(self, name: str, prefix: str, extended: bool, legacy: bool) -> None:
         if legacy and (extended or prefix):
-            raise ArgumentsError(
-                'a legacy queue has neither extended messages nor a prefix: legacy workers do not know them'
-            )
+            raise ArgumentsError('a legacy queue has neither extended messages nor a prefix: legacy workers do not know them')
         self.name = name
         self.keys = Keys(name, prefix)
         self.extended = extended
@@ -65,9 +63,7 @@ class Settings:
             raise ArgumentsError(f'option task_id with {len(calls)} tasks: an id names one task')
         now = time.time_ns() // 1_000_000
         ids = [options.task_id or new_id() for _ in calls]
-        messages = [
-            message(c, options, id, now, extended=self.extended, legacy=self.legacy) for c, id in zip(calls, ids)
-        ]
+        messages = [message(c, options, id, now, extended=self.extended, legacy=self.legacy) for c, id in zip(calls, ids)]
         first = 0
         while first < len(messages):
             size = n = 0

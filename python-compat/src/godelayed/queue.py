@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import Any, Union
+from typing import Any
 
 import redis
 
@@ -34,9 +34,7 @@ class Queue:
     or keakon's workers share, prefix is that of the Go handle. All programs that use one queue open it in the same way.
     """
 
-    def __init__(
-        self, name: str, redis: redis.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = ''
-    ) -> None:
+    def __init__(self, name: str, redis: redis.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '') -> None:
         self._settings = Settings(name, prefix, extended, legacy)
         self._redis = redis
         self._options = Options()
@@ -58,7 +56,7 @@ class Queue:
         q._options = self._options.merged(**options)
         return q
 
-    def delay(self, function: Union[str, Callable[..., Any]], /, *args: Any, **kwargs: Any) -> Ref:
+    def delay(self, function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ref:
         """Makes a worker call function with these arguments. Returns once Redis has the task."""
         return self.delay_many([call(function, *args, **kwargs)])[0]
 

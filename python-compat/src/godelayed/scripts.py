@@ -88,6 +88,4 @@ def check_name(name: str) -> None:
             )
     for infix in _INFIXES:
         if infix in name:
-            raise ArgumentsError(
-                f'queue name {name!r} contains {infix!r}, which marks keys of another queue: choose another name'
-            )
+            raise ArgumentsError(f'queue name {name!r} contains {infix!r}, which marks keys of another queue: choose another name')

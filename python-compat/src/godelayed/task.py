@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from .errors import ArgumentsError
 from .values import MAX_BYTES, pack, pack_arguments, pack_keywords
@@ -54,19 +54,19 @@ class Options:
     They have the meanings of the Go options of the same name; docs/OPTIONS of the project lists them.
     """
 
-    retry: Optional[int] = None
-    countdown: Optional[Seconds] = None
-    eta: Optional[datetime.datetime] = None
-    task_id: Optional[str] = None
-    timeout: Optional[Seconds] = None
-    deadline: Optional[datetime.datetime] = None
-    ttl: Optional[Seconds] = None
-    retention: Optional[Seconds] = None
-    keep_result: Optional[Seconds] = None
-    backoff: Optional[Sequence[Seconds]] = None
-    max_backoff: Optional[Seconds] = None
-    retry_until: Optional[datetime.datetime] = None
-    headers: Optional[Mapping[str, str]] = None
+    retry: int | None = None
+    countdown: Seconds | None = None
+    eta: datetime.datetime | None = None
+    task_id: str | None = None
+    timeout: Seconds | None = None
+    deadline: datetime.datetime | None = None
+    ttl: Seconds | None = None
+    retention: Seconds | None = None
+    keep_result: Seconds | None = None
+    backoff: Sequence[Seconds] | None = None
+    max_backoff: Seconds | None = None
+    retry_until: datetime.datetime | None = None
+    headers: Mapping[str, str] | None = None
 
     def merged(self, **changes: Any) -> Options:
         """Returns a copy with other values. An unknown name or a value that cannot be is an ArgumentsError."""
@@ -95,7 +95,7 @@ class Options:
         """Returns what the options write into meta, in the order in which Go writes it."""
         m: dict[str, Any] = {}
 
-        def span(key: str, name: str, value: Optional[Seconds]) -> None:
+        def span(key: str, name: str, value: Seconds | None) -> None:
             if value is None:
                 return
             ms = milliseconds(value, name)
@@ -117,9 +117,7 @@ class Options:
         if self.backoff is not None:
             waits = [milliseconds(w, 'backoff') for w in self.backoff]
             if not 1 <= len(waits) <= MAX_BACKOFF or min(waits) < 0:
-                raise ArgumentsError(
-                    f'option backoff: expected 1 to {MAX_BACKOFF} durations, none negative, found {self.backoff!r}'
-                )
+                raise ArgumentsError(f'option backoff: expected 1 to {MAX_BACKOFF} durations, none negative, found {self.backoff!r}')
             m['rd'] = waits
         if self.headers:
             m['h'] = _headers(self.headers)
@@ -153,12 +151,12 @@ class Call:
         return ':' in self.path
 
 
-def call(function: Union[str, Callable[..., Any]], /, *args: Any, **kwargs: Any) -> Call:
+def call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Call:
     """Describes a call for Queue.delay_many. function is a path, or a Python function that was registered with @task."""
     return Call(path_of(function), args, kwargs)
 
 
-def path_of(function: Union[str, Callable[..., Any]]) -> str:
+def path_of(function: str | Callable[..., Any]) -> str:
     """Returns the path of a function, checked."""
     path = function if isinstance(function, str) else getattr(function, 'delayed_path', None)
     if path is None:
@@ -166,9 +164,7 @@ def path_of(function: Union[str, Callable[..., Any]]) -> str:
     if not path or len(path.encode()) > MAX_PATH:
         raise ArgumentsError(f'path {path!r}: expected 1 to {MAX_PATH} bytes')
     if ':' in path and (path.count(':') != 1 or path[0] == ':' or path[-1] == ':'):
-        raise ArgumentsError(
-            f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon'
-        )
+        raise ArgumentsError(f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon')
     return str(path)
 
 
@@ -177,9 +173,7 @@ def message(c: Call, options: Options, id: str, now: int, *, extended: bool, leg
     meta = options.meta(now)
     if not c.python:
         if c.kwargs:
-            raise ArgumentsError(
-                f'{c.path}: a Go function has no keyword arguments; found {", ".join(map(repr, c.kwargs))}'
-            )
+            raise ArgumentsError(f'{c.path}: a Go function has no keyword arguments; found {", ".join(map(repr, c.kwargs))}')
         head: dict[str, Any] = {'n': len(c.args)} if legacy else {'id': id, 'n': len(c.args), 'at': now}
         if options.retry is not None:
             head['mr'] = min(max(options.retry, 0), MAX_RETRY)

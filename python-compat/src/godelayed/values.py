@@ -58,9 +58,7 @@ class Plain:
 
     def _int(self, v: int, where: str) -> int:
         if not _INT_MIN <= v <= _INT_MAX:
-            raise self.refuse(
-                where, f'expected an integer of 64 bits, found one of {v.bit_length()}; send it as a string', RangeError
-            )
+            raise self.refuse(where, f'expected an integer of 64 bits, found one of {v.bit_length()}; send it as a string', RangeError)
         return v
 
     def _enter(self, n: int, where: str, depth: int) -> None:
@@ -165,9 +163,7 @@ def unpack(raw: bytes) -> Any:
 
     Times come as aware datetimes in UTC, or as msgpack.Timestamp where a datetime would cut nanoseconds.
     """
-    v = msgpack.unpackb(
-        raw, raw=False, use_list=True, strict_map_key=False, max_array_len=MAX_ELEMENTS, max_map_len=MAX_ELEMENTS
-    )
+    v = msgpack.unpackb(raw, raw=False, use_list=True, strict_map_key=False, max_array_len=MAX_ELEMENTS, max_map_len=MAX_ELEMENTS)
     if b'\xd6\xff' in raw or b'\xd7\xff' in raw or b'\xc7\x0c\xff' in raw:  # the three widths of a timestamp
         return _times(v)
     return v

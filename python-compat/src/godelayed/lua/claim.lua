@@ -1,22 +1,29 @@
 -- claim: move pending tasks into the worker's processing hash, and end claims that are done.
 -- KEYS  1 pending list   2 notify list   3 heartbeat   4 processing hash   5 claims hash   6 counters of the day
+--       7 control hash
 -- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1   4 most bytes
 --       5 1 when legacy workers share the queue   6 1 to mend the notify list of such a queue   7 life of the counters, s
 --       8 value of the heartbeat, as in ack   9 number b of finished batches   10... b batch numbers   then tokens to end, at most 500
--- Returns {1, tasks left, answers, message...}; {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before.
+-- Returns {1, tasks left, answers, message...}; {2, tasks left, answers, version of the control hash, message...} if there is one;
+--       {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before; {-2, 0, answers} when the queue is paused.
 --       answers are those of ack.
 -- O(n). Works on a full Redis: its first write is an LPOP, LTRIM or HDEL.
 local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
 local legacy = ARGV[5] == '1'
 -- Lists are measured first, and new claims are filed before old ones end: while a slot moves, a key that was emptied cannot be touched again.
 local left, notified = redis.call('LLEN', KEYS[1]), redis.call('LLEN', KEYS[2])
-local pulse = redis.call('GET', KEYS[3])
-local status = 1
+local pulse, control = redis.call('GET', KEYS[3]), redis.call('HMGET', KEYS[7], 'paused', 'version')
+local status, reply = 1, {1, 0, 0}
 if not pulse then
   status, most = 0, 0
+elseif control[1] then
+  status, most = -2, 0
 elseif redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1 then
   status, most = -1, 0
+elseif control[2] then
+  status, reply[4] = 2, control[2]
 end
+reply[1] = status
 most = math.min(most, left)
 -- A legacy worker that is woken must find a task: leave those that have a notification.
 if legacy then most = math.min(most, held + notified) end
@@ -38,14 +45,14 @@ for _ = 1, most do
   step = math.min(256, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
 end
 
-local reply = {status, 0, 0}
 if n > 0 then
+  local at = #reply
   -- Tokens are put together from digits: Lua is slow at writing numbers.
   local fields, digits, tens, units = {}, {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, ARGV[1] .. '-', 1
   for i = 1, n do
     fields[2 * i - 1] = tens .. digits[units]
     fields[2 * i] = messages[i]
-    reply[i + 3] = messages[i]
+    reply[at + i] = messages[i]
     units = units + 1
     if units == 10 then tens, units = ARGV[1] .. '-' .. (i + 1) / 10, 0 end
   end

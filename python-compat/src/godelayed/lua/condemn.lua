@@ -1,5 +1,5 @@
 -- condemn: archive tasks that were parked for too long.
--- KEYS  1 parked set   2 archived set   3 info hash   4 counters of the day
+-- KEYS  1 parked set   2 archived set   3 info hash   4 counters of the day   5 locks hash   6 locked set
 -- ARGV  1 life of the counters, s   2 ms that an archived task is kept   3 id   4 info   ... further pairs, at most 200
 -- Returns the number of tasks archived.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
@@ -11,13 +11,17 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Keys of another type are an error before anything is removed.
+local locks = redis.call('HLEN', KEYS[5])
+if locks > 0 then redis.call('ZCARD', KEYS[6]) end
 local expiry = now + tonumber(ARGV[2])
-local archived = 0
+local archived, ids = 0, {}
 for i = 3, #ARGV, 2 do
   local over = redis.call('ZSCORE', KEYS[1], ARGV[i])
   if over and number(over) <= now then
     redis.call('ZREM', KEYS[1], ARGV[i])
     archived = archived + 1
+    ids[archived] = ARGV[i]
     redis.call('ZADD', KEYS[2], expiry, ARGV[i])
     redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
   end
@@ -25,4 +29,21 @@ end
 if archived > 0 and redis.call('HINCRBY', KEYS[4], 'archived', archived) == archived then
   redis.call('EXPIRE', KEYS[4], ARGV[1])
 end
+-- Tasks that are over free their ids and locks; see README.md.
+local function free(ids)
+  if #ids == 0 or locks == 0 then return end
+  local marks, names = {}, {}
+  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
+  local held = redis.call('HMGET', KEYS[5], unpack(marks))
+  for i = 1, #ids do
+    local lock = held[2 * i - 1]
+    if lock then names[#names + 1] = marks[2 * i - 1] end
+    if lock and redis.call('HGET', KEYS[5], lock) == ids[i] then names[#names + 1] = lock end
+    if held[2 * i] then names[#names + 1] = marks[2 * i] end
+  end
+  if #names == 0 then return end
+  redis.call('HDEL', KEYS[5], unpack(names))
+  redis.call('ZREM', KEYS[6], unpack(names))
+end
+free(ids)
 return archived

@@ -1,9 +1,11 @@
--- shelve: end claims by filing their tasks in a sorted set: retry, parked or archived.
+-- shelve: end claims by filing their tasks in a sorted set: scheduled, retry, parked or archived.
 -- KEYS  1 processing hash   2 claims hash   3 tasks hash   4 the sorted set   5 info hash   6 counters of the day   7 wake list
+--       8 locks hash   9 locked set   10 revoked set
 -- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number   3 1 to wake a mover when the first due time changes
---       4 number c of counters   5... c names   then the number b of finished batches and b batch numbers
---       then for each task, at most 200: token, id, ms until due or expiry, message, info
--- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
+--       4 1 to free the ids and locks of the tasks, 0 to have them last for as much longer as the tasks wait
+--       5 number c of counters   6... c names   then the number b of finished batches and b batch numbers
+--       then for each task, at most 200: token, id, ms until due or expiry, message, info, channel of those who wait for it to end or ''
+-- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still because the task was canceled (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -13,19 +15,28 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local counters = tonumber(ARGV[4])
-local batches = tonumber(ARGV[5 + counters])
+local counters = tonumber(ARGV[5])
+local batches = tonumber(ARGV[6 + counters])
 -- Keys of another type are an error before anything is removed.
 redis.call('HLEN', KEYS[3])
+local locks = redis.call('HLEN', KEYS[8])
+if locks > 0 then redis.call('ZCARD', KEYS[9]) end
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
+local canceled = {}
+if redis.call('EXISTS', KEYS[10]) == 1 then
+  for i = 7 + counters + batches, #ARGV, 6 do
+    canceled[ARGV[i]] = redis.call('ZSCORE', KEYS[10], ARGV[i + 1]) and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1
+  end
+end
 local earliest
-local answers, done = {}, 0
-for i = 6 + counters + batches, #ARGV, 5 do
-  local stood = redis.call('HDEL', KEYS[1], ARGV[i])
+local answers, done, ids, waits, channels = {}, 0, {}, {}, {}
+for i = 7 + counters + batches, #ARGV, 6 do
+  local stood = canceled[ARGV[i]] and 2 or redis.call('HDEL', KEYS[1], ARGV[i])
   answers[#answers + 1] = stood
   if stood == 1 then
     done = done + 1
     local id = ARGV[i + 1]
+    ids[done], waits[done] = id, ARGV[i + 2]
     local filed = redis.call('HSETNX', KEYS[3], id, ARGV[i + 3])
     for copy = 2, 10 do
       if filed == 1 then break end
@@ -41,12 +52,13 @@ for i = 6 + counters + batches, #ARGV, 5 do
     if not earliest or due < earliest then earliest = due end
     redis.call('ZADD', KEYS[4], due, id)
     redis.call('HSET', KEYS[5], id, ARGV[i + 4])
+    if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
   end
 end
-for i = 6 + counters, 5 + counters + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
+for i = 7 + counters, 6 + counters + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
 if done == 0 then return answers end
 
-for i = 5, 4 + counters do
+for i = 6, 5 + counters do
   if redis.call('HINCRBY', KEYS[6], ARGV[i], done) == done then redis.call('EXPIRE', KEYS[6], ARGV[1]) end
 end
 if tonumber(ARGV[2]) > 0 then
@@ -62,4 +74,30 @@ end
 if ARGV[3] == '1' and (not first[2] or earliest < number(first[2])) and redis.call('LLEN', KEYS[7]) == 0 then
   redis.call('RPUSH', KEYS[7], '1')
 end
+-- What the tasks have to themselves is freed, or lasts longer.
+local function settle(ids, waits)
+  if locks == 0 then return end
+  local marks, names, longer = {}, {}, {}
+  local function add(name, i)
+    names[#names + 1] = name
+    longer[#longer + 1] = waits[i]
+  end
+  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
+  local held = redis.call('HMGET', KEYS[8], unpack(marks))
+  for i = 1, #ids do
+    local lock = held[2 * i - 1]
+    if lock then add(marks[2 * i - 1], i) end
+    if lock and redis.call('HGET', KEYS[8], lock) == ids[i] then add(lock, i) end
+    if held[2 * i] then add(marks[2 * i], i) end
+  end
+  if #names == 0 then return end
+  if ARGV[4] == '1' then
+    redis.call('HDEL', KEYS[8], unpack(names))
+    redis.call('ZREM', KEYS[9], unpack(names))
+    return
+  end
+  for i = 1, #names do redis.call('ZINCRBY', KEYS[9], longer[i], names[i]) end
+end
+settle(ids, waits)
+for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return answers

@@ -1,24 +1,32 @@
 -- sweep: take claims from a dead worker, ours or a legacy one.
 -- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list   5 tasks hash
---       6 archived set   7 info hash   8 deaths hash   9 counters of the day
+--       6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash   11 locked set   12 completed set
+--       13 results hash   14 revoked set
 -- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths at which a task is archived
 --       4 ms that an archived task is kept   5 most archived tasks
 --       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive' or 'count',
---       id, info, key in the deaths hash
+--       id, info, key in the deaths hash, channel of those who wait for it to end or ''
 -- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
+--       A task that was canceled is requeued in place of being archived: whoever claims it ends it.
 -- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' is for messages that cannot carry their deaths.
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local requeued, archived, ones = 0, 0, {}
+local requeued, archived, ones, ids, taken, channels = 0, 0, {}, {}, {}, {}
 -- Keys of another type are an error before anything is removed.
 redis.call('LLEN', KEYS[3])
 redis.call('HLEN', KEYS[5])
 redis.call('ZCARD', KEYS[6])
 redis.call('HLEN', KEYS[8])
-for i = 6, #ARGV, 7 do
+local locks = redis.call('HLEN', KEYS[10])
+if locks > 0 then redis.call('ZCARD', KEYS[11]) end
+local canceled = redis.call('ZCARD', KEYS[14]) > 0
+local reports = redis.call('HLEN', KEYS[13])
+if reports > 0 then redis.call('ZCARD', KEYS[12]) end
+for i = 6, #ARGV, 8 do
   if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then
     redis.call('HDEL', KEYS[2], ARGV[i])
+    taken[#taken + 1] = ARGV[i + 4]
     local verdict = ARGV[i + 3]
     if verdict == 'count' then
       verdict = 'requeue'
@@ -28,9 +36,11 @@ for i = 6, #ARGV, 7 do
       end
       redis.call('EXPIRE', KEYS[8], ARGV[2])
     end
+    if canceled and redis.call('ZSCORE', KEYS[14], ARGV[i + 4]) then verdict = 'requeue' end
     if verdict == 'archive' then
       archived = archived + 1
       local id = ARGV[i + 4]
+      ids[archived] = id
       local filed = redis.call('HSETNX', KEYS[5], id, ARGV[i + 2])
       for copy = 2, 10 do
         if filed == 1 then break end
@@ -43,6 +53,7 @@ for i = 6, #ARGV, 7 do
       end
       redis.call('ZADD', KEYS[6], now + tonumber(ARGV[4]), id)
       redis.call('HSET', KEYS[7], id, ARGV[i + 5])
+      if ARGV[i + 7] ~= '' then channels[#channels + 1] = ARGV[i + 7] end
     else
       requeued = requeued + 1
       redis.call('LPUSH', KEYS[3], ARGV[i + 2])
@@ -66,4 +77,28 @@ if archived > 0 then
     count('trimmed', #old)
   end
 end
+-- Tasks that are over free their ids and locks; see README.md.
+local function free(ids)
+  if #ids == 0 or locks == 0 then return end
+  local marks, names = {}, {}
+  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
+  local held = redis.call('HMGET', KEYS[10], unpack(marks))
+  for i = 1, #ids do
+    local lock = held[2 * i - 1]
+    if lock then names[#names + 1] = marks[2 * i - 1] end
+    if lock and redis.call('HGET', KEYS[10], lock) == ids[i] then names[#names + 1] = lock end
+    if held[2 * i] then names[#names + 1] = marks[2 * i] end
+  end
+  if #names == 0 then return end
+  redis.call('HDEL', KEYS[10], unpack(names))
+  redis.call('ZREM', KEYS[11], unpack(names))
+end
+free(ids)
+-- What these tasks have reported is no longer so. What is kept of older tasks of the same ids stays.
+if reports > 0 then
+  for i = 1, #taken do
+    if not redis.call('ZSCORE', KEYS[12], taken[i]) then redis.call('HDEL', KEYS[13], taken[i]) end
+  end
+end
+for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return {requeued, archived}

@@ -1,0 +1,27 @@
+-- agenda: which periodic entries are due.
+-- KEYS  1 periodic hash   2 ticks set
+-- ARGV  1 how many to pass over   2 most entries, at most 100
+-- Returns {time in ms, ms until the next one that is not due yet (-1 none), entry, value, entry, value ...}; the value is empty where there is none.
+-- O(n log m). Reads only.
+local function number(score)
+  -- A server may write a round number as 4e+12, which not every Lua can read.
+  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
+  if not digits then return tonumber(score) end
+  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local names = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', ARGV[1], ARGV[2])
+local ahead = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+local reply = {now, -1}
+if ahead[2] then reply[2] = math.ceil(number(ahead[2]) - now) end
+if #names == 0 then
+  redis.call('HLEN', KEYS[1])
+  return reply
+end
+local values = redis.call('HMGET', KEYS[1], unpack(names))
+for i = 1, #names do
+  reply[2 * i + 1] = names[i]
+  reply[2 * i + 2] = values[i] or ''
+end
+return reply

@@ -1,0 +1,63 @@
+-- cancel: take a task that waits out of where it is filed; note that one which may be pending or active must not run.
+-- KEYS  1 revoked set   2 control hash   3 scheduled set   4 retry set   5 parked set   6 archived set   7 completed set   8 tasks hash
+--       9 info hash   10 results hash   11 locks hash   12 locked set   13 counters of the day
+-- ARGV  1 id   2 ms that a task stays revoked   3 ms that is kept that it was canceled, or 0   4 what is kept
+--       5 channel of those who wait for it to end   6 channel of the queue's workers   7 life of the counters, s
+--       8 most revocations to forget, at most 1,000   9 1 if it was filed when it was looked at, to say what is kept
+-- Returns 2 if it was taken out, 1 if it may be pending or active and is revoked, 0 if it has ended, 3 if it was filed in between.
+-- O(log m). Works on a full Redis: its first write is a ZREM.
+local function number(score)
+  -- A server may write a round number as 4e+12, which not every Lua can read.
+  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
+  if not digits then return tonumber(score) end
+  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local id, keep = ARGV[1], tonumber(ARGV[3])
+-- All is read before anything is written.
+local waits = redis.call('ZSCORE', KEYS[3], id) or redis.call('ZSCORE', KEYS[4], id) or redis.call('ZSCORE', KEYS[5], id)
+local held = redis.call('HMGET', KEYS[11], '@' .. id, '#' .. id)
+local lock = held[1]
+local completed = redis.call('ZSCORE', KEYS[7], id)
+if not waits and (redis.call('ZSCORE', KEYS[6], id) or completed and number(completed) > now) then return 0 end
+if waits and ARGV[9] ~= '1' then return 3 end
+local reported = redis.call('HEXISTS', KEYS[10], id)
+local version = math.max(now, (tonumber(redis.call('HGET', KEYS[2], 'version') or 0) or 0) + 1)
+local names = {}
+if lock then names[1] = '@' .. id end
+if lock and redis.call('HGET', KEYS[11], lock) == id then names[2] = lock end
+-- The id stays its own as long as the task may be somewhere.
+if waits and held[2] then names[#names + 1] = '#' .. id end
+redis.call('HLEN', KEYS[8])
+redis.call('HLEN', KEYS[9])
+redis.call('ZCARD', KEYS[12])
+redis.call('HLEN', KEYS[13])
+local over = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[8])
+over[#over + 1] = id
+
+redis.call('ZREM', KEYS[1], unpack(over))
+if #names > 0 then
+  redis.call('HDEL', KEYS[11], unpack(names))
+  redis.call('ZREM', KEYS[12], unpack(names))
+end
+if not waits then
+  redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), id)
+  redis.call('HSET', KEYS[2], 'version', string.format('%.0f', version))
+  redis.call('PUBLISH', ARGV[6], 'cancel ' .. id)
+  return 1
+end
+redis.call('ZREM', KEYS[3], id)
+redis.call('ZREM', KEYS[4], id)
+redis.call('ZREM', KEYS[5], id)
+redis.call('HDEL', KEYS[8], id)
+redis.call('HDEL', KEYS[9], id)
+if keep > 0 then
+  redis.call('ZADD', KEYS[7], now + keep, id)
+  redis.call('HSET', KEYS[10], id, ARGV[4])
+elseif reported == 1 and not completed then
+  redis.call('HDEL', KEYS[10], id)
+end
+if redis.call('HINCRBY', KEYS[13], 'canceled', 1) == 1 then redis.call('EXPIRE', KEYS[13], ARGV[7]) end
+redis.call('PUBLISH', ARGV[5], 'ended')
+return 2

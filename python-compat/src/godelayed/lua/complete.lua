@@ -1,0 +1,68 @@
+-- complete: end claims of tasks that succeeded and leave something behind: a result, themselves, a lock, a report of progress.
+-- KEYS  1 processing hash   2 claims hash   3 completed set   4 results hash   5 locks hash   6 locked set   7 counters of the day
+-- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
+--       then for each task, at most 200: token, id, ms that it is kept or 0, what is kept, 1 if it may hold a lock, channel of those who wait for it or ''
+-- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
+-- O(n log m). Works on a full Redis: its first write is an HDEL. It deletes at most 200 completed tasks whose time is over.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local batches = tonumber(ARGV[2])
+local answers, tokens, seen = {}, {''}, {}
+local kept, values, dues, gone, channels = {}, {}, {}, {}, {}
+local names = {}
+local known = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0
+-- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+for i = 3 + batches, #ARGV, 6 do
+  local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
+  seen[ARGV[i]] = true
+  answers[#answers + 1] = stands
+  if stands == 1 then
+    local id, keep = ARGV[i + 1], tonumber(ARGV[i + 2])
+    tokens[#tokens + 1] = ARGV[i]
+    if keep > 0 then
+      kept[id] = true
+      values[#values + 1], values[#values + 2] = id, ARGV[i + 3]
+      dues[#dues + 1], dues[#dues + 2] = now + keep, id
+    elseif known and not redis.call('ZSCORE', KEYS[3], id) then
+      gone[#gone + 1] = id
+    end
+    if ARGV[i + 4] == '1' then
+      local held = redis.call('HMGET', KEYS[5], '@' .. id, '#' .. id)
+      if held[1] then names[#names + 1] = '@' .. id end
+      if held[1] and redis.call('HGET', KEYS[5], held[1]) == id then names[#names + 1] = held[1] end
+      if held[2] then names[#names + 1] = '#' .. id end
+    end
+    if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
+  end
+end
+local old = {}
+if known and #dues > 0 then
+  local over = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 200)
+  for i = 1, #over do
+    if not kept[over[i]] then old[#old + 1] = over[i] end
+  end
+end
+
+redis.call('HDEL', KEYS[1], unpack(tokens))
+for i = 3, 2 + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
+if #tokens == 1 then return answers end
+if #dues > 0 then
+  redis.call('ZADD', KEYS[3], unpack(dues))
+  redis.call('HSET', KEYS[4], unpack(values))
+end
+-- What was reported of a task of which nothing is kept.
+for i = 1, #gone do
+  if not kept[gone[i]] then redis.call('HDEL', KEYS[4], gone[i]) end
+end
+if #old > 0 then
+  redis.call('ZREM', KEYS[3], unpack(old))
+  redis.call('HDEL', KEYS[4], unpack(old))
+end
+if #names > 0 then
+  redis.call('HDEL', KEYS[5], unpack(names))
+  redis.call('ZREM', KEYS[6], unpack(names))
+end
+local done = #tokens - 1
+if redis.call('HINCRBY', KEYS[7], 'processed', done) == done then redis.call('EXPIRE', KEYS[7], ARGV[1]) end
+for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
+return answers

@@ -1,0 +1,16 @@
+-- control: change one of the things that the workers of a queue are told: whether it is paused, when to restart, its weight, what one worker shall do.
+-- KEYS  1 control hash
+-- ARGV  1 field   2 its value: 'now' for the time in ms, '' for none   3 channel of the queue's workers
+-- Returns 1 if the field was there before, 0 if not.
+-- O(1). Works on a full Redis: its first write is an HDEL.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- It also rises when the hash was deleted in between.
+local version = math.max(now, (tonumber(redis.call('HGET', KEYS[1], 'version') or 0) or 0) + 1)
+local value = ARGV[2]
+if value == 'now' then value = string.format('%.0f', now) end
+local was = redis.call('HDEL', KEYS[1], ARGV[1])
+if value ~= '' then redis.call('HSET', KEYS[1], ARGV[1], value) end
+redis.call('HSET', KEYS[1], 'version', string.format('%.0f', version))
+redis.call('PUBLISH', ARGV[3], 'control')
+return was

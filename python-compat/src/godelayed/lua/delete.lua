@@ -1,0 +1,28 @@
+-- delete: delete archived and completed tasks with all that is kept of them.
+-- KEYS  1 archived set   2 tasks hash   3 info hash   4 completed set   5 results hash
+-- ARGV  1... ids, at most 1,000
+-- Returns the number of tasks deleted; an id that was archived and completed counts twice.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
+local archived, completed, seen = {}, {}, {}
+-- Keys of another type are an error before anything is removed.
+redis.call('HLEN', KEYS[2])
+redis.call('HLEN', KEYS[3])
+redis.call('HLEN', KEYS[5])
+-- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+for i = 1, #ARGV do
+  if not seen[ARGV[i]] then
+    seen[ARGV[i]] = true
+    if redis.call('ZSCORE', KEYS[1], ARGV[i]) then archived[#archived + 1] = ARGV[i] end
+    if redis.call('ZSCORE', KEYS[4], ARGV[i]) then completed[#completed + 1] = ARGV[i] end
+  end
+end
+if #archived > 0 then
+  redis.call('ZREM', KEYS[1], unpack(archived))
+  redis.call('HDEL', KEYS[2], unpack(archived))
+  redis.call('HDEL', KEYS[3], unpack(archived))
+end
+if #completed > 0 then
+  redis.call('ZREM', KEYS[4], unpack(completed))
+  redis.call('HDEL', KEYS[5], unpack(completed))
+end
+return #archived + #completed

@@ -1,0 +1,50 @@
+-- rerun: make archived tasks pending again, with the messages they are to have.
+-- KEYS  1 archived set   2 tasks hash   3 info hash   4 pending list   5 notify list   6 revoked set
+--       7 locks hash   8 locked set
+-- ARGV  1 ms that an id stays taken
+--       then for each task, at most 200: name that it is filed under, id, old message, new message, 1 if no other may have its id
+-- Returns for each task 1 if it is pending now, 0 if it is not archived, -1 if its message is not the old one.
+-- O(n log m). Works on a full Redis: its first write is a ZREM. A task that was to be canceled runs all the same.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local answers, names, ids, messages, ones, seen = {}, {}, {}, {}, {}, {}
+local own, lapses = {}, {}
+-- Keys of another type are an error before anything is removed.
+redis.call('HLEN', KEYS[3])
+redis.call('LLEN', KEYS[4])
+redis.call('LLEN', KEYS[5])
+redis.call('HLEN', KEYS[7])
+redis.call('ZCARD', KEYS[8])
+-- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+local revoked = redis.call('ZCARD', KEYS[6]) > 0
+for i = 2, #ARGV, 5 do
+  local answer = 0
+  if not seen[ARGV[i]] and redis.call('ZSCORE', KEYS[1], ARGV[i]) then
+    seen[ARGV[i]] = true
+    answer = -1
+    if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 2] then
+      answer = 1
+      names[#names + 1] = ARGV[i]
+      ids[#ids + 1] = ARGV[i + 1]
+      messages[#messages + 1] = ARGV[i + 3]
+      ones[#ones + 1] = '1'
+      if ARGV[i + 4] == '1' then
+        own[#own + 1], own[#own + 2] = '#' .. ARGV[i + 1], ARGV[i + 1]
+        lapses[#lapses + 1], lapses[#lapses + 2] = now + tonumber(ARGV[1]), '#' .. ARGV[i + 1]
+      end
+    end
+  end
+  answers[#answers + 1] = answer
+end
+if #names == 0 then return answers end
+redis.call('ZREM', KEYS[1], unpack(names))
+redis.call('HDEL', KEYS[2], unpack(names))
+redis.call('HDEL', KEYS[3], unpack(names))
+if revoked then redis.call('ZREM', KEYS[6], unpack(ids)) end
+redis.call('RPUSH', KEYS[4], unpack(messages))
+redis.call('RPUSH', KEYS[5], unpack(ones))
+if #own > 0 then
+  redis.call('HSET', KEYS[7], unpack(own))
+  redis.call('ZADD', KEYS[8], unpack(lapses))
+end
+return answers

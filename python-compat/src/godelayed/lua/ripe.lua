@@ -1,0 +1,27 @@
+-- ripe: which groups are due. The caller makes their calls; for a while nobody else is told of them.
+-- KEYS  1 groups set
+-- ARGV  1 most groups, at most 1,000   2 ms after which they are due again
+-- Returns {ms until the next group is due (0 overdue, -1 none), group...}.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
+local function number(score)
+  -- A server may write a round number as 4e+12, which not every Lua can read.
+  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
+  if not digits then return tonumber(score) end
+  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
+local reply, scores = {0}, {}
+for i = 1, #names do
+  reply[i + 1] = names[i]
+  scores[2 * i - 1], scores[2 * i] = now + tonumber(ARGV[2]), names[i]
+end
+if #names > 0 then
+  redis.call('ZREM', KEYS[1], '') -- removes nothing: a full Redis allows it, and what follows
+  redis.call('ZADD', KEYS[1], unpack(scores))
+end
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+reply[1] = -1
+if first[2] then reply[1] = math.ceil(math.max(0, number(first[2]) - now)) end
+return reply

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Copies what the Python package shares with Go, so that it stands on its own: the Lua scripts, which it runs, and the golden vectors, which
+# its tests read. With --check it only says what differs.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$root"
+
+package=python-compat/src/godelayed
+failed=0
+
+# share copies the files that match a pattern into a folder, and removes what has no source any more.
+share() { # folder, files...
+	local folder=$1 file name stale=
+	shift
+	for file in "$folder"/*; do
+		name=${file##*/}
+		[[ " ${*##*/} " == *" $name "* || ! -e $file ]] || stale+=" $file"
+	done
+	if [ "$check" = 1 ]; then
+		for file in "$@"; do
+			cmp -s "$file" "$folder/${file##*/}" || { echo "generate: $folder/${file##*/} is not $file: run make generate"; failed=1; }
+		done
+		for file in $stale; do
+			echo "generate: $file has no source any more: run make generate"
+			failed=1
+		done
+		return
+	fi
+	mkdir -p "$folder"
+	cp "$@" "$folder"
+	# shellcheck disable=SC2086 # a list of words
+	[ -z "$stale" ] || rm $stale
+}
+
+check=0
+[ "${1-}" != --check ] || check=1
+share $package/lua lua/*.lua
+share python-compat/tests/vectors testdata/wire/*.json
+exit $failed
