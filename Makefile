@@ -97,6 +97,11 @@ bench-profile: ## Profile a drain, worker and server; leaves bench/delayed-drain
 bench-guard: ## Check that the ratios to asynq and to the prototype are no more than 15 % behind the published ones (2 min, 5 when in doubt)
 	@cd bench && go run . guard $(BENCH)
 
+.PHONY: limits
+limits: ## Check what must not take longer, on a machine with nothing else to do: a million tasks, and the longest script (2 min)
+	@cd itest && go test -run='^TestMillion$$' -count=1 -v . -args -limits
+	@go test -run='^$$' -bench='^BenchmarkScripts$$' -benchtime=1x .
+
 .PHONY: bench-smoke
 bench-smoke: ## Run each Go benchmark once, to see that it works (1 min)
 	@$(each) go test -run='^$$' -bench=. -benchtime=1x ./...

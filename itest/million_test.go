@@ -3,6 +3,7 @@
 package itest_test
 
 import (
+	"flag"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,19 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 )
+
+// limits makes what takes longer than it may a failure. It is for machines that have nothing else to do.
+var limits = flag.Bool("limits", false, "fail when something takes longer than it may")
+
+// tooLong reports what took longer than it may.
+func tooLong(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if *limits {
+		t.Errorf(format, args...)
+	} else {
+		t.Logf(format, args...)
+	}
+}
 
 // TestMillion meets a notify list that has nothing to do with a very long queue: without any notification, and with far too many.
 func TestMillion(t *testing.T) {
@@ -66,7 +80,7 @@ func TestMillion(t *testing.T) {
 			select {
 			case at := <-first:
 				if took := at.Sub(start); took > time.Second {
-					t.Errorf("the first task started %v after the worker, expected at most 1 s", took)
+					tooLong(t, "the first task started %v after the worker, expected at most 1 s", took)
 				}
 			case <-time.After(time.Minute):
 				t.Fatal("no task started within a minute")
@@ -97,13 +111,8 @@ func checkSlow(t *testing.T, log []redistest.Slow, waited time.Duration) {
 			sum += slow.Took
 		}
 	}
-	if sum == 0 {
-		return
-	}
-	report := t.Logf
 	if sum > waited {
-		report = t.Errorf
+		tooLong(t, "%d commands in the slow log, the scripts among them took %v, while the server waited %v for processors; the slowest took %v: %.200q",
+			len(log), sum, waited, log[0].Took, log[0].Args)
 	}
-	report("%d commands in the slow log, the scripts among them took %v, while the server waited %v for processors; the slowest took %v: %.200q",
-		len(log), sum, waited, log[0].Took, log[0].Args)
 }

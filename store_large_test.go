@@ -4,62 +4,103 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
-// slowLimit is what no script may take, as all clients of the server wait for it.
-const slowLimit = 5 * time.Millisecond
+// mostCommands is how many commands one run of a script may call, whatever the size of the queue.
+const mostCommands = maxBatchTasks + maxBatchTasks/2
 
 // large is a server with a large queue on it.
 type large struct {
 	*store
-	t      *testing.T
+	t      testing.TB
 	server *redistest.Server
 	conn   redis.Conn
 	meter  *meter
 }
 
-// TestSlowLog works on queues as large as they get when all workers have been away, and expects no script, and no other command, in the
-// slow log. One that is there although the server's process was not busy for so long had to wait for a processor, which is no fault of
-// the script's.
-func TestSlowLog(t *testing.T) {
+// largeCases work on queues as large as they get when all workers have been away.
+var largeCases = []struct {
+	name string
+	run  func(l *large)
+}{
+	{"a million pending without notifications", (*large).pending},
+	{"a hundred thousand claims of a dead worker", (*large).claims},
+	{"a hundred thousand claims of a dead worker to archive", (*large).poison},
+	{"a hundred thousand surplus notifications", (*large).surplus},
+	{"a hundred thousand scheduled, all due", (*large).due},
+	{"tens of thousands parked and archived", (*large).filed},
+	{"a hundred thousand expired locks, results and revocations", (*large).over},
+	{"a hundred thousand calls in a group, and as many groups", (*large).gathered},
+	{"a thousand large messages", (*large).bytes},
+}
+
+// onLarge runs a case on a server of its own and returns the most that probe grew by while a command, or a script, ran.
+func onLarge(t testing.TB, run func(*large), probe func(*redistest.Server) float64) *meter {
+	t.Helper()
 	server := redistest.Start(t)
 	rdb, err := Dial(server.URL())
-	src := sourceOf(t, rdb, err)
-	for _, c := range []struct {
-		name  string
-		run   func(l *large)
-		limit time.Duration
-	}{
-		{"a million pending without notifications", (*large).pending, slowLimit},
-		{"a hundred thousand claims of a dead worker", (*large).claims, slowLimit},
-		{"a hundred thousand claims of a dead worker to archive", (*large).poison, slowLimit},
-		{"a hundred thousand surplus notifications", (*large).surplus, slowLimit},
-		{"a hundred thousand scheduled, all due", (*large).due, slowLimit},
-		{"tens of thousands parked and archived", (*large).filed, slowLimit},
-		{"a thousand large messages", (*large).bytes, 10 * slowLimit},
-	} {
+	m := &meter{Source: sourceOf(t, rdb, err), probe: func() float64 { return probe(server) }, most: map[string]float64{}, calls: map[string]int{}}
+	l := &large{store: newStore(m, "", redistest.Name(t)), t: t, server: server, conn: server.Dial(t), meter: m}
+	// So that neither loading scripts nor connecting counts.
+	for _, row := range scripts {
+		server.Do(t, "SCRIPT", "LOAD", row.source)
+	}
+	run(l)
+	if len(m.most) == 0 {
+		t.Error("nothing was measured")
+	}
+	return m
+}
+
+// TestScriptsAreBounded counts the commands that scripts call: all clients of the server wait for them.
+func TestScriptsAreBounded(t *testing.T) {
+	for _, c := range largeCases {
 		t.Run(c.name, func(t *testing.T) {
-			m := &meter{Source: src, pid: server.PID(), limit: c.limit, busy: map[string]time.Duration{}, calls: map[string]int{}}
-			l := &large{store: newStore(m, "", redistest.Name(t)), t: t, server: server, conn: server.Dial(t), meter: m}
-			// So that neither loading scripts nor connecting counts.
-			for _, row := range scripts {
-				server.Do(t, "SCRIPT", "LOAD", row.source)
+			m := onLarge(t, c.run, func(server *redistest.Server) float64 {
+				return float64(server.CommandStats(t).Total("info"))
+			})
+			for name, n := range m.most {
+				if n--; n > mostCommands { // the script itself is one
+					t.Errorf("%s called %.0f commands, expected at most %d", name, n, mostCommands)
+				}
 			}
-			c.run(l)
-			m.report(t, server)
-			server.Do(t, "FLUSHALL", "ASYNC")
+			t.Logf("most commands: %v", m.most)
 		})
 	}
 }
 
-// fill runs a script of the test's that fills the queue, n times with i from 0, and then begins to watch.
+// BenchmarkScripts says how long the server's process is busy with the longest script. No client should have to wait for more than 5 ms.
+func BenchmarkScripts(b *testing.B) {
+	for _, c := range largeCases {
+		b.Run(c.name, func(b *testing.B) {
+			if _, ok := cpuTime(1); !ok {
+				b.Skip("this system does not tell the processor time of another process")
+			}
+			var longest float64
+			for b.Loop() {
+				m := onLarge(b, c.run, func(server *redistest.Server) float64 {
+					busy, _ := cpuTime(server.PID())
+					return float64(busy) / float64(time.Millisecond)
+				})
+				for name, ms := range m.most {
+					longest = max(longest, ms)
+					b.Logf("%s %.2f ms", name, ms)
+				}
+			}
+			b.ReportMetric(longest, "longest-ms")
+			b.ReportMetric(0, "ns/op") // of filling the queue
+		})
+	}
+}
+
+// fill runs a script of the test's that fills the queue, n times with i from 0.
 func (l *large) fill(n int, source string, keys ...string) {
 	l.t.Helper()
 	fill := redis.NewScript(len(keys), source)
@@ -69,11 +110,6 @@ func (l *large) fill(n int, source string, keys ...string) {
 			l.t.Fatal(err)
 		}
 	}
-}
-
-func (l *large) watch() {
-	l.t.Helper()
-	l.server.WatchSlow(l.t, l.meter.limit)
 }
 
 // must ends the test at an error.
@@ -91,7 +127,6 @@ return redis.call('RPUSH', KEYS[1], unpack(list))`
 
 func (l *large) pending() {
 	l.fill(1000, thousand, l.keys.list)
-	l.watch()
 	ask := func() {
 		l.t.Helper()
 		conn, err := l.src.Conn(bg, l.keys.list)
@@ -156,7 +191,6 @@ func (l *large) sweepAll(action string) (requeued, archived int) {
 	l.t.Helper()
 	hash := l.keys.processing + "w"
 	l.fill(100, thousandClaims, hash, l.keys.claims+"w", l.keys.workers)
-	l.watch()
 	for {
 		page, total, err := l.claimsPage(bg, hash, sweepPage)
 		l.must(err)
@@ -218,9 +252,7 @@ for i = 1, 100 do redis.call('RPUSH', KEYS[1], unpack(ones)) end`
 		if batch == 0 {
 			l.fill(9, hundredThousand, l.keys.noti) // a million
 		}
-		l.watch()
 		l.must(change())
-		l.meter.report(l.t, l.server)
 	}
 }
 
@@ -238,7 +270,6 @@ if KEYS[3] then redis.call('HSET', KEYS[3], unpack(infos)) end`
 
 func (l *large) due() {
 	l.fill(100, thousandDue, l.keys.scheduled, l.keys.tasks)
-	l.watch()
 	for range 20 {
 		_, err := check(bg, l.src, []*store{l.store})
 		l.must(err)
@@ -261,7 +292,6 @@ func (l *large) filed() {
 	l.fill(20, thousandDue, l.keys.archived, l.keys.tasks, l.keys.info)
 	l.fill(20, strings.ReplaceAll(thousandDue, "'id", "'parked"), l.keys.parked, l.keys.tasks, l.keys.info)
 	l.fill(1, thousandClaims, l.keys.processing+"w", l.keys.claims+"w", l.keys.workers)
-	l.watch()
 	for i := range 20 {
 		page, err := l.parkedPage(bg, 500*i, parkedPage, false)
 		l.must(err)
@@ -288,11 +318,98 @@ func (l *large) filed() {
 	}
 }
 
+// thousandOver fills three hashes and the sorted sets that say when their fields expire: long ago. The third has no hash.
+const thousandOver = `for n = 0, 2 do
+  local due, values = {}, {}
+  for i = 1, 1000 do
+    local name = 'over' .. ARGV[1] * 1000 + i
+    due[2 * i - 1], due[2 * i] = 1763690000000, name
+    values[2 * i - 1], values[2 * i] = name, string.rep('x', 50)
+  end
+  redis.call('ZADD', KEYS[2 * n + 1], unpack(due))
+  if KEYS[2 * n + 2] then redis.call('HSET', KEYS[2 * n + 2], unpack(values)) end
+end`
+
+func (l *large) over() {
+	l.fill(100, thousandOver, l.keys.locked, l.keys.locks, l.keys.completed, l.keys.results, l.keys.revoked)
+	l.fill(10, thousandClaims, l.keys.processing+"w", l.keys.claims+"w", l.keys.workers)
+	for i := range 10 {
+		batch := make([]listing, maxEnlisted)
+		ends := make([]completed, maxShelved)
+		for j := range batch {
+			name := fmt.Sprintf("%d of %d", j, i)
+			batch[j].envelope = envelope{"id " + name, []byte("message")}
+			// Every second one replaces the one before.
+			batch[j].hold = &hold{reserve: true, name: fmt.Sprint("lock ", j, i/2), life: 60_000, conflict: Replace}
+		}
+		for j := range ends {
+			ends[j] = completed{token: fmt.Sprintf("%d-1", i*maxShelved+j+1), id: fmt.Sprintf("id %d of %d", j, i), keep: time.Hour, value: make([]byte, 100), lock: true, awaited: true}
+		}
+		_, err := l.enlist(bg, place{how: "in", due: 1000}, batch)
+		l.must(err)
+		_, err = l.enlist(bg, place{how: "back"}, []listing{{envelope: envelope{"one", []byte("m")}}})
+		l.must(err)
+		stood, err := l.complete(bg, "w", nil, ends)
+		l.must(err)
+		if !stood[0] || !stood[len(stood)-1] {
+			l.t.Error("a claim did not stand")
+		}
+		_, err = l.cancel(bg, fmt.Sprint("some ", i), false, time.Hour, nil)
+		l.must(err)
+		for _, drop := range []func(context.Context, int) (int, error){l.lapse, l.expire, l.pardon} {
+			_, err := drop(bg, pardonPage)
+			l.must(err)
+		}
+	}
+}
+
+// thousandGathered fills a group, the groups set and the gathered hash.
+const thousandGathered = `local calls, due, states = {}, {}, {}
+for i = 1, 1000 do
+  local group = 'group' .. ARGV[1] * 1000 + i
+  calls[i] = 'message ' .. group
+  due[2 * i - 1], due[2 * i] = 1763690000000, group
+  states[2 * i - 1], states[2 * i] = group, '1763690000000 1763690000000 0 1000 10 1'
+end
+redis.call('RPUSH', KEYS[1], unpack(calls))
+redis.call('ZADD', KEYS[2], unpack(due))
+redis.call('HSET', KEYS[3], unpack(states))`
+
+func (l *large) gathered() {
+	const group = "group1"
+	l.fill(100, thousandGathered, l.keys.group+group, l.keys.groups, l.keys.gathered)
+	members := make([]member, maxBatchTasks)
+	for i := range members {
+		members[i] = member{message: fmt.Append(nil, "message ", i), group: group, how: wire.Gather{Grace: 1000, MaxSize: 1000}, bytes: 10, values: 1}
+	}
+	size, _, err := l.gather(bg, members)
+	l.must(err)
+	if size != 100_000+maxBatchTasks {
+		l.t.Errorf("%d calls are in the group, expected all", size)
+	}
+	for range 20 {
+		_, _, err := l.ripe(bg, maxRipe, time.Minute)
+		l.must(err)
+		n, version, found, err := l.peek(bg, group, 1<<20)
+		l.must(err)
+		if n != maxBatchTasks || len(found) < n {
+			l.t.Fatalf("%d of %d calls were read, expected %d", len(found), n, maxBatchTasks)
+		}
+		for i := range n {
+			members[i].message = found[i]
+		}
+		fired, _, err := l.fire(bg, group, members[:n], 0, version, [][]byte{[]byte("one for all")})
+		l.must(err)
+		if fired != firedHere {
+			l.t.Fatal("the group was not fired")
+		}
+	}
+}
+
 func (l *large) bytes() {
 	l.fill(100, `for i = 1, 10 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end`, l.keys.list)
 	_, err := l.register(bg, "w", time.Hour, "v")
 	l.must(err)
-	l.watch()
 	for batch := uint64(1); batch <= 5; batch++ {
 		got, err := l.claim(bg, claimCall{worker: "w", batch: batch, most: maxClaim})
 		l.must(err)
@@ -300,92 +417,4 @@ func (l *large) bytes() {
 			l.t.Errorf("%d tasks were claimed, expected 40", len(got.messages))
 		}
 	}
-}
-
-// meter is a source that measures how long the server's process is busy with each command.
-type meter struct {
-	Source
-	pid   int
-	limit time.Duration // what no command may take
-
-	mu    sync.Mutex               // protects the following
-	busy  map[string]time.Duration // command, or name of the script, to the longest time
-	calls map[string]int
-}
-
-func (m *meter) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	conn, err := m.Source.Conn(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return &meteredConn{Conn: conn, meter: m}, nil
-}
-
-type meteredConn struct {
-	redis.Conn
-	meter *meter
-}
-
-func (c *meteredConn) Do(cmd string, args ...any) (any, error) {
-	defer c.meter.measure(cmd, args)()
-	return c.Conn.Do(cmd, args...)
-}
-
-func (c *meteredConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
-	defer c.meter.measure(cmd, args)()
-	return redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
-}
-
-func (c *meteredConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return redis.ReceiveWithTimeout(c.Conn, timeout)
-}
-
-func (m *meter) measure(cmd string, args []any) func() {
-	name := nameOfCommand(cmd, args)
-	start, ok := cpuTime(m.pid)
-	return func() {
-		took := m.limit + 1 // where it cannot be measured, the slow log decides alone
-		if end, ok2 := cpuTime(m.pid); ok && ok2 {
-			took = end - start
-		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.calls[name]++
-		m.busy[name] = max(m.busy[name], took)
-	}
-}
-
-// nameOfCommand is the name of the script for a script.
-func nameOfCommand(cmd string, args []any) string {
-	if cmd == "EVALSHA" && len(args) > 0 {
-		for name, row := range scripts {
-			if row.sha == fmt.Sprint(args[0]) {
-				return name
-			}
-		}
-	}
-	return cmd
-}
-
-// report reports what is in the slow log, unless the process was never busy for so long with such a command.
-func (m *meter) report(t *testing.T, server *redistest.Server) {
-	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.busy) == 0 {
-		t.Error("nothing was measured")
-	}
-	for _, slow := range server.SlowLog(t) {
-		args := make([]any, len(slow.Args)-1)
-		for i, a := range slow.Args[1:] {
-			args[i] = a
-		}
-		name := nameOfCommand(slow.Args[0], args)
-		if busy := m.busy[name]; busy > m.limit {
-			t.Errorf("%s took %v, expected at most %v; the server was busy with one for up to %v", name, slow.Took, m.limit, busy)
-		} else {
-			t.Logf("%s took %v, but the server was busy with one for at most %v", name, slow.Took, busy)
-		}
-	}
-	t.Logf("longest: %v", m.busy)
 }
