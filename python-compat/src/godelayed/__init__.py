@@ -4,7 +4,7 @@ q = godelayed.Queue('mail', redis.Redis())
 q.delay('example.com/app/mail.Welcome', 42, 'en')
 """
 
-from .errors import ArgumentsError, BatchError, DelayedError, DuplicateError, FullError, RangeError, UnknownError
+from .errors import ArgumentsError, BatchError, DelayedError, DuplicateError, FullError, RangeError, UnavailableError, UnknownError
 from .queue import Queue, Ref
 from .task import Call, Options, call
 
@@ -19,6 +19,7 @@ __all__ = [
     'Queue',
     'RangeError',
     'Ref',
+    'UnavailableError',
     'UnknownError',
     'call',
 ]

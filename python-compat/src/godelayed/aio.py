@@ -13,8 +13,9 @@ from typing import Any
 import redis.asyncio
 
 from .errors import BatchError, DelayedError
+from .link import AsyncLink
 from .producer import Command, Settings
-from .scripts import MODE, Script
+from .scripts import MODE
 from .task import Call, Options, call
 
 __all__ = ['Queue', 'Ref', 'call']
@@ -38,7 +39,7 @@ class Queue:
 
     def __init__(self, name: str, redis: redis.asyncio.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '') -> None:
         self._settings = Settings(name, prefix, extended, legacy)
-        self._redis = redis
+        self._link = AsyncLink(redis)
         self._options = Options()
 
     @property
@@ -47,7 +48,7 @@ class Queue:
 
     async def length(self) -> int:
         """The number of pending tasks."""
-        return int(await self._send('LLEN', self._settings.keys.list))
+        return int(await self._link.send('LLEN', self._settings.keys.list))
 
     def options(self, **options: Any) -> Queue:
         """Returns a queue whose calls have these options, in addition to its own. See Options."""
@@ -64,7 +65,7 @@ class Queue:
         calls = list(calls)
         commands = list(self._settings.commands(calls, self._options))
         if any(c.python for c in calls) and not self._settings.settled:
-            self._settings.check_form(await self._eval(MODE, [self._settings.keys.mode], [self._settings.form]))
+            self._settings.check_form(await self._link.run(MODE, [self._settings.keys.mode], [self._settings.form]))
         refs: list[Ref] = []
         for command in commands:
             try:
@@ -81,28 +82,4 @@ class Queue:
         return Ref(self, id)
 
     async def _run(self, command: Command) -> None:
-        command.check(await self._eval(command.script, command.keys, command.args))
-
-    async def _eval(self, script: Script, keys: list[str], args: list[Any]) -> Any:
-        try:
-            try:
-                return await self._send('EVALSHA', script.sha, len(keys), *keys, *args)
-            except redis.exceptions.NoScriptError:
-                return await self._send('EVAL', script.source, len(keys), *keys, *args)
-        except redis.exceptions.RedisError as e:
-            raise script.explain(e) from e
-
-    async def _send(self, *command: Any) -> Any:
-        """Sends a command once. The client's own retries would enqueue a task twice when only the reply was lost."""
-        if isinstance(self._redis, redis.asyncio.RedisCluster):
-            return await self._redis.execute_command(*command)
-        pool: Any = self._redis.connection_pool
-        connection: Any = await pool.get_connection()
-        try:
-            await connection.send_command(*command)
-            return await connection.read_response()
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
-        finally:
-            await pool.release(connection)
+        command.check(await self._link.run(command.script, command.keys, command.args))

@@ -27,8 +27,12 @@ class FullError(DelayedError):
     """Redis refuses writes because its memory is full or it cannot persist. Nothing was enqueued."""
 
 
+class UnavailableError(DelayedError):
+    """There is no connection to Redis, or none is free. Nothing was sent."""
+
+
 class UnknownError(DelayedError):
-    """The connection broke while Redis was asked: the task may or may not have been enqueued."""
+    """The connection broke while Redis was asked: what was asked for may or may not have been done."""
 
 
 class BatchError(DelayedError):

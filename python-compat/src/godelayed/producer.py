@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .errors import ArgumentsError, DelayedError, DuplicateError
-from .scripts import ENQUEUE, SCHEDULE, Keys, Script
+from .keys import Keys
+from .scripts import ENQUEUE, SCHEDULE, Script
 from .task import Call, Options, message, milliseconds, moment, new_id
 
 MAX_BATCH = 1000

@@ -9,8 +9,9 @@ from typing import Any
 import redis
 
 from .errors import BatchError, DelayedError
+from .link import Link
 from .producer import Command, Settings
-from .scripts import MODE, Script
+from .scripts import MODE
 from .task import Call, Options, call
 
 
@@ -36,7 +37,7 @@ class Queue:
 
     def __init__(self, name: str, redis: redis.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '') -> None:
         self._settings = Settings(name, prefix, extended, legacy)
-        self._redis = redis
+        self._link = Link(redis)
         self._options = Options()
 
     @property
@@ -45,7 +46,7 @@ class Queue:
 
     def __len__(self) -> int:
         """The number of pending tasks."""
-        return int(self._redis.llen(self._settings.keys.list))
+        return int(self._link.send('LLEN', self._settings.keys.list))
 
     def __bool__(self) -> bool:
         return True
@@ -65,7 +66,7 @@ class Queue:
         calls = list(calls)
         commands = list(self._settings.commands(calls, self._options))
         if any(c.python for c in calls) and not self._settings.settled:
-            self._settings.check_form(self._eval(MODE, [self._settings.keys.mode], [self._settings.form]))
+            self._settings.check_form(self._link.run(MODE, [self._settings.keys.mode], [self._settings.form]))
         refs: list[Ref] = []
         for command in commands:
             try:
@@ -82,28 +83,4 @@ class Queue:
         return Ref(self, id)
 
     def _run(self, command: Command) -> None:
-        command.check(self._eval(command.script, command.keys, command.args))
-
-    def _eval(self, script: Script, keys: list[str], args: list[Any]) -> Any:
-        try:
-            try:
-                return self._send('EVALSHA', script.sha, len(keys), *keys, *args)
-            except redis.exceptions.NoScriptError:
-                return self._send('EVAL', script.source, len(keys), *keys, *args)
-        except redis.exceptions.RedisError as e:
-            raise script.explain(e) from e
-
-    def _send(self, *command: Any) -> Any:
-        """Sends a command once. The client's own retries would enqueue a task twice when only the reply was lost."""
-        if isinstance(self._redis, redis.RedisCluster):
-            return self._redis.execute_command(*command)
-        pool: Any = self._redis.connection_pool
-        connection: Any = pool.get_connection()
-        try:
-            connection.send_command(*command)
-            return connection.read_response()
-        except BaseException:
-            connection.disconnect()
-            raise
-        finally:
-            pool.release(connection)
+        command.check(self._link.run(command.script, command.keys, command.args))

@@ -1,0 +1,132 @@
+"""The names of a queue's keys. lua/README.md of the project says what each holds."""
+
+from __future__ import annotations
+
+import time
+
+from .errors import ArgumentsError
+
+_SUFFIXES = (
+    '_noti',
+    '_wake',
+    '_processing',
+    '_workers',
+    '_scheduled',
+    '_retry',
+    '_archived',
+    '_completed',
+    '_parked',
+    '_tasks',
+    '_info',
+    '_deaths',
+    '_sweeper',
+    '_mode',
+    '_results',
+    '_locks',
+    '_locked',
+    '_revoked',
+    '_control',
+    '_groups',
+    '_gathered',
+    '_periodic',
+    '_ticks',
+)
+_INFIXES = ('_processing:', '_claims:', '_worker:', '_stats:', '_group:', '_history:')
+_MAX_NAME = 128
+
+
+class Keys:
+    """The keys of one queue, and its channels. Behind processing, claims, heartbeat, stats, group and history something follows."""
+
+    __slots__ = (
+        'archived',
+        'claims',
+        'completed',
+        'control',
+        'deaths',
+        'gathered',
+        'group',
+        'groups',
+        'heartbeat',
+        'history',
+        'info',
+        'legacy',
+        'list',
+        'locked',
+        'locks',
+        'mode',
+        'noti',
+        'parked',
+        'periodic',
+        'processing',
+        'results',
+        'retry',
+        'revoked',
+        'scheduled',
+        'signals',
+        'stats',
+        'sweeper',
+        'tasks',
+        'ticks',
+        'wake',
+        'workers',
+    )
+
+    def __init__(self, name: str, prefix: str = '') -> None:
+        check_name(name)
+        n = prefix + name
+        self.list = n
+        self.noti = n + '_noti'
+        self.wake = n + '_wake'
+        self.legacy = n + '_processing'
+        self.workers = n + '_workers'
+        self.scheduled = n + '_scheduled'
+        self.retry = n + '_retry'
+        self.archived = n + '_archived'
+        self.completed = n + '_completed'
+        self.parked = n + '_parked'
+        self.tasks = n + '_tasks'
+        self.info = n + '_info'
+        self.deaths = n + '_deaths'
+        self.sweeper = n + '_sweeper'
+        self.mode = n + '_mode'
+        self.results = n + '_results'
+        self.locks = n + '_locks'
+        self.locked = n + '_locked'
+        self.revoked = n + '_revoked'
+        self.control = n + '_control'
+        self.groups = n + '_groups'
+        self.gathered = n + '_gathered'
+        self.periodic = n + '_periodic'
+        self.ticks = n + '_ticks'
+        self.processing = n + '_processing:'
+        self.claims = n + '_claims:'
+        self.heartbeat = n + '_worker:'
+        self.stats = n + '_stats:'
+        self.group = n + '_group:'
+        self.history = n + '_history:'
+        self.signals = n + '_signals'
+
+    def ended(self, id: str) -> str:
+        """The channel on which the end of a task is told."""
+        return f'{self.list}_ended:{id}'
+
+    def stats_of(self, seconds: float) -> str:
+        """The counters of the UTC day of a time in seconds since 1970."""
+        return self.stats + time.strftime('%Y%m%d', time.gmtime(seconds))
+
+
+def check_name(name: str) -> None:
+    """Refuses what cannot be the name of a queue."""
+    if not isinstance(name, str) or not 1 <= len(name.encode()) <= _MAX_NAME:
+        raise ArgumentsError(f'queue name {name!r}: expected 1 to {_MAX_NAME} bytes')
+    if not name.isprintable() or any(c.isspace() for c in name):
+        raise ArgumentsError(f'queue name {name!r}: expected printable characters without spaces')
+    for suffix in _SUFFIXES:
+        if name.endswith(suffix):
+            raise ArgumentsError(
+                f'queue name {name!r} ends in {suffix!r}, which is a key of queue {name[: -len(suffix)]!r}: choose another name'
+            )
+    for infix in _INFIXES:
+        if infix in name:
+            raise ArgumentsError(f'queue name {name!r} contains {infix!r}, which marks keys of another queue: choose another name')

@@ -1,0 +1,130 @@
+"""Sending commands and scripts to Redis, each of them once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+import redis.asyncio
+
+from .errors import ArgumentsError, DelayedError, FullError, UnavailableError, UnknownError
+from .scripts import Script
+
+_ANSWERS = (
+    redis.exceptions.ResponseError,
+    redis.exceptions.BusyLoadingError,
+    redis.exceptions.AuthenticationError,
+    redis.exceptions.AuthorizationError,
+)
+
+
+def explain(what: str, error: BaseException) -> DelayedError:
+    """Turns an error of a command that was sent into one that says whether anything was written. what names the command."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, _ANSWERS):
+        if 'OOM' in text or 'MISCONF' in text or isinstance(error, redis.exceptions.OutOfMemoryError):
+            return FullError(f'{what}: Redis refuses writes: {text}')
+        return DelayedError(f'{what}: {text}')
+    return UnknownError(f'{what}: Redis did not answer, and may or may not have run it: {text}')
+
+
+def unreachable(what: str, error: BaseException) -> UnavailableError:
+    """The error of a command for which there was no connection."""
+    return UnavailableError(f'{what}: nothing was sent, for there is no connection to Redis: {error or type(error).__name__}')
+
+
+class Link:
+    """Sends commands over the connections of a client of redis-py. Threads may share it.
+
+    It goes around the client's own retries: they would enqueue a task twice when only the reply was lost. Replies come as bytes, whatever
+    the client decodes.
+    """
+
+    def __init__(self, client: redis.Redis) -> None:
+        if isinstance(client, redis.RedisCluster):
+            raise ArgumentsError('a redis.RedisCluster: expected a redis.Redis of one server or of Sentinel; clusters are not supported')
+        if not isinstance(client, redis.Redis):
+            raise ArgumentsError(f'expected a redis.Redis, found {type(client).__module__}.{type(client).__name__}')
+        self.client = client
+
+    def send(self, *command: Any) -> Any:
+        """Sends a command and returns the reply, decoded by nobody. Errors are those of this package."""
+        try:
+            return self._once(str(command[0]), command)
+        except redis.exceptions.RedisError as e:
+            raise explain(str(command[0]), e) from e
+
+    def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
+        """Runs a script, which Redis may not know yet. It never runs twice."""
+        try:
+            try:
+                return self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args))
+            except redis.exceptions.NoScriptError:
+                return self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args))
+        except redis.exceptions.RedisError as e:
+            raise explain(script.name, e) from e
+
+    def _once(self, what: str, command: tuple[Any, ...]) -> Any:
+        pool: Any = self.client.connection_pool
+        try:
+            connection: Any = pool.get_connection()
+        except redis.exceptions.RedisError as e:
+            raise unreachable(what, e) from e
+        try:
+            connection.send_command(*command)
+            return connection.read_response(disable_decoding=True)
+        except redis.exceptions.ResponseError:
+            raise
+        except BaseException:
+            connection.disconnect()
+            raise
+        finally:
+            pool.release(connection)
+
+
+class AsyncLink:
+    """Link for asyncio."""
+
+    def __init__(self, client: redis.asyncio.Redis) -> None:
+        if isinstance(client, redis.asyncio.RedisCluster):
+            raise ArgumentsError(
+                'a redis.asyncio.RedisCluster: expected a redis.asyncio.Redis of one server or of Sentinel; clusters are not supported'
+            )
+        if not isinstance(client, redis.asyncio.Redis):
+            raise ArgumentsError(f'expected a redis.asyncio.Redis, found {type(client).__module__}.{type(client).__name__}')
+        self.client = client
+
+    async def send(self, *command: Any) -> Any:
+        """Sends a command and returns the reply, decoded by nobody. Errors are those of this package."""
+        try:
+            return await self._once(str(command[0]), command)
+        except redis.exceptions.RedisError as e:
+            raise explain(str(command[0]), e) from e
+
+    async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
+        """Runs a script, which Redis may not know yet. It never runs twice."""
+        try:
+            try:
+                return await self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args))
+            except redis.exceptions.NoScriptError:
+                return await self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args))
+        except redis.exceptions.RedisError as e:
+            raise explain(script.name, e) from e
+
+    async def _once(self, what: str, command: tuple[Any, ...]) -> Any:
+        pool: Any = self.client.connection_pool
+        try:
+            connection: Any = await pool.get_connection()
+        except redis.exceptions.RedisError as e:
+            raise unreachable(what, e) from e
+        try:
+            await connection.send_command(*command)
+            return await connection.read_response(disable_decoding=True)
+        except redis.exceptions.ResponseError:
+            raise
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await pool.release(connection)

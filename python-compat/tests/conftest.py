@@ -1,0 +1,143 @@
+"""What the tests share: a Redis of their own, and what must hold at the end of each test that uses it."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections import Counter
+
+import msgpack
+import pytest
+import redis as redis_py
+
+
+def free_port():
+    """Returns a port on which nobody listens."""
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    """A redis-server of the tests, in a folder of its own."""
+
+    def __init__(self, folder, *options):
+        binary = os.environ.get('REDIS_SERVER', 'redis-server')
+        if shutil.which(binary) is None:
+            pytest.fail(f'{binary} is not there: set REDIS_SERVER, or run make setup')
+        self.folder, self.options, self.binary = folder, options, binary
+        self.process = None
+        self.port = free_port()
+        self.start()
+
+    def start(self):
+        """Starts it, also again, on the same port."""
+        self.process = subprocess.Popen(
+            [self.binary, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', *self.options],
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+        )
+        until = time.monotonic() + 30
+        while True:
+            try:
+                with self.client() as c:
+                    c.ping()
+                return
+            except redis_py.exceptions.ConnectionError:
+                if self.process.poll() is not None or time.monotonic() > until:
+                    pytest.fail(f'redis-server does not answer on port {self.port}')
+                time.sleep(0.01)  # between two looks
+
+    def stop(self):
+        """Kills it."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    @property
+    def url(self):
+        return f'redis://127.0.0.1:{self.port}/0'
+
+    def client(self, **options):
+        """Returns a new client."""
+        return redis_py.Redis(host='127.0.0.1', port=self.port, **options)
+
+
+@pytest.fixture(scope='session')
+def shared_server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp('redis'))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(shared_server):
+    """The server that tests share, empty. What a test leaves in it must make sense: see check_queues."""
+    with shared_server.client() as c:
+        c.flushall()
+        c.script_flush()
+        yield shared_server
+        check_queues(c)
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    """A server of one test, which may stop it."""
+    s = Server(tmp_path)
+    yield s
+    s.stop()
+
+
+@pytest.fixture
+def redis(server):
+    with server.client() as c:
+        yield c
+
+
+def task_id(message):
+    """Returns the id that a message carries, None if it carries none or is none."""
+    try:
+        fields = msgpack.unpackb(message, strict_map_key=False)
+        meta = fields[-1]
+        return meta.get('id') if isinstance(fields, list) and len(fields) in (3, 5) and isinstance(meta, dict) else None
+    except (ValueError, TypeError):
+        return None
+
+
+def check_queues(redis):
+    """Holds all queues of a Redis against what is always true: every task is in exactly one place, and everything filed has its message."""
+    names = {k.decode() for k in redis.scan_iter(count=1000)}
+    suffixes = ('_tasks', '_noti', '_scheduled', '_locks', '_locked', '_groups')
+    queues = {n[: -len(s)] for n in names for s in suffixes if n.endswith(s)} | {n for n in names if redis.type(n) == b'list'}
+    queues = {q for q in queues if not q.endswith(('_noti', '_wake')) and '_group:' not in q and '_history:' not in q}
+    for q in sorted(queues):
+        pending = redis.lrange(q, 0, -1)
+        if redis.llen(q + '_noti') < len(pending):
+            pytest.fail(f'{q}: {len(pending)} pending tasks, but only {redis.llen(q + "_noti")} notifications')
+        filed = {}
+        for state in ('scheduled', 'retry', 'parked', 'archived'):
+            for id in redis.zrange(f'{q}_{state}', 0, -1):
+                assert id not in filed, f'{q}: {id!r} is {filed[id]} and {state}'
+                filed[id] = state
+        assert set(redis.hkeys(q + '_tasks')) == set(filed), f'{q}: messages and sets of filed tasks differ'
+        places = Counter()
+        for message in pending:
+            places[task_id(message)] += 1
+        for n in names:
+            if n.startswith(q + '_processing:'):
+                for message in redis.hvals(n):
+                    places[task_id(message)] += 1
+            if n.startswith(q + '_group:'):
+                group = n[len(q + '_group:') :]
+                assert redis.zscore(q + '_groups', group) is not None, f'{q}: group {group} is due at no time'
+                for message in redis.lrange(n, 0, -1):
+                    places[task_id(message)] += 1
+        for id in filed:
+            places[id.decode()] += 1
+        places.pop(None, None)
+        twice = [id for id, n in places.items() if n > 1]
+        assert not twice, f'{q}: tasks in two places: {twice}'
+        assert set(redis.hkeys(q + '_locks')) == set(redis.zrange(q + '_locked', 0, -1)), f'{q}: locks and their times differ'
