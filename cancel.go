@@ -196,22 +196,6 @@ func annulledOf(group []ending) []annulled {
 	return tasks
 }
 
-// forgive has Redis forget that a task was cancelled, which has succeeded all the same.
-func (l *lane) forgive(id string) {
-	l.mu.Lock()
-	l.forgiven = append(l.forgiven, id)
-	l.mu.Unlock()
-	l.lookAgain()
-}
-
-// takeForgiven returns the ids of tasks that Redis is to forget.
-func (l *lane) takeForgiven() (ids []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ids, l.forgiven = l.forgiven, nil
-	return ids
-}
-
 // canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was cancelled.
 func (w *Worker) canceledLate(c *claim) ending {
 	w.tell(c, Event{Kind: EventTaskCanceled})

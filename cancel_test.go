@@ -218,6 +218,40 @@ func TestCancelRunning(t *testing.T) {
 	}
 }
 
+// TestCancelAfterSuccess cancels a task that succeeds all the same, and then another one with its id: what the first has left undone does not save the second.
+func TestCancelAfterSuccess(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	started := make(chan struct{}, 2)
+	var ran atomic.Int64
+	f := b.fn("f", func(ctx context.Context) {
+		ran.Add(1)
+		started <- struct{}{}
+		<-ctx.Done()
+	})
+	cfg := b.config()
+	cfg.HeartbeatLife = time.Hour
+	s := b.work(cfg, f)
+	l := s.lanes[0]
+	b.until("it has looked", func() bool { return l.control.version.Load() >= 0 })
+	l.control.looking.Lock() // signals reach the worker, but it does not look
+	own := b.q.With(TaskID("own"))
+	ref := b.delayWith(own, f)
+	await(b, "the first runs", started)
+	b.must(ref.Cancel(t.Context()))
+	b.until("the first has succeeded", func() bool { return b.counters()["processed"] == 1 && b.size("_locks") == 0 })
+	if n := b.revoked(); n != 0 {
+		t.Errorf("%d revoked", n)
+	}
+	b.must(b.delayWith(own, f).Cancel(t.Context()))
+	l.control.looking.Unlock()
+	b.until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
+	b.idle()
+	if c := b.counters(); c["canceled"] != 1 || ran.Load() != 1 || b.revoked() != 0 {
+		t.Errorf("%d ran, %d revoked, counters %v", ran.Load(), b.revoked(), c)
+	}
+}
+
 // TestCancelUnknownToTheWorker has a task fail before its worker has heard that it was cancelled: the script that would file it knows.
 func TestCancelUnknownToTheWorker(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 // leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
 func (c *claim) leaves() bool {
-	return keeps(c.msg.Meta.Extra) || c.held() || c.reporter.Load() != nil
+	return keeps(c.msg.Meta.Extra) || c.held() || c.reporter.Load() != nil || c.canceled.Load()
 }
 
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function returned, began when it was called.

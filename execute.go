@@ -215,12 +215,9 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 	if w.heard != nil {
 		w.heard(c, err)
 	}
-	if c.canceled.Load() {
-		if err != nil {
-			w.cancelClaim(c, true)
-			return false
-		}
-		c.lane.forgive(c.msg.Meta.ID)
+	if err != nil && c.canceled.Load() {
+		w.cancelClaim(c, true)
+		return false
 	}
 	if err == nil {
 		w.tellEnd(c, nil, nil, true)

@@ -20,15 +20,14 @@ type lane struct {
 	// done are claims that are done and that nobody has taken to acknowledge them; protected by executors.mu.
 	done []*claim
 
-	mu       sync.Mutex
-	batches  map[uint64]*batch // claimed and not settled
-	known    int               // claims in batches that are not settled
-	forgiven []string          // ids of cancelled tasks that have ended
-	revoked  revocations       // cancelled tasks, as far as they are known
-	next     uint64            // number of the latest batch; moves on with every attempt
-	calling  []uint64          // batches whose claim call is under way
-	epoch    uint64            // moves on when a registration begins and when it is over: odd in between
-	unclear  time.Time         // when the reply of a claim was last lost or an error
+	mu      sync.Mutex
+	batches map[uint64]*batch // claimed and not settled
+	known   int               // claims in batches that are not settled
+	revoked revocations       // cancelled tasks, as far as they are known
+	next    uint64            // number of the latest batch; moves on with every attempt
+	calling []uint64          // batches whose claim call is under way
+	epoch   uint64            // moves on when a registration begins and when it is over: odd in between
+	unclear time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
 	left    int       // pending after the last claim

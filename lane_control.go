@@ -81,11 +81,6 @@ func (w *Worker) look(ctx context.Context, l *lane) error {
 	lc := &l.control
 	lc.looking.Lock()
 	defer lc.looking.Unlock()
-	if ids := l.takeForgiven(); len(ids) > 0 {
-		if err := l.store.forgive(ctx, ids); err != nil {
-			return err // they are forgotten in seven days
-		}
-	}
 	now, err := l.store.control(ctx, w.id)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ var (
 	scriptClaim      = newScript("claim", 7)
 	scriptAck        = newScript("ack", 4)
 	scriptShelve     = newScript("shelve", 10)
-	scriptComplete   = newScript("complete", 7)
+	scriptComplete   = newScript("complete", 8)
 	scriptProgress   = newScript("progress", 3)
 	scriptExpire     = newScript("expire", 2)
 	scriptRerun      = newScript("rerun", 8)

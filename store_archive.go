@@ -34,7 +34,7 @@ func (s *store) rerun(ctx context.Context, tasks []rerun) ([]int, error) {
 	return answers, err
 }
 
-// delete deletes archived and completed tasks, and returns how many there were.
+// delete deletes archived and completed tasks, and returns how many there were. A completed one whose time is over is none.
 func (s *store) delete(ctx context.Context, ids []string) (int, error) {
 	args := make([]any, len(ids))
 	for i, id := range ids {

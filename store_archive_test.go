@@ -84,5 +84,14 @@ var deleteCases = storeTable{script: "delete", cases: []storeCase{
 		result: 2,
 		want:   redistest.State{},
 	},
+	{
+		name: "kept for long enough: deleted, and taken for none",
+		seed: with(filedAs("_retry", redistest.Zset{"x": later}), redistest.State{
+			"_completed": redistest.Zset{"x": past, "y": round}, "_results": redistest.Hash{"x": "r", "y": "r"},
+		}),
+		do:     deleteWith("x", "y"),
+		result: 1,
+		want:   filedAs("_retry", redistest.Zset{"x": later}),
+	},
 	{name: "filed in another set", seed: filedAs("_retry", redistest.Zset{"x": later}), do: deleteWith("x"), result: 0},
 }}

@@ -130,6 +130,16 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 		})),
 	},
 	{
+		name:   "that they were canceled is forgotten, unless their claim does not stand",
+		seed:   working(redistest.State{"_revoked": redistest.Zset{"x": later, "y": later, "v": later, "o": later}}),
+		do:     completeWith(nil, kept("3-1", "x"), completed{token: "3-2", id: "y"}, completed{token: "2-1", id: "v"}),
+		result: []bool{true, true, false},
+		want: working(with(left("3-3 4-1", "3 4"), redistest.State{
+			"_revoked": redistest.Zset{"v": later, "o": later}, "_completed": redistest.Zset{"x": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x"},
+			testDay: counted(redistest.Hash{"processed": "2"}),
+		})),
+	},
+	{
 		name: "what was kept for long enough goes, others stay",
 		seed: working(redistest.State{
 			"_completed": redistest.Zset{"o": past, "p": past + 1, "l": later, "r": round}, "_results": redistest.Hash{"o": "r", "p": "r", "l": "r", "r": "r", "a": "50 %"},

@@ -73,8 +73,9 @@ var movingCases = []struct {
 		want:   working(with(left("", ""), redistest.State{testDay: counted(redistest.Hash{"processed": "5"})})),
 	},
 	{
-		name: "completion of the last claims, with the last lock and what is over",
+		name: "completion of the last claims, with the last lock, the last cancellation and what is over",
 		seed: working(redistest.State{
+			"_revoked":   redistest.Zset{"z": later},
 			"_completed": redistest.Zset{"o": past}, "_results": redistest.Hash{"o": "r"}, "_locks": redistest.Hash{"@x": "a", "a": "x"},
 			"_locked": redistest.Zset{"a": later}, testDay: counted(redistest.Hash{"processed": "1"}),
 		}),

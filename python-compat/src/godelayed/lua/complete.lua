@@ -1,5 +1,6 @@
--- complete: end claims of tasks that succeeded and leave something behind: a result, themselves, a lock, a report of progress.
+-- complete: end claims of tasks that succeeded and leave something behind: a result, themselves, a lock, a report of progress, a cancellation.
 -- KEYS  1 processing hash   2 claims hash   3 completed set   4 results hash   5 locks hash   6 locked set   7 counters of the day
+--       8 revoked set
 -- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
 --       then for each task, at most 200: token, id, ms that it is kept or 0, what is kept, 1 if it may hold a lock, channel of those who wait for it or ''
 -- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
@@ -9,8 +10,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local batches = tonumber(ARGV[2])
 local answers, tokens, seen = {}, {''}, {}
 local kept, values, dues, gone, channels = {}, {}, {}, {}, {}
-local names = {}
+local names, revoked = {}, {}
 local known = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0
+local canceled = redis.call('ZCARD', KEYS[8]) > 0
 -- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
 for i = 3 + batches, #ARGV, 6 do
   local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
@@ -32,6 +34,7 @@ for i = 3 + batches, #ARGV, 6 do
       if held[1] and redis.call('HGET', KEYS[5], held[1]) == id then names[#names + 1] = held[1] end
       if held[2] then names[#names + 1] = '#' .. id end
     end
+    if canceled and redis.call('ZSCORE', KEYS[8], id) then revoked[#revoked + 1] = id end
     if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
   end
 end
@@ -62,6 +65,8 @@ if #names > 0 then
   redis.call('HDEL', KEYS[5], unpack(names))
   redis.call('ZREM', KEYS[6], unpack(names))
 end
+-- That they were canceled came too late for them, and holds for no other task of these ids.
+if #revoked > 0 then redis.call('ZREM', KEYS[8], unpack(revoked)) end
 local done = #tokens - 1
 if redis.call('HINCRBY', KEYS[7], 'processed', done) == done then redis.call('EXPIRE', KEYS[7], ARGV[1]) end
 for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end

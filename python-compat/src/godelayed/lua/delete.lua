@@ -1,9 +1,17 @@
 -- delete: delete archived and completed tasks with all that is kept of them.
 -- KEYS  1 archived set   2 tasks hash   3 info hash   4 completed set   5 results hash
 -- ARGV  1... ids, at most 1,000
--- Returns the number of tasks deleted; an id that was archived and completed counts twice.
+-- Returns the number of tasks deleted; an id that was archived and completed counts twice, a completed one whose time is over not at all.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
-local archived, completed, seen = {}, {}, {}
+local function number(score)
+  -- A server may write a round number as 4e+12, which not every Lua can read.
+  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
+  if not digits then return tonumber(score) end
+  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local archived, completed, seen, over = {}, {}, {}, 0
 -- Keys of another type are an error before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
@@ -13,7 +21,9 @@ for i = 1, #ARGV do
   if not seen[ARGV[i]] then
     seen[ARGV[i]] = true
     if redis.call('ZSCORE', KEYS[1], ARGV[i]) then archived[#archived + 1] = ARGV[i] end
-    if redis.call('ZSCORE', KEYS[4], ARGV[i]) then completed[#completed + 1] = ARGV[i] end
+    local expiry = redis.call('ZSCORE', KEYS[4], ARGV[i])
+    if expiry then completed[#completed + 1] = ARGV[i] end
+    if expiry and number(expiry) <= now then over = over + 1 end
   end
 end
 if #archived > 0 then
@@ -25,4 +35,4 @@ if #completed > 0 then
   redis.call('ZREM', KEYS[4], unpack(completed))
   redis.call('HDEL', KEYS[5], unpack(completed))
 end
-return #archived + #completed
+return #archived + #completed - over
