@@ -1,24 +1,28 @@
 #!/usr/bin/env bash
 # Runs a command in every module of go.work and fails if one of the runs failed.
 #
-#   scripts/each.sh [-w | -o | -b] command...
+#   scripts/each.sh [-n] [-w | -o | -b] command...
 #
+# -n only in the nested modules, not in the root.
 # -w with the workspace (the default): nested modules see this tree's other modules.
 # -o with GOWORK=off: each module alone, as its users get it.
 # -b both ways.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
+list=$(modules)
+[ -n "$list" ] || die "go.work lists no module"
+if [ "${1-}" = -n ]; then
+	list=$(grep -vx . <<<"$list")
+	shift
+fi
 ways=workspace
 case ${1-} in
 -w) shift ;;
 -o) ways=alone && shift ;;
 -b) ways='workspace alone' && shift ;;
 esac
-[ $# -gt 0 ] || die "no command: expected each.sh [-w|-o|-b] command..."
-
-list=$(modules)
-[ -n "$list" ] || die "go.work lists no module"
+[ $# -gt 0 ] || die "no command: expected each.sh [-n] [-w|-o|-b] command..."
 
 failed=
 for dir in $list; do
