@@ -41,6 +41,7 @@ type settings struct {
 	health   string
 	wait     time.Duration
 	version  bool
+	list     bool
 
 	options []option
 }
@@ -97,6 +98,8 @@ func newSettings(cfg Config) *settings {
 	}
 	s.add("health", "address", "answer /healthz and /readyz at host:port", "", s.setHealth)
 	s.add("wait", "duration", "how long to wait for Redis at the start", s.wait.String(), duration(&s.wait, 0))
+	s.add("functions", "", "print the registered functions with their signatures as JSON; needs no Redis", "", toggle(&s.list))
+	s.options[len(s.options)-1].env = nil
 	s.add("version", "", "print the version", "", toggle(&s.version))
 	s.options[len(s.options)-1].env = nil
 	return s
@@ -137,6 +140,9 @@ func (s *settings) parse(flags *flag.FlagSet, args []string, lookup func(string)
 		if err := o.read(lookup); err != nil {
 			return err
 		}
+	}
+	if s.worker.Queues == nil && s.list {
+		s.worker.Queues = delayed.Strict{"none"} // the worker is not to run
 	}
 	if s.worker.Queues == nil {
 		return errors.New("no queues: expected -queues or DELAYED_QUEUES with their names, such as critical,mail")

@@ -3,7 +3,10 @@
 package workermain
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -42,4 +45,37 @@ func TestVersionOfAProgram(t *testing.T) {
 	c := launch(t, command("main", "-version"))
 	c.ends(exitClean)
 	c.sees(`delayed .*go1\.`)
+}
+
+// A program lists its functions without a queue and without Redis, those of Setup too.
+func TestFunctionsOfAProgram(t *testing.T) {
+	const here = "github.com/godelayed/delayed/workermain."
+	for program, want := range map[string][]string{
+		"main":  {here + "hold", here + "obey", here + "say"},
+		"setup": {here + "(*speaker).Say"},
+	} {
+		c := launch(t, command(program, "-functions", "-redis", "redis://localhost:1"))
+		if program == "setup" {
+			c.sees("setting up")
+			c.sends(syscall.SIGUSR1)
+		}
+		c.ends(exitClean)
+		var listed struct {
+			Functions []struct{ Path string }
+		}
+		_, out, _ := strings.Cut(c.Output(), "{")
+		if err := json.Unmarshal([]byte("{"+out), &listed); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var got []string
+		for _, f := range listed.Functions {
+			got = append(got, f.Path)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: expected %v, found %v", program, want, got)
+		}
+	}
+	c := launch(t, command("bad setup", "-functions"))
+	c.ends(exitFailed)
+	c.sees("setting up: no database")
 }

@@ -31,6 +31,12 @@
 // -stop-when-empty-for), after a time (-max-time), or when it has too much memory (-max-memory). It stops as after a signal, and its log says
 // why. A service manager that starts it again gets rid of what leaks; -once and -stop-when-empty suit cron.
 //
+// # Functions
+//
+// With -functions, the program prints the functions that it has registered, with their signatures, as JSON, and ends with code 0. Other languages
+// make typed stubs of it: python -m godelayed.stubs. It calls Setup, without waiting for Redis, because Setup registers functions too. Names of
+// parameters are read from the source, so run it where it was built, without -trimpath; where they are unknown, arguments have numbers.
+//
 // # Exit codes
 //
 //	0    a clean end
@@ -78,7 +84,8 @@ type Config struct {
 	Functions []any
 
 	// Setup is called once Redis has answered and before the first task is claimed. It builds what handlers need, registers
-	// functions and methods that depend on it, and adds middleware (Worker.Use) and listeners (Worker.Listen). An error ends the program with code 1. The context ends when a signal asks the program to
+	// functions and methods that depend on it, and adds middleware (Worker.Use) and listeners (Worker.Listen). An error ends the program with code 1. With
+	// -functions it is called as well, Redis or not. The context ends when a signal asks the program to
 	// stop, while handlers may still run for a while: do not tie to it what they use, and close that after Run has returned.
 	Setup func(ctx context.Context, w *delayed.Worker) error
 
@@ -141,6 +148,10 @@ func run(cfg Config, lookup func(string) (string, bool)) int {
 	}
 	if err := p.worker.Register(cfg.Functions...); err != nil {
 		return p.fail(err)
+	}
+	if s.list {
+		defer p.rdb.Close()
+		return p.list(os.Stdout)
 	}
 	code := p.run()
 	if code != exitRunning && code != exitStuck && code != exitForced { // then handlers still run, and their heartbeats go on for as long as the process lives

@@ -109,7 +109,7 @@ class Plain:
             self.elements += 1
             return v
         if dataclasses.is_dataclass(v) and not isinstance(v, type):
-            return self.value({f.name: getattr(v, f.name) for f in dataclasses.fields(v)}, where, depth)
+            return self.value({f.metadata.get('msgpack', f.name): getattr(v, f.name) for f in dataclasses.fields(v)}, where, depth)
         if isinstance(v, (bytearray, memoryview)):
             return self.value(bytes(v), where, depth)
         for base in _BASES:

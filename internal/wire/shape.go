@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"reflect"
+	"strconv"
+)
+
+// Shape says how the values of a type travel, in words that other languages know. docs/PROTOCOL.md lists the kinds.
+type Shape struct {
+	Kind   string       `json:"kind"`
+	Name   string       `json:"name,omitempty"`   // ref: of the type, in Shapes.Types
+	Length *int         `json:"length,omitempty"` // list and bytes, if there can be only so many
+	Key    *Shape       `json:"key,omitempty"`    // map
+	Elem   *Shape       `json:"elem,omitempty"`   // list, map and optional
+	Fields []ShapeField `json:"fields,omitempty"` // struct, in the order of its array form
+}
+
+// ShapeField is one field of a struct.
+type ShapeField struct {
+	Name      string `json:"name"` // its key in a map
+	Omitempty bool   `json:"omitempty,omitempty"`
+	Type      *Shape `json:"type"`
+}
+
+// Shapes collects the shapes of types that have names: structs, and whatever contains itself. The zero value is empty.
+type Shapes struct {
+	Types map[string]*Shape
+	names map[reflect.Type]string
+}
+
+// Of returns the shape of t. It fails with an *UnsupportedError if values of t cannot travel.
+func (s *Shapes) Of(t reflect.Type) (*Shape, error) {
+	c, err := CodecFor(t)
+	if err != nil {
+		return nil, err
+	}
+	if s.Types == nil {
+		s.Types, s.names = map[string]*Shape{}, map[reflect.Type]string{}
+	}
+	return s.of(c.node), nil
+}
+
+func (s *Shapes) of(n *node) *Shape {
+	if n.typ.Name() == "" || n.op != opStruct && !n.contains(n, map[*node]bool{}) {
+		return s.shape(n)
+	}
+	name, known := s.names[n.typ]
+	if !known {
+		name = n.typ.PkgPath() + "." + n.typ.Name()
+		for i := 2; s.Types[name] != nil; i++ { // types declared inside functions may share a name
+			name = n.typ.PkgPath() + "." + n.typ.Name() + "·" + strconv.Itoa(i)
+		}
+		s.names[n.typ] = name
+		shape := new(Shape)
+		s.Types[name] = shape
+		*shape = *s.shape(n)
+	}
+	return &Shape{Kind: "ref", Name: name}
+}
+
+// contains says whether values of n can contain values of what.
+func (n *node) contains(what *node, seen map[*node]bool) bool {
+	parts := []*node{n.key, n.elem}
+	for i := range n.fields {
+		parts = append(parts, n.fields[i].node)
+	}
+	for _, part := range parts {
+		if part == nil || seen[part] {
+			continue
+		}
+		seen[part] = true
+		if part == what || part.contains(what, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Shapes) shape(n *node) *Shape {
+	switch n.op {
+	case opBool:
+		return &Shape{Kind: "bool"}
+	case opInt:
+		return &Shape{Kind: "int" + strconv.Itoa(n.bits)}
+	case opUint:
+		return &Shape{Kind: "uint" + strconv.Itoa(n.bits)}
+	case opFloat:
+		return &Shape{Kind: "float" + strconv.Itoa(n.bits)}
+	case opString:
+		return &Shape{Kind: "string"}
+	case opBytes:
+		return &Shape{Kind: "bytes"}
+	case opByteArray:
+		return &Shape{Kind: "bytes", Length: &n.len}
+	case opTime:
+		return &Shape{Kind: "time"}
+	case opPtr:
+		return &Shape{Kind: "optional", Elem: s.of(n.elem)}
+	case opSlice:
+		return &Shape{Kind: "list", Elem: s.of(n.elem)}
+	case opArray:
+		return &Shape{Kind: "list", Length: &n.len, Elem: s.of(n.elem)}
+	case opMap:
+		return &Shape{Kind: "map", Key: s.of(n.key), Elem: s.of(n.elem)}
+	case opStruct:
+		shape := &Shape{Kind: "struct"}
+		for _, f := range n.fields {
+			shape.Fields = append(shape.Fields, ShapeField{Name: f.key, Omitempty: f.omit, Type: s.of(f.node)})
+		}
+		return shape
+	default:
+		return &Shape{Kind: "any"}
+	}
+}

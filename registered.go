@@ -1,0 +1,56 @@
+package delayed
+
+import (
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// FunctionInfo describes a registered function.
+type FunctionInfo struct {
+	Path     string         // under which tasks name it
+	Aliases  []string       // other paths that tasks may name it by
+	Params   []reflect.Type // of its arguments, without receiver and context
+	Variadic bool           // the last of Params is the slice of a variadic parameter
+	Optional int            // how many of the last Params a task may lack
+	Result   reflect.Type   // of what it returns beside an error; nil if that is nothing, or cannot be kept
+
+	// Func is the function in the program: its name there, and where it stands in the source. Nil where that is unknown.
+	Func *runtime.Func
+}
+
+// Functions describes what is registered, sorted by path. Its slices are the caller's.
+func (w *Worker) Functions() []FunctionInfo {
+	var infos []FunctionInfo
+	for _, path := range w.registry.paths() {
+		f := w.registry.lookup(path)
+		if f.path() != path {
+			continue // an alias
+		}
+		infos = append(infos, f.info())
+	}
+	return infos
+}
+
+func (f *function) info() FunctionInfo {
+	info := FunctionInfo{Path: f.name, Aliases: slices.Clone(f.others), Variadic: f.variadic, Optional: f.optional}
+	for _, p := range f.params {
+		info.Params = append(info.Params, p.typ)
+	}
+	if f.result && f.noResult == nil {
+		info.Result = f.returns.typ
+	}
+	info.Func = runtime.FuncForPC(f.inSource().Pointer())
+	return info
+}
+
+// inSource returns the function that somebody has written: what a pointer has from the methods of its type is the compiler's.
+func (f *function) inSource() reflect.Value {
+	if f.recv.IsValid() && f.recv.Kind() == reflect.Pointer {
+		if m, ok := f.recv.Type().Elem().MethodByName(f.name[strings.LastIndexByte(f.name, '.')+1:]); ok {
+			return m.Func
+		}
+	}
+	return f.fn
+}

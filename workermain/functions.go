@@ -1,0 +1,22 @@
+package workermain
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/godelayed/delayed/internal/signature"
+)
+
+// list prints what is registered, by Setup too.
+func (p *program) list(out io.Writer) int {
+	if p.setup != nil {
+		if err := p.setup(context.Background(), p.worker); err != nil {
+			return p.fail(fmt.Errorf("setting up: %w", err))
+		}
+	}
+	if err := signature.Write(out, p.worker.Functions()); err != nil {
+		return p.fail(err)
+	}
+	return exitClean
+}
