@@ -103,6 +103,7 @@ type function struct {
 	fn       reflect.Value
 	method   bool          // the first parameter of fn is a receiver
 	recv     reflect.Value // invalid unless a receiver is bound
+	written  reflect.Value // what somebody has written of a bound method, where fn is the compiler's; invalid elsewhere
 	takesCtx bool
 	params   []param      // what is sent: without receiver and context
 	variadic bool         // the last of params is the slice

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
-	"strings"
 )
 
 // FunctionInfo describes a registered function.
@@ -41,16 +40,10 @@ func (f *function) info() FunctionInfo {
 	if f.result && f.noResult == nil {
 		info.Result = f.returns.typ
 	}
-	info.Func = runtime.FuncForPC(f.inSource().Pointer())
-	return info
-}
-
-// inSource returns the function that somebody has written: what a pointer has from the methods of its type is the compiler's.
-func (f *function) inSource() reflect.Value {
-	if f.recv.IsValid() && f.recv.Kind() == reflect.Pointer {
-		if m, ok := f.recv.Type().Elem().MethodByName(f.name[strings.LastIndexByte(f.name, '.')+1:]); ok {
-			return m.Func
-		}
+	written := f.fn
+	if f.written.IsValid() {
+		written = f.written
 	}
-	return f.fn
+	info.Func = runtime.FuncForPC(written.Pointer())
+	return info
 }

@@ -133,7 +133,8 @@ func boundMethod(recv reflect.Value, m reflect.Method) (*function, error) {
 	if t.Kind() == reflect.Pointer {
 		pointed = t.Elem()
 	}
-	if _, ok := pointed.MethodByName(m.Name); ok {
+	if written, ok := pointed.MethodByName(m.Name); ok {
+		f.written = written.Func
 		for _, path := range append([]string{f.name}, f.others...) {
 			f.others = append(f.others, otherExpression(path, pointed.Name(), t.Kind() == reflect.Pointer))
 		}
