@@ -325,8 +325,12 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	b.delay(f)
 	b.do("DEL", b.name+"_worker:dead")
 	b.must(ref.Cancel(t.Context()))
+	g := b.sweepGroup(time.Minute, time.Hour)
+	b.pass(g)
+	g.missed[s]["dead"] = time.Now().Add(-2 * time.Minute)
+	b.pass(g)
 	cfg := b.config()
-	cfg.HeartbeatLife = 500 * time.Millisecond
+	cfg.NoSweeper = true
 	b.work(cfg, f)
 	b.until("it was swept and has ended", func() bool { return b.counters()["canceled"] == 1 })
 	b.idle()
@@ -416,7 +420,7 @@ func TestCancelGathered(t *testing.T) {
 		b.must(refs[i].Cancel(t.Context()))
 	}
 	b.delayWith(q, index, "a", 5)
-	b.work(b.config(), index)
+	w := b.work(b.config(), index)
 	if got := await(b, "the call", calls); got != "a[1 4 5]" {
 		t.Errorf("called with %s", got)
 	}
@@ -425,8 +429,10 @@ func TestCancelGathered(t *testing.T) {
 	// All of them.
 	q = b.q.With(Group("k"), whenFull(2))
 	b.must(b.delayWith(q, index, "b", 1).Cancel(t.Context()))
-	last := b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: 200 * time.Millisecond})), index, "b", 2)
+	w.mustStop() // else the last could be called before it is cancelled
+	last := b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "b", 2)
 	b.must(last.Cancel(t.Context()))
+	b.work(b.config(), index)
 	b.until("the group is gone", func() bool { return b.size("_groups") == 0 && b.revoked() == 0 })
 	b.idle()
 	if len(calls) > 0 {

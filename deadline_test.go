@@ -161,7 +161,8 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 			f := b.fn("f", func(_ context.Context, i int) { ran <- i })
 			ref := b.delayWith(b.q.With(tt.opts...), f, 1)
 			inTime := b.q.With(TTL(time.Hour), Deadline(time.Now().Add(time.Hour)), RetryUntil(time.Unix(1, 0)))
-			<-time.After(5 * time.Millisecond) // the time that the task has to start
+			last := redisTime(t, b.conn)
+			b.until("the time is over that it has to start", func() bool { return redisTime(t, b.conn) > last+10 })
 			b.delayWith(inTime, f, 2)
 			b.work(b.config(), f)
 			b.until("it is archived", func() bool { return b.size("_archived") == 1 })

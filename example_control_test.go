@@ -36,7 +36,9 @@ func ExampleQueue_Pause() {
 		panic(err)
 	}
 	go func() {
-		time.Sleep(50 * time.Millisecond)
+		for !w.Status().Connected {
+			time.Sleep(time.Millisecond)
+		}
 		paused, _ := q.Paused(ctx)
 		pending, _ := q.Len(ctx)
 		fmt.Println("paused:", paused, "pending:", pending)

@@ -114,6 +114,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 			}
 			continue
 		}
+		l.control.since.CompareAndSwap(0, now.UnixMilli())
 		if err := h.register(ctx, l); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ type laneControl struct {
 	looking sync.Mutex   // one look at a time, so that none is overtaken by an older one
 	last    control      // what it found
 	version atomic.Int64 // of last; -1: there was none yet
+	since   atomic.Int64 // when the worker has registered first, ms by Redis's clock; 0: not yet
 }
 
 // lookAgain asks for a look at the control hash.
@@ -95,7 +96,7 @@ func (w *Worker) look(ctx context.Context, l *lane) error {
 		return err
 	}
 	last := lc.last
-	if lc.version.Load() < 0 {
+	if lc.version.Load() < 0 && !now.restartedAfter(lc.since.Load()) {
 		last.restart = now.restart // that was before this worker
 	}
 	lc.last = now

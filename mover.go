@@ -35,14 +35,15 @@ type mover struct {
 	looked  atomic.Bool // at least once, without an error
 	lent    [][]string  // groups of each queue that are to be fired by this mover
 	loan    time.Duration
-	haste   time.Time // until then, parked tasks may come that this worker knows
+	every   time.Duration // checkInterval
+	haste   time.Time     // until then, parked tasks may come that this worker knows
 	trouble complaints
 }
 
 func newMover(src Source, lanes []*lane, registry *registry, log journal, pending func(*lane)) *mover {
 	m := &mover{
 		src: src, lanes: lanes, registry: registry, log: log, pending: pending,
-		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)), loan: groupLoan,
+		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)), loan: groupLoan, every: checkInterval,
 	}
 	for _, l := range lanes {
 		m.stores = append(m.stores, l.store)
@@ -91,7 +92,7 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	next = jitter(checkInterval-checkInterval/8, 0.14)
+	next = jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
 		if t.pending > 0 {
 			m.pending(m.lanes[i])

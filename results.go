@@ -88,7 +88,7 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	}
 	told, unsubscribe := r.queue.signals.subscribe(r.queue.store.keys.endedOf(r.id)) //nolint:contextcheck // the connection serves others too
 	defer unsubscribe()
-	again := time.NewTicker(jitter(lookEvery, 0.2))
+	again := time.NewTicker(jitter(r.queue.signals.again, 0.2))
 	defer again.Stop()
 	for {
 		select {

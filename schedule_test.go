@@ -40,16 +40,16 @@ func TestEarlierTaskWakesTheMover(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan string, 10)
 	f := b.fn("f", func(s string) { ran <- s })
-	b.work(b.config(), f)
+	w, err := NewWorker(b.rdb, b.config())
+	b.must(err)
+	b.must(w.Register(f))
+	w.groups[0].mover.every = time.Hour // which alone would be too late
+	b.start(w)
 	b.delayWith(b.q.With(In(time.Hour)), f, "late")
 	b.until("the mover has seen it", func() bool { return b.size("_wake") == 0 })
-	start := time.Now()
 	b.delayWith(b.q.With(In(50*time.Millisecond)), f, "early")
 	if s := await(b, "the early task", ran); s != "early" {
 		t.Fatalf("ran %s", s)
-	}
-	if d := time.Since(start); d > checkInterval/2 {
-		t.Errorf("it took %v: the mover was not woken", d)
 	}
 	if b.size("_scheduled") != 1 {
 		t.Error("the late task is gone")

@@ -48,6 +48,7 @@ type Scheduler struct {
 	declared []declaration
 	started  atomic.Bool
 	signals  *signals
+	every    time.Duration // checkInterval
 	trouble  complaints
 	odd      complaints // about entries that this version cannot serve
 }
@@ -75,7 +76,7 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	q.store = newStore(rdb.loops, rdb.prefix, cfg.Queue) // never waits behind producers
 	s := &Scheduler{
 		cfg: cfg, periodic: &Periodic{queue: q, shortest: shortest}, store: q.store, log: newJournal(cfg.Logger).with("queue", cfg.Queue),
-		signals: rdb.signals,
+		signals: rdb.signals, every: checkInterval,
 	}
 	var errs []error
 	switch {
@@ -253,7 +254,7 @@ func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
 
 // look enqueues what is due and returns when to look again.
 func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
-	next = jitter(checkInterval-checkInterval/8, 0.14)
+	next = jitter(s.every-s.every/8, 0.14)
 	for left := 0; ctx.Err() == nil; {
 		a, err := s.store.agenda(ctx, left)
 		if err != nil {

@@ -299,17 +299,15 @@ func TestPeriodicBesideWorker(t *testing.T) {
 // TestChangesAreNoticed sets an entry while a scheduler sleeps, which is told.
 func TestChangesAreNoticed(t *testing.T) {
 	b := newBench(t)
-	b.schedule(b.scheduler(b.rdb, ""))
+	s := b.scheduler(b.rdb, "")
+	s.every = time.Hour // which alone would be too late
+	b.schedule(s)
 	b.until("the scheduler listens", func() bool {
 		n, err := redis.Ints(b.conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0, b.q.store.keys.signals()))
 		return err == nil && n[0] > 0
 	})
-	start := time.Now()
 	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
 	b.until("it ticks", func() bool { return b.size("") > 0 })
-	if d := time.Since(start); d > checkInterval/2 {
-		t.Errorf("the first tick came after %v", d)
-	}
 }
 
 // TestSchedulerWithoutRedis goes on when Redis comes back, and is quiet at its end.

@@ -34,6 +34,7 @@ const (
 type signals struct {
 	src    Source
 	linger time.Duration // signalLinger
+	again  time.Duration // lookEvery, of who waits for a task
 
 	mu       sync.Mutex // protects the following
 	channels map[string]*channel
@@ -50,7 +51,7 @@ type channel struct {
 }
 
 func newSignals(src Source) *signals {
-	return &signals{src: src, linger: signalLinger, channels: map[string]*channel{}, change: make(chan struct{}, 1)}
+	return &signals{src: src, linger: signalLinger, again: lookEvery, channels: map[string]*channel{}, change: make(chan struct{}, 1)}
 }
 
 // subscribe returns what is published on a channel from now on, until unsubscribe is called. An empty message means "look again": the

@@ -28,6 +28,12 @@ type control struct {
 	order   string // to this worker: pause, quiet or stop; "": none
 }
 
+// restartedAfter says whether workers were told to restart after a time, in ms; 0 stands for one that has not come yet.
+func (c *control) restartedAfter(ms int64) bool {
+	at, err := strconv.ParseInt(c.restart, 10, 64)
+	return err == nil && ms != 0 && at > ms
+}
+
 // setControl changes one field of the control hash; "" deletes it. It returns whether there was one before.
 func (s *store) setControl(ctx context.Context, field, value string) (was bool, err error) {
 	return redis.Bool(s.eval(ctx, scriptControl, []string{s.keys.control}, field, value, s.keys.signals()))

@@ -236,11 +236,11 @@ func TestWorkerReplacesStuckHandlers(t *testing.T) {
 			ends <- context.Cause(ctx)
 			stuckOn(leave)
 		}
-	}, Timeout(10*time.Millisecond))
+	})
 	cfg := b.config()
 	cfg.Concurrency, cfg.StuckAfter = 1, 10*time.Millisecond
 	w := b.work(cfg, f)
-	b.delay(f, 0)
+	b.delayWith(b.q.With(Timeout(10*time.Millisecond)), f, 0) // the others have all the time they need
 	b.delay(f, 1)
 	await(b, "the first task", entered)
 	if err := await(b, "the end of its context", ends); !errors.Is(err, ErrTimeout) {
