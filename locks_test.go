@@ -1,0 +1,217 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// unlocked expects that no lock is left, and that the keys are consistent.
+func (b *bench) unlocked() {
+	b.t.Helper()
+	b.until("all locks are free", func() bool { return b.size("_locks")+b.size("_locked") == 0 })
+	b.check(redistest.Invariants{})
+}
+
+// TestLocksEndWithTheirTasks runs tasks to each of their ends, and enqueues them again.
+func TestLocksEndWithTheirTasks(t *testing.T) {
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		handler func() error
+		opts    []Option
+	}{
+		"success":    {func() error { return nil }, nil},
+		"result":     {func() error { return nil }, []Option{KeepResult(time.Millisecond)}},
+		"archive":    {func() error { return no }, []Option{MaxRetry(0)}},
+		"retry":      {func() error { return no }, []Option{MaxRetry(2)}},
+		"discard":    {func() error { return Discard(no) }, nil},
+		"drop":       {func() error { return Drop(no) }, nil},
+		"expiry":     {func() error { return nil }, []Option{TTL(time.Nanosecond)}},
+		"panic":      {func() error { panic("no") }, []Option{MaxRetry(0)}},
+		"scheduled":  {func() error { return nil }, []Option{In(5 * time.Millisecond)}},
+		"untilstart": {func() error { return no }, []Option{MaxRetry(1), UntilStart()}},
+	} {
+		for kind, lock := range map[string][]Option{
+			"lock": {Unique(time.Hour)}, "id": {TaskID("x")}, "both": {TaskID("x"), UniqueKey("x", time.Hour)},
+		} {
+			if name == "untilstart" && kind == "id" {
+				continue
+			}
+			t.Run(name+" "+kind, func(t *testing.T) {
+				b := newBench(t)
+				ran := make(chan struct{}, 10)
+				f := b.fn("f", func() error {
+					ran <- struct{}{}
+					return c.handler()
+				})
+				q := b.q.With(append(c.opts, lock...)...)
+				ref := b.delayWith(q, f)
+				_, err := q.Delay(f)
+				inTheWay(t, err, ref.ID())
+				b.work(b.config(), f)
+				if name != "expiry" {
+					await(b, "the task", ran)
+				}
+				b.unlocked()
+				b.idle()
+				if kind == "lock" {
+					if _, err := q.Delay(f); err != nil {
+						t.Errorf("again: %v", err)
+					}
+					b.unlocked()
+				}
+			})
+		}
+	}
+}
+
+// TestIDOfATaskThatIsKept: archived and completed tasks have their ids for as long as they are kept.
+func TestIDOfATaskThatIsKept(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(fail bool) error {
+		if fail {
+			return Discard(errors.New("no"))
+		}
+		return nil
+	})
+	archived, completed := b.q.With(TaskID("a")), b.q.With(TaskID("c"), Retention(time.Hour))
+	b.delayWith(archived, f, true)
+	b.delayWith(completed, f, false)
+	b.work(b.config(), f)
+	b.until("both are over", func() bool { return b.size("_archived") == 1 && b.size("_completed") == 1 })
+	for _, q := range []*Queue{archived, completed} {
+		_, err := q.Delay(f, false)
+		inTheWay(t, err, *q.options.id)
+	}
+	b.unlocked()
+}
+
+// TestLockLastsThroughRetries holds a lock while its task waits for a retry, beyond its own life.
+func TestLockLastsThroughRetries(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.Backoff = func(int) time.Duration { return time.Hour }
+	failed := make(chan struct{}, 1)
+	f := b.fn("f", func() error { failed <- struct{}{}; return errors.New("no") })
+	q := b.q.With(Unique(time.Minute))
+	ref := b.delayWith(q, f)
+	b.work(cfg, f)
+	await(b, "the task", failed)
+	b.until("it waits", func() bool { return b.size("_retry") == 1 })
+	lapse, _ := redistest.Dump(t, b.conn, b.name)["_locked"].(redistest.Zset)
+	due, _ := redistest.Dump(t, b.conn, b.name)["_retry"].(redistest.Zset)
+	for name, at := range lapse {
+		if at < due[ref.ID()] {
+			t.Errorf("%s lapses %v before the retry", name, time.Duration(due[ref.ID()]-at)*time.Millisecond)
+		}
+	}
+	_, err := q.Delay(f)
+	inTheWay(t, err, ref.ID())
+	b.check(redistest.Invariants{})
+}
+
+// TestLocksOfTheDead: a task that is swept keeps its lock, and one that is archived by the sweeper loses it.
+func TestLocksOfTheDead(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	q := b.q.With(UniqueKey("k", time.Hour), TaskID("x"))
+	b.delayWith(q, f)
+	g := b.sweepGroup(time.Minute, time.Hour)
+	for deaths := 1; deaths <= maxDeaths; deaths++ {
+		message := b.list("")[0]
+		b.do("DEL", b.name, b.name+"_noti")
+		id := b.deadWorker(message)
+		b.pass(g)
+		g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
+		b.pass(g)
+		if deaths < maxDeaths {
+			_, err := q.Delay(f)
+			inTheWay(t, err, "x")
+		}
+	}
+	if b.size("_archived") != 1 {
+		t.Errorf("%d tasks are archived", b.size("_archived"))
+	}
+	b.unlocked()
+}
+
+func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	locked := b.fn("g", func(int) {}, Unique(time.Hour))
+	long := strings.Repeat("x", maxLockKey+1)
+	for name, opts := range map[string][]Option{
+		"ttl 0": {Unique(0)}, "ttl negative": {UniqueKey("k", -1)}, "ttl below 1ms": {Unique(time.Microsecond)},
+		"empty key": {UniqueKey("", time.Hour)}, "long key": {UniqueKey(long, time.Hour)}, "key not UTF-8": {UniqueKey("\xff", time.Hour)},
+		"UntilStart alone": {UntilStart()}, "OnConflict alone": {OnConflict(Skip)}, "unknown conflict": {Unique(time.Hour), OnConflict(9)},
+		"TaskID replaced": {TaskID("x"), OnConflict(Replace)}, "TaskID with a lock replaced": {TaskID("x"), Unique(time.Hour), OnConflict(Replace)},
+		"TaskID until start": {TaskID("x"), UntilStart()}, "Debounce with TaskID": {TaskID("x"), Debounce(time.Second)},
+		"Debounce 0": {Debounce(0)}, "Debounce negative": {Debounce(-1)},
+		"Front later": {Front(), In(time.Hour)}, "Front at": {At(time.Now()), Front()}, "Front debounced": {Debounce(time.Hour), Front()},
+	} {
+		q := b.q.With(opts...)
+		if _, err := q.Delay(f, 1); !errors.Is(err, ErrArguments) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := q.DelayMany(t.Context(), Call(f, 1)); !errors.Is(err, ErrArguments) {
+			t.Errorf("%s: DelayMany: %v", name, err)
+		}
+	}
+	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(b.fn("h", func(int) {}, Unique(0)), 1)); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "task 1") {
+		t.Errorf("a function's default: %v", err)
+	}
+	for name, opts := range map[string][]Option{
+		"Unique": {Unique(time.Hour)}, "UniqueKey": {UniqueKey("k", time.Hour)}, "Debounce": {Debounce(time.Hour)},
+	} {
+		if _, err := b.q.With(opts...).Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); !errors.Is(err, ErrArguments) {
+			t.Errorf("%s for a plain Python task: %v", name, err)
+		}
+	}
+	if n := b.size("") + b.size("_scheduled") + b.size("_locks"); n != 0 {
+		t.Errorf("%d elements were written", n)
+	}
+	// The function's default, made until start by the call; an option that is given again.
+	if _, err := b.q.With(UntilStart(), Unique(time.Hour), UniqueKey("a", time.Hour), UniqueKey("b", time.Minute)).Delay(locked, 1); err != nil {
+		t.Error(err)
+	}
+	if x := b.pending()[0].Meta.Extra; x == nil || x.Lock != "k:b" || x.LockLife != time.Minute.Milliseconds() || !x.LockStart {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestLocksEndWhenATaskIsHandedOn to another queue, whose workers do not know them.
+func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
+	b := newBench(t)
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.q.store.settleMode(t.Context(), "extended"); err != nil {
+		t.Fatal(err)
+	}
+	b.do("SET", b.name+"-py_mode", "extended")
+	if _, err := q.With(Unique(time.Hour), TaskID("x")).Enqueue(t.Context(), NewPyTask("m:f", []any{1}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.config()
+	cfg.PythonQueue = b.name + "-py"
+	b.work(cfg)
+	b.until("it is handed on", func() bool { return b.size("-py") == 1 })
+	b.unlocked()
+}
+
+// TestExpiredLocksAreDropped by the sweeper.
+func TestExpiredLocksAreDropped(t *testing.T) {
+	b := newBench(t)
+	for i := range lapsePage + 5 {
+		name := fmt.Sprint("k:", i)
+		b.do("HSET", b.name+"_locks", name, "x")
+		b.do("ZADD", b.name+"_locked", past, name)
+	}
+	b.pass(b.sweepGroup(time.Minute, time.Hour))
+	b.unlocked()
+}

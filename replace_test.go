@@ -1,0 +1,122 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestDebounceRunsTheLast runs a burst of calls once, with the arguments of the last.
+func TestDebounceRunsTheLast(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 100)
+	f := b.fn("f", func(n int) { ran <- n })
+	q := b.q.With(Debounce(200*time.Millisecond), UniqueKey("k", time.Hour))
+	var group sync.WaitGroup
+	for p := range 10 {
+		group.Go(func() {
+			for i := range 20 {
+				if _, err := q.Delay(f, 100*p+i); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	b.delayWith(q, f, -1)
+	b.work(b.config(), f) // not before: on a slow machine the burst could pause for long enough
+	if n := await(b, "the task", ran); n != -1 {
+		t.Errorf("%d ran", n)
+	}
+	b.unlocked()
+	b.idle()
+	if len(ran) > 0 {
+		t.Errorf("%d more ran", len(ran))
+	}
+}
+
+// TestReplacedWhilePending drops pending tasks whose place another one has taken.
+func TestReplacedWhilePending(t *testing.T) {
+	for name, opts := range map[string][]Option{"until end": nil, "until start": {UntilStart()}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			ran := make(chan int, 100)
+			f := b.fn("f", func(n int) { ran <- n })
+			q := b.q.With(append(opts, UniqueKey("k", time.Hour), OnConflict(Replace))...)
+			for i := range 10 {
+				b.delayWith(q, f, i)
+			}
+			if b.size("") != 10 || b.size("_revoked") != 9 {
+				t.Errorf("%d pending, %d revoked", b.size(""), b.size("_revoked"))
+			}
+			b.work(b.config(), f)
+			if n := await(b, "the last", ran); n != 9 {
+				t.Errorf("%d ran", n)
+			}
+			b.idle()
+			b.unlocked()
+			if len(ran) > 0 || b.size("_revoked") > 0 {
+				t.Errorf("%d ran as well, %d are revoked still", len(ran), b.size("_revoked"))
+			}
+		})
+	}
+}
+
+// TestReplacedBetweenClaimAndStart: what was not known when a task was claimed is known when it starts.
+func TestReplacedBetweenClaimAndStart(t *testing.T) {
+	b := newBench(t)
+	began, goOn, ran := make(chan struct{}), make(chan struct{}), make(chan int, 10)
+	long := b.fn("long", func() { close(began); <-goOn })
+	f := b.fn("f", func(n int) { ran <- n })
+	q := b.q.With(UniqueKey("k", time.Hour), UntilStart(), OnConflict(Replace))
+	b.delay(long)
+	b.delayWith(q, f, 1)
+	cfg := b.config()
+	cfg.Concurrency, cfg.Prefetch = 1, 1
+	b.work(cfg, long, f)
+	await(b, "the long task", began)
+	b.until("the task is claimed", func() bool { return b.size("") == 0 })
+	b.delayWith(q, f, 2)
+	close(goOn)
+	if n := await(b, "the second task", ran); n != 2 {
+		t.Errorf("%d ran", n)
+	}
+	b.idle()
+	b.unlocked()
+	if len(ran) > 0 || b.size("_revoked") > 0 {
+		t.Errorf("%d ran as well, %d are revoked still", len(ran), b.size("_revoked"))
+	}
+}
+
+// TestReplacedWhileRunning ends the context of the task whose place another one has taken.
+func TestReplacedWhileRunning(t *testing.T) {
+	b := newBench(t)
+	began, ended := make(chan int, 2), make(chan error, 2)
+	f := b.fn("f", func(ctx context.Context, n int) error {
+		began <- n
+		if n == 2 {
+			return nil
+		}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return ctx.Err()
+	})
+	q := b.q.With(UniqueKey("k", time.Hour), OnConflict(Replace))
+	b.delayWith(q, f, 1)
+	b.work(b.config(), f)
+	await(b, "the first task", began)
+	b.delayWith(q, f, 2)
+	if err := await(b, "its end", ended); !errors.Is(err, ErrCanceled) {
+		t.Errorf("the cause is %v", err)
+	}
+	if n := await(b, "the second task", began); n != 2 {
+		t.Errorf("%d ran", n)
+	}
+	b.idle()
+	b.unlocked()
+	if n := b.size("_retry") + b.size("_archived") + b.size("_revoked"); n > 0 {
+		t.Errorf("%d tasks are retried, archived or revoked", n)
+	}
+}
