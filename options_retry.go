@@ -135,17 +135,10 @@ func RetryUntil(t time.Time) Option { return retryUntilOption(t) }
 type retryUntilOption time.Time
 
 func (o retryUntilOption) applyCall(c *callOptions) {
-	ms := time.Time(o).UnixMilli()
-	if ms <= 0 {
-		c.fault(o, after1970)
-		return
-	}
-	c.write(func(x *wire.Extra, _ int64) { x.RetryUntil = ms })
+	c.writeTime(o, time.Time(o), func(x *wire.Extra, ms int64) { x.RetryUntil = ms })
 }
 
-func (o retryUntilOption) String() string {
-	return "RetryUntil(" + time.Time(o).Format(time.RFC3339Nano) + ")"
-}
+func (o retryUntilOption) String() string { return textOfTime("RetryUntil", time.Time(o)) }
 
 // BackoffFunc says how long a failed task of a function waits before it is tried again: fn is called by the worker with how often the task was retried
 // before and with the error of the handler, which wraps ErrTimeout if the handler took too long. It is called concurrently. A negative delay
@@ -159,10 +152,22 @@ func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
 	})
 }
 
-const (
-	positive  = "a positive duration"
-	after1970 = "a time after 1970"
-)
+const positive = "a positive duration"
+
+// writeTime adds what an option writes into messages that says a time, by set, which is given it in ms since 1970.
+func (o *callOptions) writeTime(option fmt.Stringer, t time.Time, set func(x *wire.Extra, ms int64)) {
+	ms := t.UnixMilli()
+	if ms <= 0 {
+		o.fault(option, "a time after 1970")
+		return
+	}
+	o.write(func(x *wire.Extra, _ int64) { set(x, ms) })
+}
+
+// textOfTime is the text of an option that says a time.
+func textOfTime(name string, t time.Time) string {
+	return name + "(" + t.Format(time.RFC3339Nano) + ")"
+}
 
 // wholeMilliseconds rounds up, because 0 says nothing in a message.
 func wholeMilliseconds(d time.Duration) int64 {

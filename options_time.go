@@ -57,17 +57,10 @@ func Deadline(t time.Time) Option { return deadlineOption(t) }
 type deadlineOption time.Time
 
 func (o deadlineOption) applyCall(c *callOptions) {
-	ms := time.Time(o).UnixMilli()
-	if ms <= 0 {
-		c.fault(o, after1970)
-		return
-	}
-	c.write(func(x *wire.Extra, _ int64) { x.Deadline = ms })
+	c.writeTime(o, time.Time(o), func(x *wire.Extra, ms int64) { x.Deadline = ms })
 }
 
-func (o deadlineOption) String() string {
-	return "Deadline(" + time.Time(o).Format(time.RFC3339Nano) + ")"
-}
+func (o deadlineOption) String() string { return textOfTime("Deadline", time.Time(o)) }
 
 // TTL says how long the task is of use: one that has not started d after it was delayed, by the producer's clock in milliseconds rounded up, is not run but
 // archived, with the reason "expired", and counted as expired. That holds for each start, so the task is not tried again after d either. A task

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/childproc"
@@ -41,16 +40,10 @@ type mixedSetup struct {
 }
 
 var mixedRole = procs.Define("worker beside Python", func(ctx context.Context, s mixedSetup) error {
-	w, err := ledger.Create(s.Ledger)
+	w, rdb, log, err := equip(s.URL, s.Ledger)
 	if err != nil {
 		return err
 	}
-	rdb, err := delayed.Dial(s.URL)
-	if err != nil {
-		return err
-	}
-	log := logrus.New()
-	log.SetOutput(os.Stderr)
 	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
 		Queues: delayed.Strict{s.Queue}, Legacy: true, PythonQueue: s.PyQueue, Concurrency: 4, Prefetch: 4, HeartbeatLife: s.Life,
 		NoSweeper: true, Logger: log,

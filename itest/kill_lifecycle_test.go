@@ -39,16 +39,10 @@ var (
 )
 
 var lifeRole = procs.Define("life", func(ctx context.Context, s workerSetup) error {
-	w, err := ledger.Create(s.Ledger)
+	w, rdb, log, err := equip(s.URL, s.Ledger)
 	if err != nil {
 		return err
 	}
-	rdb, err := delayed.Dial(s.URL)
-	if err != nil {
-		return err
-	}
-	log := logrus.New()
-	log.SetOutput(os.Stderr)
 	log.SetLevel(logrus.ErrorLevel)
 	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
 		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life, SweepInterval: s.Sweep,

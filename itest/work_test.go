@@ -53,6 +53,21 @@ type workerSetup struct {
 // exitOfPoison is the exit code of a process that ran a poisonous task.
 const exitOfPoison = 7
 
+// equip opens what a worker process needs: its ledger, Redis and a log that goes to the test.
+func equip(url, file string) (*ledger.Writer, *delayed.Redis, *logrus.Logger, error) {
+	w, err := ledger.Create(file)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	rdb, err := delayed.Dial(url)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	return w, rdb, log, nil
+}
+
 var workerRole = procs.Define("worker", func(ctx context.Context, s workerSetup) error {
 	w, err := ledger.Create(s.Ledger)
 	if err != nil {

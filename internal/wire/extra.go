@@ -87,43 +87,45 @@ func isExtra(key string) bool {
 	return false
 }
 
-// parse reads the value of a key that isExtra knows.
-func (x *Extra) parse(key string, raw []byte, i int, lim Limits) (bit, next int, err error) {
-	number := func(dst *int64) { *dst, next, err = metaTime(raw, i, key) }
+// number returns where the value of a key belongs that is a number, and its bit; nil for other keys.
+func (x *Extra) number(key string) (bit int, dst *int64) {
 	switch key {
 	case "to":
-		bit = seenTO
-		number(&x.Timeout)
+		return seenTO, &x.Timeout
 	case "dl":
-		bit = seenDL
-		number(&x.Deadline)
+		return seenDL, &x.Deadline
 	case "xp":
-		bit = seenXP
-		number(&x.Expiry)
+		return seenXP, &x.Expiry
 	case "rn":
-		bit = seenRN
-		number(&x.Retention)
+		return seenRN, &x.Retention
 	case "kr":
-		bit = seenKR
-		number(&x.KeepResult)
+		return seenKR, &x.KeepResult
+	case "ru":
+		return seenRU, &x.RetryUntil
+	case "rc":
+		return seenRC, &x.RetryCap
+	case "ff":
+		return seenFF, &x.FirstFailed
+	case "ul":
+		return seenUL, &x.LockLife
+	}
+	return 0, nil
+}
+
+// parse reads the value of a key that isExtra knows.
+func (x *Extra) parse(key string, raw []byte, i int, lim Limits) (bit, next int, err error) {
+	bit, dst := x.number(key)
+	if dst != nil {
+		*dst, next, err = metaTime(raw, i, key)
+		return bit, next, err
+	}
+	switch key {
 	case "rd":
 		bit = seenRD
 		x.RetryDelays, next, err = metaDelays(raw, i, key)
-	case "ru":
-		bit = seenRU
-		number(&x.RetryUntil)
-	case "rc":
-		bit = seenRC
-		number(&x.RetryCap)
-	case "ff":
-		bit = seenFF
-		number(&x.FirstFailed)
 	case "uk":
 		bit = seenUK
 		x.Lock, next, err = metaID(raw, i, lim)
-	case "ul":
-		bit = seenUL
-		number(&x.LockLife)
 	case "us":
 		bit = seenUS
 		x.LockStart, next, err = metaBool(raw, i, key)
