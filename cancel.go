@@ -24,11 +24,8 @@ const reasonCanceled = "canceled"
 // of; the others are part of it then. Legacy workers run what was cancelled while it was pending; so do
 // workers that do not know the task's id, as keakon's Python workers.
 func (r *Ref) Cancel(ctx context.Context) error {
-	if r == nil {
-		return fmt.Errorf("%w: the *Ref is nil; did Delay return an error?", ErrNoID)
-	}
-	if r.id == "" {
-		return fmt.Errorf("%w: a queue in legacy mode sends calls without options as messages that carry no id; give the call an option, such as TaskID", ErrNoID)
+	if err := r.check(); err != nil {
+		return err
 	}
 	s := r.queue.store
 	for {

@@ -111,7 +111,11 @@ func (f Fleet) Restart(ctx context.Context) error { return f.each(ctx, (*Queue).
 
 func (f Fleet) each(ctx context.Context, do func(*Queue, context.Context) error) error {
 	var errs []error
-	for _, q := range f {
+	for i, q := range f {
+		if q == nil {
+			errs = append(errs, fmt.Errorf("%w: queue %d of the Fleet is nil", ErrArguments, i))
+			continue
+		}
 		if err := do(q, ctx); err != nil {
 			errs = append(errs, fmt.Errorf("queue %q: %w", q.name, err))
 		}

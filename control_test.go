@@ -332,4 +332,10 @@ func TestFleet(t *testing.T) {
 	}
 	b.must(good.Resume(t.Context()))
 	b.must(Fleet(nil).Restart(t.Context()))
+	if err := (Fleet{nil, b.q}).Pause(t.Context()); !errors.Is(err, ErrArguments) {
+		t.Errorf("a nil queue: %v", err)
+	}
+	if paused, err := b.q.Paused(t.Context()); err != nil || !paused {
+		t.Errorf("behind a nil queue: %v, %v", paused, err)
+	}
 }

@@ -43,8 +43,8 @@ func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
 // Delete deletes an archived or a completed task with all that is kept of it. The error wraps ErrNotArchived if the task is neither. Tasks that wait are
 // cancelled instead.
 func (r *Ref) Delete(ctx context.Context) error {
-	if r.id == "" {
-		return ErrNoID
+	if err := r.check(); err != nil {
+		return err
 	}
 	n, err := r.queue.store.delete(ctx, []string{r.id})
 	if err == nil && n == 0 {
@@ -130,8 +130,8 @@ func (q *Queue) eachArchived(ctx context.Context, only func(TaskInfo) bool, do f
 
 // runAgain makes the task pending, with the arguments of t unless it is nil.
 func (r *Ref) runAgain(ctx context.Context, t *Task) error {
-	if r.id == "" {
-		return ErrNoID
+	if err := r.check(); err != nil {
+		return err
 	}
 	const tries = 3 // somebody else may edit it at the same time
 	for range tries {

@@ -238,3 +238,28 @@ func TestRerunMessages(t *testing.T) {
 		})
 	}
 }
+
+// TestRefsOfNoTask: what names no task is an error, not a panic.
+func TestRefsOfNoTask(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	for name, do := range map[string]func(*Ref) error{
+		"Cancel":       func(r *Ref) error { return r.Cancel(ctx) },
+		"Delete":       func(r *Ref) error { return r.Delete(ctx) },
+		"RunAgain":     func(r *Ref) error { return r.RunAgain(ctx) },
+		"RunAgainWith": func(r *Ref) error { return r.RunAgainWith(ctx, Call(plainForTest, 1)) },
+		"State":        func(r *Ref) error { return second(r.State(ctx)) },
+		"Info":         func(r *Ref) error { return second(r.Info(ctx)) },
+		"Progress": func(r *Ref) error {
+			_, _, _, err := r.Progress(ctx)
+			return err
+		},
+		"Wait": func(r *Ref) error { return r.Wait(ctx) },
+	} {
+		for _, r := range []*Ref{nil, b.q.Ref("")} {
+			if err := do(r); !errors.Is(err, ErrNoID) {
+				t.Errorf("%s: %v, expected ErrNoID", name, err)
+			}
+		}
+	}
+}

@@ -70,7 +70,7 @@ func (i *taskInfo) decodeResult(dst reflect.Value) error {
 func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	switch {
 	case r == nil:
-		return taskInfo{}, errors.New("delayed: waiting for a task: the *Ref is nil; did Delay return an error?")
+		return taskInfo{}, r.check()
 	case r.id != "" && r.made() && !r.queue.options.kept:
 		return taskInfo{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of its end: give one to Queue.With or to Func",
 			ErrNoResult, r)

@@ -118,8 +118,8 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 
 // look asks Redis for the task.
 func (r *Ref) look(ctx context.Context, message bool) (seen, error) {
-	if r.id == "" {
-		return seen{}, fmt.Errorf("%w: a queue in legacy mode sends calls without options as messages that carry no id; give the call an option, such as TaskID", ErrNoID)
+	if err := r.check(); err != nil {
+		return seen{}, err
 	}
 	return r.queue.store.look(ctx, r.id, message)
 }

@@ -221,6 +221,17 @@ func (r *Ref) random() {
 // either; it is then known only while the task is scheduled.
 func (r *Ref) ID() string { return r.id }
 
+// check says why r names no task that could be asked for; the error wraps ErrNoID.
+func (r *Ref) check() error {
+	switch {
+	case r == nil:
+		return fmt.Errorf("%w: the *Ref is nil; did Delay return an error?", ErrNoID)
+	case r.id == "":
+		return fmt.Errorf("%w: a queue in legacy mode sends calls without options as messages that carry no id; give the call an option, such as TaskID", ErrNoID)
+	}
+	return nil
+}
+
 // Queue returns the name of the task's queue.
 func (r *Ref) Queue() string { return r.queue.Name() }
 
