@@ -227,6 +227,9 @@ func exact(v reflect.Value, single bool) bool {
 // encodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an array, each argument
 // by its own type. Errors are *ArgumentError; the caller puts the path in.
 func encodeArgs(args []any) (payload []byte, n int, err error) {
+	if len(args) == 0 {
+		return nil, 0, nil // as Delay does: both have one lock
+	}
 	dst := wire.AppendArrayHeader(make([]byte, 0, 64), len(args))
 	for i, a := range args {
 		if _, ok := a.(context.Context); ok {

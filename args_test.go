@@ -258,7 +258,6 @@ func TestEncodeArgs(t *testing.T) {
 		args []any
 		want wireList
 	}{
-		{nil, wireList{}},
 		{[]any{5}, wireList{5}},
 		{[]any{nil}, wireList{nil}},
 		{[]any{[]int{1, 2}}, wireList{wireList{1, 2}}},
@@ -269,6 +268,9 @@ func TestEncodeArgs(t *testing.T) {
 		if err != nil || n != len(tt.args) || !bytes.Equal(got, packed(tt.want)) {
 			t.Errorf("encodeArgs(%v) = %x, %d, %v; want %x", tt.args, got, n, err, packed(tt.want))
 		}
+	}
+	if got, n, err := encodeArgs(nil); got != nil || n != 0 || err != nil {
+		t.Errorf("encodeArgs() = %x, %d, %v; want no payload, as of a function without parameters", got, n, err)
 	}
 	for _, tt := range []struct {
 		args  []any

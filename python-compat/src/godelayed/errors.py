@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+
 
 class DelayedError(Exception):
-    """The base of all errors of this package."""
+    """The base of all errors of this package. Itself it is an answer of Redis that nobody has expected."""
 
 
 class ArgumentsError(DelayedError, TypeError):
@@ -24,7 +26,7 @@ class DuplicateError(DelayedError):
 
 
 class FullError(DelayedError):
-    """Redis refuses writes because its memory is full or it cannot persist. Nothing was enqueued."""
+    """Redis refuses writes because its memory is full or it cannot persist. Nothing was written."""
 
 
 class UnavailableError(DelayedError):
@@ -41,3 +43,41 @@ class BatchError(DelayedError):
     def __init__(self, message: str, sent: int) -> None:
         super().__init__(message)
         self.sent = sent
+
+
+class NoIdError(DelayedError):
+    """The task carries no id that others could find it by."""
+
+
+class NoResultError(DelayedError):
+    """There is no result, and none will come: nothing is kept of the task, or its result could not be kept."""
+
+
+class WaitTimeoutError(DelayedError, TimeoutError):
+    """The task had not ended when the time to wait was over."""
+
+
+class EndedError(DelayedError):
+    """The task has ended, so it cannot be cancelled."""
+
+
+class NotArchivedError(DelayedError):
+    """The task is neither archived nor, where that is enough, completed."""
+
+
+class TaskError(DelayedError):
+    """A task has failed for good.
+
+    `id` names it. `state` is what became of it: archived, dropped or canceled; `reason` is why: failed, arguments, expired, deaths, …;
+    `text` is that of its last error, '' if there is none. `attempts` are the runs that failed, `deaths` the runs that ended with their
+    worker. `at` is when it ended, None if nobody knows.
+    """
+
+    def __init__(self, id: str, state: str, reason: str, text: str, attempts: int, deaths: int, at: datetime.datetime | None) -> None:
+        super().__init__(f'task {id} is {state} ({reason}){": " if text else ""}{text}')
+        self.id, self.state, self.reason, self.text = id, state, reason, text
+        self.attempts, self.deaths, self.at = attempts, deaths, at
+
+
+class CanceledError(TaskError):
+    """A task was cancelled before it had ended."""

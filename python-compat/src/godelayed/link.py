@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +14,7 @@ import redis.asyncio
 from .errors import ArgumentsError, DelayedError, FullError, UnavailableError, UnknownError
 from .scripts import Script
 
+_CALLS = 32
 _ANSWERS = (
     redis.exceptions.ResponseError,
     redis.exceptions.BusyLoadingError,
@@ -34,6 +38,15 @@ def unreachable(what: str, error: BaseException) -> UnavailableError:
     return UnavailableError(f'{what}: nothing was sent, for there is no connection to Redis: {error or type(error).__name__}')
 
 
+_lock = threading.Lock()
+_links: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def _places(client: Any) -> int:
+    """How many calls of a client may be under way at a time; more wait, instead of asking for more connections than its pool has."""
+    return max(1, min(_CALLS, getattr(client.connection_pool, 'max_connections', _CALLS) // 2))
+
+
 class Link:
     """Sends commands over the connections of a client of redis-py. Threads may share it.
 
@@ -47,6 +60,16 @@ class Link:
         if not isinstance(client, redis.Redis):
             raise ArgumentsError(f'expected a redis.Redis, found {type(client).__module__}.{type(client).__name__}')
         self.client = client
+        self._places = threading.BoundedSemaphore(_places(client))
+
+    @classmethod
+    def of(cls, client: redis.Redis) -> Link:
+        """Returns the link of a client: its queues share one."""
+        with _lock:
+            link = _links.get(client)
+            if not isinstance(link, cls):
+                link = _links[client] = cls(client)
+            return link
 
     def send(self, *command: Any) -> Any:
         """Sends a command and returns the reply, decoded by nobody. Errors are those of this package."""
@@ -66,6 +89,10 @@ class Link:
             raise explain(script.name, e) from e
 
     def _once(self, what: str, command: tuple[Any, ...]) -> Any:
+        with self._places:
+            return self._on_connection(what, command)
+
+    def _on_connection(self, what: str, command: tuple[Any, ...]) -> Any:
         pool: Any = self.client.connection_pool
         try:
             connection: Any = pool.get_connection()
@@ -94,6 +121,23 @@ class AsyncLink:
         if not isinstance(client, redis.asyncio.Redis):
             raise ArgumentsError(f'expected a redis.asyncio.Redis, found {type(client).__module__}.{type(client).__name__}')
         self.client = client
+        self._most = _places(client)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @classmethod
+    def of(cls, client: redis.asyncio.Redis) -> AsyncLink:
+        """Returns the link of a client: its queues share one."""
+        with _lock:
+            link = _links.get(client)
+            if not isinstance(link, cls):
+                link = _links[client] = cls(client)
+            return link
+
+    def _enter(self) -> asyncio.Semaphore:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._places = loop, asyncio.Semaphore(self._most)
+        return self._places
 
     async def send(self, *command: Any) -> Any:
         """Sends a command and returns the reply, decoded by nobody. Errors are those of this package."""
@@ -113,6 +157,10 @@ class AsyncLink:
             raise explain(script.name, e) from e
 
     async def _once(self, what: str, command: tuple[Any, ...]) -> Any:
+        async with self._enter():
+            return await self._on_connection(what, command)
+
+    async def _on_connection(self, what: str, command: tuple[Any, ...]) -> Any:
         pool: Any = self.client.connection_pool
         try:
             connection: Any = await pool.get_connection()

@@ -4,45 +4,46 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import redis
 
+from .coalescer import Coalescer
 from .errors import BatchError, DelayedError
 from .link import Link
-from .producer import Command, Settings
+from .options import Options
+from .producer import Settings
+from .ref import Ref
 from .scripts import MODE
-from .task import Call, Options, call
+from .task import Call, call
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-class Ref:
-    """Names an enqueued task. Keep its `id` to find the task from another process, with Queue.ref."""
-
-    __slots__ = ('id', 'queue')
-
-    def __init__(self, queue: Queue, id: str) -> None:
-        self.queue = queue
-        self.id = id
-
-    def __repr__(self) -> str:
-        return f'Ref({self.queue.name}/{self.id})'
+    from .options import OptionValues
 
 
 class Queue:
-    """Makes calls of functions into tasks in Redis. It may be shared by threads.
+    """Makes calls of functions into tasks in Redis. It may be shared by threads, and holds no connection of its own.
 
-    redis is a client of redis-py. extended is for queues whose workers read extended Python messages, legacy for queues that go-delayed's
-    or keakon's workers share, prefix is that of the Go handle. All programs that use one queue open it in the same way.
+    redis is a client of redis-py for one server or for Sentinel. extended is for queues whose workers read extended Python messages, legacy
+    for queues that go-delayed's or keakon's workers share, prefix is that of the Go handle. All programs that use one queue open it in the
+    same way. A name that cannot be one is an ArgumentsError.
     """
 
     def __init__(self, name: str, redis: redis.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '') -> None:
         self._settings = Settings(name, prefix, extended, legacy)
-        self._link = Link(redis)
+        self._link = Link.of(redis)
+        self._coalescer = Coalescer(self._enqueue)
         self._options = Options()
 
     @property
     def name(self) -> str:
+        """The name, without the prefix."""
         return self._settings.name
+
+    def __repr__(self) -> str:
+        return f'Queue({self.name!r})'
 
     def __len__(self) -> int:
         """The number of pending tasks."""
@@ -51,36 +52,66 @@ class Queue:
     def __bool__(self) -> bool:
         return True
 
-    def options(self, **options: Any) -> Queue:
-        """Returns a queue whose calls have these options, in addition to its own. See Options."""
+    def options(self, **options: Unpack[OptionValues]) -> Queue:
+        """Returns a queue whose calls have these options, in addition to its own. README.md has them in a table.
+
+        A value that cannot be is an ArgumentsError, at once. None takes an option away.
+        """
         q = copy.copy(self)
         q._options = self._options.merged(**options)
         return q
 
     def delay(self, function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ref:
-        """Makes a worker call function with these arguments. Returns once Redis has the task."""
-        return self.delay_many([call(function, *args, **kwargs)])[0]
+        """Makes a worker call function with these arguments. Returns once Redis has the task.
+
+        function is the path of a Go function (example.com/app/mail.Welcome) or of a Python function (mail.tasks:welcome), or a Python
+        function that was registered with @task. Threads that call it at the same time share round trips.
+
+        Errors: ArgumentsError, DuplicateError, FullError, UnavailableError, UnknownError; nothing was enqueued but after the last.
+        """
+        s, options = self._settings, self._options
+        c = call(function, *args, **kwargs)
+        messages, now = s.messages((c,), options)
+        if not s.settled and c.python:
+            self._settle()
+        if s.plain(options):
+            self._coalescer.enqueue(messages[0].message)
+            return Ref(self, messages[0].id, options, now)
+        for command in s.commands(messages, options):
+            id = command.ids_of(self._link.run(command.script, command.keys, command.args))[0]
+        return Ref(self, id, options, now)
 
     def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
-        """Enqueues calls in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all."""
+        """Enqueues calls in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all.
+
+        If one of the calls is faulty, none is enqueued. With options that hold a lock or an id a batch is at most 100 tasks. When a batch
+        of several fails, the error is a BatchError, which says how many of the first tasks stand.
+        """
         calls = list(calls)
-        commands = list(self._settings.commands(calls, self._options))
-        if any(c.python for c in calls) and not self._settings.settled:
-            self._settings.check_form(self._link.run(MODE, [self._settings.keys.mode], [self._settings.form]))
+        if not calls:
+            return []
+        s, options = self._settings, self._options
+        messages, now = s.messages(calls, options)
+        if not s.settled and any(c.python for c in calls):
+            self._settle()
         refs: list[Ref] = []
-        for command in commands:
+        for command in s.commands(messages, options):
             try:
-                self._run(command)
+                ids = command.ids_of(self._link.run(command.script, command.keys, command.args))
             except DelayedError as e:
-                if len(commands) == 1:
+                if len(command.ids) == len(calls):
                     raise
                 raise BatchError(f'{len(refs)} of {len(calls)} tasks were enqueued: {e}', len(refs)) from e
-            refs += [Ref(self, id) for id in command.ids]
+            refs += [Ref(self, id, options, now) for id in ids]
         return refs
 
     def ref(self, id: str) -> Ref:
         """Returns a reference to the task with this id, without asking Redis."""
         return Ref(self, id)
 
-    def _run(self, command: Command) -> None:
-        command.check(self._link.run(command.script, command.keys, command.args))
+    def _settle(self) -> None:
+        s = self._settings
+        s.check_form(self._link.run(MODE, [s.keys.mode], [s.form]))
+
+    def _enqueue(self, messages: list[bytes]) -> None:
+        self._link.run(*self._settings.enqueue(messages))

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .errors import ArgumentsError
-from .values import MAX_BYTES, pack, pack_arguments, pack_keywords
+from .locks import LOCK_ID, LOCK_KEY, group_name, lock_of_arguments
+from .options import LOCK_LIFE, MAX_BACKOFF, MAX_ID, MAX_RETRY, Options
+from .times import Seconds, milliseconds, moment
+from .values import MAX_BYTES, MAX_ELEMENTS, Plain, ordered, pack
 
-Seconds = Union[float, datetime.timedelta]
+__all__ = [
+    'MAX_BACKOFF',
+    'MAX_ID',
+    'MAX_PATH',
+    'MAX_RETRY',
+    'Call',
+    'Options',
+    'Packed',
+    'Seconds',
+    'Stamp',
+    'call',
+    'milliseconds',
+    'moment',
+    'new_id',
+    'path_of',
+]
 
 MAX_PATH = 512
-MAX_ID = 256
-MAX_RETRY = 1 << 30
-MAX_HEADERS = 64
-MAX_HEADER_BYTES = 8192
-MAX_BACKOFF = 64
 
 _ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 _DIGITS = [a + b for a in _ALPHABET for b in _ALPHABET]
@@ -29,112 +41,6 @@ def new_id() -> str:
     """Returns a random task id: 120 bits as 24 characters, as Go makes them."""
     n = _random.getrandbits(120)
     return ''.join([_DIGITS[n >> shift & 1023] for shift in range(0, 120, 10)])
-
-
-def milliseconds(value: Seconds, name: str) -> int:
-    """Converts a duration in seconds, or a timedelta, to whole milliseconds."""
-    if isinstance(value, datetime.timedelta):
-        value = value.total_seconds()
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or abs(value) > 1e12:
-        raise ArgumentsError(f'option {name}: expected seconds or a timedelta, found {value!r}')
-    return round(value * 1000)
-
-
-def moment(value: datetime.datetime, name: str) -> int:
-    """Converts an aware datetime to ms since 1970."""
-    if not isinstance(value, datetime.datetime) or value.tzinfo is None or value.utcoffset() is None:
-        raise ArgumentsError(f'option {name}: expected a datetime with a time zone, found {value!r}')
-    return max(0, int(value.timestamp() * 1000))
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Options of a call. Durations are in seconds or timedeltas, times are aware datetimes; None means that it is not given.
-
-    They have the meanings of the Go options of the same name; docs/OPTIONS of the project lists them.
-    """
-
-    retry: int | None = None
-    countdown: Seconds | None = None
-    eta: datetime.datetime | None = None
-    task_id: str | None = None
-    timeout: Seconds | None = None
-    deadline: datetime.datetime | None = None
-    ttl: Seconds | None = None
-    retention: Seconds | None = None
-    keep_result: Seconds | None = None
-    backoff: Sequence[Seconds] | None = None
-    max_backoff: Seconds | None = None
-    retry_until: datetime.datetime | None = None
-    headers: Mapping[str, str] | None = None
-
-    def merged(self, **changes: Any) -> Options:
-        """Returns a copy with other values. An unknown name or a value that cannot be is an ArgumentsError."""
-        names = {f.name for f in dataclasses.fields(self)}
-        for name in changes:
-            if name not in names:
-                raise ArgumentsError(f'unknown option {name!r}: expected one of {", ".join(sorted(names))}')
-        new = dataclasses.replace(self, **changes)
-        new.check()
-        return new
-
-    def check(self) -> None:
-        if self.retry is not None and (isinstance(self.retry, bool) or not isinstance(self.retry, int)):
-            raise ArgumentsError(f'option retry: expected an int, found {self.retry!r}')
-        if self.eta is not None and self.countdown is not None:
-            raise ArgumentsError('options eta and countdown: expected one of them')
-        if self.task_id is not None and not 1 <= len(self.task_id.encode()) <= MAX_ID:
-            raise ArgumentsError(f'option task_id: expected 1 to {MAX_ID} bytes, found {len(self.task_id.encode())}')
-        self.meta(0)
-        if self.eta is not None:
-            moment(self.eta, 'eta')
-        if self.countdown is not None:
-            milliseconds(self.countdown, 'countdown')
-
-    def meta(self, now: int) -> dict[str, Any]:
-        """Returns what the options write into meta, in the order in which Go writes it."""
-        m: dict[str, Any] = {}
-
-        def span(key: str, name: str, value: Seconds | None) -> None:
-            if value is None:
-                return
-            ms = milliseconds(value, name)
-            if ms < 0:
-                raise ArgumentsError(f'option {name}: expected no negative duration, found {value!r}')
-            if ms:
-                m[key] = ms
-
-        span('to', 'timeout', self.timeout)
-        if self.deadline is not None:
-            m['dl'] = moment(self.deadline, 'deadline')
-        if self.ttl is not None:
-            m['xp'] = now + milliseconds(self.ttl, 'ttl')
-        span('rn', 'retention', self.retention)
-        span('kr', 'keep_result', self.keep_result)
-        if self.retry_until is not None:
-            m['ru'] = moment(self.retry_until, 'retry_until')
-        span('rc', 'max_backoff', self.max_backoff)
-        if self.backoff is not None:
-            waits = [milliseconds(w, 'backoff') for w in self.backoff]
-            if not 1 <= len(waits) <= MAX_BACKOFF or min(waits) < 0:
-                raise ArgumentsError(f'option backoff: expected 1 to {MAX_BACKOFF} durations, none negative, found {self.backoff!r}')
-            m['rd'] = waits
-        if self.headers:
-            m['h'] = _headers(self.headers)
-        return m
-
-
-def _headers(headers: Mapping[str, str]) -> dict[str, str]:
-    size = 0
-    for k, v in headers.items():
-        if type(k) is not str or type(v) is not str:
-            raise ArgumentsError(f'option headers: expected strings by string, found {k!r}: {v!r}')
-        size += len(k.encode()) + len(v.encode())
-    if len(headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
-        raise ArgumentsError(
-            f'option headers: expected at most {MAX_HEADERS} and {MAX_HEADER_BYTES} bytes, found {len(headers)} and {size}'
-        )
-    return {k: headers[k] for k in sorted(headers)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,48 +67,155 @@ def path_of(function: str | Callable[..., Any]) -> str:
     path = function if isinstance(function, str) else getattr(function, 'delayed_path', None)
     if path is None:
         raise ArgumentsError(f'{function!r} is not registered: decorate it with @godelayed.task, or give its path')
-    if not path or len(path.encode()) > MAX_PATH:
-        raise ArgumentsError(f'path {path!r}: expected 1 to {MAX_PATH} bytes')
+    try:
+        size = len(path.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not 1 <= size <= MAX_PATH:
+        raise ArgumentsError(f'path {path!r}: expected 1 to {MAX_PATH} bytes in UTF-8')
     if ':' in path and (path.count(':') != 1 or path[0] == ':' or path[-1] == ':'):
         raise ArgumentsError(f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon')
     return str(path)
 
 
-def message(c: Call, options: Options, id: str, now: int, *, extended: bool, legacy: bool) -> bytes:
-    """Returns the message of a call. now is in ms since 1970."""
-    meta = options.meta(now)
-    if not c.python:
+@dataclasses.dataclass(frozen=True)
+class Packed:
+    """A message, with what the scripts want to know of it."""
+
+    id: str
+    message: bytes
+    lock: str = ''
+    group: str = ''
+    size: int = 0  # bytes of the list that grows
+    values: int = 0  # in this list
+
+
+class Stamp:
+    """Makes messages of calls that have the same options and are enqueued at the same time. now is in ms since 1970."""
+
+    def __init__(self, options: Options, now: int, *, extended: bool) -> None:
+        self._options = options
+        self._extended = extended
+        self._now = now
+        self._count, self._front, self._rd, self._tail = options.pairs(now)
+        self._at = b'\xa2at' + pack(now)
+        self._ordered = options.group is not None or (options.locked and options.unique_key is None)
+        if options.retry is not None:
+            self._at += b'\xa2mr' + pack(min(max(options.retry, 0), MAX_RETRY))
+            self._retry = min(max(options.retry, -MAX_RETRY), MAX_RETRY)
+        else:
+            self._retry = 0
+        self._go_count = self._count + (2 if options.retry is None else 3)
+
+    def packed(self, c: Call) -> Packed:
+        """Returns the message of a call."""
+        id = self._options.task_id or new_id()
+        packed = self._python(c, id) if ':' in c.path else self._go(c, id)
+        if len(packed.message) > MAX_BYTES:
+            raise ArgumentsError(
+                f'{c.path}: message of {len(packed.message):,} bytes, expected at most {MAX_BYTES:,}: store large data elsewhere and '
+                'pass its name'
+            )
+        return packed
+
+    def _go(self, c: Call, id: str) -> Packed:
         if c.kwargs:
             raise ArgumentsError(f'{c.path}: a Go function has no keyword arguments; found {", ".join(map(repr, c.kwargs))}')
-        head: dict[str, Any] = {'n': len(c.args)} if legacy else {'id': id, 'n': len(c.args), 'at': now}
-        if options.retry is not None:
-            head['mr'] = min(max(options.retry, 0), MAX_RETRY)
-        if legacy and (options.task_id is not None or meta):
-            head = {'id': id, **head}
-        payload = pack_arguments(c.path, c.args) if c.args else None
-        return _bounded(c, pack([c.path, payload, {**head, **meta}]))
-    retry = 0 if options.retry is None else options.retry
-    parts = [pack(c.path), pack_arguments(c.path, c.args), pack_keywords(c.path, dict(c.kwargs)), pack(retry)]
-    if extended:
-        head = {'id': id, 'n': len(c.args) + len(c.kwargs), 'at': now}
-        return _bounded(c, b'\x95' + b''.join(parts) + pack({**head, **meta}))
-    if meta or options.task_id is not None:
-        raise ArgumentsError(
-            f'{c.path}: a Python task of this queue has no options but retry, eta and countdown; open the queue with '
-            'extended=True if its workers read extended messages'
-        )
-    if not retry:
-        parts.pop()
-        if parts[2] == b'\x80':
+        if self._options.group is not None:
+            return self._gathered(c, id)
+        plain = Plain(c.path)
+        n = len(c.args)
+        values = plain.arguments(c.args, 1)
+        payload = pack(ordered(values) if self._ordered else values) if n else b''
+        lock = self._lock(c.path, payload[1:] if n == 1 else payload)
+        head = b'\xa1n' + pack(n) + self._at
+        return Packed(id, self._whole(c.path, payload, id, self._go_count + 1, head, lock), lock)
+
+    def _whole(self, path: str, payload: bytes, id: str, count: int, head: bytes, lock: str, group: bytes = b'') -> bytes:
+        meta = self._meta(id, count, head, lock, group)
+        return b'\x93' + pack(path) + (pack(payload) if payload else b'\xc0') + meta
+
+    def _meta(self, id: str, count: int, head: bytes, lock: str, group: bytes = b'') -> bytes:
+        """head are the pairs behind id, count all pairs that are not of locks and groups, with that of the id."""
+        name, life, starts = lock, self._options.life, self._options.starts
+        if not lock and self._options.task_id is not None:
+            name, life, starts = LOCK_ID + id, LOCK_LIFE, False
+        ul = uk = b''
+        if name:
+            count += 2
+            ul, uk = b'\xa2ul' + pack(life), b'\xa2uk' + pack(name)
+            if starts:
+                count += 1
+                uk += b'\xa2us\xc3'
+        if group:
+            count += 2
+        return b''.join((_map_header(count), b'\xa2id', pack(id), head, self._front, ul, self._rd, uk, group, self._tail))
+
+    def _lock(self, path: str, arguments: bytes) -> str:
+        if not self._options.locked:
+            return ''
+        if self._options.unique_key is not None:
+            return LOCK_KEY + self._options.unique_key
+        return lock_of_arguments(path, arguments)
+
+    def _gathered(self, c: Call, id: str) -> Packed:
+        key = self._options.group
+        assert key is not None
+        if not c.args:
+            raise ArgumentsError(f'{c.path}: option group: expected a list as the last argument, which grows; found no argument')
+        plain = Plain(c.path)
+        fixed = [plain.value(a, f'argument {i}', 1) for i, a in enumerate(c.args[:-1])]
+        before = plain.elements
+        last = plain.value(c.args[-1], f'argument {len(fixed)}', 1)
+        values = plain.elements - before - 1
+        if not isinstance(last, list):
+            raise ArgumentsError(
+                f'{c.path}: option group: expected a list as the last argument, which grows; found a {type(c.args[-1]).__name__}'
+            )
+        fixed, last = ordered(fixed), ordered(last)
+        payload = pack([*fixed, last]) if fixed else pack(last)
+        size = len(pack(last)) - _header_size(len(last))
+        grace, delay, most = self._options.gather
+        group = b'\xa1g' + pack(key) + b'\xa2gp' + pack([len(fixed), grace, delay, most])
+        message = self._whole(c.path, payload, id, self._go_count, self._at, '', group)
+        name = group_name(c.path, key, len(fixed), b''.join(map(pack, fixed)))
+        return Packed(id, message, '', name, size, values)
+
+    def _python(self, c: Call, id: str) -> Packed:
+        options = self._options
+        if options.group is not None:
+            raise ArgumentsError(f'{c.path}: option group: expected a Go function; gather in Python')
+        plain = Plain(c.path)
+        args: Any = plain.arguments(c.args, 2)
+        kwargs: Any = plain.keywords(c.kwargs, 2)
+        if plain.elements + 70 > MAX_ELEMENTS:
+            raise plain.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere')
+        if self._ordered:
+            args, kwargs = ordered(args), ordered(kwargs)
+        args, kwargs = pack(args), pack(kwargs)
+        parts = [pack(c.path), args, kwargs, pack(self._retry)]
+        if self._extended:
+            lock = self._lock(c.path, (args if c.args else b'') + (kwargs if c.kwargs else b''))
+            head = b'\xa1n' + pack(len(c.args) + len(c.kwargs)) + b'\xa2at' + pack(self._now)
+            parts.append(self._meta(id, self._count + 3, head, lock))
+            return Packed(id, b'\x95' + b''.join(parts), lock)
+        if self._count or options.task_id is not None or options.locked:
+            raise ArgumentsError(
+                f'{c.path}: a Python task of this queue has no options but retry, eta, countdown and front; open the queue with '
+                'extended=True if its workers read extended messages'
+            )
+        if not self._retry:
             parts.pop()
-            if parts[1] == b'\x90':
+            if not c.kwargs:
                 parts.pop()
-    return _bounded(c, bytes([0x90 | len(parts)]) + b''.join(parts))
+                if not c.args:
+                    parts.pop()
+        return Packed(id, bytes([0x90 | len(parts)]) + b''.join(parts))
 
 
-def _bounded(c: Call, raw: bytes) -> bytes:
-    if len(raw) > MAX_BYTES:
-        raise ArgumentsError(
-            f'{c.path}: message of {len(raw):,} bytes, expected at most {MAX_BYTES:,}: store large data elsewhere and pass its name'
-        )
-    return raw
+def _map_header(n: int) -> bytes:
+    return bytes([0x80 | n]) if n < 16 else b'\xde' + n.to_bytes(2, 'big')
+
+
+def _header_size(n: int) -> int:
+    return 1 if n < 16 else 3 if n < 1 << 16 else 5

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -49,6 +50,30 @@ class Plain:
         if kind is dict:
             return self._dict(v, where, depth)
         return self._other(v, where, depth)
+
+    def arguments(self, args: Sequence[Any], depth: int) -> list[Any]:
+        """Returns positional arguments as plain values. depth is the number of containers around each."""
+        out = []
+        for i, a in enumerate(args):
+            kind = type(a)
+            if kind in _SCALARS and kind is not str:
+                self.elements += 1
+                out.append(a)
+            else:
+                out.append(self.value(a, f'argument {i}', depth))
+        self.elements += 1
+        if self.elements > MAX_ELEMENTS:
+            raise self.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere and pass its name')
+        return out
+
+    def keywords(self, kwargs: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        """Returns keyword arguments as plain values."""
+        out = {}
+        for k, v in kwargs.items():
+            self._text(k, f'the name of argument {k!r}')
+            out[k] = self.value(v, f'argument {k}', depth)
+        self.elements += 1 + len(kwargs)
+        return out
 
     def _text(self, v: str, where: str) -> None:
         try:
@@ -130,26 +155,23 @@ def _advice(v: Any) -> str:
     return 'send numbers, text, bytes, lists, dicts, dataclasses or aware datetimes'
 
 
-def pack_arguments(function: str, args: tuple[Any, ...]) -> bytes:
+def ordered(v: Any) -> Any:
+    """Returns a plain value whose maps stand in the order of their encoded keys, as in Go: so equal values are equal bytes."""
+    if isinstance(v, list):
+        return [ordered(e) for e in v]
+    if isinstance(v, dict):
+        return {k: ordered(v[k]) for k in sorted(v, key=pack)}
+    return v
+
+
+def pack_arguments(function: str, args: Sequence[Any]) -> bytes:
     """Packs positional arguments as one array."""
-    plain = Plain(function)
-    out = []
-    for i, a in enumerate(args):
-        kind = type(a)
-        if kind in _SCALARS and kind is not str:
-            plain.elements += 1
-            out.append(a)
-        else:
-            out.append(plain.value(a, f'argument {i}', 1))
-    if len(out) >= MAX_ELEMENTS:
-        raise plain.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all')
-    return pack(out)
+    return pack(Plain(function).arguments(args, 1))
 
 
-def pack_keywords(function: str, kwargs: dict[str, Any]) -> bytes:
+def pack_keywords(function: str, kwargs: Mapping[str, Any]) -> bytes:
     """Packs keyword arguments as one map."""
-    plain = Plain(function)
-    return pack({k: plain.value(v, f'argument {k}', 1) for k, v in kwargs.items()})
+    return pack(Plain(function).keywords(kwargs, 1))
 
 
 def pack(v: Any) -> bytes:

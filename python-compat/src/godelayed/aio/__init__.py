@@ -1,0 +1,12 @@
+"""The asynchronous producer: the names of the package, awaited.
+
+q = godelayed.aio.Queue('mail', redis.asyncio.Redis())
+ref = await q.options(keep_result=60).delay('example.com/app/mail.Welcome', 42, 'en')
+await ref.result(timeout=10)
+"""
+
+from ..task import Call, Options, call
+from .queue import Queue
+from .ref import Ref
+
+__all__ = ['Call', 'Options', 'Queue', 'Ref', 'call']

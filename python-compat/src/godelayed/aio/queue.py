@@ -1,0 +1,117 @@
+"""The asynchronous producer."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import redis.asyncio
+
+from ..coalescer import AsyncCoalescer
+from ..errors import BatchError, DelayedError
+from ..link import AsyncLink
+from ..options import Options
+from ..producer import Settings
+from ..scripts import MODE
+from ..task import Call, call
+from .ref import Ref
+from .signals import Signals
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..options import OptionValues
+
+
+class Queue:
+    """Makes calls of functions into tasks in Redis, like godelayed.Queue. It belongs to one event loop at a time.
+
+    redis is a client of redis.asyncio for one server or for Sentinel. extended is for queues whose workers read extended Python
+    messages, legacy for queues that go-delayed's or keakon's workers share, prefix is that of the Go handle. All programs that use one
+    queue open it in the same way. A name that cannot be one is an ArgumentsError.
+    """
+
+    def __init__(self, name: str, redis: redis.asyncio.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '') -> None:
+        self._settings = Settings(name, prefix, extended, legacy)
+        self._link = AsyncLink.of(redis)
+        self._signals = Signals(redis)
+        self._coalescer = AsyncCoalescer(self._enqueue)
+        self._options = Options()
+
+    @property
+    def name(self) -> str:
+        """The name, without the prefix."""
+        return self._settings.name
+
+    def __repr__(self) -> str:
+        return f'Queue({self.name!r})'
+
+    async def length(self) -> int:
+        """The number of pending tasks."""
+        return int(await self._link.send('LLEN', self._settings.keys.list))
+
+    def options(self, **options: Unpack[OptionValues]) -> Queue:
+        """Returns a queue whose calls have these options, in addition to its own. README.md has them in a table.
+
+        A value that cannot be is an ArgumentsError, at once. None takes an option away.
+        """
+        q = copy.copy(self)
+        q._options = self._options.merged(**options)
+        return q
+
+    async def delay(self, function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ref:
+        """Makes a worker call function with these arguments. Returns once Redis has the task.
+
+        function is the path of a Go function (example.com/app/mail.Welcome) or of a Python function (mail.tasks:welcome), or a Python
+        function that was registered with @task. Calls at the same time share round trips. A call that is
+        cancelled before its task is on its way enqueues nothing.
+
+        Errors: ArgumentsError, DuplicateError, FullError, UnavailableError, UnknownError; nothing was enqueued but after the last.
+        """
+        s, options = self._settings, self._options
+        c = call(function, *args, **kwargs)
+        messages, now = s.messages((c,), options)
+        if not s.settled and c.python:
+            await self._settle()
+        if s.plain(options):
+            await self._coalescer.enqueue(messages[0].message)
+            return Ref(self, messages[0].id, options, now)
+        for command in s.commands(messages, options):
+            id = command.ids_of(await self._link.run(command.script, command.keys, command.args))[0]
+        return Ref(self, id, options, now)
+
+    async def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
+        """Enqueues calls in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all.
+
+        If one of the calls is faulty, none is enqueued. With options that hold a lock or an id a batch is at most 100 tasks. When a batch
+        of several fails, the error is a BatchError, which says how many of the first tasks stand.
+        """
+        calls = list(calls)
+        if not calls:
+            return []
+        s, options = self._settings, self._options
+        messages, now = s.messages(calls, options)
+        if not s.settled and any(c.python for c in calls):
+            await self._settle()
+        refs: list[Ref] = []
+        for command in s.commands(messages, options):
+            try:
+                ids = command.ids_of(await self._link.run(command.script, command.keys, command.args))
+            except DelayedError as e:
+                if len(command.ids) == len(calls):
+                    raise
+                raise BatchError(f'{len(refs)} of {len(calls)} tasks were enqueued: {e}', len(refs)) from e
+            refs += [Ref(self, id, options, now) for id in ids]
+        return refs
+
+    def ref(self, id: str) -> Ref:
+        """Returns a reference to the task with this id, without asking Redis."""
+        return Ref(self, id)
+
+    async def _settle(self) -> None:
+        s = self._settings
+        s.check_form(await self._link.run(MODE, [s.keys.mode], [s.form]))
+
+    async def _enqueue(self, messages: list[bytes]) -> None:
+        await self._link.run(*self._settings.enqueue(messages))

@@ -1,0 +1,119 @@
+"""References to tasks: their states, results and ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .. import asks
+from ..errors import UnavailableError, UnknownError, WaitTimeoutError
+from ..info import Outcome, Progress, State, TaskInfo
+from ..link import AsyncLink
+from ..options import Options
+from ..ref import Base, deadline, look_after
+from ..times import Seconds
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+T = TypeVar('T')
+
+
+async def answer(link: AsyncLink, ask: Generator[asks.Ask, Any, T]) -> T:
+    """Runs what a generator asks for."""
+    try:
+        step = next(ask)
+        while True:
+            step = ask.send(await (link.send(*step.keys) if step.script is None else link.run(step.script, step.keys, step.args)))
+    except StopIteration as e:
+        result: T = e.value
+        return result
+
+
+class Ref(Base):
+    """Names an enqueued task. Keep its `id` to find the task from another process, with Queue.ref.
+
+    A pending Python task of a queue without extended messages carries no id: it is known only while it is scheduled.
+    """
+
+    __slots__ = ('queue',)
+
+    def __init__(self, queue: Queue, id: str, options: Options | None = None, made: int = 0) -> None:
+        super().__init__(id, options, made)
+        self.queue = queue
+
+    def __repr__(self) -> str:
+        return f'Ref({self})'
+
+    def __str__(self) -> str:
+        return f'{self.queue.name}/{self.id}'
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Awaiting a reference is awaiting its result."""
+        return self.result().__await__()
+
+    async def result(self, timeout: Seconds | None = None) -> Any:
+        """Waits until the task has ended and returns what its function returned, None if it returns nothing.
+
+        timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was one. The task must have
+        keep_result or retention. Redis tells when it has ended, on one connection for all who wait;
+        while Redis is away it goes on.
+
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError;
+        UnavailableError if Redis cannot be asked at all.
+        """
+        self.check_kept(str(self))
+        until = deadline(timeout)
+        found = await self._outcome()
+        if found is not None:
+            return found.value()
+        trouble = ''
+        with self.queue._signals.listen(self.queue._settings.keys.ended(self.id)) as told:
+            while True:
+                left = look_after() if until is None else min(look_after(), until - time.monotonic())
+                if left <= 0:
+                    raise WaitTimeoutError(f'task {self} has not ended within the timeout of {timeout}{trouble}')
+                await told.wait(left)
+                try:
+                    found = await self._outcome()
+                except (UnavailableError, UnknownError) as e:
+                    trouble = f'; Redis could not be asked: {e}'
+                if found is not None:
+                    return found.value()
+
+    async def _outcome(self) -> Outcome | None:
+        return await answer(self.queue._link, asks.outcome(self.queue._settings.keys, self.id, self.earliest()))
+
+    async def state(self) -> State:
+        """Asks Redis where the task is. The states are strings as well."""
+        self.check_id()
+        return await answer(self.queue._link, asks.state(self.queue._settings.keys, self.id))
+
+    async def info(self) -> TaskInfo:
+        """Asks Redis what is known of the task."""
+        self.check_id()
+        return await answer(self.queue._link, asks.info(self.queue._settings.keys, self.id))
+
+    async def progress(self) -> Progress:
+        """Asks Redis what the task has reported last; zeros if it has not, or if nothing is known of it any more."""
+        return (await self.info()).progress
+
+    async def cancel(self) -> None:
+        """Cancels the task, wherever it is: one that waits is taken out, one that is pending will not run, one that runs is told to end.
+
+        EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
+        changes nothing. Workers of keakon's package and of go-delayed know nothing of it.
+        """
+        self.check_id()
+        await answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id))
+
+    async def delete(self) -> None:
+        """Deletes an archived or completed task with all that is kept of it. NotArchivedError if it is neither."""
+        self.check_id()
+        await answer(self.queue._link, asks.delete(self.queue._settings.keys, self.id))
+
+    async def run_again(self) -> None:
+        """Makes an archived task pending again, with all its retries, as if it had never failed. NotArchivedError if it is not archived."""
+        self.check_id()
+        await answer(self.queue._link, asks.run_again(self.queue._settings.keys, self.id))

@@ -1,0 +1,122 @@
+"""What Redis publishes, for all who wait in a process, over one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import redis.asyncio
+import redis.exceptions
+
+from ..ref import pause
+
+_READ = 5.0  # seconds of one look for messages
+
+
+class Told:
+    """Somebody who waits for messages of a channel."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """Wakes who waits."""
+        self._event.set()
+
+    async def wait(self, timeout: float) -> None:
+        """Waits until something was published or may have been missed, or for so many seconds."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._event.wait(), timeout)
+        self._event.clear()
+
+
+class Signals:
+    """Listens to channels while somebody waits. Messages may be lost with a connection: then everybody is woken once it is back."""
+
+    def __init__(self, client: redis.asyncio.Redis) -> None:
+        self._client = client
+        self._reset(None)
+
+    def _reset(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = loop
+        self._channels: dict[str, list[Told]] = {}
+        self._changed: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def listen(self, channel: str) -> Iterator[Told]:
+        """Wakes the Told when something is published, and when the subscription has begun to hold."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._reset(loop)
+        told = Told()
+        listeners = self._channels.setdefault(channel, [])
+        listeners.append(told)
+        if self._task is None:
+            self._changed = asyncio.Event()
+            self._task = loop.create_task(self._run(self._changed))
+        elif len(listeners) > 1:
+            told.set()  # the subscription may hold already, and nobody would say so
+        assert self._changed is not None
+        self._changed.set()
+        try:
+            yield told
+        finally:
+            listeners.remove(told)
+            if not listeners and self._channels.get(channel) is listeners:
+                del self._channels[channel]
+                self._changed.set()
+            if not self._channels and self._task is not None and self._loop is loop:
+                self._task.cancel()
+                self._task = None
+
+    async def _run(self, changed: asyncio.Event) -> None:
+        failures = 0
+        while True:
+            told: Any = self._client.pubsub()
+            reading: asyncio.Task[Any] | None = None
+            try:
+                known: set[str] = set()
+                while True:
+                    changed.clear()
+                    await self._subscribe(told, known)
+                    if reading is None:
+                        reading = asyncio.ensure_future(told.get_message(timeout=_READ))
+                    more = asyncio.ensure_future(changed.wait())
+                    try:
+                        await asyncio.wait({reading, more}, return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        more.cancel()
+                    if reading.done():
+                        message, reading = reading.result(), None
+                        failures = 0
+                        self._tell(message)
+            except (redis.exceptions.RedisError, OSError):
+                await asyncio.sleep(pause(failures))
+                failures += 1
+            finally:
+                if reading is not None:
+                    reading.cancel()
+                    with contextlib.suppress(BaseException):
+                        await reading
+                with contextlib.suppress(redis.exceptions.RedisError, OSError):
+                    await told.aclose()
+
+    async def _subscribe(self, told: Any, known: set[str]) -> None:
+        new = [c for c in self._channels if c not in known]
+        old = [c for c in known if c not in self._channels]
+        if new:
+            await told.subscribe(*new)
+            known.update(new)
+        if old:
+            await told.unsubscribe(*old)
+            known.difference_update(old)
+
+    def _tell(self, message: dict[str, Any] | None) -> None:
+        if message is None or message['type'] not in ('message', 'subscribe'):
+            return
+        channel = message['channel']
+        for listener in self._channels.get(channel.decode() if isinstance(channel, bytes) else channel, ()):
+            listener.set()

@@ -1,0 +1,139 @@
+"""What is asked of Redis about one task: generators that yield what to run and are sent the replies, for both kinds of clients."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, NamedTuple
+
+import msgpack
+
+from .errors import DelayedError, EndedError, NotArchivedError
+from .info import Found, Outcome, State, TaskInfo, canceled, read
+from .keys import Keys
+from .options import LOCK_LIFE
+from .scripts import CANCEL, DELETE, LOOK, RERUN, Script
+
+_STATS_LIFE = 90 * 24 * 3600  # s
+_PARDON_PAGE = 500
+_PAGE = 200
+_TRIES = 3  # somebody else may change the task at the same time
+
+
+class Ask(NamedTuple):
+    """One question: a script with its keys and arguments, or a command in keys."""
+
+    script: Script | None
+    keys: list[str]
+    args: list[Any] = []  # noqa: RUF012 - nobody changes it
+
+
+def look(keys: Keys, id: str, *, message: bool = False) -> Generator[Ask, Any, Found]:
+    """Reads what is known of a task."""
+    k = keys
+    reply = yield Ask(
+        LOOK, [k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results], [id, '1' if message else '0']
+    )
+    return Found(reply)
+
+
+def outcome(keys: Keys, id: str, enqueued: int) -> Generator[Ask, Any, Outcome | None]:
+    """Looks whether a task has ended, and how."""
+    return (yield from look(keys, id)).outcome(id, enqueued)
+
+
+def state(keys: Keys, id: str) -> Generator[Ask, Any, State]:
+    """Looks where a task is."""
+    found = (yield from look(keys, id)).place()[0]
+    if found is State.UNKNOWN and (yield from aggregating(keys, id)) is not None:
+        return State.AGGREGATING
+    return found
+
+
+def info(keys: Keys, id: str) -> Generator[Ask, Any, TaskInfo]:
+    """Reads what is known of a task, for users."""
+    found = (yield from look(keys, id, message=True)).task(id)
+    if found.state is State.UNKNOWN:
+        message = yield from aggregating(keys, id)
+        if message is not None:
+            return TaskInfo(id, State.AGGREGATING, read(message)[0])
+    return found
+
+
+def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
+    """Returns the message of a task that waits in a group. The groups are read one after the other."""
+    for group in (yield Ask(None, ['ZRANGE', keys.groups, '0', '-1'])):
+        first = 0
+        while True:
+            messages = yield Ask(None, ['LRANGE', keys.group + group.decode(), str(first), str(first + _PAGE - 1)])
+            for m in messages:
+                if read(m)[1].get('id') == id:
+                    return bytes(m)
+            if len(messages) < _PAGE:
+                break
+            first += _PAGE
+    return None
+
+
+def cancel(keys: Keys, id: str) -> Generator[Ask, Any, None]:
+    """Cancels a task, wherever it is."""
+    k = keys
+    while True:
+        found = yield from look(k, id, message=True)
+        keep, note = canceled(found.message, found.now) if found.message is not None else (0, b'')
+        became = yield Ask(
+            CANCEL,
+            [
+                k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results, k.locks,
+                k.locked, k.stats_of(found.now / 1000),
+            ],
+            [
+                id, LOCK_LIFE, keep, note, k.ended(id), k.signals, _STATS_LIFE, _PARDON_PAGE, '0' if found.message is None else '1',
+            ],
+        )  # fmt: skip
+        if became == 0:
+            raise EndedError(f'task {id} has ended, and cannot be cancelled')
+        if became != 3:
+            return
+
+
+def delete(keys: Keys, id: str) -> Generator[Ask, Any, None]:
+    """Deletes an archived or completed task."""
+    k = keys
+    if not (yield Ask(DELETE, [k.archived, k.tasks, k.info, k.completed, k.results], [id])):
+        raise NotArchivedError(f'task {id} is neither archived nor completed: ask for its state')
+
+
+def run_again(keys: Keys, id: str) -> Generator[Ask, Any, None]:
+    """Makes an archived task pending again, with all its retries."""
+    k = keys
+    for _ in range(_TRIES):
+        found = yield from look(k, id, message=True)
+        if found.message is None or found.archived is None:
+            raise NotArchivedError(f'task {id} is not archived: ask for its state')
+        own_id, new, own = anew(id, found.message, found.now)
+        answers = yield Ask(
+            RERUN,
+            [k.archived, k.tasks, k.info, k.list, k.noti, k.revoked, k.locks, k.locked],
+            [LOCK_LIFE, id, own_id, found.message, new, '1' if own else '0'],
+        )
+        if answers[0] == 1:
+            return
+    raise DelayedError(f'task {id}: others change it at the same time; try again')
+
+
+def anew(name: str, old: bytes, now: int) -> tuple[str, bytes, bool]:
+    """Returns id and message of an archived task that is to run again, and whether the id is its own. All but meta keeps its bytes."""
+    path, meta = read(old)
+    if not meta:
+        return name, old, False
+    id = meta.get('id', name)
+    own = bool(meta.get('uk'))
+    gone = {'rt', 'd', 'da', 'ff'} | {key for key in ('dl', 'xp', 'ru') if isinstance(meta.get(key), int) and meta[key] <= now}
+    if not gone & meta.keys():
+        return id, old, own
+    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(old) + 1)
+    unpacker.feed(old)
+    for _ in range(unpacker.read_array_header() - 1):
+        unpacker.skip()
+    kept = {k: v for k, v in meta.items() if k not in gone}
+    return id, old[: unpacker.tell()] + bytes(msgpack.packb(kept)), own

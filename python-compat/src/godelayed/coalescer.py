@@ -1,0 +1,156 @@
+"""Tasks that are enqueued at the same time on one queue go together: one call is under way, and those that come meanwhile go with the next.
+
+Nobody waits for company: a task that finds no call under way goes at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from .errors import UnknownError
+from .producer import MAX_BATCH, MAX_BATCH_BYTES
+
+
+class _Bundle:
+    __slots__ = ('done', 'error', 'messages', 'size', 'turn')
+
+    def __init__(self) -> None:
+        self.messages: list[bytes] = []
+        self.size = 0
+        self.turn = threading.Event()  # for the thread that has begun it: it may be sent now
+        self.done = threading.Event()
+        self.error: BaseException | None = None
+
+
+class Coalescer:
+    """Threads enqueue through it. send makes messages pending, all or none."""
+
+    def __init__(self, send: Callable[[list[bytes]], None]) -> None:
+        self._send = send
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[_Bundle] = deque()
+        self._busy = False
+        self._process = os.getpid()
+
+    def enqueue(self, message: bytes) -> None:
+        """Makes a message pending. Returns once Redis has it."""
+        if self._process != os.getpid():  # of the parent's threads none is here
+            self._reset()
+        with self._lock:
+            first = False
+            if not self._busy:
+                self._busy = True
+                bundle = _Bundle()
+                bundle.turn.set()
+                first = True
+            elif self._waiting and _fits(len(self._waiting[-1].messages), self._waiting[-1].size, message):
+                bundle = self._waiting[-1]
+            else:
+                bundle = _Bundle()
+                self._waiting.append(bundle)
+                first = True
+            bundle.messages.append(message)
+            bundle.size += len(message)
+        if not first:
+            bundle.done.wait()
+        else:
+            self._carry(bundle)
+        if bundle.error is not None:
+            raise _copy(bundle.error)
+
+    def _carry(self, bundle: _Bundle) -> None:
+        """Sends a bundle when it is its turn. Others depend on that, so an interrupt in between comes through behind it."""
+        interrupt: BaseException | None = None
+        try:
+            bundle.turn.wait()
+        except BaseException as e:
+            interrupt = e
+            bundle.turn.wait()
+        try:
+            self._send(bundle.messages)  # nobody adds to it: it is not among those that wait
+        except Exception as e:
+            bundle.error = e
+        except BaseException as e:
+            interrupt = e
+            bundle.error = UnknownError(f'enqueue: interrupted, and may or may not have run: {type(e).__name__}')
+        finally:
+            with self._lock:
+                if self._waiting:
+                    self._waiting.popleft().turn.set()
+                else:
+                    self._busy = False
+            bundle.done.set()
+        if interrupt is not None:
+            raise interrupt
+
+
+class AsyncCoalescer:
+    """Coalescer for asyncio."""
+
+    def __init__(self, send: Callable[[list[bytes]], Awaitable[None]]) -> None:
+        self._send = send
+        self._waiting: deque[tuple[bytes, asyncio.Future[None]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    async def enqueue(self, message: bytes) -> None:
+        """Makes a message pending. Returns once Redis has it. When the caller is cancelled before it is on its way, nothing is sent."""
+        loop = asyncio.get_running_loop()
+        if self._task is not None and self._task.get_loop() is not loop:
+            self._task = None  # of a loop that has ended
+            self._waiting.clear()
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((message, future))
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._run())
+        await future
+
+    async def _run(self) -> None:
+        while self._waiting:
+            messages: list[bytes] = []
+            futures: list[asyncio.Future[None]] = []
+            size = 0
+            while self._waiting and (not messages or _fits(len(messages), size, self._waiting[0][0])):
+                message, future = self._waiting.popleft()
+                if not future.done():
+                    messages.append(message)
+                    futures.append(future)
+                    size += len(message)
+            if not messages:
+                continue
+            error: BaseException | None = None
+            try:
+                await self._send(messages)
+            except Exception as e:
+                error = e
+            except BaseException as e:
+                error = UnknownError(f'enqueue: interrupted, and may or may not have run: {type(e).__name__}')
+                raise
+            finally:
+                for future in futures:
+                    if future.done():
+                        continue
+                    if error is None:
+                        future.set_result(None)
+                    else:
+                        future.set_exception(_copy(error))
+
+
+def _fits(n: int, size: int, message: bytes) -> bool:
+    return n < MAX_BATCH and size + len(message) <= MAX_BATCH_BYTES
+
+
+def _copy(error: BaseException) -> BaseException:
+    """An error for one of several callers: raising adds to an exception where it was raised."""
+    try:
+        copy = type(error)(*error.args)
+    except TypeError:
+        return error
+    copy.__cause__ = error.__cause__
+    return copy

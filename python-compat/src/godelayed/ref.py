@@ -1,0 +1,183 @@
+"""References to tasks: their states, results and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import redis.exceptions
+
+from . import asks
+from .errors import NoIdError, NoResultError, UnavailableError, UnknownError, WaitTimeoutError
+from .info import Outcome, Progress, State, TaskInfo
+from .link import Link
+from .options import Options
+from .times import Seconds, milliseconds
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+T = TypeVar('T')
+
+LOOK_EVERY = 5.0  # seconds between two looks of who waits for a task, without being told that it has ended
+_PAUSES = (0.05, 1.0)  # seconds, first and longest, between tries to subscribe while Redis is away
+
+
+def answer(link: Link, ask: Generator[asks.Ask, Any, T]) -> T:
+    """Runs what a generator asks for."""
+    try:
+        step = next(ask)
+        while True:
+            step = ask.send(link.send(*step.keys) if step.script is None else link.run(step.script, step.keys, step.args))
+    except StopIteration as e:
+        result: T = e.value
+        return result
+
+
+class Base:
+    """What references of both kinds know without asking Redis. options are those of the call that made the task; None: unknown."""
+
+    __slots__ = ('_made', '_options', 'id')
+
+    def __init__(self, id: str, options: Options | None, made: int) -> None:
+        self.id = id
+        self._options = options
+        self._made = made
+
+    def earliest(self) -> int:
+        """The ms since 1970 before which a task of this id is another one; 0: it is random, so there is none."""
+        return self._made if self._options is not None and self._options.task_id is not None else 0
+
+    def check_kept(self, name: str) -> None:
+        """Refuses to wait for what never comes."""
+        self.check_id()
+        if self._options is None:
+            return
+        if not self._options.kept:
+            raise NoResultError(
+                f'task {name} was enqueued without keep_result or retention, so nothing tells of its end: give one to Queue.options'
+            )
+        if self._options.group is not None:
+            raise NoResultError(
+                f'call {name} is gathered with others, and one task is made of all: wait for that one by its id, that of the first'
+            )
+
+    def check_id(self) -> None:
+        """Refuses an id that is none."""
+        if not self.id:
+            raise NoIdError('the task has no id: Queue.ref was given an empty one')
+
+
+def pause(failures: int) -> float:
+    """Seconds to wait after so many failures, one after the other."""
+    return min(_PAUSES[0] * 2.0 ** min(failures, 10), _PAUSES[1])
+
+
+def deadline(timeout: Seconds | None) -> float | None:
+    """When, by the monotonic clock, a timeout is over."""
+    return None if timeout is None else time.monotonic() + milliseconds(timeout, 'timeout') / 1000
+
+
+def look_after() -> float:
+    """Seconds until the next look, somewhat random: who waits together need not look together."""
+    return LOOK_EVERY * random.uniform(0.8, 1.2)
+
+
+class Ref(Base):
+    """Names an enqueued task. Keep its `id` to find the task from another process, with Queue.ref.
+
+    A pending Python task of a queue without extended messages carries no id: it is known only while it is scheduled.
+    """
+
+    __slots__ = ('queue',)
+
+    def __init__(self, queue: Queue, id: str, options: Options | None = None, made: int = 0) -> None:
+        super().__init__(id, options, made)
+        self.queue = queue
+
+    def __repr__(self) -> str:
+        return f'Ref({self})'
+
+    def __str__(self) -> str:
+        return f'{self.queue.name}/{self.id}'
+
+    def result(self, timeout: Seconds | None = None) -> Any:
+        """Waits until the task has ended and returns what its function returned, None if it returns nothing.
+
+        timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was one. The task must have
+        keep_result or retention. Redis tells when it has ended, on a connection of the client that is taken meanwhile;
+        while Redis is away it goes on.
+
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError;
+        UnavailableError if Redis cannot be asked at all.
+        """
+        self.check_kept(str(self))
+        until = deadline(timeout)
+        link, keys = self.queue._link, self.queue._settings.keys
+        found = self._outcome()
+        if found is not None:
+            return found.value()
+        failures, trouble = 0, ''
+        told: Any = None
+        with contextlib.ExitStack() as stack:
+            while True:
+                left = look_after() if until is None else min(look_after(), until - time.monotonic())
+                if left <= 0:
+                    raise WaitTimeoutError(f'task {self} has not ended within the timeout of {timeout}{trouble}')
+                try:
+                    if failures:
+                        found = self._outcome()
+                    if told is None and found is None:
+                        pubsub: Any = link.client.pubsub  # untyped
+                        told = stack.enter_context(pubsub())
+                        told.subscribe(keys.ended(self.id))
+                    if found is None:
+                        told.get_message(timeout=left)  # that it has ended, or that the subscription holds from now on, or nothing
+                        found = self._outcome()
+                    failures = 0
+                except (redis.exceptions.RedisError, UnavailableError, UnknownError) as e:
+                    stack.close()
+                    told, trouble = None, f'; Redis could not be asked: {e}'
+                    time.sleep(pause(failures) if until is None else max(0, min(pause(failures), until - time.monotonic())))
+                    failures += 1
+                if found is not None:
+                    return found.value()
+
+    def _outcome(self) -> Outcome | None:
+        return answer(self.queue._link, asks.outcome(self.queue._settings.keys, self.id, self.earliest()))
+
+    def state(self) -> State:
+        """Asks Redis where the task is. The states are strings as well."""
+        self.check_id()
+        return answer(self.queue._link, asks.state(self.queue._settings.keys, self.id))
+
+    def info(self) -> TaskInfo:
+        """Asks Redis what is known of the task."""
+        self.check_id()
+        return answer(self.queue._link, asks.info(self.queue._settings.keys, self.id))
+
+    def progress(self) -> Progress:
+        """Asks Redis what the task has reported last; zeros if it has not, or if nothing is known of it any more."""
+        return self.info().progress
+
+    def cancel(self) -> None:
+        """Cancels the task, wherever it is: one that waits is taken out, one that is pending will not run, one that runs is told to end.
+
+        EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
+        changes nothing. Workers of keakon's package and of go-delayed know nothing of it.
+        """
+        self.check_id()
+        answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id))
+
+    def delete(self) -> None:
+        """Deletes an archived or completed task with all that is kept of it. NotArchivedError if it is neither."""
+        self.check_id()
+        answer(self.queue._link, asks.delete(self.queue._settings.keys, self.id))
+
+    def run_again(self) -> None:
+        """Makes an archived task pending again, with all its retries, as if it had never failed. NotArchivedError if it is not archived."""
+        self.check_id()
+        answer(self.queue._link, asks.run_again(self.queue._settings.keys, self.id))

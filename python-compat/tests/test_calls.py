@@ -1,0 +1,140 @@
+"""Messages, locks and groups of calls with options, held against the golden vectors that Go is held against as well."""
+
+import datetime
+import json
+from pathlib import Path
+
+import pytest
+
+import godelayed.task
+from godelayed import ArgumentsError, Options, Queue
+from godelayed.task import Call, Stamp
+
+DOC = json.loads((Path(__file__).resolve().parent / 'vectors' / 'calls.json').read_text(encoding='utf-8'))
+UTC = datetime.timezone.utc
+
+
+def untag(value):
+    """Turns the notation of testdata/wire/README.md into what a caller gives."""
+    if isinstance(value, list):
+        return [untag(v) for v in value]
+    if isinstance(value, dict):
+        if '$bin' in value:
+            return bytes.fromhex(value['$bin'])
+        if '$time' in value:
+            seconds, nanoseconds = value['$time']
+            return datetime.datetime.fromtimestamp(seconds, UTC) + datetime.timedelta(microseconds=nanoseconds // 1000)
+        if '$map' in value:
+            return {untag(k): untag(v) for k, v in value['$map']}
+        return {k: untag(v) for k, v in value.items()}
+    return value
+
+
+@pytest.mark.parametrize('vector', [pytest.param(v, id=v['name']) for v in DOC['vectors']])
+def test_golden_call(vector, monkeypatch):
+    monkeypatch.setattr(godelayed.task, 'new_id', lambda: vector['id'])
+    options = {k: untag(v) if k != 'headers' else v for k, v in vector['options'].items()}
+    stamp = Stamp(Options().merged(**options), DOC['now'], extended=vector.get('extended', False))
+    packed = stamp.packed(Call(vector['path'], tuple(untag(vector['args'])), untag(vector.get('kwargs', {}))))
+    assert packed.message.hex() == vector['hex']
+    assert (packed.id, packed.lock, packed.group) == (vector['id'], vector.get('lock', ''), vector.get('group', ''))
+    if packed.group:
+        assert [packed.size, packed.values] == vector['list']
+
+
+NAIVE = datetime.datetime(2030, 1, 1)
+AWARE = datetime.datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ('options', 'why'),
+    [
+        ({'retries': 3}, "unknown option 'retries'"),
+        ({'retry': '3'}, 'retry: expected an int'),
+        ({'retry': True}, 'retry: expected an int'),
+        ({'eta': NAIVE}, 'eta: expected a datetime with a time zone'),
+        ({'deadline': NAIVE}, 'deadline: expected a datetime with a time zone'),
+        ({'retry_until': NAIVE}, 'retry_until: expected a datetime with a time zone'),
+        ({'eta': 5}, 'eta: expected a datetime'),
+        ({'eta': AWARE, 'countdown': 5}, 'expected one of them'),
+        ({'debounce': 5, 'countdown': 5}, 'expected one of them'),
+        ({'countdown': '5'}, 'countdown: expected seconds'),
+        ({'countdown': float('nan')}, 'countdown: expected seconds'),
+        ({'countdown': 1e13}, 'countdown: expected seconds'),
+        ({'task_id': ''}, 'task_id: expected 1 to 256 bytes'),
+        ({'task_id': 'x' * 257}, 'task_id: expected 1 to 256 bytes'),
+        ({'task_id': 7}, 'task_id: expected a str'),
+        ({'task_id': '\ud800'}, 'task_id: expected text in Unicode'),
+        ({'timeout': -1}, 'timeout: expected a positive'),
+        ({'ttl': 0}, 'ttl: expected a positive'),
+        ({'max_backoff': 0}, 'max_backoff: expected a positive'),
+        ({'retention': -1}, 'retention: expected no negative'),
+        ({'deadline': datetime.datetime(1960, 1, 1, tzinfo=UTC)}, 'deadline: expected a time after 1970'),
+        ({'backoff': []}, 'backoff: expected 1 to 64'),
+        ({'backoff': [1] * 65}, 'backoff: expected 1 to 64'),
+        ({'backoff': [-1]}, 'none negative'),
+        ({'backoff': 'x'}, 'backoff: expected durations'),
+        ({'headers': {'a': 1}}, 'headers: expected strings'),
+        ({'headers': {'': 'a'}}, 'headers: expected strings'),
+        ({'headers': {str(i): '' for i in range(65)}}, 'headers: expected at most 64'),
+        ({'headers': {'a': 'x' * 8192}}, 'headers: expected at most 64 and 8192 bytes, found 1 and 8193'),
+        ({'unique': 0}, 'unique: expected a positive'),
+        ({'unique_key': 'x'}, 'unique_key: expected unique as well'),
+        ({'unique': 5, 'unique_key': 'x' * 511}, 'unique_key: expected 1 to 510'),
+        ({'until_start': True}, 'until_start: expected a lock'),
+        ({'until_start': 1, 'unique': 5}, 'until_start: expected True or False'),
+        ({'on_conflict': 'skip'}, 'on_conflict: expected a lock or an id'),
+        ({'on_conflict': 'drop', 'unique': 5}, 'on_conflict: expected "error"'),
+        ({'on_conflict': 'replace', 'unique': 5, 'task_id': 'x'}, 'cannot replace one of its id'),
+        ({'debounce': 5, 'task_id': 'x'}, 'cannot replace one of its id'),
+        ({'debounce': 0}, 'debounce: expected a positive'),
+        ({'front': True, 'countdown': 5}, 'options front and'),
+        ({'front': True, 'debounce': 5}, 'options front and'),
+        ({'group': ''}, 'group: expected 1 to 256'),
+        ({'group': 'x', 'unique': 5}, 'options group and unique'),
+        ({'group': 'x', 'task_id': 'y'}, 'options group and task_id'),
+        ({'group': 'x', 'front': True}, 'options group and front'),
+        ({'group': 'x', 'group_max_size': 5001}, 'group_max_size: expected 1 to 5000'),
+        ({'group': 'x', 'group_grace': 0}, 'group_grace: expected a positive'),
+        ({'group_grace': 5}, 'group_grace: expected group as well'),
+    ],
+)
+def test_options_that_cannot_be(options, why):
+    with pytest.raises(ArgumentsError, match=why):
+        Options().merged(**options)
+
+
+@pytest.mark.parametrize(
+    ('options', 'call', 'why'),
+    [
+        ({}, Call('a.B', (), {'x': 1}), 'no keyword arguments'),
+        ({'group': 'x'}, Call('a.B', (), {}), 'expected a list as the last argument'),
+        ({'group': 'x'}, Call('a.B', (1,), {}), 'found a int'),
+        ({'group': 'x'}, Call('a:b', ([1],), {}), 'expected a Go function'),
+        ({'timeout': 5}, Call('a:b', (), {}), 'has no options but retry, eta, countdown and front'),
+        ({'unique': 5}, Call('a:b', (), {}), 'has no options but'),
+        ({'task_id': 'x'}, Call('a:b', (), {}), 'has no options but'),
+        ({}, Call('a.B', ('x' * (1 << 20),), {}), 'expected at most 1,048,576'),
+        ({}, Call('a:b', ([0] * 65_000,), {'x': [0] * 600}), '65,536 values'),
+    ],
+)
+def test_calls_that_cannot_be(options, call, why):
+    with pytest.raises(ArgumentsError, match=why):
+        Stamp(Options().merged(**options), 0, extended=False).packed(call)
+
+
+def test_options_add_up():
+    o = Options().merged(retry=3, unique=5).merged(retry=None, keep_result=1)
+    assert (o.retry, o.unique, o.keep_result, o.kept) == (None, 5, 1, True)
+    headers = {'a': 'b'}
+    o = Options().merged(headers=headers)
+    headers['a'] = 'c'
+    assert o.headers == {'a': 'b'}
+
+
+@pytest.mark.parametrize('name', ['', 'x' * 129, 'a b', 'a\n', 'mail_noti', 'mail_results', 'mail_gathered', 'a_group:b', 'a_history:b', 7])
+def test_queue_names_that_cannot_be(name):
+    import redis
+
+    with pytest.raises(ArgumentsError):
+        Queue(name, redis.Redis())

@@ -1,0 +1,246 @@
+"""References: waiting for results, states, and what may be done to tasks. The worker's part is played by the tests."""
+
+import asyncio
+import datetime
+import threading
+import time
+
+import msgpack
+import pytest
+import redis.asyncio as redis_asyncio
+
+import godelayed
+import godelayed.aio
+import godelayed.ref
+from godelayed import NoResultError, NotArchivedError, Queue, TaskError, WaitTimeoutError
+
+GO = 'example.com/app/mail.Welcome'
+
+
+@pytest.fixture
+def queue(server):
+    with server.client() as client:
+        yield Queue('mail', client).options(keep_result=60)
+
+
+def end(redis, id, publish=True, **info):
+    """Ends a pending task as a worker does, without a claim in between."""
+    info = {'reason': 'completed', 'function': GO, **info}
+    with redis.pipeline() as p:
+        p.delete('mail', 'mail_noti')
+        p.hset('mail_results', id, msgpack.packb(info))
+        p.zadd('mail_completed', {id: int(time.time() * 1000) + 60_000})
+        if publish:
+            p.publish(f'mail_ended:{id}', 'ended')
+        p.execute()
+
+
+def archive(redis, id, **info):
+    message = redis.lindex('mail', 0)
+    with redis.pipeline() as p:
+        p.delete('mail', 'mail_noti')
+        p.hset('mail_tasks', id, message)
+        p.hset('mail_info', id, msgpack.packb(info))
+        p.zadd('mail_archived', {id: int(time.time() * 1000) + 60_000})
+        p.publish(f'mail_ended:{id}', 'ended')
+        p.execute()
+
+
+def waiters(redis, id):
+    """How many are subscribed to the end of a task."""
+    return redis.pubsub_numsub(f'mail_ended:{id}')[0][1]
+
+
+def wait_for(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_result_that_is_there(queue, redis):
+    ref = queue.delay(GO, 1)
+    end(redis, ref.id, result=msgpack.packb({'a': [1, b'x', msgpack.Timestamp(5, 0)]}))
+    assert ref.result() == {'a': [1, b'x', datetime.datetime(1970, 1, 1, 0, 0, 5, tzinfo=datetime.timezone.utc)]}
+    assert queue.ref(ref.id).result(timeout=datetime.timedelta(seconds=30)) == ref.result(0)
+    assert ref.state() is godelayed.State.COMPLETED
+    nothing = queue.delay(GO, 1)
+    end(redis, nothing.id)
+    assert nothing.result() is None
+
+
+def test_result_that_comes(queue, redis, monkeypatch):
+    """Redis tells of it: with nothing told, who waits would look only after an hour."""
+    monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
+    ref = queue.delay(GO, 1)
+    found = []
+    t = threading.Thread(target=lambda: found.append(ref.result()))
+    t.start()
+    wait_for(lambda: waiters(redis, ref.id) == 1)
+    end(redis, ref.id, result=msgpack.packb(42))
+    t.join(60)
+    assert found == [42]
+    wait_for(lambda: waiters(redis, ref.id) == 0)
+
+
+def test_result_that_nobody_tells_of(queue, redis, monkeypatch):
+    monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 0.05)
+    ref = queue.delay(GO, 1)
+    found = []
+    t = threading.Thread(target=lambda: found.append(ref.result(timeout=60)))
+    t.start()
+    wait_for(lambda: waiters(redis, ref.id) == 1)
+    end(redis, ref.id, publish=False, result=msgpack.packb(42))
+    t.join(60)
+    assert found == [42]
+
+
+def test_result_behind_a_break_of_the_connection(queue, redis, monkeypatch):
+    monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
+    ref = queue.delay(GO, 1)
+    found = []
+    t = threading.Thread(target=lambda: found.append(ref.result(timeout=120)))
+    t.start()
+    wait_for(lambda: waiters(redis, ref.id) == 1)
+    with redis.pipeline() as p:  # at once: the end is told while nobody is there
+        p.client_kill_filter(_type='pubsub')
+        p.execute()
+    end(redis, ref.id, publish=False, result=msgpack.packb(42))
+    t.join(120)
+    assert found == [42]
+
+
+def test_timeout(queue):
+    ref = queue.delay(GO, 1)
+    with pytest.raises(WaitTimeoutError, match='has not ended within'):
+        ref.result(timeout=0)
+    with pytest.raises(TimeoutError):
+        ref.result(timeout=0.05)
+
+
+def test_failures_are_exceptions(queue, redis):
+    ref = queue.delay(GO, 1)
+    archive(redis, ref.id, reason='failed', error='no such user', attempts=3, at=1_700_000_000_000, stack='main.go:7')
+    with pytest.raises(TaskError, match=f'task {ref.id} is archived .failed.: no such user') as e:
+        ref.result()
+    assert (e.value.state, e.value.attempts, e.value.text, e.value.at.year) == ('archived', 3, 'no such user', 2023)
+    info = ref.info()
+    assert (info.state, info.error, info.stack, info.attempts, info.function) == ('archived', 'no such user', 'main.go:7', 3, GO)
+    dropped = queue.delay(GO, 1)
+    end(redis, dropped.id, reason='dropped', error='of no use')
+    with pytest.raises(TaskError, match='dropped.*of no use'):
+        dropped.result()
+
+
+def test_no_result(queue, redis, server):
+    plain = queue.options(keep_result=None).delay(GO, 1)
+    with pytest.raises(NoResultError, match='without keep_result'):
+        plain.result()
+    gathered = queue.options(group='x').delay(GO, [1])
+    with pytest.raises(NoResultError, match='gathered'):
+        gathered.result()
+    lost = queue.delay(GO, 1)
+    end(redis, lost.id, error='a chan has no form')
+    with pytest.raises(NoResultError, match='could not be kept: a chan has no form'):
+        lost.result()
+    broken = queue.delay(GO, 1)
+    end(redis, broken.id, result=b'\xc1')
+    with pytest.raises(NoResultError, match='cannot be read'):
+        broken.result()
+
+
+def test_result_of_an_earlier_task_of_the_same_id(queue, redis):
+    end(redis, 'invoice', result=msgpack.packb('old'), enqueued=1_600_000_000_000)
+    redis.zadd('mail_completed', {'invoice': int(time.time() * 1000) + 60_000})
+    q = queue.options(task_id='invoice', on_conflict='skip')
+    ref = q.delay(GO, 1)  # is skipped: the old one is kept still
+    assert queue.ref('invoice').result() == 'old'
+    with pytest.raises(WaitTimeoutError):
+        ref.result(timeout=0)
+
+
+def test_progress(queue, redis):
+    ref = queue.delay(GO, 1)
+    redis.hset('mail_results', ref.id, msgpack.packb({'reason': 'active', 'done': 3, 'total': 10, 'note': 'mails'}))
+    assert ref.progress() == (3, 10, 'mails')
+    assert ref.state() == 'active'
+
+
+def test_delete_and_run_again(queue, redis):
+    ref = queue.options(deadline=datetime.datetime(2001, 1, 1, tzinfo=datetime.timezone.utc)).delay(GO, [1, b'x'], 1.5)
+    before = msgpack.unpackb(redis.lindex('mail', 0))
+    before[2].update(rt=2, d=1, da=5, ff=7, zzz=[1])
+    redis.lset('mail', 0, msgpack.packb(before))
+    for change in (ref.delete, ref.run_again):
+        with pytest.raises(NotArchivedError):
+            change()
+    archive(redis, ref.id, reason='failed')
+    ref.run_again()
+    after = msgpack.unpackb(redis.lindex('mail', 0))
+    meta = {k: v for k, v in before[2].items() if k not in ('rt', 'd', 'da', 'ff', 'dl')}
+    assert after == [before[0], before[1], meta]
+    assert redis.llen('mail_noti') == 1
+    archive(redis, ref.id, reason='failed')
+    ref.delete()
+    assert redis.exists('mail_tasks', 'mail_info', 'mail_archived') == 0
+    ended = queue.delay(GO, 1)
+    end(redis, ended.id)
+    ended.delete()
+    assert ended.state() == 'unknown'
+
+
+def test_waiting_in_asyncio(server, redis, monkeypatch):
+    """1,000 wait on one connection, and are told."""
+    monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
+
+    sync = redis
+
+    async def run():
+        async with redis_asyncio.Redis(port=server.port) as client:
+            q = godelayed.aio.Queue('mail', client).options(keep_result=60)
+            refs = await q.delay_many([godelayed.call(GO, i) for i in range(1000)])
+            waiting = [asyncio.ensure_future(r.result(timeout=120)) for r in refs]
+            last = asyncio.ensure_future(refs[-1].result())
+            while await client.pubsub_numsub(*(f'mail_ended:{r.id}' for r in refs)) != [(f'mail_ended:{r.id}'.encode(), 1) for r in refs]:
+                await asyncio.sleep(0.01)
+            for i, r in enumerate(refs):
+                await asyncio.get_running_loop().run_in_executor(None, lambda r=r, i=i: end(sync, r.id, result=msgpack.packb(i)))
+            assert await asyncio.gather(*waiting) == list(range(1000))
+            assert await last == 999
+            assert await refs[5] == 5
+            failed = await q.delay(GO, 1)
+            with pytest.raises(WaitTimeoutError):
+                await failed.result(timeout=0.05)
+            archive(sync, failed.id, reason='failed', error='oh')
+            with pytest.raises(TaskError, match='oh'):
+                await failed.result()
+            return (await client.info('clients'))['connected_clients']
+
+    assert asyncio.run(run()) < 50
+
+
+def test_break_of_the_connection_in_asyncio(server, monkeypatch, redis):
+    monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
+    sync = redis
+
+    async def run():
+        async with redis_asyncio.Redis(port=server.port) as client:
+            q = godelayed.aio.Queue('mail', client).options(keep_result=60)
+            ref = await q.delay(GO, 1)
+            waiting = asyncio.ensure_future(ref.result(timeout=120))
+            while not waiters(sync, ref.id):
+                await asyncio.sleep(0.01)
+            sync.client_kill_filter(_type='pubsub')
+            end(sync, ref.id, publish=False, result=msgpack.packb(42))
+            assert await waiting == 42
+            again = await q.delay(GO, 1)
+            waiting = asyncio.ensure_future(again.result())
+            while not waiters(sync, again.id):
+                await asyncio.sleep(0.01)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            while waiters(sync, again.id):
+                await asyncio.sleep(0.01)
+
+    asyncio.run(run())
