@@ -3,15 +3,23 @@
 package itest_test
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/signature"
 )
 
 // TestPythonStubsExample runs examples/python-stubs as its README says: the typed module is what the worker program gives, mypy accepts the service
@@ -76,5 +84,78 @@ func TestPythonStubsExample(t *testing.T) {
 	}
 	if got := printed(); !slices.Equal(got, want) {
 		t.Errorf("expected %q, found %q", want, got)
+	}
+}
+
+// What the worker of TestPythonStubsResults is asked for.
+type (
+	stubOrder struct {
+		ID    uint32 `msgpack:"id"`
+		Lines []stubLine
+		Due   time.Time
+		Photo []byte `msgpack:"photo,omitempty"`
+	}
+	stubLine struct {
+		Article string
+		Count   int8 `msgpack:"n"`
+		Note    *string
+	}
+	stubReceipt struct {
+		Order stubOrder
+		Total float64
+		Notes map[string]int
+		Empty []string
+	}
+)
+
+// TestPythonStubsResults calls Go functions through a typed module and gets what they return as the types that it declares.
+func TestPythonStubsResults(t *testing.T) {
+	server := redistest.Shared(t)
+	queue := redistest.Name(t)
+	rdb, err := delayed.Dial(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	log := logrus.New()
+	log.SetOutput(t.Output())
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(
+		delayed.Func(func(_ context.Context, order stubOrder, price float64, notes map[string]int) (stubReceipt, error) {
+			var n float64
+			for _, l := range order.Lines {
+				n += float64(l.Count)
+			}
+			return stubReceipt{Order: order, Total: n * price, Notes: notes}, nil
+		}, delayed.Name("example.com/stubs.Place")),
+		delayed.Func(func(words ...string) int { return len(words) }, delayed.Name("example.com/stubs.Count")),
+		delayed.Func(func(a int, b string, c bool) string { return fmt.Sprintf("%d%q%t", a, b, c) }, delayed.Name("example.com/stubs.Late"), delayed.Optional(2)),
+	); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var functions bytes.Buffer
+	if err := signature.Write(&functions, w.Functions()); err != nil {
+		t.Fatal(err)
+	}
+	// The types of this program begin with stub, so that they are no others; the module need not know.
+	text := strings.ReplaceAll(functions.String(), "itest_test.stub", "itest_test.")
+	if err := os.WriteFile(filepath.Join(dir, "functions.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.Run(ctx) }()
+	got := runPython(t, "stubs.py", "--url", server.URL(), "--queue", queue, "--folder", dir)
+	stop()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	want := []string{"6.0 {'a': 1} []", "0 0", "2", `1""false 1"x"true`, "1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("Python printed %q, expected %q", got, want)
 	}
 }

@@ -9,18 +9,24 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Generator
-from typing import Any, Generic, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 import msgpack
 
-from . import aio, queue
+from . import aio, queue, ref
 from .errors import ArgumentsError, DelayedError
 from .task import Call
+from .times import Seconds
 
 if sys.version_info >= (3, 10):
     from typing import ParamSpec
 else:
     from typing_extensions import ParamSpec
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import OptionValues
 
 __all__ = ['ABSENT', 'AsyncFunction', 'AsyncRef', 'Function', 'Ref']
 
@@ -90,21 +96,21 @@ class Ref(Generic[R]):
 
     __slots__ = ('_returns', 'id', 'ref')
 
-    def __init__(self, ref: Any, returns: Callable[[], Any]) -> None:
+    def __init__(self, ref: ref.Ref, returns: Callable[[], Any]) -> None:
         self.ref = ref
-        self.id: str = ref.id
+        self.id = ref.id
         self._returns = returns
 
     def __repr__(self) -> str:
         return f'typed {self.ref!r}'
 
-    def result(self, *, timeout: float | datetime.timedelta | None = None) -> R:
+    def result(self, timeout: Seconds | None = None) -> R:
         """Waits for the result as Ref.result of the queue does, and returns it as the type that the function is declared with.
 
         Structs are dataclasses, and what is nil in Go is empty if it is a list, a map or bytes. A datetime has no nanoseconds: those below
         a microsecond are cut. A result that does not fit the declaration is a DelayedError.
         """
-        value: R = restore(self.ref.result(timeout=timeout), self._returns())
+        value: R = restore(self.ref.result(timeout), self._returns())
         return value
 
 
@@ -113,17 +119,17 @@ class AsyncRef(Generic[R]):
 
     __slots__ = ('_returns', 'id', 'ref')
 
-    def __init__(self, ref: Any, returns: Callable[[], Any]) -> None:
+    def __init__(self, ref: aio.Ref, returns: Callable[[], Any]) -> None:
         self.ref = ref
-        self.id: str = ref.id
+        self.id = ref.id
         self._returns = returns
 
     def __repr__(self) -> str:
         return f'typed {self.ref!r}'
 
-    async def result(self, *, timeout: float | datetime.timedelta | None = None) -> R:
+    async def result(self, timeout: Seconds | None = None) -> R:
         """Waits for the result and returns it as Ref.result does."""
-        value: R = restore(await self.ref.result(timeout=timeout), self._returns())
+        value: R = restore(await self.ref.result(timeout), self._returns())
         return value
 
     def __await__(self) -> Generator[Any, None, R]:
@@ -137,7 +143,7 @@ class Function(_Base[P, R]):
         super().__init__(path, declaration)
         self._queue = queue
 
-    def options(self, **options: Any) -> Function[P, R]:
+    def options(self, **options: Unpack[OptionValues]) -> Function[P, R]:
         """Returns the function with options for its calls, in addition to those that it has. See Options."""
         return Function(self._queue.options(**options), self.path, self._declared)
 
@@ -158,7 +164,7 @@ class AsyncFunction(_Base[P, R]):
         super().__init__(path, declaration)
         self._queue = queue
 
-    def options(self, **options: Any) -> AsyncFunction[P, R]:
+    def options(self, **options: Unpack[OptionValues]) -> AsyncFunction[P, R]:
         """Returns the function with options for its calls, in addition to those that it has. See Options."""
         return AsyncFunction(self._queue.options(**options), self.path, self._declared)
 

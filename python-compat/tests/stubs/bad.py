@@ -18,6 +18,8 @@ t.app_mail.welcome.delay(42, 'en', 'de')  # error: call-arg
 t.app_mail.welcome.delay(arg0=42, arg1='en')  # error: call-arg
 t.app_mail.welcome.call(42, None)  # error: arg-type
 t.app_mail.welcome.options(retry=1).delay(42, b'en')  # error: arg-type
+t.app_mail.welcome.options(retries=1)  # error: call-arg
+t.app_mail.welcome.options(retry='1')  # error: arg-type
 t.app_mail.goodbye.delay()  # error: attr-defined
 t.app_mail.digest.delay(1, '2026-01-02')  # error: arg-type
 t.app_mail.digest.delay(1, datetime.now(timezone.utc), 'a', 2)  # error: arg-type
