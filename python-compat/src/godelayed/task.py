@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import random
+import functools
+import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import ArgumentsError
 from .locks import LOCK_ID, LOCK_KEY, group_name, lock_of_arguments
@@ -32,15 +33,12 @@ __all__ = [
 
 MAX_PATH = 512
 
-_ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
-_DIGITS = [a + b for a in _ALPHABET for b in _ALPHABET]
-_random = random.SystemRandom()
+_DIGITS = b'0123456789abcdefghjkmnpqrstvwxyz' * 8  # five bits of each byte
 
 
 def new_id() -> str:
     """Returns a random task id: 120 bits as 24 characters, as Go makes them."""
-    n = _random.getrandbits(120)
-    return ''.join([_DIGITS[n >> shift & 1023] for shift in range(0, 120, 10)])
+    return os.urandom(24).translate(_DIGITS).decode()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +65,11 @@ def path_of(function: str | Callable[..., Any]) -> str:
     path = function if isinstance(function, str) else getattr(function, 'delayed_path', None)
     if path is None:
         raise ArgumentsError(f'{function!r} is not registered: decorate it with @godelayed.task, or give its path')
+    return _checked(path)
+
+
+@functools.lru_cache(maxsize=1024)
+def _checked(path: str) -> str:
     try:
         size = len(path.encode())
     except UnicodeEncodeError:
@@ -78,8 +81,7 @@ def path_of(function: str | Callable[..., Any]) -> str:
     return str(path)
 
 
-@dataclasses.dataclass(frozen=True)
-class Packed:
+class Packed(NamedTuple):
     """A message, with what the scripts want to know of it."""
 
     id: str
@@ -98,13 +100,14 @@ class Stamp:
         self._extended = extended
         self._now = now
         self._count, self._front, self._rd, self._tail = options.pairs(now)
-        self._at = b'\xa2at' + pack(now)
+        self._at = self._python_at = b'\xa2at' + pack(now)
         self._ordered = options.group is not None or (options.locked and options.unique_key is None)
         if options.retry is not None:
             self._at += b'\xa2mr' + pack(min(max(options.retry, 0), MAX_RETRY))
             self._retry = min(max(options.retry, -MAX_RETRY), MAX_RETRY)
         else:
             self._retry = 0
+        self._python_retry = pack(self._retry)
         self._go_count = self._count + (2 if options.retry is None else 3)
 
     def packed(self, c: Call) -> Packed:
@@ -192,25 +195,21 @@ class Stamp:
             raise plain.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere')
         if self._ordered:
             args, kwargs = ordered(args), ordered(kwargs)
-        args, kwargs = pack(args), pack(kwargs)
-        parts = [pack(c.path), args, kwargs, pack(self._retry)]
         if self._extended:
+            args, kwargs = pack(args), pack(kwargs)
             lock = self._lock(c.path, (args if c.args else b'') + (kwargs if c.kwargs else b''))
-            head = b'\xa1n' + pack(len(c.args) + len(c.kwargs)) + b'\xa2at' + pack(self._now)
-            parts.append(self._meta(id, self._count + 3, head, lock))
-            return Packed(id, b'\x95' + b''.join(parts), lock)
+            head = b'\xa1n' + pack(len(c.args) + len(c.kwargs)) + self._python_at
+            meta = self._meta(id, self._count + 3, head, lock)
+            return Packed(id, b''.join((b'\x95', pack(c.path), args, kwargs, self._python_retry, meta)), lock)
         if self._count or options.task_id is not None or options.locked:
             raise ArgumentsError(
                 f'{c.path}: a Python task of this queue has no options but retry, eta, countdown and front; open the queue with '
                 'extended=True if its workers read extended messages'
             )
-        if not self._retry:
+        parts = [c.path, args, kwargs, self._retry]
+        while len(parts) > 1 and not parts[-1]:  # as keakon's package cuts them
             parts.pop()
-            if not c.kwargs:
-                parts.pop()
-                if not c.args:
-                    parts.pop()
-        return Packed(id, bytes([0x90 | len(parts)]) + b''.join(parts))
+        return Packed(id, pack(parts))
 
 
 def _map_header(n: int) -> bytes:

@@ -6,8 +6,9 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -56,7 +57,7 @@ class Plain:
         out = []
         for i, a in enumerate(args):
             kind = type(a)
-            if kind in _SCALARS and kind is not str:
+            if a.isascii() if kind is str else _INT_MIN <= a <= _INT_MAX if kind is int else kind in _SCALARS:
                 self.elements += 1
                 out.append(a)
             else:
@@ -174,10 +175,19 @@ def pack_keywords(function: str, kwargs: Mapping[str, Any]) -> bytes:
     return pack(Plain(function).keywords(kwargs, 1))
 
 
+class _Packer(threading.local):
+    """A packer for each thread: to make one takes longer than to use it."""
+
+    def __init__(self) -> None:
+        self.pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True).pack
+
+
+_packer = _Packer()
+
+
 def pack(v: Any) -> bytes:
     """Packs a plain value."""
-    b: bytes = msgpack.packb(v, use_bin_type=True)
-    return b
+    return _packer.pack(v)
 
 
 def unpack(raw: bytes) -> Any:
