@@ -8,7 +8,7 @@ import decimal
 import enum
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -20,7 +20,16 @@ MAX_ELEMENTS = 65_536
 MAX_BYTES = 1 << 20
 
 _SCALARS = frozenset((str, float, bool, bytes, type(None)))
-_BASES: tuple[Any, ...] = (int, str, float, bytes, list, tuple, dict)
+_BASES: tuple[Any, ...] = (  # whatever a subclass says that it is
+    (int, int.__index__),
+    (str, str.__str__),
+    (float, float.__float__),
+    (bytes, lambda v: b''.join((v,))),
+    (list, list),
+    (tuple, list),
+    (dict, dict),
+)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
 
@@ -84,7 +93,7 @@ class Plain:
 
     def _int(self, v: int, where: str) -> int:
         if not _INT_MIN <= v <= _INT_MAX:
-            raise self.refuse(where, f'expected an integer of 64 bits, found one of {v.bit_length()}; send it as a string', RangeError)
+            raise self.refuse(where, f'expected an integer of 64 bits, found one of {_bits(v)}; send it as a string', RangeError)
         return v
 
     def _enter(self, n: int, where: str, depth: int) -> None:
@@ -128,7 +137,9 @@ class Plain:
             if v.tzinfo is None or v.utcoffset() is None:
                 raise self.refuse(where, 'expected a datetime with a time zone, found a naive one; give it a tzinfo')
             self.elements += 1
-            return msgpack.Timestamp.from_datetime(v.astimezone(datetime.timezone.utc))
+            since = v - _EPOCH  # exact, also where UTC has no such year
+            nanoseconds = since.microseconds * 1000 + getattr(v, 'nanosecond', 0)  # pandas has them
+            return msgpack.Timestamp(since.days * 86_400 + since.seconds, nanoseconds)
         if isinstance(v, (decimal.Decimal, uuid.UUID)):
             return self.value(str(v), where, depth)
         if isinstance(v, msgpack.Timestamp):
@@ -138,14 +149,21 @@ class Plain:
             return self.value({f.metadata.get('msgpack', f.name): getattr(v, f.name) for f in dataclasses.fields(v)}, where, depth)
         if isinstance(v, (bytearray, memoryview)):
             return self.value(bytes(v), where, depth)
-        for base in _BASES:
+        if isinstance(v, msgpack.ExtType):
+            raise self.refuse(where, 'Go knows no extensions of MessagePack but timestamps; send the bytes')
+        for base, convert in _BASES:
             if isinstance(v, base):  # a subclass travels as its base
-                return self.value(base(v), where, depth)
+                return self.value(convert(v), where, depth)
         raise self.refuse(where, f'a {type(v).__name__} has no form on the wire; {_advice(v)}')
 
 
+def _bits(v: int) -> int:
+    """How many bits an integer takes, with its sign if it is negative."""
+    return v.bit_length() if v >= 0 else (~v).bit_length() + 1
+
+
 def _advice(v: Any) -> str:
-    if isinstance(v, (set, frozenset)):
+    if isinstance(v, Iterable) and not isinstance(v, type):
         return 'send a list'
     if isinstance(v, (datetime.date, datetime.time)):
         return 'send an aware datetime, or text'
