@@ -147,6 +147,9 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 		switch {
 		case q.python == Extended:
 			msg.Kind = wire.PyExtended
+			if maxRetry != nil && *maxRetry == 0 { // the fourth element does not tell this from nothing
+				msg.Meta.HasMaxRetry = true
+			}
 		case o.id != nil:
 			return nil, fmt.Errorf("%w: %s: a Python task carries no id, so TaskID cannot hold; open the queue with "+
 				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)

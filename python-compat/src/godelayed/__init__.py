@@ -4,6 +4,7 @@ q = godelayed.Queue('mail', redis.Redis())
 q.delay('example.com/app/mail.Welcome', 42, 'en')
 """
 
+from .context import Context, current
 from .errors import (
     ArgumentsError,
     BatchError,
@@ -22,16 +23,22 @@ from .errors import (
     WaitTimeoutError,
 )
 from .info import Progress, State, TaskInfo
+from .outcomes import Discard, Drop, RetryIn, Snooze, TaskCanceled, TaskInterrupted, TaskLost, TaskTimeout, WorkerStopping
 from .queue import Queue
 from .ref import Ref
+from .registry import Registry, task
 from .task import Call, Options, call
+from .worker import StillRunningError, Worker, WorkerConfig
 
 __all__ = [
     'ArgumentsError',
     'BatchError',
     'Call',
     'CanceledError',
+    'Context',
     'DelayedError',
+    'Discard',
+    'Drop',
     'DuplicateError',
     'EndedError',
     'FullError',
@@ -43,11 +50,24 @@ __all__ = [
     'Queue',
     'RangeError',
     'Ref',
+    'Registry',
+    'RetryIn',
+    'Snooze',
     'State',
+    'StillRunningError',
+    'TaskCanceled',
     'TaskError',
     'TaskInfo',
+    'TaskInterrupted',
+    'TaskLost',
+    'TaskTimeout',
     'UnavailableError',
     'UnknownError',
     'WaitTimeoutError',
+    'Worker',
+    'WorkerConfig',
+    'WorkerStopping',
     'call',
+    'current',
+    'task',
 ]

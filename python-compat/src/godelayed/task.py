@@ -107,7 +107,10 @@ class Stamp:
             self._retry = min(max(options.retry, -MAX_RETRY), MAX_RETRY)
         else:
             self._retry = 0
-        self._python_retry = pack(self._retry)
+        self._python_retry, self._python_count = pack(self._retry), self._count + 3
+        if options.retry == 0:  # the fourth element does not tell this from nothing
+            self._python_at += b'\xa2mr\x00'
+            self._python_count += 1
         self._go_count = self._count + (2 if options.retry is None else 3)
 
     def packed(self, c: Call) -> Packed:
@@ -199,7 +202,7 @@ class Stamp:
             args, kwargs = pack(args), pack(kwargs)
             lock = self._lock(c.path, (args if c.args else b'') + (kwargs if c.kwargs else b''))
             head = b'\xa1n' + pack(len(c.args) + len(c.kwargs)) + self._python_at
-            meta = self._meta(id, self._count + 3, head, lock)
+            meta = self._meta(id, self._python_count, head, lock)
             return Packed(id, b''.join((b'\x95', pack(c.path), args, kwargs, self._python_retry, meta)), lock)
         if self._count or options.task_id is not None or options.locked:
             raise ArgumentsError(

@@ -1,0 +1,248 @@
+"""The command delayed-worker: imports modules of tasks and runs a worker until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+import redis
+
+from . import registry
+from .errors import ArgumentsError, DelayedError
+from .worker import StillRunningError, Worker
+
+CLEAN, FAILED, USAGE, RUNNING, STUCK, FORCED = 0, 1, 2, 3, 4, 130
+
+_STOP, _QUIET, _PAUSE, _RESUME = 'stop', 'quiet', 'pause', 'resume'
+_ORDERS = {'SIGINT': _STOP, 'SIGTERM': _STOP, 'SIGHUP': _STOP, 'SIGTSTP': _QUIET, 'SIGUSR2': _PAUSE, 'SIGCONT': _RESUME}
+
+_EPILOG = """signals: INT, TERM and HUP stop, a second one exits at once; TSTP claims no more tasks for good; USR2 pauses, CONT resumes.
+exit codes: 0 clean, 1 start failed or Redis was not told how tasks ended, 2 wrong arguments, 3 tasks did not stop,
+130 second signal to stop."""
+
+logger = logging.getLogger('godelayed.worker')
+
+
+def _parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog='delayed-worker',
+        description='Runs delayed calls of the functions that the modules register with @godelayed.task.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument('modules', nargs='+', metavar='MODULE', help='modules to import, such as myapp.tasks')
+    p.add_argument(
+        '--queue',
+        action='append',
+        required=True,
+        metavar='NAME[:WEIGHT]',
+        help='a queue to serve, may be repeated; in the order given, or by weight if all have one',
+    )
+    p.add_argument(
+        '--redis-url', default=None, help='redis://[user:password@]host[:port][/db], rediss:// or unix://; REDIS_URL if not given'
+    )
+    p.add_argument('--concurrency', type=int, default=None, metavar='N', help='tasks that run at once; the number of processors')
+    p.add_argument('--processes', type=int, choices=(0, 1), default=1, help='0: run tasks in threads, faster, but timeouts end nothing; 1')
+    p.add_argument('--timeout', type=float, default=None, metavar='S', help='longest run, unless the task or its function says')
+    p.add_argument('--kill-after', type=float, default=3.0, metavar='S', help='time that a task has to end when it is told to; 3')
+    p.add_argument('--max-retry', type=int, default=25, metavar='N', help='retries, unless the task or its function says; 25')
+    p.add_argument('--prefetch', type=int, default=None, metavar='N', help='tasks claimed ahead; what is done in about 5 ms')
+    p.add_argument('--heartbeat-life', type=float, default=15.0, metavar='S', help='time for which the worker counts as alive; 15')
+    p.add_argument('--sweep-interval', type=float, default=8.0, metavar='S', help='time between two looks for dead workers; 8')
+    p.add_argument('--no-sweeper', action='store_true', help='leave sweeping to other workers')
+    p.add_argument('--grace', type=float, default=25.0, metavar='S', help='time that tasks have when the worker stops; 25')
+    p.add_argument('--cancel-grace', type=float, default=3.0, metavar='S', help='time that they have once they were told to end; 3')
+    p.add_argument('--legacy', action='store_true', help="share the queues with workers of keakon's package or go-delayed")
+    p.add_argument('--go-queue', default=None, metavar='NAME', help='queue that Go tasks are handed on to; they are parked without')
+    p.add_argument('--max-tasks', type=int, default=None, metavar='N', help='end after so many tasks')
+    p.add_argument('--max-tasks-per-process', type=int, default=None, metavar='N', help='replace a process after so many tasks')
+    p.add_argument('--stop-when-empty', action='store_true', help='end when no task is pending or due')
+    p.add_argument('--prefix', default='', help='of all keys')
+    p.add_argument('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
+    p.add_argument('--log-level', default='info', choices=('debug', 'info', 'warning', 'error'))
+    return p
+
+
+def _queues(given: Sequence[str]) -> Any:
+    """Reads mail and bulk:2."""
+    names, weights = [], {}
+    for item in given:
+        name, colon, weight = item.rpartition(':')
+        if not colon:
+            names.append(item)
+        elif not weight.isdecimal():
+            raise ArgumentsError(f'--queue {item!r}: expected a whole number as weight')
+        elif name in weights:
+            raise ArgumentsError(f'queue {name!r} is named twice')
+        else:
+            weights[name] = int(weight)
+    if not weights:
+        return names
+    for name in names:
+        if name in weights:
+            raise ArgumentsError(f'queue {name!r} is named twice')
+        weights[name] = 1
+    return weights
+
+
+def _await_redis(client: redis.Redis, wait: float) -> None:
+    """Waits until Redis answers. A refusal that time does not mend ends it at once."""
+    end, pause = time.monotonic() + wait, 0.05
+    while True:
+        try:
+            client.ping()
+            return
+        except redis.exceptions.AuthenticationError:
+            raise
+        except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError) as e:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise DelayedError(f'Redis did not answer within {wait:g} s (see --wait): {e}') from e
+            if pause == 0.05:
+                logger.warning('waiting for Redis: %s', e)
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, 2.0)
+
+
+class _Program:
+    """A worker and the signals that it hears."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._stopped = False
+
+    def run(self) -> int:
+        self._worker.on_forked = self._listen
+        try:
+            self._worker.run()
+        except StillRunningError:
+            return RUNNING
+        except DelayedError as e:
+            logger.error('%s', e)
+            return FAILED
+        return FAILED if self._worker.stop_reason in ('fault', 'processes') else CLEAN
+
+    def _listen(self) -> None:
+        """Has a thread hear the signals: a handler would wait for the main thread, which a signal does not always wake."""
+        heard, hears = os.pipe()
+        os.set_blocking(hears, False)
+        for name in _ORDERS:
+            number = getattr(signal, name)
+            # Who starts a program with a signal ignored, as nohup does, does not want it to be heard.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _nothing)
+        signal.set_wakeup_fd(hears, warn_on_full_buffer=False)
+        threading.Thread(target=self._obey_all, args=(heard,), daemon=True).start()
+
+    def _obey_all(self, heard: int) -> None:
+        while True:
+            for number in os.read(heard, 16):
+                name = signal.Signals(number).name
+                if name in _ORDERS:
+                    self._obey(name)
+
+    def _obey(self, name: str) -> None:
+        do = _ORDERS[name]
+        if do == _STOP and self._stopped:
+            logger.warning('%s: exiting at once; tasks that still run are left to other workers', name)
+            self._worker.kill()
+            with contextlib.suppress(Exception):
+                sys.stderr.flush()
+                sys.stdout.flush()
+            os._exit(FORCED)
+        elif do == _STOP:
+            self._stopped = True
+            logger.info('%s: stopping; a second signal exits at once', name)
+            self._worker.stop()
+        elif self._stopped:
+            pass  # service managers send CONT after TERM, so that a halted process hears it
+        elif do == _QUIET:
+            self._worker.quiet()
+        elif do == _PAUSE:
+            self._worker.pause()
+        else:
+            self._worker.resume()
+
+
+def _nothing(_: int, __: FrameType | None) -> None:
+    pass
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the command and returns the code to exit with."""
+    parser = _parser()
+    given = parser.parse_args(args)
+    logging.basicConfig(level=given.log_level.upper(), format='%(asctime)s %(levelname)s %(name)s: %(message)s', stream=sys.stderr)
+    sys.path.insert(0, '')
+    try:
+        queues = _queues(given.queue)
+        for module in given.modules:
+            importlib.import_module(module)
+    except ArgumentsError as e:
+        return _refuse(parser, e)
+    except ImportError as e:
+        logger.exception('cannot import what holds the tasks: %s', e)
+        return FAILED
+    if not len(registry.default):
+        logger.error('no functions: expected that %s register some with @godelayed.task', ', '.join(given.modules))
+        return FAILED
+    try:
+        client = redis.Redis.from_url(given.redis_url or os.environ.get('REDIS_URL') or 'redis://localhost:6379/0')
+        worker = Worker(
+            client,
+            queues,
+            concurrency=given.concurrency,
+            processes=given.processes == 1,
+            timeout=given.timeout,
+            kill_after=given.kill_after,
+            max_retry=given.max_retry,
+            prefetch=given.prefetch,
+            heartbeat_life=given.heartbeat_life,
+            sweep_interval=given.sweep_interval,
+            sweep=not given.no_sweeper,
+            grace=given.grace,
+            cancel_grace=given.cancel_grace,
+            legacy=given.legacy,
+            go_queue=given.go_queue,
+            max_tasks=given.max_tasks,
+            max_tasks_per_process=given.max_tasks_per_process,
+            stop_when_empty=given.stop_when_empty,
+            prefix=given.prefix,
+        )
+    except (ArgumentsError, ValueError) as e:
+        return _refuse(parser, e)
+    try:
+        _await_redis(client, given.wait)
+    except (DelayedError, redis.exceptions.RedisError) as e:
+        logger.error('%s', e)
+        return FAILED
+    finally:
+        client.close()
+    return _Program(worker).run()
+
+
+def _refuse(parser: argparse.ArgumentParser, error: Exception) -> int:
+    print(f'{parser.prog}: {error}\n{parser.prog}: --help lists all options', file=sys.stderr)
+    return USAGE
+
+
+def command() -> None:
+    """The console script."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of tasks that do not end must not keep the process
+
+
+if __name__ == '__main__':
+    command()

@@ -1,0 +1,147 @@
+"""Which functions tasks may call: those that were registered, and no others."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, Union, overload
+
+from .errors import ArgumentsError
+from .task import MAX_BACKOFF, Seconds, milliseconds, path_of
+
+F = TypeVar('F', bound='Callable[..., Any]')
+
+# Waits before the retries, the last one for all further; or a function of how often the task was retried before.
+Backoff = Union[Sequence[Seconds], 'Callable[[int], Seconds]']
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """A registered function, with what holds for its tasks unless they say otherwise. Durations are ms; None: the worker's."""
+
+    path: str
+    call: Callable[..., Any]
+    retry: int | None = None
+    delays: tuple[int, ...] | None = None
+    backoff: Callable[[int], Seconds] | None = None
+    max_backoff: int | None = None
+    timeout: int | None = None
+    archive_on_timeout: bool = False
+    coroutine: bool = False
+
+
+class Registry:
+    """A set of functions by path. It may be shared by threads. Programs need no other than the one that godelayed.task uses."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Function] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def paths(self) -> list[str]:
+        """Returns the paths that tasks may call, sorted."""
+        return sorted(self._functions)
+
+    def get(self, path: str) -> Function | None:
+        """Returns the function of a path, or None."""
+        return self._functions.get(path)
+
+    def add(self, function: Function) -> None:
+        """Registers a function. Another one of the same path is an ArgumentsError; the same one, loaded again, takes its place."""
+        with self._lock:
+            there = self._functions.get(function.path)
+            if there is not None and _home(there.call) != _home(function.call):
+                raise ArgumentsError(f'path {function.path!r}: it is that of {_home(there.call)}; give {_home(function.call)} another path')
+            self._functions[function.path] = function
+
+
+def _home(call: Callable[..., Any]) -> str:
+    return f'{getattr(call, "__module__", "?")}:{getattr(call, "__qualname__", repr(call))}'
+
+
+default = Registry()
+
+
+@overload
+def task(function: F, /) -> F: ...
+
+
+@overload
+def task(
+    *,
+    path: str | None = None,
+    retry: int | None = None,
+    backoff: Backoff | None = None,
+    max_backoff: Seconds | None = None,
+    timeout: Seconds | None = None,
+    archive_on_timeout: bool = False,
+    registry: Registry | None = None,
+) -> Callable[[F], F]: ...
+
+
+def task(
+    function: F | None = None,
+    /,
+    *,
+    path: str | None = None,
+    retry: int | None = None,
+    backoff: Backoff | None = None,
+    max_backoff: Seconds | None = None,
+    timeout: Seconds | None = None,
+    archive_on_timeout: bool = False,
+    registry: Registry | None = None,
+) -> Any:
+    """Registers a function, so that tasks may call it: @task, or @task(timeout=60). The function itself stays as it is.
+
+    path is what tasks name it by, module:qualname unless given. The rest holds for tasks that do not say otherwise: how often a failed one
+    is tried again (negative: for ever; plain messages of keakon's package always say), the waits before (seconds, one after the other, or a
+    function of how often it was retried, which the worker calls), the longest of them, and how long it may run, in seconds.
+    archive_on_timeout archives a task that took too long, whatever retries are left. A coroutine function runs in an event loop of its own.
+    """
+
+    def register(f: F) -> F:
+        if not callable(f):
+            raise ArgumentsError(f'@task: expected a function, found {f!r}')
+        name = path
+        if name is None:
+            name = _home(f)
+            if '<' in name:
+                raise ArgumentsError(f'@task: {name}: a function inside a function, or without a name, has no path of its own; give it one')
+        if ':' not in path_of(name):
+            raise ArgumentsError(f'@task: path {name!r}: expected "module:function"; paths without a colon are those of Go functions')
+        delays = waits = None
+        if callable(backoff):
+            waits = backoff
+        elif backoff is not None:
+            delays = tuple(_span(w, 'backoff', 0) for w in backoff)
+            if not 1 <= len(delays) <= MAX_BACKOFF:
+                raise ArgumentsError(f'@task: backoff: expected 1 to {MAX_BACKOFF} durations, found {len(delays)}')
+        if retry is not None and (isinstance(retry, bool) or not isinstance(retry, int)):
+            raise ArgumentsError(f'@task: retry: expected an int, found {retry!r}')
+        made = Function(
+            name,
+            f,
+            retry,
+            delays,
+            waits,
+            None if max_backoff is None else _span(max_backoff, 'max_backoff', 1),
+            None if timeout is None else _span(timeout, 'timeout', 1),
+            archive_on_timeout,
+            inspect.iscoroutinefunction(f),
+        )
+        (default if registry is None else registry).add(made)
+        f.delayed_path = name  # type: ignore[attr-defined]
+        return f
+
+    return register if function is None else register(function)
+
+
+def _span(value: Seconds, name: str, least: int) -> int:
+    ms = milliseconds(value, name)
+    if ms < least:
+        raise ArgumentsError(f'@task: {name}: expected {"a positive" if least else "no negative"} duration, found {value!r}')
+    return ms

@@ -1,0 +1,86 @@
+"""Calling a registered function and finding out how that ended."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from typing import Any
+
+from .. import context as contexts
+from ..errors import ArgumentsError
+from ..outcomes import Discard, Drop, Outcome, RetryIn, Snooze, TaskInterrupted, said
+from ..registry import Function
+from ..values import MAX_BYTES, Plain, pack
+from .judge import DONE, Ended
+
+_SAYS: dict[type[Outcome], str] = {Discard: 'discard', Drop: 'drop', RetryIn: 'retry', Snooze: 'snooze'}
+
+
+def call(function: Function, args: list[Any], kwargs: dict[str, Any], keep: bool, context: contexts.Context | None) -> Ended:
+    """Calls a function for a task. keep: its result is wanted. Whatever it raises but TaskInterrupted is a failure."""
+    contexts.enter(context)
+    try:
+        if function.coroutine:
+            import asyncio
+
+            result = asyncio.run(function.call(*args, **kwargs))
+        else:
+            result = function.call(*args, **kwargs)
+    except BaseException as e:
+        return _failed(function, args, kwargs, e)
+    finally:
+        contexts.enter(None)
+    if not keep:
+        return DONE
+    try:
+        return Ended(result=_packed(function, result))
+    except ArgumentsError as e:
+        return Ended(fault=str(e))
+    except Exception as e:  # of a property of the result, say
+        return Ended(fault=f'{function.path}: the result cannot be packed: {type(e).__name__}: {e}')
+
+
+def _packed(function: Function, result: Any) -> bytes:
+    packed = pack(Plain(function.path).value(result, 'the result', 0))
+    if len(packed) > MAX_BYTES:
+        raise ArgumentsError(f'{function.path}: a result of {len(packed):,} bytes, expected at most {MAX_BYTES:,}')
+    return packed
+
+
+def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: BaseException) -> Ended:
+    ended = Ended(ok=False, error=_text(e))
+    if isinstance(e, TaskInterrupted):
+        return ended
+    outcome = said(e)
+    if outcome is not None:
+        ended.says = next((word for kind, word in _SAYS.items() if isinstance(outcome, kind)), '')
+        ended.wait = getattr(outcome, 'milliseconds', 0)
+    elif isinstance(e, TypeError) and not _fits(function, args, kwargs):
+        ended.arguments = True
+    try:
+        # Without this module's own frames, which come first.
+        ended.stack = ''.join(traceback.format_exception(type(e), e, e.__traceback__.tb_next if e.__traceback__ else None))[-4096:]
+    except Exception:  # of the error's own methods
+        ended.stack = ''
+    return ended
+
+
+def _text(e: BaseException) -> str:
+    try:
+        text = str(e)
+    except Exception as faulty:
+        text = f'(its text failed: {type(faulty).__name__})'
+    name = type(e).__name__
+    return f'{name}: {text}' if text else name
+
+
+def _fits(function: Function, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    try:
+        signature = inspect.signature(function.call)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,131 @@
+"""What a worker is told to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from ..errors import ArgumentsError
+from ..keys import check_name
+from ..task import Seconds, milliseconds
+
+Queues = Union[str, Sequence[str], Mapping[str, int]]
+
+_SHORTEST_LIFE = 0.5
+_MOST = 10_000
+_MAX_WEIGHT = 1000
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """The settings of a worker. Durations are seconds or timedeltas.
+
+    queues: one name, several in the order of their priority, or names with weights from 1 to 1,000, which are served at random, each as
+    often as its weight says.
+    concurrency: how many tasks run at once; the number of processors if None.
+    processes: False runs tasks in threads of the worker's own process. That is much faster for short tasks, but a task that exceeds its
+    timeout or is cancelled is not ended: Context.interrupted tells it, and what it raises then counts.
+    max_retry: how often a failed task is tried again if neither it nor its function says.
+    backoff: returns how long a failed task waits that was retried so many times before; 5 s, doubled each time, at most 6 h, ± 25 %
+    if None.
+    timeout: bounds the runs of tasks if neither they nor their function say; None: nothing does.
+    kill_after: how long a task may take to end when it is told to, because of its timeout, say; then its process is killed.
+    prefetch: how many tasks beyond concurrency are claimed ahead; None: what is done in about 5 ms.
+    heartbeat_life: how long the worker counts as alive after its last heartbeat. Workers and sweepers of one queue should agree on it.
+    sweep_interval, sweep: the time between two passes of the embedded sweeper; False leaves sweeping to other workers.
+    grace, cancel_grace: how long to wait for tasks when the worker stops, and then for those that were told to end.
+    legacy: the queues are shared with workers of keakon's package or go-delayed; it takes only tasks that have a notification.
+    go_queue: the name of a queue that Go tasks are handed on to; None: they are parked.
+    max_tasks: stop after so many tasks. max_tasks_per_process: replace a process after so many. stop_when_empty: stop when nothing is to be
+    done.
+    archive_max, archive_for: how many archived tasks a queue keeps, and for how long.
+    prefix: that of the keys, as of the Go handle.
+    start: called in each worker process before its first task, or once with processes=False.
+    """
+
+    queues: Queues
+    concurrency: int | None = None
+    processes: bool = True
+    max_retry: int = 25
+    backoff: Callable[[int], Seconds] | None = None
+    timeout: Seconds | None = None
+    kill_after: Seconds = 3.0
+    prefetch: int | None = None
+    heartbeat_life: Seconds = 15.0
+    sweep_interval: Seconds = 8.0
+    sweep: bool = True
+    grace: Seconds = 25.0
+    cancel_grace: Seconds = 3.0
+    legacy: bool = False
+    go_queue: str | None = None
+    max_tasks: int | None = None
+    max_tasks_per_process: int | None = None
+    stop_when_empty: bool = False
+    archive_max: int = 10_000
+    archive_for: Seconds = 90 * 24 * 3600.0
+    prefix: str = ''
+    start: Callable[[], None] | None = None
+
+    def names(self) -> list[str]:
+        """Returns the names of the queues, checked."""
+        names = [self.queues] if isinstance(self.queues, str) else list(self.queues)
+        if not names:
+            raise ArgumentsError("no queues: name at least one, as in queues=['mail']")
+        for i, name in enumerate(names):
+            check_name(name)
+            if name in names[:i]:
+                raise ArgumentsError(f'queue {name!r} is named twice')
+        return names
+
+    def weights(self) -> list[int] | None:
+        """Returns the weights of the queues; None: they are served in order."""
+        if not isinstance(self.queues, Mapping):
+            return None
+        for name, weight in self.queues.items():
+            if type(weight) is not int or not 1 <= weight <= _MAX_WEIGHT:
+                raise ArgumentsError(f'queue {name!r} has weight {weight!r}: expected 1 to {_MAX_WEIGHT}')
+        return list(self.queues.values())
+
+    def slots(self) -> int:
+        """Returns how many tasks run at once."""
+        n = self.concurrency if self.concurrency is not None else os.cpu_count() or 1
+        if type(n) is not int or not 1 <= n <= _MOST:
+            raise ArgumentsError(f'concurrency is {n!r}: expected 1 to {_MOST}')
+        return n
+
+    def seconds(self, name: str, least: float = 0.0) -> float:
+        """Returns one of the durations in seconds, checked."""
+        value = getattr(self, name)
+        s = milliseconds(value, name) / 1000
+        if s < least:
+            raise ArgumentsError(f'{name} is {value!r}: expected at least {least} s')
+        return s
+
+    def check(self) -> None:
+        """Raises what is wrong."""
+        self.names()
+        self.weights()
+        self.slots()
+        for name, least in (
+            ('kill_after', 0.0),
+            ('heartbeat_life', _SHORTEST_LIFE),
+            ('sweep_interval', 0.01),
+            ('grace', 0.0),
+            ('cancel_grace', 0.0),
+            ('archive_for', 0.001),
+        ):
+            self.seconds(name, least)
+        if self.timeout is not None:
+            self.seconds('timeout', 0.001)
+        if self.processes and not hasattr(os, 'fork'):
+            raise ArgumentsError('this system cannot fork processes: expected processes=False')
+        if self.legacy and self.prefix:
+            raise ArgumentsError(f'legacy with the prefix {self.prefix!r}: legacy workers do not know it')
+        if self.go_queue is not None:
+            check_name(self.go_queue)
+        for name, least in (('max_tasks', 1), ('max_tasks_per_process', 1), ('prefetch', 0), ('archive_max', 1)):
+            n = getattr(self, name)
+            if n is not None and (type(n) is not int or n < least):
+                raise ArgumentsError(f'{name} is {n!r}: expected an integer, at least {least}')

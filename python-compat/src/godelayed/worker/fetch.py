@@ -1,0 +1,321 @@
+"""Deciding when to claim, and from which queue; blocking on the notify lists while there is nothing."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import threading
+import time
+from collections.abc import Sequence
+from typing import Callable
+
+from ..errors import DelayedError
+from .executors import Executors
+from .lane import Claim, Lane
+from .link import Backoff, Complaints, Link
+from .store import check
+
+logger = logging.getLogger('godelayed.worker')
+
+WAIT_TIME = 5  # seconds that one BLPOP blocks
+RIDE_TIME = 0.002  # seconds that what is done waits to be acknowledged by the next claim
+PROBE_INTERVAL = 0.01  # seconds for which a queue that was found empty is not looked at while others have tasks
+PAUSED_REST = 0.02
+
+
+class Waiter:
+    """The thread that blocks on the notify lists of one slot, on a connection of its own."""
+
+    def __init__(self, lanes: Sequence[Lane], tell: Callable[[Waiter, bytes | None, DelayedError | None], None]) -> None:
+        self.lanes = lanes
+        self.tell = tell
+        first = lanes[0].store
+        # The connection waits longer than Redis does, or a slow answer would lose the notification in it.
+        self.link = Link(first.source, WAIT_TIME + 5.0)
+        self.claims = first.link()  # for the fetcher
+        self.noti = {lane.store.keys.noti.encode(): lane for lane in lanes}
+        self.blocking = False
+        self.until = 0.0  # no claims before, because the server is away
+        self.backoff = Backoff()
+        self._arm: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
+
+    def arm(self, keys: list[str]) -> None:
+        self.blocking = True
+        self._arm.put(keys)
+
+    def stop(self) -> None:
+        self._arm.put(None)
+        self.link.cut()
+
+    def run(self) -> None:
+        while True:
+            keys = self._arm.get()
+            if keys is None:
+                break
+            try:
+                reply = self.link.do('BLPOP', *keys, WAIT_TIME)
+                self.tell(self, reply[0] if reply else None, None)
+            except DelayedError as e:
+                self.link.hang_up()
+                self.tell(self, None, e)
+        self.link.hang_up()
+
+
+class Fetcher:
+    """The thread that claims tasks for as many executors as are free."""
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        weights: Sequence[int] | None,
+        groups: Sequence[Sequence[Lane]],
+        executors: Executors,
+        life: float,
+        room: Callable[[], tuple[int, float]],
+        receive: Callable[[Link, list[Claim]], int],
+        on_due: Callable[[], None],
+    ) -> None:
+        self.lanes = lanes
+        self.weights = weights
+        self.executors = executors
+        self.life = life
+        self._room = room
+        self._receive = receive
+        self._on_due = on_due
+        self.waiters = [Waiter(group, self._woken) for group in groups]
+        self._of = {lane: w for w in self.waiters for lane in w.lanes}
+        self._events: queue.SimpleQueue[tuple[Waiter, bytes | None, DelayedError | None] | None] = queue.SimpleQueue()
+        self._signaled = False
+        self._nudged: set[Lane] = set()
+        self._mu = threading.Lock()
+        self._serving = False
+        self._stop = False
+        self.complaints = Complaints()
+
+    def signal(self) -> None:
+        """Makes the fetcher look again. It never blocks."""
+        if not self._signaled:
+            self._signaled = True
+            self._events.put(None)
+
+    def nudge(self, lane: Lane) -> None:
+        """Tells that a queue has pending tasks, whether or not it has notifications."""
+        with self._mu:
+            self._nudged.add(lane)
+        self.signal()
+
+    def stop(self) -> None:
+        self._stop = True
+        for w in self.waiters:
+            w.stop()
+        self.signal()
+
+    def _woken(self, w: Waiter, key: bytes | None, error: DelayedError | None) -> None:
+        self._events.put((w, key, error))
+
+    def run(self) -> None:
+        while not self._stop:
+            room, pause = self._room()
+            if room > 0:
+                hot, later = self._any_hot()
+                if hot:
+                    self._round(room)
+                    self._block(0.0)
+                    continue
+                self._leave_off()
+                self._arm()
+                if pause > 0 and (later == 0 or pause < later):
+                    later = pause
+                self._block(later or None)
+                continue
+            if self._serving and (pause == 0 or pause > RIDE_TIME):
+                if self._block(RIDE_TIME):
+                    self._leave_off()
+                continue
+            self._leave_off()
+            self._block(pause or None)
+        self.executors.retire()
+        self._mend_after_stop()
+        for w in self.waiters:
+            w.claims.hang_up()
+
+    def _leave_off(self) -> None:
+        self.executors.leave_off()
+        self._serving = False
+
+    def _paused(self, lane: Lane) -> bool:
+        """Says whether a queue is paused. One that is no longer is looked at, because nobody has waited for its notifications."""
+        if lane.paused:
+            lane.held_back = True
+        elif lane.held_back:
+            lane.held_back, lane.hot = False, True
+        return lane.held_back
+
+    def _not_before(self, lane: Lane) -> float:
+        return max(lane.rest, self._of[lane].until)
+
+    def _any_hot(self) -> tuple[bool, float]:
+        """Says whether there is a queue to claim from now; if not, in how many seconds there may be one, 0 if nobody knows."""
+        now, later = time.monotonic(), 0.0
+        for lane in self.lanes:
+            if self._paused(lane) or not lane.hot:
+                continue
+            wait = self._not_before(lane) - now
+            if wait <= 0 and lane.fresh(self.life):
+                return True, 0.0
+            if wait > 0 and (later == 0 or wait < later):
+                later = wait
+        for w in self.waiters:
+            wait = w.until - now
+            if wait > 0 and (later == 0 or wait < later):
+                later = wait
+        return False, later
+
+    def _arranged(self) -> Sequence[Lane]:
+        """Returns the queues in the order of one round."""
+        if self.weights is None or len(self.lanes) == 1:
+            return self.lanes
+        left = [(lane, lane.weight or weight) for lane, weight in zip(self.lanes, self.weights)]
+        order = []
+        while left:
+            pick = random.choices(range(len(left)), [weight for _, weight in left])[0]
+            order.append(left.pop(pick)[0])
+        return order
+
+    def _round(self, room: int) -> None:
+        """Claims from the queues in their order until there is no room."""
+        if len(self.lanes) > 1:
+            self._probe()
+        for lane in self._arranged():
+            if room <= 0 or self._stop:
+                return
+            if self._paused(lane) or not lane.hot or time.monotonic() < self._not_before(lane) or not lane.fresh(self.life):
+                continue
+            room -= self._claim(lane, room, 0)
+
+    def _probe(self) -> None:
+        """Looks at queues that were found empty a while ago: one request for all of a slot."""
+        now = time.monotonic()
+        for w in self.waiters:
+            lanes = [
+                lane
+                for lane in w.lanes
+                if not lane.hot
+                and not self._paused(lane)
+                and now - lane.probed >= PROBE_INTERVAL
+                and now >= self._not_before(lane)
+                and lane.fresh(self.life)
+            ]
+            if not lanes:
+                continue
+            for lane in lanes:
+                lane.probed = now
+            try:
+                todos = check(w.claims, [lane.store for lane in lanes])
+            except DelayedError:
+                w.until = now + w.backoff.next()
+                continue
+            for lane, todo in zip(lanes, todos):
+                lane.hot = todo.pending > 0
+
+    def _arm(self) -> None:
+        """Lets the waiters block. Without a heartbeat, what they would take could not be claimed."""
+        now = time.monotonic()
+        for w in self.waiters:
+            if w.blocking or now < w.until or not all(lane.fresh(self.life) for lane in w.lanes):
+                continue
+            keys = [lane.store.keys.noti for lane in self._arranged() if lane in w.lanes and not self._paused(lane) and now >= lane.rest]
+            w.arm([*keys, *(lane.store.keys.wake for lane in w.lanes)])
+
+    def _block(self, pause: float | None) -> bool:
+        """Waits until there may be something to do, and handles what has come. It says whether pause seconds are over before."""
+        try:
+            event = self._events.get(timeout=pause) if pause != 0 else self._events.get_nowait()
+        except queue.Empty:
+            return True
+        while True:
+            if event is None:
+                self._signaled = False
+                if self._nudged:
+                    with self._mu:
+                        nudged, self._nudged = self._nudged, set()
+                    for lane in nudged:
+                        lane.hot = lane.mend = True
+            else:
+                self._handle(*event)
+            try:
+                event = self._events.get_nowait()
+            except queue.Empty:
+                return False
+
+    def _handle(self, w: Waiter, key: bytes | None, error: DelayedError | None) -> None:
+        w.blocking = False
+        if error is not None:
+            if not self._stop:
+                self.complaints.trouble(logger, 'cannot wait for tasks; trying again', error)
+                w.until = time.monotonic() + w.backoff.next()
+                for lane in w.lanes:
+                    lane.hot = True  # a notification may have been lost with the reply
+            return
+        if key is None:
+            return
+        woken = w.noti.get(key)
+        if woken is None:
+            self._on_due()
+            return
+        # The notification is spent on the queue that it came from, or given back when there is no room any more.
+        room, _ = self._room()
+        if self._stop or self._paused(woken) or time.monotonic() < woken.rest:
+            room = 0
+        self._claim(woken, room, 1)
+
+    def _claim(self, lane: Lane, room: int, held: int) -> int:
+        """Takes at most room tasks of one queue, and returns how many of them are to run here."""
+        w = self._of[lane]
+        done = self.executors.serve(lane)
+        self._serving = True
+        self.executors.expect(room)
+        try:
+            try:
+                haul, claims = lane.claim(w.claims, room, held, lane.mend, done)
+            except DelayedError as e:
+                self.complaints.trouble(logger, f'queue {lane.name}: cannot claim tasks; trying again', e)
+                w.claims.hang_up()
+                w.until = time.monotonic() + w.backoff.next()
+                lane.hot = True
+                return 0
+            if haul.status == 0:
+                lane.beat()
+                w.until = time.monotonic() + PAUSED_REST
+                return 0
+            if haul.status == -1:
+                logger.error('queue %s: a batch number was used before; going on with the next', lane.name)
+                return 0
+            if haul.status == -2:
+                lane.look()
+                lane.rest = time.monotonic() + PAUSED_REST
+                lane.hot = True
+                return 0
+            self.complaints.relief(logger, 'claiming tasks again')
+            w.backoff.reset()
+            lane.mend = False
+            lane.left = haul.left
+            # On a legacy queue tasks may be left that have no notification: they are another's.
+            lane.hot = haul.left > 0 and (bool(haul.messages) or room == 0)
+            if not lane.hot:
+                lane.probed = time.monotonic()
+            return self._receive(w.claims, claims)
+        finally:
+            self.executors.arrived(room)
+
+    def _mend_after_stop(self) -> None:
+        """Puts back the notification that a wait which was cut off may have taken."""
+        for w in self.waiters:
+            if not w.blocking:
+                continue
+            for lane in w.lanes:
+                try:
+                    lane.claim(w.claims, 0, 0, True, [])
+                except DelayedError:
+                    break  # another worker's next look mends the list

@@ -1,0 +1,350 @@
+"""Telling Redis how claims ended, in batches, again and again until it answers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Callable
+
+from ..errors import DelayedError
+from .executors import Executors
+from .lane import Claim, Lane
+from .link import Backoff, Complaints, Link, may_have_run
+from .store import MAX_CLAIM_BYTES, MAX_SHELVED, MAX_TOKENS, Ending, Store, Verdict
+
+logger = logging.getLogger('godelayed.worker')
+
+# How a claim ends other than by being done. The values say how it is told.
+RETRY, ARCHIVE, SNOOZE, PARK, RELEASE, DEFER, FORWARD, COMPLETE, CANCEL, DEATH, GATHER = range(11)
+_SHELF = {RETRY: 'retry', ARCHIVE: 'archived', SNOOZE: 'scheduled', PARK: 'parked'}
+_SMALL = (RETRY, ARCHIVE, SNOOZE, PARK, COMPLETE, CANCEL, DEATH)
+
+FAILED = ('processed', 'failed')
+EXPIRED = ('expired',)
+
+
+class Receipt:
+    """Is done once Redis has answered for a number of endings."""
+
+    def __init__(self, n: int) -> None:
+        self._left = n
+        self._lock = threading.Lock()
+        self.done = threading.Event()
+        if n == 0:
+            self.done.set()
+
+    def tick(self) -> None:
+        with self._lock:
+            self._left -= 1
+            if self._left == 0:
+                self.done.set()
+
+
+@dataclass
+class End:
+    """A claim whose end Redis must be told."""
+
+    claim: Claim
+    kind: int
+    counted: Sequence[str] = ()  # counters of the day beside that of the set
+    wait: int = 0  # ms until it is due or expires, or that it is kept
+    id: str = ''
+    message: bytes = b''
+    info: bytes = b''
+    certain: bool = False  # cancelled, whatever Redis knows of it
+    verdict: Verdict | None = None  # of a death
+    told: Receipt | None = None  # who waits for Redis's answer
+    joins: Sequence[object] | None = field(default=None)  # of a group: see groups.py
+
+    @property
+    def size(self) -> int:
+        return len(self.claim.raw) + len(self.info)
+
+
+class Finisher:
+    """The thread that tells Redis how the claims of one lane ended."""
+
+    def __init__(self, lane: Lane, executors: Executors, forward: Store | None, archive_max: int, archive_for: int) -> None:
+        self.lane = lane
+        self.executors = executors
+        self.forward = forward
+        self.archive_max = archive_max
+        self.archive_for = archive_for  # ms
+        self.canceled: Callable[[Claim], End] = _unset
+        self.sweep: Callable[[Link, list[Verdict]], None] = _unset_sweep
+        self.join: Callable[[Link, list[int], list[End]], list[int]] = _unset_join
+        self.close_report: Callable[[Claim], None] = lambda _: None
+        self.on_lost: Callable[[Claim], None] = lambda _: None
+        self.link = lane.store.link()
+        self.complaints = Complaints()
+        self._mu = threading.Lock()
+        self._pending: list[End] = []
+        self._lost = 0
+        self._signal = threading.Event()
+        self._stop = False
+        self._abandoned = threading.Event()
+
+    def add(self, *ends: End) -> None:
+        """Hands over endings. It never blocks."""
+        with self._mu:
+            self._pending.extend(ends)
+        self._signal.set()
+
+    def count_lost(self, n: int) -> None:
+        """Has lost claims counted."""
+        with self._mu:
+            self._lost += n
+        self._signal.set()
+
+    def wake(self) -> None:
+        self._signal.set()
+
+    def stop(self) -> None:
+        """Lets the thread end once nothing is left to tell."""
+        self._stop = True
+        self._signal.set()
+
+    def abandon(self) -> None:
+        """Lets the thread end although there is something to tell."""
+        self._abandoned.set()
+
+    def waiting(self) -> int:
+        """Returns how many endings Redis has not answered for."""
+        with self._mu:
+            n = len(self._pending)
+        with self.executors.mu:
+            return n + len(self.lane.done)
+
+    def run(self) -> None:
+        wait = Backoff()
+        try:
+            while True:
+                self._signal.clear()
+                worked, ok = self.work()
+                if not ok:
+                    if self._abandoned.wait(wait.next()):
+                        return
+                elif worked:
+                    wait.reset()
+                elif self._stop and not self.waiting():
+                    return
+                else:
+                    self._signal.wait()
+        finally:
+            self.link.hang_up()
+
+    def work(self) -> tuple[bool, bool]:
+        """Tells Redis what there is to tell. The second is False if Redis has not answered for all of it."""
+        with self._mu:
+            ends, lost = self._pending, self._lost
+            self._pending, self._lost = [], 0
+        done = self.executors.take_done(self.lane)
+        if not ends and not done and not lost:
+            return False, True
+        ok = self._ack(done, lost)
+        left = self._flush(ends)
+        if left:
+            with self._mu:
+                self._pending[:0] = left
+            ok = False
+        return True, ok
+
+    def _ack(self, done: list[Claim], lost: int) -> bool:
+        done, ended = self.lane.ending(done)
+        if not done and not lost:
+            return True
+        try:
+            stood = self.lane.store.ack(self.link, ended, lost)
+        except DelayedError as e:
+            self.complaints.trouble(logger, f'queue {self.lane.name}: cannot tell Redis how tasks ended; trying again', e)
+            self.unanswered(done, e)
+            if not may_have_run(e):
+                self.count_lost(lost)
+            return False
+        self.acknowledged(done, stood)
+        return True
+
+    def acknowledged(self, done: list[Claim], stood: list[int] | None) -> None:
+        """Notes Redis's answer for claims that are done: which of them stood, None for all."""
+        if not done:
+            return
+        self.complaints.relief(logger, f'queue {self.lane.name}: Redis has been told how tasks ended')
+        lost = 0
+        if stood is not None:
+            for c, answer in zip(done, stood):
+                if not answer and not c.unclear:
+                    lost += 1
+                    self._too_late(c)
+        self.lane.settle(done)
+        if lost:
+            self.count_lost(lost)
+
+    def unanswered(self, done: list[Claim], error: BaseException) -> None:
+        """Puts claims back that are done and of which Redis could not be told."""
+        if not done:
+            return
+        if may_have_run(error):
+            for c in done:
+                c.unclear = True
+        self.lane.reopen(done)
+        self.executors.put_done(self.lane, done)
+        self.wake()
+
+    def _too_late(self, c: Claim) -> None:
+        self.on_lost(c)
+        logger.warning('queue %s: %s: the claim was lost before the task ended; another worker may run it again', self.lane.name, _name(c))
+
+    def _flush(self, ends: list[End]) -> list[End]:
+        """Tells Redis about endings and returns those it did not answer for."""
+        sorted_: dict[int, list[End]] = {}
+        for e in ends:
+            sorted_.setdefault(e.kind, []).append(e)
+        left: list[End] = []
+        for kind, group in sorted(sorted_.items()):
+            size = MAX_SHELVED if kind in _SMALL else MAX_TOKENS
+            if kind == RELEASE:
+                # The last go back first, as each call puts its tasks in front of all others.
+                while group:
+                    n = _fitting(group[::-1], size)
+                    left += self._tell(RELEASE, group[len(group) - n :])
+                    group = group[: len(group) - n]
+            while group:
+                n = _fitting(group, size)
+                n = _alike(group[:n])
+                left += self._tell(kind, group[:n])
+                group = group[n:]
+        return left
+
+    def _tell(self, kind: int, group: list[End]) -> list[End]:
+        claims = [e.claim for e in group]
+        batches = self.lane.finished(claims)
+        try:
+            if kind not in (COMPLETE, CANCEL):
+                self._forget_reports(claims)
+            answers = self._call(kind, batches, group)
+        except DelayedError as error:
+            self.complaints.trouble(logger, f'queue {self.lane.name}: cannot tell Redis how tasks ended; trying again', error)
+            self.lane.reopen(claims)
+            if may_have_run(error):
+                for c in claims:
+                    c.unclear = True
+            return group
+        self.complaints.relief(logger, f'queue {self.lane.name}: Redis has been told how tasks ended')
+        lost = 0
+        for e, answer in zip(group, answers):
+            if answer == 2:
+                self._again(e)
+                continue
+            self.lane.settle([e.claim])
+            if not answer and not e.claim.unclear and kind not in (RELEASE, DEFER, DEATH):
+                lost += 1
+                self._too_late(e.claim)
+            if kind == FORWARD and answer and e.claim.held:
+                self._disown(e.claim)
+            if e.told is not None:
+                e.told.tick()
+        if lost:
+            self.count_lost(lost)
+        return []
+
+    def _call(self, kind: int, batches: list[int], group: list[End]) -> list[int]:
+        store, link = self.lane.store, self.link
+        tokens = [e.claim.token for e in group]
+        if kind in _SHELF:
+            shelf = _SHELF[kind]
+            counter = {'retry': 'retried', 'scheduled': 'snoozed'}.get(shelf, shelf)
+            for e in group:
+                if kind == ARCHIVE:
+                    e.wait = self.archive_for
+            tasks = [Ending(e.claim.token, e.id, e.wait, e.message, e.info, kind == ARCHIVE and _keeps(e.claim)) for e in group]
+            return store.shelve(link, batches, shelf, self.archive_max if kind == ARCHIVE else 0, [*group[0].counted, counter], tasks)
+        if kind in (COMPLETE, CANCEL):
+            call = store.complete if kind == COMPLETE else store.annul
+            return call(
+                link,
+                batches,
+                [
+                    Ending(e.claim.token, e.id, e.wait, b'', e.info, _keeps(e.claim), e.certain if kind == CANCEL else e.claim.held)
+                    for e in group
+                ],
+            )
+        if kind == DEATH:
+            # The claim and its bytes are compared, as where a whole worker has died. What stands of the claims then was not ours.
+            self.sweep(link, [e.verdict for e in group if e.verdict is not None])
+            if batches:
+                self.lane.store.release(link, batches, [])
+            return [1] * len(group)
+        if kind == GATHER:
+            return self.join(link, batches, group)
+        if kind == FORWARD:
+            return store.release(link, batches, tokens, self.forward, front=False)
+        return store.release(link, batches, tokens, front=kind == RELEASE)
+
+    def _forget_reports(self, claims: list[Claim]) -> None:
+        """Has Redis forget what tasks have reported that do not end by success: first, or it would outlast them."""
+        for c in claims:
+            if c.report is not None:
+                self.close_report(c)
+                self.lane.store.progress(self.link, c.token, c.message.id, b'')
+
+    def _again(self, e: End) -> None:
+        """Has a claim end in another way than it was to: its task was cancelled, or it was not."""
+        self.lane.reopen([e.claim])
+        if e.kind == CANCEL:
+            with self.lane.mu:
+                self.lane.revoked.discard(e.claim.message.id)
+            e.claim.canceled = False
+            again = End(e.claim, RELEASE)
+        else:
+            again = self.canceled(e.claim)
+        again.told = e.told
+        self.add(again)
+
+    def _disown(self, c: Claim) -> None:
+        try:
+            self.lane.store.unlock(self.link, c.message.id, left=True)
+        except DelayedError as e:
+            logger.warning('queue %s: the lock of %s, handed on, lasts until it lapses: %s', self.lane.name, _name(c), e)
+
+
+def _unset(_: Claim) -> End:
+    raise NotImplementedError
+
+
+def _unset_sweep(_: Link, __: list[Verdict]) -> None:
+    raise NotImplementedError
+
+
+def _unset_join(_: Link, __: list[int], ___: list[End]) -> list[int]:
+    raise NotImplementedError
+
+
+def _keeps(c: Claim) -> bool:
+    message = getattr(c, 'message', None)
+    return message is not None and message.keep > 0
+
+
+def _name(c: Claim) -> str:
+    message = getattr(c, 'message', None)
+    return f'{message.path} ({message.id or "no id"})' if message is not None else c.token
+
+
+def _fitting(group: Sequence[End], size: int) -> int:
+    """Returns how many endings go into one call: it must neither stop Redis for long nor take longer than a call may."""
+    total = n = 0
+    for e in group[:size]:
+        total += e.size
+        if n and total > MAX_CLAIM_BYTES:
+            break
+        n += 1
+    return n
+
+
+def _alike(group: Sequence[End]) -> int:
+    """Returns how many of the first endings are counted alike and belong to one group: they share one call."""
+    n = 1
+    while n < len(group) and group[n].counted == group[0].counted and (group[n].kind != GATHER or group[n].id == group[0].id):
+        n += 1
+    return n

@@ -1,0 +1,178 @@
+"""Doing what the control hash says, and ending what was cancelled. Signals tell of changes, or else heartbeats and claims do."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Callable
+
+from ..errors import DelayedError
+from .executors import Executors
+from .lane import Claim, Lane
+from .link import Backoff, Link, jitter
+from .store import REVOKED_MOST, Control
+
+logger = logging.getLogger('godelayed.worker')
+
+_PING = 10.0  # seconds between two signs of life
+_LIFE = 300.0  # seconds for which one connection is used
+
+
+class Listener:
+    """The thread that receives what is published for the worker. Nothing depends on it: messages may be lost with a connection."""
+
+    def __init__(self, lanes: Sequence[Lane], canceled: Callable[[Lane, str], None]) -> None:
+        self._lanes = {lane.store.keys.signals.encode(): lane for lane in lanes}
+        self._canceled = canceled
+        self.link = lanes[0].store.link()
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.link.cut()
+
+    def run(self) -> None:
+        wait = Backoff()
+        while not self._stop.is_set():
+            try:
+                self._session()
+                wait.reset()
+            except Exception as e:
+                if self._stop.is_set():
+                    break
+                logger.debug('signals are lost: %s', e)
+                self._stop.wait(wait.next())
+            self.link.hang_up()
+        self.link.hang_up()
+
+    def _session(self) -> None:
+        self.link.send('SUBSCRIBE', *self._lanes)
+        end, pinged = time.monotonic() + jitter(_LIFE, 0.2), False
+        while time.monotonic() < end and not self._stop.is_set():
+            if not self.link.readable(_PING):
+                if pinged:
+                    return  # it does not answer
+                self.link.send('PING')
+                pinged = True
+                continue
+            pinged = False
+            reply = self.link.receive()
+            if not isinstance(reply, list) or len(reply) < 3:
+                continue  # the answer to a PING
+            lane = self._lanes.get(reply[1])
+            if lane is None:
+                continue
+            word, _, id = (reply[2].decode('utf-8', 'replace') if reply[0] == b'message' else '').partition(' ')
+            if word == 'cancel':
+                self._canceled(lane, id)
+            elif word in ('', 'control'):
+                lane.look()  # subscribed just now: messages may have been lost before
+
+
+class Follower:
+    """The thread that looks at control hashes when it is told to."""
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        executors: Executors,
+        pause: Callable[[Lane, bool], None],
+        obey: Callable[[str, str], None],
+        restart: Callable[[], None],
+    ) -> None:
+        self._lanes = lanes
+        self._executors = executors
+        self._pause = pause
+        self._obey = obey
+        self._restart = restart
+        self._link = lanes[0].store.link()
+        self._looking = threading.Lock()  # one look at a time, so that none is overtaken by an older one
+        self._asked: set[Lane] = set()
+        self._poke = threading.Event()
+        self._stop = False
+        for lane in lanes:
+            lane.look = lambda lane=lane: self.ask(lane)  # type: ignore[misc]
+
+    def ask(self, lane: Lane) -> None:
+        """Asks for a look. It never blocks."""
+        self._asked.add(lane)
+        self._poke.set()
+
+    def stop(self) -> None:
+        self._stop = True
+        self._link.cut()
+        self._poke.set()
+
+    def run(self) -> None:
+        while not self._stop:
+            self._poke.wait()
+            self._poke.clear()
+            while self._asked:
+                lane = self._asked.pop()
+                try:
+                    self.look(self._link, lane)
+                except DelayedError as e:
+                    if not self._stop:
+                        # The next heartbeat finds the version still to be another one.
+                        logger.debug('queue %s: cannot look at the control hash: %s', lane.name, e)
+        self._link.hang_up()
+
+    def look(self, link: Link, lane: Lane) -> None:
+        """Reads the control hash of a queue and does what it says."""
+        with self._looking:
+            now = lane.store.control(link)
+            # In this order: what was cancelled before that version is among them.
+            if now.version:
+                self._look_revoked(link, lane)
+            else:
+                lane.revoked, lane.revoked_partly = set(), False
+            last, lane.control = lane.control, now
+            if lane.version < 0:
+                last = Control(restart=now.restart)  # that was before this worker
+            lane.intent = now.paused or bool(now.order)
+            lane.weight = min(max(now.weight, 0), 1000)
+            if lane.paused != now.paused:
+                lane.paused = now.paused
+                self._pause(lane, now.paused)
+            if now.order != last.order:
+                self._obey(last.order, now.order)
+            if now.restart and now.restart != last.restart:
+                self._restart()
+            lane.version = now.version
+
+    def _look_revoked(self, link: Link, lane: Lane) -> None:
+        """Learns which tasks were cancelled, and does what follows for those in hand."""
+        ids, everything = lane.store.revoked(link)
+        revoked = set(ids)
+        if not everything:
+            mine = [c.message.id for c in self._executors.in_hand(lane) if c.message.id]
+            for i in range(0, len(mine), REVOKED_MOST):
+                some = mine[i : i + REVOKED_MOST]
+                revoked.update(id for id, yes in zip(some, lane.store.are_revoked(link, some)) if yes)
+        with lane.mu:
+            lane.revoked, lane.revoked_partly = revoked, not everything
+        if revoked:
+            self.cancel_running(lane)
+
+    def note(self, lane: Lane, id: str) -> None:
+        """Notes that a task was cancelled, of which a signal has told."""
+        with lane.mu:
+            lane.revoked.add(id)
+        self.cancel_running(lane)
+
+    def cancel_running(self, lane: Lane) -> None:
+        """Tells running tasks to end that were cancelled."""
+        for c in self._executors.under_way():
+            if c.lane is lane and lane.is_revoked(c.message.id):
+                lane.cancel(c)
+
+    def screen(self, link: Link, lane: Lane, claims: Sequence[Claim]) -> set[str]:
+        """Returns the ids of a batch's claims whose tasks were cancelled. Redis is asked only when something has changed."""
+        if lane.version != claims[0].batch.version:
+            self.look(link, lane)
+        ids = [c.message.id for c in claims]
+        if not lane.revoked_partly:
+            return {id for id in ids if id and id in lane.revoked}
+        return {id for id, yes in zip(ids, lane.store.are_revoked(link, ids)) if yes and id}

@@ -1,0 +1,141 @@
+"""Staying alive, noticing lost claims, giving back unknown ones."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Callable
+
+from ..errors import DelayedError
+from .contact import Contact
+from .lane import Claim, Lane
+from .link import CALL_TIMEOUT, Backoff, Complaints, Link, jitter
+from .store import MAX_TOKENS, beat
+
+logger = logging.getLogger('godelayed.worker')
+
+_LOOK_AT_LEAST = 4  # heartbeats after which an idle worker looks at the control hash
+
+
+class Heartbeat:
+    """The thread that keeps a worker alive on the queues of one slot."""
+
+    def __init__(self, lanes: Sequence[Lane], life: float, value: str, contact: Contact, on_beat: Callable[[], None]) -> None:
+        self.lanes = lanes
+        self.life = life
+        self.value = value
+        self.contact = contact
+        self.on_beat = on_beat
+        first = lanes[0].store
+        self.link = Link(first.source, min(max(life / 2, 0.5), CALL_TIMEOUT))
+        self.complaints = Complaints()
+        self._stores = [lane.store for lane in lanes]
+        self._beats = 0
+        self._registrations = 0
+        self._unsure: set[Lane] = set()  # the answer of the last registration is unknown
+        self._poke = threading.Event()
+        self._stop = threading.Event()
+
+    def now(self) -> None:
+        """Asks for a heartbeat at once. It never blocks."""
+        self._poke.set()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._poke.set()
+
+    def run(self) -> None:
+        wait = Backoff()
+        while not self._stop.is_set():
+            self._poke.clear()
+            pause = jitter(self.life / 4, 0.1)
+            try:
+                self.beat()
+            except DelayedError as e:
+                self.link.hang_up()
+                self.complaints.trouble(logger, 'cannot renew the heartbeat; trying again', e)
+                pause = min(wait.next(), self.life / 8)
+                # Not the poke: a claim that waits for this heartbeat would make it a busy loop.
+                self._stop.wait(pause)
+                continue
+            self.complaints.relief(logger, 'heartbeat renewed')
+            wait.reset()
+            self._poke.wait(pause)
+        self.link.hang_up()
+
+    def beat(self) -> None:
+        """Renews the heartbeats once."""
+        count, look = False, self._beats % _LOOK_AT_LEAST == 0
+        until = []
+        for lane in self.lanes:
+            known, _, unclear = lane.count()
+            count = count or known > 0 or unclear
+            look = look or count or lane.intent
+            until.append(lane.newest())
+        sent = time.monotonic(), time.time()
+        with self.contact.call():
+            pulses, now = beat(self.link, self._stores, int(self.life * 1000), count, look)
+        self._beats += 1
+        skew = now - time.time()
+        for lane, pulse, newest in zip(self.lanes, pulses, until):
+            lane.skew = skew
+            if pulse.version >= 0 and pulse.version != lane.version:
+                lane.look()
+            if pulse.alive and lane.confirmed is not None and lane not in self._unsure:
+                lane.confirmed = sent
+                self._reconcile(lane, pulse.claims, newest)
+            else:
+                self._register(lane)
+        self.on_beat()
+
+    def _register(self, lane: Lane) -> None:
+        """Makes the worker known on a queue. Claims that were made before and do not stand any more are lost.
+
+        Those made after the script was sent are not judged by its answer.
+        """
+        before = lane.open()
+        again = lane.confirmed is not None
+        if again:
+            # Redis was away for longer than the heartbeat lives, or this process stood still: so may have all others.
+            self.contact.broken()
+        until = lane.newest()
+        lane.register()
+        self._registrations += 1
+        pulse = f'{self.value}:{self._registrations}'
+        sent = time.monotonic(), time.time()
+        try:
+            tokens = lane.store.register(self.link, int(self.life * 1000), pulse)
+        except DelayedError:
+            self._unsure.add(lane)
+            lane.register()
+            raise
+        self._unsure.discard(lane)
+        stands = set(tokens)
+        lost: list[Claim] = [c for c in before if c.token not in stands and lane.lose(c)]
+        lane.pulse = pulse
+        # Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are given back.
+        lane.register()
+        lane.confirmed = sent
+        if again:
+            logger.warning(
+                'queue %s: the heartbeat had expired; registered again, %d claims lost, %d kept',
+                lane.name,
+                len(lost),
+                len(before) - len(lost),
+            )
+        self._release(lane, lane.strangers(tokens, until))
+
+    def _reconcile(self, lane: Lane, claims: int, until: int) -> None:
+        """Gives back claims that Redis holds for this worker and the worker does not know of."""
+        known, calling, unclear = lane.count()
+        if claims <= 0 or not unclear and (calling or claims <= known):
+            return
+        self._release(lane, lane.strangers(lane.store.tokens(self.link), until))
+
+    def _release(self, lane: Lane, tokens: list[str]) -> None:
+        for i in range(0, len(tokens), MAX_TOKENS):
+            some = tokens[i : i + MAX_TOKENS]
+            lane.store.release(self.link, [], some)
+            logger.warning('queue %s: gave back %d tasks whose claim got no reply', lane.name, len(some))

@@ -1,0 +1,57 @@
+"""What is known of a task beyond its message: a MessagePack map, as docs/PROTOCOL.md says under Results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+_MOST_TEXT = 4096  # bytes
+_ORDER = (
+    'reason',
+    'at',
+    'first',
+    'enqueued',
+    'began',
+    'function',
+    'error',
+    'stack',
+    'worker',
+    'attempts',
+    'deaths',
+    'done',
+    'total',
+    'note',
+)
+
+
+def encode(**fields: Any) -> bytes:
+    """Encodes what is known; empty fields are left out. Times are ms since 1970."""
+    out: dict[str, Any] = {}
+    for name in _ORDER:
+        v = fields.get(name)
+        if v:
+            out[name] = clip(v) if isinstance(v, str) else v
+    for name in ('result', 'message'):
+        if fields.get(name) is not None:
+            out[name] = fields[name]
+    b: bytes = msgpack.packb(out, use_bin_type=True)
+    return b
+
+
+def function_of(info: bytes | None) -> str:
+    """Returns the function that an encoded info names, '' if it names none."""
+    if not info:
+        return ''
+    try:
+        fields = msgpack.unpackb(info, raw=False)
+    except Exception:  # what others wrote, and cannot be read, says nothing
+        return ''
+    function = fields.get('function') if isinstance(fields, dict) else None
+    return function if isinstance(function, str) else ''
+
+
+def clip(text: str) -> str:
+    """Shortens a text to what is kept of it, and makes it Unicode that can be encoded."""
+    b = text.encode('utf-8', 'replace')
+    return b[:_MOST_TEXT].decode('utf-8', 'ignore') if len(b) > _MOST_TEXT else b.decode()

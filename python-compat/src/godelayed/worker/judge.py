@@ -1,0 +1,284 @@
+"""From how a call ended to what becomes of its task."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import random
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+from ..task import Seconds, milliseconds, new_id
+from . import info
+from .finish import ARCHIVE, CANCEL, COMPLETE, DEATH, EXPIRED, FAILED, PARK, RELEASE, RETRY, SNOOZE, End
+from .lane import Claim
+from .message import Message, MessageError
+from .store import Verdict
+
+logger = logging.getLogger('godelayed.worker')
+
+MAX_DEATHS = 3
+DEATHS_LIFE = 72 * 3600  # seconds that a death counts
+PARKED_LIFE = 7 * 24 * 3600 * 1000  # ms
+_RETRY_FIRST, _RETRY_MOST = 5_000, 6 * 3600 * 1000  # ms
+
+
+def default_backoff(retried: int) -> int:
+    """Returns how many ms a task waits that was retried so often before: 5 s, doubled each time, at most 6 h, ± 25 %."""
+    d = min(_RETRY_FIRST << max(retried, 0), _RETRY_MOST) if retried < 13 else _RETRY_MOST
+    return int(d * random.uniform(0.75, 1.25))
+
+
+@dataclass
+class Ended:
+    """How a call of a function ended."""
+
+    ok: bool = True
+    result: bytes | None = None  # packed; None: nothing, or it is not kept
+    fault: str = ''  # why the result cannot be kept
+    says: str = ''  # discard, drop, retry or snooze
+    wait: int = 0  # ms
+    error: str = ''
+    stack: str = ''
+    arguments: bool = False  # they do not fit the function
+    interrupted: str = ''  # it ended because it was told to, or was killed: timeout, canceled, lost or stopping
+
+
+DONE = Ended()
+
+
+@dataclass
+class Rules:
+    """What holds for a worker's tasks unless they or their function say otherwise. Times are ms."""
+
+    max_retry: int = 25
+    backoff: Callable[[int], Seconds] | None = None
+    timeout: int = 0
+
+
+class Judge:
+    """Makes endings of claims."""
+
+    def __init__(self, worker: str, rules: Rules) -> None:
+        self.worker = worker
+        self.rules = rules
+
+    def limit(self, c: Claim, now: int) -> int:
+        """Returns how long a task may run, ms, 0 for any time. The call decides, then the function, then the worker; or a deadline."""
+        meta = c.message.meta
+        d = int(meta.get('to') or c.function.timeout or self.rules.timeout)
+        deadline = meta.get('dl')
+        if deadline:
+            left = max(1, deadline - now)
+            d = min(d, left) if d else left
+        return d
+
+    def stale(self, c: Claim, now: int) -> End | None:
+        """Returns the ending of a task that it is too late to start, or None."""
+        meta = c.message.meta
+        at, why = 0, ''
+        for key, text in (('xp', 'its TTL ended'), ('dl', 'its deadline was'), ('ru', 'its retry_until was')):
+            end = meta.get(key, 0)
+            if end and now >= end and (key != 'ru' or meta.get('ff')):
+                at, why = end, text
+                break
+        else:
+            return None
+        id = c.message.id or new_id()
+        text = f'it did not start in time: {why} at {_moment(at)}'
+        logger.warning('queue %s: %s (%s): archived: %s', c.lane.name, c.message.path, id, text)
+        fields = info.encode(
+            reason='expired',
+            at=now,
+            first=meta.get('ff'),
+            function=c.message.path,
+            error=text,
+            worker=self.worker,
+            attempts=c.message.retried,
+            deaths=c.message.deaths,
+        )
+        return End(c, ARCHIVE, EXPIRED, 0, id, c.raw, fields)
+
+    def undecodable(self, c: Claim, error: Exception) -> End:
+        """Returns the ending of a message that is none, as it is."""
+        id = new_id()
+        logger.error('queue %s: message archived as %s: %s', c.lane.name, id, error)
+        fields = info.encode(reason='undecodable', at=c.lane.now(), error=str(error), worker=self.worker)
+        return End(c, ARCHIVE, (), 0, id, c.raw, fields)
+
+    def park(self, c: Claim, reason: str) -> End:
+        """Returns the ending of a task that waits for a worker which knows its function."""
+        id = c.message.id or new_id()
+        logger.warning('queue %s: %s (%s): parked, as this worker cannot run it (%s)', c.lane.name, c.message.path, id, reason)
+        fields = info.encode(reason=reason, at=c.lane.now(), function=c.message.path, worker=self.worker)
+        return End(c, PARK, (), PARKED_LIFE, id, c.raw, fields)
+
+    def complete(self, c: Claim, ended: Ended, began: int) -> End:
+        """Returns the ending of a task that has succeeded and leaves something behind."""
+        m = c.message
+        if ended.fault:
+            # The function has done its work. Running it again would not make its result fit.
+            logger.error('queue %s: %s (%s): done, but its result cannot be kept: %s', c.lane.name, m.path, m.id, ended.fault)
+        return self._leave(
+            c,
+            COMPLETE,
+            reason='completed',
+            began=began,
+            attempts=m.retried + 1,
+            error=ended.fault,
+            result=ended.result,
+        )
+
+    def _leave(self, c: Claim, kind: int, **fields: object) -> End:
+        m = c.message
+        e = End(c, kind, id=m.id)
+        if not m.keep or not m.id:
+            return e
+        e.wait = m.keep
+        e.info = info.encode(
+            at=c.lane.now(),
+            function=m.path,
+            worker=self.worker,
+            deaths=m.deaths,
+            enqueued=m.meta.get('at'),
+            message=c.raw if m.meta.get('rn') else None,
+            **_report(c),
+            **fields,
+        )
+        return e
+
+    def canceled(self, c: Claim, certain: bool = False) -> End:
+        """Returns the ending of a cancelled task."""
+        e = self._leave(c, CANCEL, reason='canceled', attempts=c.message.retried)
+        e.certain = certain
+        return e
+
+    def death(self, c: Claim) -> End:
+        """Returns the ending of a task whose process died with it in hand: counted as where a whole worker has died."""
+        return End(c, DEATH, verdict=verdict(c.token, c.raw))
+
+    def failed(self, c: Claim, ended: Ended, stopping: bool) -> End | None:
+        """Decides about a task that has raised. None: it is to end as if it had succeeded."""
+        m = c.message
+        if stopping and (ended.interrupted == 'stopping' or ended.says in ('', 'retry')):
+            return End(c, RELEASE)  # it was told to stop: neither a retry nor a death is spent
+        now = c.lane.now()
+        name = f'queue {c.lane.name}: {m.path} ({m.id or "no id"}), attempt {m.retried + 1}'
+        fields: dict[str, object] = {
+            'reason': 'failed',
+            'at': now,
+            'function': m.path,
+            'error': ended.error,
+            'stack': ended.stack,
+            'worker': self.worker,
+            'attempts': m.retried + 1,
+            'deaths': m.deaths,
+            **_report(c),
+        }
+        id = m.id or new_id()
+        if ended.says == 'drop':
+            logger.info('%s: dropped, as it said: %s', name, ended.error)
+            return self._leave(c, COMPLETE, reason='dropped', error=ended.error, attempts=m.retried + 1) if c.leaves else None
+        if ended.says == 'snooze':
+            fields['reason'] = 'snoozed'
+            return End(c, SNOOZE, (), ended.wait, id, c.raw, info.encode(**fields))
+        if ended.arguments:
+            # The same bytes never fit, however often they are tried.
+            fields['reason'] = 'arguments'
+            logger.error('%s: archived: its arguments do not fit the function: %s', name, ended.error)
+            return End(c, ARCHIVE, FAILED, 0, id, c.raw, info.encode(**fields))
+        first = m.meta.get('ff') or now
+        fields['first'] = first
+        changes = {'ff': first} if m.meta.get('id') else {'id': id, 'ff': first}
+
+        def archive(why: str) -> End:
+            logger.error('%s: archived: %s: %s', name, why, ended.error)
+            raw = m.with_meta(**changes) if m.extended else c.raw
+            return End(c, ARCHIVE, FAILED, 0, id, raw, info.encode(**fields))
+
+        if ended.says == 'discard':
+            return archive('it discarded itself')
+        if ended.interrupted == 'timeout' and c.function.archive_on_timeout:
+            return archive('it took too long')
+        if not m.meta.get('ru') and not self._may_retry(c):
+            return archive('it failed and no retries are left')
+        wait = ended.wait if ended.says == 'retry' else self._delay(c)
+        start = now + wait
+        if any(m.meta.get(key) and start >= m.meta[key] for key in ('ru', 'dl', 'xp')):
+            return archive('it failed and there is no time left for another try')
+        raw = m.with_meta(**changes, rt=m.retried + 1) if m.extended else c.raw if m.retry < 0 else m.with_retry(m.retry - 1)
+        logger.warning('%s: failed and is tried again in %.1f s: %s', name, wait / 1000, ended.error)
+        return End(c, RETRY, FAILED, wait, id, raw, info.encode(**fields))
+
+    def _may_retry(self, c: Claim) -> bool:
+        """Says whether a failed task may be tried again: the call decides, then the function, then the worker."""
+        m = c.message
+        if not m.extended:
+            return m.retry != 0  # keakon's plain messages say how many are left, and none by saying nothing
+        most = m.meta.get('mr')
+        if most is None and m.retry != 0:
+            most = m.retry
+        if most is None:
+            most = c.function.retry
+        if most is None:
+            most = self.rules.max_retry
+        return most < 0 or m.retried < most
+
+    def _delay(self, c: Claim) -> int:
+        """Returns how many ms a failed task waits before it is tried again."""
+        m, f = c.message, c.function
+        retried = m.retried
+        delays = m.meta.get('rd')
+        if delays:
+            d = int(delays[min(retried, len(delays) - 1)])
+        elif f.delays:
+            d = f.delays[min(retried, len(f.delays) - 1)]
+        else:
+            d = self._ask(f.backoff or self.rules.backoff, retried)
+        longest = m.meta.get('rc') or f.max_backoff
+        return max(0, min(d, longest) if longest else d)
+
+    def _ask(self, backoff: Callable[[int], Seconds] | None, retried: int) -> int:
+        if backoff is not None:
+            try:
+                return milliseconds(backoff(retried), 'backoff')
+            except Exception:
+                logger.exception('backoff(%d) failed; the default holds', retried)
+        return default_backoff(retried)
+
+
+def verdict(token: str, raw: bytes) -> Verdict:
+    """Decides about a claim whose worker died: its deaths are counted in the message where that can carry them."""
+    now = time.time_ns() // 1_000_000
+    text = 'its worker died with this task in hand, again and again'
+    m: Message | None = None
+    with contextlib.suppress(MessageError):
+        m = Message(raw)
+    id = (m.id if m else '') or new_id()
+    path = m.path if m else ''
+    awaited = m is not None and m.keep > 0
+    if m is None or m.python and not m.extended:
+        # Not ours to change: the count stands beside it.
+        fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=MAX_DEATHS)
+        return Verdict(token, raw, raw, 'count', id, fields, hashlib.sha1(raw).hexdigest(), awaited)
+    deaths = m.deaths if now - m.meta.get('da', 0) < DEATHS_LIFE * 1000 else 0
+    deaths += 1
+    renewed = m.with_meta(d=deaths, da=now)
+    fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=deaths)
+    if deaths >= MAX_DEATHS:
+        logger.error('%s (%s): archived: its worker died with it in hand %d times', path, id, deaths)
+        return Verdict(token, raw, renewed, 'archive', id, fields, '', awaited)
+    return Verdict(token, raw, renewed, 'requeue', id, fields, '', awaited)
+
+
+def _report(c: Claim) -> dict[str, object]:
+    if c.report is None:
+        return {}
+    done, total, note = c.report
+    return {'done': done, 'total': total, 'note': note}
+
+
+def _moment(ms: int) -> str:
+    return time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(ms / 1000)) + f'.{ms % 1000:03d}Z'

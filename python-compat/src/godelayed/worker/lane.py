@@ -1,0 +1,325 @@
+"""One queue as one worker sees it: its claims and its heartbeat there."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable
+
+from ..registry import Function
+from .link import Link, may_have_run
+from .message import Message
+from .store import MAX_TOKENS, Acked, Control, Haul, Store
+
+if TYPE_CHECKING:
+    from .finish import Finisher
+
+_UNCLEAR = 600.0  # seconds after a lost reply during which its claims are looked for
+
+
+class Claim:
+    """A task that this worker has claimed: from the reply of Redis until Redis has answered how it ended."""
+
+    __slots__ = (
+        'batch',
+        'began',
+        'canceled',
+        'freed',
+        'function',
+        'interrupt',
+        'lane',
+        'limit',
+        'lost',
+        'message',
+        'raw',
+        'report',
+        'settled',
+        'started',
+        'suspect',
+        'token',
+        'unclear',
+    )
+
+    # Filled in once the message is known to be for this worker.
+    message: Message
+    function: Function
+
+    def __init__(self, lane: Lane, batch: Batch, token: str, raw: bytes) -> None:
+        self.lane = lane
+        self.batch = batch
+        self.token = token
+        self.raw = raw
+        self.suspect = False  # a worker died with this task in hand not long ago
+        self.freed = False  # the lock has ended, and the id is nobody's to keep
+        self.unclear = False  # Redis may have been told how it ended
+        self.started = 0.0  # monotonic
+        self.began = 0  # when, by Redis's clock, ms
+        self.limit = 0  # how long it may run, ms; 0: any time
+        self.report: tuple[int, int, str] | None = None  # how far it is
+        self.interrupt: Callable[[str], None] | None = None  # tells the running task to end
+        self.canceled = False  # its task was cancelled while it ran
+        self.lost = False  # another worker may have the task
+        self.settled = False  # Redis has answered how it ended
+
+    @property
+    def held(self) -> bool:
+        """Whether the task may have something to give up when it ends."""
+        return 'uk' in self.message.meta and not self.freed
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the task leaves something behind when it succeeds, so that it is not only acknowledged."""
+        meta = self.message.meta
+        return bool(meta) and ('kr' in meta or 'rn' in meta or 'uk' in meta and not self.freed) or self.report is not None or self.canceled
+
+
+class Batch:
+    """What one call of claim brought."""
+
+    __slots__ = ('at', 'claims', 'number', 'open', 'unsent', 'version')
+
+    def __init__(self, lane: Lane, number: int, haul: Haul) -> None:
+        self.number = number
+        head = f'{number}-'
+        self.claims = [Claim(lane, self, head + str(i), raw) for i, raw in enumerate(haul.messages, 1)]
+        self.at = time.monotonic()
+        self.version = haul.version
+        self.open = len(self.claims)  # claims that are not settled
+        self.unsent = len(self.claims)  # claims whose end Redis was not told, or whose telling failed
+
+
+class Lane:
+    """A queue's claims. Fields that begin with done are protected by the lock of the executors, most others by mu."""
+
+    finisher: Finisher
+
+    def __init__(self, store: Store, legacy: bool) -> None:
+        self.store = store
+        self.name = store.name
+        self.legacy = legacy
+        self.done: list[Claim] = []
+
+        self.mu = threading.Lock()
+        self.batches: dict[int, Batch] = {}
+        self.known = 0  # claims that are not settled
+        self._next = 0  # number of the latest batch
+        self._calling: list[int] = []
+        self._epoch = 0  # odd while the worker is being registered
+        self.unclear: float | None = None  # when the reply of a claim was last lost
+        self.revoked: set[str] = set()
+        self.revoked_partly = False
+
+        # Owned by the fetcher.
+        self.left = 0  # pending after the last claim
+        self.hot = True  # it has tasks, as far as is known
+        self.mend = False  # its notify list seems to lack notifications
+        self.refused = 0  # suspects sent to the end of the queue since something else came
+        self.rest = 0.0  # no claims before, monotonic
+        self.held_back = False  # it was found paused
+        self.probed = 0.0
+
+        self.paused = False
+        self.weight = 0
+        self.intent = False  # there is something whose end must not be missed
+        self.version = -1  # of the control hash as last read
+        self.control = Control()
+
+        self.beat: Callable[[], None] = lambda: None
+        self.look: Callable[[], None] = lambda: None
+        self.tell_lost: Callable[[Claim], None] = lambda _: None
+        self.confirmed: tuple[float, float] | None = None  # when the last confirmed heartbeat was sent: monotonic and wall clock
+        self.pulse = ''
+        self.skew = 0.0  # Redis's clock less ours, seconds
+
+    def now(self) -> int:
+        """Redis's time in ms."""
+        return int((time.time() + self.skew) * 1000)
+
+    def fresh(self, life: float) -> bool:
+        """Says whether Redis surely has not let the heartbeat expire. Both clocks must agree: one stops while a machine is suspended."""
+        confirmed = self.confirmed
+        if confirmed is None:
+            return False
+        limit = life * 0.8
+        return time.monotonic() - confirmed[0] < limit and time.time() - confirmed[1] < limit
+
+    def claim(self, link: Link, most: int, held: int, mend: bool, done: list[Claim]) -> tuple[Haul, list[Claim]]:
+        """Takes tasks and acknowledges done in the same call. Whatever becomes of it, its batch number is never used again."""
+        done, ended = self.ending(done)
+        with self.mu:
+            self._next += 1
+            number, epoch = self._next, self._epoch
+            self._calling.append(number)
+        try:
+            haul = self.store.claim(link, number, most, held, self.legacy, mend, ended)
+        except BaseException as e:
+            with self.mu:
+                self._calling.remove(number)
+                if may_have_run(e):
+                    self.unclear = time.monotonic()
+            self.finisher.unanswered(done, e)
+            raise
+        self.finisher.acknowledged(done, haul.stood)
+        with self.mu:
+            self._calling.remove(number)
+            if haul.status < 1:
+                return haul, []
+            if haul.version != self.version:
+                self.look()
+            if epoch % 2 or epoch != self._epoch:
+                # The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper may have given
+                # them to others. The next heartbeat gives back those that stand.
+                self.unclear = time.monotonic()
+                self.beat()
+                return haul, []
+            if not haul.messages:
+                return haul, []
+            batch = Batch(self, number, haul)
+            self.batches[number] = batch
+            self.known += batch.open
+        return haul, batch.claims
+
+    def ending(self, done: list[Claim]) -> tuple[list[Claim], Acked]:
+        """Prepares claims that are done for the call that ends them. It settles those that are lost, and leaves them out."""
+        ended = Acked()
+        if not done:
+            return done, ended
+        # The value is read before the marks: under this value, whatever is not marked stands.
+        ended.pulse = self.pulse
+        kept = []
+        with self.mu:
+            for c in done:
+                if c.lost:
+                    self._settle(c)
+                    self.tell_lost(c)
+                else:
+                    kept.append(c)
+                    ended.tokens.append(c.token)
+            ended.batches = self._finished(kept)
+        if len(kept) < len(done):
+            self.finisher.count_lost(len(done) - len(kept))
+        return kept, ended
+
+    def finished(self, claims: list[Claim]) -> list[int]:
+        """Notes that Redis is told how claims ended and returns the batches of which that was the last."""
+        with self.mu:
+            return self._finished(claims)
+
+    def _finished(self, claims: list[Claim]) -> list[int]:
+        numbers = []
+        for c in claims:
+            b = c.batch
+            b.unsent -= 1
+            if b.unsent == 0:
+                numbers.append(b.number)
+        return numbers
+
+    def reopen(self, claims: list[Claim]) -> None:
+        """Takes back what finished noted, after a call without an answer."""
+        with self.mu:
+            for c in claims:
+                c.batch.unsent += 1
+
+    def settle(self, claims: list[Claim]) -> None:
+        """Notes that Redis has answered how claims ended, or that they are lost."""
+        with self.mu:
+            for c in claims:
+                self._settle(c)
+
+    def _settle(self, c: Claim) -> None:
+        if c.settled:
+            return
+        c.settled = True
+        self.known -= 1
+        b = c.batch
+        b.open -= 1
+        if b.open == 0:
+            self.batches.pop(b.number, None)
+
+    def take_done(self) -> list[Claim]:
+        """Takes as much of what is done as one call tells Redis. The lock of the executors is held."""
+        done, self.done = self.done[:MAX_TOKENS], self.done[MAX_TOKENS:]
+        return done
+
+    def register(self) -> None:
+        """Notes that a registration begins or is over."""
+        with self.mu:
+            self._epoch += 1
+
+    def open(self) -> list[Claim]:
+        """Returns all claims that are not settled."""
+        with self.mu:
+            return [c for b in self.batches.values() for c in b.claims if not c.settled]
+
+    def count(self) -> tuple[int, bool, bool]:
+        """Returns the number of claims that are not settled, whether a claim is under way, and whether a reply was lost lately."""
+        with self.mu:
+            unclear = self.unclear is not None and time.monotonic() - self.unclear < _UNCLEAR
+            return self.known, bool(self._calling), unclear
+
+    def lose(self, c: Claim) -> bool:
+        """Marks a claim as lost and tells its task to end. It answers whether that was news."""
+        with self.mu:
+            if c.lost or c.settled:
+                return False
+            c.lost = True
+            interrupt = c.interrupt
+        if interrupt is not None:
+            interrupt('lost')
+        return True
+
+    def cancel(self, c: Claim) -> None:
+        """Notes that the task of a running claim was cancelled and tells it to end."""
+        with self.mu:
+            if c.settled or c.canceled:
+                return
+            c.canceled = True
+            interrupt = c.interrupt
+        if interrupt is not None:
+            interrupt('canceled')
+
+    def begin(self, c: Claim, interrupt: Callable[[str], None]) -> bool:
+        """Notes that a task starts; False means that the claim is lost already."""
+        with self.mu:
+            if c.lost:
+                return False
+            c.interrupt = interrupt
+            canceled = c.canceled
+        if canceled:
+            interrupt('canceled')  # just now
+        return True
+
+    def newest(self) -> int:
+        """Returns the number of the latest batch up to which all claim calls are over."""
+        with self.mu:
+            return self._calling[0] - 1 if self._calling else self._next
+
+    def strangers(self, tokens: list[str], until: int) -> list[str]:
+        """Returns tokens that this process does not know: the replies of their claims were lost. Batches after until are not judged."""
+        with self.mu:
+            return [t for t in tokens if self._strange(t, until)]
+
+    def _strange(self, token: str, until: int) -> bool:
+        place = place_of(token)
+        if place is None or place[0] > until:
+            return False
+        number, i = place
+        b = self.batches.get(number)
+        return b is None or not 1 <= i <= len(b.claims) or b.claims[i - 1].settled
+
+    def is_revoked(self, id: str) -> bool:
+        """Says whether a task was cancelled, as far as is known."""
+        return bool(self.revoked) and id in self.revoked
+
+
+def place_of(token: str) -> tuple[int, int] | None:
+    """Splits a token into the number of its batch and its place in it, from 1."""
+    head, dash, tail = token.partition('-')
+    if not dash or not head.isdecimal() or not tail.isdecimal():
+        return None
+    return int(head), int(tail)
+
+
+def order_of(token: str) -> Any:
+    """A key that sorts tokens in the order of their claims."""
+    return place_of(token) or (0, 0)

@@ -1,0 +1,215 @@
+"""Connections that the loops of a worker keep for long, and calls of scripts over them."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from .. import link as shared
+from ..errors import DelayedError
+from ..scripts import Script
+
+CALL_TIMEOUT = 5.0  # seconds that a call may take
+
+# What a pool adds for features that such a connection does without.
+_FOREIGN = ('maint_notifications', 'oss_cluster_maint', 'maintenance_', 'orig_', 'cache', 'event_dispatcher')
+
+
+class UnreachableError(DelayedError):
+    """There was no connection: nothing was sent."""
+
+
+class UnansweredError(DelayedError):
+    """The answer was lost: the command may have run."""
+
+
+class RefusedError(DelayedError):
+    """Redis answered with an error. A script may have run in part."""
+
+
+class ReplyError(DelayedError):
+    """Redis answered in a form that the script does not have; another version of the scripts may be in use."""
+
+
+def may_have_run(error: BaseException) -> bool:
+    """Says whether an error leaves open that something was written."""
+    return not isinstance(error, UnreachableError)
+
+
+class Source:
+    """Makes connections like those of a client of redis-py, but without its retries: a claim must never be sent twice."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        shared.Link(client)  # refuses what it cannot be
+        self._client = client
+
+    def connect(self, timeout: float) -> Any:
+        """Returns a new connection. timeout is in seconds, for each answer."""
+        try:
+            pool: Any = self._client.connection_pool
+            kwargs = {name: value for name, value in pool.connection_kwargs.items() if not name.startswith(_FOREIGN)}
+            kwargs.update(
+                protocol=2,
+                decode_responses=False,
+                socket_timeout=timeout,
+                socket_connect_timeout=min(CALL_TIMEOUT, kwargs.get('socket_connect_timeout') or CALL_TIMEOUT),
+                health_check_interval=0,
+                retry_on_timeout=False,
+                retry_on_error=[],
+                retry=Retry(NoBackoff(), 0),
+            )
+            connection = pool.connection_class(**kwargs)
+            connection.connect()
+        except (redis.exceptions.RedisError, OSError) as e:
+            raise UnreachableError(f'connecting to Redis: {e or type(e).__name__}') from e
+        return connection
+
+
+class Link:
+    """One connection, made when it is needed. It belongs to one thread at a time; only cut may be called by others."""
+
+    def __init__(self, source: Source, timeout: float = CALL_TIMEOUT) -> None:
+        self.source = source
+        self.timeout = timeout
+        self._connection: Any = None
+        self._cut = False
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None
+
+    def open(self) -> bool:
+        """Connects unless there is a connection, and says whether it is a new one."""
+        if self._connection is not None:
+            return False
+        if self._cut:
+            raise UnreachableError('the connection was given up')
+        self._connection = self.source.connect(self.timeout)
+        return True
+
+    def hang_up(self) -> None:
+        """Gives the connection up. The next call makes a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(redis.exceptions.RedisError, OSError):
+                connection.disconnect()
+
+    def cut(self) -> None:
+        """Ends the call that is under way, for good."""
+        self._cut = True
+        connection = self._connection
+        sock = getattr(connection, '_sock', None)
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def send(self, *command: Any) -> None:
+        """Sends a command without waiting for its answer."""
+        self.open()
+        try:
+            self._connection.send_command(*command, check_health=False)
+        except (redis.exceptions.RedisError, OSError) as e:
+            self.hang_up()
+            raise UnansweredError(f'{command[0]}: {e or type(e).__name__}') from e
+        except BaseException:
+            self.hang_up()
+            raise
+
+    def receive(self) -> Any:
+        """Waits for an answer."""
+        try:
+            return self._connection.read_response()
+        except redis.exceptions.ResponseError:
+            raise
+        except (redis.exceptions.RedisError, OSError) as e:
+            self.hang_up()
+            raise UnansweredError(f'no answer from Redis: {e or type(e).__name__}') from e
+        except BaseException:
+            self.hang_up()
+            raise
+
+    def readable(self, timeout: float) -> bool:
+        """Says whether something arrives within timeout seconds."""
+        try:
+            return bool(self._connection.can_read(timeout=timeout))
+        except (redis.exceptions.RedisError, OSError) as e:
+            self.hang_up()
+            raise UnansweredError(f'no answer from Redis: {e or type(e).__name__}') from e
+
+    def do(self, *command: Any) -> Any:
+        """Sends one command, once, and returns its answer."""
+        try:
+            self.send(*command)
+            return self.receive()
+        except redis.exceptions.ResponseError as e:
+            raise self._refused(str(command[0]), e) from e
+
+    def run(self, script: Script, keys: Sequence[str], *args: Any) -> Any:
+        """Runs a script. It is sent a second time only when Redis answers that it does not know it."""
+        try:
+            try:
+                self.send('EVALSHA', script.sha, len(keys), *keys, *args)
+                return self.receive()
+            except redis.exceptions.NoScriptError:
+                self.send('EVAL', script.source, len(keys), *keys, *args)
+                return self.receive()
+        except redis.exceptions.ResponseError as e:
+            raise self._refused(script.name, e) from e
+
+    def _refused(self, what: str, error: redis.exceptions.ResponseError) -> DelayedError:
+        text = str(error)
+        if isinstance(error, redis.exceptions.ReadOnlyError):
+            self.hang_up()  # the master is elsewhere now: connect anew
+        return RefusedError(f'{what}: {text}')
+
+
+class Backoff:
+    """Spaces the attempts of one loop while Redis is away: 50 ms, doubled up to 2 s, ± 50 %."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def next(self) -> float:
+        d = min(0.05 * (1 << min(self._failures, 6)), 2.0)
+        self._failures += 1
+        return jitter(d, 0.5)
+
+    def reset(self) -> None:
+        self._failures = 0
+
+
+def jitter(d: float, part: float) -> float:
+    """Returns d changed at random by up to the given part of it, either way."""
+    return d * (1 + part * (2 * random.random() - 1))
+
+
+class Complaints:
+    """Limits how often a loop logs the same trouble: the first time, then once in ten seconds with a count."""
+
+    INTERVAL = 10.0
+
+    def __init__(self) -> None:
+        self._logged: float | None = None
+        self._skipped = 0
+
+    def trouble(self, log: Any, text: str, error: BaseException) -> None:
+        now = time.monotonic()
+        if self._logged is not None and now - self._logged < self.INTERVAL:
+            self._skipped += 1
+            return
+        more = f' ({self._skipped} more times)' if self._skipped else ''
+        self._logged, self._skipped = now, 0
+        log.warning('%s: %s%s', text, error, more)
+
+    def relief(self, log: Any, text: str) -> None:
+        if self._logged is not None:
+            self._logged, self._skipped = None, 0
+            log.info(text)

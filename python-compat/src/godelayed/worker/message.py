@@ -1,0 +1,208 @@
+"""Messages as a worker reads them and writes them anew. docs/PROTOCOL.md describes the bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+from ..task import MAX_PATH
+from ..values import MAX_BYTES, unpack
+
+_GROWTH = 4096  # bytes that retries and deaths may add to what a producer may send
+_INT31 = (1 << 31) - 1
+_INT63 = (1 << 63) - 1
+
+# The known keys of meta in the order in which they are written, with their lowest and highest values; None: no number.
+_KNOWN: dict[str, tuple[int, int] | None] = {
+    'id': None,
+    'n': (0, _INT31),
+    'at': (0, _INT63),
+    'mr': (-(1 << 31), _INT31),
+    'rt': (0, _INT31),
+    'd': (0, _INT31),
+    'da': (0, _INT63),
+    'to': (0, _INT63),
+    'dl': (0, _INT63),
+    'xp': (0, _INT63),
+    'rn': (0, _INT63),
+    'kr': (0, _INT63),
+    'ru': (0, _INT63),
+    'rc': (0, _INT63),
+    'ff': (0, _INT63),
+    'ul': (0, _INT63),
+    'rd': None,
+    'uk': None,
+    'us': None,
+    'g': None,
+    'gp': None,
+    'h': None,
+}
+_PRESENT = ('n', 'mr')  # written also when they are zero
+
+
+class MessageError(ValueError):
+    """The bytes are no message."""
+
+
+class Message:
+    """A task as it lies in a queue. meta is a copy, args and kwargs are decoded anew for each message."""
+
+    __slots__ = ('args', 'kwargs', 'meta', 'parts', 'path', 'payload', 'python', 'raw', 'retry')
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        if len(raw) > MAX_BYTES + _GROWTH:
+            raise MessageError(f'expected at most {MAX_BYTES + _GROWTH:,} bytes, found {len(raw):,}')
+        try:
+            v = unpack(raw)
+        except Exception as e:  # what msgpack raises is of many kinds
+            raise MessageError(f'expected one MessagePack value, found bytes that are none: {type(e).__name__}: {e}') from None
+        parts = v if type(v) is list else [v]
+        path = parts[0] if parts else None
+        if type(path) is not str or not path or len(path) > MAX_PATH or len(path.encode()) > MAX_PATH:
+            raise MessageError(f'expected a path of 1 to {MAX_PATH} bytes, found {_kind(path)}')
+        self.path = path
+        self.parts = len(parts) if type(v) is list else 0
+        self.python = ':' in path
+        self.args: list[Any] = []
+        self.kwargs: dict[str, Any] = {}
+        self.retry = 0
+        self.payload: bytes | None = None
+        self.meta: dict[str, Any] = {}
+        if self.python:
+            self._read_python(parts)
+        else:
+            self._read_go(parts)
+        if self.meta:
+            _check(self.meta)
+
+    def _read_python(self, parts: list[Any]) -> None:
+        n = self.parts
+        if not 1 <= n <= 5:
+            raise MessageError(f'expected an array of 1 to 5 for a Python function, found {n or "the path alone"}')
+        if n > 1:
+            args = parts[1]
+            if type(args) is list:
+                self.args = args
+            elif args is not None:
+                raise MessageError(f'expected arguments, an array or nil, found {_kind(args)}')
+        if n > 2:
+            kwargs = parts[2]
+            if type(kwargs) is dict:
+                self.kwargs = kwargs
+            elif kwargs is not None:
+                raise MessageError(f'expected keyword arguments, a map or nil, found {_kind(kwargs)}')
+        if n > 3:
+            if type(parts[3]) is not int or not -(1 << 63) <= parts[3] <= _INT63:
+                raise MessageError(f'expected a number of retries, found {_kind(parts[3])}')
+            self.retry = parts[3]
+        if n > 4:
+            self._read_meta(parts[4])
+
+    def _read_go(self, parts: list[Any]) -> None:
+        if len(parts) > 3:
+            raise MessageError(f'expected an array of 1 to 3 for a Go function, found {len(parts)}')
+        if len(parts) > 1 and parts[1] is not None:
+            if type(parts[1]) is not bytes:
+                raise MessageError(f'expected a payload, binary or nil, found {_kind(parts[1])}')
+            self.payload = parts[1]
+        if len(parts) > 2:
+            self._read_meta(parts[2])
+
+    def _read_meta(self, meta: Any) -> None:
+        if type(meta) is not dict:
+            raise MessageError(f'expected meta, a map, found {_kind(meta)}')
+        self.meta = meta
+
+    @property
+    def extended(self) -> bool:
+        """Whether it has a place for meta."""
+        return self.parts == (5 if self.python else 3)
+
+    @property
+    def id(self) -> str:
+        """The task's id, '' if it has none."""
+        return str(self.meta.get('id', ''))
+
+    @property
+    def retried(self) -> int:
+        return int(self.meta.get('rt', 0))
+
+    @property
+    def deaths(self) -> int:
+        return int(self.meta.get('d', 0))
+
+    @property
+    def keep(self) -> int:
+        """How long something is kept of the task when it has succeeded, ms."""
+        meta = self.meta
+        return max(meta.get('kr', 0), meta.get('rn', 0)) if 'kr' in meta or 'rn' in meta else 0
+
+    def with_meta(self, **changes: Any) -> bytes:
+        """Returns the message with other values in meta. Go messages without a place for it become extended ones.
+
+        Python messages without one cannot carry it: it is an error to ask.
+        """
+        meta = {**self.meta, **changes}
+        ordered = {}
+        for name in _KNOWN:
+            if name in meta and (meta[name] or name in _PRESENT):
+                ordered[name] = meta[name]
+        for name, value in meta.items():
+            if name not in _KNOWN:
+                ordered[name] = value
+        packed: bytes = msgpack.packb(ordered, use_bin_type=True)
+        if self.python:
+            if not self.extended:
+                raise ValueError('a plain Python message has no place for meta')
+            return self._head(4) + packed
+        head: bytes = msgpack.packb([self.path, self.payload, None], use_bin_type=True)
+        return head[:-1] + packed
+
+    def with_retry(self, retry: int) -> bytes:
+        """Returns a plain Python message of four parts with another number of retries."""
+        packed: bytes = msgpack.packb(retry)
+        return self._head(3) + packed
+
+    def _head(self, n: int) -> bytes:
+        """Returns the bytes before part n of an array."""
+        u = msgpack.Unpacker(max_buffer_size=2 * MAX_BYTES, strict_map_key=False)
+        u.feed(self.raw)
+        u.read_array_header()
+        for _ in range(n):
+            u.skip()
+        return self.raw[: u.tell()]
+
+
+def _kind(v: Any) -> str:
+    return 'nothing' if v is None else f'{type(v).__name__} {str(v)[:40]!r}'
+
+
+def _check(meta: dict[str, Any]) -> None:
+    """Holds the values of known keys against docs/PROTOCOL.md."""
+    for key, v in meta.items():
+        if type(key) is not str:
+            raise MessageError(f'expected strings as keys of meta, found {_kind(key)}')
+        bounds = _KNOWN.get(key)
+        if bounds is not None:
+            if type(v) is not int or not bounds[0] <= v <= bounds[1]:
+                raise MessageError(f'expected {key!r} to be an integer from {bounds[0]} to {bounds[1]}, found {_kind(v)}')
+        elif key in ('id', 'uk', 'g'):
+            if type(v) is not str or not 1 <= len(v.encode()) <= MAX_PATH:
+                raise MessageError(f'expected {key!r} to be a string of 1 to {MAX_PATH} bytes, found {_kind(v)}')
+        elif key == 'us':
+            if type(v) is not bool:
+                raise MessageError(f"expected 'us' to be a boolean, found {_kind(v)}")
+        elif key == 'rd':
+            if not _numbers(v, 1, 64):
+                raise MessageError(f"expected 'rd' to be an array of 1 to 64 waits, found {_kind(v)}")
+        elif key == 'gp':
+            if not _numbers(v, 4, 4):
+                raise MessageError(f"expected 'gp' to be an array of 4 integers, found {_kind(v)}")
+        elif key == 'h' and not (type(v) is dict and 1 <= len(v) <= 64 and all(type(k) is str and type(e) is str for k, e in v.items())):
+            raise MessageError(f"expected 'h' to be a map of 1 to 64 strings, found {_kind(v)}")
+
+
+def _numbers(v: Any, fewest: int, most: int) -> bool:
+    return type(v) is list and fewest <= len(v) <= most and all(type(e) is int and e >= 0 for e in v)

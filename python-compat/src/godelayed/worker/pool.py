@@ -1,0 +1,400 @@
+"""The worker's side of its processes: one thread that hands them tasks, and tells or kills those that must end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from typing import Any, Callable
+
+import msgpack
+
+from .child import HEAD, MOST_FRAME, ORDER
+from .executors import Executors
+from .judge import Ended
+from .lane import Claim
+from .link import Backoff
+from .nursery import SIGNAL, Nursery
+
+logger = logging.getLogger('godelayed.worker')
+
+
+_AGAIN = 0.2  # seconds between two signals to a task that is to end
+
+
+class _Process:
+    """One worker process, from the request to fork it until it is dead."""
+
+    def __init__(self, number: int, tasks: socket.socket, orders: socket.socket) -> None:
+        self.number = number
+        self.tasks = tasks
+        self.orders = orders
+        self.pid = 0
+        self.ready = False
+        self.retired = False  # it gets no more tasks
+        self.ran = 0
+        self.claim: Claim | None = None
+        self.serial = 0  # of the task
+        self.ends = 0.0  # when it is told to end, monotonic; 0: never
+        self.dies = 0.0  # when it is killed; 0: it was not told to end
+        self.why = ''  # it was told to end
+        self.again = 0.0  # when it is told again
+        self.buffer = bytearray()
+        self.out = b''
+
+
+class Pool:
+    """Runs tasks in processes, n at a time."""
+
+    def __init__(
+        self,
+        executors: Executors,
+        nursery: Nursery,
+        n: int,
+        kill_after: float,
+        max_tasks: int,
+        begin: Callable[[Claim, Callable[[str], None], Callable[[bool], None]], None],
+        conclude: Callable[[Claim, Ended], bool],
+        died: Callable[[Claim, str], None],
+        progress: Callable[[Claim, int, int, str], None],
+        broken: Callable[[], None],
+    ) -> None:
+        self.executors = executors
+        self.nursery = nursery
+        self.n = n
+        self.kill_after = kill_after  # seconds
+        self.max_tasks = max_tasks  # that one process runs; 0: any number
+        self._begin = begin
+        self._conclude = conclude
+        self._died = died
+        self._progress = progress
+        self._broken = broken
+        self._selector = selectors.DefaultSelector()
+        self._processes: dict[int, _Process] = {}
+        self._next = self._serial = 0
+        self._idle: deque[_Process] = deque()
+        self._woken, self._wakes = socket.socketpair()
+        self._woken.setblocking(False)
+        self._wakes.setblocking(False)
+        self._poked = False
+        self._mail: deque[tuple[Any, ...]] = deque()  # what other threads want of this one
+        self._wait = Backoff()
+        self._not_before = 0.0  # no more processes are forked before
+        self._over = False
+        self.gone = threading.Event()
+        executors.wake_pool = self.wake
+
+    def wake(self) -> None:
+        """Lets the thread look again."""
+        if not self._poked:
+            self._poked = True
+            with contextlib.suppress(BlockingIOError, OSError):
+                self._wakes.send(b'w')
+
+    def interrupt(self, c: Claim, why: str) -> None:
+        """Tells a running task to end, from any thread."""
+        self._mail.append(('interrupt', c, why))
+        self.wake()
+
+    def kill_all(self) -> None:
+        """Kills what runs, without telling it before."""
+        self._mail.append(('kill',))
+        self.wake()
+
+    def close(self) -> None:
+        """Ends the thread and its processes."""
+        self._mail.append(('close',))
+        self.wake()
+
+    def run(self) -> None:
+        self._selector.register(self._woken, selectors.EVENT_READ, None)
+        self._selector.register(self.nursery.socket, selectors.EVENT_READ, self.nursery)
+        try:
+            while not self._over:
+                self._fill()
+                self._assign()
+                for key, _ in self._selector.select(self._patience()):
+                    if key.data is None:
+                        with contextlib.suppress(BlockingIOError):
+                            self._woken.recv(4096)
+                        self._poked = False  # not before: a poke in between would be read with the others, and the next ones not be sent
+                    elif key.data is self.nursery:
+                        self._hear()
+                    else:
+                        self._read(key.data)
+                while self._mail:
+                    self._do(*self._mail.popleft())
+                self._look_at_clocks()
+        finally:
+            for p in self._processes.values():
+                p.tasks.close()
+                p.orders.close()
+            self.nursery.close()
+            self._selector.close()
+            self._woken.close()
+            self._wakes.close()
+            self.gone.set()
+
+    def _fill(self) -> None:
+        """Has as many processes forked as are missing."""
+        now = time.monotonic()
+        while not self._over and len(self._processes) < self.n and now >= self._not_before:
+            tasks, theirs = socket.socketpair()
+            orders, obeyed = socket.socketpair()
+            self._next += 1
+            p = _Process(self._next, tasks, orders)
+            tasks.setblocking(False)
+            try:
+                self.nursery.fork(p.number, theirs, obeyed)
+            except OSError as e:
+                self._lost_nursery(e)
+            finally:
+                theirs.close()
+                obeyed.close()
+            self._processes[p.number] = p
+            self._selector.register(tasks, selectors.EVENT_READ, p)
+
+    def _lost_nursery(self, error: Exception) -> None:
+        """Without it there are no processes any more: what runs died with it."""
+        if self._over:
+            return
+        self._over = True
+        logger.error('the process that forks worker processes is gone (%s); the worker stops', error)
+        for p in list(self._processes.values()):
+            self._bury(p, 'its process was killed')
+        self._broken()
+
+    def _assign(self) -> None:
+        while self._idle:
+            c = self.executors.start()
+            if c is None:
+                return
+            p = self._idle.popleft()
+            self._serial += 1
+            p.claim, p.serial, p.ends, p.dies, p.why = c, self._serial, 0.0, 0.0, ''
+            serial = self._serial
+
+            def interrupt(why: str, c: Claim = c) -> None:
+                self.interrupt(c, why)
+
+            def go(yes: bool, p: _Process = p, c: Claim = c, serial: int = serial) -> None:
+                # From this thread, or from one that has asked Redis before.
+                self._mail.append(('go', p, c, serial, yes))
+                self.wake()
+
+            self._begin(c, interrupt, go)
+            while self._mail and self._mail[0][0] == 'go':
+                self._do(*self._mail.popleft())
+
+    def _do(self, what: str, *args: Any) -> None:
+        if what == 'go':
+            self._go(*args)
+        elif what == 'interrupt':
+            c, why = args
+            for p in self._processes.values():
+                if p.claim is c:
+                    self._tell(p, why)
+        elif what == 'kill':
+            for p in self._processes.values():
+                if p.claim is not None:
+                    p.why = p.why or 'stopping'
+                    self._kill(p)
+        else:
+            self._over = True
+
+    def _go(self, p: _Process, c: Claim, serial: int, yes: bool) -> None:
+        if p.claim is not c or p.serial != serial:
+            return  # the process died meanwhile
+        if not yes:
+            self._free(p, c, False)
+            return
+        c.started = time.monotonic()
+        if c.limit:
+            p.ends = c.started + c.limit / 1000
+        p.ran += 1
+        frame = msgpack.packb([serial, c.lane.name, c.raw], use_bin_type=True)
+        self._write(p, HEAD.pack(len(frame)) + frame)
+
+    def _write(self, p: _Process, b: bytes) -> None:
+        p.out += b
+        try:
+            while p.out:
+                p.out = p.out[p.tasks.send(p.out) :]
+        except BlockingIOError:
+            self._selector.modify(p.tasks, selectors.EVENT_READ | selectors.EVENT_WRITE, p)
+            return
+        except OSError:
+            p.out = b''  # it is dead, as will be told
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.modify(p.tasks, selectors.EVENT_READ, p)
+
+    def _read(self, p: _Process) -> None:
+        if p.out:
+            self._write(p, b'')
+        try:
+            while True:
+                b = p.tasks.recv(1 << 16)
+                if not b:
+                    # The nursery tells what it died of.
+                    with contextlib.suppress(KeyError, ValueError):
+                        self._selector.unregister(p.tasks)
+                    break
+                p.buffer += b
+                if len(b) < 1 << 16:
+                    break
+        except BlockingIOError:
+            pass
+        except OSError:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(p.tasks)
+        while len(p.buffer) >= HEAD.size:
+            size = HEAD.unpack_from(p.buffer)[0]
+            if size > MOST_FRAME:
+                logger.error('worker process %d wrote what is no frame; it is killed', p.pid)
+                p.buffer.clear()
+                self._kill(p)
+                return
+            if len(p.buffer) < HEAD.size + size:
+                return
+            frame = msgpack.unpackb(bytes(p.buffer[HEAD.size : HEAD.size + size]), raw=False)
+            del p.buffer[: HEAD.size + size]
+            self._frame(p, frame)
+
+    def _frame(self, p: _Process, frame: list[Any]) -> None:
+        number, kind = frame[:2]
+        if kind == 2:
+            p.ready = True
+            self._wait.reset()
+            self._idle.append(p)
+            return
+        c = p.claim
+        if c is None or number != p.serial:
+            return
+        if kind == 1:
+            self._progress(c, *frame[2:5])
+            return
+        self._free(p, c, self._conclude(c, Ended(*frame[2:11])))
+
+    def _free(self, p: _Process, c: Claim, done: bool) -> None:
+        """Notes that a task is over and gives the process another."""
+        p.claim, p.ends, p.dies, p.why = None, 0.0, 0.0, ''
+        self.executors.leave(c, done, time.monotonic() - c.started)
+        if self.max_tasks and p.ran >= self.max_tasks:
+            p.retired = True
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(p.tasks)
+            p.tasks.close()  # it ends by itself, and another takes its place
+        elif not p.retired:
+            self._idle.append(p)
+
+    def _tell(self, p: _Process, why: str) -> None:
+        """Tells the task of a process to end, once."""
+        if p.why:
+            return
+        p.why, p.ends = why, 0.0
+        now = time.monotonic()
+        p.dies, p.again = now + self.kill_after, now + _AGAIN
+        with contextlib.suppress(OSError):
+            p.orders.send(ORDER.pack(p.serial, why.encode()))
+        try:
+            self.nursery.kill(p.number, SIGNAL)
+        except OSError as e:
+            self._lost_nursery(e)
+
+    def _kill(self, p: _Process) -> None:
+        p.ends = p.dies = 0.0
+        p.retired = True
+        try:
+            self.nursery.kill(p.number, signal.SIGKILL)
+        except OSError as e:
+            self._lost_nursery(e)
+
+    def _patience(self) -> float | None:
+        """Returns how many seconds nothing needs to be done by itself."""
+        times = [t for p in self._processes.values() for t in (p.ends, p.dies, p.again if p.dies else 0.0) if t]
+        if len(self._processes) < self.n:
+            times.append(self._not_before)
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _look_at_clocks(self) -> None:
+        now = time.monotonic()
+        for p in list(self._processes.values()):
+            if p.ends and now >= p.ends:
+                self._tell(p, 'timeout')
+            if p.again and now >= p.again and p.dies:
+                # A signal that comes just before a call that blocks does not interrupt it.
+                p.again = now + _AGAIN
+                with contextlib.suppress(OSError):
+                    self.nursery.kill(p.number, SIGNAL)
+            if p.dies and now >= p.dies and p.claim is not None:
+                logger.error(
+                    'queue %s: %s: it did not end within %.3g s (%s); its process is killed',
+                    p.claim.lane.name,
+                    p.claim.message.path,
+                    self.kill_after,
+                    p.why,
+                )
+                self._kill(p)
+
+    def _hear(self) -> None:
+        """Takes one answer of the nursery."""
+        try:
+            kind, number, value = self.nursery.read()
+        except (OSError, struct.error) as e:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(self.nursery.socket)
+            self._lost_nursery(e)
+            return
+        p = self._processes.get(number)
+        if p is None:
+            return
+        if kind == b'B':
+            p.pid = value
+            return
+        if not p.tasks.fileno() >= 0:
+            self._read(p)  # what it told before it died
+        self._bury(p, _cause(value))
+
+    def _bury(self, p: _Process, cause: str) -> None:
+        del self._processes[p.number]
+        if p in self._idle:
+            self._idle.remove(p)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(p.tasks)
+        p.tasks.close()
+        p.orders.close()
+        if not p.ready:
+            self._not_before = time.monotonic() + self._wait.next()
+            logger.error('a worker process died before it was ready: %s', cause)
+        c = p.claim
+        if c is None:
+            if not p.retired and p.ready:
+                logger.error('worker process %d died: %s', p.pid, cause)
+            return
+        p.claim = None
+        done = False
+        if p.why:
+            # It was killed because it did not end when told to.
+            ended = Ended(ok=False, error=f'its process was killed: {p.why}', interrupted=p.why)
+            done = self._conclude(c, ended)
+        else:
+            logger.error('queue %s: %s (%s): worker process %d died: %s', c.lane.name, c.message.path, c.message.id, p.pid, cause)
+            self._died(c, cause)
+        self.executors.leave(c, done, time.monotonic() - c.started)
+
+
+def _cause(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        sig = os.WTERMSIG(status)
+        try:
+            return f'killed by {signal.Signals(sig).name}'
+        except ValueError:
+            return f'killed by signal {sig}'
+    return f'exit code {os.WEXITSTATUS(status)}'

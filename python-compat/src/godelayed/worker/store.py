@@ -1,0 +1,424 @@
+"""One queue as Redis holds it: each method is one script or one read, and nothing above it knows Redis."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ..keys import Keys
+from ..scripts import script
+from .link import Link, ReplyError, Source
+
+STATS_LIFE = 90 * 24 * 60 * 60  # seconds that the counters of a day are kept
+MAX_CLAIM = 1000  # tasks of one claim
+MAX_CLAIM_BYTES = 4 << 20
+MAX_TOKENS = 500  # claims that one script ends or gives back
+MAX_SHELVED = 100  # tasks that one script files
+REVOKED_MOST = 1000  # ids of cancelled tasks that are kept in memory
+
+_names = (
+    'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey sweep forget repair '
+    'condemn lapse expire trim pardon ripe peek fire'
+)
+SCRIPTS = {name: script(name) for name in _names.split()}
+
+
+@dataclasses.dataclass
+class Ending:
+    """What a script is told of one claim that ends: kept or filed under id."""
+
+    token: str
+    id: str
+    wait: int = 0  # ms until due or expiry, or that it is kept
+    message: bytes = b''
+    info: bytes = b''
+    awaited: bool = False  # somebody may wait for its end
+    flag: bool = False  # complete: it may hold a lock; annul: it was cancelled for certain
+
+
+@dataclasses.dataclass
+class Acked:
+    """Claims whose tasks are done, for claim and ack. pulse is the value of the heartbeat under which all of them stood last."""
+
+    tokens: list[str] = dataclasses.field(default_factory=list)
+    batches: list[int] = dataclasses.field(default_factory=list)
+    pulse: str = ''
+
+    def answers(self, reply: Any) -> list[int] | None:
+        """Converts what the script says of them; None: all stood."""
+        if isinstance(reply, int):
+            return None
+        return _answers(reply, len(self.tokens))
+
+
+@dataclasses.dataclass
+class Haul:
+    """What a claim brought. status is 1, 0 without heartbeat, -1 for a batch that was used, -2 for a paused queue."""
+
+    status: int
+    left: int = 0
+    stood: list[int] | None = None
+    version: int = 0
+    messages: list[bytes] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What happens to a dead worker's claim."""
+
+    token: str
+    message: bytes
+    renewed: bytes
+    action: str  # requeue, archive or count
+    id: str
+    info: bytes
+    digest: str = ''  # its field in the deaths hash, for count
+    awaited: bool = False
+
+
+@dataclasses.dataclass
+class Control:
+    """What the workers of a queue are told. version 0: nothing."""
+
+    version: int = 0
+    paused: bool = False
+    restart: str = ''
+    weight: int = 0
+    order: str = ''
+
+
+def _answers(reply: Any, n: int) -> list[int]:
+    if not isinstance(reply, list) or len(reply) != n:
+        raise ReplyError(f'expected {n} answers, found {reply!r}')
+    return reply
+
+
+def _text(v: Any) -> str:
+    return v.decode('utf-8', 'surrogateescape') if isinstance(v, bytes) else ('' if v is None else str(v))
+
+
+def _number(v: Any) -> int:
+    try:
+        return int(_text(v) or 0)
+    except ValueError:
+        return 0
+
+
+class Store:
+    """A queue. Each call goes over the link that it is given, which belongs to the calling thread."""
+
+    def __init__(self, source: Source, prefix: str, name: str, worker: str) -> None:
+        self.source = source
+        self.name = name
+        self.worker = worker
+        self.keys = Keys(name, prefix)
+        k = self.keys
+        self._mine = [k.processing + worker, k.claims + worker]
+        self._claim_keys = [k.list, k.noti, k.heartbeat + worker, *self._mine]
+
+    def link(self) -> Link:
+        """Returns a new link."""
+        return Link(self.source)
+
+    @property
+    def _stats(self) -> str:
+        """The counters of today."""
+        return self.keys.stats_of(time.time())
+
+    def _ended(self, id: str, awaited: bool) -> str:
+        """The channel on which the end of a task is told, '' if nobody waits for it."""
+        return self.keys.ended(id) if awaited else ''
+
+    def claim(self, link: Link, batch: int, most: int, held: int, legacy: bool, mend: bool, ended: Acked) -> Haul:
+        """Ends claims and takes pending tasks. It must never be sent again after an error of which may_have_run is true."""
+        k = self.keys
+        reply = link.run(
+            SCRIPTS['claim'],
+            [*self._claim_keys, self._stats, k.control],
+            batch,
+            min(most, MAX_CLAIM),
+            held,
+            MAX_CLAIM_BYTES,
+            int(legacy),
+            int(mend),
+            STATS_LIFE,
+            ended.pulse,
+            len(ended.batches),
+            *ended.batches,
+            *ended.tokens,
+        )
+        if not isinstance(reply, list) or len(reply) < 3:
+            raise ReplyError(f'claim: expected three values or more, found {reply!r}')
+        status, left, stood = reply[0], reply[1], ended.answers(reply[2])
+        if status == 1:
+            return Haul(1, left, stood, 0, reply[3:])
+        if status == 2:
+            return Haul(1, left, stood, _number(reply[3]), reply[4:])
+        return Haul(status, 0, stood)
+
+    def ack(self, link: Link, ended: Acked, lost: int) -> list[int] | None:
+        """Ends claims whose tasks are done, and adds lost to the day's count of lost claims."""
+        k = self.keys
+        reply = link.run(
+            SCRIPTS['ack'],
+            [*self._mine, self._stats, k.heartbeat + self.worker],
+            STATS_LIFE,
+            lost,
+            ended.pulse,
+            len(ended.batches),
+            *ended.batches,
+            *ended.tokens,
+        )
+        return ended.answers(reply)
+
+    def release(self, link: Link, batches: Sequence[int], tokens: Sequence[str], to: Store | None = None, front: bool = True) -> list[int]:
+        """Gives claimed messages back unchanged: to the front or to the end of a queue."""
+        k = (to or self).keys
+        reply = link.run(SCRIPTS['release'], [*self._mine, k.list, k.noti], 'front' if front else 'back', len(batches), *batches, *tokens)
+        return _answers(reply, len(tokens))
+
+    def shelve(
+        self, link: Link, batches: Sequence[int], shelf: str, most: int, counters: Sequence[str], tasks: Sequence[Ending]
+    ) -> list[int]:
+        """Files tasks in the set scheduled, retry, parked or archived. An answer of 2 says that the task was cancelled and stands."""
+        k = self.keys
+        args: list[Any] = [STATS_LIFE, most, int(shelf in ('retry', 'scheduled')), int(shelf == 'archived'), len(counters), *counters]
+        args += [len(batches), *batches]
+        for t in tasks:
+            args += [t.token, t.id, t.wait, t.message, t.info, self._ended(t.id, t.awaited)]
+        keys = [*self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.locked, k.revoked]
+        return _answers(link.run(SCRIPTS['shelve'], keys, *args), len(tasks))
+
+    def complete(self, link: Link, batches: Sequence[int], tasks: Sequence[Ending]) -> list[int]:
+        """Ends claims of tasks that have succeeded and leave something behind."""
+        k = self.keys
+        args: list[Any] = [STATS_LIFE, len(batches), *batches]
+        for t in tasks:
+            args += [t.token, t.id, t.wait, t.info, int(t.flag), self._ended(t.id, t.awaited)]
+        keys = [*self._mine, k.completed, k.results, k.locks, k.locked, self._stats, k.revoked]
+        return _answers(link.run(SCRIPTS['complete'], keys, *args), len(tasks))
+
+    def annul(self, link: Link, batches: Sequence[int], tasks: Sequence[Ending]) -> list[int]:
+        """Ends claims of tasks that were cancelled. An answer of 2 says that the task is not any more, and stands."""
+        k = self.keys
+        args: list[Any] = [STATS_LIFE, len(batches), *batches]
+        for t in tasks:
+            args += [t.token, t.id, t.wait, t.info, int(t.flag), self._ended(t.id, t.awaited)]
+        keys = [*self._mine, k.revoked, k.completed, k.results, k.locks, k.locked, self._stats]
+        return _answers(link.run(SCRIPTS['annul'], keys, *args), len(tasks))
+
+    def progress(self, link: Link, token: str, id: str, report: bytes) -> bool:
+        """Notes what an active task reports; empty forgets it. It answers whether the claim stands."""
+        k = self.keys
+        return bool(link.run(SCRIPTS['progress'], [k.processing + self.worker, k.completed, k.results], token, id, report))
+
+    def unlock(self, link: Link, id: str, left: bool) -> int:
+        """Frees the lock of a task that starts, or, with left, of one that has left the queue. -1: it must not start; 0: none is left."""
+        k = self.keys
+        return int(link.run(SCRIPTS['unlock'], [k.locks, k.locked, k.revoked], id, int(left)))
+
+    def register(self, link: Link, life: int, value: str) -> list[str]:
+        """Makes the worker known for life ms, and returns the tokens of its claims that stand."""
+        k = self.keys
+        keys = [k.heartbeat + self.worker, k.workers, k.processing + self.worker]
+        return [_text(t) for t in link.run(SCRIPTS['register'], keys, life, self.worker, value)]
+
+    def unregister(self, link: Link) -> bool:
+        """Forgets the worker; False means that it still holds claims."""
+        return bool(link.run(SCRIPTS['unregister'], self._worker_keys(self.worker), self.worker))
+
+    def forget(self, link: Link, worker: str) -> bool:
+        """Drops a dead worker of which nothing is left."""
+        return bool(link.run(SCRIPTS['forget'], self._worker_keys(worker), worker))
+
+    def _worker_keys(self, worker: str) -> list[str]:
+        k = self.keys
+        return [k.heartbeat + worker, k.workers, k.processing + worker, k.claims + worker, k.control]
+
+    def tokens(self, link: Link) -> list[str]:
+        """Returns the tokens of this worker's claims."""
+        return [_text(t) for t in link.do('HKEYS', self.keys.processing + self.worker)]
+
+    def move(self, link: Link, shelf: str, most: int) -> int:
+        """Makes due tasks pending and returns the ms until the next one is due, negative for none."""
+        k = self.keys
+        reply = link.run(SCRIPTS['move'], [getattr(k, shelf), k.tasks, k.info, k.list, k.noti], most, MAX_CLAIM_BYTES)
+        return int(reply[1])
+
+    def unpark(self, link: Link, ids: Sequence[str]) -> int:
+        """Makes parked tasks pending and returns their number."""
+        k = self.keys
+        return int(link.run(SCRIPTS['unpark'], [k.parked, k.tasks, k.info, k.list, k.noti], *ids))
+
+    def parked_page(self, link: Link, offset: int, n: int) -> list[tuple[str, bytes | None]]:
+        """Reads ids and infos of parked tasks, by rank."""
+        return self._infos(link, link.do('ZRANGE', self.keys.parked, offset, offset + n - 1))
+
+    def overdue_parked(self, link: Link, now: int, n: int) -> list[tuple[str, bytes | None]]:
+        """Reads those whose time was over at now, in ms."""
+        return self._infos(link, link.do('ZRANGEBYSCORE', self.keys.parked, '-inf', now, 'LIMIT', 0, n))
+
+    def _infos(self, link: Link, ids: list[bytes]) -> list[tuple[str, bytes | None]]:
+        if not ids:
+            return []
+        return list(zip([_text(i) for i in ids], link.do('HMGET', self.keys.info, *ids)))
+
+    def control(self, link: Link) -> Control:
+        """Reads the control hash as it is for this worker."""
+        v = link.do('HMGET', self.keys.control, 'version', 'paused', 'restart', 'weight', 'worker:' + self.worker)
+        return Control(_number(v[0]), bool(v[1]), _text(v[2]), _number(v[3]), _text(v[4]))
+
+    def revoked(self, link: Link) -> tuple[list[str], bool]:
+        """Returns ids of cancelled tasks, and whether these are all."""
+        ids = [_text(i) for i in link.do('ZRANGE', self.keys.revoked, 0, REVOKED_MOST)]
+        return ids[:REVOKED_MOST], len(ids) <= REVOKED_MOST
+
+    def are_revoked(self, link: Link, ids: Sequence[str]) -> list[bool]:
+        """Says which of the ids are those of cancelled tasks."""
+        return [v is not None for v in link.do('ZMSCORE', self.keys.revoked, *ids)]
+
+    def forgive(self, link: Link, ids: Sequence[str]) -> None:
+        """Forgets that tasks were cancelled: they have ended."""
+        link.do('ZREM', self.keys.revoked, *ids)
+
+    def mode(self, link: Link) -> str:
+        """Returns the form of Python tasks that was settled, '' if none was yet."""
+        return _text(link.do('GET', self.keys.mode))
+
+    def sweep(self, link: Link, liveness: str, hash: str, limits: Sequence[int], verdicts: Sequence[Verdict]) -> tuple[int, int]:
+        """Takes claims from a dead worker, last claimed first; (-1, 0) if it lives. limits: s that deaths count, most deaths, ms that an
+        archived task is kept, most archived tasks."""
+        k = self.keys
+        args: list[Any] = [STATS_LIFE, *limits]
+        for v in verdicts:
+            args += [v.token, v.message, v.renewed, v.action, v.id, v.info, v.digest, self._ended(v.id, v.awaited)]
+        keys = [
+            liveness,
+            hash,
+            k.list,
+            k.noti,
+            k.tasks,
+            k.archived,
+            k.info,
+            k.deaths,
+            self._stats,
+            k.locks,
+            k.locked,
+            k.completed,
+            k.results,
+        ]
+        reply = link.run(SCRIPTS['sweep'], [*keys, k.revoked], *args)
+        return int(reply[0]), int(reply[1])
+
+    def claims_page(self, link: Link, hash: str, n: int) -> tuple[list[tuple[str, bytes]], int]:
+        """Returns claims of a processing hash and their number: all if there are at most n, else some n."""
+        total = int(link.do('HLEN', hash))
+        if total == 0:
+            return [], 0
+        flat = link.do('HRANDFIELD', hash, n, 'WITHVALUES')
+        return [(_text(flat[i]), flat[i + 1]) for i in range(0, len(flat) - 1, 2)], total
+
+    def alive(self, link: Link, workers: Sequence[str]) -> list[bool]:
+        """Says for each worker whether its heartbeat exists."""
+        return [v is not None for v in link.do('MGET', *(self.keys.heartbeat + w for w in workers))]
+
+    def repair(self, link: Link, n: int) -> int:
+        """Mends the notify list: removes what is too much, adds at most n of what is missing."""
+        return int(link.run(SCRIPTS['repair'], [self.keys.list, self.keys.noti], n)[2])
+
+    def ages(self, link: Link) -> bool:
+        """Says whether the queue has anything that goes when it is old enough."""
+        k = self.keys
+        return bool(link.do('EXISTS', k.archived, k.parked, k.completed, k.locked, k.revoked))
+
+    def condemn(self, link: Link, keep: int, tasks: Sequence[tuple[str, bytes]]) -> int:
+        """Archives, for keep ms, tasks that were parked for too long."""
+        k = self.keys
+        args: list[Any] = [STATS_LIFE, keep]
+        for id, info in tasks:
+            args += [id, info]
+        return int(link.run(SCRIPTS['condemn'], [k.parked, k.archived, k.info, self._stats, k.locks, k.locked], *args))
+
+    def trim(self, link: Link, most: int, n: int) -> int:
+        """Deletes archived tasks that are too old or too many, at most n."""
+        k = self.keys
+        return int(link.run(SCRIPTS['trim'], [k.archived, k.tasks, k.info, self._stats], STATS_LIFE, most, n))
+
+    def expire(self, link: Link, n: int) -> int:
+        """Deletes completed tasks that were kept for long enough, at most n."""
+        return int(link.run(SCRIPTS['expire'], [self.keys.completed, self.keys.results], n))
+
+    def lapse(self, link: Link, n: int) -> int:
+        """Drops locks that have expired, at most n."""
+        return int(link.run(SCRIPTS['lapse'], [self.keys.locks, self.keys.locked], n))
+
+    def pardon(self, link: Link, n: int) -> int:
+        """Forgets at most n revocations whose time is over."""
+        return int(link.run(SCRIPTS['pardon'], [self.keys.revoked, self.keys.control], n))
+
+
+@dataclasses.dataclass
+class Pulse:
+    """What a heartbeat learned about one queue. claims and version are -1 when not asked for."""
+
+    alive: bool
+    claims: int
+    version: int
+
+
+def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool) -> tuple[list[Pulse], float]:
+    """Renews heartbeats on queues of one slot for life ms, and returns Redis's time in seconds."""
+    keys = []
+    for s in stores:
+        keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
+    v = link.run(SCRIPTS['beat'], keys, life, int(count), int(look))
+    if not isinstance(v, list) or len(v) != 2 + 3 * len(stores):
+        raise ReplyError(f'beat: expected {2 + 3 * len(stores)} values, found {v!r}')
+    return [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)], v[0] + v[1] / 1e6
+
+
+@dataclasses.dataclass
+class Todo:
+    """What there is to do on one queue. Times are ms, negative for none."""
+
+    pending: int
+    due: int
+    parked: int
+    group: int
+
+
+def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
+    """Looks at queues of one slot."""
+    keys = []
+    for s in stores:
+        k = s.keys
+        keys += [k.list, k.scheduled, k.retry, k.parked, k.groups]
+    v = link.run(SCRIPTS['check'], keys)
+    if not isinstance(v, list) or len(v) != 4 * len(stores):
+        raise ReplyError(f'check: expected {4 * len(stores)} values, found {v!r}')
+    return [Todo(*v[i : i + 4]) for i in range(0, len(v), 4)]
+
+
+@dataclasses.dataclass
+class Sight:
+    """What a sweeper saw of one queue."""
+
+    mine: bool  # the advisory lock
+    workers: list[str]
+    pending: int
+    noti: int
+    legacy: int
+
+
+def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list[Sight]:
+    """Looks at queues of one slot and tries to take, or renews, their advisory locks for lock ms."""
+    keys = []
+    for s in stores:
+        k = s.keys
+        keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
+    rows = link.run(SCRIPTS['survey'], keys, sweeper, lock)
+    if not isinstance(rows, list) or len(rows) != len(stores):
+        raise ReplyError(f'survey: expected {len(stores)} rows, found {rows!r}')
+    return [Sight(r[0] == 1, [_text(w) for w in r[1]], r[2], r[3], r[4]) for r in rows]

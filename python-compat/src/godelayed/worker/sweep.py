@@ -1,0 +1,223 @@
+"""Taking over from dead workers, ours and legacy ones, and keeping the queues in order."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from ..errors import DelayedError
+from . import info
+from .contact import Contact
+from .judge import DEATHS_LIFE, MAX_DEATHS, verdict
+from .lane import order_of
+from .link import Backoff, Complaints, Link, jitter
+from .store import MAX_CLAIM_BYTES, Sight, Store, Verdict, survey
+
+logger = logging.getLogger('godelayed.worker')
+
+_PAGE = 100  # claims that one script takes
+_REPAIR_PAGE = 1000
+_TRIM_EVERY = 8  # passes between two looks at the age of archived and parked tasks
+_TRIM_PAGE = 100
+_PARDON_PAGE = 500
+_LAPSE_PAGE = 500
+_LEGACY_PAGE = 1000
+
+
+class Sweeping:
+    """The thread that sweeps queues of one slot. Any number may run on one queue."""
+
+    def __init__(
+        self, stores: Sequence[Store], own: str, life: float, interval: float, contact: Contact, archive_max: int, archive_for: int
+    ) -> None:
+        self.stores = stores
+        self.own = own  # id of the worker that it runs in, which is alive
+        self.life = life
+        self.interval = interval
+        self.contact = contact
+        self.archive_max = archive_max
+        self.archive_for = archive_for  # ms
+        self.link = stores[0].link()
+        self.complaints = Complaints()
+        self._server = b''
+        self._missed: dict[tuple[Store, str], dict[str, float]] = {}  # when the heartbeat of a worker was first missed
+        self._deficit: dict[Store, int] = {}  # notifications that were missing at the last pass
+        self._passes = 0
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.link.cut()
+
+    def run(self) -> None:
+        wait = Backoff()
+        while not self._stop.is_set():
+            pause = jitter(self.interval, 0.2)
+            try:
+                self.sweep()
+            except DelayedError as e:
+                if self._stop.is_set():
+                    break
+                self.link.hang_up()
+                self.contact.broken()
+                self.complaints.trouble(logger, 'cannot sweep; trying again', e)
+                pause = min(max(wait.next(), self.interval / 4), self.interval)
+            else:
+                self.complaints.relief(logger, 'sweeping again')
+                wait.reset()
+            self._stop.wait(pause)
+        self.link.hang_up()
+
+    def sweep(self) -> None:
+        """Looks once at all queues."""
+        if self.link.open():
+            self.contact.broken()
+        with self.contact.call():
+            server = _server_id(self.link.do('INFO', 'server'))
+        if server != self._server:
+            if self._server:
+                self.contact.broken()  # heartbeats may be missing that were never written there
+            self._server = server
+        with self.contact.call():
+            # The lock outlives one pass of its holder, so that the others do not take turns with it.
+            sights = survey(self.link, self.stores, self.own, int(self.interval * 1500))
+        self._passes += 1
+        for store, sight in zip(self.stores, sights):
+            self._sweep_queue(store, sight)
+
+    def _sweep_queue(self, store: Store, sight: Sight) -> None:
+        dead = self._judge(store, sight.workers)
+        legacy = self._judge_legacy(store, sight.legacy)
+        if not sight.mine:
+            return
+        for worker in dead:
+            n = self._sweep_hash(store, store.keys.heartbeat + worker, store.keys.processing + worker)
+            if n:
+                logger.warning('queue %s: gave back %d tasks of the dead worker %s', store.name, n, worker)
+            store.forget(self.link, worker)
+        for id, message in legacy:
+            self._sweep_legacy(store, id, message)
+        self._repair(store, sight.pending - sight.noti)
+        if self._passes % _TRIM_EVERY == 1:
+            self._trim(store)
+
+    def _judge(self, store: Store, workers: list[str]) -> list[str]:
+        """Returns those of the workers that are dead beyond doubt."""
+        others = [w for w in workers if w != self.own]
+        missing: list[str] = []
+        if others:
+            with self.contact.call():
+                alive = store.alive(self.link, others)
+            missing = [w for w, lives in zip(others, alive) if not lives]
+        return self._surely_dead(store, 'ours', missing, 2 * len(missing) <= len(workers))
+
+    def _judge_legacy(self, store: Store, total: int) -> list[tuple[str, bytes]]:
+        """Returns claims of legacy workers whose liveness keys are missing beyond doubt."""
+        if total == 0:
+            self._surely_dead(store, 'legacy', [], False)
+            return []
+        page, _ = store.claims_page(self.link, store.keys.legacy, _LEGACY_PAGE)
+        missing = [id for id, _ in page if not self._legacy_alive(id)]
+        sure = set(self._surely_dead(store, 'legacy', missing, False))
+        return [(id, message) for id, message in page if id in sure]
+
+    def _legacy_alive(self, id: str) -> bool:
+        """Asks for the key that a legacy worker's id names."""
+        return bool(id) and bool(self.link.do('EXISTS', id))
+
+    def _surely_dead(self, store: Store, kind: str, missing: list[str], few: bool) -> list[str]:
+        """Notes whose heartbeats are missing now, and judges.
+
+        Dead is who was missing at two looks one life apart, with unbroken contact in between; or at once, if contact has been unbroken for
+        two lives and at most half of all (few) seem dead.
+        """
+        now = time.monotonic()
+        since = self.contact.unbroken()
+        before = self._missed.get((store, kind), {})
+        after: dict[str, float] = {}
+        dead = []
+        for w in missing:
+            first = before.get(w)
+            if first is None or since is None or first < since:
+                first = now  # what was seen before the contact broke does not count
+            after[w] = first
+            if since is not None and (now - first >= self.life or few and now - since >= 2 * self.life):
+                dead.append(w)
+        self._missed[store, kind] = after
+        return dead
+
+    def _sweep_hash(self, store: Store, liveness: str, hash: str) -> int:
+        """Takes all claims of a dead worker, page by page, and returns their number."""
+        taken = 0
+        while not self._stop.is_set():
+            page, total = store.claims_page(self.link, hash, _PAGE)
+            if total == 0:
+                break
+            # Last claimed first, as each goes to the front of the queue.
+            page.sort(key=lambda claim: order_of(claim[0]), reverse=True)
+            while page:
+                n = size = 0
+                while n < len(page) and (n == 0 or size + len(page[n][1]) <= MAX_CLAIM_BYTES):
+                    size += len(page[n][1])
+                    n += 1
+                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m) for t, m in page[:n]])
+                if requeued < 0:
+                    return taken
+                taken += requeued + archived
+                page = page[n:]
+        return taken
+
+    def _take(self, store: Store, link: Link, liveness: str, hash: str, verdicts: list[Verdict]) -> tuple[int, int]:
+        limits = (DEATHS_LIFE, MAX_DEATHS, self.archive_for, self.archive_max)
+        return store.sweep(link, liveness, hash, limits, verdicts)
+
+    def _sweep_legacy(self, store: Store, id: str, message: bytes) -> None:
+        """Takes one claim of a dead legacy worker."""
+        liveness = id or store.keys.heartbeat + 'legacy'  # which never exists
+        requeued, archived = self._take(store, self.link, liveness, store.keys.legacy, [verdict(id, message)])
+        if requeued > 0 or archived > 0:
+            logger.warning('queue %s: gave back the task of the dead legacy worker %s', store.name, id)
+
+    def _repair(self, store: Store, deficit: int) -> None:
+        """Removes surplus notifications, and adds those that were missing at two passes: in between, who was woken had time to claim."""
+        last, self._deficit[store] = self._deficit.get(store, 0), max(deficit, 0)
+        if deficit < 0:
+            store.repair(self.link, 0)
+            return
+        missing = min(deficit, last)
+        while missing > 0:
+            if store.repair(self.link, min(missing, _REPAIR_PAGE)) <= 0:
+                return
+            missing -= _REPAIR_PAGE
+
+    def _trim(self, store: Store) -> None:
+        """Deletes what is old enough, and archives tasks that were parked for too long."""
+        if not store.ages(self.link):
+            return
+        while not self._stop.is_set():
+            now = time.time_ns() // 1_000_000
+            page = store.overdue_parked(self.link, now, _TRIM_PAGE)
+            if not page:
+                break
+            tasks = [(id, info.encode(reason='parked too long', function=info.function_of(i), at=now)) for id, i in page]
+            if store.condemn(self.link, self.archive_for, tasks) == 0 or len(page) < _TRIM_PAGE:
+                break
+        for delete, n in (
+            (store.pardon, _PARDON_PAGE),
+            (store.lapse, _LAPSE_PAGE),
+            (lambda link, n: store.trim(link, self.archive_max, n), _TRIM_PAGE),
+            (store.expire, _TRIM_PAGE),
+        ):
+            while not self._stop.is_set() and delete(self.link, n) >= n:
+                pass
+
+
+def _server_id(answer: object) -> bytes:
+    """Returns the id of the server's process."""
+    text = answer if isinstance(answer, bytes) else str(answer).encode()
+    for line in text.splitlines():
+        if line.startswith(b'run_id:'):
+            return line
+    return b''

@@ -1,0 +1,449 @@
+"""The worker, as the command delayed-worker, with processes and with threads."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgpack
+import pytest
+import redis as redis_py
+
+import godelayed
+
+HERE = Path(__file__).parent
+LIMIT = 60  # seconds that anything may take
+
+
+class Command:
+    """A delayed-worker that runs."""
+
+    def __init__(self, server, log, *args, module='worker_tasks'):
+        self.log = log
+        env = {
+            **os.environ,
+            'TEST_REDIS': server.url[:-1] + '1',
+            'REDIS_URL': server.url,
+            'PYTHONPATH': str(HERE),
+            'PYTHONDONTWRITEBYTECODE': '1',
+        }
+        with open(log, 'ab') as out:
+            self.process = subprocess.Popen(
+                [sys.executable, '-m', 'godelayed.cli', module, '--log-level', 'debug', *args],
+                env=env,
+                stdout=out,
+                stderr=out,
+                cwd=HERE,
+            )
+
+    def output(self):
+        return self.log.read_text()
+
+    def send(self, sig):
+        self.process.send_signal(sig)
+
+    def ends(self, code=0):
+        try:
+            found = self.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f'the worker did not end:\n{self.output()}')
+        assert found == code, self.output()
+
+    def stop(self):
+        self.send(signal.SIGTERM)
+        self.ends()
+
+    def sees(self, text):
+        wait_for(lambda: text in self.output(), lambda: f'waited for {text!r} in\n{self.output()}')
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail(what() if callable(what) else f'waited for {what}')
+        time.sleep(0.005)  # between two looks
+
+
+@pytest.fixture
+def start(server, tmp_path):
+    """Starts workers, and kills those that still run at the end."""
+    commands = []
+
+    def start(*args, **kwargs):
+        args = args if '--queue' in args else ('--queue', 'q', *args)
+        c = Command(server, tmp_path / f'worker-{len(commands)}.log', *args, **kwargs)
+        commands.append(c)
+        return c
+
+    yield start
+    for c in commands:
+        c.kill()
+
+
+@pytest.fixture(params=['processes', 'threads'])
+def both(request, start):
+    """Starts workers of both kinds, with two tasks at once."""
+    return lambda *args: start('--processes', '1' if request.param == 'processes' else '0', '--concurrency', '2', *args)
+
+
+@pytest.fixture
+def q(redis):
+    return godelayed.Queue('q', redis, extended=True)
+
+
+def notes(redis):
+    """Returns a client of the database that tasks write to."""
+    kwargs = redis.connection_pool.connection_kwargs
+    return redis_py.Redis(host=kwargs['host'], port=kwargs['port'], db=1)
+
+
+def ran(redis):
+    with notes(redis) as c:
+        return [b.decode() for b in c.lrange('ran', 0, -1)]
+
+
+def runs(redis, *words):
+    """Waits until tasks have noted these words, in any order."""
+    wait_for(lambda: len(ran(redis)) >= len(words), lambda: f'waited for {words}, found {ran(redis)}')
+    assert sorted(ran(redis)) == sorted(words)
+
+
+def left(redis):
+    """Returns the keys of the queue that are there when no worker runs, without counters, lock of the sweeper and mode."""
+    keys = {k.decode() for k in redis.scan_iter('q*')}
+    return {k for k in keys if not k.startswith('q_stats:') and k not in ('q_sweeper', 'q_mode')}
+
+
+def counters(redis):
+    found = {}
+    for key in redis.scan_iter('q_stats:*'):
+        for name, n in redis.hgetall(key).items():
+            found[name.decode()] = found.get(name.decode(), 0) + int(n)
+    return found
+
+
+def info_of(redis, id, key='q_info'):
+    return msgpack.unpackb(redis.hget(key, id))
+
+
+FILED = {'q_tasks', 'q_info'}
+
+
+def test_runs_what_is_enqueued(q, redis, both):
+    w = both()
+    q.delay('worker_tasks:say', 1, 'zwei', None, x=[3])
+    for i in range(50):
+        q.delay('worker_tasks:say', 'n', i)
+    runs(redis, 'say 1 zwei None x=[3]', *(f'say n {i}' for i in range(50)))
+    w.stop()
+    assert left(redis) == set()
+    assert counters(redis) == {'processed': 51}
+
+
+def test_sleeping_worker_is_woken(q, redis, both):
+    w = both('--sweep-interval', '1000')
+    w.sees('started')
+    wait_for(lambda: redis.info('clients')['blocked_clients'] == 1, 'the worker to block')
+    q.delay('worker_tasks:say', 'hello')
+    runs(redis, 'say hello')
+    w.stop()
+    assert left(redis) == set()
+
+
+def test_named_and_unregistered(q, redis, both):
+    q.delay('named:task')
+    q.options(task_id='x').delay('worker_tasks:unregistered')
+    q.options(task_id='y').delay('os:getpid')
+    q.options(task_id='z').delay('example.com/app/mail.Welcome', 1)
+    both('--stop-when-empty').ends()
+    assert ran(redis) == ['named']
+    assert left(redis) == {'q_parked', 'q_locks', 'q_locked', *FILED}  # their ids are their own
+    assert set(redis.zrange('q_parked', 0, -1)) == {b'x', b'y', b'z'}
+    assert [info_of(redis, id)['reason'] for id in 'xyz'] == ['unknown function', 'unknown function', 'go']
+    assert info_of(redis, 'x')['function'] == 'worker_tasks:unregistered'
+    assert counters(redis) == {'processed': 1, 'parked': 3}
+
+
+def test_retries_until_archived(q, redis, both):
+    q.options(task_id='x', headers={'a': 'b'}).delay('worker_tasks:fail', 'why')
+    w = both()
+    runs(redis, 'fail 1', 'fail 2', 'fail 3')
+    wait_for(lambda: redis.zcard('q_archived'), 'the task to be archived')
+    w.stop()
+    assert left(redis) == {'q_archived', *FILED}
+    message = msgpack.unpackb(redis.hget('q_tasks', 'x'))
+    assert message[:4] == ['worker_tasks:fail', ['why'], {}, 0]
+    meta = message[4]
+    assert (meta['id'], meta['rt'], meta['h']) == ('x', 2, {'a': 'b'})
+    info = info_of(redis, 'x')
+    assert (info['reason'], info['error'], info['attempts'], info['first']) == ('failed', 'ValueError: why', 3, meta['ff'])
+    assert info['stack'].endswith('ValueError: why\n')
+    assert 'worker_tasks.py' in info['stack']
+    assert 'godelayed/worker' not in info['stack']
+    assert counters(redis) == {'processed': 3, 'failed': 3, 'retried': 2, 'archived': 1}
+
+
+def test_retry_that_succeeds(q, redis, both):
+    q.options(task_id='x', keep_result=60).delay('worker_tasks:fail_times', 2)
+    w = both()
+    wait_for(lambda: redis.zcard('q_completed'), 'the task to succeed')
+    w.stop()
+    assert ran(redis) == ['try 1', 'try 2', 'try 3']
+    assert left(redis) == {'q_completed', 'q_results'}
+    kept = info_of(redis, 'x', 'q_results')
+    assert (kept['reason'], kept['attempts'], msgpack.unpackb(kept['result'])) == ('completed', 3, 3)
+
+
+def test_plain_retry_is_the_fourth_element(redis, both):
+    q = godelayed.Queue('q', redis)
+    q.options(retry=2).delay('worker_tasks:fail')
+    q.delay('worker_tasks:say', 'x')
+    w = both()
+    wait_for(lambda: redis.zcard('q_archived'), 'the task to be archived')
+    w.stop()
+    # Plain messages do not say which attempt this is.
+    assert ran(redis).count('fail 1') == 3
+    assert left(redis) == {'q_archived', *FILED}
+    id = redis.zrange('q_archived', 0, -1)[0]
+    assert msgpack.unpackb(redis.hget('q_tasks', id)) == ['worker_tasks:fail', [], {}, 0]
+    assert counters(redis) == {'processed': 4, 'failed': 3, 'retried': 2, 'archived': 1}
+
+
+def test_outcomes(q, redis, both):
+    for name in ('discard', 'drop', 'snooze_once', 'retry_in'):
+        q.options(task_id=name).delay(f'worker_tasks:{name}')
+    w = both()
+    runs(redis, 'awake 1', 'again 2')
+    wait_for(lambda: counters(redis).get('processed') == 5, lambda: f'the counters, found {counters(redis)}')
+    w.stop()
+    assert left(redis) == {'q_archived', *FILED}
+    assert redis.zrange('q_archived', 0, -1) == [b'discard']
+    assert info_of(redis, 'discard')['error'] == 'Discard: not worth it'
+    assert counters(redis) == {'processed': 5, 'failed': 2, 'retried': 1, 'snoozed': 1, 'archived': 1}
+
+
+def test_arguments_that_do_not_fit(q, redis, both):
+    q.options(task_id='x').delay('worker_tasks:add')
+    q.options(task_id='y', retry=0).delay('worker_tasks:add', 1, 'a')
+    both('--stop-when-empty').ends()
+    assert left(redis) == {'q_archived', *FILED}
+    assert info_of(redis, 'x')['reason'] == 'arguments'
+    assert info_of(redis, 'y')['reason'] == 'failed'
+
+
+def test_results(q, redis, both):
+    q.options(task_id='sum', keep_result=60).delay('worker_tasks:add', 1, b=2)
+    q.options(task_id='async', keep_result=60).delay('worker_tasks:add_later', 1, 5)
+    q.options(task_id='none', keep_result=60, retention=100).delay('worker_tasks:say')
+    q.options(task_id='bad', keep_result=60).delay('worker_tasks:give', 'x' * 1_040_000)
+    both('--stop-when-empty').ends()
+    assert left(redis) == {'q_completed', 'q_results'}
+    assert msgpack.unpackb(info_of(redis, 'sum', 'q_results')['result']) == 3
+    assert msgpack.unpackb(info_of(redis, 'async', 'q_results')['result']) == 6
+    none = info_of(redis, 'none', 'q_results')
+    assert msgpack.unpackb(none['result']) is None
+    assert msgpack.unpackb(none['message'])[0] == 'worker_tasks:say'
+    assert {'at', 'began', 'enqueued', 'worker', 'function', 'attempts'} <= set(none)
+
+
+def test_context(q, redis, both):
+    q.options(task_id='x', headers={'trace': 't'}).delay('worker_tasks:about')
+    both('--stop-when-empty').ends()
+    assert ran(redis) == ["x q worker_tasks:about 1 0 [('trace', 't')] True None"]
+
+
+def test_progress(q, redis, both):
+    q.options(task_id='x', keep_result=60).delay('worker_tasks:report')
+    w = both()
+    runs(redis, 'reported')
+    wait_for(lambda: redis.hexists('q_results', 'x'), 'the report')
+    report = info_of(redis, 'x', 'q_results')
+    assert (report['reason'], report['done'], report['total'], report['note']) == ('active', 1, 2, 'half')
+    notes(redis).rpush('go', 1)
+    wait_for(lambda: redis.zcard('q_completed'), 'the task to succeed')
+    w.stop()
+    kept = info_of(redis, 'x', 'q_results')
+    assert (kept['reason'], kept['done'], kept['note']) == ('completed', 2, 'whole')
+    assert left(redis) == {'q_completed', 'q_results'}
+
+
+def test_scheduled_tasks_are_moved(q, redis, both):
+    w = both()
+    q.options(countdown=0.2).delay('worker_tasks:say', 'later')
+    runs(redis, 'say later')
+    w.stop()
+    assert left(redis) == set()
+
+
+def test_ttl(q, redis, both):
+    q.options(ttl=0.001, task_id='x').delay('worker_tasks:say', 'late')
+    wait_for(lambda: redis.time()[1] % 10_000 < 5000, 'some ms')  # the TTL is over
+    both('--stop-when-empty').ends()
+    assert ran(redis) == []
+    assert left(redis) == {'q_archived', *FILED}
+    assert info_of(redis, 'x')['reason'] == 'expired'
+    assert counters(redis) == {'expired': 1, 'archived': 1}
+
+
+def test_garbage_is_archived(q, redis, both):
+    garbage = [
+        b'',
+        b'\xc1',
+        b'\x90',
+        b'\xa3a:b',
+        b'\x91\xc0',
+        b'\x96\xa3a:b\x90\x80\x00\x80\x00',
+        b'\x92\xa3a:b\x05',
+        b'\x95\xa3a:b\x90\x80\x00\x81\xa2mr\xa1x',
+    ]
+    redis.rpush('q', *garbage)
+    redis.rpush('q_noti', *[1] * len(garbage))
+    both('--stop-when-empty').ends()
+    assert left(redis) == {'q_archived', *FILED}
+    assert sorted(redis.hvals('q_tasks')) == sorted(garbage)
+    assert all(msgpack.unpackb(i)['reason'] == 'undecodable' for i in redis.hvals('q_info'))
+
+
+def test_timeout_ends_the_task(q, redis, start):
+    q.options(task_id='x').delay('worker_tasks:sleep_long')
+    start('--concurrency', '2', '--stop-when-empty').ends()
+    assert left(redis) == {'q_archived', *FILED}
+    assert info_of(redis, 'x')['error'].startswith('it took longer than 0.2 s: TaskTimeout')
+
+
+def test_timeout_kills_what_does_not_end(q, redis, start):
+    q.options(task_id='x', timeout=0.1, retry=0).delay('worker_tasks:sleep_on', True)
+    q.delay('worker_tasks:say', 'beside')
+    w = start('--concurrency', '1', '--kill-after', '0.1', '--stop-when-empty')
+    w.ends()
+    assert sorted(ran(redis))[-1] == 'told TaskTimeout'
+    assert 'say beside' in ran(redis)
+    assert left(redis) == {'q_archived', *FILED}
+    assert 'its process was killed' in info_of(redis, 'x')['error']
+
+
+def test_death_of_a_process(q, redis, start):
+    q.options(task_id='x').delay('worker_tasks:die', 2)
+    q.options(task_id='y').delay('worker_tasks:hold')
+    w = start('--concurrency', '2')
+    wait_for(lambda: 'survived' in ran(redis), 'the task to survive')
+    notes(redis).rpush('go', 1)
+    runs(redis, 'survived', 'holding', 'released')
+    w.stop()
+    assert left(redis) == set()
+    assert counters(redis) == {'swept': 2, 'processed': 2}
+
+
+def test_third_death_archives(q, redis, start):
+    q.options(task_id='x').delay('worker_tasks:die')
+    start('--concurrency', '2', '--stop-when-empty').ends()
+    assert left(redis) == {'q_archived', *FILED}
+    assert msgpack.unpackb(redis.hget('q_tasks', 'x'))[4]['d'] == 3
+    assert info_of(redis, 'x')['reason'] == 'deaths'
+    assert counters(redis) == {'swept': 3, 'archived': 1}
+
+
+def test_deaths_of_a_plain_task_are_counted_beside_it(redis, start):
+    godelayed.Queue('q', redis).delay('worker_tasks:die')
+    start('--concurrency', '2', '--stop-when-empty').ends()
+    assert left(redis) == {'q_archived', *FILED}
+    assert notes(redis).get('deaths') == b'3'
+
+
+def test_stop_waits_for_tasks(q, redis, both):
+    q.delay('worker_tasks:hold')
+    w = both()
+    runs(redis, 'holding')
+    q.delay('worker_tasks:say', 'not here')
+    wait_for(lambda: 'say not here' in ran(redis), 'the second slot to run it')
+    w.send(signal.SIGINT)
+    w.sees('stopping')
+    notes(redis).rpush('go', 1)
+    w.ends()
+    assert 'released' in ran(redis)
+    assert left(redis) == set()
+
+
+def test_stop_tells_tasks_to_end(q, redis, start):
+    q.options(task_id='x', retry=0).delay('worker_tasks:sleep_on')
+    w = start('--grace', '0.01', '--cancel-grace', '30')
+    wait_for(lambda: ran(redis), 'the task to start')
+    w.stop()
+    assert ran(redis)[-1] == 'told WorkerStopping'
+    assert left(redis) == {'q', 'q_noti', 'q_locks', 'q_locked'}  # given back, and no retry spent
+    assert msgpack.unpackb(redis.lindex('q', 0))[4] == msgpack.unpackb(redis.lindex('q', 0))[4] | {'id': 'x'}
+    assert 'rt' not in msgpack.unpackb(redis.lindex('q', 0))[4]
+
+
+def test_stop_kills_tasks_that_do_not_end(q, redis, start):
+    q.delay('worker_tasks:sleep_on', True)
+    w = start('--grace', '0.01', '--cancel-grace', '0.1', '--kill-after', '100')
+    wait_for(lambda: ran(redis), 'the task to start')
+    w.stop()
+    assert left(redis) == {'q', 'q_noti'}
+
+
+def test_threads_that_do_not_end(q, redis, start):
+    q.delay('worker_tasks:hold')
+    w = start('--processes', '0', '--grace', '0.01', '--cancel-grace', '0.01')
+    runs(redis, 'holding')
+    w.send(signal.SIGTERM)
+    w.ends(3)
+    assert 'worker_tasks:hold' in w.output()
+
+
+def test_second_signal_exits_at_once(q, redis, both):
+    q.delay('worker_tasks:hold')
+    w = both()
+    runs(redis, 'holding')
+    w.send(signal.SIGTERM)
+    w.sees('stopping')
+    w.send(signal.SIGCONT)
+    w.send(signal.SIGHUP)
+    w.ends(130)
+    assert ran(redis) == ['holding']
+
+
+def test_pause_and_quiet(q, redis, both):
+    w = both()
+    w.sees('started')
+    w.send(signal.SIGUSR2)
+    w.sees('worker paused')
+    q.delay('worker_tasks:say', 'hello')
+    assert notes(redis).blpop('ran', 0.3) is None
+    w.send(signal.SIGCONT)
+    runs(redis, 'say hello')
+    w.send(signal.SIGTSTP)
+    w.sees('worker is quiet')
+    q.delay('worker_tasks:say', 'again')
+    w.send(signal.SIGCONT)
+    w.stop()
+    assert ran(redis) == ['say hello']
+    assert left(redis) == {'q', 'q_noti'}
+
+
+def test_wrong_arguments(server, start):
+    start('--concurrency', '0').ends(2)
+    start('--queue', 'a_retry').ends(2)
+    start('--queue', 'a:b').ends(2)
+
+
+def test_without_redis(own_server, tmp_path):
+    own_server.stop()
+    w = Command(own_server, tmp_path / 'log', '--queue', 'q', '--wait', '0.1')
+    w.ends(1)
+    assert 'Redis did not answer' in w.output()
+
+
+def test_module_without_tasks(server, start):
+    w = start(module='no_such_module_of_tasks')
+    w.ends(1)
+    assert 'no_such_module_of_tasks' in w.output()

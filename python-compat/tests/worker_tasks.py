@@ -1,0 +1,142 @@
+"""Tasks of the tests of the worker. What they did is in the list 'ran' of the Redis that TEST_REDIS names."""
+
+import asyncio
+import os
+import signal
+import time
+
+import redis
+
+import godelayed
+
+client = redis.Redis.from_url(os.environ['TEST_REDIS'])
+
+
+def note(*words):
+    """Notes that something happened."""
+    client.rpush('ran', ' '.join(map(str, words)))
+
+
+def await_word(key):
+    """Waits until the test says so."""
+    client.blpop(key, 60)
+
+
+@godelayed.task
+def say(*args, **kwargs):
+    note('say', *args, *(f'{k}={v}' for k, v in sorted(kwargs.items())))
+
+
+@godelayed.task
+def add(a, b=1):
+    return a + b
+
+
+@godelayed.task
+def give(value):
+    return value
+
+
+@godelayed.task
+async def add_later(a, b):
+    await asyncio.sleep(0)
+    return a + b
+
+
+@godelayed.task(retry=2, backoff=[0])
+def fail(text='no'):
+    note('fail', godelayed.current().attempt)
+    raise ValueError(text)
+
+
+@godelayed.task(retry=5, backoff=lambda retried: 0)
+def fail_times(n):
+    attempt = godelayed.current().attempt
+    note('try', attempt)
+    if attempt <= n:
+        raise ValueError(f'attempt {attempt}')
+    return attempt
+
+
+@godelayed.task
+def discard():
+    raise godelayed.Discard('not worth it')
+
+
+@godelayed.task
+def drop():
+    raise godelayed.Drop('nobody needs it')
+
+
+@godelayed.task
+def snooze_once():
+    if client.incr('snoozed') == 1:
+        raise godelayed.Snooze(0)
+    note('awake', godelayed.current().attempt)
+
+
+@godelayed.task
+def retry_in():
+    try:
+        raise ValueError('inner')
+    except ValueError as e:
+        if client.incr('retried') == 1:
+            raise godelayed.RetryIn(0) from e
+    note('again', godelayed.current().attempt)
+
+
+@godelayed.task
+def hold(key='go'):
+    note('holding')
+    await_word(key)
+    note('released')
+
+
+@godelayed.task(timeout=0.2, retry=0)
+def sleep_long():
+    note('sleeping')
+    time.sleep(120)
+
+
+@godelayed.task
+def sleep_on(ignore=False):
+    """Sleeps until it is told to end, or longer."""
+    note('sleeping', os.getpid())
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        try:
+            time.sleep(120)
+        except godelayed.TaskInterrupted as e:
+            note('told', type(e).__name__)
+            if not ignore:
+                raise
+
+
+@godelayed.task
+def die(times=100):
+    if client.incr('deaths') <= times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    note('survived')
+
+
+@godelayed.task
+def report():
+    godelayed.current().progress(1, 2, 'half')
+    note('reported')
+    await_word('go')
+    godelayed.current().progress(2, 2, 'whole')
+
+
+@godelayed.task
+def about():
+    c = godelayed.current()
+    note(c.id, c.queue, c.path, c.attempt, c.deaths, sorted(c.headers.items()), c.enqueued_at is not None, c.interrupted)
+
+
+@godelayed.task(path='named:task')
+def named():
+    note('named')
+
+
+def unregistered():
+    note('unregistered')
