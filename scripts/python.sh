@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the Python package with the interpreter of .venv: style, types, tests, and that a wheel of it holds what it needs. With arguments
-# it runs the tests alone and hands them to pytest.
+# Checks the Python package with the interpreter of .venv: style, types, tests, that a wheel of it holds what it needs, and the first steps of
+# its README. With arguments it runs the tests alone and hands them to pytest.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root/python-compat"
@@ -23,3 +23,4 @@ for file in godelayed/py.typed $(cd src && ls godelayed/lua/*.lua); do
 	[[ $files == *"$file "* ]] || die "$file is missing in the wheel"
 done
 echo "wheel: $(basename "$dist"/*.whl)"
+"$root/scripts/quickstart-python.sh"
