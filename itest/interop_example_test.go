@@ -43,7 +43,7 @@ func TestPythonProducerExample(t *testing.T) {
 		return p
 	}
 	goWorker := start(binary)
-	pyWorker := start(interpreter, "python_worker.py")
+	pyWorker := start(filepath.Join(filepath.Dir(interpreter), "delayed-worker"), "tasks", "--queue", "py-jobs")
 	service := start(interpreter, "service.py")
 	if service.Err() != nil {
 		t.Fatalf("service.py: %s\n%s", service.Describe(), service.Output())

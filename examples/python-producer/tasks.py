@@ -1,5 +1,8 @@
-"""Python functions that are run later, by python_worker.py."""
+"""Python functions that are run later, by a worker: delayed-worker tasks --queue py-jobs."""
+
+import godelayed
 
 
+@godelayed.task
 def send_mail(to, subject, body=''):
-    print('python: mail to %s: %s' % (to, subject), flush=True)
+    print(f'python: mail to {to}: {subject}', flush=True)
