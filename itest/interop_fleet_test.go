@@ -67,9 +67,10 @@ var mixedRole = procs.Define("worker beside Python", func(ctx context.Context, s
 type breed uint8
 
 const (
-	goBreed     breed = iota // ours
-	legacyBreed              // the real package's, running Go tasks too, as go-delayed's would
-	pythonBreed              // the real package's as it is, on the queue for Python tasks
+	goBreed        breed = iota // ours
+	legacyBreed                 // the real package's, running Go tasks too, as go-delayed's would
+	pythonBreed                 // the real package's as it is, on the queue for Python tasks
+	ourPythonBreed              // our Python package's, on the same queue
 )
 
 // creature is one worker process.
@@ -98,7 +99,7 @@ var readyLine = regexp.MustCompile(`(?m)^ready (\S+)$`)
 func (f *mixedFleet) start(b breed) {
 	f.t.Helper()
 	f.born++
-	c := &creature{breed: b, name: fmt.Sprintf("%s-%d", []string{"go", "legacy", "python"}[b], f.born)}
+	c := &creature{breed: b, name: fmt.Sprintf("%s-%d", []string{"go", "legacy", "python", "godelayed"}[b], f.born)}
 	switch b {
 	case goBreed:
 		s := f.setup
@@ -110,6 +111,12 @@ func (f *mixedFleet) start(b breed) {
 			}
 			return readyLine.MatchString(c.Output())
 		})
+	case ourPythonBreed:
+		c.Process = startGodelayed(f.t, []string{"DELAYED_LEDGER=" + f.setup.Ledger, "DELAYED_WORKER=" + c.name}, f.server, "--queue", f.setup.PyQueue,
+			"--legacy", "--concurrency", "2", "--heartbeat-life", fmt.Sprint(f.setup.Life.Seconds()), "--sweep-interval", "0.1")
+		c.id = startedLine.FindStringSubmatch(c.Output())[1]
+		f.alive = append(f.alive, c)
+		return
 	default:
 		queue := f.setup.Queue
 		args := []string{}
@@ -134,6 +141,8 @@ func (f *mixedFleet) claims(c *creature) map[string]bool {
 	switch c.breed {
 	case goBreed:
 		messages, err = redis.Strings(f.server.Do(f.t, "HVALS", f.setup.Queue+"_processing:"+c.id), nil)
+	case ourPythonBreed:
+		messages, err = redis.Strings(f.server.Do(f.t, "HVALS", f.setup.PyQueue+"_processing:"+c.id), nil)
 	case legacyBreed:
 		messages, err = redis.Strings(f.server.Do(f.t, "HMGET", f.setup.Queue+"_processing", c.id), nil)
 	case pythonBreed:

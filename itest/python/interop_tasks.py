@@ -43,6 +43,11 @@ def _call(name, args, kwargs):
     append('call', name, json.dumps({'args': list(args), 'kwargs': kwargs}, default=lambda v: {'bytes': v.hex()}, sort_keys=True))
 
 
+def note_call(name, *args):
+    """Notes a call of another function."""
+    _call(name, args, {})
+
+
 def record(*args, **kwargs):
     """Notes its arguments."""
     _call('record', args, kwargs)

@@ -10,6 +10,9 @@ from collections import Counter
 import msgpack
 import pytest
 import redis as redis_py
+from working import Command
+
+import godelayed
 
 
 def free_port():
@@ -141,3 +144,30 @@ def check_queues(redis):
         twice = [id for id, n in places.items() if n > 1]
         assert not twice, f'{q}: tasks in two places: {twice}'
         assert set(redis.hkeys(q + '_locks')) == set(redis.zrange(q + '_locked', 0, -1)), f'{q}: locks and their times differ'
+
+
+@pytest.fixture
+def start(server, tmp_path):
+    """Starts workers, and kills those that still run at the end."""
+    commands = []
+
+    def start(*args, **kwargs):
+        args = args if '--queue' in args else ('--queue', 'q', *args)
+        c = Command(server, tmp_path / f'worker-{len(commands)}.log', *args, **kwargs)
+        commands.append(c)
+        return c
+
+    yield start
+    for c in commands:
+        c.kill()
+
+
+@pytest.fixture(params=['processes', 'threads'])
+def both(request, start):
+    """Starts workers of both kinds, with two tasks at once."""
+    return lambda *args: start('--processes', '1' if request.param == 'processes' else '0', '--concurrency', '2', *args)
+
+
+@pytest.fixture
+def q(redis):
+    return godelayed.Queue('q', redis, extended=True)

@@ -140,3 +140,18 @@ def named():
 
 def unregistered():
     note('unregistered')
+
+
+@godelayed.task
+def pid():
+    note(os.getpid())
+
+
+@godelayed.task
+def hold_in_group():
+    """Gets the signals that the worker gets as well."""
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR2):
+        os.kill(os.getpid(), sig)
+    note('holding')
+    await_word('go')
+    note('released')

@@ -1,0 +1,210 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/childproc"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/itest/ledger"
+)
+
+var startedLine = regexp.MustCompile(`worker ([0-9a-f]{32}) started`)
+
+// startGodelayed starts the command delayed-worker of our Python package and waits until it works.
+func startGodelayed(t *testing.T, env []string, server *redistest.Server, args ...string) *childproc.Process {
+	t.Helper()
+	p, err := childproc.Start(pythonCommand(t, env, "-m", append([]string{"godelayed.cli", "godelayed_tasks", "--redis-url", server.URL()}, args...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	waitFor(t, "delayed-worker to start", func() bool {
+		if !p.Running() {
+			t.Fatalf("delayed-worker ended early: %s\n%s", p.Describe(), p.Output())
+		}
+		return startedLine.MatchString(p.Output())
+	})
+	return p
+}
+
+// TestPythonWorkerRunsTasksOfGo has Go enqueue Python tasks with all that extended messages can say, and our Python worker run them.
+func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
+	server := redistest.Shared(t)
+	queue := redistest.Name(t)
+	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue, Python: delayed.Extended})
+	if err != nil {
+		t.Fatal(err)
+	}
+	py := newPyLedger(t)
+	worker := startGodelayed(t, py.env(), server, "--queue", queue, "--concurrency", "2")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	kept := q.With(delayed.KeepResult(time.Hour))
+	total := func(failures int) *delayed.Task {
+		return delayed.NewPyTask("interop:total", []any{[]int{1, 2, 3}}, map[string]any{"failures": failures})
+	}
+	for _, test := range []struct {
+		name     string
+		failures int
+		opts     []delayed.Option
+	}{
+		{"plain", 0, nil},
+		{"retry", 2, []delayed.Option{delayed.MaxRetry(2)}},
+		{"scheduled", 0, []delayed.Option{delayed.In(50 * time.Millisecond)}},
+		{"unique", 0, []delayed.Option{delayed.Unique(time.Hour)}},
+		{"unique again", 0, []delayed.Option{delayed.Unique(time.Hour)}},
+		{"id", 0, []delayed.Option{delayed.TaskID("mine")}},
+		{"timeout", 0, []delayed.Option{delayed.Timeout(time.Minute)}},
+	} {
+		ref, err := kept.With(test.opts...).Enqueue(ctx, total(test.failures))
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		if sum, err := delayed.Await[int](ctx, ref); sum != 6 || err != nil {
+			t.Errorf("%s: expected 6, found %d, %v\n%s", test.name, sum, err, worker.Output())
+		}
+		if done, _, note, err := ref.Progress(ctx); done != 3 || note != "added" || err != nil {
+			t.Errorf("%s: reported %d %q, %v", test.name, done, note, err)
+		}
+	}
+
+	ref, err := kept.With(delayed.MaxRetry(0)).Enqueue(ctx, total(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed *delayed.TaskError
+	if err := ref.Wait(ctx); !errors.As(err, &failed) || !strings.Contains(err.Error(), "ValueError: attempt 1") {
+		t.Errorf("expected the error of the task, found %v", err)
+	}
+
+	ref, err = kept.With(delayed.MaxRetry(0), delayed.Timeout(100*time.Millisecond)).Enqueue(ctx, delayed.NewPyTask("interop:sleep", nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ref.Wait(ctx); err == nil || !strings.Contains(err.Error(), "TaskTimeout") {
+		t.Errorf("expected that the task took too long, found %v", err)
+	}
+
+	slept := len(py.calls(t))
+	if ref, err = kept.Enqueue(ctx, delayed.NewPyTask("interop:sleep", nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the task to run", func() bool { return len(py.calls(t)) > slept })
+	if err := ref.Cancel(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := ref.Wait(ctx); !errors.Is(err, delayed.ErrCanceled) {
+		t.Errorf("expected that the task was cancelled, found %v", err)
+	}
+	stopPython(t, worker)
+}
+
+// TestWorkersOfBothLanguagesShareAQueue has our Go and our Python workers claim from one queue of both languages. Each hands on what is the other's.
+func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
+	server := redistest.Start(t)
+	queue := redistest.Name(t)
+	goQueue, pyQueue := queue+"go", queue+"py"
+	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue, Python: delayed.Extended})
+	if err != nil {
+		t.Fatal(err)
+	}
+	py := newPyLedger(t)
+	writer, err := ledger.Create(string(py))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue, goQueue}, PythonQueue: pyQueue, Concurrency: 4},
+		delayed.Func(func(task string, _ int) {
+			writer.Write(ledger.Event{Kind: ledger.Start, Task: task, Worker: "go"})
+			writer.Write(ledger.Event{Kind: ledger.End, Task: task, Worker: "go"})
+		}, delayed.Name(touchPath)))
+	if _, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: pyQueue, Python: delayed.Extended}); err != nil {
+		t.Fatal(err)
+	}
+	server.Do(t, "SET", pyQueue+"_mode", "extended")
+	worker := startGodelayed(t, append(py.env(), "DELAYED_WORKER=py"), server, "--queue", queue, "--queue", pyQueue, "--go-queue", goQueue, "--concurrency", "2")
+	const tasks = 400
+	var names []string
+	for i := range tasks {
+		name := fmt.Sprintf("g%06d", i)
+		task := delayed.NewGoTask(touchPath, name, 0)
+		if i%2 == 0 {
+			task = delayed.NewPyTask(touchPyPath, []any{name, 0}, nil)
+		}
+		if _, err := q.Enqueue(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	var log ledger.Log
+	waitFor(t, "all tasks to run", func() bool {
+		if log, err = ledger.Read(string(py)); err != nil {
+			t.Fatal(err)
+		}
+		return len(log.Of(ledger.End).Missing(names)) == 0
+	})
+	stopPython(t, worker)
+	if again := log.Of(ledger.Start).Repeated(); len(again) > 0 {
+		t.Errorf("%d tasks ran more than once", len(again))
+	}
+	for _, q := range []string{queue, goQueue, pyQueue} {
+		if parked := filedIn(t, server, q, "parked"); len(parked) > 0 {
+			t.Errorf("%d tasks of %s are parked", len(parked), q)
+		}
+	}
+}
+
+// TestPythonWorkersSideBySide has our Python workers, those of the real package, both languages' sweepers and Go workers share queues of plain tasks while
+// workers are killed. Nothing may be lost, and nothing may run twice unless its worker was killed.
+func TestPythonWorkersSideBySide(t *testing.T) {
+	const (
+		kills    = 5 // of each breed
+		tasks    = 2000
+		interval = 50 * time.Millisecond
+	)
+	server := redistest.Start(t)
+	queue, pyQueue := redistest.Name(t), redistest.Name(t)
+	f := newMixedFleet(t, server, queue, pyQueue)
+	for _, b := range []breed{goBreed, goBreed, pythonBreed, pythonBreed, ourPythonBreed, ourPythonBreed} {
+		f.start(b)
+	}
+	startPython(t, nil, "sweeper.py", "--url", server.URL(), "--queue", queue, pyQueue, "--interval", fmt.Sprint(interval.Seconds()))
+	_, stopOurs := startSweeper(t, server, f.setup.Life, interval, queue, pyQueue)
+	enqueued := enqueueBoth(t, server, queue, tasks)
+	killed := map[breed]int{}
+	waitForAtMost(t, 4*time.Minute, "enough kills", func() bool {
+		for _, b := range []breed{pythonBreed, ourPythonBreed} {
+			if killed[b] < kills && f.kill(b) {
+				killed[b]++
+			}
+		}
+		return killed[pythonBreed] >= kills && killed[ourPythonBreed] >= kills || len(enqueued) > 0 && f.idle()
+	})
+	var names []string
+	waitForAtMost(t, 2*time.Minute, "all tasks to be enqueued", func() bool {
+		select {
+		case names = <-enqueued:
+			return true
+		default:
+			return false
+		}
+	})
+	waitForAtMost(t, 2*time.Minute, "the queues to be empty", f.idle)
+	f.stop()
+	stopOurs()
+	if killed[ourPythonBreed] == 0 {
+		t.Error("none of our Python workers was killed with a task in hand")
+	}
+	reruns := f.check(names)
+	t.Logf("killed %v; %d of %d tasks ran again", killed, reruns, len(names))
+}

@@ -1,0 +1,26 @@
+"""The functions of interop_tasks as tasks of godelayed's worker, under the same paths, and some that have an id."""
+
+import time
+
+import godelayed
+import interop_tasks
+
+for name in ('touch', 'record', 'add', 'fail_times'):
+    godelayed.task(path='interop_tasks:' + name)(getattr(interop_tasks, name))
+
+
+@godelayed.task(path='interop:total', backoff=[0])
+def total(numbers, failures=0):
+    """Adds, after so many failures."""
+    task = godelayed.current()
+    interop_tasks.note_call('total', numbers, failures)
+    if task.attempt <= failures:
+        raise ValueError('attempt %d' % task.attempt)
+    task.progress(len(numbers), len(numbers), 'added')
+    return sum(numbers)
+
+
+@godelayed.task(path='interop:sleep')
+def sleep():
+    interop_tasks.note_call('sleep')
+    time.sleep(120)

@@ -1,0 +1,253 @@
+"""Workers that die, replies that are lost, a Redis that is away."""
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import threading
+import time
+
+import msgpack
+import pytest
+from working import Command, counters, info_of, left, notes, ran, runs, wait_for
+
+import godelayed
+from godelayed.worker.contact import Contact
+
+QUICK = ('--heartbeat-life', '1', '--sweep-interval', '0.1')
+
+
+def test_killed_worker(q, redis, both):
+    q.options(task_id='x').delay('worker_tasks:hold')
+    first = both(*QUICK)
+    runs(redis, 'holding')
+    first.kill()
+    second = both(*QUICK)
+    wait_for(lambda: ran(redis).count('holding') == 2, 'another worker to run it')
+    claim = redis.hvals(f'q_processing:{redis.smembers("q_workers").pop().decode()}')[0]
+    assert msgpack.unpackb(claim)[4]['d'] == 1
+    notes(redis).rpush('go', 1, 1)  # the processes of the first may have outlived it for a moment
+    wait_for(lambda: counters(redis).get('processed') == 1, 'its end')
+    second.stop()
+    assert left(redis) == set()
+    assert counters(redis) == {'processed': 1, 'swept': 1}
+
+
+def test_processes_die_with_their_worker(q, redis, start):
+    q.delay('worker_tasks:sleep_on')
+    w = start('--concurrency', '2')
+    wait_for(lambda: ran(redis), 'the task to start')
+    pid = int(ran(redis)[0].split()[1])
+    w.kill()
+
+    def gone():
+        try:
+            with open(f'/proc/{pid}/stat') as f:
+                return f.read().rpartition(')')[2].split()[0] == 'Z'
+        except FileNotFoundError:
+            return True
+
+    wait_for(gone, 'the process to die')
+
+
+def test_killed_again_and_again(q, redis, start):
+    q.options(task_id='x').delay('worker_tasks:hold')
+    for n in range(3):
+        w = start(*QUICK)
+        wait_for(lambda n=n: len(ran(redis)) == n + 1, 'the task to start')
+        w.kill()
+    w = start(*QUICK)
+    wait_for(lambda: redis.zcard('q_archived'), w.output)
+    w.stop()
+    assert info_of(redis, 'x')['reason'] == 'deaths'
+
+
+def test_suspects_run_alone(q, redis, start):
+    """What is claimed beside a task that has killed its worker goes back before that one starts."""
+    messages = [msgpack.packb(['worker_tasks:say', [i], {}, 0, {'id': f's{i}', 'd': 1, 'da': int(time.time() * 1000)}]) for i in range(3)]
+    messages += [msgpack.packb(['worker_tasks:say', ['n', i], {}, 0, {'id': f'n{i}'}]) for i in range(3)]
+    redis.rpush('q', *messages)
+    redis.rpush('q_noti', *[1] * len(messages))
+    w = start('--concurrency', '4')
+    runs(redis, *(f'say {i}' for i in range(3)), *(f'say n {i}' for i in range(3)))
+    w.stop()
+    assert left(redis) == set()
+
+
+def test_nursery_is_killed(q, redis, start):
+    q.delay('worker_tasks:sleep_on')
+    w = start('--concurrency', '1')
+    wait_for(lambda: ran(redis), 'the task to start')
+    with open(f'/proc/{w.process.pid}/task/{w.process.pid}/children') as f:
+        children = f.read().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    w.ends(1)
+    assert 'forks worker processes' in w.output()
+    assert redis.llen('q') == 1  # its death is counted, and it is given back
+
+
+def test_stopped_worker_does_not_start_what_may_be_lost(q, redis, start):
+    """A worker that stood still for longer than its heartbeat lives finds that its claims were given to others."""
+    q.options(task_id='x').delay('worker_tasks:hold')
+    first = start(*QUICK, '--concurrency', '1')
+    runs(redis, 'holding')
+    first.send(signal.SIGSTOP)
+    second = start(*QUICK, '--concurrency', '1')
+    wait_for(lambda: ran(redis).count('holding') == 2, 'the other worker')
+    first.send(signal.SIGCONT)
+    first.sees('1 claims lost')
+    notes(redis).rpush('go', 1, 1)
+    wait_for(lambda: counters(redis).get('processed') == 1, 'the end')
+    for w in (first, second):
+        w.stop()
+    assert left(redis) == set()
+    assert counters(redis) == {'processed': 1, 'swept': 1, 'lost': 1}
+
+
+class Proxy:
+    """Hands commands on to Redis, and loses the replies to some scripts together with the connection."""
+
+    def __init__(self, port, share):
+        self.port, self.share, self.lost = port, share, 0
+        self.socket = socket.create_server(('127.0.0.1', 0))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    @property
+    def url(self):
+        return f'redis://127.0.0.1:{self.socket.getsockname()[1]}/0'
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            server = socket.create_connection(('127.0.0.1', self.port))
+            threading.Thread(target=self.serve, args=(client, server), daemon=True).start()
+
+    def serve(self, client, server):
+        doomed = threading.Event()
+
+        def answers():
+            try:
+                while b := server.recv(1 << 16):
+                    if doomed.is_set():
+                        break
+                    client.sendall(b)
+            except OSError:
+                pass
+            for s in (client, server):
+                with contextlib.suppress(OSError):
+                    s.shutdown(socket.SHUT_RDWR)
+                s.close()
+
+        threading.Thread(target=answers, daemon=True).start()
+        try:
+            while b := client.recv(1 << 20):
+                if b'EVALSHA' in b and random.random() < self.share:
+                    doomed.set()
+                    self.lost += 1
+                server.sendall(b)
+        except OSError:
+            pass
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize('processes', ['1', '0'])
+def test_lost_replies(q, redis, server, tmp_path, processes):
+    """No task is lost, and none runs twice: what a lost claim brought is found, and ends are told again."""
+    proxy = Proxy(server.port, 0.1)
+    for i in range(300):
+        q.options(keep_result=60 if i % 3 == 0 else 0).delay('worker_tasks:say', i)
+    args = (
+        '--redis-url',
+        proxy.url,
+        '--processes',
+        processes,
+        '--concurrency',
+        '4',
+        '--heartbeat-life',
+        '4',
+        '--prefetch',
+        '2',
+        '--no-sweeper',
+    )
+    w = Command(server, tmp_path / 'log', '--queue', 'q', *args)
+    try:
+        wait_for(lambda: len(ran(redis)) >= 300, lambda: f'{len(ran(redis))} of 300\n{w.output()[-3000:]}')
+        proxy.share = 0
+        w.stop()
+    finally:
+        w.kill()
+        proxy.socket.close()
+    assert sorted(ran(redis)) == sorted(f'say {i}' for i in range(300))
+    assert proxy.lost > 5
+    assert left(redis) == {'q_completed', 'q_results'}
+    assert redis.zcard('q_completed') == 100
+
+
+def test_redis_restarts(own_server, tmp_path):
+    with own_server.client() as redis:
+        q = godelayed.Queue('q', redis)
+        w = Command(own_server, tmp_path / 'log', '--queue', 'q', '--heartbeat-life', '1', '--concurrency', '1')
+        try:
+            q.delay('worker_tasks:say', 1)
+            runs(redis, 'say 1')
+            own_server.stop()
+            w.sees('cannot')
+            own_server.start()
+            q.delay('worker_tasks:say', 2)
+            wait_for(lambda: ran(redis)[-1:] == ['say 2'], 'the worker to carry on')
+            w.stop()
+            assert left(redis) == set()
+            assert w.output().count('cannot claim') <= 2
+        finally:
+            w.kill()
+
+
+def test_legacy_claims_are_swept(redis, both):
+    redis.hset('q_processing', '123', msgpack.packb(['worker_tasks:say', ['swept']]))
+    redis.hset('q_processing', '456', msgpack.packb(['worker_tasks:say', ['alive']]))
+    redis.set('456', 1)
+    w = both(*QUICK)
+    runs(redis, 'say swept')
+    w.stop()
+    assert left(redis) == {'q_processing', 'q_deaths'}
+    assert redis.hkeys('q_processing') == [b'456']
+
+
+def test_sweeper_mends_and_trims(redis, start):
+    past, future = 1, 1 << 42
+    redis.hset('q_tasks', mapping={'old': b'm', 'new': b'm', 'parked': b'm'})
+    redis.hset('q_info', mapping={'old': b'\x80', 'new': b'\x80', 'parked': msgpack.packb({'function': 'a:b'})})
+    redis.zadd('q_archived', {'old': past, 'new': future})
+    redis.zadd('q_parked', {'parked': past})
+    redis.zadd('q_completed', {'over': past})
+    redis.hset('q_results', 'over', b'\x80')
+    redis.hset('q_locks', mapping={'k:a': 'x', '@x': 'k:a'})
+    redis.zadd('q_locked', {'k:a': past, '@x': past})
+    redis.zadd('q_revoked', {'y': past})
+    redis.rpush('q_noti', 1, 1)
+    w = start(*QUICK)
+    wait_for(lambda: {b.decode() for b in redis.zrange('q_archived', 0, -1)} == {'new', 'parked'}, 'the archive')
+    wait_for(lambda: not redis.exists('q_noti', 'q_locks', 'q_locked', 'q_revoked', 'q_completed', 'q_results'), 'the rest')
+    assert info_of(redis, 'parked')['reason'] == 'parked too long'
+    w.stop()
+
+
+def test_contact():
+    c = Contact(1000)
+    assert c.unbroken() is None
+    with c.call():
+        pass
+    since = c.unbroken()
+    assert since is not None
+    with c.call():
+        assert c.unbroken() == since
+    c.broken()
+    assert c.unbroken() is None
+    with pytest.raises(OSError, match='away'), c.call():
+        raise OSError('away')
+    assert c.unbroken() is None

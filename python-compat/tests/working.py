@@ -1,0 +1,108 @@
+"""What tests of the worker share: the command delayed-worker, and what is left of a queue."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgpack
+import pytest
+import redis as redis_py
+
+HERE = Path(__file__).parent
+LIMIT = 60  # seconds that anything may take
+
+
+class Command:
+    """A delayed-worker that runs."""
+
+    def __init__(self, server, log, *args, module='worker_tasks'):
+        self.log = log
+        env = {
+            **os.environ,
+            'TEST_REDIS': server.url[:-1] + '1',
+            'REDIS_URL': server.url,
+            'PYTHONPATH': str(HERE),
+            'PYTHONDONTWRITEBYTECODE': '1',
+        }
+        with open(log, 'ab') as out:
+            self.process = subprocess.Popen(
+                [sys.executable, '-m', 'godelayed.cli', module, '--log-level', 'debug', *args],
+                env=env,
+                stdout=out,
+                stderr=out,
+                cwd=HERE,
+            )
+
+    def output(self):
+        return self.log.read_text()
+
+    def send(self, sig):
+        self.process.send_signal(sig)
+
+    def ends(self, code=0):
+        try:
+            found = self.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f'the worker did not end:\n{self.output()}')
+        assert found == code, self.output()
+
+    def stop(self):
+        self.send(signal.SIGTERM)
+        self.ends()
+
+    def sees(self, text):
+        wait_for(lambda: text in self.output(), lambda: f'waited for {text!r} in\n{self.output()}')
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail(what() if callable(what) else f'waited for {what}')
+        time.sleep(0.005)  # between two looks
+
+
+def notes(redis):
+    """Returns a client of the database that tasks write to."""
+    kwargs = redis.connection_pool.connection_kwargs
+    return redis_py.Redis(host=kwargs['host'], port=kwargs['port'], db=1)
+
+
+def ran(redis):
+    with notes(redis) as c:
+        return [b.decode() for b in c.lrange('ran', 0, -1)]
+
+
+def runs(redis, *words):
+    """Waits until tasks have noted these words, in any order."""
+    wait_for(lambda: len(ran(redis)) >= len(words), lambda: f'waited for {words}, found {ran(redis)}')
+    assert sorted(ran(redis)) == sorted(words)
+
+
+def left(redis):
+    """Returns the keys of the queue that are there when no worker runs, without counters, lock of the sweeper and mode."""
+    keys = {k.decode() for k in redis.scan_iter('q*')}
+    return {k for k in keys if not k.startswith('q_stats:') and k not in ('q_sweeper', 'q_mode')}
+
+
+def counters(redis):
+    found = {}
+    for key in redis.scan_iter('q_stats:*'):
+        for name, n in redis.hgetall(key).items():
+            found[name.decode()] = found.get(name.decode(), 0) + int(n)
+    return found
+
+
+def info_of(redis, id, key='q_info'):
+    return msgpack.unpackb(redis.hget(key, id))
+
+
+FILED = {'q_tasks', 'q_info'}
