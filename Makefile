@@ -74,7 +74,7 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 examples: ## Run the quickstart as a newcomer does (30 s)
 	@scripts/examples.sh
 
-# Flags of bench, bench-peers, bench-ceiling, bench-profile and bench-guard, for instance BENCH='-rounds 1 -scale 0.1'.
+# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-profile and bench-guard, for instance BENCH='-rounds 1 -scale 0.1'.
 BENCH ?=
 
 .PHONY: bench
@@ -85,8 +85,12 @@ bench: ## Measure against asynq and the bare prototype on every axis; leaves ben
 bench-peers: ## Measure every task queue that is installed; leaves bench/peers.json (20 min)
 	@cd bench && go run . peers -json peers.json $(BENCH)
 
+.PHONY: bench-python
+bench-python: ## Measure the Python package beside keakon's delayed, RQ, Celery and dramatiq; leaves bench/python.json (5 min)
+	@cd bench && go run . python -json python.json $(BENCH)
+
 .PHONY: bench-peers-setup
-bench-peers-setup: ## Install PostgreSQL, Node.js, BullMQ, Celery, dramatiq and RQ for bench-peers (3 min once, then 1 s)
+bench-peers-setup: ## Install PostgreSQL, Node.js, BullMQ, Celery, dramatiq and RQ for bench-peers and bench-python (3 min once, then 1 s)
 	@bench/scripts/setup-peers.sh
 
 .PHONY: bench-ceiling

@@ -94,6 +94,9 @@ func (b *bed) redis() bool { return b.peer.start == nil }
 
 // tasks returns how many tasks to use where the published figures of delayed use n: at least least.
 func (b *bed) tasks(n, least int) int {
+	if b.peer.most > 0 {
+		least = min(least, b.peer.most)
+	}
 	return max(least, int(float64(b.peer.tasks(n))*b.scale))
 }
 

@@ -11,6 +11,10 @@ import (
 func report(r *results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n", origin(r), legend(r))
+	if len(r.of(pythonTable)) > 0 {
+		fmt.Fprintf(&b, "\n## Python\n\n%s\n%s", pythonAimsTable(r), pythonText(r))
+		return b.String()
+	}
 	if len(aimsOf(r)) > 0 {
 		fmt.Fprintf(&b, "\n## Aims\n\n%s", aimsTable(r))
 	}

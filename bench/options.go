@@ -19,6 +19,7 @@ type options struct {
 	peers              string
 	json, markdown     string
 	quiet              bool
+	among              []*peer // what -peers chooses from; all that are registered when nil
 }
 
 // measureFlags returns the flags of a command with its defaults.
@@ -51,15 +52,19 @@ func (o *options) runner(line string, peers []*peer) (*runner, error) {
 		}
 	}
 	if o.peers != "" {
+		among := o.among
+		if among == nil {
+			among = allPeers()
+		}
 		var chosen []*peer
 		for name := range strings.SplitSeq(o.peers, ",") {
-			p, err := peerNamed(name)
+			p, err := peerAmong(among, name)
 			if err != nil {
 				return nil, err
 			}
 			chosen = append(chosen, p)
 		}
-		peers = slices.DeleteFunc(allPeers(), func(p *peer) bool { return !slices.Contains(chosen, p) })
+		peers = slices.DeleteFunc(slices.Clone(among), func(p *peer) bool { return !slices.Contains(chosen, p) })
 	}
 	var err error
 	r.results, r.peers, err = newResults(line, peers)

@@ -50,9 +50,14 @@ const (
 	pythonOfPeers = peersDir + "/venv/bin/python"
 )
 
-// registerScript registers p, whose driver is started as interpreter, script and further arguments, and the address behind them; with
-// --version between script and arguments it prints its peer's version.
-func registerScript(p *peer, interpreter, script string, args ...string) {
+// registerScript registers what script makes.
+func registerScript(p *peer, interpreter, path string, args ...string) {
+	register(script(p, interpreter, path, args...))
+}
+
+// script returns p, whose driver is started as interpreter, script and further arguments, and the address behind them; with --version
+// between script and arguments it prints its peer's version.
+func script(p *peer, interpreter, script string, args ...string) *peer {
 	p.version = func() (string, error) {
 		line, err := scriptLine(interpreter, script)
 		if err != nil {
@@ -64,7 +69,7 @@ func registerScript(p *peer, interpreter, script string, args ...string) {
 		line, err := scriptLine(interpreter, script)
 		return append(line, args...), err
 	}
-	register(p)
+	return p
 }
 
 func scriptLine(interpreter, script string) ([]string, error) {
@@ -92,6 +97,8 @@ func fileOfBench(path string) (string, error) {
 		return path, nil
 	case strings.Contains(path, "/"+peersDir+"/"):
 		return "", notSetUp(err)
+	case strings.Contains(path, "/.venv/"):
+		return "", fmt.Errorf("`make setup` installs it: %w", err)
 	default:
 		return "", fmt.Errorf("expected to be run in the folder bench: %w", err)
 	}

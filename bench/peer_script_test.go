@@ -12,7 +12,7 @@ import (
 // TestScriptPeers runs tasks through each peer that is another program and is installed, and closes it while its worker waits: as when bench
 // ends, whatever made it end. The worker's children must be gone then as well.
 func TestScriptPeers(t *testing.T) {
-	for _, p := range allPeers() {
+	for _, p := range slices.Concat(allPeers(), pythonPeers) {
 		if p.driver == nil {
 			continue
 		}
@@ -58,7 +58,7 @@ func TestScriptPeers(t *testing.T) {
 				t.Fatal(err)
 			}
 			family := descendants(worker.cmd.Process.Pid)
-			if strings.HasPrefix(p.name, "celery") && len(family) != 3 {
+			if pool := p.name == "celery" || p.name == "celery-defaults"; pool && len(family) != 3 {
 				t.Errorf("expected a process and its pool of 2, found %d", len(family))
 			}
 			begin := time.Now()

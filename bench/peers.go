@@ -29,6 +29,8 @@ type peer struct {
 
 	// share is the part of the base point's number of tasks that this peer is given, so that one figure takes seconds; 0 counts as 1.
 	share float64
+	// most bounds that number, for a peer that takes tens of milliseconds a task; 0 is no bound.
+	most int
 	// concurrency is that of a worker where 50 at once in one process are not to be had; 0 is the base point's.
 	concurrency int
 	// polls says that an idle worker looks for tasks now and then: the wake-up is measured with fewer tasks.
@@ -76,9 +78,11 @@ func allPeers() []*peer {
 	})
 }
 
-func peerNamed(name string) (*peer, error) {
+func peerNamed(name string) (*peer, error) { return peerAmong(allPeers(), name) }
+
+func peerAmong(peers []*peer, name string) (*peer, error) {
 	var names []string
-	for _, p := range allPeers() {
+	for _, p := range peers {
 		if p.name == name {
 			return p, nil
 		}
@@ -89,6 +93,9 @@ func peerNamed(name string) (*peer, error) {
 
 // tasks returns the number of tasks for this peer where the base point has n, a multiple of 1,000.
 func (p *peer) tasks(n int) int {
+	if p.most > 0 && n > p.most {
+		return p.most
+	}
 	if p.share <= 0 || p.share >= 1 {
 		return n
 	}

@@ -12,15 +12,16 @@ import (
 	"strings"
 )
 
-// publishCommand is `publish`: it fills the tables of docs/PERFORMANCE.md with the figures of files that bench and peers wrote, and draws the
+// publishCommand is `publish`: it fills the tables of docs/PERFORMANCE.md with the figures of files that bench, peers and python wrote, and draws the
 // graphs anew. Prose outside of the markers stays as it is.
 func publishCommand(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("publish", flag.ExitOnError)
 	docs := flags.String("docs", "../docs", "folder of PERFORMANCE.md")
 	published := flags.String("published", publishedFile, "file that guard compares with; written from the file of bench")
+	python := flags.String("published-python", "published-python.json", "where the figures of the file of python are kept")
 	_ = flags.Parse(args)
 	if flags.NArg() == 0 {
-		return errors.New("expected files that `bench -json` or `peers -json` wrote")
+		return errors.New("expected files that `bench -json`, `peers -json` or `python -json` wrote")
 	}
 	page := filepath.Join(*docs, "PERFORMANCE.md")
 	b, err := os.ReadFile(page)
@@ -39,8 +40,8 @@ func publishCommand(_ context.Context, args []string) error {
 			return fmt.Errorf("%s: %w", page, err)
 		}
 		maps.Copy(graphs, graphsOf(r))
-		if kind == "bench" {
-			if err := r.write(*published); err != nil {
+		if kept := map[string]string{"bench": *published, "python": *python}[kind]; kept != "" {
+			if err := r.write(kept); err != nil {
 				return err
 			}
 		}
@@ -57,23 +58,31 @@ func publishCommand(_ context.Context, args []string) error {
 	return os.WriteFile(page, []byte(text), 0o644)
 }
 
-// kindOf tells the results of `bench` from those of `peers`.
+// kindOf tells the results of `bench` from those of `peers` and `python`.
 func kindOf(r *results) string {
-	if slices.Contains(tablesOf(r), peersTable) {
+	switch {
+	case slices.Contains(tablesOf(r), peersTable):
 		return "peers"
+	case slices.Contains(tablesOf(r), pythonTable):
+		return "python"
 	}
 	return "bench"
 }
 
 // fillPage puts every table of r where the page has its marker.
 func fillPage(text, kind string, r *results) (string, error) {
-	parts := map[string]string{"origin " + kind: origin(r) + "\n\n" + legend(r), "worse " + kind: worse(r)}
+	parts := map[string]string{"origin " + kind: origin(r) + "\n\n" + legend(r)}
+	if kind == "python" {
+		parts["python aims"], parts["python"] = pythonAimsTable(r), pythonText(r)
+	} else {
+		parts["worse "+kind] = worse(r)
+		for _, table := range tablesOf(r) {
+			parts[table] = tableText(r, table)
+		}
+	}
 	if kind == "bench" {
 		parts["aims"] = aimsTable(r)
 		parts["not reached"] = notReached(r)
-	}
-	for _, table := range tablesOf(r) {
-		parts[table] = tableText(r, table)
 	}
 	var err error
 	for name, part := range parts {

@@ -62,8 +62,8 @@ func TestPageHasEveryMarker(t *testing.T) {
 		peers.add(table, "a row of "+table, perSecond, false, "delayed", 4711)
 	}
 	peers.Figures = peers.Figures[3:]
-	args := []string{"-docs", dir, "-published", filepath.Join(dir, "published.json")}
-	for name, r := range map[string]*results{"bench.json": bench, "peers.json": peers} {
+	args := []string{"-docs", dir, "-published", filepath.Join(dir, "published.json"), "-published-python", filepath.Join(dir, "python.json")}
+	for name, r := range map[string]*results{"bench.json": bench, "peers.json": peers, "from-python.json": samplePython()} {
 		if err := r.write(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -84,6 +84,14 @@ func TestPageHasEveryMarker(t *testing.T) {
 	published, err := readResults(filepath.Join(dir, "published.json"))
 	if err != nil || published.find("drain", "concurrency 50", perSecond) == nil {
 		t.Errorf("published.json: %+v, %v", published, err)
+	}
+	if kept, err := readResults(filepath.Join(dir, "python.json")); err != nil || kept.find(pythonTable, pythonInside, perSecond) == nil {
+		t.Errorf("python.json: %+v, %v", kept, err)
+	}
+	for _, text := range []string{"| worker: at least 10 times RQ's SimpleWorker | **12** (12–12) | yes |", "| keakon | 10 | – | 100 (80–110); × **1.25** (0.91–1.50) |"} {
+		if !strings.Contains(string(filled), text) {
+			t.Errorf("the page lacks %s", text)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "performance", "drain.svg")); err != nil {
 		t.Error(err)

@@ -20,7 +20,20 @@ import traceback
 
 from calls import Calls
 
-PEERS = ("celery", "celery-defaults", "dramatiq", "rq")
+PEERS = {  # and the distributions whose version they have
+    "celery": "celery",
+    "celery-defaults": "celery",
+    "celery-solo": "celery",
+    "celery-threads": "celery",
+    "dramatiq": "dramatiq",
+    "dramatiq-threads": "dramatiq",
+    "godelayed": "godelayed",
+    "godelayed-extended": "godelayed",
+    "godelayed-processes": "godelayed",
+    "keakon": "delayed",
+    "rq": "rq",
+    "rq-fork": "rq",
+}
 LIMIT = 600  # seconds for a worker to run its tasks
 
 
@@ -105,7 +118,7 @@ def supervise(conversation, calls):
 
 
 def work(conversation, peer, request):
-    calls = Calls(request["n"], peer.processes, request.get("latency", False))
+    calls = Calls(request["n"], peer.processes, request.get("latency", False), inside=peer.inside)
     # The worker has the main thread, because it handles signals.
     threading.Thread(target=supervise, args=(conversation, calls), daemon=True).start()
     peer.work(request["concurrency"], calls)
@@ -132,7 +145,7 @@ def group_cpu():
 
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--version" and sys.argv[2] in PEERS:
-        print(importlib.metadata.version(sys.argv[2].partition("-")[0]), "on Python", platform.python_version())
+        print(importlib.metadata.version(PEERS[sys.argv[2]]), "on Python", platform.python_version())
         return
     if len(sys.argv) != 3 or sys.argv[1] not in PEERS:
         sys.exit(f"drive.py: expected a peer ({', '.join(PEERS)}) and the address of a Redis server, found {sys.argv[1:]}")

@@ -1,4 +1,5 @@
-"""Celery with Redis: a prefork pool, acknowledging late; the variant "defaults" acknowledges before the task runs.
+"""Celery with Redis: a prefork pool, acknowledging late. The others acknowledge before the task runs, as its defaults are: "defaults" with
+that pool, "solo" and "threads" with tasks inside of the worker's process.
 
 Results are not kept. The worker does without gossip, mingle and heartbeat, which are for several workers.
 """
@@ -17,7 +18,9 @@ class Peer:
     def __init__(self, address, variant):
         self._app = celery.Celery("bench", broker=f"redis://{address}/0")
         self._app.conf.task_ignore_result = True
-        self._app.conf.task_acks_late = variant != "defaults"
+        self._app.conf.task_acks_late = variant == ""
+        self._pool = variant if variant in ("solo", "threads") else "prefork"
+        self.inside = self._pool != "prefork"
         self._calls = None
 
         @self._app.task(name="noop")
@@ -39,6 +42,6 @@ class Peer:
 
         warnings.simplefilter("ignore", SecurityWarning)  # bench may be run by root
         self._app.worker_main([
-            "--quiet", "worker", "--pool=prefork", f"--concurrency={concurrency}", "--loglevel=ERROR",
+            "--quiet", "worker", f"--pool={self._pool}", f"--concurrency={concurrency}", "--loglevel=ERROR",
             "--without-gossip", "--without-mingle", "--without-heartbeat",
         ])  # fmt: skip

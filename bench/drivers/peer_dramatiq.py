@@ -1,4 +1,8 @@
-"""dramatiq with Redis as its command line starts it: here two processes of threads, with the default middleware."""
+"""dramatiq with Redis as its command line starts it: here two processes of threads, with the default middleware. The variant "threads"
+has a worker of threads in one process.
+"""
+
+import threading
 
 import dramatiq
 import dramatiq.cli
@@ -20,6 +24,9 @@ class Peer:
     enqueue_many = None  # dramatiq has no call for many tasks
 
     def __init__(self, address, variant):
+        self.inside = variant == "threads"
+        if self.inside:
+            self.processes = 1
         dramatiq.set_broker(RedisBroker(url=f"redis://{address}/0"))
         self._calls = None
 
@@ -36,6 +43,10 @@ class Peer:
         if concurrency % self.processes:
             raise ValueError(f"expected a concurrency that {self.processes} processes can share, found {concurrency}")
         self._calls = calls
+        if self.inside:
+            calls.pass_gate()
+            dramatiq.Worker(dramatiq.get_broker(), worker_threads=concurrency).start()
+            threading.Event().wait()
         dramatiq.get_broker().add_middleware(Gate(calls))
         # The module's name only says where the broker is: it is the one set above, which the processes inherit.
         args = [__name__, f"--processes={self.processes}", f"--threads={concurrency // self.processes}", "--skip-logging"]

@@ -1,4 +1,5 @@
-"""RQ with a SimpleWorker, which runs tasks in its own process, one at a time; its default worker forks for each task.
+"""RQ with a SimpleWorker, which runs tasks in its own process, one at a time; the variant "fork" has its default worker, which forks for
+each task.
 
 Results are not kept.
 """
@@ -17,6 +18,8 @@ class Peer:
     processes = 1
 
     def __init__(self, address, variant):
+        self._class = rq.Worker if variant == "fork" else rq.SimpleWorker
+        self.inside = variant != "fork"
         host, _, port = address.rpartition(":")
         self._redis = redis.Redis(host=host, port=int(port))
         self._queue = rq.Queue("bench", connection=self._redis)
@@ -31,7 +34,7 @@ class Peer:
         global calls
         calls = calls_of_worker
         if concurrency != 1:
-            raise ValueError(f"a SimpleWorker runs one task at a time, asked for {concurrency}")
-        worker = rq.SimpleWorker([self._queue], connection=self._redis)
+            raise ValueError(f"a worker of RQ runs one task at a time, asked for {concurrency}")
+        worker = self._class([self._queue], connection=self._redis)
         calls.pass_gate()
         worker.work(logging_level="ERROR")
