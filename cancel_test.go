@@ -428,12 +428,19 @@ func TestCancelGathered(t *testing.T) {
 	b.until("the others are forgotten", func() bool { return b.revoked() == 0 })
 	// All of them.
 	q = b.q.With(Group("k"), whenFull(2))
-	b.must(b.delayWith(q, index, "b", 1).Cancel(t.Context()))
+	first := b.delayWith(q, index, "b", 1)
+	b.must(first.Cancel(t.Context()))
+	waited := make(chan error, 1)
+	go func() { waited <- b.q.Ref(first.ID()).Wait(b.within()) }() // as in another process
+	b.until("somebody waits", func() bool { return b.subscribed(first.ID()) == 1 })
 	w.mustStop() // else the last could be called before it is cancelled
 	last := b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "b", 2)
 	b.must(last.Cancel(t.Context()))
 	b.work(b.config(), index)
 	b.until("the group is gone", func() bool { return b.size("_groups") == 0 && b.revoked() == 0 })
+	if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrCanceled) {
+		t.Errorf("Wait: %v", err)
+	}
 	b.idle()
 	if len(calls) > 0 {
 		t.Errorf("called with %s", <-calls)

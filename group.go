@@ -333,6 +333,9 @@ func (m *mover) forgive(ctx context.Context, s *store, members []member, cancele
 		log.WithError(err).Debug("Redis was not told that cancelled calls have left their group")
 		return
 	}
+	for _, id := range ids {
+		_, _ = s.read(ctx, "PUBLISH", s.keys.endedOf(id), endedGathered) // somebody may wait for it who has only the id
+	}
 	log.Info("cancelled calls have left their group")
 }
 

@@ -69,8 +69,8 @@ const (
 	// Skip leaves the other task as it is and enqueues nothing; the call succeeds and its Ref is the other task's.
 	Skip
 	// Replace enqueues the new task, which takes the lock over, and cancels the other one: if it has not started it never runs, and if it
-	// runs its context ends as Ref.Cancel ends it. Who waits for the result of one that was scheduled, retrying or parked is not told. It needs
-	// Unique or UniqueKey: an id cannot pass from one task to another.
+	// runs its context ends as Ref.Cancel ends it. Who waits for one that was scheduled, retrying or parked is told at
+	// that moment, or never. It needs Unique or UniqueKey: an id cannot pass from one task to another.
 	Replace
 )
 

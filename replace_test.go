@@ -120,3 +120,25 @@ func TestReplacedWhileRunning(t *testing.T) {
 		t.Errorf("%d tasks are retried, archived or revoked", n)
 	}
 }
+
+// TestWaitForATaskThatIsReplaced ends, wherever the task waits: scheduled tasks leave nothing behind that could tell later.
+func TestWaitForATaskThatIsReplaced(t *testing.T) {
+	for name, opts := range map[string][]Option{"scheduled": {In(time.Hour)}, "pending": nil} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.rdb.signals.again = time.Hour // so that it must be told
+			f := b.fn("f", func(int) {})
+			q := b.q.With(append(opts, UniqueKey("k", time.Hour), OnConflict(Replace), KeepResult(time.Hour))...)
+			ref := b.delayWith(q, f, 1)
+			waited := make(chan error, 1)
+			go func() { waited <- ref.Wait(b.within()) }()
+			b.until("it waits", func() bool { return b.subscribed(ref.ID()) == 1 })
+			b.delayWith(q, f, 2)
+			b.work(b.config(), f)
+			var failed *TaskError
+			if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.State != StateCanceled {
+				t.Errorf("Wait: %v", err)
+			}
+		})
+	}
+}

@@ -66,6 +66,23 @@ func (i *taskInfo) decodeResult(dst reflect.Value) error {
 	return nil
 }
 
+// What is published of a task that has ended and leaves nothing behind, in place of "ended".
+const (
+	endedReplaced = "replaced" // by enlist.lua
+	endedGathered = "canceled" // left out of the call of its group
+)
+
+// leftNothing is what is known of a task that has ended so, nil if more is.
+func leftNothing(how string) *taskInfo {
+	switch how {
+	case endedReplaced:
+		return &taskInfo{reason: reasonCanceled, errText: "another task has taken its place", at: time.Now()}
+	case endedGathered:
+		return &taskInfo{reason: reasonCanceled, at: time.Now()}
+	}
+	return nil
+}
+
 // wait waits for the end of the task and returns what is kept of it.
 func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	switch {
@@ -92,7 +109,10 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	defer again.Stop()
 	for {
 		select {
-		case <-told:
+		case how := <-told:
+			if gone := leftNothing(how); gone != nil {
+				return *gone, r.failure(StateCanceled, gone)
+			}
 		case <-again.C:
 		case <-ctx.Done():
 			if err == nil || errors.Is(err, ctx.Err()) {

@@ -1,7 +1,8 @@
 -- enlist: make tasks pending or file them until they are due, with ids and locks that no other task may have meanwhile.
 -- KEYS  1 pending list   2 notify list   3 scheduled set   4 retry set   5 parked set   6 tasks hash   7 info hash   8 completed set
 --       9 locks hash   10 locked set   11 revoked set   12 wake list   13 control hash
--- ARGV  1 'back', 'front', 'in' or 'at'   2 ms from now or since 1970, for 'in' and 'at'   3 channel of the queue's workers
+-- ARGV  1 'back', 'front', 'in' or 'at'   2 ms from now or since 1970, for 'in' and 'at'   3 channel of the queue's workers, ends in 'signals'; who waits for a task
+--       that is replaced before it was pending is told on those that end in 'ended:' and its id in place of that
 --       4 ms that a replaced task stays revoked   5 most expired locks to drop, at most 500
 --       then for each task, at most 200: id, message, ms that the id stays taken beyond the due time or 0, lock or '',
 --       ms that it lasts beyond the due time, 'fail', 'skip' or 'replace'
@@ -117,6 +118,8 @@ if #gone > 0 then
   redis.call('ZREM', KEYS[5], unpack(gone))
   redis.call('HDEL', KEYS[6], unpack(gone))
   redis.call('HDEL', KEYS[7], unpack(gone))
+  local ended = (string.match(ARGV[3], '^(.*)signals$') or '') .. 'ended:'
+  for i = 1, #gone do redis.call('PUBLISH', ended .. gone[i], 'replaced') end
 end
 if #revoked > 0 then
   redis.call('ZADD', KEYS[11], unpack(revoked))
