@@ -110,6 +110,35 @@ def test_result_behind_a_break_of_the_connection(queue, redis, monkeypatch):
     assert found == [42]
 
 
+def test_result_of_a_task_that_is_replaced(queue, redis, server):
+    q = queue.options(countdown=3600, unique=60, on_conflict='replace')
+    ref = q.delay(GO, 1)
+    found = []
+
+    def wait():
+        with pytest.raises(godelayed.CanceledError, match='taken its place') as e:
+            ref.result(timeout=120)
+        found.append(e.value.id)
+
+    t = threading.Thread(target=wait)
+    t.start()
+    wait_for(lambda: waiters(redis, ref.id) == 1)
+    second = q.delay(GO, 1)
+    t.join(120)
+    assert found == [ref.id]
+
+    async def run():
+        async with redis_asyncio.Redis(port=server.port) as client:
+            waiting = asyncio.ensure_future(godelayed.aio.Queue('mail', client).ref(second.id).result(timeout=120))
+            while not waiters(redis, second.id):
+                await asyncio.sleep(0.01)
+            q.delay(GO, 1)
+            with pytest.raises(godelayed.CanceledError, match='taken its place'):
+                await waiting
+
+    asyncio.run(run())
+
+
 def test_timeout(queue):
     ref = queue.delay(GO, 1)
     with pytest.raises(WaitTimeoutError, match='has not ended within'):

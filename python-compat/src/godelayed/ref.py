@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import redis.exceptions
 
 from . import asks
-from .errors import NoIdError, NoResultError, UnavailableError, UnknownError, WaitTimeoutError
+from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, UnknownError, WaitTimeoutError
 from .info import Outcome, Progress, State, TaskInfo
 from .link import Link
 from .options import Options
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .queue import Queue
 
 T = TypeVar('T')
+
+REPLACED = (b'replaced', 'replaced', b'canceled', 'canceled')  # what is told of a task that has ended and leaves nothing behind
 
 LOOK_EVERY = 5.0  # seconds between two looks of who waits for a task, without being told that it has ended
 _PAUSES = (0.05, 1.0)  # seconds, first and longest, between tries to subscribe while Redis is away
@@ -135,8 +137,13 @@ class Ref(Base):
                         told = stack.enter_context(pubsub())
                         told.subscribe(keys.ended(self.id))
                     if found is None:
-                        told.get_message(timeout=left)  # that it has ended, or that the subscription holds from now on, or nothing
+                        # That it has ended, or that the subscription holds from now on, or nothing.
+                        message = told.get_message(timeout=left)
                         found = self._outcome()
+                        if found is None and message is not None and message['data'] in REPLACED:
+                            raise CanceledError(
+                                self.id, 'canceled', 'canceled', 'another task has taken its place, or its group leaves it out', 0, 0, None
+                            )
                     failures = 0
                 except (redis.exceptions.RedisError, UnavailableError, UnknownError) as e:
                     stack.close()

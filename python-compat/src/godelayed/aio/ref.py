@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import asks
-from ..errors import UnavailableError, UnknownError, WaitTimeoutError
+from ..errors import CanceledError, UnavailableError, UnknownError, WaitTimeoutError
 from ..info import Outcome, Progress, State, TaskInfo
 from ..link import AsyncLink
 from ..options import Options
@@ -81,6 +81,10 @@ class Ref(Base):
                     trouble = f'; Redis could not be asked: {e}'
                 if found is not None:
                     return found.value()
+                if told.replaced:
+                    raise CanceledError(
+                        self.id, 'canceled', 'canceled', 'another task has taken its place, or its group leaves it out', 0, 0, None
+                    )
 
     async def _outcome(self) -> Outcome | None:
         return await answer(self.queue._link, asks.outcome(self.queue._settings.keys, self.id, self.earliest()))

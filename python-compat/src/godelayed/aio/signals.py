@@ -10,7 +10,7 @@ from typing import Any
 import redis.asyncio
 import redis.exceptions
 
-from ..ref import pause
+from ..ref import REPLACED, pause
 
 _READ = 5.0  # seconds of one look for messages
 
@@ -20,9 +20,11 @@ class Told:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
+        self.replaced = False  # the task for which one waits
 
-    def set(self) -> None:
-        """Wakes who waits."""
+    def set(self, data: Any = None) -> None:
+        """Wakes who waits. data is what was published."""
+        self.replaced = self.replaced or data in REPLACED
         self._event.set()
 
     async def wait(self, timeout: float) -> None:
@@ -119,4 +121,4 @@ class Signals:
             return
         channel = message['channel']
         for listener in self._channels.get(channel.decode() if isinstance(channel, bytes) else channel, ()):
-            listener.set()
+            listener.set(message['data'])
