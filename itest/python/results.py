@@ -26,7 +26,7 @@ def keep(conn, args):
     script = conn.register_script((pathlib.Path(__file__).parents[2] / 'lua' / 'complete.lua').read_text())
     now = time.time_ns() // 1_000_000
     info = msgpack.packb({'reason': 'completed', 'at': now, 'function': 'py:task', 'result': msgpack.packb(json.loads(args.value))})
-    keys = ['_processing:py', '_claims:py', '_completed', '_results', '_locks', '_locked', '_stats:20250102']
+    keys = ['_processing:py', '_claims:py', '_completed', '_results', '_locks', '_locked', '_stats:20250102', '_revoked']
     answers = script([args.queue + key for key in keys], [60, 1, 1, '1-1', args.id, 60_000, info, 0, '%s_ended:%s' % (args.queue, args.id)])
     print(json.dumps(answers))
 
