@@ -245,10 +245,10 @@ func (m *machine) finishWith(rt *rapid.T, w *modelWorker) {
 	if w.dead && w.task.expiry != 0 {
 		how = "done" // the time by which it would judge stands still while nobody lets it ask for it
 	}
-	w.reply <- map[string]error{
+	m.answer(w, map[string]error{
 		"fail": errors.New("failed"), "panic": errPanic, "discard": delayed.Discard(errors.New("no use")),
 		"drop": delayed.Drop(errors.New("no matter")), "snooze": delayed.Snooze(ms(modelSnooze)), "retry in": delayed.RetryIn(5*time.Second, errors.New("later")),
-	}[how]
+	}[how])
 	ended := m.finished(w)
 	m.must(ended.err)
 	t := w.task
@@ -419,7 +419,7 @@ func (m *machine) plague(rt *rapid.T) {
 		}
 		m.killWorker(w)
 		m.sweep(rt)
-		w.reply <- nil
+		m.answer(w, nil)
 		m.must(m.finished(w).err)
 		w.task = nil
 		m.sweep(rt) // and a new worker takes its place

@@ -106,6 +106,9 @@ type modelStep struct {
 
 const modelQueue = "model"
 
+// stepLimit bounds what a step may need.
+const stepLimit = 20 * time.Second
+
 // The functions of the model, as producers see them.
 var (
 	modelWork   = delayed.Func(func(context.Context, int) error { return nil }, delayed.Name("model.work"))
@@ -155,12 +158,18 @@ func newMachine(t *testing.T, rt *rapid.T) *machine {
 	return m
 }
 
-// end lets all handlers return.
+// end lets all handlers return. After a failure one may have done so already, and its task still stand here.
 func (m *machine) end() {
 	for _, w := range m.workers {
-		if w.task != nil {
-			w.reply <- nil
-			<-w.stepped
+		if w.task == nil {
+			continue
+		}
+		select {
+		case w.reply <- nil:
+			m.finished(w)
+		case <-w.stepped:
+		case <-time.After(stepLimit):
+			m.t.Errorf("worker %v: its handler of %s takes no answer", w, w.task.id)
 		}
 	}
 }
@@ -217,9 +226,18 @@ func (m *machine) step(w *modelWorker) (started *modelStart, ended modelStep) {
 		return &s, modelStep{}
 	case s := <-w.stepped:
 		return nil, s
-	case <-time.After(20 * time.Second):
+	case <-time.After(stepLimit):
 		m.t.Fatalf("a step does not come to an end")
 		panic("unreachable")
+	}
+}
+
+// answer lets the handler of a worker return err.
+func (m *machine) answer(w *modelWorker, err error) {
+	select {
+	case w.reply <- err:
+	case <-time.After(stepLimit):
+		m.t.Fatalf("worker %v: its handler of %s takes no answer", w, w.task.id)
 	}
 }
 
@@ -228,7 +246,7 @@ func (m *machine) finished(w *modelWorker) modelStep {
 	select {
 	case s := <-w.stepped:
 		return s
-	case <-time.After(20 * time.Second):
+	case <-time.After(stepLimit):
 		m.t.Fatalf("a step does not come to an end")
 		panic("unreachable")
 	}
