@@ -10,6 +10,7 @@ from collections import Counter
 import msgpack
 import pytest
 import redis as redis_py
+from producing import Blocking
 from working import Command
 
 import godelayed
@@ -144,6 +145,25 @@ def check_queues(redis):
         twice = [id for id, n in places.items() if n > 1]
         assert not twice, f'{q}: tasks in two places: {twice}'
         assert set(redis.hkeys(q + '_locks')) == set(redis.zrange(q + '_locked', 0, -1)), f'{q}: locks and their times differ'
+
+
+@pytest.fixture(params=['sync', 'aio'])
+def queue(request, server):
+    """Makes queues of either kind."""
+    made = []
+    if request.param == 'sync':
+        client = server.client()
+        yield lambda name='mail', **how: godelayed.Queue(name, client, **how)
+        client.close()
+        return
+
+    def make(name='mail', **how):
+        made.append(Blocking(server.port, name, **how))
+        return made[-1]
+
+    yield make
+    for q in made:
+        q.close()
 
 
 @pytest.fixture
