@@ -155,6 +155,11 @@ class Judge:
         e.certain = certain
         return e
 
+    def cancellation(self, c: Claim, certain: bool = False) -> End:
+        """Is canceled for a worker that finds out by itself, and says so in the log."""
+        logger.info('queue %s: %s (%s): cancelled', c.lane.name, c.message.path, c.message.id)
+        return self.canceled(c, certain)
+
     def death(self, c: Claim) -> End:
         """Returns the ending of a task whose process died with it in hand: counted as where a whole worker has died."""
         return End(c, DEATH, verdict=verdict(c.token, c.raw))

@@ -21,25 +21,24 @@ from .config import Queues, WorkerConfig
 from .contact import Contact
 from .executors import Executors
 from .fetch import Fetcher
-from .finish import DEFER, FORWARD, GATHER, RELEASE, End, Finisher, Receipt
+from .finish import End, Finisher
 from .follow import Follower, Listener
 from .groups import Member, join
 from .heartbeat import Heartbeat
-from .judge import DEATHS_LIFE, MAX_DEATHS, Ended, Judge, Rules
-from .lane import Claim, Lane
+from .intake import Intake
+from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
+from .lane import Lane
 from .link import CALL_TIMEOUT, Backoff, Link, Source
-from .message import Message, MessageError
 from .mover import Mover
 from .nursery import Nursery
 from .pool import Pool
 from .report import Reporter
+from .runs import Runs
 from .store import MAX_TOKENS, Store, Verdict
 from .sweep import Sweeping
 from .threads import Threads
 
 logger = logging.getLogger('godelayed.worker')
-
-_SUSPECT_ALONE = 1.0
 
 
 class StillRunningError(DelayedError):
@@ -71,18 +70,21 @@ class Worker:
         timeout = 0 if cfg.timeout is None else int(cfg.seconds('timeout') * 1000)
         self._judge = Judge(self.id, Rules(cfg.max_retry, cfg.backoff, timeout))
         archive_for = int(cfg.seconds('archive_for') * 1000)
-        self._go = Store(self._source, cfg.prefix, cfg.go_queue, self.id) if cfg.go_queue else None
+        go = Store(self._source, cfg.prefix, cfg.go_queue, self.id) if cfg.go_queue else None
         self._lanes = [Lane(Store(self._source, cfg.prefix, name, self.id), cfg.legacy) for name in cfg.names()]
         self._reporter = Reporter(self.id)
         for lane in self._lanes:
-            f = lane.finisher = Finisher(lane, self._executors, self._go, cfg.archive_max, archive_for)
+            f = lane.finisher = Finisher(lane, self._executors, go, cfg.archive_max, archive_for)
             f.canceled = self._judge.canceled
             f.close_report = self._reporter.close
             f.sweep = self._sweeper_of(lane, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
             f.join = self._joiner_of(lane)
+        self._follower = Follower(self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart'))
+        self._intake = Intake(self._lanes, self._executors, self.registry, self._judge, self._follower, go)
+        self._runs = Runs(self._source, self._judge, self._reporter)
         contact = Contact(self._life)
         self._fetcher = Fetcher(
-            self._lanes, weights, [self._lanes], self._executors, self._life, self._room, self._receive, lambda: self._mover.now()
+            self._lanes, weights, [self._lanes], self._executors, self._life, self._room, self._intake.receive, lambda: self._mover.now()
         )
         self._executors.signal = self._fetcher.signal
         self._mover = Mover(self._lanes, self.registry, self._fetcher.nudge)
@@ -98,12 +100,11 @@ class Worker:
             cfg.archive_max,
             archive_for,
         )
-        self._follower = Follower(self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart'))
         self._listener = Listener(self._lanes, self._follower.note)
         self._pool: Pool | None = None
         self._threads: Threads | None = None
         self._control = threading.RLock()
-        self._paused = self._quiet = self._stopping = self._shutting = False
+        self._paused = self._quiet = False
         self._stop_event = threading.Event()
         self._reason = ''
         self._started = False
@@ -152,7 +153,7 @@ class Worker:
             if self._paused:
                 self._paused = False
                 logger.info('worker resumed')
-                self._executors.hold(self._quiet or self._stopping)
+                self._executors.hold(self._quiet or self._intake.closed)
 
     def quiet(self) -> None:
         """Claims no more tasks for good, so that the worker can be stopped without hurry when it is idle."""
@@ -164,7 +165,7 @@ class Worker:
 
     def _hold_back(self) -> None:
         self._executors.hold(True)
-        self._give_back(self._executors.take_back())
+        self._intake.give_back(self._executors.take_back())
 
     def run(self) -> None:
         """Claims and runs tasks until stop() is called; then gives back what has not started and waits for the rest.
@@ -185,16 +186,16 @@ class Worker:
                 self._executors.n,
                 cfg.seconds('kill_after'),
                 cfg.max_tasks_per_process or 0,
-                self._begin,
-                self._conclude,
-                self._died,
+                self._runs.begin,
+                self._runs.conclude,
+                self._runs.died,
                 self._reporter.report,
                 lambda: self._stop_for('processes'),
             )
         else:
             if cfg.start is not None:
                 cfg.start()
-            self._threads = Threads(self._executors, self._executors.n, self._prepare, self._conclude, self._reporter.report)
+            self._threads = Threads(self._executors, self._executors.n, self._runs.prepare, self._runs.conclude, self._reporter.report)
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
@@ -248,16 +249,16 @@ class Worker:
         cfg = self.config
         logger.info('worker stops (%s): no more tasks are claimed', self._reason)
         with self._control:
-            self._stopping = True
+            self._intake.close()
             self._hold_back()
         end = time.monotonic() + cfg.seconds('grace')
         for part in (self._fetcher, self._mover, self._sweeping):
             part.stop()
         _join(loops, CALL_TIMEOUT + 3)
-        self._give_back(self._executors.take_back())
+        self._intake.give_back(self._executors.take_back())
         self._executors.stop()
         if not self._idle_by(end):
-            self._shutting = True
+            self._runs.shut()
             for c in self._executors.under_way():
                 interrupt = c.interrupt
                 if interrupt is not None:
@@ -336,11 +337,11 @@ class Worker:
     # What the parts ask of the whole.
 
     def _room(self) -> tuple[int, float]:
-        if self._paused or self._quiet or self._stopping or self._executors.exhausted:
-            self._give_back(self._executors.take_back())
+        if self._paused or self._quiet or self._intake.closed or self._executors.exhausted:
+            self._intake.give_back(self._executors.take_back())
             return 0, 0.0
         n, wait, back = self._executors.room()
-        self._give_back(back)
+        self._intake.give_back(back)
         return max(n, 0), wait
 
     def _beaten(self) -> None:
@@ -350,7 +351,7 @@ class Worker:
     def _pause_lane(self, lane: Lane, paused: bool) -> None:
         if paused:
             logger.info('queue %s: paused; no more of its tasks are claimed', lane.name)
-            self._give_back(self._executors.take_back(lane))
+            self._intake.give_back(self._executors.take_back(lane))
         else:
             logger.info('queue %s: resumed', lane.name)
             self._fetcher.signal()
@@ -380,219 +381,6 @@ class Worker:
             return join(lane.store, link, batches, [e.claim.token for e in ends], members)
 
         return joins
-
-    # Claimed tasks.
-
-    def _receive(self, link: Link, claims: list[Claim]) -> int:
-        """Sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived."""
-        if not claims:
-            return 0
-        lane = claims[0].lane
-        if self._executors.barred():
-            # Their call was under way when a suspect came.
-            self._executors.leave_off()
-            self._await(self._give_back(claims))
-            return 0
-        if lane.paused or self._stopping:
-            self._give_back(claims)
-            return 0
-        ends: list[End] = []
-        parsed: list[Claim] = []
-        for c in claims:
-            try:
-                c.message = Message(c.raw)
-                parsed.append(c)
-            except MessageError as e:
-                ends.append(self._judge.undecodable(c, e))
-        if parsed and claims[0].batch.version:
-            try:
-                revoked = self._follower.screen(link, lane, parsed)
-            except DelayedError as e:
-                logger.warning('queue %s: cannot ask which tasks were cancelled; giving them back: %s', lane.name, e)
-                lane.rest = time.monotonic() + 0.02
-                lane.finisher.add(*ends)
-                self._give_back(parsed)
-                return 0
-            if revoked:
-                ends += [self._cancellation(c) for c in parsed if c.message.id in revoked]
-                parsed = [c for c in parsed if c.message.id not in revoked]
-        runnable: list[Claim] = []
-        suspects: list[Claim] = []
-        get = self.registry.get
-        now = lane.now()
-        for c in parsed:
-            m = c.message
-            if not m.python:
-                ends.append(self._foreign(c))
-                continue
-            function = get(m.path)
-            if function is None:
-                ends.append(self._judge.park(c, 'unknown function'))
-                continue
-            c.function = function
-            if m.deaths and now - m.meta.get('da', 0) < DEATHS_LIFE * 1000:
-                c.suspect = True
-                suspects.append(c)
-            else:
-                runnable.append(c)
-        if ends:
-            lane.finisher.add(*ends)
-        if suspects:
-            return self._receive_suspects(suspects, runnable)
-        lane.refused = 0
-        self._executors.add(runnable)
-        if lane.paused:
-            self._give_back(self._executors.take_back(lane))  # it was not when we looked
-        return len(runnable)
-
-    def _foreign(self, c: Claim) -> End:
-        """What becomes of a Go task: it joins its group, is handed on, or parked."""
-        if 'g' in c.message.meta:
-            try:
-                return End(c, GATHER, id=Member(c.raw).group)
-            except MessageError:
-                pass  # it is run alone
-        if self._go is not None and self._go.keys.list != c.lane.store.keys.list:
-            return End(c, FORWARD)
-        return self._judge.park(c, 'go')
-
-    def _receive_suspects(self, suspects: list[Claim], runnable: list[Claim]) -> int:
-        """Makes at most one suspect ready.
-
-        Before, it gives back all others and everything that has not started: if the suspect takes the worker down, it takes
-        nothing else with it. Suspects that find another one in hand go to the end of their queue.
-        """
-        chosen = suspects[0]
-        lane = chosen.lane
-        if not self._executors.admit(chosen):
-            lane.refused += len(suspects)
-            if runnable:
-                lane.refused = 0
-            elif lane.refused >= lane.left:
-                lane.refused, lane.rest = 0, time.monotonic() + _SUSPECT_ALONE
-            lane.finisher.add(*(End(c, DEFER) for c in suspects))
-            self._executors.add(runnable)
-            return len(runnable)
-        told = self._give_back(self._executors.take_back() + suspects[1:] + runnable)
-        self._executors.leave_off()  # this may take a while
-        if self._await(told):
-            self._executors.add([chosen])
-            return 1
-        self._executors.dismiss(chosen)
-        self._give_back([chosen])
-        return 0
-
-    def _await(self, told: Receipt) -> bool:
-        """Waits for Redis's answer, and says whether it came before the worker stops."""
-        while not told.done.wait(0.05):
-            if self._stopping:
-                return False
-        return True
-
-    def _give_back(self, claims: list[Claim]) -> Receipt:
-        """Releases claims whose tasks have not started."""
-        told = Receipt(len(claims))
-        # One call for each lane, or a part of them might go back before the rest and come to stand behind it.
-        for lane in self._lanes:
-            ends = [End(c, RELEASE, told=told) for c in claims if c.lane is lane]
-            if ends:
-                lane.finisher.add(*ends)
-        return told
-
-    def _cancellation(self, c: Claim, certain: bool = False) -> End:
-        logger.info('queue %s: %s (%s): cancelled', c.lane.name, c.message.path, c.message.id)
-        return self._judge.canceled(c, certain)
-
-    def _begin(self, c: Claim, interrupt: Callable[[str], None], go: Callable[[bool], None]) -> None:
-        """Prepares a task for the pool and has it go on, at once or when Redis has answered."""
-        if c.message.meta.get('us'):
-            threading.Thread(target=lambda: go(self._prepare(c, interrupt)), daemon=True).start()
-        else:
-            go(self._prepare(c, interrupt))
-
-    def _prepare(self, c: Claim, interrupt: Callable[[str], None]) -> bool:
-        """Says whether a task may start now; if not, it has seen to what becomes of it."""
-        lane, m = c.lane, c.message
-        meta = m.meta
-        if meta:
-            if lane.revoked and lane.is_revoked(m.id):
-                lane.finisher.add(self._cancellation(c))
-                return False
-            now = lane.now()
-            stale = self._judge.stale(c, now)
-            if stale is not None:
-                lane.finisher.add(stale)
-                return False
-            if meta.get('us') and not self._unlock(c):
-                lane.finisher.add(self._cancellation(c))
-                return False
-            c.began = now
-            c.limit = self._judge.limit(c, now)
-        else:
-            c.limit = c.function.timeout or self._judge.rules.timeout
-        if not lane.begin(c, interrupt):
-            lane.settle([c])
-            lane.finisher.count_lost(1)
-            return False
-        return True
-
-    def _unlock(self, c: Claim) -> bool:
-        """Frees the lock of a task that starts, and answers whether it may. If Redis does not answer, the lock ends with the task."""
-        link = Link(self._source)
-        try:
-            left = c.lane.store.unlock(link, c.message.id, left=False)
-        except DelayedError as e:
-            logger.warning('queue %s: the lock of %s could not be freed before it starts: %s', c.lane.name, c.message.id, e)
-            return True
-        finally:
-            link.hang_up()
-        c.freed = left == 0
-        return left >= 0
-
-    def _conclude(self, c: Claim, ended: Ended) -> bool:
-        """Says what becomes of a task whose call has ended: True, if it is done and to be acknowledged."""
-        lane = c.lane
-        if c.lost:
-            lane.settle([c])
-            logger.warning('queue %s: %s ended after its claim was lost; its outcome is discarded', lane.name, c.message.path)
-            lane.finisher.count_lost(1)
-            return False
-        if ended.ok:
-            if not c.leaves:
-                return True
-            if c.report is not None:
-                self._reporter.close(c)
-            lane.finisher.add(self._judge.complete(c, ended, c.began))
-            return False
-        if c.canceled:
-            if c.report is not None:
-                self._reporter.close(c)
-            lane.finisher.add(self._cancellation(c, certain=True))
-            return False
-        if ended.interrupted == 'timeout':
-            ended.error = f'it took longer than {c.limit / 1000:g} s: {ended.error}'
-        try:
-            end = self._judge.failed(c, ended, self._shutting)
-        except Exception:
-            logger.exception('queue %s: %s: cannot say what becomes of it; it is given back', lane.name, c.message.path)
-            end = End(c, RELEASE)
-        if end is None:
-            return True
-        lane.finisher.add(end)
-        return False
-
-    def _died(self, c: Claim, cause: str) -> None:
-        """Sees to a task whose process died by itself."""
-        lane = c.lane
-        if c.lost:
-            lane.settle([c])
-            lane.finisher.count_lost(1)
-        elif c.canceled:
-            lane.finisher.add(self._cancellation(c, certain=True))
-        elif self._shutting:
-            lane.finisher.add(End(c, RELEASE))
-        else:
-            lane.finisher.add(self._judge.death(c))
 
 
 def _join(threads: list[threading.Thread], timeout: float) -> None:

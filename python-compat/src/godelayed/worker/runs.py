@@ -1,0 +1,121 @@
+"""The two ends of a task's run: whether it may start, and what becomes of it when its call has ended or its process has died."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Callable
+
+from ..errors import DelayedError
+from .finish import RELEASE, End
+from .judge import Ended, Judge
+from .lane import Claim
+from .link import Link, Source
+from .report import Reporter
+
+logger = logging.getLogger('godelayed.worker')
+
+
+class Runs:
+    """What those who run tasks, the pool or the threads, ask before each run and tell after it."""
+
+    def __init__(self, source: Source, judge: Judge, reporter: Reporter) -> None:
+        self._source = source
+        self._judge = judge
+        self._reporter = reporter
+        self._shutting = False
+
+    def shut(self) -> None:
+        """Says that tasks are told to end because the worker stops: those that obey are given back, with no try or death counted."""
+        self._shutting = True
+
+    def begin(self, c: Claim, interrupt: Callable[[str], None], go: Callable[[bool], None]) -> None:
+        """Prepares a task for the pool and has it go on, at once or when Redis has answered."""
+        if c.message.meta.get('us'):
+            threading.Thread(target=lambda: go(self.prepare(c, interrupt)), daemon=True).start()
+        else:
+            go(self.prepare(c, interrupt))
+
+    def prepare(self, c: Claim, interrupt: Callable[[str], None]) -> bool:
+        """Says whether a task may start now; if not, it has seen to what becomes of it."""
+        lane, m = c.lane, c.message
+        meta = m.meta
+        if meta:
+            if lane.revoked and lane.is_revoked(m.id):
+                lane.finisher.add(self._judge.cancellation(c))
+                return False
+            now = lane.now()
+            stale = self._judge.stale(c, now)
+            if stale is not None:
+                lane.finisher.add(stale)
+                return False
+            if meta.get('us') and not self._unlock(c):
+                lane.finisher.add(self._judge.cancellation(c))
+                return False
+            c.began = now
+            c.limit = self._judge.limit(c, now)
+        else:
+            c.limit = c.function.timeout or self._judge.rules.timeout
+        if not lane.begin(c, interrupt):
+            lane.settle([c])
+            lane.finisher.count_lost(1)
+            return False
+        return True
+
+    def _unlock(self, c: Claim) -> bool:
+        """Frees the lock of a task that starts, and answers whether it may. If Redis does not answer, the lock ends with the task."""
+        link = Link(self._source)
+        try:
+            left = c.lane.store.unlock(link, c.message.id, left=False)
+        except DelayedError as e:
+            logger.warning('queue %s: the lock of %s could not be freed before it starts: %s', c.lane.name, c.message.id, e)
+            return True
+        finally:
+            link.hang_up()
+        c.freed = left == 0
+        return left >= 0
+
+    def conclude(self, c: Claim, ended: Ended) -> bool:
+        """Says what becomes of a task whose call has ended: True, if it is done and to be acknowledged."""
+        lane = c.lane
+        if c.lost:
+            lane.settle([c])
+            logger.warning('queue %s: %s ended after its claim was lost; its outcome is discarded', lane.name, c.message.path)
+            lane.finisher.count_lost(1)
+            return False
+        if ended.ok:
+            if not c.leaves:
+                return True
+            if c.report is not None:
+                self._reporter.close(c)
+            lane.finisher.add(self._judge.complete(c, ended, c.began))
+            return False
+        if c.canceled:
+            if c.report is not None:
+                self._reporter.close(c)
+            lane.finisher.add(self._judge.cancellation(c, certain=True))
+            return False
+        if ended.interrupted == 'timeout':
+            ended.error = f'it took longer than {c.limit / 1000:g} s: {ended.error}'
+        try:
+            end = self._judge.failed(c, ended, self._shutting)
+        except Exception:
+            logger.exception('queue %s: %s: cannot say what becomes of it; it is given back', lane.name, c.message.path)
+            end = End(c, RELEASE)
+        if end is None:
+            return True
+        lane.finisher.add(end)
+        return False
+
+    def died(self, c: Claim, cause: str) -> None:
+        """Sees to a task whose process died by itself."""
+        lane = c.lane
+        if c.lost:
+            lane.settle([c])
+            lane.finisher.count_lost(1)
+        elif c.canceled:
+            lane.finisher.add(self._judge.cancellation(c, certain=True))
+        elif self._shutting:
+            lane.finisher.add(End(c, RELEASE))
+        else:
+            lane.finisher.add(self._judge.death(c))
