@@ -208,13 +208,21 @@ def pack(v: Any) -> bytes:
     return _packer.pack(v)
 
 
-def unpack(raw: bytes) -> Any:
-    """Unpacks one value of Go or Python.
+def unpack(raw: bytes, pairs: Callable[[list[tuple[Any, Any]]], Any] | None = None) -> Any:
+    """Unpacks one value of Go or Python. pairs makes a map of its pairs; None makes a dict.
 
     Times come as aware datetimes in UTC, or as msgpack.Timestamp where a datetime would cut nanoseconds.
     """
-    v = msgpack.unpackb(raw, raw=False, use_list=True, strict_map_key=False, max_array_len=MAX_ELEMENTS, max_map_len=MAX_ELEMENTS)
-    if b'\xd6\xff' in raw or b'\xd7\xff' in raw or b'\xc7\x0c\xff' in raw:  # the three widths of a timestamp
+    v = msgpack.unpackb(
+        raw,
+        raw=False,
+        use_list=True,
+        strict_map_key=False,
+        max_array_len=MAX_ELEMENTS,
+        max_map_len=MAX_ELEMENTS,
+        object_pairs_hook=pairs,
+    )
+    if b'\xff' in raw and (b'\xd6\xff' in raw or b'\xd7\xff' in raw or b'\xc7\x0c\xff' in raw):  # the three widths of a timestamp
         return _times(v)
     return v
 

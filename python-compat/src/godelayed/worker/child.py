@@ -88,7 +88,7 @@ class _Child:
         self._why = None
         ended: Ended | None = None
         try:
-            message = Message(raw)
+            message = Message(raw, None)  # the worker has checked it
             function = registry.get(message.path) if registry is not None else None
             if function is None:
                 return Ended(ok=False, error=f'{message.path}: the function is gone from the registry')

@@ -8,8 +8,12 @@ import msgpack
 
 from ..task import MAX_PATH
 from ..values import MAX_BYTES, unpack
+from .skim import OPENERS, WORKER, Limits, MessageError, check_message
 
-_GROWTH = 4096  # bytes that retries and deaths may add to what a producer may send
+__all__ = ['Message', 'MessageError']
+
+_HEADERS = 8192  # bytes
+_SHORT = MAX_PATH // 4  # characters that are no more bytes than a path has
 _INT31 = (1 << 31) - 1
 _INT63 = (1 << 63) - 1
 
@@ -38,29 +42,48 @@ _KNOWN: dict[str, tuple[int, int] | None] = {
     'gp': None,
     'h': None,
 }
+_NAMES = frozenset(k.encode() for k in _KNOWN)
 _PRESENT = ('n', 'mr')  # written also when they are zero
+_FIVE = b'\x95'  # an array of 5, as all but hostile senders write it
 
 
-class MessageError(ValueError):
-    """The bytes are no message."""
+class _TwiceError(Exception):
+    """A map holds a key twice."""
+
+
+def _once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Makes a map of pairs whose keys differ."""
+    v = dict(pairs)
+    if len(v) != len(pairs):
+        raise _TwiceError
+    return v
 
 
 class Message:
-    """A task as it lies in a queue. meta is a copy, args and kwargs are decoded anew for each message."""
+    """A task as it lies in a queue. meta is a copy, args and kwargs are decoded anew for each message.
+
+    limits is what the bytes are held against; None: they were before. A MessageError says what is wrong with them.
+    """
 
     __slots__ = ('args', 'kwargs', 'meta', 'parts', 'path', 'payload', 'python', 'raw', 'retry')
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: bytes, limits: Limits | None = WORKER) -> None:
         self.raw = raw
-        if len(raw) > MAX_BYTES + _GROWTH:
-            raise MessageError(f'expected at most {MAX_BYTES + _GROWTH:,} bytes, found {len(raw):,}')
+        n = len(raw)
+        # Fewer bytes than values, or fewer that can begin an array or map than may be inside one another, are within the limits.
+        if limits is not None and (n > limits.values or n - len(raw.translate(None, OPENERS)) > limits.depth):
+            check_message(raw, limits, _NAMES)
+            limits = None
         try:
-            v = unpack(raw)
+            v = unpack(raw, _once) if raw[:1] == _FIVE and limits is not None else unpack(raw)
+        except _TwiceError:  # in meta, or in arguments, which are Python's own matter
+            check_message(raw, limits or WORKER, _NAMES)
+            v = _unpack(raw)
         except Exception as e:  # what msgpack raises is of many kinds
-            raise MessageError(f'expected one MessagePack value, found bytes that are none: {type(e).__name__}: {e}') from None
+            raise _unreadable(e) from None
         parts = v if type(v) is list else [v]
         path = parts[0] if parts else None
-        if type(path) is not str or not path or len(path) > MAX_PATH or len(path.encode()) > MAX_PATH:
+        if type(path) is not str or not path or len(path) > _SHORT and len(path.encode()) > MAX_PATH:
             raise MessageError(f'expected a path of 1 to {MAX_PATH} bytes, found {_kind(path)}')
         self.path = path
         self.parts = len(parts) if type(v) is list else 0
@@ -74,8 +97,13 @@ class Message:
             self._read_python(parts)
         else:
             self._read_go(parts)
+            if limits is not None and len(parts) > 1:
+                check_message(raw, limits, _NAMES)
+                limits = None
         if self.meta:
-            _check(self.meta)
+            known = _check(self.meta)
+            if limits is not None and (not known or raw[:1] != _FIVE):
+                check_message(raw, limits, _NAMES)
 
     def _read_python(self, parts: list[Any]) -> None:
         n = self.parts
@@ -175,12 +203,24 @@ class Message:
         return self.raw[: u.tell()]
 
 
+def _unpack(raw: bytes) -> Any:
+    try:
+        return unpack(raw)
+    except Exception as e:
+        raise _unreadable(e) from None
+
+
+def _unreadable(e: Exception) -> MessageError:
+    return MessageError(f'expected one MessagePack value, found bytes that are none: {type(e).__name__}: {e}')
+
+
 def _kind(v: Any) -> str:
     return 'nothing' if v is None else f'{type(v).__name__} {str(v)[:40]!r}'
 
 
-def _check(meta: dict[str, Any]) -> None:
-    """Holds the values of known keys against docs/PROTOCOL.md."""
+def _check(meta: dict[str, Any]) -> bool:
+    """Holds the values of known keys against docs/PROTOCOL.md, and says whether all keys are known."""
+    known = True
     for key, v in meta.items():
         if type(key) is not str:
             raise MessageError(f'expected strings as keys of meta, found {_kind(key)}')
@@ -198,11 +238,17 @@ def _check(meta: dict[str, Any]) -> None:
             if not _numbers(v, 1, 64):
                 raise MessageError(f"expected 'rd' to be an array of 1 to 64 waits, found {_kind(v)}")
         elif key == 'gp':
-            if not _numbers(v, 4, 4):
+            if not _numbers(v, 4, 4) or v[0] > _INT31 or v[3] > _INT31:
                 raise MessageError(f"expected 'gp' to be an array of 4 integers, found {_kind(v)}")
-        elif key == 'h' and not (type(v) is dict and 1 <= len(v) <= 64 and all(type(k) is str and type(e) is str for k, e in v.items())):
-            raise MessageError(f"expected 'h' to be a map of 1 to 64 strings, found {_kind(v)}")
+        elif key == 'h':
+            if not (type(v) is dict and 1 <= len(v) <= 64 and all(type(k) is str and type(e) is str for k, e in v.items())):
+                raise MessageError(f"expected 'h' to be a map of 1 to 64 strings, found {_kind(v)}")
+            if sum(len(k.encode()) + len(e.encode()) for k, e in v.items()) > _HEADERS:
+                raise MessageError(f"expected 'h' to hold at most {_HEADERS:,} bytes, found more")
+        else:
+            known = False
+    return known
 
 
 def _numbers(v: Any, fewest: int, most: int) -> bool:
-    return type(v) is list and fewest <= len(v) <= most and all(type(e) is int and e >= 0 for e in v)
+    return type(v) is list and fewest <= len(v) <= most and all(type(e) is int and 0 <= e <= _INT63 for e in v)

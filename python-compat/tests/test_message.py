@@ -1,0 +1,155 @@
+"""What the worker reads as a message, and what it refuses: the golden vectors of testdata/wire, and the limits of docs/PROTOCOL.md."""
+
+import msgpack
+import pytest
+from test_wire import raw, says, unpack, untag, vectors
+
+from godelayed.values import _times
+from godelayed.worker.message import Message, MessageError
+from godelayed.worker.skim import PROTOCOL, WORKER, check_message, check_value
+
+GOOD = vectors('messages.json') + vectors('keakon.json')
+IDS = frozenset((b'id', b'n'))
+TEXT = 'x' * 70_000  # more bytes than a message has values: it is looked at closely
+
+
+@pytest.mark.parametrize('vector', vectors('hostile.json'))
+def test_hostile(vector):
+    data = raw(vector)
+    with pytest.raises(MessageError, match='^expected .*found') as e:
+        Message(data, PROTOCOL)
+    assert len(str(e.value)) < 300
+    if vector['as'] == 'value':
+        with pytest.raises(MessageError, match='^expected '):
+            check_value(data, PROTOCOL)
+
+
+@pytest.mark.parametrize('vector', GOOD)
+def test_message(vector):
+    data = raw(vector)
+    m = Message(data, PROTOCOL)
+    kind = vector['kind']
+    assert (m.path, m.python, m.retry) == (vector['path'], kind.startswith('py'), vector.get('retry', 0))
+    assert m.extended == kind.endswith('-extended')
+    if 'payload' in vector:
+        says(vector, 'payload', unpack(m.payload))
+    else:
+        assert not m.payload
+    if not vector.get('foreign'):
+        assert m.args == (_times(untag(vector.get('args'))) or [])
+        assert m.kwargs == (_times(untag(vector.get('kwargs'))) or {})
+    assert m.meta == (_times(untag(vector['meta'])) if 'meta' in vector else {})
+    check_message(data, PROTOCOL, IDS)  # also those that are too small to be looked at closely
+    for n in range(len(data)):
+        with pytest.raises(MessageError):
+            Message(data[:n], PROTOCOL)
+        with pytest.raises(MessageError):
+            check_message(data[:n], PROTOCOL, IDS)
+
+
+@pytest.mark.parametrize('vector', vectors('values.json'))
+def test_value(vector):
+    check_value(raw(vector), PROTOCOL)
+
+
+def nested(depth, inner=b'\xc0'):
+    return b'\x91' * depth + inner
+
+
+def numbers(n):
+    """Returns an array of n small numbers in bytes."""
+    return b'\xdd' + n.to_bytes(4, 'big') + b'\x00' * n
+
+
+@pytest.mark.parametrize(
+    ('fits', 'more'),
+    [
+        (b'\x92\xa3a:b' + nested(31), b'\x92\xa3a:b' + nested(32)),
+        (b'\x93\xa3a:b\x90\x81\xa1k' + nested(30), b'\x93\xa3a:b\x90\x81\xa1k' + nested(31)),
+        # What a map hides as it has the key again counts as well.
+        (b'\x93\xa3a:b\x90\x82\xa1k' + nested(30) + b'\xa1k\xc0', b'\x93\xa3a:b\x90\x82\xa1k' + nested(31) + b'\xa1k\xc0'),
+        (b'\x95\xa3a:b\x90\x80\x00\x81\xa3own' + nested(30), b'\x95\xa3a:b\x90\x80\x00\x81\xa3own' + nested(31)),
+        (b'\x93\xa1f\xc0\x81\xa3own' + nested(30), b'\x93\xa1f\xc0\x81\xa3own' + nested(31)),
+        (b'\x92\xa1f\xc4\x21' + nested(32), b'\x92\xa1f\xc4\x22' + nested(33)),
+        (b'\x92\xa3a:b' + numbers(65_533), b'\x92\xa3a:b' + numbers(65_534)),
+        (msgpack.packb(['f', numbers(65_535)]), msgpack.packb(['f', numbers(65_536)])),
+    ],
+)
+def test_limits(fits, more):
+    Message(fits, PROTOCOL)
+    with pytest.raises(MessageError, match='limit allows|inside one another'):
+        Message(more, PROTOCOL)
+
+
+def test_worker_has_room_for_what_meta_grows_by():
+    assert (WORKER.size, WORKER.values, WORKER.depth) == (PROTOCOL.size + 4096, PROTOCOL.values + 64, PROTOCOL.depth)
+    Message(msgpack.packb(['f', numbers(65_599)]))
+    with pytest.raises(MessageError, match='limit allows'):
+        Message(msgpack.packb(['f', numbers(65_600)]))
+    long = msgpack.packb(['a:b', ['x' * (WORKER.size - 11)]])
+    assert len(Message(long).raw) == WORKER.size
+    with pytest.raises(MessageError, match='at most 1,052,672 bytes, found 1,052,673'):
+        Message(long + b'\x00')
+
+
+@pytest.mark.parametrize('args', [b'\x90', msgpack.packb([TEXT])])
+@pytest.mark.parametrize(
+    'meta',
+    [
+        b'\x82\xa2id\xa1a\xa2id\xa1a',
+        b'\x82\xa1n\xcc\x81\xa1n\x01',  # it ends like a map of one pair
+        b'\x82\xa2id\xa1a\xd9\x02id\xa1b',
+        b'\x82\xa2us\xc2\xa2us\xc3',
+        b'\x81\xa1h\x82\xa1a\xa1b\xa1a\xa1c',
+        b'\xde\x00\x02\xa1n\x01\xa1n\x01',
+    ],
+)
+def test_key_of_meta_twice(args, meta):
+    for head in (
+        b'\x95\xa3a:b' + args + b'\x80\x00',
+        b'\xdc\x00\x05\xa3a:b' + args + b'\x80\x00',
+        b'\x93\xa1f\xc0',
+        b'\xdc\x00\x03\xa1f\xc0',
+    ):
+        with pytest.raises(MessageError, match='once, found .* again'):
+            Message(head + meta)
+
+
+def test_keys_that_may_stand_twice():
+    """Arguments of Python and keys that are not known are not ours to judge: Go lets them through too."""
+    m = Message(b'\x95\xa3a:b\x91\x82\xa1k\x01\xa1k\x02\x80\x00\x82\xa3own\x01\xa3own\x02')
+    assert (m.args, m.meta) == ([{'k': 2}], {'own': 2})
+
+
+@pytest.mark.parametrize(
+    'meta',
+    [
+        {'own': msgpack.ExtType(1, b'x')},
+        {'own': {None: 1}},
+        {'own': {1.5: 1}},
+        {'own': msgpack.Timestamp((1 << 63) - 1, 0)},
+        {'gp': [1 << 31, 0, 0, 0]},
+        {'gp': [0, 0, 0, 1 << 31]},
+        {'gp': [0, 1 << 63, 0, 0]},
+        {'rd': [1 << 63]},
+        {'h': {'k': 'v' * 8192}},
+    ],
+)
+def test_meta_that_go_refuses(meta):
+    for message in (['a:b', [], {}, 0, meta], ['f', None, meta]):
+        with pytest.raises(MessageError):
+            Message(msgpack.packb(message))
+
+
+@pytest.mark.parametrize(
+    'meta', [{'own': {1: [True, 'x']}}, {'gp': [(1 << 31) - 1, 1 << 40, 0, 0]}, {'rd': [(1 << 63) - 1]}, {'h': {'k': 'v' * 8191}}]
+)
+def test_meta_that_go_reads(meta):
+    for message in (['a:b', [], {}, 0, meta], ['f', None, meta]):
+        assert Message(msgpack.packb(message)).meta == meta
+
+
+def test_what_is_looked_at_closely_is_read_alike():
+    parts = ['a:b', [TEXT, [[1, 2.5, None, b'x', True, -5, 1 << 40]] * 40], {'k': msgpack.ExtType(5, b'x')}, 3, {'id': 'x', 'own': [1]}]
+    m = Message(msgpack.packb(parts))
+    assert [m.path, m.args, m.kwargs, m.retry, m.meta] == parts
