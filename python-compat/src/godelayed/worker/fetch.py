@@ -136,9 +136,7 @@ class Fetcher:
             self._leave_off()
             self._block(pause or None)
         self.executors.retire()
-        self._mend_after_stop()
-        for w in self.waiters:
-            w.claims.hang_up()
+        self.mend_after_stop()
 
     def _leave_off(self) -> None:
         self.executors.leave_off()
@@ -309,13 +307,16 @@ class Fetcher:
         finally:
             self.executors.arrived(room)
 
-    def _mend_after_stop(self) -> None:
-        """Puts back the notification that a wait which was cut off may have taken."""
+    def mend_after_stop(self) -> None:
+        """Puts back the notifications that waits which were cut off may have taken.
+
+        Until Redis has seen that such a connection is cut it hands it notifications, those of tasks that are given back meanwhile too. So
+        this is called again when all tasks have been given back.
+        """
         for w in self.waiters:
-            if not w.blocking:
-                continue
-            for lane in w.lanes:
+            for lane in w.lanes if w.blocking else ():
                 try:
                     lane.claim(w.claims, 0, 0, True, [])
                 except DelayedError:
                     break  # another worker's next look mends the list
+            w.claims.hang_up()

@@ -280,6 +280,7 @@ class Worker:
         for lane in self._lanes:
             lane.finisher.abandon()
         _join(finishers, CALL_TIMEOUT)
+        self._fetcher.mend_after_stop()
         # Before unregister, or a heartbeat could register the worker again behind it.
         for stopped in (self._heartbeat, self._follower, self._listener, self._reporter):
             stopped.stop()
