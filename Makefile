@@ -78,11 +78,11 @@ examples: ## Run the quickstart as a newcomer does (30 s)
 BENCH ?=
 
 .PHONY: bench
-bench: ## Measure against asynq and the bare prototype on every axis; leaves bench/bench.json (13 min)
+bench: ## Measure against asynq and the bare prototype on every axis; leaves bench/bench.json (10 min, at most 15)
 	@cd bench && go run . bench -json bench.json $(BENCH)
 
 .PHONY: bench-peers
-bench-peers: ## Measure every task queue that is installed; leaves bench/peers.json (20 min)
+bench-peers: ## Measure every task queue that is installed; leaves bench/peers.json (20 min, at most 30)
 	@cd bench && go run . peers -json peers.json $(BENCH)
 
 .PHONY: bench-python

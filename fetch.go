@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -260,6 +261,8 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 			room = 0
 		}
 		f.claim(ctx, wake.lane, room, wake.held)
+		// The executor that this has woken goes first, or it would start behind the next wait that is about to be sent.
+		runtime.Gosched()
 	default:
 		f.hot[wake.lane], f.mend[wake.lane] = true, true
 	}

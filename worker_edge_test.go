@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -377,4 +378,35 @@ func TestStatusBeforeRedisKnows(t *testing.T) {
 	b.server.Resume(t)
 	cancel()
 	<-done
+}
+
+// Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run once.
+func TestStopWhileTasksCome(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func(int) { ran.Add(1) })
+	const rounds, each = 40, 3
+	for i := range rounds {
+		w := b.work(b.config(), f)
+		b.until("the first look is over", func() bool { return w.lanes[0].newest() > 0 })
+		stopped := make(chan error, 1)
+		go func() { stopped <- w.stop() }()
+		for j := range each {
+			b.delay(f, i*each+j)
+		}
+		if err := await(b, "the worker's end", stopped); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.size("_processing:" + w.ID()); n > 0 {
+			t.Fatalf("the worker has left %d claims", n)
+		}
+	}
+	w := b.work(b.config(), f)
+	b.until("all have run", func() bool { return ran.Load() == rounds*each })
+	b.idle()
+	w.mustStop()
+	if n := b.counters()["processed"]; n != rounds*each {
+		t.Errorf("%d tasks were processed, expected %d", n, rounds*each)
+	}
+	b.check(redistest.Invariants{Idle: true})
 }

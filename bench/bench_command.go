@@ -8,7 +8,7 @@ import (
 
 // benchCommand is `bench`: delayed, asynq and the ceiling on every axis.
 func benchCommand(ctx context.Context, args []string) error {
-	o := options{rounds: 7, axisRounds: 3}
+	o := options{rounds: 7, axisRounds: 3, within: 14 * time.Minute}
 	_ = measureFlags("bench", &o).Parse(args)
 	r, err := o.runner(commandLine("bench", args), benchPeers())
 	if err != nil {
@@ -118,7 +118,7 @@ func latencyScenarios() []scenario {
 		{name: "latency 50 %", rounds: aimed, peers: mine, take: takeLoad(0.5)},
 		{name: "latency 50 % asynq", peers: []string{"asynq"}, take: takeLoad(0.5)},
 		{name: "latency 90 %", take: takeLoad(0.9)},
-		{name: "late idle", awake: true, peers: twoPeers, take: takeLateness(latenessRow, 400, 4)},
+		{name: "late idle", awake: true, peers: twoPeers, take: takeLateness(latenessRow, 200, 2)},
 		{name: "late burst", peers: twoPeers, take: takeLateness(burstRow, 100_000, 1)},
 		{name: "fairness", rounds: aimed, peers: self, take: takeFairness(5)},
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // options are the flags that the measuring commands share.
@@ -16,6 +17,7 @@ type options struct {
 	rounds, axisRounds int
 	scale              float64
 	only               string
+	within             time.Duration
 	peers              string
 	json, markdown     string
 	quiet              bool
@@ -27,6 +29,7 @@ func measureFlags(name string, o *options) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ExitOnError)
 	f.IntVar(&o.rounds, "rounds", o.rounds, "rounds of the figures that have an aim")
 	f.IntVar(&o.axisRounds, "axis-rounds", o.axisRounds, "rounds of the other figures")
+	f.DurationVar(&o.within, "within", o.within, "leave out later rounds, first of figures without an aim, so that it ends in this time; 0: take all")
 	f.Float64Var(&o.scale, "scale", 1, "part of the usual number of tasks; 0.01 shows that everything works")
 	f.StringVar(&o.only, "only", "", "regular expression: only scenarios whose name it matches")
 	f.StringVar(&o.peers, "peers", "", "names separated by commas: only these peers")
@@ -41,7 +44,7 @@ func (o *options) runner(line string, peers []*peer) (*runner, error) {
 	if o.rounds < 1 || o.axisRounds < 1 || o.scale <= 0 {
 		return nil, errors.New("expected at least one round and a scale above 0")
 	}
-	r := &runner{rounds: o.rounds, axisRounds: o.axisRounds, scale: o.scale, log: os.Stderr}
+	r := &runner{rounds: o.rounds, axisRounds: o.axisRounds, scale: o.scale, within: o.within, log: os.Stderr}
 	if o.quiet {
 		r.log = io.Discard
 	}

@@ -1,10 +1,13 @@
 package main
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // peersCommand is `peers`: every peer that is installed, at the base point and with each durability.
 func peersCommand(ctx context.Context, args []string) error {
-	o := options{rounds: 5, axisRounds: 5}
+	o := options{rounds: 5, axisRounds: 5, within: 28 * time.Minute}
 	_ = measureFlags("peers", &o).Parse(args)
 	r, err := o.runner(commandLine("peers", args), allPeers())
 	if err != nil {

@@ -32,6 +32,7 @@ type runner struct {
 	axisRounds int // of the others
 	scale      float64
 	only       *regexp.Regexp
+	within     time.Duration // for all rounds after the first; 0: as long as it takes
 	log        io.Writer
 }
 
@@ -50,18 +51,32 @@ func (r *runner) roundsOf(s *scenario) int {
 }
 
 func (r *runner) run(ctx context.Context, scenarios []scenario) error {
+	if r.only != nil {
+		scenarios = slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return !r.only.MatchString(s.name) })
+	}
 	begin := time.Now()
+	p := newPlan(r, scenarios)
 	for round := range max(r.rounds, r.axisRounds) {
 		for i := range scenarios {
 			s := &scenarios[i]
-			if round >= r.roundsOf(s) || (r.only != nil && !r.only.MatchString(s.name)) {
+			if round >= r.roundsOf(s) {
+				continue
+			}
+			turn := time.Now()
+			if round > 0 && !p.fits(i, turn.Sub(begin)) {
+				p.leftOut++
+				fmt.Fprintf(r.log, "  %d  %-34s left out\n", round+1, s.name)
 				continue
 			}
 			if err := r.turn(ctx, s, round); err != nil {
 				return err
 			}
+			p.took(i, time.Since(turn))
 		}
 		fmt.Fprintf(r.log, "round %d done after %.0f s\n", round+1, time.Since(begin).Seconds())
+	}
+	if p.leftOut > 0 {
+		fmt.Fprintf(r.log, "%d turns left out, to end within %v; the tables say how many rounds each figure has\n", p.leftOut, r.within)
 	}
 	r.results.Minutes = time.Since(begin).Minutes()
 	if len(r.results.Figures) == 0 {

@@ -1,0 +1,42 @@
+package main
+
+import "time"
+
+// plan sees to it that a run ends in time on a slow machine. Each scenario has its first round. Further rounds of figures without an aim are taken only if
+// time is left for all rounds of those with one.
+type plan struct {
+	within  time.Duration // 0: no bound
+	aimed   []bool
+	last    []time.Duration // what the last turn of each scenario took
+	to      []int           // turns that are still to come
+	leftOut int
+}
+
+func newPlan(r *runner, scenarios []scenario) *plan {
+	p := &plan{within: r.within, aimed: make([]bool, len(scenarios)), last: make([]time.Duration, len(scenarios)), to: make([]int, len(scenarios))}
+	for i := range scenarios {
+		p.aimed[i], p.to[i] = scenarios[i].rounds == aimed, r.roundsOf(&scenarios[i])
+	}
+	return p
+}
+
+// took notes how long a turn has taken.
+func (p *plan) took(i int, d time.Duration) {
+	p.last[i] = d
+	p.to[i]--
+}
+
+// fits says whether there is time for a turn of a scenario, which is over if not. elapsed is the time since the beginning.
+func (p *plan) fits(i int, elapsed time.Duration) bool {
+	need := elapsed + p.last[i]
+	for j := range p.aimed {
+		if p.aimed[j] && !p.aimed[i] {
+			need += time.Duration(p.to[j]) * p.last[j]
+		}
+	}
+	if p.within == 0 || need <= p.within {
+		return true
+	}
+	p.to[i]--
+	return false
+}
