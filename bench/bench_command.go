@@ -77,8 +77,8 @@ func drainScenarios() []scenario {
 		s = append(s, scenario{name: "drain " + count(c), peers: twoPeers, take: takeDrain(drain{n: base / 2, concurrency: c, rows: one("drain", concurrencyRow(c))})})
 	}
 	return append(s,
-		scenario{name: "drain 1 KiB", peers: twoPeers, take: takeDrain(drain{n: base / 2, size: 1 << 10, rows: one("drain", "payload 1 KiB")})},
-		scenario{name: "drain 10 KiB", peers: twoPeers, take: takeDrain(drain{n: base / 8, size: 10 << 10, rows: one("drain", "payload 10 KiB")})},
+		scenario{name: "drain 1 KiB", peers: twoPeers, take: takeDrain(drain{n: base / 4, size: 1 << 10, rows: one("drain", "payload 1 KiB")})},
+		scenario{name: "drain 10 KiB", peers: twoPeers, take: takeDrain(drain{n: base / 16, size: 10 << 10, rows: one("drain", "payload 10 KiB")})},
 		scenario{name: "drain 1 ms", peers: twoPeers, take: takeDrain(drain{n: base / 8, handler: "1ms", rows: one("drain", "handler 1 ms")})},
 		scenario{name: "drain mixed", rounds: 1, peers: twoPeers, take: takeDrain(drain{
 			n: base / 40, handler: "mixed", every: 100, rows: one("drain", "handler 1 ms, and 1 s each 100th"),
@@ -102,7 +102,7 @@ func networkScenarios() []scenario {
 		add("enqueue 1", takeEnqueue("network", "enqueue, 1 producer,"+row, 1, 20_000/d.slow))
 		add("enqueue 64", takeEnqueue("network", "enqueue, 64 producers,"+row, 64, 50_000))
 		add("enqueue batch", takeBatch("network", "enqueue, 1,000 a call,"+row, 200_000))
-		add("drain", takeDrain(drain{n: 400_000 / d.slow * 2, rows: []drainRow{{"network", "drain," + row}}}))
+		add("drain", takeDrain(drain{n: 400_000 / d.slow, rows: []drainRow{{"network", "drain," + row}}}))
 	}
 	return s
 }
@@ -119,7 +119,8 @@ func latencyScenarios() []scenario {
 		{name: "latency 50 % asynq", peers: []string{"asynq"}, take: takeLoad(0.5)},
 		{name: "latency 90 %", take: takeLoad(0.9)},
 		{name: "late idle", awake: true, peers: twoPeers, take: takeLateness(latenessRow, 200, 2)},
-		{name: "late burst", peers: twoPeers, take: takeLateness(burstRow, 100_000, 1)},
+		{name: "late burst", peers: self, take: takeLateness(burstRow, 100_000, 1)},
+		{name: "late burst asynq", rounds: 1, peers: []string{"asynq"}, take: takeLateness(burstRow, 100_000, 1)},
 		{name: "fairness", rounds: aimed, peers: self, take: takeFairness(5)},
 	}
 }
@@ -133,10 +134,10 @@ func sizeScenarios() []scenario {
 		s = append(s, scenario{name: "growth pending " + count(pending), rounds: aimed, peers: self, take: takePendingGrowth(pending, 200_000)})
 	}
 	for _, n := range []int{1, 10, 100, 1000} {
-		s = append(s, scenario{name: "growth workers " + count(n), rounds: 2, peers: self, take: takeWorkersGrowth(n, 200_000)})
+		s = append(s, scenario{name: "growth workers " + count(n), rounds: 2, peers: self, take: takeWorkersGrowth(n, 100_000)})
 	}
 	for _, n := range []int{1, 10, 100, 1000} {
-		s = append(s, scenario{name: "growth queues " + count(n), rounds: 2, peers: self, take: takeQueuesGrowth(n, 200_000)})
+		s = append(s, scenario{name: "growth queues " + count(n), rounds: 2, peers: self, take: takeQueuesGrowth(n, 100_000)})
 	}
 	return s
 }

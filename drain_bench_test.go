@@ -1,0 +1,69 @@
+package delayed
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// BenchmarkDrain drains a queue that is full: messages without id, which are so small that Redis would keep a short processing hash as one block of memory, and
+// those of ordinary tasks. server-us is the time that the server's thread spends in scripts for each task.
+func BenchmarkDrain(b *testing.B) {
+	for _, legacy := range []bool{true, false} {
+		for _, concurrency := range []int{1, 10, 50} {
+			b.Run(fmt.Sprintf("legacy=%v/concurrency=%d", legacy, concurrency), func(b *testing.B) {
+				env := newBench(b)
+				q, err := OpenQueue(env.rdb, QueueConfig{Name: env.name, Legacy: legacy})
+				if err != nil {
+					b.Fatal(err)
+				}
+				var ran atomic.Int64
+				f := env.fn("f", func(int64, string) { ran.Add(1) })
+				tasks := make([]*Task, b.N)
+				for i := range tasks {
+					tasks[i] = Call(f, int64(1_700_000_000_000+i), "hello-task")
+				}
+				if _, err := q.DelayMany(b.Context(), tasks...); err != nil {
+					b.Fatal(err)
+				}
+				cfg := env.config()
+				cfg.Concurrency, cfg.HeartbeatLife = concurrency, quietLife
+				before := scriptTime(b, env)
+				b.ResetTimer()
+				w := env.work(cfg, f)
+				env.until("all have run", func() bool { return ran.Load() == int64(b.N) })
+				env.idle()
+				b.StopTimer()
+				b.ReportMetric(float64(scriptTime(b, env)-before)/float64(b.N), "server-us/task")
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+				w.mustStop()
+			})
+		}
+	}
+}
+
+// scriptTime returns the microseconds that the server has spent in scripts.
+func scriptTime(b *testing.B, env *bench) int {
+	b.Helper()
+	info, err := redis.String(env.conn.Do("INFO", "commandstats"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	sum := 0
+	for line := range strings.Lines(info) {
+		if strings.HasPrefix(line, "cmdstat_eval") {
+			_, rest, _ := strings.Cut(line, "usec=")
+			text, _, _ := strings.Cut(rest, ",")
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
