@@ -29,8 +29,8 @@ setup: ## Install what the tests need: Redis, Python packages, linter (3 min onc
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, then lint and run every test, stage by stage (20 min)
-	@scripts/stages.sh setup tidy vet lint verify cover race-nested python examples fuzz bench-smoke
+test: ## Install what is missing, then lint and run every test, stage by stage; 10 s for each Fuzz function unless FUZZTIME is set (20 min)
+	@FUZZTIME=$${FUZZTIME:-10s} scripts/stages.sh setup tidy vet lint verify cover race-nested python examples fuzz bench-smoke
 
 .PHONY: ci
 ci: ## What CI runs for a commit: the stages of test (20 min)
