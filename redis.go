@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/idleconn"
 	"github.com/godelayed/delayed/internal/redisurl"
 )
 
@@ -62,6 +62,9 @@ func Dial(rawURL string) (*Redis, error) {
 		return nil, err
 	}
 	dial := func(ctx context.Context) (redis.Conn, error) {
+		// All of it: a frozen server accepts connections, and then does not answer to what introduces them.
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
 		return redis.DialContext(ctx, network, addr, opts...)
 	}
 	calls := newPool(dial)
@@ -135,33 +138,13 @@ func (r *Redis) Close() error {
 }
 
 func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
-	var swallowed atomic.Int64
 	return &redis.Pool{
-		DialContext: dial,
-		MaxIdle:     callerConns,
-		IdleTimeout: idleTimeout,
-		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, used time.Time) error {
-			// One idle connection that does not answer condemns all that were put aside before: trying each for seconds would take
-			// minutes while a server or a network swallows everything.
-			if dead := time.Unix(0, swallowed.Load()); used.Before(dead) {
-				return errIdle
-			}
-			if time.Since(used) < pingAfter {
-				return nil
-			}
-			ctx, cancel := context.WithTimeout(ctx, callTimeout)
-			defer cancel()
-			_, err := redis.DoContext(c, ctx, "PING")
-			if err != nil {
-				swallowed.Store(time.Now().UnixNano())
-			}
-			return err
-		},
+		DialContext:         dial,
+		MaxIdle:             callerConns,
+		IdleTimeout:         idleTimeout,
+		TestOnBorrowContext: idleconn.Check(pingAfter, callTimeout),
 	}
 }
-
-// errIdle says that an idle connection is not tried out any more.
-var errIdle = errors.New("delayed: idle connections are dead")
 
 // poolSource is the source of one server.
 type poolSource struct{ pool *redis.Pool }

@@ -22,6 +22,7 @@ import (
 	"github.com/mna/redisc"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/idleconn"
 	"github.com/godelayed/delayed/internal/redisurl"
 )
 
@@ -148,19 +149,13 @@ func (s *source) dial(ctx context.Context, addr string) (*node, error) {
 func (s *source) newPool(addr string) *redis.Pool {
 	return &redis.Pool{
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout) // with what introduces it
+			defer cancel()
 			return redis.DialContext(ctx, "tcp", addr, s.opts...)
 		},
-		MaxIdle:     idleConns,
-		IdleTimeout: idleTimeout,
-		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, used time.Time) error {
-			if time.Since(used) < pingAfter {
-				return nil
-			}
-			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-			defer cancel()
-			_, err := redis.DoContext(c, ctx, "PING")
-			return err
-		},
+		MaxIdle:             idleConns,
+		IdleTimeout:         idleTimeout,
+		TestOnBorrowContext: idleconn.Check(pingAfter, dialTimeout),
 	}
 }
 
