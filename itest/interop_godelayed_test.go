@@ -180,7 +180,8 @@ func TestPythonWorkersSideBySide(t *testing.T) {
 	}
 	startPython(t, nil, "sweeper.py", "--url", server.URL(), "--queue", queue, pyQueue, "--interval", fmt.Sprint(interval.Seconds()))
 	_, stopOurs := startSweeper(t, server, f.setup.Life, interval, queue, pyQueue)
-	enqueued := enqueueBoth(t, server, queue, tasks)
+	enough := make(chan struct{})
+	enqueued := enqueueBoth(t, server, queue, tasks, enough)
 	killed := map[breed]int{}
 	waitForAtMost(t, 4*time.Minute, "enough kills", func() bool {
 		for _, b := range []breed{pythonBreed, ourPythonBreed} {
@@ -188,8 +189,9 @@ func TestPythonWorkersSideBySide(t *testing.T) {
 				killed[b]++
 			}
 		}
-		return killed[pythonBreed] >= kills && killed[ourPythonBreed] >= kills || len(enqueued) > 0 && f.idle()
+		return killed[pythonBreed] >= kills && killed[ourPythonBreed] >= kills
 	})
+	close(enough)
 	var names []string
 	waitForAtMost(t, 2*time.Minute, "all tasks to be enqueued", func() bool {
 		select {
@@ -202,9 +204,6 @@ func TestPythonWorkersSideBySide(t *testing.T) {
 	waitForAtMost(t, 2*time.Minute, "the queues to be empty", f.idle)
 	f.stop()
 	stopOurs()
-	if killed[ourPythonBreed] == 0 {
-		t.Error("none of our Python workers was killed with a task in hand")
-	}
 	reruns := f.check(names)
 	t.Logf("killed %v; %d of %d tasks ran again", killed, reruns, len(names))
 }

@@ -45,7 +45,8 @@ func TestSweepersSideBySide(t *testing.T) {
 	ours, stopOurs := startSweeper(t, server, f.setup.Life, interval, queue, pyQueue)
 	started := time.Now()
 
-	enqueued := enqueueBoth(t, server, queue, tasks)
+	enough := make(chan struct{})
+	enqueued := enqueueBoth(t, server, queue, tasks, enough)
 	killed := map[breed]int{}
 	waitForAtMost(t, 4*time.Minute, "enough kills and sweeps", func() bool {
 		for b := range breed(3) {
@@ -55,6 +56,7 @@ func TestSweepersSideBySide(t *testing.T) {
 		}
 		return killed[goBreed] >= kills && killed[legacyBreed] >= kills && killed[pythonBreed] >= kills && ours.Load() >= passes
 	})
+	close(enough)
 	var names []string
 	waitFor(t, "all tasks to be enqueued", func() bool {
 		select {
@@ -174,8 +176,9 @@ func (f *mixedFleet) idle() bool {
 	return true
 }
 
-// enqueueBoth lets Python and Go enqueue tasks of both languages for some seconds; their names come when all are enqueued.
-func enqueueBoth(t *testing.T, server *redistest.Server, queue string, n int) <-chan []string {
+// enqueueBoth lets Python and Go enqueue n tasks of both languages within some seconds; Go goes on until enough is closed, because workers that are to be
+// killed must have tasks in hand, however long it takes to start them. The names of all come in the end.
+func enqueueBoth(t *testing.T, server *redistest.Server, queue string, n int, enough <-chan struct{}) <-chan []string {
 	t.Helper()
 	const first = 100_000
 	python, err := childproc.Start(pythonCommand(t, nil, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "mix",
@@ -195,7 +198,7 @@ func enqueueBoth(t *testing.T, server *redistest.Server, queue string, n int) <-
 		pace := time.NewTicker(4 * time.Millisecond)
 		defer pace.Stop()
 		var names []string
-		for i := range n / 2 {
+		for i := 0; i < n/2 || !closed(enough); i++ {
 			<-pace.C
 			name, millis := fmt.Sprint("g", first+i), 1+i%12
 			task := delayed.NewGoTask(touchPath, name, millis)
@@ -209,7 +212,10 @@ func enqueueBoth(t *testing.T, server *redistest.Server, queue string, n int) <-
 				t.Errorf("enqueueing: %v", err)
 				return
 			}
-			names = append(names, name, fmt.Sprint("p", first+i))
+			names = append(names, name)
+			if i < n/2 {
+				names = append(names, fmt.Sprint("p", first+i))
+			}
 		}
 		if err := python.Err(); err != nil {
 			t.Errorf("producer.py: %v\n%s", err, python.Output())
@@ -270,4 +276,13 @@ type scannedConn struct {
 func (c *scannedConn) Write(b []byte) (int, error) {
 	c.n.Add(int64(bytes.Count(b, c.text)))
 	return c.Conn.Write(b)
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
