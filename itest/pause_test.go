@@ -21,7 +21,7 @@ import (
 // tasks, and lets them go on (SIGCONT): they must not end anything that is not theirs any more, and learn at once what they have lost.
 func TestPause(t *testing.T) {
 	const (
-		pauses    = 100
+		pauses    = 60
 		processes = 12
 		together  = 5 // fewer than half, or sweepers would think that it is them who are cut off
 		wakeLimit = time.Second
