@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Finds every Fuzz function in every module and fuzzes it for the given time: go test takes one of them at a time.
+# Finds every Fuzz function in every module and fuzzes it for the given time or number of inputs: go test takes one of them at a time.
 #
 #   scripts/fuzz.sh 30s
+#   scripts/fuzz.sh 100000x
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-time=${1:?expected the time for each target, such as 30s}
+time=${1:?expected the time for each target, such as 30s, or the number of inputs, such as 100000x}
 count=0
 failed=
 for dir in $(modules); do
