@@ -226,6 +226,15 @@ func enqueueBoth(t *testing.T, server *redistest.Server, queue string, n int, en
 	return enqueued
 }
 
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // startSweeper runs one of our sweepers and counts its passes.
 func startSweeper(t *testing.T, server *redistest.Server, life, interval time.Duration, queues ...string) (passes *atomic.Int64, stop func()) {
 	t.Helper()
@@ -276,13 +285,4 @@ type scannedConn struct {
 func (c *scannedConn) Write(b []byte) (int, error) {
 	c.n.Add(int64(bytes.Count(b, c.text)))
 	return c.Conn.Write(b)
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

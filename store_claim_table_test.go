@@ -1,0 +1,43 @@
+package delayed
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Redis walks through a hash of few short fields for each of them. That of a large claim is a table, however small its messages are, and nothing
+// is left in it of what made it one.
+func TestLargeClaimMakesATable(t *testing.T) {
+	for _, tt := range []struct {
+		n    int
+		want []string // encodings; Redis 6.2 calls a block ziplist
+	}{{5, []string{"listpack", "ziplist"}}, {64, []string{"hashtable"}}, {200, []string{"hashtable"}}} {
+		t.Run(strconv.Itoa(tt.n), func(t *testing.T) {
+			b := newBench(t)
+			b.do("SET", b.name+"_worker:w", "v")
+			for i := range tt.n {
+				b.do("RPUSH", b.name, fmt.Sprint("m", i+1))
+			}
+			got, err := b.q.store.claim(bg, claimCall{worker: "w", batch: 7, most: tt.n})
+			if err != nil || len(got.messages) != tt.n {
+				t.Fatalf("%d messages, %v", len(got.messages), err)
+			}
+			held := b.hash("_processing:w")
+			for i := range tt.n {
+				if token, want := fmt.Sprint("7-", i+1), fmt.Sprint("m", i+1); held[token] != want || string(got.messages[i]) != want {
+					t.Errorf("%s is %q in Redis and %q here, expected %q", token, held[token], got.messages[i], want)
+				}
+			}
+			if len(held) != tt.n {
+				t.Errorf("%d fields, expected %d", len(held), tt.n)
+			}
+			if encoding, _ := redis.String(b.do("OBJECT", "ENCODING", b.name+"_processing:w"), nil); !slices.Contains(tt.want, encoding) {
+				t.Errorf("encoding %q, expected one of %q", encoding, tt.want)
+			}
+		})
+	}
+}
