@@ -412,8 +412,10 @@ func TestStopWhileTasksCome(t *testing.T) {
 		w := b.work(b.config(), f)
 		b.until("the first look is over", func() bool { return w.lanes[0].newest() > 0 })
 		stopped := make(chan error, 1)
-		go func() { stopped <- w.stop() }()
 		for j := range each {
+			if j == 1 {
+				go func() { stopped <- w.stop() }() // it may have claimed the first, or be about to
+			}
 			b.delay(f, i*each+j)
 		}
 		if err := await(b, "the worker's end", stopped); err != nil {
