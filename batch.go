@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"iter"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -10,7 +11,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// claim is a task that this worker has claimed: from the reply of Redis until Redis has answered how it ended.
+// claim is a task that this worker has claimed: from the reply of Redis until Redis has answered how it ended. Hundreds are made at once, and the collector's
+// work grows with their size: fields of one byte stand together.
 type claim struct {
 	lane  *lane
 	batch *batch
@@ -18,27 +20,26 @@ type claim struct {
 	raw   []byte // the message as Redis holds it
 	msg   wire.Message
 	fn    *function // nil: unknown here
+
+	// started is when an executor took it. It is written before the executor shows it.
+	started time.Time
+	// context is that of the handler, once it runs and if it takes one.
+	context  context.Context
+	cancel   context.CancelCauseFunc  // while a handler that takes a context runs; protected by lane.mu
+	reporter atomic.Pointer[reporter] // nil: it has not reported its progress
+
+	canceled atomic.Bool // its task was cancelled while it ran
+	lost     atomic.Bool // another worker may have the task; written with lane.mu held
+	// settled: Redis has answered how it ended. Protected by lane.mu.
+	settled bool
 	// suspect: a worker died with this task in hand not long ago.
 	suspect bool
 	// freed: the lock has ended, and the id is nobody's to keep.
 	freed bool
 	// unclear: Redis may have been told how it ended, but its answer is unknown. Owned by whoever tells it.
 	unclear bool
-
-	// started is when an executor took it. It is written before the executor shows it.
-	started time.Time
 	// stuck: its handler was given up, and its executor ends with it. Protected by executors.mu while it runs.
 	stuck bool
-	// context is that of the handler, once it runs and if it takes one.
-	context taskContext
-
-	reporter atomic.Pointer[reporter] // nil: it has not reported its progress
-	canceled atomic.Bool              // its task was cancelled while it ran
-	lost     atomic.Bool              // another worker may have the task; written with lane.mu held
-
-	// protected by lane.mu
-	cancel  context.CancelCauseFunc // while a handler that takes a context runs
-	settled bool                    // Redis has answered how it ended
 }
 
 // batch is what one call of claim brought.
@@ -54,8 +55,8 @@ type batch struct {
 	unsent int // claims whose end Redis has not been told, or whose telling failed
 }
 
-// newBatch makes claims of messages.
-func newBatch(l *lane, number uint64, messages [][]byte) *batch {
+// newBatch makes claims of messages, as Redis has sent them: each is a []byte.
+func newBatch(l *lane, number uint64, messages []any) *batch {
 	n := len(messages)
 	b := &batch{number: number, claims: make([]*claim, n), open: n, unsent: n}
 	if n == 0 {
@@ -63,28 +64,31 @@ func newBatch(l *lane, number uint64, messages [][]byte) *batch {
 	}
 	b.at = time.Now()
 	list := make([]claim, n)
-	for i, token := range tokensOf(number, n) {
-		list[i].lane, list[i].batch, list[i].raw, list[i].token = l, b, messages[i], token
-		b.claims[i] = &list[i]
+	i := 0
+	for token := range tokensOf(number, n) {
+		c := &list[i]
+		c.lane, c.batch, c.token = l, b, token
+		c.raw, _ = messages[i].([]byte)
+		b.claims[i] = c
+		i++
 	}
 	return b
 }
 
-// tokensOf returns the tokens of a batch of n claims. All of them are parts of one string.
-func tokensOf(number uint64, n int) []string {
-	tokens, ends := make([]string, n), make([]int, n)
-	text := make([]byte, 0, 16*n)
-	for i := range n {
-		text = strconv.AppendUint(text, number, 10)
-		text = append(text, '-')
-		text = strconv.AppendInt(text, int64(i+1), 10)
-		ends[i] = len(text)
+// tokensOf returns the tokens of a batch of n claims, in order. All of them are parts of one string.
+func tokensOf(number uint64, n int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		head := append(strconv.AppendUint(make([]byte, 0, 32), number, 10), '-')
+		var text strings.Builder
+		text.Grow(n * (len(head) + len(strconv.Itoa(n))))
+		for i := range n {
+			start := text.Len()
+			text.Write(strconv.AppendInt(head, int64(i+1), 10))
+			if !yield(text.String()[start:]) {
+				return
+			}
+		}
 	}
-	all, start := string(text), 0
-	for i, end := range ends {
-		tokens[i], start = all[start:end], end
-	}
-	return tokens
 }
 
 // parseToken splits a token into the number of its batch and its place in it, from 1.

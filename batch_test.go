@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 func TestTokensOfABatch(t *testing.T) {
@@ -15,7 +16,7 @@ func TestTokensOfABatch(t *testing.T) {
 			for i := range n {
 				want = append(want, fmt.Sprintf("%d-%d", number, i+1))
 			}
-			got := tokensOf(number, n)
+			got := slices.Collect(tokensOf(number, n))
 			if !slices.Equal(got, want) {
 				t.Fatalf("%d tokens of batch %d:\n%q\nexpected\n%q", n, number, got, want)
 			}
@@ -36,10 +37,17 @@ func TestParseTokenOfOthers(t *testing.T) {
 	}
 }
 
+// The collector's share of a worker's time grows with what a task allocates, and half of that is its claim.
+func TestClaimIsSmall(t *testing.T) {
+	if got := unsafe.Sizeof(claim{}); got > 288 {
+		t.Errorf("a claim has %d bytes, expected at most 288: put what few tasks have behind a pointer", got)
+	}
+}
+
 func TestNewBatch(t *testing.T) {
 	l := &lane{}
 	before := time.Now()
-	b := newBatch(l, 12, [][]byte{[]byte("a"), []byte("b")})
+	b := newBatch(l, 12, []any{[]byte("a"), []byte("b")})
 	if b.number != 12 || b.open != 2 || b.unsent != 2 || len(b.claims) != 2 || b.at.Before(before) {
 		t.Fatalf("batch %+v", b)
 	}

@@ -6,21 +6,30 @@ import (
 )
 
 // taskContext is the context of a handler. It ends when the claim is lost, when the worker stops, when its time is over and when the handler has returned, and
-// it carries the claim. It is part of the claim, so it costs nothing beyond the context that it wraps.
-type taskContext struct {
-	context.Context
-	claim *claim
-}
+// it carries the claim. It is the claim under another type, so it costs nothing beyond the context that it wraps.
+type taskContext claim
+
+// Deadline implements context.Context.
+func (t *taskContext) Deadline() (time.Time, bool) { return t.context.Deadline() }
+
+// Done implements context.Context.
+func (t *taskContext) Done() <-chan struct{} { return t.context.Done() }
+
+// Err implements context.Context.
+func (t *taskContext) Err() error { return t.context.Err() }
 
 // claimKey is the key under which a taskContext answers with its claim.
 var claimKey int
 
+// String names the context without the claim, which changes while it is printed.
+func (t *taskContext) String() string { return "delayed: task " + t.msg.Meta.ID }
+
 // Value implements context.Context.
 func (t *taskContext) Value(key any) any {
 	if key == &claimKey {
-		return t.claim
+		return (*claim)(t)
 	}
-	return t.Context.Value(key)
+	return t.context.Value(key)
 }
 
 // claimFromContext returns the claim whose handler was given ctx, or a context made of that; nil if there is none.
@@ -36,8 +45,8 @@ func (w *Worker) contextOf(c *claim, limit time.Duration) (context.Context, cont
 	if limit > 0 {
 		ctx, cancel = withLimit(ctx, cancel, c.started.Add(limit))
 	}
-	c.context = taskContext{ctx, c}
-	return &c.context, cancel
+	c.context = ctx
+	return (*taskContext)(c), cancel
 }
 
 func withLimit(ctx context.Context, cancel context.CancelCauseFunc, end time.Time) (context.Context, context.CancelCauseFunc) {

@@ -3,8 +3,11 @@ package delayed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 type otherKey struct{}
@@ -12,8 +15,11 @@ type otherKey struct{}
 func TestTaskContext(t *testing.T) {
 	w := &Worker{}
 	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
-	c := &claim{}
+	c := &claim{msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
 	ctx, cancel := w.contextOf(c, 0)
+	if got := fmt.Sprint(ctx); got != "delayed: task x" {
+		t.Errorf("it prints as %q", got)
+	}
 	wrapped, stop := context.WithTimeout(context.WithValue(ctx, otherKey{}, "other"), time.Hour)
 	defer stop()
 	if claimFromContext(ctx) != c || claimFromContext(wrapped) != c || claimFromContext(t.Context()) != nil {

@@ -102,7 +102,7 @@ func (l *lane) claimed(n int) []*claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next++
-	b := newBatch(l, l.next, make([][]byte, n))
+	b := newBatch(l, l.next, make([]any, n))
 	l.batches[b.number] = b
 	l.known += n
 	return b.claims

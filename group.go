@@ -154,7 +154,7 @@ func (b *bunch) message(nowMs int64) []byte {
 	x := *msg.Meta.Extra
 	x.Group, x.Gather, x.FirstFailed = "", nil, 0
 	msg.Meta = wire.Meta{
-		ID: id, EnqueuedAt: nowMs, HasMaxRetry: msg.Meta.HasMaxRetry, MaxRetry: msg.Meta.MaxRetry, Extra: &x, Rest: msg.Meta.Rest, RestN: msg.Meta.RestN,
+		ID: id, EnqueuedAt: nowMs, HasMaxRetry: msg.Meta.HasMaxRetry, MaxRetry: msg.Meta.MaxRetry, Extra: &x, Rest: msg.Meta.Rest,
 	}
 	payload := make([]byte, 0, len(b.last.fixed)+len(b.list)+16)
 	if fixed := b.last.how.Fixed; fixed > 0 {

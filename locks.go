@@ -112,8 +112,8 @@ func digestOf(m *wire.Message) string {
 		payload = payload[1:] // the header of an array of one is one byte
 	}
 	d.Write(payload)
-	d.Write(m.Args)
-	d.Write(m.Kwargs)
+	d.Write(m.Args())
+	d.Write(m.Kwargs())
 	return base64.RawURLEncoding.EncodeToString(d.Sum(nil)[:24])
 }
 

@@ -110,7 +110,7 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 	if _, err := other.q.With(MaxRetry(1)).DelayMany(ctx, task, task); err != nil {
 		t.Fatal(err)
 	}
-	if m := other.pending()[1]; m.Kind != wire.Py || m.Retry != 1 || string(m.Args) != "\x91\x01" {
+	if m := other.pending()[1]; m.Kind != wire.Py || m.Retry != 1 || string(m.Args()) != "\x91\x01" {
 		t.Errorf("%+v", m)
 	}
 	extended, _ = OpenQueue(other.rdb, QueueConfig{Name: other.name, Python: Extended})

@@ -185,7 +185,7 @@ func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
 	}
 	if t != nil {
 		msg.Extend()
-		msg.Payload, msg.Args, msg.Kwargs = t.msg.Payload, t.msg.Args, t.msg.Kwargs
+		msg.Payload, msg.Py = t.msg.Payload, t.msg.Py
 		msg.Meta.HasN, msg.Meta.N = t.msg.Meta.HasN, t.msg.Meta.N
 	} else if msg.Kind == wire.Py || msg.Kind == wire.GoBare || msg.Kind == wire.GoPlain {
 		return again, nil // it says nothing of its failures

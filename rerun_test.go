@@ -215,7 +215,7 @@ func TestRerunMessages(t *testing.T) {
 		{
 			name: "arguments of a Python task",
 			old:  []byte("\x92\xa3a:b\x91\x01"), task: NewPyTask("a:b", []any{2}, map[string]any{"k": 1}),
-			want: wire.Message{Kind: wire.Py, Path: "a:b", Args: []byte{0x91, 2}, Kwargs: []byte("\x81\xa1k\x01")},
+			want: wire.Message{Kind: wire.Py, Path: "a:b", Py: &wire.PyCall{Args: []byte{0x91, 2}, Kwargs: []byte("\x81\xa1k\x01")}},
 		},
 		{
 			name: "arguments of what is no message",

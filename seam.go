@@ -117,7 +117,7 @@ func (t *Task) sameCall(message []byte) bool {
 	m, err := wire.Parse(message, workerLimits)
 	w := &t.msg
 	return err == nil && t.err == nil && m.Path == w.Path && m.Meta.HasN == w.Meta.HasN && m.Meta.N == w.Meta.N &&
-		bytes.Equal(m.Payload, w.Payload) && bytes.Equal(m.Args, w.Args) && bytes.Equal(m.Kwargs, w.Kwargs)
+		bytes.Equal(m.Payload, w.Payload) && bytes.Equal(m.Args(), w.Args()) && bytes.Equal(m.Kwargs(), w.Kwargs())
 }
 
 // argsOfMessage is seam.Args.

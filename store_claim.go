@@ -38,10 +38,10 @@ type claimCall struct {
 
 // haul is what a claim brought.
 type haul struct {
-	messages [][]byte // message i has the token batch-(i+1)
-	left     int      // what is still pending
-	stood    []bool   // which of the ended claims stood; nil: all
-	version  int64    // of the control hash; 0: there is none
+	messages []any  // each is a []byte; message i has the token batch-(i+1)
+	left     int    // what is still pending
+	stood    []bool // which of the ended claims stood; nil: all
+	version  int64  // of the control hash; 0: there is none
 }
 
 // claim ends claims and moves pending messages into the worker's processing hash. Claims end also when it answers errNoHeartbeat,
@@ -81,14 +81,12 @@ func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 		return got, errBatchUsed
 	}
 	got.left = int(left)
-	got.messages = make([][]byte, len(values))
-	for i, v := range values {
-		message, ok := v.([]byte)
-		if !ok {
+	for _, v := range values {
+		if _, ok := v.([]byte); !ok {
 			return haul{}, fmt.Errorf("%w: %T as a message", errReply, v)
 		}
-		got.messages[i] = message
 	}
+	got.messages = values
 	return got, nil
 }
 

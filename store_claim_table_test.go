@@ -28,7 +28,7 @@ func TestLargeClaimMakesATable(t *testing.T) {
 			}
 			held := b.hash("_processing:w")
 			for i := range tt.n {
-				if token, want := fmt.Sprint("7-", i+1), fmt.Sprint("m", i+1); held[token] != want || string(got.messages[i]) != want {
+				if token, want := fmt.Sprint("7-", i+1), fmt.Sprint("m", i+1); held[token] != want || fmt.Sprintf("%s", got.messages[i]) != want {
 					t.Errorf("%s is %q in Redis and %q here, expected %q", token, held[token], got.messages[i], want)
 				}
 			}

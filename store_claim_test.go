@@ -33,7 +33,8 @@ func claimWith(c claimCall) func(s *store) (any, error) {
 		}
 		got, err := s.claim(bg, c)
 		texts := make([]string, len(got.messages))
-		for i, m := range got.messages {
+		for i, message := range got.messages {
+			m, _ := message.([]byte)
 			texts[i] = string(m)
 			if len(m) > 20 {
 				texts[i] = fmt.Sprintf("%d bytes of %c", len(m), m[0])

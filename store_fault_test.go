@@ -52,7 +52,7 @@ func TestScriptFlushInTheMiddle(t *testing.T) {
 				if err != nil || len(got.messages) != 1 {
 					t.Errorf("claimed %q, %v", got.messages, err)
 				}
-				if stood, err := s.ack(bg, id, ended{batches: []uint64{uint64(i + 1)}, tokens: tokensOf(uint64(i+1), 1)}, 0); err != nil || !stood[0] {
+				if stood, err := s.ack(bg, id, ended{batches: []uint64{uint64(i + 1)}, tokens: slices.Collect(tokensOf(uint64(i+1), 1))}, 0); err != nil || !stood[0] {
 					t.Errorf("acked %v, %v", stood, err)
 				}
 			}

@@ -3,6 +3,7 @@ package delayed
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,7 +152,7 @@ func (l *large) pending() {
 	for batch := uint64(1); batch <= 40; batch++ {
 		got, err := l.claim(bg, claimCall{worker: "w", batch: batch, most: maxClaim, legacy: batch > 30, mend: true})
 		l.must(err)
-		tokens := tokensOf(batch, len(got.messages))
+		tokens := slices.Collect(tokensOf(batch, len(got.messages)))
 		for len(tokens) > 0 {
 			part := tokens[:min(maxTokens, len(tokens))]
 			tokens = tokens[len(part):]

@@ -64,13 +64,17 @@ func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 		return &Task{err: err}
 	}
 	t := &Task{msg: wire.Message{Kind: wire.Py, Path: path}}
+	if len(args) == 0 && len(kwargs) == 0 {
+		return t
+	}
+	t.msg.Py = new(wire.PyCall)
 	if len(args) > 0 {
-		if t.msg.Args, t.err = encodePython(path, args); t.err != nil {
+		if t.msg.Py.Args, t.err = encodePython(path, args); t.err != nil {
 			return t
 		}
 	}
 	if len(kwargs) > 0 {
-		t.msg.Kwargs, t.err = encodePython(path, kwargs)
+		t.msg.Py.Kwargs, t.err = encodePython(path, kwargs)
 	}
 	return t
 }

@@ -112,7 +112,7 @@ func taskOf(queue string, f *seam.Filed, fns []any) (Task, error) {
 	}
 	t.Args = untyped(&m)
 	if m.Python() {
-		kwargs, _ := anyOf(m.Kwargs).(map[string]any)
+		kwargs, _ := anyOf(m.Kwargs()).(map[string]any)
 		t.Kwargs = kwargs
 	}
 	return t, nil
@@ -122,7 +122,7 @@ func taskOf(queue string, f *seam.Filed, fns []any) (Task, error) {
 func untyped(m *wire.Message) []any {
 	b := m.Payload
 	if m.Python() {
-		b = m.Args
+		b = m.Args()
 	}
 	if len(b) == 0 {
 		return nil

@@ -34,7 +34,7 @@ func benchMessages(b *testing.B) map[string]Message {
 		"bare":     {Kind: GoBare, Path: "example.com/app/mail.Welcome"},
 		"plain":    {Kind: GoPlain, Path: "example.com/app/mail.Welcome", Payload: args},
 		"extended": {Kind: GoExtended, Path: "example.com/app/mail.Welcome", Payload: args, Meta: Meta{ID: "01HZX3Y2Q8W4E5R6T7Y8U9I0P1", HasN: true, N: 2, EnqueuedAt: 1700000000000}},
-		"python":   {Kind: Py, Path: "mail.tasks:welcome", Args: args},
+		"python":   {Kind: Py, Path: "mail.tasks:welcome", Py: &PyCall{Args: args}},
 	}
 }
 

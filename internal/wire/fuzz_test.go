@@ -137,9 +137,9 @@ func (r *reference) container(i, n, depth int, pairs, key bool) int {
 func FuzzParse(f *testing.F) {
 	seeds(f, func(b []byte) {
 		f.Add((&Message{Kind: GoPlain, Path: "main.f", Payload: b}).Append(nil))
-		f.Add((&Message{Kind: GoExtended, Path: "main.f", Payload: b, Meta: Meta{ID: "x", Rest: append([]byte("\xa1r"), b...), RestN: 1}}).Append(nil))
-		f.Add((&Message{Kind: Py, Path: "m:f", Args: append([]byte{0x91}, b...)}).Append(nil))
-		f.Add((&Message{Kind: PyExtended, Path: "m:f", Kwargs: append([]byte{0x81, 1}, b...), Meta: Meta{HasN: true}}).Append(nil))
+		f.Add((&Message{Kind: GoExtended, Path: "main.f", Payload: b, Meta: Meta{ID: "x", Rest: &Pairs{1, append([]byte("\xa1r"), b...)}}}).Append(nil))
+		f.Add((&Message{Kind: Py, Path: "m:f", Py: &PyCall{Args: append([]byte{0x91}, b...)}}).Append(nil))
+		f.Add((&Message{Kind: PyExtended, Path: "m:f", Py: &PyCall{Kwargs: append([]byte{0x81, 1}, b...)}, Meta: Meta{HasN: true}}).Append(nil))
 		f.Add(b)
 	})
 	f.Add([]byte("\xa6main.f"))
@@ -173,11 +173,15 @@ func FuzzParse(f *testing.F) {
 		if third := m2.Append(nil); !bytes.Equal(again, third) {
 			t.Fatalf("%x, then %x", again, third)
 		}
-		if isEmpty(m.Args) && isEmpty(m2.Args) { // empty arguments may be left out or filled in
-			m.Args, m2.Args = nil, nil
-		}
-		if isEmpty(m.Kwargs) && isEmpty(m2.Kwargs) {
-			m.Kwargs, m2.Kwargs = nil, nil
+		for _, m := range []*Message{&m, &m2} { // empty arguments may be left out or filled in
+			call := PyCall{m.Args(), m.Kwargs()}
+			if isEmpty(call.Args) {
+				call.Args = nil
+			}
+			if isEmpty(call.Kwargs) {
+				call.Kwargs = nil
+			}
+			m.Py = &call
 		}
 		if !reflect.DeepEqual(m, m2) {
 			t.Fatalf("%x:\n%+v written again as %x:\n%+v", raw, m, again, m2)

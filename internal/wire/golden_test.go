@@ -202,8 +202,8 @@ func TestGoldenMessages(t *testing.T) {
 		}
 		says(t, v.Name, "payload", m.Payload, v.Payload)
 		if !v.Foreign {
-			says(t, v.Name, "args", m.Args, v.Args)
-			says(t, v.Name, "kwargs", m.Kwargs, v.Kwargs)
+			says(t, v.Name, "args", m.Args(), v.Args)
+			says(t, v.Name, "kwargs", m.Kwargs(), v.Kwargs)
 		}
 		if len(v.Meta) > 0 {
 			saysMeta(t, v, &m.Meta)
@@ -228,15 +228,19 @@ func TestGoldenMessages(t *testing.T) {
 func saysMeta(t *testing.T, v vector, m *Meta) {
 	t.Helper()
 	want := as[map[string]any](t, untag(t, v.Meta))
-	rest, ok := append(AppendMapHeader(nil, m.RestN), m.Rest...), true
+	unknown := Pairs{}
+	if m.Rest != nil {
+		unknown = *m.Rest
+	}
+	rest, ok := append(AppendMapHeader(nil, unknown.N), unknown.Raw...), true
 	for _, key := range v.Unknown {
-		ok = ok && bytes.Contains(m.Rest, AppendString(nil, key))
+		ok = ok && bytes.Contains(unknown.Raw, AppendString(nil, key))
 	}
 	got := map[string]any{}
 	if v, _, err := DecodeAny(rest); err == nil {
 		got = as[map[string]any](t, v)
 	}
-	if m.RestN != len(v.Unknown) || len(got) != m.RestN || !ok {
+	if unknown.N != len(v.Unknown) || len(got) != unknown.N || !ok {
 		t.Errorf("%s: unknown pairs %v, want %v", v.Name, got, v.Unknown)
 	}
 	known := map[string]any{

@@ -33,12 +33,33 @@ func (k Kind) String() string {
 // Message is a task as it lies in a queue. After Parse its strings and byte slices share memory with the bytes that were parsed.
 type Message struct {
 	Kind    Kind
-	Path    string // of the function: "example.com/app/mail.Send" or "module.path:func"
-	Payload []byte // Go kinds: the arguments, MessagePack inside a bin; nil when there is none
-	Args    []byte // Python kinds: the array of arguments, or nil as MessagePack, as it is in the message; nil when absent
-	Kwargs  []byte // Python kinds: the map of keyword arguments, or nil as MessagePack; nil when absent
-	Retry   int64  // Python kinds: how often Python tries again; negative means for ever
-	Meta    Meta   // extended kinds
+	Path    string  // of the function: "example.com/app/mail.Send" or "module.path:func"
+	Payload []byte  // Go kinds: the arguments, MessagePack inside a bin; nil when there is none
+	Py      *PyCall // Python kinds: the arguments; nil when there are none
+	Retry   int64   // Python kinds: how often Python tries again; negative means for ever
+	Meta    Meta    // extended kinds
+}
+
+// PyCall is what a Python function is called with. Copies of a Message share it: nobody changes it once it is there.
+type PyCall struct {
+	Args   []byte // the array of arguments, or nil as MessagePack, as it is in the message; nil when absent
+	Kwargs []byte // the map of keyword arguments, or nil as MessagePack; nil when absent
+}
+
+// Args returns the arguments of a call of a Python function; nil when absent.
+func (m *Message) Args() []byte {
+	if m.Py == nil {
+		return nil
+	}
+	return m.Py.Args
+}
+
+// Kwargs returns the keyword arguments of a call of a Python function; nil when absent.
+func (m *Message) Kwargs() []byte {
+	if m.Py == nil {
+		return nil
+	}
+	return m.Py.Kwargs
 }
 
 // Python says whether the function is Python's.
@@ -59,7 +80,7 @@ const (
 
 // Parse splits a message. It checks the whole of it: length, depth and number of values against lim, that the payload is one well-formed
 // value, and that the arguments of Python are. Values for Go must pass Check; values for Python may hold what only Python reads. The
-// error is a *FormatError with the offset in raw. For Go messages nothing is allocated. raw must not be modified afterwards.
+// error is a *FormatError with the offset in raw. For Go messages nothing is allocated but Extra and Rest, which few have. raw must not be modified afterwards.
 func Parse(raw []byte, lim Limits) (m Message, err error) {
 	if err = m.parse(raw, lim); err != nil {
 		return Message{}, err
@@ -183,7 +204,8 @@ func (m *Message) parsePy(raw []byte, i, n int, lim Limits) (err error) {
 		if _, next := arrayAt(raw, i); next < 0 && !isNil(raw, i) {
 			return &FormatError{Offset: i, Want: "arguments: an array or nil", Got: found(raw, i)}
 		}
-		if m.Args, i, left, err = parseRaw(raw, i, left, lim); err != nil {
+		m.Py = new(PyCall)
+		if m.Py.Args, i, left, err = parseRaw(raw, i, left, lim); err != nil {
 			return err
 		}
 	}
@@ -191,7 +213,7 @@ func (m *Message) parsePy(raw []byte, i, n int, lim Limits) (err error) {
 		if _, next := mapAt(raw, i); next < 0 && !isNil(raw, i) {
 			return &FormatError{Offset: i, Want: "keyword arguments: a map or nil", Got: found(raw, i)}
 		}
-		if m.Kwargs, i, left, err = parseRaw(raw, i, left, lim); err != nil {
+		if m.Py.Kwargs, i, left, err = parseRaw(raw, i, left, lim); err != nil {
 			return err
 		}
 	}
@@ -278,9 +300,9 @@ func (m *Message) pyElems() int {
 	switch {
 	case m.Retry != 0:
 		return 4
-	case !isEmpty(m.Kwargs):
+	case !isEmpty(m.Kwargs()):
 		return 3
-	case !isEmpty(m.Args):
+	case !isEmpty(m.Args()):
 		return 2
 	}
 	return 1
@@ -290,16 +312,16 @@ func (m *Message) pyElems() int {
 func (m *Message) appendPy(dst []byte, n int) []byte {
 	dst = AppendString(AppendArrayHeader(dst, n), m.Path)
 	if n > 1 {
-		if m.Args == nil {
+		if m.Args() == nil {
 			dst = AppendArrayHeader(dst, 0)
 		}
-		dst = append(dst, m.Args...)
+		dst = append(dst, m.Args()...)
 	}
 	if n > 2 {
-		if m.Kwargs == nil {
+		if m.Kwargs() == nil {
 			dst = AppendMapHeader(dst, 0)
 		}
-		dst = append(dst, m.Kwargs...)
+		dst = append(dst, m.Kwargs()...)
 	}
 	if n > 3 {
 		dst = AppendInt(dst, m.Retry)

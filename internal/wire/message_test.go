@@ -25,7 +25,7 @@ func pack(t testing.TB, v any) []byte {
 func TestMessageRoundTrip(t *testing.T) {
 	full := Meta{
 		ID: "01hz", HasN: true, N: 2, EnqueuedAt: 1700000000123, HasMaxRetry: true, MaxRetry: 5, Retried: 1, Deaths: 2, DiedAt: 1700000000999,
-		Rest: []byte("\xa1q\xa3abc\xa2zz\x07"), RestN: 2,
+		Rest: &Pairs{2, []byte("\xa1q\xa3abc\xa2zz\x07")},
 		Extra: &Extra{
 			Timeout: 1, Deadline: 2, Expiry: 3, Retention: 4, KeepResult: 5, RetryDelays: []int64{0, 7, 1 << 40}, RetryUntil: 6, RetryCap: 7, FirstFailed: 9, Lock: "l",
 			LockLife: 8, LockStart: true, Group: "g", Gather: &Gather{1, 60_000, 1 << 40, 1000}, Headers: map[string]string{"b": "2", "a": "", "": "1"},
@@ -43,16 +43,16 @@ func TestMessageRoundTrip(t *testing.T) {
 		{Kind: GoExtended, Path: "main.f", Payload: []byte{0xc0}, Meta: full},
 		{Kind: GoExtended, Path: "main.f", Meta: Meta{HasN: true, HasMaxRetry: true}},
 		{Kind: GoExtended, Path: "main.f", Meta: Meta{HasMaxRetry: true, MaxRetry: -1}},
-		{Kind: GoExtended, Path: "main.f", Meta: Meta{Rest: []byte("\xa1x\xc0"), RestN: 1}},
+		{Kind: GoExtended, Path: "main.f", Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\xc0")}}},
 		{Kind: Py, Path: "m:f"},
-		{Kind: Py, Path: "m:f", Args: []byte{0x92, 1, 2}},
-		{Kind: Py, Path: "m:f", Args: []byte{0x90}, Kwargs: []byte("\x81\xa1a\x01")},
-		{Kind: Py, Path: "m:f", Args: []byte{0x91, 1}, Kwargs: []byte("\x81\xa1a\x01")},
-		{Kind: Py, Path: "m:f", Args: []byte{0x90}, Kwargs: []byte{0x80}, Retry: 3},
-		{Kind: Py, Path: "m:f", Args: []byte{0xc0}, Kwargs: []byte{0xc0}, Retry: -1},
-		{Kind: Py, Path: "m:f", Args: []byte{0x91, 0x81, 0xc0, 0xd4, 5, 6}, Kwargs: []byte{0x80}, Retry: math.MinInt64},
-		{Kind: PyExtended, Path: "m:f", Args: []byte{0x90}, Kwargs: []byte{0x80}},
-		{Kind: PyExtended, Path: "m:f", Args: []byte{0x91, 1}, Kwargs: []byte{0x80}, Retry: math.MaxInt64, Meta: full},
+		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x92, 1, 2}}},
+		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x90}, Kwargs: []byte("\x81\xa1a\x01")}},
+		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte("\x81\xa1a\x01")}},
+		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x90}, Kwargs: []byte{0x80}}, Retry: 3},
+		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0xc0}, Kwargs: []byte{0xc0}}, Retry: -1},
+		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 0x81, 0xc0, 0xd4, 5, 6}, Kwargs: []byte{0x80}}, Retry: math.MinInt64},
+		{Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x90}, Kwargs: []byte{0x80}}},
+		{Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte{0x80}}, Retry: math.MaxInt64, Meta: full},
 	} {
 		raw := m.Append([]byte("before"))
 		if !bytes.HasPrefix(raw, []byte("before")) {
@@ -184,18 +184,17 @@ func TestParseRefuses(t *testing.T) {
 func TestParseLimits(t *testing.T) {
 	args := func(n int) []byte { return append(AppendArrayHeader(nil, n), make([]byte, n)...) }
 	py := func(n int, k Kind, rest int) []byte {
-		m := Message{Kind: k, Path: "m:f", Args: args(n), Kwargs: []byte{0x80}, Retry: 1}
-		for range rest {
-			m.Meta.Rest = append(m.Meta.Rest, "\xa1x\x90"...)
-			m.Meta.RestN++
+		m := Message{Kind: k, Path: "m:f", Py: &PyCall{Args: args(n), Kwargs: []byte{0x80}}, Retry: 1}
+		if rest > 0 {
+			m.Meta.Rest = &Pairs{rest, bytes.Repeat([]byte("\xa1x\x90"), rest)}
 		}
 		return m.Append(nil)
 	}
 	ext := func(rest int) []byte {
-		m := Message{Kind: GoExtended, Path: "f", Meta: Meta{Rest: bytes.Repeat([]byte("\xa1x\x90"), rest), RestN: rest}}
+		m := Message{Kind: GoExtended, Path: "f", Meta: Meta{Rest: &Pairs{rest, bytes.Repeat([]byte("\xa1x\x90"), rest)}}}
 		return m.Append(nil)
 	}
-	nested := (&Message{Kind: GoExtended, Path: "f", Meta: Meta{Rest: []byte("\xa1x\x93\x01\x02\x03"), RestN: 1}}).Append(nil)
+	nested := (&Message{Kind: GoExtended, Path: "f", Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x93\x01\x02\x03")}}}).Append(nil)
 	plain := func(payload []byte) []byte { return (&Message{Kind: GoPlain, Path: "f", Payload: payload}).Append(nil) }
 	elems := func(n int) Limits { return Limits{Bytes: 1 << 20, Elems: n, Depth: 32, Path: 512} }
 	for _, c := range []struct {
@@ -237,7 +236,7 @@ func TestParseLimits(t *testing.T) {
 func TestParseAllocatesNothingForGo(t *testing.T) {
 	m := Message{
 		Kind: GoExtended, Path: "example.com/app/mail.Send", Payload: pack(t, []any{42, "en"}),
-		Meta: Meta{ID: "0123456789abcdef", HasN: true, N: 2, EnqueuedAt: 1, Rest: []byte("\xa1p\xa1x\xa1q\xa1y"), RestN: 2},
+		Meta: Meta{ID: "0123456789abcdef", HasN: true, N: 2, EnqueuedAt: 1, HasMaxRetry: true, MaxRetry: 3},
 	}
 	raw := m.Append(nil)
 	bare, plain := []byte("\xa6main.f"), []byte("\x92\xa6main.f\xc4\x01\x07")
@@ -254,15 +253,15 @@ func TestParseAllocatesNothingForGo(t *testing.T) {
 
 // Growing a part of a parsed message must not write over what follows it in the raw bytes.
 func TestParsedPartsDoNotGrowIntoRaw(t *testing.T) {
-	m := Message{Kind: GoExtended, Path: "f", Payload: []byte{7}, Meta: Meta{Rest: []byte("\xa1x\x01"), RestN: 1, ID: "a"}}
-	py := Message{Kind: PyExtended, Path: "m:f", Args: []byte{0x91, 1}, Kwargs: []byte{0x80}, Meta: Meta{ID: "a"}}
+	m := Message{Kind: GoExtended, Path: "f", Payload: []byte{7}, Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x01")}, ID: "a"}}
+	py := Message{Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte{0x80}}, Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x01")}, ID: "a"}}
 	for _, raw := range [][]byte{m.Append(nil), py.Append(nil)} {
 		before := bytes.Clone(raw)
 		got, err := Parse(raw, Default)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range [][]byte{got.Payload, got.Args, got.Kwargs, got.Meta.Rest} {
+		for _, part := range [][]byte{got.Payload, got.Args(), got.Kwargs(), got.Meta.Rest.Raw} {
 			_ = append(part, 0xee)
 		}
 		if !bytes.Equal(raw, before) {
@@ -282,7 +281,7 @@ func TestMetaKeepsUnknownKeys(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", meta, err)
 		}
-		if string(m.Meta.Rest) != a+b+c || m.Meta.RestN != 3 || m.Meta.ID != "X" || m.Meta.N != 2 {
+		if string(m.Meta.Rest.Raw) != a+b+c || m.Meta.Rest.N != 3 || m.Meta.ID != "X" || m.Meta.N != 2 {
 			t.Errorf("%q: got %+v", meta, m.Meta)
 		}
 		m.Meta.Deaths++
@@ -296,8 +295,8 @@ func TestMetaKeepsUnknownKeys(t *testing.T) {
 func TestMetaKeepAfterCopy(t *testing.T) {
 	in := []byte("\x93\xa1f\xc0\x84\xa1a\x01\xa1n\x00\xa1b\x02\xa1c\x03")
 	m, err := Parse(in, Default)
-	if err != nil || string(m.Meta.Rest) != "\xa1a\x01\xa1b\x02\xa1c\x03" || m.Meta.RestN != 3 {
-		t.Errorf("got %q, %d, %v", m.Meta.Rest, m.Meta.RestN, err)
+	if err != nil || string(m.Meta.Rest.Raw) != "\xa1a\x01\xa1b\x02\xa1c\x03" || m.Meta.Rest.N != 3 {
+		t.Errorf("got %q, %d, %v", m.Meta.Rest.Raw, m.Meta.Rest.N, err)
 	}
 }
 

@@ -10,22 +10,27 @@ import (
 // Meta is what an extended message says about its task. The zero value says nothing; fields that are zero are not written.
 type Meta struct {
 	ID          string // "id": names the task; not empty when present
-	HasN        bool   // "n" is present
 	N           int    // "n": number of arguments in the payload, which is then always an array
 	EnqueuedAt  int64  // "at": when it was enqueued, ms since 1970; 0 unknown
-	HasMaxRetry bool   // "mr" is present
 	MaxRetry    int    // "mr": how often it may be tried again
 	Retried     int    // "rt": how often it was tried again
 	Deaths      int    // "d": how often a worker died while it ran
 	DiedAt      int64  // "da": when the last of them was noticed, ms since 1970; 0 never
 	Extra       *Extra // what few messages say; nil when this one says none of it
-	Rest        []byte // pairs that this version does not know, as they were and in their order; Append writes them behind its own
-	RestN       int    // number of pairs in Rest
+	Rest        *Pairs // what this version does not know; Append writes it behind its own; nil: nothing
+	HasN        bool   // "n" is present
+	HasMaxRetry bool   // "mr" is present
+}
+
+// Pairs are keys and values as they were and in their order. Copies of a Meta share them: nobody changes them once they are read.
+type Pairs struct {
+	N   int // their number
+	Raw []byte
 }
 
 // isZero says whether there is nothing to write.
 func (m *Meta) isZero() bool {
-	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 && m.DiedAt == 0 && m.Extra.isZero() && m.RestN == 0
+	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 && m.DiedAt == 0 && m.Extra.isZero() && m.Rest == nil
 }
 
 // Bits of the keys that parse has seen.
@@ -112,14 +117,16 @@ func (m *Meta) parseExtra(key string, raw []byte, i int, lim Limits) (bit, next 
 
 // keep adds the unknown pair raw[from:to] to Rest. Pairs that stand side by side share memory with raw, others are copied.
 func (m *Meta) keep(raw []byte, from, to, restEnd int) {
-	m.RestN++
-	switch {
-	case m.Rest == nil:
-		m.Rest = raw[from:to:to]
-	case from == restEnd && &m.Rest[0] == &raw[from-len(m.Rest)]:
-		m.Rest = raw[from-len(m.Rest) : to : to]
-	default:
-		m.Rest = append(m.Rest, raw[from:to]...)
+	if m.Rest == nil {
+		m.Rest = &Pairs{1, raw[from:to:to]}
+		return
+	}
+	rest := m.Rest
+	rest.N++
+	if from == restEnd && &rest.Raw[0] == &raw[from-len(rest.Raw)] {
+		rest.Raw = raw[from-len(rest.Raw) : to : to]
+	} else {
+		rest.Raw = append(rest.Raw, raw[from:to]...)
 	}
 }
 
@@ -152,7 +159,7 @@ func metaTime(raw []byte, i int, key string) (ms int64, next int, err error) {
 
 // append appends the map: the known keys in a fixed order, then Rest.
 func (m *Meta) append(dst []byte) []byte {
-	n := m.RestN
+	n := 0
 	for _, present := range [...]bool{m.ID != "", m.HasN, m.EnqueuedAt != 0, m.HasMaxRetry, m.Retried != 0, m.Deaths != 0, m.DiedAt != 0} {
 		if present {
 			n++
@@ -160,6 +167,9 @@ func (m *Meta) append(dst []byte) []byte {
 	}
 	if m.Extra != nil {
 		n += m.Extra.pairs()
+	}
+	if m.Rest != nil {
+		n += m.Rest.N
 	}
 	dst = AppendMapHeader(dst, n)
 	if m.ID != "" {
@@ -186,5 +196,8 @@ func (m *Meta) append(dst []byte) []byte {
 	if m.Extra != nil {
 		dst = m.Extra.append(dst)
 	}
-	return append(dst, m.Rest...)
+	if m.Rest != nil {
+		dst = append(dst, m.Rest.Raw...)
+	}
+	return dst
 }
