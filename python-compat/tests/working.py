@@ -13,6 +13,13 @@ import redis as redis_py
 
 HERE = Path(__file__).parent
 LIMIT = 60  # seconds that anything may take
+SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+
+
+def hear():
+    """Undoes what nohup and shells in the background do: a worker does not listen to signals that were ignored when it was started."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Command:
@@ -34,6 +41,7 @@ class Command:
                 stdout=out,
                 stderr=out,
                 cwd=HERE,
+                preexec_fn=hear if signal.SIG_IGN in map(signal.getsignal, SIGNALS) else None,
             )
 
     def output(self):
