@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -72,36 +71,19 @@ func aimsOf(r *results) []verdict {
 	return verdicts
 }
 
-// flatness compares the cost of claims and acknowledgements with few tasks pending and with many: each size with the mean of all sizes of its round, as the
-// machine's speed changes from round to round.
+// flatness compares the cost of claims and acknowledgements with few tasks pending and with many.
 func flatness(r *results) (verdict, bool) {
-	var sizes [][]float64
-	rounds := math.MaxInt
+	var middles []float64
 	for _, f := range r.of(growthTable) {
 		if f.Measure == scriptTime && strings.HasSuffix(f.Row, " pending") {
-			values := f.Values["delayed"]
-			sizes, rounds = append(sizes, values), min(rounds, len(values))
+			middles = append(middles, spreadOf(f.Values["delayed"]).Middle)
 		}
 	}
-	if len(sizes) < 2 || rounds == 0 {
+	if len(middles) < 2 {
 		return verdict{}, false
 	}
-	ratios := make([][]float64, len(sizes))
-	for round := range rounds {
-		sum := 0.0
-		for _, values := range sizes {
-			sum += values[round]
-		}
-		for i, values := range sizes {
-			ratios[i] = append(ratios[i], values[round]*float64(len(sizes))/sum)
-		}
-	}
-	middles := make([]float64, len(sizes))
-	for i := range ratios {
-		middles[i] = spreadOf(ratios[i]).Middle
-	}
 	s := spreadOf(middles)
-	s.Middle = s.High / s.Low // dearest to cheapest of all sizes
+	s.Middle = s.High / s.Low // largest to smallest of all sizes
 	return verdict{aim{text: "claim and acknowledgement, time within the server per task: within 10 % for any number of pending tasks", most: 1.1}, spread{s.Middle, s.Middle, s.Middle}, s.Middle <= 1.1}, true
 }
 
