@@ -75,5 +75,5 @@ func (e *executors) pause(i int, last *claim, done bool, start time.Time) bool {
 func (e *executors) stillness() (still bool, starts uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.busy == 0 && len(e.ready) == 0 && e.coming == 0, e.starts
+	return e.busy == 0 && len(e.ready) == 0 && e.coming == 0 && e.lone == nil, e.starts
 }

@@ -32,8 +32,8 @@ type claim struct {
 	lost     atomic.Bool // another worker may have the task; written with lane.mu held
 	// settled: Redis has answered how it ended. Protected by lane.mu.
 	settled bool
-	// suspect: a worker died with this task in hand not long ago.
-	suspect bool
+	// suspicion is how often a worker has died lately that had this task in hand.
+	suspicion uint8
 	// freed: the lock has ended, and the id is nobody's to keep.
 	freed bool
 	// unclear: Redis may have been told how it ended, but its answer is unknown. Owned by whoever tells it.
@@ -49,6 +49,8 @@ type batch struct {
 	at     time.Time // when the reply came
 	// version is that of the control hash when the tasks were claimed; 0: there was none.
 	version int64
+	// suspects: the tasks come from the queue's suspects.
+	suspects bool
 
 	// protected by lane.mu
 	open   int // claims that are not settled

@@ -64,8 +64,8 @@ var redisCommands = map[string]redisCommand{
 	"LPUSH":         {"1.0.0", grows, nil},
 	"LRANGE":        {"1.0.0", reads, nil},
 	"LTRIM":         {"1.0.0", frees, nil},
-	"MGET":          {"1.0.0", reads, nil},
 	"PEXPIRE":       {"2.6.0", frees, nil},
+	"PTTL":          {"2.6.0", reads, nil},
 	"PING":          {"1.0.0", reads, nil},
 	"PUBLISH":       {"2.0.0", reads, nil},
 	"RPUSH":         {"1.0.0", grows, map[string]string{"several": "2.4.0"}},
@@ -100,7 +100,7 @@ func keyArgs(c luaCall) []string {
 	switch c.command {
 	case "TIME", "PUBLISH":
 		return nil
-	case "EXISTS", "MGET", "UNLINK":
+	case "EXISTS", "UNLINK":
 		return c.args
 	default:
 		return c.args[:min(len(c.args), 1)]

@@ -13,23 +13,14 @@ var workerLimits = wire.Limits{
 }
 
 // receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It blocks while
-// Redis has not answered that tasks were given back for the sake of a suspect. It returns how many tasks are to run here.
+// Redis is told that a suspect is alone no longer. It returns how many tasks are to run here.
 func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	if len(claims) == 0 {
 		return 0
 	}
-	if w.exec.barred() {
-		// Their call was under way when a suspect came.
-		w.exec.leaveOff()
-		select {
-		case <-w.giveBack(claims):
-		case <-ctx.Done():
-		}
-		return 0
-	}
 	l := claims[0].lane
-	if l.queuePaused() {
-		w.giveBack(claims)
+	if w.exec.loneTask() != nil || l.queuePaused() {
+		w.giveBack(claims) // their call was under way when that came
 		return 0
 	}
 	if claims = w.screen(ctx, claims); len(claims) == 0 {
@@ -37,7 +28,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	}
 	now, f := l.now(), l.finisher
 	runnable := make([]*claim, 0, len(claims)) // not claims[:0]: the batch holds on to that
-	var suspects []*claim
+	suspects := false
 	for _, c := range claims {
 		var err error
 		if c.msg, err = wire.Parse(c.raw, workerLimits); err != nil {
@@ -59,60 +50,35 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 			f.add(w.park(c, "unknown function", now))
 			continue
 		}
-		if m := &c.msg.Meta; m.Deaths > 0 && now.UnixMilli()-m.DiedAt < deathsLife.Milliseconds() {
-			c.suspect = true
-			suspects = append(suspects, c)
+		c.suspicion = suspicionOf(c, now)
+		if c.suspicion >= setApart && (!c.batch.suspects || !w.exec.admit(c)) {
+			f.add(ending{claim: c, outcome: outcomeDefer})
 			continue
 		}
+		suspects = suspects || c.suspicion > 0
 		runnable = append(runnable, c)
 	}
-	if len(suspects) == 0 {
-		l.refused = 0
-		w.exec.add(runnable)
-		if l.queuePaused() {
-			w.giveBack(w.exec.takeBackOf(l)) // it was not when we looked
+	if suspects {
+		w.exec.calm()
+		if w.exec.loneTask() != nil {
+			return 1 // it starts when nothing else is in hand
 		}
-		return len(runnable)
 	}
-	return w.receiveSuspects(ctx, suspects, runnable)
-}
-
-// receiveSuspects makes at most one suspect ready. Before it does, it gives back all others and everything that has not started: if
-// the suspect takes the worker down, it takes nothing with it that has not started.
-//
-// Suspects that find another one in hand go to the end of their queue: at its front they would come back with the next claim, and
-// keep all others from this worker for as long as the one in hand runs. Once all of a queue has come by and was nothing else, the
-// queue is left alone for a while.
-func (w *Worker) receiveSuspects(ctx context.Context, suspects, runnable []*claim) (kept int) {
-	chosen := suspects[0]
-	if !w.exec.admit(chosen) {
-		l := chosen.lane
-		l.refused += len(suspects)
-		if len(runnable) > 0 {
-			l.refused = 0
-		} else if l.refused >= l.left {
-			l.refused, l.rest = 0, time.Now().Add(suspectAlone)
-		}
-		endings := make([]ending, len(suspects))
-		for i, c := range suspects {
-			endings[i] = ending{claim: c, outcome: outcomeDefer}
-		}
-		l.finisher.add(endings...)
-		w.exec.add(runnable)
-		return len(runnable)
-	}
-	back := append(w.exec.takeBack(), suspects[1:]...)
-	told := w.giveBack(append(back, runnable...))
-	w.exec.leaveOff() // this may take a while
-	select {
-	case <-told:
-		w.exec.add([]*claim{chosen})
-		return 1
-	case <-ctx.Done():
-		w.exec.dismiss(chosen)
-		w.giveBack([]*claim{chosen})
+	if len(runnable) == 0 {
 		return 0
 	}
+	if !w.unmark(ctx) {
+		w.giveBack(runnable)
+		return 0
+	}
+	if suspects && w.inHand() == 1 {
+		w.markAlone(ctx, runnable[0])
+	}
+	w.exec.add(runnable)
+	if l.queuePaused() {
+		w.giveBack(w.exec.takeBackOf(l)) // it was not when we looked
+	}
+	return len(runnable)
 }
 
 // giveBack releases claims whose tasks have not started. The channel is closed once Redis has answered.

@@ -6,11 +6,8 @@ import (
 	"time"
 )
 
-// suspectRest is how long a worker that gave tasks back claims no more than its free executors, so that others come to them.
-const suspectRest = 100 * time.Millisecond
-
-// suspectAlone is how long a suspect runs before the worker claims further tasks: what kills its worker does so soon, mostly.
-const suspectAlone = time.Second
+// restlessTime is how long a worker that gave tasks back claims no more than its free executors, so that others come to them.
+const restlessTime = 100 * time.Millisecond
 
 // executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its lane until the fetcher
 // or the lane's finisher takes it to Redis.
@@ -29,10 +26,11 @@ type executors struct {
 	busy     int
 	idle     int       // executors that wait for work
 	waking   bool      // one of them was woken and has not looked yet
-	suspect  *claim    // the one suspect in hand, ready or running
-	since    time.Time // when it started
+	lone     *claim    // runs alone, or waits until it can; nothing else starts meanwhile
+	crowded  bool      // a suspect was put back for the sake of those in hand
 	restless time.Time // until then, claim no more than free executors
 	held     bool      // start nothing
+	marked   *claim    // Redis has been told that nothing else is in hand
 	stopped  bool
 	pace     pace
 	ahead    int   // tasks to claim beyond free executors, as the fetcher last found
@@ -140,9 +138,6 @@ func (e *executors) next(i int, last *claim, done bool, start time.Time) (*claim
 		if c := e.take(now); c != nil {
 			c.started = now
 			e.slots[i].Store(c)
-			if e.suspect == c {
-				e.since = now
-			}
 			e.beckon()
 			e.rouse()
 			return c, now
@@ -164,8 +159,8 @@ func (e *executors) leave(c *claim, done bool, took time.Duration) {
 		e.pace.end(took)
 	}
 	e.spent()
-	if e.suspect == c {
-		e.suspect = nil
+	if c.suspicion > 0 {
+		e.release(c)
 	}
 	if !done {
 		return
@@ -189,9 +184,6 @@ func (e *executors) take(now time.Time) *claim {
 		return nil
 	}
 	for i, c := range e.ready {
-		if c == e.suspect && e.coming > 0 {
-			continue // what comes must go back first
-		}
 		if !c.lane.freshAt(now, e.life) && !c.lost.Load() {
 			// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
 			c.lane.beat()
@@ -243,39 +235,11 @@ func (e *executors) takeBackLocked() []*claim {
 	claims := e.ready
 	e.ready = nil
 	for _, c := range claims {
-		if e.suspect == c {
-			e.suspect = nil
+		if c.suspicion > 0 {
+			e.release(c)
 		}
 	}
 	return claims
-}
-
-// admit reserves the place of the one suspect. It answers false if there is one already.
-func (e *executors) admit(c *claim) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.restless = time.Now().Add(suspectRest)
-	if e.suspect != nil {
-		return false
-	}
-	e.suspect, e.since = c, time.Time{}
-	return true
-}
-
-// barred says whether a suspect is in hand and has not run alone for long enough.
-func (e *executors) barred() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.suspect != nil && (e.since.IsZero() || time.Since(e.since) < suspectAlone)
-}
-
-// dismiss gives up the place of the suspect.
-func (e *executors) dismiss(c *claim) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.suspect == c {
-		e.suspect = nil
-	}
 }
 
 // hold makes executors start nothing, until it is called with false.

@@ -97,6 +97,15 @@ func (c *crew) tasks(l *lane, n int) []*claim {
 	return claims
 }
 
+// suspects are tasks of so many deaths.
+func (c *crew) suspects(l *lane, n int, deaths uint8) []*claim {
+	claims := c.tasks(l, n)
+	for _, task := range claims {
+		task.suspicion = deaths
+	}
+	return claims
+}
+
 // claimed is a batch of n claims, as if the lane had claimed it.
 func (l *lane) claimed(n int) []*claim {
 	l.mu.Lock()
@@ -313,15 +322,15 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 // A handler that leaves frees its place, also that of a suspect, and the fetcher is told.
 func TestGoexitMakesRoom(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
-		suspect := c.tasks(c.lane, 1)
+		suspect := c.suspects(c.lane, 1, 2)
 		c.admit(suspect[0])
 		c.add(suspect)
 		c.begun("the suspect", suspect...)
-		if n, _, _ := c.room(); n != 0 || !c.barred() {
+		if n, _, _ := c.room(); n != 0 || c.loneTask() == nil {
 			t.Fatalf("room for %d beside the suspect", n)
 		}
 		c.end(suspect[0], endGoexit)
-		if !told(c.changed) || c.barred() {
+		if !told(c.changed) || c.loneTask() != nil {
 			t.Error("the suspect has left, and the fetcher is not told")
 		}
 	})
@@ -348,55 +357,6 @@ func TestExecutorsStop(t *testing.T) {
 		<-over
 		if len(c.running()) != 0 || !slices.Equal(c.lane.done, []*claim{tasks[0], tasks[2]}) {
 			t.Errorf("%d tasks run, and %d are done", len(c.running()), len(c.lane.done))
-		}
-	})
-}
-
-// Suspects wait until no claim is under way any more: what that brings must go back first.
-func TestSuspectStartsAlone(t *testing.T) {
-	inCrew(t, 2, 0, func(c *crew) {
-		suspect, other := c.tasks(c.lane, 1), c.tasks(c.lane, 1)
-		if !c.admit(suspect[0]) || c.admit(other[0]) {
-			t.Fatal("expected room for one suspect")
-		}
-		c.expect(3)
-		c.expect(4)
-		c.add(suspect)
-		c.arrived(4)
-		c.begun("a claim is under way")
-		if !c.barred() {
-			t.Error("what comes beside a suspect that waits is not given back")
-		}
-		c.arrived(3)
-		c.begun("none is under way", suspect...)
-		if !c.barred() {
-			t.Error("what comes beside a suspect that has just started is not given back")
-		}
-		<-time.After(suspectAlone)
-		if c.barred() {
-			t.Error("a suspect that has run for long bars others still")
-		}
-		c.dismiss(other[0])
-		if c.admit(other[0]) {
-			t.Error("a second suspect was admitted")
-		}
-		c.end(suspect[0], endDone)
-		if !c.admit(other[0]) {
-			t.Error("the first suspect is done, and the second is not admitted")
-		}
-		c.dismiss(other[0])
-		if c.barred() {
-			t.Error("the second has gone, and bars others")
-		}
-		// Taken back, it gives up its place.
-		c.admit(other[0])
-		c.expect(1)
-		c.add(other)
-		c.takeBack()
-		c.arrived(1)
-		c.begun("the second has gone back")
-		if !c.admit(suspect[0]) {
-			t.Error("a suspect that went back keeps its place")
 		}
 	})
 }

@@ -16,6 +16,7 @@ const (
 
 // fetcher claims tasks for as many executors as are free, and blocks on the notify lists while there are none.
 type fetcher struct {
+	worker  string // id
 	lanes   []*lane
 	plan    orderPlan
 	waiters []*waiter
@@ -23,9 +24,14 @@ type fetcher struct {
 	exec    *executors
 	room    func() (int, time.Duration)
 	receive func(context.Context, []*claim) (kept int)
-	life    time.Duration // of a heartbeat
-	onDue   func()
-	log     journal
+	// inHand returns the number of claims in hand, startLone starts the lone task, mayClaim says whether the worker claims at all.
+	inHand    func() int
+	startLone func(context.Context, *claim)
+	mayClaim  func() bool
+	life      time.Duration // of a heartbeat
+	patience  time.Duration // shortestPatience
+	onDue     func()
+	log       journal
 
 	order   []int
 	hot     []bool      // the queue has tasks, as far as is known
@@ -36,7 +42,9 @@ type fetcher struct {
 	serving bool        // what is done on the queue claimed from last waits for the next claim to take it along
 	flying  int         // calls under way
 	landed  chan flight // calls that are over
-	trouble complaints
+	desk    suspectDesk
+	trouble complaints // of claims
+	waits   complaints // of waits
 }
 
 // run claims tasks until ctx ends.
@@ -52,10 +60,19 @@ func (f *fetcher) run(ctx context.Context) {
 			f.of[i] = w
 		}
 	}
+	f.openDesk(ctx)
 	for ctx.Err() == nil {
 		room, pause := f.room()
+		if f.desk.lone != nil {
+			f.attend(ctx)
+			continue
+		}
 		if f.flying > 0 && (room == 0 || f.flying == mostFlying) {
 			f.block(ctx, pause)
+			continue
+		}
+		if room > 0 && f.claimSuspects(ctx) {
+			f.poll(ctx)
 			continue
 		}
 		if room > 0 {
@@ -68,7 +85,7 @@ func (f *fetcher) run(ctx context.Context) {
 			if f.flying == 0 {
 				f.leaveOff()
 			}
-			f.arm()
+			f.arm(ctx)
 			if pause > 0 && (later == 0 || pause < later) {
 				later = pause
 			}
@@ -86,6 +103,9 @@ func (f *fetcher) run(ctx context.Context) {
 	}
 	for f.flying > 0 {
 		f.land(ctx, <-f.landed)
+	}
+	if f.desk.lone != nil && !f.desk.runs {
+		f.dismissLone(outcomeRelease)
 	}
 	f.exec.retire()
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
@@ -116,6 +136,9 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 		if wait := w.until.Sub(now); wait > 0 && (later == 0 || wait < later) {
 			later = wait
 		}
+	}
+	if wait := f.desk.rest.Sub(now); wait > 0 && slices.Contains(f.desk.waiting, true) && (later == 0 || wait < later) {
+		later = wait
 	}
 	return false, later
 }
@@ -182,7 +205,7 @@ func (f *fetcher) probe(ctx context.Context) {
 		}
 		todos, err := check(context.WithoutCancel(ctx), w.link.src, stores)
 		if err != nil {
-			w.until = now.Add(w.backoff.next())
+			w.until = now.Add(w.claims.next())
 			continue
 		}
 		for k, i := range lanes {
@@ -191,15 +214,24 @@ func (f *fetcher) probe(ctx context.Context) {
 	}
 }
 
-// arm lets the waiters block. Without a heartbeat, what they would take could not be claimed.
-func (f *fetcher) arm() {
+// arm lets the waiters block on all queues that are neither paused nor at rest. Without a heartbeat, what they would take could not be
+// claimed.
+func (f *fetcher) arm(ctx context.Context) {
+	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].rest) }
 	for _, w := range f.waiters {
-		if w.blocking || time.Now().Before(w.until) || slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
+		if time.Now().Before(w.until) || slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
+			continue
+		}
+		if w.blocking {
+			if err := w.renew(ctx, rests, f.worker); err != nil && ctx.Err() == nil {
+				f.log.trouble(&f.waits, "cannot wait for tasks; trying again", err)
+				w.until = time.Now().Add(w.backoff.next())
+			}
 			continue
 		}
 		w.blocking = true
 		f.arrange()
-		w.arm <- w.keys(f.order, func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].rest) })
+		w.arm <- w.keys(f.order, rests, f.takesSuspects(time.Now()), f.worker)
 	}
 }
 
@@ -241,11 +273,15 @@ func (f *fetcher) poll(ctx context.Context) {
 func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	if wake.waiter != nil {
 		wake.waiter.blocking = false
+		if wake.err == nil {
+			wake.waiter.backoff.reset()
+			f.log.relief(&f.waits, "waiting for tasks again")
+		}
 	}
 	switch {
 	case wake.err != nil:
 		if ctx.Err() == nil {
-			f.log.trouble(&f.trouble, "cannot wait for tasks; trying again", wake.err)
+			f.log.trouble(&f.waits, "cannot wait for tasks; trying again", wake.err)
 			wake.waiter.until = time.Now().Add(wake.waiter.backoff.next())
 			for _, i := range wake.waiter.lanes {
 				f.hot[i] = true // a notification may have been lost with the reply
@@ -254,10 +290,18 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	case wake.due:
 		f.onDue()
 	case wake.lane < 0:
+	case wake.suspects && wake.held == 0:
+		f.desk.waiting[wake.lane] = true
+	case wake.suspects:
+		most := 0
+		if room, _ := f.room(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {
+			most = 1
+		}
+		f.claimSuspect(ctx, wake.lane, most, wake.held)
 	case wake.held > 0:
 		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
 		room, _ := f.room()
-		if f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].rest) {
+		if f.desk.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].rest) {
 			room = 0
 		}
 		f.claim(ctx, wake.lane, room, wake.held)
@@ -268,10 +312,10 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	}
 }
 
-// nudge tells the fetcher that a queue has pending tasks, whether or not it has notifications. It never blocks.
-func (f *fetcher) nudge(lane int) {
+// nudge tells the fetcher that a queue has pending tasks or suspects, whether or not it has notifications. It never blocks.
+func (f *fetcher) nudge(lane int, suspects bool) {
 	select {
-	case f.wakes <- wakeUp{lane: lane}:
+	case f.wakes <- wakeUp{lane: lane, suspects: suspects}:
 	default:
 	}
 }

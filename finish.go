@@ -16,7 +16,7 @@ const (
 	outcomeSnooze                  // not failed, to run again later
 	outcomePark                    // not for this worker
 	outcomeRelease                 // given back unchanged
-	outcomeDefer                   // given back unchanged, to the end of the queue
+	outcomeDefer                   // given back unchanged, to the end of the queue's suspects
 	outcomeForward                 // handed on to the queue for Python tasks
 	outcomeComplete                // succeeded, and more is to be done than to acknowledge it
 	outcomeGather                  // was scheduled, and is to be gathered in a group
@@ -362,7 +362,7 @@ func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, grou
 	case outcomeForward:
 		stood, err = s.release(ctx, worker, batches, tokens, f.forward, false)
 	case outcomeDefer:
-		stood, err = s.release(ctx, worker, batches, tokens, s, false)
+		stood, err = s.release(ctx, worker, batches, tokens, f.lane.suspects, false)
 	default:
 		stood, err = s.release(ctx, worker, batches, tokens, s, true)
 	}

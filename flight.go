@@ -19,6 +19,8 @@ type flight struct {
 	claims []*claim
 	left   int // pending after it
 	err    error
+
+	suspects bool // of suspects
 }
 
 // claim takes at most room tasks of one queue. It returns how many of them are to run here, or, if that is not known yet, how many may be.
@@ -60,27 +62,9 @@ func (f *fetcher) land(ctx context.Context, fl flight) {
 func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
 	i := fl.lane
 	defer f.exec.arrived(fl.room)
-	switch {
-	case errors.Is(fl.err, errNoHeartbeat):
-		f.lanes[i].beat()
-		f.of[i].until = time.Now().Add(20 * time.Millisecond)
-		return 0
-	case errors.Is(fl.err, errBatchUsed):
-		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
-		return 0
-	case errors.Is(fl.err, errQueuePaused):
-		f.lanes[i].lookAgain()
-		f.lanes[i].rest = time.Now().Add(pausedRest)
-		f.hot[i] = true
-		return 0
-	case fl.err != nil:
-		f.log.with("queue", f.lanes[i].store.name).trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
-		f.of[i].until = time.Now().Add(f.of[i].backoff.next())
-		f.hot[i] = true
+	if !f.answered(fl) {
 		return 0
 	}
-	f.log.relief(&f.trouble, "claiming tasks again")
-	f.of[i].backoff.reset()
 	f.mend[i] = false
 	f.lanes[i].left = fl.left
 	// On a legacy queue tasks may be left that have no notification: they are another's.
@@ -89,4 +73,31 @@ func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
 		f.probed[i] = time.Now()
 	}
 	return f.receive(ctx, fl.claims)
+}
+
+// answered says whether a claim call has brought an answer, and sees to what has gone wrong if it has not.
+func (f *fetcher) answered(fl flight) bool {
+	i := fl.lane
+	switch {
+	case errors.Is(fl.err, errNoHeartbeat):
+		f.lanes[i].beat()
+		f.of[i].until = time.Now().Add(20 * time.Millisecond)
+		return false
+	case errors.Is(fl.err, errBatchUsed):
+		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
+		return false
+	case errors.Is(fl.err, errQueuePaused):
+		f.lanes[i].lookAgain()
+		f.lanes[i].rest = time.Now().Add(pausedRest)
+		f.hot[i] = true
+		return false
+	case fl.err != nil:
+		f.log.with("queue", f.lanes[i].store.name).trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
+		f.of[i].until = time.Now().Add(f.of[i].claims.next())
+		f.hot[i] = true
+		return false
+	}
+	f.log.relief(&f.trouble, "claiming tasks again")
+	f.of[i].claims.reset()
+	return true
 }

@@ -140,7 +140,8 @@ func (b *bench) idle() {
 	b.t.Helper()
 	b.until("the queue is idle", func() bool {
 		// In one step: between two a task could move from what was not read yet to what has been read.
-		n, err := redis.Int(b.conn.Do("EVAL", `return #redis.call('KEYS', KEYS[1] .. '_processing:*') + redis.call('LLEN', KEYS[1])`, 1, b.name))
+		n, err := redis.Int(b.conn.Do("EVAL", `return #redis.call('KEYS', KEYS[1] .. '_processing:*') + redis.call('LLEN', KEYS[1])
+			+ redis.call('LLEN', KEYS[1] .. '_suspects')`, 1, b.name))
 		if err != nil {
 			b.t.Fatal(err)
 		}

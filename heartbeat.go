@@ -28,6 +28,9 @@ type heartbeat struct {
 	link    link
 }
 
+// shortestBeat is how long a heartbeat is waited for at least.
+const shortestBeat = 500 * time.Millisecond
+
 func newHeartbeat(src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func()) *heartbeat {
 	h := &heartbeat{
 		link: link{src: src, key: lanes[0].store.keys.list}, lanes: lanes, worker: lanes[0].worker, life: life, value: value, contact: c, log: log, onBeat: onBeat,
@@ -52,7 +55,7 @@ func (h *heartbeat) run(ctx context.Context) {
 	defer h.link.hangUp()
 	var wait backoff
 	for ctx.Err() == nil {
-		next := jitter(h.life/4, 0.1)
+		next := jitter(h.life*9/40, 0.1) // a quarter of the life at most: sweepers count on that
 		if err := h.beat(ctx); err != nil {
 			if ctx.Err() != nil {
 				return
@@ -84,7 +87,8 @@ func drain(c chan struct{}) {
 
 // beat renews the heartbeats once.
 func (h *heartbeat) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/2, shortestLife), callTimeout))
+	// Short, so that what a broken connection has swallowed is soon sent on another one.
+	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/8, shortestBeat), callTimeout))
 	defer cancel()
 	count, look := false, h.beats%lookAtLeast == 0
 	until := make([]uint64, len(h.lanes))

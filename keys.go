@@ -16,12 +16,12 @@ const maxQueueName = 128
 var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
 	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked", "_control",
-	"_groups", "_gathered",
+	"_groups", "_gathered", "_suspects",
 	"_periodic", "_ticks",
 }
 
 // keyInfixes stand between a queue's name and a variable part.
-var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_stats:", "_group:", "_history:"}
+var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_rewait:", "_stats:", "_group:", "_history:"}
 
 // queueKeys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
 type queueKeys struct {
@@ -35,6 +35,8 @@ type queueKeys struct {
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
 	groups, gathered                     string
 	group                                string // a group follows
+	suspects, suspectsNoti               string // as list and noti, for tasks that are run with few others or alone
+	rewait                               string // a worker's id follows
 }
 
 func newQueueKeys(prefix, name string) queueKeys {
@@ -45,8 +47,9 @@ func newQueueKeys(prefix, name string) queueKeys {
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
 		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
 		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked", revoked: n + "_revoked",
-		control: n + "_control",
-		groups:  n + "_groups", gathered: n + "_gathered", group: n + "_group:",
+		control:  n + "_control",
+		suspects: n + "_suspects", suspectsNoti: n + "_suspects_noti", rewait: n + "_rewait:",
+		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
 		periodic: n + "_periodic", ticks: n + "_ticks", history: n + "_history:",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
 	}

@@ -12,6 +12,7 @@ import (
 // lane is one queue as one worker sees it: its claims and its heartbeat there.
 type lane struct {
 	store    *store
+	suspects *store // its pending list is that of the suspects
 	worker   string // id
 	owner    *Worker
 	legacy   bool
@@ -30,9 +31,8 @@ type lane struct {
 	unclear time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
-	left    int       // pending after the last claim
-	refused int       // suspects given back to the end of the queue, since something else came
-	rest    time.Time // nothing but suspects was found: no claims before
+	left int       // pending after the last claim
+	rest time.Time // the queue was found paused: no claims before
 
 	beat func() // asks for a heartbeat of this queue now
 
@@ -52,7 +52,7 @@ type lane struct {
 func (l *lane) now() time.Time { return time.Now().Add(time.Duration(l.skew.Load())) }
 
 func newLane(s *store, worker string, legacy bool) *lane {
-	l := &lane{store: s, worker: worker, legacy: legacy, batches: map[uint64]*batch{}}
+	l := &lane{store: s, suspects: s.suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{}}
 	l.control.poke = make(chan struct{}, 1)
 	l.control.version.Store(-1)
 	return l
@@ -81,14 +81,18 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 	l.calling = append(l.calling, number)
 	l.mu.Unlock()
 	call.worker, call.batch, call.legacy = l.worker, number, l.legacy
-	got, err := l.store.claim(ctx, call)
+	from := l.store
+	if call.suspects {
+		from = l.suspects
+	}
+	got, err := from.claim(ctx, call)
 	if err == nil || errors.Is(err, errNoHeartbeat) || errors.Is(err, errBatchUsed) || errors.Is(err, errQueuePaused) {
 		l.finisher.acknowledged(done, got.stood)
 	} else {
 		l.finisher.unanswered(done, err)
 	}
 	b := newBatch(l, number, got.messages)
-	b.version = got.version
+	b.version, b.suspects = got.version, call.suspects
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calling = slices.DeleteFunc(l.calling, func(n uint64) bool { return n == number })

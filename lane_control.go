@@ -156,8 +156,8 @@ func (e *executors) takeBackOf(l *lane) (claims []*claim) {
 			continue
 		}
 		claims = append(claims, c)
-		if e.suspect == c {
-			e.suspect = nil
+		if c.suspicion > 0 {
+			e.release(c)
 		}
 	}
 	e.ready = kept

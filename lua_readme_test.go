@@ -33,6 +33,8 @@ func (k *dictionaryKey) matches(suffix string) bool {
 // calledAlso are names in headers that stand for one of several keys.
 var calledAlso = map[string][]string{
 	"the sorted set":                         {"_scheduled", "_retry", "_parked", "_archived"},
+	"some pending list":                      {"", "_suspects"},
+	"its notify list":                        {"_noti", "_suspects_noti"},
 	"scheduled or retry set":                 {"_scheduled", "_retry"},
 	"its processing hash":                    {"_processing:", "_processing"},
 	"key that exists while the worker lives": {"_worker:"},

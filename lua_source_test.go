@@ -105,7 +105,11 @@ func (h *luaHeader) parse(lines []string) (problems []string) {
 }
 
 func (h *luaHeader) parseKeys() (problems []string) {
-	if list, ok := strings.CutPrefix(h.keysText, "for each queue: "); ok {
+	list, ok := strings.CutPrefix(h.keysText, "for each queue: ")
+	if !ok {
+		list, ok = strings.CutPrefix(h.keysText, "for each worker: ")
+	}
+	if ok {
 		h.each, h.keys = true, strings.Split(list, ", ")
 		return nil
 	}

@@ -26,7 +26,7 @@ type mover struct {
 	src      Source
 	lanes    []*lane
 	stores   []*store
-	pending  func(lane *lane) // called for queues that have pending tasks
+	pending  func(lane *lane, suspects bool) // called for queues that have pending tasks, or suspects
 	registry *registry
 	log      journal
 
@@ -40,7 +40,7 @@ type mover struct {
 	trouble complaints
 }
 
-func newMover(src Source, lanes []*lane, registry *registry, log journal, pending func(*lane)) *mover {
+func newMover(src Source, lanes []*lane, registry *registry, log journal, pending func(*lane, bool)) *mover {
 	m := &mover{
 		src: src, lanes: lanes, registry: registry, log: log, pending: pending,
 		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)), loan: groupLoan, every: checkInterval,
@@ -95,7 +95,10 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 	next = jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
 		if t.pending > 0 {
-			m.pending(m.lanes[i])
+			m.pending(m.lanes[i], false)
+		}
+		if t.suspects > 0 {
+			m.pending(m.lanes[i], true)
 		}
 		due := t.due
 		if due == 0 {

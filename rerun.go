@@ -194,7 +194,7 @@ func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
 	m.Retried, m.Deaths, m.DiedAt = 0, 0, 0
 	if m.Extra != nil {
 		x := *m.Extra
-		x.FirstFailed = 0
+		x.FirstFailed, x.AloneDeaths = 0, 0
 		again.own = x.Lock != ""
 		for _, end := range []*int64{&x.Deadline, &x.Expiry, &x.RetryUntil} {
 			if *end <= now {

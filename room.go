@@ -9,15 +9,8 @@ func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 	defer e.mu.Unlock()
 	now := time.Now()
 	e.hungry = false
-	if e.suspect != nil {
-		// Alone, a suspect that kills its worker takes nothing with it that has not started.
-		if e.since.IsZero() {
-			return 0, suspectRest, nil
-		}
-		if alone := suspectAlone - now.Sub(e.since); alone > 0 {
-			e.hungry = true
-			return 0, alone, nil
-		}
+	if e.lone != nil {
+		return 0, 0, nil
 	}
 	if e.pace.fixed < 0 && len(e.ready) > 0 {
 		wait = overdueTime - now.Sub(e.ready[0].batch.at)
@@ -27,8 +20,8 @@ func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 			wait = overdueTime // one of them starts now, or waits for a heartbeat
 		default:
 			e.pace.stall(now)
-			e.restless = now.Add(suspectRest)
-			return 0, suspectRest, e.takeBackLocked()
+			e.restless = now.Add(restlessTime)
+			return 0, restlessTime, e.takeBackLocked()
 		}
 	}
 	e.ahead = 0
@@ -64,9 +57,6 @@ func (e *executors) expect(n int) {
 func (e *executors) arrived(n int) {
 	e.mu.Lock()
 	e.coming -= n
-	if e.suspect != nil && e.coming == 0 {
-		e.rouse() // it may start now
-	}
 	e.mu.Unlock()
 }
 

@@ -129,11 +129,9 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 			inCrew(t, 2, prefetch, func(c *crew) {
 				c.learned(10)
 				c.expectRoom("before", 12, 0)
-				suspect := c.tasks(c.lane, 1)[0]
-				c.admit(suspect)
-				c.dismiss(suspect)
+				c.calm()
 				c.expectRoom("from then on", 2, 0)
-				<-time.After(suspectRest - 1)
+				<-time.After(restlessTime - 1)
 				c.expectRoom("at the end of the rest", 2, 0)
 				<-time.After(1)
 				c.expectRoom("after it", 12, 0)
@@ -142,37 +140,22 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 	}
 }
 
-func TestNoRoomBesideASuspect(t *testing.T) {
+// Nothing is claimed for as long as a task runs alone, or waits for that.
+func TestNoRoomBesideALoneTask(t *testing.T) {
 	inCrew(t, 3, 6, func(c *crew) {
-		suspect := c.tasks(c.lane, 1)
-		c.admit(suspect[0])
-		c.expectRoom("it has not started", 0, suspectRest)
-		c.hold(true)
-		told(c.changed)
-		c.add(suspect)
+		lone := c.suspects(c.lane, 1, 9)
+		c.admit(lone[0])
+		c.expectRoom("it has not started", 0, 0)
+		c.add(lone)
+		c.begun("alone", lone...)
 		<-time.After(time.Minute)
-		c.expectRoom("it is held", 0, suspectRest)
-		c.beaten(c.lane)
-		c.hold(false)
+		c.expectRoom("it runs", 0, 0)
 		told(c.changed)
-		c.begun("alone", suspect...)
-		c.expectRoom("it has started", 0, suspectAlone)
-		<-time.After(suspectAlone - 1)
-		c.expectRoom("it has run for almost a second", 0, 1)
-		<-time.After(1)
-		c.expectRoom("it has run for a second", 8, 0)
-		c.end(suspect[0], endSeenTo)
-
-		next := c.tasks(c.lane, 1)
-		c.admit(next[0])
-		c.add(next)
-		c.begun("the next", next...)
-		c.expectRoom("the next has started", 0, suspectAlone)
-		c.end(next[0], endSeenTo)
+		c.end(lone[0], endSeenTo)
 		if !told(c.changed) {
-			t.Error("it has ended early, and the fetcher is not told")
+			t.Error("it has ended, and the fetcher is not told")
 		}
-		c.expectRoom("it has ended, and the worker is restless", 3, 0)
+		c.expectRoom("it has ended", 9, 0)
 	})
 }
 
@@ -190,7 +173,7 @@ func TestOverdueTasksGoBack(t *testing.T) {
 		c.add(later)
 		c.expectRoom("one moment is left to them", 0, 1)
 		<-time.After(1)
-		c.expectRoom("they are overdue", 0, suspectRest, slices.Concat(first, later)...)
+		c.expectRoom("they are overdue", 0, restlessTime, slices.Concat(first, later)...)
 		c.learned(10)
 		c.expectRoom("they are back, and the worker is restless", 0, 0)
 		for _, task := range busy {
@@ -210,8 +193,8 @@ func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 		ahead := c.tasks(c.lane, 3)
 		c.add(ahead)
 		<-time.After(overdueTime)
-		c.expectRoom("three are overdue", 0, suspectRest, ahead...)
-		<-time.After(suspectRest)
+		c.expectRoom("three are overdue", 0, restlessTime, ahead...)
+		<-time.After(restlessTime)
 		c.expectRoom("the rest is over, and nothing is known", 0, 0)
 	})
 }
@@ -228,7 +211,7 @@ func TestNoTaskIsOverdueWhileAnExecutorIsFree(t *testing.T) {
 		c.beaten(c.lane)
 		c.hold(false)
 		c.begun("it goes on", tasks[1])
-		c.expectRoom("none is free", 0, suspectRest, tasks[2])
+		c.expectRoom("none is free", 0, restlessTime, tasks[2])
 	})
 }
 

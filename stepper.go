@@ -68,7 +68,7 @@ func (s *stepper) Sweep(ctx context.Context) error {
 				return err
 			}
 			for _, worker := range workers { // the script asks for the heartbeat
-				if _, err := g.sweep.sweepHash(ctx, st, st.keys.heartbeat+worker, st.keys.processing+worker); err != nil {
+				if _, err := g.sweep.sweepHash(ctx, st, worker); err != nil {
 					return err
 				}
 				if _, err := st.forget(ctx, worker); err != nil {

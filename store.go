@@ -82,9 +82,21 @@ func (s *store) read(ctx context.Context, cmd string, args ...any) (any, error) 
 	return reply, nil
 }
 
-// length returns the number of pending tasks.
+// length returns the number of pending tasks, suspects included.
 func (s *store) length(ctx context.Context) (int, error) {
-	return redis.Int(s.read(ctx, "LLEN", s.keys.list))
+	n, err := redis.Int(s.read(ctx, "LLEN", s.keys.list))
+	if err != nil {
+		return 0, err
+	}
+	suspects, err := redis.Int(s.read(ctx, "LLEN", s.keys.suspects))
+	return n + suspects, err
+}
+
+// suspects returns the store whose pending list is that of the queue's suspects. Everything else it shares with s.
+func (s *store) suspects() *store {
+	other := *s
+	other.keys.list, other.keys.noti = s.keys.suspects, s.keys.suspectsNoti
+	return &other
 }
 
 // settleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that holds.

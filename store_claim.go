@@ -29,11 +29,13 @@ var errQueuePaused = errors.New("delayed: queue is paused")
 type claimCall struct {
 	worker string
 	batch  uint64
-	most   int   // at most maxClaim; 0 only mends the notify list
-	held   int   // notifications in hand, 0 or 1
-	legacy bool  // legacy workers share the queue
-	mend   bool  // mend the notify list of a legacy queue too
-	ended  ended // end these claims by the way
+	most   int  // at most maxClaim; 0 only mends the notify list
+	held   int  // notifications in hand, 0 or 1
+	legacy bool // legacy workers share the queue
+	// suspects: claim suspects of the queue
+	suspects bool
+	mend     bool  // mend the notify list of a legacy queue too
+	ended    ended // end these claims by the way
 }
 
 // haul is what a claim brought.
@@ -108,6 +110,12 @@ func wait(ctx context.Context, l *link, keys []string, limit time.Duration) (str
 		return "", fmt.Errorf("%w: %d values from BLPOP", errReply, len(reply))
 	}
 	return reply[0], nil
+}
+
+// rewait ends the wait of a worker that has the rewait list among its keys.
+func (s *store) rewait(ctx context.Context, worker string, life time.Duration) error {
+	_, err := s.eval(ctx, scriptRewait, []string{s.keys.rewait + worker}, life.Milliseconds())
+	return err
 }
 
 func flag(b bool) int {

@@ -51,6 +51,9 @@ func checkStores(s *store, stores ...*store) (any, error) {
 	var text strings.Builder
 	for _, t := range todos {
 		fmt.Fprintf(&text, "%d pending, due %s, %d parked; ", t.pending, whenDue(t.due), t.parked)
+		if t.suspects > 0 {
+			fmt.Fprintf(&text, "%d suspects; ", t.suspects)
+		}
 	}
 	return text.String(), err
 }
@@ -114,6 +117,12 @@ var checkCases = storeTable{script: "check", cases: []storeCase{
 		seed:   filedAs("_parked", redistest.Zset{"x": past, "y": later}),
 		do:     checkOne,
 		result: "0 pending, due never, 2 parked; ",
+	},
+	{
+		name:   "suspects",
+		seed:   redistest.State{"_suspects": messages(3), "_suspects_noti": ones(3)},
+		do:     checkOne,
+		result: "0 pending, due never, 0 parked; 3 suspects; ",
 	},
 	{
 		name:   "each queue by itself",

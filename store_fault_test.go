@@ -128,7 +128,7 @@ func TestStoreOnBrokenDisk(t *testing.T) {
 	server.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
 	runTables(t, to)
 	for script, n := range refused {
-		if reads := slices.Contains([]string{"agenda", "check", "look", "peek"}, script); reads != (n == 0) {
+		if reads := slices.Contains([]string{"agenda", "check", "lives", "look", "peek"}, script); reads != (n == 0) {
 			t.Errorf("%s was refused %d times", script, n)
 		}
 	}
@@ -248,6 +248,7 @@ var notLookedAt = map[string][]string{
 	"register":   {"_worker:w"},
 	"unregister": {"_claims:w", "_worker:w"},
 	"forget":     {"_claims:w", "_processing:w", "_worker:w"},
+	"lives":      {"_worker:a", "_worker:b", "_worker:c"},
 	"sweep":      {"_worker:l", "_worker:w"},
 }
 

@@ -76,7 +76,7 @@ func TestSweepTakesNoMoreThanItsBytes(t *testing.T) {
 	}
 	g := newSweepGroup(b.rdb.loops, "", 2*time.Second, newContact(2*time.Second), newJournal(b.log.logger()))
 	before := b.server.CommandStats(t)
-	if n, err := g.sweepHash(t.Context(), s, s.keys.heartbeat+"dead", s.keys.processing+"dead"); n != 40 || err != nil {
+	if n, err := g.sweepHash(t.Context(), s, "dead"); n != 40 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
 	}
 	if n := b.server.CommandStats(t).Since(before)["evalsha"]; n < 40/largest {

@@ -3,6 +3,7 @@ package delayed
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -45,24 +46,27 @@ func survey(ctx context.Context, l *link, stores []*store, sweeper string, lock 
 	return sights, nil
 }
 
-// alive says for each worker whether its heartbeat exists.
-func (s *store) alive(ctx context.Context, l *link, workers []string) ([]bool, error) {
-	args := make([]any, len(workers))
-	for i, w := range workers {
-		args[i] = s.keys.heartbeat + w
+// livesMost bounds the heartbeats that one script looks at.
+const livesMost = 1000
+
+// lifetimes says for each worker how long its heartbeat lasts if it is not renewed; negative: it does not exist.
+func (s *store) lifetimes(ctx context.Context, l *link, workers []string) ([]time.Duration, error) {
+	lives := make([]time.Duration, 0, len(workers))
+	for page := range slices.Chunk(workers, livesMost) {
+		keys := make([]string, len(page))
+		for i, w := range page {
+			keys[i] = s.keys.heartbeat + w
+		}
+		reply, err := l.eval(ctx, scriptLives, keys)
+		values, err := ints(reply, err, len(page))
+		if err != nil {
+			return nil, err
+		}
+		for _, ms := range values {
+			lives = append(lives, time.Duration(ms)*time.Millisecond)
+		}
 	}
-	values, err := redis.Values(l.do(ctx, "MGET", args...))
-	if err != nil {
-		return nil, err
-	}
-	if len(values) != len(workers) {
-		return nil, fmt.Errorf("%w: MGET", errReply)
-	}
-	alive := make([]bool, len(workers))
-	for i, v := range values {
-		alive[i] = v != nil
-	}
-	return alive, nil
+	return lives, nil
 }
 
 // legacyAlive asks for the key that a legacy worker's id names, wherever in a cluster it is.
@@ -112,12 +116,12 @@ func (s *store) claimsPage(ctx context.Context, hash string, n int) (page []clai
 // verdict is what happens to a dead worker's claim.
 type verdict struct {
 	claimed
-	action  string // requeue, archive or count
+	action  string // requeue, archive, count or alone
 	renewed []byte // the message as it goes on
 	id      string // to archive it under
 	info    []byte
 	awaited bool   // somebody may wait for its end
-	digest  string // its field in the deaths hash, for count
+	digest  string // its field in the deaths hash, for count and alone
 }
 
 // sweepLimits are the bounds of what a sweep does.
@@ -126,6 +130,33 @@ type sweepLimits struct {
 	deathsLife  time.Duration
 	archiveKeep time.Duration
 	archiveMost int
+}
+
+// death is what is known of how a worker died.
+type death struct {
+	stopped bool   // it was stopping in good order: nothing has died with it
+	alone   string // the token of the claim that ran with nothing else in hand; "" for none
+	sole    bool   // it held one claim only
+	legacy  bool   // it was a legacy worker, which runs one task at a time
+}
+
+// deathOf reads what a worker has noted, for its claims in hash.
+func (s *store) deathOf(ctx context.Context, worker, hash string) (d death, err error) {
+	notes, err := redis.Strings(s.read(ctx, "HMGET", s.keys.claims+worker, markAlone, markStopped))
+	if err != nil {
+		return d, err
+	}
+	d.alone, d.stopped = notes[0], notes[1] != ""
+	if d.alone != "" {
+		stands, err := redis.Bool(s.read(ctx, "HEXISTS", hash, d.alone))
+		if err != nil {
+			return d, err
+		}
+		if !stands {
+			d.alone = "" // it has ended
+		}
+	}
+	return d, nil
 }
 
 // sweep takes claims from a dead worker. alive is true, and nothing happens, if liveness exists. Claims come last claimed first.

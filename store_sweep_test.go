@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,29 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 		seed:   redistest.State{"": messages(2), "_noti": ones(1), "_sweeper": otherLock},
 		do:     surveyOf(true),
 		result: "[{mine:false workers:[] pending:2 noti:1 legacy:0} {mine:true workers:[] pending:0 noti:0 legacy:0}]",
+	},
+}}
+
+func livesOfThree(s *store) (any, error) {
+	conn, err := s.src.Conn(bg, s.keys.list)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	left, err := s.lifetimes(bg, &link{conn: conn}, []string{"a", "b", "c"})
+	var text []string
+	for _, d := range left {
+		text = append(text, d.Round(time.Minute).String())
+	}
+	return strings.Join(text, " "), err
+}
+
+var livesCases = storeTable{script: "lives", cases: []storeCase{
+	{
+		name:   "two live",
+		seed:   redistest.State{"_worker:a": alive, "_worker:c": redistest.Expiring{Value: "v", For: 2 * time.Hour}},
+		do:     livesOfThree,
+		result: "1h0m0s 0s 2h0m0s",
 	},
 }}
 
@@ -267,9 +291,29 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		})),
 	},
 	{
-		name:   "deaths counted beside the message: one too many",
-		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "2", "sha b": "2"}}}),
+		name:   "deaths counted beside the message: company is no evidence",
+		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "9", "sha a alone": "2"}}}),
 		do:     sweepW(judged("3-1", "a", "count", "x")),
+		result: "1 requeued, 0 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "10", "sha a alone": "2"}),
+			testDay: counted(redistest.Hash{"swept": "1"}),
+		})),
+	},
+	{
+		name:   "deaths counted beside the message: alone, the first",
+		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "9"}}}),
+		do:     sweepW(judged("3-1", "a", "alone", "x")),
+		result: "1 requeued, 0 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "10", "sha a alone": "1"}),
+			testDay: counted(redistest.Hash{"swept": "1"}),
+		})),
+	},
+	{
+		name:   "deaths counted beside the message: alone, one too many",
+		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "7", "sha a alone": "2", "sha b": "2"}}}),
+		do:     sweepW(judged("3-1", "a", "alone", "x")),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a+"}, "_info": redistest.Hash{"x": "i x"},
@@ -278,8 +322,8 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 	},
 	{
 		name:   "deaths counted beside the message: the only count goes with its task",
-		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "2"}}}),
-		do:     sweepW(judged("3-1", "a", "count", "x")),
+		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "2", "sha a alone": "2"}}}),
+		do:     sweepW(judged("3-1", "a", "alone", "x")),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a+"}, "_info": redistest.Hash{"x": "i x"},
@@ -372,18 +416,5 @@ func TestClaimsPage(t *testing.T) {
 	}
 	if page, total, err := s.claimsPage(bg, hash, 200); err != nil || total != 0 || len(page) > 0 {
 		t.Errorf("no claims: found %d of %d, %v", len(page), total, err)
-	}
-}
-
-// TestAlive asks for several heartbeats at once.
-func TestAlive(t *testing.T) {
-	server := redistest.Shared(t)
-	rdb, err := Dial(server.URL())
-	name := redistest.Name(t)
-	conn := server.Dial(t)
-	redistest.Seed(t, conn, name, redistest.State{"_worker:a": alive, "_worker:c": alive})
-	s := newStore(sourceOf(t, rdb, err), "", name)
-	if got, err := s.alive(bg, &link{conn: conn}, []string{"a", "b", "c"}); err != nil || !slices.Equal(got, []bool{true, false, true}) {
-		t.Errorf("expected a and c to live, found %v, %v", got, err)
 	}
 }

@@ -53,6 +53,18 @@ func (s *store) workerKeys(worker string) []string {
 	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker, s.keys.control}
 }
 
+// What mark notes.
+const (
+	markAlone   = "alone"   // the token of the claim that runs with nothing else in hand
+	markStopped = "stopped" // the worker stops in good order
+)
+
+// mark notes what a worker's death would say of its claims; "" takes a note back.
+func (s *store) mark(ctx context.Context, worker, note, value string) error {
+	_, err := s.eval(ctx, scriptMark, []string{s.keys.claims + worker}, note, value)
+	return err
+}
+
 // tokens returns the tokens of a worker's claims.
 func (s *store) tokens(ctx context.Context, worker string) ([]string, error) {
 	return redis.Strings(s.read(ctx, "HKEYS", s.keys.processing+worker))
@@ -63,24 +75,29 @@ type todo struct {
 	pending int
 	due     time.Duration // until the next scheduled task or retry; negative: none
 	parked  int
-	group   time.Duration // until the next group is due; negative: none
+	// suspects are pending too, in a list of their own.
+	suspects int
+	group    time.Duration // until the next group is due; negative: none
 }
 
 // check looks at stores of one slot.
 func check(ctx context.Context, src Source, stores []*store) ([]todo, error) {
-	keys := make([]string, 0, 5*len(stores))
+	keys := make([]string, 0, 6*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.groups)
+		keys = append(keys, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.groups, s.keys.suspects)
 	}
 	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
-	values, err := ints(reply, err, 4*len(stores))
+	values, err := ints(reply, err, 5*len(stores))
 	if err != nil {
 		return nil, err
 	}
 	todos := make([]todo, len(stores))
 	for i := range todos {
-		v := values[4*i:]
-		todos[i] = todo{int(v[0]), time.Duration(v[1]) * time.Millisecond, int(v[2]), time.Duration(v[3]) * time.Millisecond}
+		v := values[5*i:]
+		todos[i] = todo{
+			pending: int(v[0]), due: time.Duration(v[1]) * time.Millisecond, parked: int(v[2]),
+			group: time.Duration(v[3]) * time.Millisecond, suspects: int(v[4]),
+		}
 	}
 	return todos, nil
 }

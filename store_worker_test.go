@@ -212,3 +212,49 @@ func TestTokens(t *testing.T) {
 		t.Errorf("of an unknown worker: found %q, %v", tokens, err)
 	}
 }
+
+func markWith(note, value string) func(s *store) (any, error) {
+	return func(s *store) (any, error) { return nil, s.mark(bg, "w", note, value) }
+}
+
+var markCases = storeTable{script: "mark", cases: []storeCase{
+	{
+		name: "noted",
+		seed: redistest.State{"_claims:w": redistest.Hash{"3": "1"}},
+		do:   markWith(markAlone, "3-1"),
+		want: redistest.State{"_claims:w": redistest.Hash{"3": "1", "alone": "3-1"}},
+	},
+	{
+		name: "noted anew",
+		seed: redistest.State{"_claims:w": redistest.Hash{"alone": "3-1"}},
+		do:   markWith(markAlone, "4-1"),
+		want: redistest.State{"_claims:w": redistest.Hash{"alone": "4-1"}},
+	},
+	{
+		name: "taken back",
+		seed: redistest.State{"_claims:w": redistest.Hash{"3": "1", "alone": "3-1", "stopped": "1"}},
+		do:   markWith(markAlone, ""),
+		want: redistest.State{"_claims:w": redistest.Hash{"3": "1", "stopped": "1"}},
+	},
+	{
+		name: "of a worker without claims",
+		do:   markWith(markStopped, "1"),
+		want: redistest.State{"_claims:w": redistest.Hash{"stopped": "1"}},
+	},
+}}
+
+func rewaitW(s *store) (any, error) { return nil, s.rewait(bg, "w", time.Hour) }
+
+var rewaitCases = storeTable{script: "rewait", cases: []storeCase{
+	{
+		name: "the first",
+		do:   rewaitW,
+		want: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Hour}},
+	},
+	{
+		name: "one that nobody has taken",
+		seed: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Second}},
+		do:   rewaitW,
+		want: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Hour}},
+	},
+}}

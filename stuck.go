@@ -166,6 +166,9 @@ func (e *executors) replace(i int, c *claim) (stuck, replaced bool) {
 	}
 	c.stuck = true
 	e.busy--
+	if c.suspicion > 0 {
+		e.release(c) // others may run beside it now
+	}
 	e.spent()
 	e.late.Add(1) // before over may get to zero: who waits for all, waits for those first
 	defer e.over.Done()

@@ -21,9 +21,11 @@ const (
 // sweepGroup sweeps queues of one slot.
 type sweepGroup struct {
 	stores  []*store
-	id      string // of this sweeper, in the advisory lock
-	own     string // id of the worker that it runs in, which is alive; "" for none
+	id      string        // of this sweeper, in the advisory lock
+	own     string        // id of the worker that it runs in, which is alive; "" for none
+	certain time.Duration // how far apart two looks are that miss the heartbeat of a dead worker
 	life    time.Duration
+	next    time.Duration // until the next pass, as this one finds it
 	contact *contact
 	log     journal
 	bounds  sweepLimits
@@ -43,7 +45,7 @@ func newSweepGroup(src Source, own string, life time.Duration, c *contact, log j
 		id = newWorkerID()
 	}
 	return &sweepGroup{
-		link: link{src: src}, id: id, own: own, life: life, contact: c, log: log, bounds: sweepBounds,
+		link: link{src: src}, id: id, own: own, certain: life/4 + 500*time.Millisecond, life: life, contact: c, log: log, bounds: sweepBounds,
 		missed: map[*store]map[string]time.Time{}, deficit: map[*store]int{},
 	}
 }
@@ -54,13 +56,16 @@ func (g *sweepGroup) add(s *store) {
 	g.link.key = s.keys.list
 }
 
-// run makes passes until ctx ends. A sweeper without a worker has no heartbeat that keeps contact, so it pings between them.
+// run makes passes until ctx ends: in intervals, and when a heartbeat is about to end. A sweeper without a worker has no heartbeat that keeps contact, so it pings between them.
 func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool) {
 	defer g.link.hangUp()
+	interval = min(interval, g.life)
 	var wait backoff
 	for ctx.Err() == nil {
-		next := jitter(interval, 0.2)
-		if err := g.pass(ctx, interval); err != nil {
+		g.next = jitter(interval, 0.2)
+		err := g.pass(ctx, interval)
+		next := g.next
+		if err != nil {
 			if ctx.Err() != nil {
 				return
 			}
@@ -142,21 +147,24 @@ func (g *sweepGroup) pass(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// sweepQueue sweeps one queue. Without the advisory lock it only looks, so that it can judge as soon as the lock is free.
+// sweepQueue sweeps one queue. Without the advisory lock it only looks, so that it can act as soon as the lock is free.
 func (g *sweepGroup) sweepQueue(ctx context.Context, s *store, seen *sight) error {
-	dead, err := g.judge(ctx, s, seen.workers)
+	dead, err := g.findDead(ctx, s, seen.workers)
 	if err != nil {
 		return err
 	}
-	legacy, err := g.judgeLegacy(ctx, s, seen.legacy)
+	legacy, err := g.findDeadLegacy(ctx, s, seen.legacy)
 	if err != nil {
 		return err
 	}
 	if !seen.mine {
+		if len(dead)+len(legacy) > 0 {
+			g.lookIn(g.certain / 2) // whoever has the lock may be among them
+		}
 		return nil
 	}
 	for _, worker := range dead {
-		n, err := g.sweepHash(ctx, s, s.keys.heartbeat+worker, s.keys.processing+worker)
+		n, err := g.sweepHash(ctx, s, worker)
 		if err != nil {
 			return err
 		}
@@ -182,13 +190,19 @@ func (g *sweepGroup) sweepQueue(ctx context.Context, s *store, seen *sight) erro
 }
 
 // sweepHash takes all claims of a dead worker, page by page, and returns their number.
-func (g *sweepGroup) sweepHash(ctx context.Context, s *store, liveness, hash string) (int, error) {
+func (g *sweepGroup) sweepHash(ctx context.Context, s *store, worker string) (int, error) {
+	liveness, hash := s.keys.heartbeat+worker, s.keys.processing+worker
+	d, err := s.deathOf(ctx, worker, hash)
+	if err != nil {
+		return 0, err
+	}
 	taken := 0
 	for ctx.Err() == nil {
 		page, total, err := s.claimsPage(ctx, hash, sweepPage)
 		if err != nil || total == 0 {
 			return taken, err
 		}
+		d.sole = taken == 0 && total == 1
 		// Last claimed first, as each goes to the front of the queue.
 		slices.SortFunc(page, func(a, b claimed) int {
 			an, ai, _ := parseToken(a.token)
@@ -201,7 +215,7 @@ func (g *sweepGroup) sweepHash(ctx context.Context, s *store, liveness, hash str
 				size += len(page[n].message)
 				n++
 			}
-			requeued, archived, alive, err := s.sweep(ctx, liveness, hash, g.bounds, g.verdicts(s, page[:n]))
+			requeued, archived, alive, err := s.sweep(ctx, liveness, hash, g.bounds, g.verdicts(s, page[:n], d))
 			if err != nil || alive {
 				return taken, err
 			}

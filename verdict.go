@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // names equal messages; nothing secret depends on it
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,39 +15,43 @@ import (
 // sweepBounds are those of a sweep, unless the configuration says otherwise.
 var sweepBounds = sweepLimits{maxDeaths: maxDeaths, deathsLife: deathsLife, archiveKeep: archivedLife, archiveMost: archivedMost}
 
-// judge returns those of the workers that are dead beyond doubt: their heartbeats have been missing at two looks, at least one life
-// apart, and contact with Redis was unbroken in between; or contact has been unbroken for two lives and at most half of the
-// workers seem dead.
-func (g *sweepGroup) judge(ctx context.Context, s *store, workers []string) (dead []string, err error) {
-	var others []string
+// findDead returns those of the workers that are dead beyond doubt: their heartbeats were missing at two looks, so far apart that a living worker
+// would have registered again, and contact with Redis was unbroken from before the first to the second.
+func (g *sweepGroup) findDead(ctx context.Context, s *store, workers []string) (dead []string, err error) {
+	var others, missing []string
 	for _, w := range workers {
 		if w != g.own {
 			others = append(others, w)
 		}
 	}
-	if len(others) == 0 {
-		g.surelyDead(s, ourWorkers, nil, false)
-		return nil, nil
-	}
-	done := g.contact.call()
-	alive, err := s.alive(ctx, &g.link, others)
-	done(err)
-	if err != nil {
-		return nil, err
-	}
-	var missing []string
-	for i, w := range others {
-		if !alive[i] {
-			missing = append(missing, w)
+	if len(others) > 0 {
+		done := g.contact.call()
+		left, err := s.lifetimes(ctx, &g.link, others)
+		done(err)
+		if err != nil {
+			return nil, err
+		}
+		for i, w := range others {
+			if left[i] < 0 {
+				missing = append(missing, w)
+			} else {
+				g.lookIn(left[i] + expiryMargin)
+			}
 		}
 	}
-	return g.surelyDead(s, ourWorkers, missing, 2*len(missing) <= len(workers)), nil
+	return g.surelyDead(s, ourWorkers, missing), nil
 }
 
-// judgeLegacy returns claims of legacy workers whose liveness keys are missing beyond doubt.
-func (g *sweepGroup) judgeLegacy(ctx context.Context, s *store, total int) (dead []claimed, err error) {
+// expiryMargin is added to the time that a heartbeat has left, so that it is over at the next look.
+const expiryMargin = 20 * time.Millisecond
+
+// lookIn asks for another look after d at the latest.
+func (g *sweepGroup) lookIn(d time.Duration) { g.next = min(g.next, max(d, expiryMargin)) }
+
+// findDeadLegacy returns claims of legacy workers whose liveness keys are missing beyond doubt.
+func (g *sweepGroup) findDeadLegacy(ctx context.Context, s *store, total int) (dead []claimed, err error) {
 	if total == 0 {
-		g.surelyDead(s, legacyWorkers, nil, false)
+		g.surelyDead(s, legacyWorkers, nil)
 		return nil, nil
 	}
 	page, _, err := s.claimsPage(ctx, s.keys.legacy, legacyPage)
@@ -63,7 +68,7 @@ func (g *sweepGroup) judgeLegacy(ctx context.Context, s *store, total int) (dead
 			missing = append(missing, c.token)
 		}
 	}
-	sure := g.surelyDead(s, legacyWorkers, missing, false)
+	sure := g.surelyDead(s, legacyWorkers, missing)
 	for _, c := range page {
 		if slices.Contains(sure, c.token) {
 			dead = append(dead, c)
@@ -81,8 +86,8 @@ const (
 	legacyWorkers = "legacy "
 )
 
-// surelyDead notes whose heartbeats are missing now, forgets those that are back, and judges. few: at most half seem dead.
-func (g *sweepGroup) surelyDead(s *store, kind string, missing []string, few bool) (dead []string) {
+// surelyDead notes whose heartbeats are missing now, forgets those that are back, and returns those that have been missing for long enough.
+func (g *sweepGroup) surelyDead(s *store, kind string, missing []string) (dead []string) {
 	now := time.Now()
 	since, ok := g.contact.unbroken()
 	before := g.missed[s]
@@ -98,7 +103,9 @@ func (g *sweepGroup) surelyDead(s *store, kind string, missing []string, few boo
 			first = now // what was seen before the contact broke does not count
 		}
 		after[kind+w] = first
-		if ok && (now.Sub(first) >= g.life || few && now.Sub(since) >= 2*g.life) {
+		if wait := g.certain - now.Sub(first); wait > 0 || !ok {
+			g.lookIn(wait)
+		} else {
 			dead = append(dead, w)
 		}
 	}
@@ -113,7 +120,7 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, c claimed) error
 		// Another node of the cluster holds the key; legacyAlive has asked it. This one never exists.
 		liveness = s.keys.heartbeat + "legacy"
 	}
-	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, g.bounds, g.verdicts(s, []claimed{c}))
+	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, g.bounds, g.verdicts(s, []claimed{c}, death{legacy: true}))
 	if err != nil || alive {
 		return err
 	}
@@ -123,45 +130,72 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, c claimed) error
 	return nil
 }
 
-// verdicts decides for each claim of a dead worker: its deaths are counted in the message where that can carry them, and after
-// maxDeaths of them it is archived.
-func (g *sweepGroup) verdicts(s *store, page []claimed) []verdict {
-	now := time.Now()
+// verdicts decides what becomes of the claims of a dead worker. Only what died alone gets nearer to the archive.
+func (g *sweepGroup) verdicts(s *store, page []claimed, d death) []verdict {
 	verdicts := make([]verdict, len(page))
 	for i, c := range page {
-		v := verdict{claimed: c, action: "requeue", renewed: c.message}
-		msg, err := wire.Parse(c.message, workerLimits)
-		info := taskInfo{reason: "deaths", function: msg.Path, errText: "its worker died with this task in hand, again and again", at: now}
-		if err == nil {
-			v.id, v.awaited = msg.Meta.ID, keeps(msg.Meta.Extra)
-		}
-		if v.id == "" {
-			v.id = newTaskID()
-		}
-		if err != nil || msg.Kind == wire.Py {
-			// Not ours to change: the count stands beside it.
-			sum := sha1.Sum(c.message) //nolint:gosec // see the import
-			v.action, v.digest = "count", hex.EncodeToString(sum[:])
-			info.deaths = maxDeaths
-		} else {
-			msg.Extend()
-			m := &msg.Meta
-			if now.UnixMilli()-m.DiedAt >= deathsLife.Milliseconds() {
-				m.Deaths = 0
-			}
-			m.Deaths++
-			m.DiedAt = now.UnixMilli()
-			info.deaths = m.Deaths
-			v.renewed = msg.Append(nil)
-			if m.Deaths >= maxDeaths {
-				v.action = "archive"
-				g.log.with("queue", s.name).with("function", msg.Path).with("id", v.id).WithField("deaths", m.Deaths).
-					Error("task archived: its worker died with it in hand too often")
-				g.hooks.tellSwept(s, &msg, info.reason)
-			}
-		}
-		v.info = info.encode()
-		verdicts[i] = v
+		verdicts[i] = g.verdict(s, c, d, time.Now())
 	}
 	return verdicts
+}
+
+// verdict decides about one claim. Its death is counted in the message where that can carry it, and beside it where not.
+func (g *sweepGroup) verdict(s *store, c claimed, d death, now time.Time) verdict {
+	v := verdict{claimed: c, action: "requeue", renewed: c.message}
+	msg, err := wire.Parse(c.message, workerLimits)
+	if err == nil {
+		v.id, v.awaited = msg.Meta.ID, keeps(msg.Meta.Extra)
+	}
+	if v.id == "" {
+		v.id = newTaskID()
+	}
+	info := taskInfo{
+		reason: "deaths", function: msg.Path, at: now,
+		errText: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand", maxDeaths),
+	}
+	alone := d.legacy || d.alone != ""
+	switch {
+	case d.stopped, d.alone != "" && d.alone != c.token:
+		// It has not died with this worker: that stopped, or had not started it.
+	case err != nil || msg.Kind == wire.Py:
+		// Not ours to change. Nobody can know that it is suspect either, so that no worker runs it alone on purpose.
+		sum := sha1.Sum(c.message) //nolint:gosec // see the import
+		v.action, v.digest = "count", hex.EncodeToString(sum[:])
+		if alone || d.sole {
+			v.action = "alone"
+		}
+		info.deaths = maxDeaths
+	default:
+		counted := countDeath(&msg, alone, now)
+		info.deaths, v.renewed = msg.Meta.Deaths, msg.Append(nil)
+		if counted >= maxDeaths {
+			v.action = "archive"
+			g.log.with("queue", s.name).with("function", msg.Path).with("id", v.id).WithField("deaths", msg.Meta.Deaths).
+				Error("task archived: its worker died too often with nothing else in hand")
+			g.hooks.tellSwept(s, &msg, info.reason)
+		}
+	}
+	v.info = info.encode()
+	return v
+}
+
+// countDeath counts the death of a worker in a message, and returns how many of its deaths were deaths alone.
+func countDeath(msg *wire.Message, alone bool, now time.Time) int {
+	msg.Extend()
+	m, x := &msg.Meta, wire.Extra{}
+	if m.Extra != nil {
+		x = *m.Extra
+	}
+	if now.UnixMilli()-m.DiedAt >= deathsLife.Milliseconds() {
+		m.Deaths, x.AloneDeaths = 0, 0
+	}
+	m.Deaths++
+	m.DiedAt = now.UnixMilli()
+	if alone {
+		x.AloneDeaths++
+	}
+	if x.AloneDeaths > 0 || m.Extra != nil {
+		m.Extra = &x
+	}
+	return int(x.AloneDeaths)
 }

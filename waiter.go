@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -17,11 +18,13 @@ const (
 
 // wakeUp tells the fetcher that there may be tasks.
 type wakeUp struct {
-	lane   int
-	held   int     // 1: a notification was taken for it
-	due    bool    // not tasks, but something that is due earlier than the mover expects
-	waiter *waiter // that stopped waiting; nil for others
-	err    error
+	lane int
+	held int // 1: a notification was taken for it
+	// suspects: what is pending are suspects
+	suspects bool
+	due      bool    // not tasks, but something that is due earlier than the mover expects
+	waiter   *waiter // that stopped waiting; nil for others
+	err      error
 }
 
 // waiter blocks on the notify lists of one slot, on a connection of its own.
@@ -34,24 +37,45 @@ type waiter struct {
 	limit  time.Duration // of one BLPOP; 0 means waitTime
 	// owned by the fetcher
 	blocking bool
+	on       []int     // lanes on whose notify lists it blocks
+	renewed  bool      // it was told to stop, because there are more lanes to block on
 	until    time.Time // no claims before on queues of this slot, because its server is away
-	backoff  backoff
+	backoff  backoff   // of waits
+	claims   backoff   // of claims
 }
 
-// keys returns what to block on: notify lists in the given order of all lanes, without those that rest, then the wake lists.
-func (w *waiter) keys(order []int, rests func(lane int) bool) []string {
-	keys := make([]string, 0, 2*len(w.lanes))
+// keys returns what to block on, and notes it: notify lists of lanes in the given order, without those that rest, and of their suspects, if
+// the worker takes any; then the wake lists, and what ends this wait alone.
+func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, worker string) []string {
+	keys := make([]string, 0, 3*len(w.lanes)+1)
+	var last []string
+	w.on, w.renewed = w.on[:0], false
 	for _, i := range order {
 		for j, lane := range w.lanes {
 			if lane == i && !rests(i) {
 				keys = append(keys, w.stores[j].keys.noti)
+				last = append(last, w.stores[j].keys.suspectsNoti)
+				w.on = append(w.on, i)
 			}
 		}
+	}
+	if suspects {
+		keys = append(keys, last...)
 	}
 	for _, s := range w.stores {
 		keys = append(keys, s.keys.wake)
 	}
-	return keys
+	return append(keys, w.stores[0].keys.rewait+worker)
+}
+
+// renew ends a wait that leaves out a lane that it should not. It must not be waited out: tasks of that lane would wait as long.
+func (w *waiter) renew(ctx context.Context, rests func(lane int) bool, worker string) error {
+	if w.renewed || !slices.ContainsFunc(w.lanes, func(i int) bool { return !rests(i) && !slices.Contains(w.on, i) }) {
+		return nil
+	}
+	err := w.stores[0].rewait(ctx, worker, 2*waitTime)
+	w.renewed = err == nil
+	return err
 }
 
 // run waits whenever it is armed, until ctx ends.
@@ -100,6 +124,8 @@ func (w *waiter) wake(key string, err error) wakeUp {
 		switch key {
 		case s.keys.noti:
 			wake.lane, wake.held = w.lanes[j], 1
+		case s.keys.suspectsNoti:
+			wake.lane, wake.held, wake.suspects = w.lanes[j], 1, true
 		case s.keys.wake:
 			wake.lane, wake.due = w.lanes[j], true
 		}

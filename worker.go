@@ -144,8 +144,8 @@ func (w *Worker) assemble(src Source) {
 		l.finisher.exec = w.exec
 	}
 	w.fetcher = &fetcher{
-		lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
-		receive: w.receive, onDue: w.moveNow, life: w.cfg.HeartbeatLife, log: w.log,
+		worker: w.id, patience: shortestPatience, lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
+		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow, life: w.cfg.HeartbeatLife, log: w.log,
 	}
 	bySlot := map[int]*slotGroup{}
 	position := map[*lane]int{}
@@ -166,7 +166,7 @@ func (w *Worker) assemble(src Source) {
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
 		}
-		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane) { w.fetcher.nudge(position[l]) })
+		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) })
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
 		g.sweep.hooks = &w.hooks
 		g.sweep.bounds.archiveMost, g.sweep.bounds.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
@@ -281,6 +281,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	reason := w.stopReason()
 	w.log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
 	w.emit(Event{Kind: EventWorkerStopping, Reason: reason})
+	if reason != stopStuck {
+		for _, l := range w.lanes {
+			beats.Go(func() { w.noteStop(beating, l) })
+		}
+	}
 	grace := time.Now().Add(w.cfg.Grace)
 	loops.Wait()
 	w.giveBack(w.exec.takeBack())
@@ -427,13 +432,18 @@ func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
 
 // room returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not started.
 func (w *Worker) room() (int, time.Duration) {
-	if w.paused.Load() || w.quiet.Load() || w.exec.limited && w.exec.exhausted() {
+	if !w.mayClaim() {
 		w.giveBack(w.exec.takeBack())
 		return 0, 0
 	}
 	n, wait, back := w.exec.room()
 	w.giveBack(back)
 	return n, wait
+}
+
+// mayClaim says whether the worker claims tasks at all.
+func (w *Worker) mayClaim() bool {
+	return !w.paused.Load() && !w.quiet.Load() && !(w.exec.limited && w.exec.exhausted())
 }
 
 // beaten wakes whoever waits for a heartbeat.

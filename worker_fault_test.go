@@ -182,7 +182,7 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
 	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
-	if n, _, alive, err := b.q.store.sweep(t.Context(), b.name+"_worker:"+w.ID(), hash, sweepBounds, g.verdicts(b.q.store, page[:1])); n != 1 || alive || err != nil {
+	if n, _, alive, err := b.q.store.sweep(t.Context(), b.name+"_worker:"+w.ID(), hash, sweepBounds, g.verdicts(b.q.store, page[:1], death{})); n != 1 || alive || err != nil {
 		t.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
 	if err := await(b, "a cancelled context", causes); !errors.Is(err, ErrLost) {
@@ -259,70 +259,6 @@ func TestWorkerCarriesOnAfterRedisWasAway(t *testing.T) {
 	if !strings.Contains(b.log.String(), "trying again") {
 		t.Errorf("the outage was not logged:\n%s", b.log)
 	}
-}
-
-func TestSuspectsRunOneAtATimeAndAlone(t *testing.T) {
-	b := newBench(t)
-	var now, suspects, worst atomic.Int64
-	suspect := b.fn("suspect", func(int) {
-		if n := now.Add(1); n > worst.Load() {
-			worst.Store(n)
-		}
-		suspects.Add(1)
-		<-time.After(time.Millisecond) // the task's work
-		now.Add(-1)
-	})
-	f := b.fn("f", func(int) {})
-	for i := range 40 {
-		task := Call(suspect, i)
-		task.msg.Extend()
-		task.msg.Meta.Deaths, task.msg.Meta.DiedAt = 1, time.Now().UnixMilli()
-		if _, err := b.q.Enqueue(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
-		b.delay(f, i)
-	}
-	cfg := b.config()
-	cfg.Concurrency, cfg.Prefetch = 10, 10
-	w := b.work(cfg, suspect, f)
-	b.until("all have run", func() bool { return suspects.Load() == 40 && b.counters()["processed"] == 80 })
-	if err := w.stop(); err != nil {
-		t.Fatal(err)
-	}
-	if worst.Load() != 1 {
-		t.Errorf("%d suspects ran at once", worst.Load())
-	}
-	b.check(redistest.Invariants{Idle: true})
-}
-
-func TestSuspectGivesBackAllThatHasNotStarted(t *testing.T) {
-	b := newBench(t)
-	entered, leave := make(chan string, 20), make(chan struct{})
-	f := b.fn("f", func(s string) { entered <- s; <-leave })
-	cfg := b.config()
-	cfg.Concurrency, cfg.Prefetch = 2, 20
-	w := b.work(cfg, f)
-	b.delay(f, "busy")
-	await(b, "the busy one", entered)
-	w.Pause()
-	b.delay(f, "one")
-	task := Call(f, "suspect")
-	task.msg.Extend()
-	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = 1, time.Now().UnixMilli()
-	for _, t2 := range []*Task{task, Call(f, "two"), Call(f, "three")} {
-		if _, err := b.q.Enqueue(t.Context(), t2); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.Resume()
-	if s := await(b, "the suspect", entered); s != "suspect" {
-		t.Fatalf("%s came first", s)
-	}
-	if n := b.size("_processing:" + w.ID()); n != 2 {
-		t.Errorf("%d claims in hand, expected the busy one and the suspect", n)
-	}
-	close(leave)
-	b.idle()
 }
 
 func TestIdleWaitLastsItsTime(t *testing.T) {

@@ -26,6 +26,9 @@ var layout = []layoutRow{
 	{"", "list", false},
 	{"_noti", "list", false},
 	{"_wake", "list", false},
+	{"_suspects", "list", false},
+	{"_suspects_noti", "list", false},
+	{"_rewait:", "list", true},
 	{"_processing", "hash", false},
 	{"_processing:", "hash", false},
 	{"_claims:", "hash", false},
@@ -236,6 +239,9 @@ func (v *queueView) checkNoti(allow Invariants) []string {
 		return []string{fmt.Sprintf("%d tasks are pending with %d notifications; %d more and %d less are allowed",
 			pending, noti, allow.MoreNoti, allow.LessNoti)}
 	}
+	if suspects, noti := v.sizes["_suspects"], v.sizes["_suspects_noti"]; noti > suspects+int64(allow.MoreNoti) || suspects > 0 && noti == 0 && allow.LessNoti == 0 {
+		return []string{fmt.Sprintf("%d suspects are pending with %d notifications", suspects, noti)}
+	}
 	return nil
 }
 
@@ -335,7 +341,7 @@ func (v *queueView) checkGroups() (problems []string) {
 
 // checkIdle lists what an idle queue does not have.
 func (v *queueView) checkIdle() (problems []string) {
-	for _, suffix := range []string{"", "_noti"} {
+	for _, suffix := range []string{"", "_noti", "_suspects", "_suspects_noti"} {
 		if n := v.sizes[suffix]; n > 0 {
 			problems = append(problems, fmt.Sprintf("N%s has %d elements", suffix, n))
 		}

@@ -30,6 +30,7 @@ type Extra struct {
 	FirstFailed int64             // "ff": when it failed for the first time, ms since 1970
 	Lock        string            // "uk": the name of the lock that it holds in its queue
 	LockLife    int64             // "ul": how long that lock lasts at most, ms
+	AloneDeaths int64             // "al": of Meta.Deaths, those with nothing else in the worker's hands
 	LockStart   bool              // "us": the lock ends when the task starts, not when it is over
 	Group       string            // "g": the group in which it is gathered
 	Gather      *Gather           // "gp": how it is gathered there; nil for defaults
@@ -50,7 +51,7 @@ func (x *Extra) isZero() bool { return x == nil || x.pairs() == 0 }
 func (x *Extra) pairs() (n int) {
 	for _, present := range [...]bool{
 		x.Timeout != 0, x.Deadline != 0, x.Expiry != 0, x.Retention != 0, x.KeepResult != 0, len(x.RetryDelays) > 0, x.RetryUntil != 0,
-		x.RetryCap != 0, x.FirstFailed != 0, x.Lock != "", x.LockLife != 0, x.LockStart, x.Group != "", x.Gather != nil, len(x.Headers) > 0,
+		x.RetryCap != 0, x.FirstFailed != 0, x.Lock != "", x.LockLife != 0, x.AloneDeaths != 0, x.LockStart, x.Group != "", x.Gather != nil, len(x.Headers) > 0,
 	} {
 		if present {
 			n++
@@ -72,6 +73,7 @@ const (
 	seenFF
 	seenUK
 	seenUL
+	seenAL
 	seenUS
 	seenG
 	seenGP
@@ -81,7 +83,7 @@ const (
 // isExtra says whether parse knows a key.
 func isExtra(key string) bool {
 	switch key {
-	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "uk", "ul", "us", "g", "gp", "h":
+	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "uk", "ul", "al", "us", "g", "gp", "h":
 		return true
 	}
 	return false
@@ -108,6 +110,8 @@ func (x *Extra) number(key string) (bit int, dst *int64) {
 		return seenFF, &x.FirstFailed
 	case "ul":
 		return seenUL, &x.LockLife
+	case "al":
+		return seenAL, &x.AloneDeaths
 	}
 	return 0, nil
 }
@@ -115,6 +119,12 @@ func (x *Extra) number(key string) (bit int, dst *int64) {
 // parse reads the value of a key that isExtra knows.
 func (x *Extra) parse(key string, raw []byte, i int, lim Limits) (bit, next int, err error) {
 	bit, dst := x.number(key)
+	if dst != nil && key == "al" {
+		var n int
+		n, next, err = metaInt(raw, i, key, 0)
+		*dst = int64(n)
+		return bit, next, err
+	}
 	if dst != nil {
 		*dst, next, err = metaTime(raw, i, key)
 		return bit, next, err
@@ -157,6 +167,7 @@ func (x *Extra) append(dst []byte) []byte {
 		{"\xa2rc", x.RetryCap},
 		{"\xa2ff", x.FirstFailed},
 		{"\xa2ul", x.LockLife},
+		{"\xa2al", x.AloneDeaths},
 	} {
 		if p.value != 0 {
 			dst = AppendInt(append(dst, p.key...), p.value)

@@ -14,7 +14,7 @@ type Meta struct {
 	EnqueuedAt  int64  // "at": when it was enqueued, ms since 1970; 0 unknown
 	MaxRetry    int    // "mr": how often it may be tried again
 	Retried     int    // "rt": how often it was tried again
-	Deaths      int    // "d": how often a worker died while it ran
+	Deaths      int    // "d": how often a worker died that had it in hand
 	DiedAt      int64  // "da": when the last of them was noticed, ms since 1970; 0 never
 	Extra       *Extra // what few messages say; nil when this one says none of it
 	Rest        *Pairs // what this version does not know; Append writes it behind its own; nil: nothing

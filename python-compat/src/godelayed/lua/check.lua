@@ -1,8 +1,8 @@
 -- check: what is to do on queues of one slot.
--- KEYS  for each queue: pending list, scheduled set, retry set, parked set, groups set
+-- KEYS  for each queue: pending list, scheduled set, retry set, parked set, groups set, suspects list
 -- ARGV  none
--- Returns for each queue four numbers: pending tasks, ms until the next scheduled task or retry is due (0 overdue, -1 none), parked tasks,
---       ms until the next group is due.
+-- Returns for each queue five numbers: pending tasks, ms until the next scheduled task or retry is due (0 overdue, -1 none), parked tasks,
+--       ms until the next group is due, pending suspects.
 -- O(queues). Reads only; one command for a queue that is empty.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -11,9 +11,9 @@ local function number(score)
   return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
 end
 local reply, now = {}, nil
-for i = 1, #KEYS, 5 do
-  local pending, wait, parked, group = 0, -1, 0, -1
-  if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3], KEYS[i + 4]) > 0 then
+for i = 1, #KEYS, 6 do
+  local pending, wait, parked, group, suspects = 0, -1, 0, -1, 0
+  if redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3], KEYS[i + 4], KEYS[i + 5]) > 0 then
     if not now then
       local time = redis.call('TIME')
       now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -28,10 +28,12 @@ for i = 1, #KEYS, 5 do
     end
     local first = redis.call('ZRANGE', KEYS[i + 4], 0, 0, 'WITHSCORES')
     if first[2] then group = math.max(0, number(first[2]) - now) end
+    suspects = redis.call('LLEN', KEYS[i + 5])
   end
   reply[#reply + 1] = pending
   reply[#reply + 1] = math.ceil(wait)
   reply[#reply + 1] = parked
   reply[#reply + 1] = math.ceil(group)
+  reply[#reply + 1] = suspects
 end
 return reply

@@ -2,13 +2,14 @@
 -- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list   5 tasks hash
 --       6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash   11 locked set   12 completed set
 --       13 results hash   14 revoked set
--- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths at which a task is archived
+-- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths alone at which a task is archived
 --       4 ms that an archived task is kept   5 most archived tasks
---       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive' or 'count',
+--       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive', 'count' or 'alone',
 --       id, info, key in the deaths hash, channel of those who wait for it to end or ''
 -- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
 --       A task that was canceled is requeued in place of being archived: whoever claims it ends it.
--- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' is for messages that cannot carry their deaths.
+-- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' and 'alone' are for messages that cannot carry their deaths; only
+-- deaths alone lead to the archive.
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -28,11 +29,14 @@ for i = 6, #ARGV, 8 do
     redis.call('HDEL', KEYS[2], ARGV[i])
     taken[#taken + 1] = ARGV[i + 4]
     local verdict = ARGV[i + 3]
-    if verdict == 'count' then
-      verdict = 'requeue'
-      if redis.call('HINCRBY', KEYS[8], ARGV[i + 6], 1) >= tonumber(ARGV[3]) then
-        redis.call('HDEL', KEYS[8], ARGV[i + 6])
+    if verdict == 'count' or verdict == 'alone' then
+      local field, alone = ARGV[i + 6], ARGV[i + 6] .. ' alone'
+      redis.call('HINCRBY', KEYS[8], field, 1)
+      if verdict == 'alone' and redis.call('HINCRBY', KEYS[8], alone, 1) >= tonumber(ARGV[3]) then
+        redis.call('HDEL', KEYS[8], field, alone)
         verdict = 'archive'
+      else
+        verdict = 'requeue'
       end
       redis.call('EXPIRE', KEYS[8], ARGV[2])
     end

@@ -1,0 +1,9 @@
+-- mark: note what a worker's death would say of its claims.
+-- KEYS  1 claims hash
+-- ARGV  1 'alone' for the claim that runs with nothing else in hand, 'stopped' for a worker that stops in good order
+--       2 the token of that claim, or '1'; '' to take the note back
+-- Returns 1.
+-- O(1). Works on a full Redis: its first write is an HDEL.
+redis.call('HDEL', KEYS[1], ARGV[1])
+if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
+return 1

@@ -1,0 +1,286 @@
+package delayed
+
+import (
+	"context"
+	"time"
+)
+
+// A worker that dies had tasks in hand. One of them may be the cause; most often none is. So a death that a task shared with others only
+// makes it suspect, and the archive is for tasks that died alone. The more deaths a task has shared, the fewer suspects a worker holds at
+// once, until one runs alone: that finds one poison task among k after about log k deaths.
+//
+// A task of one death runs as any other does. One of more waits among the suspects of its queue, a pending list of its own, where it holds up
+// nobody else.
+
+const (
+	// setApart is from how many deaths on a task waits among the suspects of its queue.
+	setApart = 2
+	// shortestPatience and longestPatience bound how long a worker claims nothing and waits for its other tasks to end, so that a suspect
+	// can run alone. Each time that this was in vain it waits for twice as long.
+	shortestPatience = 2 * time.Second
+	longestPatience  = time.Minute
+	// settlePause is the time between two looks whether Redis knows how the tasks before a lone suspect ended.
+	settlePause = 5 * time.Millisecond
+)
+
+// suspectsHeld returns how many tasks of so many deaths or more a worker with so many executors holds at once: all, a quarter of them, and so
+// on. Where that is 1, the task runs alone.
+func suspectsHeld(executors, deaths int) int {
+	for ; deaths >= setApart && executors > 1; deaths-- {
+		executors /= 4
+	}
+	return max(executors, 1)
+}
+
+// suspicionOf returns how many deaths of a task count now, at most 255.
+func suspicionOf(c *claim, now time.Time) uint8 {
+	m := &c.msg.Meta
+	if m.Deaths == 0 || now.UnixMilli()-m.DiedAt >= deathsLife.Milliseconds() {
+		return 0
+	}
+	return uint8(min(m.Deaths, 255)) //nolint:gosec // within these bounds
+}
+
+// admit says whether a worker may hold a suspect. One that runs alone becomes lone: it starts when nothing else is in hand.
+func (e *executors) admit(c *claim) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	most := suspectsHeld(e.n, int(c.suspicion))
+	if most == 1 {
+		e.lone = c // receive lets nothing through while there is one
+		return true
+	}
+	held := 0
+	for _, other := range e.ready {
+		if other.suspicion >= c.suspicion {
+			held++
+		}
+	}
+	for i := range e.slots {
+		if other := e.slots[i].Load(); other != nil && !other.stuck && other.suspicion >= c.suspicion {
+			held++
+		}
+	}
+	e.crowded = held >= most
+	return !e.crowded
+}
+
+// calm makes the worker claim no more than its free executors for a while, so that others come to what it gives back.
+func (e *executors) calm() {
+	e.mu.Lock()
+	e.restless = time.Now().Add(restlessTime)
+	e.mu.Unlock()
+}
+
+// isCrowded says whether a suspect was put back because of those in hand, and none of them has ended since.
+func (e *executors) isCrowded() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.crowded
+}
+
+// loneTask returns the task that runs alone or waits for that, nil for none.
+func (e *executors) loneTask() *claim {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lone
+}
+
+// markedTask returns the task that Redis was told to be alone in this worker's hands, nil for none.
+func (e *executors) markedTask() *claim {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.marked
+}
+
+// mark notes what Redis was told; nil for nothing.
+func (e *executors) mark(c *claim) {
+	e.mu.Lock()
+	e.marked = c
+	e.mu.Unlock()
+}
+
+// dismiss forgets a lone task that has not started.
+func (e *executors) dismiss(c *claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.release(c)
+}
+
+// release notes that a suspect has left. e.mu is held.
+func (e *executors) release(c *claim) {
+	if e.lone == c {
+		e.lone = nil
+	}
+	if e.marked == c {
+		e.marked = nil
+	}
+	e.crowded = false
+	e.signal()
+}
+
+// inHand returns the number of claims of which Redis does not know how they ended.
+func (w *Worker) inHand() (n int) {
+	for _, l := range w.lanes {
+		known, _, _ := l.count()
+		n += known
+	}
+	return n
+}
+
+// markAlone tells Redis that nothing but c is in this worker's hands. If that fails c starts all the same: its death will not count as one alone.
+func (w *Worker) markAlone(ctx context.Context, c *claim) {
+	w.exec.mark(c) // whatever the answer is
+	if err := c.lane.store.mark(ctx, w.id, markAlone, c.token); err != nil {
+		w.log.with("queue", c.lane.store.name).WithError(err).Debug("cannot note that a suspect runs alone")
+	}
+}
+
+// unmark takes that back, before others start. It says whether they may.
+func (w *Worker) unmark(ctx context.Context) bool {
+	c := w.exec.markedTask()
+	if c == nil {
+		return true
+	}
+	if err := c.lane.store.mark(ctx, w.id, markAlone, ""); err != nil {
+		w.log.with("queue", c.lane.store.name).WithError(err).Debug("cannot note that a suspect runs beside others")
+		return false
+	}
+	w.exec.mark(nil)
+	return true
+}
+
+// startLone starts the lone task, which is all that is in hand.
+func (w *Worker) startLone(ctx context.Context, c *claim) {
+	w.markAlone(ctx, c)
+	w.exec.add([]*claim{c})
+}
+
+// noteStop tells Redis that the worker stops in good order, so that what it leaves behind has not died with it. It tries until ctx ends.
+func (w *Worker) noteStop(ctx context.Context, l *lane) {
+	if known, _, _ := l.count(); known == 0 {
+		return
+	}
+	var wait backoff
+	for l.store.mark(ctx, w.id, markStopped, "1") != nil && sleep(ctx, wait.next()) {
+	}
+}
+
+// suspectDesk is what the fetcher knows of suspects.
+type suspectDesk struct {
+	waiting  []bool        // the queue has suspects, as far as is known
+	rest     time.Time     // claim none before, unless there is nothing else to do
+	patience time.Duration // for how long to wait for other tasks to end, this time
+	lone     *claim        // runs alone, or waits for that
+	runs     bool          // it has started
+	since    time.Time     // when the worker has stopped claiming for its sake
+}
+
+// openDesk looks for suspects of all queues, as a worker that has nothing in hand takes them first.
+func (f *fetcher) openDesk(ctx context.Context) {
+	f.desk = suspectDesk{waiting: make([]bool, len(f.lanes)), patience: f.patience}
+	for _, w := range f.waiters {
+		todos, err := check(ctx, w.link.src, w.stores)
+		if err != nil {
+			continue // the mover tells of them
+		}
+		for j, i := range w.lanes {
+			f.desk.waiting[i] = todos[j].suspects > 0
+		}
+	}
+}
+
+// claimSuspects claims one suspect if there may be one and the worker may hold it.
+func (f *fetcher) claimSuspects(ctx context.Context) bool {
+	now := time.Now()
+	for i, waiting := range f.desk.waiting {
+		if !waiting || f.paused(i) || now.Before(f.notBefore(i)) || !f.lanes[i].fresh(f.life) {
+			continue
+		}
+		if !f.takesSuspects(now) {
+			return false
+		}
+		f.claimSuspect(ctx, i, 1, 0)
+		return true
+	}
+	return false
+}
+
+// takesSuspects says whether the worker may hold another suspect. One that runs alone takes at most half of its time from other tasks.
+func (f *fetcher) takesSuspects(now time.Time) bool {
+	if f.desk.lone != nil || f.exec.isCrowded() {
+		return false
+	}
+	if !now.Before(f.desk.rest) {
+		return true
+	}
+	hot, _ := f.anyHot()
+	return !hot && f.flying == 0 && f.inHand() == 0
+}
+
+// claimSuspect claims at most one suspect of a queue.
+func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
+	fl := flight{lane: i, room: most, suspects: true}
+	f.exec.expect(most)
+	defer f.exec.arrived(most)
+	fl.claims, fl.left, fl.err = f.lanes[i].claim(context.WithoutCancel(ctx), claimCall{most: most, held: held, suspects: true}, nil)
+	f.desk.waiting[i] = fl.err != nil || fl.left > 0
+	if !f.answered(fl) {
+		return
+	}
+	f.receive(ctx, fl.claims)
+	if c := f.exec.loneTask(); c != nil {
+		f.desk.lone, f.desk.runs, f.desk.since = c, false, time.Now()
+	}
+}
+
+// attend sees to the lone task. Nothing is claimed meanwhile.
+func (f *fetcher) attend(ctx context.Context) {
+	f.leaveOff()
+	d, now := &f.desk, time.Now()
+	switch {
+	case f.exec.loneTask() != d.lone:
+		d.patience = f.patience
+		f.loneOver(now)
+	case d.runs:
+		f.block(ctx, 0)
+	case d.lone.lost.Load() || !f.mayClaim() || f.paused(f.position(d.lone)):
+		f.dismissLone(outcomeDefer)
+		f.loneOver(now)
+	case f.flying == 0 && f.inHand() == 1:
+		f.startLone(ctx, d.lone)
+		d.runs = true
+	case now.Sub(d.since) > d.patience:
+		f.dismissLone(outcomeDefer)
+		d.patience = min(2*d.patience, longestPatience)
+		f.loneOver(now)
+	default:
+		f.block(ctx, settlePause)
+	}
+}
+
+// dismissLone puts the lone task back.
+func (f *fetcher) dismissLone(how outcome) {
+	c := f.desk.lone
+	f.exec.dismiss(c)
+	c.lane.finisher.add(ending{claim: c, outcome: how})
+}
+
+// loneOver lets the worker claim again. Other tasks come first for as long as they had to wait.
+func (f *fetcher) loneOver(now time.Time) {
+	d := &f.desk
+	d.lone, d.rest = nil, now.Add(now.Sub(d.since))
+	for i := range f.hot {
+		f.hot[i] = true
+	}
+}
+
+// position returns which of the queues a claim is of.
+func (f *fetcher) position(c *claim) int {
+	for i, l := range f.lanes {
+		if l == c.lane {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,259 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// delayDied enqueues a call that was in hand when so many workers died.
+func (b *bench) delayDied(deaths int, f any, args ...any) {
+	b.t.Helper()
+	task := Call(f, args...)
+	task.msg.Extend()
+	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = deaths, time.Now().UnixMilli()
+	if _, err := b.q.Enqueue(b.t.Context(), task); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestSuspectsHeld(t *testing.T) {
+	for executors, want := range map[int][]int{
+		1:   {1, 1, 1, 1},
+		4:   {4, 4, 1, 1},
+		10:  {10, 10, 2, 1},
+		50:  {50, 50, 12, 3, 1},
+		100: {100, 100, 25, 6, 1, 1},
+	} {
+		for deaths, n := range want {
+			if got := suspectsHeld(executors, deaths); got != n {
+				t.Errorf("%d executors hold %d tasks of %d deaths, expected %d", executors, got, deaths, n)
+			}
+		}
+	}
+}
+
+// The more deaths tasks have shared, the fewer of them run at a time; those of one death run as all others do.
+func TestSuspectsRunAsTheirDeathsAllow(t *testing.T) {
+	for deaths, most := range []int{10, 10, 2, 1} {
+		b := newBench(t)
+		var now, ran, worst atomic.Int64
+		f := b.fn("f", func(int) {
+			n := now.Add(1)
+			for w := worst.Load(); n > w && !worst.CompareAndSwap(w, n); w = worst.Load() {
+			}
+			<-time.After(2 * time.Millisecond) // the task's work
+			now.Add(-1)
+			ran.Add(1)
+		})
+		for i := range 30 {
+			b.delayDied(deaths, f, i)
+		}
+		cfg := b.config()
+		cfg.Concurrency, cfg.Prefetch = 10, -1
+		w := b.work(cfg, f)
+		b.until("all have run", func() bool { return ran.Load() == 30 && b.counters()["processed"] == 30 })
+		if err := w.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if n := int(worst.Load()); n > most || most > 1 && n == 1 {
+			t.Errorf("%d tasks of %d deaths ran at once, expected at most %d", n, deaths, most)
+		}
+		b.check(redistest.Invariants{Idle: true})
+	}
+}
+
+// A task that has shared many deaths runs when nothing else is in hand, and Redis knows that before it starts.
+func TestLoneTask(t *testing.T) {
+	b := newBench(t)
+	var mu sync.Mutex
+	var order []string
+	note := func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, s)
+	}
+	entered, leave := make(chan string, 10), make(chan struct{})
+	f := b.fn("f", func(s string) {
+		note("+" + s)
+		entered <- s
+		<-leave
+		note("-" + s)
+	})
+	w := b.work(b.config(), f)
+	b.delay(f, "busy")
+	await(b, "the busy one", entered)
+	b.delayDied(9, f, "lone")
+	b.until("it is in hand", func() bool { return b.size("_processing:"+w.ID()) == 2 })
+	b.delay(f, "fresh")
+	leave <- struct{}{}
+	if s := await(b, "the lone task", entered); s != "lone" {
+		t.Fatalf("%s came first", s)
+	}
+	b.until("Redis knows that it is alone", func() bool {
+		h := b.hash("_processing:" + w.ID())
+		_, ok := h[b.hash("_claims:" + w.ID())[markAlone]]
+		return ok && len(h) == 1
+	})
+	leave <- struct{}{}
+	await(b, "the fresh one", entered)
+	leave <- struct{}{}
+	b.idle()
+	if want := []string{"+busy", "-busy", "+lone", "-lone", "+fresh", "-fresh"}; !slices.Equal(order, want) {
+		t.Errorf("expected %q, found %q", want, order)
+	}
+}
+
+// A suspect that finds nothing else in hand is noted as alone, until something else comes. That starts only after the note is gone.
+func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan string, 10), make(chan struct{})
+	var w *started
+	alone := func() bool {
+		_, ok := b.hash("_claims:" + w.ID())[markAlone]
+		return ok
+	}
+	var beside atomic.Bool
+	f := b.fn("f", func(s string) {
+		if s == "fresh" {
+			beside.Store(w.exec.markedTask() != nil)
+		}
+		entered <- s
+		<-leave
+	})
+	w = b.work(b.config(), f)
+	b.delayDied(1, f, "suspect")
+	await(b, "the suspect", entered)
+	if !alone() {
+		t.Error("Redis does not know that it is alone")
+	}
+	b.delay(f, "fresh")
+	await(b, "the fresh one", entered)
+	if alone() || beside.Load() {
+		t.Error("the suspect is still noted as alone")
+	}
+	close(leave)
+	b.idle()
+}
+
+// A worker whose tasks do not end gives up its wait for a lone task, and takes others again.
+func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan string, 10), make(chan struct{})
+	f := b.fn("f", func(s string) { entered <- s; <-leave })
+	cold, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cold.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	cold.fetcher.patience = 20 * time.Millisecond
+	w := b.start(cold)
+	b.delay(f, "busy")
+	await(b, "the busy one", entered)
+	b.delayDied(9, f, "lone")
+	b.until("it is in hand", func() bool { return b.size("_processing:"+w.ID()) == 2 })
+	b.delay(f, "fresh")
+	if s := await(b, "a fresh one", entered); s != "fresh" {
+		t.Fatalf("%s runs beside a busy one", s)
+	}
+	close(leave)
+	if s := await(b, "the lone task", entered); s != "lone" {
+		t.Fatalf("%s came again", s)
+	}
+	b.idle()
+}
+
+// Suspects that a worker may not hold wait where they hold up nobody, and cost Redis little.
+func TestSuspectsDoNotHoldUpOthers(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan string, 1000), make(chan struct{})
+	f := b.fn("f", func(s string) {
+		entered <- s
+		if s == "suspect" {
+			<-leave
+		}
+	})
+	for range 300 {
+		b.delayDied(2, f, "suspect")
+	}
+	cfg := b.config()
+	cfg.Concurrency = 10
+	b.work(cfg, f)
+	for range 2 {
+		if s := await(b, "a suspect", entered); s != "suspect" {
+			t.Fatalf("%s came", s)
+		}
+	}
+	b.until("all others are set apart", func() bool { return b.size("") == 0 && b.size("_suspects") == 298 })
+	before := b.server.CommandStats(t)
+	for range 100 {
+		b.delay(f, "fresh")
+		if s := await(b, "a fresh task", entered); s != "fresh" {
+			t.Fatalf("a third %s runs", s)
+		}
+	}
+	sent := b.server.CommandStats(t).Since(before)
+	if n := sent["evalsha"]; n > 600 {
+		t.Errorf("%d scripts for 100 tasks beside suspects that wait: %s", n, sent)
+	}
+	if n, err := b.q.Len(t.Context()); err != nil || n != 298 {
+		t.Errorf("the queue has %d pending tasks, %v; expected 298", n, err)
+	}
+	close(leave)
+	b.idle()
+}
+
+// Suspects that a worker which stops has not started are pending again.
+func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan string, 10), make(chan struct{})
+	f := b.fn("f", func(s string) { entered <- s; <-leave })
+	w := b.work(b.config(), f)
+	b.delay(f, "busy")
+	await(b, "the busy one", entered)
+	b.delayDied(9, f, "lone")
+	b.until("it is in hand", func() bool { return b.size("_processing:"+w.ID()) == 2 })
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.stop() }()
+	b.until("it is given back", func() bool { return b.size("_processing:"+w.ID()) == 1 && b.size("")+b.size("_suspects") == 1 })
+	close(leave)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	b.check(redistest.Invariants{})
+}
+
+// A worker that stops while its handlers run tells Redis so: what it leaves behind has not died.
+func TestStopIsNoDeath(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan string, 10), make(chan struct{})
+	f := b.fn("f", func(s string) { entered <- s; <-leave })
+	cfg := b.config()
+	cfg.Grace, cfg.CancelGrace = time.Millisecond, time.Millisecond
+	w, err := NewWorker(b.rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	b.delay(f, "stubborn")
+	go func() { <-entered; stop() }()
+	var still *StillRunningError
+	if err := w.Run(ctx); !errors.As(err, &still) {
+		t.Fatalf("expected that a handler still runs, found %v", err)
+	}
+	b.until("Redis is told", func() bool { return b.hash("_claims:" + w.ID())[markStopped] == "1" })
+	close(leave)
+	b.until("nothing of the worker is left", func() bool { return b.size("_claims:"+w.ID()) == 0 && b.size("_workers") == 0 })
+	b.check(redistest.Invariants{Idle: true})
+}
