@@ -101,14 +101,16 @@ func (s *stepper) Beat(ctx context.Context) error {
 // Step implements seam.Stepper.
 func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 	for {
-		for _, l := range s.w.lanes {
-			c, ready, err := s.claim(ctx, l)
-			if err != nil {
-				return nil, 0, err
+		c, ready, err := s.claimAny(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		if c != nil {
+			r, wait, err := s.run(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
+			if err == nil && r.Outcome == outcomeNames[outcomeDefer] {
+				continue // it is a suspect, and pending still
 			}
-			if c != nil {
-				return s.run(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
-			}
+			return r, wait, err
 		}
 		wait, again, err := s.look(ctx)
 		if err != nil || !again {
@@ -117,8 +119,20 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 	}
 }
 
+// claimAny takes one task of the first queue that has any, suspects last.
+func (s *stepper) claimAny(ctx context.Context) (c *claim, ready bool, err error) {
+	for _, l := range s.w.lanes {
+		for _, suspects := range []bool{false, true} {
+			if c, ready, err = s.claim(ctx, l, suspects); c != nil || err != nil {
+				return c, ready, err
+			}
+		}
+	}
+	return nil, false, nil
+}
+
 // claim takes one task of a queue; ready says whether it can run here.
-func (s *stepper) claim(ctx context.Context, l *lane) (c *claim, ready bool, err error) {
+func (s *stepper) claim(ctx context.Context, l *lane, suspects bool) (c *claim, ready bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	if l.queuePaused() { // nobody has told that it is no longer
@@ -126,15 +140,22 @@ func (s *stepper) claim(ctx context.Context, l *lane) (c *claim, ready bool, err
 			return nil, false, err
 		}
 	}
-	claims, left, err := l.claim(ctx, claimCall{most: 1}, nil)
+	claims, _, err := l.claim(ctx, claimCall{most: 1, suspects: suspects}, nil)
 	if err != nil || len(claims) == 0 {
 		return nil, false, err
 	}
-	l.left = left
 	if s.w.receive(ctx, claims) == 0 {
 		return claims[0], false, nil
 	}
 	e := s.w.exec
+	switch {
+	case e.loneTask() != claims[0]:
+	case s.w.inHand() == 1:
+		s.w.startLone(ctx, claims[0])
+	default: // within another task, which waits for it
+		e.dismiss(claims[0])
+		e.add(claims)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return claims[0], e.take(time.Now()) == claims[0], nil
@@ -210,8 +231,9 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 		}
 		for i, t := range todos {
 			switch {
-			case t.pending > 0:
-				return 0, false, fmt.Errorf("delayed: queue %q has %d pending tasks and gives none away: is it paused?", g.lanes[i].store.name, t.pending)
+			case t.pending+t.suspects > 0:
+				return 0, false, fmt.Errorf("delayed: queue %q has %d pending tasks and gives none away: is it paused?",
+					g.lanes[i].store.name, t.pending+t.suspects)
 			case t.due == 0 || t.group == 0:
 				again = true
 			}

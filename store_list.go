@@ -15,6 +15,8 @@ import (
 // list returns all tasks of the queue, state by state. It is not one step: use it while nothing else goes on.
 func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
 	messages, err := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.list, 0, -1))
+	suspects, err2 := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.suspects, 0, -1))
+	messages, err = append(messages, suspects...), errors.Join(err, err2)
 	revoked, err2 := redis.Strings(s.read(ctx, "ZRANGE", s.keys.revoked, 0, -1))
 	err = errors.Join(err, err2)
 	for _, m := range messages {

@@ -181,19 +181,19 @@ func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 		}
 		return
 	}
-	if len(m.pending) == 0 && m.waits() {
+	t := m.next(w.knowsLate)
+	if t == nil && m.waits() {
 		m.model.look(w.knowsLate)
+		t = m.next(w.knowsLate)
 	}
 	started, ended := m.step(w)
 	m.must(ended.err)
-	if len(m.pending) == 0 {
+	if t == nil {
 		if started != nil || ended.run != nil {
 			rt.Fatalf("expected nothing to claim, found %v, %+v", started, ended.run)
 		}
 		return
 	}
-	t := m.tasks[m.pending[0]]
-	m.pending = m.pending[1:]
 	expect := func(outcome string) {
 		if started != nil || ended.run == nil || ended.run.Called || ended.run.Outcome != outcome {
 			rt.Fatalf("expected that task %s is %s, found %v, %+v", t.id, outcome, started, ended.run)
@@ -212,7 +212,7 @@ func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 		m.free(t)
 		expect("archived")
 	default:
-		t.state, w.task, w.lost = "active", t, false
+		t.state, w.task, w.lost, t.suspect = "active", t, false, m.suspicion(t) > 0
 		if started == nil || started.id != t.id || t.values != nil && !slices.Equal(started.values, t.values) {
 			rt.Fatalf("expected that %s starts with %v, found %v, %+v", t.id, t.values, started, ended)
 		}
@@ -311,7 +311,7 @@ func (m *machine) chosen(rt *rapid.T, states ...string) *modelTask {
 func (m *machine) rerun(rt *rapid.T) {
 	t := m.chosen(rt, "archived")
 	m.must(m.q.Ref(t.id).RunAgain(context.Background()))
-	t.state, t.retried, t.deaths = "pending", 0, 0
+	t.state, t.retried, t.deaths, t.alone = "pending", 0, 0, 0
 	delete(m.revoked, t.id)
 	if t.expiry <= m.now {
 		t.expiry = 0
@@ -410,7 +410,7 @@ func (m *machine) killWorker(w *modelWorker) {
 
 // plague lets tasks kill the workers that run them, one after the other, each swept at once.
 func (m *machine) plague(rt *rapid.T) {
-	for range modelDeaths {
+	for range modelDeaths + 1 { // the first death says nothing: nobody knew that it was alone
 		m.mayKill(rt)
 		w := m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil })
 		m.claimWith(rt, w)

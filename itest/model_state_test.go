@@ -35,6 +35,8 @@ type modelTask struct {
 	maxRetry int
 	retried  int
 	deaths   int
+	alone    int   // deaths with nothing else in hand, which the worker knew
+	suspect  bool  // it had died before when it started last
 	late     bool  // not every worker knows its function
 	values   []int // arguments, of a task that is gathered
 	lock     string
@@ -67,6 +69,8 @@ type model struct {
 	now     int64
 	tasks   map[string]*modelTask
 	pending []string
+	apart   []string // pending too, as suspects
+	start   int64    // when the model began: deaths are dated by a clock that is never set
 	locks   map[string]modelEntry
 	groups  map[string]*modelGathered
 	ticks   int64           // when the entries tick next
@@ -75,7 +79,7 @@ type model struct {
 }
 
 func newModel(now int64) *model {
-	return &model{now: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{}, groups: map[string]*modelGathered{}, revoked: map[string]bool{}}
+	return &model{now: now, start: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{}, groups: map[string]*modelGathered{}, revoked: map[string]bool{}}
 }
 
 // held returns the value of a lock that has not lapsed, "" for none.
@@ -327,12 +331,41 @@ func (m *model) finish(t *modelTask, how string) (outcome string) {
 // die is what becomes of an active task whose worker was swept.
 func (m *model) die(t *modelTask) {
 	t.deaths++
-	if t.deaths >= modelDeaths && !m.revoked[t.id] { // whoever claims it ends it
+	if t.suspect {
+		t.alone++
+	}
+	if t.suspect && t.alone >= modelDeaths && !m.revoked[t.id] { // whoever claims it ends it
 		t.state = "archived"
 		m.free(t)
 		return
 	}
 	m.back(t)
+}
+
+// suspicion returns how many deaths of a task count.
+func (m *model) suspicion(t *modelTask) int {
+	if m.now-m.start >= 72*3_600_000 {
+		return 0
+	}
+	return t.deaths
+}
+
+// next takes the task that a worker claims, nil for none. Those that have died more than once are set apart before, unless they end anyway.
+func (m *model) next(knowsLate bool) *modelTask {
+	for len(m.pending) > 0 {
+		t := m.tasks[m.pending[0]]
+		m.pending = m.pending[1:]
+		if m.revoked[t.id] || t.late && !knowsLate || m.suspicion(t) < 2 {
+			return t
+		}
+		m.apart = append(m.apart, t.id)
+	}
+	if len(m.apart) == 0 {
+		return nil
+	}
+	t := m.tasks[m.apart[0]]
+	m.apart = m.apart[1:]
+	return t
 }
 
 // back puts an active task to the front.

@@ -11,12 +11,15 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// TestPoison puts a task that ends its process among harmless ones. It alone may be archived, after three deaths.
+// TestPoison puts a task that ends its process among harmless ones. It alone may be archived: after few deaths that it shared, and three that it died
+// alone.
 func TestPoison(t *testing.T) {
 	const (
 		tasks     = 1000
 		poison    = 300
 		processes = 3
+		// Of 50 executors, a worker holds 50, 50, 12, 3 and 1 of those that have died in company.
+		mostDeaths = 4 + 3
 	)
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{
@@ -58,8 +61,8 @@ func TestPoison(t *testing.T) {
 	f.awaitDrained(time.Minute, processes)
 	f.stop(members...)
 	redistest.CheckInvariants(t, server.Dial(t), f.setup.Queue, redistest.Invariants{Idle: true})
-	if deaths != 3 {
-		t.Errorf("%d processes died, expected 3", deaths)
+	if deaths < 3 || deaths > mostDeaths {
+		t.Errorf("%d processes died, expected 3 to %d", deaths, mostDeaths)
 	}
 	archived, _ := redistest.Dump(t, server.Dial(t), f.setup.Queue)["_archived"].(redistest.Zset)
 	if _, ok := archived[refs[poison].ID()]; !ok || len(archived) != 1 {
@@ -69,10 +72,10 @@ func TestPoison(t *testing.T) {
 	if lost := log.Of(ledger.End).Missing(harmless); len(lost) > 0 {
 		t.Errorf("%d harmless tasks did not end: %q …", len(lost), lost[:min(5, len(lost))])
 	}
-	if starts := log.Of(ledger.Start).ByTask()[key(poison)]; len(starts) != 3 {
-		t.Errorf("the poison was started %d times, expected 3: %v", len(starts), starts)
+	if starts := log.Of(ledger.Start).ByTask()[key(poison)]; len(starts) != deaths {
+		t.Errorf("the poison was started %d times, expected %d: %v", len(starts), deaths, starts)
 	}
-	t.Logf("the poison took 3 processes down; %d harmless tasks were started again", len(log.Of(ledger.Start).Repeated())-1)
+	t.Logf("the poison took %d processes down; %d harmless tasks were started again", deaths, len(log.Of(ledger.Start).Repeated())-1)
 }
 
 // TestWaitingSuspects leaves a worker with several long tasks that a worker died with. It runs one at a time; the others must not keep

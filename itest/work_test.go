@@ -229,7 +229,7 @@ func (f *fleet) claims(worker string) map[string]string {
 }
 
 // pending returns the number of pending tasks.
-func (f *fleet) pending() int { return f.ask("LLEN", "") }
+func (f *fleet) pending() int { return f.ask("LLEN", "") + f.ask("LLEN", "_suspects") }
 
 // ask returns the answer of a command for a key of the queue, given by its suffix.
 func (f *fleet) ask(cmd, suffix string) int {

@@ -31,7 +31,7 @@ type Run struct {
 	Called  bool   // a function was called with it
 	Err     error  // that it returned
 	Failed  bool   // that counts as a failure
-	Outcome string // done, retry, snoozed, archived, canceled, parked, released, deferred, forwarded, gathered, gathered
+	Outcome string // done, retry, snoozed, archived, canceled, parked, released, forwarded, gathered
 }
 
 // Stepper runs a worker's tasks one at a time, in the goroutine that calls Step. Its methods may be called concurrently, and Step from
