@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -18,33 +19,51 @@ func TestOutages(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		args     []string
-		leave    func(*redistest.Server, testing.TB)
-		comeBack func(*redistest.Server, testing.TB)
+		leave    func(*outage)
+		comeBack func(*outage)
 	}{
 		// The workers' requests wait for the answer, all of which come at once.
-		{"stopped", nil, (*redistest.Server).Pause, (*redistest.Server).Resume},
+		{"stopped", nil, func(o *outage) { o.server.Pause(o.t) }, func(o *outage) { o.server.Resume(o.t) }},
 		// The workers are refused, and come back one after the other.
-		{"killed and started again", []string{"--appendonly", "yes"}, (*redistest.Server).Kill, (*redistest.Server).Restart},
+		{
+			"killed and started again", []string{"--appendonly", "yes"},
+			func(o *outage) { o.server.Kill(o.t) }, func(o *outage) { o.server.Restart(o.t) },
+		},
+		// The workers get no answer, and what they have sent is lost.
+		{"cut off", nil, func(o *outage) { o.line.BlackHole() }, func(o *outage) { o.line.Heal() }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // beside TestIdleCost, which leaves the machine alone
-			testOutages(t, redistest.Start(t, test.args...), test.leave, test.comeBack)
+			server := redistest.Start(t, test.args...)
+			testOutages(&outage{t, server, faultnet.NewProxy(t, server.Addr())}, test.leave, test.comeBack)
 		})
 	}
 }
 
-func testOutages(t *testing.T, server *redistest.Server, leave, comeBack func(*redistest.Server, testing.TB)) {
+// outage is a server and the line to it, through which the workers reach it.
+type outage struct {
+	t      *testing.T
+	server *redistest.Server
+	line   *faultnet.Proxy
+}
+
+func testOutages(o *outage, leave, comeBack func(*outage)) {
+	t, server := o.t, o.server
 	t.Helper()
 	const (
-		outages     = 5
 		workers     = 16
 		concurrency = 5
 		life        = time.Second
 		work        = 1500 * time.Millisecond
 		between     = 3 * time.Second
 	)
+	outages := inChaos(4, 20)
 	queue := redistest.Name(t)
-	rdb := handle(t, server)
+	rdb, err := delayed.Dial(o.line.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
 	r := newRuns()
 	var cancelled sync.Map
 	task := delayed.Func(func(ctx context.Context, i int) error {
@@ -58,8 +77,8 @@ func testOutages(t *testing.T, server *redistest.Server, leave, comeBack func(*r
 			return context.Cause(ctx)
 		}
 	}, delayed.Name("itest.slow"))
-	const tasks = int(outages*(between+2*life)/work) * workers * concurrency
-	enqueueAll(t, delayed.NewQueue(queue, rdb), tasks, func(i int) *delayed.Task { return delayed.Call(task, i) })
+	tasks := int(time.Duration(outages)*(between+2*life)/work) * workers * concurrency
+	enqueueAll(t, delayed.NewQueue(queue, handle(t, server)), tasks, func(i int) *delayed.Task { return delayed.Call(task, i) })
 	var all []*localWorker
 	for range workers {
 		all = append(all, runWorker(t, rdb, delayed.WorkerConfig{
@@ -75,9 +94,9 @@ func testOutages(t *testing.T, server *redistest.Server, leave, comeBack func(*r
 		if busy < workers*concurrency/2 {
 			t.Errorf("only %d handlers are at work when Redis is stopped", busy)
 		}
-		leave(server, t)
+		leave(o)
 		<-time.After(2 * life)
-		comeBack(server, t)
+		comeBack(o)
 	}
 	waitForAtMost(t, time.Minute, "all tasks to end", func() bool { return r.ended() == tasks })
 	for _, w := range all {

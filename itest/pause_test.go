@@ -23,7 +23,7 @@ func TestPause(t *testing.T) {
 	const (
 		pauses    = 60
 		processes = 12
-		together  = 5 // fewer than half, or sweepers would think that it is them who are cut off
+		together  = 5
 		wakeLimit = time.Second
 	)
 	server := redistest.Start(t)

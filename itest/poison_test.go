@@ -77,38 +77,3 @@ func TestPoison(t *testing.T) {
 	}
 	t.Logf("the poison took %d processes down; %d harmless tasks were started again", deaths, len(log.Of(ledger.Start).Repeated())-1)
 }
-
-// TestWaitingSuspects leaves a worker with several long tasks that a worker died with. It runs one at a time; the others must not keep
-// it and Redis busy meanwhile.
-func TestWaitingSuspects(t *testing.T) {
-	const (
-		suspects    = 5
-		period      = 3 * time.Second
-		maxRequests = 50.0 // scripts and blocking pops per second
-	)
-	server := redistest.Start(t)
-	f := newFleet(t, server, workerSetup{
-		Queue: redistest.Name(t), Concurrency: 10, Life: time.Second, Sweep: 300 * time.Millisecond,
-	})
-	q := delayed.NewQueue(f.setup.Queue, handle(t, server))
-	victim := f.start()
-	for i := range suspects {
-		if _, err := q.Delay(workTask, key(i), 10_000); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waitFor(t, "the tasks to be claimed", func() bool { return len(f.claims(victim.id)) == suspects })
-	victim.Kill()
-	heir := f.start()
-	waitFor(t, "a suspect to be started", func() bool { return len(f.log().Of(ledger.Start).ByWorker()[heir.id]) > 0 })
-	<-time.After(1500 * time.Millisecond) // for so long at least, no further tasks are claimed
-	before := server.CommandStats(t)
-	<-time.After(period)
-	diff := server.CommandStats(t).Since(before)
-	if rate := float64(diff["evalsha"]+diff["blpop"]) / period.Seconds(); rate > maxRequests {
-		t.Errorf("%.0f requests per second while one suspect runs and %d wait, expected at most %v: %v", rate, suspects-1, maxRequests, diff)
-	}
-	if starts := f.log().Of(ledger.Start).ByWorker()[heir.id]; len(starts) != 1 {
-		t.Errorf("expected one suspect to run at a time, found %v", starts)
-	}
-}

@@ -48,6 +48,7 @@ type workerSetup struct {
 	URL, Queue, Ledger    string
 	Concurrency, Prefetch int
 	Life, Sweep           time.Duration
+	Grace                 time.Duration // and that after contexts have ended; 0: defaults
 }
 
 // exitOfPoison is the exit code of a process that ran a poisonous task.
@@ -88,7 +89,7 @@ var workerRole = procs.Define("worker", func(ctx context.Context, s workerSetup)
 	log.SetFormatter(&logrus.TextFormatter{TimestampFormat: time.RFC3339Nano, FullTimestamp: true})
 	worker, err := delayed.NewWorker(delayed.FromSource(source), delayed.WorkerConfig{
 		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life, SweepInterval: s.Sweep,
-		Logger: log,
+		Grace: s.Grace, CancelGrace: s.Grace, Logger: log,
 	})
 	if err != nil {
 		return err
