@@ -16,7 +16,7 @@
 //	   │ In, At           ▲ ▲               │ │ └─error, retries left──► retry ──due──► pending
 //	   └────► scheduled ──┘ │               │ └──error, none left──────► archived
 //	                        │               └──function unknown here ──► parked ──a worker knows it──► pending
-//	                        └─worker dead (sweeper); archived after three deaths
+//	                        └─worker dead (sweeper); archived after three deaths alone
 //
 // # Reading order
 //

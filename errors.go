@@ -104,7 +104,7 @@ type TaskError struct {
 	Reason   string    // failed, arguments, expired, undecodable, deaths, parked too long, dropped, canceled, …
 	Text     string    // of its last error; "" if there was none
 	Attempts int       // runs that failed
-	Deaths   int       // runs that ended with their worker
+	Deaths   int       // how often a worker died that had it in hand
 	At       time.Time // when it failed
 }
 

@@ -63,7 +63,7 @@ func (t *Task) MaxRetry() int {
 	return t.got.claim.lane.owner.maxRetry(t.got.claim)
 }
 
-// Deaths returns how often a worker has died while it ran the received task.
+// Deaths returns how often a worker has died lately that had the received task in hand.
 func (t *Task) Deaths() int { return t.meta().Deaths }
 
 // EnqueuedAt returns when a received task was enqueued, by its producer's clock and in milliseconds; the zero time if that is unknown.

@@ -62,7 +62,7 @@ type TaskInfo struct {
 	Error       string    // the text of its last error, up to 4 KiB
 	Stack       string    // of its last panic, up to 4 KiB
 	Attempts    int       // runs that failed or succeeded
-	Deaths      int       // runs that ended with their worker
+	Deaths      int       // how often a worker died that had it in hand
 	Worker      string    // id of the worker that had it last
 	Done, Total int64     // what it has reported last by Progress
 	Note        string    // likewise

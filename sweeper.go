@@ -12,7 +12,8 @@ import (
 type SweeperConfig struct {
 	// Queues to sweep. Required.
 	Queues []string
-	// Interval is the time between two passes, ± 20 %. Defaults to 8 s.
+	// Interval is the time between two passes at most, ± 20 %; the sweeper also looks when a heartbeat ends, and at least once in HeartbeatLife.
+	// Defaults to 8 s.
 	Interval time.Duration
 	// HeartbeatLife is that of the workers. Defaults to 15 s.
 	HeartbeatLife time.Duration

@@ -27,7 +27,8 @@ type WorkerConfig struct {
 	// HeartbeatLife is how long the worker counts as alive after its last heartbeat; it renews it four times in that time. Sweepers
 	// and workers of one queue should agree on it. At least 500 ms. Defaults to 15 s.
 	HeartbeatLife time.Duration
-	// SweepInterval is the time between two passes of the embedded sweeper, ± 20 %. Defaults to 8 s.
+	// SweepInterval is the time between two passes of the embedded sweeper at most, ± 20 %; it also looks when a heartbeat ends, and at least once in
+	// HeartbeatLife. Defaults to 8 s.
 	SweepInterval time.Duration
 	// NoSweeper leaves sweeping to other workers or to a Sweeper of its own. Defaults to false.
 	NoSweeper bool
@@ -91,7 +92,7 @@ type WorkerConfig struct {
 }
 
 const (
-	// maxDeaths is how often a task may take its worker down before it is archived.
+	// maxDeaths is how often a task may take its worker down, with nothing else in hand, before it is archived.
 	maxDeaths = 3
 	// deathsLife is how long a death counts.
 	deathsLife = 72 * time.Hour
