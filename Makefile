@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 FUZZTIME ?= 30s
 # How often make soak repeats its tests.
 SOAK ?= 10
+# The tests of make chaos.
+CHAOS ?= ^Test(PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|FreshBeside.*|Outages)$$
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=
 # The server that the tests start; redis-server on the PATH when empty.
@@ -66,6 +68,10 @@ itest: ## Run the tests across processes, servers and languages (8 min)
 .PHONY: soak
 soak: ## Repeat the tests in itest SOAK times, 10 by default (1 h)
 	@cd itest && go test -shuffle=on -count=$(SOAK) -timeout=12h $(TESTFLAGS) ./...
+
+.PHONY: chaos
+chaos: ## Kill workers, take Redis away and flood queues, with the counts of docs/RELIABILITY.md, on a machine with nothing else to do (20 min)
+	@cd itest && go test -count=1 -v -run='$(CHAOS)' -timeout=2h . -args -chaos -limits
 
 .PHONY: fuzz
 fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)

@@ -1,0 +1,126 @@
+//go:build unix
+
+package itest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// waits measures how long tasks that do nothing wait for their start.
+type waits struct {
+	t    *testing.T
+	q    *delayed.Queue
+	task *delayed.Function
+
+	mu   sync.Mutex
+	took []time.Duration
+}
+
+func newWaits(t *testing.T, q *delayed.Queue) *waits {
+	t.Helper()
+	w := &waits{t: t, q: q}
+	w.task = delayed.Func(func(sent int64) {
+		took := time.Since(time.Unix(0, sent))
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.took = append(w.took, took)
+	}, delayed.Name("itest.fresh"))
+	return w
+}
+
+// measure enqueues a task every few milliseconds while on says so, and returns median, 99th percentile and longest wait.
+func (w *waits) measure(on func() bool) (p50, p99, worst time.Duration) {
+	w.t.Helper()
+	w.took = nil
+	sent := 0
+	for tick := time.NewTicker(10 * time.Millisecond); on(); <-tick.C {
+		if _, err := w.q.Delay(w.task, time.Now().UnixNano()); err != nil {
+			w.t.Fatal(err)
+		}
+		sent++
+	}
+	waitFor(w.t, "all of them to start", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.took) == sent
+	})
+	slices.Sort(w.took)
+	return w.took[sent/2], w.took[sent*99/100], w.took[sent-1]
+}
+
+func lasting(d time.Duration) func() bool {
+	end := time.Now().Add(d)
+	return func() bool { return time.Now().Before(end) }
+}
+
+// TestFreshBesideSuspects: tasks that never died do not wait for those that did, while executors are free.
+func TestFreshBesideSuspects(t *testing.T) {
+	together(t)
+	n := 30
+	w, q := newWard(t, 1, n)
+	rdb := handle(t, w.server)
+	var running atomic.Int64
+	suspect := delayed.Func(func(string, int) {
+		running.Add(1)
+		<-time.After(2 * time.Second) // the task's work
+		running.Add(-1)
+	}, delayed.Name(deafPath))
+	fresh := newWaits(t, q)
+	for i := range n {
+		if _, err := q.Delay(deafTask, key(i), 60_000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	victim := w.members[0]
+	waitFor(t, "all to be claimed", func() bool { return len(w.claims(victim.id)) == n })
+	runWorker(t, rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{w.setup.Queue}, Concurrency: 2 * n, HeartbeatLife: w.setup.Life,
+	}, suspect, fresh.task)
+	p50, p99, worst := fresh.measure(lasting(inChaos(time.Second, 5*time.Second)))
+	victim.Kill()
+	waitFor(t, "the suspects to run", func() bool { return running.Load() == int64(n) })
+	s50, s99, slowest := fresh.measure(func() bool { return running.Load() > 0 })
+	text := fmt.Sprintf("waits of fresh tasks: p50 %v, p99 %v, at most %v; beside %d suspects p50 %v, p99 %v, at most %v", p50, p99, worst, n, s50, s99, slowest)
+	t.Log(text)
+	if s50 > 2*p50 || s99 > p99+50*time.Millisecond {
+		tooLong(t, "%s", text)
+	}
+}
+
+// TestFreshBesideLoneTask: on a lone worker with a task that must run alone, others wait for one run of it.
+func TestFreshBesideLoneTask(t *testing.T) {
+	together(t)
+	const run = time.Second
+	server := redistest.Start(t)
+	queue := redistest.Name(t)
+	rdb := handle(t, server)
+	q := delayed.NewQueue(queue, rdb)
+	fresh := newWaits(t, q)
+	var starts atomic.Int64
+	suspect := delayed.Func(func(context.Context) {
+		starts.Add(1)
+		<-time.After(run) // the task's work
+	}, delayed.Name("itest.suspect"))
+	const n = 5
+	for i := range n {
+		m := wire.Message{Kind: wire.GoExtended, Path: "itest.suspect", Meta: wire.Meta{ID: key(i), Deaths: 9, DiedAt: time.Now().UnixMilli()}}
+		server.Do(t, "RPUSH", queue, m.Append(nil))
+		server.Do(t, "RPUSH", queue+"_noti", "1")
+	}
+	runWorker(t, rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Concurrency: 10}, suspect, fresh.task)
+	p50, p99, worst := fresh.measure(func() bool { return starts.Load() < n })
+	t.Logf("waits of fresh tasks beside %d tasks of %v that run alone: p50 %v, p99 %v, at most %v", n, run, p50, p99, worst)
+	if worst > run+250*time.Millisecond {
+		tooLong(t, "a task waited for %v, expected %v at most", worst, run)
+	}
+}
