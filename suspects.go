@@ -107,7 +107,7 @@ func (e *executors) dismiss(c *claim) {
 	e.release(c)
 }
 
-// release notes that a suspect has left. e.mu is held.
+// release notes that a task which had died before has left. e.mu is held.
 func (e *executors) release(c *claim) {
 	if e.lone == c {
 		e.lone = nil
@@ -115,8 +115,10 @@ func (e *executors) release(c *claim) {
 	if e.marked == c {
 		e.marked = nil
 	}
-	e.crowded = false
-	e.signal()
+	if c.suspicion >= setApart {
+		e.crowded = false
+		e.signal()
+	}
 }
 
 // inHand returns the number of claims of which Redis does not know how they ended.
