@@ -75,12 +75,13 @@ func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
 		}
 	}
 	w.mustStop()
-	cfg := b.config()
-	cfg.PythonQueue = b.name + "-py"
-	b.work(cfg)
 	if _, err := b.q.Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
+	message = b.list("")[0]
+	cfg := b.config()
+	cfg.PythonQueue = b.name + "-py"
+	b.work(cfg)
 	b.until("it is handed on", func() bool { return b.size("-py") == 1 && b.size("-py_noti") == 1 })
 	if got, err := redis.String(b.conn.Do("LINDEX", b.name+"-py", 0)); err != nil || got != message {
 		t.Errorf("handed on as %q, expected %q", got, message)
@@ -132,10 +133,11 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 
 func TestExtendedPythonTaskIsNotHandedToPlainQueue(t *testing.T) {
 	b := newBench(t)
-	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.do("SET", b.name+"-py_mode", "plain")
 	cfg := b.config()
 	cfg.PythonQueue = b.name + "-py"
 	b.work(cfg)
@@ -146,7 +148,7 @@ func TestExtendedPythonTaskIsNotHandedToPlainQueue(t *testing.T) {
 	if b.size("-py") != 0 {
 		t.Error("it was handed to workers that break on it")
 	}
-	b.do("SET", b.name+"-py_mode", "extended")
+	b.do("DEL", b.name+"-py_mode")
 	if _, err := extended.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}

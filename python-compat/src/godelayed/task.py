@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from .errors import ArgumentsError
 from .locks import LOCK_ID, LOCK_KEY, group_name, lock_of_arguments
 from .options import LOCK_LIFE, MAX_BACKOFF, MAX_ID, MAX_RETRY, Options
+from .text import has_control
 from .times import Seconds, milliseconds, moment
 from .values import MAX_BYTES, MAX_ELEMENTS, Plain, ordered, pack
 
@@ -76,6 +77,8 @@ def _checked(path: str) -> str:
         size = 0
     if not 1 <= size <= MAX_PATH:
         raise ArgumentsError(f'path {path!r}: expected 1 to {MAX_PATH} bytes in UTF-8')
+    if has_control(path):
+        raise ArgumentsError(f'path {path!r}: expected no control characters')
     if ':' in path and (path.count(':') != 1 or path[0] == ':' or path[-1] == ':'):
         raise ArgumentsError(f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon')
     return str(path)

@@ -36,10 +36,12 @@ _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 class Plain:
     """Turns the arguments of one call into plain values, counting elements and depth."""
 
-    __slots__ = ('elements', 'function')
+    __slots__ = ('_keys', 'elements', 'function')
 
-    def __init__(self, function: str) -> None:
+    def __init__(self, function: str, *, keys: bool = True) -> None:
+        """keys: errors name the keys of dicts. Those of a worker do not, for they are logged."""
         self.function = function
+        self._keys = keys
         self.elements = 0
 
     def refuse(self, where: str, why: str, kind: type[ArgumentsError] = ArgumentsError) -> ArgumentsError:
@@ -125,8 +127,8 @@ class Plain:
                     raise self.refuse(where, f'expected keys that are str, int or bool, found {type(key).__name__}')
             self.elements += 1
             if key in out:
-                raise self.refuse(where, f'two keys travel as {key!r}')
-            out[key] = self.value(e, f'{where}[{key!r}]', depth + 1)
+                raise self.refuse(where, f'two keys travel as {key!r}' if self._keys else 'two keys travel as one')
+            out[key] = self.value(e, f'{where}[{key!r}]' if self._keys else f'{where}[…]', depth + 1)
         return out
 
     def _other(self, v: Any, where: str, depth: int) -> Any:
