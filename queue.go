@@ -31,7 +31,7 @@ type QueueConfig struct {
 	Legacy bool
 	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header. It is called by
 	// DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all tasks, and what Header says holds
-	// against it. Python tasks that cannot carry headers go without. Defaults to none.
+	// against it. Python tasks of a legacy queue cannot carry headers and go without. Defaults to none.
 	Inject func(ctx context.Context) map[string]string
 }
 

@@ -36,12 +36,13 @@ _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 class Plain:
     """Turns the arguments of one call into plain values, counting elements and depth."""
 
-    __slots__ = ('_keys', 'elements', 'function')
+    __slots__ = ('_keys', '_text_keys', 'elements', 'function')
 
-    def __init__(self, function: str, *, keys: bool = True) -> None:
-        """keys: errors name the keys of dicts. Those of a worker do not, for they are logged."""
+    def __init__(self, function: str, *, keys: bool = True, text_keys: bool = False) -> None:
+        """keys: errors name the keys of dicts; those of a worker do not, for they are logged. text_keys: keys are str, and nothing else."""
         self.function = function
         self._keys = keys
+        self._text_keys = text_keys
         self.elements = 0
 
     def refuse(self, where: str, why: str, kind: type[ArgumentsError] = ArgumentsError) -> ArgumentsError:
@@ -125,6 +126,10 @@ class Plain:
                     key = self.value(key, f'a key of {where}', depth + 1)
                 if not isinstance(key, (str, int)):
                     raise self.refuse(where, f'expected keys that are str, int or bool, found {type(key).__name__}')
+            if self._text_keys and not isinstance(key, str):
+                raise self.refuse(
+                    where, f"keakon's workers read keys that are str only, found {type(key).__name__}; send a list of pairs, or str(key)"
+                )
             self.elements += 1
             if key in out:
                 raise self.refuse(where, f'two keys travel as {key!r}' if self._keys else 'two keys travel as one')
