@@ -109,8 +109,8 @@ func TestUndo(t *testing.T) {
 func TestReadPytest(t *testing.T) {
 	for text, want := range map[string]result{
 		"..F\nFAILED tests/test_worker.py::test_a[x-1] - AssertionError: 1\n1 failed, 2 passed in 0.1s\n": {ran: 3, failed: []string{"test_worker.py::test_a[x-1]"}},
-		"...\n3 passed, 7 deselected in 0.10s\n":                                                         {ran: 3},
-		"7 deselected in 0.10s\n":                                                                        {},
+		"...\n3 passed, 7 deselected in 0.10s\n":                                                          {ran: 3},
+		"7 deselected in 0.10s\n":                                                                         {},
 	} {
 		want.output = text
 		if got := readPytest(text); !reflect.DeepEqual(got, want) {
