@@ -104,6 +104,8 @@ func checkPath(path string, python bool) error {
 		return fmt.Errorf("%w: path of %d bytes, expected at most %d", ErrFunction, len(path), wire.Default.Path)
 	case !utf8.ValidString(path):
 		return fmt.Errorf("%w: path %q is not UTF-8", ErrFunction, path)
+	case strings.ContainsFunc(path, isControl):
+		return fmt.Errorf("%w: path %q has control characters", ErrFunction, path)
 	case python && (strings.Count(path, ":") != 1 || path[0] == ':' || path[len(path)-1] == ':'):
 		return fmt.Errorf("%w: Python path %q, expected \"module:function\"", ErrFunction, path)
 	case !python && strings.Contains(path, ":"):

@@ -128,10 +128,6 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 			writer.Write(ledger.Event{Kind: ledger.Start, Task: task, Worker: "go"})
 			writer.Write(ledger.Event{Kind: ledger.End, Task: task, Worker: "go"})
 		}, delayed.Name(touchPath)))
-	if _, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: pyQueue}); err != nil {
-		t.Fatal(err)
-	}
-	server.Do(t, "SET", pyQueue+"_mode", "extended")
 	worker := startGodelayed(t, append(py.env(), "DELAYED_WORKER=py"), server, "--queue", queue, "--queue", pyQueue, "--go-queue", goQueue, "--concurrency", "2")
 	const tasks = 400
 	var names []string
