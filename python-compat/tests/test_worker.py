@@ -63,6 +63,33 @@ def test_retries_until_archived(q, redis, both):
     assert 'worker_tasks.py' in info['stack']
     assert 'godelayed/worker' not in info['stack']
     assert counters(redis) == {'processed': 3, 'failed': 3, 'retried': 2, 'archived': 1}
+    assert in_seconds(redis, 'q_archived', 'x') == pytest.approx(90 * 86400, abs=600)
+
+
+def in_seconds(redis, key, id):
+    """Returns in how many seconds the time of a filed task is."""
+    return redis.zscore(key, id) / 1000 - time.time()
+
+
+def test_times_of_what_is_filed(q, redis, both):
+    q.options(task_id='x', retry=1, backoff=3600).delay('worker_tasks:fail')
+    q.options(task_id='y', backoff=[7200], max_backoff=600).delay('worker_tasks:fail')
+    q.options(task_id='z').delay('worker_tasks:unregistered')
+    q.options(task_id='v', keep_result=60).delay('worker_tasks:add', 1)
+    q.options(task_id='w', unique=600, retry=1, backoff=300).delay('worker_tasks:fail')
+    w = both()
+    wait_for(lambda: redis.zcard('q_retry') == 3 and redis.zcard('q_parked') and redis.zcard('q_completed'), w.output)
+    w.stop()
+    for key, id, seconds in (
+        ('q_retry', 'x', 3600),
+        ('q_retry', 'y', 600),
+        ('q_parked', 'z', 7 * 86400),
+        ('q_completed', 'v', 60),
+        ('q_retry', 'w', 300),
+    ):
+        assert in_seconds(redis, key, id) == pytest.approx(seconds, abs=30), id
+    lock = redis.hget('q_locks', '@w')
+    assert in_seconds(redis, 'q_locked', lock) == pytest.approx(900, abs=30)  # it lasts longer by the wait
 
 
 def test_retry_that_succeeds(q, redis, both):
