@@ -1,13 +1,18 @@
 """The golden vectors of testdata/wire, held against plain msgpack and the PyPI package `delayed`."""
 
+import datetime
 import importlib.util
 import json
 import math
+import random
 from pathlib import Path
 
 import delayed.task
 import msgpack
 import pytest
+
+from godelayed.options import Options
+from godelayed.task import Call, Stamp
 
 VECTORS = Path(__file__).resolve().parent / 'vectors'
 WIRE = Path(__file__).resolve().parents[2] / 'testdata' / 'wire'
@@ -155,6 +160,46 @@ def test_python_worker_breaks_on_meta(vector):
     """Why extended Python tasks need a queue that is opened for them."""
     with pytest.raises(TypeError):
         delayed.task.PyTask.deserialize(raw(vector))
+
+
+def some_value(r, depth=0):
+    kind = r.randrange(9 if depth < 4 else 6)
+    if kind == 0:
+        return r.choice([None, True, False, 1.5, float('inf')])
+    if kind == 1:
+        return r.choice([1, -1]) * r.getrandbits(r.randrange(1, 66))
+    if kind == 2:
+        return ''.join(chr(r.choice([65, 0, 233, 0x20AC, 0x1F600, 0xD800])) for _ in range(r.randrange(5)))
+    if kind == 3:
+        return r.randbytes(r.randrange(40))
+    if kind == 4:
+        return r.choice([datetime.datetime.now(datetime.timezone.utc), msgpack.Timestamp(-(1 << 63), 5), msgpack.ExtType(5, b'x')])
+    if kind == 5:
+        return r.choice([b'', '', 0, 1 << 63, -(1 << 63)])
+    if kind == 6:
+        return [some_value(r, depth + 1) for _ in range(r.randrange(4))]
+    keys = [some_value(r, 9) for _ in range(r.randrange(4))]
+    return {k: some_value(r, depth + 1) for k in keys if not isinstance(k, (dict, list))}
+
+
+def test_keakon_reads_what_a_legacy_queue_accepts():
+    accepted = refused = 0
+    for seed in range(1000):
+        r = random.Random(seed)
+        c = Call('m:f', tuple(some_value(r) for _ in range(r.randrange(4))), {'k': some_value(r)} if seed % 2 else {})
+        options = Options().merged(retry=r.choice([None, 0, 5, -1]))
+        try:
+            packed = Stamp(options, 0, legacy=True).packed(c)
+        except TypeError:
+            refused += 1
+            continue
+        accepted += 1
+        task = delayed.task.PyTask.deserialize(packed.message)
+        assert (task._func_path, len(task._args)) == ('m:f', len(c.args))
+        task._data = None
+        task.serialize()
+    assert accepted > 100
+    assert refused > 100
 
 
 @pytest.mark.parametrize('vector', [v for v in vectors('keakon.json') if '$func' not in str(v.values[0]['call'])])

@@ -147,6 +147,10 @@ def test_locks_are_freed(q, redis, both):
     unique = q.options(unique=600, keep_result=60)
     assert unique.delay('worker_tasks:add', 1).result(timeout=60) == 2
     assert unique.delay('worker_tasks:add', 1).result(timeout=60) == 2  # or it would be a duplicate
+    for n in (1, 2):  # nothing else is kept of these
+        q.options(unique=600).delay('worker_tasks:say', 'alone')
+        wait_for(lambda n=n: ran(redis).count('say alone') == n, 'the task to run')
+        wait_for(lambda: not redis.exists('q_locks', 'q_locked'), 'the lock to be free')
     q.options(unique=600, retry=0).delay('worker_tasks:fail')
     wait_for(lambda: redis.zcard('q_archived'), 'the task to be archived')
     q.options(unique=600, retry=0).delay('worker_tasks:fail')

@@ -216,6 +216,7 @@ def test_legacy_claims_are_swept(redis, both):
     w.stop()
     assert left(redis) == {'q_processing', 'q_deaths'}
     assert redis.hkeys('q_processing') == [b'456']
+    assert 72 * 3600 - 600 < redis.ttl('q_deaths') <= 72 * 3600
 
 
 def test_sweeper_mends_and_trims(redis, start):
