@@ -27,6 +27,9 @@ type command struct {
 	args []any
 }
 
+// blocks says whether the command waits for something to happen, so that a late answer says nothing of the node.
+func (c command) blocks() bool { return strings.EqualFold(c.name, "BLPOP") }
+
 // wait says how long to wait for a reply: as long as ctx allows if there is one, for limit if that is not negative, or else for
 // readTimeout.
 type wait struct {
@@ -79,8 +82,17 @@ func (c *conn) do(w wait, name string, args []any) (any, error) {
 		return c.drain(w, name, args)
 	}
 	cmd := command{name, args}
-	reply, err := w.do(c.node, cmd)
+	reply, err := c.call(w, c.node, cmd)
 	return c.settle(w, cmd, reply, err)
+}
+
+// call carries out one command on a node.
+func (c *conn) call(w wait, n *node, cmd command) (any, error) {
+	if !cmd.blocks() {
+		defer c.src.watch(n.addr, n.pool)()
+	}
+	reply, err := w.do(n, cmd)
+	return reply, n.pool.explain(err)
 }
 
 // drain sends what waits to be sent, with one more command unless its name is empty, and receives all replies. It answers as redigo
@@ -152,7 +164,11 @@ func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
 }
 
 func (c *conn) receive(w wait) (any, error) {
+	if len(c.sent) > 0 && !c.sent[0].blocks() {
+		defer c.src.watch(c.node.addr, c.node.pool)()
+	}
 	reply, err := w.receive(c.node)
+	err = c.node.pool.explain(err)
 	if len(c.sent) == 0 {
 		// A message of a subscription: nothing was sent for it.
 		if err != nil {

@@ -107,7 +107,7 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 		if to.kind == "ASK" {
 			reply, err = c.asking(w, next, cmd)
 		} else {
-			reply, err = w.do(next, cmd)
+			reply, err = c.call(w, next, cmd)
 		}
 		if err != nil {
 			c.failed(next, err)
@@ -131,7 +131,7 @@ func (c *conn) asking(w wait, n *node, cmd command) (any, error) {
 	if err := n.Send("ASKING"); err != nil {
 		return nil, err
 	}
-	return w.do(n, cmd)
+	return c.call(w, n, cmd)
 }
 
 // failed draws the conclusions from an error of a node.
@@ -147,6 +147,7 @@ func (c *conn) failed(n *node, err error) {
 		}
 	case errors.Is(err, context.Canceled): // that was us
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		c.src.layout.doubt(n.addr)
 		c.src.layout.refreshSoon()
 	default:
 		c.src.suspect(n)

@@ -10,6 +10,7 @@
 //
 // Commands follow a slot that moves to another node. While a slot is on its way, scripts wait for it for up to five seconds. When a node
 // fails, commands on its slots fail until a replica has taken over; what a replica had not received by then is lost, as in every cluster.
+// A node that freezes fails as well: the calls that wait for it end within a second after its replica serves, or after five seconds.
 package rediscluster
 
 import (
@@ -22,7 +23,6 @@ import (
 	"github.com/mna/redisc"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/internal/idleconn"
 	"github.com/godelayed/delayed/internal/redisurl"
 )
 
@@ -38,6 +38,9 @@ const (
 	idleTimeout = 4 * time.Minute
 	// pingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
 	pingAfter = 10 * time.Second
+	// slowAfter is how long a node may take to answer before the others are asked, every askAgain, whether another one has taken over.
+	slowAfter = time.Second
+	askAgain  = 500 * time.Millisecond
 )
 
 // Dial returns a handle on a cluster. The URL names one or more of its nodes, such as redis://user:password@a:6379,b:6379, or
@@ -56,8 +59,8 @@ type source struct {
 	layout *layout
 	opts   []redis.DialOption
 
-	mu     sync.Mutex             // protects the following
-	pools  map[string]*redis.Pool // by address
+	mu     sync.Mutex           // protects the following
+	pools  map[string]*nodePool // by address
 	closed bool
 }
 
@@ -74,11 +77,11 @@ func newSource(rawURL string) (*source, error) {
 	}
 	s := &source{
 		opts: []redis.DialOption{
-			redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(writeTimeout),
+			redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(writeTimeout),
 			redis.DialUsername(u.User), redis.DialPassword(u.Password), redis.DialClientName("delayed"),
 			redis.DialUseTLS(u.TLS), redis.DialTLSHandshakeTimeout(dialTimeout),
 		},
-		pools: map[string]*redis.Pool{},
+		pools: map[string]*nodePool{},
 	}
 	s.layout = newLayout(u.Hosts, s.opts, s.retain)
 	return s, nil
@@ -89,6 +92,8 @@ var errClosed = fmt.Errorf("%w: the handle on the cluster", delayed.ErrClosed)
 
 // Conn returns a connection to the node that serves key. The caller closes it.
 func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout) // with the trial of idle connections, and with the successor
+	defer cancel()
 	slot := redisc.Slot(key)
 	addr, err := s.layout.node(ctx, slot)
 	if err != nil {
@@ -119,69 +124,6 @@ func (s *source) dialSuccessor(ctx context.Context, slot int, addr string, cause
 	return s.dial(ctx, now)
 }
 
-// node is a connection to one node.
-type node struct {
-	redis.Conn
-	addr string
-	pool *redis.Pool
-}
-
-// dial takes a connection to a node out of its pool.
-func (s *source) dial(ctx context.Context, addr string) (*node, error) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, errClosed
-	}
-	pool := s.pools[addr]
-	if pool == nil {
-		pool = s.newPool(addr)
-		s.pools[addr] = pool
-	}
-	s.mu.Unlock()
-	rc, err := pool.GetContext(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("node %s of the cluster: %w", addr, err)
-	}
-	return &node{rc, addr, pool}, nil
-}
-
-func (s *source) newPool(addr string) *redis.Pool {
-	return &redis.Pool{
-		DialContext: func(ctx context.Context) (redis.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, dialTimeout) // with what introduces it
-			defer cancel()
-			return redis.DialContext(ctx, "tcp", addr, s.opts...)
-		},
-		MaxIdle:             idleConns,
-		IdleTimeout:         idleTimeout,
-		TestOnBorrowContext: idleconn.Check(pingAfter, dialTimeout),
-	}
-}
-
-// suspect is told that a connection to a node has failed: the others that idle may be dead as well, and the node may have lost its slots.
-func (s *source) suspect(n *node) {
-	s.mu.Lock()
-	if s.pools[n.addr] == n.pool {
-		delete(s.pools, n.addr)
-	}
-	s.mu.Unlock()
-	n.pool.Close()
-	s.layout.refreshSoon()
-}
-
-// retain closes the pools of the nodes that do not serve slots any more.
-func (s *source) retain(serving map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for addr, pool := range s.pools {
-		if !serving[addr] {
-			delete(s.pools, addr)
-			pool.Close()
-		}
-	}
-}
-
 // Slot returns the hash slot of key.
 func (s *source) Slot(key string) int { return redisc.Slot(key) }
 
@@ -191,8 +133,8 @@ func (s *source) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for _, pool := range s.pools {
-		pool.Close()
+	for _, p := range s.pools {
+		p.Close()
 	}
 	clear(s.pools)
 	return nil
