@@ -4,57 +4,21 @@ package rediscluster
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/fakeredis"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// withReplica starts a cluster in which the node that serves key has a replica that takes over by itself, soon.
-func withReplica(t *testing.T, key string) (cluster *redistest.Cluster, master, replica *redistest.Server) {
-	t.Helper()
-	soon := []string{"--cluster-node-timeout", "1500", "--repl-diskless-sync-delay", "0"}
-	cluster = redistest.StartCluster(t, soon...)
-	master = cluster.NodeOf(t, key)
-	replica = redistest.Start(t, append(soon, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")...)
-	host, port, _ := strings.Cut(master.Addr(), ":")
-	replica.Do(t, "CLUSTER", "MEET", host, port)
-	eventually(t, "the replica knows its master", func() bool {
-		conn, err := redis.Dial("tcp", replica.Addr())
-		if err != nil {
-			return false
-		}
-		defer conn.Close()
-		_, err = conn.Do("CLUSTER", "REPLICATE", id(t, master))
-		return err == nil
-	})
-	eventually(t, "the replica is in step, and all know it", func() bool {
-		info, err := redis.String(replica.Do(t, "INFO", "replication"), nil)
-		if err != nil || !strings.Contains(info, "master_link_status:up") {
-			return false
-		}
-		for _, node := range cluster.Nodes {
-			nodes, err := redis.String(node.Do(t, "CLUSTER", "NODES"), nil)
-			if err != nil || !strings.Contains(nodes, "slave "+id(t, master)) {
-				return false
-			}
-		}
-		return true
-	})
-	return cluster, master, replica
-}
-
-// TestFrozenMaster lets producers enqueue, with connections of all ages, to a master that stands still until its replica takes over.
+// TestFrozenMaster lets producers enqueue, with connections of all ages, to a master that stands still until its replica takes over, and long after that.
 func TestFrozenMaster(t *testing.T) {
 	t.Parallel()
 	const queue = "{frozen}"
-	cluster, master, replica := withReplica(t, queue)
+	cluster := redistest.StartCluster(t)
+	master, replica := cluster.NodeOf(t, queue), replicaOf(t, cluster.NodeOf(t, queue))
 	rdb, err := Dial(cluster.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +46,6 @@ func TestFrozenMaster(t *testing.T) {
 
 	master.Pause(t)
 	var mu sync.Mutex
-	var serves time.Time
 	var longest time.Duration
 	first := map[string]time.Time{} // when each producer's first task was accepted
 	var wg sync.WaitGroup
@@ -104,14 +67,8 @@ func TestFrozenMaster(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "the replica serves", func() bool {
-		info, err := redis.String(replica.Do(t, "INFO", "replication"), nil)
-		if err != nil || !strings.Contains(info, "role:master") {
-			return false
-		}
-		serves = time.Now()
-		return true
-	})
+	replica.Do(t, "CLUSTER", "FAILOVER", "TAKEOVER")
+	serves := time.Now()
 	wg.Wait()
 	master.Resume(t)
 	for name, at := range first {
