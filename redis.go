@@ -65,7 +65,8 @@ func Dial(rawURL string) (*Redis, error) {
 		// All of it: a frozen server accepts connections, and then does not answer to what introduces them.
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
-		return redis.DialContext(ctx, network, addr, opts...)
+		conn, err := redis.DialContext(ctx, network, addr, opts...)
+		return conn, ofOtherKind(ctx, nil, 0, err)
 	}
 	calls := newPool(dial)
 	calls.MaxActive, calls.Wait = callerConns, true

@@ -137,6 +137,14 @@ func mayHaveRun(err error) bool {
 
 // do sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
 func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
+	reply, err := rawDo(ctx, conn, timeout, cmd, args...)
+	if err != nil {
+		err = ofOtherKind(ctx, conn, timeout, err)
+	}
+	return reply, err
+}
+
+func rawDo(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	if ctx.Done() == nil {
 		if timeout > 0 {
 			return redis.DoWithTimeout(conn, timeout, cmd, args...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,9 @@ func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
 		return reply, err
 	}
 	reply, owner, err := c.follow(w, cmd, reply, err)
+	if answer, ok := err.(redis.Error); ok && aboutSlots(answer) { //nolint:errorlint // bare means that nobody knows of a cluster
+		err = fmt.Errorf("the cluster answers: %w", answer)
+	}
 	switch {
 	case owner == c.node:
 	case len(c.sent) > 0:
@@ -64,6 +68,12 @@ func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
 		c.node = owner
 	}
 	return reply, err
+}
+
+// aboutSlots says whether an answer is one that only nodes of a cluster give.
+func aboutSlots(answer redis.Error) bool {
+	kind, _, _ := strings.Cut(string(answer), " ")
+	return slices.Contains([]string{"MOVED", "ASK", "TRYAGAIN", "CROSSSLOT", "CLUSTERDOWN"}, kind)
 }
 
 // track knows whether the connection is within a transaction.
