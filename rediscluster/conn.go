@@ -11,13 +11,14 @@ import (
 
 // conn is a connection for the keys of one slot, which it follows from node to node. Redis refuses a command before it carries out
 // any of it, so a command that is sent to the next node does not run twice; no command is sent again for any other reason.
-// Transactions are not redirected. Only one goroutine may use a conn at a time, except that one may send and another receive once it has subscribed.
+// A WAIT that is sent right behind a command goes with it, on the same connection. Transactions are not redirected. Only one goroutine may use a conn at a time, except that one may send and another receive once it has subscribed.
 type conn struct {
 	src  *source
 	slot int
 	node *node
 
 	sent   []command // their replies are still to come
+	waited *answer   // to the WAIT that went along with a redirected command; the one that its old node gives means nothing
 	multi  bool      // within a transaction
 	pushed bool      // has subscribed: what comes is no answer to what was sent. One goroutine may send then while another receives
 }
@@ -25,6 +26,11 @@ type conn struct {
 type command struct {
 	name string
 	args []any
+}
+
+type answer struct {
+	reply any
+	err   error
 }
 
 // blocks says whether the command waits for something to happen, so that a late answer says nothing of the node.
@@ -178,6 +184,10 @@ func (c *conn) receive(w wait) (any, error) {
 	}
 	cmd := c.sent[0]
 	c.sent = c.sent[1:]
+	if a := c.waited; a != nil {
+		c.waited = nil
+		return a.reply, a.err
+	}
 	return c.settle(w, cmd, reply, err)
 }
 

@@ -121,6 +121,9 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 		}
 		if err != nil {
 			c.failed(next, err)
+		} else if len(c.sent) > 0 && strings.EqualFold(c.sent[0].name, "WAIT") {
+			c.waited = &answer{}
+			c.waited.reply, c.waited.err = c.call(w, next, c.sent[0])
 		}
 		refused = next
 		switch {
