@@ -57,7 +57,7 @@ func (s *source) dial(ctx context.Context, addr string) (*node, error) {
 func (s *source) newPool(addr string) *nodePool {
 	p := &nodePool{}
 	p.ctx, p.abandon = context.WithCancelCause(context.Background())
-	dialer := &net.Dialer{Timeout: dialTimeout}
+	dialer := &net.Dialer{Timeout: s.limits.DialTimeout}
 	opts := slices.Concat(s.opts, []redis.DialOption{redis.DialContextFunc(
 		func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, addr)
@@ -68,14 +68,14 @@ func (s *source) newPool(addr string) *nodePool {
 		})})
 	p.Pool = &redis.Pool{
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, dialTimeout) // with what introduces it
+			ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout) // with what introduces it
 			defer cancel()
 			defer context.AfterFunc(p.ctx, cancel)()
 			return redis.DialContext(ctx, "tcp", addr, opts...)
 		},
-		MaxIdle:             idleConns,
+		MaxIdle:             max(idleConns, s.limits.PoolSize),
 		IdleTimeout:         idleTimeout,
-		TestOnBorrowContext: idleconn.Check(pingAfter, dialTimeout),
+		TestOnBorrowContext: idleconn.Check(pingAfter, s.limits.DialTimeout),
 	}
 	return p
 }

@@ -27,12 +27,13 @@ import (
 )
 
 const (
+	// dialTimeout bounds connecting to a node, unless the URL says otherwise.
 	dialTimeout  = 5 * time.Second
 	writeTimeout = 5 * time.Second
 	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so it is above
 	// what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
 	readTimeout = 30 * time.Second
-	// idleConns bounds the idle connections to each node.
+	// idleConns bounds the idle connections to each node, and the producers that use a handle at a time unless the URL says otherwise.
 	idleConns = 64
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
 	idleTimeout = 4 * time.Minute
@@ -44,8 +45,8 @@ const (
 )
 
 // Dial returns a handle on a cluster. The URL names one or more of its nodes, such as redis://user:password@a:6379,b:6379, or
-// rediss://… for TLS; the other nodes are learnt from them. Name several, so that one may be away. Dial does not connect; call Ping to
-// connect now.
+// rediss://… for TLS; the other nodes are learnt from them. Name several, so that one may be away. It may have the parameters of
+// delayed.Dial. Dial does not connect; call Ping to connect now.
 func Dial(rawURL string) (*delayed.Redis, error) {
 	src, err := newSource(rawURL)
 	if err != nil {
@@ -58,6 +59,7 @@ func Dial(rawURL string) (*delayed.Redis, error) {
 type source struct {
 	layout *layout
 	opts   []redis.DialOption
+	limits redisurl.Limits
 
 	mu     sync.Mutex           // protects the following
 	pools  map[string]*nodePool // by address
@@ -69,7 +71,15 @@ func newSource(rawURL string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := u.Only(); err != nil {
+	if err := u.Only(redisurl.Options...); err != nil {
+		return nil, err
+	}
+	secure, err := u.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	limits, err := u.Limits(redisurl.Limits{DialTimeout: dialTimeout, PoolSize: idleConns})
+	if err != nil {
 		return nil, err
 	}
 	if u.DB != 0 {
@@ -79,9 +89,10 @@ func newSource(rawURL string) (*source, error) {
 		opts: []redis.DialOption{
 			redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(writeTimeout),
 			redis.DialUsername(u.User), redis.DialPassword(u.Password), redis.DialClientName("delayed"),
-			redis.DialUseTLS(u.TLS), redis.DialTLSHandshakeTimeout(dialTimeout),
+			redis.DialUseTLS(u.TLS), redis.DialTLSConfig(secure), redis.DialTLSHandshakeTimeout(limits.DialTimeout),
 		},
-		pools: map[string]*nodePool{},
+		limits: limits,
+		pools:  map[string]*nodePool{},
 	}
 	s.layout = newLayout(u.Hosts, s.opts, s.retain)
 	return s, nil
@@ -92,7 +103,7 @@ var errClosed = fmt.Errorf("%w: the handle on the cluster", delayed.ErrClosed)
 
 // Conn returns a connection to the node that serves key. The caller closes it.
 func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout) // with the trial of idle connections, and with the successor
+	ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout) // with the trial of idle connections, and with the successor
 	defer cancel()
 	slot := redisc.Slot(key)
 	addr, err := s.layout.node(ctx, slot)
@@ -123,6 +134,9 @@ func (s *source) dialSuccessor(ctx context.Context, slot int, addr string, cause
 	}
 	return s.dial(ctx, now)
 }
+
+// PoolSize returns how many producers may use the source at a time.
+func (s *source) PoolSize() int { return s.limits.PoolSize }
 
 // Slot returns the hash slot of key.
 func (s *source) Slot(key string) int { return redisc.Slot(key) }
