@@ -96,7 +96,9 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 		return nil, fmt.Errorf("delayed: QueueConfig.Wait is %d: expected the number of replicas that must have a task, from 0", cfg.Wait)
 	}
 	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
-	s.wait = cfg.Wait
+	if listenerOf(s.src) == nil { // the server of delayedtest has no replicas
+		s.wait = cfg.Wait
+	}
 	return &Queue{
 		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python, inject: cfg.Inject,
 		settled: new(atomic.Bool), listener: listenerOf(s.src),
