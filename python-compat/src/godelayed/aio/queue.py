@@ -12,7 +12,7 @@ from ..coalescer import AsyncCoalescer
 from ..errors import BatchError, DelayedError
 from ..link import AsyncLink
 from ..options import Options
-from ..producer import Settings
+from ..producer import Settings, checked_wait
 from ..scripts import MODE
 from ..task import Call, call
 from .ref import Ref
@@ -28,12 +28,16 @@ class Queue:
     """Makes calls of functions into tasks in Redis, like godelayed.Queue. It belongs to one event loop at a time.
 
     redis is a client of redis.asyncio for one server or for Sentinel. extended is for queues whose workers read extended Python
-    messages, legacy for queues that go-delayed's or keakon's workers share, prefix is that of the Go handle. All programs that use one
-    queue open it in the same way. A name that cannot be one is an ArgumentsError.
+    messages, legacy for queues that go-delayed's or keakon's workers share, prefix is that of the Go handle. wait is how many replicas
+    must have a task before a call succeeds; fewer are an UnknownError. All programs that use one queue open it in the same way. A name
+    that cannot be one is an ArgumentsError.
     """
 
-    def __init__(self, name: str, redis: redis.asyncio.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '') -> None:
+    def __init__(
+        self, name: str, redis: redis.asyncio.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '', wait: int = 0
+    ) -> None:
         self._settings = Settings(name, prefix, extended, legacy)
+        self._wait = checked_wait(wait)
         self._link = AsyncLink.of(redis)
         self._signals = Signals(redis)
         self._coalescer = AsyncCoalescer(self._enqueue)
@@ -78,7 +82,7 @@ class Queue:
             await self._coalescer.enqueue(messages[0].message)
             return Ref(self, messages[0].id, options, now)
         for command in s.commands(messages, options):
-            id = command.ids_of(await self._link.run(command.script, command.keys, command.args))[0]
+            id = command.ids_of(await self._link.run(command.script, command.keys, command.args, self._wait))[0]
         return Ref(self, id, options, now)
 
     async def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
@@ -97,7 +101,7 @@ class Queue:
         refs: list[Ref] = []
         for command in s.commands(messages, options):
             try:
-                ids = command.ids_of(await self._link.run(command.script, command.keys, command.args))
+                ids = command.ids_of(await self._link.run(command.script, command.keys, command.args, self._wait))
             except DelayedError as e:
                 if len(command.ids) == len(calls):
                     raise
@@ -114,4 +118,4 @@ class Queue:
         s.check_form(await self._link.run(MODE, [s.keys.mode], [s.form]))
 
     async def _enqueue(self, messages: list[bytes]) -> None:
-        await self._link.run(*self._settings.enqueue(messages))
+        await self._link.run(*self._settings.enqueue(messages), self._wait)
