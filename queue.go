@@ -45,7 +45,7 @@ type QueueConfig struct {
 	// against it. Python tasks that cannot carry headers go without. Defaults to none.
 	Inject func(ctx context.Context) map[string]string
 	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted and not yet sent to a
-	// replica is lost in a fail-over. If fewer confirm it in nine tenths of the time that the call has, at most 4.5 s, the call fails with
+	// replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the call has, at most 4 s, the call fails with
 	// ErrUnknown: the task is enqueued, and may be lost. Replicas confirm what they have in memory. Defaults to 0: the master's word is enough.
 	Wait int
 }

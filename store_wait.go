@@ -12,7 +12,7 @@ import (
 
 // longestWait is how long replicas are waited for by a call without a limit of its own. Redis says how many have confirmed when it is
 // over, so it ends before the call does.
-const longestWait = callTimeout / 10 * 9
+const longestWait = callTimeout / 5 * 4
 
 // waitOf returns how long a call waits for replicas.
 func waitOf(ctx context.Context) time.Duration {
@@ -21,7 +21,7 @@ func waitOf(ctx context.Context) time.Duration {
 		return longestWait
 	}
 	// Redis takes 0 for no limit at all.
-	return min(max(time.Until(deadline)/10*9, time.Millisecond), longestWait)
+	return min(max(time.Until(deadline)/5*4, time.Millisecond), longestWait)
 }
 
 // sendWaiting is send, and then WAIT on the same connection in the same request: Redis waits for the replicas that have what this

@@ -50,7 +50,7 @@ def _places(client: Any) -> int:
 def _patience(connection: Any) -> int:
     """How long replicas are waited for, in ms: Redis says how many have confirmed before the connection gives up."""
     limit = getattr(connection, 'socket_timeout', None)
-    return max(1, int(900 * min(5.0, limit if limit is not None else 5.0)))
+    return max(1, int(800 * min(5.0, limit if limit is not None else 5.0)))
 
 
 def _check_replicas(what: str, reply: Any, wait: int, within: int) -> None:
