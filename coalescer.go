@@ -22,8 +22,8 @@ const (
 
 // coalescer makes tasks that are enqueued at the same time on one queue go in shared calls of one script. A task that comes while no call
 // is under way goes at once and alone. Those that come meanwhile gather, in their order, and go with the next call. There is no timer,
-// and no goroutine while nobody enqueues. All queues of a handle that have the same name, and wait for as many replicas, share a
-// coalescer.
+// and no goroutine while nobody enqueues. All queues of a handle that have the same name, and wait for as many
+// replicas, share a coalescer.
 type coalescer struct {
 	store *store
 	head  []any // what the arguments of the script begin with

@@ -14,8 +14,8 @@ const (
 	useSentinel = "the server is a Sentinel: connect with redissentinel.Dial, which asks it for the master"
 )
 
-// ofOtherKind returns the error with which a server has answered a command, with what to do if a handle for a single server met a node of
-// a cluster or a Sentinel. Sources that follow redirections wrap those that they give up.
+// ofOtherKind returns the error with which a server has answered a command, with what to do if a handle for a single
+// server met a node of a cluster or a Sentinel. Sources that follow redirections wrap those that they give up.
 func ofOtherKind(ctx context.Context, conn redis.Conn, timeout time.Duration, err error) error {
 	answer, ok := err.(redis.Error) //nolint:errorlint // see above
 	if !ok {

@@ -11,7 +11,8 @@ import (
 	"github.com/godelayed/delayed/internal/fakeredis"
 )
 
-// TestServerOfAnotherKind lets handles of Dial meet a node of a cluster and a Sentinel, whose answers are those of Redis 7.0.
+// TestServerOfAnotherKind lets handles of Dial meet a node of a cluster and a Sentinel, whose answers are those of
+// Redis 7.0.
 func TestServerOfAnotherKind(t *testing.T) {
 	sentinel := func(args []string) string {
 		if args[0] == "ROLE" {

@@ -44,9 +44,10 @@ type QueueConfig struct {
 	// DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all tasks, and what Header says holds
 	// against it. Python tasks that cannot carry headers go without. Defaults to none.
 	Inject func(ctx context.Context) map[string]string
-	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted and not yet sent to a
-	// replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the call has, at most 4 s, the call fails with
-	// ErrUnknown: the task is enqueued, and may be lost. Replicas confirm what they have in memory. Defaults to 0: the master's word is enough.
+	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted and
+	// not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the call has,
+	// at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. Replicas confirm what they have
+	// in memory. Defaults to 0: the master's word is enough.
 	Wait int
 }
 

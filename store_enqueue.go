@@ -87,7 +87,8 @@ func (s *store) open(ctx context.Context) (e enqueuer, err error) {
 	return e, nil
 }
 
-// enqueue sends the script with its arguments and gives the connection back. within is how long replicas are waited for, if any.
+// enqueue sends the script with its arguments and gives the connection back. within is how long replicas are waited
+// for, if any.
 func (e enqueuer) enqueue(ctx context.Context, args []any, within time.Duration) error {
 	defer e.close()
 	if e.wait > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// longestWait is how long replicas are waited for by a call without a limit of its own. Redis says how many have confirmed when it is
-// over, so it ends before the call does.
+// longestWait is how long replicas are waited for by a call without a limit of its own. Redis says how many have
+// confirmed when it is over, so it ends before the call does.
 const longestWait = callTimeout / 5 * 4
 
 // waitOf returns how long a call waits for replicas.
@@ -24,8 +24,8 @@ func waitOf(ctx context.Context) time.Duration {
 	return min(max(time.Until(deadline)/5*4, time.Millisecond), longestWait)
 }
 
-// sendWaiting is send, and then WAIT on the same connection in the same request: Redis waits for the replicas that have what this
-// connection has written. If fewer confirm it within the given time the error wraps ErrUnknown.
+// sendWaiting is send, and then WAIT on the same connection in the same request: Redis waits for the replicas that have
+// what this connection has written. If fewer confirm it within the given time the error wraps ErrUnknown.
 func (s *script) sendWaiting(ctx context.Context, conn redis.Conn, within time.Duration, replicas int, all []any) (any, error) {
 	reply, confirmed, err, lacking := pipelined(ctx, conn, within, replicas, "EVALSHA", all)
 	var answer redis.Error

@@ -360,8 +360,8 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 	}
 }
 
-// TestStopDuringRegistration stops a worker between its first registration and the answer to that, which comes late or never: Redis must
-// not go on to know the worker.
+// TestStopDuringRegistration stops a worker between its first registration and the answer to that, which comes late or
+// never: Redis must not go on to know the worker.
 func TestStopDuringRegistration(t *testing.T) {
 	for _, fault := range []faultnet.Fault{faultnet.DelayReply, faultnet.DropReply} {
 		t.Run(fault.String(), func(t *testing.T) {

@@ -166,7 +166,8 @@ func (s *site) move(t *testing.T, during func()) {
 		defer close(over)
 		during()
 	}()
-	// The node that has the slot sends the script on, and the next one refuses it until it has the slot, as some of its keys are missing.
+	// The node that has the slot sends the script on, and the next one refuses it until it has the slot, as some of its
+	// keys are missing.
 	for refused := false; !refused; {
 		info, err := redis.String(s.to.Do(t, "INFO", "errorstats"), nil)
 		refused = err == nil && strings.Contains(info, "errorstat_TRYAGAIN")

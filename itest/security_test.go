@@ -252,7 +252,8 @@ func testUsers(t *testing.T, s *site) {
 	}
 }
 
-// aclRules reads the ACL commands of SECURITY.md by the heading of their section; a command goes on in the indented lines that follow it.
+// aclRules reads the ACL commands of SECURITY.md by the heading of their section; a command goes on in the indented
+// lines that follow it.
 func aclRules(t *testing.T) map[string][][]string {
 	t.Helper()
 	page, err := os.ReadFile("../SECURITY.md")

@@ -11,7 +11,8 @@ import (
 
 // conn is a connection for the keys of one slot, which it follows from node to node. Redis refuses a command before it carries out
 // any of it, so a command that is sent to the next node does not run twice; no command is sent again for any other reason.
-// A WAIT that is sent right behind a command goes with it, on the same connection. Transactions are not redirected. Only one goroutine may use a conn at a time, except that one may send and another receive once it has subscribed.
+// A WAIT that is sent right behind a command goes with it, on the same connection. Transactions are not redirected.
+// Only one goroutine may use a conn at a time, except that one may send and another receive once it has subscribed.
 type conn struct {
 	src  *source
 	slot int

@@ -273,8 +273,8 @@ func TestTransactionIsNotRedirected(t *testing.T) {
 	}
 }
 
-// TestWaitGoesAlong sends a command with WAIT behind it to a node that refuses it: the node that carries it out must be asked, on the same
-// connection. Of the redirections it meets ASK, also beside MOVED.
+// TestWaitGoesAlong sends a command with WAIT behind it to a node that refuses it: the node that carries it out must be
+// asked, on the same connection. Of the redirections it meets ASK, also beside MOVED.
 func TestWaitGoesAlong(t *testing.T) {
 	for _, kind := range []string{"ASK", "MOVED"} {
 		t.Run(kind, func(t *testing.T) {
@@ -319,8 +319,8 @@ func TestWaitGoesAlong(t *testing.T) {
 	}
 }
 
-// TestAskBesideMoved lets the slot of a connection move while another one begins to: the node that took the first over says ASK, first for
-// good as it must be asked each time.
+// TestAskBesideMoved lets the slot of a connection move while another one begins to: the node that took the first over
+// says ASK, first for good as it must be asked each time.
 func TestAskBesideMoved(t *testing.T) {
 	third := startFake(t, func([]string) string { return "+third\r\n" })
 	var b *fakeredis.Server

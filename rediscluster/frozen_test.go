@@ -13,7 +13,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestFrozenMaster lets producers enqueue, with connections of all ages, to a master that stands still until its replica takes over, and long after that.
+// TestFrozenMaster lets producers enqueue, with connections of all ages, to a master that stands still until its
+// replica takes over, and long after that.
 func TestFrozenMaster(t *testing.T) {
 	t.Parallel()
 	const queue = "{frozen}"

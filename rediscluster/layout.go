@@ -136,8 +136,8 @@ func (l *layout) ask() (*asking, error) {
 	return a, nil
 }
 
-// candidates returns the known nodes in random order and then, in case all of them have other addresses now, those of the URL. Those that
-// are doubted come last.
+// candidates returns the known nodes in random order and then, in case all of them have other addresses now, those of
+// the URL. Those that are doubted come last.
 func (l *layout) candidates() []string {
 	var nodes []string
 	for addr := range l.known {

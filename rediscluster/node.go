@@ -99,9 +99,9 @@ func (p *nodePool) explain(err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(p.ctx), err)
 }
 
-// watch looks after a call to a node until the function that it returns is called. A frozen node does not end calls, nor do nodes that
-// cannot be reached: when the call takes long, the other nodes are asked for the layout, and once the node serves no slot any more all its
-// connections are closed, which ends their calls.
+// watch looks after a call to a node until the function that it returns is called. A frozen node does not end calls,
+// nor do nodes that cannot be reached: when the call takes long, the other nodes are asked for the layout, and once the
+// node serves no slot any more all its connections are closed, which ends their calls.
 func (s *source) watch(addr string, p *nodePool) (stop func()) {
 	over := make(chan struct{})
 	timer := time.AfterFunc(slowAfter, func() {
@@ -125,7 +125,8 @@ func (s *source) watch(addr string, p *nodePool) (stop func()) {
 	}
 }
 
-// suspect is told that a connection to a node has failed: the others that idle may be dead as well, and the node may have lost its slots.
+// suspect is told that a connection to a node has failed: the others that idle may be dead as well, and the node may
+// have lost its slots.
 func (s *source) suspect(n *node) {
 	s.mu.Lock()
 	if s.pools[n.addr] == n.pool {

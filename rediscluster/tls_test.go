@@ -9,7 +9,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestPrivateAuthority connects by TLS to a cluster of one node, whose certificate is one of a private authority and which asks for one.
+// TestPrivateAuthority connects by TLS to a cluster of one node, whose certificate is one of a private authority and
+// which asks for one.
 func TestPrivateAuthority(t *testing.T) {
 	t.Parallel()
 	certs := redistest.NewTLS(t)

@@ -28,14 +28,15 @@ import (
 )
 
 const (
-	// dialTimeout bounds connecting to the master, unless the URL says otherwise. A master that takes longer is gone, and the Sentinels
-	// are asked for another.
+	// dialTimeout bounds connecting to the master, unless the URL says otherwise. A master that takes longer is gone, and
+	// the Sentinels are asked for another.
 	dialTimeout  = 2 * time.Second
 	writeTimeout = 5 * time.Second
 	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so it is above
 	// what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
 	readTimeout = 30 * time.Second
-	// idleConns bounds the idle connections to the master, and the producers that use a handle at a time unless the URL says otherwise.
+	// idleConns bounds the idle connections to the master, and the producers that use a handle at a time unless the URL
+	// says otherwise.
 	idleConns = 64
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
 	idleTimeout = 4 * time.Minute
@@ -47,8 +48,8 @@ const (
 
 // Dial returns a handle on the master. The URL names the Sentinels and, as a parameter, the name under which they know the master:
 // redis://user:password@s1:26379,s2:26379/0?master=mymaster, or rediss://… for TLS with Sentinels and master alike. Name all Sentinels;
-// port 26379 may be left out. It may have the parameters of delayed.Dial besides, which are for the master and, as to TLS, for the
-// Sentinels too. Dial does not connect; call Ping to connect now.
+// port 26379 may be left out. It may have the parameters of delayed.Dial besides, which are for the master and, as to
+// TLS, for the Sentinels too. Dial does not connect; call Ping to connect now.
 func Dial(rawURL string) (*delayed.Redis, error) {
 	src, err := newSource(rawURL)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestPrivateAuthority connects by TLS to a Sentinel and a master whose certificates are those of a private authority, and which ask
-// for one.
+// TestPrivateAuthority connects by TLS to a Sentinel and a master whose certificates are those of a private authority,
+// and which ask for one.
 func TestPrivateAuthority(t *testing.T) {
 	t.Parallel()
 	certs := redistest.NewTLS(t)

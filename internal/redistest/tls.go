@@ -82,8 +82,8 @@ func (c *TLS) Args(port string) []string {
 	}
 }
 
-// Start starts a server of the test's own, see Start, that also serves TLS, and returns the address of that. The test is skipped if the
-// server is built without TLS.
+// Start starts a server of the test's own, see Start, that also serves TLS, and returns the address of that. The test
+// is skipped if the server is built without TLS.
 func (c *TLS) Start(t testing.TB, args ...string) (s *Server, addr string) {
 	t.Helper()
 	port := strconv.Itoa(freePort())

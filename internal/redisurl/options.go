@@ -47,8 +47,8 @@ func (u *URL) Limits(defaults Limits) (Limits, error) {
 	return l, nil
 }
 
-// TLSConfig returns how to connect by TLS, nil without it. The certificate of the client is read again for each connection, since
-// it is renewed while programs run; an error now says that it cannot be read at all.
+// TLSConfig returns how to connect by TLS, nil without it. The certificate of the client is read again for each
+// connection, since it is renewed while programs run; an error now says that it cannot be read at all.
 func (u *URL) TLSConfig() (*tls.Config, error) {
 	if !u.TLS {
 		for _, name := range []string{"ca", "cert", "key", "server_name"} {
