@@ -22,7 +22,8 @@ const (
 
 // coalescer makes tasks that are enqueued at the same time on one queue go in shared calls of one script. A task that comes while no call
 // is under way goes at once and alone. Those that come meanwhile gather, in their order, and go with the next call. There is no timer,
-// and no goroutine while nobody enqueues. All queues of a handle that have the same name share a coalescer.
+// and no goroutine while nobody enqueues. All queues of a handle that have the same name, and wait for as many
+// replicas, share a coalescer.
 type coalescer struct {
 	store *store
 	head  []any // what the arguments of the script begin with
@@ -42,10 +43,11 @@ type coalescer struct {
 
 // bundle is tasks that go with one call.
 type bundle struct {
-	args    *scriptArgs // nil in place of a message whose caller has left
-	size    int         // bytes of the messages
-	waiting int         // messages whose callers have not left
-	sealed  bool        // a call has taken it
+	args    *scriptArgs   // nil in place of a message whose caller has left
+	size    int           // bytes of the messages
+	waiting int           // messages whose callers have not left
+	within  time.Duration // how long replicas are waited for: as long as the most patient caller would
+	sealed  bool          // a call has taken it
 	next    *bundle
 
 	done chan struct{} // closed when err is set
@@ -72,6 +74,9 @@ func (c *coalescer) enqueue(ctx context.Context, message []byte, now time.Time) 
 		return c.alone(epoch, arg) //nolint:contextcheck // ctx cannot end
 	}
 	b, i := c.join(arg, len(message), now)
+	if c.store.wait > 0 {
+		b.within = max(b.within, waitOf(ctx))
+	}
 	if c.opening == 0 && now.Sub(c.moved) > stallTime && c.calls+c.givenUp < callerConns {
 		c.giveUp()
 		c.moved = now
@@ -108,7 +113,7 @@ func (c *coalescer) alone(epoch int, message any) error {
 	}
 	args := newArgs(c.head)
 	args.list = append(args.list, message)
-	err = conn.enqueue(context.Background(), args.list)
+	err = conn.enqueue(context.Background(), args.list, longestWait)
 	args.free(err)
 	return err
 }
@@ -244,7 +249,7 @@ func (c *coalescer) round(opened context.Context, epoch int) (more bool) {
 	b = c.take(epoch, err == nil)
 	switch {
 	case err == nil && b != nil:
-		err = conn.enqueue(context.Background(), b.args.list) //nolint:contextcheck // opened is over when nobody waits behind these
+		err = conn.enqueue(context.Background(), b.args.list, b.within) //nolint:contextcheck // opened is over when nobody waits behind these
 	case err == nil:
 		conn.close()
 	}
@@ -295,30 +300,36 @@ func endOf(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// coalescers holds those of one handle, by pending list, as long as a Queue uses them.
+// coalescers holds those of one handle, by pending list and replicas waited for, as long as a Queue uses them.
 type coalescers struct {
 	mu    sync.Mutex
-	byKey map[string]weak.Pointer[coalescer]
+	byKey map[coalescerKey]weak.Pointer[coalescer]
+}
+
+type coalescerKey struct {
+	list string
+	wait int
 }
 
 // of returns the coalescer of a store's queue.
 func (cs *coalescers) of(s *store) *coalescer {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if c := cs.byKey[s.keys.list].Value(); c != nil {
+	key := coalescerKey{s.keys.list, s.wait}
+	if c := cs.byKey[key].Value(); c != nil {
 		return c
 	}
 	if cs.byKey == nil {
-		cs.byKey = map[string]weak.Pointer[coalescer]{}
+		cs.byKey = map[coalescerKey]weak.Pointer[coalescer]{}
 	}
 	c := newCoalescer(s)
-	cs.byKey[s.keys.list] = weak.Make(c)
-	runtime.AddCleanup(c, cs.forget, s.keys.list)
+	cs.byKey[key] = weak.Make(c)
+	runtime.AddCleanup(c, cs.forget, key)
 	return c
 }
 
 // forget drops a queue's coalescer when it is out of use, unless another has taken its place.
-func (cs *coalescers) forget(key string) {
+func (cs *coalescers) forget(key coalescerKey) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.byKey[key].Value() == nil {

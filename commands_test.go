@@ -79,6 +79,7 @@ var redisCommands = map[string]redisCommand{
 	"TIME":          {"2.6.0", reads, nil},
 	"UNSUBSCRIBE":   {"2.0.0", reads, nil},
 	"UNLINK":        {"4.0.0", frees, map[string]string{"several": "4.0.0"}},
+	"WAIT":          {"3.0.0", reads, nil},
 	"ZADD":          {"1.2.0", grows, map[string]string{"several": "2.4.0"}},
 	"ZCARD":         {"1.2.0", reads, nil},
 	"ZRANGE":        {"1.2.0", reads, map[string]string{"WITHSCORES": "1.2.0"}},

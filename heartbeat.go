@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 )
@@ -157,8 +158,15 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	h.registrations++
 	pulse := h.value + ":" + strconv.Itoa(h.registrations)
 	sent := time.Now()
-	tokens, err := l.store.register(ctx, h.worker, h.life, pulse)
+	// A stop waits for the answer: unregister must come after what registers.
+	deadline, _ := ctx.Deadline()
+	call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	defer cancel()
+	tokens, err := l.store.register(call, h.worker, h.life, pulse)
 	h.unsure[l] = err != nil
+	if err == nil || errors.Is(err, ErrUnknown) {
+		l.registered.Store(true)
+	}
 	if err != nil {
 		l.register()
 		return err

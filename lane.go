@@ -42,6 +42,8 @@ type lane struct {
 
 	// confirmed is when the last heartbeat that Redis confirmed was sent, by monotonic and by wall clock; nil: not registered.
 	confirmed atomic.Pointer[time.Time]
+	// registered: Redis may know the worker.
+	registered atomic.Bool
 	// pulse is the value that the heartbeat has in Redis since the last registration. Each registration has another one, and it is stored after the
 	// claims that were lost before are marked.
 	pulse atomic.Pointer[string]

@@ -33,6 +33,11 @@ type QueueConfig struct {
 	// DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all tasks, and what Header says holds
 	// against it. Python tasks of a legacy queue cannot carry headers and go without. Defaults to none.
 	Inject func(ctx context.Context) map[string]string
+	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted and
+	// not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the call has,
+	// at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. Replicas confirm what they have
+	// in memory. Defaults to 0: the master's word is enough.
+	Wait int
 }
 
 // Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent use and
@@ -70,7 +75,13 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	if cfg.Legacy && rdb.prefix != "" {
 		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it", rdb.prefix)
 	}
+	if cfg.Wait < 0 {
+		return nil, fmt.Errorf("delayed: QueueConfig.Wait is %d: expected the number of replicas that must have a task, from 0", cfg.Wait)
+	}
 	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
+	if listenerOf(s.src) == nil { // the server of delayedtest has no replicas
+		s.wait = cfg.Wait
+	}
 	return &Queue{
 		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy, inject: cfg.Inject,
 		settled: new(atomic.Int64), listener: listenerOf(s.src),

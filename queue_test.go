@@ -394,7 +394,7 @@ func TestDialUnderstandsURLs(t *testing.T) {
 		"unix://":                              "error malformed",
 		"redis://h?x=1":                        "error parameter",
 	} {
-		network, addr, _, err := parseURL(url)
+		network, addr, _, _, err := parseURL(url)
 		got := fmt.Sprint(network, " ", addr)
 		if err != nil {
 			got = "error " + err.Error()

@@ -56,19 +56,30 @@ type Redis struct {
 // Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or unix:///path/redis.sock?db=1&password=….
 // It connects on first use; call Ping to connect now. At most 64 connections serve concurrent producers, more callers wait;
 // workers have connections of their own.
+//
+// The URL may have parameters, and those of rediscluster.Dial and redissentinel.Dial too:
+//
+//	ca=/path/ca.pem                   with rediss: certificates of a private authority, in place of the system's
+//	cert=/path/c.pem&key=/path/k.pem  with rediss: the certificate that the server asks the client for; read again for each connection
+//	server_name=redis.example.com     with rediss: the name that certificates of servers must have, in place of the host
+//	dial_timeout=2s                   for connecting; defaults to 5s, and to 2s with Sentinel
+//	pool_size=200                     connections for concurrent producers; defaults to 64
+//
+// What they cannot say, a pool of your own can: see FromPool.
 func Dial(rawURL string) (*Redis, error) {
-	network, addr, opts, err := parseURL(rawURL)
+	network, addr, opts, limits, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	dial := func(ctx context.Context) (redis.Conn, error) {
 		// All of it: a frozen server accepts connections, and then does not answer to what introduces them.
-		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		ctx, cancel := context.WithTimeout(ctx, limits.DialTimeout)
 		defer cancel()
-		return redis.DialContext(ctx, network, addr, opts...)
+		conn, err := redis.DialContext(ctx, network, addr, opts...)
+		return conn, ofOtherKind(ctx, nil, 0, err)
 	}
 	calls := newPool(dial)
-	calls.MaxActive, calls.Wait = callerConns, true
+	calls.MaxActive, calls.MaxIdle, calls.Wait = limits.PoolSize, limits.PoolSize, true
 	return newRedis(poolSource{calls}, poolSource{newPool(dial)}), nil
 }
 
@@ -82,7 +93,11 @@ func FromPool(pool *redis.Pool) *Redis {
 // FromSource returns a handle on any source of connections. At most 64 producers use it at a time, more wait; workers and sweepers
 // are not bounded. Close closes the source.
 func FromSource(src Source) *Redis {
-	return newRedis(&boundedSource{Source: src, places: make(chan struct{}, callerConns)}, src)
+	places := callerConns
+	if sized, ok := src.(interface{ PoolSize() int }); ok { // of a URL
+		places = sized.PoolSize()
+	}
+	return newRedis(&boundedSource{Source: src, places: make(chan struct{}, places)}, src)
 }
 
 func newRedis(calls, loops Source) *Redis {
@@ -158,31 +173,39 @@ func (s poolSource) Slot(string) int { return 0 }
 func (s poolSource) Close() error { return s.pool.Close() }
 
 // parseURL turns a URL into what redigo dials. Passwords never appear in its errors.
-func parseURL(rawURL string) (network, addr string, opts []redis.DialOption, err error) {
+func parseURL(rawURL string) (network, addr string, opts []redis.DialOption, limits redisurl.Limits, err error) {
+	limits = redisurl.Limits{DialTimeout: dialTimeout, PoolSize: callerConns}
 	opts = []redis.DialOption{
-		redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(callTimeout),
+		redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(callTimeout),
 		redis.DialClientName("delayed"),
 	}
 	if path, ok := strings.CutPrefix(rawURL, "unix://"); ok {
-		return parseUnix(path, opts)
+		network, addr, opts, err = parseUnix(path, opts)
+		return network, addr, opts, limits, err
 	}
 	u, err := redisurl.Parse(rawURL, "6379")
 	if err != nil {
-		return "", "", nil, fmt.Errorf("delayed: %w", err)
+		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
 	}
 	if len(u.Hosts) > 1 || u.Query.Has("master") {
-		return "", "", nil, errors.New("delayed: the Redis URL does not name one server: use rediscluster.Dial for a cluster, redissentinel.Dial for Sentinel")
+		return "", "", nil, limits, errors.New("delayed: the Redis URL does not name one server: use rediscluster.Dial for a cluster, redissentinel.Dial for Sentinel")
 	}
-	if err := u.Only(); err != nil {
-		return "", "", nil, fmt.Errorf("delayed: %w", err)
+	if err := u.Only(redisurl.Options...); err != nil {
+		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
+	}
+	secure, err := u.TLSConfig()
+	if err == nil {
+		limits, err = u.Limits(limits)
+	}
+	if err != nil {
+		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
 	}
 	if u.User != "" || u.Password != "" {
 		opts = append(opts, redis.DialUsername(u.User), redis.DialPassword(u.Password))
 	}
-	if u.TLS {
-		opts = append(opts, redis.DialUseTLS(true), redis.DialTLSHandshakeTimeout(dialTimeout))
-	}
-	return "tcp", u.Hosts[0], append(opts, redis.DialDatabase(u.DB)), nil
+	opts = append(opts, redis.DialDatabase(u.DB), redis.DialUseTLS(u.TLS), redis.DialTLSConfig(secure),
+		redis.DialTLSHandshakeTimeout(limits.DialTimeout), redis.DialConnectTimeout(limits.DialTimeout))
+	return "tcp", u.Hosts[0], opts, limits, nil
 }
 
 // parseUnix reads what stands behind unix://, as in /run/redis.sock?db=1.

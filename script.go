@@ -95,12 +95,17 @@ func newScriptEach(name string, keys int) *script {
 // run evaluates the script on conn. It is sent a second time only when Redis answers that it does not know it, so it never runs
 // twice. timeout bounds the wait for the answer; 0 leaves it to the connection.
 func (s *script) run(ctx context.Context, conn redis.Conn, timeout time.Duration, keys []string, args []any) (any, error) {
+	return s.send(ctx, conn, timeout, s.call(keys, args))
+}
+
+// call returns the arguments of EVALSHA.
+func (s *script) call(keys []string, args []any) []any {
 	all := make([]any, 0, 2+len(keys)+len(args))
 	all = append(all, s.sha, len(keys))
 	for _, k := range keys {
 		all = append(all, k)
 	}
-	return s.send(ctx, conn, timeout, append(all, args...))
+	return append(all, args...)
 }
 
 // send is run with the arguments of EVALSHA: the script's SHA-1 and the number of keys come before them.
@@ -141,6 +146,14 @@ func mayHaveRun(err error) bool {
 
 // do sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
 func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
+	reply, err := rawDo(ctx, conn, timeout, cmd, args...)
+	if err != nil {
+		err = ofOtherKind(ctx, conn, timeout, err)
+	}
+	return reply, err
+}
+
+func rawDo(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	if ctx.Done() == nil {
 		if timeout > 0 {
 			return redis.DoWithTimeout(conn, timeout, cmd, args...)

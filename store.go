@@ -25,6 +25,7 @@ type store struct {
 	name string
 	keys queueKeys
 	now  func() time.Time
+	wait int // replicas that must have a task before it counts as accepted
 }
 
 func newStore(src Source, prefix, name string) *store {
@@ -42,7 +43,16 @@ func (s *store) eval(ctx context.Context, sc *script, keys []string, args ...any
 	return evalOn(ctx, s.src, sc, keys, args)
 }
 
+// accept runs a script that enqueues, and waits for the replicas that must have it.
+func (s *store) accept(ctx context.Context, sc *script, keys []string, args ...any) (any, error) {
+	return evalWaiting(ctx, s.src, s.wait, sc, keys, args)
+}
+
 func evalOn(ctx context.Context, src Source, sc *script, keys []string, args []any) (any, error) {
+	return evalWaiting(ctx, src, 0, sc, keys, args)
+}
+
+func evalWaiting(ctx context.Context, src Source, replicas int, sc *script, keys []string, args []any) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("delayed: %s: %w", sc.name, context.Cause(ctx))
 	}
@@ -57,7 +67,10 @@ func evalOn(ctx context.Context, src Source, sc *script, keys []string, args []a
 		return nil, connError(err)
 	}
 	defer conn.Close()
-	return sc.run(ctx, conn, callTimeout, keys, args)
+	if replicas == 0 {
+		return sc.run(ctx, conn, callTimeout, keys, args)
+	}
+	return sc.sendWaiting(ctx, conn, waitOf(ctx), replicas, sc.call(keys, args))
 }
 
 // connError explains why there is no connection. Nothing was sent.

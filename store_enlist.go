@@ -46,7 +46,7 @@ func (s *store) enlist(ctx context.Context, at place, tasks []listing) ([]string
 		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info, s.keys.completed,
 		s.keys.locks, s.keys.locked, s.keys.revoked, s.keys.wake, s.keys.control,
 	}
-	reply, err := redis.Values(s.eval(ctx, scriptEnlist, keys, args...))
+	reply, err := redis.Values(s.accept(ctx, scriptEnlist, keys, args...))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -58,7 +59,7 @@ func (s *store) enqueue(ctx context.Context, batch []envelope) error {
 	for i := range batch {
 		args.list = append(args.list, batch[i].message)
 	}
-	err = conn.enqueue(ctx, args.list)
+	err = conn.enqueue(ctx, args.list, waitOf(ctx))
 	args.free(err)
 	return err
 }
@@ -67,10 +68,12 @@ func (s *store) enqueue(ctx context.Context, batch []envelope) error {
 type enqueuer struct {
 	conn    redis.Conn
 	bounded *boundedSource // nil unless a place of it is taken
+	wait    int            // replicas that must have it
 }
 
 // open waits for a connection. Nothing is sent yet.
 func (s *store) open(ctx context.Context) (e enqueuer, err error) {
+	e.wait = s.wait
 	if bounded, ok := s.src.(*boundedSource); ok {
 		if err := bounded.enter(ctx); err != nil {
 			return e, err
@@ -84,9 +87,14 @@ func (s *store) open(ctx context.Context) (e enqueuer, err error) {
 	return e, nil
 }
 
-// enqueue sends the script with its arguments and gives the connection back.
-func (e enqueuer) enqueue(ctx context.Context, args []any) error {
+// enqueue sends the script with its arguments and gives the connection back. within is how long replicas are waited
+// for, if any.
+func (e enqueuer) enqueue(ctx context.Context, args []any, within time.Duration) error {
 	defer e.close()
+	if e.wait > 0 {
+		_, err := scriptEnqueue.sendWaiting(ctx, e.conn, within, e.wait, args)
+		return err
+	}
 	_, err := scriptEnqueue.send(ctx, e.conn, callTimeout, args)
 	return err
 }
@@ -113,7 +121,7 @@ func (s *store) schedule(ctx context.Context, batch []envelope, due int64, relat
 	for i := range batch {
 		args = append(args, batch[i].id, batch[i].message)
 	}
-	reply, err := s.eval(ctx, scriptSchedule, []string{s.keys.scheduled, s.keys.tasks, s.keys.wake}, args...)
+	reply, err := s.accept(ctx, scriptSchedule, []string{s.keys.scheduled, s.keys.tasks, s.keys.wake}, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
 		return err

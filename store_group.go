@@ -34,7 +34,7 @@ func (s *store) gather(ctx context.Context, members []member) (size int, due tim
 	for i := range members {
 		args = append(args, members[i].message)
 	}
-	reply, err := s.eval(ctx, scriptGather, []string{s.keys.group + last.group, s.keys.groups, s.keys.gathered, s.keys.wake}, args...)
+	reply, err := s.accept(ctx, scriptGather, []string{s.keys.group + last.group, s.keys.groups, s.keys.gathered, s.keys.wake}, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
 		return 0, 0, err

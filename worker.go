@@ -389,7 +389,7 @@ func (w *Worker) unregister() error {
 		if len(errs) > 0 {
 			break // Redis does not answer: its heartbeat's end says the same
 		}
-		if l.confirmed.Load() == nil {
+		if !l.registered.Load() {
 			continue
 		}
 		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.

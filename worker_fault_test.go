@@ -295,3 +295,35 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 		t.Errorf("waits %v; expected to have learnt the connection's timeout", w.limit)
 	}
 }
+
+// TestStopDuringRegistration stops a worker between its first registration and the answer to that, which comes late or
+// never: Redis must not go on to know the worker.
+func TestStopDuringRegistration(t *testing.T) {
+	for _, fault := range []faultnet.Fault{faultnet.DelayReply, faultnet.DropReply} {
+		t.Run(fault.String(), func(t *testing.T) {
+			b := newBench(t)
+			b.work(b.config()).mustStop() // so that Redis knows the scripts
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			once := faultnet.Once(fault, calls(scriptRegister))
+			rdb, dialer := b.faulty(func(request []byte) faultnet.Fault {
+				f := once(request)
+				if f == fault {
+					stop()
+				}
+				return f
+			})
+			dialer.Delay = 100 * time.Millisecond
+			w, err := NewWorker(rdb, b.config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Run(ctx); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			if n := b.size("_workers"); n != 0 {
+				t.Errorf("Redis knows %d workers, expected none", n)
+			}
+		})
+	}
+}

@@ -16,22 +16,23 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // TestUsersOfSecurityPage creates the users that SECURITY.md proposes and lets a producer, a worker and its sweeper do all they do: Redis
 // must refuse none of it, and must refuse what the page promises.
 func TestUsersOfSecurityPage(t *testing.T) {
-	server := redistest.Start(t)
-	admin := server.Dial(t)
-	for _, rule := range aclRules(t) {
-		if _, err := admin.Do("ACL", redis.Args{}.AddFlat(rule)...); err != nil {
-			t.Fatalf("ACL %s: %v", strings.Join(rule, " "), err)
-		}
+	for name, start := range map[string]func(*testing.T) *site{"Single": single, "Cluster": cluster, "Sentinel": withSentinel} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testUsers(t, start(t))
+		})
 	}
-	const queue = "mail" // the page's
+}
 
-	producer := dialAs(t, server, "producer")
+func testUsers(t *testing.T, s *site) {
+	t.Helper()
+	queue := s.queue
+	producer := s.dialAs(t, "producer")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := producer.Ping(ctx); err != nil {
@@ -50,11 +51,14 @@ func TestUsersOfSecurityPage(t *testing.T) {
 			t.Errorf("producer, %s: %v", name, err)
 		}
 	}
-	ref, err := q.Delay(works, 1)
-	enqueue("Delay", ref, err)
+	s.move(t, func() {
+		ref, err := q.Delay(works, 1)
+		enqueue("Delay", ref, err)
+	})
+	admin := s.at.Dial(t)
 	refs, err := q.DelayMany(ctx, delayed.Call(works, 2), delayed.Call(works, 3))
 	enqueue("DelayMany", refs, err)
-	ref, err = q.With(delayed.In(50*time.Millisecond), delayed.TaskID("once")).Delay(works, 4)
+	ref, err := q.With(delayed.In(50*time.Millisecond), delayed.TaskID("once")).Delay(works, 4)
 	enqueue("In", ref, err)
 	ref, err = q.With(delayed.Unique(time.Hour)).Delay(works, 5)
 	enqueue("Unique", ref, err)
@@ -95,7 +99,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	w, err := delayed.NewWorker(dialAs(t, server, "worker"), delayed.WorkerConfig{
+	w, err := delayed.NewWorker(s.dialAs(t, "worker"), delayed.WorkerConfig{
 		Queues: delayed.Strict{queue}, Concurrency: 2, HeartbeatLife: 500 * time.Millisecond, SweepInterval: 100 * time.Millisecond,
 		Backoff: func(int) time.Duration { return time.Millisecond }, Logger: log,
 		Periodic: []delayed.SchedulerConfig{{Queue: queue, Owner: "test", Entries: []delayed.Entry{
@@ -130,7 +134,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 			tick.Stop()
 			stop()
 			<-stopped
-			t.Fatalf("refused: %v", refusals(t, admin))
+			t.Fatalf("refused: %v", s.refusals(t))
 		}
 	}
 	// A function that is registered late takes its task out of the parked ones.
@@ -146,7 +150,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	case <-ctx.Done():
 		t.Errorf("the periodic entry does not tick")
 	}
-	entries := delayed.NewQueue(queue, dialAs(t, server, "worker")).Periodic()
+	entries := delayed.NewQueue(queue, s.dialAs(t, "worker")).Periodic()
 	for name, err := range map[string]error{
 		"Set":    entries.Set(ctx, delayed.Entry{Name: "never", Spec: "@yearly", Task: delayed.Call(periodic)}),
 		"Pause":  entries.Pause(ctx, "tick"),
@@ -159,7 +163,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	history, err := entries.History(ctx, "never")
 	enqueue("History", history, err)
 
-	operated := delayed.NewQueue(queue, dialAs(t, server, "operator"))
+	operated := delayed.NewQueue(queue, s.dialAs(t, "operator"))
 	paused, err := operated.Paused(ctx)
 	enqueue("Paused", paused, err)
 	parked, total, err := operated.Parked(ctx, 0, 10)
@@ -167,7 +171,31 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	if total != 1 || len(parked) != 1 || parked[0].Function != "acl:python" {
 		t.Errorf("expected that the Python task is listed, found %+v of %d", parked, total)
 	}
-	kept := delayed.NewQueue(queue, dialAs(t, server, "keeper"))
+	watched := delayed.NewQueue(queue, s.dialAs(t, "observer"))
+	n, err = watched.Len(ctx)
+	enqueue("observer, Len", n, err)
+	paused, err = watched.Paused(ctx)
+	enqueue("observer, Paused", paused, err)
+	_, _, err = watched.Parked(ctx, 0, 10)
+	enqueue("observer, Parked", nil, err)
+	_, _, err = watched.Archived(ctx, 0, 10)
+	enqueue("observer, Archived", nil, err)
+	groups, err := watched.Groups(ctx)
+	enqueue("observer, Groups", groups, err)
+	listed, err = watched.Periodic().List(ctx)
+	enqueue("observer, List", listed, err)
+	history, err = watched.Periodic().History(ctx, "never")
+	enqueue("observer, History", history, err)
+	seen := watched.Ref(awaited.ID())
+	info, err := seen.Info(ctx)
+	enqueue("observer, Info", info, err)
+	state, err := seen.State(ctx)
+	enqueue("observer, State", state, err)
+	_, _, _, err = seen.Progress(ctx)
+	enqueue("observer, Progress", nil, err)
+	enqueue("observer, Wait", nil, seen.Wait(ctx))
+
+	kept := delayed.NewQueue(queue, s.dialAs(t, "keeper"))
 	archived, total, err := kept.Archived(ctx, 0, 10)
 	enqueue("Archived", archived, err)
 	if total != 1 || len(archived) != 1 {
@@ -197,83 +225,59 @@ func TestUsersOfSecurityPage(t *testing.T) {
 	if done.Load() != 10 {
 		t.Errorf("the parked task did not run")
 	}
-	if got := refusals(t, admin); len(got) > 0 {
+	if got := s.refusals(t); len(got) > 0 {
 		t.Errorf("Redis refused what a producer or a worker needs: %v", got)
 	}
 
+	overwrite := "return redis.call('SET', KEYS[1], 'x')"
 	for user, cmds := range map[string][][]any{
 		"producer": {{"LRANGE", queue, 0, -1}, {"HGETALL", queue + "_tasks"}, {"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"ACL", "LIST"}},
 		"operator": {{"LRANGE", queue, 0, -1}, {"RPUSH", queue, "x"}, {"GET", queue + "_tasks"}, {"FLUSHALL"}, {"PUBLISH", "other_signals", "control"}},
+		"observer": {{"RPUSH", queue, "x"}, {"DEL", queue}, {"EVAL", overwrite, 1, queue}, {"LRANGE", "other", 0, -1}, {"PUBLISH", queue + "_signals", "control"}},
 		"worker":   {{"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}},
 	} {
-		conn, err := redis.DialURL(urlOf(server, user))
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, cmd := range cmds {
-			if _, err := conn.Do(cmd[0].(string), cmd[1:]...); err == nil || !strings.Contains(err.Error(), "NOPERM") { //nolint:errcheck // a literal above
+			if err := s.try(t, user, cmd); err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't run this command") {
 				t.Errorf("%s may %v: %v", user, cmd, err)
 			}
 		}
-		conn.Close()
+	}
+	// What the page admits.
+	for _, cmd := range [][]any{
+		{"ZRANGE", queue + "_scheduled", 0, -1}, {"HGET", queue + "_tasks", "an id"}, {"EVAL", overwrite, 1, queue}, {"WAIT", 0, 1},
+	} {
+		if err := s.try(t, "producer", cmd); err != nil {
+			t.Errorf("the producer may not %v, although the page says so: %v", cmd, err)
+		}
 	}
 }
 
-// aclRules reads the ACL commands of SECURITY.md; a command goes on in the indented lines that follow it.
-func aclRules(t *testing.T) (rules [][]string) {
+// aclRules reads the ACL commands of SECURITY.md by the heading of their section; a command goes on in the indented
+// lines that follow it.
+func aclRules(t *testing.T) map[string][][]string {
 	t.Helper()
 	page, err := os.ReadFile("../SECURITY.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	inside := false
+	rules := map[string][][]string{}
+	section, inside, n := "", false, 0
 	for line := range strings.Lines(string(page)) {
 		switch words := strings.Fields(line); {
+		case strings.HasPrefix(line, "#"):
+			section = strings.TrimSpace(strings.TrimLeft(line, "# "))
 		case strings.HasPrefix(line, "ACL "):
-			rules, inside = append(rules, words[1:]), true
+			rules[section], inside = append(rules[section], words[1:]), true
+			n++
 		case inside && strings.HasPrefix(line, "    "):
-			rules[len(rules)-1] = append(rules[len(rules)-1], words...)
+			list := rules[section]
+			list[len(list)-1] = append(list[len(list)-1], words...)
 		default:
 			inside = false
 		}
 	}
-	if len(rules) != 7 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected those of producer, one that waits, one with locks, worker, operator, one that cancels and keeper", len(rules))
+	if n != 21 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected 9 for all servers, 5 for a cluster and 7 for Sentinel", n)
 	}
 	return rules
-}
-
-// refusals returns what Redis has refused to whom.
-func refusals(t *testing.T, admin redis.Conn) (lines []string) {
-	t.Helper()
-	entries, err := redis.Values(admin.Do("ACL", "LOG"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		values, err := redis.Values(e, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := map[string]string{}
-		for i := 0; i+1 < len(values); i += 2 {
-			fields[fmt.Sprintf("%s", values[i])] = fmt.Sprintf("%s", values[i+1])
-		}
-		lines = append(lines, fields["username"]+": "+fields["reason"]+" "+fields["object"])
-	}
-	return lines
-}
-
-func urlOf(server *redistest.Server, user string) string {
-	return strings.Replace(server.URL(), "://", "://"+user+":"+user+"-password@", 1)
-}
-
-func dialAs(t *testing.T, server *redistest.Server, user string) *delayed.Redis {
-	t.Helper()
-	rdb, err := delayed.Dial(urlOf(server, user))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rdb.Close() })
-	return rdb
 }

@@ -440,13 +440,11 @@ func testRestart(t *testing.T, cluster *redistest.Cluster) {
 	eventually(t, "the key of the restarted node can be written", func() bool { return set(there) == nil })
 }
 
-// TestFailover kills a master whose replica takes over: commands go there without anybody's help.
-func TestFailover(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
-	key := "{failover}"
-	master := cluster.NodeOf(t, key)
-	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "10000")
+// replicaOf starts a replica of a node, and returns when the replica is in step with it.
+func replicaOf(t *testing.T, master *redistest.Server) *redistest.Server {
+	t.Helper()
+	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "10000",
+		"--repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica.Do(t, "CLUSTER", "MEET", host, port)
 	eventually(t, "the replica knows its master", func() bool {
@@ -458,6 +456,20 @@ func TestFailover(t *testing.T) {
 		_, err = conn.Do("CLUSTER", "REPLICATE", id(t, master))
 		return err == nil
 	})
+	eventually(t, "the replica is in step", func() bool {
+		info, err := redis.String(replica.Do(t, "INFO", "replication"), nil)
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+	return replica
+}
+
+// TestFailover kills a master whose replica takes over: commands go there without anybody's help.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	key := "{failover}"
+	master := cluster.NodeOf(t, key)
+	replica := replicaOf(t, master)
 	src := open(t, cluster.URL())
 	c := connTo(t, src, key)
 	if _, err := c.Do("SET", key, "v"); err != nil {

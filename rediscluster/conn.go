@@ -11,13 +11,15 @@ import (
 
 // conn is a connection for the keys of one slot, which it follows from node to node. Redis refuses a command before it carries out
 // any of it, so a command that is sent to the next node does not run twice; no command is sent again for any other reason.
-// Transactions are not redirected. Only one goroutine may use a conn at a time, except that one may send and another receive once it has subscribed.
+// A WAIT that is sent right behind a command goes with it, on the same connection. Transactions are not redirected.
+// Only one goroutine may use a conn at a time, except that one may send and another receive once it has subscribed.
 type conn struct {
 	src  *source
 	slot int
 	node *node
 
 	sent   []command // their replies are still to come
+	waited *answer   // to the WAIT that went along with a redirected command; the one that its old node gives means nothing
 	multi  bool      // within a transaction
 	pushed bool      // has subscribed: what comes is no answer to what was sent. One goroutine may send then while another receives
 }
@@ -26,6 +28,14 @@ type command struct {
 	name string
 	args []any
 }
+
+type answer struct {
+	reply any
+	err   error
+}
+
+// blocks says whether the command waits for something to happen, so that a late answer says nothing of the node.
+func (c command) blocks() bool { return strings.EqualFold(c.name, "BLPOP") }
 
 // wait says how long to wait for a reply: as long as ctx allows if there is one, for limit if that is not negative, or else for
 // readTimeout.
@@ -79,8 +89,17 @@ func (c *conn) do(w wait, name string, args []any) (any, error) {
 		return c.drain(w, name, args)
 	}
 	cmd := command{name, args}
-	reply, err := w.do(c.node, cmd)
+	reply, err := c.call(w, c.node, cmd)
 	return c.settle(w, cmd, reply, err)
+}
+
+// call carries out one command on a node.
+func (c *conn) call(w wait, n *node, cmd command) (any, error) {
+	if !cmd.blocks() {
+		defer c.src.watch(n.addr, n.pool)()
+	}
+	reply, err := w.do(n, cmd)
+	return reply, n.pool.explain(err)
 }
 
 // drain sends what waits to be sent, with one more command unless its name is empty, and receives all replies. It answers as redigo
@@ -152,7 +171,11 @@ func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
 }
 
 func (c *conn) receive(w wait) (any, error) {
+	if len(c.sent) > 0 && !c.sent[0].blocks() {
+		defer c.src.watch(c.node.addr, c.node.pool)()
+	}
 	reply, err := w.receive(c.node)
+	err = c.node.pool.explain(err)
 	if len(c.sent) == 0 {
 		// A message of a subscription: nothing was sent for it.
 		if err != nil {
@@ -162,6 +185,10 @@ func (c *conn) receive(w wait) (any, error) {
 	}
 	cmd := c.sent[0]
 	c.sent = c.sent[1:]
+	if a := c.waited; a != nil {
+		c.waited = nil
+		return a.reply, a.err
+	}
 	return c.settle(w, cmd, reply, err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,9 @@ func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
 		return reply, err
 	}
 	reply, owner, err := c.follow(w, cmd, reply, err)
+	if answer, ok := err.(redis.Error); ok && aboutSlots(answer) { //nolint:errorlint // bare means that nobody knows of a cluster
+		err = fmt.Errorf("the cluster answers: %w", answer)
+	}
 	switch {
 	case owner == c.node:
 	case len(c.sent) > 0:
@@ -64,6 +68,12 @@ func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
 		c.node = owner
 	}
 	return reply, err
+}
+
+// aboutSlots says whether an answer is one that only nodes of a cluster give.
+func aboutSlots(answer redis.Error) bool {
+	kind, _, _ := strings.Cut(string(answer), " ")
+	return slices.Contains([]string{"MOVED", "ASK", "TRYAGAIN", "CROSSSLOT", "CLUSTERDOWN"}, kind)
 }
 
 // track knows whether the connection is within a transaction.
@@ -107,10 +117,13 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 		if to.kind == "ASK" {
 			reply, err = c.asking(w, next, cmd)
 		} else {
-			reply, err = w.do(next, cmd)
+			reply, err = c.call(w, next, cmd)
 		}
 		if err != nil {
 			c.failed(next, err)
+		} else if len(c.sent) > 0 && strings.EqualFold(c.sent[0].name, "WAIT") {
+			c.waited = &answer{}
+			c.waited.reply, c.waited.err = c.call(w, next, c.sent[0])
 		}
 		refused = next
 		switch {
@@ -131,7 +144,7 @@ func (c *conn) asking(w wait, n *node, cmd command) (any, error) {
 	if err := n.Send("ASKING"); err != nil {
 		return nil, err
 	}
-	return w.do(n, cmd)
+	return c.call(w, n, cmd)
 }
 
 // failed draws the conclusions from an error of a node.
@@ -147,6 +160,7 @@ func (c *conn) failed(n *node, err error) {
 		}
 	case errors.Is(err, context.Canceled): // that was us
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		c.src.layout.doubt(n.addr)
 		c.src.layout.refreshSoon()
 	default:
 		c.src.suspect(n)

@@ -272,3 +272,87 @@ func TestTransactionIsNotRedirected(t *testing.T) {
 		t.Errorf("after the transaction: %v, %v", reply, err)
 	}
 }
+
+// TestWaitGoesAlong sends a command with WAIT behind it to a node that refuses it: the node that carries it out must be
+// asked, on the same connection. Of the redirections it meets ASK, also beside MOVED.
+func TestWaitGoesAlong(t *testing.T) {
+	for _, kind := range []string{"ASK", "MOVED"} {
+		t.Run(kind, func(t *testing.T) {
+			var b *fakeredis.Server
+			a, b := pair(t,
+				func(args []string) string {
+					if args[0] == "WAIT" {
+						return ":7\r\n"
+					}
+					return fmt.Sprintf("-%s %d %s\r\n", kind, slotK, b.Addr())
+				},
+				func(args []string) string {
+					switch {
+					case isClusterSlots(args):
+						return slotsReply("127.0.0.1", b.Port())
+					case args[0] == "WAIT":
+						return ":1\r\n"
+					}
+					return "+OK\r\n"
+				})
+			c := connTo(t, open(t, "redis://"+a.Addr()), "k")
+			for range 2 {
+				for _, cmd := range [][]any{{"SET", "k", "v"}, {"WAIT", 1, 100}} {
+					if err := c.Send(cmd[0].(string), cmd[1:]...); err != nil { //nolint:errcheck // a literal above
+						t.Fatal(err)
+					}
+				}
+				if err := c.Flush(); err != nil {
+					t.Fatal(err)
+				}
+				reply, err := c.Receive()
+				n, err2 := redis.Int(c.Receive())
+				if reply != "OK" || n != 1 || err != nil || err2 != nil {
+					t.Errorf("expected OK and 1, found %v, %v and %d, %v", reply, err, n, err2)
+				}
+			}
+			want := map[string]string{"ASK": "ASKING SET WAIT ASKING SET WAIT", "MOVED": "SET WAIT SET WAIT"}[kind]
+			if got := strings.ReplaceAll(b.Names(), " CLUSTER", ""); got != want {
+				t.Errorf("the node that carries it out saw %q, expected %q", got, want)
+			}
+		})
+	}
+}
+
+// TestAskBesideMoved lets the slot of a connection move while another one begins to: the node that took the first over
+// says ASK, first for good as it must be asked each time.
+func TestAskBesideMoved(t *testing.T) {
+	third := startFake(t, func([]string) string { return "+third\r\n" })
+	var b *fakeredis.Server
+	a, b := pair(t,
+		func([]string) string { return fmt.Sprintf("-MOVED %d %s\r\n", slotK, b.Addr()) },
+		func(args []string) string {
+			switch {
+			case isClusterSlots(args):
+				return slotsReply("127.0.0.1", b.Port())
+			case args[1] == "gone":
+				return fmt.Sprintf("-ASK %d %s\r\n", slotK, third.Addr())
+			}
+			return "+second\r\n"
+		})
+	src := open(t, "redis://"+a.Addr())
+	c := connTo(t, src, "k")
+	for _, key := range []string{"gone", "gone", "here", "gone"} {
+		want := map[string]string{"gone": "third", "here": "second"}[key]
+		if reply, err := c.Do("GET", key); err != nil || reply != want {
+			t.Errorf("GET %s: expected %s, found %v, %v", key, want, reply, err)
+		}
+	}
+	if got, want := third.Names(), "ASKING GET ASKING GET ASKING GET"; got != want {
+		t.Errorf("the importing node saw %q, expected %q", got, want)
+	}
+	if got, want := strings.ReplaceAll(b.Names(), " CLUSTER", ""), "GET GET GET GET"; got != want {
+		t.Errorf("the owner saw %q, expected %q: it owns the slot as long as it says ASK", got, want)
+	}
+	if got := strings.Count(a.Names(), "GET"); got != 1 {
+		t.Errorf("the old owner saw GET %d times, expected once", got)
+	}
+	if addr, err := src.layout.node(t.Context(), slotK); err != nil || addr != b.Addr() {
+		t.Errorf("the slot is taken to be at %s, %v; expected %s", addr, err, b.Addr())
+	}
+}

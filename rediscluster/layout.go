@@ -35,6 +35,7 @@ type layout struct {
 	mu      sync.Mutex               // protects the following
 	slots   [redisc.HashSlots]string // address of the master, "" unknown
 	known   map[string]bool          // all masters
+	doubted map[string]bool          // nodes that have not answered a call for long since then
 	asking  *asking                  // not nil while a goroutine asks
 	updated time.Time                // end of the last question that was answered
 	closed  bool
@@ -47,7 +48,7 @@ type asking struct {
 }
 
 func newLayout(startup []string, opts []redis.DialOption, retain func(map[string]bool)) *layout {
-	l := &layout{startup: startup, opts: opts, retain: retain, known: map[string]bool{}}
+	l := &layout{startup: startup, opts: opts, retain: retain, known: map[string]bool{}, doubted: map[string]bool{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l
 }
@@ -80,6 +81,20 @@ func (l *layout) moved(slot int, addr string) {
 	if news {
 		l.refreshSoon()
 	}
+}
+
+// doubt notes that a node has not answered for long: it is the last one to be asked for the layout.
+func (l *layout) doubt(addr string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doubted[addr] = true
+}
+
+// serves says whether a node serves any slot, as far as is known.
+func (l *layout) serves(addr string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[addr]
 }
 
 // refreshSoon asks the cluster in the background, unless that has just been done.
@@ -121,7 +136,8 @@ func (l *layout) ask() (*asking, error) {
 	return a, nil
 }
 
-// candidates returns the known nodes in random order and then, in case all of them have other addresses now, those of the URL.
+// candidates returns the known nodes in random order and then, in case all of them have other addresses now, those of
+// the URL. Those that are doubted come last.
 func (l *layout) candidates() []string {
 	var nodes []string
 	for addr := range l.known {
@@ -133,6 +149,15 @@ func (l *layout) candidates() []string {
 			nodes = append(nodes, l.startup[i])
 		}
 	}
+	slices.SortStableFunc(nodes, func(a, b string) int {
+		switch {
+		case l.doubted[a] == l.doubted[b]:
+			return 0
+		case l.doubted[a]:
+			return 1
+		}
+		return -1
+	})
 	return nodes
 }
 
@@ -168,6 +193,7 @@ func (l *layout) take(slots *[redisc.HashSlots]string) {
 		}
 	}
 	l.known = known
+	clear(l.doubted)
 	l.updated = time.Now()
 	l.asking = nil
 	l.mu.Unlock()

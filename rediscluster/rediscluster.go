@@ -9,7 +9,10 @@
 // "{mail}:high" for two queues in one slot. A queue lives on one node; a worker uses one connection more for each slot among its queues.
 //
 // Commands follow a slot that moves to another node. While a slot is on its way, scripts wait for it for up to five seconds. When a node
-// fails, commands on its slots fail until a replica has taken over; what a replica had not received by then is lost, as in every cluster.
+// fails, commands on its slots fail until a replica has taken over; what a replica had not received by then is lost, as
+// in every cluster; delayed.QueueConfig.Wait makes each enqueueing wait for replicas.
+// A node that freezes fails as well: the calls that wait for it end within a second after its replica serves, or after
+// five seconds.
 package rediscluster
 
 import (
@@ -22,27 +25,32 @@ import (
 	"github.com/mna/redisc"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/internal/idleconn"
 	"github.com/godelayed/delayed/internal/redisurl"
 )
 
 const (
+	// dialTimeout bounds connecting to a node, unless the URL says otherwise.
 	dialTimeout  = 5 * time.Second
 	writeTimeout = 5 * time.Second
 	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so it is above
 	// what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
 	readTimeout = 30 * time.Second
-	// idleConns bounds the idle connections to each node.
+	// idleConns bounds the idle connections to each node, and the producers that use a handle at a time unless the URL
+	// says otherwise.
 	idleConns = 64
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
 	idleTimeout = 4 * time.Minute
 	// pingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
 	pingAfter = 10 * time.Second
+	// slowAfter is how long a node may take to answer before the others are asked, every askAgain, whether another one has
+	// taken over.
+	slowAfter = time.Second
+	askAgain  = 500 * time.Millisecond
 )
 
 // Dial returns a handle on a cluster. The URL names one or more of its nodes, such as redis://user:password@a:6379,b:6379, or
-// rediss://… for TLS; the other nodes are learnt from them. Name several, so that one may be away. Dial does not connect; call Ping to
-// connect now.
+// rediss://… for TLS; the other nodes are learnt from them. Name several, so that one may be away. It may have the
+// parameters of delayed.Dial. Dial does not connect; call Ping to connect now.
 func Dial(rawURL string) (*delayed.Redis, error) {
 	src, err := newSource(rawURL)
 	if err != nil {
@@ -55,9 +63,10 @@ func Dial(rawURL string) (*delayed.Redis, error) {
 type source struct {
 	layout *layout
 	opts   []redis.DialOption
+	limits redisurl.Limits
 
-	mu     sync.Mutex             // protects the following
-	pools  map[string]*redis.Pool // by address
+	mu     sync.Mutex           // protects the following
+	pools  map[string]*nodePool // by address
 	closed bool
 }
 
@@ -66,7 +75,15 @@ func newSource(rawURL string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := u.Only(); err != nil {
+	if err := u.Only(redisurl.Options...); err != nil {
+		return nil, err
+	}
+	secure, err := u.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	limits, err := u.Limits(redisurl.Limits{DialTimeout: dialTimeout, PoolSize: idleConns})
+	if err != nil {
 		return nil, err
 	}
 	if u.DB != 0 {
@@ -74,11 +91,12 @@ func newSource(rawURL string) (*source, error) {
 	}
 	s := &source{
 		opts: []redis.DialOption{
-			redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(writeTimeout),
+			redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(writeTimeout),
 			redis.DialUsername(u.User), redis.DialPassword(u.Password), redis.DialClientName("delayed"),
-			redis.DialUseTLS(u.TLS), redis.DialTLSHandshakeTimeout(dialTimeout),
+			redis.DialUseTLS(u.TLS), redis.DialTLSConfig(secure), redis.DialTLSHandshakeTimeout(limits.DialTimeout),
 		},
-		pools: map[string]*redis.Pool{},
+		limits: limits,
+		pools:  map[string]*nodePool{},
 	}
 	s.layout = newLayout(u.Hosts, s.opts, s.retain)
 	return s, nil
@@ -89,6 +107,8 @@ var errClosed = fmt.Errorf("%w: the handle on the cluster", delayed.ErrClosed)
 
 // Conn returns a connection to the node that serves key. The caller closes it.
 func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout) // with the trial of idle connections, and with the successor
+	defer cancel()
 	slot := redisc.Slot(key)
 	addr, err := s.layout.node(ctx, slot)
 	if err != nil {
@@ -119,68 +139,8 @@ func (s *source) dialSuccessor(ctx context.Context, slot int, addr string, cause
 	return s.dial(ctx, now)
 }
 
-// node is a connection to one node.
-type node struct {
-	redis.Conn
-	addr string
-	pool *redis.Pool
-}
-
-// dial takes a connection to a node out of its pool.
-func (s *source) dial(ctx context.Context, addr string) (*node, error) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, errClosed
-	}
-	pool := s.pools[addr]
-	if pool == nil {
-		pool = s.newPool(addr)
-		s.pools[addr] = pool
-	}
-	s.mu.Unlock()
-	rc, err := pool.GetContext(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("node %s of the cluster: %w", addr, err)
-	}
-	return &node{rc, addr, pool}, nil
-}
-
-func (s *source) newPool(addr string) *redis.Pool {
-	return &redis.Pool{
-		DialContext: func(ctx context.Context) (redis.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, dialTimeout) // with what introduces it
-			defer cancel()
-			return redis.DialContext(ctx, "tcp", addr, s.opts...)
-		},
-		MaxIdle:             idleConns,
-		IdleTimeout:         idleTimeout,
-		TestOnBorrowContext: idleconn.Check(pingAfter, dialTimeout),
-	}
-}
-
-// suspect is told that a connection to a node has failed: the others that idle may be dead as well, and the node may have lost its slots.
-func (s *source) suspect(n *node) {
-	s.mu.Lock()
-	if s.pools[n.addr] == n.pool {
-		delete(s.pools, n.addr)
-	}
-	s.mu.Unlock()
-	n.pool.Close()
-	s.layout.refreshSoon()
-}
-
-// retain closes the pools of the nodes that do not serve slots any more.
-func (s *source) retain(serving map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for addr, pool := range s.pools {
-		if !serving[addr] {
-			delete(s.pools, addr)
-			pool.Close()
-		}
-	}
-}
+// PoolSize returns how many producers may use the source at a time.
+func (s *source) PoolSize() int { return s.limits.PoolSize }
 
 // Slot returns the hash slot of key.
 func (s *source) Slot(key string) int { return redisc.Slot(key) }
@@ -191,8 +151,8 @@ func (s *source) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for _, pool := range s.pools {
-		pool.Close()
+	for _, p := range s.pools {
+		p.Close()
 	}
 	clear(s.pools)
 	return nil

@@ -25,7 +25,7 @@ type conn struct {
 
 // checkRole returns an error if the server is not the master.
 func (c *conn) checkRole(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.src.limits.DialTimeout)
 	defer cancel()
 	ok, err := sentinel.TestRole(withContext{c.Conn, ctx}, "master")
 	if err != nil {

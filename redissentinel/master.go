@@ -27,7 +27,7 @@ func (s *source) newPool() *redis.Pool {
 			}
 			return c, nil
 		},
-		MaxIdle:     idleConns,
+		MaxIdle:     max(idleConns, s.limits.PoolSize),
 		IdleTimeout: idleTimeout,
 		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, _ time.Time) error {
 			if c, ok := c.(*conn); ok && time.Since(c.checked) >= roleAfter {
@@ -69,7 +69,7 @@ func (s *source) connect(ctx context.Context) (*conn, error) {
 // dial connects to a server and returns an error unless it is the master, and another than the believed one was not found meanwhile.
 func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (*conn, error) {
 	c := &conn{src: s, addr: addr}
-	dialer := &net.Dialer{Timeout: dialTimeout}
+	dialer := &net.Dialer{Timeout: s.limits.DialTimeout}
 	keep := redis.DialContextFunc(func(ctx context.Context, network, addr string) (wire net.Conn, err error) {
 		c.wire, err = dialer.DialContext(ctx, network, addr)
 		return c.wire, err
@@ -164,7 +164,7 @@ func (s *source) heard(addr string, epoch int64) {
 	if !news {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.limits.DialTimeout)
 	defer cancel()
 	if c, err := s.dial(ctx, addr, believed, epoch); err == nil {
 		c.Close()

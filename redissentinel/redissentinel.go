@@ -11,7 +11,7 @@
 // When the Sentinels announce another master, all connections to the old one are closed, since it would accept commands for seconds that
 // are lost when it becomes a replica. During a fail-over commands fail; workers carry on by themselves when the new master is known. What
 // the old master had acknowledged but not yet sent to its replica is lost, as in every set-up with Sentinel: tasks among it, and acks,
-// whose tasks then run again.
+// whose tasks then run again. delayed.QueueConfig.Wait makes each enqueueing wait for replicas.
 package redissentinel
 
 import (
@@ -28,13 +28,15 @@ import (
 )
 
 const (
-	// dialTimeout bounds connecting to the master. A master that takes longer is gone, and the Sentinels are asked for another.
+	// dialTimeout bounds connecting to the master, unless the URL says otherwise. A master that takes longer is gone, and
+	// the Sentinels are asked for another.
 	dialTimeout  = 2 * time.Second
 	writeTimeout = 5 * time.Second
 	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so it is above
 	// what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
 	readTimeout = 30 * time.Second
-	// idleConns bounds the idle connections to the master.
+	// idleConns bounds the idle connections to the master, and the producers that use a handle at a time unless the URL
+	// says otherwise.
 	idleConns = 64
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
 	idleTimeout = 4 * time.Minute
@@ -46,7 +48,8 @@ const (
 
 // Dial returns a handle on the master. The URL names the Sentinels and, as a parameter, the name under which they know the master:
 // redis://user:password@s1:26379,s2:26379/0?master=mymaster, or rediss://… for TLS with Sentinels and master alike. Name all Sentinels;
-// port 26379 may be left out. Dial does not connect; call Ping to connect now.
+// port 26379 may be left out. It may have the parameters of delayed.Dial besides, which are for the master and, as to
+// TLS, for the Sentinels too. Dial does not connect; call Ping to connect now.
 func Dial(rawURL string) (*delayed.Redis, error) {
 	src, err := newSource(rawURL)
 	if err != nil {
@@ -59,6 +62,7 @@ func Dial(rawURL string) (*delayed.Redis, error) {
 type source struct {
 	sentinels *sentinels
 	opts      []redis.DialOption
+	limits    redisurl.Limits
 
 	ctx  context.Context // the life of the goroutine that listens
 	stop context.CancelFunc
@@ -78,23 +82,33 @@ func newSource(rawURL string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := u.Only("master", "sentinel_user", "sentinel_password"); err != nil {
+	if err := u.Only(redisurl.Known("master", "sentinel_user", "sentinel_password")...); err != nil {
+		return nil, err
+	}
+	secure, err := u.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	limits, err := u.Limits(redisurl.Limits{DialTimeout: dialTimeout, PoolSize: idleConns})
+	if err != nil {
 		return nil, err
 	}
 	name := u.Query.Get("master")
 	if name == "" {
 		return nil, errors.New("the Redis URL has no parameter master: expected ?master= and the name that Sentinel has for the master")
 	}
-	common := []redis.DialOption{redis.DialUseTLS(u.TLS), redis.DialClientName("delayed")}
+	common := []redis.DialOption{redis.DialUseTLS(u.TLS), redis.DialTLSConfig(secure), redis.DialClientName("delayed")}
 	s := &source{
 		opts: append([]redis.DialOption{
-			redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(writeTimeout), redis.DialTLSHandshakeTimeout(dialTimeout),
+			redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(writeTimeout),
+			redis.DialTLSHandshakeTimeout(limits.DialTimeout),
 			redis.DialUsername(u.User), redis.DialPassword(u.Password), redis.DialDatabase(u.DB),
 		}, common...),
 		sentinels: newSentinels(name, u.Hosts, append([]redis.DialOption{
 			redis.DialUsername(u.Query.Get("sentinel_user")), redis.DialPassword(u.Query.Get("sentinel_password")),
 		}, common...)),
-		conns: map[*conn]bool{},
+		conns:  map[*conn]bool{},
+		limits: limits,
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.pool = s.newPool()
@@ -119,6 +133,9 @@ func (s *source) Conn(ctx context.Context, _ string) (redis.Conn, error) {
 	s.mu.Unlock()
 	return pool.GetContext(ctx)
 }
+
+// PoolSize returns how many producers may use the source at a time.
+func (s *source) PoolSize() int { return s.limits.PoolSize }
 
 // Slot returns 0: one server has all keys.
 func (s *source) Slot(string) int { return 0 }

@@ -1,12 +1,15 @@
 """The producer when Redis fails or loses an answer, and when many threads, coroutines or processes use it at once."""
 
 import asyncio
+import signal
 import sys
 import threading
+import time
 
 import msgpack
 import pytest
 import redis.asyncio
+from conftest import Server
 from producing import GO, Blocking, pending
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -239,3 +242,62 @@ def test_a_process_that_forks(server, redis):
     assert child.exitcode == 0
     assert redis.llen('mail') == 2
     client.close()
+
+
+@pytest.fixture
+def replicated(tmp_path):
+    """A master with a replica that is in step with it."""
+    folders = [tmp_path / 'master', tmp_path / 'replica']
+    for folder in folders:
+        folder.mkdir()
+    master = Server(folders[0], '--repl-diskless-sync-delay', '0')
+    replica = Server(folders[1], '--replicaof', f'127.0.0.1 {master.port}')
+    with master.client() as c:
+        until = time.monotonic() + 20
+        while c.info('replication').get('slave0', {}).get('state') != 'online':
+            assert time.monotonic() < until
+            time.sleep(0.005)  # between two looks
+    yield master, replica
+    replica.process.send_signal(signal.SIGCONT)
+    replica.stop()
+    master.stop()
+
+
+@pytest.mark.parametrize('kind', ['sync', 'aio'])
+def test_replicas_must_have_a_task(kind, replicated):
+    master, replica = replicated
+    q = Queue('mail', master.client(), wait=1) if kind == 'sync' else Blocking(master.port, 'mail', wait=1)
+    with master.client() as c, replica.client() as r:
+        for queue in (q, q.options(countdown=60), q.options(unique=60), q.options(group='x')):
+            c.script_flush()
+            c.config_resetstat()
+            queue.delay(GO, [1])
+            assert c.info('commandstats')['cmdstat_wait']['calls'] == 2  # behind EVALSHA, which finds no script, and EVAL
+        assert r.llen('mail') == 2
+    if kind == 'aio':
+        q.close()
+
+
+def test_too_few_replicas_have_a_task(replicated):
+    master, replica = replicated
+
+    async def delay():
+        async with redis.asyncio.Redis(port=master.port, socket_timeout=1) as client:
+            await godelayed.aio.Queue('mail', client, wait=1).delay(GO, 2)
+
+    replica.process.send_signal(signal.SIGSTOP)
+    with master.client(socket_timeout=1) as client:
+        with pytest.raises(UnknownError, match='it was enqueued, and 0 of 1 replicas'):
+            Queue('mail', client, wait=1).delay(GO, 1)
+        with pytest.raises(UnknownError, match='it was enqueued, and 0 of 1 replicas'):
+            asyncio.run(delay())
+        assert client.llen('mail') == 2
+        client.acl_setuser('default', enabled=True, nopass=True, categories=['+@all'], commands=['-wait'])
+        with pytest.raises(UnknownError, match='no permissions'):
+            Queue('mail', client, wait=1).delay(GO, 3)
+
+
+@pytest.mark.parametrize('wait', [-1, True, '1', 1.5])
+def test_a_number_of_replicas_that_cannot_be(queue, wait):
+    with pytest.raises(godelayed.ArgumentsError, match='wait'):
+        queue(wait=wait)

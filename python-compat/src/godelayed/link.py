@@ -48,6 +48,20 @@ def _places(client: Any) -> int:
     return max(1, min(_CALLS, getattr(client.connection_pool, 'max_connections', _CALLS) // 2))
 
 
+def _patience(connection: Any) -> int:
+    """How long replicas are waited for, in ms: Redis says how many have confirmed before the connection gives up."""
+    limit = getattr(connection, 'socket_timeout', None)
+    return max(1, int(800 * min(5.0, limit if limit is not None else 5.0)))
+
+
+def _check_replicas(what: str, reply: Any, wait: int, within: int) -> None:
+    """Looks at the answer to WAIT, which may be an error."""
+    if isinstance(reply, BaseException):
+        raise UnknownError(f'{what}: it was enqueued, and whether {wait} replicas have it is unknown: WAIT: {reply}') from reply
+    if reply < wait:
+        raise UnknownError(f'{what}: it was enqueued, and {reply} of {wait} replicas have confirmed it within {within} ms')
+
+
 class Link:
     """Sends commands over the connections of a client of redis-py. Threads may share it.
 
@@ -79,27 +93,29 @@ class Link:
         except redis.exceptions.RedisError as e:
             raise explain(str(command[0]), e) from e
 
-    def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
-        """Runs a script, which Redis may not know yet. It never runs twice."""
+    def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
+        """Runs a script, which Redis may not know yet. It never runs twice. So many replicas must confirm that they have it."""
         try:
             try:
-                return self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args))
+                return self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args), wait)
             except redis.exceptions.NoScriptError:
-                return self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args))
+                return self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args), wait)
         except redis.exceptions.RedisError as e:
             raise explain(script.name, e) from e
 
-    def _once(self, what: str, command: tuple[Any, ...]) -> Any:
+    def _once(self, what: str, command: tuple[Any, ...], wait: int = 0) -> Any:
         with self._places:
-            return self._on_connection(what, command)
+            return self._on_connection(what, command, wait)
 
-    def _on_connection(self, what: str, command: tuple[Any, ...]) -> Any:
+    def _on_connection(self, what: str, command: tuple[Any, ...], wait: int) -> Any:
         pool: Any = self.client.connection_pool
         try:
             connection: Any = pool.get_connection()
         except redis.exceptions.RedisError as e:
             raise unreachable(what, e) from e
         try:
+            if wait:
+                return self._waiting(what, connection, command, wait)
             connection.send_command(*command)
             return connection.read_response(disable_decoding=True)
         except redis.exceptions.ResponseError:
@@ -109,6 +125,21 @@ class Link:
             raise
         finally:
             pool.release(connection)
+
+    def _waiting(self, what: str, connection: Any, command: tuple[Any, ...], wait: int) -> Any:
+        """Sends a command, and WAIT right behind it on the same connection."""
+        within = _patience(connection)
+        connection.send_packed_command(connection.pack_commands([command, ('WAIT', wait, within)]))
+        replies: list[Any] = []
+        for _ in range(2):
+            try:
+                replies.append(connection.read_response(disable_decoding=True))
+            except redis.exceptions.ResponseError as e:
+                replies.append(e)
+        if isinstance(replies[0], BaseException):
+            raise replies[0]
+        _check_replicas(what, replies[1], wait, within)
+        return replies[0]
 
 
 class AsyncLink:
@@ -147,27 +178,29 @@ class AsyncLink:
         except redis.exceptions.RedisError as e:
             raise explain(str(command[0]), e) from e
 
-    async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
-        """Runs a script, which Redis may not know yet. It never runs twice."""
+    async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
+        """Runs a script, which Redis may not know yet. It never runs twice. So many replicas must confirm that they have it."""
         try:
             try:
-                return await self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args))
+                return await self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args), wait)
             except redis.exceptions.NoScriptError:
-                return await self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args))
+                return await self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args), wait)
         except redis.exceptions.RedisError as e:
             raise explain(script.name, e) from e
 
-    async def _once(self, what: str, command: tuple[Any, ...]) -> Any:
+    async def _once(self, what: str, command: tuple[Any, ...], wait: int = 0) -> Any:
         async with self._enter():
-            return await self._on_connection(what, command)
+            return await self._on_connection(what, command, wait)
 
-    async def _on_connection(self, what: str, command: tuple[Any, ...]) -> Any:
+    async def _on_connection(self, what: str, command: tuple[Any, ...], wait: int) -> Any:
         pool: Any = self.client.connection_pool
         try:
             connection: Any = await pool.get_connection()
         except redis.exceptions.RedisError as e:
             raise unreachable(what, e) from e
         try:
+            if wait:
+                return await self._waiting(what, connection, command, wait)
             await connection.send_command(*command)
             return await connection.read_response(disable_decoding=True)
         except redis.exceptions.ResponseError:
@@ -177,3 +210,18 @@ class AsyncLink:
             raise
         finally:
             await pool.release(connection)
+
+    async def _waiting(self, what: str, connection: Any, command: tuple[Any, ...], wait: int) -> Any:
+        """Sends a command, and WAIT right behind it on the same connection."""
+        within = _patience(connection)
+        await connection.send_packed_command(connection.pack_commands([command, ('WAIT', wait, within)]))
+        replies: list[Any] = []
+        for _ in range(2):
+            try:
+                replies.append(await connection.read_response(disable_decoding=True))
+            except redis.exceptions.ResponseError as e:
+                replies.append(e)
+        if isinstance(replies[0], BaseException):
+            raise replies[0]
+        _check_replicas(what, replies[1], wait, within)
+        return replies[0]

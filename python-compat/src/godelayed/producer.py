@@ -55,6 +55,13 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
+def checked_wait(wait: int) -> int:
+    """Returns the number of replicas that must have a task, if it can be one."""
+    if not isinstance(wait, int) or isinstance(wait, bool) or wait < 0:
+        raise ArgumentsError(f'wait: expected the number of replicas that must have a task, from 0, found {wait!r}')
+    return wait
+
+
 class Settings:
     """A queue without its connection."""
 

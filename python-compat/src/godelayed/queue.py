@@ -12,7 +12,7 @@ from .coalescer import Coalescer
 from .errors import BatchError, DelayedError
 from .link import Link
 from .options import Options
-from .producer import Settings
+from .producer import Settings, checked_wait
 from .ref import Ref, answer
 from .task import Call, call
 
@@ -26,12 +26,13 @@ class Queue:
     """Makes calls of functions into tasks in Redis. It may be shared by threads, and holds no connection of its own.
 
     redis is a client of redis-py for one server or for Sentinel. legacy is for queues that go-delayed's or keakon's workers share: Python
-    tasks have the form that those read, and what those cannot read is an ArgumentsError. prefix is that of the Go handle. All programs that
-    use one queue open it in the same way. A name that cannot be one is an ArgumentsError.
+    tasks have the form that those read, and what those cannot read is an ArgumentsError. prefix is that of the Go handle. wait is how many
+    replicas must have a task before a call succeeds; fewer are an UnknownError. All programs that use one queue open it in the same way. A name that cannot be one is an ArgumentsError.
     """
 
-    def __init__(self, name: str, redis: redis.Redis, *, legacy: bool = False, prefix: str = '') -> None:
+    def __init__(self, name: str, redis: redis.Redis, *, legacy: bool = False, prefix: str = '', wait: int = 0) -> None:
         self._settings = Settings(name, prefix, legacy)
+        self._wait = checked_wait(wait)
         self._link = Link.of(redis)
         self._coalescer = Coalescer(self._enqueue)
         self._options = Options()
@@ -77,7 +78,7 @@ class Queue:
             self._coalescer.enqueue(messages[0].message)
             return Ref(self, messages[0].id, options, now, s.loose(c))
         for command in s.commands(messages, options):
-            id = command.ids_of(self._link.run(command.script, command.keys, command.args))[0]
+            id = command.ids_of(self._link.run(command.script, command.keys, command.args, self._wait))[0]
         return Ref(self, id, options, now, s.loose(c))
 
     def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
@@ -96,7 +97,7 @@ class Queue:
         refs: list[Ref] = []
         for command in s.commands(messages, options):
             try:
-                ids = command.ids_of(self._link.run(command.script, command.keys, command.args))
+                ids = command.ids_of(self._link.run(command.script, command.keys, command.args, self._wait))
             except DelayedError as e:
                 if len(command.ids) == len(calls):
                     raise
@@ -109,4 +110,4 @@ class Queue:
         return Ref(self, id)
 
     def _enqueue(self, messages: list[bytes]) -> None:
-        self._link.run(*self._settings.enqueue(messages))
+        self._link.run(*self._settings.enqueue(messages), self._wait)

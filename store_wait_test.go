@@ -1,0 +1,146 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// replicated starts a master with a replica that is in step with it.
+func replicated(t *testing.T) (master, replica *redistest.Server) {
+	t.Helper()
+	master = redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	replica = redistest.Start(t, "--replicaof", host+" "+port)
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(2 * time.Millisecond) {
+		info, err := redis.String(master.Do(t, "INFO", "replication"), nil)
+		if err == nil && strings.Contains(info, "state=online") {
+			return master, replica
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the replica does not follow: %v\n%s", err, info)
+		}
+	}
+}
+
+func TestWaitForReplicas(t *testing.T) {
+	t.Parallel()
+	master, replica := replicated(t)
+	rdb, err := Dial(master.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	q, err := OpenQueue(rdb, QueueConfig{Name: "mail", Wait: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func() *Task { return NewGoTask("example.com/app/mail.Welcome") }
+
+	for name, enqueue := range map[string]func(ctx context.Context) error{
+		"Enqueue": func(ctx context.Context) error { _, err := q.Enqueue(ctx, call()); return err },
+		"DelayMany": func(ctx context.Context) error {
+			_, err := q.DelayMany(ctx, call(), call())
+			return err
+		},
+		"In": func(ctx context.Context) error { _, err := q.With(In(time.Hour)).Enqueue(ctx, call()); return err },
+		"TaskID": func(ctx context.Context) error {
+			_, err := q.With(TaskID("welcome")).Enqueue(ctx, call())
+			return err
+		},
+		"Group": func(ctx context.Context) error {
+			_, err := q.With(Group("g")).Enqueue(ctx, NewGoTask("example.com/app/search.Index", []int{1}))
+			return err
+		},
+	} {
+		for _, ctx := range []context.Context{context.Background(), t.Context()} {
+			master.FlushScripts(t)
+			before := master.CommandStats(t)
+			if err := enqueue(ctx); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			// One goes with EVALSHA, which finds no script, and one with EVAL.
+			if n := master.CommandStats(t).Since(before)["wait"]; n != 2 {
+				t.Errorf("%s: Redis was asked to wait %d times, expected 2", name, n)
+			}
+			if n, err := redis.Int(replica.Do(t, "EXISTS", "mail", "mail_tasks", "mail_groups"), nil); n == 0 || err != nil {
+				t.Errorf("%s: the replica has nothing, %v", name, err)
+			}
+			master.Do(t, "FLUSHALL")
+		}
+	}
+
+	// Tasks that go together wait together.
+	const callers, each = 32, 20
+	before := master.CommandStats(t)
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for range each {
+				if _, err := q.Enqueue(context.Background(), call()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := master.CommandStats(t).Since(before)["wait"]; n < 1 || n >= callers*each {
+		t.Errorf("Redis was asked to wait %d times for %d tasks of %d callers", n, callers*each, callers)
+	}
+
+	replica.Pause(t)
+	defer replica.Resume(t)
+	pending := redisInt(t, master, "LLEN", "mail")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = q.Enqueue(ctx, call())
+	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "0 of 1 replicas") {
+		t.Errorf("with a frozen replica: expected ErrUnknown and 0 of 1 replicas, found %v", err)
+	}
+	if n := redisInt(t, master, "LLEN", "mail"); n != pending+1 {
+		t.Errorf("%d tasks are pending, expected %d: it was enqueued", n, pending+1)
+	}
+	// Who does not ask for replicas does not wait for them, nor behind those who do.
+	if _, err := NewQueue("mail", rdb).Enqueue(t.Context(), call()); err != nil {
+		t.Errorf("without Wait: %v", err)
+	}
+}
+
+// TestWaitRefused expects that a server that will not wait is no reason to take a task for safe.
+func TestWaitRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Do(t, "ACL", "SETUSER", "default", "-wait")
+	rdb, err := Dial(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	q, err := OpenQueue(rdb, QueueConfig{Name: "mail", Wait: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = q.Enqueue(t.Context(), NewGoTask("example.com/app/mail.Welcome"))
+	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("expected ErrUnknown and NOPERM, found %v", err)
+	}
+	if _, err := OpenQueue(rdb, QueueConfig{Name: "mail", Wait: -1}); err == nil || !strings.Contains(err.Error(), "Wait is -1") {
+		t.Errorf("Wait: -1: %v", err)
+	}
+}
+
+func redisInt(t *testing.T, s *redistest.Server, cmd string, args ...any) int {
+	t.Helper()
+	n, err := redis.Int(s.Do(t, cmd, args...), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
