@@ -35,7 +35,8 @@ type QueueConfig struct {
 	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
 	Name string
 	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: tasks without options are sent in the
-	// form that those read, without an id, and a prefix of the handle is refused. Defaults to false.
+	// form that those read, without an id, structs among their arguments by position, and a prefix of the handle is refused. There,
+	// fields of such structs must stay as they are: two that change places swap their values. Defaults to false.
 	Legacy bool
 	// Python is the form of Python tasks. It is recorded in Redis with the first Python task, and another form is refused from
 	// then on. Defaults to Plain.
@@ -155,7 +156,11 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 		return nil, err
 	}
 	d := newDraft()
-	payload, err := f.appendPayload(d.payload[:0], args)
+	form := wire.ByName
+	if q.legacy {
+		form = wire.ByPosition
+	}
+	payload, _, err := f.appendPayload(form, d.payload[:0], args)
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +198,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		if t == nil {
 			return nil, &BatchError{Err: fmt.Errorf("%w: task %d is nil", ErrArguments, i)}
 		}
+		t = t.on(q)
 		h, err := t.holdOf(&q.options)
 		if err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
@@ -270,6 +276,7 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 
 // enqueue enqueues one task, whose message is written in d.
 func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
+	t = t.on(q)
 	now := time.Now()
 	ref := &Ref{queue: q}
 	with, err := q.injected(ctx)
