@@ -45,8 +45,8 @@ var (
 	scriptRelease    = newScript("release", 4)
 	scriptBeat       = newScriptEach("beat", 3)
 	scriptRegister   = newScript("register", 3)
-	scriptUnregister = newScript("unregister", 5)
-	scriptForget     = newScript("forget", 5)
+	scriptUnregister = newScript("unregister", 6)
+	scriptForget     = newScript("forget", 6)
 	scriptSweep      = newScript("sweep", 14)
 	scriptSurvey     = newScriptEach("survey", 5)
 	scriptRepair     = newScript("repair", 2)
@@ -69,6 +69,7 @@ var (
 	scriptCancel     = newScript("cancel", 13)
 	scriptAnnul      = newScript("annul", 8)
 	scriptPardon     = newScript("pardon", 2)
+	scriptPublish    = newScript("publish", 2)
 )
 
 func newScript(name string, keys int) *script {

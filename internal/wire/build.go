@@ -142,9 +142,7 @@ func (d *builder) buildStruct(n *node, i int, dst reflect.Value) (next int, err 
 	for range cnt {
 		k++
 		if !inOrder {
-			start, end := strAt(d.b, next)
-			k, _ = n.fieldOf(d.b[start:end], k)
-			next = end
+			k, next = n.fieldAt(d.b, next, k)
 		}
 		f := &n.fields[k]
 		if next, err = d.build(f.node, next, dst.Field(f.index)); err != nil {

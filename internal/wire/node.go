@@ -105,13 +105,21 @@ func (n *node) depth(known map[*node]int) (most int, bounded bool) {
 	return most, true
 }
 
-// fieldOf returns the index of the field with a key. Who goes through a map guesses the one that comes next, as Go writes them in order.
-func (n *node) fieldOf(key []byte, guess int) (k int, ok bool) {
-	if guess < len(n.fields) && n.fields[guess].key == string(key) {
-		return guess, true
+// fieldAt returns the index of the field whose key is the string at b[i:], −1 if there is none, and where its value begins; that is negative
+// if there is no string. Who goes through a map guesses the field that comes next, as Go writes them in order.
+func (n *node) fieldAt(b []byte, i, guess int) (k, value int) {
+	if guess < len(n.fields) {
+		if key := n.fields[guess].wire; len(key) <= len(b)-i && string(b[i:i+len(key)]) == string(key) {
+			return guess, i + len(key)
+		}
 	}
-	k, ok = n.byKey[string(key)]
-	return k, ok
+	start, end := strAt(b, i)
+	if end >= 0 {
+		if k, ok := n.byKey[string(b[start:end])]; ok {
+			return k, end
+		}
+	}
+	return -1, end
 }
 
 // want names the type for errors, with its form on the wire where that is not plain.

@@ -150,19 +150,22 @@ func (u *unknowns) fields(n *node, i, depth int) (next int) {
 		}
 		return next
 	}
-	k, ok := -1, false
+	k, value := -1, 0
 	for range cnt {
-		start, end := strAt(u.b, next)
-		if end < 0 { // no key of a struct
+		k, value = n.fieldAt(u.b, next, k+1)
+		switch {
+		case value < 0: // no key of a struct
 			if next = u.skip(next); next >= 0 {
 				next = u.skip(next)
 			}
-		} else if k, ok = n.fieldOf(u.b[start:end], k+1); ok {
-			next = u.in(n.fields[k].key, n.fields[k].node, end, depth)
-		} else if !u.note(string(u.b[start:end])) {
-			return -1
-		} else {
-			next = u.skip(end)
+		case k >= 0:
+			next = u.in(n.fields[k].key, n.fields[k].node, value, depth)
+		default:
+			start, _ := strAt(u.b, next)
+			if !u.note(string(u.b[start:value])) {
+				return -1
+			}
+			next = u.skip(value)
 		}
 		if next < 0 {
 			return -1

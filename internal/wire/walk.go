@@ -203,13 +203,13 @@ func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError
 	if len(n.fields) > 64*len(small) {
 		seen = make([]uint64, len(n.fields)/64+1)
 	}
-	k, ok := -1, false
+	k, end := -1, 0
 	for range cnt {
-		start, end := strAt(w.b, next)
-		if end < 0 {
+		if k, end = n.fieldAt(w.b, next, k+1); end < 0 {
 			return 0, &ValueError{Want: "a string as key for " + n.typ.String(), Got: found(w.b, next)}
 		}
-		if k, ok = n.fieldOf(w.b[start:end], k+1); !ok {
+		if k < 0 {
+			start, _ := strAt(w.b, next)
 			return 0, &ValueError{Want: "a key of " + n.typ.String(), Got: "the key " + quoted(w.b[start:end])}
 		}
 		if seen[k/64]&(1<<(k%64)) != 0 {
