@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -35,6 +36,22 @@ func TestStructChanges(t *testing.T) {
 		changed struct {
 			First string
 			Last  int
+		}
+		docs1 struct {
+			ID    int64
+			Count int
+			Mail  string
+		}
+		docs2 struct {
+			Note  string
+			Items int `msgpack:"Count"`
+			ID    int64
+			Mail  *string
+		}
+		docs2WithoutNote struct {
+			Items int `msgpack:"Count"`
+			ID    int64
+			Mail  *string
 		}
 		wider  struct{ N int64 }
 		narrow struct{ N int8 }
@@ -87,6 +104,16 @@ func TestStructChanges(t *testing.T) {
 			"inside, new task", nestedAdded{1, []added{{}}, map[string]*added{"a": {}}},
 			nested{}, nil, "1.Of[].Age 1.ByID[].Age",
 		},
+		{"optional no more, old task", optional{"Ada", &last}, v1{}, ada, ""},
+		{"optional no more, old task with nil", optional{"Ada", nil}, v1{}, missing, ""},
+		{"the example, old task", docs1{1, 2, last}, docs2{}, docs2{Items: 2, ID: 1, Mail: &last}, ""},
+		{"the example, new task", docs2{"n", 2, 1, &last}, docs1{}, nil, "1.Note"},
+		{"the example, new task without the added field", docs2WithoutNote{2, 1, &last}, docs1{}, docs1{1, 2, last}, ""},
+		{"integer to float", struct{ N int }{5}, struct{ N float64 }{}, struct{ N float64 }{5}, ""},
+		{"integer to float, not exact", struct{ N int }{1<<53 + 1}, struct{ N float64 }{}, missing, ""},
+		{"another type of the same fields", ada, struct{ First, Last string }{}, struct{ First, Last string }{"Ada", "Lovelace"}, ""},
+		{"pointer for a struct", ada, &v1{}, &ada, ""},
+		{"struct for a pointer", &ada, v1{}, ada, ""},
 		{"struct for a map", ada, map[string]string{}, map[string]string{"First": "Ada", "Last": "Lovelace"}, ""},
 		{"map for a struct", map[string]string{"First": "Ada"}, v1{}, v1{First: "Ada"}, ""},
 	} {
@@ -111,6 +138,48 @@ func TestStructChanges(t *testing.T) {
 				t.Errorf("found %+v, %v, expected %+v", got, err, c.want)
 			}
 		})
+	}
+}
+
+// TestFunctionChanges has the rules of docs/DEPLOYING.md for functions.
+func TestFunctionChanges(t *testing.T) {
+	type call struct{ args []any }
+	ran := func(args ...any) call { return call{args} }
+	var got call
+	named := func(fn any, opts ...FuncOption) *Function { return Func(fn, append(opts, Name("test.fn"))...) }
+	one := named(func(a int) { got = ran(a) })
+	two := named(func(a, b int) { got = ran(a, b) })
+	swapped := named(func(b, a int) { got = ran(a, b) })
+	mixed, mixedSwapped := named(func(a int, s string) { got = ran(a, s) }), named(func(s string, a int) { got = ran(a, s) })
+	optional := named(func(a, b int) { got = ran(a, b) }, Optional(1))
+	full := named(func(_ context.Context, a int) (string, error) { got = ran(a); return "", nil })
+	for _, c := range []struct {
+		name     string
+		from, to *Function
+		args     []any
+		want     []any // nil: it does not fit
+	}{
+		{"parameter added with Optional, old task", one, optional, []any{1}, []any{1, 0}},
+		{"parameter added with Optional, new task", optional, one, []any{1, 2}, nil},
+		{"parameter added, old task", one, two, []any{1}, nil},
+		{"parameter added, new task", two, one, []any{1, 2}, nil},
+		{"parameters swapped", two, swapped, []any{1, 2}, []any{2, 1}},
+		{"parameters of two types swapped", mixed, mixedSwapped, []any{1, "x"}, nil},
+		{"context and results added", one, full, []any{1}, []any{1}},
+		{"context and results removed", full, one, []any{1}, []any{1}},
+	} {
+		from, to := mustFunction(t, c.from), mustFunction(t, c.to)
+		payload, err := from.encode(c.args)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		got = call{}
+		m := goMessage(t, to.path(), payload, noN)
+		_, err = to.call(t.Context(), m)
+		var wrong *ArgumentError
+		if errors.As(err, &wrong) != (c.want == nil) || !reflect.DeepEqual(got.args, c.want) || to.unknownFields(m) != nil {
+			t.Errorf("%s: called with %v, %v, expected %v", c.name, got.args, err, c.want)
+		}
 	}
 }
 

@@ -248,6 +248,7 @@ var notLookedAt = map[string][]string{
 	"register":   {"_worker:w"},
 	"unregister": {"_claims:w", "_worker:w"},
 	"forget":     {"_claims:w", "_processing:w", "_worker:w"},
+	"publish":    {"_worker:w"},
 	"sweep":      {"_worker:l", "_worker:w"},
 }
 

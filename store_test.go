@@ -44,7 +44,7 @@ var storeTables = []storeTable{
 	enqueueCases, scheduleCases, enlistCases, modeCases,
 	claimCases, unlockCases,
 	ackCases, shelveCases, completeCases, releaseCases,
-	beatCases, registerCases, unregisterCases, forgetCases,
+	beatCases, registerCases, unregisterCases, forgetCases, publishCases,
 	surveyCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
 	lookCases, progressCases, expireCases, rerunCases, deleteCases,
