@@ -54,6 +54,7 @@ func (h *heartbeat) now() {
 // run beats until ctx ends.
 func (h *heartbeat) run(ctx context.Context) {
 	defer h.link.hangUp()
+	drain(h.poke) // functions that were registered before
 	var wait backoff
 	for ctx.Err() == nil {
 		next := jitter(h.life/4, 0.1)
