@@ -17,13 +17,15 @@ const anonymous = "task given by path"
 
 // encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing, the bare value, or
 // an array. A variadic function takes the values of its tail one by one, as Go does, or, where Go would demand "...", the ready slice:
-// it is recognized by being the only value there and no element itself. Errors are *ArgumentError.
+// it is recognized by being the only value there and no element itself. Structs go by name. Errors are *ArgumentError.
 func (f *function) encode(args []any) ([]byte, error) {
-	return f.appendPayload(make([]byte, 0, 64), args)
+	b, _, err := f.appendPayload(wire.ByName, make([]byte, 0, 64), args)
+	return b, err
 }
 
-// appendPayload is encode into the memory of dst, which is empty.
-func (f *function) appendPayload(dst []byte, args []any) ([]byte, error) {
+// appendPayload is encode into the memory of dst, which is empty, in either form. It also says whether there is a struct among args: if not,
+// both forms are the same.
+func (f *function) appendPayload(form wire.Form, dst []byte, args []any) (_ []byte, structs bool, _ error) {
 	fixed := len(f.params)
 	if f.variadic {
 		fixed--
@@ -31,66 +33,75 @@ func (f *function) appendPayload(dst []byte, args []any) ([]byte, error) {
 	if len(args) < fixed || len(args) > fixed && !f.variadic {
 		for i, a := range args {
 			if _, ok := a.(context.Context); ok {
-				return nil, f.misfit(i, f.wantAt(i), a)
+				return nil, false, f.misfit(i, f.wantAt(i), a)
 			}
 		}
-		return nil, f.wrongCount(strconv.Itoa(len(args)))
+		return nil, false, f.wrongCount(strconv.Itoa(len(args)))
 	}
 	if len(f.params) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
+	p := payload{f: f, form: form, b: dst}
 	if len(f.params) > 1 {
-		dst = wire.AppendArrayHeader(dst, len(f.params))
+		p.b = wire.AppendArrayHeader(p.b, len(f.params))
 	}
-	var err error
 	for i, a := range args[:fixed] {
-		if dst, err = f.appendArg(dst, &f.params[i], i, a); err != nil {
-			return nil, err
+		if err := p.arg(&f.params[i], i, a); err != nil {
+			return nil, false, err
 		}
 	}
 	if f.variadic {
-		if dst, err = f.appendTail(dst, fixed, args[fixed:]); err != nil {
-			return nil, err
+		if err := p.tail(fixed, args[fixed:]); err != nil {
+			return nil, false, err
 		}
 	}
 	// Each value is within the limits; all together may not be, unless they cannot be: every value takes a byte, and flat types
 	// have no depth to speak of.
-	if f.flat && len(dst) <= min(wire.Default.Elems, wire.Default.Bytes) {
-		return dst, nil
+	if f.flat && len(p.b) <= min(wire.Default.Elems, wire.Default.Bytes) {
+		return p.b, p.structs, nil
 	}
-	if err := wire.Check(dst, wire.Default); err != nil {
-		return nil, overLimits(f.name, err)
+	if err := wire.Check(p.b, wire.Default); err != nil {
+		return nil, false, overLimits(f.name, err)
 	}
-	return dst, nil
+	return p.b, p.structs, nil
 }
 
-func (f *function) appendTail(dst []byte, fixed int, tail []any) ([]byte, error) {
+// payload is the arguments of a function while they are written.
+type payload struct {
+	f       *function
+	form    wire.Form
+	b       []byte
+	structs bool // there is a struct among them
+}
+
+func (p *payload) tail(fixed int, tail []any) error {
+	f := p.f
 	slice := &f.params[fixed]
 	if len(tail) == 1 {
 		if _, ok := f.elem.fit(tail[0]); !ok && tail[0] != nil && reflect.TypeOf(tail[0]).AssignableTo(slice.typ) {
-			return f.appendArg(dst, slice, fixed, tail[0])
+			return p.arg(slice, fixed, tail[0])
 		}
 	}
-	dst = wire.AppendArrayHeader(dst, len(tail))
-	var err error
+	p.b = wire.AppendArrayHeader(p.b, len(tail))
 	for i, a := range tail {
-		if dst, err = f.appendArg(dst, &f.elem, fixed+i, a); err != nil {
-			return nil, err
+		if err := p.arg(&f.elem, fixed+i, a); err != nil {
+			return err
 		}
 	}
-	return dst, nil
+	return nil
 }
 
-func (f *function) appendArg(dst []byte, p *param, i int, a any) ([]byte, error) {
-	v, ok := p.fit(a)
+func (p *payload) arg(as *param, i int, a any) error {
+	v, ok := as.fit(a)
 	if !ok {
-		return nil, f.misfit(i, p.typ.String(), a)
+		return p.f.misfit(i, as.typ.String(), a)
 	}
-	dst, err := p.codec.Append(dst, v)
+	b, structs, err := as.codec.AppendAs(p.form, p.b, v)
 	if err != nil {
-		return nil, argumentError(f.name, i, p.typ, err)
+		return argumentError(p.f.name, i, as.typ, err)
 	}
-	return dst, nil
+	p.b, p.structs = b, p.structs || structs
+	return nil
 }
 
 // wantAt is the type of the argument at i, for messages.
@@ -225,16 +236,16 @@ func exact(v reflect.Value, single bool) bool {
 }
 
 // encodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an array, each argument
-// by its own type. Errors are *ArgumentError; the caller puts the path in.
-func encodeArgs(args []any) (payload []byte, n int, err error) {
+// by its own type. It also says whether there is a struct among them. Errors are *ArgumentError; the caller puts the path in.
+func encodeArgs(form wire.Form, args []any) (payload []byte, structs bool, _ error) {
 	if len(args) == 0 {
-		return nil, 0, nil // as Delay does: both have one lock
+		return nil, false, nil // as Delay does: both have one lock
 	}
 	dst := wire.AppendArrayHeader(make([]byte, 0, 64), len(args))
 	for i, a := range args {
 		if _, ok := a.(context.Context); ok {
 			const got = "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"
-			return nil, 0, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
+			return nil, false, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
 		}
 		if a == nil {
 			dst = wire.AppendNil(dst)
@@ -242,17 +253,19 @@ func encodeArgs(args []any) (payload []byte, n int, err error) {
 		}
 		t := reflect.TypeOf(a)
 		c, err := wire.CodecFor(t)
+		one := false
 		if err == nil {
-			dst, err = c.Append(dst, reflect.ValueOf(a))
+			dst, one, err = c.AppendAs(form, dst, reflect.ValueOf(a))
 		}
 		if err != nil {
-			return nil, 0, argumentError(anonymous, i, t, err)
+			return nil, false, argumentError(anonymous, i, t, err)
 		}
+		structs = structs || one
 	}
 	if err := wire.Check(dst, wire.Default); err != nil {
-		return nil, 0, overLimits(anonymous, err)
+		return nil, false, overLimits(anonymous, err)
 	}
-	return dst, len(args), nil
+	return dst, structs, nil
 }
 
 func overLimits(path string, err error) *ArgumentError {

@@ -29,7 +29,7 @@ func TestEncode(t *testing.T) {
 		{"two: array", fnTwo, []any{int64(7), "x"}, wireList{7, "x"}},
 		{"context is not sent", fnCtxTwo, []any{int64(7), "x"}, wireList{7, "x"}},
 		{"receiver is not sent", (*testMailer).Send, []any{7}, 7},
-		{"three", fnThree, []any{1, &argItem{"n", 2}, []int{3, 4}}, wireList{1, wireList{"n", 2}, wireList{3, 4}}},
+		{"three", fnThree, []any{1, &argItem{"n", 2}, []int{3, 4}}, wireList{1, wireDict{{"Name", "n"}, {"N", 2}}, wireList{3, 4}}},
 		{"variadic without", fnVariadic, nil, wireList{}},
 		{"variadic alone: the array itself", fnVariadic, []any{1, 2, 3}, wireList{1, 2, 3}},
 		{"variadic of one", fnVariadic, []any{1}, wireList{1}},
@@ -42,7 +42,7 @@ func TestEncode(t *testing.T) {
 		{"slice that is an element", fnAnys, []any{[]any{1, "x"}}, wireList{wireList{1, "x"}}},
 		{"slice that is an element of slices", fnLists, []any{[]int{1}}, wireList{wireList{1}}},
 		{"ready slice of slices", fnLists, []any{[][]int{{1}, {2}}}, wireList{wireList{1}, wireList{2}}},
-		{"nil elements", fnPointers, []any{nil, &argItem{"n", 1}}, wireList{nil, wireList{"n", 1}}},
+		{"nil elements", fnPointers, []any{nil, &argItem{"n", 1}}, wireList{nil, wireDict{{"Name", "n"}, {"N", 1}}}},
 		{"one nil element", fnPointers, []any{nil}, wireList{nil}},
 		{"anything", fnAnys, []any{nil, 1, "x", true, 2.5, []byte{1}}, wireList{nil, 1, "x", true, 2.5, []byte{1}}},
 
@@ -64,9 +64,13 @@ func TestEncode(t *testing.T) {
 		{"nil map", fnMap, []any{nil}, nil},
 		{"nil interface", fnAny, []any{nil}, nil},
 		{"nil bytes", fnBytes, []any{nil}, nil},
-		{"struct in interface", fnAny, []any{argItem{"n", 1}}, wireList{"n", 1}},
+		{"struct in interface", fnAny, []any{argItem{"n", 1}}, wireDict{{"Name", "n"}, {"N", 1}}},
 		{"time", fnTime, []any{argTime}, argTime},
-		{"struct", namedLiteral(func(argOrder) {}), []any{argOrder{5, []argItem{{"n", 1}}, &ptr}}, wireList{5, wireList{wireList{"n", 1}}, "note"}},
+		{
+			"struct", namedLiteral(func(argOrder) {}),
+			[]any{argOrder{5, []argItem{{"n", 1}}, &ptr}},
+			wireDict{{"ID", 5}, {"Items", wireList{wireDict{{"Name", "n"}, {"N", 1}}}}, {"Note", "note"}},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -264,13 +268,13 @@ func TestEncodeArgs(t *testing.T) {
 		{[]any{int8(1), "x", argLabel("y"), argUserID(7), 2.5, argTime, argItem{"n", 1}}, wireList{1, "x", "y", 7, 2.5, argTime, wireList{"n", 1}}},
 		{[]any{map[string]int{"a": 1}, []byte("b"), (*argItem)(nil)}, wireList{wireDict{{"a", 1}}, []byte("b"), nil}},
 	} {
-		got, n, err := encodeArgs(tt.args)
-		if err != nil || n != len(tt.args) || !bytes.Equal(got, packed(tt.want)) {
-			t.Errorf("encodeArgs(%v) = %x, %d, %v; want %x", tt.args, got, n, err, packed(tt.want))
+		got, _, err := encodeArgs(wire.ByPosition, tt.args)
+		if err != nil || !bytes.Equal(got, packed(tt.want)) {
+			t.Errorf("encodeArgs(%v) = %x, %v; want %x", tt.args, got, err, packed(tt.want))
 		}
 	}
-	if got, n, err := encodeArgs(nil); got != nil || n != 0 || err != nil {
-		t.Errorf("encodeArgs() = %x, %d, %v; want no payload, as of a function without parameters", got, n, err)
+	if got, _, err := encodeArgs(wire.ByName, nil); got != nil || err != nil {
+		t.Errorf("encodeArgs() = %x, %v; want no payload, as of a function without parameters", got, err)
 	}
 	for _, tt := range []struct {
 		args  []any
@@ -283,7 +287,7 @@ func TestEncodeArgs(t *testing.T) {
 		{[]any{1, "\xff"}, 1, "UTF-8"},
 		{[]any{make([]int, 40000), make([]int, 40000)}, -1, "65536"},
 	} {
-		_, _, err := encodeArgs(tt.args)
+		_, _, err := encodeArgs(wire.ByName, tt.args)
 		var e *ArgumentError
 		if !errors.As(err, &e) || e.Index != tt.index || !strings.Contains(err.Error(), tt.part) {
 			t.Errorf("encodeArgs: %v, want index %d, %q", err, tt.index, tt.part)

@@ -39,7 +39,7 @@ const (
 	EventTaskSnoozed                            // it runs again later, as its handler asked
 	EventTaskArchived                           // it was archived: it is not tried again
 	EventTaskDropped                            // it was dropped, as its handler asked
-	EventTaskParked                             // it waits for a worker that knows its function
+	EventTaskParked                             // it waits for a worker that knows its function, or fields of its arguments
 	EventTaskForwarded                          // it was handed on to the queue for Python tasks
 	EventTaskExpired                            // its time was over before it could start
 	EventTaskCanceled                           // it was canceled

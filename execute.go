@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/internal/wire"
@@ -226,15 +227,21 @@ func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	return ending{claim: c, outcome: outcomeForward}
 }
 
-// park files a task for a worker that knows its function.
-func (w *Worker) park(c *claim, reason string, now time.Time) ending {
+// park files a task for a worker that knows its function, and the fields of its arguments: here these were unknown.
+func (w *Worker) park(c *claim, reason string, now time.Time, fields ...string) ending {
 	id := c.msg.Meta.ID
 	if id == "" {
 		id = newTaskID()
 	}
-	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).
-		Warn("task parked: this worker cannot run it (" + reason + ")")
+	log := w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id)
+	if len(fields) > 0 {
+		log = log.with("fields", strings.Join(fields, ", "))
+	}
+	log.Warn("task parked: this worker cannot run it (" + reason + ")")
 	w.tell(c, Event{Kind: EventTaskParked, Reason: reason})
-	info := taskInfo{reason: reason, function: c.msg.Path, at: now, worker: w.id}
+	info := taskInfo{reason: reason, function: c.msg.Path, fields: fields, at: now, worker: w.id}
+	if len(fields) > 0 {
+		info.errText = unknownFieldsText(c.msg.Path, fields)
+	}
 	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.encode()}
 }

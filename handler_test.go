@@ -159,7 +159,6 @@ func TestCallRefuses(t *testing.T) {
 		{"nil for struct", fnStruct, nil, noN, 0, "", "nil"},
 		{"short struct", fnStruct, wireList{"x"}, noN, 0, "", "array of 1 value"},
 		{"long struct", fnStruct, wireList{"x", 1, 2}, noN, 0, "", "array of 3 values"},
-		{"struct without a key", fnStruct, wireDict{{"Name", "x"}}, noN, 0, "N", ""},
 		{"struct with a key too many", fnStruct, wireDict{{"Name", "x"}, {"N", 1}, {"Admin", true}}, noN, 0, "", "Admin"},
 		{
 			"inside", namedLiteral(func(int, argOrder) {}),

@@ -18,14 +18,18 @@ type heartbeat struct {
 	contact *contact
 	log     journal
 	onBeat  func() // after every confirmed heartbeat
+	// listing returns what the worker's functions are, and a value that is another one after each change; nil: nothing is published.
+	listing func() ([]byte, any)
 
 	beats         int            // that Redis has answered
 	registrations int            // attempts
 	unsure        map[*lane]bool // the answer of the last registration is unknown: it must be repeated, as it says which claims stand
 	missing       map[*lane]bool // listeners were told that it is lost
+	published     map[*lane]any  // what of listing Redis knows; nil for none
 
 	poke    chan struct{}
 	trouble complaints
+	untold  complaints // about functions that could not be published
 	link    link
 }
 
@@ -35,7 +39,7 @@ const shortestBeat = 500 * time.Millisecond
 func newHeartbeat(src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func()) *heartbeat {
 	h := &heartbeat{
 		link: link{src: src, key: lanes[0].store.keys.list}, lanes: lanes, worker: lanes[0].worker, life: life, value: value, contact: c, log: log, onBeat: onBeat,
-		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, poke: make(chan struct{}, 1),
+		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.store)
@@ -54,6 +58,7 @@ func (h *heartbeat) now() {
 // run beats until ctx ends.
 func (h *heartbeat) run(ctx context.Context) {
 	defer h.link.hangUp()
+	drain(h.poke) // functions that were registered before
 	var wait backoff
 	for ctx.Err() == nil {
 		next := jitter(h.life*9/40, 0.1) // a quarter of the life at most: sweepers count on that
@@ -125,7 +130,33 @@ func (h *heartbeat) beat(ctx context.Context) error {
 		}
 	}
 	h.onBeat()
+	h.publish(ctx)
 	return nil
+}
+
+// publish tells Redis which functions the worker runs, on queues where that has changed. No task depends on it: what fails is tried again with
+// the next heartbeat.
+func (h *heartbeat) publish(ctx context.Context) {
+	if h.listing == nil {
+		return
+	}
+	listing, state := h.listing()
+	for _, l := range h.lanes {
+		if h.published[l] == state {
+			continue
+		}
+		noted, err := l.store.publish(ctx, h.worker, listing)
+		if err != nil {
+			if ctx.Err() == nil {
+				h.log.trouble(&h.untold, "cannot publish the functions of this worker; trying again", err)
+			}
+			return
+		}
+		if noted {
+			h.published[l] = state
+		}
+	}
+	h.log.relief(&h.untold, "functions of this worker published")
 }
 
 // call sends the heartbeats on a connection of their own.
@@ -155,6 +186,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	}
 	until := l.newest()
 	l.register()
+	delete(h.published, l) // who has forgotten the worker has forgotten them too
 	h.registrations++
 	pulse := h.value + ":" + strconv.Itoa(h.registrations)
 	sent := time.Now()

@@ -12,9 +12,10 @@ const maxInfoText = 4096
 
 // taskInfo is what is known of a task beyond its message, kept while it is retrying, parked or archived, and what is kept of a completed one.
 type taskInfo struct {
-	reason string // failed, arguments, undecodable, unknown function, python, deaths, parked too long, expired, snoozed,
+	reason string // failed, arguments, undecodable, unknown function, unknown fields, python, deaths, parked too long, expired, snoozed,
 	// not failed, completed
 	function    string
+	fields      []string // that the worker lacks which has parked it, by function.unknownFields
 	errText     string
 	stack       string
 	attempts    int
@@ -63,6 +64,13 @@ func (i *taskInfo) encode() []byte {
 	moment("enqueued", i.enqueued)
 	moment("began", i.began)
 	text("function", oneLine(i.function))
+	if len(i.fields) > 0 {
+		key("fields")
+		pairs = wire.AppendArrayHeader(pairs, len(i.fields))
+		for _, path := range i.fields {
+			pairs = wire.AppendString(pairs, path)
+		}
+	}
 	text("error", clip(oneLine(i.errText)))
 	text("stack", clip(manyLines(i.stack)))
 	text("worker", i.worker)
@@ -108,6 +116,12 @@ func parseInfo(b []byte) (i taskInfo) {
 	}
 	text(&i.reason, "reason")
 	text(&i.function, "function")
+	paths, _ := fields["fields"].([]any)
+	for _, path := range paths[:min(len(paths), maxUnknownFields)] {
+		if path, ok := path.(string); ok {
+			i.fields = append(i.fields, path)
+		}
+	}
 	text(&i.errText, "error")
 	text(&i.stack, "stack")
 	text(&i.worker, "worker")
@@ -132,12 +146,6 @@ func (i *taskInfo) public() TaskInfo {
 		Attempts: i.attempts, Deaths: i.deaths, Worker: i.worker,
 		Done: i.progress.done, Total: i.progress.total, Note: i.progress.note,
 	}
-}
-
-// functionOfInfo returns the function's path that an encoded info names, "" if it names none.
-func functionOfInfo(info []byte) string {
-	i := parseInfo(info)
-	return i.function
 }
 
 // clip shortens a text to maxInfoText bytes, at a character's end.

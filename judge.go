@@ -63,6 +63,9 @@ func (j *judgement) decide() (e ending, done bool) {
 	late, _ := j.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
 	switch {
 	case errors.As(j.err, &wrong) && wrong.Func == j.c.fn.path():
+		if fields := j.c.fn.unknownFields(&j.c.msg); len(fields) > 0 {
+			return j.w.park(j.c, reasonFields, j.now, fields...), false
+		}
 		// The same bytes never fit, however often they are tried.
 		j.info.reason = "arguments"
 		j.log.WithError(j.err).Error("task archived: its arguments do not fit the function")

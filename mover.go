@@ -163,11 +163,9 @@ func (m *mover) unpark(ctx context.Context, i, parked int) error {
 		if err != nil {
 			return err
 		}
-		var ids []string
-		for _, t := range page {
-			if path := functionOfInfo(t.info); path != "" && m.registry.lookup(path) != nil {
-				ids = append(ids, t.id)
-			}
+		ids, err := runnable(ctx, s, m.registry, page)
+		if err != nil {
+			return err
 		}
 		m.offset[i] += len(page) - len(ids)
 		if len(ids) == 0 {

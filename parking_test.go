@@ -124,7 +124,7 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 	f := b.fn("f", func(n int8, s string) error { return errors.New("two\nlines\x1b") })
 	path := b.name + ".f"
 	payload := func(args ...any) []byte {
-		p, _, err := encodeArgs(args)
+		p, _, err := encodeArgs(wire.ByName, args)
 		b.must(err)
 		return p
 	}

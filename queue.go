@@ -27,7 +27,10 @@ type QueueConfig struct {
 	// tasks, are sent in the form that those read, without an id, and what those cannot read and a prefix of the handle are refused.
 	//
 	// Redis records the form of Python tasks with the first one. A program that opened the queue in the other way is then refused to
-	// enqueue Python tasks until the queue holds no task at all and no periodic entry. Defaults to false.
+	// enqueue Python tasks until the queue holds no task at all and no periodic entry.
+	//
+	// Structs among the arguments of Go functions travel by position there. Their fields must stay as they are: two that change places swap
+	// their values. Defaults to false.
 	Legacy bool
 	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header. It is called by
 	// DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all tasks, and what Header says holds
@@ -148,7 +151,11 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 		return nil, err
 	}
 	d := newDraft()
-	payload, err := f.appendPayload(d.payload[:0], args)
+	form := wire.ByName
+	if q.legacy {
+		form = wire.ByPosition
+	}
+	payload, _, err := f.appendPayload(form, d.payload[:0], args)
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +193,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		if t == nil {
 			return nil, &BatchError{Err: fmt.Errorf("%w: task %d is nil", ErrArguments, i)}
 		}
+		t = t.on(q)
 		h, err := t.holdOf(&q.options)
 		if err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
@@ -263,6 +271,7 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 
 // enqueue enqueues one task, whose message is written in d.
 func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
+	t = t.on(q)
 	now := time.Now()
 	ref := &Ref{queue: q}
 	with, err := q.injected(ctx)

@@ -14,8 +14,9 @@ import (
 // registry holds the functions that a worker runs, by path and by alias. The zero value is empty. It is safe for concurrent use; looking
 // up takes no lock.
 type registry struct {
-	mu    sync.Mutex // guards the replacement of the map, which never changes itself
-	known atomic.Pointer[map[string]*function]
+	mu        sync.Mutex // guards the replacement of the map, which never changes itself
+	known     atomic.Pointer[map[string]*function]
+	published atomic.Pointer[published]
 }
 
 // lookup returns the function of a path or an alias, or nil.

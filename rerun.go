@@ -142,6 +142,9 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 		if messages[0] == nil {
 			return r.notArchived()
 		}
+		if t != nil {
+			t = t.on(r.queue)
+		}
 		again, err := newRerun(r.id, messages[0], t, r.queue.stamp(time.Now()))
 		if err != nil {
 			return err

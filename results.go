@@ -26,7 +26,8 @@ func (r *Ref) Wait(ctx context.Context) error {
 }
 
 // Await waits as Ref.Wait does and returns what the function of the task has returned. Decoding is as strict as that of arguments: if the value is not a
-// T the error wraps ErrNoResult and says what was expected and found. It also wraps ErrNoResult if the function has returned nothing.
+// T the error wraps ErrNoResult and says what was expected and found. It also wraps ErrNoResult if the function has returned nothing. Structs travel by
+// name: fields that T has and the value lacks are zero, one that the value has and T lacks is such an error.
 //
 //	n, err := delayed.Await[int](ctx, ref)
 func Await[T any](ctx context.Context, ref *Ref) (T, error) {

@@ -45,8 +45,8 @@ var (
 	scriptRelease    = newScript("release", 4)
 	scriptBeat       = newScriptEach("beat", 3)
 	scriptRegister   = newScript("register", 3)
-	scriptUnregister = newScript("unregister", 5)
-	scriptForget     = newScript("forget", 5)
+	scriptUnregister = newScript("unregister", 6)
+	scriptForget     = newScript("forget", 6)
 	scriptMark       = newScript("mark", 1)
 	scriptRewait     = newScript("rewait", 1)
 	scriptSweep      = newScript("sweep", 14)
@@ -60,7 +60,7 @@ var (
 	scriptTrim       = newScript("trim", 4)
 	scriptLapse      = newScript("lapse", 2)
 	scriptMode       = newScript("mode", 1)
-	scriptReform     = newScript("reform", 8)
+	scriptReform     = newScript("reform", 9)
 	scriptAgenda     = newScript("agenda", 2)
 	scriptEntry      = newScript("entry", 3)
 	scriptTick       = newScript("tick", 7)
@@ -73,6 +73,7 @@ var (
 	scriptCancel     = newScript("cancel", 13)
 	scriptAnnul      = newScript("annul", 8)
 	scriptPardon     = newScript("pardon", 2)
+	scriptPublish    = newScript("publish", 2)
 )
 
 func newScript(name string, keys int) *script {

@@ -115,10 +115,15 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 // sameCall says whether a message is a call of the same function with the same arguments.
 func (t *Task) sameCall(message []byte) bool {
 	m, err := wire.Parse(message, workerLimits)
-	w := &t.msg
-	return err == nil && t.err == nil && m.Path == w.Path && m.Meta.HasN == w.Meta.HasN && m.Meta.N == w.Meta.N &&
-		bytes.Equal(m.Payload, w.Payload) && bytes.Equal(unless(m.Args(), 0x90), unless(w.Args(), 0x90)) &&
-		bytes.Equal(unless(m.Kwargs(), 0x80), unless(w.Kwargs(), 0x80))
+	if err != nil || t.err != nil || m.Path != t.msg.Path || m.Meta.HasN != t.msg.Meta.HasN || m.Meta.N != t.msg.Meta.N {
+		return false
+	}
+	same := func(w wire.Message) bool {
+		return bytes.Equal(m.Payload, w.Payload) && bytes.Equal(unless(m.Args(), 0x90), unless(w.Args(), 0x90)) &&
+			bytes.Equal(unless(m.Kwargs(), 0x80), unless(w.Kwargs(), 0x80))
+	}
+	legacyQueue := Queue{legacy: true}
+	return same(t.msg) || same(t.on(&legacyQueue).msg)
 }
 
 // unless is b, or nil if b is an empty array or map, whose first byte is given: extended Python tasks write what plain ones leave out.

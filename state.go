@@ -19,7 +19,7 @@ const (
 	StateScheduled
 	// StateRetry is that of a task which has failed and waits to be tried again.
 	StateRetry
-	// StateParked is that of a task which waits for a worker that knows its function.
+	// StateParked is that of a task which waits for a worker that knows its function, and all fields of its arguments.
 	StateParked
 	// StateArchived is that of a task which has failed for good.
 	StateArchived
@@ -58,7 +58,7 @@ type TaskInfo struct {
 	Began       time.Time // the successful run of a completed task
 	At          time.Time // when it failed, was parked, was completed or reported its progress
 	FirstFailed time.Time // zero if it has not failed
-	Reason      string    // why it is where it is: failed, snoozed, arguments, expired, undecodable, unknown function, deaths, parked too long, completed, …
+	Reason      string    // why it is where it is: failed, snoozed, arguments, expired, undecodable, unknown function, unknown fields, deaths, parked too long, completed, …
 	Error       string    // the text of its last error, up to 4 KiB
 	Stack       string    // of its last panic, up to 4 KiB
 	Attempts    int       // runs that failed or succeeded

@@ -122,6 +122,7 @@ func (s *store) settleMode(ctx context.Context, want string) (string, error) {
 func (s *store) reform(ctx context.Context, found, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptReform, []string{
 		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy, s.keys.periodic,
+		s.keys.suspects,
 	}, found, want))
 }
 

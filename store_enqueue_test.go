@@ -214,6 +214,7 @@ var reformCases = storeTable{script: "reform", refused: true, cases: []storeCase
 	{name: "somebody else was faster", seed: redistest.State{"_mode": "plain"}, do: reformed, result: "plain"},
 	{name: "there is none any more", do: reformed, result: "plain", want: redistest.State{"_mode": "plain"}},
 	{name: "pending", seed: redistest.State{"_mode": "extended", "": messages(1), "_noti": ones(1)}, do: reformed, result: "extended"},
+	{name: "suspects", seed: redistest.State{"_mode": "extended", "_suspects": messages(1), "_suspects_noti": ones(1)}, do: reformed, result: "extended"},
 	{name: "active at a legacy worker", seed: redistest.State{"_mode": "extended", "_processing": redistest.Hash{"1": "m"}}, do: reformed, result: "extended"},
 }}
 

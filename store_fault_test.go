@@ -249,6 +249,7 @@ var notLookedAt = map[string][]string{
 	"unregister": {"_claims:w", "_worker:w"},
 	"forget":     {"_claims:w", "_processing:w", "_worker:w"},
 	"lives":      {"_worker:a", "_worker:b", "_worker:c"},
+	"publish":    {"_worker:w"},
 	"sweep":      {"_worker:l", "_worker:w"},
 }
 

@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -50,7 +51,21 @@ func (s *store) forget(ctx context.Context, worker string) (bool, error) {
 }
 
 func (s *store) workerKeys(worker string) []string {
-	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker, s.keys.control}
+	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker, s.keys.control, s.keys.functions}
+}
+
+// publish notes which functions a worker runs, as a listing. It answers false if the worker is not registered.
+func (s *store) publish(ctx context.Context, worker string, listing []byte) (bool, error) {
+	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.keys.heartbeat + worker, s.keys.functions}, worker, listing))
+}
+
+// functionsOf returns the listing that a worker has published, nil for none.
+func (s *store) functionsOf(ctx context.Context, worker string) ([]byte, error) {
+	b, err := redis.Bytes(s.read(ctx, "HGET", s.keys.functions, worker))
+	if errors.Is(err, redis.ErrNil) {
+		return nil, nil
+	}
+	return b, err
 }
 
 // What mark notes.

@@ -136,8 +136,17 @@ var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
 		want:   controlled(redistest.Hash{"worker:v": "pause"}),
 	},
 	{
+		name: "what it has published goes with it",
+		seed: redistest.State{
+			"_worker:w": alive, "_workers": redistest.Set{"w"}, "_functions": redistest.Hash{"w": "f", "v": "g"},
+		},
+		do:     unregisterW,
+		result: true,
+		want:   redistest.State{"_functions": redistest.Hash{"v": "g"}},
+	},
+	{
 		name:   "claims stand",
-		seed:   working(nil),
+		seed:   working(redistest.State{"_functions": redistest.Hash{"w": "f"}}),
 		do:     unregisterW,
 		result: false,
 	},
@@ -177,8 +186,15 @@ var forgetCases = storeTable{script: "forget", cases: []storeCase{
 		want:   controlled(redistest.Hash{"worker:v": "pause"}),
 	},
 	{
+		name:   "what it has published goes with it",
+		seed:   redistest.State{"_workers": redistest.Set{"w"}, "_functions": redistest.Hash{"w": "f", "v": "g"}},
+		do:     forgetW,
+		result: true,
+		want:   redistest.State{"_functions": redistest.Hash{"v": "g"}},
+	},
+	{
 		name:   "dead, but claims stand",
-		seed:   working(redistest.State{"_worker:w": nil}),
+		seed:   working(redistest.State{"_worker:w": nil, "_functions": redistest.Hash{"w": "f"}}),
 		do:     forgetW,
 		result: false,
 	},
@@ -192,6 +208,31 @@ var forgetCases = storeTable{script: "forget", cases: []storeCase{
 		name:   "alive with claims",
 		seed:   working(nil),
 		do:     forgetW,
+		result: false,
+	},
+}}
+
+func publishW(s *store) (any, error) { return s.publish(bg, "w", []byte("new")) }
+
+var publishCases = storeTable{script: "publish", cases: []storeCase{
+	{
+		name:   "first",
+		seed:   redistest.State{"_worker:w": alive},
+		do:     publishW,
+		result: true,
+		want:   redistest.State{"_worker:w": alive, "_functions": redistest.Hash{"w": "new"}},
+	},
+	{
+		name:   "again, beside others",
+		seed:   redistest.State{"_worker:w": alive, "_functions": redistest.Hash{"w": "old", "v": "g"}},
+		do:     publishW,
+		result: true,
+		want:   redistest.State{"_worker:w": alive, "_functions": redistest.Hash{"w": "new", "v": "g"}},
+	},
+	{
+		name:   "not registered",
+		seed:   redistest.State{"_functions": redistest.Hash{"v": "g"}},
+		do:     publishW,
 		result: false,
 	},
 }}

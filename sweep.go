@@ -255,7 +255,8 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 			return err
 		}
 		for i := range page {
-			info := taskInfo{reason: "parked too long", function: functionOfInfo(page[i].info), at: time.Now()}
+			parked := parseInfo(page[i].info)
+			info := taskInfo{reason: "parked too long", function: parked.function, errText: parked.errText, at: time.Now()}
 			page[i].info = info.encode()
 		}
 		if len(page) == 0 {

@@ -22,7 +22,24 @@ type Task struct {
 	fn       *function         // nil: given by path
 	err      error
 	got      *received // by a worker; nil for a task that is to be enqueued
+	legacy   *legacy   // its arguments on legacy queues; nil: as msg has them
 	small    [40]byte  // memory of a small payload
+}
+
+// legacy is the arguments of a task with structs by position.
+type legacy struct {
+	payload []byte
+	py      *wire.PyCall
+}
+
+// on returns t with its arguments in the form that the queue has them.
+func (t *Task) on(q *Queue) *Task {
+	if t.legacy == nil || !q.legacy {
+		return t
+	}
+	c := *t
+	c.msg.Payload, c.msg.Py, c.legacy = t.legacy.payload, t.legacy.py, nil
+	return &c
 }
 
 // Call returns the task of calling fn with args, for DelayMany. Whether the arguments fit is checked now and reported when the
@@ -33,8 +50,15 @@ func Call(fn any, args ...any) *Task {
 		return &Task{err: err}
 	}
 	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks, fn: f}
-	if t.msg.Payload, err = f.appendPayload(t.small[:0], args); err != nil {
+	var structs bool
+	if t.msg.Payload, structs, err = f.appendPayload(wire.ByName, t.small[:0], args); err != nil {
 		return &Task{err: err}
+	}
+	if structs { // which queue it is for is not known yet, and the values may change
+		t.legacy = new(legacy)
+		if t.legacy.payload, _, err = f.appendPayload(wire.ByPosition, nil, args); err != nil {
+			return &Task{err: err}
+		}
 	}
 	return t
 }
@@ -46,7 +70,13 @@ func NewGoTask(path string, args ...any) *Task {
 	if err := checkPath(path, false); err != nil {
 		return &Task{err: err}
 	}
-	payload, n, err := encodeArgs(args)
+	t := &Task{msg: wire.Message{Kind: wire.GoExtended, Path: path, Meta: wire.Meta{HasN: true, N: len(args)}}}
+	var structs bool
+	var err error
+	if t.msg.Payload, structs, err = encodeArgs(wire.ByName, args); err == nil && structs {
+		t.legacy = new(legacy)
+		t.legacy.payload, _, err = encodeArgs(wire.ByPosition, args)
+	}
 	if err != nil {
 		var misfit *ArgumentError
 		if errors.As(err, &misfit) {
@@ -54,11 +84,11 @@ func NewGoTask(path string, args ...any) *Task {
 		}
 		return &Task{err: err}
 	}
-	return &Task{msg: wire.Message{Kind: wire.GoExtended, Path: path, Payload: payload, Meta: wire.Meta{HasN: true, N: n}}}
+	return t
 }
 
 // NewPyTask returns the task of calling the Python function with the given path, such as "mail.tasks:welcome", in a Python worker.
-// Both args and kwargs may be nil.
+// Both args and kwargs may be nil. A struct is a dict there: of its fields' names, or what their msgpack tags say.
 func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 	if err := checkPath(path, true); err != nil {
 		return &Task{err: err}
@@ -67,14 +97,10 @@ func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 	if len(args) == 0 && len(kwargs) == 0 {
 		return t
 	}
-	t.msg.Py = new(wire.PyCall)
-	if len(args) > 0 {
-		if t.msg.Py.Args, t.err = encodePython(path, args); t.err != nil {
-			return t
-		}
-	}
-	if len(kwargs) > 0 {
-		t.msg.Py.Kwargs, t.err = encodePython(path, kwargs)
+	var structs bool
+	if t.msg.Py, structs, t.err = encodePython(wire.ByName, path, args, kwargs); t.err == nil && structs {
+		t.legacy = new(legacy)
+		t.legacy.py, _, t.err = encodePython(wire.ByPosition, path, args, kwargs)
 	}
 	return t
 }
@@ -82,17 +108,32 @@ func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 // Path returns the path of the function, "" if the task could not be built.
 func (t *Task) Path() string { return t.msg.Path }
 
-// encodePython encodes the arguments of a Python function.
-func encodePython[T any](path string, value T) ([]byte, error) {
-	codec, err := wire.CodecFor(reflect.TypeFor[T]())
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrArguments, path, err)
+// encodePython encodes the arguments of a Python function, and says whether there is a struct among them.
+func encodePython(form wire.Form, path string, args []any, kwargs map[string]any) (call *wire.PyCall, structs bool, _ error) {
+	call = new(wire.PyCall)
+	encode := func(dst *[]byte, value reflect.Value) error {
+		codec, err := wire.CodecFor(value.Type())
+		one := false
+		if err == nil {
+			*dst, one, err = codec.AppendAs(form, nil, value)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrArguments, path, err)
+		}
+		structs = structs || one
+		return nil
 	}
-	b, err := codec.Append(nil, reflect.ValueOf(value))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrArguments, path, err)
+	if len(args) > 0 {
+		if err := encode(&call.Args, reflect.ValueOf(args)); err != nil {
+			return nil, false, err
+		}
 	}
-	return b, nil
+	if len(kwargs) > 0 {
+		if err := encode(&call.Kwargs, reflect.ValueOf(kwargs)); err != nil {
+			return nil, false, err
+		}
+	}
+	return call, structs, nil
 }
 
 // checkPath says why a path given as a string cannot be a function's.

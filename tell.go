@@ -49,6 +49,8 @@ func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
 	}
 	e := Event{Duration: took, Err: err}
 	switch {
+	case !done && end.outcome == outcomePark:
+		return // park has told it
 	case done || end.outcome == outcomeComplete:
 		e.Kind = EventTaskDropped
 	case end.outcome == outcomeRetry:

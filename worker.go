@@ -163,6 +163,7 @@ func (w *Worker) assemble(src Source) {
 	for _, g := range w.groups {
 		contact := newContact(w.cfg.HeartbeatLife)
 		g.heartbeat = newHeartbeat(src, g.lanes, w.cfg.HeartbeatLife, value, contact, w.log, w.beaten)
+		g.heartbeat.listing = w.registry.listing
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
 		}
@@ -184,7 +185,7 @@ func (w *Worker) assemble(src Source) {
 // them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions become pending then.
 func (w *Worker) Register(fns ...any) error {
 	err := w.registry.add(fns...)
-	w.moveNow() // parked tasks of theirs become pending
+	w.registered()
 	for _, fn := range fns {
 		if f, err := newFunction(fn); err == nil && f.inMain {
 			w.log.with("function", f.path()).
@@ -194,13 +195,21 @@ func (w *Worker) Register(fns ...any) error {
 	return err
 }
 
+// registered says that there are new functions: parked tasks of theirs become pending, and Redis is told.
+func (w *Worker) registered() {
+	w.moveNow()
+	for _, g := range w.groups {
+		g.heartbeat.now()
+	}
+}
+
 // RegisterMethods registers every exported method of receiver that has an accepted signature. Tasks name them by method expression:
 //
 //	q.Delay((*Mailer).Send, 42)
 //	err := w.RegisterMethods(&Mailer{db: db})
 func (w *Worker) RegisterMethods(receiver any) error {
 	skipped, err := w.registry.addMethods(receiver)
-	w.moveNow()
+	w.registered()
 	for _, why := range skipped {
 		w.log.WithError(why).Debug("method not registered")
 	}

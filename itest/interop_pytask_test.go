@@ -50,6 +50,10 @@ func TestGoEnqueuesPythonTasks(t *testing.T) {
 			want: []pyCall{{"record", []any{kw{"a": []any{1.0, kw{"b": nil}}}, []any{[]any{"x"}, []any{}}}, kw{}}},
 		},
 		{
+			name: "struct, by position on a legacy queue", task: delayed.NewPyTask("interop_tasks:record", []any{point{1, 2}}, kw{"k": []point{{3, 4}}}),
+			want: []pyCall{{"record", []any{[]any{1.0, 2.0}}, kw{"k": []any{[]any{3.0, 4.0}}}}},
+		},
+		{
 			name: "no retry", task: delayed.NewPyTask("interop_tasks:fail_times", []any{"none", 9}, nil),
 			want: []pyCall{{"fail_times", []any{"none", 1.0}, kw{}}},
 		},

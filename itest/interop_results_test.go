@@ -15,7 +15,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// point travels as an array.
+// point travels as a map of its fields.
 type point struct{ X, Y int }
 
 // TestResultsOfGoInPython keeps a result in Go and reads it in Python.
@@ -69,7 +69,7 @@ func TestResultsOfGoInPython(t *testing.T) {
 	delete(info, "worker")
 	want := map[string]any{
 		"reason": "completed", "function": "results.points", "attempts": 1.0, "done": 2.0, "total": 2.0, "note": "both",
-		"result": map[string]any{"ü": []any{[]any{1.0, 2.0}, []any{3.0, -4.0}}},
+		"result": map[string]any{"ü": []any{map[string]any{"X": 1.0, "Y": 2.0}, map[string]any{"X": 3.0, "Y": -4.0}}},
 	}
 	if !reflect.DeepEqual(info, want) {
 		t.Errorf("Python reads %v, expected %v", info, want)

@@ -159,7 +159,7 @@ func TestPythonEnqueuesGoTasks(t *testing.T) {
 			var r recorded
 			startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true}, r.functions()...)
 			waitFor(t, "the task to end", func() bool {
-				return count(t, server, queue, "processed") > 0 || count(t, server, queue, "archived") > 0
+				return count(t, server, queue, "processed") > 0 || count(t, server, queue, "archived") > 0 || count(t, server, queue, "parked") > 0
 			})
 			calls := r.all()
 			if good {
@@ -172,8 +172,12 @@ func TestPythonEnqueuesGoTasks(t *testing.T) {
 				t.Errorf("message %x: expected no call, found %v", raw, showCalls(calls))
 			}
 			// The message stays as Python wrote it.
-			if kept := archivedIn(t, server, queue); len(kept) != 1 || kept[0] != raw {
-				t.Errorf("expected the message %x in the archive, found %x", raw, kept)
+			set := "_archived"
+			if shape == "bad-key" {
+				set = "_parked" // another version may have that field
+			}
+			if kept := filedIn(t, server, queue, set); len(kept) != 1 || kept[0] != raw {
+				t.Errorf("expected the message %x in %s, found %x", raw, set, kept)
 			}
 		})
 	}

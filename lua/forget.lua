@@ -1,5 +1,5 @@
 -- forget: drop a dead worker from the worker set once nothing of it is left.
--- KEYS  1 heartbeat   2 worker set   3 processing hash   4 claims hash   5 control hash
+-- KEYS  1 heartbeat   2 worker set   3 processing hash   4 claims hash   5 control hash   6 functions hash
 -- ARGV  1 worker id
 -- Returns 1 if the worker is forgotten, 0 if it lives or holds claims.
 -- O(1). Works on a full Redis: UNLINK is allowed.
@@ -7,4 +7,5 @@ if redis.call('EXISTS', KEYS[1], KEYS[3]) > 0 then return 0 end
 redis.call('UNLINK', KEYS[4])
 redis.call('SREM', KEYS[2], ARGV[1])
 redis.call('HDEL', KEYS[5], 'worker:' .. ARGV[1])
+redis.call('HDEL', KEYS[6], ARGV[1])
 return 1

@@ -3,71 +3,26 @@ package signature
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
-	"reflect"
-	"strconv"
-	"strings"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// version is that of the form.
-const version = 1
-
-type listing struct {
-	Version   int                    `json:"version"`
-	Functions []function             `json:"functions"`
-	Types     map[string]*wire.Shape `json:"types,omitempty"`
-}
-
-type function struct {
-	Path     string      `json:"path"`
-	Aliases  []string    `json:"aliases,omitempty"`
-	Params   []parameter `json:"parameters"`
-	Variadic bool        `json:"variadic,omitempty"`
-	Optional int         `json:"optional,omitempty"`
-	Result   *value      `json:"result,omitempty"`
-}
-
-type parameter struct {
-	Name string `json:"name,omitempty"`
-	value
-}
-
-// value is a type: as Go writes it, and how its values travel.
-type value struct {
-	Go   string      `json:"go"`
-	Type *wire.Shape `json:"type"`
-}
-
 // Write writes functions to out. Their parameters have names where their source can be read.
 func Write(out io.Writer, infos []delayed.FunctionInfo) error {
-	all := listing{Version: version, Functions: []function{}}
+	all := catalog.List{Version: catalog.Version, Functions: []catalog.Function{}}
 	var shapes wire.Shapes
 	var src sources
 	for i := range infos {
 		info := &infos[i]
-		f := function{Path: info.Path, Aliases: info.Aliases, Params: []parameter{}, Variadic: info.Variadic, Optional: info.Optional}
-		names := src.names(info)
-		for i, t := range info.Params {
-			shape, err := shapes.Of(t)
-			if err != nil {
-				return fmt.Errorf("delayed: parameter %s of %s: %w", strconv.Itoa(i), info.Path, err)
-			}
-			p := parameter{value: value{text(t), shape}}
-			if names != nil {
-				p.Name = names[i]
-			}
-			f.Params = append(f.Params, p)
+		f := catalog.Function{Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic, Optional: info.Optional}
+		if err := f.SetTypes(&shapes, info.Params, info.Result); err != nil {
+			return err
 		}
-		if t := info.Result; t != nil {
-			shape, err := shapes.Of(t)
-			if err != nil {
-				return fmt.Errorf("delayed: result of %s: %w", info.Path, err)
-			}
-			f.Result = &value{text(t), shape}
+		for i, name := range src.names(info) {
+			f.Params[i].Name = name
 		}
 		all.Functions = append(all.Functions, f)
 	}
@@ -76,9 +31,4 @@ func Write(out io.Writer, infos []delayed.FunctionInfo) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(all)
-}
-
-// text writes a type as one does by hand.
-func text(t reflect.Type) string {
-	return strings.NewReplacer("interface {}", "any", "[]uint8", "[]byte", "]uint8", "]byte").Replace(t.String())
 }

@@ -121,6 +121,75 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
+// BenchmarkStruct compares structs by name with those by position: bytes, and the time of writing and reading them.
+func BenchmarkStruct(b *testing.B) {
+	type address struct{ Street, City, Zip, Country string }
+	small := struct {
+		ID   int64
+		Lang string
+	}{42, "en"}
+	flat := struct {
+		ID        int64
+		Email     string
+		FirstName string
+		LastName  string
+		Lang      string
+		Plan      string
+		Age       int
+		Active    bool
+		CreatedAt time.Time
+		Home      address
+	}{
+		42, "someone@example.com", "Ada", "Lovelace", "en", "trial", 36, true, time.Unix(1700000000, 0).UTC(),
+		address{"St James's Square 12", "London", "SW1Y 4JH", "GB"},
+	}
+	type line struct {
+		SKU   string
+		Count int
+		Cents int64
+	}
+	lines := make([]line, 100)
+	for i := range lines {
+		lines[i] = line{"M4-20-A2", i, int64(i) * 199}
+	}
+	for _, c := range []struct {
+		name string
+		v    any
+	}{{"2fields", small}, {"14fields", flat}, {"100x3fields", lines}} {
+		rv := reflect.ValueOf(c.v)
+		codec := codecOf(b, rv.Type())
+		buf := make([]byte, 0, 8192)
+		dst := reflect.New(rv.Type()).Elem()
+		for _, form := range []struct {
+			name string
+			form Form
+		}{{"name", ByName}, {"position", ByPosition}} {
+			raw, _, err := codec.AppendAs(form.form, nil, rv)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run(c.name+"/encode/"+form.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, _, err := codec.AppendAs(form.form, buf, rv); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(len(raw)), "bytes")
+			})
+			b.Run(c.name+"/decode/"+form.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := codec.Decode(raw, dst); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(len(raw)), "bytes")
+			})
+		}
+	}
+}
+
 func BenchmarkCodecFor(b *testing.B) {
 	typ := reflect.TypeFor[order]()
 	b.ReportAllocs()

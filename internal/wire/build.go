@@ -138,10 +138,11 @@ func (d *builder) buildStruct(n *node, i int, dst reflect.Value) (next int, err 
 	if !inOrder {
 		cnt, next = mapAt(d.b, i)
 	}
-	for k := range cnt {
+	k := -1
+	for range cnt {
+		k++
 		if !inOrder {
-			start, end := strAt(d.b, next)
-			k, next = n.byKey[string(d.b[start:end])], end
+			k, next = n.fieldAt(d.b, next, k)
 		}
 		f := &n.fields[k]
 		if next, err = d.build(f.node, next, dst.Field(f.index)); err != nil {

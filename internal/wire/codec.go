@@ -106,27 +106,33 @@ func decode(n *node, b []byte, dst reflect.Value) (next int, err *ValueError) {
 	return d.build(n, 0, dst)
 }
 
-// Append appends v, a value of the codec's type, and returns the longer slice. What it writes passes Check: it refuses more than 32
+// Append appends v, a value of the codec's type, with structs by name, and returns the longer slice. What it writes passes Check: it refuses more than 32
 // arrays and maps inside one another (a value that contains itself is among them), more than 65,536 values, more than 1 MiB, and strings
 // that are not UTF-8. The error is a *ValueError, and then dst is returned as it was. Other goroutines must not change v meanwhile.
 func (c *Codec) Append(dst []byte, v reflect.Value) ([]byte, error) {
+	b, _, err := c.AppendAs(ByName, dst, v)
+	return b, err
+}
+
+// AppendAs is Append in one of the forms. It also says whether there was a struct in v: if not, all forms are the same.
+func (c *Codec) AppendAs(form Form, dst []byte, v reflect.Value) (b []byte, structs bool, _ error) {
 	n := c.node
 	if !v.IsValid() {
 		if n.op == opAny {
-			return AppendNil(dst), nil
+			return AppendNil(dst), false, nil
 		}
-		return dst, &ValueError{Want: n.want(), Got: "nil"}
+		return dst, false, &ValueError{Want: n.want(), Got: "nil"}
 	}
 	if v.Type() != n.typ {
-		return dst, &ValueError{Want: n.want(), Got: v.Type().String()}
+		return dst, false, &ValueError{Want: n.want(), Got: v.Type().String()}
 	}
-	e := encoder{dst: dst, start: len(dst)}
+	e := encoder{dst: dst, start: len(dst), form: form}
 	err := e.encode(n, v, 0)
 	if err == nil {
 		err = e.room(0)
 	}
 	if err != nil {
-		return dst, err
+		return dst, false, err
 	}
-	return e.dst, nil
+	return e.dst, e.structs, nil
 }

@@ -15,7 +15,20 @@ type encoder struct {
 	start int // where the value begins in dst
 	elems int // values written
 	hops  int // pointers and interfaces since the last array, map or struct
+
+	form    Form
+	structs bool // one was written
 }
+
+// Form says how structs are written.
+type Form uint8
+
+const (
+	// ByName writes a map of the fields' keys, so that fields may come, go and change places while tasks wait.
+	ByName Form = iota
+	// ByPosition writes an array of all fields in their order, as go-delayed reads them.
+	ByPosition
+)
 
 // maxHops is how many pointers and interfaces may follow one another before they must be a ring.
 const maxHops = 64
@@ -178,9 +191,19 @@ func (e *encoder) encodeStruct(n *node, v reflect.Value, depth int) *ValueError 
 	if err := e.enter(depth); err != nil {
 		return err
 	}
-	e.dst = AppendArrayHeader(e.dst, len(n.fields))
+	e.structs = true
+	if e.form == ByPosition {
+		e.dst = AppendArrayHeader(e.dst, len(n.fields))
+	} else {
+		// All fields stand, also those with omitempty: what takes much memory must not be small in the message.
+		e.elems += len(n.fields) // the keys; the values count themselves, and tell if these were too many
+		e.dst = AppendMapHeader(e.dst, len(n.fields))
+	}
 	for i := range n.fields {
 		f := &n.fields[i]
+		if e.form == ByName {
+			e.dst = append(e.dst, f.wire...)
+		}
 		if err := e.encode(f.node, v.Field(f.index), depth+1); err != nil {
 			return err.in("." + f.name)
 		}

@@ -221,7 +221,11 @@ func FuzzDecode(f *testing.F) {
 			if !dst.IsZero() {
 				t.Fatalf("%v from %x: %v beside %v", typ, b, dst, err)
 			}
+			_ = codec.Unknown(b, 3)
 			return
+		}
+		if unknown := codec.Unknown(b, 3); unknown != nil {
+			t.Fatalf("%v from %x: decoded, but lacks %v", typ, b, unknown)
 		}
 		used := b[:len(b)-len(rest)]
 		if n, _, err := skim(b, 0, math.MaxInt32, maxDepth, strict); err != nil || n != len(used) {
@@ -232,7 +236,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := codec.Append(nil, dst)
 		if err != nil {
-			// A value may be too large to be written, not the other way round: a map for a struct has fewer bytes than the array.
+			// A value may be too large to be written, not the other way round: an array for a struct has fewer bytes than the map.
 			if len(before) < maxElems/8 {
 				t.Fatalf("%v from %x: cannot be written again: %v", typ, before, err)
 			}
@@ -241,7 +245,7 @@ func FuzzDecode(f *testing.F) {
 		back := reflect.New(typ).Elem()
 		if _, err := codec.Decode(again, back); err != nil {
 			if strings.Contains(err.Error(), "bytes of memory") {
-				return // the shorter form of the same value may be too short for its memory
+				return // the shorter form of a number may be too short for its memory
 			}
 			t.Fatalf("%v from %x: written again as %x: %v", typ, before, again, err)
 		}

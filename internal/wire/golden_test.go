@@ -305,6 +305,7 @@ func TestGoldenValues(t *testing.T) {
 	}
 	types["[]byte"], types["[4]byte"], types["any"], types["struct{}"] = reflect.TypeFor[[]byte](), reflect.TypeFor[[4]byte](), reflect.TypeFor[any](), reflect.TypeFor[struct{}]()
 	types["point"], types["[]point"], types["*point"], types["profile"] = reflect.TypeFor[point](), reflect.TypeFor[[]point](), reflect.TypeFor[*point](), reflect.TypeFor[profile]()
+	types["map[string][]*point"] = reflect.TypeFor[map[string][]*point]()
 	for _, v := range golden(t, "values.json") {
 		typ := types[v.Type]
 		if typ == nil {

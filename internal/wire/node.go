@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // op says how values of a type are read and written.
@@ -47,8 +48,9 @@ type node struct {
 type field struct {
 	name  string // in Go
 	key   string // in maps
+	wire  []byte // that key, encoded
 	index int    // in the Go type
-	omit  bool   // a map may leave it out
+	omit  bool   // its tag says omitempty, which Go does not: see encodeStruct
 	node  *node
 }
 
@@ -103,6 +105,23 @@ func (n *node) depth(known map[*node]int) (most int, bounded bool) {
 	return most, true
 }
 
+// fieldAt returns the index of the field whose key is the string at b[i:], −1 if there is none, and where its value begins; that is negative
+// if there is no string. Who goes through a map guesses the field that comes next, as Go writes them in order.
+func (n *node) fieldAt(b []byte, i, guess int) (k, value int) {
+	if guess < len(n.fields) {
+		if key := n.fields[guess].wire; len(key) <= len(b)-i && string(b[i:i+len(key)]) == string(key) {
+			return guess, i + len(key)
+		}
+	}
+	start, end := strAt(b, i)
+	if end >= 0 {
+		if k, ok := n.byKey[string(b[start:end])]; ok {
+			return k, end
+		}
+	}
+	return -1, end
+}
+
 // want names the type for errors, with its form on the wire where that is not plain.
 func (n *node) want() string {
 	switch n.op {
@@ -119,7 +138,7 @@ func (n *node) want() string {
 	case opMap:
 		return n.typ.String() + " (map)"
 	case opStruct:
-		return fmt.Sprintf("%s (array of %s, or map)", n.typ, count(len(n.fields), "value"))
+		return fmt.Sprintf("%s (map, or array of %s)", n.typ, count(len(n.fields), "value"))
 	case opPtr:
 		if n.elem.op != opPtr {
 			return n.elem.want() + " or nil"
@@ -273,8 +292,13 @@ func (c *compiler) structNode(n *node, where string) error {
 		if err != nil {
 			return err
 		}
+		if !utf8.ValidString(key) {
+			return c.refuse(t, where, fmt.Sprintf("its field %s has a key that is not UTF-8; change the tag", f.Name))
+		}
 		n.byKey[key] = len(n.fields)
-		n.fields = append(n.fields, field{name: f.Name, key: key, index: i, omit: hasOption(options, "omitempty"), node: fn})
+		n.fields = append(n.fields, field{
+			name: f.Name, key: key, wire: AppendString(nil, key), index: i, omit: hasOption(options, "omitempty"), node: fn,
+		})
 	}
 	if len(n.fields) == 0 && t.NumField() > 0 {
 		return c.refuse(t, where, hintEmpty)

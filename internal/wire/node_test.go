@@ -98,7 +98,7 @@ func TestSupportedOddities(t *testing.T) {
 			t.Errorf("%v: %v", typ, err)
 		}
 	}
-	if got := hex.EncodeToString(encode(t, hiddenMiddle{nothing{1}, base{"k"}, 7})); got != "9107" {
+	if got := hex.EncodeToString(encode(t, hiddenMiddle{nothing{1}, base{"k"}, 7})); got != "81a15807" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -148,7 +148,7 @@ func TestCodecForConcurrently(t *testing.T) {
 func TestWant(t *testing.T) {
 	for typ, want := range map[reflect.Type]string{
 		reflect.TypeFor[int8](): "int8", reflect.TypeFor[[]byte](): "[]uint8 (binary)", reflect.TypeFor[id16](): "wire.id16 (binary of 16 bytes)",
-		reflect.TypeFor[*point](): "wire.point (array of 2 values, or map) or nil", reflect.TypeFor[**int](): "**int", reflect.TypeFor[*Parent](): "wire.Parent (array of 1 value, or map) or nil",
+		reflect.TypeFor[*point](): "wire.point (map, or array of 2 values) or nil", reflect.TypeFor[**int](): "**int", reflect.TypeFor[*Parent](): "wire.Parent (map, or array of 1 value) or nil",
 		reflect.TypeFor[dict](): "wire.dict (map)", reflect.TypeFor[[1]int](): "[1]int (array of 1 value)", reflect.TypeFor[time.Time](): "time.Time (timestamp)",
 	} {
 		if got := codecOf(t, typ).node.want(); got != want {

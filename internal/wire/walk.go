@@ -189,7 +189,7 @@ func (w *walker) walkStruct(n *node, i, depth int) (next int, err *ValueError) {
 	return next, nil
 }
 
-// walkStructMap checks a struct that comes as a map: each field once, none that is unknown, and missing only what may be.
+// walkStructMap checks a struct that comes as a map: no field twice, and none that is unknown. Those that are missing are zero.
 func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError) {
 	cnt, next := mapAt(w.b, i)
 	if next < 0 {
@@ -203,13 +203,13 @@ func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError
 	if len(n.fields) > 64*len(small) {
 		seen = make([]uint64, len(n.fields)/64+1)
 	}
+	k, end := -1, 0
 	for range cnt {
-		start, end := strAt(w.b, next)
-		if end < 0 {
+		if k, end = n.fieldAt(w.b, next, k+1); end < 0 {
 			return 0, &ValueError{Want: "a string as key for " + n.typ.String(), Got: found(w.b, next)}
 		}
-		k, ok := n.byKey[string(w.b[start:end])]
-		if !ok {
+		if k < 0 {
+			start, _ := strAt(w.b, next)
 			return 0, &ValueError{Want: "a key of " + n.typ.String(), Got: "the key " + quoted(w.b[start:end])}
 		}
 		if seen[k/64]&(1<<(k%64)) != 0 {
@@ -218,14 +218,6 @@ func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError
 		seen[k/64] |= 1 << (k % 64)
 		if next, err = w.walk(n.fields[k].node, end, depth+1); err != nil {
 			return 0, err.in("." + n.fields[k].name)
-		}
-	}
-	if cnt == len(n.fields) {
-		return next, nil
-	}
-	for k := range n.fields {
-		if f := &n.fields[k]; !f.omit && seen[k/64]&(1<<(k%64)) == 0 {
-			return 0, &ValueError{Want: fmt.Sprintf("the key %q of %s", f.key, n.typ), Got: "a map without it"}
 		}
 	}
 	return next, nil

@@ -76,7 +76,8 @@ GO_SHAPES = {
     'bad-too-many': lambda: GoTask('interop.IntString', (7, 'seven', 8)),
     'bad-overflow': lambda: GoTask('interop.Uint8', 300),
     'bad-sign': lambda: GoTask('interop.Uint64', -1),
-    'bad-key': lambda: GoTask('interop.Struct', {'ID': 7, 'name': 'x', 'Nmae': 'y'}),
+    'bad-key': lambda: GoTask('interop.Struct', {'ID': 7, 'name': 'x', 'Nmae': 'y'}),  # is parked
+    'bad-tuple-for-struct': lambda: GoTask('interop.Struct', (7, 'x')),
     'bad-none': lambda: GoTask('interop.IntString', (None, 'seven')),
 }
 

@@ -26,6 +26,7 @@ _SUFFIXES = (
     '_locked',
     '_revoked',
     '_control',
+    '_functions',
     '_groups',
     '_gathered',
     '_periodic',
@@ -95,6 +96,7 @@ class Keys:
         self.locked = n + '_locked'
         self.revoked = n + '_revoked'
         self.control = n + '_control'
+        self.functions = n + '_functions'
         self.groups = n + '_groups'
         self.gathered = n + '_gathered'
         self.periodic = n + '_periodic'

@@ -215,7 +215,7 @@ def _misfit(where: str, want: str, value: Any) -> DelayedError:
 
 
 def _struct(value: Any, hint: Any, where: str) -> Any:
-    """Makes the dataclass of a struct, which travels as an array of its fields, or as a map."""
+    """Makes the dataclass of a struct, which travels as a map of its fields, or as an array."""
     fields = dataclasses.fields(hint)
     hints = _hints(hint)
     if isinstance(value, list):

@@ -1,5 +1,5 @@
 -- claim: move pending tasks into the worker's processing hash, and end claims that are done.
--- KEYS  1 pending list   2 notify list   3 heartbeat   4 processing hash   5 claims hash   6 counters of the day
+-- KEYS  1 some pending list   2 its notify list   3 heartbeat   4 processing hash   5 claims hash   6 counters of the day
 --       7 control hash
 -- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1   4 most bytes
 --       5 1 when legacy workers share the queue   6 1 to mend the notify list of such a queue   7 life of the counters, s

@@ -7,9 +7,8 @@
 --       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive', 'count' or 'alone',
 --       id, info, key in the deaths hash, channel of those who wait for it to end or ''
 -- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
---       A task that was canceled is requeued in place of being archived: whoever claims it ends it.
--- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' and 'alone' are for messages that cannot carry their deaths; only
--- deaths alone lead to the archive.
+--       Only deaths alone lead to the archive. A task that was canceled is requeued in place of being archived: whoever claims it ends it.
+-- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' and 'alone' are for messages that cannot carry their deaths.
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -240,7 +240,7 @@ class Store:
 
     def _worker_keys(self, worker: str) -> list[str]:
         k = self.keys
-        return [k.heartbeat + worker, k.workers, k.processing + worker, k.claims + worker, k.control]
+        return [k.heartbeat + worker, k.workers, k.processing + worker, k.claims + worker, k.control, k.functions]
 
     def tokens(self, link: Link) -> list[str]:
         """Returns the tokens of this worker's claims."""

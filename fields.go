@@ -1,0 +1,178 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// reasonFields is why a task is parked whose structs have fields that those of the worker lack.
+	reasonFields = "unknown fields"
+	// maxUnknownFields bounds how many of them are told with the task.
+	maxUnknownFields = 16
+	// maxParkedBytes bounds the messages that are read of a page of parked tasks: up to here another part is read.
+	maxParkedBytes = 4 << 20
+	// parkedPart is how many are read at a time.
+	parkedPart = 8
+)
+
+// unknownFields returns the fields that structs in the message of a task have and those of f lack, by paths such as 1.Items[].SKU: the
+// number of the argument, and what wire.Codec.Unknown calls the field. It returns none if the message fits.
+func (f *function) unknownFields(m *wire.Message) []string {
+	if f.accepts(m) {
+		return nil
+	}
+	b := m.Payload
+	n, rest, isArray := wire.ArrayHeader(b)
+	s := fieldSearch{f: f}
+	switch {
+	case len(f.params) == 0:
+	case m.Meta.HasN:
+		if isArray {
+			s.counted(n, rest)
+		}
+	case len(f.params) == 1:
+		if isArray && n == 1 && !f.params[0].codec.FromArray() {
+			b = rest
+		}
+		s.look(0, b)
+	default:
+		if isArray {
+			s.list(n, rest)
+		}
+		if len(s.found) == 0 && f.required() <= 1 {
+			s.look(0, b) // the others may be missing
+		}
+	}
+	return s.found
+}
+
+// accepts says whether f can be called with the arguments of a message.
+func (f *function) accepts(m *wire.Message) bool {
+	fr, _ := f.frames.Get().(*frame)
+	defer f.free(fr)
+	return f.decode(fr, m) == nil
+}
+
+// lacks says whether f lacks a field with a path of unknownFields. It is false for other texts.
+func (f *function) lacks(path string) bool {
+	digits := len(path) - len(strings.TrimLeft(path, "0123456789"))
+	i, err := strconv.Atoi(path[:digits])
+	return err == nil && i >= 1 && i <= len(f.params) && f.params[i-1].codec.Lacks(path[digits:])
+}
+
+// fieldSearch collects fields that a function lacks.
+type fieldSearch struct {
+	f     *function
+	found []string
+}
+
+// look looks through the value of parameter i at the front of b.
+func (s *fieldSearch) look(i int, b []byte) { s.add(strconv.Itoa(i+1), s.f.params[i].codec, b) }
+
+func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
+	for _, path := range codec.Unknown(b, maxUnknownFields) {
+		path = prefix + path
+		known := false
+		for _, other := range s.found {
+			known = known || other == path // of another element of the tail
+		}
+		if !known && len(s.found) < maxUnknownFields {
+			s.found = append(s.found, path)
+		}
+	}
+}
+
+// list looks through n arguments that begin at b, one for each parameter.
+func (s *fieldSearch) list(n int, b []byte) {
+	for i := range min(n, len(s.f.params)) {
+		s.look(i, b)
+		var err error
+		if b, _, err = wire.Skip(b); err != nil {
+			return
+		}
+	}
+}
+
+// counted looks through n arguments of a message that counts them: those of a variadic tail stand one by one, or in one list.
+func (s *fieldSearch) counted(n int, b []byte) {
+	f := s.f
+	if !f.variadic {
+		s.list(n, b)
+		return
+	}
+	fixed := len(f.params) - 1
+	for i := range n {
+		_, _, isArray := wire.ArrayHeader(b)
+		switch {
+		case i < fixed, i == fixed && n == fixed+1 && isArray && !f.elem.codec.FromArray():
+			s.look(i, b)
+		default:
+			s.add(strconv.Itoa(fixed+1)+"[]", f.elem.codec, b)
+		}
+		var err error
+		if b, _, err = wire.Skip(b); err != nil {
+			return
+		}
+	}
+}
+
+// unknownFieldsText says which fields a parked task waits for.
+func unknownFieldsText(path string, fields []string) string {
+	return fmt.Sprintf("delayed: %s: the structs of this worker lack fields of the task (argument.field): %s; run a worker whose structs have them",
+		path, strings.Join(fields, ", "))
+}
+
+// runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and where they are parked for
+// fields, its structs have all. What is told of a task may leave fields out, so their messages are read, unless it lacks one that is told.
+func runnable(ctx context.Context, s *store, r *registry, page []filed) (ids []string, err error) {
+	var ask []string
+	for _, t := range page {
+		info := parseInfo(t.info)
+		switch f := r.lookup(info.function); {
+		case f == nil:
+		case info.reason != reasonFields:
+			ids = append(ids, t.id)
+		case !f.lacksAny(info.fields):
+			ask = append(ask, t.id)
+		}
+	}
+	for read := 0; len(ask) > 0 && read < maxParkedBytes; {
+		part := ask[:min(len(ask), parkedPart)]
+		ask = ask[len(part):]
+		messages, err := s.messages(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		for i, message := range messages {
+			read += len(message)
+			if message == nil || r.accepts(message) { // nil: it is gone, and is to be forgotten
+				ids = append(ids, part[i])
+			}
+		}
+	}
+	return ids, nil
+}
+
+func (f *function) lacksAny(paths []string) bool {
+	for _, path := range paths {
+		if f.lacks(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// accepts says whether the function that a message names can be called with its arguments.
+func (r *registry) accepts(message []byte) bool {
+	m, err := wire.Parse(message, workerLimits)
+	if err != nil {
+		return false
+	}
+	f := r.lookup(m.Path)
+	return f != nil && f.accepts(&m)
+}

@@ -1,0 +1,200 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// The fields of structs that a message has and the Go type lacks are named by paths, such as .Items[].Sku: a key behind each dot, quoted
+// where it is not a plain word, and [] for any element of an array or map.
+
+// maxFieldPath bounds such a path, in bytes. A longer one ends in an ellipsis, and says nothing about its last field.
+const maxFieldPath = 128
+
+// Unknown returns the paths of fields that the value at the front of b has and the type lacks, each once and at most that many. It looks
+// through what does not fit the type otherwise as far as it can, so bytes that Decode accepts have none; no bytes do harm.
+func (c *Codec) Unknown(b []byte, most int) []string {
+	u := unknowns{b: b, most: most}
+	u.value(c.node, 0, 0)
+	return u.found
+}
+
+// Lacks says whether a path leads to a field that the type lacks. It is false where it leads nowhere else.
+func (c *Codec) Lacks(path string) bool {
+	n := c.node
+	for path != "" {
+		for n.op == opPtr {
+			n = n.elem
+		}
+		if rest, ok := strings.CutPrefix(path, "[]"); ok {
+			if n.op != opSlice && n.op != opArray && n.op != opMap {
+				return false
+			}
+			n, path = n.elem, rest
+			continue
+		}
+		key, rest, ok := cutField(path)
+		if !ok || n.op != opStruct {
+			return false
+		}
+		k, ok := n.byKey[key]
+		if !ok {
+			return true
+		}
+		n, path = n.fields[k].node, rest
+	}
+	return false
+}
+
+// fieldStep is the step of a path to the field with a key.
+func fieldStep(key string) string {
+	if key != "" && strings.IndexFunc(key, func(r rune) bool { return !wordRune(r) }) < 0 {
+		return "." + key
+	}
+	return "." + strconv.QuoteToASCII(key)
+}
+
+func wordRune(r rune) bool {
+	return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+}
+
+// cutField takes a field's step from the front of a path.
+func cutField(path string) (key, rest string, ok bool) {
+	if path, ok = strings.CutPrefix(path, "."); !ok {
+		return "", "", false
+	}
+	if quoted, err := strconv.QuotedPrefix(path); err == nil {
+		key, err = strconv.Unquote(quoted)
+		return key, path[len(quoted):], err == nil
+	}
+	end := strings.IndexFunc(path, func(r rune) bool { return !wordRune(r) })
+	if end < 0 {
+		end = len(path)
+	}
+	// Only the next step or the end may follow: a path that was cut short says nothing.
+	rest = path[end:]
+	return path[:end], rest, end > 0 && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// unknowns looks for fields that a type lacks. It never fails: where the bytes are no value any more it stops.
+type unknowns struct {
+	b     []byte
+	most  int
+	steps []string // to where it is
+	found []string
+}
+
+// skip returns where the value behind the one at b[i:] begins; negative: nowhere.
+func (u *unknowns) skip(i int) int {
+	next, _, err := skim(u.b, i, math.MaxInt32, depthCap, strict)
+	if err != nil {
+		return -1
+	}
+	return next
+}
+
+// value looks at the value at b[i:], and returns where the next one begins, negative at the end of the search.
+func (u *unknowns) value(n *node, i, depth int) (next int) {
+	for n.op == opPtr {
+		n = n.elem
+	}
+	if depth == maxDepth {
+		return u.skip(i)
+	}
+	switch n.op {
+	case opSlice, opArray:
+		cnt, next := arrayAt(u.b, i)
+		if next < 0 {
+			return u.skip(i)
+		}
+		return u.elems(n.elem, cnt, next, depth, false)
+	case opMap:
+		cnt, next := mapAt(u.b, i)
+		if next < 0 {
+			return u.skip(i)
+		}
+		return u.elems(n.elem, cnt, next, depth, true)
+	case opStruct:
+		return u.fields(n, i, depth)
+	default:
+		return u.skip(i)
+	}
+}
+
+func (u *unknowns) elems(n *node, cnt, next, depth int, keys bool) int {
+	u.steps = append(u.steps, "[]")
+	for range cnt {
+		if keys && next >= 0 {
+			next = u.skip(next)
+		}
+		if next < 0 {
+			return -1
+		}
+		next = u.value(n, next, depth+1)
+	}
+	u.steps = u.steps[:len(u.steps)-1]
+	return next
+}
+
+func (u *unknowns) fields(n *node, i, depth int) (next int) {
+	cnt, next := mapAt(u.b, i)
+	if next < 0 {
+		// By position every field that is there has its place, or the type does not fit.
+		cnt, next = arrayAt(u.b, i)
+		if next < 0 || cnt != len(n.fields) {
+			return u.skip(i)
+		}
+		for k := 0; k < cnt && next >= 0; k++ {
+			next = u.in(n.fields[k].key, n.fields[k].node, next, depth)
+		}
+		return next
+	}
+	k, value := -1, 0
+	for range cnt {
+		k, value = n.fieldAt(u.b, next, k+1)
+		switch {
+		case value < 0: // no key of a struct
+			if next = u.skip(next); next >= 0 {
+				next = u.skip(next)
+			}
+		case k >= 0:
+			next = u.in(n.fields[k].key, n.fields[k].node, value, depth)
+		default:
+			start, _ := strAt(u.b, next)
+			if !u.note(string(u.b[start:value])) {
+				return -1
+			}
+			next = u.skip(value)
+		}
+		if next < 0 {
+			return -1
+		}
+	}
+	return next
+}
+
+func (u *unknowns) in(key string, n *node, i, depth int) (next int) {
+	u.steps = append(u.steps, fieldStep(key))
+	next = u.value(n, i, depth+1)
+	u.steps = u.steps[:len(u.steps)-1]
+	return next
+}
+
+// note adds a field to what was found, and says whether there is room for another.
+func (u *unknowns) note(key string) bool {
+	if len(key) > maxFieldPath {
+		key = key[:maxFieldPath]
+	}
+	path := strings.Join(u.steps, "") + fieldStep(key)
+	if len(path) > maxFieldPath {
+		path = strings.ToValidUTF8(path[:maxFieldPath], "") + "…"
+	}
+	for _, other := range u.found {
+		if other == path {
+			return true
+		}
+	}
+	u.found = append(u.found, path)
+	return len(u.found) < u.most
+}

@@ -1,0 +1,53 @@
+package delayed
+
+import (
+	"encoding/json"
+
+	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// maxListing bounds what a worker publishes of its functions on each queue, in bytes.
+const maxListing = 64 << 10
+
+// published is the listing of functions that a registry held.
+type published struct {
+	known   *map[string]*function
+	listing []byte
+}
+
+// listing describes the functions as docs/PROTOCOL.md says, within maxListing, and returns a value that is another one after each change.
+func (r *registry) listing() ([]byte, any) {
+	known := r.known.Load()
+	if t := r.published.Load(); t != nil && t.known == known {
+		return t.listing, known
+	}
+	t := &published{known, r.list()}
+	r.published.Store(t)
+	return t.listing, known
+}
+
+// list encodes the listing: of as many functions as there is room for, in the order of their paths.
+func (r *registry) list() []byte {
+	var fns []*function
+	for _, path := range r.paths() {
+		if f := r.lookup(path); f.path() == path {
+			fns = append(fns, f)
+		}
+	}
+	for n := len(fns); ; n /= 2 {
+		all := catalog.List{Version: catalog.Version, Functions: make([]catalog.Function, 0, n), More: len(fns) - n}
+		var shapes wire.Shapes
+		for _, fn := range fns[:n] {
+			info := fn.info()
+			f := catalog.Function{Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic, Optional: info.Optional}
+			if f.SetTypes(&shapes, info.Params, info.Result) == nil { // they were accepted when the function was registered
+				all.Functions = append(all.Functions, f)
+			}
+		}
+		all.Types = shapes.Types
+		if b, err := json.Marshal(all); err == nil && len(b) <= maxListing || n == 0 {
+			return b
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package delayed
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// published is what Redis knows of a worker's functions; the zero value for none.
+func (b *bench) published(w *started) (found catalog.List) {
+	b.t.Helper()
+	raw, err := b.q.store.functionsOf(b.t.Context(), w.ID())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if raw != nil {
+		if err := json.Unmarshal(raw, &found); err != nil || found.Version != catalog.Version {
+			b.t.Fatalf("%v in %s", err, raw)
+		}
+	}
+	return found
+}
+
+// A worker tells Redis the signatures of its functions while it lives, also of those that it registers later and after its heartbeat was lost.
+func TestFunctionsArePublished(t *testing.T) {
+	type item struct {
+		SKU   string `msgpack:"sku"`
+		Count *int
+	}
+	b := newBench(t)
+	place := b.fn("Place", func(int64, []item) (uint64, error) { return 0, nil }, Optional(1))
+	cfg := b.config()
+	second := b.name + "-second"
+	cfg.Queues = Strict{b.name, second}
+	w := b.work(cfg, place)
+	b.until("they are published", func() bool { return len(b.published(w).Functions) == 1 })
+	f := b.published(w).Functions[0]
+	if f.Path != b.name+".Place" || f.Optional != 1 || len(f.Params) != 2 || f.Params[0].Type.Kind != "int64" || f.Result.Type.Kind != "uint64" {
+		t.Errorf("published: %+v", f)
+	}
+	list := f.Params[1].Type
+	fields := b.published(w).Types[list.Elem.Name].Fields
+	if list.Kind != "list" || len(fields) != 2 || fields[0].Name != "sku" || fields[1].Name != "Count" || fields[1].Type.Kind != "optional" {
+		t.Errorf("fields of the struct: %+v", fields)
+	}
+	b.until("they are published on the other queue", func() bool { return b.do("HGET", second+"_functions", w.ID()) != nil })
+
+	if err := w.Register(b.fn("Later", func() {})); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
+	b.do("DEL", b.name+"_worker:"+w.ID(), b.name+"_functions") // Redis has forgotten it
+	w.groups[0].heartbeat.now()
+	b.until("they are published again", func() bool { return len(b.published(w).Functions) == 2 })
+	w.mustStop()
+	if b.size("_functions") != 0 || b.int("EXISTS", second+"_functions") != 0 {
+		t.Error("left when the worker has stopped")
+	}
+	b.check(redistest.Invariants{})
+}
+
+// What cannot be published keeps no task waiting.
+func TestWorkerRunsThoughItCannotPublish(t *testing.T) {
+	b := newBench(t)
+	b.do("SET", b.name+"_functions", "another type")
+	ran := make(chan int, 1)
+	f := b.fn("f", func(n int) { ran <- n })
+	w := b.work(b.config(), f)
+	b.delay(f, 7)
+	if n := await(b, "the task", ran); n != 7 {
+		t.Errorf("ran with %d", n)
+	}
+	b.until("it is logged", func() bool { return strings.Contains(b.log.String(), "cannot publish the functions") })
+	b.do("DEL", b.name+"_functions")
+	w.groups[0].heartbeat.now()
+	b.until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
+	b.idle()
+}
+
+// A listing is made once for each set of functions, and is bounded.
+func TestListingIsBounded(t *testing.T) {
+	var r registry
+	empty, _ := r.listing()
+	var list catalog.List
+	if err := json.Unmarshal(empty, &list); err != nil || list.Version != catalog.Version || list.Functions == nil || len(list.Functions) != 0 {
+		t.Errorf("without functions: %s, %v", empty, err)
+	}
+	for i := range 1000 {
+		fn := reflect.MakeFunc(reflect.TypeFor[func(map[string][]structOuter)](), func([]reflect.Value) []reflect.Value { return nil })
+		if err := r.add(Func(fn.Interface(), Name(fmt.Sprintf("example.com/app/mail.Function%d", i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, state := r.listing()
+	list = catalog.List{}
+	if err := json.Unmarshal(b, &list); err != nil || len(b) > maxListing || len(list.Functions) < 100 || len(list.Functions)+list.More != 1000 {
+		t.Errorf("%d bytes, %d functions and %d more, %v", len(b), len(list.Functions), list.More, err)
+	}
+	if again, same := r.listing(); &again[0] != &b[0] || same != state {
+		t.Error("it was made twice")
+	}
+}

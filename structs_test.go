@@ -1,0 +1,130 @@
+package delayed
+
+import (
+	"bytes"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+type (
+	structInner struct {
+		B int
+		A string `msgpack:"a"`
+	}
+	structOuter struct {
+		In   structInner
+		List []*structInner
+		Any  any
+		At   time.Time
+		Raw  []byte
+	}
+)
+
+var structArg = structOuter{
+	In: structInner{1, "x"}, List: []*structInner{{2, "y"}, nil}, Any: structInner{3, "z"}, At: time.Unix(1, 0).UTC(), Raw: []byte{7},
+}
+
+// What structArg is by name and by position.
+var (
+	structByName = wireDict{
+		{"In", wireDict{{"B", 1}, {"a", "x"}}},
+		{"List", wireList{wireDict{{"B", 2}, {"a", "y"}}, nil}},
+		{"Any", wireDict{{"B", 3}, {"a", "z"}}},
+		{"At", time.Unix(1, 0)},
+		{"Raw", []byte{7}},
+	}
+	structByPosition = wireList{
+		wireList{1, "x"}, wireList{wireList{2, "y"}, nil}, wireList{3, "z"}, time.Unix(1, 0), []byte{7},
+	}
+)
+
+// Each way of enqueueing a call writes structs by name, at every depth, and by position on legacy queues.
+func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int, structOuter) {})
+	for _, c := range []struct {
+		legacy bool
+		want   any
+	}{{false, structByName}, {true, structByPosition}} {
+		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: c.legacy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := packed(wireList{1, c.want})
+		call, byPath := Call(f, 1, structArg), NewGoTask(b.name+".f", 1, structArg)
+		py := NewPyTask("m:f", []any{1, structArg}, map[string]any{"k": structArg})
+		for name, enqueue := range map[string]func(q *Queue) error{
+			"Delay":        func(q *Queue) error { _, err := q.Delay(f, 1, structArg); return err },
+			"Enqueue":      func(q *Queue) error { _, err := q.Enqueue(t.Context(), call); return err },
+			"DelayMany":    func(q *Queue) error { _, err := q.DelayMany(t.Context(), call); return err },
+			"NewGoTask":    func(q *Queue) error { _, err := q.Enqueue(t.Context(), byPath); return err },
+			"with options": func(q *Queue) error { _, err := q.With(Timeout(time.Hour)).Enqueue(t.Context(), call); return err },
+		} {
+			if err := enqueue(q); err != nil {
+				t.Fatal(name, err)
+			}
+			if m := b.take(); !bytes.Equal(m.Payload, list) {
+				t.Errorf("%s, legacy %v: payload %x, expected %x", name, c.legacy, m.Payload, list)
+			}
+		}
+		if _, err := q.Enqueue(t.Context(), py); err != nil {
+			t.Fatal(err)
+		}
+		kwargs := packed(wireDict{{"k", c.want}})
+		if m := b.take(); !bytes.Equal(m.Args(), list) || !bytes.Equal(m.Kwargs(), kwargs) {
+			t.Errorf("Python, legacy %v: %x and %x, expected %x and %x", c.legacy, m.Args(), m.Kwargs(), list, kwargs)
+		}
+
+		// Equal calls have one lock, however they are enqueued.
+		unique := q.With(Unique(time.Hour))
+		if _, err := unique.Delay(f, 1, structArg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unique.Enqueue(t.Context(), call); err == nil {
+			t.Errorf("legacy %v: Delay and Call of the same arguments have different locks", c.legacy)
+		}
+		b.do("DEL", b.name, b.name+"_noti", b.name+"_locks", b.name+"_locked")
+
+		// A periodic entry has the form of its queue.
+		entry := Entry{Name: "e", Spec: "@hourly", Task: call}
+		d, err := entry.define(q, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if msg, err := wire.Parse(d.message, wire.Default); err != nil || !bytes.Equal(msg.Payload, list) {
+			t.Errorf("periodic, legacy %v: payload %x, %v, expected %x", c.legacy, msg.Payload, err, list)
+		}
+
+		// So have other arguments for an archived task.
+		b.archive(1)
+		page, _, err := q.Archived(t.Context(), 0, 1)
+		if err != nil || len(page) != 1 {
+			t.Fatal(page, err)
+		}
+		again := NewGoTask(page[0].Function, 1, structArg)
+		if err := q.Ref(page[0].ID).RunAgainWith(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		if m := b.take(); !bytes.Equal(m.Payload, list) {
+			t.Errorf("RunAgainWith, legacy %v: payload %x, expected %x", c.legacy, m.Payload, list)
+		}
+	}
+}
+
+// take takes the one pending message.
+func (b *bench) take() wire.Message {
+	b.t.Helper()
+	list := b.list("")
+	if len(list) != 1 {
+		b.t.Fatalf("expected one pending message, found %q", list)
+	}
+	b.do("DEL", b.name, b.name+"_noti")
+	m, err := wire.Parse([]byte(list[0]), wire.Default)
+	if err != nil {
+		b.t.Fatalf("%s: %v", hex.EncodeToString([]byte(list[0])), err)
+	}
+	return m
+}
