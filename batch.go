@@ -18,6 +18,7 @@ type claim struct {
 	batch *batch
 	token string
 	raw   []byte // the message as Redis holds it
+	size  int    // of a message that is too large to be read; 0: raw is the message
 	msg   wire.Message
 	fn    *function // nil: unknown here
 
@@ -68,11 +69,23 @@ func newBatch(l *lane, number uint64, messages []any) *batch {
 	for token := range tokensOf(number, n) {
 		c := &list[i]
 		c.lane, c.batch, c.token = l, b, token
-		c.raw, _ = messages[i].([]byte)
+		if size, large := messages[i].(int64); large {
+			c.size = int(size)
+		} else {
+			c.raw, _ = messages[i].([]byte)
+		}
 		b.claims[i] = c
 		i++
 	}
 	return b
+}
+
+// parse reads the message.
+func (c *claim) parse() (wire.Message, error) {
+	if c.size > 0 {
+		return wire.Message{}, tooLarge(c.size)
+	}
+	return wire.Parse(c.raw, workerLimits)
 }
 
 // tokensOf returns the tokens of a batch of n claims, in order. All of them are parts of one string.

@@ -34,6 +34,9 @@ func (k *dictionaryKey) matches(suffix string) bool {
 var calledAlso = map[string][]string{
 	"the sorted set":                         {"_scheduled", "_retry", "_parked", "_archived"},
 	"scheduled or retry set":                 {"_scheduled", "_retry"},
+	"scheduled, retry or parked set":         {"_scheduled", "_retry", "_parked"},
+	"hash of messages or infos":              {"_tasks", "_info", "_results", "_processing", "_processing:"},
+	"pending or group list":                  {"", "_group:"},
 	"its processing hash":                    {"_processing:", "_processing"},
 	"key that exists while the worker lives": {"_worker:"},
 }

@@ -60,7 +60,7 @@ func TestMoveTakesNoMoreThanItsBytes(t *testing.T) {
 	}
 	moved := 0
 	b.until("all are moved", func() bool {
-		n, _, err := s.move(t.Context(), shelfScheduled, moveBatch)
+		n, _, _, err := s.move(t.Context(), shelfScheduled, moveBatch)
 		if err != nil || n > largest {
 			t.Fatalf("one call moved %d messages of a megabyte, %v", n, err)
 		}

@@ -177,7 +177,7 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 	b.do("DEL", b.name+"_worker:"+w.ID())
 	// Another worker's sweeper takes one of the two claims.
 	hash := b.name + "_processing:" + w.ID()
-	page, _, err := b.q.store.claimsPage(t.Context(), hash, 10)
+	page, _, err := claimsPage(b.q.store, hash, 10)
 	if err != nil || len(page) != 2 {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
