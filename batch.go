@@ -18,7 +18,6 @@ type claim struct {
 	batch *batch
 	token string
 	raw   []byte // the message as Redis holds it
-	size  int    // of a message that is too large to be read; 0: raw is the message
 	msg   wire.Message
 	fn    *function // nil: unknown here
 
@@ -50,6 +49,8 @@ type batch struct {
 	at     time.Time // when the reply came
 	// version is that of the control hash when the tasks were claimed; 0: there was none.
 	version int64
+	// sizes are those of messages that are too large to be read; their claims have no raw.
+	sizes map[*claim]int
 
 	// protected by lane.mu
 	open   int // claims that are not settled
@@ -70,7 +71,10 @@ func newBatch(l *lane, number uint64, messages []any) *batch {
 		c := &list[i]
 		c.lane, c.batch, c.token = l, b, token
 		if size, large := messages[i].(int64); large {
-			c.size = int(size)
+			if b.sizes == nil {
+				b.sizes = map[*claim]int{}
+			}
+			b.sizes[c] = int(size)
 		} else {
 			c.raw, _ = messages[i].([]byte)
 		}
@@ -80,10 +84,13 @@ func newBatch(l *lane, number uint64, messages []any) *batch {
 	return b
 }
 
+// large is the size of a message that is too large to be read, 0 if it was read.
+func (c *claim) large() int { return c.batch.sizes[c] }
+
 // parse reads the message.
 func (c *claim) parse() (wire.Message, error) {
-	if c.size > 0 {
-		return wire.Message{}, tooLarge(c.size)
+	if size := c.large(); size > 0 {
+		return wire.Message{}, tooLarge(size)
 	}
 	return wire.Parse(c.raw, workerLimits)
 }

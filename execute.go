@@ -236,9 +236,9 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 	id := newTaskID()
 	s := c.lane.store
 	info := taskInfo{reason: "undecodable", errText: err.Error(), at: now, worker: w.id}
-	if c.size > 0 {
+	if size := c.large(); size > 0 {
 		info.reason = reasonTooLarge
-		logTooLarge(w.log, &w.lines, s, id, c.size)
+		logTooLarge(w.log, &w.lines, s, id, size)
 	} else {
 		w.lines.log(lineKey{queue: s.name, reason: info.reason}, func(n int) {
 			w.log.with("queue", s.name).with("id", id).counted(n).WithError(err).Error("message archived: it cannot be decoded")

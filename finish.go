@@ -269,7 +269,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 func fitting(n, size int, at func(int) *ending) (fit int) {
 	bytes := 0
 	for fit < min(n, size) {
-		bytes += len(at(fit).claim.raw) + at(fit).claim.size + len(at(fit).info)
+		bytes += len(at(fit).claim.raw) + at(fit).claim.large() + len(at(fit).info)
 		if fit > 0 && bytes > maxClaimBytes {
 			break
 		}

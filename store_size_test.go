@@ -105,10 +105,10 @@ func TestParkedTasksCostLittle(t *testing.T) {
 		return total
 	}
 	w := b.work(b.config(), b.fn("f", func() {}))
-	start, before := b.server.CommandStats(t)["hmget"], sent()
+	start, before := b.server.CommandStats(t)["hstrlen"], sent()
 	b.until("it has looked at all of them", func() bool {
 		w.moveNow()
-		return b.server.CommandStats(t)["hmget"] >= start+2*n/parkedPage
+		return b.server.CommandStats(t)["hstrlen"] >= start+2*n
 	})
 	if got := sent() - before; got > n<<10*2 {
 		t.Errorf("an idle worker read %d bytes to look at %d parked tasks", got, n)
