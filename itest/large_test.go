@@ -24,9 +24,9 @@ import (
 // maxGrowth is by how much the resident memory of a process may grow for messages that are too large, however many there are, in bytes.
 const maxGrowth = 32 << 20
 
-// largeSizes are the sizes of messages that no worker reads: 64 MiB in all, 500 MiB with -limits.
+// largeSizes are the sizes of messages that no worker reads: 40 MiB in all, 500 MiB with -limits.
 func largeSizes() (sizes []int) {
-	huge, n := 20<<20, 16
+	huge, n := 17<<20, 4
 	if *limits {
 		huge, n = 125<<20, 166
 	}
