@@ -87,7 +87,7 @@ if #gone > 0 then
   redis.call('HLEN', KEYS[6])
   redis.call('HLEN', KEYS[7])
 end
-if #revoked > 0 then redis.call('ZCARD', KEYS[11]) end
+if #revoked > 0 then redis.call('ZSCORE', KEYS[11], '') end
 if pending then
   redis.call('RPUSH', KEYS[2], unpack(ones))
   if ARGV[1] == 'front' then
