@@ -113,8 +113,8 @@ bench-guard: ## Check that the ratios to asynq and to the prototype are no more 
 	@cd bench && go run . guard $(BENCH)
 
 .PHONY: limits
-limits: ## Check what must not take longer, on a machine with nothing else to do: a million tasks, and the longest script (2 min)
-	@cd itest && go test -run='^TestMillion$$' -count=1 -v . -args -limits
+limits: ## Check time and memory, on a machine with nothing else to do: a million tasks, 500 MiB of messages that are too large, the longest script (5 min)
+	@cd itest && go test -run='^TestMillion$$|^TestLargeMessages' -count=1 -v . -args -limits
 	@go test -run='^$$' -bench='^BenchmarkScripts$$' -benchtime=1x .
 
 .PHONY: bench-smoke

@@ -51,6 +51,8 @@ type batch struct {
 	version int64
 	// suspects: the tasks come from the queue's suspects.
 	suspects bool
+	// sizes are those of messages that are too large to be read; their claims have no raw.
+	sizes map[*claim]int
 
 	// protected by lane.mu
 	open   int // claims that are not settled
@@ -70,11 +72,29 @@ func newBatch(l *lane, number uint64, messages []any) *batch {
 	for token := range tokensOf(number, n) {
 		c := &list[i]
 		c.lane, c.batch, c.token = l, b, token
-		c.raw, _ = messages[i].([]byte)
+		if size, large := messages[i].(int64); large {
+			if b.sizes == nil {
+				b.sizes = map[*claim]int{}
+			}
+			b.sizes[c] = int(size)
+		} else {
+			c.raw, _ = messages[i].([]byte)
+		}
 		b.claims[i] = c
 		i++
 	}
 	return b
+}
+
+// large is the size of a message that is too large to be read, 0 if it was read.
+func (c *claim) large() int { return c.batch.sizes[c] }
+
+// parse reads the message.
+func (c *claim) parse() (wire.Message, error) {
+	if size := c.large(); size > 0 {
+		return wire.Message{}, tooLarge(size)
+	}
+	return wire.Parse(c.raw, workerLimits)
 }
 
 // tokensOf returns the tokens of a batch of n claims, in order. All of them are parts of one string.

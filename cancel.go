@@ -33,17 +33,17 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if message == nil && r.loose {
+		if !message.exists() && r.loose {
 			return r.gone()
 		}
 		// Who waits for it is to be told, which is all that is kept.
 		var keep time.Duration
 		var info []byte
-		if msg, err := wire.Parse(message, workerLimits); message != nil && err == nil && keeps(msg.Meta.Extra) {
+		if msg, err := wire.Parse(message.bytes, workerLimits); message.bytes != nil && err == nil && keeps(msg.Meta.Extra) {
 			i := canceledInfo(&msg, s.now())
 			info, keep = i.encode(), milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}
-		switch became, err := s.cancel(ctx, r.id, message != nil, keep, info); {
+		switch became, err := s.cancel(ctx, r.id, message.exists(), keep, info); {
 		case err != nil:
 			return err
 		case became == cancelTooLate:
@@ -122,7 +122,7 @@ func (w *Worker) screen(ctx context.Context, claims []*claim) []*claim {
 	}
 	l := claims[0].lane
 	for _, c := range claims {
-		c.msg, _ = wire.Parse(c.raw, workerLimits) // who receives it parses it again, and judges
+		c.msg, _ = c.parse() // who receives it parses it again, and judges
 	}
 	revoked, err := w.screened(ctx, l, b.version, claims)
 	if err != nil {

@@ -102,7 +102,7 @@ func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 type TaskError struct {
 	ID       string
 	State    State     // where it is now
-	Reason   string    // failed, arguments, expired, undecodable, deaths, parked too long, dropped, canceled, …
+	Reason   string    // failed, arguments, expired, undecodable, too large, deaths, parked too long, dropped, canceled, …
 	Text     string    // of its last error; "" if there was none
 	Attempts int       // runs that failed
 	Deaths   int       // how often a worker died that had it in hand

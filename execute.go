@@ -32,7 +32,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	suspects := false
 	for _, c := range claims {
 		var err error
-		if c.msg, err = wire.Parse(c.raw, workerLimits); err != nil {
+		if c.msg, err = c.parse(); err != nil {
 			f.add(w.undecodable(c, err, now))
 			continue
 		}
@@ -198,13 +198,21 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 	return done
 }
 
-// undecodable archives a message that is none, as it is.
+// undecodable archives a message that is none, or is too large, as it is. Its bytes are not sent back.
 func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 	id := newTaskID()
-	w.log.with("queue", c.lane.store.name).with("id", id).WithError(err).Error("message archived: it cannot be decoded")
+	s := c.lane.store
 	info := taskInfo{reason: "undecodable", errText: err.Error(), at: now, worker: w.id}
+	if size := c.large(); size > 0 {
+		info.reason = reasonTooLarge
+		logTooLarge(w.log, &w.lines, s, id, size)
+	} else {
+		w.lines.log(lineKey{queue: s.name, reason: info.reason}, func(n int) {
+			w.log.with("queue", s.name).with("id", id).counted(n).WithError(err).Error("message archived: it cannot be decoded")
+		})
+	}
 	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.reason, Err: err})
-	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, message: c.raw, info: info.encode()}
+	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, info: info.encode()}
 }
 
 // python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended messages.
@@ -233,11 +241,14 @@ func (w *Worker) park(c *claim, reason string, now time.Time, fields ...string) 
 	if id == "" {
 		id = newTaskID()
 	}
-	log := w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id)
-	if len(fields) > 0 {
-		log = log.with("fields", strings.Join(fields, ", "))
-	}
-	log.Warn("task parked: this worker cannot run it (" + reason + ")")
+	queue, path := c.lane.store.name, c.msg.Path
+	w.lines.log(lineKey{queue, reason, path}, func(n int) {
+		log := w.log.with("queue", queue).with("function", path).with("id", id).counted(n)
+		if len(fields) > 0 {
+			log = log.with("fields", strings.Join(fields, ", "))
+		}
+		log.Warn("task parked: this worker cannot run it (" + reason + ")")
+	})
 	w.tell(c, Event{Kind: EventTaskParked, Reason: reason})
 	info := taskInfo{reason: reason, function: c.msg.Path, fields: fields, at: now, worker: w.id}
 	if len(fields) > 0 {

@@ -142,18 +142,17 @@ func runnable(ctx context.Context, s *store, r *registry, page []filed) (ids []s
 		}
 	}
 	for read := 0; len(ask) > 0 && read < maxParkedBytes; {
-		part := ask[:min(len(ask), parkedPart)]
-		ask = ask[len(part):]
-		messages, err := s.messages(ctx, part)
+		messages, err := s.someFields(ctx, s.keys.tasks, ask[:min(len(ask), parkedPart)], workerLimits.Bytes)
 		if err != nil {
 			return nil, err
 		}
-		for i, message := range messages {
-			read += len(message)
-			if message == nil || r.accepts(message) { // nil: it is gone, and is to be forgotten
-				ids = append(ids, part[i])
+		for i, m := range messages {
+			read += len(m.bytes)
+			if m.bytes == nil || r.accepts(m.bytes) { // nil: it is gone or too large, which the release or the next claim sees to
+				ids = append(ids, ask[i])
 			}
 		}
+		ask = ask[len(messages):]
 	}
 	return ids, nil
 }

@@ -52,7 +52,7 @@ type ending struct {
 	tally   tally         // how it is counted
 	wait    time.Duration // until it is due or expires; 0 if it is completed and nothing is kept
 	id      string        // to file it under
-	message []byte        // as it goes on
+	message []byte        // as it goes on; none: as it was claimed
 	info    []byte        // what is to be known of it then
 	reason  string        // for listeners
 	certain bool          // cancelled, whatever Redis knows of it
@@ -269,7 +269,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 func fitting(n, size int, at func(int) *ending) (fit int) {
 	bytes := 0
 	for fit < min(n, size) {
-		bytes += len(at(fit).claim.raw) + len(at(fit).info)
+		bytes += len(at(fit).claim.raw) + at(fit).claim.large() + len(at(fit).info)
 		if fit > 0 && bytes > maxClaimBytes {
 			break
 		}

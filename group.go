@@ -253,7 +253,7 @@ func sooner(a, b time.Duration) time.Duration {
 // fireGroup makes the calls of one group until it is no longer due, and returns the time until it is, negative if it is gone.
 func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time.Duration, err error) {
 	for range fireRounds {
-		size, version, raws, err := s.peek(ctx, group, maxClaimBytes)
+		size, version, raws, large, err := s.peek(ctx, group, maxClaimBytes)
 		if err != nil {
 			return 0, err
 		}
@@ -264,6 +264,9 @@ func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time
 			}
 		}
 		calls, members := compose(raws, size, s.now().UnixMilli(), canceled)
+		if large > 0 {
+			members = []member{{bytes: large}} // whoever claims it archives it
+		}
 		next := int64(0)
 		if len(members) < len(raws) {
 			if follower, err := newMember(raws[len(members)]); err == nil {

@@ -12,7 +12,7 @@ const maxInfoText = 4096
 
 // taskInfo is what is known of a task beyond its message, kept while it is retrying, parked or archived, and what is kept of a completed one.
 type taskInfo struct {
-	reason string // failed, arguments, undecodable, unknown function, unknown fields, python, deaths, parked too long, expired, snoozed,
+	reason string // failed, arguments, undecodable, too large, unknown function, unknown fields, python, deaths, parked too long, expired, snoozed,
 	// not failed, completed
 	function    string
 	fields      []string // that the worker lacks which has parked it, by function.unknownFields

@@ -75,6 +75,14 @@ func newJournal(l Logger) journal {
 
 func (j journal) with(key string, value any) journal { return journal{j.WithField(key, value)} }
 
+// counted says that a line is about n tasks, unless it is about one.
+func (j journal) counted(n int) journal {
+	if n == 1 {
+		return j
+	}
+	return j.with("count", n)
+}
+
 // trouble logs err at most once in ten seconds for one c.
 func (j journal) trouble(c *complaints, what string, err error) {
 	skipped, ok := c.due(time.Now())

@@ -36,6 +36,9 @@ var calledAlso = map[string][]string{
 	"some pending list":                      {"", "_suspects"},
 	"its notify list":                        {"_noti", "_suspects_noti"},
 	"scheduled or retry set":                 {"_scheduled", "_retry"},
+	"scheduled, retry or parked set":         {"_scheduled", "_retry", "_parked"},
+	"hash of messages or infos":              {"_tasks", "_info", "_results", "_processing", "_processing:"},
+	"pending or group list":                  {"", "_group:"},
 	"its processing hash":                    {"_processing:", "_processing"},
 	"key that exists while the worker lives": {"_worker:"},
 }

@@ -38,12 +38,17 @@ type mover struct {
 	every   time.Duration // checkInterval
 	haste   time.Time     // until then, parked tasks may come that this worker knows
 	trouble complaints
+	lines   lineLimit // log lines about tasks
+	hooks   *hooks    // of the worker; nil: none
+	// archiveKeep is how long tasks are archived that are too large to be moved.
+	archiveKeep time.Duration
 }
 
 func newMover(src Source, lanes []*lane, registry *registry, log journal, pending func(*lane, bool)) *mover {
 	m := &mover{
 		src: src, lanes: lanes, registry: registry, log: log, pending: pending,
 		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)), loan: groupLoan, every: checkInterval,
+		archiveKeep: archivedLife,
 	}
 	for _, l := range lanes {
 		m.stores = append(m.stores, l.store)
@@ -61,6 +66,7 @@ func (m *mover) now() {
 
 // run looks until ctx ends.
 func (m *mover) run(ctx context.Context) {
+	defer m.lines.close()
 	var wait backoff
 	for ctx.Err() == nil {
 		next, err := m.look(ctx)
@@ -135,7 +141,10 @@ func (m *mover) move(ctx context.Context, s *store) (next time.Duration, err err
 	next = -1
 	for _, from := range []shelf{shelfScheduled, shelfRetry} {
 		for {
-			_, due, err := s.move(ctx, from, moveBatch)
+			_, due, large, err := s.move(ctx, from, moveBatch)
+			if err == nil && len(large) > 0 {
+				err = m.archive(ctx, s, from, large)
+			}
 			if err != nil {
 				return 0, err
 			}
@@ -149,6 +158,26 @@ func (m *mover) move(ctx context.Context, s *store) (next time.Duration, err err
 		}
 	}
 	return next, nil
+}
+
+// archive archives due tasks whose messages are too large for any worker, as they are.
+func (m *mover) archive(ctx context.Context, s *store, from shelf, large []largeTask) error {
+	for len(large) > 0 {
+		part := large[:min(len(large), trimPage)]
+		large = large[len(part):]
+		tasks := make([]filed, len(part))
+		for i, t := range part {
+			tasks[i] = filed{t.id, tooLargeInfo(t.size, time.Now(), "")}
+		}
+		if _, err := s.condemn(ctx, from, m.archiveKeep, tasks); err != nil {
+			return err
+		}
+		for _, t := range part {
+			logTooLarge(m.log, &m.lines, s, t.id, t.size)
+			m.hooks.emit(Event{Kind: EventTaskArchived, Queue: s.name, Reason: reasonTooLarge, Err: tooLarge(t.size)})
+		}
+	}
+	return nil
 }
 
 // unpark releases parked tasks that this worker can run, a few pages at each look.

@@ -54,33 +54,38 @@ func (r *Ref) Delete(ctx context.Context) error {
 }
 
 // RunArchivedAgain makes archived tasks pending again, as Ref.RunAgain does, oldest first: those of which only answers true, all of them if it is nil. It returns how many. Tasks that are
-// archived after it has begun are left alone. It goes on page by page; an error says that it has stopped in between.
+// archived after it has begun are left alone, and so are those that are archived as too large. It goes on page by page; an error says that it has stopped in between.
 func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
-	return q.eachArchived(ctx, only, func(ids []string) (int, error) {
-		messages, err := q.store.messages(ctx, ids)
-		if err != nil {
-			return 0, err
-		}
-		var tasks []rerun
-		for i, id := range ids {
-			if messages[i] == nil {
+	return q.eachArchived(ctx, only, func(ids []string) (done int, err error) {
+		for len(ids) > 0 {
+			messages, err := q.store.someFields(ctx, q.store.keys.tasks, ids, workerLimits.Bytes)
+			if err != nil {
+				return done, err
+			}
+			var tasks []rerun
+			for i, m := range messages {
+				if m.bytes == nil {
+					continue // gone, or too large to run
+				}
+				t, err := newRerun(ids[i], m.bytes, nil, q.stamp(time.Now()))
+				if err != nil {
+					return done, err
+				}
+				tasks = append(tasks, t)
+			}
+			ids = ids[len(messages):]
+			if len(tasks) == 0 {
 				continue
 			}
-			t, err := newRerun(id, messages[i], nil, q.stamp(time.Now()))
-			if err != nil {
-				return 0, err
+			answers, err := q.store.rerun(ctx, tasks)
+			for _, a := range answers {
+				done += max(a, 0)
 			}
-			tasks = append(tasks, t)
+			if err != nil {
+				return done, err
+			}
 		}
-		if len(tasks) == 0 {
-			return 0, nil
-		}
-		answers, err := q.store.rerun(ctx, tasks)
-		done := 0
-		for _, a := range answers {
-			done += max(a, 0)
-		}
-		return done, err
+		return done, nil
 	})
 }
 
@@ -135,17 +140,19 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 	}
 	const tries = 3 // somebody else may edit it at the same time
 	for range tries {
-		messages, err := r.queue.store.messages(ctx, []string{r.id})
-		if err != nil {
+		message, err := r.queue.store.filedMessage(ctx, r.id)
+		switch {
+		case err != nil:
 			return err
-		}
-		if messages[0] == nil {
+		case message.size > 0:
+			return fmt.Errorf("delayed: task %s cannot run again, its message is too large: %w; delete it", r, tooLarge(message.size))
+		case message.bytes == nil:
 			return r.notArchived()
 		}
 		if t != nil {
 			t = t.on(r.queue)
 		}
-		again, err := newRerun(r.id, messages[0], t, r.queue.stamp(time.Now()))
+		again, err := newRerun(r.id, message.bytes, t, r.queue.stamp(time.Now()))
 		if err != nil {
 			return err
 		}

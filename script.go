@@ -56,6 +56,8 @@ var (
 	scriptCheck      = newScriptEach("check", 6)
 	scriptMove       = newScript("move", 5)
 	scriptUnpark     = newScript("unpark", 5)
+	scriptFields     = newScript("fields", 1)
+	scriptPage       = newScript("page", 1)
 	scriptCondemn    = newScript("condemn", 6)
 	scriptTrim       = newScript("trim", 4)
 	scriptLapse      = newScript("lapse", 2)

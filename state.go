@@ -58,7 +58,7 @@ type TaskInfo struct {
 	Began       time.Time // the successful run of a completed task
 	At          time.Time // when it failed, was parked, was completed or reported its progress
 	FirstFailed time.Time // zero if it has not failed
-	Reason      string    // why it is where it is: failed, snoozed, arguments, expired, undecodable, unknown function, unknown fields, deaths, parked too long, completed, …
+	Reason      string    // why it is where it is: failed, snoozed, arguments, expired, undecodable, too large, unknown function, unknown fields, deaths, parked too long, completed, …
 	Error       string    // the text of its last error, up to 4 KiB
 	Stack       string    // of its last panic, up to 4 KiB
 	Attempts    int       // runs that failed or succeeded
@@ -76,9 +76,9 @@ func (r *Ref) State(ctx context.Context) (State, error) {
 	}
 	state, _, _ := found.state()
 	if state == StateUnknown {
-		if waits, err := r.queue.store.aggregating(ctx, r.id); err != nil {
+		if _, waits, err := r.queue.store.aggregating(ctx, r.id); err != nil {
 			return StateUnknown, err
-		} else if waits != nil {
+		} else if waits {
 			return StateAggregating, nil
 		}
 	}
@@ -95,12 +95,16 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	info := parseInfo(noted)
 	task := info.public()
 	task.ID, task.State, task.Due = r.id, state, due
-	message := found.message
+	message := found.message.bytes
+	if size := found.message.size; size > 0 && task.Reason == "" {
+		task.Reason, task.Error = reasonTooLarge, tooLarge(size).Error()
+	}
 	if state == StateUnknown {
-		if message, err = r.queue.store.aggregating(ctx, r.id); err != nil {
+		var waits bool
+		if message, waits, err = r.queue.store.aggregating(ctx, r.id); err != nil {
 			return TaskInfo{}, err
 		}
-		if message != nil {
+		if waits {
 			task.State = StateAggregating
 		}
 	}

@@ -42,17 +42,3 @@ func (s *store) delete(ctx context.Context, ids []string) (int, error) {
 	}
 	return redis.Int(s.eval(ctx, scriptDelete, []string{s.keys.archived, s.keys.tasks, s.keys.info, s.keys.completed, s.keys.results}, args...))
 }
-
-// messages reads messages of filed tasks; nil where there is none.
-func (s *store) messages(ctx context.Context, ids []string) ([][]byte, error) {
-	args := make([]any, 0, len(ids)+1)
-	args = append(args, s.keys.tasks)
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	messages, err := redis.ByteSlices(s.read(ctx, "HMGET", args...))
-	if err == nil && len(messages) != len(ids) {
-		err = fmt.Errorf("%w: HMGET", errReply)
-	}
-	return messages, err
-}

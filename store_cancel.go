@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -37,13 +36,13 @@ func (s *store) cancel(ctx context.Context, id string, filed bool, keep time.Dur
 	return cancelled(n), err //nolint:gosec // 0 to 3
 }
 
-// filedMessage returns the message of a task that is scheduled, retrying, parked or archived; nil if it is none of these.
-func (s *store) filedMessage(ctx context.Context, id string) ([]byte, error) {
-	message, err := redis.Bytes(s.read(ctx, "HGET", s.keys.tasks, id))
-	if errors.Is(err, redis.ErrNil) {
-		return nil, nil
+// filedMessage returns the message of a task that is scheduled, retrying, parked or archived.
+func (s *store) filedMessage(ctx context.Context, id string) (stored, error) {
+	messages, err := s.someFields(ctx, s.keys.tasks, []string{id}, workerLimits.Bytes)
+	if err != nil {
+		return stored{}, err
 	}
-	return message, err
+	return messages[0], nil
 }
 
 // annulled is a claimed task that was cancelled.

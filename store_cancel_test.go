@@ -11,7 +11,7 @@ import (
 func cancelWith(id string, keep time.Duration) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
 		message, err := s.filedMessage(bg, id)
-		return cancelSeen(id, err != nil || message != nil, keep)(s) // the script says what is wrong
+		return cancelSeen(id, err != nil || message.exists(), keep)(s) // the script says what is wrong
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 const (
 	// maxClaim bounds the tasks of one claim: twice as many values go through Lua's unpack.
 	maxClaim = 1000
-	// maxClaimBytes bounds the size of one claim, unless its first task alone is larger.
+	// maxClaimBytes bounds what one call reads or moves, unless its first task alone is larger. A claim ends at four times the size of the largest task.
 	maxClaimBytes = 4 << 20
 )
 
@@ -40,7 +40,7 @@ type claimCall struct {
 
 // haul is what a claim brought.
 type haul struct {
-	messages []any  // each is a []byte; message i has the token batch-(i+1)
+	messages []any  // each a []byte, or the size, an int64, of one that is too large; message i has the token batch-(i+1)
 	left     int    // what is still pending
 	stood    []bool // which of the ended claims stood; nil: all
 	version  int64  // of the control hash; 0: there is none
@@ -54,7 +54,7 @@ func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 		s.keys.control,
 	}
 	args := make([]any, 0, 9+len(c.ended.batches)+len(c.ended.tokens))
-	args = append(args, c.batch, min(c.most, maxClaim), c.held, maxClaimBytes, flag(c.legacy), flag(c.mend), statsLife)
+	args = append(args, c.batch, min(c.most, maxClaim), c.held, workerLimits.Bytes, flag(c.legacy), flag(c.mend), statsLife)
 	reply, err := redis.Values(s.eval(ctx, scriptClaim, keys, c.ended.append(args)...))
 	if err != nil {
 		return haul{}, err
@@ -84,7 +84,7 @@ func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 	}
 	got.left = int(left)
 	for _, v := range values {
-		if _, ok := v.([]byte); !ok {
+		if _, err := storedOf(v); err != nil || v == nil {
 			return haul{}, fmt.Errorf("%w: %T as a message", errReply, v)
 		}
 	}

@@ -34,6 +34,10 @@ func claimWith(c claimCall) func(s *store) (any, error) {
 		got, err := s.claim(bg, c)
 		texts := make([]string, len(got.messages))
 		for i, message := range got.messages {
+			if size, large := message.(int64); large {
+				texts[i] = fmt.Sprintf("(%d bytes)", size)
+				continue
+			}
 			m, _ := message.([]byte)
 			texts[i] = string(m)
 			if len(m) > 20 {
@@ -47,6 +51,9 @@ func claimWith(c claimCall) func(s *store) (any, error) {
 		return reply, err
 	}
 }
+
+// fourLargest are as many bytes as one claim takes.
+var fourLargest = strings.Join([]string{big("a", workerLimits.Bytes), big("b", workerLimits.Bytes), big("c", workerLimits.Bytes), big("d", workerLimits.Bytes)}, " ")
 
 // queued is a queue with a live worker w and the given pending tasks and notifications.
 func queued(pending string, noti int) redistest.State {
@@ -233,25 +240,39 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		}),
 	},
 	{
-		name:   "bytes: the first in any case",
-		seed:   queued(big("a", maxClaimBytes+1)+" b", 2),
-		do:     claimWith(claimCall{most: 5}),
-		result: claimReply{"4194305 bytes of a", 1},
-		want:   holds(queued("b", 1), big("a", maxClaimBytes+1)),
+		name:   "bytes: as large as a message may be",
+		seed:   queued(big("a", workerLimits.Bytes)+" b", 2),
+		do:     claimWith(claimCall{most: 1}),
+		result: claimReply{"1052672 bytes of a", 1},
+		want:   holds(queued("b", 1), big("a", workerLimits.Bytes)),
 	},
 	{
-		name:   "bytes: up to the limit",
-		seed:   queued(big("a", maxClaimBytes/2)+" "+big("b", maxClaimBytes/2)+" c", 3),
+		name:   "bytes: too large to be read, and those behind it",
+		seed:   queued("a "+big("b", workerLimits.Bytes+1)+" c", 3),
 		do:     claimWith(claimCall{most: 5}),
-		result: claimReply{"2097152 bytes of a 2097152 bytes of b", 1},
-		want:   holds(queued("c", 1), big("a", maxClaimBytes/2)+" "+big("b", maxClaimBytes/2)),
+		result: claimReply{"a (1052673 bytes) c", 0},
+		want:   holds(queued("", 0), "a "+big("b", workerLimits.Bytes+1)+" c"),
+	},
+	{
+		name:   "bytes: larger than a whole claim, alone",
+		seed:   queued(big("a", 5*workerLimits.Bytes)+" b", 2),
+		do:     claimWith(claimCall{most: 5}),
+		result: claimReply{"(5263360 bytes)", 1},
+		want:   holds(queued("b", 1), big("a", 5*workerLimits.Bytes)),
+	},
+	{
+		name:   "bytes: up to four messages of the largest size",
+		seed:   queued(fourLargest+" c", 5),
+		do:     claimWith(claimCall{most: 5}),
+		result: claimReply{"1052672 bytes of a 1052672 bytes of b 1052672 bytes of c 1052672 bytes of d", 1},
+		want:   holds(queued("c", 1), fourLargest),
 	},
 	{
 		name:   "bytes: the rest goes back in its old order",
-		seed:   queued(big("a", maxClaimBytes/2)+" "+big("b", maxClaimBytes/2+1)+" c d e", 5),
-		do:     claimWith(claimCall{most: 4}),
-		result: claimReply{"2097152 bytes of a", 4},
-		want:   holds(queued(big("b", maxClaimBytes/2+1)+" c d e", 4), big("a", maxClaimBytes/2)),
+		seed:   queued(fourLargest+" "+big("b", 2)+" c d e", 8),
+		do:     claimWith(claimCall{most: 7}),
+		result: claimReply{"1052672 bytes of a 1052672 bytes of b 1052672 bytes of c 1052672 bytes of d", 4},
+		want:   holds(queued(big("b", 2)+" c d e", 4), fourLargest),
 	},
 	{
 		name:   "nothing pending",

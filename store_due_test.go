@@ -134,8 +134,12 @@ var checkCases = storeTable{script: "check", cases: []storeCase{
 
 func moveWith(from shelf, most int) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
-		n, next, err := s.move(bg, from, most)
-		return fmt.Sprintf("%d moved, next %s", n, whenDue(next)), err
+		n, next, large, err := s.move(bg, from, most)
+		text := fmt.Sprintf("%d moved, next %s", n, whenDue(next))
+		if large != nil {
+			text += fmt.Sprintf(", too large %v", large)
+		}
+		return text, err
 	}
 }
 
@@ -202,6 +206,19 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		}),
 	},
 	{
+		name: "too large: stays, the others are moved",
+		seed: redistest.State{
+			"_scheduled": redistest.Zset{"x": past, "y": past + 1, "z": past + 2},
+			"_tasks":     redistest.Hash{"x": "m x", "y": big("y", workerLimits.Bytes+1), "z": big("z", workerLimits.Bytes)},
+		},
+		do:     moveWith(shelfScheduled, 10),
+		result: "2 moved, next overdue, too large [{y 1052673}]",
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"y": past + 1}, "_tasks": redistest.Hash{"y": big("y", workerLimits.Bytes+1)},
+			"": redistest.List{"m x", big("z", workerLimits.Bytes)}, "_noti": ones(2),
+		},
+	},
+	{
 		name:   "ids without a message are dropped",
 		seed:   redistest.State{"_scheduled": redistest.Zset{"x": past, "y": past + 1}, "_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"}},
 		do:     moveWith(shelfScheduled, 10),
@@ -242,7 +259,7 @@ func TestDueTimes(t *testing.T) {
 			return todos[0].due, nil
 		},
 		"move": func() (time.Duration, error) {
-			_, next, err := s.move(bg, shelfRetry, 10)
+			_, next, _, err := s.move(bg, shelfRetry, 10)
 			return next, err
 		},
 	} {
@@ -262,7 +279,7 @@ func TestPastIsByRedissClock(t *testing.T) {
 	src := sourceOf(t, rdb, err)
 	for set, do := range map[string]func(s *store) (int, error){
 		"_retry": func(s *store) (int, error) {
-			n, _, err := s.move(bg, shelfRetry, 10)
+			n, _, _, err := s.move(bg, shelfRetry, 10)
 			return n, err
 		},
 		"_archived": func(s *store) (int, error) { return s.trim(bg, 10, 10) },
@@ -319,10 +336,22 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 }}
 
 func condemnWith(tasks ...filed) func(s *store) (any, error) {
-	return func(s *store) (any, error) { return s.condemn(bg, time.Hour, tasks) }
+	return func(s *store) (any, error) { return s.condemn(bg, shelfParked, time.Hour, tasks) }
 }
 
 var condemnCases = storeTable{script: "condemn", cases: []storeCase{
+	{
+		name: "due, in another set",
+		seed: filedAs("_retry", redistest.Zset{"x": past, "y": later}),
+		do: func(s *store) (any, error) {
+			return s.condemn(bg, shelfRetry, time.Hour, []filed{{"x", []byte("why")}, {"y", []byte("why")}})
+		},
+		result: 1,
+		want: redistest.State{
+			"_retry": redistest.Zset{"y": later}, "_archived": redistest.Zset{"x": fromNow(time.Hour)},
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "why", "y": "i y"}, testDay: counted(redistest.Hash{"archived": "1"}),
+		},
+	},
 	{
 		name:   "some",
 		seed:   filedAs("_parked", redistest.Zset{"x": past, "y": past, "z": past}),

@@ -23,7 +23,7 @@ type shelved struct {
 	token   string
 	id      string
 	wait    time.Duration // until it is due (retry) or expires
-	message []byte
+	message []byte        // none: as it was claimed
 	info    []byte
 	awaited bool // it ends, and somebody may wait for that
 }

@@ -87,23 +87,30 @@ func answered(err error) bool {
 }
 
 // peek reads the first messages of a group: size, which is the number that one call is to be made of at most, and one more; fewer if they have more
-// than most bytes. version is that of the control hash.
-func (s *store) peek(ctx context.Context, group string, most int) (size int, version int64, messages [][]byte, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control}, group, most, maxPeek))
+// than most bytes, or before one that is too large: if that is the first, large is its size. version is that of the control hash.
+func (s *store) peek(ctx context.Context, group string, most int) (size int, version int64, messages [][]byte, large int, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control}, group, most, maxPeek, workerLimits.Bytes))
 	if err != nil {
-		return 0, 0, nil, err
+		return 0, 0, nil, 0, err
 	}
 	n, rest, err := numbered(reply)
 	if err == nil {
 		version, rest, err = numbered(rest)
 	}
 	if err != nil {
-		return 0, 0, nil, err
+		return 0, 0, nil, 0, err
 	}
-	if messages, err = redis.ByteSlices(rest, nil); err != nil {
-		return 0, 0, nil, fmt.Errorf("%w: peek: %w", errReply, err)
+	found, err := storedAll(rest, nil)
+	if err != nil {
+		return 0, 0, nil, 0, err
 	}
-	return int(n), version, messages, nil
+	for _, m := range found {
+		if m.size > 0 {
+			return int(n), version, nil, m.size, nil
+		}
+		messages = append(messages, m.bytes)
+	}
+	return int(n), version, messages, 0, nil
 }
 
 // firing says what became of a group that was to be fired.

@@ -246,7 +246,10 @@ var ripeCases = storeTable{script: "ripe", cases: []storeCase{
 
 func peekWith(most int) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
-		size, version, messages, err := s.peek(bg, "g", most)
+		size, version, messages, large, err := s.peek(bg, "g", most)
+		if large != 0 {
+			return fmt.Sprintf("%d: %s, %d bytes", size, messages, large), err
+		}
 		if version != 0 {
 			return fmt.Sprintf("%d, version %d: %s", size, version, messages), err
 		}
@@ -290,6 +293,16 @@ var peekCases = storeTable{script: "peek", cases: []storeCase{
 		name: "the first alone is larger",
 		seed: group(past, "1 2 3 9 4 5", "xxxx", "yyyy"),
 		do:   peekWith(3), result: "9: [xxxx]",
+	},
+	{
+		name: "too large, behind others",
+		seed: group(past, "1 2 3 9 4 5", "xxxx", big("y", workerLimits.Bytes+1), "zzzz"),
+		do:   peekWith(maxClaimBytes), result: "9: [xxxx]",
+	},
+	{
+		name: "too large, in front of others",
+		seed: group(past, "1 2 3 9 4 5", big("y", workerLimits.Bytes+1), "zzzz"),
+		do:   peekWith(maxClaimBytes), result: "9: [], 1052673 bytes",
 	},
 	{
 		name: "what is known of the group is lost",
@@ -340,6 +353,17 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 		seed: with(group(past, "1000 2000 0 3 10 4", "x", "y"), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
 		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "true, due never",
 		want: redistest.State{"": redistest.List{"p", "xy"}, "_noti": ones(2)},
+	},
+	{
+		name: "one call that is too large to be read: it becomes pending as it is",
+		seed: group(past, "1000 2000 0 3 700 2", big("x", 500), "y"),
+		do:   fireWith(0, []member{{bytes: 500}}), result: "true, due overdue",
+		want: with(group(fromNow(0), "1000 2000 0 3 200 2", "y"), redistest.State{"": redistest.List{big("x", 500)}, "_noti": ones(1), "_groups": redistest.Zset{"g": 2000}}),
+	},
+	{
+		name: "another one than that which is too large",
+		seed: group(past, "1000 2000 0 3 700 2", big("x", 501), "y"),
+		do:   fireWith(0, []member{{bytes: 500}}), result: "false, due overdue",
 	},
 	{
 		name: "one call, into several tasks",

@@ -2,13 +2,15 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/wire"
 )
+
+// groupPage bounds the messages of a group that one script reads for who looks for a task.
+const groupPage = 200
 
 // groups reads the first n groups. Those that go meanwhile are left out.
 func (s *store) groups(ctx context.Context, n int) ([]GroupInfo, error) {
@@ -30,42 +32,44 @@ func (s *store) groups(ctx context.Context, n int) ([]GroupInfo, error) {
 		if size == 0 {
 			continue
 		}
-		first, err := redis.Bytes(s.read(ctx, "LINDEX", s.keys.group+name, 0))
-		if err != nil && !errors.Is(err, redis.ErrNil) {
+		first, err := s.page(ctx, s.keys.group+name, 0, 1)
+		if err != nil {
 			return nil, err
 		}
 		g := GroupInfo{Size: size, Due: time.UnixMilli(int64(due))}
-		if msg, err := wire.Parse(first, workerLimits); err == nil && msg.Meta.Extra != nil {
-			g.Key, g.Func = msg.Meta.Extra.Group, msg.Path
+		for _, m := range first {
+			if msg, err := wire.Parse(m.bytes, workerLimits); err == nil && msg.Meta.Extra != nil {
+				g.Key, g.Func = msg.Meta.Extra.Group, msg.Path
+			}
 		}
 		list = append(list, g)
 	}
 	return list, nil
 }
 
-// aggregating returns the message of the task with an id that waits in a group, nil if there is none. It reads the groups one after the other, so it is for those who ask for one
-// task, and only when the task is nowhere else.
-func (s *store) aggregating(ctx context.Context, id string) ([]byte, error) {
+// aggregating returns the message of the task with an id that waits in a group, and whether there is one. It reads the groups one after the other, so it is for those who ask
+// for one task, and only when the task is nowhere else.
+func (s *store) aggregating(ctx context.Context, id string) (message []byte, waits bool, err error) {
 	names, err := redis.Strings(s.read(ctx, "ZRANGE", s.keys.groups, 0, -1))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	const page = 200
 	for _, name := range names {
-		for from := 0; ; from += page {
-			messages, err := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.group+name, from, from+page-1))
+		for from := 0; ; {
+			messages, err := s.page(ctx, s.keys.group+name, from, groupPage)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
-			for _, raw := range messages {
-				if msg, err := wire.Parse(raw, workerLimits); err == nil && msg.Meta.ID == id {
-					return raw, nil
+			for _, m := range messages {
+				if msg, err := wire.Parse(m.bytes, workerLimits); err == nil && msg.Meta.ID == id {
+					return m.bytes, true, nil
 				}
 			}
-			if len(messages) < page {
+			if len(messages) == 0 {
 				break
 			}
+			from += len(messages)
 		}
 	}
-	return nil, nil
+	return nil, false, nil
 }

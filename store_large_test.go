@@ -193,7 +193,7 @@ func (l *large) sweepAll(action string) (requeued, archived int) {
 	hash := l.keys.processing + "w"
 	l.fill(100, thousandClaims, hash, l.keys.claims+"w", l.keys.workers)
 	for {
-		page, total, err := l.claimsPage(bg, hash, sweepPage)
+		page, total, err := claimsPage(l.store, hash, sweepPage)
 		l.must(err)
 		if total == 0 {
 			break
@@ -274,7 +274,7 @@ func (l *large) due() {
 	for range 20 {
 		_, err := check(bg, l.src, []*store{l.store})
 		l.must(err)
-		n, _, err := l.move(bg, shelfScheduled, moveBatch)
+		n, _, _, err := l.move(bg, shelfScheduled, moveBatch)
 		l.must(err)
 		if n != moveBatch {
 			l.t.Errorf("%d tasks were moved, expected %d", n, moveBatch)
@@ -304,7 +304,7 @@ func (l *large) filed() {
 		l.must(err)
 		page, err = l.parkedPage(bg, 0, trimPage, true)
 		l.must(err)
-		_, err = l.condemn(bg, time.Hour, page)
+		_, err = l.condemn(bg, shelfParked, time.Hour, page)
 		l.must(err)
 		_, err = l.trim(bg, archivedMost, trimPage)
 		l.must(err)
@@ -391,7 +391,7 @@ func (l *large) gathered() {
 	for range 20 {
 		_, _, err := l.ripe(bg, maxRipe, time.Minute)
 		l.must(err)
-		n, version, found, err := l.peek(bg, group, 1<<20)
+		n, version, found, _, err := l.peek(bg, group, 1<<20)
 		l.must(err)
 		if n != maxBatchTasks || len(found) < n {
 			l.t.Fatalf("%d of %d calls were read, expected %d", len(found), n, maxBatchTasks)
@@ -414,8 +414,8 @@ func (l *large) bytes() {
 	for batch := uint64(1); batch <= 5; batch++ {
 		got, err := l.claim(bg, claimCall{worker: "w", batch: batch, most: maxClaim})
 		l.must(err)
-		if len(got.messages) != 40 {
-			l.t.Errorf("%d tasks were claimed, expected 40", len(got.messages))
+		if len(got.messages) != 41 {
+			l.t.Errorf("%d tasks were claimed, expected 41", len(got.messages))
 		}
 	}
 }

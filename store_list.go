@@ -14,8 +14,8 @@ import (
 
 // list returns all tasks of the queue, state by state. It is not one step: use it while nothing else goes on.
 func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
-	messages, err := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.list, 0, -1))
-	suspects, err2 := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.suspects, 0, -1))
+	messages, err := s.listed(ctx, s.keys.list)
+	suspects, err2 := s.listed(ctx, s.keys.suspects)
 	messages, err = append(messages, suspects...), errors.Join(err, err2)
 	revoked, err2 := redis.Strings(s.read(ctx, "ZRANGE", s.keys.revoked, 0, -1))
 	err = errors.Join(err, err2)
@@ -29,16 +29,19 @@ func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
 	workers, err2 := s.workers(ctx)
 	err = errors.Join(err, err2)
 	for _, worker := range workers {
-		claims, err2 := redis.StringMap(s.read(ctx, "HGETALL", s.keys.processing+worker))
+		hash := s.keys.processing + worker
+		tokens, err2 := redis.Strings(s.read(ctx, "HKEYS", hash))
+		err = errors.Join(err, err2)
+		claims, err2 := s.fields(ctx, hash, tokens, workerLimits.Bytes)
 		err = errors.Join(err, err2)
 		for _, m := range claims {
-			tasks = append(tasks, seam.Filed{State: "active", ID: idOf([]byte(m)), Message: []byte(m)})
+			tasks = append(tasks, seam.Filed{State: "active", ID: idOf(m), Message: m})
 		}
 	}
 	groups, err2 := s.scores(ctx, s.keys.groups)
 	err = errors.Join(err, err2)
 	for _, g := range groups {
-		calls, err2 := redis.ByteSlices(s.read(ctx, "LRANGE", s.keys.group+g.member, 0, -1))
+		calls, err2 := s.listed(ctx, s.keys.group+g.member)
 		err = errors.Join(err, err2)
 		for _, m := range calls {
 			tasks = append(tasks, seam.Filed{State: "aggregating", ID: idOf(m), Message: m, At: g.at})
@@ -88,23 +91,38 @@ func (s *store) listSet(ctx context.Context, state, key string) (tasks []seam.Fi
 		}
 		f := seam.Filed{State: state, ID: m.member, At: m.at}
 		if state == "completed" { // what is kept of them stands elsewhere
-			f.Info, err = optional(redis.Bytes(s.read(ctx, "HGET", s.keys.results, f.ID)))
+			f.Info, err = s.field(ctx, s.keys.results, f.ID)
 			f.Message = parseInfo(f.Info).message
 			tasks = append(tasks, f)
 			continue
 		}
-		if f.Message, err = optional(redis.Bytes(s.read(ctx, "HGET", s.keys.tasks, f.ID))); err != nil {
+		if f.Message, err = s.field(ctx, s.keys.tasks, f.ID); err != nil {
 			break
 		}
-		f.Info, err = optional(redis.Bytes(s.read(ctx, "HGET", s.keys.info, f.ID)))
+		f.Info, err = s.field(ctx, s.keys.info, f.ID)
 		tasks = append(tasks, f)
 	}
 	return tasks, err
 }
 
-func optional(b []byte, err error) ([]byte, error) {
-	if errors.Is(err, redis.ErrNil) {
-		return nil, nil
+// listed returns all messages of a list, nil for those that are too large.
+func (s *store) listed(ctx context.Context, list string) (messages [][]byte, err error) {
+	for {
+		some, err := s.page(ctx, list, len(messages), maxListPage)
+		if err != nil || len(some) == 0 {
+			return messages, err
+		}
+		for _, m := range some {
+			messages = append(messages, m.bytes)
+		}
 	}
-	return b, err
+}
+
+// field returns a field of a hash, nil if there is none or it is too large.
+func (s *store) field(ctx context.Context, hash, name string) ([]byte, error) {
+	some, err := s.someFields(ctx, hash, []string{name}, infoLimits.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return some[0].bytes, nil
 }

@@ -16,14 +16,18 @@ type seen struct {
 
 	info    []byte // of the sets but completed
 	result  []byte // what is kept of a completed task, or was reported by an active one
-	message []byte // in one of the sets but completed; only if it was asked for
+	message stored // in one of the sets but completed; only if it was asked for
 }
 
 // look reads what is known of a task. An entry whose time in the completed set is over is none.
 func (s *store) look(ctx context.Context, id string, message bool) (found seen, err error) {
 	k := &s.keys
 	keys := []string{k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results}
-	reply, err := redis.Values(s.eval(ctx, scriptLook, keys, id, flag(message)))
+	most := 0
+	if message {
+		most = workerLimits.Bytes
+	}
+	reply, err := redis.Values(s.eval(ctx, scriptLook, keys, id, most, infoLimits.Bytes))
 	if err != nil {
 		return seen{}, err
 	}
@@ -39,10 +43,13 @@ func (s *store) look(ctx context.Context, id string, message bool) (found seen, 
 			return seen{}, err
 		}
 	}
-	for i, b := range []*[]byte{&found.info, &found.result, &found.message} {
+	for i, b := range []*[]byte{&found.info, &found.result} {
 		if *b, err = redis.Bytes(reply[6+i], nil); err != nil && !errors.Is(err, redis.ErrNil) {
 			return seen{}, fmt.Errorf("%w: look: %w", errReply, err)
 		}
+	}
+	if found.message, err = storedOf(reply[8]); err != nil {
+		return seen{}, err
 	}
 	if !found.completed.IsZero() && found.completed.UnixMilli() <= now {
 		found.completed, found.result = time.Time{}, nil

@@ -19,7 +19,10 @@ func lookFor(id string, message bool) func(s *store) (any, error) {
 		if due.IsZero() {
 			ms = 0
 		}
-		return fmt.Sprintf("%s %d %q %q", state, ms, info, found.message), nil
+		if size := found.message.size; size > 0 {
+			return fmt.Sprintf("%s %d %q of %d bytes", state, ms, info, size), nil
+		}
+		return fmt.Sprintf("%s %d %q %q", state, ms, info, found.message.bytes), nil
 	}
 }
 
@@ -34,6 +37,18 @@ var lookCases = storeTable{script: "look", cases: []storeCase{
 	{name: "scheduled", seed: filedAs("_scheduled", redistest.Zset{"x": later}), do: lookFor("x", true), result: `scheduled 4000000000001 "i x" "m x"`},
 	{name: "without its message", seed: filedAs("_retry", redistest.Zset{"x": round}), do: lookFor("x", false), result: `retry 4000000000000 "i x" ""`},
 	{name: "retry", seed: filedAs("_retry", redistest.Zset{"x": past, "y": later}), do: lookFor("x", true), result: `retry 1000 "i x" "m x"`},
+	{
+		name: "too large to be read", seed: redistest.State{"_archived": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": big("m", workerLimits.Bytes+1)}},
+		do: lookFor("x", true), result: `archived 4000000000001 "" of 1052673 bytes`,
+	},
+	{
+		name: "more is known of it, or kept, than anybody writes",
+		seed: redistest.State{
+			"_archived": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": big("i", infoLimits.Bytes+1)},
+			"_results": redistest.Hash{"x": big("r", infoLimits.Bytes+1)},
+		},
+		do: lookFor("x", true), result: `archived 4000000000001 "" "m x"`,
+	},
 	{name: "parked", seed: filedAs("_parked", redistest.Zset{"x": later}), do: lookFor("x", true), result: `parked 4000000000001 "i x" "m x"`},
 	{name: "archived", seed: filedAs("_archived", redistest.Zset{"x": later}), do: lookFor("x", true), result: `archived 4000000000001 "i x" "m x"`},
 	{

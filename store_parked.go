@@ -42,22 +42,7 @@ func (s *store) filedList(ctx context.Context, set string, offset, n int) (page 
 	return page, total, nil
 }
 
-// infos reads what is known of tasks beyond their messages; nil where nothing is.
+// infos reads what is known of tasks beyond their messages; nil where nothing is, or more than this package writes.
 func (s *store) infos(ctx context.Context, ids []string) ([][]byte, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	args := make([]any, 0, len(ids)+1)
-	args = append(args, s.keys.info)
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	infos, err := redis.ByteSlices(s.read(ctx, "HMGET", args...))
-	if err != nil {
-		return nil, err
-	}
-	if len(infos) != len(ids) {
-		return nil, fmt.Errorf("%w: HMGET", errReply)
-	}
-	return infos, nil
+	return s.fields(ctx, s.keys.info, ids, maxInfo)
 }

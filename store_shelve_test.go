@@ -187,6 +187,17 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		})),
 	},
 	{
+		name: "without a message: as it was claimed",
+		seed: working(nil),
+		do: shelving{on: shelfArchived, most: 10, tasks: []shelved{
+			{token: "3-1", id: "x", wait: time.Hour, info: []byte("i x")}, {token: "2-1", id: "y", wait: time.Hour, info: []byte("i y")},
+		}}.do,
+		result: []bool{true, false},
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a"}, "_info": redistest.Hash{"x": "i x"},
+		})),
+	},
+	{
 		name: "stale tokens file nothing",
 		seed: working(nil),
 		do: shelving{on: shelfRetry, counters: []string{"failed"}, tasks: []shelved{

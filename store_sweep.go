@@ -93,31 +93,38 @@ func (s *store) ages(ctx context.Context) (bool, error) {
 type claimed struct {
 	token   string
 	message []byte
+	size    int // of a message that is too large to be read; 0: it was read
 }
 
-// claimsPage returns claims of a processing hash: all of them, last claimed first, if there are at most n, else some n.
-// The hash is empty when it returns none and HLEN says 0.
-func (s *store) claimsPage(ctx context.Context, hash string, n int) (page []claimed, total int, err error) {
+// claimTokens returns tokens of a processing hash: all of them if there are at most n, else some n.
+// The hash is empty when total is 0.
+func (s *store) claimTokens(ctx context.Context, hash string, n int) (tokens []string, total int, err error) {
 	total, err = redis.Int(s.read(ctx, "HLEN", hash))
 	if err != nil || total == 0 {
 		return nil, total, err
 	}
 	// HRANDFIELD with a positive count returns distinct fields, all of them if there are fewer.
-	fields, err := redis.ByteSlices(s.read(ctx, "HRANDFIELD", hash, n, "WITHVALUES"))
-	if err != nil {
-		return nil, 0, err
+	tokens, err = redis.Strings(s.read(ctx, "HRANDFIELD", hash, n))
+	return tokens, total, err
+}
+
+// claims reads the first of the claims with these tokens, as many as fit into one call. It returns how many tokens it has read; claims that have ended are
+// left out of the page.
+func (s *store) claims(ctx context.Context, hash string, tokens []string) (page []claimed, read int, err error) {
+	messages, err := s.someFields(ctx, hash, tokens, workerLimits.Bytes)
+	for i, m := range messages {
+		if m.exists() {
+			page = append(page, claimed{tokens[i], m.bytes, m.size})
+		}
 	}
-	for i := 0; i+1 < len(fields); i += 2 {
-		page = append(page, claimed{string(fields[i]), fields[i+1]})
-	}
-	return page, total, nil
+	return page, len(messages), err
 }
 
 // verdict is what happens to a dead worker's claim.
 type verdict struct {
 	claimed
 	action  string // requeue, archive, count or alone
-	renewed []byte // the message as it goes on
+	renewed []byte // the message as it goes on; none if it is too large: it goes on as it is
 	id      string // to archive it under
 	info    []byte
 	awaited bool   // somebody may wait for its end
@@ -165,7 +172,11 @@ func (s *store) sweep(ctx context.Context, liveness, hash string, lim sweepLimit
 	args = append(args, statsLife, int64(lim.deathsLife/time.Second), lim.maxDeaths, lim.archiveKeep.Milliseconds(), lim.archiveMost)
 	for i := range verdicts {
 		v := &verdicts[i]
-		args = append(args, v.token, v.message, v.renewed, v.action, v.id, v.info, v.digest, s.channel(v.id, v.awaited))
+		var old any = v.message
+		if v.size > 0 {
+			old = v.size
+		}
+		args = append(args, v.token, old, v.renewed, v.action, v.id, v.info, v.digest, s.channel(v.id, v.awaited))
 	}
 	keys := []string{
 		liveness, hash, s.keys.list, s.keys.noti, s.keys.tasks, s.keys.archived, s.keys.info, s.keys.deaths, s.statsKey(),

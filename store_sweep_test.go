@@ -129,7 +129,7 @@ func sweepText(requeued, archived int, alive bool, err error) (any, error) {
 
 // judged is a verdict on a claim: the message goes on with "+" behind it.
 func judged(token, message, action, id string) verdict {
-	return verdict{claimed: claimed{token, []byte(message)}, action: action, renewed: []byte(message + "+"), id: id, info: []byte("i " + id), digest: "sha " + message}
+	return verdict{claimed: claimed{token: token, message: []byte(message)}, action: action, renewed: []byte(message + "+"), id: id, info: []byte("i " + id), digest: "sha " + message}
 }
 
 var dead = working(redistest.State{"_worker:w": nil})
@@ -166,6 +166,19 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 			"_archived": redistest.Zset{"x": fromNow(testLimits.archiveKeep)}, "_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"},
 			testDay: counted(redistest.Hash{"swept": "3", "archived": "1"}),
 		})),
+	},
+	{
+		name: "too large to be read: archived as it is, if it has the size",
+		seed: with(dead, redistest.State{"_processing:w": redistest.Hash{"3-1": big("a", 500), "3-2": big("b", 600)}}),
+		do: sweepW(
+			verdict{claimed: claimed{token: "3-1", size: 500}, action: "archive", id: "x", info: []byte("i x")},
+			verdict{claimed: claimed{token: "3-2", size: 500}, action: "archive", id: "y", info: []byte("i y")},
+		),
+		result: "0 requeued, 1 archived, alive false",
+		want: with(dead, redistest.State{
+			"_processing:w": redistest.Hash{"3-2": big("b", 600)}, "_archived": redistest.Zset{"x": fromNow(testLimits.archiveKeep)},
+			"_tasks": redistest.Hash{"x": big("a", 500)}, "_info": redistest.Hash{"x": "i x"}, testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
+		}),
 	},
 	{
 		name:   "a task that was canceled is not archived",
@@ -392,6 +405,18 @@ var repairCases = storeTable{script: "repair", cases: []storeCase{
 	},
 }}
 
+// claimsPage reads claims of a processing hash: all of them if there are at most n, else some n.
+func claimsPage(s *store, hash string, n int) (page []claimed, total int, err error) {
+	tokens, total, err := s.claimTokens(bg, hash, n)
+	for len(tokens) > 0 && err == nil {
+		var some []claimed
+		var read int
+		some, read, err = s.claims(bg, hash, tokens)
+		page, tokens = append(page, some...), tokens[read:]
+	}
+	return page, total, err
+}
+
 // TestClaimsPage reads claims page by page until none is left, also of hashes too large for Redis's compact form.
 func TestClaimsPage(t *testing.T) {
 	server := redistest.Shared(t)
@@ -402,7 +427,7 @@ func TestClaimsPage(t *testing.T) {
 	s := newStore(sourceOf(t, rdb, err), "", name)
 	hash := s.keys.processing + "w"
 	for left := maps.Clone(manyClaims); len(left) > 0; {
-		page, total, err := s.claimsPage(bg, hash, 200)
+		page, total, err := claimsPage(s, hash, 200)
 		if err != nil || total != len(left) || len(page) != min(200, total) {
 			t.Fatalf("expected %d of %d claims, found %d of %d, %v", min(200, len(left)), len(left), len(page), total, err)
 		}
@@ -414,7 +439,7 @@ func TestClaimsPage(t *testing.T) {
 			server.Do(t, "HDEL", hash, c.token)
 		}
 	}
-	if page, total, err := s.claimsPage(bg, hash, 200); err != nil || total != 0 || len(page) > 0 {
+	if page, total, err := claimsPage(s, hash, 200); err != nil || total != 0 || len(page) > 0 {
 		t.Errorf("no claims: found %d of %d, %v", len(page), total, err)
 	}
 }

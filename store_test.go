@@ -47,7 +47,7 @@ var storeTables = []storeTable{
 	beatCases, registerCases, unregisterCases, forgetCases, markCases, rewaitCases, publishCases,
 	surveyCases, livesCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
-	lookCases, progressCases, expireCases, rerunCases, deleteCases,
+	fieldsCases, pageCases, lookCases, progressCases, expireCases, rerunCases, deleteCases,
 	gatherCases, ripeCases, peekCases, fireCases, joinCases,
 	controlCases, cancelCases, annulCases, pardonCases,
 	agendaCases, entryCases, tickCases,

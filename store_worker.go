@@ -3,6 +3,7 @@ package delayed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -117,18 +118,36 @@ func check(ctx context.Context, src Source, stores []*store) ([]todo, error) {
 	return todos, nil
 }
 
-// move makes up to most due tasks of one set pending and returns the time until the next one is due, negative for none.
-func (s *store) move(ctx context.Context, from shelf, most int) (moved int, next time.Duration, err error) {
-	set := s.keys.scheduled
-	if from == shelfRetry {
-		set = s.keys.retry
-	}
-	reply, err := s.eval(ctx, scriptMove, []string{set, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}, most, maxClaimBytes)
-	values, err := ints(reply, err, 2)
+// largeTask is a filed task whose message is too large to be read.
+type largeTask struct {
+	id   string
+	size int
+}
+
+// move makes up to most due tasks of one set pending and returns the time until the next one is due, negative for none. Due tasks that are too large stay where
+// they are.
+func (s *store) move(ctx context.Context, from shelf, most int) (moved int, next time.Duration, large []largeTask, err error) {
+	keys := []string{s.shelfKey(from), s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}
+	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, maxClaimBytes, workerLimits.Bytes))
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, nil, err
 	}
-	return int(values[0]), time.Duration(values[1]) * time.Millisecond, nil
+	var ms int64
+	rest, err := redis.Scan(reply, &moved, &ms)
+	for err == nil && len(rest) > 0 {
+		var t largeTask
+		rest, err = redis.Scan(rest, &t.id, &t.size)
+		large = append(large, t)
+	}
+	if err != nil {
+		return 0, 0, nil, fmt.Errorf("%w: move: %w", errReply, err)
+	}
+	return moved, time.Duration(ms) * time.Millisecond, large, nil
+}
+
+// shelfKey returns the key of a set.
+func (s *store) shelfKey(of shelf) string {
+	return [...]string{shelfScheduled: s.keys.scheduled, shelfRetry: s.keys.retry, shelfParked: s.keys.parked, shelfArchived: s.keys.archived}[of]
 }
 
 // filed is a task of a sorted set, without its message.
@@ -172,14 +191,14 @@ func (s *store) unpark(ctx context.Context, ids []string) (int, error) {
 	return redis.Int(s.eval(ctx, scriptUnpark, keys, args...))
 }
 
-// condemn archives tasks that were parked for too long; info says why.
-func (s *store) condemn(ctx context.Context, keep time.Duration, tasks []filed) (int, error) {
+// condemn archives tasks that were parked for too long, or are due and too large; info says why.
+func (s *store) condemn(ctx context.Context, from shelf, keep time.Duration, tasks []filed) (int, error) {
 	args := make([]any, 0, 2+2*len(tasks))
 	args = append(args, statsLife, keep.Milliseconds())
 	for i := range tasks {
 		args = append(args, tasks[i].id, tasks[i].info)
 	}
-	keys := []string{s.keys.parked, s.keys.archived, s.keys.info, s.statsKey(), s.keys.locks, s.keys.locked}
+	keys := []string{s.shelfKey(from), s.keys.archived, s.keys.info, s.statsKey(), s.keys.locks, s.keys.locked}
 	return redis.Int(s.eval(ctx, scriptCondemn, keys, args...))
 }
 

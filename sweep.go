@@ -37,6 +37,7 @@ type sweepGroup struct {
 	deficit map[*store]int                  // notifications that were missing at the last pass
 	passes  int
 	trouble complaints
+	lines   *lineLimit // log lines about tasks
 }
 
 func newSweepGroup(src Source, own string, life time.Duration, c *contact, log journal) *sweepGroup {
@@ -46,7 +47,7 @@ func newSweepGroup(src Source, own string, life time.Duration, c *contact, log j
 	}
 	return &sweepGroup{
 		link: link{src: src}, id: id, own: own, certain: life/4 + 500*time.Millisecond, life: life, contact: c, log: log, bounds: sweepBounds,
-		missed: map[*store]map[string]time.Time{}, deficit: map[*store]int{},
+		missed: map[*store]map[string]time.Time{}, deficit: map[*store]int{}, lines: &lineLimit{},
 	}
 }
 
@@ -58,6 +59,7 @@ func (g *sweepGroup) add(s *store) {
 
 // run makes passes until ctx ends: in intervals, and when a heartbeat is about to end. A sweeper without a worker has no heartbeat that keeps contact, so it pings between them.
 func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool) {
+	defer g.lines.close()
 	defer g.link.hangUp()
 	interval = min(interval, g.life)
 	var wait backoff
@@ -175,8 +177,8 @@ func (g *sweepGroup) sweepQueue(ctx context.Context, s *store, seen *sight) erro
 			return err
 		}
 	}
-	for _, claim := range legacy {
-		if err := g.sweepLegacy(ctx, s, claim); err != nil {
+	for _, worker := range legacy {
+		if err := g.sweepLegacy(ctx, s, worker); err != nil {
 			return err
 		}
 	}
@@ -198,29 +200,28 @@ func (g *sweepGroup) sweepHash(ctx context.Context, s *store, worker string) (in
 	}
 	taken := 0
 	for ctx.Err() == nil {
-		page, total, err := s.claimsPage(ctx, hash, sweepPage)
+		tokens, total, err := s.claimTokens(ctx, hash, sweepPage)
 		if err != nil || total == 0 {
 			return taken, err
 		}
 		d.sole = taken == 0 && total == 1
 		// Last claimed first, as each goes to the front of the queue.
-		slices.SortFunc(page, func(a, b claimed) int {
-			an, ai, _ := parseToken(a.token)
-			bn, bi, _ := parseToken(b.token)
+		slices.SortFunc(tokens, func(a, b string) int {
+			an, ai, _ := parseToken(a)
+			bn, bi, _ := parseToken(b)
 			return cmp.Or(cmp.Compare(bn, an), cmp.Compare(bi, ai))
 		})
-		for len(page) > 0 {
-			n, size := 0, 0
-			for n < len(page) && (n == 0 || size+len(page[n].message) <= maxClaimBytes) {
-				size += len(page[n].message)
-				n++
+		for len(tokens) > 0 {
+			page, n, err := s.claims(ctx, hash, tokens)
+			if err != nil {
+				return taken, err
 			}
-			requeued, archived, alive, err := s.sweep(ctx, liveness, hash, g.bounds, g.verdicts(s, page[:n], d))
+			requeued, archived, alive, err := s.sweep(ctx, liveness, hash, g.bounds, g.verdicts(s, page, d))
 			if err != nil || alive {
 				return taken, err
 			}
 			taken += requeued + archived
-			page = page[n:]
+			tokens = tokens[n:]
 		}
 	}
 	return taken, ctx.Err()
@@ -262,7 +263,7 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 		if len(page) == 0 {
 			break
 		}
-		n, err := s.condemn(ctx, g.bounds.archiveKeep, page)
+		n, err := s.condemn(ctx, shelfParked, g.bounds.archiveKeep, page)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha1" //nolint:gosec // names equal messages; nothing secret depends on it
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,33 +47,27 @@ const expiryMargin = 20 * time.Millisecond
 // lookIn asks for another look after d at the latest.
 func (g *sweepGroup) lookIn(d time.Duration) { g.next = min(g.next, max(d, expiryMargin)) }
 
-// findDeadLegacy returns claims of legacy workers whose liveness keys are missing beyond doubt.
-func (g *sweepGroup) findDeadLegacy(ctx context.Context, s *store, total int) (dead []claimed, err error) {
+// findDeadLegacy returns the ids of legacy workers with claims whose liveness keys are missing beyond doubt.
+func (g *sweepGroup) findDeadLegacy(ctx context.Context, s *store, total int) (dead []string, err error) {
 	if total == 0 {
 		g.surelyDead(s, legacyWorkers, nil)
 		return nil, nil
 	}
-	page, _, err := s.claimsPage(ctx, s.keys.legacy, legacyPage)
+	ids, _, err := s.claimTokens(ctx, s.keys.legacy, legacyPage)
 	if err != nil {
 		return nil, err
 	}
 	var missing []string
-	for _, c := range page {
-		alive, err := s.legacyAlive(ctx, c.token)
+	for _, id := range ids {
+		alive, err := s.legacyAlive(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		if !alive {
-			missing = append(missing, c.token)
+			missing = append(missing, id)
 		}
 	}
-	sure := g.surelyDead(s, legacyWorkers, missing)
-	for _, c := range page {
-		if slices.Contains(sure, c.token) {
-			dead = append(dead, c)
-		}
-	}
-	return dead, nil
+	return g.surelyDead(s, legacyWorkers, missing), nil
 }
 
 // legacyPage bounds the claims of legacy workers that one pass looks at; each such worker has one at a time.
@@ -113,19 +106,23 @@ func (g *sweepGroup) surelyDead(s *store, kind string, missing []string) (dead [
 	return dead
 }
 
-// sweepLegacy takes one claim of a dead legacy worker.
-func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, c claimed) error {
-	liveness := c.token
+// sweepLegacy takes the one claim of a dead legacy worker.
+func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, worker string) error {
+	page, _, err := s.claims(ctx, s.keys.legacy, []string{worker})
+	if err != nil {
+		return err
+	}
+	liveness := worker
 	if liveness == "" || s.src.Slot(liveness) != s.slot() {
 		// Another node of the cluster holds the key; legacyAlive has asked it. This one never exists.
 		liveness = s.keys.heartbeat + "legacy"
 	}
-	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, g.bounds, g.verdicts(s, []claimed{c}, death{legacy: true}))
+	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, g.bounds, g.verdicts(s, page, death{legacy: true}))
 	if err != nil || alive {
 		return err
 	}
 	if requeued+archived > 0 {
-		g.log.with("queue", s.name).with("worker", c.token).Warn("gave back the task of a dead legacy worker")
+		g.log.with("queue", s.name).with("worker", worker).Warn("gave back the task of a dead legacy worker")
 	}
 	return nil
 }
@@ -141,6 +138,9 @@ func (g *sweepGroup) verdicts(s *store, page []claimed, d death) []verdict {
 
 // verdict decides about one claim. Its death is counted in the message where that can carry it, and beside it where not.
 func (g *sweepGroup) verdict(s *store, c claimed, d death, now time.Time) verdict {
+	if c.size > 0 {
+		return g.tooLarge(s, c, now)
+	}
 	v := verdict{claimed: c, action: "requeue", renewed: c.message}
 	msg, err := wire.Parse(c.message, workerLimits)
 	if err == nil {
@@ -198,4 +198,12 @@ func countDeath(msg *wire.Message, alone bool, now time.Time) int {
 		m.Extra = &x
 	}
 	return int(x.AloneDeaths)
+}
+
+// tooLarge is the verdict on a claim whose message is too large for any worker: it is archived as it is.
+func (g *sweepGroup) tooLarge(s *store, c claimed, now time.Time) verdict {
+	v := verdict{claimed: c, action: "archive", id: newTaskID(), info: tooLargeInfo(c.size, now, "")}
+	logTooLarge(g.log, g.lines, s, v.id, c.size)
+	g.hooks.emit(Event{Kind: EventTaskArchived, Queue: s.name, Reason: reasonTooLarge, Err: tooLarge(c.size)})
+	return v
 }

@@ -24,6 +24,7 @@ type Worker struct {
 	fetcher     *fetcher
 	watchdog    *watchdog
 	signals     *signals
+	lines       lineLimit // log lines about tasks
 	pythonStore *store
 	schedulers  []*Scheduler
 
@@ -170,6 +171,7 @@ func (w *Worker) assemble(src Source) {
 		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) })
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
 		g.sweep.hooks = &w.hooks
+		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
 		g.sweep.bounds.archiveMost, g.sweep.bounds.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 		waiter := &waiter{link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
 		for _, l := range g.lanes {
@@ -326,6 +328,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		stopBeats() // before unregister, or a heartbeat could register the worker again behind it
 		beats.Wait()
 		err := w.unregister()
+		w.lines.close()
 		w.state.Store(int32(WorkerStopped))
 		w.emit(Event{Kind: EventWorkerStopped, Reason: reason, Err: w.stuck(reason, err)})
 		w.hooks.stop(w.cfg.listenGrace())

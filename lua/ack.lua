@@ -7,6 +7,9 @@
 -- O(n). Works on a full Redis: its first write is an HDEL.
 local first = 5 + tonumber(ARGV[4])
 local answers, done = 0, 0
+-- Keys of another type are an error before anything is removed.
+redis.call('HLEN', KEYS[2])
+redis.call('HLEN', KEYS[3])
 if first > #ARGV then
   redis.call('HDEL', KEYS[1], '')
 elseif redis.call('GET', KEYS[4]) == ARGV[3] then

@@ -1,24 +1,25 @@
 -- claim: move pending tasks into the worker's processing hash, and end claims that are done.
 -- KEYS  1 some pending list   2 its notify list   3 heartbeat   4 processing hash   5 claims hash   6 counters of the day
 --       7 control hash
--- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1   4 most bytes
+-- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1   4 most bytes of a message, and in all four times as many
 --       5 1 when legacy workers share the queue   6 1 to mend the notify list of such a queue   7 life of the counters, s
 --       8 value of the heartbeat, as in ack   9 number b of finished batches   10... b batch numbers   then tokens to end, at most 500
 -- Returns {1, tasks left, answers, message...}; {2, tasks left, answers, version of the control hash, message...} if there is one;
 --       {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before; {-2, 0, answers} when the queue is paused.
---       answers are those of ack.
+--       answers are those of ack. In place of a message that is too large stands its size: it is claimed as the others are.
 -- O(n). Works on a full Redis: its first write is an LPOP, LTRIM or HDEL.
 local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
 local legacy = ARGV[5] == '1'
 -- Lists are measured first, and new claims are filed before old ones end: while a slot moves, a key that was emptied cannot be touched again.
 local left, notified = redis.call('LLEN', KEYS[1]), redis.call('LLEN', KEYS[2])
 local pulse, control = redis.call('GET', KEYS[3]), redis.call('HMGET', KEYS[7], 'paused', 'version')
+local used = redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1
 local status, reply = 1, {1, 0, 0}
 if not pulse then
   status, most = 0, 0
 elseif control[1] then
   status, most = -2, 0
-elseif redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1 then
+elseif used then
   status, most = -1, 0
 elseif control[2] then
   status, reply[4] = 2, control[2]
@@ -27,21 +28,27 @@ reply[1] = status
 most = math.min(most, left)
 -- A legacy worker that is woken must find a task: leave those that have a notification.
 if legacy then most = math.min(most, held + notified) end
+local first = 10 + tonumber(ARGV[9])
+-- Keys of another type are an error before anything is taken.
+if most > 0 or first <= #ARGV then redis.call('HLEN', KEYS[5]) end
+if first <= #ARGV then redis.call('HLEN', KEYS[6]) end
 
 -- In steps that the sizes so far allow, so that little too much is taken and given back.
-local at, n, bytes, room, step = #reply, 0, 0, tonumber(ARGV[4]), 8
+local limit = tonumber(ARGV[4])
+local at, n, bytes, room, step = #reply, 0, 0, 4 * limit, 8
 -- Tokens are put together from digits: Lua is slow at writing numbers.
 local fields, digits, tens, units = {}, {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, ARGV[1] .. '-', 1
 for _ = 1, most do
   local popped = redis.call('LPOP', KEYS[1], math.min(step, most - n)) or {}
   for i = 1, #popped do
-    bytes = bytes + #popped[i]
+    local size = #popped[i]
+    bytes = bytes + size
     if n > 0 and bytes > room then
       for j = #popped, i, -1 do redis.call('LPUSH', KEYS[1], popped[j]) end
       break
     end
     n = n + 1
-    reply[at + n] = popped[i]
+    reply[at + n] = size > limit and size or popped[i]
     fields[2 * n - 1], fields[2 * n] = tens .. digits[units], popped[i]
     units = units + 1
     if units == 10 then tens, units = ARGV[1] .. '-' .. (n + 1) / 10, 0 end
@@ -78,7 +85,6 @@ else
   if spend > 0 then redis.call('LPOP', KEYS[2], spend) end
 end
 
-local first = 10 + tonumber(ARGV[9])
 if first > #ARGV then return reply end
 local done
 if pulse == ARGV[8] then

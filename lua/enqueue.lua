@@ -3,8 +3,8 @@
 -- ARGV  1... messages, in order, at most 1,000
 -- Returns the number of tasks.
 -- O(n). A full Redis refuses it as a whole.
+redis.call('LLEN', KEYS[1]) -- a key of another type is an error before anything is written
 if #ARGV == 1 then
-  -- Before the tasks: when one of the keys is of another type, there is no task without its notification.
   redis.call('RPUSH', KEYS[2], '1')
 else
   local ones = {}

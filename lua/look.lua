@@ -1,7 +1,8 @@
 -- look: what is known of one task.
 -- KEYS  1 scheduled set   2 retry set   3 parked set   4 archived set   5 completed set   6 tasks hash   7 info hash   8 results hash
--- ARGV  1 id   2 1 to return its message
--- Returns {ms since 1970, scores in the five sets, info, what is kept or was reported of it, message}, nil for what there is not.
+-- ARGV  1 id   2 most bytes of its message to return, 0 for none   3 most bytes of the others
+-- Returns {ms since 1970, scores in the five sets, info, what is kept or was reported of it, message}, nil for what there is not and
+--       for others that are too large. In place of a message that is too large stands its size.
 -- O(1). Reads only.
 local time = redis.call('TIME')
 local reply = {time[1] * 1000 + math.floor(time[2] / 1000)}
@@ -10,7 +11,9 @@ reply[3] = redis.call('ZSCORE', KEYS[2], ARGV[1])
 reply[4] = redis.call('ZSCORE', KEYS[3], ARGV[1])
 reply[5] = redis.call('ZSCORE', KEYS[4], ARGV[1])
 reply[6] = redis.call('ZSCORE', KEYS[5], ARGV[1])
-reply[7] = redis.call('HGET', KEYS[7], ARGV[1])
-reply[8] = redis.call('HGET', KEYS[8], ARGV[1])
-reply[9] = ARGV[2] == '1' and redis.call('HGET', KEYS[6], ARGV[1])
+local most, others = tonumber(ARGV[2]), tonumber(ARGV[3])
+reply[7] = redis.call('HSTRLEN', KEYS[7], ARGV[1]) <= others and redis.call('HGET', KEYS[7], ARGV[1])
+reply[8] = redis.call('HSTRLEN', KEYS[8], ARGV[1]) <= others and redis.call('HGET', KEYS[8], ARGV[1])
+reply[9] = most > 0 and redis.call('HSTRLEN', KEYS[6], ARGV[1])
+if most > 0 and reply[9] <= most then reply[9] = redis.call('HGET', KEYS[6], ARGV[1]) end
 return reply

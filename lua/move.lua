@@ -1,7 +1,7 @@
 -- move: make due tasks pending.
 -- KEYS  1 scheduled or retry set   2 tasks hash   3 info hash   4 pending list   5 notify list
--- ARGV  1 most tasks, at most 1,000   2 most bytes
--- Returns {tasks moved, ms until the next is due (0 overdue, -1 none)}.
+-- ARGV  1 most tasks, at most 1,000   2 most bytes   3 most bytes of one task
+-- Returns {tasks moved, ms until the next is due (0 overdue, -1 none), id, size ...}: these tasks are due and too large, and stay.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -15,17 +15,21 @@ local moved = 0
 -- Keys of another type are an error before anything is removed.
 redis.call('HLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
-local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
-local bytes = 0
-for i = 1, #ids do
-  bytes = bytes + redis.call('HSTRLEN', KEYS[2], ids[i])
-  if i > 1 and bytes > tonumber(ARGV[2]) then
-    for j = #ids, i, -1 do ids[j] = nil end
-    break
+redis.call('LLEN', KEYS[5])
+local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
+local ids, bytes, reply = {}, 0, {0, -1}
+for i = 1, #found do
+  local size = redis.call('HSTRLEN', KEYS[2], found[i])
+  if size > tonumber(ARGV[3]) then
+    reply[#reply + 1], reply[#reply + 2] = found[i], size
+  else
+    bytes = bytes + size
+    if #ids > 0 and bytes > tonumber(ARGV[2]) then break end
+    ids[#ids + 1] = found[i]
   end
 end
 if #ids > 0 then
-  local found = redis.call('HMGET', KEYS[2], unpack(ids))
+  found = redis.call('HMGET', KEYS[2], unpack(ids))
   local messages, ones = {}, {}
   for i = 1, #ids do
     if found[i] then
@@ -43,6 +47,6 @@ if #ids > 0 then
   end
 end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-local wait = -1
-if first[2] then wait = math.ceil(math.max(0, number(first[2]) - now)) end
-return {moved, wait}
+reply[1] = moved
+if first[2] then reply[2] = math.ceil(math.max(0, number(first[2]) - now)) end
+return reply

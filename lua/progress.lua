@@ -9,6 +9,7 @@ if ARGV[3] == '' then
   if not completed then redis.call('HDEL', KEYS[3], ARGV[2]) end
   return 1
 end
+redis.call('HLEN', KEYS[3]) -- a key of another type is an error before anything is removed
 redis.call('ZREM', KEYS[2], ARGV[2])
 redis.call('HSET', KEYS[3], ARGV[2], ARGV[3])
 return 1

@@ -25,9 +25,10 @@ for i = 1, #ids do
   seen[ids[i]] = true
 end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+local woken = redis.call('LLEN', KEYS[3])
 redis.call('HSET', KEYS[2], unpack(tasks))
 redis.call('ZADD', KEYS[1], unpack(dues))
-if (not first[2] or due < number(first[2])) and redis.call('LLEN', KEYS[3]) == 0 then
+if (not first[2] or due < number(first[2])) and woken == 0 then
   redis.call('RPUSH', KEYS[3], '1')
 end
 return {1, due}

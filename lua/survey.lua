@@ -3,23 +3,26 @@
 -- ARGV  1 sweeper id   2 life of the lock, ms
 -- Returns for each queue {1 if the lock is ours else 0, worker ids, pending, notifications, legacy claims}.
 -- O(workers). Works on a full Redis: its first write is a PEXPIRE or SREM. Four commands for a queue that is empty.
-local reply = {}
+local reply, owners = {}, {}
+-- All is read before anything is written.
 for i = 1, #KEYS, 5 do
-  local mine = 0
-  local owner = redis.call('GET', KEYS[i])
-  if owner == ARGV[1] then
-    redis.call('PEXPIRE', KEYS[i], ARGV[2])
-    mine = 1
-  elseif not owner then
-    redis.call('SREM', KEYS[i + 1], '')
-    redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2])
-    mine = 1
-  end
+  owners[i] = redis.call('GET', KEYS[i])
   local pending, noti, legacy = 0, 0, 0
   if redis.call('EXISTS', KEYS[i + 2], KEYS[i + 3], KEYS[i + 4]) > 0 then
     pending, noti = redis.call('LLEN', KEYS[i + 2]), redis.call('LLEN', KEYS[i + 3])
     legacy = redis.call('HLEN', KEYS[i + 4])
   end
-  reply[#reply + 1] = {mine, redis.call('SMEMBERS', KEYS[i + 1]), pending, noti, legacy}
+  reply[#reply + 1] = {0, redis.call('SMEMBERS', KEYS[i + 1]), pending, noti, legacy}
+end
+for i = 1, #KEYS, 5 do
+  local seen = reply[(i + 4) / 5]
+  if owners[i] == ARGV[1] then
+    redis.call('PEXPIRE', KEYS[i], ARGV[2])
+    seen[1] = 1
+  elseif not owners[i] then
+    redis.call('SREM', KEYS[i + 1], '')
+    redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2])
+    seen[1] = 1
+  end
 end
 return reply

@@ -14,6 +14,7 @@ if left == 1 and ARGV[2] == '1' then
   names[#names + 1] = '#' .. ARGV[1]
   left = 0
 end
+redis.call('ZCARD', KEYS[2]) -- a key of another type is an error before anything is removed
 redis.call('HDEL', KEYS[1], unpack(names))
 redis.call('ZREM', KEYS[2], unpack(names))
 return left

@@ -11,7 +11,7 @@ import (
 // does not allocate; a length that the rest of b cannot hold is refused where it stands.
 func Check(b []byte, lim Limits) error {
 	if len(b) > lim.Bytes {
-		return tooLong(b, lim)
+		return TooLong(len(b), lim)
 	}
 	next, _, err := skim(b, 0, lim.Elems, lim.Depth, strict)
 	if err != nil {
@@ -150,8 +150,9 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 	}
 }
 
-func tooLong(b []byte, lim Limits) error {
-	return &FormatError{Offset: lim.Bytes, Want: "at most " + count(lim.Bytes, "byte"), Got: count(len(b), "byte")}
+// TooLong is the error about a message of n bytes, where those are more than lim allows.
+func TooLong(n int, lim Limits) error {
+	return &FormatError{Offset: lim.Bytes, Want: "at most " + count(lim.Bytes, "byte"), Got: count(n, "byte")}
 }
 
 func tooMany(at, more int) error {

@@ -90,7 +90,7 @@ func Parse(raw []byte, lim Limits) (m Message, err error) {
 
 func (m *Message) parse(raw []byte, lim Limits) (err error) {
 	if len(raw) > lim.Bytes {
-		return tooLong(raw, lim)
+		return TooLong(len(raw), lim)
 	}
 	n, i := arrayAt(raw, 0)
 	if i < 0 {

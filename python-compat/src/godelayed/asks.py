@@ -11,11 +11,14 @@ from .errors import DelayedError, EndedError, NoIdError, NotArchivedError
 from .info import Found, Outcome, State, TaskInfo, canceled, read
 from .keys import Keys
 from .options import LOCK_LIFE
-from .scripts import CANCEL, DELETE, LOOK, RERUN, Script
+from .scripts import CANCEL, DELETE, LOOK, PAGE, RERUN, Script
+from .values import MAX_BYTES
 
 _STATS_LIFE = 90 * 24 * 3600  # s
 _PARDON_PAGE = 500
 _PAGE = 200
+_LARGEST = MAX_BYTES + 4096  # bytes of a message that leaves Redis
+_LARGEST_NOTE = 2 * MAX_BYTES + (64 << 10)  # of what is kept of a task
 _TRIES = 3  # somebody else may change the task at the same time
 
 
@@ -31,7 +34,9 @@ def look(keys: Keys, id: str, *, message: bool = False) -> Generator[Ask, Any, F
     """Reads what is known of a task."""
     k = keys
     reply = yield Ask(
-        LOOK, [k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results], [id, '1' if message else '0']
+        LOOK,
+        [k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results],
+        [id, _LARGEST if message else 0, _LARGEST_NOTE],
     )
     return Found(reply)
 
@@ -64,13 +69,13 @@ def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
     for group in (yield Ask(None, ['ZRANGE', keys.groups, '0', '-1'])):
         first = 0
         while True:
-            messages = yield Ask(None, ['LRANGE', keys.group + group.decode(), str(first), str(first + _PAGE - 1)])
+            messages = yield Ask(PAGE, [keys.group + group.decode()], [first, _PAGE, _LARGEST])
             for m in messages:
-                if read(m)[1].get('id') == id:
+                if isinstance(m, bytes) and read(m)[1].get('id') == id:
                     return bytes(m)
-            if len(messages) < _PAGE:
+            if not messages:
                 break
-            first += _PAGE
+            first += len(messages)
     return None
 
 
@@ -89,7 +94,8 @@ def cancel(keys: Keys, id: str, loose: bool) -> Generator[Ask, Any, None]:
                 k.locked, k.stats_of(found.now / 1000),
             ],
             [
-                id, LOCK_LIFE, keep, note, k.ended(id), k.signals, _STATS_LIFE, _PARDON_PAGE, '0' if found.message is None else '1',
+                id, LOCK_LIFE, keep, note, k.ended(id), k.signals, _STATS_LIFE, _PARDON_PAGE,
+                '1' if found.message is not None or found.size else '0',
             ],
         )  # fmt: skip
         if became == 0:
@@ -110,6 +116,10 @@ def run_again(keys: Keys, id: str) -> Generator[Ask, Any, None]:
     k = keys
     for _ in range(_TRIES):
         found = yield from look(k, id, message=True)
+        if found.size and found.archived is not None:
+            raise DelayedError(
+                f'task {id} cannot run again: expected a message of at most {_LARGEST} bytes, found one of {found.size}; delete it'
+            )
         if found.message is None or found.archived is None:
             raise NotArchivedError(f'task {id} is not archived: ask for its state')
         own_id, new, own = anew(id, found.message, found.now)

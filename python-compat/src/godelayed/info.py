@@ -105,7 +105,10 @@ class Found:
             raise DelayedError(f'look: expected 9 values, found {len(reply) if isinstance(reply, list) else type(reply).__name__}')
         self.now = int(reply[0])
         self.scheduled, self.retry, self.parked, self.archived, self.completed = (None if s is None else int(float(s)) for s in reply[1:6])
-        self.info, self.result, self.message = reply[6], reply[7], reply[8]
+        self.info, self.result = reply[6], reply[7]
+        # Of a message that is too large only the size is known.
+        self.message: bytes | None = None if isinstance(reply[8], int) else reply[8]
+        self.size: int = reply[8] if isinstance(reply[8], int) else 0
         if self.completed is not None and self.completed <= self.now:
             self.completed = self.result = None
 
@@ -150,8 +153,8 @@ class Found:
             began=note.time('began'),
             at=note.time('at'),
             first_failed=note.time('first'),
-            reason=note.text('reason'),
-            error=note.text('error'),
+            reason=note.text('reason') or ('too large' if self.size else ''),
+            error=note.text('error') or (f'the message has {self.size} bytes' if self.size else ''),
             stack=note.text('stack'),
             attempts=note.number('attempts'),
             deaths=note.number('deaths'),

@@ -16,7 +16,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id, keep = ARGV[1], tonumber(ARGV[3])
 -- All is read before anything is written.
-local waits = redis.call('ZSCORE', KEYS[3], id) or redis.call('ZSCORE', KEYS[4], id) or redis.call('ZSCORE', KEYS[5], id)
+local scheduled, retrying, parked = redis.call('ZSCORE', KEYS[3], id), redis.call('ZSCORE', KEYS[4], id), redis.call('ZSCORE', KEYS[5], id)
+local waits = scheduled or retrying or parked
 local held = redis.call('HMGET', KEYS[11], '@' .. id, '#' .. id)
 local lock = held[1]
 local completed = redis.call('ZSCORE', KEYS[7], id)

@@ -13,6 +13,12 @@ local kept, values, dues, gone, channels = {}, {}, {}, {}, {}
 local names, revoked = {}, {}
 local known = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0
 local canceled = redis.call('ZCARD', KEYS[8]) > 0
+-- Keys of another type are an error before anything is removed.
+redis.call('HLEN', KEYS[2])
+redis.call('ZCARD', KEYS[3])
+redis.call('HLEN', KEYS[4])
+if redis.call('HLEN', KEYS[5]) > 0 then redis.call('ZCARD', KEYS[6]) end
+redis.call('HLEN', KEYS[7])
 -- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
 for i = 3 + batches, #ARGV, 6 do
   local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])

@@ -1,5 +1,5 @@
--- condemn: archive tasks that were parked for too long.
--- KEYS  1 parked set   2 archived set   3 info hash   4 counters of the day   5 locks hash   6 locked set
+-- condemn: archive tasks that were parked for too long, or are due and too large to be made pending.
+-- KEYS  1 scheduled, retry or parked set   2 archived set   3 info hash   4 counters of the day   5 locks hash   6 locked set
 -- ARGV  1 life of the counters, s   2 ms that an archived task is kept   3 id   4 info   ... further pairs, at most 200
 -- Returns the number of tasks archived.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
@@ -12,6 +12,9 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Keys of another type are an error before anything is removed.
+redis.call('ZCARD', KEYS[2])
+redis.call('HLEN', KEYS[3])
+redis.call('HLEN', KEYS[4])
 local locks = redis.call('HLEN', KEYS[5])
 if locks > 0 then redis.call('ZCARD', KEYS[6]) end
 local expiry = now + tonumber(ARGV[2])

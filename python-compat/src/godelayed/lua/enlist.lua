@@ -56,7 +56,8 @@ end
 local gone, revoked = {}, {}
 for i = 1, #replaced do
   local id = replaced[i]
-  if redis.call('ZSCORE', KEYS[3], id) or redis.call('ZSCORE', KEYS[4], id) or redis.call('ZSCORE', KEYS[5], id) then
+  local scheduled, retrying = redis.call('ZSCORE', KEYS[3], id), redis.call('ZSCORE', KEYS[4], id)
+  if redis.call('ZSCORE', KEYS[5], id) or retrying or scheduled then
     gone[#gone + 1] = id
   else
     revoked[#revoked + 1], revoked[#revoked + 2] = now + tonumber(ARGV[4]), id
@@ -77,6 +78,17 @@ for i = 6, #ARGV, 6 do
 end
 if #messages == 0 then return reply end
 if pending then
+  redis.call('LLEN', KEYS[1])
+else
+  redis.call('HLEN', KEYS[6])
+end
+local woken = pending or redis.call('LLEN', KEYS[12]) > 0
+if #gone > 0 then
+  redis.call('HLEN', KEYS[6])
+  redis.call('HLEN', KEYS[7])
+end
+if #revoked > 0 then redis.call('ZSCORE', KEYS[11], '') end
+if pending then
   redis.call('RPUSH', KEYS[2], unpack(ones))
   if ARGV[1] == 'front' then
     for i = #messages, 1, -1 do redis.call('LPUSH', KEYS[1], messages[i]) end
@@ -86,7 +98,7 @@ if pending then
 else
   redis.call('HSET', KEYS[6], unpack(tasks))
   redis.call('ZADD', KEYS[3], unpack(dues))
-  if (not first[2] or due < number(first[2])) and redis.call('LLEN', KEYS[12]) == 0 then redis.call('RPUSH', KEYS[12], '1') end
+  if not woken and (not first[2] or due < number(first[2])) then redis.call('RPUSH', KEYS[12], '1') end
 end
 
 local renewed, fields, lapses = {}, {}, {}

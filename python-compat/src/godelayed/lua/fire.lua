@@ -1,8 +1,9 @@
 -- fire: make the call of a group pending, if the group still begins with the calls that it was made of.
 -- KEYS  1 group list   2 groups set   3 gathered hash   4 pending list   5 notify list   6 control hash
--- ARGV  1 group   2 number of these calls   3 the first of them   4 the last   5 their bytes of arguments   6 their values
+-- ARGV  1 group   2 number of these calls   3 the first of them, '' for one call that is too large to be read   4 the last   5 their bytes of arguments   6 their values
 --       7 when the next call was made, ms, 0 if unknown   8 most bytes in a group   9 most values in a group
---       10 version of the control hash when they were read, 0 if there was none   11... messages to make pending, in order, at most 1,000
+--       10 version of the control hash when they were read, 0 if there was none   11... messages to make pending, in order, at most 1,000:
+--       none if the one call is too large, which becomes pending as it is
 -- Returns {1 if it was done, ms until the group is due again (0 overdue, -1 gone)}, or {2, 0} if some of them may have been canceled since. 0 calls only forget a group that is empty.
 -- O(n + log m). Works on a full Redis: its first write is an LTRIM.
 local function number(score)
@@ -19,7 +20,10 @@ local score, state = redis.call('ZSCORE', KEYS[2], ARGV[1]), redis.call('HGET', 
 redis.call('LLEN', KEYS[4])
 redis.call('LLEN', KEYS[5])
 local same = n == 0 and count == 0
-if n > 0 and count >= n then
+local large = n == 1 and ARGV[3] == '' and redis.call('LINDEX', KEYS[1], 0)
+if large then
+  same = #large == tonumber(ARGV[5])
+elseif n > 0 and count >= n then
   same = redis.call('LINDEX', KEYS[1], 0) == ARGV[3] and redis.call('LINDEX', KEYS[1], n - 1) == ARGV[4]
 end
 if not same then
@@ -31,6 +35,7 @@ if (tonumber(redis.call('HGET', KEYS[6], 'version') or 0) or 0) ~= tonumber(ARGV
 
 local messages, ones = {}, {}
 for i = 11, #ARGV do messages[i - 10], ones[i - 10] = ARGV[i], '1' end
+if large then messages[1], ones[1] = large, '1' end
 local due = now
 local since, quiet, delay, size, bytes, values = string.match(state or '', '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
 if since then

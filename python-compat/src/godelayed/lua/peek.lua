@@ -1,7 +1,8 @@
 -- peek: read the first calls of a group.
 -- KEYS  1 group list   2 gathered hash   3 control hash
--- ARGV  1 group   2 most bytes, unless the first message alone is larger   3 most messages
--- Returns {most calls that the group is to have, version of the control hash or 0, message...}: one message more than those calls, if there is one.
+-- ARGV  1 group   2 most bytes, unless the first message alone is larger   3 most messages   4 most bytes of one message
+-- Returns {most calls that the group is to have, version of the control hash or 0, message...}: one message more than those calls, if there is one. It
+--       ends before a message that is too large, unless that is the first: then its size stands for it, alone.
 -- O(n). Reads only.
 local reply = {0, tonumber(redis.call('HGET', KEYS[3], 'version') or 0) or 0}
 local state = redis.call('HGET', KEYS[2], ARGV[1])
@@ -9,11 +10,16 @@ local size = string.match(state or '', '^%d+ %d+ %d+ (%d+) %d+ %d+$') or ARGV[3]
 reply[1] = tonumber(size)
 local most = math.min(tonumber(size) + 1, tonumber(ARGV[3]))
 -- In steps that the sizes so far allow, so that little too much is read.
-local n, bytes, room, step = 0, 0, tonumber(ARGV[2]), 8
+local n, bytes, room, limit, step = 0, 0, tonumber(ARGV[2]), tonumber(ARGV[4]), 8
 for _ = 1, most do
   local some = redis.call('LRANGE', KEYS[1], n, n + math.min(step, most - n) - 1)
   for i = 1, #some do
-    bytes = bytes + #some[i]
+    local size = #some[i]
+    bytes = bytes + size
+    if size > limit then
+      if n == 0 then reply[3] = size end
+      return reply
+    end
     if n > 0 and bytes > room then break end
     n = n + 1
     reply[n + 2] = some[i]

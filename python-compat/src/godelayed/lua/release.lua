@@ -6,8 +6,10 @@
 local batches = tonumber(ARGV[2])
 local start = 3 + batches
 local answers, ones, messages, stood, seen = {}, {}, {}, {}, {}
--- A list of another type is an error before anything is removed.
+-- Keys of another type are an error before anything is removed.
+redis.call('HLEN', KEYS[2])
 redis.call('LLEN', KEYS[3])
+redis.call('LLEN', KEYS[4])
 -- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
 for i = start, #ARGV do
   local message = not seen[ARGV[i]] and redis.call('HGET', KEYS[1], ARGV[i])

@@ -4,7 +4,7 @@
 -- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number   3 1 to wake a mover when the first due time changes
 --       4 1 to free the ids and locks of the tasks, 0 to have them last for as much longer as the tasks wait
 --       5 number c of counters   6... c names   then the number b of finished batches and b batch numbers
---       then for each task, at most 200: token, id, ms until due or expiry, message, info, channel of those who wait for it to end or ''
+--       then for each task, at most 200: token, id, ms until due or expiry, message or '' to file it as it was claimed, info, channel of those who wait for it to end or ''
 -- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still because the task was canceled (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
 local function number(score)
@@ -18,7 +18,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local counters = tonumber(ARGV[5])
 local batches = tonumber(ARGV[6 + counters])
 -- Keys of another type are an error before anything is removed.
+redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
+redis.call('HLEN', KEYS[5])
+if counters > 0 or tonumber(ARGV[2]) > 0 then redis.call('HLEN', KEYS[6]) end
+local woken = ARGV[3] ~= '1' or redis.call('LLEN', KEYS[7]) > 0
 local locks = redis.call('HLEN', KEYS[8])
 if locks > 0 then redis.call('ZCARD', KEYS[9]) end
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
@@ -28,6 +32,11 @@ if redis.call('EXISTS', KEYS[10]) == 1 then
     canceled[ARGV[i]] = redis.call('ZSCORE', KEYS[10], ARGV[i + 1]) and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1
   end
 end
+-- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+local messages = {}
+for i = 7 + counters + batches, #ARGV, 6 do
+  messages[ARGV[i]] = ARGV[i + 3] == '' and redis.call('HGET', KEYS[1], ARGV[i])
+end
 local earliest
 local answers, done, ids, waits, channels = {}, 0, {}, {}, {}
 for i = 7 + counters + batches, #ARGV, 6 do
@@ -35,18 +44,18 @@ for i = 7 + counters + batches, #ARGV, 6 do
   answers[#answers + 1] = stood
   if stood == 1 then
     done = done + 1
-    local id = ARGV[i + 1]
+    local id, message = ARGV[i + 1], messages[ARGV[i]] or ARGV[i + 3]
     ids[done], waits[done] = id, ARGV[i + 2]
-    local filed = redis.call('HSETNX', KEYS[3], id, ARGV[i + 3])
+    local filed = redis.call('HSETNX', KEYS[3], id, message)
     for copy = 2, 10 do
       if filed == 1 then break end
       id = ARGV[i + 1] .. '#' .. copy
-      filed = redis.call('HSETNX', KEYS[3], id, ARGV[i + 3])
+      filed = redis.call('HSETNX', KEYS[3], id, message)
     end
     if filed == 0 then
       -- Ten copies: the token and the time make the name unique.
       id = ARGV[i + 1] .. '#' .. ARGV[i] .. '-' .. string.format('%.0f', now)
-      redis.call('HSET', KEYS[3], id, ARGV[i + 3])
+      redis.call('HSET', KEYS[3], id, message)
     end
     local due = now + tonumber(ARGV[i + 2])
     if not earliest or due < earliest then earliest = due end
@@ -71,7 +80,7 @@ if tonumber(ARGV[2]) > 0 then
     redis.call('HINCRBY', KEYS[6], 'trimmed', #old)
   end
 end
-if ARGV[3] == '1' and (not first[2] or earliest < number(first[2])) and redis.call('LLEN', KEYS[7]) == 0 then
+if not woken and (not first[2] or earliest < number(first[2])) then
   redis.call('RPUSH', KEYS[7], '1')
 end
 -- What the tasks have to themselves is freed, or lasts longer.

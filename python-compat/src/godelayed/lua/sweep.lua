@@ -4,7 +4,8 @@
 --       13 results hash   14 revoked set
 -- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths alone at which a task is archived
 --       4 ms that an archived task is kept   5 most archived tasks
---       then for each claim, last claimed first, at most 200: token, old message, new message, 'requeue', 'archive', 'count' or 'alone',
+--       then for each claim, last claimed first, at most 200: token, old message (its size if it is too large to be read),
+--       new message ('' for the old one as it is), 'requeue', 'archive', 'count' or 'alone',
 --       id, info, key in the deaths hash, channel of those who wait for it to end or ''
 -- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
 --       Only deaths alone lead to the archive. A task that was canceled is requeued in place of being archived: whoever claims it ends it.
@@ -15,16 +16,24 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local requeued, archived, ones, ids, taken, channels = 0, 0, {}, {}, {}, {}
 -- Keys of another type are an error before anything is removed.
 redis.call('LLEN', KEYS[3])
+redis.call('LLEN', KEYS[4])
 redis.call('HLEN', KEYS[5])
 redis.call('ZCARD', KEYS[6])
+redis.call('HLEN', KEYS[7])
 redis.call('HLEN', KEYS[8])
+redis.call('HLEN', KEYS[9])
 local locks = redis.call('HLEN', KEYS[10])
 if locks > 0 then redis.call('ZCARD', KEYS[11]) end
 local canceled = redis.call('ZCARD', KEYS[14]) > 0
 local reports = redis.call('HLEN', KEYS[13])
 if reports > 0 then redis.call('ZCARD', KEYS[12]) end
 for i = 6, #ARGV, 8 do
-  if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then
+  local held, message = redis.call('HGET', KEYS[2], ARGV[i]), ARGV[i + 2]
+  local same = held == ARGV[i + 1]
+  if held and message == '' then
+    same, message = same or #held == tonumber(ARGV[i + 1]), held
+  end
+  if same then
     redis.call('HDEL', KEYS[2], ARGV[i])
     taken[#taken + 1] = ARGV[i + 4]
     local verdict = ARGV[i + 3]
@@ -44,22 +53,22 @@ for i = 6, #ARGV, 8 do
       archived = archived + 1
       local id = ARGV[i + 4]
       ids[archived] = id
-      local filed = redis.call('HSETNX', KEYS[5], id, ARGV[i + 2])
+      local filed = redis.call('HSETNX', KEYS[5], id, message)
       for copy = 2, 10 do
         if filed == 1 then break end
         id = ARGV[i + 4] .. '#' .. copy
-        filed = redis.call('HSETNX', KEYS[5], id, ARGV[i + 2])
+        filed = redis.call('HSETNX', KEYS[5], id, message)
       end
       if filed == 0 then
         id = ARGV[i + 4] .. '#' .. ARGV[i] .. '-' .. string.format('%.0f', now)
-        redis.call('HSET', KEYS[5], id, ARGV[i + 2])
+        redis.call('HSET', KEYS[5], id, message)
       end
       redis.call('ZADD', KEYS[6], now + tonumber(ARGV[4]), id)
       redis.call('HSET', KEYS[7], id, ARGV[i + 5])
       if ARGV[i + 7] ~= '' then channels[#channels + 1] = ARGV[i + 7] end
     else
       requeued = requeued + 1
-      redis.call('LPUSH', KEYS[3], ARGV[i + 2])
+      redis.call('LPUSH', KEYS[3], message)
       ones[requeued] = '1'
     end
   end

@@ -7,6 +7,7 @@ local ids, messages, ones, seen = {}, {}, {}, {}
 -- Keys of another type are an error before anything is removed.
 redis.call('HLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
+redis.call('LLEN', KEYS[5])
 -- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
 for i = 1, #ARGV do
   if not seen[ARGV[i]] and redis.call('ZSCORE', KEYS[1], ARGV[i]) then

@@ -2,10 +2,11 @@
 -- KEYS  1 heartbeat   2 worker set   3 processing hash   4 claims hash   5 control hash   6 functions hash
 -- ARGV  1 worker id
 -- Returns 1 if the worker is forgotten, 0 if it holds claims.
--- O(1). Works on a full Redis: UNLINK is allowed.
+-- O(1). Works on a full Redis: its first write is an SREM.
 if redis.call('HLEN', KEYS[3]) > 0 then return 0 end
-redis.call('UNLINK', KEYS[1], KEYS[4])
+redis.call('HLEN', KEYS[5]) -- a key of another type is an error before anything is removed
 redis.call('SREM', KEYS[2], ARGV[1])
+redis.call('UNLINK', KEYS[1], KEYS[4])
 redis.call('HDEL', KEYS[5], 'worker:' .. ARGV[1])
 redis.call('HDEL', KEYS[6], ARGV[1])
 return 1

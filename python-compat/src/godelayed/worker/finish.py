@@ -51,7 +51,7 @@ class End:
     counted: Sequence[str] = ()  # counters of the day beside that of the set
     wait: int = 0  # ms until it is due or expires, or that it is kept
     id: str = ''
-    message: bytes = b''
+    message: bytes = b''  # empty: as it was claimed
     info: bytes = b''
     certain: bool = False  # cancelled, whatever Redis knows of it
     verdict: Verdict | None = None  # of a death
@@ -60,7 +60,7 @@ class End:
 
     @property
     def size(self) -> int:
-        return len(self.claim.raw) + len(self.info)
+        return len(self.claim.raw) + self.claim.size + len(self.info)
 
 
 class Finisher:

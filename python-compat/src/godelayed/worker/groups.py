@@ -14,6 +14,7 @@ from ..task import new_id
 from ..values import MAX_BYTES, MAX_ELEMENTS
 from .link import Link, UnansweredError, UnreachableError
 from .message import Message, MessageError
+from .skim import WORKER
 from .store import MAX_CLAIM_BYTES, SCRIPTS, Store
 
 logger = logging.getLogger('godelayed.worker')
@@ -181,8 +182,11 @@ class Firing:
     def _fire_group(self, link: Link, group: str) -> int:
         k = self.store.keys
         for _ in range(_ROUNDS):
-            reply = link.run(SCRIPTS['peek'], [k.group + group, k.gathered, k.control], group, MAX_CLAIM_BYTES, _MAX_SIZE + 1)
+            reply = link.run(SCRIPTS['peek'], [k.group + group, k.gathered, k.control], group, MAX_CLAIM_BYTES, _MAX_SIZE + 1, WORKER.size)
             size, version, raws = reply[0], reply[1], reply[2:]
+            large = 0
+            if raws and isinstance(raws[0], int):
+                large, raws = raws[0], []  # the first is too large: whoever claims it archives it
             canceled: set[str] = set()
             if version:
                 canceled = self._canceled(link, raws)
@@ -193,7 +197,7 @@ class Firing:
                     after = Member(raws[len(members)]).message.meta.get('at', 0)
                 except MessageError:
                     after = 0
-            n = len(members)
+            n = 1 if large else len(members)
             known = [m for m in members if m is not None]
             stray = sum(len(raw) for raw, m in zip(raws, members) if m is None)
             done, due = link.run(
@@ -201,9 +205,9 @@ class Firing:
                 [k.group + group, k.groups, k.gathered, k.list, k.noti, k.control],
                 group,
                 n,
-                raws[0] if n else b'',
-                raws[n - 1] if n else b'',
-                sum(m.bytes for m in known) + stray,
+                raws[0] if raws and n else b'',
+                raws[n - 1] if raws and n else b'',
+                sum(m.bytes for m in known) + stray + large,
                 sum(m.values for m in known),
                 after,
                 _GROUP_BYTES,

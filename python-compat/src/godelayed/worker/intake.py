@@ -57,6 +57,9 @@ class Intake:
         ends: list[End] = []
         parsed: list[Claim] = []
         for c in claims:
+            if c.size:
+                ends.append(self._judge.too_large(c))
+                continue
             try:
                 c.message = Message(c.raw)
                 parsed.append(c)

@@ -14,7 +14,9 @@ from ..task import Seconds, milliseconds, new_id
 from . import info
 from .finish import ARCHIVE, CANCEL, COMPLETE, DEATH, EXPIRED, FAILED, PARK, RELEASE, RETRY, SNOOZE, End
 from .lane import Claim
+from .lines import Lines, counted
 from .message import Message, MessageError
+from .skim import WORKER
 from .store import Verdict
 
 logger = logging.getLogger('godelayed.worker')
@@ -64,6 +66,7 @@ class Judge:
     def __init__(self, worker: str, rules: Rules) -> None:
         self.worker = worker
         self.rules = rules
+        self.lines = Lines()  # of tasks that are not run here
 
     def limit(self, c: Claim, now: int) -> int:
         """Returns how long a task may run, ms, 0 for any time. The call decides, then the function, then the worker; or a deadline."""
@@ -103,15 +106,31 @@ class Judge:
 
     def undecodable(self, c: Claim, error: Exception) -> End:
         """Returns the ending of a message that is none, as it is."""
-        id = new_id()
-        logger.error('queue %s: message archived as %s: %s', c.lane.name, id, error)
-        fields = info.encode(reason='undecodable', at=c.lane.now(), error=str(error), worker=self.worker)
-        return End(c, ARCHIVE, (), 0, id, c.raw, fields)
+        return self._unread(c, 'undecodable', str(error))
+
+    def too_large(self, c: Claim) -> End:
+        """Returns the ending of a message that is too large to be read: it stays in Redis."""
+        return self._unread(c, 'too large', too_large(c.size))
+
+    def _unread(self, c: Claim, reason: str, text: str) -> End:
+        id, queue = new_id(), c.lane.name
+
+        def write(n: int) -> None:
+            logger.error('queue %s: message archived as %s: %s%s', queue, id, text, counted(n))
+
+        self.lines.log((queue, reason, ''), write)
+        fields = info.encode(reason=reason, at=c.lane.now(), error=text, worker=self.worker)
+        return End(c, ARCHIVE, (), 0, id, b'', fields)
 
     def park(self, c: Claim, reason: str) -> End:
         """Returns the ending of a task that waits for a worker which knows its function."""
         id = c.message.id or new_id()
-        logger.warning('queue %s: %s (%s): parked, as this worker cannot run it (%s)', c.lane.name, c.message.path, id, reason)
+        queue, path = c.lane.name, c.message.path
+
+        def write(n: int) -> None:
+            logger.warning('queue %s: %s (%s): parked, as this worker cannot run it (%s)%s', queue, path, id, reason, counted(n))
+
+        self.lines.log((queue, reason, path), write)
         fields = info.encode(reason=reason, at=c.lane.now(), function=c.message.path, worker=self.worker)
         return End(c, PARK, (), PARKED_LIFE, id, c.raw, fields)
 
@@ -254,9 +273,17 @@ class Judge:
         return default_backoff(retried)
 
 
-def verdict(token: str, raw: bytes) -> Verdict:
+def too_large(size: int) -> str:
+    """What is said of a message that is too large to be read."""
+    return f'expected a message of at most {WORKER.size} bytes, found one of {size}'
+
+
+def verdict(token: str, raw: bytes | int) -> Verdict:
     """Decides about a claim whose worker died: its deaths are counted in the message where that can carry them."""
     now = time.time_ns() // 1_000_000
+    if isinstance(raw, int):
+        id, text = new_id(), too_large(raw)
+        return Verdict(token, raw, b'', 'archive', id, info.encode(reason='too large', at=now, error=text))
     text = 'its worker died with this task in hand, again and again'
     m: Message | None = None
     with contextlib.suppress(MessageError):

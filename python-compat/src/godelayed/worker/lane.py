@@ -34,6 +34,7 @@ class Claim:
         'raw',
         'report',
         'settled',
+        'size',
         'started',
         'suspect',
         'token',
@@ -44,11 +45,12 @@ class Claim:
     message: Message
     function: Function
 
-    def __init__(self, lane: Lane, batch: Batch, token: str, raw: bytes) -> None:
+    def __init__(self, lane: Lane, batch: Batch, token: str, raw: bytes | int) -> None:
         self.lane = lane
         self.batch = batch
         self.token = token
-        self.raw = raw
+        self.raw = raw if isinstance(raw, bytes) else b''
+        self.size = raw if isinstance(raw, int) else 0  # of a message that is too large to be read
         self.suspect = False  # a worker died with this task in hand not long ago
         self.freed = False  # the lock has ended, and the id is nobody's to keep
         self.unclear = False  # Redis may have been told how it ended

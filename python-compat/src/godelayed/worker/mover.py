@@ -11,10 +11,12 @@ from typing import Callable
 from ..errors import DelayedError
 from ..registry import Registry
 from .groups import Firing
-from .info import function_of
+from .info import encode, function_of
+from .judge import too_large
 from .lane import Lane
+from .lines import Lines, counted
 from .link import Backoff, Complaints, jitter
-from .store import check
+from .store import Store, check
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -27,10 +29,12 @@ _HASTE_INTERVAL, _HASTE_TIME = 0.2, 30.0  # looks after parked tasks were releas
 class Mover:
     """The thread that looks for what is due on queues of one slot. Every worker has one; no leader is needed."""
 
-    def __init__(self, lanes: Sequence[Lane], registry: Registry, pending: Callable[[Lane], None]) -> None:
+    def __init__(self, lanes: Sequence[Lane], registry: Registry, pending: Callable[[Lane], None], archive_for: int, lines: Lines) -> None:
         self.lanes = lanes
         self.registry = registry
         self.pending = pending
+        self._archive_for = archive_for  # ms
+        self._lines = lines
         self.link = lanes[0].store.link()
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
@@ -90,6 +94,7 @@ class Mover:
                 pause = min(pause, due / 1000)
             if todo.parked > 0:
                 self._unpark(i, todo.parked)
+        self._lines.flush(all=False)
         self.idle = idle
         self.looks += 1
         if time.monotonic() < self._haste:
@@ -102,11 +107,29 @@ class Mover:
         for shelf in ('scheduled', 'retry'):
             due = 0
             while due == 0 and not self._stop:
-                due = lane.store.move(self.link, shelf, _BATCH)
+                due, large = lane.store.move(self.link, shelf, _BATCH)
+                self._archive(lane.store, shelf, large)
             if due >= 0 and (next_ < 0 or due < next_):
                 next_ = due
         self.pending(lane)
         return next_
+
+    def _archive(self, store: Store, shelf: str, large: list[tuple[str, int]]) -> None:
+        """Archives due tasks whose messages are too large for any worker, as they are."""
+        for i in range(0, len(large), _PAGE):
+            part = large[i : i + _PAGE]
+            now = time.time_ns() // 1_000_000
+            store.condemn(
+                self.link, shelf, self._archive_for, [(id, encode(reason='too large', at=now, error=too_large(n))) for id, n in part]
+            )
+            for id, n in part:
+                self._log(store.name, id, n)
+
+    def _log(self, queue: str, id: str, size: int) -> None:
+        def write(n: int) -> None:
+            logger.error('queue %s: message archived as %s: %s%s', queue, id, too_large(size), counted(n))
+
+        self._lines.log((queue, 'too large', ''), write)
 
     def _unpark(self, i: int, parked: int) -> None:
         """Releases parked tasks that this worker can run, a few pages at each look."""

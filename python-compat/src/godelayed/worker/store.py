@@ -10,17 +10,19 @@ from typing import Any
 from ..keys import Keys
 from ..scripts import script
 from .link import Link, ReplyError, Source
+from .skim import WORKER
 
 STATS_LIFE = 90 * 24 * 60 * 60  # seconds that the counters of a day are kept
 MAX_CLAIM = 1000  # tasks of one claim
 MAX_CLAIM_BYTES = 4 << 20
+_MAX_INFO = 32 << 10  # bytes read of what is known of each task where many are listed
 MAX_TOKENS = 500  # claims that one script ends or gives back
 MAX_SHELVED = 100  # tasks that one script files
 REVOKED_MOST = 1000  # ids of cancelled tasks that are kept in memory
 
 _names = (
     'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey sweep forget repair '
-    'condemn lapse expire trim pardon ripe peek fire'
+    'condemn lapse expire trim pardon ripe peek fire fields'
 )
 SCRIPTS = {name: script(name) for name in _names.split()}
 
@@ -32,7 +34,7 @@ class Ending:
     token: str
     id: str
     wait: int = 0  # ms until due or expiry, or that it is kept
-    message: bytes = b''
+    message: bytes = b''  # empty: as it was claimed
     info: bytes = b''
     awaited: bool = False  # somebody may wait for its end
     flag: bool = False  # complete: it may hold a lock; annul: it was cancelled for certain
@@ -61,7 +63,7 @@ class Haul:
     left: int = 0
     stood: list[int] | None = None
     version: int = 0
-    messages: list[bytes] = dataclasses.field(default_factory=list)
+    messages: list[bytes | int] = dataclasses.field(default_factory=list)  # of one that is too large its size
 
 
 @dataclasses.dataclass
@@ -69,8 +71,8 @@ class Verdict:
     """What happens to a dead worker's claim."""
 
     token: str
-    message: bytes
-    renewed: bytes
+    message: bytes | int  # the size of one that is too large
+    renewed: bytes  # empty: as it is
     action: str  # requeue, archive or count
     id: str
     info: bytes
@@ -145,7 +147,7 @@ class Store:
             batch,
             min(most, MAX_CLAIM),
             held,
-            MAX_CLAIM_BYTES,
+            WORKER.size,
             int(legacy),
             int(mend),
             STATS_LIFE,
@@ -246,11 +248,14 @@ class Store:
         """Returns the tokens of this worker's claims."""
         return [_text(t) for t in link.do('HKEYS', self.keys.processing + self.worker)]
 
-    def move(self, link: Link, shelf: str, most: int) -> int:
-        """Makes due tasks pending and returns the ms until the next one is due, negative for none."""
+    def move(self, link: Link, shelf: str, most: int) -> tuple[int, list[tuple[str, int]]]:
+        """Makes due tasks pending and returns the ms until the next one is due, negative for none.
+
+        It also returns ids and sizes of those that are too large, which stay.
+        """
         k = self.keys
-        reply = link.run(SCRIPTS['move'], [getattr(k, shelf), k.tasks, k.info, k.list, k.noti], most, MAX_CLAIM_BYTES)
-        return int(reply[1])
+        reply = link.run(SCRIPTS['move'], [getattr(k, shelf), k.tasks, k.info, k.list, k.noti], most, MAX_CLAIM_BYTES, WORKER.size)
+        return int(reply[1]), [(_text(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
 
     def unpark(self, link: Link, ids: Sequence[str]) -> int:
         """Makes parked tasks pending and returns their number."""
@@ -268,7 +273,18 @@ class Store:
     def _infos(self, link: Link, ids: list[bytes]) -> list[tuple[str, bytes | None]]:
         if not ids:
             return []
-        return list(zip([_text(i) for i in ids], link.do('HMGET', self.keys.info, *ids)))
+        infos: list[bytes | None] = []
+        while len(infos) < len(ids):
+            some = self._fields(link, self.keys.info, [_text(i) for i in ids[len(infos) :]], _MAX_INFO)
+            infos += [v if isinstance(v, bytes) else None for v in some]
+        return list(zip([_text(i) for i in ids], infos))
+
+    def _fields(self, link: Link, hash: str, fields: Sequence[str], most: int) -> list[bytes | int | None]:
+        """Reads the first of some fields of a hash, at least one. Of values of more than most bytes it returns the size."""
+        reply = link.run(SCRIPTS['fields'], [hash], most, MAX_CLAIM_BYTES, *fields)
+        if not isinstance(reply, list) or not 1 <= len(reply) <= len(fields):
+            raise ReplyError(f'fields: expected 1 to {len(fields)} values, found {reply!r:.100}')
+        return reply
 
     def control(self, link: Link) -> Control:
         """Reads the control hash as it is for this worker."""
@@ -317,13 +333,20 @@ class Store:
         reply = link.run(SCRIPTS['sweep'], [*keys, k.revoked], *args)
         return int(reply[0]), int(reply[1])
 
-    def claims_page(self, link: Link, hash: str, n: int) -> tuple[list[tuple[str, bytes]], int]:
-        """Returns claims of a processing hash and their number: all if there are at most n, else some n."""
+    def claim_tokens(self, link: Link, hash: str, n: int) -> tuple[list[str], int]:
+        """Returns tokens of a processing hash and their number: all if there are at most n, else some n."""
         total = int(link.do('HLEN', hash))
         if total == 0:
             return [], 0
-        flat = link.do('HRANDFIELD', hash, n, 'WITHVALUES')
-        return [(_text(flat[i]), flat[i + 1]) for i in range(0, len(flat) - 1, 2)], total
+        return [_text(t) for t in link.do('HRANDFIELD', hash, n)], total
+
+    def claims(self, link: Link, hash: str, tokens: Sequence[str]) -> tuple[list[tuple[str, bytes | int]], int]:
+        """Reads the first of the claims with these tokens, as many as fit into one call, and returns how many tokens it has read.
+
+        Claims that have ended are left out; of messages that are too large it returns the size.
+        """
+        found = self._fields(link, hash, tokens, WORKER.size)
+        return [(t, m) for t, m in zip(tokens, found) if m is not None], len(found)
 
     def alive(self, link: Link, workers: Sequence[str]) -> list[bool]:
         """Says for each worker whether its heartbeat exists."""
@@ -338,13 +361,13 @@ class Store:
         k = self.keys
         return bool(link.do('EXISTS', k.archived, k.parked, k.completed, k.locked, k.revoked))
 
-    def condemn(self, link: Link, keep: int, tasks: Sequence[tuple[str, bytes]]) -> int:
-        """Archives, for keep ms, tasks that were parked for too long."""
+    def condemn(self, link: Link, shelf: str, keep: int, tasks: Sequence[tuple[str, bytes]]) -> int:
+        """Archives, for keep ms, tasks that were parked for too long, or are due and too large."""
         k = self.keys
         args: list[Any] = [STATS_LIFE, keep]
         for id, info in tasks:
             args += [id, info]
-        return int(link.run(SCRIPTS['condemn'], [k.parked, k.archived, k.info, self._stats, k.locks, k.locked], *args))
+        return int(link.run(SCRIPTS['condemn'], [getattr(k, shelf), k.archived, k.info, self._stats, k.locks, k.locked], *args))
 
     def trim(self, link: Link, most: int, n: int) -> int:
         """Deletes archived tasks that are too old or too many, at most n."""

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from ..errors import DelayedError
 from . import info
 from .contact import Contact
-from .judge import DEATHS_LIFE, MAX_DEATHS, verdict
+from .judge import DEATHS_LIFE, MAX_DEATHS, too_large, verdict
 from .lane import order_of
+from .lines import Lines, counted
 from .link import Backoff, Complaints, Link, jitter
-from .store import MAX_CLAIM_BYTES, Sight, Store, Verdict, survey
+from .store import Sight, Store, Verdict, survey
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -46,6 +47,7 @@ class Sweeping:
         self._missed: dict[tuple[Store, str], dict[str, float]] = {}  # when the heartbeat of a worker was first missed
         self._deficit: dict[Store, int] = {}  # notifications that were missing at the last pass
         self._passes = 0
+        self._lines = Lines()
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -68,7 +70,9 @@ class Sweeping:
             else:
                 self.complaints.relief(logger, 'sweeping again')
                 wait.reset()
+            self._lines.flush(all=False)
             self._stop.wait(min(pause, _PATIENCE))
+        self._lines.flush()
         self.link.hang_up()
 
     def sweep(self) -> None:
@@ -98,8 +102,8 @@ class Sweeping:
             if n:
                 logger.warning('queue %s: gave back %d tasks of the dead worker %s', store.name, n, worker)
             store.forget(self.link, worker)
-        for id, message in legacy:
-            self._sweep_legacy(store, id, message)
+        for id in legacy:
+            self._sweep_legacy(store, id)
         self._repair(store, sight.pending - sight.noti)
         if self._passes % _TRIM_EVERY == 1:
             self._trim(store)
@@ -114,15 +118,13 @@ class Sweeping:
             missing = [w for w, lives in zip(others, alive) if not lives]
         return self._surely_dead(store, 'ours', missing, 2 * len(missing) <= len(workers))
 
-    def _judge_legacy(self, store: Store, total: int) -> list[tuple[str, bytes]]:
-        """Returns claims of legacy workers whose liveness keys are missing beyond doubt."""
+    def _judge_legacy(self, store: Store, total: int) -> list[str]:
+        """Returns the ids of legacy workers with claims whose liveness keys are missing beyond doubt."""
         if total == 0:
             self._surely_dead(store, 'legacy', [], False)
             return []
-        page, _ = store.claims_page(self.link, store.keys.legacy, _LEGACY_PAGE)
-        missing = [id for id, _ in page if not self._legacy_alive(id)]
-        sure = set(self._surely_dead(store, 'legacy', missing, False))
-        return [(id, message) for id, message in page if id in sure]
+        ids, _ = store.claim_tokens(self.link, store.keys.legacy, _LEGACY_PAGE)
+        return self._surely_dead(store, 'legacy', [id for id in ids if not self._legacy_alive(id)], False)
 
     def _legacy_alive(self, id: str) -> bool:
         """Asks for the key that a legacy worker's id names."""
@@ -153,31 +155,38 @@ class Sweeping:
         """Takes all claims of a dead worker, page by page, and returns their number."""
         taken = 0
         while not self._stop.is_set():
-            page, total = store.claims_page(self.link, hash, _PAGE)
+            tokens, total = store.claim_tokens(self.link, hash, _PAGE)
             if total == 0:
                 break
             # Last claimed first, as each goes to the front of the queue.
-            page.sort(key=lambda claim: order_of(claim[0]), reverse=True)
-            while page:
-                n = size = 0
-                while n < len(page) and (n == 0 or size + len(page[n][1]) <= MAX_CLAIM_BYTES):
-                    size += len(page[n][1])
-                    n += 1
-                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m) for t, m in page[:n]])
+            tokens.sort(key=order_of, reverse=True)
+            while tokens:
+                page, n = store.claims(self.link, hash, tokens)
+                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m) for t, m in page])
                 if requeued < 0:
                     return taken
                 taken += requeued + archived
-                page = page[n:]
+                tokens = tokens[n:]
         return taken
 
     def _take(self, store: Store, link: Link, liveness: str, hash: str, verdicts: list[Verdict]) -> tuple[int, int]:
         limits = (DEATHS_LIFE, MAX_DEATHS, self.archive_for, self.archive_max)
+        for v in verdicts:
+            if isinstance(v.message, int):
+                self._log(store.name, v.id, v.message)
         return store.sweep(link, liveness, hash, limits, verdicts)
 
-    def _sweep_legacy(self, store: Store, id: str, message: bytes) -> None:
-        """Takes one claim of a dead legacy worker."""
+    def _log(self, queue: str, id: str, size: int) -> None:
+        def write(n: int) -> None:
+            logger.error('queue %s: message archived as %s: %s%s', queue, id, too_large(size), counted(n))
+
+        self._lines.log((queue, 'too large', ''), write)
+
+    def _sweep_legacy(self, store: Store, id: str) -> None:
+        """Takes the one claim of a dead legacy worker."""
+        page, _ = store.claims(self.link, store.keys.legacy, [id])
         liveness = id or store.keys.heartbeat + 'legacy'  # which never exists
-        requeued, archived = self._take(store, self.link, liveness, store.keys.legacy, [verdict(id, message)])
+        requeued, archived = self._take(store, self.link, liveness, store.keys.legacy, [verdict(t, m) for t, m in page])
         if requeued > 0 or archived > 0:
             logger.warning('queue %s: gave back the task of the dead legacy worker %s', store.name, id)
 
@@ -203,7 +212,7 @@ class Sweeping:
             if not page:
                 break
             tasks = [(id, info.encode(reason='parked too long', function=info.function_of(i), at=now)) for id, i in page]
-            if store.condemn(self.link, self.archive_for, tasks) == 0 or len(page) < _TRIM_PAGE:
+            if store.condemn(self.link, 'parked', self.archive_for, tasks) == 0 or len(page) < _TRIM_PAGE:
                 break
         for delete, n in (
             (store.pardon, _PARDON_PAGE),

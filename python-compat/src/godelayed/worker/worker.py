@@ -87,7 +87,7 @@ class Worker:
             self._lanes, weights, [self._lanes], self._executors, self._life, self._room, self._intake.receive, lambda: self._mover.now()
         )
         self._executors.signal = self._fetcher.signal
-        self._mover = Mover(self._lanes, self.registry, self._fetcher.nudge)
+        self._mover = Mover(self._lanes, self.registry, self._fetcher.nudge, archive_for, self._judge.lines)
         self._heartbeat = Heartbeat(self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten)
         for lane in self._lanes:
             lane.beat = self._heartbeat.now
@@ -286,6 +286,7 @@ class Worker:
             stopped.stop()
         _join(beats, CALL_TIMEOUT + 1)
         self._unregister()
+        self._judge.lines.flush()
         logger.info('worker stopped')
 
     def _idle_by(self, end: float) -> bool:

@@ -1,0 +1,140 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// oversized is a message that no worker reads.
+var oversized = strings.Repeat("x", workerLimits.Bytes+1)
+
+// TestLargeMessageAmongOthers archives a message that is too large, and runs what lies before and behind it.
+func TestLargeMessageAmongOthers(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 10)
+	f := b.fn("f", func(i int) { ran <- i })
+	w, h := b.listened(b.config())
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	b.delay(f, 1)
+	b.do("RPUSH", b.name, oversized)
+	b.delay(f, 2)
+	s := b.start(w)
+	sum := await(b, "a task", ran) + await(b, "a task", ran)
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	s.mustStop()
+	if sum != 3 {
+		t.Errorf("ran other tasks than 1 and 2")
+	}
+	if got := h.of(EventTaskArchived); len(got) != 1 || got[0].Reason != "too large" || got[0].Err == nil {
+		t.Errorf("events %+v", got)
+	}
+	page, _, err := b.q.Archived(t.Context(), 0, 10)
+	if err != nil || len(page) != 1 || page[0].Reason != "too large" || !strings.Contains(page[0].Error, fmt.Sprint(len(oversized), " bytes")) {
+		t.Fatalf("archived %+v, %v", page, err)
+	}
+	ref := b.q.Ref(page[0].ID)
+	if b.hash("_tasks")[page[0].ID] != oversized {
+		t.Error("the message is not archived as it was")
+	}
+	if info, err := ref.Info(t.Context()); err != nil || info.State != StateArchived || info.Error != page[0].Error {
+		t.Errorf("info %+v, %v", info, err)
+	}
+	for _, again := range []error{ref.RunAgain(t.Context()), ref.RunAgainWith(t.Context(), Call(f, 3))} {
+		if again == nil || errors.Is(again, ErrNotArchived) || !strings.Contains(again.Error(), "delete it") {
+			t.Errorf("running it again: %v", again)
+		}
+	}
+	if n, err := b.q.RunArchivedAgain(t.Context(), nil); n != 0 || err != nil {
+		t.Errorf("%d ran again, %v", n, err)
+	}
+	if err := ref.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b.check(redistest.Invariants{Idle: true})
+}
+
+// TestLargeMessagesOfTheDead archives what a dead worker, and a dead legacy worker, held; their other tasks go back to the queue, the first claimed first.
+func TestLargeMessagesOfTheDead(t *testing.T) {
+	b := newBenchOn(t, redistest.Start(t))
+	s := newStore(b.rdb.loops, "", b.name)
+	dead := s.keys.processing + "dead"
+	b.do("HSET", dead, "1-1", "a", "1-2", oversized, "1-3", "b")
+	b.do("HSET", s.keys.legacy, "legacy", oversized)
+	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
+	if n, err := g.sweepHash(t.Context(), s, "dead"); n != 3 || err != nil {
+		t.Fatalf("swept %d, %v", n, err)
+	}
+	if err := g.sweepLegacy(t.Context(), s, "legacy"); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.list(""); fmt.Sprint(got) != "[a b]" {
+		t.Errorf("pending: %.20q", got)
+	}
+	g.lines.close()
+	if lines, tasks := linesAbout(b.log.String(), "it is too large"); lines != 2 || tasks != 2 {
+		t.Errorf("%d lines about %d tasks:\n%s", lines, tasks, b.log)
+	}
+	page, _, err := b.q.Archived(t.Context(), 0, 10)
+	if err != nil || len(page) != 2 {
+		t.Fatalf("archived %+v, %v", page, err)
+	}
+	for _, task := range page {
+		if task.Reason != "too large" || !strings.Contains(task.Error, fmt.Sprint(len(oversized), " bytes")) {
+			t.Errorf("archived %+v", task)
+		}
+	}
+}
+
+// TestLargeDueTasks archives due tasks that are too large, and moves the others.
+func TestLargeDueTasks(t *testing.T) {
+	b := newBench(t)
+	for set, id := range map[string]string{"_scheduled": "s", "_retry": "r"} {
+		b.do("HSET", b.name+"_tasks", id, oversized, id+"2", "rubbish")
+		b.do("ZADD", b.name+set, 1000, id, 1000, id+"2")
+	}
+	w, h := b.listened(b.config())
+	s := b.start(w)
+	b.until("all are archived", func() bool { return b.size("_archived") == 4 })
+	s.mustStop()
+	if got := h.of(EventTaskArchived); len(got) != 4 {
+		t.Errorf("events %+v", got)
+	}
+	for _, id := range []string{"s", "r"} {
+		if info, err := b.q.Ref(id).Info(t.Context()); err != nil || info.State != StateArchived || info.Reason != "too large" {
+			t.Errorf("%s: %+v, %v", id, info, err)
+		}
+	}
+	if n := b.counters()["archived"]; n != 4 {
+		t.Errorf("%d are counted as archived", n)
+	}
+}
+
+// TestLargeMemberOfAGroup makes a call of the others, and archives what is too large.
+func TestLargeMemberOfAGroup(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan []int, 10)
+	f := b.fn("f", func(list ...int) { ran <- list })
+	q := b.q.With(Group("g"), Gather(GatherPolicy{Grace: 50 * time.Millisecond}))
+	b.delayWith(q, f, 1)
+	group := b.do("ZRANGE", b.name+"_groups", 0, 0)
+	name := fmt.Sprintf("%s", group.([]any)[0]) //nolint:errcheck // it is one
+	b.do("RPUSH", b.name+"_group:"+name, oversized)
+	b.delayWith(q, f, 2)
+	if groups, err := b.q.Groups(t.Context()); err != nil || len(groups) != 1 || groups[0].Size != 3 || groups[0].Key != "g" {
+		t.Errorf("groups %+v, %v", groups, err)
+	}
+	w := b.work(b.config(), f)
+	first, second := await(b, "a call", ran), await(b, "a call", ran)
+	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	w.mustStop()
+	if fmt.Sprint(first, second) != "[1] [2]" {
+		t.Errorf("called with %v and %v", first, second)
+	}
+}

@@ -1,0 +1,116 @@
+package delayed
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// linesOf collects what a lineLimit logs: seconds since the start, and number.
+type linesOf struct {
+	start time.Time
+	got   []string
+}
+
+func (l *linesOf) write(what string) func(int) {
+	return func(n int) {
+		l.got = append(l.got, fmt.Sprintf("%v %s %d", time.Since(l.start).Round(time.Millisecond), what, n))
+	}
+}
+
+func (l *linesOf) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(l.got, want) {
+		t.Errorf("expected the lines %q, found %q", want, l.got)
+	}
+}
+
+func TestLogLinesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limit lineLimit
+		out := &linesOf{start: time.Now()}
+		a, b := lineKey{"q", "undecodable", ""}, lineKey{"q", "unknown function", "f"}
+		for i := range 25 {
+			limit.log(a, out.write(fmt.Sprint("a", i)))
+			if i == 3 {
+				limit.log(b, out.write("b"))
+			}
+			time.Sleep(101 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		// All are counted, and after a quiet second a line comes at once again.
+		limit.log(a, out.write("again"))
+		time.Sleep(300 * time.Millisecond)
+		limit.log(a, out.write("last"))
+		limit.close()
+		limit.log(a, out.write("after the end"))
+		out.expect(t, "0s a0 1", "303ms b 1", "1s a9 9", "2s a19 10", "3s a24 5", "1m2.525s again 1", "1m2.825s last 1", "1m2.825s after the end 1")
+	})
+}
+
+func TestLogLinesOfManyFunctionsShareOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limit lineLimit
+		out := &linesOf{start: time.Now()}
+		for i := range 10 * maxLineKeys {
+			limit.log(lineKey{"q", "unknown function", fmt.Sprint("f", i)}, out.write("f"))
+		}
+		limit.close()
+		if len(out.got) > maxLineKeys+2 || len(limit.lines) > 0 {
+			t.Errorf("%d lines for the functions of %d tasks", len(out.got), 10*maxLineKeys)
+		}
+		if last := out.got[len(out.got)-1]; last != fmt.Sprintf("0s f %d", 9*maxLineKeys-1) {
+			t.Errorf("the last line is %q", last)
+		}
+	})
+}
+
+var lineCount = regexp.MustCompile(` count=(\d+)`)
+
+// linesAbout returns how many lines of a log have a message, and how many tasks they are about.
+func linesAbout(log, message string) (lines, tasks int) {
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, message) {
+			continue
+		}
+		n := 1
+		if m := lineCount.FindStringSubmatch(line); m != nil {
+			n, _ = strconv.Atoi(m[1])
+		}
+		lines, tasks = lines+1, tasks+n
+	}
+	return lines, tasks
+}
+
+// TestFloodOfBadMessages logs a line a second about what comes by the thousand, and counts all of it.
+func TestFloodOfBadMessages(t *testing.T) {
+	b := newBench(t)
+	const n = 2000
+	w := b.work(b.config(), b.fn("f", func() {}))
+	unknown := b.fn("unknown", func() {})
+	began := time.Now()
+	for i := range n {
+		b.do("RPUSH", b.name, fmt.Sprint("rubbish ", i))
+		b.do("RPUSH", b.name+"_noti", "1")
+	}
+	calls := make([]*Task, 500)
+	for i := range calls {
+		calls[i] = Call(unknown)
+	}
+	if _, err := b.q.DelayMany(t.Context(), calls...); err != nil {
+		t.Fatal(err)
+	}
+	b.until("all are seen to", func() bool { return b.size("_archived") == n && b.size("_parked") == len(calls) })
+	w.mustStop()
+	most := int(time.Since(began)/lineInterval) + 2
+	for message, want := range map[string]int{"it cannot be decoded": n, "task parked: this worker cannot run it": len(calls)} {
+		if lines, tasks := linesAbout(b.log.String(), message); lines > most || tasks != want {
+			t.Errorf("%q: %d lines about %d tasks, expected at most %d about %d", message, lines, tasks, most, want)
+		}
+	}
+}
