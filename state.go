@@ -58,7 +58,7 @@ type TaskInfo struct {
 	Began       time.Time // the successful run of a completed task
 	At          time.Time // when it failed, was parked, was completed or reported its progress
 	FirstFailed time.Time // zero if it has not failed
-	Reason      string    // why it is where it is: failed, snoozed, arguments, expired, undecodable, unknown function, unknown fields, deaths, parked too long, completed, …
+	Reason      string    // why it is where it is: failed, snoozed, arguments, expired, undecodable, unknown function, unknown fields, deaths, completed, …
 	Error       string    // the text of its last error, up to 4 KiB
 	Stack       string    // of its last panic, up to 4 KiB
 	Attempts    int       // runs that failed or succeeded
