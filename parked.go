@@ -15,7 +15,8 @@ const maxListPage = 1000
 // long shows that a version is missing which producers count on.
 //
 // The page begins after offset tasks and has at most n, 1 to 1,000; those that are archived first come first. Of each, ID, State, Function, Due, At,
-// Reason and Worker are known, and Error if Reason is "unknown fields": it says which. Pages are read one after the other: tasks that come or go in between may be missing or twice.
+// Reason and Worker are known, and Error if Reason is "unknown fields": it says which. Pages are read one after the other: tasks that come or go in
+// between may be missing or twice.
 func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
 	return q.listFiled(ctx, "Parked", StateParked, offset, n)
 }

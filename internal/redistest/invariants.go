@@ -41,6 +41,7 @@ var layout = []layoutRow{
 	{"_results", "hash", false},
 	{"_locks", "hash", false},
 	{"_control", "hash", false},
+	{"_functions", "hash", false},
 	{"_locked", "zset", false},
 	{"_parked", "zset", false},
 	{"_tasks", "hash", false},
