@@ -32,6 +32,7 @@ func replicated(t *testing.T) (master, replica *redistest.Server) {
 
 func TestWaitForReplicas(t *testing.T) {
 	t.Parallel()
+	background := context.Background() //nolint:usetesting // cannot end: such calls go another way
 	master, replica := replicated(t)
 	rdb, err := Dial(master.URL())
 	if err != nil {
@@ -60,7 +61,7 @@ func TestWaitForReplicas(t *testing.T) {
 			return err
 		},
 	} {
-		for _, ctx := range []context.Context{context.Background(), t.Context()} {
+		for _, ctx := range []context.Context{background, t.Context()} {
 			master.FlushScripts(t)
 			before := master.CommandStats(t)
 			if err := enqueue(ctx); err != nil {
@@ -84,7 +85,7 @@ func TestWaitForReplicas(t *testing.T) {
 	for range callers {
 		wg.Go(func() {
 			for range each {
-				if _, err := q.Enqueue(context.Background(), call()); err != nil {
+				if _, err := q.Enqueue(background, call()); err != nil {
 					t.Error(err)
 				}
 			}

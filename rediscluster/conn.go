@@ -80,8 +80,10 @@ func (c *conn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (an
 }
 
 // DoContext implements redis.ConnWithContext.
+//
+//nolint:contextcheck // wait carries it; who watches the node does so for all
 func (c *conn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
-	return c.do(wait{ctx: ctx}, cmd, args) //nolint:contextcheck // wait carries it
+	return c.do(wait{ctx: ctx}, cmd, args)
 }
 
 func (c *conn) do(w wait, name string, args []any) (any, error) {
@@ -166,8 +168,10 @@ func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 }
 
 // ReceiveContext implements redis.ConnWithContext.
+//
+//nolint:contextcheck // wait carries it; who watches the node does so for all
 func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
-	return c.receive(wait{ctx: ctx}) //nolint:contextcheck // wait carries it
+	return c.receive(wait{ctx: ctx})
 }
 
 func (c *conn) receive(w wait) (any, error) {

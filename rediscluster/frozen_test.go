@@ -34,9 +34,10 @@ func TestFrozenMaster(t *testing.T) {
 	for cluster.NodeOf(t, "{"+other+"}") == master {
 		other += "a"
 	}
+	background := context.Background() //nolint:usetesting // cannot end, as most callers' contexts
 	task := func() *delayed.Task { return delayed.NewGoTask("example.com/app/mail.Welcome") }
 	enqueue := func(rdb *delayed.Redis, queue string) error {
-		_, err := delayed.NewQueue(queue, rdb).Enqueue(context.Background(), task())
+		_, err := delayed.NewQueue(queue, rdb).Enqueue(background, task())
 		return err
 	}
 	for _, err := range []error{enqueue(rdb, queue), enqueue(fresh, "{"+other+"}")} {

@@ -46,7 +46,7 @@ func (s *source) dial(ctx context.Context, addr string) (*node, error) {
 		s.pools[addr] = pool
 	}
 	s.mu.Unlock()
-	defer s.watch(addr, pool)()
+	defer s.watch(addr, pool)() //nolint:contextcheck // it watches the node for all
 	rc, err := pool.GetContext(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("node %s of the cluster: %w", addr, pool.explain(err))
@@ -64,13 +64,13 @@ func (s *source) newPool(addr string) *nodePool {
 			if err != nil {
 				return nil, err
 			}
-			return &wire{c, context.AfterFunc(p.ctx, func() { c.Close() })}, nil
+			return &wire{c, context.AfterFunc(p.ctx, func() { c.Close() })}, nil //nolint:contextcheck // outlives the call
 		})})
 	p.Pool = &redis.Pool{
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout) // with what introduces it
 			defer cancel()
-			defer context.AfterFunc(p.ctx, cancel)()
+			defer context.AfterFunc(p.ctx, cancel)() //nolint:contextcheck // either ends it
 			return redis.DialContext(ctx, "tcp", addr, opts...)
 		},
 		MaxIdle:             max(idleConns, s.limits.PoolSize),

@@ -3,7 +3,6 @@
 package redissentinel
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -58,13 +57,13 @@ func startTLSSentinel(t *testing.T, certs *redistest.TLS, master string) (addr s
 	l.Close()
 	host, port, _ := strings.Cut(addr, ":")
 	masterHost, masterPort, _ := strings.Cut(master, ":")
-	text := fmt.Sprintf("bind %s\nport 0\nsentinel monitor m %s %s 1\n", host, masterHost, masterPort)
+	lines := []string{"bind " + host, "port 0", "sentinel monitor m " + masterHost + " " + masterPort + " 1"}
 	args := certs.Args(port)
 	for i := 0; i < len(args); i += 2 {
-		text += strings.TrimPrefix(args[i], "--") + " " + args[i+1] + "\n"
+		lines = append(lines, strings.TrimPrefix(args[i], "--")+" "+args[i+1])
 	}
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	proc, err := childproc.Start(exec.Command(program, file, "--sentinel"))
