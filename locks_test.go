@@ -164,10 +164,12 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(b.fn("h", func(int) {}, Unique(0)), 1)); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "task 1") {
 		t.Errorf("a function's default: %v", err)
 	}
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	b.must(err)
 	for name, opts := range map[string][]Option{
 		"Unique": {Unique(time.Hour)}, "UniqueKey": {UniqueKey("k", time.Hour)}, "Debounce": {Debounce(time.Hour)},
 	} {
-		if _, err := b.q.With(opts...).Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); !errors.Is(err, ErrArguments) {
+		if _, err := legacy.With(opts...).Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); !errors.Is(err, ErrArguments) {
 			t.Errorf("%s for a plain Python task: %v", name, err)
 		}
 	}

@@ -105,8 +105,12 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	}
 	b.delayWith(q, plainForTest, 1) // a context that knows nothing
 	want := []map[string]string{
-		{"trace": "t1", "x": "injected"}, {"trace": "t1", "x": "given"}, {"trace": "t1", "x": "injected"}, {"trace": "t1", "x": "injected"},
-		{"trace": "t1", "x": "injected"}, nil,
+		{"trace": "t1", "x": "injected"},
+		{"trace": "t1", "x": "given"},
+		{"trace": "t1", "x": "injected"},
+		{"trace": "t1", "x": "injected"},
+		{"trace": "t1", "x": "injected"},
+		nil,
 	}
 	for i, m := range b.pending() {
 		if got := headersOf(&m); !maps.Equal(got, want[i]) {

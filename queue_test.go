@@ -144,7 +144,7 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	} {
 		b.do("SADD", b.name+"_workers", "v", "w")
 		b.do("SET", b.name+"_mode", "extended")
-		b.do(place[0].(string), place[1:]...)
+		b.do(fmt.Sprint(place[0]), place[1:]...)
 		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
 		b.must(err)
 		if _, err := q.Enqueue(t.Context(), task); !strings.Contains(errorText(err), "may hold extended Python tasks") {

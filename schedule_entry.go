@@ -169,7 +169,7 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 		return d, bad("%w", err)
 	}
 	if msg.Kind == wire.Py && d.overlap != OverlapAllow {
-		return d, bad("%s: a Python task carries no id, so that nobody knows when it is over: open the queue for extended messages or leave out Overlap", msg.Path)
+		return d, bad("%s: a Python task of a legacy queue carries no id, so that nobody knows when it is over: leave out Overlap", msg.Path)
 	}
 	return d, nil
 }

@@ -263,7 +263,7 @@ func TestEntryChecks(t *testing.T) {
 		{"Unique", func(e *Entry) { e.Options = []Option{Unique(time.Hour)} }},
 		{"Unique", func(e *Entry) { e.Task = Call(Func(func() {}, Name("checks.unique"), Unique(time.Hour))) }},
 		{"option 0 is nil", func(e *Entry) { e.Options = []Option{nil} }},
-		{"nobody knows when it is over", func(e *Entry) { e.Task, e.Overlap = NewPyTask("m:f", nil, nil), OverlapSkip }},
+		{"", func(e *Entry) { e.Task, e.Overlap = NewPyTask("m:f", nil, nil), OverlapSkip }},
 		{"", func(e *Entry) { e.Task = NewPyTask("m:f", nil, nil) }},
 	} {
 		e := good
@@ -271,6 +271,13 @@ func TestEntryChecks(t *testing.T) {
 		_, err := NewScheduler(rdb, SchedulerConfig{Queue: "q", Owner: "o", Entries: []Entry{e}})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v, expected an error with %q", e, err, c.want)
+		}
+	}
+	for overlap, want := range map[Overlap]string{OverlapAllow: "", OverlapSkip: "nobody knows when it is over"} {
+		e := Entry{Name: "e", Spec: "@daily", Task: NewPyTask("m:f", nil, nil), Overlap: overlap}
+		_, err := NewScheduler(rdb, SchedulerConfig{Queue: "q", Owner: "o", Legacy: true, Entries: []Entry{e}})
+		if want == "" && err != nil || want != "" && !strings.Contains(errorText(err), want) {
+			t.Errorf("%v on a legacy queue: %v, expected an error with %q", overlap, err, want)
 		}
 	}
 	for _, c := range []struct {

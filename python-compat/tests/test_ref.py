@@ -11,6 +11,7 @@ import redis.asyncio as redis_asyncio
 
 import godelayed
 import godelayed.aio
+import godelayed.aio.signals
 import godelayed.ref
 from godelayed import NoResultError, NotArchivedError, Queue, TaskError, WaitTimeoutError
 
@@ -271,5 +272,36 @@ def test_break_of_the_connection_in_asyncio(server, monkeypatch, redis):
                 await waiting
             while waiters(sync, again.id):
                 await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+def test_cancellation_that_comes_with_the_signal_is_not_swallowed():
+    async def run():
+        told = godelayed.aio.signals.Told()
+        waiting = asyncio.ensure_future(told.wait(60))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        told.set()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await told.wait(60)  # it was set
+        await told.wait(0.001)
+
+    asyncio.run(run())
+
+
+def test_many_who_wait_for_a_moment(server):
+    """Each of them ends in time, whatever happens to the connections that they share."""
+
+    async def run():
+        async with redis_asyncio.Redis(port=server.port) as client:
+            ref = await godelayed.aio.Queue('mail', client).options(keep_result=60).delay(GO, 1)
+            for _ in range(3):
+                waiting = [asyncio.ensure_future(asyncio.wait_for(ref.result(), 0.05)) for _ in range(50)]
+                done, late = await asyncio.wait(waiting, timeout=30)
+                assert not late
+                assert all(isinstance(w.exception(), asyncio.TimeoutError) for w in done)
 
     asyncio.run(run())

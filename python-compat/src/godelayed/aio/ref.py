@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import asks
@@ -29,6 +30,12 @@ async def answer(link: AsyncLink, ask: Generator[asks.Ask, Any, T]) -> T:
     except StopIteration as e:
         result: T = e.value
         return result
+
+
+def _cancellations() -> int:
+    """How often this task was asked to end. Before Python 3.11 nobody counts: 0."""
+    cancelling: Callable[[], int] | None = getattr(asyncio.current_task(), 'cancelling', None)
+    return cancelling() if cancelling is not None else 0
 
 
 class Ref(Base):
@@ -65,12 +72,15 @@ class Ref(Base):
         """
         self.check_kept(str(self))
         until = deadline(timeout)
+        before = _cancellations()
         found = await self._outcome()
         if found is not None:
             return found.value()
         trouble = ''
         with self.queue._signals.listen(self.queue._settings.keys.ended(self.id)) as told:
             while True:
+                if _cancellations() > before:  # one was swallowed while a connection was made or given up
+                    raise asyncio.CancelledError
                 left = look_after() if until is None else min(look_after(), until - time.monotonic())
                 if left <= 0:
                     raise WaitTimeoutError(f'task {self} has not ended within the timeout of {timeout}{trouble}')

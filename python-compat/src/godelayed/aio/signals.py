@@ -29,8 +29,12 @@ class Told:
 
     async def wait(self, timeout: float) -> None:
         """Waits until something was published or may have been missed, or for so many seconds."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._event.wait(), timeout)
+        # Not asyncio.wait_for: before Python 3.12 it swallows a cancellation that comes together with the event.
+        over = asyncio.get_running_loop().call_later(timeout, self._event.set)
+        try:
+            await self._event.wait()
+        finally:
+            over.cancel()
         self._event.clear()
 
 
