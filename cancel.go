@@ -29,10 +29,12 @@ func (r *Ref) Cancel(ctx context.Context) error {
 	}
 	s := r.queue.store
 	for {
-		message, err := s.filedMessage(ctx, r.id)
+		found, err := s.look(ctx, r.id, true)
 		if err != nil {
 			return err
 		}
+		s.redisTime(found.now) // the cancellation is counted on that day
+		message := found.message
 		// Who waits for it is to be told, which is all that is kept.
 		var keep time.Duration
 		var info []byte

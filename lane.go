@@ -45,11 +45,10 @@ type lane struct {
 	// pulse is the value that the heartbeat has in Redis since the last registration. Each registration has another one, and it is stored after the
 	// claims that were lost before are marked.
 	pulse atomic.Pointer[string]
-	skew  atomic.Int64 // Redis's clock less ours, ns, as the heartbeat finds it
 }
 
 // now returns the time by Redis's clock.
-func (l *lane) now() time.Time { return time.Now().Add(time.Duration(l.skew.Load())) }
+func (l *lane) now() time.Time { return l.store.now() }
 
 func newLane(s *store, worker string, legacy bool) *lane {
 	l := &lane{store: s, worker: worker, legacy: legacy, batches: map[uint64]*batch{}}

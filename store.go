@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -24,17 +25,23 @@ type store struct {
 	src  Source
 	name string
 	keys queueKeys
-	now  func() time.Time
+	now  func() time.Time // by Redis's clock, as far as skew is known
+	skew atomic.Int64     // Redis's clock less ours, ns
 }
 
 func newStore(src Source, prefix, name string) *store {
-	return &store{src: src, name: name, keys: newQueueKeys(prefix, name), now: time.Now}
+	s := &store{src: src, name: name, keys: newQueueKeys(prefix, name)}
+	s.now = func() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
+	return s
 }
+
+// redisTime notes what time it is by Redis's clock.
+func (s *store) redisTime(now time.Time) { s.skew.Store(int64(time.Until(now))) }
 
 // slot tells which stores may share a script.
 func (s *store) slot() int { return s.src.Slot(s.keys.list) }
 
-// statsKey is the counter hash of today.
+// statsKey is the counter hash of today, by Redis's clock.
 func (s *store) statsKey() string { return s.keys.statsOf(s.now()) }
 
 // eval runs a script on a connection of the pool. An error that wraps ErrUnknown leaves open whether the script ran.

@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -35,15 +34,6 @@ func (s *store) cancel(ctx context.Context, id string, filed bool, keep time.Dur
 	n, err := redis.Int(s.eval(ctx, scriptCancel, keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info, k.endedOf(id), k.signals(),
 		statsLife, pardonPage, flag(filed)))
 	return cancelled(n), err //nolint:gosec // 0 to 3
-}
-
-// filedMessage returns the message of a task that is scheduled, retrying, parked or archived; nil if it is none of these.
-func (s *store) filedMessage(ctx context.Context, id string) ([]byte, error) {
-	message, err := redis.Bytes(s.read(ctx, "HGET", s.keys.tasks, id))
-	if errors.Is(err, redis.ErrNil) {
-		return nil, nil
-	}
-	return message, err
 }
 
 // annulled is a claimed task that was cancelled.

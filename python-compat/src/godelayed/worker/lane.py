@@ -129,11 +129,10 @@ class Lane:
         self.tell_lost: Callable[[Claim], None] = lambda _: None
         self.confirmed: tuple[float, float] | None = None  # when the last confirmed heartbeat was sent: monotonic and wall clock
         self.pulse = ''
-        self.skew = 0.0  # Redis's clock less ours, seconds
 
     def now(self) -> int:
         """Redis's time in ms."""
-        return int((time.time() + self.skew) * 1000)
+        return int((time.time() + self.store.skew) * 1000)
 
     def fresh(self, life: float) -> bool:
         """Says whether Redis surely has not let the heartbeat expire. Both clocks must agree: one stops while a machine is suspended."""

@@ -114,6 +114,7 @@ class Store:
         self.name = name
         self.worker = worker
         self.keys = Keys(name, prefix)
+        self.skew = 0.0  # Redis's clock less ours, seconds
         k = self.keys
         self._mine = [k.processing + worker, k.claims + worker]
         self._claim_keys = [k.list, k.noti, k.heartbeat + worker, *self._mine]
@@ -124,8 +125,8 @@ class Store:
 
     @property
     def _stats(self) -> str:
-        """The counters of today."""
-        return self.keys.stats_of(time.time())
+        """The counters of today, by Redis's clock."""
+        return self.keys.stats_of(time.time() + self.skew)
 
     def _ended(self, id: str, awaited: bool) -> str:
         """The channel on which the end of a task is told, '' if nobody waits for it."""
