@@ -41,7 +41,8 @@ var (
 	// ErrEnded says that a task cannot be cancelled because it has ended.
 	ErrEnded = errors.New("delayed: task has ended")
 
-	// ErrClosed is returned by a second Worker.Run and by everything that uses a Redis handle after its Close.
+	// ErrClosed is returned by a second Run of a Worker, Sweeper or Scheduler and by everything that uses a Redis handle after its Close, every Run
+	// included.
 	ErrClosed = errors.New("delayed: closed")
 )
 

@@ -10,6 +10,7 @@ import (
 // Why a worker stops, as WorkerStatus.StopReason, its log and EventWorkerStopping say it.
 const (
 	stopContext = "context"    // the context of Run has ended
+	stopClosed  = "closed"     // the handle on Redis was closed
 	stopTasks   = "max tasks"  // WorkerConfig.MaxTasks have ended, or the one of Once
 	stopTime    = "max time"   // it has run for WorkerConfig.MaxTime
 	stopMemory  = "max memory" // the process has more than WorkerConfig.MaxMemory

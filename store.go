@@ -67,10 +67,13 @@ func evalOn(ctx context.Context, src Source, sc *script, keys []string, args []a
 	return sc.run(ctx, conn, callTimeout, keys, args)
 }
 
+// errHandleClosed says why nothing can be asked of Redis any more.
+var errHandleClosed = fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
+
 // connError explains why there is no connection. Nothing was sent.
 func connError(err error) error {
 	if err.Error() == "redigo: get on closed pool" {
-		return fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
+		return errHandleClosed
 	}
 	return fmt.Errorf("delayed: connecting to Redis: %w", err)
 }

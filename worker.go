@@ -221,7 +221,7 @@ func (w *Worker) attach() (err error) {
 // Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for running
 // handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It returns nil after a
 // clean stop, *StillRunningError when handlers still run, *StuckError when it stopped because of handlers that are stuck (both of them joined, if
-// others still run), and ErrClosed when it was called before. It handles no signals.
+// others still run), and ErrClosed when it was called before or the handle on Redis is closed, also meanwhile. It handles no signals.
 // While Redis is away it tries again and carries on by itself.
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
@@ -229,13 +229,17 @@ func (w *Worker) Run(ctx context.Context) error {
 	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
 		return ErrClosed
 	}
-	if err := w.attach(); err != nil {
+	err := w.attach()
+	if w.signals.open.Err() != nil {
+		err = errHandleClosed
+	}
+	if err != nil {
 		w.state.Store(int32(WorkerStopped))
 		return err
 	}
 	w.log.WithField("queues", w.plan.names).WithField("concurrency", w.cfg.Concurrency).Info("worker started")
 	w.emit(Event{Kind: EventWorkerStarted})
-	ctx, end := context.WithCancel(ctx)
+	ctx, end := w.signals.until(ctx)
 	defer end()
 	w.exec.start()
 
@@ -270,9 +274,13 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	select {
 	case <-ctx.Done():
+		if closing(ctx) != nil {
+			w.stopFor(stopClosed)
+		}
 		w.stopFor(stopContext)
 	case <-w.stopping:
 	}
+	defer context.AfterFunc(w.signals.open, giveUp)() // Redis cannot be told any more
 	w.control.Lock()
 	w.state.Store(int32(WorkerStopping))
 	w.holdBack() // at once: the loops may have to wait for Redis
@@ -322,15 +330,17 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.log.Info("worker stopped")
 		return w.stuck(reason, err)
 	}
-	err := w.stillRunning(reason)
+	err = w.stillRunning(reason)
 	go func() { _ = finish() }() // its error is told by the log
 	w.log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
 	return err
 }
 
-// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return.
+// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return, or a handle that was closed.
 func (w *Worker) stuck(reason string, err error) error {
 	switch {
+	case reason == stopClosed && !errors.Is(err, ErrClosed):
+		return errors.Join(errHandleClosed, err)
 	case reason != stopStuck:
 		return err
 	case err == nil:
@@ -390,7 +400,7 @@ func (w *Worker) unregister() error {
 		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
 		var wait backoff
 		gone, err := l.store.unregister(ctx, w.id)
-		for err != nil && sleep(ctx, wait.next()) {
+		for err != nil && !errors.Is(err, ErrClosed) && sleep(ctx, wait.next()) {
 			gone, err = l.store.unregister(ctx, w.id)
 		}
 		if err == nil && !gone {
