@@ -19,8 +19,8 @@ var (
 
 // Errors of enqueueing. None of them means that a task was half enqueued.
 var (
-	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued. Enqueueing
-	// it again can run it twice.
+	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued, cancelled or whatever was
+	// asked for. Enqueueing it again can run it twice. No question that changes nothing, as Ref.State, fails with it.
 	ErrUnknown = errors.New("delayed: unknown whether Redis carried out the request")
 
 	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type script struct {
 	name   string
 	keys   int  // number of KEYS
 	each   bool // keys is meant for each queue
+	reads  bool // it changes nothing, as its header says
 	source string
 	sha    string
 }
@@ -78,6 +80,7 @@ func newScript(name string, keys int) *script {
 	}
 	sum := sha1.Sum(source) //nolint:gosec // see the import
 	s := &script{name: name, keys: keys, source: string(source), sha: hex.EncodeToString(sum[:])}
+	s.reads = strings.Contains(s.source, "Reads only.\n")
 	scripts[name] = s
 	return s
 }
@@ -119,6 +122,9 @@ func (s *script) send(ctx context.Context, conn redis.Conn, timeout time.Duratio
 func (s *script) explain(err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
+		if s.reads {
+			return fmt.Errorf("delayed: %s: Redis has not answered: %w", s.name, err)
+		}
 		return fmt.Errorf("%w: %s: %w", ErrUnknown, s.name, err)
 	}
 	text := string(answer)
@@ -127,6 +133,19 @@ func (s *script) explain(err error) error {
 		return fmt.Errorf("%w: %s: %w", ErrFull, s.name, err)
 	}
 	return fmt.Errorf("delayed: %s: %w", s.name, err)
+}
+
+// transient are the beginnings of answers that Redis gives while it comes back or is busy, and not for long.
+var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY", "UNKILLABLE", "ERR max number of clients"}
+
+// refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong password, a key of another type; or
+// whether the handle is closed.
+func refused(err error) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return errors.Is(err, ErrClosed) || errors.Is(err, ErrNoID) || errors.Is(err, errReply)
+	}
+	return !slices.ContainsFunc(transient, func(start string) bool { return strings.HasPrefix(string(answer), start) })
 }
 
 // mayHaveRun says whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the script failed on its way.

@@ -17,19 +17,22 @@ from .scripts import Script
 _CALLS = 32
 _ANSWERS = (
     redis.exceptions.ResponseError,
-    redis.exceptions.BusyLoadingError,
     redis.exceptions.AuthenticationError,
     redis.exceptions.AuthorizationError,
 )
 
 
-def explain(what: str, error: BaseException) -> DelayedError:
-    """Turns an error of a command that was sent into one that says whether anything was written. what names the command."""
+def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedError:
+    """Turns an error of a command that was sent into one that says whether anything was written. what names the command, which may only read."""
     text = str(error) or type(error).__name__
+    if isinstance(error, redis.exceptions.BusyLoadingError):
+        return UnavailableError(f'{what}: Redis has only just started: {text}')
     if isinstance(error, _ANSWERS):
         if 'OOM' in text or 'MISCONF' in text or isinstance(error, redis.exceptions.OutOfMemoryError):
             return FullError(f'{what}: Redis refuses writes: {text}')
         return DelayedError(f'{what}: {text}')
+    if reads:
+        return UnavailableError(f'{what}: Redis did not answer: {text}')
     return UnknownError(f'{what}: Redis did not answer, and may or may not have run it: {text}')
 
 
@@ -72,11 +75,11 @@ class Link:
             return link
 
     def send(self, *command: Any) -> Any:
-        """Sends a command and returns the reply, decoded by nobody. Errors are those of this package."""
+        """Sends a command that only reads and returns the reply, decoded by nobody. Errors are those of this package."""
         try:
             return self._once(str(command[0]), command)
         except redis.exceptions.RedisError as e:
-            raise explain(str(command[0]), e) from e
+            raise explain(str(command[0]), e, reads=True) from e
 
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
         """Runs a script, which Redis may not know yet. It never runs twice."""
@@ -86,7 +89,7 @@ class Link:
             except redis.exceptions.NoScriptError:
                 return self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args))
         except redis.exceptions.RedisError as e:
-            raise explain(script.name, e) from e
+            raise explain(script.name, e, reads=script.reads) from e
 
     def _once(self, what: str, command: tuple[Any, ...]) -> Any:
         with self._places:
@@ -140,11 +143,11 @@ class AsyncLink:
         return self._places
 
     async def send(self, *command: Any) -> Any:
-        """Sends a command and returns the reply, decoded by nobody. Errors are those of this package."""
+        """Sends a command that only reads and returns the reply, decoded by nobody. Errors are those of this package."""
         try:
             return await self._once(str(command[0]), command)
         except redis.exceptions.RedisError as e:
-            raise explain(str(command[0]), e) from e
+            raise explain(str(command[0]), e, reads=True) from e
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
         """Runs a script, which Redis may not know yet. It never runs twice."""
@@ -154,7 +157,7 @@ class AsyncLink:
             except redis.exceptions.NoScriptError:
                 return await self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args))
         except redis.exceptions.RedisError as e:
-            raise explain(script.name, e) from e
+            raise explain(script.name, e, reads=script.reads) from e
 
     async def _once(self, what: str, command: tuple[Any, ...]) -> Any:
         async with self._enter():

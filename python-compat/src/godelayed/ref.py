@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import redis.exceptions
 
 from . import asks
-from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, UnknownError, WaitTimeoutError
+from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, WaitTimeoutError
 from .info import Outcome, Progress, State, TaskInfo
 from .link import Link
 from .options import Options
@@ -111,18 +111,21 @@ class Ref(Base):
 
         timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was one. The task must have
         keep_result or retention. Redis tells when it has ended, on a connection of the client that is taken meanwhile;
-        while Redis is away it goes on.
+        while Redis is away, from the first look on, it goes on until the timeout is over.
 
-        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError;
-        UnavailableError if Redis cannot be asked at all.
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError.
         """
         self.check_kept(str(self))
         until = deadline(timeout)
         link, keys = self.queue._link, self.queue._settings.keys
-        found = self._outcome()
+        found: Outcome | None = None
+        failures, trouble = 0, ''
+        try:
+            found = self._outcome()
+        except UnavailableError as e:
+            failures, trouble = 1, f'; Redis could not be asked: {e}'
         if found is not None:
             return found.value()
-        failures, trouble = 0, ''
         told: Any = None
         with contextlib.ExitStack() as stack:
             while True:
@@ -145,7 +148,7 @@ class Ref(Base):
                                 self.id, 'canceled', 'canceled', 'another task has taken its place, or its group leaves it out', 0, 0, None
                             )
                     failures = 0
-                except (redis.exceptions.RedisError, UnavailableError, UnknownError) as e:
+                except (redis.exceptions.RedisError, UnavailableError) as e:
                     stack.close()
                     told, trouble = None, f'; Redis could not be asked: {e}'
                     time.sleep(pause(failures) if until is None else max(0, min(pause(failures), until - time.monotonic())))

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import asks
-from ..errors import CanceledError, UnavailableError, UnknownError, WaitTimeoutError
+from ..errors import CanceledError, UnavailableError, WaitTimeoutError
 from ..info import Outcome, Progress, State, TaskInfo
 from ..link import AsyncLink
 from ..options import Options
@@ -58,17 +58,20 @@ class Ref(Base):
 
         timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was one. The task must have
         keep_result or retention. Redis tells when it has ended, on one connection for all who wait;
-        while Redis is away it goes on.
+        while Redis is away, from the first look on, it goes on until the timeout is over.
 
-        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError;
-        UnavailableError if Redis cannot be asked at all.
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError.
         """
         self.check_kept(str(self))
         until = deadline(timeout)
-        found = await self._outcome()
+        found: Outcome | None = None
+        trouble = ''
+        try:
+            found = await self._outcome()
+        except UnavailableError as e:
+            trouble = f'; Redis could not be asked: {e}'
         if found is not None:
             return found.value()
-        trouble = ''
         with self.queue._signals.listen(self.queue._settings.keys.ended(self.id)) as told:
             while True:
                 left = look_after() if until is None else min(look_after(), until - time.monotonic())
@@ -77,7 +80,7 @@ class Ref(Base):
                 await told.wait(left)
                 try:
                     found = await self._outcome()
-                except (UnavailableError, UnknownError) as e:
+                except UnavailableError as e:
                     trouble = f'; Redis could not be asked: {e}'
                 if found is not None:
                     return found.value()
