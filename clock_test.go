@@ -13,7 +13,8 @@ func wrongDay(s *store) *store {
 	return s
 }
 
-// TestCountersFollowRedis: the day that something is counted on is Redis's, whatever the clocks of workers, sweepers and producers say.
+// TestCountersFollowRedis: the day that something is counted on is Redis's, whatever the clocks of workers, sweepers
+// and producers say.
 func TestCountersFollowRedis(t *testing.T) {
 	b := newBench(t)
 	if have, want := wrongDay(newStore(b.rdb.loops, "", b.name)).statsKey(), b.q.store.statsKey(); have == want {

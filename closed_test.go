@@ -63,7 +63,8 @@ func TestRunOnAClosedHandle(t *testing.T) {
 	}
 }
 
-// TestClosedHandleWithTasks: a task that ends after the handle was closed cannot be told of; Run does not wait for that, and says both.
+// TestClosedHandleWithTasks: a task that ends after the handle was closed cannot be told of; Run does not wait for
+// that, and says both.
 func TestClosedHandleWithTasks(t *testing.T) {
 	b := newBench(t)
 	rdb, err := Dial(b.server.URL())
@@ -96,7 +97,8 @@ func TestClosedHandleWithTasks(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsACleanStop: a context that ends by a deadline ends Run as one that is cancelled does, without a word of trouble.
+// TestDeadlineIsACleanStop: a context that ends by a deadline ends Run as one that is cancelled does, without a word
+// of trouble.
 func TestDeadlineIsACleanStop(t *testing.T) {
 	b := newBench(t)
 	var all sync.WaitGroup

@@ -56,7 +56,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 			}
 		}
 		if c.fn = w.registry.lookup(c.msg.Path); c.fn == nil {
-			f.add(w.park(c, "unknown function", now))
+			f.add(w.park(c, parkedUnknown, now))
 			continue
 		}
 		if m := &c.msg.Meta; m.Deaths > 0 && now.UnixMilli()-m.DiedAt < deathsLife.Milliseconds() {
@@ -160,6 +160,10 @@ func (w *Worker) execute(c *claim) (done bool) {
 		defer cancel(nil)
 	}
 	if !c.lane.begin(c, cancel) {
+		if !c.lost.Load() {
+			w.cancelClaim(c, false) // since it was looked up
+			return false
+		}
 		c.lane.settle(c)
 		c.lane.finisher.countLost(1)
 		w.tell(c, Event{Kind: EventTaskLost})
@@ -244,29 +248,47 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	to := w.pythonStore
 	if to == nil || to.keys.list == c.lane.store.keys.list {
-		return w.park(c, "python", now)
+		return w.park(c, parkedPython, now)
 	}
 	if c.msg.Kind == wire.PyExtended {
-		form, err := to.mode(ctx)
+		form, err := to.settleMode(ctx, Extended.String()) // if no form was settled yet: this is its first Python task
 		if err != nil {
 			return ending{claim: c, outcome: outcomeRelease} // nobody knows: ask again with the next claim
 		}
-		if form != Extended.String() {
-			return w.park(c, "extended python on a queue for plain ones", now)
+		if form == Plain.String() {
+			return w.park(c, parkedPlain, now)
 		}
 	}
 	w.tell(c, Event{Kind: EventTaskForwarded})
 	return ending{claim: c, outcome: outcomeForward}
 }
 
-// park files a task for a worker that knows its function.
+// Why tasks are parked.
+const (
+	parkedUnknown = "unknown function"
+	parkedPython  = "python"
+	parkedPlain   = "extended python on a queue for plain ones"
+)
+
+// parkedAdvice says what to do about it, unless workers that know the function are all that is missing.
+var parkedAdvice = map[string]string{
+	parkedPlain: ": the workers of WorkerConfig.PythonQueue break on extended messages; serve another queue with godelayed's workers and name that, " +
+		"or have its producers open this queue with Plain",
+}
+
+// park files a task for a worker that knows its function. There is one line in ten seconds for each function.
 func (w *Worker) park(c *claim, reason string, now time.Time) ending {
 	id := c.msg.Meta.ID
 	if id == "" {
 		id = newTaskID()
 	}
-	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).
-		Warn("task parked: this worker cannot run it (" + reason + ")")
+	if skipped, ok := w.parkings.due(c.lane.store.name + " " + reason + " " + c.msg.Path); ok {
+		log := w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id)
+		if skipped > 0 {
+			log = log.with("repeated", skipped)
+		}
+		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
+	}
 	w.tell(c, Event{Kind: EventTaskParked, Reason: reason})
 	info := taskInfo{reason: reason, function: c.msg.Path, at: now, worker: w.id}
 	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.encode()}

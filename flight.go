@@ -18,6 +18,7 @@ type flight struct {
 	room   int // tasks asked for
 	claims []*claim
 	left   int // pending after it
+	parked bool
 	err    error
 }
 
@@ -81,6 +82,9 @@ func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
 	}
 	f.log.relief(&f.trouble, "claiming tasks again")
 	f.of[i].backoff.reset()
+	if fl.parked {
+		return f.receive(ctx, fl.claims) // nothing was learnt of the pending ones
+	}
 	f.mend[i] = false
 	f.lanes[i].left = fl.left
 	// On a legacy queue tasks may be left that have no notification: they are another's.

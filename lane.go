@@ -36,6 +36,8 @@ type lane struct {
 
 	beat func() // asks for a heartbeat of this queue now
 
+	parked parkedTasks // found for this worker
+
 	control laneControl
 
 	anyRevoked atomic.Bool // revoked has ids
@@ -80,7 +82,11 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 	l.calling = append(l.calling, number)
 	l.mu.Unlock()
 	call.worker, call.batch, call.legacy = l.worker, number, l.legacy
-	got, err := l.store.claim(ctx, call)
+	take := l.store.claim
+	if call.parked != nil {
+		take = l.store.unpark
+	}
+	got, err := take(ctx, call)
 	if err == nil || errors.Is(err, errNoHeartbeat) || errors.Is(err, errBatchUsed) || errors.Is(err, errQueuePaused) {
 		l.finisher.acknowledged(done, got.stood)
 	} else {
@@ -232,20 +238,18 @@ func (l *lane) lose(c *claim) bool {
 	return true
 }
 
-// begin notes that the handler of a claim starts; false means that the claim is lost already. cancel is nil if the handler takes no context.
+// begin notes that the handler of a claim starts; false means that the claim is lost already, or the task cancelled.
+// cancel is nil if the handler takes no context.
 func (l *lane) begin(c *claim, cancel context.CancelCauseFunc) bool {
 	if cancel == nil {
-		return !c.lost.Load()
+		return !c.lost.Load() && !c.canceled.Load()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.lost.Load() {
+	if c.lost.Load() || c.canceled.Load() {
 		return false
 	}
 	c.cancel = cancel
-	if c.canceled.Load() {
-		cancel(ErrCanceled) // just now
-	}
 	return true
 }
 

@@ -181,7 +181,7 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 			if g.lanes[i].queuePaused() {
 				continue // nobody may run its tasks, for as long as it likes
 			}
-			if t.pending > 0 || t.due == 0 || t.group == 0 {
+			if t.pending > 0 || t.due == 0 || t.group == 0 || g.lanes[i].parked.some.Load() {
 				return false, nil
 			}
 		}

@@ -14,21 +14,18 @@ const (
 	// parkedPages bounds the pages of parked tasks that are read at one look.
 	parkedPages = 10
 	parkedPage  = 100
-	// hasteInterval is the time between two looks for hasteTime after parked tasks were released: in a deploy, workers of the old version
-	// go on parking what those of the new one run.
-	hasteInterval = 200 * time.Millisecond
-	hasteTime     = 30 * time.Second
 )
 
 // mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a task once. On
-// its way it notices pending tasks without notifications, and parked tasks that this worker knows.
+// its way it notices pending tasks without notifications, and parked tasks that this worker can run.
 type mover struct {
-	src      Source
-	lanes    []*lane
-	stores   []*store
-	pending  func(lane *lane) // called for queues that have pending tasks
-	registry *registry
-	log      journal
+	src     Source
+	lanes   []*lane
+	stores  []*store
+	pending func(lane *lane) // called for queues that have pending tasks
+	runs    func(context.Context, *lane, filed) (bool, error)
+	found   func() // called when parked tasks were found that this worker runs
+	log     journal
 
 	poke    chan struct{}
 	offset  []int       // where to read on in each parked set
@@ -36,13 +33,12 @@ type mover struct {
 	lent    [][]string  // groups of each queue that are to be fired by this mover
 	loan    time.Duration
 	every   time.Duration // checkInterval
-	haste   time.Time     // until then, parked tasks may come that this worker knows
 	trouble complaints
 }
 
-func newMover(src Source, lanes []*lane, registry *registry, log journal, pending func(*lane)) *mover {
+func newMover(src Source, lanes []*lane, log journal) *mover {
 	m := &mover{
-		src: src, lanes: lanes, registry: registry, log: log, pending: pending,
+		src: src, lanes: lanes, log: log,
 		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)), loan: groupLoan, every: checkInterval,
 	}
 	for _, l := range lanes {
@@ -116,13 +112,12 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 			next = min(next, due)
 		}
 		if t.parked > 0 {
-			if err := m.unpark(ctx, i, t.parked); err != nil {
+			if err := m.find(ctx, i, t.parked); err != nil {
 				return 0, err
 			}
+		} else {
+			m.lanes[i].parked.set(nil)
 		}
-	}
-	if time.Now().Before(m.haste) {
-		next = min(next, jitter(hasteInterval, 0.25))
 	}
 	return next, nil
 }
@@ -148,41 +143,41 @@ func (m *mover) move(ctx context.Context, s *store) (next time.Duration, err err
 	return next, nil
 }
 
-// unpark releases parked tasks that this worker can run, a few pages at each look.
-func (m *mover) unpark(ctx context.Context, i, parked int) error {
-	s := m.stores[i]
-	for pages := 0; pages < parkedPages && ctx.Err() == nil; {
-		if m.offset[i] >= parked {
-			m.offset[i] = 0
-			return nil
-		}
-		page, err := s.parkedPage(ctx, m.offset[i], parkedPage, false)
-		if err != nil {
+// find looks for parked tasks that this worker can run, and leaves them to the fetcher: among those that were parked
+// last, or else among a few pages of the others, behind those of the last look.
+func (m *mover) find(ctx context.Context, i, parked int) error {
+	ids, n, err := m.findOn(ctx, i, 0)
+	if err != nil {
+		return err
+	}
+	m.offset[i] = max(m.offset[i], n)
+	for pages := 1; pages < parkedPages && len(ids) == 0 && m.offset[i] < parked; pages++ {
+		if ids, n, err = m.findOn(ctx, i, m.offset[i]); err != nil {
 			return err
 		}
-		var ids []string
-		for _, t := range page {
-			if path := functionOfInfo(t.info); path != "" && m.registry.lookup(path) != nil {
-				ids = append(ids, t.id)
-			}
-		}
-		m.offset[i] += len(page) - len(ids)
-		if len(ids) == 0 {
-			pages++ // those that hold something to release do not count
-		}
-		if len(ids) > 0 {
-			n, err := s.unpark(ctx, ids)
-			if err != nil {
-				return err
-			}
-			// A worker of another version may take them once more and park them again.
-			m.haste = time.Now().Add(hasteTime)
-			m.log.with("queue", s.name).WithField("tasks", n).Info("parked tasks are pending again: this worker knows their functions")
-		}
-		if len(page) < parkedPage {
-			m.offset[i] = 0
-			return nil
-		}
+		m.offset[i] += n - len(ids)
+	}
+	if m.offset[i] >= parked {
+		m.offset[i] = 0
+	}
+	m.lanes[i].parked.set(ids)
+	if len(ids) > 0 {
+		m.found()
 	}
 	return nil
+}
+
+// findOn looks at one page, and returns the ids of those that this worker can run and the number of all.
+func (m *mover) findOn(ctx context.Context, i, offset int) (ids []string, n int, err error) {
+	page, err := m.stores[i].parkedPage(ctx, offset, parkedPage, false)
+	for _, t := range page {
+		runs, err := m.runs(ctx, m.lanes[i], t)
+		if err != nil {
+			return nil, 0, err
+		}
+		if runs {
+			ids = append(ids, t.id)
+		}
+	}
+	return ids, len(page), err
 }

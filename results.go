@@ -18,9 +18,9 @@ const lookEvery = 5 * time.Second
 // Retention, else the error wraps ErrNoResult, at once if this process has enqueued it, or Wait does not return before ctx ends. The same holds for an id
 // that never was one, and for a result that was kept for long enough.
 //
-// Waiting does not poll: all that wait in a process share one connection, on which the end is told. While Redis is away, from
-// the first look on, Wait goes on until ctx ends, and the error says so then. Other errors are those that Redis answers with: of its ACL, of a key that
-// is of another type.
+// Waiting does not poll: all that wait in a process share one connection, on which the end is told. While Redis is
+// away, from the first look on, Wait goes on until ctx ends, and the error says so then. Other errors are those that
+// Redis answers with: of its ACL, of a key that is of another type.
 func (r *Ref) Wait(ctx context.Context) error {
 	_, err := r.wait(ctx)
 	return err

@@ -123,8 +123,9 @@ func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 	return all, errors.Join(errs...)
 }
 
-// Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run is ErrClosed, and so is one
-// whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again, and carries on by itself.
+// Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run is ErrClosed,
+// and so is one whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again, and carries
+// on by itself.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
 		return ErrClosed

@@ -54,7 +54,7 @@ var (
 	scriptRepair     = newScript("repair", 2)
 	scriptCheck      = newScriptEach("check", 5)
 	scriptMove       = newScript("move", 5)
-	scriptUnpark     = newScript("unpark", 5)
+	scriptUnpark     = newScript("unpark", 7)
 	scriptCondemn    = newScript("condemn", 6)
 	scriptTrim       = newScript("trim", 4)
 	scriptLapse      = newScript("lapse", 2)
@@ -80,7 +80,7 @@ func newScript(name string, keys int) *script {
 	}
 	sum := sha1.Sum(source) //nolint:gosec // see the import
 	s := &script{name: name, keys: keys, source: string(source), sha: hex.EncodeToString(sum[:])}
-	s.reads = strings.Contains(s.source, "Reads only.\n")
+	s.reads = strings.Contains(s.source, "Reads only")
 	scripts[name] = s
 	return s
 }
@@ -118,12 +118,15 @@ func (s *script) send(ctx context.Context, conn redis.Conn, timeout time.Duratio
 	return nil, s.explain(err)
 }
 
+// errNoAnswer says that a question that changes nothing got no answer.
+var errNoAnswer = errors.New("Redis has not answered")
+
 // explain sorts errors into those after which nothing was written and those after which nobody knows.
 func (s *script) explain(err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
 		if s.reads {
-			return fmt.Errorf("delayed: %s: Redis has not answered: %w", s.name, err)
+			return fmt.Errorf("delayed: %s: %w: %w", s.name, errNoAnswer, err)
 		}
 		return fmt.Errorf("%w: %s: %w", ErrUnknown, s.name, err)
 	}
@@ -138,8 +141,8 @@ func (s *script) explain(err error) error {
 // transient are the beginnings of answers that Redis gives while it comes back or is busy, and not for long.
 var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY", "UNKILLABLE", "ERR max number of clients"}
 
-// refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong password, a key of another type; or
-// whether the handle is closed.
+// refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong
+// password, a key of another type; or whether the handle is closed.
 func refused(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) {

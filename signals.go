@@ -112,8 +112,8 @@ func (s *signals) touch(name string) {
 	}
 }
 
-// until returns a context that ends with ctx, or when the handle is closed, with the cause errHandleClosed then. It has no deadline, although ctx may
-// have one: connections would break off just before it, as if Redis were away.
+// until returns a context that ends with ctx, or when the handle is closed, with the cause errHandleClosed then. It
+// has no deadline, although ctx may have one: connections would break off just before it, as if Redis were away.
 func (s *signals) until(ctx context.Context) (context.Context, context.CancelFunc) {
 	until, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })

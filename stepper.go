@@ -126,11 +126,17 @@ func (s *stepper) claim(ctx context.Context, l *lane) (c *claim, ready bool, err
 			return nil, false, err
 		}
 	}
-	claims, left, err := l.claim(ctx, claimCall{most: 1}, nil)
-	if err != nil || len(claims) == 0 {
-		return nil, false, err
+	var claims []*claim
+	for len(claims) == 0 && l.parked.some.Load() {
+		if claims, err = l.claimParked(ctx, 1); err != nil {
+			return nil, false, err
+		}
 	}
-	l.left = left
+	if len(claims) == 0 {
+		if claims, l.left, err = l.claim(ctx, claimCall{most: 1}, nil); err != nil || len(claims) == 0 {
+			return nil, false, err
+		}
+	}
 	if s.w.receive(ctx, claims) == 0 {
 		return claims[0], false, nil
 	}

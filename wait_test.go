@@ -108,6 +108,9 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 		}
 	}
 	for _, s := range scripts {
+		if (s.name == "look" || s.name == "check" || s.name == "peek" || s.name == "agenda") != s.reads {
+			t.Errorf("%s only reads: %v", s.name, s.reads)
+		}
 		if err := s.explain(errors.New("EOF")); errors.Is(err, ErrUnknown) == s.reads {
 			t.Errorf("%s, which only reads: %v: %v", s.name, s.reads, err)
 		}

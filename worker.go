@@ -25,6 +25,7 @@ type Worker struct {
 	watchdog    *watchdog
 	signals     *signals
 	pythonStore *store
+	parkings    seldom // lines about tasks that were parked
 	schedulers  []*Scheduler
 
 	heard func(*claim, error) // hears what handlers returned, in tests; nil for nobody
@@ -166,7 +167,9 @@ func (w *Worker) assemble(src Source) {
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
 		}
-		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane) { w.fetcher.nudge(position[l]) })
+		g.mover = newMover(src, g.lanes, w.log)
+		g.mover.pending = func(l *lane) { w.fetcher.nudge(position[l]) }
+		g.mover.runs, g.mover.found = w.runs, w.exec.signal
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
 		g.sweep.hooks = &w.hooks
 		g.sweep.bounds.archiveMost, g.sweep.bounds.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
@@ -181,10 +184,11 @@ func (w *Worker) assemble(src Source) {
 }
 
 // Register makes functions callable by tasks: functions of packages, or what Func returned. It returns everything that is wrong with
-// them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions become pending then.
+// them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions
+// are claimed then.
 func (w *Worker) Register(fns ...any) error {
 	err := w.registry.add(fns...)
-	w.moveNow() // parked tasks of theirs become pending
+	w.moveNow() // there may be parked tasks of theirs
 	for _, fn := range fns {
 		if f, err := newFunction(fn); err == nil && f.inMain {
 			w.log.with("function", f.path()).
@@ -221,8 +225,8 @@ func (w *Worker) attach() (err error) {
 // Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for running
 // handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It returns nil after a
 // clean stop, *StillRunningError when handlers still run, *StuckError when it stopped because of handlers that are stuck (both of them joined, if
-// others still run), and ErrClosed when it was called before or the handle on Redis is closed, also meanwhile. It handles no signals.
-// While Redis is away it tries again and carries on by itself.
+// others still run), and ErrClosed when it was called before or the handle on Redis is closed, also meanwhile. It
+// handles no signals. While Redis is away it tries again and carries on by itself.
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
@@ -336,7 +340,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return, or a handle that was closed.
+// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return, or a handle
+// that was closed.
 func (w *Worker) stuck(reason string, err error) error {
 	switch {
 	case reason == stopClosed && !errors.Is(err, ErrClosed):
@@ -454,6 +459,7 @@ func (w *Worker) beaten() {
 
 func (w *Worker) moveNow() {
 	for _, g := range w.groups {
+		g.mover.looked.Store(false) // until it has, nobody knows whether there is anything to do
 		g.mover.now()
 	}
 }

@@ -145,7 +145,7 @@ func (m *machine) gather(rt *rapid.T) {
 	if len(g.ids) == modelGroup {
 		w := m.alive(rt)
 		m.must(w.Look(context.Background()))
-		m.model.look(w.knowsLate)
+		w.parked = m.model.look(w.knowsLate)
 	}
 }
 
@@ -173,6 +173,22 @@ func (m *machine) claim(rt *rapid.T) {
 	m.claimWith(rt, m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil }))
 }
 
+// next takes the task that a worker claims next, nil if there is none: what it has found parked comes first.
+func (m *machine) next(w *modelWorker) *modelTask {
+	for len(w.parked) > 0 {
+		t := m.tasks[w.parked[0]]
+		if w.parked = w.parked[1:]; t != nil && t.state == "parked" {
+			return t
+		}
+	}
+	if len(m.pending) == 0 {
+		return nil
+	}
+	t := m.tasks[m.pending[0]]
+	m.pending = m.pending[1:]
+	return t
+}
+
 // claimWith lets a worker take a task.
 func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 	if m.paused {
@@ -181,19 +197,19 @@ func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 		}
 		return
 	}
-	if len(m.pending) == 0 && m.waits() {
-		m.model.look(w.knowsLate)
+	t := m.next(w)
+	if t == nil && m.waits() {
+		w.parked = m.model.look(w.knowsLate)
+		t = m.next(w)
 	}
 	started, ended := m.step(w)
 	m.must(ended.err)
-	if len(m.pending) == 0 {
+	if t == nil {
 		if started != nil || ended.run != nil {
 			rt.Fatalf("expected nothing to claim, found %v, %+v", started, ended.run)
 		}
 		return
 	}
-	t := m.tasks[m.pending[0]]
-	m.pending = m.pending[1:]
 	expect := func(outcome string) {
 		if started != nil || ended.run == nil || ended.run.Called || ended.run.Outcome != outcome {
 			rt.Fatalf("expected that task %s is %s, found %v, %+v", t.id, outcome, started, ended.run)
@@ -378,7 +394,7 @@ func (m *machine) advance(rt *rapid.T) {
 func (m *machine) look(rt *rapid.T) {
 	w := m.alive(rt)
 	m.must(w.Look(context.Background()))
-	m.model.look(w.knowsLate)
+	w.parked = m.model.look(w.knowsLate)
 }
 
 // kill takes a worker's heartbeat away.

@@ -222,8 +222,8 @@ func (m *model) waits() bool {
 
 func (m *model) ripe(g *modelGathered) bool { return len(g.ids) >= modelGroup || g.due() <= m.now }
 
-// look makes pending what is due, and what is parked if the worker knows its function.
-func (m *model) look(knowsLate bool) {
+// look makes pending what is due, and returns what is parked if the worker knows its function: it claims that next.
+func (m *model) look(knowsLate bool) (parked []string) {
 	for _, state := range []string{"scheduled", "retry"} {
 		for _, t := range m.sorted(state) {
 			if t.due <= m.now {
@@ -246,12 +246,12 @@ func (m *model) look(knowsLate bool) {
 		delete(m.groups, key)
 	}
 	if !knowsLate {
-		return
+		return nil
 	}
 	for _, t := range m.sorted("parked") {
-		t.state, t.due = "pending", 0
-		m.pending = append(m.pending, t.id)
+		parked = append(parked, t.id)
 	}
+	return parked
 }
 
 // cancel cancels a task; false means that it is too late.

@@ -30,7 +30,10 @@ class FullError(DelayedError):
 
 
 class UnavailableError(DelayedError):
-    """Redis cannot be asked: there is no connection, none is free, it has only just started, or a question got no answer. Nothing was changed."""
+    """Redis cannot be asked: there is no connection, none is free, it has only just started, or a question got no answer.
+
+    Nothing was changed.
+    """
 
 
 class UnknownError(DelayedError):

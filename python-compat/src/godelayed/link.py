@@ -23,7 +23,10 @@ _ANSWERS = (
 
 
 def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedError:
-    """Turns an error of a command that was sent into one that says whether anything was written. what names the command, which may only read."""
+    """Turns an error of a command that was sent into one that says whether anything was written.
+
+    what names the command. reads says that it changes nothing.
+    """
     text = str(error) or type(error).__name__
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return UnavailableError(f'{what}: Redis has only just started: {text}')

@@ -174,7 +174,10 @@ class Ref(Base):
         return self.info().progress
 
     def cancel(self) -> None:
-        """Cancels the task, wherever it is: one that waits is taken out, one that is pending will not run, one that runs is told to end.
+        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is pending never starts.
+
+        Of one that a worker has claimed the worker is told, within milliseconds as a rule. Until then it may start,
+        also after this has returned; from then on it does not, or is told to end.
 
         EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
         changes nothing. Workers of keakon's package and of go-delayed know nothing of it.

@@ -26,7 +26,7 @@ class Script:
     @functools.cached_property
     def reads(self) -> bool:
         """Whether it changes nothing, as its header says."""
-        return b'Reads only.\n' in self.source
+        return b'Reads only' in self.source
 
     @functools.cached_property
     def sha(self) -> str:

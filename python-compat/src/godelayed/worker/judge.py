@@ -14,6 +14,7 @@ from ..task import Seconds, milliseconds, new_id
 from . import info
 from .finish import ARCHIVE, CANCEL, COMPLETE, DEATH, EXPIRED, FAILED, PARK, RELEASE, RETRY, SNOOZE, End
 from .lane import Claim
+from .link import Seldom
 from .message import Message, MessageError
 from .store import Verdict
 
@@ -64,6 +65,7 @@ class Judge:
     def __init__(self, worker: str, rules: Rules) -> None:
         self.worker = worker
         self.rules = rules
+        self._parked = Seldom()
 
     def limit(self, c: Claim, now: int) -> int:
         """Returns how long a task may run, ms, 0 for any time. The call decides, then the function, then the worker; or a deadline."""
@@ -109,9 +111,15 @@ class Judge:
         return End(c, ARCHIVE, (), 0, id, c.raw, fields)
 
     def park(self, c: Claim, reason: str) -> End:
-        """Returns the ending of a task that waits for a worker which knows its function."""
+        """Returns the ending of a task that waits for a worker which knows its function.
+
+        There is one line in ten seconds for each function.
+        """
         id = c.message.id or new_id()
-        logger.warning('queue %s: %s (%s): parked, as this worker cannot run it (%s)', c.lane.name, c.message.path, id, reason)
+        skipped = self._parked.due((c.lane.name, reason, c.message.path))
+        if skipped is not None:
+            more = f' ({skipped} more times)' if skipped else ''
+            logger.warning('queue %s: %s (%s): parked, as this worker cannot run it (%s)%s', c.lane.name, c.message.path, id, reason, more)
         fields = info.encode(reason=reason, at=c.lane.now(), function=c.message.path, worker=self.worker)
         return End(c, PARK, (), PARKED_LIFE, id, c.raw, fields)
 
