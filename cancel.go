@@ -11,10 +11,19 @@ import (
 // reasonCanceled is what is kept of a task that was cancelled.
 const reasonCanceled = "canceled"
 
-// Cancel cancels the task, wherever it is. One that is scheduled, retrying or parked is taken out at once. One that is pending will not run. The context
-// of one that runs ends with the cause ErrCanceled, soon: at once as a rule, after a quarter of WorkerConfig.HeartbeatLife at the latest; whatever error its
-// handler returns then, it is not tried again, but if it returns nil the task has succeeded. Handlers without a context run on. The lock of Unique is free
-// when Cancel returns; an id that TaskID said, when the task has ended. Who waits for the task gets an error that wraps ErrCanceled.
+// Cancel cancels the task, wherever it is. What nil promises depends on where the task is then:
+//
+//   - Scheduled, retrying or parked: it is taken out at once, and its handler never starts.
+//   - Pending: its handler never starts. A worker that claims it after that learns of the cancellation in the same step.
+//   - Claimed by a worker, which claims some tasks ahead: the worker is told, within milliseconds as a rule and after a quarter of
+//     WorkerConfig.HeartbeatLife at the latest. Until then the handler may start, also after Cancel has returned; from then on it does not start, and
+//     if it runs, its context ends with the cause ErrCanceled. Whatever error it returns then, the task is not tried again; if it returns nil, the
+//     task has succeeded. Handlers without a context run on.
+//
+// Nobody but the worker knows which of its claims have started, and asking Redis before each start would cost every
+// task a round trip; so who must be certain waits for the end of the task, by Ref.Wait. The lock of Unique is free
+// when Cancel returns; an id that TaskID said, when the task has ended. Who waits for the task gets an error that
+// wraps ErrCanceled.
 //
 // The error wraps ErrEnded if the task is known to have ended: it is archived, or completed and kept. Of most tasks that have ended nothing is known; then, and for an
 // id that never was one, Cancel returns nil, and what it notes is forgotten after seven days. Cancelling again changes nothing. Other errors are those of asking
@@ -29,10 +38,12 @@ func (r *Ref) Cancel(ctx context.Context) error {
 	}
 	s := r.queue.store
 	for {
-		message, err := s.filedMessage(ctx, r.id)
+		found, err := s.look(ctx, r.id, true)
 		if err != nil {
 			return err
 		}
+		s.redisTime(found.now) // the cancellation is counted on that day
+		message := found.message
 		if !message.exists() && r.loose {
 			return r.gone()
 		}

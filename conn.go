@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -58,6 +59,16 @@ func (l *link) do(ctx context.Context, cmd string, args ...any) (any, error) {
 func (l *link) ping(ctx context.Context) error {
 	_, err := l.do(ctx, "PING")
 	return err
+}
+
+// time returns the time by Redis's clock.
+func (l *link) time(ctx context.Context) (time.Time, error) {
+	reply, err := l.do(ctx, "TIME")
+	parts, err := ints(reply, err, 2)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
 // serverID returns the id of the server's process, which changes when it starts anew.

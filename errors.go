@@ -19,9 +19,10 @@ var (
 
 // Errors of enqueueing. None of them means that a task was half enqueued.
 var (
-	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued. Of
-	// a queue with QueueConfig.Wait it may also say that too few replicas have confirmed the task, which is enqueued then.
-	// Enqueueing it again can run it twice.
+	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued,
+	// cancelled or whatever was asked for. Of a queue with QueueConfig.Wait it may also say that too few replicas have
+	// confirmed the task, which is enqueued then. Enqueueing it again can run it twice. No question that changes nothing,
+	// as Ref.State, fails with it.
 	ErrUnknown = errors.New("delayed: unknown whether Redis carried out the request")
 
 	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
@@ -42,7 +43,8 @@ var (
 	// ErrEnded says that a task cannot be cancelled because it has ended.
 	ErrEnded = errors.New("delayed: task has ended")
 
-	// ErrClosed is returned by a second Worker.Run and by everything that uses a Redis handle after its Close.
+	// ErrClosed is returned by a second Run of a Worker, Sweeper or Scheduler and by everything that uses a Redis
+	// handle after its Close, every Run included.
 	ErrClosed = errors.New("delayed: closed")
 )
 

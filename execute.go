@@ -48,7 +48,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 			}
 		}
 		if c.fn = w.registry.lookup(c.msg.Path); c.fn == nil {
-			f.add(w.park(c, "unknown function", now))
+			f.add(w.park(c, parkedUnknown, now))
 			continue
 		}
 		c.suspicion = suspicionOf(c, now)
@@ -127,6 +127,10 @@ func (w *Worker) execute(c *claim) (done bool) {
 		defer cancel(nil)
 	}
 	if !c.lane.begin(c, cancel) {
+		if !c.lost.Load() {
+			w.cancelClaim(c, false) // since it was looked up
+			return false
+		}
 		c.lane.settle(c)
 		c.lane.finisher.countLost(1)
 		w.tell(c, Event{Kind: EventTaskLost})
@@ -219,20 +223,42 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	to := w.pythonStore
 	if to == nil || to.keys.list == c.lane.store.keys.list {
-		return w.park(c, "python", now)
+		return w.park(c, parkedPython, now)
 	}
 	if c.msg.Kind == wire.PyExtended {
-		form, err := to.mode(ctx)
+		reads, err := w.readsExtended(ctx, to)
 		if err != nil {
 			return ending{claim: c, outcome: outcomeRelease} // nobody knows: ask again with the next claim
 		}
-		// A queue without a form had no Python task from us or from godelayed. If it is shared, it may be one of keakon's workers.
-		if form == plainForm || form == "" && w.cfg.Legacy {
-			return w.park(c, "extended python on a queue for plain ones", now)
+		if !reads {
+			return w.park(c, parkedPlain, now)
 		}
 	}
 	w.tell(c, Event{Kind: EventTaskForwarded})
 	return ending{claim: c, outcome: outcomeForward}
+}
+
+// readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us or from godelayed: it takes
+// them from now on, but for a shared one, whose workers may be keakon's.
+func (w *Worker) readsExtended(ctx context.Context, to *store) (bool, error) {
+	form, err := to.mode(ctx)
+	if err == nil && form == "" && !w.cfg.Legacy {
+		form, err = to.settleMode(ctx, extendedForm)
+	}
+	return form == extendedForm, err
+}
+
+// Why tasks are parked, besides reasonFields.
+const (
+	parkedUnknown = "unknown function"
+	parkedPython  = "python"
+	parkedPlain   = "extended python on a queue for plain ones"
+)
+
+// parkedAdvice says what to do about it, unless workers that know the function are all that is missing.
+var parkedAdvice = map[string]string{
+	parkedPlain: ": the workers of WorkerConfig.PythonQueue break on extended messages; serve another queue with godelayed's workers and name that, " +
+		"or have its producers open this queue as Legacy",
 }
 
 // park files a task for a worker that knows its function, and the fields of its arguments: here these were unknown.
@@ -247,7 +273,7 @@ func (w *Worker) park(c *claim, reason string, now time.Time, fields ...string) 
 		if len(fields) > 0 {
 			log = log.with("fields", strings.Join(fields, ", "))
 		}
-		log.Warn("task parked: this worker cannot run it (" + reason + ")")
+		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
 	w.tell(c, Event{Kind: EventTaskParked, Reason: reason})
 	info := taskInfo{reason: reason, function: c.msg.Path, fields: fields, at: now, worker: w.id}

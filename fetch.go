@@ -45,6 +45,7 @@ type fetcher struct {
 	desk    suspectDesk
 	trouble complaints // of claims
 	waits   complaints // of waits
+	lines   *lineLimit // log lines about parked tasks that were claimed
 }
 
 // run claims tasks until ctx ends.
@@ -121,7 +122,7 @@ func (f *fetcher) leaveOff() {
 func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 	now := time.Now()
 	for i := range f.hot {
-		if f.paused(i) || !f.hot[i] {
+		if f.paused(i) || !f.hot[i] && !f.lanes[i].parked.some.Load() {
 			continue
 		}
 		wait := f.notBefore(i).Sub(now)
@@ -176,14 +177,20 @@ func (f *fetcher) round(ctx context.Context, room int) {
 		if room <= 0 || ctx.Err() != nil {
 			return
 		}
-		if f.paused(i) || !f.hot[i] {
+		parked := f.lanes[i].parked.some.Load()
+		if f.paused(i) || !f.hot[i] && !parked {
 			continue
 		}
 		// Without a heartbeat nothing can be claimed, and a server that does not answer would hold up the others for seconds.
 		if time.Now().Before(f.notBefore(i)) || !f.lanes[i].fresh(f.life) {
 			continue
 		}
-		room -= f.claim(ctx, i, room, 0)
+		if parked {
+			room -= f.claimParked(ctx, i, room)
+		}
+		if room > 0 && f.hot[i] {
+			room -= f.claim(ctx, i, room, 0)
+		}
 	}
 }
 

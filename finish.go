@@ -383,7 +383,7 @@ func shelvedOf(group []ending) []shelved {
 	tasks := make([]shelved, len(group))
 	for i := range group {
 		e := &group[i]
-		tasks[i] = shelved{token: e.claim.token, id: e.id, wait: e.wait, message: e.message, info: e.info}
+		tasks[i] = shelved{token: e.claim.token, id: e.id, wait: e.wait, message: e.message, info: e.info, path: e.claim.msg.Path}
 		tasks[i].awaited = e.outcome == outcomeArchive && keeps(e.claim.msg.Meta.Extra)
 	}
 	return tasks

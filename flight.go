@@ -18,6 +18,7 @@ type flight struct {
 	room   int // tasks asked for
 	claims []*claim
 	left   int // pending after it
+	parked bool
 	err    error
 
 	suspects bool // of suspects
@@ -64,6 +65,9 @@ func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
 	defer f.exec.arrived(fl.room)
 	if !f.answered(fl) {
 		return 0
+	}
+	if fl.parked {
+		return f.receive(ctx, fl.claims) // nothing was learnt of the pending ones
 	}
 	f.mend[i] = false
 	f.lanes[i].left = fl.left

@@ -187,7 +187,7 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 					over = len(b.groupNamesOn(b.rdb.loops)) == 0
 				default:
 				}
-				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.name), "w", false)}, &registry{}, newJournal(b.log.logger()), nil)
+				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.name), "w", false)}, newJournal(b.log.logger()))
 				m.loan = 10 * time.Millisecond
 				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
 				for ctx.Err() == nil {
@@ -283,7 +283,7 @@ func TestFiringIsShared(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 8 {
-		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.name), "w", false)}, &registry{}, newJournal(b.log.logger()), nil)
+		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.name), "w", false)}, newJournal(b.log.logger()))
 		all.Go(func() {
 			for len(b.groupNamesOn(m.src)) > 0 {
 				if _, err := m.fire(t.Context(), 0); err != nil {

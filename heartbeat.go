@@ -110,9 +110,8 @@ func (h *heartbeat) beat(ctx context.Context) error {
 		return err
 	}
 	h.beats++
-	skew := time.Until(now)
 	for i, l := range h.lanes {
-		l.skew.Store(int64(skew))
+		l.store.redisTime(now)
 		if pulses[i].version >= 0 {
 			l.versionIs(pulses[i].version)
 		}

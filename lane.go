@@ -36,6 +36,8 @@ type lane struct {
 
 	beat func() // asks for a heartbeat of this queue now
 
+	parked parkedTasks // found for this worker
+
 	control laneControl
 
 	anyRevoked atomic.Bool // revoked has ids
@@ -47,11 +49,10 @@ type lane struct {
 	// pulse is the value that the heartbeat has in Redis since the last registration. Each registration has another one, and it is stored after the
 	// claims that were lost before are marked.
 	pulse atomic.Pointer[string]
-	skew  atomic.Int64 // Redis's clock less ours, ns, as the heartbeat finds it
 }
 
 // now returns the time by Redis's clock.
-func (l *lane) now() time.Time { return time.Now().Add(time.Duration(l.skew.Load())) }
+func (l *lane) now() time.Time { return l.store.now() }
 
 func newLane(s *store, worker string, legacy bool) *lane {
 	l := &lane{store: s, suspects: s.suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{}}
@@ -83,11 +84,14 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 	l.calling = append(l.calling, number)
 	l.mu.Unlock()
 	call.worker, call.batch, call.legacy = l.worker, number, l.legacy
-	from := l.store
-	if call.suspects {
-		from = l.suspects
+	take := l.store.claim
+	switch {
+	case call.parked != nil:
+		take = l.store.unpark
+	case call.suspects:
+		take = l.suspects.claim
 	}
-	got, err := from.claim(ctx, call)
+	got, err := take(ctx, call)
 	if err == nil || errors.Is(err, errNoHeartbeat) || errors.Is(err, errBatchUsed) || errors.Is(err, errQueuePaused) {
 		l.finisher.acknowledged(done, got.stood)
 	} else {
@@ -239,20 +243,18 @@ func (l *lane) lose(c *claim) bool {
 	return true
 }
 
-// begin notes that the handler of a claim starts; false means that the claim is lost already. cancel is nil if the handler takes no context.
+// begin notes that the handler of a claim starts; false means that the claim is lost already, or the task cancelled.
+// cancel is nil if the handler takes no context.
 func (l *lane) begin(c *claim, cancel context.CancelCauseFunc) bool {
 	if cancel == nil {
-		return !c.lost.Load()
+		return !c.lost.Load() && !c.canceled.Load()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.lost.Load() {
+	if c.lost.Load() || c.canceled.Load() {
 		return false
 	}
 	c.cancel = cancel
-	if c.canceled.Load() {
-		cancel(ErrCanceled) // just now
-	}
 	return true
 }
 

@@ -55,7 +55,14 @@ func (w *Worker) follow(ctx context.Context, l *lane) {
 				l.noteCanceled(id)
 				w.cancelRunning(l)
 				continue
-			case "", signalControl:
+			case signalParked:
+				if w.knows(id) {
+					w.moveNow()
+				}
+				continue
+			case "": // that tasks were parked may have been missed
+				w.moveNow()
+			case signalControl:
 			default:
 				continue // of a later version
 			}
@@ -75,6 +82,8 @@ const (
 	signalControl = "control"
 	// signalCancel is published with an id behind it, when a task was cancelled that may be active.
 	signalCancel = "cancel"
+	// signalParked is published with the path of a function behind it, when tasks of it were parked.
+	signalParked = "parked"
 )
 
 // look reads the control hash and does what it says.

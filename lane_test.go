@@ -430,6 +430,10 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 	if !h.lane.begin(one[1], nil) || !h.lane.begin(one[2], cancel) {
 		t.Error("a claim does not begin")
 	}
+	h.lane.cancelHandler(one[1])
+	if h.lane.begin(one[1], nil) || h.lane.begin(one[1], cancel) {
+		t.Error("the claim of a task begins that was cancelled since it was looked up")
+	}
 	h.lose(one[1])
 	if !h.end(one[1]) {
 		t.Error("the claim was lost while its handler ran, and that is not known at its end")

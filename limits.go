@@ -10,6 +10,7 @@ import (
 // Why a worker stops, as WorkerStatus.StopReason, its log and EventWorkerStopping say it.
 const (
 	stopContext = "context"    // the context of Run has ended
+	stopClosed  = "closed"     // the handle on Redis was closed
 	stopTasks   = "max tasks"  // WorkerConfig.MaxTasks have ended, or the one of Once
 	stopTime    = "max time"   // it has run for WorkerConfig.MaxTime
 	stopMemory  = "max memory" // the process has more than WorkerConfig.MaxMemory
@@ -180,7 +181,7 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 			if g.lanes[i].queuePaused() {
 				continue // nobody may run its tasks, for as long as it likes
 			}
-			if t.pending > 0 || t.suspects > 0 || t.due == 0 || t.group == 0 {
+			if t.pending > 0 || t.suspects > 0 || t.due == 0 || t.group == 0 || g.lanes[i].parked.some.Load() {
 				return false, nil
 			}
 		}

@@ -395,7 +395,7 @@ func TestScriptLimits(t *testing.T) {
 		{"sweep", sweepPage},
 		{"repair", repairPage},
 		{"move", moveBatch},
-		{"unpark", parkedPage},
+		{"unpark", maxUnparked},
 		{"condemn", trimPage},
 		{"trim", trimPage},
 		{"agenda", agendaPage},

@@ -14,20 +14,18 @@ const (
 	// parkedPages bounds the pages of parked tasks that are read at one look.
 	parkedPages = 10
 	parkedPage  = 100
-	// hasteInterval is the time between two looks for hasteTime after parked tasks were released: in a deploy, workers of the old version
-	// go on parking what those of the new one run.
-	hasteInterval = 200 * time.Millisecond
-	hasteTime     = 30 * time.Second
 )
 
 // mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a task once. On
-// its way it notices pending tasks without notifications, and parked tasks that this worker knows.
+// its way it notices pending tasks without notifications, and parked tasks that this worker can run.
 type mover struct {
-	src      Source
-	lanes    []*lane
-	stores   []*store
-	pending  func(lane *lane, suspects bool) // called for queues that have pending tasks, or suspects
-	registry *registry
+	src     Source
+	lanes   []*lane
+	stores  []*store
+	pending func(lane *lane, suspects bool) // called for queues that have pending tasks, or suspects
+	// runnable returns the ids of those parked tasks that the worker can run or hand on.
+	runnable func(context.Context, *lane, []filed) ([]string, error)
+	found    func() // called when there are such tasks
 	log      journal
 
 	poke    chan struct{}
@@ -36,7 +34,6 @@ type mover struct {
 	lent    [][]string  // groups of each queue that are to be fired by this mover
 	loan    time.Duration
 	every   time.Duration // checkInterval
-	haste   time.Time     // until then, parked tasks may come that this worker knows
 	trouble complaints
 	lines   lineLimit // log lines about tasks
 	hooks   *hooks    // of the worker; nil: none
@@ -44,9 +41,9 @@ type mover struct {
 	archiveKeep time.Duration
 }
 
-func newMover(src Source, lanes []*lane, registry *registry, log journal, pending func(*lane, bool)) *mover {
+func newMover(src Source, lanes []*lane, log journal) *mover {
 	m := &mover{
-		src: src, lanes: lanes, registry: registry, log: log, pending: pending,
+		src: src, lanes: lanes, log: log,
 		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)), loan: groupLoan, every: checkInterval,
 		archiveKeep: archivedLife,
 	}
@@ -125,13 +122,12 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 			next = min(next, due)
 		}
 		if t.parked > 0 {
-			if err := m.unpark(ctx, i, t.parked); err != nil {
+			if err := m.find(ctx, i, t.parked); err != nil {
 				return 0, err
 			}
+		} else {
+			m.lanes[i].parked.set(nil)
 		}
-	}
-	if time.Now().Before(m.haste) {
-		next = min(next, jitter(hasteInterval, 0.25))
 	}
 	return next, nil
 }
@@ -180,39 +176,36 @@ func (m *mover) archive(ctx context.Context, s *store, from shelf, large []large
 	return nil
 }
 
-// unpark releases parked tasks that this worker can run, a few pages at each look.
-func (m *mover) unpark(ctx context.Context, i, parked int) error {
-	s := m.stores[i]
-	for pages := 0; pages < parkedPages && ctx.Err() == nil; {
-		if m.offset[i] >= parked {
-			m.offset[i] = 0
-			return nil
-		}
-		page, err := s.parkedPage(ctx, m.offset[i], parkedPage, false)
-		if err != nil {
+// find looks for parked tasks that this worker can run, and leaves them to the fetcher: among those that were parked
+// last, or else among a few pages of the others, behind those of the last look.
+func (m *mover) find(ctx context.Context, i, parked int) error {
+	ids, n, err := m.findOn(ctx, i, 0)
+	if err != nil {
+		return err
+	}
+	m.offset[i] = max(m.offset[i], n)
+	for pages := 1; pages < parkedPages && len(ids) == 0 && m.offset[i] < parked; pages++ {
+		if ids, n, err = m.findOn(ctx, i, m.offset[i]); err != nil {
 			return err
 		}
-		ids, err := runnable(ctx, s, m.registry, page)
-		if err != nil {
-			return err
-		}
-		m.offset[i] += len(page) - len(ids)
-		if len(ids) == 0 {
-			pages++ // those that hold something to release do not count
-		}
-		if len(ids) > 0 {
-			n, err := s.unpark(ctx, ids)
-			if err != nil {
-				return err
-			}
-			// A worker of another version may take them once more and park them again.
-			m.haste = time.Now().Add(hasteTime)
-			m.log.with("queue", s.name).WithField("tasks", n).Info("parked tasks are pending again: this worker knows their functions")
-		}
-		if len(page) < parkedPage {
-			m.offset[i] = 0
-			return nil
-		}
+		m.offset[i] += n - len(ids)
+	}
+	if m.offset[i] >= parked {
+		m.offset[i] = 0
+	}
+	m.lanes[i].parked.set(ids)
+	if len(ids) > 0 {
+		m.found()
 	}
 	return nil
+}
+
+// findOn looks at one page, and returns the ids of those that this worker can run and the number of all.
+func (m *mover) findOn(ctx context.Context, i, offset int) (ids []string, n int, err error) {
+	page, err := m.stores[i].parkedPage(ctx, offset, parkedPage, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	ids, err = m.runnable(ctx, m.lanes[i], page)
+	return ids, len(page), err
 }

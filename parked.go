@@ -10,9 +10,9 @@ import (
 const maxListPage = 1000
 
 // Parked returns a page of the queue's parked tasks and how many there are. A task is parked when the worker that has claimed it cannot run it: its
-// function is unknown there, its structs have fields that those of the worker lack, or it is Python's. It becomes pending again by itself, at once,
-// when a worker runs that knows the function, by name or Alias, and the fields, and is archived at Due, seven days after At. So what is here for
-// long shows that a version is missing which producers count on.
+// function is unknown there, its structs have fields that those of the worker lack, or it is Python's. A worker that knows the function, by name or
+// Alias, and the fields claims it at once, within 50 ms if it has a free executor, and one that starts later does when it starts. Else it is archived
+// at Due, seven days after At. So what is here for long shows that a version is missing which producers count on.
 //
 // The page begins after offset tasks and has at most n, 1 to 1,000; those that are archived first come first. Of each, ID, State, Function, Due, At,
 // Reason and Worker are known, and Error if Reason is "unknown fields": it says which. Pages are read one after the other: tasks that come or go in

@@ -3,8 +3,11 @@ package delayed
 import (
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -79,31 +82,53 @@ func TestParkedTasksAreVisible(t *testing.T) {
 	}
 }
 
-// TestMoverHurriesInADeploy: once it has released parked tasks, more may come soon.
-func TestMoverHurriesInADeploy(t *testing.T) {
+// TestWorkersOfOneQueueKnowDifferentFunctions: each task is run at once by a worker that knows its function, however
+// many of them a larger worker claims that does not, and the log tells of each function once.
+func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func() {})
-	w, err := NewWorker(b.rdb, b.config())
-	if err != nil {
-		t.Fatal(err)
+	const each = 250
+	var ran atomic.Int64
+	f, g := b.fn("f", func() { ran.Add(1) }), b.fn("g", func() { ran.Add(1) })
+	large := b.config()
+	large.Concurrency = 50
+	workers := []*started{b.work(large, f), b.work(b.config(), g)}
+	for _, w := range workers {
+		w.groups[0].mover.every = time.Hour // nothing but the signal tells
 	}
-	if err := w.Register(f); err != nil {
-		t.Fatal(err)
+	b.until("both hear signals", func() bool {
+		n, err := redis.Values(b.do("PUBSUB", "NUMSUB", b.name+"_signals"), nil)
+		return err == nil && n[1] == int64(1) // over one connection
+	})
+	start := time.Now()
+	for range each {
+		b.delay(f)
+		b.delay(g)
 	}
-	m := w.groups[0].mover
-	look := func(least, most time.Duration) {
-		t.Helper()
-		if next, err := m.look(t.Context()); err != nil || next < least || next > most {
-			t.Errorf("next look in %v, %v, expected %v to %v", next, err, least, most)
+	b.until("all have run", func() bool { return ran.Load() == 2*each })
+	if n := b.counters()["parked"]; n > each+each {
+		t.Errorf("%d parkings of %d tasks", n, 2*each)
+	}
+	t.Logf("%d tasks in %v, %d of them parked", 2*each, time.Since(start), b.counters()["parked"])
+	if b.counters()["parked"] == 0 {
+		t.Fatal("nothing was parked, so nothing was shown")
+	}
+	// One after the other: whoever claims it, and parks it or not, it runs within 50 ms in the mean.
+	start = time.Now()
+	for i := range 40 {
+		b.delay([]any{f, g}[i%2])
+		b.until("it has run", func() bool { return ran.Load() == 2*each+int64(i)+1 })
+	}
+	if took := time.Since(start); took > 40*50*time.Millisecond {
+		t.Errorf("40 tasks, each behind the other, took %v", took)
+	}
+	for _, line := range []string{"task parked", "parked tasks were claimed"} {
+		if n := strings.Count(b.log.String(), line); n > 2*len(workers) {
+			t.Errorf("%d lines with %q:\n%s", n, line, b.log)
 		}
 	}
-	look(checkInterval/2, checkInterval)
-	info := taskInfo{reason: "unknown function", function: b.name + ".f"}
-	redistest.Seed(t, b.conn, b.name, redistest.State{
-		"_parked": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": string(info.encode())},
-	})
-	look(0, 2*hasteInterval)
-	look(0, 2*hasteInterval) // nothing is parked now
-	m.haste = time.Now()
-	look(checkInterval/2, checkInterval)
+	b.idle()
+	if b.size("_parked")+b.size("_tasks")+b.size("_info") != 0 {
+		t.Errorf("left: %v", redistest.Dump(t, b.conn, b.name))
+	}
+	b.check(redistest.Invariants{})
 }

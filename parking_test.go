@@ -85,7 +85,7 @@ func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
 	cfg := b.config()
 	cfg.PythonQueue = b.name + "-py"
 	b.work(cfg)
-	b.until("it is handed on", func() bool { return b.size("-py") == 1 && b.size("-py_noti") == 1 })
+	b.until("it is handed on, and so is the one that was parked", func() bool { return b.size("-py") == 2 && b.size("-py_noti") == 2 && b.size("_parked") == 0 })
 	if got, err := redis.String(b.conn.Do("LINDEX", b.name+"-py", 0)); err != nil || got != message {
 		t.Errorf("handed on as %q, expected %q", got, message)
 	}
@@ -190,7 +190,9 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 	b.check(redistest.Invariants{})
 }
 
-func TestExtendedPythonTaskIsNotHandedToPlainQueue(t *testing.T) {
+// TestExtendedPythonTasksAreHandedOn: no worker breaks on them unless the queue has had plain ones, so only then they
+// are parked, which the log tells once.
+func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	b := newBench(t)
 	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
 	if err != nil {
@@ -199,17 +201,40 @@ func TestExtendedPythonTaskIsNotHandedToPlainQueue(t *testing.T) {
 	b.do("SET", b.name+"-py_mode", "plain")
 	cfg := b.config()
 	cfg.PythonQueue = b.name + "-py"
-	b.work(cfg)
-	if _, err := extended.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
-		t.Fatal(err)
+	w := b.work(cfg)
+	for _, g := range w.groups {
+		g.mover.every = time.Hour
 	}
-	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
-	if b.size("-py") != 0 {
-		t.Error("it was handed to workers that break on it")
+	enqueue := func(n int) {
+		t.Helper()
+		for range n {
+			if _, err := extended.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	b.do("DEL", b.name+"-py_mode")
-	if _, err := extended.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
-		t.Fatal(err)
+	enqueue(20)
+	b.until("they are handed on", func() bool { return b.size("-py") == 20 })
+	if form, err := redis.String(b.conn.Do("GET", b.name+"-py_mode")); form != "extended" || err != nil {
+		t.Errorf("the queue for Python tasks is %q, %v: its producers may add what its workers cannot read", form, err)
 	}
-	b.until("the next is handed on", func() bool { return b.size("-py") == 1 })
+	if log := b.log.String(); strings.Contains(log, "parked") || b.counters()["parked"] > 0 {
+		t.Errorf("found %v and\n%s", b.counters(), log)
+	}
+
+	b.do("SET", b.name+"-py_mode", "plain")
+	enqueue(20)
+	b.until("they are parked", func() bool { return b.size("_parked") == 20 })
+	for range 3 {
+		if _, err := w.groups[0].mover.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.idle()
+	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || strings.Count(log, "task parked") != 1 || !strings.Contains(log, "serve another queue") {
+		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
+	}
+	b.do("SET", b.name+"-py_mode", "extended")
+	w.moveNow()
+	b.until("they are handed on as well", func() bool { return b.size("-py") == 40 })
 }

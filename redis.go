@@ -143,7 +143,8 @@ func (r *Redis) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the connections. Stop the workers that use them first.
+// Close closes the connections. Stop the workers that use them first: a Run that goes on ends with ErrClosed, and
+// what became of its tasks is not told.
 func (r *Redis) Close() error {
 	r.signals.close()
 	if _, bounded := r.calls.(*boundedSource); bounded || r.loops == r.calls {

@@ -18,8 +18,9 @@ const lookEvery = 5 * time.Second
 // Retention, else the error wraps ErrNoResult, at once if this process has enqueued it, or Wait does not return before ctx ends. The same holds for an id
 // that never was one, and for a result that was kept for long enough.
 //
-// Waiting does not poll: all that wait in a process share one connection, on which the end is told. Errors are those of ctx, and of Redis if it cannot be
-// asked at all; while it is away Wait goes on.
+// Waiting does not poll: all that wait in a process share one connection, on which the end is told. While Redis is
+// away, from the first look on, Wait goes on until ctx ends, and the error says so then. Other errors are those that
+// Redis answers with: of its ACL, of a key that is of another type.
 func (r *Ref) Wait(ctx context.Context) error {
 	_, err := r.wait(ctx)
 	return err
@@ -101,7 +102,7 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	switch {
 	case ended:
 		return info, err
-	case err != nil && ctx.Err() == nil:
+	case refused(err):
 		return info, err
 	}
 	told, unsubscribe := r.queue.signals.subscribe(r.queue.store.keys.endedOf(r.id)) //nolint:contextcheck // the connection serves others too
@@ -121,7 +122,7 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 			}
 			return taskInfo{}, fmt.Errorf("delayed: waiting for task %s: %w; Redis could not be asked: %w", r, context.Cause(ctx), err)
 		}
-		if info, ended, err = r.outcome(ctx); ended || errors.Is(err, ErrClosed) {
+		if info, ended, err = r.outcome(ctx); ended || refused(err) {
 			return info, err
 		}
 	}

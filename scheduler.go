@@ -123,12 +123,15 @@ func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 	return all, errors.Join(errs...)
 }
 
-// Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run is ErrClosed. While Redis is away it
-// tries again, and carries on by itself.
+// Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run is ErrClosed,
+// and so is one whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again, and carries
+// on by itself.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
 		return ErrClosed
 	}
+	ctx, end := s.signals.until(ctx)
+	defer end()
 	var wait backoff
 	for ctx.Err() == nil {
 		err := s.declare(ctx)
@@ -155,7 +158,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		s.rest(ctx, next, told)
 	}
-	return nil
+	return closing(ctx)
 }
 
 // rest waits until it is time to look again, or entries have changed.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type script struct {
 	name   string
 	keys   int  // number of KEYS
 	each   bool // keys is meant for each queue
+	reads  bool // it changes nothing, as its header says
 	source string
 	sha    string
 }
@@ -55,7 +57,7 @@ var (
 	scriptRepair     = newScript("repair", 2)
 	scriptCheck      = newScriptEach("check", 6)
 	scriptMove       = newScript("move", 5)
-	scriptUnpark     = newScript("unpark", 5)
+	scriptUnpark     = newScript("unpark", 7)
 	scriptFields     = newScript("fields", 1)
 	scriptPage       = newScript("page", 1)
 	scriptCondemn    = newScript("condemn", 6)
@@ -85,6 +87,7 @@ func newScript(name string, keys int) *script {
 	}
 	sum := sha1.Sum(source) //nolint:gosec // see the import
 	s := &script{name: name, keys: keys, source: string(source), sha: hex.EncodeToString(sum[:])}
+	s.reads = strings.Contains(s.source, "Reads only")
 	scripts[name] = s
 	return s
 }
@@ -127,10 +130,16 @@ func (s *script) send(ctx context.Context, conn redis.Conn, timeout time.Duratio
 	return nil, s.explain(err)
 }
 
+// errNoAnswer says that a question that changes nothing got no answer.
+var errNoAnswer = errors.New("Redis has not answered")
+
 // explain sorts errors into those after which nothing was written and those after which nobody knows.
 func (s *script) explain(err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
+		if s.reads {
+			return fmt.Errorf("delayed: %s: %w: %w", s.name, errNoAnswer, err)
+		}
 		return fmt.Errorf("%w: %s: %w", ErrUnknown, s.name, err)
 	}
 	text := string(answer)
@@ -139,6 +148,19 @@ func (s *script) explain(err error) error {
 		return fmt.Errorf("%w: %s: %w", ErrFull, s.name, err)
 	}
 	return fmt.Errorf("delayed: %s: %w", s.name, err)
+}
+
+// transient are the beginnings of answers that Redis gives while it comes back or is busy, and not for long.
+var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY", "UNKILLABLE", "ERR max number of clients"}
+
+// refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong
+// password, a key of another type; or whether the handle is closed.
+func refused(err error) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return errors.Is(err, ErrClosed) || errors.Is(err, ErrNoID) || errors.Is(err, errReply)
+	}
+	return !slices.ContainsFunc(transient, func(start string) bool { return strings.HasPrefix(string(answer), start) })
 }
 
 // mayHaveRun says whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the script failed on its way.

@@ -33,8 +33,10 @@ const (
 // The connection is made with the first subscription and closed a while after the last.
 type signals struct {
 	src    Source
-	linger time.Duration // signalLinger
-	again  time.Duration // lookEvery, of who waits for a task
+	linger time.Duration   // signalLinger
+	again  time.Duration   // lookEvery, of who waits for a task
+	open   context.Context // ends when the handle is closed
+	shut   context.CancelFunc
 
 	mu       sync.Mutex // protects the following
 	channels map[string]*channel
@@ -51,7 +53,9 @@ type channel struct {
 }
 
 func newSignals(src Source) *signals {
-	return &signals{src: src, linger: signalLinger, again: lookEvery, channels: map[string]*channel{}, change: make(chan struct{}, 1)}
+	s := &signals{src: src, linger: signalLinger, again: lookEvery, channels: map[string]*channel{}, change: make(chan struct{}, 1)}
+	s.open, s.shut = context.WithCancel(context.Background())
+	return s
 }
 
 // subscribe returns what is published on a channel from now on, until unsubscribe is called. An empty message means "look again": the
@@ -108,6 +112,30 @@ func (s *signals) touch(name string) {
 	}
 }
 
+// until returns a context that ends with ctx, or when the handle is closed, with the cause errHandleClosed then. It
+// has no deadline, although ctx may have one: connections would break off just before it, as if Redis were away.
+func (s *signals) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	until, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	stopped := context.AfterFunc(s.open, func() { cancel(errHandleClosed) })
+	if s.open.Err() != nil {
+		cancel(errHandleClosed) // before anything is tried
+	}
+	return until, func() {
+		stop()
+		stopped()
+		cancel(nil)
+	}
+}
+
+// closing is what a Run returns that has ended because of ctx, which until returned: errHandleClosed or nil.
+func closing(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, errHandleClosed) {
+		return err
+	}
+	return nil
+}
+
 // close ends the connection and tells all subscribers to look again: they find the handle closed.
 func (s *signals) close() {
 	s.mu.Lock()
@@ -116,6 +144,7 @@ func (s *signals) close() {
 		return
 	}
 	s.closed = true
+	s.shut()
 	if s.stop != nil {
 		s.stop()
 	}

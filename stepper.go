@@ -140,9 +140,16 @@ func (s *stepper) claim(ctx context.Context, l *lane, suspects bool) (c *claim, 
 			return nil, false, err
 		}
 	}
-	claims, _, err := l.claim(ctx, claimCall{most: 1, suspects: suspects}, nil)
-	if err != nil || len(claims) == 0 {
-		return nil, false, err
+	var claims []*claim
+	for len(claims) == 0 && !suspects && l.parked.some.Load() {
+		if claims, err = l.claimParked(ctx, 1); err != nil {
+			return nil, false, err
+		}
+	}
+	if len(claims) == 0 {
+		if claims, _, err = l.claim(ctx, claimCall{most: 1, suspects: suspects}, nil); err != nil || len(claims) == 0 {
+			return nil, false, err
+		}
 	}
 	if s.w.receive(ctx, claims) == 0 {
 		return claims[0], false, nil

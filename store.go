@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -24,18 +25,24 @@ type store struct {
 	src  Source
 	name string
 	keys queueKeys
-	now  func() time.Time
-	wait int // replicas that must have a task before it counts as accepted
+	now  func() time.Time // by Redis's clock, as far as skew is known
+	skew atomic.Int64     // Redis's clock less ours, ns
+	wait int              // replicas that must have a task before it counts as accepted
 }
 
 func newStore(src Source, prefix, name string) *store {
-	return &store{src: src, name: name, keys: newQueueKeys(prefix, name), now: time.Now}
+	s := &store{src: src, name: name, keys: newQueueKeys(prefix, name)}
+	s.now = func() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
+	return s
 }
+
+// redisTime notes what time it is by Redis's clock.
+func (s *store) redisTime(now time.Time) { s.skew.Store(int64(time.Until(now))) }
 
 // slot tells which stores may share a script.
 func (s *store) slot() int { return s.src.Slot(s.keys.list) }
 
-// statsKey is the counter hash of today.
+// statsKey is the counter hash of today, by Redis's clock.
 func (s *store) statsKey() string { return s.keys.statsOf(s.now()) }
 
 // eval runs a script on a connection of the pool. An error that wraps ErrUnknown leaves open whether the script ran.
@@ -73,10 +80,13 @@ func evalWaiting(ctx context.Context, src Source, replicas int, sc *script, keys
 	return sc.sendWaiting(ctx, conn, waitOf(ctx), replicas, sc.call(keys, args))
 }
 
+// errHandleClosed says why nothing can be asked of Redis any more.
+var errHandleClosed = fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
+
 // connError explains why there is no connection. Nothing was sent.
 func connError(err error) error {
 	if err.Error() == "redigo: get on closed pool" {
-		return fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
+		return errHandleClosed
 	}
 	return fmt.Errorf("delayed: connecting to Redis: %w", err)
 }
@@ -107,9 +117,9 @@ func (s *store) length(ctx context.Context) (int, error) {
 
 // suspects returns the store whose pending list is that of the queue's suspects. Everything else it shares with s.
 func (s *store) suspects() *store {
-	other := *s
+	other := &store{src: s.src, name: s.name, keys: s.keys, now: s.now, wait: s.wait}
 	other.keys.list, other.keys.noti = s.keys.suspects, s.keys.suspectsNoti
-	return &other
+	return other
 }
 
 // settleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that holds.

@@ -10,8 +10,8 @@ import (
 
 func cancelWith(id string, keep time.Duration) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
-		message, err := s.filedMessage(bg, id)
-		return cancelSeen(id, err != nil || message.exists(), keep)(s) // the script says what is wrong
+		found, err := s.look(bg, id, true)
+		return cancelSeen(id, err != nil || found.message.exists(), keep)(s) // the script says what is wrong
 	}
 }
 

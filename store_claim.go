@@ -36,12 +36,14 @@ type claimCall struct {
 	suspects bool
 	mend     bool  // mend the notify list of a legacy queue too
 	ended    ended // end these claims by the way
+
+	parked []string // ids of parked tasks to claim in place of pending ones; nil: these are not meant
 }
 
 // haul is what a claim brought.
 type haul struct {
 	messages []any  // each a []byte, or the size, an int64, of one that is too large; message i has the token batch-(i+1)
-	left     int    // what is still pending
+	left     int    // what is still pending; of parked tasks, how many ids were looked at
 	stood    []bool // which of the ended claims stood; nil: all
 	version  int64  // of the control hash; 0: there is none
 }
@@ -90,6 +92,45 @@ func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 	}
 	got.messages = values
 	return got, nil
+}
+
+// unpark moves parked tasks into the worker's processing hash. Like claim it must never be sent again after an error
+// of which mayHaveRun is true.
+func (s *store) unpark(ctx context.Context, c claimCall) (got haul, err error) {
+	keys := []string{
+		s.keys.parked, s.keys.tasks, s.keys.info, s.keys.heartbeat + c.worker, s.keys.processing + c.worker, s.keys.claims + c.worker, s.keys.control,
+	}
+	args := make([]any, 0, 3+len(c.parked))
+	args = append(args, c.batch, min(c.most, maxUnparked), maxClaimBytes)
+	for _, id := range c.parked {
+		args = append(args, id)
+	}
+	reply, err := redis.Values(s.eval(ctx, scriptUnpark, keys, args...))
+	if err != nil {
+		return haul{}, err
+	}
+	if len(reply) < 3 {
+		return haul{}, fmt.Errorf("%w: %d values from unpark", errReply, len(reply))
+	}
+	numbers, err := ints(reply[:3], nil, 3)
+	if err != nil {
+		return haul{}, fmt.Errorf("%w: unpark: %w", errReply, err)
+	}
+	switch numbers[0] {
+	case 1:
+	case 0:
+		return haul{}, errNoHeartbeat
+	case -2:
+		return haul{}, errQueuePaused
+	default:
+		return haul{}, errBatchUsed
+	}
+	for _, v := range reply[3:] {
+		if _, ok := v.([]byte); !ok {
+			return haul{}, fmt.Errorf("%w: %T as a message", errReply, v)
+		}
+	}
+	return haul{messages: reply[3:], left: int(numbers[1]), version: numbers[2]}, nil
 }
 
 // wait blocks until one of keys has an element and returns the key it was popped from, or "" after limit.

@@ -294,44 +294,102 @@ func TestPastIsByRedissClock(t *testing.T) {
 	}
 }
 
-func unparkWith(ids ...string) func(s *store) (any, error) {
-	return func(s *store) (any, error) { return s.unpark(bg, ids) }
+// unparkWith lets worker w take parked tasks as batch 7.
+func unparkWith(most int, ids ...string) func(s *store) (any, error) {
+	return func(s *store) (any, error) {
+		got, err := s.unpark(bg, claimCall{worker: "w", batch: 7, most: most, parked: ids})
+		text := fmt.Sprintf("%d looked at, version %d:", got.left, got.version)
+		for _, m := range got.messages {
+			text += fmt.Sprintf(" %.3s", m)
+		}
+		return text, err
+	}
 }
+
+// adopted is what worker w has then.
+func adopted(messages ...string) redistest.State {
+	hash := redistest.Hash{}
+	for i, m := range messages {
+		hash[fmt.Sprint("7-", i+1)] = m
+	}
+	return with(queued("p", 1), redistest.State{"_processing:w": hash, "_claims:w": redistest.Hash{"7": nowMark}})
+}
+
+var parkedXY = with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past, "y": later}))
 
 var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 	{
 		name:   "some, in the order asked for",
-		seed:   with(filedAs("_parked", redistest.Zset{"x": past, "y": later, "z": later}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
-		do:     unparkWith("y", "x"),
-		result: 2,
-		want:   with(filedAs("_parked", redistest.Zset{"z": later}), redistest.State{"": redistest.List{"p", "m y", "m x"}, "_noti": ones(3)}),
+		seed:   with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past, "y": later, "z": later})),
+		do:     unparkWith(9, "y", "x"),
+		result: "2 looked at, version 0: m y m x",
+		want:   with(adopted("m y", "m x"), filedAs("_parked", redistest.Zset{"z": later})),
+	},
+	{
+		name:   "as many as there is room for",
+		seed:   with(parkedXY, redistest.State{"_control": oneVersion}),
+		do:     unparkWith(1, "v", "x", "y"),
+		result: "2 looked at, version 5: m x",
+		want:   with(with(adopted("m x"), filedAs("_parked", redistest.Zset{"y": later})), redistest.State{"_control": oneVersion}),
+	},
+	{
+		name: "as many bytes as one claim has, but one at least",
+		seed: with(queued("p", 1), redistest.State{
+			"_parked": redistest.Zset{"x": past, "y": past, "z": past},
+			"_tasks":  redistest.Hash{"x": big("x", maxClaimBytes-1), "y": "y", "z": "z"},
+		}),
+		do:     unparkWith(9, "x", "y", "z"),
+		result: "2 looked at, version 0: xxx y",
+		want: with(adopted(big("x", maxClaimBytes-1), "y"), redistest.State{
+			"_parked": redistest.Zset{"z": past}, "_tasks": redistest.Hash{"z": "z"},
+		}),
 	},
 	{
 		name:   "one twice, one that is not parked",
-		seed:   with(filedAs("_parked", redistest.Zset{"x": past}), redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
-		do:     unparkWith("y", "x", "x", "v"),
-		result: 1,
-		want:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1), "_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"y": "m y"}},
+		seed:   with(with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past})), redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
+		do:     unparkWith(9, "y", "x", "x", "v"),
+		result: "4 looked at, version 0: m x",
+		want:   with(adopted("m x"), redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"y": "m y"}}),
 	},
 	{
 		name:   "another worker was faster",
-		seed:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
-		do:     unparkWith("x"),
-		result: 0,
+		seed:   with(queued("p", 1), redistest.State{"_processing:v": redistest.Hash{"1-1": "m x"}}),
+		do:     unparkWith(9, "x"),
+		result: "1 looked at, version 0:",
 	},
 	{
-		name:   "ids without a message are dropped",
-		seed:   redistest.State{"_parked": redistest.Zset{"x": past, "y": past}, "_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"}},
-		do:     unparkWith("x", "y"),
-		result: 1,
-		want:   redistest.State{"": redistest.List{"m y"}, "_noti": ones(1)},
+		name: "ids without a message are dropped",
+		seed: with(queued("p", 1), redistest.State{
+			"_parked": redistest.Zset{"x": past, "y": past}, "_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"},
+		}),
+		do:     unparkWith(9, "x", "y"),
+		result: "2 looked at, version 0: m y",
+		want:   adopted("m y"),
 	},
 	{
 		name:   "only one without a message",
-		seed:   redistest.State{"_parked": redistest.Zset{"x": past}},
-		do:     unparkWith("x"),
-		result: 0,
-		want:   redistest.State{},
+		seed:   with(queued("p", 1), redistest.State{"_parked": redistest.Zset{"x": past}}),
+		do:     unparkWith(9, "x"),
+		result: "1 looked at, version 0:",
+		want:   queued("p", 1),
+	},
+	{
+		name: "no heartbeat",
+		seed: with(parkedXY, redistest.State{"_worker:w": nil}),
+		do:   unparkWith(9, "x"),
+		err:  errNoHeartbeat,
+	},
+	{
+		name: "paused",
+		seed: with(parkedXY, pausedQueue),
+		do:   unparkWith(9, "x"),
+		err:  errQueuePaused,
+	},
+	{
+		name: "batch number used before",
+		seed: with(parkedXY, redistest.State{"_processing:w": redistest.Hash{"7-1": "a"}, "_claims:w": redistest.Hash{"7": "1"}}),
+		do:   unparkWith(9, "x"),
+		err:  errBatchUsed,
 	},
 }}
 
@@ -469,9 +527,9 @@ func TestParkedPage(t *testing.T) {
 		expired   bool
 		want      string
 	}{
-		{0, 2, false, "a=i a b=i b "},
-		{2, 2, false, "c= d=i d "},
-		{3, 9, false, "d=i d "},
+		{0, 2, false, "c= d=i d "},
+		{2, 2, false, "a=i a b=i b "},
+		{3, 9, false, "a=i a "},
 		{4, 9, false, ""},
 		{0, 9, true, "a=i a b=i b "},
 		{1, 9, true, "b=i b "},

@@ -25,7 +25,8 @@ type shelved struct {
 	wait    time.Duration // until it is due (retry) or expires
 	message []byte        // none: as it was claimed
 	info    []byte
-	awaited bool // it ends, and somebody may wait for that
+	path    string // of its function, if it is parked
+	awaited bool   // it ends, and somebody may wait for that
 }
 
 // ended are claims whose tasks are done.
@@ -96,25 +97,29 @@ func (s *store) channel(id string, awaited bool) string {
 // shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to raise by the number of
 // tasks filed. canceled says which claims stand because their tasks were cancelled, nil for none.
 func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved) (stood, canceled []bool, err error) {
-	set, wake, free := s.keys.retry, 1, 0
+	set, wake, free, workers := s.keys.retry, 1, 0, ""
 	switch on {
 	case shelfRetry:
 	case shelfScheduled:
 		set = s.keys.scheduled
 	case shelfParked:
-		set, wake = s.keys.parked, 0
+		set, wake, workers = s.keys.parked, 0, s.keys.signals()
 	case shelfArchived:
 		set, wake, free = s.keys.archived, 0, 1 // the task is over
 	}
-	args := make([]any, 0, 6+len(counters)+len(batches)+6*len(tasks))
-	args = append(args, statsLife, most, wake, free, len(counters))
+	args := make([]any, 0, 7+len(counters)+len(batches)+6*len(tasks))
+	args = append(args, statsLife, most, wake, free, workers, len(counters))
 	for _, c := range counters {
 		args = append(args, c)
 	}
 	args = appendBatches(args, batches)
 	for i := range tasks {
 		t := &tasks[i]
-		args = append(args, t.token, t.id, t.wait.Milliseconds(), t.message, t.info, s.channel(t.id, t.awaited))
+		told := s.channel(t.id, t.awaited)
+		if on == shelfParked && t.path != "" {
+			told = signalParked + " " + t.path
+		}
+		args = append(args, t.token, t.id, t.wait.Milliseconds(), t.message, t.info, told)
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.statsKey(), s.keys.wake,

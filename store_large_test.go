@@ -293,6 +293,8 @@ func (l *large) filed() {
 	l.fill(20, thousandDue, l.keys.archived, l.keys.tasks, l.keys.info)
 	l.fill(20, strings.ReplaceAll(thousandDue, "'id", "'parked"), l.keys.parked, l.keys.tasks, l.keys.info)
 	l.fill(1, thousandClaims, l.keys.processing+"w", l.keys.claims+"w", l.keys.workers)
+	_, err := l.register(bg, "w", time.Hour, "v")
+	l.must(err)
 	for i := range 20 {
 		page, err := l.parkedPage(bg, 500*i, parkedPage, false)
 		l.must(err)
@@ -300,7 +302,7 @@ func (l *large) filed() {
 		for _, f := range page {
 			ids = append(ids, f.id)
 		}
-		_, err = l.unpark(bg, ids)
+		_, err = l.unpark(bg, claimCall{worker: "w", batch: uint64(5000 + i), most: parkedPage, parked: ids})
 		l.must(err)
 		page, err = l.parkedPage(bg, 0, trimPage, true)
 		l.must(err)

@@ -13,6 +13,7 @@ import (
 // seen is what Redis holds of one task. Its times are Redis's; those that are zero mean that the task is not in that set.
 type seen struct {
 	scheduled, retry, parked, archived, completed time.Time
+	now                                           time.Time
 
 	info    []byte // of the sets but completed
 	result  []byte // what is kept of a completed task, or was reported by an active one
@@ -38,6 +39,7 @@ func (s *store) look(ctx context.Context, id string, message bool) (found seen, 
 	if err != nil {
 		return seen{}, fmt.Errorf("%w: look: %w", errReply, err)
 	}
+	found.now = time.UnixMilli(now)
 	for i, t := range []*time.Time{&found.scheduled, &found.retry, &found.parked, &found.archived, &found.completed} {
 		if *t, err = scoreTime(reply[1+i]); err != nil {
 			return seen{}, err

@@ -95,11 +95,15 @@ var movingCases = []struct {
 		want:   working(with(left("", ""), redistest.State{"": redistest.List{"a", "b", "x"}, "_noti": ones(3)})),
 	},
 	{
-		name:   "unpark of the last task and of one that is not parked",
-		seed:   with(filedAs("_parked", redistest.Zset{"x": later}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
-		do:     unparkWith("x", "y"),
-		result: 1,
-		want:   redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)},
+		name: "unpark of the last task and of one that is not parked",
+		seed: with(with(queued("", 0), filedAs("_parked", redistest.Zset{"x": later})), redistest.State{
+			"_control": oneVersion, "_processing:w": redistest.Hash{"3-1": "a"}, "_claims:w": redistest.Hash{"3": "1000"},
+		}),
+		do:     unparkWith(9, "x", "y"),
+		result: "2 looked at, version 5: m x",
+		want: with(queued("", 0), redistest.State{
+			"_control": oneVersion, "_processing:w": redistest.Hash{"3-1": "a", "7-1": "m x"}, "_claims:w": redistest.Hash{"3": "1000", "7": nowMark},
+		}),
 	},
 	{
 		name:   "call of all members of the last group",

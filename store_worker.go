@@ -156,8 +156,9 @@ type filed struct {
 	info []byte // nil when nothing is known
 }
 
-// parkedPage reads a page of the parked set, by rank; with expired, only tasks whose time there is over by our clock: condemn asks
-// Redis's. Messages stay where they are: a megabyte each, read by every worker at every look, would keep Redis busy.
+// parkedPage reads a page of the parked set, what was parked last first, and each page in the order of parking; with
+// expired, from the beginning, and only tasks whose time there is over by our clock: condemn asks Redis's. Messages
+// stay where they are: a megabyte each, read by every worker at every look, would keep Redis busy.
 func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]filed, error) {
 	var ids []string
 	var err error
@@ -165,7 +166,7 @@ func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]
 		now := s.now().UnixMilli()
 		ids, err = redis.Strings(s.read(ctx, "ZRANGEBYSCORE", s.keys.parked, "-inf", now, "LIMIT", offset, n))
 	} else {
-		ids, err = redis.Strings(s.read(ctx, "ZRANGE", s.keys.parked, offset, offset+n-1))
+		ids, err = redis.Strings(s.read(ctx, "ZRANGE", s.keys.parked, -offset-n, -offset-1))
 	}
 	if err != nil || len(ids) == 0 {
 		return nil, err
@@ -179,16 +180,6 @@ func (s *store) parkedPage(ctx context.Context, offset, n int, expired bool) ([]
 		page[i] = filed{ids[i], infos[i]}
 	}
 	return page, nil
-}
-
-// unpark makes parked tasks pending.
-func (s *store) unpark(ctx context.Context, ids []string) (int, error) {
-	args := make([]any, len(ids))
-	for i, id := range ids {
-		args[i] = id
-	}
-	keys := []string{s.keys.parked, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}
-	return redis.Int(s.eval(ctx, scriptUnpark, keys, args...))
 }
 
 // condemn archives tasks that were parked for too long, or are due and too large; info says why.

@@ -115,6 +115,16 @@ func (g *sweepGroup) open(ctx context.Context) error {
 		}
 		g.server = id
 	}
+	if g.own != "" {
+		return nil // the worker's heartbeat brings the time
+	}
+	now, err := g.link.time(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range g.stores {
+		s.redisTime(now)
+	}
 	return nil
 }
 

@@ -31,6 +31,7 @@ type Sweeper struct {
 	groups  []*sweepGroup
 	cfg     SweeperConfig
 	log     journal
+	signals *signals
 	started atomic.Bool
 }
 
@@ -56,7 +57,7 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	s := &Sweeper{cfg: cfg, log: newJournal(cfg.Logger)}
+	s := &Sweeper{cfg: cfg, signals: rdb.signals, log: newJournal(cfg.Logger)}
 	bySlot := map[int]*sweepGroup{}
 	for _, name := range cfg.Queues {
 		st := newStore(rdb.loops, rdb.prefix, name)
@@ -72,12 +73,14 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 	return s, nil
 }
 
-// Run sweeps until ctx ends, and returns nil then. A second Run is ErrClosed. While Redis is away it tries again, and carries on by
-// itself.
+// Run sweeps until ctx ends, and returns nil then. A second Run is ErrClosed, and so is one whose handle on Redis is
+// closed, before or meanwhile. While Redis is away it tries again, and carries on by itself.
 func (s *Sweeper) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
 		return ErrClosed
 	}
+	ctx, end := s.signals.until(ctx)
+	defer end()
 	done := make(chan struct{})
 	for _, g := range s.groups {
 		go func() {
@@ -88,5 +91,5 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	for range s.groups {
 		<-done
 	}
-	return nil
+	return closing(ctx)
 }

@@ -145,7 +145,7 @@ func (w *Worker) assemble(src Source) {
 		l.finisher.exec = w.exec
 	}
 	w.fetcher = &fetcher{
-		worker: w.id, patience: shortestPatience, lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
+		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
 		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow, life: w.cfg.HeartbeatLife, log: w.log,
 	}
 	bySlot := map[int]*slotGroup{}
@@ -168,7 +168,9 @@ func (w *Worker) assemble(src Source) {
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
 		}
-		g.mover = newMover(src, g.lanes, &w.registry, w.log, func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) })
+		g.mover = newMover(src, g.lanes, w.log)
+		g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) }
+		g.mover.runnable, g.mover.found = w.runnable, w.exec.signal
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
 		g.sweep.hooks = &w.hooks
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
@@ -184,7 +186,8 @@ func (w *Worker) assemble(src Source) {
 }
 
 // Register makes functions callable by tasks: functions of packages, or what Func returned. It returns everything that is wrong with
-// them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions become pending then.
+// them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions
+// are claimed then.
 func (w *Worker) Register(fns ...any) error {
 	err := w.registry.add(fns...)
 	w.registered()
@@ -232,21 +235,25 @@ func (w *Worker) attach() (err error) {
 // Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for running
 // handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It returns nil after a
 // clean stop, *StillRunningError when handlers still run, *StuckError when it stopped because of handlers that are stuck (both of them joined, if
-// others still run), and ErrClosed when it was called before. It handles no signals.
-// While Redis is away it tries again and carries on by itself.
+// others still run), and ErrClosed when it was called before or the handle on Redis is closed, also meanwhile. It
+// handles no signals. While Redis is away it tries again and carries on by itself.
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
 		return ErrClosed
 	}
-	if err := w.attach(); err != nil {
+	err := w.attach()
+	if w.signals.open.Err() != nil {
+		err = errHandleClosed
+	}
+	if err != nil {
 		w.state.Store(int32(WorkerStopped))
 		return err
 	}
 	w.log.WithField("queues", w.plan.names).WithField("concurrency", w.cfg.Concurrency).Info("worker started")
 	w.emit(Event{Kind: EventWorkerStarted})
-	ctx, end := context.WithCancel(ctx)
+	ctx, end := w.signals.until(ctx)
 	defer end()
 	w.exec.start()
 
@@ -281,9 +288,13 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	select {
 	case <-ctx.Done():
+		if closing(ctx) != nil {
+			w.stopFor(stopClosed)
+		}
 		w.stopFor(stopContext)
 	case <-w.stopping:
 	}
+	defer context.AfterFunc(w.signals.open, giveUp)() // Redis cannot be told any more
 	w.control.Lock()
 	w.state.Store(int32(WorkerStopping))
 	w.holdBack() // at once: the loops may have to wait for Redis
@@ -339,15 +350,18 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.log.Info("worker stopped")
 		return w.stuck(reason, err)
 	}
-	err := w.stillRunning(reason)
+	err = w.stillRunning(reason)
 	go func() { _ = finish() }() // its error is told by the log
 	w.log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
 	return err
 }
 
-// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return.
+// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return, or a handle
+// that was closed.
 func (w *Worker) stuck(reason string, err error) error {
 	switch {
+	case reason == stopClosed && !errors.Is(err, ErrClosed):
+		return errors.Join(errHandleClosed, err)
 	case reason != stopStuck:
 		return err
 	case err == nil:
@@ -407,7 +421,7 @@ func (w *Worker) unregister() error {
 		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
 		var wait backoff
 		gone, err := l.store.unregister(ctx, w.id)
-		for err != nil && sleep(ctx, wait.next()) {
+		for err != nil && !errors.Is(err, ErrClosed) && sleep(ctx, wait.next()) {
 			gone, err = l.store.unregister(ctx, w.id)
 		}
 		if err == nil && !gone {
@@ -466,6 +480,7 @@ func (w *Worker) beaten() {
 
 func (w *Worker) moveNow() {
 	for _, g := range w.groups {
+		g.mover.looked.Store(false) // until it has, nobody knows whether there is anything to do
 		g.mover.now()
 	}
 }

@@ -145,7 +145,7 @@ func (m *machine) gather(rt *rapid.T) {
 	if len(g.ids) == modelGroup {
 		w := m.alive(rt)
 		m.must(w.Look(context.Background()))
-		m.model.look(w.knowsLate)
+		w.parked = m.model.look(w.knowsLate)
 	}
 }
 
@@ -173,6 +173,38 @@ func (m *machine) claim(rt *rapid.T) {
 	m.claimWith(rt, m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil }))
 }
 
+// next takes the task that a worker claims next, nil if there is none: what it has found parked comes first, suspects come last. Those that have died
+// more than once are set apart before, unless they end anyway.
+func (m *machine) next(w *modelWorker) *modelTask {
+	for {
+		t := m.front(w)
+		if t == nil || m.revoked[t.id] || t.late && !w.knowsLate || m.suspicion(t) < 2 {
+			if t == nil && len(m.apart) > 0 {
+				t, m.apart = m.tasks[m.apart[0]], m.apart[1:]
+			}
+			return t
+		}
+		t.state = "pending"
+		m.apart = append(m.apart, t.id)
+	}
+}
+
+// front takes the first task that a worker has found parked, or the first of those that are pending.
+func (m *machine) front(w *modelWorker) *modelTask {
+	for len(w.parked) > 0 {
+		t := m.tasks[w.parked[0]]
+		if w.parked = w.parked[1:]; t != nil && t.state == "parked" {
+			return t
+		}
+	}
+	if len(m.pending) == 0 {
+		return nil
+	}
+	t := m.tasks[m.pending[0]]
+	m.pending = m.pending[1:]
+	return t
+}
+
 // claimWith lets a worker take a task.
 func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 	if m.paused {
@@ -181,10 +213,10 @@ func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 		}
 		return
 	}
-	t := m.next(w.knowsLate)
+	t := m.next(w)
 	if t == nil && m.waits() {
-		m.model.look(w.knowsLate)
-		t = m.next(w.knowsLate)
+		w.parked = m.model.look(w.knowsLate)
+		t = m.next(w)
 	}
 	started, ended := m.step(w)
 	m.must(ended.err)
@@ -378,7 +410,7 @@ func (m *machine) advance(rt *rapid.T) {
 func (m *machine) look(rt *rapid.T) {
 	w := m.alive(rt)
 	m.must(w.Look(context.Background()))
-	m.model.look(w.knowsLate)
+	w.parked = m.model.look(w.knowsLate)
 }
 
 // kill takes a worker's heartbeat away.

@@ -226,8 +226,8 @@ func (m *model) waits() bool {
 
 func (m *model) ripe(g *modelGathered) bool { return len(g.ids) >= modelGroup || g.due() <= m.now }
 
-// look makes pending what is due, and what is parked if the worker knows its function.
-func (m *model) look(knowsLate bool) {
+// look makes pending what is due, and returns what is parked if the worker knows its function: it claims that next.
+func (m *model) look(knowsLate bool) (parked []string) {
 	for _, state := range []string{"scheduled", "retry"} {
 		for _, t := range m.sorted(state) {
 			if t.due <= m.now {
@@ -250,12 +250,12 @@ func (m *model) look(knowsLate bool) {
 		delete(m.groups, key)
 	}
 	if !knowsLate {
-		return
+		return nil
 	}
 	for _, t := range m.sorted("parked") {
-		t.state, t.due = "pending", 0
-		m.pending = append(m.pending, t.id)
+		parked = append(parked, t.id)
 	}
+	return parked
 }
 
 // cancel cancels a task; false means that it is too late.
@@ -348,24 +348,6 @@ func (m *model) suspicion(t *modelTask) int {
 		return 0
 	}
 	return t.deaths
-}
-
-// next takes the task that a worker claims, nil for none. Those that have died more than once are set apart before, unless they end anyway.
-func (m *model) next(knowsLate bool) *modelTask {
-	for len(m.pending) > 0 {
-		t := m.tasks[m.pending[0]]
-		m.pending = m.pending[1:]
-		if m.revoked[t.id] || t.late && !knowsLate || m.suspicion(t) < 2 {
-			return t
-		}
-		m.apart = append(m.apart, t.id)
-	}
-	if len(m.apart) == 0 {
-		return nil
-	}
-	t := m.tasks[m.apart[0]]
-	m.apart = m.apart[1:]
-	return t
 }
 
 // back puts an active task to the front.

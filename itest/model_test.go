@@ -86,6 +86,7 @@ type modelWorker struct {
 	started   chan modelStart
 	reply     chan error
 	stepped   chan modelStep
+	parked    []string   // ids of parked tasks that it has found at its last look
 	task      *modelTask // that it runs; nil: none
 	lost      bool       // the task is another's
 }
@@ -203,7 +204,7 @@ func (m *machine) newWorker(knowsLate bool) *modelWorker {
 	}
 	w.Stepper, err = seam.NewStepper(context.Background(), worker)
 	m.must(err)
-	m.model.look(knowsLate)
+	w.parked = m.model.look(knowsLate)
 	return w
 }
 

@@ -3,8 +3,10 @@
 --       8 locks hash   9 locked set   10 revoked set
 -- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number   3 1 to wake a mover when the first due time changes
 --       4 1 to free the ids and locks of the tasks, 0 to have them last for as much longer as the tasks wait
---       5 number c of counters   6... c names   then the number b of finished batches and b batch numbers
---       then for each task, at most 200: token, id, ms until due or expiry, message or '' to file it as it was claimed, info, channel of those who wait for it to end or ''
+--       5 channel of the queue's workers if they are told of the tasks, else ''
+--       6 number c of counters   7... c names   then the number b of finished batches and b batch numbers
+--       then for each task, at most 200: token, id, ms until due or expiry, message or '' to file it as it was claimed, info,
+--       what the workers are told or the channel of those who wait for it to end or ''
 -- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still because the task was canceled (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
 local function number(score)
@@ -15,8 +17,8 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local counters = tonumber(ARGV[5])
-local batches = tonumber(ARGV[6 + counters])
+local counters = tonumber(ARGV[6])
+local batches = tonumber(ARGV[7 + counters])
 -- Keys of another type are an error before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
@@ -28,18 +30,18 @@ if locks > 0 then redis.call('ZCARD', KEYS[9]) end
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
 local canceled = {}
 if redis.call('EXISTS', KEYS[10]) == 1 then
-  for i = 7 + counters + batches, #ARGV, 6 do
+  for i = 8 + counters + batches, #ARGV, 6 do
     canceled[ARGV[i]] = redis.call('ZSCORE', KEYS[10], ARGV[i + 1]) and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1
   end
 end
 -- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
 local messages = {}
-for i = 7 + counters + batches, #ARGV, 6 do
+for i = 8 + counters + batches, #ARGV, 6 do
   messages[ARGV[i]] = ARGV[i + 3] == '' and redis.call('HGET', KEYS[1], ARGV[i])
 end
 local earliest
-local answers, done, ids, waits, channels = {}, 0, {}, {}, {}
-for i = 7 + counters + batches, #ARGV, 6 do
+local answers, done, ids, waits, told, heard = {}, 0, {}, {}, {}, {}
+for i = 8 + counters + batches, #ARGV, 6 do
   local stood = canceled[ARGV[i]] and 2 or redis.call('HDEL', KEYS[1], ARGV[i])
   answers[#answers + 1] = stood
   if stood == 1 then
@@ -61,13 +63,14 @@ for i = 7 + counters + batches, #ARGV, 6 do
     if not earliest or due < earliest then earliest = due end
     redis.call('ZADD', KEYS[4], due, id)
     redis.call('HSET', KEYS[5], id, ARGV[i + 4])
-    if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
+    local what = ARGV[i + 5]
+    if what ~= '' and not heard[what] then told[#told + 1], heard[what] = what, true end
   end
 end
-for i = 7 + counters, 6 + counters + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
+for i = 8 + counters, 7 + counters + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
 if done == 0 then return answers end
 
-for i = 6, 5 + counters do
+for i = 7, 6 + counters do
   if redis.call('HINCRBY', KEYS[6], ARGV[i], done) == done then redis.call('EXPIRE', KEYS[6], ARGV[1]) end
 end
 if tonumber(ARGV[2]) > 0 then
@@ -108,5 +111,7 @@ local function settle(ids, waits)
   for i = 1, #names do redis.call('ZINCRBY', KEYS[9], longer[i], names[i]) end
 end
 settle(ids, waits)
-for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
+for i = 1, #told do
+  if ARGV[5] == '' then redis.call('PUBLISH', told[i], 'ended') else redis.call('PUBLISH', ARGV[5], told[i]) end
+end
 return answers

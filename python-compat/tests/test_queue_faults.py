@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 import godelayed
 import godelayed.aio
-from godelayed import FullError, Queue, UnavailableError, UnknownError
+from godelayed import FullError, Queue, UnavailableError, UnknownError, WaitTimeoutError
 
 
 def test_a_script_that_redis_has_forgotten(queue, redis):
@@ -51,9 +51,11 @@ def test_redis_is_down(own_server):
     q = Queue('mail', client).options(keep_result=60)
     ref = q.delay(GO, 1)
     own_server.stop()
-    for ask in (lambda: q.delay(GO, 1), ref.state, ref.cancel, lambda: ref.result(timeout=60)):
+    for ask in (lambda: q.delay(GO, 1), ref.state, ref.cancel):
         with pytest.raises(UnavailableError, match='nothing was sent'):
             ask()
+    with pytest.raises(WaitTimeoutError, match='Redis could not be asked: look: nothing was sent'):
+        ref.result(timeout=0.05)
     own_server.start()
     assert len(q) == 0  # the first went with the server
     client.close()
@@ -105,6 +107,29 @@ class Proxy:
                         return
                     else:
                         client.sendall(data)
+
+
+@pytest.mark.parametrize('kind', ['sync', 'aio'])
+def test_questions_change_nothing(server, redis, kind):
+    """A lost answer to a question leaves nothing open, and who waits goes on waiting, from the first look on."""
+    ref = Queue('mail', redis).options(keep_result=60).delay(GO, 1)
+    ref.state()  # Redis knows the script
+    proxy = Proxy(server.port, ref.id.encode())
+    if kind == 'sync':
+        client = redis_client(proxy.port)
+        q = Queue('mail', client)
+    else:
+        q = Blocking(proxy.port, 'mail')
+    with pytest.raises(UnavailableError, match='look: Redis did not answer'):
+        q.ref(ref.id).state()
+    proxy.lost = False
+    redis.delete('mail', 'mail_noti')
+    redis.hset('mail_results', ref.id, msgpack.packb({'reason': 'completed', 'result': msgpack.packb(7)}))
+    redis.zadd('mail_completed', {ref.id: 1 << 42})
+    assert q.ref(ref.id).result(timeout=60) == 7
+    assert proxy.lost
+    proxy.listener.close()
+    (client if kind == 'sync' else q).close()
 
 
 @pytest.mark.parametrize('kind', ['sync', 'aio'])

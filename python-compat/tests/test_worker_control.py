@@ -1,6 +1,7 @@
 """What reaches a worker from outside: cancellations, pauses, orders, restarts; and locks, groups, handing on, several queues."""
 
 import signal
+import time
 
 import msgpack
 import pytest
@@ -257,3 +258,35 @@ def test_nobody_but_the_worker_hears_signals(q, redis, start):
     notes(redis).rpush('go', 1)
     w.ends()
     assert ran(redis) == ['holding', 'released']
+
+
+def test_workers_that_know_different_functions(q, redis, start):
+    """Each task is run at once by a worker that knows its function. Nothing but the signal tells that others have parked them."""
+    first, second = start('--processes', '0', '--concurrency', '8'), start('--processes', '0', '--concurrency', '2', module='other_tasks')
+    for w in (first, second):
+        w.sees('started')
+    wait_for(lambda: redis.pubsub_numsub('q_signals')[0][1] == 2, 'both to hear signals')
+    begin = time.monotonic()
+    for _ in range(100):
+        q.delay('worker_tasks:say', 'a')
+        q.delay('other_tasks:tell', 'b')
+    wait_for(lambda: len(ran(redis)) == 200, lambda: f'waited for 200, found {len(ran(redis))}')
+    took = time.monotonic() - begin
+    assert counters(redis)['parked'] > 0
+    for w in (first, second):
+        w.stop()
+        assert w.output().count('parked, as this worker cannot run it') <= 1, w.output()
+    assert took < 4, f'{took} s: the movers look only every five'
+    assert left(redis) == set()
+
+
+def test_go_tasks_that_others_have_parked_are_handed_on(q, redis, both):
+    message = msgpack.packb(['example.com/app.F', b'', {'id': 'x'}])
+    redis.hset('q_tasks', 'x', message)
+    redis.hset('q_info', 'x', msgpack.packb({'function': 'example.com/app.F', 'reason': 'go', 'worker': 'w'}))
+    redis.zadd('q_parked', {'x': 1 << 42})
+    w = both('--go-queue', 'go')
+    wait_for(lambda: redis.lrange('go', 0, -1) == [message], 'it to be handed on')
+    w.stop()
+    redis.delete('go', 'go_noti')
+    assert left(redis) == set()

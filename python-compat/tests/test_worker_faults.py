@@ -14,6 +14,10 @@ from working import Command, counters, info_of, left, notes, ran, runs, wait_for
 
 import godelayed
 from godelayed.worker.contact import Contact
+from godelayed.worker.heartbeat import Heartbeat
+from godelayed.worker.lane import Lane
+from godelayed.worker.link import Source
+from godelayed.worker.store import Store
 
 QUICK = ('--heartbeat-life', '1', '--sweep-interval', '0.1')
 
@@ -252,3 +256,16 @@ def test_contact():
     with pytest.raises(OSError, match='away'), c.call():
         raise OSError('away')
     assert c.unbroken() is None
+
+
+def test_counters_follow_redis(redis, monkeypatch):
+    now, _ = redis.time()
+    there = time.time
+    monkeypatch.setattr(time, 'time', lambda: there() + 3 * 86400)  # the clock of this machine is wrong
+    lane = Lane(Store(Source(redis), '', 'q', 'w'), False)
+    beat = Heartbeat([lane], 15.0, 'host', Contact(15.0), lambda: None)
+    beat.beat()
+    assert lane.store._stats in {lane.store.keys.stats_of(now), lane.store.keys.stats_of(now + 60)}
+    assert abs(lane.now() / 1000 - now) < 60
+    lane.store.unregister(beat.link)
+    beat.link.hang_up()

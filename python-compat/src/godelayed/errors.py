@@ -30,11 +30,14 @@ class FullError(DelayedError):
 
 
 class UnavailableError(DelayedError):
-    """There is no connection to Redis, or none is free. Nothing was sent."""
+    """Redis cannot be asked: there is no connection, none is free, it has only just started, or a question got no answer.
+
+    Nothing was changed.
+    """
 
 
 class UnknownError(DelayedError):
-    """The connection broke while Redis was asked: what was asked for may or may not have been done."""
+    """The connection broke while Redis was told to change something: that may or may not have been done."""
 
 
 class BatchError(DelayedError):

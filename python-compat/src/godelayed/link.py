@@ -18,19 +18,25 @@ from .text import of_redis
 _CALLS = 32
 _ANSWERS = (
     redis.exceptions.ResponseError,
-    redis.exceptions.BusyLoadingError,
     redis.exceptions.AuthenticationError,
     redis.exceptions.AuthorizationError,
 )
 
 
-def explain(what: str, error: BaseException) -> DelayedError:
-    """Turns an error of a command that was sent into one that says whether anything was written. what names the command."""
+def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedError:
+    """Turns an error of a command that was sent into one that says whether anything was written.
+
+    what names the command. reads says that it changes nothing.
+    """
     text = of_redis(error)
+    if isinstance(error, redis.exceptions.BusyLoadingError):
+        return UnavailableError(f'{what}: Redis has only just started: {text}')
     if isinstance(error, _ANSWERS):
         if 'OOM' in text or 'MISCONF' in text or isinstance(error, redis.exceptions.OutOfMemoryError):
             return FullError(f'{what}: Redis refuses writes: {text}')
         return DelayedError(f'{what}: {text}')
+    if reads:
+        return UnavailableError(f'{what}: Redis did not answer: {text}')
     return UnknownError(f'{what}: Redis did not answer, and may or may not have run it: {text}')
 
 
@@ -87,11 +93,11 @@ class Link:
             return link
 
     def send(self, *command: Any) -> Any:
-        """Sends a command and returns the reply, decoded by nobody. Errors are those of this package."""
+        """Sends a command that only reads and returns the reply, decoded by nobody. Errors are those of this package."""
         try:
             return self._once(str(command[0]), command)
         except redis.exceptions.RedisError as e:
-            raise explain(str(command[0]), e) from e
+            raise explain(str(command[0]), e, reads=True) from e
 
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
         """Runs a script, which Redis may not know yet. It never runs twice. So many replicas must confirm that they have it."""
@@ -101,7 +107,7 @@ class Link:
             except redis.exceptions.NoScriptError:
                 return self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args), wait)
         except redis.exceptions.RedisError as e:
-            raise explain(script.name, e) from e
+            raise explain(script.name, e, reads=script.reads) from e
 
     def _once(self, what: str, command: tuple[Any, ...], wait: int = 0) -> Any:
         with self._places:
@@ -172,11 +178,11 @@ class AsyncLink:
         return self._places
 
     async def send(self, *command: Any) -> Any:
-        """Sends a command and returns the reply, decoded by nobody. Errors are those of this package."""
+        """Sends a command that only reads and returns the reply, decoded by nobody. Errors are those of this package."""
         try:
             return await self._once(str(command[0]), command)
         except redis.exceptions.RedisError as e:
-            raise explain(str(command[0]), e) from e
+            raise explain(str(command[0]), e, reads=True) from e
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
         """Runs a script, which Redis may not know yet. It never runs twice. So many replicas must confirm that they have it."""
@@ -186,7 +192,7 @@ class AsyncLink:
             except redis.exceptions.NoScriptError:
                 return await self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args), wait)
         except redis.exceptions.RedisError as e:
-            raise explain(script.name, e) from e
+            raise explain(script.name, e, reads=script.reads) from e
 
     async def _once(self, what: str, command: tuple[Any, ...], wait: int = 0) -> Any:
         async with self._enter():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import redis.exceptions
 
 from . import asks
-from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, UnknownError, WaitTimeoutError
+from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, WaitTimeoutError
 from .info import Outcome, Progress, State, TaskInfo
 from .link import Link
 from .options import Options
@@ -112,18 +112,21 @@ class Ref(Base):
 
         timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was one. The task must have
         keep_result or retention. Redis tells when it has ended, on a connection of the client that is taken meanwhile;
-        while Redis is away it goes on.
+        while Redis is away, from the first look on, it goes on until the timeout is over.
 
-        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError;
-        UnavailableError if Redis cannot be asked at all.
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError.
         """
         self.check_kept(str(self))
         until = deadline(timeout)
         link, keys = self.queue._link, self.queue._settings.keys
-        found = self._outcome()
+        found: Outcome | None = None
+        failures, trouble = 0, ''
+        try:
+            found = self._outcome()
+        except UnavailableError as e:
+            failures, trouble = 1, f'; Redis could not be asked: {e}'
         if found is not None:
             return found.value()
-        failures, trouble = 0, ''
         told: Any = None
         with contextlib.ExitStack() as stack:
             while True:
@@ -146,7 +149,7 @@ class Ref(Base):
                                 self.id, 'canceled', 'canceled', 'another task has taken its place, or its group leaves it out', 0, 0, None
                             )
                     failures = 0
-                except (redis.exceptions.RedisError, UnavailableError, UnknownError) as e:
+                except (redis.exceptions.RedisError, UnavailableError) as e:
                     stack.close()
                     told, trouble = None, f'; Redis could not be asked: {e}'
                     time.sleep(pause(failures) if until is None else max(0, min(pause(failures), until - time.monotonic())))
@@ -172,7 +175,10 @@ class Ref(Base):
         return self.info().progress
 
     def cancel(self) -> None:
-        """Cancels the task, wherever it is: one that waits is taken out, one that is pending will not run, one that runs is told to end.
+        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is pending never starts.
+
+        Of one that a worker has claimed the worker is told, within milliseconds as a rule. Until then it may start,
+        also after this has returned; from then on it does not, or is told to end.
 
         EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
         changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package and of go-delayed know nothing of it.

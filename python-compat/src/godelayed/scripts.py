@@ -24,6 +24,11 @@ class Script:
         return resources.files(__package__).joinpath('lua', self.name + '.lua').read_bytes()
 
     @functools.cached_property
+    def reads(self) -> bool:
+        """Whether it changes nothing, as its header says."""
+        return b'Reads only' in self.source
+
+    @functools.cached_property
     def sha(self) -> str:
         """The name by which Redis knows the text."""
         return hashlib.sha1(self.source).hexdigest()

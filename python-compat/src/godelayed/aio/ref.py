@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import asks
-from ..errors import CanceledError, UnavailableError, UnknownError, WaitTimeoutError
+from ..errors import CanceledError, UnavailableError, WaitTimeoutError
 from ..info import Outcome, Progress, State, TaskInfo
 from ..link import AsyncLink
 from ..options import Options
@@ -65,18 +65,21 @@ class Ref(Base):
 
         timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was one. The task must have
         keep_result or retention. Redis tells when it has ended, on one connection for all who wait;
-        while Redis is away it goes on.
+        while Redis is away, from the first look on, it goes on until the timeout is over.
 
-        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError;
-        UnavailableError if Redis cannot be asked at all.
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError.
         """
         self.check_kept(str(self))
         until = deadline(timeout)
         before = _cancellations()
-        found = await self._outcome()
+        found: Outcome | None = None
+        trouble = ''
+        try:
+            found = await self._outcome()
+        except UnavailableError as e:
+            trouble = f'; Redis could not be asked: {e}'
         if found is not None:
             return found.value()
-        trouble = ''
         with self.queue._signals.listen(self.queue._settings.keys.ended(self.id)) as told:
             while True:
                 if _cancellations() > before:  # one was swallowed while a connection was made or given up
@@ -87,7 +90,7 @@ class Ref(Base):
                 await told.wait(left)
                 try:
                     found = await self._outcome()
-                except (UnavailableError, UnknownError) as e:
+                except UnavailableError as e:
                     trouble = f'; Redis could not be asked: {e}'
                 if found is not None:
                     return found.value()
@@ -114,7 +117,10 @@ class Ref(Base):
         return (await self.info()).progress
 
     async def cancel(self) -> None:
-        """Cancels the task, wherever it is: one that waits is taken out, one that is pending will not run, one that runs is told to end.
+        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is pending never starts.
+
+        Of one that a worker has claimed the worker is told, within milliseconds as a rule. Until then it may start,
+        also after this has returned; from then on it does not, or is told to end.
 
         EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
         changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package and of go-delayed know nothing of it.

@@ -13,8 +13,8 @@ from typing import Callable
 from ..errors import DelayedError
 from .executors import Executors
 from .lane import Claim, Lane
-from .link import Backoff, Complaints, Link
-from .store import check
+from .link import Backoff, Complaints, Link, Seldom
+from .store import MAX_UNPARKED, check
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -92,6 +92,7 @@ class Fetcher:
         self._serving = False
         self._stop = False
         self.complaints = Complaints()
+        self._unparked = Seldom()
 
     def signal(self) -> None:
         """Makes the fetcher look again. It never blocks."""
@@ -153,11 +154,15 @@ class Fetcher:
     def _not_before(self, lane: Lane) -> float:
         return max(lane.rest, self._of[lane].until)
 
+    def _rests(self, lane: Lane) -> bool:
+        """Says whether nothing may be claimed from a queue now."""
+        return self._paused(lane) or time.monotonic() < self._not_before(lane) or not lane.fresh(self.life)
+
     def _any_hot(self) -> tuple[bool, float]:
         """Says whether there is a queue to claim from now; if not, in how many seconds there may be one, 0 if nobody knows."""
         now, later = time.monotonic(), 0.0
         for lane in self.lanes:
-            if self._paused(lane) or not lane.hot:
+            if self._paused(lane) or not (lane.hot or lane.parked):
                 continue
             wait = self._not_before(lane) - now
             if wait <= 0 and lane.fresh(self.life):
@@ -188,9 +193,11 @@ class Fetcher:
         for lane in self._arranged():
             if room <= 0 or self._stop:
                 return
-            if self._paused(lane) or not lane.hot or time.monotonic() < self._not_before(lane) or not lane.fresh(self.life):
-                continue
-            room -= self._claim(lane, room, 0)
+            parked = lane.take_parked(MAX_UNPARKED) if lane.parked and not self._rests(lane) else []
+            if parked:
+                room -= self._claim(lane, room, 0, parked)
+            if room > 0 and lane.hot and not self._rests(lane):
+                room -= self._claim(lane, room, 0)
 
     def _probe(self) -> None:
         """Looks at queues that were found empty a while ago: one request for all of a slot."""
@@ -268,15 +275,24 @@ class Fetcher:
             room = 0
         self._claim(woken, room, 1)
 
-    def _claim(self, lane: Lane, room: int, held: int) -> int:
-        """Takes at most room tasks of one queue, and returns how many of them are to run here."""
+    def _claim(self, lane: Lane, room: int, held: int, parked: list[str] | None = None) -> int:
+        """Takes at most room tasks of one queue, or of some that are parked there, and returns how many of them are to run here.
+
+        Parked tasks do not become pending in between: another worker, which does not know their functions, would claim
+        them and park them again.
+        """
         w = self._of[lane]
-        done = self.executors.serve(lane)
-        self._serving = True
+        done: list[Claim] = []
+        if parked is None:
+            done = self.executors.serve(lane)
+            self._serving = True
+        left = parked or []
         self.executors.expect(room)
         try:
             try:
-                haul, claims = lane.claim(w.claims, room, held, lane.mend, done)
+                haul, claims = lane.claim(w.claims, room, held, lane.mend, done, parked)
+                if haul.status == 1:
+                    left = left[haul.left :]
             except DelayedError as e:
                 self.complaints.trouble(logger, f'queue {lane.name}: cannot claim tasks; trying again', e)
                 w.claims.hang_up()
@@ -297,6 +313,12 @@ class Fetcher:
                 return 0
             self.complaints.relief(logger, 'claiming tasks again')
             w.backoff.reset()
+            if parked is not None:
+                if not left:
+                    self._on_due()  # there may be more of them
+                if claims and self._unparked.due(lane.name) is not None:
+                    logger.info('queue %s: %d parked tasks were claimed: this worker can run them', lane.name, len(claims))
+                return self._receive(w.claims, claims)
             lane.mend = False
             lane.left = haul.left
             # On a legacy queue tasks may be left that have no notification: they are another's.
@@ -305,6 +327,8 @@ class Fetcher:
                 lane.probed = time.monotonic()
             return self._receive(w.claims, claims)
         finally:
+            if parked is not None:
+                lane.put_parked(left)
             self.executors.arrived(room)
 
     def mend_after_stop(self) -> None:

@@ -258,7 +258,18 @@ class Finisher:
             for e in group:
                 if kind == ARCHIVE:
                     e.wait = self.archive_for
-            tasks = [Ending(e.claim.token, e.id, e.wait, e.message, e.info, kind == ARCHIVE and _keeps(e.claim)) for e in group]
+            tasks = [
+                Ending(
+                    e.claim.token,
+                    e.id,
+                    e.wait,
+                    e.message,
+                    e.info,
+                    kind == ARCHIVE and _keeps(e.claim),
+                    e.claim.message.path if kind == PARK else '',
+                )
+                for e in group
+            ]
             return store.shelve(link, batches, shelf, self.archive_max if kind == ARCHIVE else 0, [*group[0].counted, counter], tasks)
         if kind in (COMPLETE, CANCEL):
             call = store.complete if kind == COMPLETE else store.annul
@@ -266,7 +277,7 @@ class Finisher:
                 link,
                 batches,
                 [
-                    Ending(e.claim.token, e.id, e.wait, b'', e.info, _keeps(e.claim), e.certain if kind == CANCEL else e.claim.held)
+                    Ending(e.claim.token, e.id, e.wait, b'', e.info, _keeps(e.claim), flag=e.certain if kind == CANCEL else e.claim.held)
                     for e in group
                 ],
             )

@@ -23,9 +23,10 @@ _LIFE = 300.0  # seconds for which one connection is used
 class Listener:
     """The thread that receives what is published for the worker. Nothing depends on it: messages may be lost with a connection."""
 
-    def __init__(self, lanes: Sequence[Lane], canceled: Callable[[Lane, str], None]) -> None:
+    def __init__(self, lanes: Sequence[Lane], canceled: Callable[[Lane, str], None], parked: Callable[[str], None]) -> None:
         self._lanes = {lane.store.keys.signals.encode(): lane for lane in lanes}
         self._canceled = canceled
+        self._parked = parked  # called with the path of a function, '' when nobody knows what was parked
         self.link = lanes[0].store.link()
         self._stop = threading.Event()
 
@@ -67,8 +68,12 @@ class Listener:
             word, _, id = (reply[2].decode('utf-8', 'replace') if reply[0] == b'message' else '').partition(' ')
             if word == 'cancel':
                 self._canceled(lane, id)
+            elif word == 'parked':
+                self._parked(id)
             elif word in ('', 'control'):
                 lane.look()  # subscribed just now: messages may have been lost before
+                if not word:
+                    self._parked('')
 
 
 class Follower:

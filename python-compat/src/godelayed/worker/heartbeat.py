@@ -80,7 +80,7 @@ class Heartbeat:
         self._beats += 1
         skew = now - time.time()
         for lane, pulse, newest in zip(self.lanes, pulses, until):
-            lane.skew = skew
+            lane.store.skew = skew
             if pulse.version >= 0 and pulse.version != lane.version:
                 lane.look()
             if pulse.alive and lane.confirmed is not None and lane not in self._unsure:

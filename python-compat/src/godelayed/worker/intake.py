@@ -12,6 +12,7 @@ from .executors import Executors
 from .finish import DEFER, FORWARD, GATHER, RELEASE, End, Receipt
 from .follow import Follower
 from .groups import Member
+from .info import function_of
 from .judge import DEATHS_LIFE, Judge
 from .lane import Claim, Lane
 from .link import Link
@@ -36,6 +37,17 @@ class Intake:
         self._follower = follower
         self._go = go  # the queue that Go tasks are handed on to, if any
         self.closed = False
+
+    def knows(self, path: str) -> bool:
+        """Says whether this worker runs a function, or hands its tasks on."""
+        return self._registry.get(path) is not None or self._go is not None and bool(path) and ':' not in path
+
+    def can_run(self, lane: Lane, info: bytes | None) -> bool:
+        """Says whether this worker can run a parked task, or hand it on, as far as what is known of it tells."""
+        path = function_of(info)
+        if self._registry.get(path) is not None:
+            return True
+        return self.knows(path) and self._go is not None and self._go.keys.list != lane.store.keys.list
 
     def close(self) -> None:
         """From now on whatever comes is given back, and nobody waits for Redis's answer."""

@@ -120,6 +120,8 @@ class Lane:
         self.held_back = False  # it was found paused
         self.probed = 0.0
 
+        self.parked: list[str] = []  # ids of parked tasks that this worker can run; others may be faster
+
         self.paused = False
         self.weight = 0
         self.intent = False  # there is something whose end must not be missed
@@ -131,11 +133,10 @@ class Lane:
         self.tell_lost: Callable[[Claim], None] = lambda _: None
         self.confirmed: tuple[float, float] | None = None  # when the last confirmed heartbeat was sent: monotonic and wall clock
         self.pulse = ''
-        self.skew = 0.0  # Redis's clock less ours, seconds
 
     def now(self) -> int:
         """Redis's time in ms."""
-        return int((time.time() + self.skew) * 1000)
+        return int((time.time() + self.store.skew) * 1000)
 
     def fresh(self, life: float) -> bool:
         """Says whether Redis surely has not let the heartbeat expire. Both clocks must agree: one stops while a machine is suspended."""
@@ -145,15 +146,23 @@ class Lane:
         limit = life * 0.8
         return time.monotonic() - confirmed[0] < limit and time.time() - confirmed[1] < limit
 
-    def claim(self, link: Link, most: int, held: int, mend: bool, done: list[Claim]) -> tuple[Haul, list[Claim]]:
-        """Takes tasks and acknowledges done in the same call. Whatever becomes of it, its batch number is never used again."""
+    def claim(
+        self, link: Link, most: int, held: int, mend: bool, done: list[Claim], parked: list[str] | None = None
+    ) -> tuple[Haul, list[Claim]]:
+        """Takes tasks and acknowledges done in the same call, or takes some of those that are parked.
+
+        Whatever becomes of it, its batch number is never used again.
+        """
         done, ended = self.ending(done)
         with self.mu:
             self._next += 1
             number, epoch = self._next, self._epoch
             self._calling.append(number)
         try:
-            haul = self.store.claim(link, number, most, held, self.legacy, mend, ended)
+            if parked is None:
+                haul = self.store.claim(link, number, most, held, self.legacy, mend, ended)
+            else:
+                haul = self.store.unpark(link, number, most, parked)
         except BaseException as e:
             with self.mu:
                 self._calling.remove(number)
@@ -180,6 +189,17 @@ class Lane:
             self.batches[number] = batch
             self.known += batch.open
         return haul, batch.claims
+
+    def take_parked(self, n: int) -> list[str]:
+        """Takes the first n ids of parked tasks, or fewer."""
+        with self.mu:
+            taken, self.parked = self.parked[:n], self.parked[n:]
+        return taken
+
+    def put_parked(self, ids: list[str]) -> None:
+        """Puts back ids that take_parked has taken."""
+        with self.mu:
+            self.parked = ids + self.parked
 
     def ending(self, done: list[Claim]) -> tuple[list[Claim], Acked]:
         """Prepares claims that are done for the call that ends them. It settles those that are lost, and leaves them out."""

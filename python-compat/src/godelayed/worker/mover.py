@@ -1,4 +1,4 @@
-"""Making due tasks pending, firing due groups, releasing parked tasks."""
+"""Making due tasks pending, firing due groups, finding parked tasks that this worker can run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Callable
 
 from ..errors import DelayedError
-from ..registry import Registry
 from .groups import Firing
-from .info import encode, function_of
+from .info import encode
 from .judge import too_large
 from .lane import Lane
 from .lines import Lines, counted
@@ -23,24 +22,31 @@ logger = logging.getLogger('godelayed.worker')
 _BATCH = 500  # tasks that one script makes pending
 _INTERVAL = 5.0  # seconds between two looks at most
 _PAGES, _PAGE = 10, 100  # of parked tasks, read at one look
-_HASTE_INTERVAL, _HASTE_TIME = 0.2, 30.0  # looks after parked tasks were released: in a deploy, older workers go on parking
 
 
 class Mover:
     """The thread that looks for what is due on queues of one slot. Every worker has one; no leader is needed."""
 
-    def __init__(self, lanes: Sequence[Lane], registry: Registry, pending: Callable[[Lane], None], archive_for: int, lines: Lines) -> None:
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        pending: Callable[[Lane], None],
+        can_run: Callable[[Lane, bytes | None], bool],
+        found: Callable[[], None],
+        archive_for: int,
+        lines: Lines,
+    ) -> None:
         self.lanes = lanes
-        self.registry = registry
         self.pending = pending
         self._archive_for = archive_for  # ms
         self._lines = lines
+        self.can_run = can_run
+        self.found = found  # called when there are parked tasks that this worker can run
         self.link = lanes[0].store.link()
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
         self._offset = [0] * len(lanes)
         self._firings = [Firing(lane.store) for lane in lanes]
-        self._haste = 0.0
         self._poke = threading.Event()
         self._stop = False
         self.idle: bool | None = None  # nothing was pending or due at the last look
@@ -93,12 +99,14 @@ class Mover:
             if due >= 0:
                 pause = min(pause, due / 1000)
             if todo.parked > 0:
-                self._unpark(i, todo.parked)
+                self._find(i, todo.parked)
+            else:
+                with lane.mu:
+                    lane.parked = []
+            idle = idle and not lane.parked
         self._lines.flush(all=False)
         self.idle = idle
         self.looks += 1
-        if time.monotonic() < self._haste:
-            pause = min(pause, jitter(_HASTE_INTERVAL, 0.25))
         return pause
 
     def _move(self, lane: Lane) -> int:
@@ -131,25 +139,26 @@ class Mover:
 
         self._lines.log((queue, 'too large', ''), write)
 
-    def _unpark(self, i: int, parked: int) -> None:
-        """Releases parked tasks that this worker can run, a few pages at each look."""
-        store = self.lanes[i].store
-        pages = 0
-        while pages < _PAGES and not self._stop:
-            if self._offset[i] >= parked:
-                self._offset[i] = 0
-                return
-            page = store.parked_page(self.link, self._offset[i], _PAGE)
-            ids = [id for id, info in page if self.registry.get(function_of(info)) is not None]
-            self._offset[i] += len(page) - len(ids)
-            if ids:
-                n = store.unpark(self.link, ids)
-                # A worker of another version may take them once more and park them again.
-                self._haste = time.monotonic() + _HASTE_TIME
-                logger.info('queue %s: %d parked tasks are pending again: this worker knows their functions', store.name, n)
-                self.pending(self.lanes[i])
-            else:
-                pages += 1
-            if len(page) < _PAGE:
-                self._offset[i] = 0
-                return
+    def _find(self, i: int, parked: int) -> None:
+        """Looks for parked tasks that this worker can run, and leaves them to the fetcher.
+
+        They are looked for among those that were parked last, or else among a few pages of the others, behind those of the last look.
+        """
+        lane = self.lanes[i]
+        ids, n = self._find_on(lane, 0)
+        self._offset[i] = max(self._offset[i], n)
+        for _ in range(_PAGES - 1):
+            if ids or self._offset[i] >= parked or self._stop:
+                break
+            ids, n = self._find_on(lane, self._offset[i])
+            self._offset[i] += n - len(ids)
+        if self._offset[i] >= parked:
+            self._offset[i] = 0
+        with lane.mu:
+            lane.parked = ids
+        if ids:
+            self.found()
+
+    def _find_on(self, lane: Lane, offset: int) -> tuple[list[str], int]:
+        page = lane.store.parked_page(self.link, offset, _PAGE)
+        return [id for id, info in page if self.can_run(lane, info)], len(page)

@@ -18,6 +18,7 @@ MAX_CLAIM_BYTES = 4 << 20
 _MAX_INFO = 32 << 10  # bytes read of what is known of each task where many are listed
 MAX_TOKENS = 500  # claims that one script ends or gives back
 MAX_SHELVED = 100  # tasks that one script files
+MAX_UNPARKED = 200  # parked tasks that one script looks at
 REVOKED_MOST = 1000  # ids of cancelled tasks that are kept in memory
 
 _names = (
@@ -37,6 +38,7 @@ class Ending:
     message: bytes = b''  # empty: as it was claimed
     info: bytes = b''
     awaited: bool = False  # somebody may wait for its end
+    path: str = ''  # of its function, if it is parked
     flag: bool = False  # complete: it may hold a lock; annul: it was cancelled for certain
 
 
@@ -60,7 +62,7 @@ class Haul:
     """What a claim brought. status is 1, 0 without heartbeat, -1 for a batch that was used, -2 for a paused queue."""
 
     status: int
-    left: int = 0
+    left: int = 0  # pending; of parked tasks, how many ids were looked at
     stood: list[int] | None = None
     version: int = 0
     messages: list[bytes | int] = dataclasses.field(default_factory=list)  # of one that is too large its size
@@ -121,6 +123,7 @@ class Store:
         self.name = name
         self.worker = worker
         self.keys = Keys(name, prefix)
+        self.skew = 0.0  # Redis's clock less ours, seconds
         k = self.keys
         self._mine = [k.processing + worker, k.claims + worker]
         self._claim_keys = [k.list, k.noti, k.heartbeat + worker, *self._mine]
@@ -131,8 +134,8 @@ class Store:
 
     @property
     def _stats(self) -> str:
-        """The counters of today."""
-        return self.keys.stats_of(time.time())
+        """The counters of today, by Redis's clock."""
+        return self.keys.stats_of(time.time() + self.skew)
 
     def _ended(self, id: str, awaited: bool) -> str:
         """The channel on which the end of a task is told, '' if nobody waits for it."""
@@ -191,10 +194,19 @@ class Store:
     ) -> list[int]:
         """Files tasks in the set scheduled, retry, parked or archived. An answer of 2 says that the task was cancelled and stands."""
         k = self.keys
-        args: list[Any] = [STATS_LIFE, most, int(shelf in ('retry', 'scheduled')), int(shelf == 'archived'), len(counters), *counters]
+        workers = k.signals if shelf == 'parked' else ''
+        args: list[Any] = [
+            STATS_LIFE,
+            most,
+            int(shelf in ('retry', 'scheduled')),
+            int(shelf == 'archived'),
+            workers,
+            len(counters),
+            *counters,
+        ]
         args += [len(batches), *batches]
         for t in tasks:
-            args += [t.token, t.id, t.wait, t.message, t.info, self._ended(t.id, t.awaited)]
+            args += [t.token, t.id, t.wait, t.message, t.info, f'parked {t.path}' if workers else self._ended(t.id, t.awaited)]
         keys = [*self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.locked, k.revoked]
         return _answers(link.run(SCRIPTS['shelve'], keys, *args), len(tasks))
 
@@ -257,14 +269,18 @@ class Store:
         reply = link.run(SCRIPTS['move'], [getattr(k, shelf), k.tasks, k.info, k.list, k.noti], most, MAX_CLAIM_BYTES, WORKER.size)
         return int(reply[1]), [(_text(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
 
-    def unpark(self, link: Link, ids: Sequence[str]) -> int:
-        """Makes parked tasks pending and returns their number."""
+    def unpark(self, link: Link, batch: int, most: int, ids: Sequence[str]) -> Haul:
+        """Claims parked tasks; left is how many of the ids were looked at. Like claim it must never be sent again after a lost answer."""
         k = self.keys
-        return int(link.run(SCRIPTS['unpark'], [k.parked, k.tasks, k.info, k.list, k.noti], *ids))
+        keys = [k.parked, k.tasks, k.info, k.heartbeat + self.worker, *self._mine, k.control]
+        reply = link.run(SCRIPTS['unpark'], keys, batch, min(most, MAX_UNPARKED), MAX_CLAIM_BYTES, *ids)
+        if not isinstance(reply, list) or len(reply) < 3:
+            raise ReplyError(f'unpark: expected three values or more, found {reply!r}')
+        return Haul(reply[0], reply[1], None, reply[2], reply[3:])
 
     def parked_page(self, link: Link, offset: int, n: int) -> list[tuple[str, bytes | None]]:
-        """Reads ids and infos of parked tasks, by rank."""
-        return self._infos(link, link.do('ZRANGE', self.keys.parked, offset, offset + n - 1))
+        """Reads ids and infos of parked tasks, by rank: what was parked last first, and each page in the order of parking."""
+        return self._infos(link, link.do('ZRANGE', self.keys.parked, -offset - n, -offset - 1))
 
     def overdue_parked(self, link: Link, now: int, n: int) -> list[tuple[str, bytes | None]]:
         """Reads those whose time was over at now, in ms."""

@@ -87,7 +87,9 @@ class Worker:
             self._lanes, weights, [self._lanes], self._executors, self._life, self._room, self._intake.receive, lambda: self._mover.now()
         )
         self._executors.signal = self._fetcher.signal
-        self._mover = Mover(self._lanes, self.registry, self._fetcher.nudge, archive_for, self._judge.lines)
+        self._mover = Mover(
+            self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
+        )
         self._heartbeat = Heartbeat(self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten)
         for lane in self._lanes:
             lane.beat = self._heartbeat.now
@@ -100,7 +102,7 @@ class Worker:
             cfg.archive_max,
             archive_for,
         )
-        self._listener = Listener(self._lanes, self._follower.note)
+        self._listener = Listener(self._lanes, self._follower.note, self._parked)
         self._pool: Pool | None = None
         self._threads: Threads | None = None
         self._control = threading.RLock()
@@ -349,6 +351,10 @@ class Worker:
     def _beaten(self) -> None:
         self._executors.wake()
         self._fetcher.signal()
+
+    def _parked(self, path: str) -> None:
+        if not path or self._intake.knows(path):
+            self._mover.now()
 
     def _pause_lane(self, lane: Lane, paused: bool) -> None:
         if paused:

@@ -1,0 +1,74 @@
+package delayed
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// wrongDay makes a store believe that Redis's clock is days ahead of what it is, as the clock of this machine may be.
+func wrongDay(s *store) *store {
+	s.redisTime(time.Now().Add(72 * time.Hour))
+	return s
+}
+
+// TestCountersFollowRedis: the day that something is counted on is Redis's, whatever the clocks of workers, sweepers
+// and producers say.
+func TestCountersFollowRedis(t *testing.T) {
+	b := newBench(t)
+	if have, want := wrongDay(newStore(b.rdb.loops, "", b.name)).statsKey(), b.q.store.statsKey(); have == want {
+		t.Fatalf("counters of %s three days later, too", want)
+	}
+	counted := func(what, counter string, n int) {
+		t.Helper()
+		days, err := redis.Strings(b.conn.Do("KEYS", b.name+"_stats:*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, day := range days {
+			if day != b.name+"_stats:"+time.UnixMilli(redisTime(t, b.conn)).UTC().Format("20060102") {
+				t.Fatalf("%s counts on %v", what, days)
+			}
+		}
+		if len(days) != 1 || b.counters()[counter] != n {
+			t.Errorf("%s: %v on %v", what, b.counters(), days)
+		}
+	}
+
+	ran := make(chan struct{})
+	f := b.fn("f", func() { close(ran) })
+	cfg := b.config()
+	cfg.NoSweeper = true
+	w, err := NewWorker(b.rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	wrongDay(w.lanes[0].store)
+	running := b.start(w)
+	b.delay(f)
+	await(b, "the task", ran)
+	b.idle()
+	running.mustStop()
+	counted("a worker", "processed", 1)
+
+	wrongDay(b.q.store)
+	ref := b.delayWith(b.q.With(In(time.Hour)), f)
+	if err := ref.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	counted("a producer", "canceled", 1)
+
+	b.do("ZADD", b.name+"_archived", past, "old")
+	b.do("HSET", b.name+"_tasks", "old", "m")
+	g := b.sweepGroup(time.Minute, time.Minute)
+	g.server = ""
+	wrongDay(b.q.store)
+	for range trimEvery {
+		b.pass(g)
+	}
+	counted("a sweeper", "trimmed", 1)
+}

@@ -1,0 +1,120 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// runs returns everything that has a Run, on one handle.
+func (b *bench) runs(rdb *Redis) map[string]func(context.Context) error {
+	b.t.Helper()
+	w, err := NewWorker(rdb, b.config())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	sweeper, err := NewSweeper(rdb, SweeperConfig{Queues: []string{b.name}, Interval: 10 * time.Millisecond, Logger: b.log.logger()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	scheduler, err := NewScheduler(rdb, SchedulerConfig{Queue: b.name, Logger: b.log.logger()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return map[string]func(context.Context) error{"worker": w.Run, "sweeper": sweeper.Run, "scheduler": scheduler.Run}
+}
+
+// TestRunOnAClosedHandle: nothing can be done any more, so Run says so and does not wait for its context.
+func TestRunOnAClosedHandle(t *testing.T) {
+	for _, when := range []string{"before", "meanwhile"} {
+		b := newBench(t)
+		rdb, err := Dial(b.server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := b.runs(rdb.WithPrefix("p:"))
+		if when == "before" {
+			rdb.Close()
+		}
+		ended := make(chan error)
+		for name, run := range runs {
+			go func() {
+				err := run(t.Context())
+				if !errors.Is(err, ErrClosed) {
+					t.Errorf("%s, closed %s: found %v", name, when, err)
+				}
+				ended <- err
+			}()
+		}
+		if when == "meanwhile" {
+			b.until("the worker is there", func() bool { n := b.int("EXISTS", "p:"+b.name+"_workers"); return n == 1 })
+			rdb.Close()
+		}
+		for range runs {
+			await(b, "Run to return", ended)
+		}
+		if when == "before" && b.log.String() != "" {
+			t.Errorf("something was tried on a closed handle:\n%s", b.log)
+		}
+		b.do("DEL", "p:"+b.name+"_workers")
+	}
+}
+
+// TestClosedHandleWithTasks: a task that ends after the handle was closed cannot be told of; Run does not wait for
+// that, and says both.
+func TestClosedHandleWithTasks(t *testing.T) {
+	b := newBench(t)
+	rdb, err := Dial(b.server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.config()
+	cfg.CancelGrace = time.Hour
+	w, err := NewWorker(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, end := make(chan struct{}), make(chan struct{})
+	f := b.fn("f", func() { close(started); <-end })
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- w.Run(t.Context()) }()
+	b.delay(f)
+	await(b, "the task", started)
+	rdb.Close()
+	b.until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
+	close(end)
+	if err := await(b, "Run", ended); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "was not told how 1 tasks ended") {
+		t.Errorf("found %v", err)
+	}
+	if reason := w.Status().StopReason; reason != "closed" {
+		t.Errorf("stopped because of %q", reason)
+	}
+}
+
+// TestDeadlineIsACleanStop: a context that ends by a deadline ends Run as one that is cancelled does, without a word
+// of trouble.
+func TestDeadlineIsACleanStop(t *testing.T) {
+	b := newBench(t)
+	var all sync.WaitGroup
+	for i := range 4 {
+		for name, run := range b.runs(b.rdb) {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(40+10*i)*time.Millisecond)
+				defer cancel()
+				if err := run(ctx); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if strings.Contains(b.log.String(), "cannot") || strings.Contains(b.log.String(), "level=warn") {
+		t.Errorf("found\n%s", b.log)
+	}
+}

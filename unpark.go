@@ -1,0 +1,113 @@
+package delayed
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// maxUnparked bounds the parked tasks that one script looks at.
+const maxUnparked = 200
+
+// parkedTasks are ids of parked tasks that a worker can run, as its mover has found them. Others may find them too;
+// who claims first has them.
+type parkedTasks struct {
+	some atomic.Bool // there are any
+
+	mu  sync.Mutex // protects the following
+	ids []string
+}
+
+// set replaces them.
+func (p *parkedTasks) set(ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ids = ids
+	p.some.Store(len(ids) > 0)
+}
+
+// take removes the first n, or fewer.
+func (p *parkedTasks) take(n int) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = min(n, len(p.ids))
+	taken := p.ids[:n:n]
+	p.ids = p.ids[n:]
+	p.some.Store(len(p.ids) > 0)
+	return taken
+}
+
+// putBack puts what was taken before all others.
+func (p *parkedTasks) putBack(ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ids = slices.Concat(ids, p.ids)
+	p.some.Store(len(p.ids) > 0)
+}
+
+// claimParked claims at most n of the parked tasks that were found for this worker. They do not become pending in
+// between: another worker, which does not know their functions, would claim them and park them again.
+func (l *lane) claimParked(ctx context.Context, n int) ([]*claim, error) {
+	ids := l.parked.take(maxUnparked)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	claims, looked, err := l.claim(ctx, claimCall{most: n, parked: ids}, nil)
+	if err != nil {
+		looked = 0
+	}
+	l.parked.putBack(ids[looked:])
+	return claims, err
+}
+
+// knows says whether this worker runs a function, or hands its tasks on.
+func (w *Worker) knows(path string) bool {
+	return w.registry.lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
+}
+
+// runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is known of them tells. A task that it
+// has parked itself is not taken back before what was in the way has changed.
+func (w *Worker) runnable(ctx context.Context, l *lane, page []filed) (ids []string, err error) {
+	var ours []filed
+	for _, t := range page {
+		info := parseInfo(t.info)
+		switch to := w.pythonStore; {
+		case !w.knows(info.function) || info.worker == w.id && info.reason == parkedPython:
+		case w.registry.lookup(info.function) != nil:
+			ours = append(ours, t)
+		case to.keys.list == l.store.keys.list:
+		case info.reason == parkedPlain:
+			reads, err := w.readsExtended(ctx, to)
+			if err != nil {
+				return nil, err
+			}
+			if reads {
+				ids = append(ids, t.id)
+			}
+		default:
+			ids = append(ids, t.id)
+		}
+	}
+	fit, err := runnable(ctx, l.store, &w.registry, ours)
+	return append(ids, fit...), err
+}
+
+// claimParked takes at most room parked tasks of one queue, and returns how many of them are to run here.
+func (f *fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
+	fl := flight{lane: i, room: room, parked: true}
+	f.exec.expect(room)
+	fl.claims, fl.err = f.lanes[i].claimParked(context.WithoutCancel(ctx), room)
+	if !f.lanes[i].parked.some.Load() {
+		f.onDue() // there may be more of them
+	}
+	kept = f.conclude(ctx, fl)
+	if len(fl.claims) > 0 {
+		queue, function := f.lanes[i].store.name, fl.claims[0].msg.Path
+		f.lines.log(lineKey{queue, "unparked", function}, func(n int) {
+			f.log.with("queue", queue).with("function", function).counted(n).Info("parked tasks are claimed: this worker can run them")
+		})
+	}
+	return kept
+}

@@ -1,0 +1,118 @@
+package delayed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+)
+
+// awaySource has no connections until it is back.
+type awaySource struct {
+	Source
+	asked atomic.Int64
+	back  atomic.Bool
+}
+
+func (s *awaySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	s.asked.Add(1)
+	if !s.back.Load() {
+		return nil, errors.New("connection refused")
+	}
+	return s.Source.Conn(ctx, key)
+}
+
+// TestWaitWhileRedisIsAway: Redis is away from the first look on, and Wait waits until it is back, or ctx ends.
+func TestWaitWhileRedisIsAway(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() int { return 7 }, KeepResult(time.Hour))
+	ref := b.delay(f)
+	src := &awaySource{Source: b.rdb.loops}
+	away := newRedis(src, src)
+	defer away.signals.close()
+	there := NewQueue(b.name, away).Ref(ref.ID())
+
+	type answer struct {
+		n   int
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		n, err := Await[int](b.within(), there)
+		answered <- answer{n, err}
+	}()
+	// The first look, and the first attempt to subscribe behind it.
+	b.until("Redis has been asked for", func() bool { return src.asked.Load() >= 2 })
+	select {
+	case a := <-answered:
+		t.Fatalf("Await gave up: %d, %v", a.n, a.err)
+	default:
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := there.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("Wait until a deadline: found %v", err)
+	}
+	b.work(b.config(), f)
+	src.back.Store(true)
+	if a := await(b, "the result", answered); a.n != 7 || a.err != nil {
+		t.Errorf("found %d, %v", a.n, a.err)
+	}
+}
+
+// TestWaitThatRedisRefuses: it will not answer any better, however long one waits.
+func TestWaitThatRedisRefuses(t *testing.T) {
+	b := newBench(t)
+	b.do("SET", b.name+"_completed", "x")
+	err := b.q.Ref("x").Wait(t.Context())
+	var answer redis.Error
+	if !errors.As(err, &answer) || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("found %v", err)
+	}
+	for text, want := range map[string]bool{
+		"NOPERM no permissions": true, "WRONGTYPE Operation": true, "WRONGPASS invalid": true, "LOADING Redis is loading": false,
+		"BUSY Redis is busy": false, "READONLY You can't write": false, "ERR max number of clients reached": false,
+	} {
+		if refused(redis.Error(text)) != want {
+			t.Errorf("%s: expected that Redis refuses: %v", text, want)
+		}
+	}
+}
+
+// TestReadsAreNeverUnknown: what only asks has changed nothing, whether or not it was answered.
+func TestReadsAreNeverUnknown(t *testing.T) {
+	b := newBench(t)
+	proxy := faultnet.NewProxy(t, b.server.Addr())
+	rdb, err := Dial(proxy.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	ref := NewQueue(b.name, rdb).Ref("x")
+	ask := func(context.Context) error { _, err := ref.State(t.Context()); return err }
+	for name, call := range map[string]func(context.Context) error{"State": ask, "Cancel": ref.Cancel} {
+		if err := ask(t.Context()); err != nil {
+			t.Fatal(err) // it is connected, and Redis knows the script
+		}
+		proxy.SetPlan(faultnet.Once(faultnet.DropReply, func(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }), 0)
+		err := call(t.Context())
+		if err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "look: Redis has not answered") {
+			t.Errorf("%s: found %v", name, err)
+		}
+	}
+	for _, s := range scripts {
+		if (s.name == "look" || s.name == "check" || s.name == "peek" || s.name == "agenda") != s.reads {
+			t.Errorf("%s only reads: %v", s.name, s.reads)
+		}
+		if err := s.explain(errors.New("EOF")); errors.Is(err, ErrUnknown) == s.reads {
+			t.Errorf("%s, which only reads: %v: %v", s.name, s.reads, err)
+		}
+	}
+}
