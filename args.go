@@ -30,7 +30,7 @@ func (f *function) appendPayload(dst []byte, args []any) ([]byte, error) {
 	}
 	if len(args) < fixed || len(args) > fixed && !f.variadic {
 		for i, a := range args {
-			if _, ok := a.(context.Context); ok {
+			if _, ok := a.(context.Context); ok || noArgument(a) != "" {
 				return nil, f.misfit(i, f.wantAt(i), a)
 			}
 		}
@@ -117,6 +117,8 @@ func (f *function) misfit(i int, want string, a any) *ArgumentError {
 	}
 	if _, ok := a.(context.Context); ok {
 		got = "a context.Context, which is no argument: call DelayContext(ctx, fn, ...)"
+	} else if what := noArgument(a); what != "" {
+		got = what
 	}
 	return &ArgumentError{Func: f.name, Index: i, Want: want, Got: got}
 }
@@ -164,6 +166,9 @@ func (p *param) fit(a any) (reflect.Value, bool) {
 	t := v.Type()
 	if t == p.typ {
 		return v, true
+	}
+	if noArgument(a) != "" { // some are numbers and strings underneath
+		return v, false
 	}
 	switch p.typ.Kind() {
 	case reflect.Interface:
@@ -234,6 +239,9 @@ func encodeArgs(args []any) (payload []byte, n int, err error) {
 	for i, a := range args {
 		if _, ok := a.(context.Context); ok {
 			const got = "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"
+			return nil, 0, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
+		}
+		if got := noArgument(a); got != "" {
 			return nil, 0, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
 		}
 		if a == nil {

@@ -260,7 +260,7 @@ func (f *function) plan() error {
 		}
 		p, err := newParam(typ)
 		if err != nil {
-			return fmt.Errorf("%w: %s: expected parameters that can travel, found parameter %d: %w", ErrFunction, f.name, len(f.params), err)
+			return fmt.Errorf("%w: %s: expected parameters that can travel, found parameter %d: %w", ErrFunction, f.name, len(f.params)+1, err)
 		}
 		f.params = append(f.params, p)
 		if inline += typ.Size(); inline > maxInline {

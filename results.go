@@ -85,9 +85,10 @@ func leftNothing(how string) *taskInfo {
 
 // wait waits for the end of the task and returns what is kept of it.
 func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
+	if r == nil || r.queue == nil || ctx == nil {
+		return taskInfo{}, r.check(ctx)
+	}
 	switch {
-	case r == nil:
-		return taskInfo{}, r.check()
 	case r.id != "" && r.made() && !r.queue.options.kept:
 		return taskInfo{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of its end: give one to Queue.With or to Func",
 			ErrNoResult, r)

@@ -135,8 +135,17 @@ func mayHaveRun(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, errReply) || errors.As(err, &answer)
 }
 
-// do sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
+// do sends one command. An error about the type of a key says which key.
 func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
+	reply, err := doOnce(ctx, conn, timeout, cmd, args...)
+	if err != nil {
+		err = wrongType(ctx, conn, cmd, args, err)
+	}
+	return reply, err
+}
+
+// doOnce sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
+func doOnce(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	if ctx.Done() == nil {
 		if timeout > 0 {
 			return redis.DoWithTimeout(conn, timeout, cmd, args...)

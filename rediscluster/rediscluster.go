@@ -15,6 +15,7 @@ package rediscluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -181,6 +182,9 @@ func (s *source) retain(serving map[string]bool) {
 		}
 	}
 }
+
+// String returns the nodes of the URL, for logs.
+func (s *source) String() string { return strings.Join(s.layout.startup, ",") + " (cluster)" }
 
 // Slot returns the hash slot of key.
 func (s *source) Slot(key string) int { return redisc.Slot(key) }

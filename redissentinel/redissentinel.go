@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,6 +119,11 @@ func (s *source) Conn(ctx context.Context, _ string) (redis.Conn, error) {
 	pool := s.pool
 	s.mu.Unlock()
 	return pool.GetContext(ctx)
+}
+
+// String returns the master's name and the Sentinels of the URL, for logs.
+func (s *source) String() string {
+	return fmt.Sprintf("master %q of Sentinel %s", s.sentinels.name, strings.Join(s.sentinels.all, ","))
 }
 
 // Slot returns 0: one server has all keys.
