@@ -141,7 +141,7 @@ func (f Fleet) each(ctx context.Context, do func(*Queue, context.Context) error)
 			continue
 		}
 		if err := do(q, ctx); err != nil {
-			errs = append(errs, fmt.Errorf("queue %q: %w", q.name, err))
+			errs = append(errs, fmt.Errorf("delayed: queue %q: %w", q.name, err))
 		}
 	}
 	return errors.Join(errs...)

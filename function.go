@@ -181,7 +181,7 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 		return nil, err
 	}
 	if f.chain, err = chain(d.middleware, callTask); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
+		return nil, fmt.Errorf("delayed: %s: %w", f.name, err)
 	}
 	if err := f.plan(); err != nil {
 		return nil, err

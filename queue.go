@@ -138,7 +138,7 @@ func (q *Queue) With(opts ...Option) *Queue {
 	c := *q
 	c.options.given = c.options.given || len(opts) > 0
 	for i, o := range opts {
-		if isNil(o) {
+		if o == nil {
 			c.optErr = fmt.Errorf("%w: option %d is nil: leave it out", ErrArguments, i+1)
 			return &c
 		}

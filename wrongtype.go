@@ -46,7 +46,7 @@ func wrongType(ctx context.Context, conn redis.Conn, cmd string, args []any, err
 	keys := keysOfCommand(cmd, args)
 	var wrong []string
 	for _, key := range keys {
-		found, err := redis.String(doOnce(ctx, conn, callTimeout, "TYPE", key))
+		found, err := redis.String(do(ctx, conn, callTimeout, "TYPE", key))
 		if want := typeOfKey(key); err == nil && found != "none" && found != want {
 			wrong = append(wrong, fmt.Sprintf("key %q is a %s, expected a %s", key, found, want))
 		}
