@@ -151,6 +151,9 @@ func run(cfg Config, lookup func(string) (string, bool), environ func() []string
 	if p.rdb, err = dial(cfg.Dial, s.redisURL); err != nil {
 		return refuse(cfg.Flags, err)
 	}
+	if p.rdb == nil {
+		return refuse(cfg.Flags, errors.New("delayed: Config.Dial returned nil: expected a handle or an error"))
+	}
 	if s.prefix != nil {
 		p.rdb = p.rdb.WithPrefix(*s.prefix)
 	}
