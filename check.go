@@ -24,8 +24,9 @@ var settingNames = []string{settingEviction, settingReplica, settingScripts, set
 
 // SettingError says why a Redis server must not, or cannot, hold tasks.
 type SettingError struct {
-	// Name is eviction (maxmemory-policy is not noeviction), replica (the server is a read-only replica), scripts (it runs no Lua scripts
-	// for this user) or version (it is older than Redis 6.2). WorkerConfig.Allow and Redis.Check permit the setting by this name.
+	// Name is eviction (maxmemory-policy is not noeviction), replica (the server is a replica), scripts (it runs no
+	// Lua scripts for this user) or version (it is older than Redis 6.2). WorkerConfig.Allow and Redis.Check permit
+	// the setting by this name.
 	Name string
 	// Text says which server, what was found, what was expected and what to do.
 	Text string
@@ -36,9 +37,10 @@ func (e *SettingError) Error() string {
 	return fmt.Sprintf("delayed: %s; to go on all the same, allow %q by name", e.Text, e.Name)
 }
 
-// Check asks Redis, in a cluster each of its masters, whether its settings are fit for tasks. The error joins a *SettingError for each setting that is not
-// and whose name is not among the allowed ones, or says that Redis could not be asked. Warnings are sentences for the log: settings that
-// were allowed, that nothing is written to an append-only file, or what could not be found out, because a user or a service forbids INFO.
+// Check asks Redis, in a cluster each of its masters, whether its settings are fit for tasks. The error joins a
+// *SettingError for each setting that is not and whose name is not among the allowed ones, or says that Redis could not
+// be asked. Warnings are sentences for the log: settings that were allowed, that Redis writes no append-only file, or
+// what could not be found out because the user may not ask INFO or a service leaves it out.
 //
 // Worker.Run does the same for the servers of its queues.
 func (r *Redis) Check(ctx context.Context, allow ...string) (warnings []string, err error) {
@@ -59,7 +61,8 @@ func (r *Redis) Check(ctx context.Context, allow ...string) (warnings []string, 
 func checkAllowed(where string, allow []string) error {
 	for _, name := range allow {
 		if !slices.Contains(settingNames, name) {
-			return fmt.Errorf("delayed: %s: unknown name %q of a setting: expected %s", where, name, strings.Join(settingNames, ", "))
+			return fmt.Errorf("delayed: %s: unknown name %q of a setting: expected %s", where, name,
+				strings.Join(settingNames, ", "))
 		}
 	}
 	return nil
@@ -147,6 +150,10 @@ func (f *findings) refuse(name, format string, args ...any) {
 	f.errs = append(f.errs, &SettingError{name, fmt.Sprintf(format, args...)})
 }
 
+func (f *findings) warn(format string, args ...any) {
+	f.warnings = append(f.warnings, fmt.Sprintf(format, args...))
+}
+
 // inspect asks one server. The error says that it did not answer.
 func inspect(ctx context.Context, src Source, p serverAt) (f findings, err error) {
 	conn, err := src.Conn(ctx, p.key)
@@ -159,8 +166,8 @@ func inspect(ctx context.Context, src Source, p serverAt) (f findings, err error
 	case passing(err):
 		return f, fmt.Errorf("delayed: INFO: %w", err)
 	case err != nil:
-		f.warnings = append(f.warnings, fmt.Sprintf("%s does not answer INFO (%v), so that its version, its maxmemory-policy, its role and whether it "+
-			"writes an append-only file are unknown", p.name, err))
+		f.warn("%s does not answer INFO (%v), so that its version, its maxmemory-policy, its role and whether it writes "+
+			"an append-only file are unknown", p.name, err)
 	default:
 		f.judge(p.name, parseServerInfo(text))
 	}
@@ -179,7 +186,12 @@ func passing(err error) bool {
 		return err != nil
 	}
 	code, _, _ := strings.Cut(string(answer), " ")
-	return slices.Contains([]string{"LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOAUTH"}, code)
+	switch code {
+	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOAUTH":
+		return true
+	default:
+		return false
+	}
 }
 
 // parseServerInfo reads the answer to INFO.
@@ -201,37 +213,39 @@ func (f *findings) judge(server string, info map[string]string) {
 	case version == "":
 		unknown = append(unknown, "redis_version")
 	case olderThan(version, 6, 2):
-		f.refuse(settingVersion, "%s is version %s: expected 6.2 or later, which has the commands that the scripts call", server, version)
+		f.refuse(settingVersion, "%s is version %s: expected 6.2 or later, which has the commands that the scripts call",
+			server, version)
 	}
 	switch info["role"] {
 	case "master":
 	case "":
 		unknown = append(unknown, "role")
 	default:
-		f.refuse(settingReplica, "%s is a replica: expected the master, as a replica refuses writes or loses them; connect to the master, with package "+
-			"redissentinel where Sentinel knows it", server)
+		f.refuse(settingReplica, "%s is a replica: expected the master, as a replica refuses writes or loses them; connect "+
+			"to the master, with package redissentinel where Sentinel knows it", server)
 	}
 	switch policy := info["maxmemory_policy"]; policy {
 	case "noeviction":
 	case "":
 		unknown = append(unknown, "maxmemory_policy")
 	default:
-		f.refuse(settingEviction, "%s has maxmemory-policy %s: expected noeviction, because an eviction deletes tasks without a trace; "+
-			"CONFIG SET maxmemory-policy noeviction", server, policy)
+		f.refuse(settingEviction, "%s has maxmemory-policy %s: expected noeviction, because an eviction deletes tasks "+
+			"without a trace; CONFIG SET maxmemory-policy noeviction", server, policy)
 	}
 	switch aof := info["aof_enabled"]; {
 	case aof == "" && info["server_name"] != "embedded":
 		unknown = append(unknown, "aof_enabled")
 	case aof == "0" && info["server_name"] != "embedded": // which promises to forget everything
-		f.warnings = append(f.warnings, server+" writes no append-only file: tasks since its last snapshot are lost when it stops; CONFIG SET appendonly yes")
+		f.warn("%s writes no append-only file: tasks since its last snapshot are lost when it stops; "+
+			"CONFIG SET appendonly yes", server)
 	}
 	if len(unknown) > 0 {
-		f.warnings = append(f.warnings, fmt.Sprintf("%s does not tell %s in INFO: make sure of it that its version is 6.2 or later, that it is a master, "+
-			"that its maxmemory-policy is noeviction and that it writes an append-only file", server, strings.Join(unknown, ", ")))
+		f.warn("%s does not tell %s in INFO: make sure that its version is 6.2 or later, that it is a master, that its "+
+			"maxmemory-policy is noeviction and that it writes an append-only file", server, strings.Join(unknown, ", "))
 	}
 }
 
-// olderThan reports whether a version such as 7.4.1 is older than major.minor. One that is written in another way is not.
+// olderThan reports whether a version such as 7.4.1 is older than major.minor. One that it cannot read is not.
 func olderThan(version string, major, minor int) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {

@@ -18,7 +18,7 @@ var (
 	errNoQueue    = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")
 	errNoRef      = fmt.Errorf("%w: the *Ref is nil or zero; did Delay return an error?", ErrNoID)
 	errNoTask     = fmt.Errorf("%w: the *Task is nil or zero: make it with Call, NewGoTask or NewPyTask", ErrArguments)
-	errNoReceived = errors.New("delayed: the *Task is nil: TaskFromContext returns nil unless it is given the context of a handler")
+	errNoReceived = errors.New("delayed: the *Task is nil: TaskFromContext returns nil outside of a handler")
 	errNoWorker   = errors.New("delayed: the *Worker is nil or zero: make it with NewWorker")
 	errNoSweeper  = errors.New("delayed: the *Sweeper is nil or zero: make it with NewSweeper")
 	errNoSchedule = errors.New("delayed: the *Scheduler is nil or zero: make it with NewScheduler")
@@ -98,12 +98,13 @@ func (w *Worker) check() error {
 func checkLogger(config string, l Logger) error {
 	entry, isEntry := l.(*logrus.Entry)
 	if l != nil && (isNil(l) || isEntry && entry.Logger == nil) {
-		return fmt.Errorf("delayed: %s.Logger is a nil or zero %T: expected one that logs, or nothing for the default", config, l)
+		return fmt.Errorf("delayed: %s.Logger is a nil or zero %T: expected one that logs, or nothing for the default",
+			config, l)
 	}
 	return nil
 }
 
-// tooShort says what is wrong with a duration that was meant in another unit: time.Duration counts nanoseconds, and Retention(60000) is 60 µs.
+// tooShort says what is wrong with a duration that was meant in another unit: Retention(60000) is 60 µs.
 func tooShort(d time.Duration) (want string, wrong bool) {
 	return "at least 1ms, or a unit such as time.Second behind the number", d > 0 && d < time.Millisecond
 }
@@ -116,16 +117,18 @@ func checkDuration(field string, d time.Duration) error {
 	return nil
 }
 
-// noArgument says what an argument of a call is that no function can take, and where it belongs; "" if it may be an argument.
+// noArgument says what an argument is that no function can take, and where it belongs; "" if it may be one.
 func noArgument(a any) string {
 	switch a := a.(type) {
 	case *Ref:
 		return "a *Ref, which is no argument: pass its ID()"
 	case *Queue, *Redis, *Worker, *Task, *Function:
-		return fmt.Sprintf("a %s, which cannot travel: let the worker have its own", strings.Replace(reflect.TypeOf(a).String(), "delayed.", "", 1))
+		name := strings.Replace(reflect.TypeOf(a).String(), "delayed.", "", 1)
+		return fmt.Sprintf("a %s, which cannot travel: let the worker have its own", name)
 	case Option:
 		name, _, _ := strings.Cut(a.String(), "(") // what follows may be secret
-		return fmt.Sprintf("the option %s, which is no argument: give it to Queue.With, as in q.With(delayed.%s(…)).Delay(…)", name, name)
+		return fmt.Sprintf("the option %s, which is no argument: give it to Queue.With, as in "+
+			"q.With(delayed.%s(…)).Delay(…)", name, name)
 	case FuncOption:
 		return "an option of Func, which is no argument: give it to Func with the function"
 	}

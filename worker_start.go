@@ -12,8 +12,8 @@ import (
 // startCheck bounds how long the start of a worker waits for what Redis says of its settings.
 const startCheck = time.Second
 
-// checkSettings asks the servers of the worker's queues whether their settings are fit for tasks, and logs warnings. answered is false if one of
-// them did not answer.
+// checkSettings asks the servers of the worker's queues whether their settings are fit for tasks, and logs warnings.
+// answered is false if one of them did not answer.
 func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -35,7 +35,8 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 	return true, err
 }
 
-// followUp does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look for queues that nobody uses.
+// followUp does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look
+// for queues that nobody uses.
 func (w *Worker) followUp(ctx context.Context, answered bool) {
 	for wait := (backoff{}); !answered; {
 		var err error
@@ -50,7 +51,8 @@ func (w *Worker) followUp(ctx context.Context, answered bool) {
 	}
 	for _, l := range w.lanes {
 		if used, err := l.store.used(ctx); err == nil && !used {
-			w.log.with("queue", l.store.name).Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the key prefix?")
+			w.log.with("queue", l.store.name).
+				Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the key prefix?")
 		}
 	}
 }
@@ -69,7 +71,8 @@ func (w *Worker) logStart() {
 	log.WithField("queues", w.plan.String()).WithField("concurrency", w.cfg.Concurrency).WithField("functions", paths).
 		WithField("version", libraryVersion()).Info("worker started")
 	if len(functions) == 0 && w.pythonStore == nil {
-		w.log.Warn("no functions are registered: all tasks will be parked until a worker knows their functions; call Register before Run")
+		w.log.Warn("no functions are registered: all tasks will be parked until a worker knows their functions; " +
+			"call Register before Run")
 	}
 }
 

@@ -13,10 +13,12 @@ import (
 // keyTypes are the types of a queue's keys by what they add to its name. lua/README.md says what they hold.
 var keyTypes = map[string]string{
 	"_noti": "list", "_wake": "list", "_processing": "hash", "_workers": "set",
-	"_scheduled": "zset", "_retry": "zset", "_parked": "zset", "_archived": "zset", "_completed": "zset", "_results": "hash",
-	"_tasks": "hash", "_info": "hash", "_deaths": "hash", "_sweeper": "string", "_mode": "string", "_control": "hash",
-	"_locks": "hash", "_locked": "zset", "_revoked": "zset", "_groups": "zset", "_gathered": "hash", "_periodic": "hash", "_ticks": "zset",
-	"_processing:": "hash", "_claims:": "hash", "_worker:": "string", "_stats:": "hash", "_group:": "list", "_history:": "list",
+	"_scheduled": "zset", "_retry": "zset", "_parked": "zset", "_archived": "zset", "_completed": "zset",
+	"_results": "hash", "_tasks": "hash", "_info": "hash", "_deaths": "hash", "_sweeper": "string", "_mode": "string",
+	"_control": "hash", "_locks": "hash", "_locked": "zset", "_revoked": "zset", "_groups": "zset", "_gathered": "hash",
+	"_periodic": "hash", "_ticks": "zset",
+	"_processing:": "hash", "_claims:": "hash", "_worker:": "string", "_stats:": "hash", "_group:": "list",
+	"_history:": "list",
 }
 
 // maxTyped bounds the keys whose type is asked for after an error.
@@ -52,7 +54,8 @@ func wrongType(ctx context.Context, conn redis.Conn, cmd string, args []any, err
 		}
 	}
 	if len(wrong) == 0 {
-		return fmt.Errorf("one of the keys %q is of another type than expected, and TYPE does not say which: %w", keys, err)
+		return fmt.Errorf("one of the keys %q is of another type than expected, and TYPE does not say which: %w",
+			keys, err)
 	}
 	return fmt.Errorf("%s: another program writes there; rename or delete its key, or give the queue another name or key prefix: %w",
 		strings.Join(wrong, "; "), err)

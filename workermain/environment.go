@@ -15,7 +15,8 @@ const variables = "DELAYED_"
 // ofServices matches variables that Kubernetes sets in each container for services, such as one named delayed.
 var ofServices = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// checkEnvironment returns an error for each variable of environ that looks like a setting and is none. Values are not shown.
+// checkEnvironment returns an error for each variable of environ that looks like a setting and is none. It does not
+// show values.
 func (s *settings) checkEnvironment(environ []string) error {
 	var known []string
 	for _, o := range s.options {
@@ -24,11 +25,13 @@ func (s *settings) checkEnvironment(environ []string) error {
 	var errs []error
 	for _, pair := range slices.Sorted(slices.Values(environ)) {
 		name, value, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(name, variables) || value == "" || slices.Contains(known, name) || ofServices.MatchString(name) {
+		if !strings.HasPrefix(name, variables) || value == "" || slices.Contains(known, name) ||
+			ofServices.MatchString(name) {
 			continue
 		}
 		nearest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
-		errs = append(errs, fmt.Errorf("unknown environment variable %s: did you mean %s? The prefix %s is for settings of workers", name, nearest, variables))
+		errs = append(errs, fmt.Errorf("unknown environment variable %s: did you mean %s? The prefix %s is for settings "+
+			"of workers", name, nearest, variables))
 	}
 	return errors.Join(errs...)
 }
