@@ -176,7 +176,9 @@ func TestWorkerRefusesSettings(t *testing.T) {
 	ran := make(chan struct{}, 1)
 	f := b.fn("f", func() { ran <- struct{}{} })
 	b.delay(f)
-	w, err := NewWorker(b.rdb, b.config())
+	cfg := b.config()
+	cfg.StopWhenEmpty = true
+	w, err := NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,8 +195,7 @@ func TestWorkerRefusesSettings(t *testing.T) {
 	if len(ran) > 0 {
 		t.Error("a task has run")
 	}
-	cfg := b.config()
-	cfg.Allow = []string{"eviction"}
+	cfg.StopWhenEmpty, cfg.Allow = false, []string{"eviction"}
 	b.work(cfg, f)
 	await(b, "the task", ran)
 	for _, want := range []string{"maxmemory-policy allkeys-lru", "no append-only file"} {

@@ -88,6 +88,9 @@ func wrap(m func(HandlerFunc) HandlerFunc, next HandlerFunc) (h HandlerFunc, err
 
 // callTask is the innermost part of every chain: it decodes the arguments and calls the function.
 func callTask(ctx context.Context, t *Task) (err error) {
+	if ctx == nil {
+		return fmt.Errorf("%w: middleware: expected that next is given a context, found nil", ErrFunction)
+	}
 	if t == nil || t.got == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found another", ErrFunction)
 	}

@@ -170,6 +170,10 @@ func misusedRefs(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		)
 	}
 	return append(all,
+		misuse{"Await of a type that no result has", func() error {
+			_, err := delayed.Await[chan int](t.Context(), q.Ref("x"))
+			return err
+		}, "a result cannot be of the type chan int"},
 		misuse{"ID of a nil Ref", none(func() { (*delayed.Ref)(nil).ID() }), "the *Ref is nil or zero"},
 		misuse{"Queue of a nil Ref", none(func() { (*delayed.Ref)(nil).Queue() }), "the *Ref is nil or zero"},
 		misuse{"Queue of a zero Ref", none(func() { (&delayed.Ref{}).Queue() }), "the *Ref is nil or zero"},

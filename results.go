@@ -31,6 +31,9 @@ func (r *Ref) Wait(ctx context.Context) error {
 //	n, err := delayed.Await[int](ctx, ref)
 func Await[T any](ctx context.Context, ref *Ref) (T, error) {
 	var value T
+	if _, err := wire.CodecFor(reflect.TypeFor[T]()); err != nil {
+		return value, fmt.Errorf("%w: a result cannot be of the type %v: %w", ErrNoResult, reflect.TypeFor[T](), err)
+	}
 	info, err := ref.wait(ctx)
 	if err != nil {
 		return value, err
