@@ -139,7 +139,7 @@ func mayHaveRun(err error) bool {
 func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	reply, err := doOnce(ctx, conn, timeout, cmd, args...)
 	if err != nil {
-		err = wrongType(ctx, conn, cmd, args, err)
+		err = wrongType(conn, cmd, args, err)
 	}
 	return reply, err
 }

@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,17 +39,16 @@ func typeOfKey(key string) string {
 }
 
 // wrongType says which keys of a command are of the wrong type, if that is what Redis has answered.
-func wrongType(ctx context.Context, conn redis.Conn, cmd string, args []any, err error) error {
+func wrongType(conn redis.Conn, cmd string, args []any, err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) || !strings.Contains(string(answer), "WRONGTYPE") {
 		return err
 	}
 	keys := keysOfCommand(cmd, args)
 	var wrong []string
-	for _, key := range keys {
-		found, err := redis.String(do(ctx, conn, callTimeout, "TYPE", key))
-		if want := typeOfKey(key); err == nil && found != "none" && found != want {
-			wrong = append(wrong, fmt.Sprintf("key %q is a %s, expected a %s", key, found, want))
+	for i, found := range typesOf(conn, keys) {
+		if want := typeOfKey(keys[i]); found != "" && found != "none" && found != want {
+			wrong = append(wrong, fmt.Sprintf("key %q is a %s, expected a %s", keys[i], found, want))
 		}
 	}
 	if len(wrong) == 0 {
@@ -59,6 +57,28 @@ func wrongType(ctx context.Context, conn redis.Conn, cmd string, args []any, err
 	}
 	return fmt.Errorf("%s: another program writes there; rename or delete its key, or give the queue another name or key prefix: %w",
 		strings.Join(wrong, "; "), err)
+}
+
+// typesOf asks for the types of keys in one round trip. Those that Redis does not tell are "".
+func typesOf(conn redis.Conn, keys []string) []string {
+	types := make([]string, len(keys))
+	for _, key := range keys {
+		if conn.Send("TYPE", key) != nil {
+			return types
+		}
+	}
+	if conn.Flush() != nil {
+		return types
+	}
+	for i := range types {
+		reply, err := redis.ReceiveWithTimeout(conn, callTimeout)
+		var answer redis.Error
+		if err != nil && !errors.As(err, &answer) {
+			break
+		}
+		types[i], _ = redis.String(reply, err)
+	}
+	return types
 }
 
 // keysOfCommand returns the first keys of a command or script.
