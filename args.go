@@ -32,7 +32,7 @@ func (f *function) appendPayload(form wire.Form, dst []byte, args []any) (_ []by
 	}
 	if len(args) < fixed || len(args) > fixed && !f.variadic {
 		for i, a := range args {
-			if _, ok := a.(context.Context); ok {
+			if _, ok := a.(context.Context); ok || noArgument(a) != "" {
 				return nil, false, f.misfit(i, f.wantAt(i), a)
 			}
 		}
@@ -128,6 +128,8 @@ func (f *function) misfit(i int, want string, a any) *ArgumentError {
 	}
 	if _, ok := a.(context.Context); ok {
 		got = "a context.Context, which is no argument: call DelayContext(ctx, fn, ...)"
+	} else if what := noArgument(a); what != "" {
+		got = what
 	}
 	return &ArgumentError{Func: f.name, Index: i, Want: want, Got: got}
 }
@@ -175,6 +177,9 @@ func (p *param) fit(a any) (reflect.Value, bool) {
 	t := v.Type()
 	if t == p.typ {
 		return v, true
+	}
+	if noArgument(a) != "" { // some are numbers and strings underneath
+		return v, false
 	}
 	switch p.typ.Kind() {
 	case reflect.Interface:
@@ -245,6 +250,9 @@ func encodeArgs(form wire.Form, args []any) (payload []byte, structs bool, _ err
 	for i, a := range args {
 		if _, ok := a.(context.Context); ok {
 			const got = "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"
+			return nil, false, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
+		}
+		if got := noArgument(a); got != "" {
 			return nil, false, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
 		}
 		if a == nil {

@@ -33,7 +33,7 @@ const reasonCanceled = "canceled"
 // of; the others are part of it then. Legacy workers run what was cancelled while it was pending; so do
 // workers that do not know the task's id, as keakon's Python workers. The error wraps ErrNoID if the task has none.
 func (r *Ref) Cancel(ctx context.Context) error {
-	if err := r.check(); err != nil {
+	if err := r.check(ctx); err != nil {
 		return err
 	}
 	s := r.queue.store

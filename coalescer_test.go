@@ -100,7 +100,7 @@ func TestCoalescerTellsEachCaller(t *testing.T) {
 		not    error
 	}{
 		"full":       {redis.Error("OOM command not allowed when used memory > 'maxmemory'."), ErrFull, ErrUnknown},
-		"refused":    {redis.Error("WRONGTYPE Operation against a key"), redis.Error("WRONGTYPE Operation against a key"), ErrUnknown},
+		"refused":    {redis.Error("NOREPLICAS Not enough good replicas"), redis.Error("NOREPLICAS Not enough good replicas"), ErrUnknown},
 		"lost reply": {io.EOF, ErrUnknown, ErrFull},
 		"panic":      {errPlanted, ErrUnknown, ErrFull},
 	} {

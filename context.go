@@ -34,6 +34,9 @@ func (t *taskContext) Value(key any) any {
 
 // claimFromContext returns the claim whose handler was given ctx, or a context made of that; nil if there is none.
 func claimFromContext(ctx context.Context) *claim {
+	if ctx == nil {
+		return nil
+	}
 	c, _ := ctx.Value(&claimKey).(*claim)
 	return c
 }

@@ -23,18 +23,27 @@ const (
 //
 // Pausing again changes nothing. Errors are those of asking Redis, also when its memory is full: then it works all the same.
 func (q *Queue) Pause(ctx context.Context) error {
+	if err := q.check(ctx); err != nil {
+		return err
+	}
 	_, err := q.store.setControl(ctx, controlPaused, valueNow)
 	return err
 }
 
 // Resume ends a Pause. Workers hear of it at once.
 func (q *Queue) Resume(ctx context.Context) error {
+	if err := q.check(ctx); err != nil {
+		return err
+	}
 	_, err := q.store.setControl(ctx, controlPaused, "")
 	return err
 }
 
 // Paused says whether the queue is paused.
 func (q *Queue) Paused(ctx context.Context) (bool, error) {
+	if err := q.check(ctx); err != nil {
+		return false, err
+	}
 	c, err := q.store.control(ctx, "")
 	return c.paused, err
 }
@@ -43,6 +52,9 @@ func (q *Queue) Paused(ctx context.Context) (bool, error) {
 // tasks, and Run returns nil, so that whoever watches over the process starts it again. Workers started later are not affected. A worker that cannot
 // be reached stops when it can.
 func (q *Queue) Restart(ctx context.Context) error {
+	if err := q.check(ctx); err != nil {
+		return err
+	}
 	_, err := q.store.setControl(ctx, controlRestart, valueNow)
 	return err
 }
@@ -50,6 +62,9 @@ func (q *Queue) Restart(ctx context.Context) error {
 // SetWeight changes the weight of the queue for all workers that serve it in Weighted order: 1 to 1000, or 0 for the weight that each of them
 // was configured with. It is remembered in Redis. Workers in Strict order do not heed it.
 func (q *Queue) SetWeight(ctx context.Context, weight int) error {
+	if err := q.check(ctx); err != nil {
+		return err
+	}
 	if weight < 0 || weight > maxWeight {
 		return fmt.Errorf("%w: queue %q: weight %d: expected 1 to %d, or 0 for the configured one", ErrArguments, q.name, weight, maxWeight)
 	}
@@ -63,7 +78,10 @@ func (q *Queue) SetWeight(ctx context.Context, weight int) error {
 
 // Worker returns the control of one worker that serves the queue. The id is what Worker.ID returned there; it also stands in its log. It does
 // not ask Redis whether there is such a worker.
-func (q *Queue) Worker(id string) *WorkerControl { return &WorkerControl{q, id} }
+func (q *Queue) Worker(id string) *WorkerControl {
+	must(q.made())
+	return &WorkerControl{q, id}
+}
 
 // WorkerControl controls one worker from anywhere. Give orders to a worker on one of its queues: what was said on another is not withdrawn.
 // The methods are safe for concurrent use. They return an error when no such worker is alive on the queue, or when Redis cannot be asked.
@@ -85,6 +103,12 @@ func (c *WorkerControl) Quiet(ctx context.Context) error { return c.order(ctx, o
 func (c *WorkerControl) Stop(ctx context.Context) error { return c.order(ctx, orderStop) }
 
 func (c *WorkerControl) order(ctx context.Context, order string) error {
+	if c == nil || c.queue == nil {
+		return errNoControl
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	lives, err := c.queue.store.lives(ctx, c.id)
 	if err != nil {
 		return err
@@ -113,11 +137,11 @@ func (f Fleet) each(ctx context.Context, do func(*Queue, context.Context) error)
 	var errs []error
 	for i, q := range f {
 		if q == nil {
-			errs = append(errs, fmt.Errorf("%w: queue %d of the Fleet is nil", ErrArguments, i))
+			errs = append(errs, fmt.Errorf("%w: queue %d of the Fleet is nil", ErrArguments, i+1))
 			continue
 		}
 		if err := do(q, ctx); err != nil {
-			errs = append(errs, fmt.Errorf("queue %q: %w", q.name, err))
+			errs = append(errs, fmt.Errorf("delayed: queue %q: %w", q.name, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -10,6 +10,11 @@
 // A task that was accepted runs at least once, while Redis keeps its data. It runs twice only when its worker was believed dead, when
 // Redis lost its acknowledgement in a fail-over, or when an enqueue without reply was repeated.
 //
+// # Wrong use
+//
+// What is wrong with a call, an option or a configuration is an error where it is given, and its text says what was expected. Nil and zero
+// handles, queues, tasks and workers are errors too; functions that return none panic with a text that begins with "delayed: ".
+//
 // # States
 //
 //	Delay ───────────► pending ──claim──► active ──ok──────────► gone

@@ -69,7 +69,7 @@ var (
 // ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
 type ArgumentError struct {
 	Func  string // path of the function
-	Index int    // position of the argument, from 0 and without a leading context; -1 when the number of arguments is wrong
+	Index int    // of the argument, from 0 and without a leading context, where the text counts from 1; -1 when their number is wrong
 	Want  string // what the function takes
 	Got   string // what was found
 }
@@ -79,7 +79,7 @@ func (e *ArgumentError) Error() string {
 	if e.Index < 0 {
 		return fmt.Sprintf("delayed: %s: expected %s, found %s", e.Func, e.Want, e.Got)
 	}
-	return fmt.Sprintf("delayed: %s: argument %d: expected %s, found %s", e.Func, e.Index, e.Want, e.Got)
+	return fmt.Sprintf("delayed: %s: argument %d: expected %s, found %s", e.Func, e.Index+1, e.Want, e.Got)
 }
 
 // Unwrap makes errors.Is(err, ErrArguments) true.

@@ -50,9 +50,9 @@ func ExampleArgumentError() {
 	_, err := delayed.NewQueue("example-checked", rdb).Delay(Welcome, "forty-two", "en")
 	var misfit *delayed.ArgumentError
 	if errors.As(err, &misfit) {
-		fmt.Printf("argument %d: expected %s, found %s\n", misfit.Index, misfit.Want, misfit.Got)
+		fmt.Printf("argument %d: expected %s, found %s\n", misfit.Index+1, misfit.Want, misfit.Got)
 	}
-	// Output: argument 0: expected int64, found string
+	// Output: argument 1: expected int64, found string
 }
 
 // Options come before the call, so that the function's arguments stay its own.

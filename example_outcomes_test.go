@@ -60,7 +60,7 @@ func ExampleBackoff() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// delayed: arguments do not fit the function: option Backoff(-1m0s): expected no negative delay, found -1m0s at 0
+	// delayed: arguments do not fit the function: option Backoff(-1m0s): expected no negative delay, found -1m0s as number 1
 }
 
 // Report has a policy of its own.

@@ -181,7 +181,7 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 		return nil, err
 	}
 	if f.chain, err = chain(d.middleware, callTask); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
+		return nil, fmt.Errorf("delayed: %s: %w", f.name, err)
 	}
 	if err := f.plan(); err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (f *function) plan() error {
 		}
 		p, err := newParam(typ)
 		if err != nil {
-			return fmt.Errorf("%w: %s: expected parameters that can travel, found parameter %d: %w", ErrFunction, f.name, len(f.params), err)
+			return fmt.Errorf("%w: %s: expected parameters that can travel, found parameter %d: %w", ErrFunction, f.name, len(f.params)+1, err)
 		}
 		f.params = append(f.params, p)
 		if inline += typ.Size(); inline > maxInline {

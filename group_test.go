@@ -372,8 +372,7 @@ func TestGatherPolicies(t *testing.T) {
 			"Gather(GatherPolicy{Grace: 1s, MaxDelay: 1h0m0s, MaxSize: 7})",
 			wire.Gather{Grace: 1000, MaxDelay: 3_600_000, MaxSize: 7},
 		},
-		{GatherPolicy{Grace: time.Microsecond, MaxDelay: time.Microsecond}, "Gather(GatherPolicy{Grace: 1µs, MaxDelay: 1µs})", wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000}},
-		{GatherPolicy{Grace: -1, MaxDelay: -1, MaxSize: -1}, "Gather(GatherPolicy{Grace: -1ns, MaxDelay: -1ns, MaxSize: -1})", wire.Gather{Grace: 1, MaxSize: 1000}},
+		{GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond}, "Gather(GatherPolicy{Grace: 1ms, MaxDelay: 1.999ms})", wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000}},
 		{GatherPolicy{MaxSize: 1 << 30}, "Gather(GatherPolicy{MaxSize: 1073741824})", wire.Gather{Grace: 60_000, MaxSize: 5_000}},
 	} {
 		if text := Gather(c.policy).String(); text != c.text {

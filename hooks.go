@@ -19,6 +19,9 @@ const maxEvents = 10_000
 // further ones are dropped, and Event.Missed of the next one says how many. When the worker stops, Run waits for listeners for as long as
 // WorkerConfig.CancelGrace says, for a second at least.
 func (w *Worker) Listen(fn func(Event)) error {
+	if err := w.check(); err != nil {
+		return err
+	}
 	if fn == nil {
 		return fmt.Errorf("%w: Listen: expected a function that takes an Event, found nil", ErrFunction)
 	}

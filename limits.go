@@ -18,6 +18,8 @@ const (
 	stopStuck   = "stuck"      // too many handlers are stuck
 	stopRestart = "restart"    // Queue.Restart
 	stopOrder   = "order"      // WorkerControl.Stop
+
+	stopSettings = "settings" // Redis came back with settings that lose tasks
 )
 
 const (

@@ -75,7 +75,7 @@ func (t *Task) holdOf(o *callOptions) (*hold, error) {
 	case r.over == lockNothing && r.ruled && !h.reserve:
 		return nil, fmt.Errorf("%w: OnConflict(%v) without a lock: add Unique, UniqueKey or TaskID", ErrArguments, r.conflict)
 	case r.over != lockNothing && h.life <= 0:
-		return nil, fmt.Errorf("%w: the lock's ttl is %v: expected at least 1ms, and longer than the task waits and runs", ErrArguments, r.ttl)
+		return nil, fmt.Errorf("%w: the lock's ttl is %v: expected at least 1ms, and longer than the task waits and runs; a number without a unit counts nanoseconds", ErrArguments, r.ttl)
 	case r.over == lockKey && (r.key == "" || len(r.key) > maxLockKey || !utf8.ValidString(r.key)):
 		return nil, fmt.Errorf("%w: UniqueKey of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(r.key), maxLockKey)
 	}
@@ -129,7 +129,7 @@ func (q *Queue) enlist(ctx context.Context, envelopes []envelope, holds []*hold,
 	others, err := q.store.enlist(ctx, q.options.place(), tasks)
 	var refused *enlistError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("task %d: %w", first+refused.index, &refused.DuplicateError)
+		return fmt.Errorf("task %d: %w", first+refused.index+1, &refused.DuplicateError)
 	}
 	for i, other := range others {
 		if other != "" {

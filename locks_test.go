@@ -30,7 +30,7 @@ func TestLocksEndWithTheirTasks(t *testing.T) {
 		"retry":      {func() error { return no }, []Option{MaxRetry(2)}},
 		"discard":    {func() error { return Discard(no) }, nil},
 		"drop":       {func() error { return Drop(no) }, nil},
-		"expiry":     {func() error { return nil }, []Option{TTL(time.Nanosecond)}},
+		"expiry":     {func() error { return nil }, []Option{TTL(time.Millisecond)}},
 		"panic":      {func() error { panic("no") }, []Option{MaxRetry(0)}},
 		"scheduled":  {func() error { return nil }, []Option{In(5 * time.Millisecond)}},
 		"untilstart": {func() error { return no }, []Option{MaxRetry(1), UntilStart()}},
@@ -161,7 +161,7 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 			t.Errorf("%s: DelayMany: %v", name, err)
 		}
 	}
-	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(b.fn("h", func(int) {}, Unique(0)), 1)); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "task 1") {
+	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(b.fn("h", func(int) {}, Unique(0)), 1)); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "task 2") {
 		t.Errorf("a function's default: %v", err)
 	}
 	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})

@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -13,8 +14,11 @@ import (
 type Logger = logrus.FieldLogger
 
 // SlogLogger returns a logger for WorkerConfig and SweeperConfig that writes to a handler of log/slog. The handler decides which
-// levels it wants.
+// levels it wants. SlogLogger(nil) panics.
 func SlogLogger(h slog.Handler) Logger {
+	if isNil(h) {
+		panic(errors.New("delayed: SlogLogger(nil): expected a handler, such as slog.Default().Handler()"))
+	}
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	l.SetFormatter(nothing{})

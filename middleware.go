@@ -26,6 +26,9 @@ type HandlerFunc func(ctx context.Context, t *Task) error
 // decodes the arguments and calls the handler: its error is an *ArgumentError when they do not fit, and the handler's panics are errors
 // too. Middleware that stands around one function only is given to Func: see Middleware.
 func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
+	if err := w.check(); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(mw, func(m func(HandlerFunc) HandlerFunc) bool { return m == nil }) {
 		return fmt.Errorf("%w: Use: expected middleware, found nil; leave it out", ErrFunction)
 	}
@@ -60,17 +63,34 @@ func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, e
 	}
 	for i, m := range slices.Backward(mw) {
 		if m == nil {
-			return nil, fmt.Errorf("%w: middleware %d is nil; leave it out", ErrFunction, i)
+			return nil, fmt.Errorf("%w: middleware %d is nil; leave it out", ErrFunction, i+1)
 		}
-		if next = m(next); next == nil {
-			return nil, fmt.Errorf("%w: middleware %d: expected that it returns a HandlerFunc, found nil", ErrFunction, i)
+		var err error
+		if next, err = wrap(m, next); err != nil {
+			return nil, fmt.Errorf("%w: middleware %d panicked while it was built: %w", ErrFunction, i+1, err)
+		}
+		if next == nil {
+			return nil, fmt.Errorf("%w: middleware %d: expected that it returns a HandlerFunc, found nil", ErrFunction, i+1)
 		}
 	}
 	return next, nil
 }
 
+// wrap puts one piece of middleware around next. The error is its panic.
+func wrap(m func(HandlerFunc) HandlerFunc, next HandlerFunc) (h HandlerFunc, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h, err = nil, newPanicError(p)
+		}
+	}()
+	return m(next), nil
+}
+
 // callTask is the innermost part of every chain: it decodes the arguments and calls the function.
 func callTask(ctx context.Context, t *Task) (err error) {
+	if ctx == nil {
+		return fmt.Errorf("%w: middleware: expected that next is given a context, found nil", ErrFunction)
+	}
 	if t == nil || t.got == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found another", ErrFunction)
 	}

@@ -308,3 +308,16 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 		t.Errorf("with middleware: expected %v allocations, found %v", plain+1, n)
 	}
 }
+
+// TestMiddlewareWithoutAContext: middleware that gives next no context has failed, and the function is not called.
+func TestMiddlewareWithoutAContext(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(context.Context) { t.Error("the function was called") }, Middleware(func(next HandlerFunc) HandlerFunc {
+		return func(_ context.Context, task *Task) error { return next(nil, task) } //nolint:staticcheck // on purpose
+	}))
+	ref := b.delayWith(b.q.With(MaxRetry(0), KeepResult(time.Minute)), Func(func(context.Context) int { return 0 }, Name(f.f.path())))
+	b.work(b.config(), f)
+	if err := ref.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "expected that next is given a context, found nil") {
+		t.Errorf("found %v", err)
+	}
+}

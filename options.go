@@ -7,6 +7,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
+// maxYear bounds times, so that they are exact as numbers of milliseconds in Redis.
+const maxYear = 9999
+
 // maxRetryLimit keeps retry counts within what every reader of the wire can hold.
 const maxRetryLimit = 1 << 30
 
@@ -33,6 +36,7 @@ type callOptions struct {
 	injected map[string]string // headers, and what Inject has found; nil: it found nothing
 	locks    []func(*lockRule)
 	front    bool
+	given    bool // With was given options
 }
 
 // extra is an option that only writes into the message: a default of a function, or of one call. nowMs is the producer's time.
@@ -53,25 +57,32 @@ func extraOf(defaults, options []extra, nowMs int64) *wire.Extra {
 	return x
 }
 
-// In delays the task by d, counted by Redis's clock from the moment Redis accepts it, in milliseconds. A d of zero or less makes it
-// pending at once.
+// In delays the task by d, rounded to milliseconds and counted by Redis's clock from the moment Redis accepts it. A d of zero or less makes it
+// pending at once. A d between that and a millisecond is refused, as in all options: it was meant in another unit. For a moment that was
+// computed there is At.
 func In(d time.Duration) Option { return inOption(d) }
 
 type inOption time.Duration
 
 func (o inOption) applyCall(c *callOptions) {
+	if want, wrong := tooShort(time.Duration(o)); wrong {
+		c.fault(o, want)
+	}
 	c.due, c.relative, c.later = time.Duration(o).Milliseconds(), true, o > 0
 }
 
 func (o inOption) String() string { return fmt.Sprintf("In(%v)", time.Duration(o)) }
 
-// At schedules the task for t, in milliseconds, compared with Redis's clock. A time in the past makes it pending as soon as a
-// worker looks.
+// At schedules the task for t, rounded to milliseconds and compared with Redis's clock. A time in the past makes it pending as soon as a
+// worker looks; the zero time is refused.
 func At(t time.Time) Option { return atOption(t) }
 
 type atOption time.Time
 
 func (o atOption) applyCall(c *callOptions) {
+	if t := time.Time(o); t.IsZero() || t.Year() > maxYear {
+		c.fault(o, fmt.Sprintf("a time that is not zero, up to the year %d", maxYear))
+	}
 	c.due, c.relative, c.later = max(time.Time(o).UnixMilli(), 0), false, true
 }
 

@@ -52,9 +52,9 @@ func (o groupOption) String() string { return fmt.Sprintf("Group(%q)", string(o)
 // GatherPolicy says when the calls of a Group become one: when the first of its conditions holds, or when another call would make the arguments more than a
 // message may hold (1 MiB, 65,536 values). The policy of the latest call of a group holds for all of it.
 type GatherPolicy struct {
-	// Grace is how long the group waits for another call, in milliseconds. Defaults to a minute.
+	// Grace is how long the group waits for another call, rounded to milliseconds. Defaults to a minute.
 	Grace time.Duration
-	// MaxDelay is how long the first call waits at most, in milliseconds. Defaults to any time: as long as calls come within Grace and MaxSize
+	// MaxDelay is how long the first call waits at most, rounded to milliseconds. Defaults to any time: as long as calls come within Grace and MaxSize
 	// is not reached.
 	MaxDelay time.Duration
 	// MaxSize is how many calls are gathered at most. Defaults to 1,000; never more than 5,000.
@@ -67,9 +67,31 @@ func Gather(p GatherPolicy) TaskOption { return gatherOption(p) }
 
 type gatherOption GatherPolicy
 
-func (o gatherOption) applyCall(c *callOptions) { c.gather = o.onWire() }
+func (o gatherOption) wrong() (want string, wrong bool) {
+	for _, d := range []time.Duration{o.Grace, o.MaxDelay} {
+		if d < 0 {
+			return "no negative duration", true
+		}
+		if want, wrong := tooShort(d); wrong {
+			return "durations of " + want, true
+		}
+	}
+	return "no negative MaxSize", o.MaxSize < 0
+}
 
-func (o gatherOption) applyFunc(d *funcDefaults) { d.gather = o.onWire() }
+func (o gatherOption) applyCall(c *callOptions) {
+	if want, wrong := o.wrong(); wrong {
+		c.fault(o, want)
+	}
+	c.gather = o.onWire()
+}
+
+func (o gatherOption) applyFunc(d *funcDefaults) {
+	if want, wrong := o.wrong(); wrong {
+		d.fault(o, want)
+	}
+	d.gather = o.onWire()
+}
 
 // onWire is the policy with its defaults.
 func (o gatherOption) onWire() *wire.Gather {

@@ -44,7 +44,7 @@ func (d *funcDefaults) fault(o fmt.Stringer, want string) {
 	}
 }
 
-// Backoff says how long a failed task waits before it is tried again, in milliseconds: the first delay before the first retry and so on, the last one before
+// Backoff says how long a failed task waits before it is tried again, rounded to milliseconds: the first delay before the first retry and so on, the last one before
 // all further. They are kept to exactly, without jitter. There are 1 to 64 of them, none negative. How often a task is tried, MaxRetry or RetryUntil
 // says. Given to Func it is the function's default, given to Queue.With it holds for one call. Without either, BackoffFunc and then
 // WorkerConfig.Backoff hold.
@@ -58,7 +58,10 @@ func (o backoffOption) wrong() (want string) {
 	}
 	for i, d := range o {
 		if d < 0 {
-			return fmt.Sprintf("no negative delay, found %v at %d", d, i)
+			return fmt.Sprintf("no negative delay, found %v as number %d", d, i+1)
+		}
+		if want, wrong := tooShort(d); wrong {
+			return fmt.Sprintf("%s, found %v as number %d", want, d, i+1)
 		}
 	}
 	return ""
@@ -98,7 +101,7 @@ func (o backoffOption) String() string {
 }
 
 // MaxBackoff bounds how long a failed task waits before it is tried again, whoever says how long: Backoff, BackoffFunc or WorkerConfig.Backoff. What a
-// handler says by RetryIn is not bounded. It is counted in milliseconds, rounded up, and must be positive. Given to Func it is the function's
+// handler says by RetryIn is not bounded. It is rounded up to milliseconds, and must be positive. Given to Func it is the function's
 // default, given to Queue.With it holds for one call.
 func MaxBackoff(d time.Duration) TaskOption { return maxBackoffOption(d) }
 
@@ -110,16 +113,16 @@ func (o maxBackoffOption) extra() extra {
 }
 
 func (o maxBackoffOption) applyCall(c *callOptions) {
-	if o <= 0 {
-		c.fault(o, positive)
+	if want, wrong := notPositive(time.Duration(o)); wrong {
+		c.fault(o, want)
 		return
 	}
 	c.write(o.extra())
 }
 
 func (o maxBackoffOption) applyFunc(d *funcDefaults) {
-	if o <= 0 {
-		d.fault(o, positive)
+	if want, wrong := notPositive(time.Duration(o)); wrong {
+		d.fault(o, want)
 		return
 	}
 	d.ofWorkers().longest = time.Duration(o)
@@ -128,7 +131,7 @@ func (o maxBackoffOption) applyFunc(d *funcDefaults) {
 
 func (o maxBackoffOption) String() string { return fmt.Sprintf("MaxBackoff(%v)", time.Duration(o)) }
 
-// RetryUntil has a failed task tried again until t, compared with Redis's clock in milliseconds, instead of a number of times: neither MaxRetry nor the
+// RetryUntil has a failed task tried again until t, compared with Redis's clock and rounded to milliseconds, instead of a number of times: neither MaxRetry nor the
 // worker's default counts. A task whose next try would come at t or later is archived. Snooze is not bounded by it. t must lie after 1970.
 func RetryUntil(t time.Time) Option { return retryUntilOption(t) }
 
@@ -152,13 +155,19 @@ func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
 	})
 }
 
-const positive = "a positive duration"
+// notPositive is tooShort for a duration that must be positive.
+func notPositive(d time.Duration) (want string, wrong bool) {
+	if d <= 0 {
+		return "a positive duration", true
+	}
+	return tooShort(d)
+}
 
 // writeTime adds what an option writes into messages that says a time, by set, which is given it in ms since 1970.
 func (o *callOptions) writeTime(option fmt.Stringer, t time.Time, set func(x *wire.Extra, ms int64)) {
 	ms := t.UnixMilli()
-	if ms <= 0 {
-		o.fault(option, "a time after 1970")
+	if ms <= 0 || t.Year() > maxYear {
+		o.fault(option, fmt.Sprintf("a time after 1970, up to the year %d", maxYear))
 		return
 	}
 	o.write(func(x *wire.Extra, _ int64) { set(x, ms) })

@@ -38,7 +38,7 @@ func TestRetryAndTimeOptions(t *testing.T) {
 		{Backoff(1999 * time.Microsecond), "Backoff(1.999ms)", wire.Extra{RetryDelays: []int64{1}}},
 		{Backoff(many...), "Backoff(" + strings.Repeat("0s, ", 63) + "0s)", wire.Extra{RetryDelays: make([]int64, 64)}},
 		{MaxBackoff(time.Minute), "MaxBackoff(1m0s)", wire.Extra{RetryCap: 60_000}},
-		{MaxBackoff(1), "MaxBackoff(1ns)", wire.Extra{RetryCap: 1}},
+		{MaxBackoff(time.Millisecond), "MaxBackoff(1ms)", wire.Extra{RetryCap: 1}},
 		{RetryUntil(someTime), "RetryUntil(2030-01-02T03:04:05.006Z)", wire.Extra{RetryUntil: someTime.UnixMilli()}},
 		{Timeout(time.Minute), "Timeout(1m0s)", wire.Extra{Timeout: 60_000}},
 		{Timeout(time.Millisecond + 1), "Timeout(1.000001ms)", wire.Extra{Timeout: 2}},
@@ -46,7 +46,7 @@ func TestRetryAndTimeOptions(t *testing.T) {
 		{Timeout(math.MaxInt64), "Timeout(2562047h47m16.854775807s)", wire.Extra{Timeout: unlimited + 1}},
 		{Deadline(someTime), "Deadline(2030-01-02T03:04:05.006Z)", wire.Extra{Deadline: someTime.UnixMilli()}},
 		{TTL(time.Hour), "TTL(1h0m0s)", wire.Extra{Expiry: now + 3_600_000}},
-		{TTL(1), "TTL(1ns)", wire.Extra{Expiry: now + 1}},
+		{TTL(time.Millisecond), "TTL(1ms)", wire.Extra{Expiry: now + 1}},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
 			if got := tt.option.String(); got != tt.text {
@@ -77,7 +77,7 @@ func TestRetryAndTimeOptionsRefuse(t *testing.T) {
 	}{
 		{Backoff(), "option Backoff(): expected 1 to 64 delays, found 0"},
 		{Backoff(make([]time.Duration, 65)...), "expected 1 to 64 delays, found 65"},
-		{Backoff(1, -time.Second), "option Backoff(1ns, -1s): expected no negative delay, found -1s at 1"},
+		{Backoff(time.Second, -time.Second), "option Backoff(1s, -1s): expected no negative delay, found -1s as number 2"},
 		{MaxBackoff(0), "option MaxBackoff(0s): expected a positive duration"},
 		{MaxBackoff(-1), "expected a positive duration"},
 		{RetryUntil(time.Time{}), "option RetryUntil(0001-01-01T00:00:00Z): expected a time after 1970"},
@@ -101,8 +101,8 @@ func TestRetryAndTimeOptionsRefuse(t *testing.T) {
 	backoff := BackoffFunc(func(int, error) time.Duration { return 0 })
 	for text, f := range map[string]*Function{
 		"expected a function, found nil":                Func(benchTask, BackoffFunc(nil)),
-		"expected Backoff or BackoffFunc, found both":   Func(benchTask, backoff, Backoff(1)),
-		"expected Backoff or BackoffFunc, found both; ": Func(benchTask, Backoff(1), backoff),
+		"expected Backoff or BackoffFunc, found both":   Func(benchTask, backoff, Backoff(time.Second)),
+		"expected Backoff or BackoffFunc, found both; ": Func(benchTask, Backoff(time.Second), backoff),
 	} {
 		if _, err := q.Delay(f, 1, "x"); !errors.Is(err, ErrFunction) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, expected %s", err, text)

@@ -11,7 +11,7 @@ import (
 // unlimited is how Timeout(0) stands in a message, in ms: longer than anybody waits.
 const unlimited = math.MaxInt64 / int64(time.Millisecond)
 
-// Timeout bounds one run of the task: after d, in milliseconds rounded up, the context of its handler ends with cause ErrTimeout. The handler decides
+// Timeout bounds one run of the task: after d, rounded up to milliseconds, the context of its handler ends with cause ErrTimeout. The handler decides
 // what follows. If it returns an error the task has failed, and is retried or archived as after any other failure; see FailOnTimeout. If it
 // returns none, the task is done. A handler that does not look at its context is not ended by force; see WorkerConfig.StuckAfter.
 //
@@ -29,17 +29,24 @@ func (o timeoutOption) extra() extra {
 	return func(x *wire.Extra, _ int64) { x.Timeout = ms }
 }
 
-func (o timeoutOption) applyCall(c *callOptions) {
+func (o timeoutOption) wrong() (want string, wrong bool) {
 	if o < 0 {
-		c.fault(o, "a positive duration, or 0 for no bound")
+		return "a positive duration, or 0 for no bound", true
+	}
+	return tooShort(time.Duration(o))
+}
+
+func (o timeoutOption) applyCall(c *callOptions) {
+	if want, wrong := o.wrong(); wrong {
+		c.fault(o, want)
 		return
 	}
 	c.write(o.extra())
 }
 
 func (o timeoutOption) applyFunc(d *funcDefaults) {
-	if o < 0 {
-		d.fault(o, "a positive duration, or 0 for no bound")
+	if want, wrong := o.wrong(); wrong {
+		d.fault(o, want)
 		return
 	}
 	if d.ofWorkers().timeout = time.Duration(o); o == 0 {
@@ -50,7 +57,7 @@ func (o timeoutOption) applyFunc(d *funcDefaults) {
 
 func (o timeoutOption) String() string { return fmt.Sprintf("Timeout(%v)", time.Duration(o)) }
 
-// Deadline says when the task must be over, compared with Redis's clock in milliseconds: at t the context of its handler ends with cause ErrTimeout, as
+// Deadline says when the task must be over, compared with Redis's clock and rounded to milliseconds: at t the context of its handler ends with cause ErrTimeout, as
 // after Timeout. A task that has not started by then is not run, nor is one that would be tried again later: it is archived. t must lie after 1970.
 func Deadline(t time.Time) Option { return deadlineOption(t) }
 
@@ -62,7 +69,7 @@ func (o deadlineOption) applyCall(c *callOptions) {
 
 func (o deadlineOption) String() string { return textOfTime("Deadline", time.Time(o)) }
 
-// TTL says how long the task is of use: one that has not started d after it was delayed, by the producer's clock in milliseconds rounded up, is not run but
+// TTL says how long the task is of use: one that has not started d after it was delayed, by the producer's clock and rounded up to milliseconds, is not run but
 // archived, with the reason "expired", and counted as expired. That holds for each start, so the task is not tried again after d either. A task
 // delayed with In or At needs a longer TTL than that. d must be positive. Given to Func it is the function's default, given to
 // Queue.With it holds for one call.
@@ -76,16 +83,16 @@ func (o ttlOption) extra() extra {
 }
 
 func (o ttlOption) applyCall(c *callOptions) {
-	if o <= 0 {
-		c.fault(o, positive)
+	if want, wrong := notPositive(time.Duration(o)); wrong {
+		c.fault(o, want)
 		return
 	}
 	c.write(o.extra())
 }
 
 func (o ttlOption) applyFunc(d *funcDefaults) {
-	if o <= 0 {
-		d.fault(o, positive)
+	if want, wrong := notPositive(time.Duration(o)); wrong {
+		d.fault(o, want)
 		return
 	}
 	d.write(o.extra())

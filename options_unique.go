@@ -10,7 +10,7 @@ import (
 // succeeded, was archived, cancelled or deleted. A retry does not end it. What is the same is decided by path and encoded arguments.
 //
 // ttl bounds it, so that a lock whose task vanished does not stay for ever: the lock lapses that long after the task is due at first, and
-// each wait for a retry adds to it. Choose it longer than the task waits and runs. It must be positive; it counts in milliseconds.
+// each wait for a retry adds to it. Choose it longer than the task waits and runs. It is rounded to milliseconds, and at least one.
 //
 // A call that finds the lock taken fails with a *DuplicateError, which names the task that is there; OnConflict changes that. Given to Func it
 // holds for all tasks of the function.
@@ -113,6 +113,9 @@ func Debounce(d time.Duration) Option { return debounceOption(d) }
 type debounceOption time.Duration
 
 func (o debounceOption) applyCall(c *callOptions) {
+	if want, wrong := tooShort(time.Duration(o)); wrong {
+		c.fault(o, want)
+	}
 	inOption(o).applyCall(c)
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }

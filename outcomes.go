@@ -51,7 +51,7 @@ func Discard(err error) error {
 // no result is kept. Nothing is archived and no failure is counted; err, which may be nil, goes into the log.
 func Drop(err error) error { return &outcomeError{says: saysDrop, err: err} }
 
-// RetryIn makes an error after which a task is tried again in d, in milliseconds, in place of what the backoff says: returned by a handler, wrapped or
+// RetryIn makes an error after which a task is tried again in d, rounded to milliseconds, in place of what the backoff says: returned by a handler, wrapped or
 // not, it is a failure as any other and spends a retry. A d of zero or less tries again at once. RetryIn(d, nil) is nil, so that
 // return delayed.RetryIn(d, f()) retries only what failed; to run a task again that has not failed there is Snooze.
 func RetryIn(d time.Duration, err error) error {
@@ -61,7 +61,7 @@ func RetryIn(d time.Duration, err error) error {
 	return &outcomeError{says: saysRetryIn, wait: max(d, 0), err: err}
 }
 
-// Snooze makes an error after which a task runs again in d, in milliseconds: returned by a handler, wrapped or not, it is no failure, spends no retry,
+// Snooze makes an error after which a task runs again in d, rounded to milliseconds: returned by a handler, wrapped or not, it is no failure, spends no retry,
 // and is counted as snoozed. A d of zero or less runs it again at once. A task may snooze as often as it likes; TTL and Deadline bound it.
 func Snooze(d time.Duration) error { return &outcomeError{says: saysSnooze, wait: max(d, 0)} }
 

@@ -23,6 +23,9 @@ func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, tot
 
 // listFiled returns a page of one of the sets.
 func (q *Queue) listFiled(ctx context.Context, name string, state State, offset, n int) (page []TaskInfo, total int, err error) {
+	if err := q.check(ctx); err != nil {
+		return nil, 0, err
+	}
 	if offset < 0 || n < 1 || n > maxListPage {
 		return nil, 0, fmt.Errorf("delayed: %s(%d, %d): expected an offset of 0 or more and 1 to %d tasks", name, offset, n, maxListPage)
 	}

@@ -25,10 +25,12 @@ type Periodic struct {
 	shortest time.Duration
 }
 
-// Periodic returns the control of the queue's periodic entries. Options of With do not count.
+// Periodic returns the control of the queue's periodic entries. Options of With, such as Header, hold for the tasks of entries that Set
+// defines, and those of the entry after them. What QueueConfig.Inject finds does not travel with them.
 func (q *Queue) Periodic() *Periodic {
+	must(q.made())
 	own := *q
-	own.options, own.optErr, own.inject = callOptions{}, nil, nil
+	own.inject = nil
 	own.legacy = false // ids come with every tick
 	return &Periodic{queue: &own, shortest: shortestEvery}
 }
@@ -61,6 +63,9 @@ type PeriodicRun struct {
 // Set creates an entry, or changes the one that has its name; a new spec, zone or bound holds from now on, and ticks before now are not
 // made up for. A paused entry stays paused. If the entry is declared in code, the change holds until its declaration changes.
 func (p *Periodic) Set(ctx context.Context, e Entry) error {
+	if err := p.check(ctx); err != nil {
+		return err
+	}
 	def, err := e.define(p.queue, p.shortest)
 	if err != nil {
 		return err
@@ -107,6 +112,9 @@ func (r *record) define(name string, def definition, now time.Time) error {
 // Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes back when a program that
 // declares it starts: Pause it instead. The error wraps ErrNoEntry if there is none.
 func (p *Periodic) Remove(ctx context.Context, name string) error {
+	if err := p.check(ctx); err != nil {
+		return err
+	}
 	for range conflicts {
 		was, err := p.queue.store.entry(ctx, name)
 		if err != nil {
@@ -152,6 +160,9 @@ const conflicts = 100
 
 // change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty for a new entry.
 func (p *Periodic) change(ctx context.Context, name string, create bool, how func(r *record, now time.Time) error) error {
+	if err := p.check(ctx); err != nil {
+		return err
+	}
 	s := p.queue.store
 	for range conflicts {
 		was, err := s.entry(ctx, name)
@@ -208,6 +219,9 @@ func noEntry(name string) error {
 // an entry with OverlapSkip or OverlapQueue refuses with a *DuplicateError that names that task. The error wraps ErrNoEntry if there is no
 // such entry.
 func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
+	if err := p.check(ctx); err != nil {
+		return nil, err
+	}
 	s := p.queue.store
 	for range conflicts {
 		was, err := s.entry(ctx, name)
@@ -255,6 +269,9 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 
 // List returns all entries, by name. Those that this version cannot read are left out, and the error says which.
 func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
+	if err := p.check(ctx); err != nil {
+		return nil, err
+	}
 	values, err := p.queue.store.entries(ctx)
 	if err != nil {
 		return nil, err
@@ -297,6 +314,9 @@ func inZone(t time.Time, loc *time.Location) time.Time {
 // History returns what became of the last ticks of an entry, at most 100 lines, the latest first. It outlives restarts and changes of the
 // entry, and goes when the entry is removed.
 func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, error) {
+	if err := p.check(ctx); err != nil {
+		return nil, err
+	}
 	lines, err := p.queue.store.historyOf(ctx, name)
 	if err != nil {
 		return nil, err

@@ -294,3 +294,16 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 		t.Errorf("nobody was told: %s", b.log)
 	}
 }
+
+// TestSetWithOptionsOfTheQueue: what With says holds for the tasks of entries, and the entry's own options after that.
+func TestSetWithOptionsOfTheQueue(t *testing.T) {
+	b := newBench(t)
+	q := b.q.With(Header("tenant", "a"), Header("trace", "b"), MaxRetry(3))
+	b.must(q.Periodic().Set(bg, Entry{Name: "e", Spec: "@daily", Task: Call(b.fn("f", func() {})), Options: []Option{MaxRetry(5), Header("trace", "c")}}))
+	ref, err := b.q.Periodic().RunNow(bg, "e")
+	b.must(err)
+	msg := b.pending()[0]
+	if x := msg.Meta.Extra; msg.Meta.ID != ref.ID() || msg.Meta.MaxRetry != 5 || x == nil || fmt.Sprint(x.Headers) != "map[tenant:a trace:c]" {
+		t.Errorf("found %+v", msg.Meta)
+	}
+}

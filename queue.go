@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -69,10 +68,10 @@ func NewQueue(name string, rdb *Redis) *Queue {
 
 // OpenQueue returns a queue with settings. It does not connect.
 func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
-	if rdb == nil {
-		return nil, errors.New("delayed: OpenQueue without a handle on Redis: pass what Dial returned")
+	if err := rdb.check(); err != nil {
+		return nil, fmt.Errorf("delayed: OpenQueue: %w", err)
 	}
-	if err := checkQueueName(cfg.Name); err != nil {
+	if err := rdb.checkQueue(cfg.Name); err != nil {
 		return nil, err
 	}
 	if cfg.Legacy && rdb.prefix != "" {
@@ -92,22 +91,46 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 }
 
 // Name returns the queue's name.
-func (q *Queue) Name() string { return q.name }
+func (q *Queue) Name() string {
+	must(q.made())
+	return q.name
+}
+
+// String returns the queue's name behind its key prefix, for logs: "queue mail".
+func (q *Queue) String() string {
+	if q.made() != nil {
+		return "no queue"
+	}
+	return "queue " + q.store.keys.list
+}
+
+// GoString is String.
+func (q *Queue) GoString() string { return q.String() }
 
 // Len returns the number of pending tasks: those that are enqueued and not claimed by a worker.
-func (q *Queue) Len(ctx context.Context) (int, error) { return q.store.length(ctx) }
+func (q *Queue) Len(ctx context.Context) (int, error) {
+	if err := q.check(ctx); err != nil {
+		return 0, err
+	}
+	return q.store.length(ctx)
+}
 
 // Ref returns a reference to the task with the given id. It does not ask Redis whether there is one.
-func (q *Queue) Ref(id string) *Ref { return &Ref{queue: q, id: id} }
+func (q *Queue) Ref(id string) *Ref {
+	must(q.made())
+	return &Ref{queue: q, id: id}
+}
 
 // With returns a queue whose calls have the given options in addition to those of q. It is cheap and leaves q as it is.
 //
 //	q.With(delayed.In(time.Hour), delayed.MaxRetry(5)).Delay(mail.Welcome, userID, "en")
 func (q *Queue) With(opts ...Option) *Queue {
+	must(q.made())
 	c := *q
+	c.options.given = c.options.given || len(opts) > 0
 	for i, o := range opts {
 		if o == nil {
-			c.optErr = fmt.Errorf("%w: option %d is nil", ErrArguments, i)
+			c.optErr = fmt.Errorf("%w: option %d is nil: leave it out", ErrArguments, i+1)
 			return &c
 		}
 		o.applyCall(&c.options)
@@ -143,6 +166,9 @@ func (q *Queue) Delay(fn any, args ...any) (*Ref, error) {
 // task is sent, nothing was enqueued and the error wraps the context's; if it ends while Redis is asked, the error wraps ErrUnknown as well, and
 // tasks of others that went with it are not affected.
 func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, error) {
+	if err := q.check(ctx); err != nil {
+		return nil, err
+	}
 	if q.optErr != nil {
 		return nil, q.optErr
 	}
@@ -174,6 +200,9 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 //
 //	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
 func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
+	if err := q.check(ctx); err != nil {
+		return nil, &BatchError{Err: err}
+	}
 	if q.optErr != nil {
 		return nil, &BatchError{Err: q.optErr}
 	}
@@ -190,13 +219,13 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	python := false
 	var holds []*hold // nil: no task has anything to itself
 	for i, t := range tasks {
-		if t == nil {
-			return nil, &BatchError{Err: fmt.Errorf("%w: task %d is nil", ErrArguments, i)}
+		if err := t.check(); err != nil {
+			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
 		}
 		t = t.on(q)
 		h, err := t.holdOf(&q.options)
 		if err != nil {
-			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
+			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
 		}
 		if h != nil {
 			if holds == nil {
@@ -209,7 +238,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		start := len(d.message)
 		b, err := t.appendMessage(d.message, with, now, ref, h)
 		if err != nil {
-			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i, err)}
+			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
 		}
 		python = python || t.msg.Python()
 		d.message = b
@@ -260,11 +289,14 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 
 // Enqueue enqueues a task made by Call, NewGoTask or NewPyTask. Errors are those of Delay.
 func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
-	switch {
-	case q.optErr != nil:
+	if err := q.check(ctx); err != nil {
+		return nil, err
+	}
+	if q.optErr != nil {
 		return nil, q.optErr
-	case t == nil:
-		return nil, fmt.Errorf("%w: the task is nil", ErrArguments)
+	}
+	if err := t.check(); err != nil {
+		return nil, err
 	}
 	return q.enqueue(ctx, t, newDraft())
 }

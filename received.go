@@ -23,7 +23,7 @@ func taskOf(c *claim) *Task {
 
 // meta returns what a received message says about its task; nothing for tasks that are to be enqueued.
 func (t *Task) meta() wire.Meta {
-	if t.got == nil {
+	if t.mustExist().got == nil {
 		return wire.Meta{}
 	}
 	return t.msg.Meta
@@ -39,7 +39,7 @@ func (t *Task) IdempotencyKey() string { return t.ID() }
 
 // Queue returns the name of the queue that a worker has received the task from, "" for a task that is to be enqueued.
 func (t *Task) Queue() string {
-	if t.got == nil {
+	if t.mustExist().got == nil {
 		return ""
 	}
 	return t.got.claim.lane.store.name
@@ -48,7 +48,7 @@ func (t *Task) Queue() string {
 // Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that a worker's death, its
 // stop or Snooze has ended do not count. 0 for a task that is to be enqueued.
 func (t *Task) Attempt() int {
-	if t.got == nil {
+	if t.mustExist().got == nil {
 		return 0
 	}
 	return t.msg.Meta.Retried + 1
@@ -57,7 +57,7 @@ func (t *Task) Attempt() int {
 // MaxRetry returns how often a received task is tried again before it is archived: at Attempt() > MaxRetry() a failure is final. 0 for a task
 // that is to be enqueued.
 func (t *Task) MaxRetry() int {
-	if t.got == nil || t.got.claim.fn == nil {
+	if t.mustExist().got == nil || t.got.claim.fn == nil {
 		return 0
 	}
 	return t.got.claim.lane.owner.maxRetry(t.got.claim)

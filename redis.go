@@ -40,6 +40,8 @@ type Source interface {
 	Slot(key string) int
 	// Close closes the idle connections. Conn fails after it.
 	Close() error
+
+	// If it has a method String() string, that is what logs say of the address. It must not show a password.
 }
 
 // Redis is a handle on a Redis server or cluster, safe for concurrent use. Create it with Dial, FromPool, FromSource,
@@ -48,6 +50,7 @@ type Redis struct {
 	calls  Source // producers
 	loops  Source // workers and sweepers: never waits behind producers
 	prefix string
+	where  string // address for logs, without a password
 
 	coalescers *coalescers // this and the next are shared with the handles that WithPrefix returns
 	signals    *signals
@@ -80,24 +83,40 @@ func Dial(rawURL string) (*Redis, error) {
 	}
 	calls := newPool(dial)
 	calls.MaxActive, calls.MaxIdle, calls.Wait = limits.PoolSize, limits.PoolSize, true
-	return newRedis(poolSource{calls}, poolSource{newPool(dial)}), nil
+	r := newRedis(poolSource{calls}, poolSource{newPool(dial)})
+	r.where = addr
+	return r, nil
 }
 
 // FromPool returns a handle on an existing pool. A worker takes three connections out of it for long (three for each slot, in a
 // cluster), and the handle takes one to be told of changes, so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look more
-// often. Close closes the pool.
+// often. Close closes the pool. FromPool(nil) panics.
 func FromPool(pool *redis.Pool) *Redis {
-	return newRedis(poolSource{pool}, poolSource{pool})
+	if pool == nil {
+		panic(errors.New("delayed: FromPool(nil): expected a pool; Dial makes one of its own"))
+	}
+	r := newRedis(poolSource{pool}, poolSource{pool})
+	r.where = "an address that a pool of the program knows"
+	return r
 }
 
 // FromSource returns a handle on any source of connections. At most 64 producers use it at a time, more wait; workers and sweepers
-// are not bounded. Close closes the source.
+// are not bounded. Close closes the source. FromSource(nil) panics.
 func FromSource(src Source) *Redis {
+	if isNil(src) {
+		panic(errors.New("delayed: FromSource(nil): expected a source of connections; Dial makes one of its own"))
+	}
 	places := callerConns
 	if sized, ok := src.(interface{ PoolSize() int }); ok { // of a URL
 		places = sized.PoolSize()
 	}
-	return newRedis(&boundedSource{Source: src, places: make(chan struct{}, places)}, src)
+	r := newRedis(&boundedSource{Source: src, places: make(chan struct{}, places)}, src)
+	if named, ok := src.(fmt.Stringer); ok {
+		r.where = named.String()
+	} else {
+		r.where = fmt.Sprintf("an address that a %T knows", src)
+	}
+	return r
 }
 
 func newRedis(calls, loops Source) *Redis {
@@ -125,6 +144,7 @@ func (s *boundedSource) leave() { <-s.places }
 // WithPrefix returns a handle that shares r's connections and puts prefix before every key. Queues and workers meet only if
 // they use the same prefix. Python's package delayed knows no prefix.
 func (r *Redis) WithPrefix(prefix string) *Redis {
+	must(r.check())
 	c := *r
 	c.prefix = prefix
 	return &c
@@ -132,6 +152,9 @@ func (r *Redis) WithPrefix(prefix string) *Redis {
 
 // Ping connects to Redis and waits for its answer.
 func (r *Redis) Ping(ctx context.Context) error {
+	if err := errors.Join(r.check(), checkContext(ctx)); err != nil {
+		return err
+	}
 	conn, err := r.calls.Conn(ctx, r.prefix)
 	if err != nil {
 		return fmt.Errorf("delayed: connecting to Redis: %w", err)
@@ -146,6 +169,9 @@ func (r *Redis) Ping(ctx context.Context) error {
 // Close closes the connections. Stop the workers that use them first: a Run that goes on ends with ErrClosed, and
 // what became of its tasks is not told.
 func (r *Redis) Close() error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	r.signals.close()
 	if _, bounded := r.calls.(*boundedSource); bounded || r.loops == r.calls {
 		return r.loops.Close() // one source for both
@@ -215,6 +241,9 @@ func parseUnix(rest string, opts []redis.DialOption) (network, addr string, _ []
 	values, err := url.ParseQuery(query)
 	if err != nil || path == "" {
 		return "", "", nil, errors.New("delayed: malformed Redis URL: expected unix:///path or unix:///path?db=1")
+	}
+	if err := (&redisurl.URL{Query: values}).Only("db", "password", "user"); err != nil {
+		return "", "", nil, fmt.Errorf("delayed: %w", err)
 	}
 	if user, password := values.Get("user"), values.Get("password"); user != "" || password != "" {
 		opts = append(opts, redis.DialUsername(user), redis.DialPassword(password))

@@ -21,6 +21,7 @@ type FunctionInfo struct {
 
 // Functions describes what is registered, sorted by path. Its slices are the caller's.
 func (w *Worker) Functions() []FunctionInfo {
+	must(w.check())
 	var infos []FunctionInfo
 	for _, path := range w.registry.paths() {
 		f := w.registry.lookup(path)

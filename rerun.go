@@ -31,11 +31,8 @@ func (r *Ref) RunAgain(ctx context.Context) error {
 //
 //	err := q.Ref(id).RunAgainWith(ctx, delayed.Call(mail.Welcome, 42, "en"))
 func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
-	switch {
-	case t == nil:
-		return fmt.Errorf("%w: the task is nil", ErrArguments)
-	case t.err != nil:
-		return t.err
+	if err := t.check(); err != nil {
+		return err
 	}
 	return r.runAgain(ctx, t)
 }
@@ -43,7 +40,7 @@ func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
 // Delete deletes an archived or a completed task with all that is kept of it. The error wraps ErrNotArchived if the task is neither. Tasks that wait are
 // cancelled instead.
 func (r *Ref) Delete(ctx context.Context) error {
-	if err := r.check(); err != nil {
+	if err := r.check(ctx); err != nil {
 		return err
 	}
 	n, err := r.queue.store.delete(ctx, []string{r.id})
@@ -135,7 +132,7 @@ func (q *Queue) eachArchived(ctx context.Context, only func(TaskInfo) bool, do f
 
 // runAgain makes the task pending, with the arguments of t unless it is nil.
 func (r *Ref) runAgain(ctx context.Context, t *Task) error {
-	if err := r.check(); err != nil {
+	if err := r.check(ctx); err != nil {
 		return err
 	}
 	const tries = 3 // somebody else may edit it at the same time

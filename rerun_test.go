@@ -56,7 +56,7 @@ func TestRunAgain(t *testing.T) {
 	}{
 		{nil, ErrArguments, "nil"},
 		{Call(f, "b"), ErrArguments, "expected 2 arguments"},
-		{Call(f, "b", "one"), ErrArguments, "argument 1"},
+		{Call(f, "b", "one"), ErrArguments, "argument 2"},
 		{Call(b.fn("g", func(string, int) {}), "b", 2), ErrFunction, "expected arguments of " + f.f.path()},
 		{NewPyTask("a:b", nil, nil), ErrFunction, "found those of a:b"},
 	} {

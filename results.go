@@ -33,6 +33,9 @@ func (r *Ref) Wait(ctx context.Context) error {
 //	n, err := delayed.Await[int](ctx, ref)
 func Await[T any](ctx context.Context, ref *Ref) (T, error) {
 	var value T
+	if _, err := wire.CodecFor(reflect.TypeFor[T]()); err != nil {
+		return value, fmt.Errorf("%w: a result cannot be of the type %v: %w", ErrNoResult, reflect.TypeFor[T](), err)
+	}
 	info, err := ref.wait(ctx)
 	if err != nil {
 		return value, err
@@ -87,9 +90,10 @@ func leftNothing(how string) *taskInfo {
 
 // wait waits for the end of the task and returns what is kept of it.
 func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
+	if r == nil || r.queue == nil || ctx == nil {
+		return taskInfo{}, r.check(ctx)
+	}
 	switch {
-	case r == nil:
-		return taskInfo{}, r.check()
 	case r.id != "" && r.made() && !r.queue.options.kept:
 		return taskInfo{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of its end: give one to Queue.With or to Func",
 			ErrNoResult, r)

@@ -141,8 +141,8 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 		return d, bad("DST is %d: expected DSTSkipMissing, DSTRunTwice, both or none", e.DST)
 	case int(e.Overlap) >= len(overlapNames):
 		return d, bad("Overlap is %d: expected OverlapAllow, OverlapSkip or OverlapQueue", e.Overlap)
-	case e.Jitter < 0 || e.Jitter > maxJitter:
-		return d, bad("Jitter is %v: expected 0 to %v", e.Jitter, maxJitter)
+	case e.Jitter < 0 || e.Jitter > maxJitter || e.Jitter > 0 && e.Jitter < time.Millisecond:
+		return d, bad("Jitter is %v: expected 1ms to %v, or 0 for none", e.Jitter, maxJitter)
 	case !e.From.IsZero() && e.From.UnixMilli() < 0 || !e.Until.IsZero() && e.Until.UnixMilli() <= 0:
 		return d, bad("From or Until is before 1970")
 	case !e.From.IsZero() && !e.Until.IsZero() && !e.From.Before(e.Until):
@@ -156,7 +156,7 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 		return d, bad("the spec %q: expected at least %v after @every", e.Spec, shortest)
 	}
 	if e.Task == nil {
-		if len(e.Options) > 0 {
+		if len(e.Options) > 0 || q.options.given {
 			return d, bad("it has options but no task: they belong to one")
 		}
 		return d, nil

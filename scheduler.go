@@ -66,8 +66,11 @@ func NewScheduler(rdb *Redis, cfg SchedulerConfig) (*Scheduler, error) {
 }
 
 func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
-	if rdb == nil {
-		return nil, errors.New("delayed: NewScheduler without a handle on Redis: pass what Dial returned")
+	if err := rdb.check(); err != nil {
+		return nil, fmt.Errorf("delayed: NewScheduler: %w", err)
+	}
+	if err := checkLogger("SchedulerConfig", cfg.Logger); err != nil {
+		return nil, err
 	}
 	q, err := OpenQueue(rdb, QueueConfig{Name: cfg.Queue, Legacy: cfg.Legacy})
 	if err != nil {
@@ -127,8 +130,14 @@ func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 // and so is one whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again, and carries
 // on by itself.
 func (s *Scheduler) Run(ctx context.Context) error {
+	if s == nil || s.store == nil {
+		return errNoSchedule
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	if !s.started.CompareAndSwap(false, true) {
-		return ErrClosed
+		return fmt.Errorf("%w: Run was called before: make another scheduler", ErrClosed)
 	}
 	ctx, end := s.signals.until(ctx)
 	defer end()

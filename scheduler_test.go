@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -344,7 +345,7 @@ func TestSecondRunOfScheduler(t *testing.T) {
 	b := newBench(t)
 	s := b.scheduler(b.rdb, "")
 	b.must(s.Run(canceled()))
-	if err := s.Run(canceled()); err != ErrClosed { //nolint:errorlint // itself
+	if err := s.Run(canceled()); !errors.Is(err, ErrClosed) {
 		t.Errorf("second Run: %v", err)
 	}
 }

@@ -169,15 +169,16 @@ func mayHaveRun(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, errReply) || errors.As(err, &answer)
 }
 
-// do sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
+// do sends one command. An error about the type of a key says which key.
 func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	reply, err := rawDo(ctx, conn, timeout, cmd, args...)
 	if err != nil {
-		err = ofOtherKind(ctx, conn, timeout, err)
+		err = wrongType(conn, cmd, args, ofOtherKind(ctx, conn, timeout, err))
 	}
 	return reply, err
 }
 
+// rawDo sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
 func rawDo(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	if ctx.Done() == nil {
 		if timeout > 0 {

@@ -17,6 +17,7 @@ import (
 func init() {
 	seam.Locate = func(queue any) (any, string, string) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
+		must(q.made())
 		src := q.store.src
 		if bounded, ok := src.(*boundedSource); ok {
 			src = bounded.Source
@@ -24,7 +25,11 @@ func init() {
 		return src, strings.TrimSuffix(q.store.keys.list, q.name), q.name
 	}
 	seam.List = func(ctx context.Context, queue any) ([]seam.Filed, error) {
-		return queue.(*Queue).store.list(ctx) //nolint:errcheck // by contract
+		q := queue.(*Queue) //nolint:errcheck // by contract
+		if err := q.check(ctx); err != nil {
+			return nil, err
+		}
+		return q.store.list(ctx)
 	}
 	seam.Match, seam.Args = matchTask, argsOfMessage
 	seam.NewStepper = func(ctx context.Context, worker any) (seam.Stepper, error) {

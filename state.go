@@ -122,7 +122,7 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 
 // look asks Redis for the task.
 func (r *Ref) look(ctx context.Context, message bool) (seen, error) {
-	if err := r.check(); err != nil {
+	if err := r.check(ctx); err != nil {
 		return seen{}, err
 	}
 	return r.queue.store.look(ctx, r.id, message)

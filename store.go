@@ -122,6 +122,17 @@ func (s *store) suspects() *store {
 	return other
 }
 
+// used reports whether Redis knows of a task that was ever on the queue. The counters of a day are kept for 90.
+func (s *store) used(ctx context.Context) (bool, error) {
+	k := &s.keys
+	keys := []any{k.list, k.legacy, k.scheduled, k.retry, k.archived, k.parked, k.completed, k.groups, k.periodic}
+	for day := range statsLife / (24 * 60 * 60) {
+		keys = append(keys, k.statsOf(s.now().AddDate(0, 0, -day)))
+	}
+	n, err := redis.Int(s.read(ctx, "EXISTS", keys...))
+	return n > 0, err
+}
+
 // settleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that holds.
 func (s *store) settleMode(ctx context.Context, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptMode, []string{s.keys.mode}, want))

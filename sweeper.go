@@ -37,8 +37,8 @@ type Sweeper struct {
 
 // NewSweeper returns a sweeper, or everything that is wrong with cfg. It does not connect.
 func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
-	if rdb == nil {
-		return nil, errors.New("delayed: NewSweeper without a handle on Redis: pass what Dial returned")
+	if err := rdb.check(); err != nil {
+		return nil, fmt.Errorf("delayed: NewSweeper: %w", err)
 	}
 	if cfg.Interval == 0 {
 		cfg.Interval = 8 * time.Second
@@ -47,7 +47,10 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 		cfg.HeartbeatLife = 15 * time.Second
 	}
 	cfg.ArchiveMax, cfg.ArchiveFor = archiveBounds(cfg.ArchiveMax, cfg.ArchiveFor)
-	errs := []error{checkNames(cfg.Queues), checkArchive("SweeperConfig", cfg.ArchiveMax, cfg.ArchiveFor)}
+	errs := []error{
+		checkNames(cfg.Queues), rdb.checkSlots(cfg.Queues), checkArchive("SweeperConfig", cfg.ArchiveMax, cfg.ArchiveFor),
+		checkLogger("SweeperConfig", cfg.Logger),
+	}
 	if cfg.Interval < 10*time.Millisecond {
 		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.Interval is %v: expected at least 10ms", cfg.Interval))
 	}
@@ -76,8 +79,14 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 // Run sweeps until ctx ends, and returns nil then. A second Run is ErrClosed, and so is one whose handle on Redis is
 // closed, before or meanwhile. While Redis is away it tries again, and carries on by itself.
 func (s *Sweeper) Run(ctx context.Context) error {
+	if s == nil || s.groups == nil {
+		return errNoSweeper
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	if !s.started.CompareAndSwap(false, true) {
-		return ErrClosed
+		return fmt.Errorf("%w: Run was called before: make another sweeper", ErrClosed)
 	}
 	ctx, end := s.signals.until(ctx)
 	defer end()

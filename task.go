@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,6 +24,7 @@ type Task struct {
 	err      error
 	got      *received // by a worker; nil for a task that is to be enqueued
 	legacy   *legacy   // its arguments on legacy queues; nil: as msg has them
+	count    int       // of its arguments; of a received task its message tells
 	small    [40]byte  // memory of a small payload
 }
 
@@ -49,7 +51,7 @@ func Call(fn any, args ...any) *Task {
 	if err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks, fn: f}
+	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks, fn: f, count: len(args)}
 	var structs bool
 	if t.msg.Payload, structs, err = f.appendPayload(wire.ByName, t.small[:0], args); err != nil {
 		return &Task{err: err}
@@ -70,7 +72,7 @@ func NewGoTask(path string, args ...any) *Task {
 	if err := checkPath(path, false); err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoExtended, Path: path, Meta: wire.Meta{HasN: true, N: len(args)}}}
+	t := &Task{msg: wire.Message{Kind: wire.GoExtended, Path: path, Meta: wire.Meta{HasN: true, N: len(args)}}, count: len(args)}
 	var structs bool
 	var err error
 	if t.msg.Payload, structs, err = encodeArgs(wire.ByName, args); err == nil && structs {
@@ -93,9 +95,19 @@ func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 	if err := checkPath(path, true); err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.Py, Path: path}}
+	t := &Task{msg: wire.Message{Kind: wire.Py, Path: path}, count: len(args) + len(kwargs)}
 	if len(args) == 0 && len(kwargs) == 0 {
 		return t
+	}
+	for i, a := range args {
+		if got := noArgument(a); got != "" {
+			return &Task{err: &ArgumentError{Func: path, Index: i, Want: "a value", Got: got}}
+		}
+	}
+	for name, a := range kwargs {
+		if got := noArgument(a); got != "" {
+			return &Task{err: fmt.Errorf("%w: %s: argument %s: expected a value, found %s", ErrArguments, path, name, got)}
+		}
 	}
 	var structs bool
 	if t.msg.Py, structs, t.err = encodePython(wire.ByName, path, args, kwargs); t.err == nil && structs {
@@ -106,7 +118,63 @@ func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 }
 
 // Path returns the path of the function, "" if the task could not be built.
-func (t *Task) Path() string { return t.msg.Path }
+func (t *Task) Path() string { return t.mustExist().msg.Path }
+
+// mustExist panics where a *Task is nil: what TaskFromContext has returned.
+func (t *Task) mustExist() *Task {
+	if t == nil {
+		panic(errNoReceived)
+	}
+	return t
+}
+
+// check says why t cannot be enqueued.
+func (t *Task) check() error {
+	switch {
+	case t == nil || t.err == nil && t.msg.Path == "":
+		return errNoTask
+	default:
+		return t.err
+	}
+}
+
+// arguments returns how many arguments the task has; negative: unknown.
+func (t *Task) arguments() int {
+	switch {
+	case t.got == nil:
+		return t.count
+	case t.msg.Meta.HasN:
+		return t.msg.Meta.N
+	case t.got.claim.fn != nil:
+		return len(t.got.claim.fn.params)
+	}
+	return -1
+}
+
+// String returns path, id and number of arguments for logs, such as "task example.com/app/mail.Welcome (2 arguments)". It never shows the
+// arguments, which may be secret.
+func (t *Task) String() string {
+	switch {
+	case t == nil:
+		return "no task"
+	case t.err != nil || t.msg.Path == "":
+		return "task that was not built"
+	}
+	text := "task " + t.msg.Path
+	if id := t.ID(); id != "" {
+		text += " " + id
+	}
+	switch n := t.arguments(); {
+	case n == 1:
+		text += " (1 argument)"
+	case n >= 0:
+		text += fmt.Sprintf(" (%d arguments)", n)
+	}
+	return text
+}
+
+// GoString is String.
+func (t *Task) GoString() string { return t.String() }
 
 // encodePython encodes the arguments of a Python function, and says whether there is a struct among them.
 func encodePython(form wire.Form, path string, args []any, kwargs map[string]any) (call *wire.PyCall, structs bool, _ error) {
@@ -164,8 +232,8 @@ func (t *Task) envelope(q *Queue, nowMs int64) (envelope, error) {
 
 // appendMessage appends the message of t for a queue, and gives ref its id. h is what the task has to itself.
 func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hold) ([]byte, error) {
-	if t.err != nil {
-		return nil, t.err
+	if err := t.check(); err != nil {
+		return nil, err
 	}
 	o := &q.options
 	msg := t.msg
@@ -280,13 +348,20 @@ func (r *Ref) random() {
 
 // ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none: on a legacy queue those of calls
 // without options and of Python tasks. A scheduled Python task of a legacy queue has an id for as long as it is scheduled.
-func (r *Ref) ID() string { return r.id }
+func (r *Ref) ID() string {
+	if r == nil {
+		panic(errNoRef)
+	}
+	return r.id
+}
 
-// check says why r names no task that could be asked for; the error wraps ErrNoID.
-func (r *Ref) check() error {
+// check says why r names no task that could be asked for; the error wraps ErrNoID, unless it is the context that is missing.
+func (r *Ref) check(ctx context.Context) error {
 	switch {
-	case r == nil:
-		return fmt.Errorf("%w: the *Ref is nil; did Delay return an error?", ErrNoID)
+	case r == nil || r.queue == nil:
+		return errNoRef
+	case ctx == nil:
+		return errNilContext
 	case r.id == "":
 		return fmt.Errorf("%w: a legacy queue sends Python tasks, and calls without options, as messages that carry no id; give a call of a Go function "+
 			"an option, such as TaskID", ErrNoID)
@@ -300,7 +375,17 @@ func (r *Ref) gone() error {
 }
 
 // Queue returns the name of the task's queue.
-func (r *Ref) Queue() string { return r.queue.Name() }
+func (r *Ref) Queue() string {
+	if r == nil || r.queue == nil {
+		panic(errNoRef)
+	}
+	return r.queue.Name()
+}
 
 // String returns queue and id for logs.
-func (r *Ref) String() string { return r.queue.Name() + "/" + r.id }
+func (r *Ref) String() string {
+	if r == nil || r.queue == nil {
+		return "no task"
+	}
+	return r.queue.Name() + "/" + r.id
+}

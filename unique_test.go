@@ -174,8 +174,8 @@ func TestUniqueMany(t *testing.T) {
 	}
 	_, err := b.q.DelayMany(ctx, calls...)
 	var batch *BatchError
-	if !errors.As(err, &batch) || batch.Sent != 0 || !errors.Is(err, ErrDuplicate) || !strings.Contains(err.Error(), "task 5:") {
-		t.Errorf("expected that task 5 is refused, found %v", err)
+	if !errors.As(err, &batch) || batch.Sent != 0 || !errors.Is(err, ErrDuplicate) || !strings.Contains(err.Error(), "task 6:") {
+		t.Errorf("expected that task 6 is refused, found %v", err)
 	}
 	if _, err := b.q.With(OnConflict(Skip)).DelayMany(ctx, calls...); !errors.Is(err, ErrArguments) {
 		t.Errorf("OnConflict for tasks without a lock: %v", err)

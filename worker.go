@@ -34,6 +34,9 @@ type Worker struct {
 	cancel context.CancelCauseFunc
 
 	middleware []func(HandlerFunc) HandlerFunc // by Use
+	where      string                          // which Redis, for the log
+	prefix     string                          // of its keys
+	unfit      error                           // why Redis must not hold tasks, with the reason stopSettings
 	chain      HandlerFunc                     // made of it by Run; nil: there is none
 	hooks      hooks
 	stopping   chan struct{} // closed by stopFor
@@ -60,8 +63,13 @@ const (
 
 // String returns the state's name.
 func (s WorkerState) String() string {
-	return [...]string{"new", "running", "paused", "quiet", "stopping", "stopped"}[s]
+	if s >= 0 && int(s) < len(stateNamesOfWorkers) {
+		return stateNamesOfWorkers[s]
+	}
+	return fmt.Sprintf("WorkerState(%d)", int32(s))
 }
+
+var stateNamesOfWorkers = [...]string{"new", "running", "paused", "quiet", "stopping", "stopped"}
 
 // WorkerStatus is a snapshot of a worker, for health checks.
 type WorkerStatus struct {
@@ -88,8 +96,8 @@ type slotGroup struct {
 
 // NewWorker returns a worker, or everything that is wrong with cfg. It does not connect.
 func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
-	if rdb == nil {
-		return nil, errors.New("delayed: NewWorker without a handle on Redis: pass what Dial returned")
+	if err := rdb.check(); err != nil {
+		return nil, fmt.Errorf("delayed: NewWorker: %w", err)
 	}
 	if p, ok := rdb.loops.(poolSource); ok && p.pool.MaxActive > 0 && p.pool.MaxActive < workerConns {
 		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at least one more: expected %d or more, or 0",
@@ -98,17 +106,19 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	cfg = cfg.withDefaults()
 	err := cfg.check(rdb.prefix)
 	var plan orderPlan
-	if cfg.Queues == nil {
+	if isNil(cfg.Queues) {
 		err = errors.Join(err, errors.New("delayed: WorkerConfig.Queues is missing: expected Strict or Weighted"))
 	} else {
 		var planErr error
-		plan, planErr = cfg.Queues.plan()
+		if plan, planErr = cfg.Queues.plan(); planErr == nil {
+			planErr = rdb.checkSlots(plan.names)
+		}
 		err = errors.Join(err, planErr)
 	}
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, stopping: make(chan struct{})}
+	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, where: rdb.where, prefix: rdb.prefix, stopping: make(chan struct{})}
 	w.log = newJournal(cfg.Logger).with("worker", w.id)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
@@ -189,6 +199,9 @@ func (w *Worker) assemble(src Source) {
 // them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions
 // are claimed then.
 func (w *Worker) Register(fns ...any) error {
+	if err := w.registering("Register"); err != nil {
+		return err
+	}
 	err := w.registry.add(fns...)
 	w.registered()
 	for _, fn := range fns {
@@ -213,12 +226,26 @@ func (w *Worker) registered() {
 //	q.Delay((*Mailer).Send, 42)
 //	err := w.RegisterMethods(&Mailer{db: db})
 func (w *Worker) RegisterMethods(receiver any) error {
+	if err := w.registering("RegisterMethods"); err != nil {
+		return err
+	}
 	skipped, err := w.registry.addMethods(receiver)
 	w.registered()
 	for _, why := range skipped {
 		w.log.WithError(why).Debug("method not registered")
 	}
 	return err
+}
+
+// registering returns an error if functions cannot be registered any more.
+func (w *Worker) registering(method string) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if WorkerState(w.state.Load()) == WorkerStopped {
+		return fmt.Errorf("%w: %s after Run has returned: make another worker", ErrClosed, method)
+	}
+	return nil
 }
 
 // attach makes middleware and listeners ready, of which there will be no more.
@@ -238,12 +265,24 @@ func (w *Worker) attach() (err error) {
 // others still run), and ErrClosed when it was called before or the handle on Redis is closed, also meanwhile. It
 // handles no signals. While Redis is away it tries again and carries on by itself.
 //
+// First Run asks the servers of its queues for their settings, as Redis.Check does: it returns a *SettingError if one must not hold tasks and
+// WorkerConfig.Allow does not name the reason, and logs warnings. Where Redis does not answer yet, it asks once Redis does.
+//
 //nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
-	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
-		return ErrClosed
+	if err := w.check(); err != nil {
+		return err
 	}
-	err := w.attach()
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
+		return fmt.Errorf("%w: Run was called before: make another worker", ErrClosed)
+	}
+	answered, err := w.checkSettings(ctx, startCheck)
+	if err == nil {
+		err = w.attach()
+	}
 	if w.signals.open.Err() != nil {
 		err = errHandleClosed
 	}
@@ -251,7 +290,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.state.Store(int32(WorkerStopped))
 		return err
 	}
-	w.log.WithField("queues", w.plan.names).WithField("concurrency", w.cfg.Concurrency).Info("worker started")
+	w.logStart()
 	w.emit(Event{Kind: EventWorkerStarted})
 	ctx, end := w.signals.until(ctx)
 	defer end()
@@ -282,6 +321,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		loops.Go(func() { _ = s.Run(ctx) }) // it has no errors but that of a second Run
 	}
 	loops.Go(func() { w.fetcher.run(ctx) })
+	loops.Go(func() { w.followUp(ctx, answered) })
 	for _, watch := range w.watches() {
 		loops.Go(func() { watch(ctx) })
 	}
@@ -356,10 +396,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return, or a handle
-// that was closed.
+// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that was closed, or the settings of
+// Redis.
 func (w *Worker) stuck(reason string, err error) error {
 	switch {
+	case reason == stopSettings:
+		return errors.Join(w.unfit, err)
 	case reason == stopClosed && !errors.Is(err, ErrClosed):
 		return errors.Join(errHandleClosed, err)
 	case reason != stopStuck:

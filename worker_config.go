@@ -83,11 +83,14 @@ type WorkerConfig struct {
 	// ArchiveMax is how many archived tasks a queue keeps: the oldest are deleted, which the day's counter "trimmed" tells. Workers and sweepers of one queue should
 	// agree on it. Defaults to 10,000.
 	ArchiveMax int
-	// ArchiveFor is how long an archived task is kept, in milliseconds. Defaults to 90 days.
+	// ArchiveFor is how long an archived task is kept, rounded to milliseconds. Defaults to 90 days.
 	ArchiveFor time.Duration
 	// Periodic are schedulers that run beside the worker, one for each queue that has periodic entries; it need not be one that the worker
 	// serves. Any number of workers may have the same. Defaults to none.
 	Periodic []SchedulerConfig
+	// Allow names settings of Redis with which the worker runs all the same: eviction, replica, scripts or version; see SettingError. They are
+	// logged as warnings. Defaults to none.
+	Allow []string
 	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard logger.
 	Logger Logger
 }
@@ -158,7 +161,13 @@ func (c WorkerConfig) check(prefix string) error {
 	if c.Prefetch > maxConcurrency {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Prefetch is %d: expected at most %d", c.Prefetch, maxConcurrency))
 	}
-	errs = append(errs, checkArchive("WorkerConfig", c.ArchiveMax, c.ArchiveFor))
+	errs = append(errs, checkArchive("WorkerConfig", c.ArchiveMax, c.ArchiveFor), checkLogger("WorkerConfig", c.Logger), checkAllowed("WorkerConfig.Allow", c.Allow))
+	for field, d := range map[string]time.Duration{
+		"Grace": c.Grace, "CancelGrace": c.CancelGrace, "Timeout": c.Timeout, "StuckAfter": c.StuckAfter, "MaxTime": c.MaxTime,
+		"StopWhenEmptyFor": c.StopWhenEmptyFor, "Rest": c.Rest,
+	} {
+		errs = append(errs, checkDuration("WorkerConfig."+field, d))
+	}
 	if c.HeartbeatLife < shortestLife {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.HeartbeatLife is %v: expected at least %v", c.HeartbeatLife, shortestLife))
 	}

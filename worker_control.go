@@ -1,10 +1,14 @@
 package delayed
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
-func (w *Worker) ID() string { return w.id }
+func (w *Worker) ID() string {
+	must(w.check())
+	return w.id
+}
 
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go on.
 func (w *Worker) Pause() {
+	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(false, true) {
@@ -16,6 +20,7 @@ func (w *Worker) Pause() {
 
 // Resume ends a Pause. It does not end Quiet.
 func (w *Worker) Resume() {
+	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
@@ -27,6 +32,7 @@ func (w *Worker) Resume() {
 
 // Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
 func (w *Worker) Quiet() {
+	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.quiet.CompareAndSwap(false, true) {
@@ -44,6 +50,7 @@ func (w *Worker) holdBack() {
 
 // Status returns a snapshot.
 func (w *Worker) Status() WorkerStatus {
+	must(w.check())
 	s := WorkerStatus{ID: w.id, State: WorkerState(w.state.Load()), StopReason: w.stopReason()}
 	if s.State == WorkerNew {
 		return s

@@ -70,7 +70,7 @@ func TestRequireEnqueued(t *testing.T) {
 		"other count":  {func(t testing.TB) { delayedtest.RequireCount(t, q, 2, ping) }, append(instead, "2 times, found 1 times")},
 		"refuted":      {func(t testing.TB) { delayedtest.RefuteEnqueued(t, q, welcome, delayedtest.AnyArgs) }, append(instead, "not expected", "welcome(AnyArgs)")},
 		"not empty":    {func(t testing.TB) { delayedtest.RequireEmpty(t, q) }, instead},
-		"no such call": {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, "42", "en") }, []string{"cannot be enqueued", "argument 0: expected int64"}},
+		"no such call": {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, "42", "en") }, []string{"cannot be enqueued", "argument 1: expected int64"}},
 		"no function":  {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, "welcome") }, []string{"cannot be enqueued"}},
 		"fewer arguments": {func(t testing.TB) {
 			delayedtest.RequireEnqueued(t, q, digest, 7, "tea", delayedtest.Any, delayedtest.Any)

@@ -411,3 +411,10 @@ func TestScriptWakesBlockedClient(t *testing.T) {
 		t.Errorf("expected [b x], found %v, %v", got, err)
 	}
 }
+
+// TestCheck: the server is fit for tasks, and nobody is warned that it forgets them.
+func TestCheck(t *testing.T) {
+	if warnings, err := start(t, embedded.Config{}).Redis().Check(t.Context()); err != nil || len(warnings) > 0 {
+		t.Errorf("found %q, %v", warnings, err)
+	}
+}

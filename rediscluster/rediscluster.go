@@ -18,6 +18,7 @@ package rediscluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -141,6 +142,9 @@ func (s *source) dialSuccessor(ctx context.Context, slot int, addr string, cause
 
 // PoolSize returns how many producers may use the source at a time.
 func (s *source) PoolSize() int { return s.limits.PoolSize }
+
+// String returns the nodes of the URL, for logs.
+func (s *source) String() string { return strings.Join(s.layout.startup, ",") + " (cluster)" }
 
 // Slot returns the hash slot of key.
 func (s *source) Slot(key string) int { return redisc.Slot(key) }

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -136,6 +137,11 @@ func (s *source) Conn(ctx context.Context, _ string) (redis.Conn, error) {
 
 // PoolSize returns how many producers may use the source at a time.
 func (s *source) PoolSize() int { return s.limits.PoolSize }
+
+// String returns the master's name and the Sentinels of the URL, for logs.
+func (s *source) String() string {
+	return fmt.Sprintf("master %q of Sentinel %s", s.sentinels.name, strings.Join(s.sentinels.all, ","))
+}
 
 // Slot returns 0: one server has all keys.
 func (s *source) Slot(string) int { return 0 }

@@ -35,6 +35,7 @@ const (
 // settings are what flags and environment say.
 type settings struct {
 	redisURL string
+	prefix   *string // of keys; nil: what Dial says
 	worker   delayed.WorkerConfig
 	level    logrus.Level
 	json     bool
@@ -65,6 +66,18 @@ func newSettings(cfg Config) *settings {
 			return nil
 		})
 	s.options[0].env = append(s.options[0].env, "REDIS_URL")
+	s.add("prefix", "text", "what the keys of all queues begin with", "", func(v string) error {
+		s.prefix = &v
+		return nil
+	})
+	s.add("allow", "names", "settings of Redis to run with all the same: eviction, replica, scripts, version", strings.Join(w.Allow, ","),
+		func(v string) error {
+			w.Allow = nil
+			for name := range strings.SplitSeq(v, ",") {
+				w.Allow = append(w.Allow, strings.TrimSpace(name)) // checked by NewWorker
+			}
+			return nil
+		})
 	s.add("queues", "list", "queues to serve: critical,mail in this order of priority; critical=6,mail=3 by weight",
 		cmp.Or(showOrder(w.Queues), "none, so it must be given"),
 		func(v string) (err error) {
@@ -106,7 +119,7 @@ func newSettings(cfg Config) *settings {
 }
 
 func (s *settings) add(name, value, help, initial string, set func(string) error) {
-	env := "DELAYED_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	env := variables + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	s.options = append(s.options, option{flag: name, value: value, env: []string{env}, help: help, initial: initial, set: set})
 }
 

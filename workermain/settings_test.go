@@ -49,7 +49,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		"-redis", "redis://r", "-queues", "a=1,b=2", "-concurrency", "7", "-prefetch", "3", "-heartbeat-life", "2s", "-grace", "1m",
 		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-health", ":8080", "-wait", "0",
 		"-once", "-stop-when-empty", "-stop-when-empty-for", "3s", "-max-tasks", "5", "-max-time", "1h", "-max-memory", "512MiB", "-rest", "10ms",
-		"-timeout", "2m", "-stuck-after", "0", "-max-stuck", "4",
+		"-timeout", "2m", "-stuck-after", "0", "-max-stuck", "4", "-prefix", "app:", "-allow", "eviction, replica",
 	}
 	var env []string
 	for i := 0; i < len(args); i++ {
@@ -65,7 +65,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		Queues: delayed.Weighted{"a": 1, "b": 2}, Concurrency: 7, Prefetch: 3, HeartbeatLife: 2 * time.Second, Grace: time.Minute,
 		CancelGrace: -1, Legacy: true, PythonQueue: "py", Once: true, StopWhenEmpty: true, StopWhenEmptyFor: 3 * time.Second,
 		MaxTasks: 5, MaxTime: time.Hour, MaxMemory: 512 << 20, Rest: 10 * time.Millisecond,
-		Timeout: 2 * time.Minute, StuckAfter: -1, MaxStuck: 4,
+		Timeout: 2 * time.Minute, StuckAfter: -1, MaxStuck: 4, Allow: []string{"eviction", "replica"},
 	}
 	for name, read := range map[string]func() (*settings, error){
 		"flags":       func() (*settings, error) { return parsed(Config{}, args) },
@@ -79,7 +79,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		if fmt.Sprintf("%#v", s.worker) != fmt.Sprintf("%#v", want) {
 			t.Errorf("%s: expected %+v, found %+v", name, want, s.worker)
 		}
-		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.health != ":8080" || s.wait != 0 {
+		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.health != ":8080" || s.wait != 0 || s.prefix == nil || *s.prefix != "app:" {
 			t.Errorf("%s: found %+v", name, s)
 		}
 	}

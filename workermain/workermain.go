@@ -11,7 +11,15 @@
 //
 // mailworker -help lists all flags. Each setting is also an environment variable, -heartbeat-life for instance DELAYED_HEARTBEAT_LIFE; a
 // flag wins over the environment, and an empty variable counts as none. Passwords belong into the environment: other users of a
-// machine can see flags.
+// machine can see flags. A variable that begins with DELAYED_ and is no setting is an error, as an unknown flag is; those that Kubernetes
+// sets for services are let through.
+//
+// # What the log says at the start
+//
+// The line "worker started" has the address of Redis without its password, the key prefix if there is one, the queues in their order with their weights, the
+// paths of the functions and the version of package delayed. Warnings tell of queues in which Redis knows of no task, whose names may be
+// misspelt, of a worker without functions, and of settings of Redis that may lose tasks. Settings that do lose tasks end the program with
+// code 1, unless -allow names them: see delayed.SettingError.
 //
 // # Signals
 //
@@ -40,7 +48,7 @@
 // # Exit codes
 //
 //	0    a clean end
-//	1    the start failed; or Redis could not be told at the end how tasks went, which then run again
+//	1    the start failed, because of the settings of Redis for instance; or Redis could not be told at the end how tasks went, which then run again
 //	2    wrong flags, environment or configuration
 //	3    handlers did not stop within -grace and -cancel-grace; their tasks run again
 //	4    more handlers than -max-stuck ignored the end of their time; their tasks run again
@@ -116,10 +124,10 @@ func Run(cfg Config) int {
 	if cfg.Args == nil {
 		cfg.Args = os.Args[1:]
 	}
-	return run(cfg, os.LookupEnv)
+	return run(cfg, os.LookupEnv, os.Environ)
 }
 
-func run(cfg Config, lookup func(string) (string, bool)) int {
+func run(cfg Config, lookup func(string) (string, bool), environ func() []string) int {
 	if cfg.Flags == nil {
 		cfg.Flags = new(flag.FlagSet)
 	}
@@ -134,11 +142,20 @@ func run(cfg Config, lookup func(string) (string, bool)) int {
 		fmt.Fprintln(os.Stdout, versionText(cfg.Flags.Name()))
 		return exitClean
 	}
+	if err := s.checkEnvironment(environ()); err != nil {
+		return refuse(cfg.Flags, err)
+	}
 	p := &program{setup: cfg.Setup, settings: s, log: s.logger()}
 	s.worker.Logger = p.log
 	var err error
 	if p.rdb, err = dial(cfg.Dial, s.redisURL); err != nil {
 		return refuse(cfg.Flags, err)
+	}
+	if p.rdb == nil {
+		return refuse(cfg.Flags, errors.New("delayed: Config.Dial returned nil: expected a handle or an error"))
+	}
+	if s.prefix != nil {
+		p.rdb = p.rdb.WithPrefix(*s.prefix)
 	}
 	if p.worker, err = delayed.NewWorker(p.rdb, s.worker); err != nil {
 		return refuse(cfg.Flags, err)
@@ -233,6 +250,7 @@ func (p *program) work(ctx context.Context) int {
 	now := time.Now()
 	p.started.Store(&now)
 	err = p.worker.Run(ctx)
+	var unfit *delayed.SettingError
 	var running *delayed.StillRunningError
 	var stuck *delayed.StuckError
 	switch {
@@ -240,6 +258,8 @@ func (p *program) work(ctx context.Context) int {
 		return exitStuck // the worker has logged it
 	case errors.As(err, &running):
 		return exitRunning // the worker has logged it
+	case errors.As(err, &unfit):
+		return p.fail(err)
 	case err != nil:
 		p.log.WithError(err).Error("worker did not end cleanly")
 		return exitFailed

@@ -1,0 +1,93 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// TestKeyTypes holds the types of keys against lua/README.md.
+func TestKeyTypes(t *testing.T) {
+	page, err := os.ReadFile("lua/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `N([a-z_]*:?)(?:<[a-z]+>)?` \\| [^|]+ \\| ([a-z]+) \\|").FindAllStringSubmatch(string(page), -1) {
+		listed[row[1]] = true
+		if row[1] == "" {
+			continue
+		}
+		if got := keyTypes[row[1]]; got != row[2] {
+			t.Errorf("N%s is %q, expected %q", row[1], got, row[2])
+		}
+		if got := typeOfKey("app:mail" + row[1] + strings.Repeat("x_retry", strings.Count(row[1], ":"))); got != row[2] {
+			t.Errorf("N%s is taken for %q, expected %q", row[1], got, row[2])
+		}
+	}
+	for key := range keyTypes {
+		if !listed[key] {
+			t.Errorf("%s is not on the page", key)
+		}
+	}
+	if len(listed) != len(keyTypes)+1 || typeOfKey("app:mail") != "list" {
+		t.Errorf("%d keys on the page, %d in the table", len(listed), len(keyTypes))
+	}
+}
+
+// TestWrongTypedKeyIsNamed: whoever meets a key of another program says which.
+func TestWrongTypedKeyIsNamed(t *testing.T) {
+	b := newBench(t)
+	q := func() (*Queue, string) {
+		name := redistest.Name(t)
+		return NewQueue(name, b.rdb), name
+	}
+	ctx := context.Background()
+	for suffix, do := range map[string]func(q *Queue) error{
+		"":           func(q *Queue) error { _, err := q.Len(ctx); return err },
+		"_noti":      func(q *Queue) error { _, err := q.Delay(lenTask); return err },
+		"_tasks":     func(q *Queue) error { _, err := q.With(In(1e9)).Delay(lenTask); return err },
+		"_scheduled": func(q *Queue) error { _, err := q.Ref("x").State(ctx); return err },
+		"_control":   func(q *Queue) error { return q.Pause(ctx) },
+		"_parked":    func(q *Queue) error { _, _, err := q.Parked(ctx, 0, 1); return err },
+		"_periodic":  func(q *Queue) error { _, err := q.Periodic().List(ctx); return err },
+		"_groups":    func(q *Queue) error { _, err := q.With(Group("g")).Delay(listTask, 1); return err },
+	} {
+		q, name := q()
+		if _, err := b.conn.Do("PFADD", name+suffix, "x"); err != nil { // a string, of which nobody here makes any
+			t.Fatal(err)
+		}
+		err := do(q)
+		want := fmt.Sprintf("key %q is a string, expected a %s: another program writes there; rename or delete its key", name+suffix, typeOfKey(name+suffix))
+		if err == nil || !strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: found %v, expected %q", suffix, err, want)
+		}
+		if _, err := b.conn.Do("DEL", name+suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWrongTypeWithoutTYPE: a user who may not call TYPE is told which keys it may be.
+func TestWrongTypeWithoutTYPE(t *testing.T) {
+	server := redistest.Start(t)
+	name := redistest.Name(t)
+	server.Do(t, "ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-type")
+	server.Do(t, "SET", name, "x")
+	rdb, err := Dial(strings.Replace(server.URL(), "redis://", "redis://u:p@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	if _, err := NewQueue(name, rdb).Len(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("one of the keys [%q]", name)) {
+		t.Errorf("found %v", err)
+	}
+}
+
+func lenTask()        {}
+func listTask(...int) {}
