@@ -48,9 +48,7 @@ func TestGoldenCalls(t *testing.T) {
 func (v *goldenCall) check(t *testing.T, now int64) {
 	t.Helper()
 	q := optionsQueue(t)
-	if v.Extended {
-		q.python = Extended
-	}
+	q.legacy = strings.Contains(v.Path, ":") && !v.Extended
 	q = q.With(goldenOptions(t, v.Options)...)
 	if q.optErr != nil {
 		t.Fatal(q.optErr)

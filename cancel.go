@@ -22,7 +22,7 @@ const reasonCanceled = "canceled"
 //
 // A call that a Group gathers is left out of the one call that its group becomes. That has the id of its first, and is cancelled by it, with all that it was made
 // of; the others are part of it then. Legacy workers run what was cancelled while it was pending; so do
-// workers that do not know the task's id, as keakon's Python workers.
+// workers that do not know the task's id, as keakon's Python workers. The error wraps ErrNoID if the task has none.
 func (r *Ref) Cancel(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
@@ -32,6 +32,9 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		message, err := s.filedMessage(ctx, r.id)
 		if err != nil {
 			return err
+		}
+		if message == nil && r.loose {
+			return r.gone()
 		}
 		// Who waits for it is to be told, which is all that is kept.
 		var keep time.Duration

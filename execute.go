@@ -217,7 +217,8 @@ func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 		if err != nil {
 			return ending{claim: c, outcome: outcomeRelease} // nobody knows: ask again with the next claim
 		}
-		if form != Extended.String() {
+		// A queue without a form had no Python task from us or from godelayed. If it is shared, it may be one of keakon's workers.
+		if form == plainForm || form == "" && w.cfg.Legacy {
 			return w.park(c, "extended python on a queue for plain ones", now)
 		}
 	}

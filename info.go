@@ -31,7 +31,7 @@ type taskInfo struct {
 	message  []byte    // what was called; nil: not kept
 }
 
-// encode writes the info as a MessagePack map; empty fields are left out.
+// encode writes the info as a MessagePack map; empty fields are left out, control characters in texts escaped.
 func (i *taskInfo) encode() []byte {
 	var pairs []byte
 	n := 0
@@ -62,15 +62,15 @@ func (i *taskInfo) encode() []byte {
 	moment("first", i.firstFailed)
 	moment("enqueued", i.enqueued)
 	moment("began", i.began)
-	text("function", i.function)
-	text("error", clip(i.errText))
-	text("stack", clip(i.stack))
+	text("function", oneLine(i.function))
+	text("error", clip(oneLine(i.errText)))
+	text("stack", clip(manyLines(i.stack)))
 	text("worker", i.worker)
 	number("attempts", int64(i.attempts))
 	number("deaths", int64(i.deaths))
 	number("done", i.progress.done)
 	number("total", i.progress.total)
-	text("note", clip(i.progress.note))
+	text("note", clip(oneLine(i.progress.note)))
 	for _, b := range [...]struct {
 		name  string
 		value []byte

@@ -186,7 +186,7 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 // TestLocksEndWhenATaskIsHandedOn to another queue, whose workers do not know them.
 func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // refusedByFullRedis are the scripts that bring new tasks: a full Redis refuses them as a whole.
-var refusedByFullRedis = []string{"enlist", "enqueue", "gather", "mode", "schedule", "tick"}
+var refusedByFullRedis = []string{"enlist", "enqueue", "gather", "mode", "reform", "schedule", "tick"}
 
 var (
 	luaKey     = regexp.MustCompile(`\bKEYS\[([^\]]*)\]`)

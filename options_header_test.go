@@ -105,7 +105,8 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	}
 	b.delayWith(q, plainForTest, 1) // a context that knows nothing
 	want := []map[string]string{
-		{"trace": "t1", "x": "injected"}, {"trace": "t1", "x": "given"}, {"trace": "t1", "x": "injected"}, {"trace": "t1", "x": "injected"}, nil, nil,
+		{"trace": "t1", "x": "injected"}, {"trace": "t1", "x": "given"}, {"trace": "t1", "x": "injected"}, {"trace": "t1", "x": "injected"},
+		{"trace": "t1", "x": "injected"}, nil,
 	}
 	for i, m := range b.pending() {
 		if got := headersOf(&m); !maps.Equal(got, want[i]) {
@@ -134,7 +135,7 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 func TestHeadersOfPythonTasks(t *testing.T) {
 	b := newBench(t)
 	inject := func(context.Context) map[string]string { return map[string]string{"trace": "t1"} }
-	plain, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Inject: inject})
+	plain, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true, Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 	if _, err := plain.With(Header("k", "v")).Enqueue(t.Context(), task); !errors.Is(err, ErrArguments) {
 		t.Errorf("expected ErrArguments, found %v", err)
 	}
-	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name + "x", Python: Extended, Inject: inject})
+	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name + "x", Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}

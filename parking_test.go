@@ -1,6 +1,8 @@
 package delayed
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 func TestUnknownFunctionIsParkedUntilAWorkerKnowsIt(t *testing.T) {
@@ -75,12 +78,13 @@ func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
 		}
 	}
 	w.mustStop()
-	cfg := b.config()
-	cfg.PythonQueue = b.name + "-py"
-	b.work(cfg)
 	if _, err := b.q.Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
+	message = b.list("")[0]
+	cfg := b.config()
+	cfg.PythonQueue = b.name + "-py"
+	b.work(cfg)
 	b.until("it is handed on", func() bool { return b.size("-py") == 1 && b.size("-py_noti") == 1 })
 	if got, err := redis.String(b.conn.Do("LINDEX", b.name+"-py", 0)); err != nil || got != message {
 		t.Errorf("handed on as %q, expected %q", got, message)
@@ -113,6 +117,62 @@ func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
 	b.check(redistest.Invariants{})
 }
 
+// TestNoValueAndNoControlCharacterIsKept of what a task brings along: in no line of the log and in nothing that is kept.
+func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
+	b := newBench(t)
+	const secret, forged = "hunter2", "\n2026-01-01 level=error msg=forged\x1b[2J"
+	f := b.fn("f", func(n int8, s string) error { return errors.New("two\nlines\x1b") })
+	path := b.name + ".f"
+	payload := func(args ...any) []byte {
+		p, _, err := encodeArgs(args)
+		b.must(err)
+		return p
+	}
+	four := 8731
+	for i, m := range []wire.Message{
+		{Kind: wire.GoExtended, Path: path, Payload: payload(four, secret), Meta: wire.Meta{HasN: true, N: 2}},
+		{Kind: wire.GoExtended, Path: path, Payload: payload(1, four), Meta: wire.Meta{HasN: true, N: 2}},
+		{Kind: wire.GoExtended, Path: path, Payload: payload(secret), Meta: wire.Meta{HasN: true, N: 1}},
+		{Kind: wire.GoExtended, Path: path, Payload: payload(float64(four), true), Meta: wire.Meta{HasN: true, N: 2}},
+		{Kind: wire.GoExtended, Path: path, Payload: payload(map[string]int{secret: four}, ""), Meta: wire.Meta{HasN: true, N: 2}},
+		{Kind: wire.GoPlain, Path: path, Payload: wire.AppendInt(nil, int64(four))},
+		{Kind: wire.GoPlain, Path: "a.b" + forged},
+		{Kind: wire.GoExtended, Path: path, Payload: payload(1, secret), Meta: wire.Meta{HasN: true, N: 2, HasMaxRetry: true}},
+	} {
+		if m.Kind == wire.GoExtended {
+			m.Meta.ID = fmt.Sprint(i, forged)
+		}
+		b.do("RPUSH", b.name, m.Append(nil))
+		b.do("RPUSH", b.name+"_noti", "1")
+	}
+	rubbish := [][]byte{wire.AppendInt(nil, int64(four)), append([]byte("\x92\xa1f"), wire.AppendInt(nil, int64(four))...)}
+	for _, m := range rubbish {
+		b.do("RPUSH", b.name, m)
+		b.do("RPUSH", b.name+"_noti", "1")
+	}
+	w := b.work(b.config(), f)
+	b.until("all are filed", func() bool { return b.size("_archived")+b.size("_parked") == 8+len(rubbish) })
+	w.mustStop()
+	texts := map[string]string{"log": b.log.String()}
+	for id, raw := range b.hash("_info") {
+		i := parseInfo([]byte(raw))
+		texts["info of "+id] = i.errText + i.function + i.reason
+		if strings.ContainsFunc(i.errText+i.function+i.reason, isControl) {
+			t.Errorf("%q holds control characters: %+v", id, i)
+		}
+	}
+	for what, text := range texts {
+		if strings.Contains(text, secret) || strings.Contains(text, fmt.Sprint(four)) {
+			t.Errorf("%s holds a value: %s", what, text)
+		}
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "2026-01-01") || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), isControl) {
+				t.Errorf("%s has the line %q", what, line)
+			}
+		}
+	}
+}
+
 func TestParkedForTooLongIsArchived(t *testing.T) {
 	b := newBench(t)
 	g := b.fn("g", func(int) {})
@@ -132,10 +192,11 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 
 func TestExtendedPythonTaskIsNotHandedToPlainQueue(t *testing.T) {
 	b := newBench(t)
-	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.do("SET", b.name+"-py_mode", "plain")
 	cfg := b.config()
 	cfg.PythonQueue = b.name + "-py"
 	b.work(cfg)
@@ -146,7 +207,7 @@ func TestExtendedPythonTaskIsNotHandedToPlainQueue(t *testing.T) {
 	if b.size("-py") != 0 {
 		t.Error("it was handed to workers that break on it")
 	}
-	b.do("SET", b.name+"-py_mode", "extended")
+	b.do("DEL", b.name+"-py_mode")
 	if _, err := extended.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}

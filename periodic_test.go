@@ -266,10 +266,10 @@ func TestPeriodicPython(t *testing.T) {
 	b.must(err)
 	msg, err := wire.Parse([]byte(b.list("")[0]), wire.Default)
 	b.must(err)
-	if msg.Kind != wire.Py || msg.Path != "m:f" || msg.Retry != 2 {
+	if msg.Kind != wire.PyExtended || msg.Path != "m:f" || msg.Retry != 2 {
 		t.Errorf("found %+v", msg)
 	}
-	if form := b.do("GET", b.name+"_mode"); fmt.Sprintf("%s", form) != "plain" {
+	if form := b.do("GET", b.name+"_mode"); fmt.Sprintf("%s", form) != "extended" {
 		t.Errorf("the queue's form is %s", form)
 	}
 }

@@ -13,36 +13,25 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// PythonForm is the form in which Python tasks are enqueued on a queue.
-type PythonForm uint8
-
+// The forms of Python tasks, as Redis records them. Those of a queue have one.
 const (
-	// Plain is the form that keakon's package delayed reads: path, arguments and retry count, without an id.
-	Plain PythonForm = iota
-	// Extended adds an id and what later options need. Workers of keakon's package break on it.
-	Extended
+	plainForm    = "plain"    // what keakon's package delayed reads: path, arguments and retry count, without an id
+	extendedForm = "extended" // with an id and options; workers of keakon's package break on it
 )
-
-func (f PythonForm) String() string {
-	if f == Extended {
-		return "extended"
-	}
-	return "plain"
-}
 
 // QueueConfig says how a queue is opened. All programs that use one queue should open it in the same way.
 type QueueConfig struct {
 	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
 	Name string
-	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: tasks without options are sent in the
-	// form that those read, without an id, and a prefix of the handle is refused. Defaults to false.
+	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: tasks without options, and all Python
+	// tasks, are sent in the form that those read, without an id, and what those cannot read and a prefix of the handle are refused.
+	//
+	// Redis records the form of Python tasks with the first one. A program that opened the queue in the other way is then refused to
+	// enqueue Python tasks until the queue holds no task at all and no periodic entry. Defaults to false.
 	Legacy bool
-	// Python is the form of Python tasks. It is recorded in Redis with the first Python task, and another form is refused from
-	// then on. Defaults to Plain.
-	Python PythonForm
 	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header. It is called by
 	// DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all tasks, and what Header says holds
-	// against it. Python tasks that cannot carry headers go without. Defaults to none.
+	// against it. Python tasks of a legacy queue cannot carry headers and go without. Defaults to none.
 	Inject func(ctx context.Context) map[string]string
 }
 
@@ -54,11 +43,10 @@ type Queue struct {
 	signals   *signals
 	name      string
 	legacy    bool
-	python    PythonForm
 	inject    func(context.Context) map[string]string
 	options   callOptions
 	optErr    error
-	settled   *atomic.Bool  // the Python form is recorded in Redis; shared with the copies that With makes
+	settled   *atomic.Int64 // when Redis last confirmed the form of Python tasks, as clock says; shared with the copies that With makes
 	listener  seam.Listener // in tests; nil for nobody
 }
 
@@ -79,19 +67,13 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	if err := checkQueueName(cfg.Name); err != nil {
 		return nil, err
 	}
-	if cfg.Python > Extended {
-		return nil, fmt.Errorf("delayed: Python form %d: expected Plain or Extended", cfg.Python)
-	}
-	if cfg.Legacy && cfg.Python == Extended {
-		return nil, errors.New("delayed: a legacy queue cannot have extended Python messages: legacy workers break on them")
-	}
 	if cfg.Legacy && rdb.prefix != "" {
 		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it", rdb.prefix)
 	}
 	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
 	return &Queue{
-		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy, python: cfg.Python, inject: cfg.Inject,
-		settled: new(atomic.Bool), listener: listenerOf(s.src),
+		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy, inject: cfg.Inject,
+		settled: new(atomic.Int64), listener: listenerOf(s.src),
 	}, nil
 }
 
@@ -337,19 +319,43 @@ func (q *Queue) send(ctx context.Context, batch []envelope) error {
 	return q.store.enqueue(ctx, batch)
 }
 
+// form is that of the queue's Python tasks.
+func (q *Queue) form() string {
+	if q.legacy {
+		return plainForm
+	}
+	return extendedForm
+}
+
+// settleLife is for how long a producer relies on the form that Redis has confirmed: once the queue is empty, another program may
+// settle the other one.
+const settleLife = time.Second
+
+var clockStart = time.Now()
+
+// clock is a monotonic time, never 0.
+func clock() int64 { return int64(time.Since(clockStart)) + 1 }
+
 // settle makes sure that the queue's Python tasks have the form that q was opened for.
 func (q *Queue) settle(ctx context.Context) error {
-	if q.settled.Load() {
+	now := clock()
+	if at := q.settled.Load(); at > 0 && now-at < int64(settleLife) {
 		return nil
 	}
-	form, err := q.store.settleMode(ctx, q.python.String())
+	form, err := q.store.settleMode(ctx, q.form())
+	if err == nil && form != q.form() {
+		var none bool
+		if none, err = q.store.holdsNone(ctx); none {
+			form, err = q.store.reform(ctx, form, q.form())
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if form != q.python.String() {
-		return fmt.Errorf("delayed: queue %q holds %s Python tasks, but was opened for %s ones: open it with QueueConfig{Python: …} accordingly",
-			q.name, form, q.python)
+	if form != q.form() {
+		return fmt.Errorf("delayed: queue %q may hold %s Python tasks, but was opened for %s ones: open it with QueueConfig{Legacy: %t}, or wait "+
+			"until it holds no task, archived ones and periodic entries included", q.name, form, q.form(), form == plainForm)
 	}
-	q.settled.Store(true)
+	q.settled.Store(now)
 	return nil
 }

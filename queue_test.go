@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -90,41 +91,138 @@ func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
 func TestPythonFormsDoNotMix(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
-	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	task := NewPyTask("m:f", []any{1}, nil)
-	ref, err := extended.With(MaxRetry(2), TaskID("x")).Enqueue(ctx, task)
+	ref, err := b.q.With(MaxRetry(2), TaskID("x")).Enqueue(ctx, task)
 	if err != nil || ref.ID() != "x" {
 		t.Fatal(ref, err)
 	}
 	if m := b.pending()[0]; m.Kind != wire.PyExtended || m.Retry != 2 || m.Meta.ID != "x" {
 		t.Errorf("%+v", m)
 	}
-	if _, err := b.q.Enqueue(ctx, task); !strings.Contains(errorText(err), "extended") {
+	if _, err := legacy.Enqueue(ctx, task); !strings.Contains(errorText(err), "extended") {
 		t.Errorf("plain task on an extended queue: %v", err)
 	}
 	b.delay(plainForTest, 1) // Go tasks do not care
 	other := newBench(t)
-	if _, err := other.q.With(MaxRetry(1)).DelayMany(ctx, task, task); err != nil {
+	legacy, _ = OpenQueue(other.rdb, QueueConfig{Name: other.name, Legacy: true})
+	refs, err := legacy.With(MaxRetry(1)).DelayMany(ctx, task, task)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if id := refs[1].ID(); id != "" {
+		t.Errorf("a plain Python task has the id %q", id)
 	}
 	if m := other.pending()[1]; m.Kind != wire.Py || m.Retry != 1 || string(m.Args()) != "\x91\x01" {
 		t.Errorf("%+v", m)
 	}
-	extended, _ = OpenQueue(other.rdb, QueueConfig{Name: other.name, Python: Extended})
-	if _, err := extended.DelayMany(ctx, task); !strings.Contains(errorText(err), "plain") {
+	if _, err := other.q.DelayMany(ctx, task); !strings.Contains(errorText(err), "plain") {
 		t.Errorf("extended task on a plain queue: %v", err)
 	}
-	if _, err := other.q.With(TaskID("x")).Enqueue(ctx, task); !errors.Is(err, ErrArguments) {
+	if _, err := legacy.With(TaskID("x")).Enqueue(ctx, task); !errors.Is(err, ErrArguments) {
 		t.Errorf("TaskID on a plain Python task: %v", err)
+	}
+}
+
+// TestPythonFormEndsWithTheLastTask lets the other form follow once the queue holds nothing that may be a Python task: in no place, and no entry
+// that makes one.
+func TestPythonFormEndsWithTheLastTask(t *testing.T) {
+	b := newBench(t)
+	task := NewPyTask("m:f", nil, nil)
+	for _, place := range [][]any{
+		{"RPUSH", b.name, "m"},
+		{"ZADD", b.name + "_scheduled", 1, "x"},
+		{"ZADD", b.name + "_retry", 1, "x"},
+		{"ZADD", b.name + "_parked", 1, "x"},
+		{"ZADD", b.name + "_archived", 1, "x"},
+		{"HSET", b.name + "_processing", "1", "m"},
+		{"HSET", b.name + "_processing:w", "1-1", "m"},
+		{"HSET", b.name + "_periodic", "e", "r"},
+	} {
+		b.do("SADD", b.name+"_workers", "v", "w")
+		b.do("SET", b.name+"_mode", "extended")
+		b.do(place[0].(string), place[1:]...)
+		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+		b.must(err)
+		if _, err := q.Enqueue(t.Context(), task); !strings.Contains(errorText(err), "may hold extended Python tasks") {
+			t.Errorf("with a task in %s: %v", place[1], err)
+		}
+		b.do("DEL", place[1])
+		if _, err := q.Enqueue(t.Context(), task); err != nil {
+			t.Errorf("behind a task in %s: %v", place[1], err)
+		}
+		if form := fmt.Sprintf("%s", b.do("GET", b.name+"_mode")); form != "plain" {
+			t.Errorf("the form is %s", form)
+		}
+		b.do("DEL", b.name, b.name+"_noti")
+	}
+	// Who has seen the form confirmed asks again after a while.
+	b.do("SET", b.name+"_mode", "extended")
+	b.do("RPUSH", b.name, "m")
+	q, _ := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	q.settled.Store(clock() - int64(settleLife))
+	if _, err := q.Enqueue(t.Context(), task); err == nil {
+		t.Error("a form that was confirmed long ago is relied on")
+	}
+}
+
+// TestLegacyQueueRefusesWhatKeakonCannotRead: its worker takes messages from the list before it finds keys that are no text.
+func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
+	b := newBench(t)
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	b.must(err)
+	for _, bad := range []any{map[int]string{1: "a"}, map[bool]int{true: 1}, []any{1, map[string]any{"a": []map[any]int{{2: 1}}}}} {
+		for _, task := range []*Task{NewPyTask("m:f", []any{bad}, nil), NewPyTask("m:f", nil, map[string]any{"k": bad})} {
+			if _, err := legacy.Enqueue(t.Context(), task); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "keys are strings") {
+				t.Errorf("%v: %v", bad, err)
+			}
+		}
+	}
+	if n := b.size(""); n != 0 {
+		t.Errorf("%d tasks are pending", n)
+	}
+	_, err = legacy.Enqueue(t.Context(), NewPyTask("m:f", []any{map[string]any{"a": []byte{1}}, time.Now(), uint64(math.MaxUint64), nil}, map[string]any{"k": 1.5}))
+	b.must(err)
+}
+
+// TestPythonTaskWithoutID: what can be asked only by an id is an error, never silence.
+func TestPythonTaskWithoutID(t *testing.T) {
+	b := newBench(t)
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	b.must(err)
+	ctx, task := t.Context(), NewPyTask("m:f", nil, nil)
+	ref, err := legacy.Enqueue(ctx, task)
+	b.must(err)
+	_, stateErr := ref.State(ctx)
+	for what, err := range map[string]error{
+		"Cancel": ref.Cancel(ctx), "Wait": ref.Wait(ctx), "RunAgain": ref.RunAgain(ctx), "Delete": ref.Delete(ctx), "State": stateErr,
+	} {
+		if !errors.Is(err, ErrNoID) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	later, err := legacy.With(In(time.Hour)).Enqueue(ctx, task)
+	b.must(err)
+	b.must(later.Cancel(ctx))
+	if n := b.size("_scheduled"); n != 0 {
+		t.Errorf("%d tasks are scheduled", n)
+	}
+	if err := later.Cancel(ctx); !errors.Is(err, ErrNoID) {
+		t.Errorf("Cancel of one that is not scheduled any more: %v", err)
+	}
+	if n := b.size("_revoked"); n != 0 {
+		t.Errorf("%d cancellations are noted that reach nobody", n)
 	}
 }
 
 func TestScheduledPythonTaskKeepsItsBytes(t *testing.T) {
 	b := newBench(t)
-	q := b.q.With(In(time.Hour))
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	b.must(err)
+	q = q.With(In(time.Hour))
 	for range 2 { // equal messages must not collapse into one
 		if _, err := q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 			t.Fatal(err)
@@ -236,7 +334,7 @@ func TestContextEndsDelay(t *testing.T) {
 
 func TestOpenQueueSaysWhatIsWrong(t *testing.T) {
 	b := newBench(t)
-	for _, cfg := range []QueueConfig{{}, {Name: "a_retry"}, {Name: "x", Python: 7}, {Name: "x", Legacy: true, Python: Extended}} {
+	for _, cfg := range []QueueConfig{{}, {Name: "a_retry"}} {
 		if _, err := OpenQueue(b.rdb, cfg); err == nil {
 			t.Errorf("%+v was accepted", cfg)
 		}

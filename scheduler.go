@@ -18,8 +18,8 @@ const queuedCheck = time.Second
 type SchedulerConfig struct {
 	// Queue is where the entries are kept and their tasks enqueued. Required.
 	Queue string
-	// Python is the form of Python tasks on the queue, as in QueueConfig. Defaults to Plain.
-	Python PythonForm
+	// Legacy says that the queue is opened so, as in QueueConfig. Defaults to false.
+	Legacy bool
 	// Owner names the program, or the service of several programs, whose code declares Entries: all that declare the same ones have the same
 	// owner, and no others. It decides which entries go when code no longer declares them. Up to 128 bytes. Required with Entries.
 	Owner string
@@ -69,7 +69,7 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	if rdb == nil {
 		return nil, errors.New("delayed: NewScheduler without a handle on Redis: pass what Dial returned")
 	}
-	q, err := OpenQueue(rdb, QueueConfig{Name: cfg.Queue, Python: cfg.Python})
+	q, err := OpenQueue(rdb, QueueConfig{Name: cfg.Queue, Legacy: cfg.Legacy})
 	if err != nil {
 		return nil, fmt.Errorf("delayed: SchedulerConfig.Queue: %w", err)
 	}

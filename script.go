@@ -60,6 +60,7 @@ var (
 	scriptTrim       = newScript("trim", 4)
 	scriptLapse      = newScript("lapse", 2)
 	scriptMode       = newScript("mode", 1)
+	scriptReform     = newScript("reform", 8)
 	scriptAgenda     = newScript("agenda", 2)
 	scriptEntry      = newScript("entry", 3)
 	scriptTick       = newScript("tick", 7)

@@ -104,6 +104,31 @@ func (s *store) settleMode(ctx context.Context, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptMode, []string{s.keys.mode}, want))
 }
 
+// reform replaces the form of Python tasks that was found, if no task is in one of the places that the script looks at, and returns the form that
+// holds. Whether tasks are active is for holdsNone to say, before.
+func (s *store) reform(ctx context.Context, found, want string) (string, error) {
+	return redis.String(s.eval(ctx, scriptReform, []string{
+		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy, s.keys.periodic,
+	}, found, want))
+}
+
+// holdsNone says whether no task is pending and none is active. In this order: one that becomes active after the first look is found there.
+func (s *store) holdsNone(ctx context.Context) (bool, error) {
+	if n, err := s.length(ctx); n > 0 || err != nil {
+		return false, err
+	}
+	workers, err := s.workers(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, w := range workers {
+		if n, err := redis.Int(s.read(ctx, "HLEN", s.keys.processing+w)); n > 0 || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // mode returns the form that was settled, "" if none was yet.
 func (s *store) mode(ctx context.Context) (string, error) {
 	form, err := redis.String(s.read(ctx, "GET", s.keys.mode))

@@ -167,7 +167,7 @@ func TestStoreWithoutReply(t *testing.T) {
 func TestStoreRepeated(t *testing.T) {
 	to := serverTarget(t, redistest.Shared(t).URL())
 	for _, table := range []*storeTable{
-		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &unregisterCases, &forgetCases, &sweepCases, &unparkCases, &condemnCases, &modeCases,
+		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &unregisterCases, &forgetCases, &sweepCases, &unparkCases, &condemnCases, &modeCases, &reformCases,
 	} {
 		t.Run(table.script, func(t *testing.T) {
 			for _, c := range table.cases {

@@ -41,7 +41,7 @@ type storeTable struct {
 
 // storeTables are the tables of all scripts, which the files store_*_test.go hold.
 var storeTables = []storeTable{
-	enqueueCases, scheduleCases, enlistCases, modeCases,
+	enqueueCases, scheduleCases, enlistCases, modeCases, reformCases,
 	claimCases, unlockCases,
 	ackCases, shelveCases, completeCases, releaseCases,
 	beatCases, registerCases, unregisterCases, forgetCases, markCases, rewaitCases,

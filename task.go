@@ -104,6 +104,8 @@ func checkPath(path string, python bool) error {
 		return fmt.Errorf("%w: path of %d bytes, expected at most %d", ErrFunction, len(path), wire.Default.Path)
 	case !utf8.ValidString(path):
 		return fmt.Errorf("%w: path %q is not UTF-8", ErrFunction, path)
+	case strings.ContainsFunc(path, isControl):
+		return fmt.Errorf("%w: path %q has control characters", ErrFunction, path)
 	case python && (strings.Count(path, ":") != 1 || path[0] == ':' || path[len(path)-1] == ':'):
 		return fmt.Errorf("%w: Python path %q, expected \"module:function\"", ErrFunction, path)
 	case !python && strings.Contains(path, ":"):
@@ -134,7 +136,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 		maxRetry = o.maxRetry
 	}
 	more := withHeaders(extraOf(t.extras, o.extras, nowMs), o.headers)
-	if !msg.Python() || q.python == Extended {
+	if !msg.Python() || !q.legacy {
 		more = withHeaders(more, o.injected)
 	}
 	if o.group != nil {
@@ -149,17 +151,19 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 			msg.Retry = int64(*maxRetry)
 		}
 		switch {
-		case q.python == Extended:
+		case !q.legacy:
 			msg.Kind = wire.PyExtended
 			if maxRetry != nil && *maxRetry == 0 { // the fourth element does not tell this from nothing
 				msg.Meta.HasMaxRetry = true
 			}
 		case o.id != nil:
-			return nil, fmt.Errorf("%w: %s: a Python task carries no id, so TaskID cannot hold; open the queue with "+
-				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
+			return nil, fmt.Errorf("%w: %s: a Python task of a legacy queue carries no id, so TaskID cannot hold; "+
+				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments, msg.Path)
 		case more != nil || h != nil:
-			return nil, fmt.Errorf("%w: %s: a Python task of this queue has no options but In, At, MaxRetry and Front; open the queue with "+
-				"QueueConfig{Python: Extended} if its workers read extended messages", ErrArguments, msg.Path)
+			return nil, fmt.Errorf("%w: %s: a Python task of a legacy queue has no options but In, At, MaxRetry and Front; "+
+				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments, msg.Path)
+		default:
+			msg.Kind = wire.Py // also of one that a worker has received in the other form
 		}
 	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && h == nil && more == nil && !o.later:
 		// What go-delayed and keakon's package send: readable by workers of any age.
@@ -170,10 +174,13 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 			msg.Meta.HasMaxRetry, msg.Meta.MaxRetry = true, *maxRetry
 		}
 	}
-	if o.id != nil {
+	switch plain := msg.Kind == wire.Py; {
+	case plain && !o.later: // no id
+	case o.id != nil:
 		ref.name(*o.id, nowMs)
-	} else {
+	default:
 		ref.random()
+		ref.loose = plain
 	}
 	if h != nil {
 		more = h.write(more, ref.id)
@@ -206,6 +213,12 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 		if err := wire.Check(b[start:], wire.Default); err != nil {
 			return nil, overLimits(msg.Path, err)
 		}
+		if msg.Kind == wire.Py && !wire.TextKeys(b[start:]) {
+			return nil, &ArgumentError{
+				Func: msg.Path, Index: -1, Want: "maps whose keys are strings, as keakon's workers read no others",
+				Got: "a key that is none; send a list of pairs, or open the queue without QueueConfig.Legacy",
+			}
+		}
 	}
 	return b, nil
 }
@@ -215,6 +228,7 @@ type Ref struct {
 	queue *Queue
 	id    string
 	text  taskIDText // what id consists of, when it is random; zero if the task was not enqueued here
+	loose bool       // the message does not carry the id: it names the task only while that is scheduled
 }
 
 // random gives r a random id. A Ref is made once and never changes, so its id may share its memory.
@@ -223,9 +237,8 @@ func (r *Ref) random() {
 	r.id = unsafe.String(&r.text[0], len(r.text))
 }
 
-// ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none, which are those of a queue in
-// legacy mode enqueued without options. A pending Python task of a queue without extended messages does not carry its id
-// either; it is then known only while the task is scheduled.
+// ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none: on a legacy queue those of calls
+// without options and of Python tasks. A scheduled Python task of a legacy queue has an id for as long as it is scheduled.
 func (r *Ref) ID() string { return r.id }
 
 // check says why r names no task that could be asked for; the error wraps ErrNoID.
@@ -234,9 +247,15 @@ func (r *Ref) check() error {
 	case r == nil:
 		return fmt.Errorf("%w: the *Ref is nil; did Delay return an error?", ErrNoID)
 	case r.id == "":
-		return fmt.Errorf("%w: a queue in legacy mode sends calls without options as messages that carry no id; give the call an option, such as TaskID", ErrNoID)
+		return fmt.Errorf("%w: a legacy queue sends Python tasks, and calls without options, as messages that carry no id; give a call of a Go function "+
+			"an option, such as TaskID", ErrNoID)
 	}
 	return nil
+}
+
+// gone is the error for a task that its id does not name any more.
+func (r *Ref) gone() error {
+	return fmt.Errorf("%w: task %s is not scheduled any more, and its message, a Python task of a legacy queue, does not carry the id", ErrNoID, r)
 }
 
 // Queue returns the name of the task's queue.

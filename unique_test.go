@@ -210,7 +210,7 @@ func TestUniqueMany(t *testing.T) {
 // TestUniquePythonTask carries its lock in the extended form.
 func TestUniquePythonTask(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
 	if err != nil {
 		t.Fatal(err)
 	}

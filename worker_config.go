@@ -59,7 +59,8 @@ type WorkerConfig struct {
 	// notification, so that those never wake in vain. Defaults to false.
 	Legacy bool
 	// PythonQueue names a queue that Python tasks are handed on to. In a Redis Cluster it must have the same {tag}. What a
-	// task has to itself in its queue, an id or a lock, ends then. Defaults to none: Python tasks are parked.
+	// task has to itself in its queue, an id or a lock, ends then. Extended Python tasks are parked if that queue is a legacy one: it
+	// holds plain ones, or holds none yet and Legacy is set. Defaults to none: Python tasks are parked.
 	PythonQueue string
 	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of their own. Defaults to
 	// 0: any number. For this and the next five: the worker stops as if the context of Run had ended, Run returns nil, and

@@ -114,7 +114,7 @@ func TestWhatIsAcceptedCanBeRead(t *testing.T) {
 	}
 	wide := func(n int) []any { return make([]any, n) }
 	one, two := b.fn("one", func(any) {}), b.fn("two", func(any, any) {})
-	ext, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Python: Extended})
+	ext, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func startGodelayed(t *testing.T, env []string, server *redistest.Server, args .
 func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
-	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue, Python: delayed.Extended})
+	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
 	goQueue, pyQueue := queue+"go", queue+"py"
-	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue, Python: delayed.Extended})
+	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,10 +128,6 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 			writer.Write(ledger.Event{Kind: ledger.Start, Task: task, Worker: "go"})
 			writer.Write(ledger.Event{Kind: ledger.End, Task: task, Worker: "go"})
 		}, delayed.Name(touchPath)))
-	if _, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: pyQueue, Python: delayed.Extended}); err != nil {
-		t.Fatal(err)
-	}
-	server.Do(t, "SET", pyQueue+"_mode", "extended")
 	worker := startGodelayed(t, append(py.env(), "DELAYED_WORKER=py"), server, "--queue", queue, "--queue", pyQueue, "--go-queue", goQueue, "--concurrency", "2")
 	const tasks = 400
 	var names []string

@@ -61,11 +61,7 @@ func newProducer(t *testing.T, p *pair) producer {
 
 // config is how both open the queue.
 func (p *pair) config() delayed.QueueConfig {
-	c := delayed.QueueConfig{Name: p.queue, Legacy: p.plain()}
-	if p.worker == pythonParty && !p.plain() {
-		c.Python = delayed.Extended
-	}
-	return c
+	return delayed.QueueConfig{Name: p.queue, Legacy: p.plain()}
 }
 
 // goProducer is this process.

@@ -18,7 +18,7 @@ class Peer:
     def __init__(self, address, variant):
         host, _, port = address.rpartition(":")
         self._redis = redis.Redis(host=host, port=int(port))
-        self._queue = godelayed.Queue("bench", self._redis, extended=variant == "extended")
+        self._queue = godelayed.Queue("bench", self._redis, legacy=variant != "extended")
         self.inside = variant != "processes"
         self.processes = 1 if self.inside else 2
 

@@ -12,7 +12,7 @@ client = redis.Redis.from_url(os.environ.get('REDIS_URL', 'redis://localhost:637
 
 # Workers of either language leave the tasks of the other one alone; two queues show who does what.
 go_jobs = godelayed.Queue('go-jobs', client)
-py_jobs = godelayed.Queue('py-jobs', client, extended=True)
+py_jobs = godelayed.Queue('py-jobs', client)
 
 
 def upload(photo):

@@ -52,7 +52,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"array with a value missing", "9201", "array that is cut off"},
 		{"inner array takes what the outer was promised", "9391c0c0", "at byte 2: expected 3 values more, found only 2 bytes"},
 		{"nil key", "81c001", "at byte 1: expected a string, integer or boolean as map key, found nil"},
-		{"float key", "81ca0000000001", "as map key, found float 0"},
+		{"float key", "81ca0000000001", "as map key, found float"},
 		{"binary key", "81c40061", "as map key, found binary of 0 bytes"},
 		{"array key", "819001", "as map key, found array of 0 values"},
 		{"map key", "818001", "as map key, found map of 0 pairs"},

@@ -89,7 +89,7 @@ func (c *Codec) Decode(b []byte, dst reflect.Value) (rest []byte, err error) {
 func decode(n *node, b []byte, dst reflect.Value) (next int, err *ValueError) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &ValueError{Want: n.want(), Got: fmt.Sprintf("a value that made the decoder panic: %v", p)}
+			err = &ValueError{Want: n.want(), Got: fmt.Sprintf("a value that made the decoder panic (%T)", p)}
 		}
 		if err != nil {
 			dst.SetZero()

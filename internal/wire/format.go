@@ -244,7 +244,7 @@ func ArrayHeader(b []byte) (n int, rest []byte, ok bool) {
 	return n, b[next:], true
 }
 
-// Found names the value at the front of b for error messages: its kind and size, and its content only if it is a number, a boolean or nil.
+// Found names the value at the front of b for error messages: its kind and size. Its content may be secret, and errors are logged and kept.
 func Found(b []byte) string { return found(b, 0) }
 
 func found(b []byte, i int) string {
@@ -252,14 +252,11 @@ func found(b []byte, i int) string {
 		return "the end of the bytes"
 	}
 	c := b[i]
-	if u, neg, next := intAt(b, i); next >= 0 {
-		if neg {
-			return "integer " + strconv.FormatInt(int64(u), 10)
-		}
-		return "integer " + strconv.FormatUint(u, 10)
+	if _, _, next := intAt(b, i); next >= 0 {
+		return "integer"
 	}
-	if f, _, next := floatAt(b, i); next >= 0 {
-		return "float " + strconv.FormatFloat(f, 'g', -1, 64)
+	if _, _, next := floatAt(b, i); next >= 0 {
+		return "float"
 	}
 	if start, end := strAt(b, i); end >= 0 {
 		return "string of " + count(end-start, "byte")
@@ -279,10 +276,8 @@ func found(b []byte, i int) string {
 	switch c {
 	case codeNil:
 		return "nil"
-	case codeTrue:
-		return "true"
-	case codeFalse:
-		return "false"
+	case codeTrue, codeFalse:
+		return "boolean"
 	case codeNever:
 		return "byte 0xc1, which MessagePack never uses"
 	case codeExt8, codeExt16, codeExt32, codeFixExt1, codeFixExt1 + 1, codeFixExt4, codeFixExt8, codeFixExt16:

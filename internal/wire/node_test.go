@@ -160,9 +160,9 @@ func TestWant(t *testing.T) {
 // The names that errors give to bytes.
 func TestFound(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "the end of the bytes", "07": "integer 7", "ff": "integer -1", "cfffffffffffffffff": "integer 18446744073709551615", "d38000000000000000": "integer -9223372036854775808",
-		"ca3fc00000": "float 1.5", "cb7ff0000000000000": "float +Inf", "a0": "string of 0 bytes", "a161": "string of 1 byte", "c400": "binary of 0 bytes", "9101": "array of 1 value",
-		"810102": "map of 1 pair", "c0": "nil", "c2": "false", "c3": "true", "c1": "byte 0xc1, which MessagePack never uses", "d6ff00000000": "timestamp",
+		"": "the end of the bytes", "07": "integer", "ff": "integer", "cfffffffffffffffff": "integer", "d38000000000000000": "integer",
+		"ca3fc00000": "float", "cb7ff0000000000000": "float", "a0": "string of 0 bytes", "a161": "string of 1 byte", "c400": "binary of 0 bytes", "9101": "array of 1 value",
+		"810102": "map of 1 pair", "c0": "nil", "c2": "boolean", "c3": "boolean", "c1": "byte 0xc1, which MessagePack never uses", "d6ff00000000": "timestamp",
 		"d6ff0000": "timestamp that is out of range or cut off", "d401aa": "extension type 1", "c70105aa": "extension type 5", "c80001f0aa": "extension type -16", "c9": "extension that is cut off",
 		"a3": "string that is cut off", "da00": "string that is cut off", "c5": "binary that is cut off", "91": "array that is cut off", "dd0000": "array that is cut off",
 		"8101": "map that is cut off", "de": "map that is cut off", "ca": "float that is cut off", "cd00": "integer that is cut off", "d3": "integer that is cut off", "d0": "integer that is cut off",

@@ -6,6 +6,9 @@
 //	# Breaks: an ack answers 1 although the claim is gone.
 //	# Test: . -run TestAck
 //	# Test: -C itest ./pause -run TestPause
+//	# Pytest: tests/test_worker.py -k retries
+//
+// Those of a line "# Pytest:" are arguments of pytest in python-compat, which runs with the interpreter of .venv.
 //
 // The patches are applied to a scratch copy of the tree, uncommitted changes included. A patch after which all its tests still pass has
 // survived and fails the command, and so does one that no longer applies or does not compile: then the patch must be mended. Before
@@ -56,14 +59,14 @@ func run(ctx context.Context, out io.Writer, words []string) error {
 	}
 	defer os.RemoveAll(scratch)
 
-	broken, err := baseline(ctx, out, scratch, patches)
+	broken, err := baseline(ctx, out, root, scratch, patches)
 	if err != nil {
 		return err
 	}
 	bad := 0
 	for _, p := range patches {
 		start := time.Now()
-		verdict, ok := try(ctx, scratch, p, broken)
+		verdict, ok := try(ctx, root, scratch, p, broken)
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
@@ -83,10 +86,10 @@ func run(ctx context.Context, out io.Writer, words []string) error {
 }
 
 // try applies one patch, runs its tests and takes the patch out again. ok says whether a test failed.
-func try(ctx context.Context, scratch string, p patch, broken map[string]string) (verdict string, ok bool) {
-	for _, args := range p.tests {
-		if line := strings.Join(args, " "); broken[line] != "" {
-			return "TEST USELESS: go test " + line + " " + broken[line], false
+func try(ctx context.Context, root, scratch string, p patch, broken map[string]string) (verdict string, ok bool) {
+	for _, t := range p.tests {
+		if line := t.String(); broken[line] != "" {
+			return "TEST USELESS: " + line + " " + broken[line], false
 		}
 	}
 	undo, err := apply(ctx, scratch, p)
@@ -94,8 +97,8 @@ func try(ctx context.Context, scratch string, p patch, broken map[string]string)
 	if err != nil {
 		return "DOES NOT APPLY: " + err.Error(), false
 	}
-	for _, args := range p.tests {
-		res, err := goTest(ctx, scratch, args)
+	for _, t := range p.tests {
+		res, err := t.run(ctx, root, scratch)
 		switch {
 		case err != nil:
 			return "CANNOT RUN: " + err.Error(), false
@@ -104,40 +107,40 @@ func try(ctx context.Context, scratch string, p patch, broken map[string]string)
 		case len(res.failed) > 0:
 			return "caught by " + strings.Join(res.failed, ", "), true
 		case !res.passed:
-			return "NO TEST NAMED: go test failed outside of a test\n" + res.output, false
+			return "NO TEST NAMED: it failed outside of a test\n" + res.output, false
 		}
 	}
 	return "SURVIVED", false
 }
 
 // baseline runs every test that the patches name on the unbroken tree, where it has to exist and pass: its failure means nothing
-// otherwise. It returns what is wrong, by the arguments of go test.
-func baseline(ctx context.Context, out io.Writer, scratch string, patches []patch) (broken map[string]string, err error) {
+// otherwise. It returns what is wrong, by the names of the runs.
+func baseline(ctx context.Context, out io.Writer, root, scratch string, patches []patch) (broken map[string]string, err error) {
 	start := time.Now()
 	broken = map[string]string{}
 	seen := map[string]bool{}
 	for _, p := range patches {
-		for _, args := range p.tests {
-			line := strings.Join(args, " ")
+		for _, t := range p.tests {
+			line := t.String()
 			if seen[line] {
 				continue
 			}
 			seen[line] = true
-			res, err := goTest(ctx, scratch, args)
+			res, err := t.run(ctx, root, scratch)
 			switch {
 			case ctx.Err() != nil:
 				return nil, errInterrupted
 			case err != nil:
-				return nil, fmt.Errorf("go test %s: %w", line, err)
+				return nil, fmt.Errorf("%s: %w", line, err)
 			case !res.passed:
 				broken[line] = "fails without any patch"
-				fmt.Fprintf(out, "go test %s fails without any patch:\n%s\n", line, res.output)
+				fmt.Fprintf(out, "%s fails without any patch:\n%s\n", line, res.output)
 			case res.ran == 0:
 				broken[line] = "runs no test: expected the name of an existing one"
 			}
 		}
 	}
-	fmt.Fprintf(out, "unbroken: %d of %d runs of go test pass (%.1f s)\n", len(seen)-len(broken), len(seen), time.Since(start).Seconds())
+	fmt.Fprintf(out, "unbroken: %d of %d runs of tests pass (%.1f s)\n", len(seen)-len(broken), len(seen), time.Since(start).Seconds())
 	return broken, nil
 }
 

@@ -12,13 +12,34 @@ import (
 	"strings"
 )
 
+// test is one run of tests.
+type test struct {
+	args   []string
+	python bool // arguments of pytest, not of go test
+}
+
+func (t test) String() string {
+	if t.python {
+		return "pytest " + strings.Join(t.args, " ")
+	}
+	return "go test " + strings.Join(t.args, " ")
+}
+
+// run runs the tests in the scratch tree. An error means that they could not be run at all.
+func (t test) run(ctx context.Context, root, scratch string) (result, error) {
+	if t.python {
+		return pyTest(ctx, root, scratch, t.args)
+	}
+	return goTest(ctx, scratch, t.args)
+}
+
 // patch is one way to break the code.
 type patch struct {
 	name   string // file name without .patch
 	file   string
-	breaks string     // a sentence
-	tests  [][]string // arguments of go test; one of the runs must fail
-	paths  []string   // files it changes, relative to the root of the tree
+	breaks string   // a sentence
+	tests  []test   // one of the runs must fail
+	paths  []string // files it changes, relative to the root of the tree
 }
 
 // readPatches reads the patches of a directory in the order of their names. Words, if any, choose those whose name contains one.
@@ -59,7 +80,10 @@ func parsePatch(text string) (patch, error) {
 			p.breaks = v
 		}
 		if v, ok := strings.CutPrefix(line, "# Test: "); ok {
-			p.tests = append(p.tests, strings.Fields(v))
+			p.tests = append(p.tests, test{args: strings.Fields(v)})
+		}
+		if v, ok := strings.CutPrefix(line, "# Pytest: "); ok {
+			p.tests = append(p.tests, test{args: strings.Fields(v), python: true})
 		}
 		for _, prefix := range []string{"--- a/", "+++ b/"} {
 			if v, ok := strings.CutPrefix(line, prefix); ok && !slices.Contains(p.paths, v) {
@@ -71,7 +95,7 @@ func parsePatch(text string) (patch, error) {
 	case p.breaks == "":
 		return p, errors.New(`expected a line "# Breaks: …" that says what the patch breaks`)
 	case len(p.tests) == 0:
-		return p, errors.New(`expected a line "# Test: …" with the arguments of a go test that must fail`)
+		return p, errors.New(`expected a line "# Test: …" with the arguments of a go test that must fail, or "# Pytest: …" with those of pytest`)
 	case len(p.paths) == 0:
 		return p, errors.New(`expected a diff with "--- a/" and "+++ b/" lines`)
 	}

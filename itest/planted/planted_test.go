@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -102,5 +103,22 @@ func TestUndo(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(root, "new.go")); !os.IsNotExist(err) {
 		t.Errorf("the new file is still there: %v", err)
+	}
+}
+
+func TestReadPytest(t *testing.T) {
+	for text, want := range map[string]result{
+		"..F\nFAILED tests/test_worker.py::test_a[x-1] - AssertionError: 1\n1 failed, 2 passed in 0.1s\n": {ran: 3, failed: []string{"test_worker.py::test_a[x-1]"}},
+		"...\n3 passed, 7 deselected in 0.10s\n":                                                          {ran: 3},
+		"7 deselected in 0.10s\n":                                                                         {},
+	} {
+		want.output = text
+		if got := readPytest(text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, expected %+v", text, got, want)
+		}
+	}
+	p, err := parsePatch("# Breaks: x.\n# Pytest: tests/a.py -k b\n# Test: . -run C\n--- a/x\n+++ b/x\n")
+	if err != nil || len(p.tests) != 2 || p.tests[0].String() != "pytest tests/a.py -k b" || p.tests[1].String() != "go test . -run C" {
+		t.Errorf("%+v, %v", p, err)
 	}
 }

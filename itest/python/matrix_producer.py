@@ -49,7 +49,7 @@ class Ours:
 
         self.package = godelayed
         plain = args.worker == 'keakon'
-        self.queue = godelayed.Queue(args.queue, common.connect(args), legacy=plain, extended=args.worker == 'godelayed')
+        self.queue = godelayed.Queue(args.queue, common.connect(args), legacy=plain)
         self.prefix = 'matrix.' if args.worker == 'go' else 'matrix_tasks:'
 
     def delay(self, function, args, **options):

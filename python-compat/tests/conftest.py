@@ -190,4 +190,4 @@ def both(request, start):
 
 @pytest.fixture
 def q(redis):
-    return godelayed.Queue('q', redis, extended=True)
+    return godelayed.Queue('q', redis)

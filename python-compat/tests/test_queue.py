@@ -27,18 +27,79 @@ def test_delay(queue, redis):
     assert len(queue()) == 1
 
 
-def test_python_tasks(queue, redis):
-    q = queue()
-    q.delay(PY, 42, lang='en')
-    q.delay(PY)
+def test_plain_python_tasks(queue, redis):
+    q = queue(legacy=True)
+    assert q.delay(PY, 42, lang='en').id == ''
+    assert [r.id for r in q.delay_many([call(PY)])] == ['']
     assert pending(redis) == [[PY, [42], {'lang': 'en'}], [PY]]
     assert redis.get('mail_mode') == b'plain'
-    with pytest.raises(godelayed.DelayedError, match='open it with extended=False'):
-        queue(extended=True).delay(PY, 1)
+    with pytest.raises(godelayed.DelayedError, match='open it with legacy=True'):
+        queue().delay(PY, 1)
+    queue().delay(GO, 1)  # it has one form
+    for _ in range(2):
+        redis.lpop('mail')
+    with pytest.raises(godelayed.DelayedError, match='may hold plain'):
+        queue().delay(PY, 1)
+
+
+@pytest.mark.parametrize('place', ['', '_scheduled', '_retry', '_parked', '_archived', '_processing', '_processing:w', '_periodic'])
+def test_form_ends_with_the_last_task(queue, redis, place):
+    redis.sadd('mail_workers', 'v', 'w')
+    redis.set('mail_mode', 'extended')
+    if place == '':
+        redis.rpush('mail', 'm')
+        redis.rpush('mail_noti', 1)
+    elif place in ('_processing', '_processing:w', '_periodic'):
+        redis.hset(f'mail{place}', '1-1', 'm')
+    else:
+        redis.zadd(f'mail{place}', {'x': 1})
+        redis.hset('mail_tasks', 'x', 'm')
+    with pytest.raises(godelayed.DelayedError, match='may hold extended Python tasks'):
+        queue(legacy=True).delay(PY, 1)
+    redis.delete(f'mail{place}', 'mail_tasks', 'mail_noti')
+    q = queue(legacy=True)
+    q.delay(PY, 1)
+    assert redis.get('mail_mode') == b'plain'
+    # Who has seen it confirmed asks again after a while.
+    settings = getattr(q, 'queue', q)._settings
+    assert settings.settled
+    redis.set('mail_mode', 'extended')
+    q.delay(PY, 2)
+    settings._settled -= 1.0
+    with pytest.raises(godelayed.DelayedError, match='may hold extended Python tasks'):
+        q.delay(PY, 3)
+
+
+def test_legacy_queue_refuses_what_keakon_cannot_read(queue, redis):
+    q = queue(legacy=True)
+    for bad in ({1: 'a'}, {True: 1}, [{'a': [{2: 1}]}], {'a': {b'k'[0]: 1}}):
+        for args, kwargs in (((bad,), {}), ((), {'k': bad})):
+            with pytest.raises(ArgumentsError, match='keys that are str only'):
+                q.delay(PY, *args, **kwargs)
+            with pytest.raises(ArgumentsError, match='keys that are str only'):
+                q.delay_many([call(PY), call(PY, *args, **kwargs)])
+    assert not redis.exists('mail')
+    queue('new').delay(PY, {1: 'a'})
+    q.delay(GO, {1: 'a'})  # keakon's package does not read what Go's payload holds
+
+
+def test_tasks_without_an_id(queue, redis):
+    """What can be asked only by an id is an error, never silence."""
+    q = queue(legacy=True)
+    ref = q.delay(PY)
+    for what in (ref.cancel, ref.result, ref.state, ref.info, ref.progress, ref.delete, ref.run_again):
+        with pytest.raises(godelayed.NoIdError):
+            what()
+    later, many = q.options(countdown=3600).delay(PY), q.options(countdown=3600).delay_many([call(PY)])[0]
+    for r in (later, many):
+        r.cancel()
+        with pytest.raises(godelayed.NoIdError, match='not scheduled any more'):
+            r.cancel()
+    assert not redis.exists('mail_scheduled', 'mail_revoked')
 
 
 def test_extended_python_tasks(queue, redis):
-    ref = queue('x', extended=True).options(retry=2, keep_result=60).delay(PY, 42, lang='en')
+    ref = queue('x').options(retry=2, keep_result=60).delay(PY, 42, lang='en')
     [[path, args, kwargs, retry, meta]] = pending(redis, 'x')
     assert (path, args, kwargs, retry, meta['id'], meta['n'], meta['kr']) == (PY, [42], {'lang': 'en'}, 2, ref.id, 2, 60_000)
 
@@ -51,8 +112,8 @@ def test_registered_functions_and_others(queue, redis):
         queue().delay(welcome)
     welcome.delayed_path = PY
     queue().delay(welcome, 1)
-    assert pending(redis) == [[PY, [1]]]
-    for path in ('', ':x', 'x:', 'a:b:c', 'x' * 513, '\ud800'):
+    assert pending(redis)[0][:2] == [PY, [1]]
+    for path in ('', ':x', 'x:', 'a:b:c', 'x' * 513, '\ud800', 'a:b\n', 'a.b\x1b[2J', 'a.\u2028b'):
         with pytest.raises(ArgumentsError):
             queue().delay(path)
 

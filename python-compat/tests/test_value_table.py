@@ -15,7 +15,7 @@ ROWS = json.loads((Path(__file__).resolve().parent / 'vectors' / 'python_values.
 
 @pytest.mark.parametrize('row', [pytest.param(r, id=r['name']) for r in ROWS])
 def test_value(row):
-    stamp = Stamp(Options().merged(keep_result=600), 1_700_000_000_000, extended=False)
+    stamp = Stamp(Options().merged(keep_result=600), 1_700_000_000_000, legacy=False)
     c = Call('values.' + row['go'], (row['name'], value(row)), {})
     if 'producer' in row:
         with pytest.raises(TypeError) as e:

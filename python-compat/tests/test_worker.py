@@ -1,8 +1,11 @@
 """The worker, as the command delayed-worker, with processes and with threads."""
 
+import datetime
 import signal
+import time
 
 import msgpack
+import pytest
 from working import FILED, Command, counters, info_of, left, notes, ran, runs, wait_for
 
 import godelayed
@@ -74,7 +77,7 @@ def test_retry_that_succeeds(q, redis, both):
 
 
 def test_plain_retry_is_the_fourth_element(redis, both):
-    q = godelayed.Queue('q', redis)
+    q = godelayed.Queue('q', redis, legacy=True)
     q.options(retry=2).delay('worker_tasks:fail')
     q.delay('worker_tasks:say', 'x')
     w = both()
@@ -205,6 +208,123 @@ def test_timeout_kills_what_does_not_end(q, redis, start):
     assert 'its process was killed' in info_of(redis, 'x')['error']
 
 
+def says_nothing_of_event_loops(w):
+    for word in ('Traceback', 'Exception', 'never retrieved', 'never awaited', 'killed'):
+        assert word not in w.output(), w.output()
+
+
+@pytest.mark.parametrize('how', ['await', 'turn'])
+def test_timeout_ends_a_coroutine(q, redis, start, how):
+    for i in range(3):
+        q.options(task_id=str(i), timeout=0.2).delay('worker_tasks:wait_long', how)
+    w = start('--concurrency', '3', '--kill-after', '30', '--stop-when-empty')
+    w.ends()
+    assert left(redis) == {'q_archived', *FILED}
+    for i in '012':
+        assert info_of(redis, i)['error'] == 'it took longer than 0.2 s: TaskTimeout: timeout'
+    says_nothing_of_event_loops(w)
+
+
+@pytest.mark.parametrize('how', ['await', 'gather', 'turn', 'iterate', 'block'])
+def test_coroutine_is_told_to_end(q, redis, start, how):
+    """It is cancelled where it waits, and interrupted where it runs. The event loop has nothing to say about that."""
+    refs = [q.options(keep_result=60).delay('worker_tasks:wait_long', how) for _ in range(3)]
+    w = start('--concurrency', '3', '--kill-after', '30')
+    wait_for(lambda: ran(redis).count('waiting') == 3, w.output)
+    for ref in refs:
+        ref.cancel()
+    for ref in refs:
+        with pytest.raises(godelayed.CanceledError):
+            ref.result(timeout=60)
+    w.stop()
+    assert ran(redis).count('cancelled') + ran(redis).count('interrupted') == 3
+    says_nothing_of_event_loops(w)
+
+
+def test_times_beyond_all_bounds(q, redis, both):
+    """select and poll count to 24.8 days, a datetime to the year 9999."""
+    far = datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
+    kept = q.options(keep_result=60)
+    both(
+        *(
+            w
+            for name in ('timeout', 'grace', 'cancel-grace', 'kill-after', 'heartbeat-life', 'sweep-interval')
+            for w in (f'--{name}', '9e9')
+        )
+    )
+    assert kept.options(timeout=9e9).delay('worker_tasks:add', 1).result(timeout=60) == 2
+    assert kept.options(timeout=25 * 86400).delay('worker_tasks:add', 2).result(timeout=60) == 3
+    assert kept.options(deadline=far, ttl=9e9, retry_until=far).delay('worker_tasks:add', 3).result(timeout=60) == 4
+    assert kept.delay('worker_tasks:add', 4).result(timeout=60) == 5
+    most = (1 << 63) - 1
+    meta = {'id': 'x', 'at': most, 'to': most, 'dl': most, 'xp': most, 'ru': most, 'rc': most, 'kr': 60_000, 'rd': [0]}
+    redis.rpush('q', msgpack.packb(['worker_tasks:about', [], {}, 0, meta]))
+    redis.rpush('q_noti', 1)
+    assert q.ref('x').result(timeout=60) is None
+    late = q.options(eta=far).delay('worker_tasks:add', 1)
+    assert late.info().due.year == 9999
+    redis.zadd('q_scheduled', {late.id: most})
+    assert late.info().due is None
+
+
+def test_old_deaths_do_not_count(q, redis, start):
+    message = ['worker_tasks:die', [1], {}, 0, {'id': 'x', 'd': 2, 'da': int(time.time() * 1000) - 73 * 3600 * 1000}]
+    redis.rpush('q', msgpack.packb(message))
+    redis.rpush('q_noti', 1)
+    w = start('--concurrency', '1')
+    wait_for(lambda: ran(redis) == ['survived'], w.output)
+    w.stop()
+    assert left(redis) == set()
+
+
+SECRET = 'hunter2'
+FORGED = 'id\n2026-01-01 00:00:00,000 ERROR forged\x1b[2J'
+
+
+def test_log_and_info_hold_neither_values_nor_control_characters(q, redis, both):
+    bad = [
+        ['worker_tasks:add', f'password={SECRET}'],
+        ['worker_tasks:add', [], SECRET],
+        ['worker_tasks:add', [], {}, SECRET],
+        ['worker_tasks:add', [], {}, 0, SECRET],
+        ['worker_tasks:add', [], {}, 0, {'to': SECRET}],
+        ['worker_tasks:add', [], {}, 0, {'id': [SECRET]}],
+        ['worker_tasks:add', [], {}, 0, {'h': SECRET}],
+        ['worker_tasks:add', [], {}, 0, {b'x': SECRET}],
+        [SECRET, {'a': 1}],
+        'worker_tasks:add',
+        ['worker_tasks:add', [{1: SECRET}, SECRET], {'no': SECRET}],
+        [f'a:b{FORGED}', [SECRET]],
+        [f'b{FORGED}', SECRET.encode()],
+    ]
+    for message in bad:
+        q._link.send('RPUSH', 'q', msgpack.packb(message))
+        q._link.send('RPUSH', 'q_noti', 1)
+    named = q.options(task_id=FORGED, retry=1, backoff=0)
+    named.options(task_id=FORGED + '1').delay('worker_tasks:fail', 'two\nlines')
+    named.options(task_id=FORGED + '2').delay('worker_tasks:discard')
+    named.options(task_id=FORGED + '3').delay('worker_tasks:unregistered')
+    named.options(task_id=FORGED + '4', ttl=0.001).delay('worker_tasks:say')
+    named.options(task_id=FORGED + '5', keep_result=60).delay('worker_tasks:give_keys', SECRET)
+    w = both()
+    wait_for(lambda: redis.zcard('q_archived') + redis.zcard('q_parked') + redis.zcard('q_completed') == len(bad) + 5, w.output)
+    w.stop()
+    out = w.output()
+    assert SECRET not in out, out
+    assert 'forged' in out
+    for line in out.splitlines():
+        assert not line.startswith('2026-01-01'), out
+        assert line.isprintable(), line
+        assert line[:2] == '20', out
+    infos = {id: msgpack.unpackb(i) for key in ('q_info', 'q_results') for id, i in redis.hgetall(key).items()}
+    assert len(infos) == len(bad) + 5
+    for info in infos.values():
+        text = {k: v for k, v in info.items() if isinstance(v, str)}
+        assert SECRET not in str(text)
+        assert all(v.isprintable() for k, v in text.items() if k != 'stack'), text
+        assert all(line.isprintable() for line in text.get('stack', '').expandtabs().splitlines()), text
+
+
 def test_death_of_a_process(q, redis, start):
     q.options(task_id='x').delay('worker_tasks:die', 2)
     q.options(task_id='y').delay('worker_tasks:hold')
@@ -227,7 +347,7 @@ def test_third_death_archives(q, redis, start):
 
 
 def test_deaths_of_a_plain_task_are_counted_beside_it(redis, start):
-    godelayed.Queue('q', redis).delay('worker_tasks:die')
+    godelayed.Queue('q', redis, legacy=True).delay('worker_tasks:die')
     start('--concurrency', '2', '--stop-when-empty').ends()
     assert left(redis) == {'q_archived', *FILED}
     assert notes(redis).get('deaths') == b'3'
@@ -309,6 +429,10 @@ def test_wrong_arguments(server, start):
     start('--concurrency', '0').ends(2)
     start('--queue', 'a_retry').ends(2)
     start('--queue', 'a:b').ends(2)
+    w = start('--redis-url', 'redis://localhost?decode=1')
+    w.ends(2)
+    assert "--redis-url: unknown parameter 'decode'" in w.output()
+    assert 'Traceback' not in w.output()
 
 
 def test_without_redis(own_server, tmp_path):

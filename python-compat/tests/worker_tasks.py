@@ -38,6 +38,11 @@ def give(value):
 
 
 @godelayed.task
+def give_keys(key):
+    return {key: {key: {1, 2}}}
+
+
+@godelayed.task
 async def add_later(a, b):
     await asyncio.sleep(0)
     return a + b
@@ -96,6 +101,38 @@ def hold(key='go'):
 def sleep_long():
     note('sleeping')
     time.sleep(120)
+
+
+@godelayed.task(retry=0)
+async def wait_long(how):
+    try:
+        note('waiting')
+        if how == 'await':
+            await asyncio.sleep(120)
+        elif how == 'gather':
+            await asyncio.gather(*(asyncio.sleep(120) for _ in range(20)))
+        elif how == 'turn':
+            while True:
+                await asyncio.sleep(0)
+        elif how == 'block':
+            time.sleep(120)
+        else:
+            async for _ in ticks():
+                pass
+    except asyncio.CancelledError:
+        note('cancelled')
+        raise
+    except godelayed.TaskInterrupted:
+        note('interrupted')
+        raise
+    finally:
+        await asyncio.sleep(0)
+
+
+async def ticks():
+    while True:
+        yield 1
+        await asyncio.sleep(0.001)
 
 
 @godelayed.task

@@ -31,7 +31,7 @@ class Command:
             **os.environ,
             'TEST_REDIS': server.url[:-1] + '1',
             'REDIS_URL': server.url,
-            'PYTHONPATH': str(HERE),
+            'PYTHONPATH': os.pathsep.join((str(HERE), str(HERE.parent / 'src'))),
             'PYTHONDONTWRITEBYTECODE': '1',
         }
         with open(log, 'ab') as out:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from .errors import DelayedError, EndedError, NotArchivedError
+from .errors import DelayedError, EndedError, NoIdError, NotArchivedError
 from .info import Found, Outcome, State, TaskInfo, canceled, read
 from .keys import Keys
 from .options import LOCK_LIFE
@@ -74,11 +74,13 @@ def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
     return None
 
 
-def cancel(keys: Keys, id: str) -> Generator[Ask, Any, None]:
-    """Cancels a task, wherever it is."""
+def cancel(keys: Keys, id: str, loose: bool) -> Generator[Ask, Any, None]:
+    """Cancels a task, wherever it is. loose: its message does not carry the id, so it can be found only where it is filed."""
     k = keys
     while True:
         found = yield from look(k, id, message=True)
+        if loose and found.message is None:
+            raise NoIdError(f'task {id} is not scheduled any more, and its message, a Python task of a legacy queue, does not carry the id')
         keep, note = canceled(found.message, found.now) if found.message is not None else (0, b'')
         became = yield Ask(
             CANCEL,

@@ -18,6 +18,7 @@ from typing import Any
 import redis
 
 from . import registry
+from .address import client_of
 from .errors import ArgumentsError, DelayedError
 from .worker import StillRunningError, Worker
 
@@ -197,7 +198,10 @@ def main(args: Sequence[str] | None = None) -> int:
         logger.error('no functions: expected that %s register some with @godelayed.task', ', '.join(given.modules))
         return FAILED
     try:
-        client = redis.Redis.from_url(given.redis_url or os.environ.get('REDIS_URL') or 'redis://localhost:6379/0')
+        if given.redis_url is not None:
+            client = client_of(given.redis_url, '--redis-url')
+        else:
+            client = client_of(os.environ.get('REDIS_URL') or 'redis://localhost:6379/0', 'REDIS_URL')
         worker = Worker(
             client,
             queues,

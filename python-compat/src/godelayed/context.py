@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextvars
 import datetime
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
+
+from .times import from_milliseconds
 
 _current: contextvars.ContextVar[Context | None] = contextvars.ContextVar('godelayed_task', default=None)
 
@@ -13,7 +16,7 @@ _current: contextvars.ContextVar[Context | None] = contextvars.ContextVar('godel
 class Context:
     """The task that runs. current() returns it."""
 
-    __slots__ = ('_interrupt', '_meta', '_report', 'path', 'queue')
+    __slots__ = ('_interrupt', '_meta', '_report', 'path', 'queue', 'tell')
 
     def __init__(
         self,
@@ -28,6 +31,8 @@ class Context:
         self._meta = meta
         self._report = report
         self._interrupt = interrupt
+        # Tells the call to end, if an exception in its place would not do: why, and what runs just now.
+        self.tell: Callable[[str, FrameType | None], None] | None = None
 
     @property
     def id(self) -> str | None:
@@ -53,7 +58,7 @@ class Context:
     def enqueued_at(self) -> datetime.datetime | None:
         """When it was enqueued, by its producer's clock; None if unknown."""
         ms = self._meta.get('at')
-        return datetime.datetime.fromtimestamp(ms / 1000, datetime.timezone.utc) if ms else None
+        return from_milliseconds(ms) if ms else None
 
     @property
     def interrupted(self) -> str | None:

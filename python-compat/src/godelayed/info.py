@@ -44,7 +44,8 @@ class Progress(NamedTuple):
 class TaskInfo:
     """What is known of a task that waits, is archived, is completed or has reported its progress. Of others it is the id alone.
 
-    Times are aware datetimes by Redis's clock, `enqueued_at` by the producer's; None: nobody knows. `due` is when a scheduled or retrying
+    Times are aware datetimes by Redis's clock, `enqueued_at` by the producer's; None: nobody knows, or it lies behind the year 9999.
+    `due` is when a scheduled or retrying
     task is due, when a parked one is archived, when an archived or completed one is deleted; `at` is when it failed, was parked, was
     completed or reported its progress. `reason` says why it is where it is, `error` and `stack` are of its last failure, up to 4 KiB each.
     """
@@ -89,10 +90,7 @@ class Note:
 
     def time(self, key: str) -> datetime.datetime | None:
         ms = self.number(key)
-        try:
-            return from_milliseconds(ms) if ms > 0 else None
-        except OverflowError:
-            return None
+        return from_milliseconds(ms) if ms > 0 else None
 
     def binary(self, key: str) -> bytes | None:
         v = self.fields.get(key)
@@ -104,7 +102,7 @@ class Found:
 
     def __init__(self, reply: list[Any]) -> None:
         if not isinstance(reply, list) or len(reply) != 9:
-            raise DelayedError(f'look: expected 9 values, found {reply!r}')
+            raise DelayedError(f'look: expected 9 values, found {len(reply) if isinstance(reply, list) else type(reply).__name__}')
         self.now = int(reply[0])
         self.scheduled, self.retry, self.parked, self.archived, self.completed = (None if s is None else int(float(s)) for s in reply[1:6])
         self.info, self.result, self.message = reply[6], reply[7], reply[8]

@@ -13,6 +13,7 @@ import redis.asyncio
 
 from .errors import ArgumentsError, DelayedError, FullError, UnavailableError, UnknownError
 from .scripts import Script
+from .text import of_redis
 
 _CALLS = 32
 _ANSWERS = (
@@ -25,7 +26,7 @@ _ANSWERS = (
 
 def explain(what: str, error: BaseException) -> DelayedError:
     """Turns an error of a command that was sent into one that says whether anything was written. what names the command."""
-    text = str(error) or type(error).__name__
+    text = of_redis(error)
     if isinstance(error, _ANSWERS):
         if 'OOM' in text or 'MISCONF' in text or isinstance(error, redis.exceptions.OutOfMemoryError):
             return FullError(f'{what}: Redis refuses writes: {text}')

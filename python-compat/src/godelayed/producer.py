@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
+from .asks import Ask
 from .errors import ArgumentsError, DelayedError, DuplicateError
 from .keys import Keys
 from .options import LOCK_LIFE, Options
-from .scripts import ENLIST, ENQUEUE, GATHER, SCHEDULE, Script
+from .scripts import ENLIST, ENQUEUE, GATHER, MODE, REFORM, SCHEDULE, Script
 from .task import Call, Packed, Stamp
 from .values import MAX_BYTES, MAX_ELEMENTS
 
@@ -18,6 +19,7 @@ MAX_BATCH = 1000
 MAX_BATCH_BYTES = 8 << 20
 MAX_ENLISTED = 100
 _LAPSE_PAGE = 100
+_SETTLE_LIFE = 1.0  # seconds for which a producer relies on the form that Redis has confirmed: an empty queue may take on the other one
 _GROUP_BYTES = MAX_BYTES - (32 << 10)
 _GROUP_VALUES = MAX_ELEMENTS - 512
 
@@ -56,35 +58,58 @@ def _text(value: Any) -> str:
 class Settings:
     """A queue without its connection."""
 
-    def __init__(self, name: str, prefix: str, extended: bool, legacy: bool) -> None:
-        if legacy and (extended or prefix):
-            raise ArgumentsError('a legacy queue has neither extended messages nor a prefix: legacy workers do not know them')
+    def __init__(self, name: str, prefix: str, legacy: bool) -> None:
+        if legacy and prefix:
+            raise ArgumentsError('a legacy queue has no prefix: legacy workers do not know it')
         self.name = name
         self.keys = Keys(name, prefix)
-        self.extended = extended
-        self.settled = False  # Redis has recorded the form of Python tasks, and it is ours
+        self.legacy = legacy
+        self._settled = 0.0  # when Redis last confirmed the form of Python tasks, monotonic; 0: never
 
     @property
     def form(self) -> str:
         """The form of Python tasks, as Redis records it."""
-        return 'extended' if self.extended else 'plain'
+        return 'plain' if self.legacy else 'extended'
 
-    def check_form(self, found: Any) -> None:
-        """Compares what Redis has recorded as the form of Python tasks."""
-        form = _text(found)
+    def loose(self, c: Call) -> bool:
+        """Whether the message of a call does not carry an id."""
+        return self.legacy and c.python
+
+    @property
+    def settled(self) -> bool:
+        """Whether Redis has just confirmed that the form of Python tasks is ours."""
+        return self._settled > 0 and time.monotonic() - self._settled < _SETTLE_LIFE
+
+    def settle(self) -> Generator[Ask, Any, None]:
+        """Makes sure that Python tasks of the queue have the form that it was opened for."""
+        k, now = self.keys, time.monotonic()
+        form = _text((yield Ask(MODE, [k.mode], [self.form])))
+        if form != self.form and (yield from self._holds_none()):
+            keys = [k.mode, k.list, k.scheduled, k.retry, k.parked, k.archived, k.legacy, k.periodic]
+            form = _text((yield Ask(REFORM, keys, [form, self.form])))
         if form != self.form:
             raise DelayedError(
-                f'queue {self.name!r} holds {form} Python tasks, but was opened for {self.form} ones: '
-                f'open it with extended={form == "extended"}'
+                f'queue {self.name!r} may hold {form} Python tasks, but was opened for {self.form} ones: '
+                f'open it with legacy={form == "plain"}, or wait until it holds no task, archived ones and periodic entries included'
             )
-        self.settled = True
+        self._settled = now
+
+    def _holds_none(self) -> Generator[Ask, Any, bool]:
+        """Says whether no task is pending and none is active. In this order: one that becomes active later is pending there."""
+        k = self.keys
+        if (yield Ask(None, ['LLEN', k.list])):
+            return False
+        for worker in (yield Ask(None, ['SMEMBERS', k.workers])):
+            if (yield Ask(None, ['HLEN', k.processing + _text(worker)])):
+                return False
+        return True
 
     def messages(self, calls: Sequence[Call], options: Options) -> tuple[list[Packed], int]:
         """Returns the messages of calls, and the time in them, in ms. Faulty calls raise."""
         if options.task_id is not None and len(calls) > 1:
             raise ArgumentsError(f'option task_id with {len(calls)} tasks: an id names one task')
         now = time.time_ns() // 1_000_000
-        stamp = Stamp(options, now, extended=self.extended)
+        stamp = Stamp(options, now, legacy=self.legacy)
         if len(calls) == 1:
             return [stamp.packed(calls[0])], now
         messages = []

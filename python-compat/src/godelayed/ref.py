@@ -42,10 +42,11 @@ def answer(link: Link, ask: Generator[asks.Ask, Any, T]) -> T:
 class Base:
     """What references of both kinds know without asking Redis. options are those of the call that made the task; None: unknown."""
 
-    __slots__ = ('_made', '_options', 'id')
+    __slots__ = ('_loose', '_made', '_options', 'id')
 
-    def __init__(self, id: str, options: Options | None, made: int) -> None:
+    def __init__(self, id: str, options: Options | None, made: int, loose: bool) -> None:
         self.id = id
+        self._loose = loose  # the message does not carry the id: it names the task only while that is scheduled
         self._options = options
         self._made = made
 
@@ -70,7 +71,7 @@ class Base:
     def check_id(self) -> None:
         """Refuses an id that is none."""
         if not self.id:
-            raise NoIdError('the task has no id: Queue.ref was given an empty one')
+            raise NoIdError('the task has no id: Python tasks of a legacy queue carry none, or Queue.ref was given an empty one')
 
 
 def pause(failures: int) -> float:
@@ -91,13 +92,13 @@ def look_after() -> float:
 class Ref(Base):
     """Names an enqueued task. Keep its `id` to find the task from another process, with Queue.ref.
 
-    A pending Python task of a queue without extended messages carries no id: it is known only while it is scheduled.
+    A Python task of a legacy queue carries no id: it has one only for as long as it is scheduled.
     """
 
     __slots__ = ('queue',)
 
-    def __init__(self, queue: Queue, id: str, options: Options | None = None, made: int = 0) -> None:
-        super().__init__(id, options, made)
+    def __init__(self, queue: Queue, id: str, options: Options | None = None, made: int = 0, loose: bool = False) -> None:
+        super().__init__(id, options, made, loose)
         self.queue = queue
 
     def __repr__(self) -> str:
@@ -174,10 +175,10 @@ class Ref(Base):
         """Cancels the task, wherever it is: one that waits is taken out, one that is pending will not run, one that runs is told to end.
 
         EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
-        changes nothing. Workers of keakon's package and of go-delayed know nothing of it.
+        changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package and of go-delayed know nothing of it.
         """
         self.check_id()
-        answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id))
+        answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id, self._loose))
 
     def delete(self) -> None:
         """Deletes an archived or completed task with all that is kept of it. NotArchivedError if it is neither."""

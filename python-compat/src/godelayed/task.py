@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from .errors import ArgumentsError
 from .locks import LOCK_ID, LOCK_KEY, group_name, lock_of_arguments
 from .options import LOCK_LIFE, MAX_BACKOFF, MAX_ID, MAX_RETRY, Options
+from .text import has_control
 from .times import Seconds, milliseconds, moment
 from .values import MAX_BYTES, MAX_ELEMENTS, Plain, ordered, pack
 
@@ -76,6 +77,8 @@ def _checked(path: str) -> str:
         size = 0
     if not 1 <= size <= MAX_PATH:
         raise ArgumentsError(f'path {path!r}: expected 1 to {MAX_PATH} bytes in UTF-8')
+    if has_control(path):
+        raise ArgumentsError(f'path {path!r}: expected no control characters')
     if ':' in path and (path.count(':') != 1 or path[0] == ':' or path[-1] == ':'):
         raise ArgumentsError(f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon')
     return str(path)
@@ -95,9 +98,9 @@ class Packed(NamedTuple):
 class Stamp:
     """Makes messages of calls that have the same options and are enqueued at the same time. now is in ms since 1970."""
 
-    def __init__(self, options: Options, now: int, *, extended: bool) -> None:
+    def __init__(self, options: Options, now: int, *, legacy: bool) -> None:
         self._options = options
-        self._extended = extended
+        self._legacy = legacy
         self._now = now
         self._count, self._front, self._rd, self._tail = options.pairs(now)
         self._at = self._python_at = b'\xa2at' + pack(now)
@@ -191,14 +194,14 @@ class Stamp:
         options = self._options
         if options.group is not None:
             raise ArgumentsError(f'{c.path}: option group: expected a Go function; gather in Python')
-        plain = Plain(c.path)
+        plain = Plain(c.path, text_keys=self._legacy)
         args: Any = plain.arguments(c.args, 2)
         kwargs: Any = plain.keywords(c.kwargs, 2)
         if plain.elements + 70 > MAX_ELEMENTS:
             raise plain.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere')
         if self._ordered:
             args, kwargs = ordered(args), ordered(kwargs)
-        if self._extended:
+        if not self._legacy:
             args, kwargs = pack(args), pack(kwargs)
             lock = self._lock(c.path, (args if c.args else b'') + (kwargs if c.kwargs else b''))
             head = b'\xa1n' + pack(len(c.args) + len(c.kwargs)) + self._python_at
@@ -206,13 +209,14 @@ class Stamp:
             return Packed(id, b''.join((b'\x95', pack(c.path), args, kwargs, self._python_retry, meta)), lock)
         if self._count or options.task_id is not None or options.locked:
             raise ArgumentsError(
-                f'{c.path}: a Python task of this queue has no options but retry, eta, countdown and front; open the queue with '
-                'extended=True if its workers read extended messages'
+                f'{c.path}: a Python task of a legacy queue has no options but retry, eta, countdown and front; open the queue without '
+                "legacy=True if no worker of keakon's package serves it"
             )
         parts = [c.path, args, kwargs, self._retry]
         while len(parts) > 1 and not parts[-1]:  # as keakon's package cuts them
             parts.pop()
-        return Packed(id, pack(parts))
+        # Only where it is filed until it is due has it an id.
+        return Packed(id if options.place[0] in ('in', 'at') else '', pack(parts))
 
 
 def _map_header(n: int) -> bytes:

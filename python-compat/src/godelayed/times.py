@@ -48,6 +48,9 @@ def later(value: datetime.datetime, name: str) -> int:
     return ms
 
 
-def from_milliseconds(ms: float) -> datetime.datetime:
-    """Returns the time that is so many ms after 1970, in UTC."""
-    return _EPOCH + datetime.timedelta(milliseconds=ms)
+def from_milliseconds(ms: float) -> datetime.datetime | None:
+    """Returns the time that is so many ms after 1970, in UTC; None if it is beyond what a datetime holds."""
+    try:
+        return _EPOCH + datetime.timedelta(milliseconds=ms)
+    except OverflowError:
+        return None

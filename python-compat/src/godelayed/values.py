@@ -36,10 +36,13 @@ _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 class Plain:
     """Turns the arguments of one call into plain values, counting elements and depth."""
 
-    __slots__ = ('elements', 'function')
+    __slots__ = ('_keys', '_text_keys', 'elements', 'function')
 
-    def __init__(self, function: str) -> None:
+    def __init__(self, function: str, *, keys: bool = True, text_keys: bool = False) -> None:
+        """keys: errors name the keys of dicts; those of a worker do not, for they are logged. text_keys: keys are str, and nothing else."""
         self.function = function
+        self._keys = keys
+        self._text_keys = text_keys
         self.elements = 0
 
     def refuse(self, where: str, why: str, kind: type[ArgumentsError] = ArgumentsError) -> ArgumentsError:
@@ -123,10 +126,14 @@ class Plain:
                     key = self.value(key, f'a key of {where}', depth + 1)
                 if not isinstance(key, (str, int)):
                     raise self.refuse(where, f'expected keys that are str, int or bool, found {type(key).__name__}')
+            if self._text_keys and not isinstance(key, str):
+                raise self.refuse(
+                    where, f"keakon's workers read keys that are str only, found {type(key).__name__}; send a list of pairs, or str(key)"
+                )
             self.elements += 1
             if key in out:
-                raise self.refuse(where, f'two keys travel as {key!r}')
-            out[key] = self.value(e, f'{where}[{key!r}]', depth + 1)
+                raise self.refuse(where, f'two keys travel as {key!r}' if self._keys else 'two keys travel as one')
+            out[key] = self.value(e, f'{where}[{key!r}]' if self._keys else f'{where}[…]', depth + 1)
         return out
 
     def _other(self, v: Any, where: str, depth: int) -> Any:

@@ -13,9 +13,8 @@ from ..errors import BatchError, DelayedError
 from ..link import AsyncLink
 from ..options import Options
 from ..producer import Settings
-from ..scripts import MODE
 from ..task import Call, call
-from .ref import Ref
+from .ref import Ref, answer
 from .signals import Signals
 
 if TYPE_CHECKING:
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 class Queue:
     """Makes calls of functions into tasks in Redis, like godelayed.Queue. It belongs to one event loop at a time.
 
-    redis is a client of redis.asyncio for one server or for Sentinel. extended is for queues whose workers read extended Python
-    messages, legacy for queues that go-delayed's or keakon's workers share, prefix is that of the Go handle. All programs that use one
-    queue open it in the same way. A name that cannot be one is an ArgumentsError.
+    redis is a client of redis.asyncio for one server or for Sentinel. legacy is for queues that go-delayed's or keakon's workers share:
+    Python tasks have the form that those read, and what those cannot read is an ArgumentsError. prefix is that of the Go handle. All
+    programs that use one queue open it in the same way. A name that cannot be one is an ArgumentsError.
     """
 
-    def __init__(self, name: str, redis: redis.asyncio.Redis, *, extended: bool = False, legacy: bool = False, prefix: str = '') -> None:
-        self._settings = Settings(name, prefix, extended, legacy)
+    def __init__(self, name: str, redis: redis.asyncio.Redis, *, legacy: bool = False, prefix: str = '') -> None:
+        self._settings = Settings(name, prefix, legacy)
         self._link = AsyncLink.of(redis)
         self._signals = Signals(redis)
         self._coalescer = AsyncCoalescer(self._enqueue)
@@ -73,13 +72,13 @@ class Queue:
         c = call(function, *args, **kwargs)
         messages, now = s.messages((c,), options)
         if not s.settled and c.python:
-            await self._settle()
+            await answer(self._link, s.settle())
         if s.plain(options):
             await self._coalescer.enqueue(messages[0].message)
-            return Ref(self, messages[0].id, options, now)
+            return Ref(self, messages[0].id, options, now, s.loose(c))
         for command in s.commands(messages, options):
             id = command.ids_of(await self._link.run(command.script, command.keys, command.args))[0]
-        return Ref(self, id, options, now)
+        return Ref(self, id, options, now, s.loose(c))
 
     async def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
         """Enqueues calls in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all.
@@ -93,7 +92,7 @@ class Queue:
         s, options = self._settings, self._options
         messages, now = s.messages(calls, options)
         if not s.settled and any(c.python for c in calls):
-            await self._settle()
+            await answer(self._link, s.settle())
         refs: list[Ref] = []
         for command in s.commands(messages, options):
             try:
@@ -102,16 +101,12 @@ class Queue:
                 if len(command.ids) == len(calls):
                     raise
                 raise BatchError(f'{len(refs)} of {len(calls)} tasks were enqueued: {e}', len(refs)) from e
-            refs += [Ref(self, id, options, now) for id in ids]
+            refs += [Ref(self, id, options, now, s.loose(c)) for id, c in zip(ids, calls[command.first :])]
         return refs
 
     def ref(self, id: str) -> Ref:
         """Returns a reference to the task with this id, without asking Redis."""
         return Ref(self, id)
-
-    async def _settle(self) -> None:
-        s = self._settings
-        s.check_form(await self._link.run(MODE, [s.keys.mode], [s.form]))
 
     async def _enqueue(self, messages: list[bytes]) -> None:
         await self._link.run(*self._settings.enqueue(messages))

@@ -34,13 +34,13 @@ async def answer(link: AsyncLink, ask: Generator[asks.Ask, Any, T]) -> T:
 class Ref(Base):
     """Names an enqueued task. Keep its `id` to find the task from another process, with Queue.ref.
 
-    A pending Python task of a queue without extended messages carries no id: it is known only while it is scheduled.
+    A Python task of a legacy queue carries no id: it has one only for as long as it is scheduled.
     """
 
     __slots__ = ('queue',)
 
-    def __init__(self, queue: Queue, id: str, options: Options | None = None, made: int = 0) -> None:
-        super().__init__(id, options, made)
+    def __init__(self, queue: Queue, id: str, options: Options | None = None, made: int = 0, loose: bool = False) -> None:
+        super().__init__(id, options, made, loose)
         self.queue = queue
 
     def __repr__(self) -> str:
@@ -107,10 +107,10 @@ class Ref(Base):
         """Cancels the task, wherever it is: one that waits is taken out, one that is pending will not run, one that runs is told to end.
 
         EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
-        changes nothing. Workers of keakon's package and of go-delayed know nothing of it.
+        changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package and of go-delayed know nothing of it.
         """
         self.check_id()
-        await answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id))
+        await answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id, self._loose))
 
     async def delete(self) -> None:
         """Deletes an archived or completed task with all that is kept of it. NotArchivedError if it is neither."""

@@ -1,6 +1,11 @@
 """Running tasks: the parts of a worker. docs/ARCHITECTURE.md of the project names their likes in Go."""
 
+import logging
+
+from ..text import OneLine
 from .config import WorkerConfig
 from .worker import StillRunningError, Worker
 
 __all__ = ['StillRunningError', 'Worker', 'WorkerConfig']
+
+logging.getLogger('godelayed.worker').addFilter(OneLine())

@@ -21,9 +21,12 @@ def call(function: Function, args: list[Any], kwargs: dict[str, Any], keep: bool
     contexts.enter(context)
     try:
         if function.coroutine:
-            import asyncio
+            from .coroutine import Coroutine
 
-            result = asyncio.run(function.call(*args, **kwargs))
+            coroutine = Coroutine(lambda: function.call(*args, **kwargs))
+            if context is not None:
+                context.tell = coroutine.interrupt
+            result = coroutine.run()
         else:
             result = function.call(*args, **kwargs)
     except BaseException as e:
@@ -37,11 +40,11 @@ def call(function: Function, args: list[Any], kwargs: dict[str, Any], keep: bool
     except ArgumentsError as e:
         return Ended(fault=str(e))
     except Exception as e:  # of a property of the result, say
-        return Ended(fault=f'{function.path}: the result cannot be packed: {type(e).__name__}: {e}')
+        return Ended(fault=f'{function.path}: the result cannot be packed: {type(e).__name__}')
 
 
 def _packed(function: Function, result: Any) -> bytes:
-    packed = pack(Plain(function.path).value(result, 'the result', 0))
+    packed = pack(Plain(function.path, keys=False).value(result, 'the result', 0))
     if len(packed) > MAX_BYTES:
         raise ArgumentsError(f'{function.path}: a result of {len(packed):,} bytes, expected at most {MAX_BYTES:,}')
     return packed

@@ -10,6 +10,8 @@ from __future__ import annotations
 import signal
 import socket
 import struct
+import sys
+from types import FrameType
 from typing import Any, Callable
 
 import msgpack
@@ -38,8 +40,9 @@ class _Child:
         self._why: str | None = None
         self._order = (0, '')  # one that came before its task, or while a frame was being sent
         self._sending = False
+        self._context: Context | None = None  # of the task that runs
 
-    def interrupt(self, *_: Any) -> None:
+    def interrupt(self, _: int, frame: FrameType | None) -> None:
         """Handles the signal: raises in the task that runs, if an order is about that."""
         while True:
             try:
@@ -51,14 +54,17 @@ class _Child:
             number, why = ORDER.unpack(order)
             self._order = (number, why.rstrip(b'\0').decode())
             if not self._sending:
-                self._obey()
+                self._obey(frame)
 
-    def _obey(self) -> None:
+    def _obey(self, frame: FrameType | None) -> None:
         number, why = self._order
         if number and number == self._running:
             self._order = (0, '')
             self._why = why
-            raise INTERRUPTS[why](why)
+            if self._context is not None and self._context.tell is not None:
+                self._context.tell(why, frame)
+            else:
+                raise INTERRUPTS[why](why)
 
     def run(self) -> int:
         while True:
@@ -95,11 +101,11 @@ class _Child:
 
             def report(done: int, total: int, note: str) -> None:
                 self._send([number, 1, done, total, note])
-                self._obey()
+                self._obey(sys._getframe())
 
-            context = Context(queue, message.path, message.meta, report, lambda: self._why)
+            context = self._context = Context(queue, message.path, message.meta, report, lambda: self._why)
             self._running = number
-            self._obey()
+            self._obey(None)
             ended = calling.call(function, message.args, message.kwargs, message.keep > 0, context)
             self._running = 0
         except TaskInterrupted as e:  # just before or behind the call

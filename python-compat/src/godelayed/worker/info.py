@@ -6,6 +6,8 @@ from typing import Any
 
 import msgpack
 
+from ..text import lines, one_line
+
 _MOST_TEXT = 4096  # bytes
 _ORDER = (
     'reason',
@@ -26,12 +28,12 @@ _ORDER = (
 
 
 def encode(**fields: Any) -> bytes:
-    """Encodes what is known; empty fields are left out. Times are ms since 1970."""
+    """Encodes what is known; empty fields are left out, control characters in texts escaped. Times are ms since 1970."""
     out: dict[str, Any] = {}
     for name in _ORDER:
         v = fields.get(name)
         if v:
-            out[name] = clip(v) if isinstance(v, str) else v
+            out[name] = clip(lines(v) if name == 'stack' else one_line(v)) if isinstance(v, str) else v
     for name in ('result', 'message'):
         if fields.get(name) is not None:
             out[name] = fields[name]

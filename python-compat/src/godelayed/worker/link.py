@@ -16,6 +16,7 @@ from redis.retry import Retry
 from .. import link as shared
 from ..errors import DelayedError
 from ..scripts import Script
+from ..text import of_redis
 
 CALL_TIMEOUT = 5.0  # seconds that a call may take
 
@@ -165,7 +166,7 @@ class Link:
             raise self._refused(script.name, e) from e
 
     def _refused(self, what: str, error: redis.exceptions.ResponseError) -> DelayedError:
-        text = str(error)
+        text = of_redis(error)
         if isinstance(error, redis.exceptions.ReadOnlyError):
             self.hang_up()  # the master is elsewhere now: connect anew
         return RefusedError(f'{what}: {text}')

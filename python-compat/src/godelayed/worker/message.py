@@ -211,11 +211,14 @@ def _unpack(raw: bytes) -> Any:
 
 
 def _unreadable(e: Exception) -> MessageError:
-    return MessageError(f'expected one MessagePack value, found bytes that are none: {type(e).__name__}: {e}')
+    return MessageError(f'expected one MessagePack value, found bytes that are none ({type(e).__name__})')
 
 
 def _kind(v: Any) -> str:
-    return 'nothing' if v is None else f'{type(v).__name__} {str(v)[:40]!r}'
+    """Names what was found by its type and size: its content may be secret."""
+    if v is None:
+        return 'nothing'
+    return f'{type(v).__name__} of {len(v):,}' if isinstance(v, (str, bytes, list, dict)) else type(v).__name__
 
 
 def _check(meta: dict[str, Any]) -> bool:

@@ -27,6 +27,7 @@ logger = logging.getLogger('godelayed.worker')
 
 
 _AGAIN = 0.2  # seconds between two signals to a task that is to end
+_PATIENCE = 3600.0  # seconds of one wait at most: select counts no further than 24.8 days
 
 
 class _Process:
@@ -317,11 +318,11 @@ class Pool:
             self._lost_nursery(e)
 
     def _patience(self) -> float | None:
-        """Returns how many seconds nothing needs to be done by itself."""
+        """Returns how many seconds nothing needs to be done by itself; None: for any time."""
         times = [t for p in self._processes.values() for t in (p.ends, p.dies, p.again if p.dies else 0.0) if t]
         if len(self._processes) < self.n:
             times.append(self._not_before)
-        return max(0.0, min(times) - time.monotonic()) if times else None
+        return min(max(0.0, min(times) - time.monotonic()), _PATIENCE) if times else None
 
     def _look_at_clocks(self) -> None:
         now = time.monotonic()

@@ -108,7 +108,7 @@ def _check_headers(raw: bytes, i: int) -> None:
         start, at = _text(raw, i, "strings in 'h'")
         key = raw[start:at]
         if key in seen:
-            raise MessageError(f"expected each key of 'h' once, found {key[:40]!r} again at byte {i}")
+            raise MessageError(f"expected each key of 'h' once, found one again at byte {i}")
         seen.add(key)
         i = _text(raw, at, "strings in 'h'")[1]
 

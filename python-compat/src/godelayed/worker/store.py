@@ -91,8 +91,13 @@ class Control:
 
 def _answers(reply: Any, n: int) -> list[int]:
     if not isinstance(reply, list) or len(reply) != n:
-        raise ReplyError(f'expected {n} answers, found {reply!r}')
+        raise ReplyError(f'expected {n} answers, found {_size(reply)}')
     return reply
+
+
+def _size(reply: Any) -> str:
+    """Names a reply for an error: it may hold messages, whose arguments do not belong there."""
+    return str(len(reply)) if isinstance(reply, list) else type(reply).__name__
 
 
 def _text(v: Any) -> str:
@@ -150,7 +155,7 @@ class Store:
             *ended.tokens,
         )
         if not isinstance(reply, list) or len(reply) < 3:
-            raise ReplyError(f'claim: expected three values or more, found {reply!r}')
+            raise ReplyError(f'claim: expected three values or more, found {_size(reply)}')
         status, left, stood = reply[0], reply[1], ended.answers(reply[2])
         if status == 1:
             return Haul(1, left, stood, 0, reply[3:])
@@ -375,7 +380,7 @@ def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool
         keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
     v = link.run(SCRIPTS['beat'], keys, life, int(count), int(look))
     if not isinstance(v, list) or len(v) != 2 + 3 * len(stores):
-        raise ReplyError(f'beat: expected {2 + 3 * len(stores)} values, found {v!r}')
+        raise ReplyError(f'beat: expected {2 + 3 * len(stores)} values, found {_size(v)}')
     return [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)], v[0] + v[1] / 1e6
 
 
@@ -397,7 +402,7 @@ def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
         keys += [k.list, k.scheduled, k.retry, k.parked, k.groups]
     v = link.run(SCRIPTS['check'], keys)
     if not isinstance(v, list) or len(v) != 4 * len(stores):
-        raise ReplyError(f'check: expected {4 * len(stores)} values, found {v!r}')
+        raise ReplyError(f'check: expected {4 * len(stores)} values, found {_size(v)}')
     return [Todo(*v[i : i + 4]) for i in range(0, len(v), 4)]
 
 
@@ -420,5 +425,5 @@ def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list
         keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
     rows = link.run(SCRIPTS['survey'], keys, sweeper, lock)
     if not isinstance(rows, list) or len(rows) != len(stores):
-        raise ReplyError(f'survey: expected {len(stores)} rows, found {rows!r}')
+        raise ReplyError(f'survey: expected {len(stores)} rows, found {_size(rows)}')
     return [Sight(r[0] == 1, [_text(w) for w in r[1]], r[2], r[3], r[4]) for r in rows]

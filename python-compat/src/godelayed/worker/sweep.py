@@ -24,6 +24,7 @@ _TRIM_PAGE = 100
 _PARDON_PAGE = 500
 _LAPSE_PAGE = 500
 _LEGACY_PAGE = 1000
+_PATIENCE = 24 * 3600.0  # seconds between two passes at most
 
 
 class Sweeping:
@@ -67,7 +68,7 @@ class Sweeping:
             else:
                 self.complaints.relief(logger, 'sweeping again')
                 wait.reset()
-            self._stop.wait(pause)
+            self._stop.wait(min(pause, _PATIENCE))
         self.link.hang_up()
 
     def sweep(self) -> None:

@@ -1,0 +1,35 @@
+package wire
+
+// TextKeys says whether all keys of the maps in b are strings. Check must have accepted b.
+func TextKeys(b []byte) bool {
+	_, ok := textKeys(b, 0)
+	return ok
+}
+
+// textKeys is TextKeys of the value at b[i:]; next is where the one behind it begins. Values are no deeper inside one another than depthCap.
+func textKeys(b []byte, i int) (next int, ok bool) {
+	pairs, next := mapAt(b, i)
+	if next >= 0 {
+		for range pairs {
+			_, end := strAt(b, next)
+			if end < 0 {
+				return next, false
+			}
+			if next, ok = textKeys(b, end); !ok {
+				return next, false
+			}
+		}
+		return next, true
+	}
+	values, next := arrayAt(b, i)
+	if next >= 0 {
+		for range values {
+			if next, ok = textKeys(b, next); !ok {
+				return next, false
+			}
+		}
+		return next, true
+	}
+	next, _, err := skim(b, i, 1, 0, loose)
+	return next, err == nil
+}

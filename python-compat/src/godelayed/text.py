@@ -1,0 +1,45 @@
+"""Texts for logs and for what is kept of a task: no control character of a message or an error stands there as it is."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+# C0, DEL, C1, and the two characters of Unicode that separate lines.
+_CONTROL = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029]')
+_CONTROL_IN_LINES = re.compile('[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]')
+_ARGUMENTS = ', with args beginning with'  # Redis quotes what it was sent, and that is a task
+
+
+def one_line(text: str) -> str:
+    """Returns a text with its control characters escaped as Python writes them, such as \\n."""
+    return _CONTROL.sub(_escape, text)
+
+
+def lines(text: str) -> str:
+    """Is one_line for a text of several lines, such as a stack: it keeps line feeds and tabs."""
+    return _CONTROL_IN_LINES.sub(_escape, text)
+
+
+def has_control(text: str) -> bool:
+    """Says whether there are control characters in a text."""
+    return _CONTROL.search(text) is not None
+
+
+def _escape(found: re.Match[str]) -> str:
+    return repr(found.group())[1:-1]
+
+
+def of_redis(error: BaseException) -> str:
+    """Returns what Redis has answered, without the arguments that it quotes."""
+    return str(error).partition(_ARGUMENTS)[0] or type(error).__name__
+
+
+class OneLine(logging.Filter):
+    """Escapes the control characters in records of a logger, so that what a task brings along cannot look like lines of the log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = one_line(record.getMessage()), ()
+        if record.exc_info and not record.exc_text:
+            record.exc_text = lines(logging.Formatter().formatException(record.exc_info))
+        return True

@@ -1,0 +1,102 @@
+"""Registrations whose answer is lost, with a Redis that is played by the test."""
+
+import time
+import types
+
+import pytest
+
+from godelayed.worker import heartbeat
+from godelayed.worker.contact import Contact
+from godelayed.worker.heartbeat import Heartbeat
+from godelayed.worker.lane import Lane
+from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError
+from godelayed.worker.store import Haul, Pulse
+
+
+class Store:
+    """What a heartbeat asks of a queue."""
+
+    name = 'q'
+    source = None
+
+    def __init__(self):
+        self.alive, self.claims, self.tokens_held = False, 0, []
+        self.fails = None
+        self.registered, self.released = [], []
+
+    def register(self, link, life, value):
+        self.registered.append((life, value))
+        self.alive = not isinstance(self.fails, UnreachableError)
+        if self.fails:
+            raise self.fails
+        return self.tokens_held
+
+    def tokens(self, link):
+        return self.tokens_held
+
+    def release(self, link, batches, tokens):
+        self.released += tokens
+
+
+@pytest.fixture
+def beating(monkeypatch):
+    store = Store()
+    monkeypatch.setattr(heartbeat, 'beat', lambda *_: ([Pulse(store.alive, store.claims, -1)], time.time()))
+    lane = Lane(store, False)
+    return store, lane, Heartbeat([lane], 15.0, 'host:1', Contact(15.0), lambda: None)
+
+
+@pytest.mark.parametrize('error', [UnansweredError('lost'), RefusedError('busy'), UnreachableError('away')])
+def test_lost_answer_to_a_registration(beating, error):
+    """The script may have run: the heartbeat is there, and still nobody knows which claims stood. So the worker registers again."""
+    store, lane, beats = beating
+    store.fails = error
+    with pytest.raises(type(error)):
+        beats.beat()
+    assert not lane.fresh(15.0)
+    store.fails = None
+    beats.beat()
+    assert len(store.registered) == 2
+    assert lane.fresh(15.0)
+    beats.beat()
+    assert len(store.registered) == 2
+
+
+def test_lost_answer_to_a_later_registration(beating):
+    """Claims that did not stand at the registration of which the answer was lost are found out by the next one."""
+    store, lane, beats = beating
+    beats.beat()
+    lane.store.claim = lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])
+    lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None, unanswered=lambda *_: None)
+    _, claims = lane.claim(None, 2, 0, False, [])
+    told = []
+    for c in claims:
+        assert lane.begin(c, told.append)
+    store.alive, store.fails, store.tokens_held = False, UnansweredError('lost'), ['1-2', '7-1']
+    with pytest.raises(UnansweredError):
+        beats.beat()
+    assert [c.lost for c in claims] == [False, False]
+    store.fails = None
+    beats.beat()
+    assert len(store.registered) == 3
+    assert [c.lost for c in claims] == [True, False]
+    assert told == ['lost']
+    assert len({value for _, value in store.registered}) == 3  # each has a value of its own
+    assert {life for life, _ in store.registered} == {15_000}
+
+
+def test_claims_whose_call_overlaps_a_registration_are_given_back(beating):
+    store, lane, beats = beating
+    beats.beat()
+    lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None)
+
+    def claim(*_):
+        store.alive = False
+        beats.beat()
+        return Haul(1, 0, None, 0, [b'a'])
+
+    lane.store.claim = claim
+    assert lane.claim(None, 1, 0, False, [])[1] == []
+    store.claims, store.tokens_held = 1, ['1-1']
+    beats.beat()
+    assert store.released == ['1-1']

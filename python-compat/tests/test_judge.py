@@ -1,0 +1,297 @@
+"""The policy of the worker, without a Redis: what becomes of a task after each way in which a run can end, and when it is too late."""
+
+import datetime
+import time
+import types
+
+import msgpack
+import pytest
+
+from godelayed.registry import Function
+from godelayed.worker import finish
+from godelayed.worker.judge import DEATHS_LIFE, MAX_DEATHS, Ended, Judge, Rules, default_backoff, verdict
+from godelayed.worker.lane import Claim
+from godelayed.worker.message import Message
+
+NOW = 1_700_000_000_000  # ms: Redis's clock
+HOUR = 3600 * 1000
+FAILED = Ended(ok=False, error='ValueError: no')
+
+
+def message(meta=None, retry=0):
+    return msgpack.packb(['a:b', [], {}, retry] if meta is None else ['a:b', [], {}, retry, {'id': 'x', **meta}])
+
+
+def claim(meta=None, left=0, /, **function):
+    c = Claim(types.SimpleNamespace(name='q', now=lambda: NOW), None, '1-1', message(meta, left))
+    c.message, c.function = Message(c.raw), Function('a:b', lambda: None, **function)
+    return c
+
+
+def failed(c, ended=FAILED, stopping=False, /, **rules):
+    return Judge('w', Rules(**rules)).failed(c, ended, stopping)
+
+
+def meta_of(end):
+    return msgpack.unpackb(end.message)[4]
+
+
+def info_of(end):
+    return msgpack.unpackb(end.info)
+
+
+# Timeouts.
+
+
+@pytest.mark.parametrize(
+    ('meta', 'function', 'worker', 'limit'),
+    [
+        ({}, {}, 0, 0),
+        ({}, {}, 5000, 5000),
+        ({}, {'timeout': 4000}, 5000, 4000),
+        ({'to': 3000}, {'timeout': 4000}, 5000, 3000),
+        ({'to': 3000}, {}, 0, 3000),
+        ({'dl': NOW + 700}, {}, 0, 700),
+        ({'dl': NOW + 700, 'to': 3000}, {}, 0, 700),
+        ({'dl': NOW + 7000, 'to': 3000}, {}, 0, 3000),
+        ({'dl': NOW}, {}, 0, 1),
+    ],
+)
+def test_how_long_a_task_may_run(meta, function, worker, limit):
+    assert Judge('w', Rules(timeout=worker)).limit(claim(meta, **function), NOW) == limit
+
+
+# What is too late.
+
+
+@pytest.mark.parametrize(
+    ('meta', 'why'),
+    [
+        ({}, None),
+        ({'xp': NOW + 1}, None),
+        ({'xp': NOW}, 'TTL'),
+        ({'xp': NOW - HOUR}, 'TTL'),
+        ({'dl': NOW + 1}, None),
+        ({'dl': NOW}, 'deadline'),
+        ({'ru': NOW - HOUR}, None),  # it bounds retries: a first run may be as late as it likes
+        ({'ru': NOW - HOUR, 'ff': NOW - 2 * HOUR}, 'retry_until'),
+        ({'ru': NOW, 'ff': 1}, 'retry_until'),
+        ({'ru': NOW + 1, 'ff': 1}, None),
+        ({'xp': 0, 'dl': 0, 'ru': 0, 'ff': 1}, None),
+    ],
+)
+def test_what_is_too_late_to_start(meta, why):
+    end = Judge('w', Rules()).stale(claim(meta), NOW)
+    if why is None:
+        assert end is None
+        return
+    assert (end.kind, end.counted, end.id) == (finish.ARCHIVE, ('expired',), 'x')
+    info = info_of(end)
+    assert info['reason'] == 'expired'
+    assert why in info['error']
+
+
+# Retries.
+
+
+@pytest.mark.parametrize(
+    ('meta', 'retry', 'function', 'worker', 'again'),
+    [
+        ({}, 0, {}, 0, False),
+        ({}, 0, {}, 1, True),
+        ({'rt': 1}, 0, {}, 1, False),
+        ({'rt': 24}, 0, {}, 25, True),
+        ({'rt': 25}, 0, {}, 25, False),
+        ({}, 0, {'retry': 0}, 25, False),
+        ({'rt': 1}, 0, {'retry': 2}, 0, True),
+        ({'rt': 2}, 0, {'retry': 2}, 25, False),
+        ({'rt': 99}, 0, {'retry': -1}, 0, True),
+        ({'rt': 2}, 3, {'retry': 0}, 0, True),
+        ({'rt': 3}, 3, {'retry': 9}, 9, False),
+        ({'mr': 0}, 3, {'retry': 9}, 9, False),
+        ({'mr': 1}, 0, {'retry': 0}, 0, True),
+        ({'mr': -1, 'rt': 50}, 0, {}, 0, True),
+        # A time in place of a number: however often it has failed, and whatever the rest says.
+        ({'ru': NOW + HOUR, 'rt': 99, 'mr': 0, 'rd': [0]}, 0, {'retry': 0}, 0, True),
+        ({'ru': NOW + 999, 'rd': [1000]}, 0, {}, 25, False),
+        ({'ru': NOW + 1000, 'rd': [1000]}, 0, {}, 25, False),
+        ({'ru': NOW + 1001, 'rd': [1000]}, 0, {}, 25, True),
+        ({'xp': NOW + 1000, 'rd': [1000]}, 0, {}, 25, False),
+        ({'dl': NOW + 1000, 'rd': [1000]}, 0, {}, 25, False),
+        ({'dl': NOW + 1001, 'rd': [1000]}, 0, {}, 25, True),
+    ],
+)
+def test_who_is_tried_again(meta, retry, function, worker, again):
+    end = failed(claim(meta, retry, **function), max_retry=worker)
+    assert (end.kind, end.counted) == (finish.RETRY if again else finish.ARCHIVE, ('processed', 'failed'))
+    info = info_of(end)
+    assert (info['reason'], info['attempts'], info['first']) == ('failed', meta.get('rt', 0) + 1, NOW)
+    if again:
+        assert (meta_of(end)['rt'], meta_of(end)['ff'], meta_of(end)['id']) == (meta.get('rt', 0) + 1, NOW, 'x')
+    else:
+        assert meta_of(end).get('rt', 0) == meta.get('rt', 0)
+
+
+@pytest.mark.parametrize(
+    ('retry', 'kind', 'left'), [(0, finish.ARCHIVE, 0), (1, finish.RETRY, 0), (3, finish.RETRY, 2), (-1, finish.RETRY, -1)]
+)
+def test_plain_messages_say_how_often(retry, kind, left):
+    end = failed(claim(None, retry, retry=9), max_retry=9)
+    assert end.kind == kind
+    assert msgpack.unpackb(end.message)[3] == left
+
+
+def test_first_failure_is_kept():
+    end = failed(claim({'ff': 77, 'rt': 1}), max_retry=5)
+    assert (meta_of(end)['ff'], info_of(end)['first']) == (77, 77)
+
+
+@pytest.mark.parametrize(
+    ('meta', 'function', 'waits'),
+    [
+        ({'rd': [10, 20, 30]}, {}, [10, 20, 30, 30]),
+        ({'rd': [10, 20, 30]}, {'delays': (7,)}, [10, 20, 30, 30]),
+        ({}, {'delays': (7, 8)}, [7, 8, 8, 8]),
+        ({'rd': [10, 20, 30], 'rc': 15}, {}, [10, 15, 15, 15]),
+        ({'rd': [10, 20, 30], 'rc': 15}, {'max_backoff': 5}, [10, 15, 15, 15]),
+        ({'rd': [10, 20, 30]}, {'max_backoff': 25}, [10, 20, 25, 25]),
+        ({}, {'backoff': lambda n: n + 0.5}, [500, 1500, 2500, 3500]),
+        ({}, {'backoff': lambda n: datetime.timedelta(seconds=n)}, [0, 1000, 2000, 3000]),
+        ({}, {'backoff': lambda n: n + 0.5, 'max_backoff': 2000}, [500, 1500, 2000, 2000]),
+        ({'rc': 100}, {}, [100] * 4),
+        ({}, {'backoff': lambda n: -1}, [0] * 4),
+    ],
+)
+def test_waits_before_retries(meta, function, waits):
+    found = [failed(claim({**meta, 'rt': n}, **function), max_retry=25).wait for n in range(4)]
+    assert found == waits
+
+
+def test_backoff_of_the_worker():
+    own = {'backoff': lambda n: 60 + n, 'max_retry': 25}
+    assert failed(claim({'rt': 2}), **own).wait == 62_000
+    assert failed(claim({'rt': 2}, backoff=lambda n: 1), **own).wait == 1000
+
+    def faulty(_):
+        raise RuntimeError('no')
+
+    assert 3750 <= failed(claim({}), backoff=faulty, max_retry=1).wait <= 6250
+
+
+@pytest.mark.parametrize(
+    ('retried', 'mean'), [(-1, 5000), (0, 5000), (1, 10_000), (5, 160_000), (12, 20_480_000), (13, 6 * HOUR), (10_000, 6 * HOUR)]
+)
+def test_default_backoff(retried, mean):
+    """Doubled each time, at most six hours, spread over ± 25 %, so that tasks which failed together do not come back together."""
+    waits = [default_backoff(retried) for _ in range(2000)]
+    assert 0.75 * mean <= min(waits) < 0.8 * mean
+    assert 1.2 * mean < max(waits) <= 1.25 * mean
+    assert abs(sum(waits) / len(waits) / mean - 1) < 0.03
+
+
+# What tasks say, and what is done to them.
+
+
+@pytest.mark.parametrize(
+    ('ended', 'stopping', 'kind', 'wait', 'counted'),
+    [
+        (Ended(ok=False, says='discard'), False, finish.ARCHIVE, 0, ('processed', 'failed')),
+        (Ended(ok=False, says='snooze', wait=7000), False, finish.SNOOZE, 7000, ()),
+        (Ended(ok=False, says='retry', wait=9000), False, finish.RETRY, 9000, ('processed', 'failed')),
+        (Ended(ok=False, arguments=True), False, finish.ARCHIVE, 0, ('processed', 'failed')),
+        (Ended(ok=False, interrupted='stopping'), True, finish.RELEASE, 0, ()),
+        (Ended(ok=False, error='x'), True, finish.RELEASE, 0, ()),
+        (Ended(ok=False, says='discard'), True, finish.ARCHIVE, 0, ('processed', 'failed')),
+        (Ended(ok=False, says='snooze', wait=7000), True, finish.SNOOZE, 7000, ()),
+    ],
+)
+def test_what_becomes_of_a_run(ended, stopping, kind, wait, counted):
+    end = failed(claim({'rd': [5]}), ended, stopping, max_retry=5)
+    assert (end.kind, end.wait, end.counted) == (kind, wait, counted)
+
+
+def test_drop_leaves_nothing_behind_unless_somebody_waits():
+    dropped = Ended(ok=False, says='drop', error='Drop: no')
+    assert failed(claim({}), dropped) is None
+    end = failed(claim({'kr': 5000}), dropped)
+    assert (end.kind, end.wait, info_of(end)['reason']) == (finish.COMPLETE, 5000, 'dropped')
+
+
+def test_snooze_spends_no_retry():
+    end = failed(claim({'rt': 3}), Ended(ok=False, says='snooze', wait=5))
+    assert end.message == message({'rt': 3})
+
+
+def test_timeout_of_a_function_that_is_archived_then():
+    timed_out = Ended(ok=False, error='x', interrupted='timeout')
+    assert failed(claim({}, archive_on_timeout=True), timed_out, max_retry=9).kind == finish.ARCHIVE
+    assert failed(claim({}), timed_out, max_retry=9).kind == finish.RETRY
+    assert failed(claim({}, archive_on_timeout=True), max_retry=9).kind == finish.RETRY
+
+
+def test_what_is_kept_of_a_success():
+    judge = Judge('w', Rules())
+    end = judge.complete(claim({'kr': 5000, 'rn': 3000, 'rt': 2, 'at': 3}), Ended(result=b'\x07'), 11)
+    assert (end.kind, end.wait, end.id) == (finish.COMPLETE, 5000, 'x')
+    info = info_of(end)
+    assert (info['reason'], info['result'], info['attempts'], info['began'], info['enqueued'], info['at']) == (
+        'completed',
+        b'\x07',
+        3,
+        11,
+        3,
+        NOW,
+    )
+    assert info['message'] == message({'kr': 5000, 'rn': 3000, 'rt': 2, 'at': 3})
+    assert 'message' not in info_of(judge.complete(claim({'kr': 5000}), Ended(), 0))
+
+
+# Deaths.
+
+
+def ago(ms):
+    return time.time_ns() // 1_000_000 - ms
+
+
+@pytest.mark.parametrize(
+    ('meta', 'action', 'deaths'),
+    [
+        ({}, 'requeue', 1),
+        ({'d': 1, 'da': ago(1000)}, 'requeue', 2),
+        ({'d': 2, 'da': ago(1000)}, 'archive', 3),
+        ({'d': 9, 'da': ago(1000)}, 'archive', 10),
+        # They count for 72 hours.
+        ({'d': 2, 'da': ago(71 * HOUR)}, 'archive', 3),
+        ({'d': 2, 'da': ago(73 * HOUR)}, 'requeue', 1),
+        ({'d': 2}, 'requeue', 1),
+    ],
+)
+def test_deaths_are_counted_for_72_hours(meta, action, deaths):
+    before = time.time_ns() // 1_000_000
+    v = verdict('1-1', message(meta))
+    found = msgpack.unpackb(v.renewed)[4]
+    assert (v.action, found['d'], v.message) == (action, deaths, message(meta))
+    assert before <= found['da'] <= time.time_ns() // 1_000_000
+    assert msgpack.unpackb(v.info)['deaths'] == deaths
+
+
+@pytest.mark.parametrize('raw', [message(None, 3), b'rubbish', b''])
+def test_deaths_of_what_cannot_carry_them(raw):
+    v = verdict('1-1', raw)
+    assert (v.action, v.message, v.renewed, len(v.digest)) == ('count', raw, raw, 40)
+
+
+def test_units_of_deaths():
+    """The script sweep takes seconds, meta has ms."""
+    assert (DEATHS_LIFE, MAX_DEATHS) == (72 * 3600, 3)
+
+
+# Texts.
+
+
+def test_no_control_character_is_kept():
+    c = claim({})
+    end = failed(c, Ended(ok=False, error='a\nb\x1b[2J\u2028c', stack='one\n\ttwo\r\x00'))
+    info = info_of(end)
+    assert info['error'] == 'a\\nb\\x1b[2J\\u2028c'
+    assert info['stack'] == 'one\n\ttwo\\r\\x00'

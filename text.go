@@ -1,0 +1,34 @@
+package delayed
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// isControl says whether r is a control character, or one that separates lines.
+func isControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+
+// oneLine escapes the control characters of a text as Go writes them, so that what a task brings along cannot look like several lines.
+func oneLine(s string) string { return escaped(s, isControl) }
+
+// manyLines is oneLine for a text such as a stack, which keeps its line feeds and tabs.
+func manyLines(s string) string {
+	return escaped(s, func(r rune) bool { return isControl(r) && r != '\n' && r != '\t' })
+}
+
+func escaped(s string, which func(rune) bool) string {
+	if !strings.ContainsFunc(s, which) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if which(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
