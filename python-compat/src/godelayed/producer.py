@@ -97,7 +97,7 @@ class Settings:
     def _holds_none(self) -> Generator[Ask, Any, bool]:
         """Says whether no task is pending and none is active. In this order: one that becomes active later is pending there."""
         k = self.keys
-        if (yield Ask(None, ['LLEN', k.list])):
+        if (yield Ask(None, ['LLEN', k.list])) or (yield Ask(None, ['LLEN', k.suspects])):
             return False
         for worker in (yield Ask(None, ['SMEMBERS', k.workers])):
             if (yield Ask(None, ['HLEN', k.processing + _text(worker)])):

@@ -46,7 +46,8 @@ class Queue:
 
     def __len__(self) -> int:
         """The number of pending tasks."""
-        return int(self._link.send('LLEN', self._settings.keys.list))
+        k = self._settings.keys
+        return sum(int(self._link.send('LLEN', key)) for key in (k.list, k.suspects))
 
     def __bool__(self) -> bool:
         return True

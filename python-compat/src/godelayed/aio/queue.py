@@ -48,7 +48,8 @@ class Queue:
 
     async def length(self) -> int:
         """The number of pending tasks."""
-        return int(await self._link.send('LLEN', self._settings.keys.list))
+        k = self._settings.keys
+        return int(await self._link.send('LLEN', k.list)) + int(await self._link.send('LLEN', k.suspects))
 
     def options(self, **options: Unpack[OptionValues]) -> Queue:
         """Returns a queue whose calls have these options, in addition to its own. README.md has them in a table.

@@ -35,7 +35,7 @@ class Claim:
         'report',
         'settled',
         'started',
-        'suspect',
+        'suspicion',
         'token',
         'unclear',
     )
@@ -49,7 +49,7 @@ class Claim:
         self.batch = batch
         self.token = token
         self.raw = raw
-        self.suspect = False  # a worker died with this task in hand not long ago
+        self.suspicion = 0  # how many deaths of the task count now
         self.freed = False  # the lock has ended, and the id is nobody's to keep
         self.unclear = False  # Redis may have been told how it ended
         self.started = 0.0  # monotonic
@@ -76,10 +76,11 @@ class Claim:
 class Batch:
     """What one call of claim brought."""
 
-    __slots__ = ('at', 'claims', 'number', 'open', 'unsent', 'version')
+    __slots__ = ('at', 'claims', 'number', 'open', 'suspects', 'unsent', 'version')
 
-    def __init__(self, lane: Lane, number: int, haul: Haul) -> None:
+    def __init__(self, lane: Lane, number: int, haul: Haul, suspects: bool) -> None:
         self.number = number
+        self.suspects = suspects  # they come from the queue's suspects
         head = f'{number}-'
         self.claims = [Claim(lane, self, head + str(i), raw) for i, raw in enumerate(haul.messages, 1)]
         self.at = time.monotonic()
@@ -113,7 +114,7 @@ class Lane:
         self.left = 0  # pending after the last claim
         self.hot = True  # it has tasks, as far as is known
         self.mend = False  # its notify list seems to lack notifications
-        self.refused = 0  # suspects sent to the end of the queue since something else came
+        self.suspects = False  # it has suspects, as far as is known
         self.rest = 0.0  # no claims before, monotonic
         self.held_back = False  # it was found paused
         self.probed = 0.0
@@ -143,15 +144,15 @@ class Lane:
         limit = life * 0.8
         return time.monotonic() - confirmed[0] < limit and time.time() - confirmed[1] < limit
 
-    def claim(self, link: Link, most: int, held: int, mend: bool, done: list[Claim]) -> tuple[Haul, list[Claim]]:
-        """Takes tasks and acknowledges done in the same call. Whatever becomes of it, its batch number is never used again."""
+    def claim(self, link: Link, most: int, held: int, mend: bool, done: list[Claim], suspects: bool = False) -> tuple[Haul, list[Claim]]:
+        """Takes tasks, or suspects, and acknowledges done in the same call. Whatever happens, its batch number is never used again."""
         done, ended = self.ending(done)
         with self.mu:
             self._next += 1
             number, epoch = self._next, self._epoch
             self._calling.append(number)
         try:
-            haul = self.store.claim(link, number, most, held, self.legacy, mend, ended)
+            haul = self.store.claim(link, number, most, held, self.legacy, mend, ended, suspects)
         except BaseException as e:
             with self.mu:
                 self._calling.remove(number)
@@ -174,7 +175,7 @@ class Lane:
                 return haul, []
             if not haul.messages:
                 return haul, []
-            batch = Batch(self, number, haul)
+            batch = Batch(self, number, haul, suspects)
             self.batches[number] = batch
             self.known += batch.open
         return haul, batch.claims

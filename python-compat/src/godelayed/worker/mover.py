@@ -27,10 +27,10 @@ _HASTE_INTERVAL, _HASTE_TIME = 0.2, 30.0  # looks after parked tasks were releas
 class Mover:
     """The thread that looks for what is due on queues of one slot. Every worker has one; no leader is needed."""
 
-    def __init__(self, lanes: Sequence[Lane], registry: Registry, pending: Callable[[Lane], None]) -> None:
+    def __init__(self, lanes: Sequence[Lane], registry: Registry, pending: Callable[[Lane, bool], None]) -> None:
         self.lanes = lanes
         self.registry = registry
-        self.pending = pending
+        self.pending = pending  # called for queues that have pending tasks, or suspects
         self.link = lanes[0].store.link()
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
@@ -76,8 +76,10 @@ class Mover:
             lane = self.lanes[i]
             due = todo.due
             if todo.pending > 0:
-                self.pending(lane)
-            idle = idle and todo.pending == 0 and due != 0
+                self.pending(lane, False)
+            if todo.suspects > 0:
+                self.pending(lane, True)
+            idle = idle and todo.pending == 0 and todo.suspects == 0 and due != 0
             if due == 0:
                 due = self._move(lane)
             if due >= 0:
@@ -105,7 +107,7 @@ class Mover:
                 due = lane.store.move(self.link, shelf, _BATCH)
             if due >= 0 and (next_ < 0 or due < next_):
                 next_ = due
-        self.pending(lane)
+        self.pending(lane, False)
         return next_
 
     def _unpark(self, i: int, parked: int) -> None:
@@ -124,7 +126,7 @@ class Mover:
                 # A worker of another version may take them once more and park them again.
                 self._haste = time.monotonic() + _HASTE_TIME
                 logger.info('queue %s: %d parked tasks are pending again: this worker knows their functions', store.name, n)
-                self.pending(self.lanes[i])
+                self.pending(self.lanes[i], False)
             else:
                 pages += 1
             if len(page) < _PAGE:

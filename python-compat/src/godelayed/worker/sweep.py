@@ -13,7 +13,7 @@ from .contact import Contact
 from .judge import DEATHS_LIFE, MAX_DEATHS, verdict
 from .lane import order_of
 from .link import Backoff, Complaints, Link, jitter
-from .store import MAX_CLAIM_BYTES, Sight, Store, Verdict, survey
+from .store import MAX_CLAIM_BYTES, Death, Sight, Store, Verdict, survey
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -24,6 +24,7 @@ _TRIM_PAGE = 100
 _PARDON_PAGE = 500
 _LAPSE_PAGE = 500
 _LEGACY_PAGE = 1000
+_EXPIRY_MARGIN = 0.02  # seconds added to the time that a heartbeat has left, so that it is over at the next look
 _PATIENCE = 24 * 3600.0  # seconds between two passes at most
 
 
@@ -35,8 +36,8 @@ class Sweeping:
     ) -> None:
         self.stores = stores
         self.own = own  # id of the worker that it runs in, which is alive
-        self.life = life
-        self.interval = interval
+        self.certain = life / 4 + 0.5  # seconds between two looks that miss the heartbeat of a dead worker
+        self.interval = min(interval, life)
         self.contact = contact
         self.archive_max = archive_max
         self.archive_for = archive_for  # ms
@@ -46,6 +47,7 @@ class Sweeping:
         self._missed: dict[tuple[Store, str], dict[str, float]] = {}  # when the heartbeat of a worker was first missed
         self._deficit: dict[Store, int] = {}  # notifications that were missing at the last pass
         self._passes = 0
+        self._next = 0.0  # seconds until the next pass, as this one finds it
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -55,9 +57,10 @@ class Sweeping:
     def run(self) -> None:
         wait = Backoff()
         while not self._stop.is_set():
-            pause = jitter(self.interval, 0.2)
+            self._next = jitter(self.interval, 0.2)
             try:
                 self.sweep()
+                pause = self._next
             except DelayedError as e:
                 if self._stop.is_set():
                     break
@@ -92,9 +95,11 @@ class Sweeping:
         dead = self._judge(store, sight.workers)
         legacy = self._judge_legacy(store, sight.legacy)
         if not sight.mine:
+            if dead or legacy:
+                self._look_in(self.certain / 2)  # whoever has the lock may be among them
             return
         for worker in dead:
-            n = self._sweep_hash(store, store.keys.heartbeat + worker, store.keys.processing + worker)
+            n = self._sweep_hash(store, worker)
             if n:
                 logger.warning('queue %s: gave back %d tasks of the dead worker %s', store.name, n, worker)
             store.forget(self.link, worker)
@@ -110,29 +115,34 @@ class Sweeping:
         missing: list[str] = []
         if others:
             with self.contact.call():
-                alive = store.alive(self.link, others)
-            missing = [w for w, lives in zip(others, alive) if not lives]
-        return self._surely_dead(store, 'ours', missing, 2 * len(missing) <= len(workers))
+                left = store.lifetimes(self.link, others)
+            missing = [w for w, s in zip(others, left) if s < 0]
+            self._look_in(min((s for s in left if s >= 0), default=self._next) + _EXPIRY_MARGIN)
+        return self._surely_dead(store, 'ours', missing)
+
+    def _look_in(self, seconds: float) -> None:
+        """Asks for another look after so many seconds at the latest."""
+        self._next = min(self._next, max(seconds, _EXPIRY_MARGIN))
 
     def _judge_legacy(self, store: Store, total: int) -> list[tuple[str, bytes]]:
         """Returns claims of legacy workers whose liveness keys are missing beyond doubt."""
         if total == 0:
-            self._surely_dead(store, 'legacy', [], False)
+            self._surely_dead(store, 'legacy', [])
             return []
         page, _ = store.claims_page(self.link, store.keys.legacy, _LEGACY_PAGE)
         missing = [id for id, _ in page if not self._legacy_alive(id)]
-        sure = set(self._surely_dead(store, 'legacy', missing, False))
+        sure = set(self._surely_dead(store, 'legacy', missing))
         return [(id, message) for id, message in page if id in sure]
 
     def _legacy_alive(self, id: str) -> bool:
         """Asks for the key that a legacy worker's id names."""
         return bool(id) and bool(self.link.do('EXISTS', id))
 
-    def _surely_dead(self, store: Store, kind: str, missing: list[str], few: bool) -> list[str]:
-        """Notes whose heartbeats are missing now, and judges.
+    def _surely_dead(self, store: Store, kind: str, missing: list[str]) -> list[str]:
+        """Notes whose heartbeats are missing now, and returns those that have been missing for long enough.
 
-        Dead is who was missing at two looks one life apart, with unbroken contact in between; or at once, if contact has been unbroken for
-        two lives and at most half of all (few) seem dead.
+        Dead is who was missing at two looks, so far apart that a living worker would have registered again, with unbroken contact from
+        before the first to the second.
         """
         now = time.monotonic()
         since = self.contact.unbroken()
@@ -144,18 +154,23 @@ class Sweeping:
             if first is None or since is None or first < since:
                 first = now  # what was seen before the contact broke does not count
             after[w] = first
-            if since is not None and (now - first >= self.life or few and now - since >= 2 * self.life):
+            wait = self.certain - (now - first)
+            if wait > 0 or since is None:
+                self._look_in(wait)
+            else:
                 dead.append(w)
         self._missed[store, kind] = after
         return dead
 
-    def _sweep_hash(self, store: Store, liveness: str, hash: str) -> int:
+    def _sweep_hash(self, store: Store, worker: str) -> int:
         """Takes all claims of a dead worker, page by page, and returns their number."""
-        taken = 0
+        liveness, hash = store.keys.heartbeat + worker, store.keys.processing + worker
+        death, taken = store.death_of(self.link, worker, hash), 0
         while not self._stop.is_set():
             page, total = store.claims_page(self.link, hash, _PAGE)
             if total == 0:
                 break
+            death.sole = taken == 0 and total == 1
             # Last claimed first, as each goes to the front of the queue.
             page.sort(key=lambda claim: order_of(claim[0]), reverse=True)
             while page:
@@ -163,7 +178,7 @@ class Sweeping:
                 while n < len(page) and (n == 0 or size + len(page[n][1]) <= MAX_CLAIM_BYTES):
                     size += len(page[n][1])
                     n += 1
-                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m) for t, m in page[:n]])
+                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m, death) for t, m in page[:n]])
                 if requeued < 0:
                     return taken
                 taken += requeued + archived
@@ -177,7 +192,7 @@ class Sweeping:
     def _sweep_legacy(self, store: Store, id: str, message: bytes) -> None:
         """Takes one claim of a dead legacy worker."""
         liveness = id or store.keys.heartbeat + 'legacy'  # which never exists
-        requeued, archived = self._take(store, self.link, liveness, store.keys.legacy, [verdict(id, message)])
+        requeued, archived = self._take(store, self.link, liveness, store.keys.legacy, [verdict(id, message, Death(certain=True))])
         if requeued > 0 or archived > 0:
             logger.warning('queue %s: gave back the task of the dead legacy worker %s', store.name, id)
 
