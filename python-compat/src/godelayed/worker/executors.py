@@ -235,7 +235,7 @@ class Executors:
         self.running.pop(c, None)
         self.pace.end(took)
         self.ended += 1
-        if c.suspicion:
+        if c.suspicion >= SET_APART:
             self._release(c)
         if self.budget is not None and self.budget <= 0 and not self.running:
             self.signal()
@@ -274,7 +274,7 @@ class Executors:
 
     def _released(self, claims: list[Claim]) -> None:
         for c in claims:
-            if c.suspicion:
+            if c.suspicion >= SET_APART:
                 self._release(c)
 
     def admit(self, c: Claim) -> bool:
