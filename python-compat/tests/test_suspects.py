@@ -138,8 +138,9 @@ def tokens_of(redis, w):
     return [k.decode() for k in redis.hkeys(f'q_processing:{w.id}')]
 
 
-def test_lone_task(q, redis, tasks, work):
+def test_lone_task(q, redis, tasks, work, monkeypatch):
     """It starts when nothing else is in hand, nothing starts beside it, and Redis knows that before."""
+    monkeypatch.setattr(suspects, 'PATIENCE', WAIT)
     w = work()
     q.delay('t:hold', 'busy')
     tasks.sees('+busy')
@@ -211,7 +212,8 @@ def test_suspects_do_not_hold_up_others(q, redis, tasks, work):
     assert len([name for name in tasks.ran if name[1] == 's']) == 2
 
 
-def test_lone_task_is_given_back_at_the_stop(q, redis, tasks, work):
+def test_lone_task_is_given_back_at_the_stop(q, redis, tasks, work, monkeypatch):
+    monkeypatch.setattr(suspects, 'PATIENCE', WAIT)
     w = work(grace=WAIT)
     q.delay('t:hold', 'busy')
     tasks.sees('+busy')
