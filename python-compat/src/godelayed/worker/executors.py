@@ -326,9 +326,10 @@ class Executors:
         self.wake()
 
     def in_hand(self, lane: Lane) -> list[Claim]:
-        """Returns a lane's tasks that run or are ready."""
+        """Returns a lane's tasks that run, are ready or wait to run alone."""
         with self.mu:
-            return [c for c in [*self.ready, *self.running] if c.lane is lane]
+            lone = (self.lone,) if self.lone is not None else ()
+            return [c for c in {*self.ready, *self.running, *lone} if c.lane is lane]
 
     def under_way(self) -> list[Claim]:
         """Returns the tasks that run."""
