@@ -94,6 +94,9 @@ class Link:
         if self._cut:
             raise UnreachableError('the connection was given up')
         self._connection = self.source.connect(self.timeout)
+        if self._cut:  # meanwhile
+            self.hang_up()
+            raise UnreachableError('the connection was given up')
         return True
 
     def hang_up(self) -> None:
