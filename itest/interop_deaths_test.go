@@ -12,8 +12,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestPythonPoisonAmongInnocents: of the tasks of a Python worker, whether in threads or in processes, all that kill theirs are archived, every other one
-// runs and none of those is archived. Python workers and Go sweepers agree about who died alone.
+// TestPythonPoisonAmongInnocents: of the tasks of a Python worker, in threads or in processes, all that kill their process
+// are archived, every other one runs and none of those is archived. Go's sweeper reads what Python workers note.
 func TestPythonPoisonAmongInnocents(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -51,8 +51,9 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 				if i < poisons+slow {
 					millis = inChaos(1000, 3000)
 				}
-				names = append(names, fmt.Sprintf("p%06d", i))
-				if _, err := q.Enqueue(t.Context(), delayed.NewPyTask(touchPyPath, []any{names[len(names)-1], millis}, nil)); err != nil {
+				name := fmt.Sprintf("p%06d", i)
+				names = append(names, name)
+				if _, err := q.Enqueue(t.Context(), delayed.NewPyTask(touchPyPath, []any{name, millis}, nil)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -61,7 +62,8 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 				defer stop()
 			}
 			worker, deaths := start(), 0
-			waitForAtMost(t, inChaos(4*time.Minute, 20*time.Minute), "all poison to be archived and all others to be done", func() bool {
+			limit := inChaos(4*time.Minute, 20*time.Minute)
+			waitForAtMost(t, limit, "all poison to be archived and all others to be done", func() bool {
 				if !worker.Running() {
 					if worker.ExitCode() != -1 {
 						t.Fatalf("the worker ended: %s\n%s", worker.Describe(), worker.Output())
@@ -76,7 +78,8 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 				t.Errorf("%d innocents did not end: %q …", len(lost), lost[:min(5, len(lost))])
 			}
 			for i, ref := range poison {
-				if info, err := ref.Info(t.Context()); err != nil || info.Reason != "deaths" || info.State != delayed.StateArchived {
+				info, err := ref.Info(t.Context())
+				if err != nil || info.Reason != "deaths" || info.State != delayed.StateArchived {
 					t.Errorf("poison %d: %+v, %v", i, info, err)
 				}
 			}
