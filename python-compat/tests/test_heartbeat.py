@@ -87,7 +87,7 @@ def test_lost_answer_to_a_later_registration(beating):
 
 @pytest.mark.parametrize(('life', 'answer'), [(15.0, 1.875), (2.0, 0.5), (400.0, 5.0)])
 def test_a_living_worker_is_not_taken_for_dead(monkeypatch, life, answer):
-    """It renews its heartbeat within a quarter of its life, and gives an attempt up early enough to make another in that time."""
+    """It renews its heartbeat within a quarter of its life, and gives an attempt up early enough for another one."""
     store = Store()
     monkeypatch.setattr(heartbeat, 'beat', lambda *_: ([Pulse(store.alive, store.claims, -1)], time.time()))
     beats = Heartbeat([Lane(store, False)], life, 'host:1', Contact(life), lambda: None)

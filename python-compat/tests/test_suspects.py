@@ -1,4 +1,4 @@
-"""Tasks that were in hand when workers died: which of them run together, which alone, and what Redis is told of it. And who is dead."""
+"""Tasks that were in hand when workers died: which run together, which alone, what Redis is told of it. And who is dead."""
 
 import threading
 import time
@@ -169,7 +169,7 @@ def test_suspect_is_alone_until_another_comes(q, redis, tasks, work):
 
 
 def test_note_of_one_that_has_ended_is_taken_back_before_others_start(q, redis, tasks, work, monkeypatch):
-    """Redis may not know yet that the lone task has ended. If the worker died then, its claim would stand as one that died alone."""
+    """Redis may not know yet that the lone task has ended: if the worker died then, it would seem to have died alone."""
     w = work()
     died(redis, 1, 't:hold', 'suspect')
     tasks.sees('+suspect')
@@ -262,7 +262,7 @@ def test_key_names_of_suspects_are_refused():
 
 
 def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
-    """A wait that began while the queue was paused leaves it out; it must not be waited out, nor must a look of the mover be needed."""
+    """A wait that began while the queue was paused leaves it out. Neither its end nor a look of the mover may be needed."""
     monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)
     monkeypatch.setattr(mover, '_INTERVAL', 3600.0)
     w = work()

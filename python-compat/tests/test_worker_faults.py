@@ -52,7 +52,7 @@ def test_processes_die_with_their_worker(q, redis, start):
 
 
 def test_killed_again_and_again(q, redis, start):
-    """Only what its worker knew to be alone when it died is archived: not the first death, of a task that nobody suspected."""
+    """Only deaths that the worker knew to be alone lead to the archive: not the first, of a task that nobody suspected."""
     q.options(task_id='x').delay('worker_tasks:hold')
     for n in range(4):
         w = start(*QUICK)

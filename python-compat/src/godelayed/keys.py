@@ -37,7 +37,10 @@ _MAX_NAME = 128
 
 
 class Keys:
-    """The keys of one queue, and its channels. Behind processing, claims, heartbeat, stats, rewait, group and history something follows."""
+    """The keys of one queue, and its channels.
+
+    Behind processing, claims, heartbeat, stats, rewait, group and history something follows.
+    """
 
     __slots__ = (
         'archived',

@@ -19,7 +19,7 @@ RESTLESS_TIME = 0.1  # seconds without claims ahead after tasks were given back,
 
 
 def suspects_held(executors: int, deaths: int) -> int:
-    """Returns how many tasks of so many deaths or more a worker holds at once: as many as it has executors, a quarter of them, and so on.
+    """Returns how many tasks of so many deaths or more a worker holds at once: all executors, a quarter of them, and so on.
 
     Where that is 1, the task runs alone.
     """
@@ -278,7 +278,7 @@ class Executors:
                 self._release(c)
 
     def admit(self, c: Claim) -> bool:
-        """Says whether the worker may hold a suspect. One that runs alone becomes lone: it starts when nothing else is in hand."""
+        """Says whether the worker may hold a suspect. One that runs alone becomes lone, and starts when all else has ended."""
         with self.mu:
             most = suspects_held(self.n, c.suspicion)
             if most == 1:

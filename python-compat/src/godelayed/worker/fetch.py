@@ -55,7 +55,7 @@ class Waiter:
         self._arm.put([*keys, *(lane.store.keys.wake for lane in self.lanes), self.rewait])
 
     def renew(self, lanes: list[Lane]) -> None:
-        """Ends a wait that leaves one of these lanes out. It must not be waited out: tasks of that lane would wait as long."""
+        """Ends a wait that leaves one of these lanes out, or tasks of that lane would wait for its end."""
         if not self.renewed and any(lane not in self.on for lane in lanes):
             self.lanes[0].store.rewait(self.claims, 2000 * WAIT_TIME)
             self.renewed = True

@@ -139,7 +139,7 @@ class Intake:
         self._executors.add([c])
 
     def _mark(self, link: Link, c: Claim) -> None:
-        """Tells Redis that nothing but c is in hand. If that fails c starts all the same: its death will not count as one alone."""
+        """Tells Redis that nothing but c is in hand. If that fails c starts all the same, and its death counts as shared."""
         self._marked = c  # whatever the answer is
         try:
             c.lane.store.mark(link, 'alone', c.token)
@@ -147,7 +147,7 @@ class Intake:
             logger.debug('queue %s: cannot note that a suspect runs alone: %s', c.lane.name, e)
 
     def _unmark(self, link: Link) -> bool:
-        """Takes that back before others start, unless that claim has ended, as Redis knows. It says whether they may."""
+        """Takes that back before others start, unless Redis knows how that claim ended. It says whether they may."""
         c = self._marked
         if c is not None and not c.settled:
             try:

@@ -275,8 +275,8 @@ def verdict(token: str, raw: bytes, death: Death) -> Verdict:
         return Verdict(token, raw, raw, 'requeue', id, b'', '', awaited)
     alone = death.certain or bool(death.alone)
     if m is None or m.python and not m.extended:
-        # Not ours to change: the count stands beside it. Nobody can know that it is suspect either, so that no worker runs it alone on
-        # purpose.
+        # Not ours to change: the count stands beside it. Nobody can know that it is suspect either, so that no worker runs
+        # it alone on purpose.
         fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=MAX_DEATHS)
         action = 'alone' if alone or death.sole else 'count'
         return Verdict(token, raw, raw, action, id, fields, hashlib.sha1(raw).hexdigest(), awaited)

@@ -145,7 +145,7 @@ class Lane:
         return time.monotonic() - confirmed[0] < limit and time.time() - confirmed[1] < limit
 
     def claim(self, link: Link, most: int, held: int, mend: bool, done: list[Claim], suspects: bool = False) -> tuple[Haul, list[Claim]]:
-        """Takes tasks, or suspects, and acknowledges done in the same call. Whatever happens, its batch number is never used again."""
+        """Takes tasks, or suspects, and acknowledges done in the same call. Its batch number is never used again."""
         done, ended = self.ending(done)
         with self.mu:
             self._next += 1

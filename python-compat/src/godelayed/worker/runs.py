@@ -26,7 +26,7 @@ class Runs:
         self._shutting = self._leaving = False
 
     def leave(self) -> None:
-        """Says that the worker stops: whoever has told it so may have told its processes too. None of their deaths is counted."""
+        """Says that the worker stops. Deaths of processes do not count from now on: they may have been told to end too."""
         self._leaving = True
 
     def shut(self) -> None:

@@ -147,7 +147,10 @@ class Store:
         return self.keys.ended(id) if awaited else ''
 
     def claim(self, link: Link, batch: int, most: int, held: int, legacy: bool, mend: bool, ended: Acked, suspects: bool = False) -> Haul:
-        """Ends claims and takes pending tasks, or suspects. It must never be sent again after an error of which may_have_run is true."""
+        """Ends claims and takes pending tasks, or suspects.
+
+        It must never be sent again after an error of which may_have_run is true.
+        """
         k = self.keys
         reply = link.run(
             SCRIPTS['claim'],
@@ -255,7 +258,7 @@ class Store:
         return [k.heartbeat + worker, k.workers, k.processing + worker, k.claims + worker, k.control]
 
     def mark(self, link: Link, note: str, value: str) -> None:
-        """Notes what this worker's death would say of its claims: 'alone' the token of one, 'stopped' 1; '' takes the note back."""
+        """Notes what this worker's death would say of its claims: 'alone' the token of one, 'stopped' 1; '' forgets it."""
         link.run(SCRIPTS['mark'], [self.keys.claims + self.worker], note, value)
 
     def rewait(self, link: Link, life: int) -> None:
@@ -355,7 +358,7 @@ class Store:
         return Death(stopped=stopped is not None, alone=_text(alone))
 
     def lifetimes(self, link: Link, workers: Sequence[str]) -> list[float]:
-        """Says for each worker for how many seconds its heartbeat lasts if it is not renewed; negative: it does not exist."""
+        """Says for each worker how many seconds its heartbeat lasts unless it is renewed; negative: it does not exist."""
         lives: list[int] = []
         for i in range(0, len(workers), _LIVES_MOST):
             keys = [self.keys.heartbeat + w for w in workers[i : i + _LIVES_MOST]]

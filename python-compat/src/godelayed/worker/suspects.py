@@ -1,4 +1,4 @@
-"""Suspects: tasks that were in hand when workers died. They wait in a list of their own, and run with few others or alone."""
+"""Suspects, tasks that were in hand when workers died: they wait in a list of their own, and run with few others or alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .fetch import Fetcher
     from .intake import Intake
 
-PATIENCE, MOST_PATIENCE = 2.0, 60.0  # seconds for which a worker claims nothing and waits for its other tasks to end; doubled when in vain
+# Seconds for which a worker claims nothing and waits for its other tasks to end; doubled when that was in vain.
+PATIENCE, MOST_PATIENCE = 2.0, 60.0
 _SETTLE = 0.005  # seconds between two looks whether Redis knows how the tasks before a lone one ended
 
 
@@ -43,7 +44,7 @@ class Desk:
                 lane.suspects = todo.suspects > 0
 
     def takes(self) -> bool:
-        """Says whether the worker may hold another suspect. One that runs alone takes at most half of its time from other tasks."""
+        """Says whether the worker may hold another suspect. Those that run alone take at most half of its time."""
         if self.lone is not None or self._executors.crowded:
             return False
         return time.monotonic() >= self.rest or not self._fetcher.any_hot()[0] and not self._intake.in_hand()

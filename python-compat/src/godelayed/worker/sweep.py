@@ -141,8 +141,8 @@ class Sweeping:
     def _surely_dead(self, store: Store, kind: str, missing: list[str]) -> list[str]:
         """Notes whose heartbeats are missing now, and returns those that have been missing for long enough.
 
-        Dead is who was missing at two looks, so far apart that a living worker would have registered again, with unbroken contact from
-        before the first to the second.
+        Dead is who was missing at two looks, so far apart that a living worker would have registered again, with unbroken
+        contact from before the first to the second.
         """
         now = time.monotonic()
         since = self.contact.unbroken()
