@@ -1,5 +1,7 @@
 """The functions of interop_tasks as tasks of godelayed's worker, under the same paths, and some that have an id."""
 
+import os
+import signal
 import time
 
 import godelayed
@@ -24,3 +26,10 @@ def total(numbers, failures=0):
 def sleep():
     interop_tasks.note_call('sleep')
     time.sleep(120)
+
+
+@godelayed.task(path='interop:poison')
+def poison():
+    """Kills its process after a while."""
+    time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -85,6 +85,25 @@ def test_lost_answer_to_a_later_registration(beating):
     assert {life for life, _ in store.registered} == {15_000}
 
 
+@pytest.mark.parametrize(('life', 'answer'), [(15.0, 1.875), (2.0, 0.5), (400.0, 5.0)])
+def test_a_living_worker_is_not_taken_for_dead(monkeypatch, life, answer):
+    """It renews its heartbeat within a quarter of its life, and gives an attempt up early enough for another one."""
+    store = Store()
+    monkeypatch.setattr(heartbeat, 'beat', lambda *_: ([Pulse(store.alive, store.claims, -1)], time.time()))
+    beats = Heartbeat([Lane(store, False)], life, 'host:1', Contact(life), lambda: None)
+    assert beats.link.timeout == answer
+    pauses = []
+
+    def wait(pause):
+        pauses.append(pause)
+        if len(pauses) == 200:
+            beats.stop()
+
+    beats._poke = types.SimpleNamespace(clear=lambda: None, set=lambda: None, wait=wait)
+    beats.run()
+    assert max(pauses) <= life / 4
+
+
 def test_claims_whose_call_overlaps_a_registration_are_given_back(beating):
     store, lane, beats = beating
     beats.beat()

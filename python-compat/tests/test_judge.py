@@ -12,6 +12,7 @@ from godelayed.worker import finish
 from godelayed.worker.judge import DEATHS_LIFE, MAX_DEATHS, Ended, Judge, Rules, default_backoff, verdict
 from godelayed.worker.lane import Claim
 from godelayed.worker.message import Message
+from godelayed.worker.store import Death
 
 NOW = 1_700_000_000_000  # ms: Redis's clock
 HOUR = 3600 * 1000
@@ -253,32 +254,51 @@ def ago(ms):
     return time.time_ns() // 1_000_000 - ms
 
 
+ALONE, SHARED, CERTAIN = Death(alone='1-1'), Death(), Death(certain=True)
+
+
 @pytest.mark.parametrize(
-    ('meta', 'action', 'deaths'),
+    ('meta', 'death', 'action', 'deaths', 'alone'),
     [
-        ({}, 'requeue', 1),
-        ({'d': 1, 'da': ago(1000)}, 'requeue', 2),
-        ({'d': 2, 'da': ago(1000)}, 'archive', 3),
-        ({'d': 9, 'da': ago(1000)}, 'archive', 10),
+        ({}, SHARED, 'requeue', 1, None),
+        ({}, Death(sole=True), 'requeue', 1, None),
+        ({}, ALONE, 'requeue', 1, 1),
+        ({}, CERTAIN, 'requeue', 1, 1),
+        ({'d': 1, 'da': ago(1000)}, SHARED, 'requeue', 2, None),
+        ({'d': 99, 'da': ago(1000)}, SHARED, 'requeue', 100, None),
+        ({'d': 9, 'da': ago(1000)}, ALONE, 'requeue', 10, 1),
+        ({'d': 9, 'da': ago(1000), 'al': 1}, ALONE, 'requeue', 10, 2),
+        ({'d': 9, 'da': ago(1000), 'al': 2}, SHARED, 'requeue', 10, 2),
+        ({'d': 2, 'da': ago(1000), 'al': 2}, ALONE, 'archive', 3, 3),
+        ({'d': 2, 'da': ago(1000), 'al': 2}, CERTAIN, 'archive', 3, 3),
         # They count for 72 hours.
-        ({'d': 2, 'da': ago(71 * HOUR)}, 'archive', 3),
-        ({'d': 2, 'da': ago(73 * HOUR)}, 'requeue', 1),
-        ({'d': 2}, 'requeue', 1),
+        ({'d': 2, 'da': ago(71 * HOUR), 'al': 2}, ALONE, 'archive', 3, 3),
+        ({'d': 2, 'da': ago(73 * HOUR), 'al': 2}, ALONE, 'requeue', 1, 1),
+        ({'d': 2, 'al': 2}, ALONE, 'requeue', 1, 1),
     ],
 )
-def test_deaths_are_counted_for_72_hours(meta, action, deaths):
+def test_deaths_are_counted_for_72_hours(meta, death, action, deaths, alone):
     before = time.time_ns() // 1_000_000
-    v = verdict('1-1', message(meta))
+    v = verdict('1-1', message(meta), death)
     found = msgpack.unpackb(v.renewed)[4]
-    assert (v.action, found['d'], v.message) == (action, deaths, message(meta))
+    assert (v.action, found['d'], found.get('al'), v.message) == (action, deaths, alone, message(meta))
     assert before <= found['da'] <= time.time_ns() // 1_000_000
     assert msgpack.unpackb(v.info)['deaths'] == deaths
 
 
 @pytest.mark.parametrize('raw', [message(None, 3), b'rubbish', b''])
-def test_deaths_of_what_cannot_carry_them(raw):
-    v = verdict('1-1', raw)
-    assert (v.action, v.message, v.renewed, len(v.digest)) == ('count', raw, raw, 40)
+@pytest.mark.parametrize(
+    ('death', 'action'), [(SHARED, 'count'), (ALONE, 'alone'), (CERTAIN, 'alone'), (Death(sole=True), 'alone'), (Death(True), 'requeue')]
+)
+def test_deaths_of_what_cannot_carry_them(raw, death, action):
+    v = verdict('1-1', raw, death)
+    assert (v.action, v.message, v.renewed, len(v.digest)) == (action, raw, raw, 40 * (action != 'requeue'))
+
+
+@pytest.mark.parametrize('death', [Death(stopped=True), Death(stopped=True, alone='1-1'), Death(alone='1-2')])
+def test_what_has_not_died_with_its_worker(death):
+    v = verdict('1-1', message({'d': 2, 'da': ago(1000), 'al': 2}), death)
+    assert (v.action, v.renewed) == ('requeue', v.message)
 
 
 def test_units_of_deaths():

@@ -30,7 +30,8 @@ def test_killed_worker(q, redis, both):
     second = both(*QUICK)
     wait_for(lambda: ran(redis).count('holding') == 2, 'another worker to run it')
     claim = redis.hvals(f'q_processing:{redis.smembers("q_workers").pop().decode()}')[0]
-    assert msgpack.unpackb(claim)[4]['d'] == 1
+    meta = msgpack.unpackb(claim)[4]
+    assert (meta['d'], meta.get('al')) == (1, None)
     notes(redis).rpush('go', 1, 1)  # the processes of the first may have outlived it for a moment
     wait_for(lambda: counters(redis).get('processed') == 1, 'its end')
     second.stop()
@@ -56,39 +57,34 @@ def test_processes_die_with_their_worker(q, redis, start):
 
 
 def test_killed_again_and_again(q, redis, start):
+    """Only deaths that the worker knew to be alone lead to the archive: not the first, of a task that nobody suspected."""
     q.options(task_id='x').delay('worker_tasks:hold')
-    for n in range(3):
+    for n in range(4):
         w = start(*QUICK)
         wait_for(lambda n=n: len(ran(redis)) == n + 1, 'the task to start')
         w.kill()
     w = start(*QUICK)
     wait_for(lambda: redis.zcard('q_archived'), w.output)
     w.stop()
-    assert info_of(redis, 'x')['reason'] == 'deaths'
+    info = info_of(redis, 'x')
+    assert (info['reason'], info['deaths']) == ('deaths', 4)
 
 
-def test_suspects_run_alone(q, redis, start):
-    """What is claimed beside a task that has killed its worker goes back before that one starts."""
-    messages = [msgpack.packb(['worker_tasks:say', [i], {}, 0, {'id': f's{i}', 'd': 1, 'da': int(time.time() * 1000)}]) for i in range(3)]
-    messages += [msgpack.packb(['worker_tasks:say', ['n', i], {}, 0, {'id': f'n{i}'}]) for i in range(3)]
-    redis.rpush('q', *messages)
-    redis.rpush('q_noti', *[1] * len(messages))
-    w = start('--concurrency', '4')
-    runs(redis, *(f'say {i}' for i in range(3)), *(f'say n {i}' for i in range(3)))
-    w.stop()
-    assert left(redis) == set()
-
-
-def test_nursery_is_killed(q, redis, start):
-    q.delay('worker_tasks:sleep_on')
-    w = start('--concurrency', '1')
-    wait_for(lambda: ran(redis), 'the task to start')
+@pytest.mark.parametrize('n', [1, 2])
+def test_nursery_is_killed(q, redis, start, n):
+    """All processes die with it: none of their tasks has died alone, unless there was one only."""
+    for _ in range(n):
+        q.delay('worker_tasks:sleep_on')
+    w = start('--concurrency', str(n))
+    wait_for(lambda: len(ran(redis)) == n, 'the tasks to start')
     with open(f'/proc/{w.process.pid}/task/{w.process.pid}/children') as f:
         children = f.read().split()
     os.kill(int(children[0]), signal.SIGKILL)
     w.ends(1)
     assert 'forks worker processes' in w.output()
-    assert redis.llen('q') == 1  # its death is counted, and it is given back
+    metas = [msgpack.unpackb(m)[4] for m in redis.lrange('q', 0, -1)]
+    assert [(m['d'], m.get('al')) for m in metas] == [(1, 1 if n == 1 else None)] * n
+    redis.rpush('q_noti', 1)  # the wait that was cut off may have taken one; what is left is enough for the next worker
 
 
 def test_stopped_worker_does_not_start_what_may_be_lost(q, redis, start):

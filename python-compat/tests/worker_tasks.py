@@ -9,7 +9,7 @@ import redis
 
 import godelayed
 
-client = redis.Redis.from_url(os.environ['TEST_REDIS'])
+client = redis.Redis.from_url(os.environ['TEST_REDIS'], socket_timeout=None)  # a task may wait for its word
 
 
 def note(*words):
@@ -192,3 +192,11 @@ def hold_in_group():
     note('holding')
     await_word('go')
     note('released')
+
+
+@godelayed.task
+def crowd(key):
+    """Notes how many of its kind run."""
+    note(key, client.incr(key))
+    time.sleep(0.02)
+    client.decr(key)

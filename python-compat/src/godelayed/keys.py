@@ -29,15 +29,19 @@ _SUFFIXES = (
     '_functions',
     '_groups',
     '_gathered',
+    '_suspects',
     '_periodic',
     '_ticks',
 )
-_INFIXES = ('_processing:', '_claims:', '_worker:', '_stats:', '_group:', '_history:')
+_INFIXES = ('_processing:', '_claims:', '_worker:', '_rewait:', '_stats:', '_group:', '_history:')
 _MAX_NAME = 128
 
 
 class Keys:
-    """The keys of one queue, and its channels. Behind processing, claims, heartbeat, stats, group and history something follows."""
+    """The keys of one queue, and its channels.
+
+    Behind processing, claims, heartbeat, stats, rewait, group and history something follows.
+    """
 
     __slots__ = (
         'archived',
@@ -45,6 +49,7 @@ class Keys:
         'completed',
         'control',
         'deaths',
+        'functions',
         'gathered',
         'group',
         'groups',
@@ -63,9 +68,12 @@ class Keys:
         'results',
         'retry',
         'revoked',
+        'rewait',
         'scheduled',
         'signals',
         'stats',
+        'suspects',
+        'suspects_noti',
         'sweeper',
         'tasks',
         'ticks',
@@ -99,15 +107,22 @@ class Keys:
         self.functions = n + '_functions'
         self.groups = n + '_groups'
         self.gathered = n + '_gathered'
+        self.suspects = n + '_suspects'  # as list and noti, for tasks that run with few others or alone
+        self.suspects_noti = n + '_suspects_noti'
         self.periodic = n + '_periodic'
         self.ticks = n + '_ticks'
         self.processing = n + '_processing:'
         self.claims = n + '_claims:'
         self.heartbeat = n + '_worker:'
+        self.rewait = n + '_rewait:'
         self.stats = n + '_stats:'
         self.group = n + '_group:'
         self.history = n + '_history:'
         self.signals = n + '_signals'
+
+    def pending(self, suspects: bool) -> tuple[str, str]:
+        """The list of pending tasks and its notify list, or those of the suspects."""
+        return (self.suspects, self.suspects_noti) if suspects else (self.list, self.noti)
 
     def ended(self, id: str) -> str:
         """The channel on which the end of a task is told."""

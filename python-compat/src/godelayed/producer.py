@@ -92,7 +92,7 @@ class Settings:
         k, now = self.keys, time.monotonic()
         form = _text((yield Ask(MODE, [k.mode], [self.form])))
         if form != self.form and (yield from self._holds_none()):
-            keys = [k.mode, k.list, k.scheduled, k.retry, k.parked, k.archived, k.legacy, k.periodic]
+            keys = [k.mode, k.list, k.scheduled, k.retry, k.parked, k.archived, k.legacy, k.periodic, k.suspects]
             form = _text((yield Ask(REFORM, keys, [form, self.form])))
         if form != self.form:
             raise DelayedError(
@@ -104,7 +104,7 @@ class Settings:
     def _holds_none(self) -> Generator[Ask, Any, bool]:
         """Says whether no task is pending and none is active. In this order: one that becomes active later is pending there."""
         k = self.keys
-        if (yield Ask(None, ['LLEN', k.list])):
+        if (yield Ask(None, ['LLEN', k.list])) or (yield Ask(None, ['LLEN', k.suspects])):
             return False
         for worker in (yield Ask(None, ['SMEMBERS', k.workers])):
             if (yield Ask(None, ['HLEN', k.processing + _text(worker)])):

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 class Queue:
     """Makes calls of functions into tasks in Redis. It may be shared by threads, and holds no connection of its own.
 
-    redis is a client of redis-py for one server or for Sentinel. legacy is for queues that go-delayed's or keakon's workers share: Python
-    tasks have the form that those read, and what those cannot read is an ArgumentsError. prefix is that of the Go handle. wait is how many
-    replicas must have a task before a call succeeds; fewer are an UnknownError. All programs that use one queue open it in the same way. A name that cannot be one is an ArgumentsError.
+    redis is a client of redis-py for one server or for Sentinel. legacy is for queues that go-delayed's or keakon's
+    workers share: Python tasks have the form that those read, and what those cannot read is an ArgumentsError. prefix
+    is that of the Go handle. wait is how many replicas must have a task before a call succeeds; fewer are an
+    UnknownError. All programs that use one queue open it in the same way. A name that cannot be one is an
+    ArgumentsError.
     """
 
     def __init__(self, name: str, redis: redis.Redis, *, legacy: bool = False, prefix: str = '', wait: int = 0) -> None:
@@ -47,7 +49,8 @@ class Queue:
 
     def __len__(self) -> int:
         """The number of pending tasks."""
-        return int(self._link.send('LLEN', self._settings.keys.list))
+        k = self._settings.keys
+        return sum(int(self._link.send('LLEN', key)) for key in (k.list, k.suspects))
 
     def __bool__(self) -> bool:
         return True

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 class Queue:
     """Makes calls of functions into tasks in Redis, like godelayed.Queue. It belongs to one event loop at a time.
 
-    redis is a client of redis.asyncio for one server or for Sentinel. legacy is for queues that go-delayed's or keakon's workers share:
-    Python tasks have the form that those read, and what those cannot read is an ArgumentsError. prefix is that of the Go handle. wait is how
-    many replicas must have a task before a call succeeds; fewer are an UnknownError. All programs that use one queue open it in the same way. A name that cannot be one is an ArgumentsError.
+    redis is a client of redis.asyncio for one server or for Sentinel. legacy is for queues that go-delayed's or
+    keakon's workers share: Python tasks have the form that those read, and what those cannot read is an
+    ArgumentsError. prefix is that of the Go handle. wait is how many replicas must have a task before a call
+    succeeds; fewer are an UnknownError. All programs that use one queue open it in the same way. A name that cannot
+    be one is an ArgumentsError.
     """
 
     def __init__(self, name: str, redis: redis.asyncio.Redis, *, legacy: bool = False, prefix: str = '', wait: int = 0) -> None:
@@ -49,7 +51,8 @@ class Queue:
 
     async def length(self) -> int:
         """The number of pending tasks."""
-        return int(await self._link.send('LLEN', self._settings.keys.list))
+        k = self._settings.keys
+        return int(await self._link.send('LLEN', k.list)) + int(await self._link.send('LLEN', k.suspects))
 
     def options(self, **options: Unpack[OptionValues]) -> Queue:
         """Returns a queue whose calls have these options, in addition to its own. README.md has them in a table.

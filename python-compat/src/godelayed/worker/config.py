@@ -34,7 +34,8 @@ class WorkerConfig:
     kill_after: how long a task may take to end when it is told to, because of its timeout, say; then its process is killed.
     prefetch: how many tasks beyond concurrency are claimed ahead; None: what is done in about 5 ms.
     heartbeat_life: how long the worker counts as alive after its last heartbeat. Workers and sweepers of one queue should agree on it.
-    sweep_interval, sweep: the time between two passes of the embedded sweeper; False leaves sweeping to other workers.
+    sweep_interval, sweep: the time between two passes of the embedded sweeper at most; it also looks when heartbeats of others would end.
+    False leaves sweeping to other workers.
     grace, cancel_grace: how long to wait for tasks when the worker stops, and then for those that were told to end.
     legacy: the queues are shared with workers of keakon's package or go-delayed; it takes only tasks that have a notification.
     go_queue: the name of a queue that Go tasks are handed on to; None: they are parked.

@@ -9,13 +9,25 @@ from typing import Callable
 
 from .lane import Claim, Lane
 
+SET_APART = 2  # from so many deaths on a task waits among the suspects of its queue
 PACE_TIME = 0.005  # seconds of work that are claimed ahead
 PACE_MOST = 800  # tasks claimed ahead at most
 PACE_WINDOW = 0.001  # the shortest time over which the length of tasks is taken
 CLAIM_LOT = 200  # tasks claimed ahead by one call
 OVERDUE_TIME = 0.02  # seconds that a task which was claimed ahead waits while all are busy
-SUSPECT_REST = 0.1  # seconds without claims ahead after tasks were given back
-SUSPECT_ALONE = 1.0  # seconds that a suspect runs before further tasks are claimed
+RESTLESS_TIME = 0.1  # seconds without claims ahead after tasks were given back, so that others come to them
+
+
+def suspects_held(executors: int, deaths: int) -> int:
+    """Returns how many tasks of so many deaths or more a worker holds at once: all executors, a quarter of them, and so on.
+
+    Where that is 1, the task runs alone.
+    """
+    for _ in range(deaths - SET_APART + 1):
+        if executors <= 1:
+            break
+        executors //= 4
+    return max(executors, 1)
 
 
 class Pace:
@@ -63,8 +75,8 @@ class Executors:
         self.ready: deque[Claim] = deque()
         self.running: dict[Claim, None] = {}
         self.coming = 0  # tasks that are being claimed, at most
-        self.suspect: Claim | None = None  # the one suspect in hand, ready or running
-        self.since: float | None = None  # when it started
+        self.lone: Claim | None = None  # runs alone, or waits until it can; nothing else starts meanwhile
+        self.crowded = False  # a suspect was put back for the sake of those in hand
         self.restless = 0.0  # until then, claim no more than free executors
         self.held = False  # start nothing
         self.stopped = False
@@ -82,14 +94,8 @@ class Executors:
         with self.mu:
             now = time.monotonic()
             self.hungry = False
-            if self.suspect is not None:
-                # Alone, a suspect that kills its worker takes nothing with it that has not started.
-                if self.since is None:
-                    return 0, SUSPECT_REST, []
-                alone = SUSPECT_ALONE - (now - self.since)
-                if alone > 0:
-                    self.hungry = True
-                    return 0, alone, []
+            if self.lone is not None:
+                return 0, 0.0, []
             wait = 0.0
             if self.pace.fixed is None and self.ready:
                 wait = OVERDUE_TIME - (now - self.ready[0].batch.at)
@@ -98,8 +104,8 @@ class Executors:
                         wait = OVERDUE_TIME  # one of them starts now, or waits for a heartbeat
                     else:
                         self.pace.stall(now)
-                        self.restless = now + SUSPECT_REST
-                        return 0, SUSPECT_REST, self._take_back()
+                        self.restless = now + RESTLESS_TIME
+                        return 0, RESTLESS_TIME, self._take_back()
             self.ahead = self.pace.ahead(self.n, now) if now >= self.restless else 0
             n = self._space()
             if n > 0:
@@ -127,8 +133,6 @@ class Executors:
         """Notes that the claim of up to n tasks is over, and that they are ready or have been seen to."""
         with self.mu:
             self.coming -= n
-            if self.suspect is not None and self.coming == 0:
-                self._rouse()
 
     def serve(self, lane: Lane) -> list[Claim]:
         """Says that the fetcher is about to claim from a lane, and takes what is done there."""
@@ -209,8 +213,6 @@ class Executors:
         if self.held or not self.ready or self.budget is not None and self.budget <= 0:
             return None
         for i, c in enumerate(self.ready):
-            if c is self.suspect and self.coming > 0:
-                continue  # what comes must go back first
             if not c.lane.fresh(self.life) and not c.lost:
                 # Another worker may have it by now. The heartbeat finds out, and wakes whoever waits.
                 c.lane.beat()
@@ -223,8 +225,6 @@ class Executors:
             self.running[c] = None
             if self.budget is not None:
                 self.budget -= 1
-            if c is self.suspect:
-                self.since = c.started
             self._beckon()
             if self.wake_pool is None:
                 self._rouse()
@@ -235,8 +235,8 @@ class Executors:
         self.running.pop(c, None)
         self.pace.end(took)
         self.ended += 1
-        if c is self.suspect:
-            self.suspect = None
+        if c.suspicion >= SET_APART:
+            self._release(c)
         if self.budget is not None and self.budget <= 0 and not self.running:
             self.signal()
         if not done:
@@ -263,36 +263,47 @@ class Executors:
                 return self._take_back()
             claims = [c for c in self.ready if c.lane is lane]
             self.ready = deque(c for c in self.ready if c.lane is not lane)
-            if self.suspect in claims:
-                self.suspect = None
+            self._released(claims)
             return claims
 
     def _take_back(self) -> list[Claim]:
         claims = list(self.ready)
         self.ready.clear()
-        if self.suspect in claims:
-            self.suspect = None
+        self._released(claims)
         return claims
 
-    def admit(self, c: Claim) -> bool:
-        """Reserves the place of the one suspect. It answers False if there is one already."""
-        with self.mu:
-            self.restless = time.monotonic() + SUSPECT_REST
-            if self.suspect is not None:
-                return False
-            self.suspect, self.since = c, None
-            return True
+    def _released(self, claims: list[Claim]) -> None:
+        for c in claims:
+            if c.suspicion >= SET_APART:
+                self._release(c)
 
-    def barred(self) -> bool:
-        """Says whether a suspect is in hand and has not run alone for long enough."""
+    def admit(self, c: Claim) -> bool:
+        """Says whether the worker may hold a suspect. One that runs alone becomes lone, and starts when all else has ended."""
         with self.mu:
-            return self.suspect is not None and (self.since is None or time.monotonic() - self.since < SUSPECT_ALONE)
+            most = suspects_held(self.n, c.suspicion)
+            if most == 1:
+                self.lone = c
+                return True
+            held = sum(other.suspicion >= c.suspicion for other in (*self.ready, *self.running))
+            self.crowded = held >= most
+            return not self.crowded
+
+    def calm(self) -> None:
+        """Claims nothing ahead for a while, so that others come to what this worker gives back."""
+        with self.mu:
+            self.restless = time.monotonic() + RESTLESS_TIME
 
     def dismiss(self, c: Claim) -> None:
-        """Gives up the place of the suspect."""
+        """Forgets a lone task that has not started."""
         with self.mu:
-            if self.suspect is c:
-                self.suspect = None
+            self._release(c)
+
+    def _release(self, c: Claim) -> None:
+        """Notes that a suspect has left."""
+        if self.lone is c:
+            self.lone = None
+        self.crowded = False
+        self.signal()
 
     def hold(self, on: bool) -> None:
         """Makes executors start nothing, until it is called with False."""
@@ -315,9 +326,10 @@ class Executors:
         self.wake()
 
     def in_hand(self, lane: Lane) -> list[Claim]:
-        """Returns a lane's tasks that run or are ready."""
+        """Returns a lane's tasks that run, are ready or wait to run alone."""
         with self.mu:
-            return [c for c in [*self.ready, *self.running] if c.lane is lane]
+            lone = (self.lone,) if self.lone is not None else ()
+            return [c for c in {*self.ready, *self.running, *lone} if c.lane is lane]
 
     def under_way(self) -> list[Claim]:
         """Returns the tasks that run."""

@@ -12,9 +12,12 @@ from typing import Callable
 
 from ..errors import DelayedError
 from .executors import Executors
+from .finish import RELEASE
+from .intake import Intake
 from .lane import Claim, Lane
 from .link import Backoff, Complaints, Link, Seldom
 from .store import MAX_UNPARKED, check
+from .suspects import Desk
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -35,14 +38,27 @@ class Waiter:
         self.link = Link(first.source, WAIT_TIME + 5.0)
         self.claims = first.link()  # for the fetcher
         self.noti = {lane.store.keys.noti.encode(): lane for lane in lanes}
+        self.suspects_noti = {lane.store.keys.suspects_noti.encode(): lane for lane in lanes}
+        self.rewait = first.keys.rewait + first.worker  # what ends the wait of this worker alone
         self.blocking = False
+        self.on: list[Lane] = []  # on whose notify lists it blocks
+        self.renewed = False  # it was told to stop, because there are more lanes to block on
         self.until = 0.0  # no claims before, because the server is away
-        self.backoff = Backoff()
+        self.backoff, self.claims_backoff = Backoff(), Backoff()  # of waits and of claims
         self._arm: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
 
-    def arm(self, keys: list[str]) -> None:
-        self.blocking = True
-        self._arm.put(keys)
+    def arm(self, lanes: list[Lane], suspects: bool) -> None:
+        """Lets the thread block on notify lists of lanes, and on those of their suspects if the worker takes any."""
+        self.blocking, self.on, self.renewed = True, lanes, False
+        keys = [lane.store.keys.noti for lane in lanes]
+        keys += [lane.store.keys.suspects_noti for lane in lanes if suspects]
+        self._arm.put([*keys, *(lane.store.keys.wake for lane in self.lanes), self.rewait])
+
+    def renew(self, lanes: list[Lane]) -> None:
+        """Ends a wait that leaves one of these lanes out, or tasks of that lane would wait for its end."""
+        if not self.renewed and any(lane not in self.on for lane in lanes):
+            self.lanes[0].store.rewait(self.claims, 2000 * WAIT_TIME)
+            self.renewed = True
 
     def stop(self) -> None:
         self._arm.put(None)
@@ -73,7 +89,8 @@ class Fetcher:
         executors: Executors,
         life: float,
         room: Callable[[], tuple[int, float]],
-        receive: Callable[[Link, list[Claim]], int],
+        intake: Intake,
+        claims_at_all: Callable[[], bool],
         on_due: Callable[[], None],
     ) -> None:
         self.lanes = lanes
@@ -81,17 +98,20 @@ class Fetcher:
         self.executors = executors
         self.life = life
         self._room = room
-        self._receive = receive
+        self._receive = intake.receive
+        self.claims_at_all = claims_at_all
         self._on_due = on_due
         self.waiters = [Waiter(group, self._woken) for group in groups]
         self._of = {lane: w for w in self.waiters for lane in w.lanes}
         self._events: queue.SimpleQueue[tuple[Waiter, bytes | None, DelayedError | None] | None] = queue.SimpleQueue()
         self._signaled = False
+        self.desk = Desk(self, intake)
         self._nudged: set[Lane] = set()
         self._mu = threading.Lock()
         self._serving = False
         self._stop = False
-        self.complaints = Complaints()
+        self.complaints = Complaints()  # of claims
+        self.waits = Complaints()
         self._unparked = Seldom()
 
     def signal(self) -> None:
@@ -100,10 +120,13 @@ class Fetcher:
             self._signaled = True
             self._events.put(None)
 
-    def nudge(self, lane: Lane) -> None:
-        """Tells that a queue has pending tasks, whether or not it has notifications."""
-        with self._mu:
-            self._nudged.add(lane)
+    def nudge(self, lane: Lane, suspects: bool = False) -> None:
+        """Tells that a queue has pending tasks, or suspects, whether or not it has notifications."""
+        if suspects:
+            lane.suspects = True
+        else:
+            with self._mu:
+                self._nudged.add(lane)
         self.signal()
 
     def stop(self) -> None:
@@ -116,30 +139,38 @@ class Fetcher:
         self._events.put((w, key, error))
 
     def run(self) -> None:
+        self.desk.open()
         while not self._stop:
             room, pause = self._room()
+            if self.desk.lone is not None:
+                self.desk.attend()
+                continue
+            if room > 0 and self.desk.claim_any():
+                self.block(0.0)
+                continue
             if room > 0:
-                hot, later = self._any_hot()
+                hot, later = self.any_hot()
                 if hot:
                     self._round(room)
-                    self._block(0.0)
+                    self.block(0.0)
                     continue
-                self._leave_off()
+                self.leave_off()
                 self._arm()
                 if pause > 0 and (later == 0 or pause < later):
                     later = pause
-                self._block(later or None)
+                self.block(later or None)
                 continue
             if self._serving and (pause == 0 or pause > RIDE_TIME):
-                if self._block(RIDE_TIME):
-                    self._leave_off()
+                if self.block(RIDE_TIME):
+                    self.leave_off()
                 continue
-            self._leave_off()
-            self._block(pause or None)
+            self.leave_off()
+            self.block(pause or None)
+        self.desk.dismiss(RELEASE)
         self.executors.retire()
         self.mend_after_stop()
 
-    def _leave_off(self) -> None:
+    def leave_off(self) -> None:
         self.executors.leave_off()
         self._serving = False
 
@@ -151,6 +182,14 @@ class Fetcher:
             lane.held_back, lane.hot = False, True
         return lane.held_back
 
+    def may_claim(self, lane: Lane) -> bool:
+        """Says whether a queue may be claimed from just now."""
+        return not self._paused(lane) and time.monotonic() >= self._not_before(lane) and lane.fresh(self.life)
+
+    def link_of(self, lane: Lane) -> Link:
+        """Returns the link for claims from a queue."""
+        return self._of[lane].claims
+
     def _not_before(self, lane: Lane) -> float:
         return max(lane.rest, self._of[lane].until)
 
@@ -158,7 +197,7 @@ class Fetcher:
         """Says whether nothing may be claimed from a queue now."""
         return self._paused(lane) or time.monotonic() < self._not_before(lane) or not lane.fresh(self.life)
 
-    def _any_hot(self) -> tuple[bool, float]:
+    def any_hot(self) -> tuple[bool, float]:
         """Says whether there is a queue to claim from now; if not, in how many seconds there may be one, 0 if nobody knows."""
         now, later = time.monotonic(), 0.0
         for lane in self.lanes:
@@ -173,6 +212,9 @@ class Fetcher:
             wait = w.until - now
             if wait > 0 and (later == 0 or wait < later):
                 later = wait
+        wait = self.desk.rest - now
+        if wait > 0 and (later == 0 or wait < later) and any(lane.suspects for lane in self.lanes):
+            later = wait
         return False, later
 
     def _arranged(self) -> Sequence[Lane]:
@@ -195,9 +237,9 @@ class Fetcher:
                 return
             parked = lane.take_parked(MAX_UNPARKED) if lane.parked and not self._rests(lane) else []
             if parked:
-                room -= self._claim(lane, room, 0, parked)
+                room -= self.claim(lane, room, 0, parked=parked)
             if room > 0 and lane.hot and not self._rests(lane):
-                room -= self._claim(lane, room, 0)
+                room -= self.claim(lane, room, 0)
 
     def _probe(self) -> None:
         """Looks at queues that were found empty a while ago: one request for all of a slot."""
@@ -219,7 +261,7 @@ class Fetcher:
             try:
                 todos = check(w.claims, [lane.store for lane in lanes])
             except DelayedError:
-                w.until = now + w.backoff.next()
+                w.until = now + w.claims_backoff.next()
                 continue
             for lane, todo in zip(lanes, todos):
                 lane.hot = todo.pending > 0
@@ -228,12 +270,18 @@ class Fetcher:
         """Lets the waiters block. Without a heartbeat, what they would take could not be claimed."""
         now = time.monotonic()
         for w in self.waiters:
-            if w.blocking or now < w.until or not all(lane.fresh(self.life) for lane in w.lanes):
+            if now < w.until or not all(lane.fresh(self.life) for lane in w.lanes):
                 continue
-            keys = [lane.store.keys.noti for lane in self._arranged() if lane in w.lanes and not self._paused(lane) and now >= lane.rest]
-            w.arm([*keys, *(lane.store.keys.wake for lane in w.lanes)])
+            lanes = [lane for lane in self._arranged() if lane in w.lanes and not self._paused(lane) and now >= lane.rest]
+            if not w.blocking:
+                w.arm(lanes, self.desk.takes())
+                continue
+            try:
+                w.renew(lanes)
+            except DelayedError as e:
+                self._failed(w, e)
 
-    def _block(self, pause: float | None) -> bool:
+    def block(self, pause: float | None) -> bool:
         """Waits until there may be something to do, and handles what has come. It says whether pause seconds are over before."""
         try:
             event = self._events.get(timeout=pause) if pause != 0 else self._events.get_nowait()
@@ -257,15 +305,15 @@ class Fetcher:
     def _handle(self, w: Waiter, key: bytes | None, error: DelayedError | None) -> None:
         w.blocking = False
         if error is not None:
-            if not self._stop:
-                self.complaints.trouble(logger, 'cannot wait for tasks; trying again', error)
-                w.until = time.monotonic() + w.backoff.next()
-                for lane in w.lanes:
-                    lane.hot = True  # a notification may have been lost with the reply
+            self._failed(w, error)
+            for lane in w.lanes:
+                lane.hot = True  # a notification may have been lost with the reply
             return
-        if key is None:
+        w.backoff.reset()
+        self.waits.relief(logger, 'waiting for tasks again')
+        if key is None or key == w.rewait.encode():
             return
-        woken = w.noti.get(key)
+        woken = w.noti.get(key) or w.suspects_noti.get(key)
         if woken is None:
             self._on_due()
             return
@@ -273,10 +321,18 @@ class Fetcher:
         room, _ = self._room()
         if self._stop or self._paused(woken) or time.monotonic() < woken.rest:
             room = 0
-        self._claim(woken, room, 1)
+        if key in w.noti:
+            self.claim(woken, 0 if self.desk.lone else room, 1)
+        else:
+            self.desk.claim(woken, int(room > 0 and self.desk.takes()), 1)
 
-    def _claim(self, lane: Lane, room: int, held: int, parked: list[str] | None = None) -> int:
-        """Takes at most room tasks of one queue, or of some that are parked there, and returns how many of them are to run here.
+    def _failed(self, w: Waiter, error: DelayedError) -> None:
+        if not self._stop:
+            self.waits.trouble(logger, 'cannot wait for tasks; trying again', error)
+            w.until = time.monotonic() + w.backoff.next()
+
+    def claim(self, lane: Lane, room: int, held: int, suspects: bool = False, parked: list[str] | None = None) -> int:
+        """Takes at most room tasks of one queue, of its suspects or of some that are parked there, and returns how many run here.
 
         Parked tasks do not become pending in between: another worker, which does not know their functions, would claim
         them and park them again.
@@ -290,13 +346,13 @@ class Fetcher:
         self.executors.expect(room)
         try:
             try:
-                haul, claims = lane.claim(w.claims, room, held, lane.mend, done, parked)
+                haul, claims = lane.claim(w.claims, room, held, lane.mend and not suspects, done, suspects, parked)
                 if haul.status == 1:
                     left = left[haul.left :]
             except DelayedError as e:
                 self.complaints.trouble(logger, f'queue {lane.name}: cannot claim tasks; trying again', e)
                 w.claims.hang_up()
-                w.until = time.monotonic() + w.backoff.next()
+                w.until = time.monotonic() + w.claims_backoff.next()
                 lane.hot = True
                 return 0
             if haul.status == 0:
@@ -312,12 +368,15 @@ class Fetcher:
                 lane.hot = True
                 return 0
             self.complaints.relief(logger, 'claiming tasks again')
-            w.backoff.reset()
+            w.claims_backoff.reset()
             if parked is not None:
                 if not left:
                     self._on_due()  # there may be more of them
                 if claims and self._unparked.due(lane.name) is not None:
                     logger.info('queue %s: %d parked tasks were claimed: this worker can run them', lane.name, len(claims))
+                return self._receive(w.claims, claims)
+            if suspects:
+                lane.suspects = haul.left > 0
                 return self._receive(w.claims, claims)
             lane.mend = False
             lane.left = haul.left

@@ -25,23 +25,6 @@ FAILED = ('processed', 'failed')
 EXPIRED = ('expired',)
 
 
-class Receipt:
-    """Is done once Redis has answered for a number of endings."""
-
-    def __init__(self, n: int) -> None:
-        self._left = n
-        self._lock = threading.Lock()
-        self.done = threading.Event()
-        if n == 0:
-            self.done.set()
-
-    def tick(self) -> None:
-        with self._lock:
-            self._left -= 1
-            if self._left == 0:
-                self.done.set()
-
-
 @dataclass
 class End:
     """A claim whose end Redis must be told."""
@@ -55,7 +38,6 @@ class End:
     info: bytes = b''
     certain: bool = False  # cancelled, whatever Redis knows of it
     verdict: Verdict | None = None  # of a death
-    told: Receipt | None = None  # who waits for Redis's answer
     joins: Sequence[object] | None = field(default=None)  # of a group: see groups.py
 
     @property
@@ -243,8 +225,6 @@ class Finisher:
                 self._too_late(e.claim)
             if kind == FORWARD and answer and e.claim.held:
                 self._disown(e.claim)
-            if e.told is not None:
-                e.told.tick()
         if lost:
             self.count_lost(lost)
         return []
@@ -291,7 +271,7 @@ class Finisher:
             return self.join(link, batches, group)
         if kind == FORWARD:
             return store.release(link, batches, tokens, self.forward, front=False)
-        return store.release(link, batches, tokens, front=kind == RELEASE)
+        return store.release(link, batches, tokens, front=kind == RELEASE, suspects=kind == DEFER)
 
     def _forget_reports(self, claims: list[Claim]) -> None:
         """Has Redis forget what tasks have reported that do not end by success: first, or it would outlast them."""
@@ -307,11 +287,9 @@ class Finisher:
             with self.lane.mu:
                 self.lane.revoked.discard(e.claim.message.id)
             e.claim.canceled = False
-            again = End(e.claim, RELEASE)
+            self.add(End(e.claim, RELEASE))
         else:
-            again = self.canceled(e.claim)
-        again.told = e.told
-        self.add(again)
+            self.add(self.canceled(e.claim))
 
     def _disown(self, c: Claim) -> None:
         try:

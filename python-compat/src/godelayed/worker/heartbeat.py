@@ -16,6 +16,7 @@ from .store import MAX_TOKENS, beat
 
 logger = logging.getLogger('godelayed.worker')
 
+_SHORTEST = 0.5  # seconds that an answer is waited for at least
 _LOOK_AT_LEAST = 4  # heartbeats after which an idle worker looks at the control hash
 
 
@@ -29,7 +30,8 @@ class Heartbeat:
         self.contact = contact
         self.on_beat = on_beat
         first = lanes[0].store
-        self.link = Link(first.source, min(max(life / 2, 0.5), CALL_TIMEOUT))
+        # Soon given up, so that what a broken connection has swallowed is sent again on another one.
+        self.link = Link(first.source, min(max(life / 8, _SHORTEST), CALL_TIMEOUT))
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
         self._beats = 0
@@ -50,7 +52,7 @@ class Heartbeat:
         wait = Backoff()
         while not self._stop.is_set():
             self._poke.clear()
-            pause = jitter(self.life / 4, 0.1)
+            pause = jitter(self.life * 9 / 40, 0.1)  # a quarter of the life at most: sweepers count on that
             try:
                 self.beat()
             except DelayedError as e:

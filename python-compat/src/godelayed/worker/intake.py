@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from ..errors import DelayedError
 from ..registry import Registry
-from .executors import Executors
-from .finish import DEFER, FORWARD, GATHER, RELEASE, End, Receipt
+from .executors import SET_APART, Executors
+from .finish import DEFER, FORWARD, GATHER, RELEASE, End
 from .follow import Follower
 from .groups import Member
 from .info import function_of
@@ -21,14 +21,19 @@ from .store import Store
 
 logger = logging.getLogger('godelayed.worker')
 
-_SUSPECT_ALONE = 1.0
-
 
 class Intake:
     """Takes what the fetcher has claimed, and gives back what does not start."""
 
     def __init__(
-        self, lanes: Sequence[Lane], executors: Executors, registry: Registry, judge: Judge, follower: Follower, go: Store | None
+        self,
+        lanes: Sequence[Lane],
+        executors: Executors,
+        registry: Registry,
+        judge: Judge,
+        follower: Follower,
+        go: Store | None,
+        processes: bool,
     ) -> None:
         self._lanes = lanes
         self._executors = executors
@@ -36,7 +41,9 @@ class Intake:
         self._judge = judge
         self._follower = follower
         self._go = go  # the queue that Go tasks are handed on to, if any
+        self._processes = processes
         self.closed = False
+        self._marked: Claim | None = None  # Redis has been told that nothing else is in hand
 
     def knows(self, path: str) -> bool:
         """Says whether this worker runs a function, or hands its tasks on."""
@@ -50,7 +57,7 @@ class Intake:
         return self.knows(path) and self._go is not None and self._go.keys.list != lane.store.keys.list
 
     def close(self) -> None:
-        """From now on whatever comes is given back, and nobody waits for Redis's answer."""
+        """From now on whatever comes is given back."""
         self.closed = True
 
     def receive(self, link: Link, claims: list[Claim]) -> int:
@@ -58,12 +65,7 @@ class Intake:
         if not claims:
             return 0
         lane = claims[0].lane
-        if self._executors.barred():
-            # Their call was under way when a suspect came.
-            self._executors.leave_off()
-            self._await(self.give_back(claims))
-            return 0
-        if lane.paused or self.closed:
+        if lane.paused or self.closed or self._executors.lone is not None:
             self.give_back(claims)
             return 0
         ends: list[End] = []
@@ -90,7 +92,7 @@ class Intake:
                 ends += [self._judge.cancellation(c) for c in parsed if c.message.id in revoked]
                 parsed = [c for c in parsed if c.message.id not in revoked]
         runnable: list[Claim] = []
-        suspects: list[Claim] = []
+        suspects = False
         get = self._registry.get
         now = lane.now()
         for c in parsed:
@@ -104,15 +106,28 @@ class Intake:
                 continue
             c.function = function
             if m.deaths and now - m.meta.get('da', 0) < DEATHS_LIFE * 1000:
-                c.suspect = True
-                suspects.append(c)
-            else:
-                runnable.append(c)
+                # In a process of its own it takes nothing else with it: only deaths in company make it suspect there.
+                c.suspicion = m.deaths - m.meta.get('al', 0) if self._processes else m.deaths
+                if c.suspicion >= SET_APART and not (c.batch.suspects and self._executors.admit(c)):
+                    ends.append(End(c, DEFER))
+                    lane.suspects = True
+                    continue
+                suspects = suspects or c.suspicion > 0
+            runnable.append(c)
         if ends:
             lane.finisher.add(*ends)
         if suspects:
-            return self._receive_suspects(suspects, runnable)
-        lane.refused = 0
+            self._executors.calm()
+            if self._executors.lone is not None:
+                return 1  # it starts when nothing else is in hand
+        if not runnable:
+            return 0
+        if not self._unmark(link):
+            lane.rest = time.monotonic() + 0.02
+            self.give_back(runnable)
+            return 0
+        if suspects and self.in_hand() == 1:
+            self._mark(link, runnable[0])
         self._executors.add(runnable)
         if lane.paused:
             self.give_back(self._executors.take_back(lane))  # it was not when we looked
@@ -129,45 +144,39 @@ class Intake:
             return End(c, FORWARD)
         return self._judge.park(c, 'go')
 
-    def _receive_suspects(self, suspects: list[Claim], runnable: list[Claim]) -> int:
-        """Makes at most one suspect ready.
+    def in_hand(self) -> int:
+        """Returns the number of claims of which Redis does not know how they ended."""
+        return sum(lane.known for lane in self._lanes)
 
-        Before, it gives back all others and everything that has not started: if the suspect takes the worker down, it takes
-        nothing else with it. Suspects that find another one in hand go to the end of their queue.
-        """
-        chosen = suspects[0]
-        lane = chosen.lane
-        if not self._executors.admit(chosen):
-            lane.refused += len(suspects)
-            if runnable:
-                lane.refused = 0
-            elif lane.refused >= lane.left:
-                lane.refused, lane.rest = 0, time.monotonic() + _SUSPECT_ALONE
-            lane.finisher.add(*(End(c, DEFER) for c in suspects))
-            self._executors.add(runnable)
-            return len(runnable)
-        told = self.give_back(self._executors.take_back() + suspects[1:] + runnable)
-        self._executors.leave_off()  # this may take a while
-        if self._await(told):
-            self._executors.add([chosen])
-            return 1
-        self._executors.dismiss(chosen)
-        self.give_back([chosen])
-        return 0
+    def start_lone(self, link: Link, c: Claim) -> None:
+        """Starts a suspect that is all that is in hand."""
+        self._mark(link, c)
+        self._executors.add([c])
 
-    def _await(self, told: Receipt) -> bool:
-        """Waits for Redis's answer, and says whether it came before the worker stops."""
-        while not told.done.wait(0.05):
-            if self.closed:
+    def _mark(self, link: Link, c: Claim) -> None:
+        """Tells Redis that nothing but c is in hand. If that fails c starts all the same, and its death counts as shared."""
+        self._marked = c  # whatever the answer is
+        try:
+            c.lane.store.mark(link, 'alone', c.token)
+        except DelayedError as e:
+            logger.debug('queue %s: cannot note that a suspect runs alone: %s', c.lane.name, e)
+
+    def _unmark(self, link: Link) -> bool:
+        """Takes that back before others start, unless Redis knows how that claim ended. It says whether they may."""
+        c = self._marked
+        if c is not None and not c.settled:
+            try:
+                c.lane.store.mark(link, 'alone', '')
+            except DelayedError as e:
+                logger.debug('queue %s: cannot note that a suspect runs beside others: %s', c.lane.name, e)
                 return False
+        self._marked = None
         return True
 
-    def give_back(self, claims: list[Claim]) -> Receipt:
+    def give_back(self, claims: list[Claim]) -> None:
         """Releases claims whose tasks have not started."""
-        told = Receipt(len(claims))
         # One call for each lane, or a part of them might go back before the rest and come to stand behind it.
         for lane in self._lanes:
-            ends = [End(c, RELEASE, told=told) for c in claims if c.lane is lane]
+            ends = [End(c, RELEASE) for c in claims if c.lane is lane]
             if ends:
                 lane.finisher.add(*ends)
-        return told

@@ -17,11 +17,11 @@ from .lane import Claim
 from .lines import Lines, counted
 from .message import Message, MessageError
 from .skim import WORKER
-from .store import Verdict
+from .store import Death, Verdict
 
 logger = logging.getLogger('godelayed.worker')
 
-MAX_DEATHS = 3
+MAX_DEATHS = 3  # alone
 DEATHS_LIFE = 72 * 3600  # seconds that a death counts
 PARKED_LIFE = 7 * 24 * 3600 * 1000  # ms
 _RETRY_FIRST, _RETRY_MOST = 5_000, 6 * 3600 * 1000  # ms
@@ -179,9 +179,12 @@ class Judge:
         logger.info('queue %s: %s (%s): cancelled', c.lane.name, c.message.path, c.message.id)
         return self.canceled(c, certain)
 
-    def death(self, c: Claim) -> End:
-        """Returns the ending of a task whose process died with it in hand: counted as where a whole worker has died."""
-        return End(c, DEATH, verdict=verdict(c.token, c.raw))
+    def death(self, c: Claim, alone: bool) -> End:
+        """Returns the ending of a task whose process died with it in hand: counted as where a whole worker has died.
+
+        alone: no others died at the same time.
+        """
+        return End(c, DEATH, verdict=verdict(c.token, c.raw, Death(certain=alone)))
 
     def failed(self, c: Claim, ended: Ended, stopping: bool) -> End | None:
         """Decides about a task that has raised. None: it is to end as if it had succeeded."""
@@ -278,29 +281,38 @@ def too_large(size: int) -> str:
     return f'expected a message of at most {WORKER.size} bytes, found one of {size}'
 
 
-def verdict(token: str, raw: bytes | int) -> Verdict:
-    """Decides about a claim whose worker died: its deaths are counted in the message where that can carry them."""
+def verdict(token: str, raw: bytes | int, death: Death) -> Verdict:
+    """Decides about a claim whose worker died: its deaths are counted in the message where that can carry them.
+
+    Only what died alone gets nearer to the archive.
+    """
     now = time.time_ns() // 1_000_000
     if isinstance(raw, int):
         id, text = new_id(), too_large(raw)
         return Verdict(token, raw, b'', 'archive', id, info.encode(reason='too large', at=now, error=text))
-    text = 'its worker died with this task in hand, again and again'
+    text = f'{MAX_DEATHS} times its worker, or the process that ran it, died while it had nothing but this task in hand'
     m: Message | None = None
     with contextlib.suppress(MessageError):
         m = Message(raw)
     id = (m.id if m else '') or new_id()
     path = m.path if m else ''
     awaited = m is not None and m.keep > 0
+    if death.stopped or death.alone and death.alone != token:
+        # It has not died with this worker: that stopped, or had not started it.
+        return Verdict(token, raw, raw, 'requeue', id, b'', '', awaited)
+    alone = death.certain or bool(death.alone)
     if m is None or m.python and not m.extended:
-        # Not ours to change: the count stands beside it.
+        # Not ours to change: the count stands beside it. Nobody can know that it is suspect either, so that no worker runs
+        # it alone on purpose.
         fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=MAX_DEATHS)
-        return Verdict(token, raw, raw, 'count', id, fields, hashlib.sha1(raw).hexdigest(), awaited)
-    deaths = m.deaths if now - m.meta.get('da', 0) < DEATHS_LIFE * 1000 else 0
-    deaths += 1
-    renewed = m.with_meta(d=deaths, da=now)
+        action = 'alone' if alone or death.sole else 'count'
+        return Verdict(token, raw, raw, action, id, fields, hashlib.sha1(raw).hexdigest(), awaited)
+    deaths, died_alone = (m.deaths, m.meta.get('al', 0)) if now - m.meta.get('da', 0) < DEATHS_LIFE * 1000 else (0, 0)
+    deaths, died_alone = deaths + 1, died_alone + alone
+    renewed = m.with_meta(d=deaths, da=now, al=died_alone)
     fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=deaths)
-    if deaths >= MAX_DEATHS:
-        logger.error('%s (%s): archived: its worker died with it in hand %d times', path, id, deaths)
+    if died_alone >= MAX_DEATHS:
+        logger.error('%s (%s): archived: its worker died too often with nothing else in hand (%d deaths)', path, id, deaths)
         return Verdict(token, raw, renewed, 'archive', id, fields, '', awaited)
     return Verdict(token, raw, renewed, 'requeue', id, fields, '', awaited)
 

@@ -36,7 +36,7 @@ class Claim:
         'settled',
         'size',
         'started',
-        'suspect',
+        'suspicion',
         'token',
         'unclear',
     )
@@ -51,7 +51,7 @@ class Claim:
         self.token = token
         self.raw = raw if isinstance(raw, bytes) else b''
         self.size = raw if isinstance(raw, int) else 0  # of a message that is too large to be read
-        self.suspect = False  # a worker died with this task in hand not long ago
+        self.suspicion = 0  # how many deaths of the task count now
         self.freed = False  # the lock has ended, and the id is nobody's to keep
         self.unclear = False  # Redis may have been told how it ended
         self.started = 0.0  # monotonic
@@ -78,10 +78,11 @@ class Claim:
 class Batch:
     """What one call of claim brought."""
 
-    __slots__ = ('at', 'claims', 'number', 'open', 'unsent', 'version')
+    __slots__ = ('at', 'claims', 'number', 'open', 'suspects', 'unsent', 'version')
 
-    def __init__(self, lane: Lane, number: int, haul: Haul) -> None:
+    def __init__(self, lane: Lane, number: int, haul: Haul, suspects: bool) -> None:
         self.number = number
+        self.suspects = suspects  # they come from the queue's suspects
         head = f'{number}-'
         self.claims = [Claim(lane, self, head + str(i), raw) for i, raw in enumerate(haul.messages, 1)]
         self.at = time.monotonic()
@@ -115,7 +116,7 @@ class Lane:
         self.left = 0  # pending after the last claim
         self.hot = True  # it has tasks, as far as is known
         self.mend = False  # its notify list seems to lack notifications
-        self.refused = 0  # suspects sent to the end of the queue since something else came
+        self.suspects = False  # it has suspects, as far as is known
         self.rest = 0.0  # no claims before, monotonic
         self.held_back = False  # it was found paused
         self.probed = 0.0
@@ -147,9 +148,9 @@ class Lane:
         return time.monotonic() - confirmed[0] < limit and time.time() - confirmed[1] < limit
 
     def claim(
-        self, link: Link, most: int, held: int, mend: bool, done: list[Claim], parked: list[str] | None = None
+        self, link: Link, most: int, held: int, mend: bool, done: list[Claim], suspects: bool = False, parked: list[str] | None = None
     ) -> tuple[Haul, list[Claim]]:
-        """Takes tasks and acknowledges done in the same call, or takes some of those that are parked.
+        """Takes tasks, or suspects, and acknowledges done in the same call, or takes some of those that are parked.
 
         Whatever becomes of it, its batch number is never used again.
         """
@@ -160,7 +161,7 @@ class Lane:
             self._calling.append(number)
         try:
             if parked is None:
-                haul = self.store.claim(link, number, most, held, self.legacy, mend, ended)
+                haul = self.store.claim(link, number, most, held, self.legacy, mend, ended, suspects)
             else:
                 haul = self.store.unpark(link, number, most, parked)
         except BaseException as e:
@@ -185,7 +186,7 @@ class Lane:
                 return haul, []
             if not haul.messages:
                 return haul, []
-            batch = Batch(self, number, haul)
+            batch = Batch(self, number, haul, suspects)
             self.batches[number] = batch
             self.known += batch.open
         return haul, batch.claims

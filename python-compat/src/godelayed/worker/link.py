@@ -54,7 +54,7 @@ class Source:
         self._client = client
 
     def connect(self, timeout: float) -> Any:
-        """Returns a new connection. timeout is in seconds, for each answer."""
+        """Returns a new connection. timeout is in seconds, for each answer; to connect takes no longer either."""
         try:
             pool: Any = self._client.connection_pool
             kwargs = {name: value for name, value in pool.connection_kwargs.items() if not name.startswith(_FOREIGN)}
@@ -62,7 +62,7 @@ class Source:
                 protocol=2,
                 decode_responses=False,
                 socket_timeout=timeout,
-                socket_connect_timeout=min(CALL_TIMEOUT, kwargs.get('socket_connect_timeout') or CALL_TIMEOUT),
+                socket_connect_timeout=min(timeout, CALL_TIMEOUT, kwargs.get('socket_connect_timeout') or CALL_TIMEOUT),
                 health_check_interval=0,
                 retry_on_timeout=False,
                 retry_on_error=[],
@@ -95,6 +95,9 @@ class Link:
         if self._cut:
             raise UnreachableError('the connection was given up')
         self._connection = self.source.connect(self.timeout)
+        if self._cut:  # meanwhile
+            self.hang_up()
+            raise UnreachableError('the connection was given up')
         return True
 
     def hang_up(self) -> None:

@@ -35,6 +35,7 @@ _KNOWN: dict[str, tuple[int, int] | None] = {
     'rc': (0, _INT63),
     'ff': (0, _INT63),
     'ul': (0, _INT63),
+    'al': (0, _INT31),
     'rd': None,
     'uk': None,
     'us': None,

@@ -30,14 +30,14 @@ class Mover:
     def __init__(
         self,
         lanes: Sequence[Lane],
-        pending: Callable[[Lane], None],
+        pending: Callable[[Lane, bool], None],
         can_run: Callable[[Lane, bytes | None], bool],
         found: Callable[[], None],
         archive_for: int,
         lines: Lines,
     ) -> None:
         self.lanes = lanes
-        self.pending = pending
+        self.pending = pending  # called for queues that have pending tasks, or suspects
         self._archive_for = archive_for  # ms
         self._lines = lines
         self.can_run = can_run
@@ -86,8 +86,10 @@ class Mover:
             lane = self.lanes[i]
             due = todo.due
             if todo.pending > 0:
-                self.pending(lane)
-            idle = idle and todo.pending == 0 and due != 0
+                self.pending(lane, False)
+            if todo.suspects > 0:
+                self.pending(lane, True)
+            idle = idle and todo.pending == 0 and todo.suspects == 0 and due != 0
             if due == 0:
                 due = self._move(lane)
             if due >= 0:
@@ -119,7 +121,7 @@ class Mover:
                 self._archive(lane.store, shelf, large)
             if due >= 0 and (next_ < 0 or due < next_):
                 next_ = due
-        self.pending(lane)
+        self.pending(lane, False)
         return next_
 
     def _archive(self, store: Store, shelf: str, large: list[tuple[str, int]]) -> None:

@@ -63,7 +63,7 @@ class Pool:
         max_tasks: int,
         begin: Callable[[Claim, Callable[[str], None], Callable[[bool], None]], None],
         conclude: Callable[[Claim, Ended], bool],
-        died: Callable[[Claim, str], None],
+        died: Callable[[Claim, bool], None],
         progress: Callable[[Claim, int, int, str], None],
         broken: Callable[[], None],
     ) -> None:
@@ -168,8 +168,9 @@ class Pool:
             return
         self._over = True
         logger.error('the process that forks worker processes is gone (%s); the worker stops', error)
+        alone = sum(p.claim is not None for p in self._processes.values()) == 1
         for p in list(self._processes.values()):
-            self._bury(p, 'its process was killed')
+            self._bury(p, 'its process was killed', alone)
         self._broken()
 
     def _assign(self) -> None:
@@ -363,7 +364,7 @@ class Pool:
             self._read(p)  # what it told before it died
         self._bury(p, _cause(value))
 
-    def _bury(self, p: _Process, cause: str) -> None:
+    def _bury(self, p: _Process, cause: str, alone: bool = True) -> None:
         del self._processes[p.number]
         if p in self._idle:
             self._idle.remove(p)
@@ -387,7 +388,7 @@ class Pool:
             done = self._conclude(c, ended)
         else:
             logger.error('queue %s: %s (%s): worker process %d died: %s', c.lane.name, c.message.path, c.message.id, p.pid, cause)
-            self._died(c, cause)
+            self._died(c, alone)
         self.executors.leave(c, done, time.monotonic() - c.started)
 
 

@@ -23,7 +23,11 @@ class Runs:
         self._source = source
         self._judge = judge
         self._reporter = reporter
-        self._shutting = False
+        self._shutting = self._leaving = False
+
+    def leave(self) -> None:
+        """Says that the worker stops. Deaths of processes do not count from now on: they may have been told to end too."""
+        self._leaving = True
 
     def shut(self) -> None:
         """Says that tasks are told to end because the worker stops: those that obey are given back, with no try or death counted."""
@@ -107,15 +111,15 @@ class Runs:
         lane.finisher.add(end)
         return False
 
-    def died(self, c: Claim, cause: str) -> None:
-        """Sees to a task whose process died by itself."""
+    def died(self, c: Claim, alone: bool) -> None:
+        """Sees to a task whose process died by itself; alone: no others did at the same time."""
         lane = c.lane
         if c.lost:
             lane.settle([c])
             lane.finisher.count_lost(1)
         elif c.canceled:
             lane.finisher.add(self._judge.cancellation(c, certain=True))
-        elif self._shutting:
+        elif self._leaving:
             lane.finisher.add(End(c, RELEASE))
         else:
-            lane.finisher.add(self._judge.death(c))
+            lane.finisher.add(self._judge.death(c, alone))

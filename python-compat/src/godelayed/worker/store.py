@@ -16,6 +16,7 @@ STATS_LIFE = 90 * 24 * 60 * 60  # seconds that the counters of a day are kept
 MAX_CLAIM = 1000  # tasks of one claim
 MAX_CLAIM_BYTES = 4 << 20
 _MAX_INFO = 32 << 10  # bytes read of what is known of each task where many are listed
+_LIVES_MOST = 1000  # heartbeats that one script looks at
 MAX_TOKENS = 500  # claims that one script ends or gives back
 MAX_SHELVED = 100  # tasks that one script files
 MAX_UNPARKED = 200  # parked tasks that one script looks at
@@ -23,7 +24,7 @@ REVOKED_MOST = 1000  # ids of cancelled tasks that are kept in memory
 
 _names = (
     'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey sweep forget repair '
-    'condemn lapse expire trim pardon ripe peek fire fields'
+    'mark lives rewait condemn lapse expire trim pardon ripe peek fire fields'
 )
 SCRIPTS = {name: script(name) for name in _names.split()}
 
@@ -69,16 +70,26 @@ class Haul:
 
 
 @dataclasses.dataclass
+class Death:
+    """What is known of how a worker, or one of its processes, died."""
+
+    stopped: bool = False  # it was stopping in good order: nothing has died with it
+    alone: str = ''  # the token of the claim that ran with nothing else in hand; '' for none
+    sole: bool = False  # it held one claim only
+    certain: bool = False  # what it held it ran alone, as each process and each legacy worker does
+
+
+@dataclasses.dataclass
 class Verdict:
     """What happens to a dead worker's claim."""
 
     token: str
     message: bytes | int  # the size of one that is too large
     renewed: bytes  # empty: as it is
-    action: str  # requeue, archive or count
+    action: str  # requeue, archive, count or alone
     id: str
     info: bytes
-    digest: str = ''  # its field in the deaths hash, for count
+    digest: str = ''  # its field in the deaths hash, for count and alone
     awaited: bool = False
 
 
@@ -126,7 +137,6 @@ class Store:
         self.skew = 0.0  # Redis's clock less ours, seconds
         k = self.keys
         self._mine = [k.processing + worker, k.claims + worker]
-        self._claim_keys = [k.list, k.noti, k.heartbeat + worker, *self._mine]
 
     def link(self) -> Link:
         """Returns a new link."""
@@ -141,12 +151,15 @@ class Store:
         """The channel on which the end of a task is told, '' if nobody waits for it."""
         return self.keys.ended(id) if awaited else ''
 
-    def claim(self, link: Link, batch: int, most: int, held: int, legacy: bool, mend: bool, ended: Acked) -> Haul:
-        """Ends claims and takes pending tasks. It must never be sent again after an error of which may_have_run is true."""
+    def claim(self, link: Link, batch: int, most: int, held: int, legacy: bool, mend: bool, ended: Acked, suspects: bool = False) -> Haul:
+        """Ends claims and takes pending tasks, or suspects.
+
+        It must never be sent again after an error of which may_have_run is true.
+        """
         k = self.keys
         reply = link.run(
             SCRIPTS['claim'],
-            [*self._claim_keys, self._stats, k.control],
+            [*k.pending(suspects), k.heartbeat + self.worker, *self._mine, self._stats, k.control],
             batch,
             min(most, MAX_CLAIM),
             held,
@@ -183,10 +196,12 @@ class Store:
         )
         return ended.answers(reply)
 
-    def release(self, link: Link, batches: Sequence[int], tokens: Sequence[str], to: Store | None = None, front: bool = True) -> list[int]:
-        """Gives claimed messages back unchanged: to the front or to the end of a queue."""
-        k = (to or self).keys
-        reply = link.run(SCRIPTS['release'], [*self._mine, k.list, k.noti], 'front' if front else 'back', len(batches), *batches, *tokens)
+    def release(
+        self, link: Link, batches: Sequence[int], tokens: Sequence[str], to: Store | None = None, front: bool = True, suspects: bool = False
+    ) -> list[int]:
+        """Gives claimed messages back unchanged: to the front or to the end of a queue, or of its suspects."""
+        keys = [*self._mine, *(to or self).keys.pending(suspects)]
+        reply = link.run(SCRIPTS['release'], keys, 'front' if front else 'back', len(batches), *batches, *tokens)
         return _answers(reply, len(tokens))
 
     def shelve(
@@ -255,6 +270,14 @@ class Store:
     def _worker_keys(self, worker: str) -> list[str]:
         k = self.keys
         return [k.heartbeat + worker, k.workers, k.processing + worker, k.claims + worker, k.control, k.functions]
+
+    def mark(self, link: Link, note: str, value: str) -> None:
+        """Notes what this worker's death would say of its claims: 'alone' the token of one, 'stopped' 1; '' forgets it."""
+        link.run(SCRIPTS['mark'], [self.keys.claims + self.worker], note, value)
+
+    def rewait(self, link: Link, life: int) -> None:
+        """Ends the wait of this worker. It is noted for life ms."""
+        link.run(SCRIPTS['rewait'], [self.keys.rewait + self.worker], life)
 
     def tokens(self, link: Link) -> list[str]:
         """Returns the tokens of this worker's claims."""
@@ -325,8 +348,10 @@ class Store:
         return _text(link.do('GET', self.keys.mode))
 
     def sweep(self, link: Link, liveness: str, hash: str, limits: Sequence[int], verdicts: Sequence[Verdict]) -> tuple[int, int]:
-        """Takes claims from a dead worker, last claimed first; (-1, 0) if it lives. limits: s that deaths count, most deaths, ms that an
-        archived task is kept, most archived tasks."""
+        """Takes claims from a dead worker, last claimed first; (-1, 0) if it lives.
+
+        limits: s that deaths count, deaths alone that archive, ms that an archived task is kept, most archived tasks.
+        """
         k = self.keys
         args: list[Any] = [STATS_LIFE, *limits]
         for v in verdicts:
@@ -364,9 +389,20 @@ class Store:
         found = self._fields(link, hash, tokens, WORKER.size)
         return [(t, m) for t, m in zip(tokens, found) if m is not None], len(found)
 
-    def alive(self, link: Link, workers: Sequence[str]) -> list[bool]:
-        """Says for each worker whether its heartbeat exists."""
-        return [v is not None for v in link.do('MGET', *(self.keys.heartbeat + w for w in workers))]
+    def death_of(self, link: Link, worker: str, hash: str) -> Death:
+        """Reads what a worker has noted, for its claims in hash."""
+        alone, stopped = link.do('HMGET', self.keys.claims + worker, 'alone', 'stopped')
+        if alone is not None and not link.do('HEXISTS', hash, alone):
+            alone = None  # it has ended
+        return Death(stopped=stopped is not None, alone=_text(alone))
+
+    def lifetimes(self, link: Link, workers: Sequence[str]) -> list[float]:
+        """Says for each worker how many seconds its heartbeat lasts unless it is renewed; negative: it does not exist."""
+        lives: list[int] = []
+        for i in range(0, len(workers), _LIVES_MOST):
+            keys = [self.keys.heartbeat + w for w in workers[i : i + _LIVES_MOST]]
+            lives += _answers(link.run(SCRIPTS['lives'], keys), len(keys))
+        return [ms / 1000 for ms in lives]
 
     def repair(self, link: Link, n: int) -> int:
         """Mends the notify list: removes what is too much, adds at most n of what is missing."""
@@ -431,6 +467,7 @@ class Todo:
     due: int
     parked: int
     group: int
+    suspects: int = 0  # pending too, in a list of their own
 
 
 def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
@@ -438,11 +475,11 @@ def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
     keys = []
     for s in stores:
         k = s.keys
-        keys += [k.list, k.scheduled, k.retry, k.parked, k.groups]
+        keys += [k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects]
     v = link.run(SCRIPTS['check'], keys)
-    if not isinstance(v, list) or len(v) != 4 * len(stores):
-        raise ReplyError(f'check: expected {4 * len(stores)} values, found {_size(v)}')
-    return [Todo(*v[i : i + 4]) for i in range(0, len(v), 4)]
+    if not isinstance(v, list) or len(v) != 5 * len(stores):
+        raise ReplyError(f'check: expected {5 * len(stores)} values, found {_size(v)}')
+    return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
 
 
 @dataclasses.dataclass

@@ -14,7 +14,7 @@ from .judge import DEATHS_LIFE, MAX_DEATHS, too_large, verdict
 from .lane import order_of
 from .lines import Lines, counted
 from .link import Backoff, Complaints, Link, jitter
-from .store import Sight, Store, Verdict, survey
+from .store import Death, Sight, Store, Verdict, survey
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -25,6 +25,7 @@ _TRIM_PAGE = 100
 _PARDON_PAGE = 500
 _LAPSE_PAGE = 500
 _LEGACY_PAGE = 1000
+_EXPIRY_MARGIN = 0.02  # seconds added to the time that a heartbeat has left, so that it is over at the next look
 _PATIENCE = 24 * 3600.0  # seconds between two passes at most
 
 
@@ -36,8 +37,8 @@ class Sweeping:
     ) -> None:
         self.stores = stores
         self.own = own  # id of the worker that it runs in, which is alive
-        self.life = life
-        self.interval = interval
+        self.certain = life / 4 + 0.5  # seconds between two looks that miss the heartbeat of a dead worker
+        self.interval = min(interval, life)
         self.contact = contact
         self.archive_max = archive_max
         self.archive_for = archive_for  # ms
@@ -48,6 +49,7 @@ class Sweeping:
         self._deficit: dict[Store, int] = {}  # notifications that were missing at the last pass
         self._passes = 0
         self._lines = Lines()
+        self._next = 0.0  # seconds until the next pass, as this one finds it
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -57,9 +59,10 @@ class Sweeping:
     def run(self) -> None:
         wait = Backoff()
         while not self._stop.is_set():
-            pause = jitter(self.interval, 0.2)
+            self._next = jitter(self.interval, 0.2)
             try:
                 self.sweep()
+                pause = self._next
             except DelayedError as e:
                 if self._stop.is_set():
                     break
@@ -96,9 +99,11 @@ class Sweeping:
         dead = self._judge(store, sight.workers)
         legacy = self._judge_legacy(store, sight.legacy)
         if not sight.mine:
+            if dead or legacy:
+                self._look_in(self.certain / 2)  # whoever has the lock may be among them
             return
         for worker in dead:
-            n = self._sweep_hash(store, store.keys.heartbeat + worker, store.keys.processing + worker)
+            n = self._sweep_hash(store, worker)
             if n:
                 logger.warning('queue %s: gave back %d tasks of the dead worker %s', store.name, n, worker)
             store.forget(self.link, worker)
@@ -114,27 +119,32 @@ class Sweeping:
         missing: list[str] = []
         if others:
             with self.contact.call():
-                alive = store.alive(self.link, others)
-            missing = [w for w, lives in zip(others, alive) if not lives]
-        return self._surely_dead(store, 'ours', missing, 2 * len(missing) <= len(workers))
+                left = store.lifetimes(self.link, others)
+            missing = [w for w, s in zip(others, left) if s < 0]
+            self._look_in(min((s for s in left if s >= 0), default=self._next) + _EXPIRY_MARGIN)
+        return self._surely_dead(store, 'ours', missing)
+
+    def _look_in(self, seconds: float) -> None:
+        """Asks for another look after so many seconds at the latest."""
+        self._next = min(self._next, max(seconds, _EXPIRY_MARGIN))
 
     def _judge_legacy(self, store: Store, total: int) -> list[str]:
         """Returns the ids of legacy workers with claims whose liveness keys are missing beyond doubt."""
         if total == 0:
-            self._surely_dead(store, 'legacy', [], False)
+            self._surely_dead(store, 'legacy', [])
             return []
         ids, _ = store.claim_tokens(self.link, store.keys.legacy, _LEGACY_PAGE)
-        return self._surely_dead(store, 'legacy', [id for id in ids if not self._legacy_alive(id)], False)
+        return self._surely_dead(store, 'legacy', [id for id in ids if not self._legacy_alive(id)])
 
     def _legacy_alive(self, id: str) -> bool:
         """Asks for the key that a legacy worker's id names."""
         return bool(id) and bool(self.link.do('EXISTS', id))
 
-    def _surely_dead(self, store: Store, kind: str, missing: list[str], few: bool) -> list[str]:
-        """Notes whose heartbeats are missing now, and judges.
+    def _surely_dead(self, store: Store, kind: str, missing: list[str]) -> list[str]:
+        """Notes whose heartbeats are missing now, and returns those that have been missing for long enough.
 
-        Dead is who was missing at two looks one life apart, with unbroken contact in between; or at once, if contact has been unbroken for
-        two lives and at most half of all (few) seem dead.
+        Dead is who was missing at two looks, so far apart that a living worker would have registered again, with unbroken
+        contact from before the first to the second.
         """
         now = time.monotonic()
         since = self.contact.unbroken()
@@ -146,23 +156,28 @@ class Sweeping:
             if first is None or since is None or first < since:
                 first = now  # what was seen before the contact broke does not count
             after[w] = first
-            if since is not None and (now - first >= self.life or few and now - since >= 2 * self.life):
+            wait = self.certain - (now - first)
+            if wait > 0 or since is None:
+                self._look_in(wait)
+            else:
                 dead.append(w)
         self._missed[store, kind] = after
         return dead
 
-    def _sweep_hash(self, store: Store, liveness: str, hash: str) -> int:
+    def _sweep_hash(self, store: Store, worker: str) -> int:
         """Takes all claims of a dead worker, page by page, and returns their number."""
-        taken = 0
+        liveness, hash = store.keys.heartbeat + worker, store.keys.processing + worker
+        death, taken = store.death_of(self.link, worker, hash), 0
         while not self._stop.is_set():
             tokens, total = store.claim_tokens(self.link, hash, _PAGE)
             if total == 0:
                 break
+            death.sole = taken == 0 and total == 1
             # Last claimed first, as each goes to the front of the queue.
             tokens.sort(key=order_of, reverse=True)
             while tokens:
                 page, n = store.claims(self.link, hash, tokens)
-                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m) for t, m in page])
+                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m, death) for t, m in page])
                 if requeued < 0:
                     return taken
                 taken += requeued + archived
@@ -186,7 +201,9 @@ class Sweeping:
         """Takes the one claim of a dead legacy worker."""
         page, _ = store.claims(self.link, store.keys.legacy, [id])
         liveness = id or store.keys.heartbeat + 'legacy'  # which never exists
-        requeued, archived = self._take(store, self.link, liveness, store.keys.legacy, [verdict(t, m) for t, m in page])
+        requeued, archived = self._take(
+            store, self.link, liveness, store.keys.legacy, [verdict(t, m, Death(certain=True)) for t, m in page]
+        )
         if requeued > 0 or archived > 0:
             logger.warning('queue %s: gave back the task of the dead legacy worker %s', store.name, id)
 

@@ -80,16 +80,22 @@ class Worker:
             f.sweep = self._sweeper_of(lane, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
             f.join = self._joiner_of(lane)
         self._follower = Follower(self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart'))
-        self._intake = Intake(self._lanes, self._executors, self.registry, self._judge, self._follower, go)
+        self._intake = Intake(self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes)
         self._runs = Runs(self._source, self._judge, self._reporter)
         contact = Contact(self._life)
         self._fetcher = Fetcher(
-            self._lanes, weights, [self._lanes], self._executors, self._life, self._room, self._intake.receive, lambda: self._mover.now()
+            self._lanes,
+            weights,
+            [self._lanes],
+            self._executors,
+            self._life,
+            self._room,
+            self._intake,
+            self._may_claim,
+            lambda: self._mover.now(),
         )
         self._executors.signal = self._fetcher.signal
-        self._mover = Mover(
-            self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
-        )
+        self._mover = Mover(self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines)
         self._heartbeat = Heartbeat(self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten)
         for lane in self._lanes:
             lane.beat = self._heartbeat.now
@@ -108,6 +114,7 @@ class Worker:
         self._control = threading.RLock()
         self._paused = self._quiet = False
         self._stop_event = threading.Event()
+        self._left = threading.Event()  # nothing is in hand any more
         self._reason = ''
         self._started = False
         self._nursery: Nursery | None = None
@@ -242,7 +249,7 @@ class Worker:
                 self._mover.now()
             e = self._executors
             idle = self._mover.looks > looks and self._mover.idle and e.ended == ended
-            if idle and not e.under_way() and not e.ready and not e.coming:
+            if idle and not e.under_way() and not e.ready and not e.coming and e.lone is None:
                 self._stop_for('empty')
 
     def _wind_up(
@@ -253,6 +260,8 @@ class Worker:
         with self._control:
             self._intake.close()
             self._hold_back()
+        self._runs.leave()
+        leaving = self._start(self._note_stop)
         end = time.monotonic() + cfg.seconds('grace')
         for part in (self._fetcher, self._mover, self._sweeping):
             part.stop()
@@ -284,12 +293,26 @@ class Worker:
         _join(finishers, CALL_TIMEOUT)
         self._fetcher.mend_after_stop()
         # Before unregister, or a heartbeat could register the worker again behind it.
+        self._left.set()
         for stopped in (self._heartbeat, self._follower, self._listener, self._reporter):
             stopped.stop()
-        _join(beats, CALL_TIMEOUT + 1)
+        _join(beats + leaving, CALL_TIMEOUT + 1)
         self._unregister()
         self._judge.lines.flush()
         logger.info('worker stopped')
+
+    def _note_stop(self) -> None:
+        """Tells Redis that the worker stops in good order, so that what it leaves behind has not died with it."""
+        link, wait = Link(self._source), Backoff()
+        lanes = [lane for lane in self._lanes if any(lane.count()[:2])]
+        while lanes and not self._left.is_set():
+            try:
+                lanes[-1].store.mark(link, 'stopped', '1')
+                lanes.pop()
+            except DelayedError:
+                link.hang_up()
+                self._left.wait(wait.next())
+        link.hang_up()
 
     def _idle_by(self, end: float) -> bool:
         """Waits until no task runs, and says whether that was before end."""
@@ -340,8 +363,12 @@ class Worker:
 
     # What the parts ask of the whole.
 
+    def _may_claim(self) -> bool:
+        """Whether the worker claims tasks at all."""
+        return not (self._paused or self._quiet or self._intake.closed or self._executors.exhausted)
+
     def _room(self) -> tuple[int, float]:
-        if self._paused or self._quiet or self._intake.closed or self._executors.exhausted:
+        if not self._may_claim():
             self._intake.give_back(self._executors.take_back())
             return 0, 0.0
         n, wait, back = self._executors.room()

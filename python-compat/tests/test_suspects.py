@@ -1,0 +1,382 @@
+"""Tasks that were in hand when workers died: which run together, which alone, what Redis is told of it. And who is dead."""
+
+import threading
+import time
+import types
+
+import msgpack
+import pytest
+from working import left, ran, wait_for
+
+import godelayed
+from godelayed.registry import Function, Registry
+from godelayed.worker import Worker, fetch, mover, suspects
+from godelayed.worker.contact import Contact
+from godelayed.worker.executors import suspects_held
+from godelayed.worker.fetch import Waiter
+from godelayed.worker.sweep import Sweeping
+
+WAIT = 60
+
+
+class Tasks:
+    """Functions of a worker in the test's own process: each notes that it has started, and ends when it is let go."""
+
+    def __init__(self):
+        self.registry = Registry()
+        self.registry.add(Function('t:hold', self.hold))
+        self.registry.add(Function('t:count', self.count))
+        self.ran, self.mu, self.now, self.most = [], threading.Lock(), 0, 0
+        self._go = {}
+
+    def go(self, name):
+        with self.mu:
+            return self._go.setdefault(name, threading.Event())
+
+    def hold(self, name):
+        self.ran.append('+' + name)
+        assert self.go(name).wait(WAIT)
+        self.ran.append('-' + name)
+
+    def count(self):
+        with self.mu:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.01)  # the task's work
+        with self.mu:
+            self.now -= 1
+            self.ran.append('counted')
+
+    def sees(self, *what):
+        wait_for(lambda: [w for w in self.ran if w in what] == list(what), lambda: f'waited for {what}, found {self.ran}')
+
+
+@pytest.fixture
+def tasks():
+    return Tasks()
+
+
+@pytest.fixture
+def work(redis, tasks):
+    """Runs workers in threads of this process."""
+    running = []
+
+    def work(**settings):
+        w = Worker(
+            redis, ['q'], registry=tasks.registry, **{'processes': False, 'concurrency': 4, 'grace': 0, 'cancel_grace': 0, **settings}
+        )
+        errors = []
+
+        def run():
+            try:
+                w.run()
+            except Exception as e:
+                errors.append(e)
+
+        t = threading.Thread(target=run)
+        t.start()
+        running.append((w, t))
+        w.wait = lambda: (t.join(WAIT), errors)[1]
+        return w
+
+    yield work
+    for event in tasks._go.values():
+        event.set()
+    for w, t in running:
+        w.stop()
+        t.join(WAIT)
+        assert not t.is_alive()
+
+
+def died(redis, deaths, path, *args, alone=0, to='q'):
+    """Enqueues a call that was in hand when so many workers died."""
+    meta = {'id': f'{path} {args} {time.time_ns()}', 'd': deaths, 'da': time.time_ns() // 1_000_000}
+    redis.rpush(to, msgpack.packb([path, list(args), {}, 0, {**meta, 'al': alone} if alone else meta]))
+    redis.rpush(to + '_noti', 1)
+
+
+@pytest.mark.parametrize(
+    ('executors', 'held'),
+    [(1, [1, 1, 1, 1]), (4, [4, 4, 1, 1]), (10, [10, 10, 2, 1]), (50, [50, 50, 12, 3, 1]), (100, [100, 100, 25, 6, 1, 1])],
+)
+def test_how_many_a_worker_holds(executors, held):
+    assert [suspects_held(executors, deaths) for deaths in range(len(held))] == held
+    assert suspects_held(executors, 1 << 31) == 1
+
+
+@pytest.mark.parametrize(('deaths', 'most'), [(1, 8), (2, 2), (3, 1)])
+def test_suspects_run_as_their_deaths_allow(redis, tasks, work, deaths, most):
+    for _ in range(16):
+        died(redis, deaths, 't:count')
+    w = work(concurrency=8, grace=WAIT)
+    tasks.sees(*['counted'] * 16)
+    w.stop()
+    assert w.wait() == []
+    assert tasks.most <= most
+    assert tasks.most > 1 or most == 1
+    assert left(redis) == set()
+
+
+@pytest.mark.parametrize(('alone', 'most'), [(0, 1), (3, 4)])
+def test_processes_run_what_died_alone_beside_others(redis, start, alone, most):
+    """A process that dies takes nothing else with it, so that only deaths in company make a task suspect there."""
+    for _ in range(12):
+        died(redis, 3, 'worker_tasks:crowd', 'n', alone=alone)
+    w = start('--concurrency', '4', '--stop-when-empty')
+    w.ends()
+    found = [int(line.split()[1]) for line in ran(redis)]
+    assert len(found) == 12
+    assert max(found) <= most
+    assert left(redis) == set()
+
+
+def claims_of(redis, w):
+    return {k.decode(): v.decode() for k, v in redis.hgetall(f'q_claims:{w.id}').items()}
+
+
+def tokens_of(redis, w):
+    return [k.decode() for k in redis.hkeys(f'q_processing:{w.id}')]
+
+
+def test_lone_task(q, redis, tasks, work, monkeypatch):
+    """It starts when nothing else is in hand, nothing starts beside it, and Redis knows that before."""
+    monkeypatch.setattr(suspects, 'PATIENCE', WAIT)
+    w = work()
+    q.delay('t:hold', 'busy')
+    tasks.sees('+busy')
+    died(redis, 9, 't:hold', 'lone')
+    wait_for(lambda: len(tokens_of(redis, w)) == 2 and not redis.exists('q', 'q_suspects'), 'it to be in hand')
+    q.delay('t:hold', 'fresh')
+    tasks.go('busy').set()
+    tasks.sees('+busy', '-busy', '+lone')
+    assert [claims_of(redis, w)['alone']] == tokens_of(redis, w)
+    assert redis.llen('q') == 1
+    tasks.go('lone').set()
+    tasks.sees('+busy', '-busy', '+lone', '-lone', '+fresh')
+    assert claims_of(redis, w).get('alone') not in tokens_of(redis, w)
+    tasks.go('fresh').set()
+    wait_for(lambda: not tokens_of(redis, w), 'the end')
+
+
+def test_suspect_is_alone_until_another_comes(q, redis, tasks, work):
+    w = work()
+    died(redis, 1, 't:hold', 'suspect')
+    tasks.sees('+suspect')
+    assert [claims_of(redis, w)['alone']] == tokens_of(redis, w)
+    q.delay('t:hold', 'fresh')
+    tasks.sees('+suspect', '+fresh')
+    assert 'alone' not in claims_of(redis, w)
+
+
+def test_note_of_one_that_has_ended_is_taken_back_before_others_start(q, redis, tasks, work, monkeypatch):
+    """Redis may not know yet that the lone task has ended: if the worker died then, it would seem to have died alone."""
+    w = work()
+    died(redis, 1, 't:hold', 'suspect')
+    tasks.sees('+suspect')
+    lane = w._lanes[0]
+    monkeypatch.setattr(lane, 'take_done', list)
+    tasks.go('suspect').set()
+    tasks.sees('+suspect', '-suspect')
+    q.delay('t:hold', 'fresh')
+    tasks.sees('+suspect', '-suspect', '+fresh')
+    assert 'alone' not in claims_of(redis, w)
+    monkeypatch.undo()
+
+
+def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
+    """A worker whose tasks do not end gives up its wait for a lone task, and takes others again."""
+    monkeypatch.setattr(suspects, 'PATIENCE', 0.02)
+    w = work()
+    q.delay('t:hold', 'busy')
+    tasks.sees('+busy')
+    died(redis, 9, 't:hold', 'lone')
+    wait_for(lambda: len(tokens_of(redis, w)) == 2 and not redis.exists('q', 'q_suspects'), 'it to be in hand')
+    q.delay('t:hold', 'fresh')
+    tasks.sees('+busy', '+fresh')
+    tasks.go('busy').set()
+    tasks.go('fresh').set()
+    wait_for(lambda: '+lone' in tasks.ran, 'the lone task')
+
+
+def test_suspects_do_not_hold_up_others(q, redis, tasks, work):
+    for i in range(50):
+        died(redis, 2, 't:hold', f's{i}')
+    work(concurrency=8)
+    wait_for(lambda: len(tasks.ran) == 2, 'two of them')
+    wait_for(lambda: redis.llen('q') == 0 and redis.llen('q_suspects') == 48, 'the others to be set apart')
+    assert len(q) == 48
+    for i in range(20):
+        tasks.go(f'f{i}').set()
+        q.delay('t:hold', f'f{i}')
+        tasks.sees(f'+f{i}', f'-f{i}')
+    assert len([name for name in tasks.ran if name[1] == 's']) == 2
+
+
+def test_lone_task_is_given_back_at_the_stop(q, redis, tasks, work, monkeypatch):
+    monkeypatch.setattr(suspects, 'PATIENCE', WAIT)
+    w = work(grace=WAIT)
+    q.delay('t:hold', 'busy')
+    tasks.sees('+busy')
+    died(redis, 9, 't:hold', 'lone')
+    wait_for(lambda: len(tokens_of(redis, w)) == 2 and not redis.exists('q', 'q_suspects'), 'it to be in hand')
+    w.stop()
+    wait_for(lambda: len(tokens_of(redis, w)) == 1 and len(q) == 1, 'it to be given back')
+    tasks.go('busy').set()
+    assert w.wait() == []
+    assert tasks.ran == ['+busy', '-busy']
+
+
+def test_stop_is_no_death(q, redis, tasks, work, start):
+    """A worker that stops while its tasks run tells Redis so: what it leaves behind has not died."""
+    w = work(sweep=False)
+    q.delay('t:hold', 'stubborn')
+    tasks.sees('+stubborn')
+    w.stop()
+    assert 't:hold' in str(w.wait())
+    wait_for(lambda: claims_of(redis, w).get('stopped') == '1', 'Redis to be told')
+    w._heartbeat.stop()  # as if the process had been killed
+    redis.delete(f'q_worker:{w.id}')
+    start('--heartbeat-life', '1')  # it parks the task, which it does not know
+    wait_for(lambda: redis.zcard('q_parked'), 'the task to be swept')
+    assert 'd' not in msgpack.unpackb(redis.hvals('q_tasks')[0])[4]
+    tasks.go('stubborn').set()
+
+
+def test_length_counts_suspects(redis, queue):
+    q = queue('q')
+    redis.rpush('q', msgpack.packb(['a:b']))
+    redis.rpush('q_suspects', b'', b'')
+    redis.rpush('q_noti', 1)
+    redis.rpush('q_suspects_noti', 1, 1)
+    assert len(q) == 3
+    redis.delete('q_suspects', 'q_suspects_noti')
+
+
+def test_key_names_of_suspects_are_refused():
+    for name in ('q_suspects', 'q_rewait:1'):
+        with pytest.raises(godelayed.ArgumentsError):
+            godelayed.Queue(name, types.SimpleNamespace())
+
+
+# Waking.
+
+
+def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
+    """A wait that began while the queue was paused leaves it out. Neither its end nor a look of the mover may be needed."""
+    monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)
+    monkeypatch.setattr(mover, '_INTERVAL', 3600.0)
+    w = work()
+    wait_for(lambda: w._fetcher.waiters[0].blocking, 'the first wait')
+    lane = w._lanes[0]
+    for i in range(5):
+        lane.paused = True
+        w._pause_lane(lane, True)
+        redis.rpush('q_wake', 1)  # so that it waits anew
+        wait_for(lambda: not redis.exists('q_wake') and w._fetcher.waiters[0].blocking and not w._fetcher.waiters[0].on, 'the next wait')
+        lane.paused = False
+        w._pause_lane(lane, False)
+        wait_for(lambda: w._fetcher.waiters[0].on == [lane], 'another wait')
+        tasks.go(str(i)).set()
+        q.delay('t:hold', str(i))
+        tasks.sees(f'+{i}', f'-{i}')
+    redis.delete('q_rewait:' + w.id)
+
+
+def test_wait_is_ended_once(monkeypatch):
+    told = []
+    lanes = []
+    for name in ('a', 'b'):
+        keys = types.SimpleNamespace(
+            noti=name + '_noti', suspects_noti=name + '_suspects_noti', wake=name + '_wake', rewait=name + '_rewait:'
+        )
+        store = types.SimpleNamespace(source=None, worker='w', keys=keys, link=lambda: None, rewait=lambda link, life: told.append(life))
+        lanes.append(types.SimpleNamespace(store=store))
+    w = Waiter(lanes, None)
+    w.arm(lanes[:1], True)
+    assert w._arm.get() == ['a_noti', 'a_suspects_noti', 'a_wake', 'b_wake', 'a_rewait:w']
+    w.renew(lanes[:1])
+    assert told == []
+    w.renew(lanes)
+    w.renew(lanes)
+    assert told == [10_000]
+    w.arm(lanes, False)
+    assert w._arm.get() == ['a_noti', 'b_noti', 'a_wake', 'b_wake', 'a_rewait:w']
+    w.renew(lanes)
+    assert told == [10_000]
+
+
+def test_failed_waits_back_off(redis, tasks, work):
+    """A key of the wrong type that a worker waits on costs no more than the back-off allows, also while claims succeed."""
+    redis.set('q_wake', 'another type')
+    w = work()
+    backoff, i = w._fetcher.waiters[0].backoff, 0
+    while backoff._failures < 5:
+        assert i < 50, 'successful claims undo what failed waits have set'
+        tasks.go(str(i)).set()
+        redis.rpush('q', msgpack.packb(['t:hold', [str(i)]]))  # without a notification, so that no wait succeeds
+        w._mover.now()
+        tasks.sees(f'+{i}', f'-{i}')
+        i += 1
+    assert i > 1
+    redis.delete('q_wake')
+
+
+# Who is dead.
+
+
+class Sight:
+    """What a sweeper sees of a queue, by a clock that the test moves."""
+
+    name = 'q'
+
+    def __init__(self, monkeypatch, interval=8.0, life=4.0):
+        self.clock, self.left = 1000.0, {}
+        monkeypatch.setattr(time, 'monotonic', lambda: self.clock)
+        self.contact = Contact(life)
+        self.sweeping = Sweeping([self], 'own', life, interval, self.contact, 1, 1)
+        with self.contact.call():
+            pass
+
+    def link(self):
+        return None
+
+    def lifetimes(self, link, workers):
+        return [self.left[w] for w in workers]
+
+    def look(self):
+        self.sweeping._next = self.sweeping.interval
+        return self.sweeping._judge(self, ['own', *self.left])
+
+
+def test_looks_follow_the_heartbeats(monkeypatch):
+    s = Sight(monkeypatch)
+    assert s.sweeping.interval == 4.0  # no longer than a heartbeat lives
+    s.left = {'a': 3.0, 'b': 1.5}
+    assert s.look() == []
+    assert s.sweeping._next == pytest.approx(1.52)
+    s.left = {'a': 1.5, 'b': -0.002}
+    assert s.look() == []
+    assert s.sweeping._next == pytest.approx(1.5)  # a quarter of the life and half a second
+    s.clock += 1.49
+    assert s.look() == []
+    s.clock += 0.02
+    assert s.look() == ['b']
+
+
+def test_who_was_seen_again_or_while_contact_was_lost_is_not_dead(monkeypatch):
+    s = Sight(monkeypatch)
+    s.left = {'a': -0.002}
+    assert s.look() == []
+    s.clock += 1
+    s.left = {'a': 4.0}
+    assert s.look() == []
+    s.clock += 1
+    s.left = {'a': -0.002}
+    assert s.look() == []  # missing anew
+    s.clock += 1.4
+    s.contact.broken()
+    assert s.look() == []  # again
+    s.clock += 1.49
+    assert s.look() == []
+    s.clock += 0.02
+    assert s.look() == ['a']
