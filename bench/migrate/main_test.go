@@ -145,6 +145,12 @@ func TestMigrate(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, url, "mail", false) }()
+	await(t, "a mail that asynq's server has forwarded", func() error {
+		if len(box.runs()) < 2 { // one was forwarded by this test
+			return errors.New("none was sent")
+		}
+		return nil
+	})
 	for range 10 {
 		user++
 		if _, err := queue.Delay(mail.Welcome, user, "en"); err != nil {
@@ -250,8 +256,19 @@ func TestDrainRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := client.Enqueue(mailTask(1)); err != nil {
+		t.Fatal(err)
+	}
 	if err := drain(); err != nil {
 		t.Error(err)
 	}
 	checkEmpty(t, addr, inspector)
+	rdb, err := delayed.Dial("redis://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	if n, err := delayed.NewQueue("mail", rdb).Len(t.Context()); n != 1 || err != nil {
+		t.Errorf("expected the task in delayed, found %d, %v", n, err)
+	}
 }
