@@ -421,6 +421,9 @@ func TestHandle(t *testing.T) {
 	if _, err := NewQueue(b.name, rdb).Delay(plainForTest, 1); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
+	if err := rdb.Ping(ctx); !errors.Is(err, ErrClosed) {
+		t.Errorf("Ping after Close: %v", err)
+	}
 	rdb, _ = Dial("redis://127.0.0.1:1")
 	defer rdb.Close()
 	if err := rdb.Ping(ctx); err == nil {

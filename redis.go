@@ -157,7 +157,7 @@ func (r *Redis) Ping(ctx context.Context) error {
 	}
 	conn, err := r.calls.Conn(ctx, r.prefix)
 	if err != nil {
-		return fmt.Errorf("delayed: connecting to Redis: %w", err)
+		return connError(err)
 	}
 	defer conn.Close()
 	if _, err := redis.DoContext(conn, ctx, "PING"); err != nil {
