@@ -216,13 +216,12 @@ func (w *Worker) canceledLate(c *claim) ending {
 // endAgain has a claim end in another way than it was to: its task was cancelled, or it was not.
 func (f *finisher) endAgain(e *ending) {
 	f.lane.reopen([]*claim{e.claim})
-	again := ending{claim: e.claim, outcome: outcomeRelease, told: e.told}
+	again := ending{claim: e.claim, outcome: outcomeRelease}
 	if e.outcome == outcomeCancel {
 		f.lane.forgetRevoked(e.claim.msg.Meta.ID)
 		e.claim.canceled.Store(false)
 	} else {
 		again = f.canceled(e.claim)
-		again.told = e.told
 	}
 	f.add(again)
 }

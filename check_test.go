@@ -1,9 +1,9 @@
 package delayed
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +32,7 @@ func settingsOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // itself
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return errorsOfSettings(joined.Unwrap()).names()
 	}
 	return errorsOfSettings{err}.names()
@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "no scripts", args: []string{"--appendonly", "yes", "--rename-command", "EVAL", "", "--rename-command", "EVALSHA", ""}, want: "scripts",
-			text: []string{"runs no Lua scripts: ERR unknown command"},
+			text: []string{"runs no Lua scripts", "ERR unknown command"},
 		},
 		{
 			name: "scripts are forbidden", args: []string{"--appendonly", "yes"}, user: "u", want: "scripts", text: []string{"NOPERM"},
@@ -133,10 +133,7 @@ func TestCheckJudges(t *testing.T) {
 		{"aof_enabled", "", "", "does not tell aof_enabled"},
 		{"aof_enabled", "0", "", "no append-only file"},
 	} {
-		info := map[string]string{}
-		for k, v := range sound {
-			info[k] = v
-		}
+		info := maps.Clone(sound)
 		info[c.field] = c.value
 		var f findings
 		f.judge("a server", info)
@@ -228,7 +225,7 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- w.Run(context.Background()) }()
+	go func() { ended <- w.Run(t.Context()) }()
 	select {
 	case <-started:
 	case err := <-ended:

@@ -54,7 +54,7 @@ func TestRunOnAClosedHandle(t *testing.T) {
 			rdb.Close()
 		}
 		for range runs {
-			await(b, "Run to return", ended)
+			_ = await(b, "Run to return", ended)
 		}
 		if when == "before" && b.log.String() != "" {
 			t.Errorf("something was tried on a closed handle:\n%s", b.log)

@@ -54,6 +54,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 		c.suspicion = suspicionOf(c, now)
 		if c.suspicion >= setApart && (!c.batch.suspects || !w.exec.admit(c)) {
 			f.add(ending{claim: c, outcome: outcomeDefer})
+			l.apart = true
 			continue
 		}
 		suspects = suspects || c.suspicion > 0
@@ -82,26 +83,23 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	return len(runnable)
 }
 
-// giveBack releases claims whose tasks have not started. The channel is closed once Redis has answered.
-func (w *Worker) giveBack(claims []*claim) <-chan struct{} {
-	told := newReceipt(len(claims))
+// giveBack releases claims whose tasks have not started.
+func (w *Worker) giveBack(claims []*claim) {
 	if len(claims) == 0 {
-		close(told.done)
-		return told.done
+		return
 	}
 	// One call for each lane, or a part of them might go back before the rest and come to stand behind it.
 	for _, l := range w.lanes {
 		var endings []ending
 		for _, c := range claims {
 			if c.lane == l {
-				endings = append(endings, ending{claim: c, outcome: outcomeRelease, told: told})
+				endings = append(endings, ending{claim: c, outcome: outcomeRelease})
 			}
 		}
 		if len(endings) > 0 {
 			l.finisher.add(endings...)
 		}
 	}
-	return told.done
 }
 
 // execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of the task.

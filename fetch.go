@@ -138,7 +138,7 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 			later = wait
 		}
 	}
-	if wait := f.desk.rest.Sub(now); wait > 0 && slices.Contains(f.desk.waiting, true) && (later == 0 || wait < later) {
+	if wait := f.desk.rest.Sub(now); wait > 0 && slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.apart }) && (later == 0 || wait < later) {
 		later = wait
 	}
 	return false, later
@@ -298,7 +298,7 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 		f.onDue()
 	case wake.lane < 0:
 	case wake.suspects && wake.held == 0:
-		f.desk.waiting[wake.lane] = true
+		f.lanes[wake.lane].apart = true
 	case wake.suspects:
 		most := 0
 		if room, _ := f.room(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {

@@ -3,6 +3,7 @@ package delayed
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -158,12 +159,7 @@ func runnable(ctx context.Context, s *store, r *registry, page []filed) (ids []s
 }
 
 func (f *function) lacksAny(paths []string) bool {
-	for _, path := range paths {
-		if f.lacks(path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(paths, f.lacks)
 }
 
 // accepts says whether the function that a message names can be called with its arguments.

@@ -3,7 +3,6 @@ package delayed
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -56,25 +55,6 @@ type ending struct {
 	info    []byte        // what is to be known of it then
 	reason  string        // for listeners
 	certain bool          // cancelled, whatever Redis knows of it
-	told    *receipt      // who waits for Redis's answer; may be nil
-}
-
-// receipt is closed once Redis has answered for a number of endings.
-type receipt struct {
-	left atomic.Int64
-	done chan struct{}
-}
-
-func newReceipt(n int) *receipt {
-	r := &receipt{done: make(chan struct{})}
-	r.left.Store(int64(n))
-	return r
-}
-
-func (r *receipt) tick() {
-	if r.left.Add(-1) == 0 {
-		close(r.done)
-	}
 }
 
 // finisher tells Redis how the claims of one lane ended, in batches, again and again until Redis answers.
@@ -317,9 +297,6 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 		}
 		if kind == outcomeForward && stood[i] && e.claim.held() {
 			f.disown(ctx, e.claim)
-		}
-		if e.told != nil {
-			e.told.tick()
 		}
 	}
 	if lost > 0 {

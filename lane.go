@@ -31,8 +31,9 @@ type lane struct {
 	unclear time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
-	left int       // pending after the last claim
-	rest time.Time // the queue was found paused: no claims before
+	left  int       // pending after the last claim
+	rest  time.Time // the queue was found paused: no claims before
+	apart bool      // it has suspects, as far as is known
 
 	beat func() // asks for a heartbeat of this queue now
 
@@ -290,6 +291,13 @@ func (l *lane) strangers(tokens []string, until uint64) []string {
 		}
 	}
 	return unknown
+}
+
+// knows says whether Redis has not answered yet how a claim ended.
+func (l *lane) knows(c *claim) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !c.settled
 }
 
 // find returns the open claim with a token, or nil. l.mu is held.

@@ -430,7 +430,7 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 	if !h.lane.begin(one[1], nil) || !h.lane.begin(one[2], cancel) {
 		t.Error("a claim does not begin")
 	}
-	h.lane.cancelHandler(one[1])
+	h.cancelHandler(one[1])
 	if h.lane.begin(one[1], nil) || h.lane.begin(one[1], cancel) {
 		t.Error("the claim of a task begins that was cancelled since it was looked up")
 	}

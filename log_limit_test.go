@@ -40,12 +40,12 @@ func TestLogLinesAreLimited(t *testing.T) {
 			if i == 3 {
 				limit.log(b, out.write("b"))
 			}
-			time.Sleep(101 * time.Millisecond)
+			<-time.After(101 * time.Millisecond)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		// All are counted, and after a quiet second a line comes at once again.
 		limit.log(a, out.write("again"))
-		time.Sleep(300 * time.Millisecond)
+		<-time.After(300 * time.Millisecond)
 		limit.log(a, out.write("last"))
 		limit.close()
 		limit.log(a, out.write("after the end"))

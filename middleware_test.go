@@ -313,7 +313,7 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 func TestMiddlewareWithoutAContext(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(context.Context) { t.Error("the function was called") }, Middleware(func(next HandlerFunc) HandlerFunc {
-		return func(_ context.Context, task *Task) error { return next(nil, task) } //nolint:staticcheck // on purpose
+		return func(_ context.Context, task *Task) error { return next(nil, task) } //nolint:contextcheck // on purpose
 	}))
 	ref := b.delayWith(b.q.With(MaxRetry(0), KeepResult(time.Minute)), Func(func(context.Context) int { return 0 }, Name(f.f.path())))
 	b.work(b.config(), f)

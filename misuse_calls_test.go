@@ -2,6 +2,7 @@ package delayed_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -134,7 +135,7 @@ func misusedOptions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		misuse{"option of a plain Python task", func() error {
 			legacy, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: redistest.Name(t), Legacy: true})
 			if err != nil {
-				return nil // that is not what is tried
+				return fmt.Errorf("legacy queue: %w", err)
 			}
 			_, err = legacy.With(delayed.TTL(time.Hour)).Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil))
 			return err
@@ -154,7 +155,7 @@ func misusedFunctions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"a nil function":              {(func())(nil), "function cannot be delayed"},
 		"a number":                    {1, "function cannot be delayed"},
 		"a path":                      {"example.com/app.F", "NewGoTask"},
-		"a context":                   {context.Background(), "DelayContext"},
+		"a context":                   {t.Context(), "DelayContext"},
 		"a closure":                   {func() { n++ }, "wrap it with Func and Name"},
 		"a call":                      {delayed.Call(wrongOne, 1), "function cannot be delayed"},
 		"an interface's method":       {wrongMailer.Send, "the method of the type that implements it"},

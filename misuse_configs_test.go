@@ -128,7 +128,7 @@ func misusedEntries(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		all = append(all,
 			misuse{name + " of a nil Periodic", func() error { return do(t.Context(), nil) }, "the *Periodic is nil or zero"},
 			misuse{name + " of a zero Periodic", func() error { return do(t.Context(), &delayed.Periodic{}) }, "the *Periodic is nil or zero"},
-			misuse{name + " of entries without a context", func() error { return do(nil, q.Periodic()) }, "the context is nil"}, //nolint:staticcheck // on purpose
+			misuse{name + " of entries without a context", func() error { return do(nil, q.Periodic()) }, "the context is nil"},
 		)
 	}
 	for name, c := range map[string]struct {

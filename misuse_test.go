@@ -37,7 +37,7 @@ func wrongTable(map[string]any)  {}
 func wrongNothing()              {}
 func wrongResult() int           { return 1 }
 func wrongThree() (a, b int)     { return 1, 2 }
-func wrongLate(int, context.Context) {
+func wrongLate(int, context.Context) { //nolint:revive // wrong on purpose
 }
 
 type wrongMethods struct{}
@@ -120,7 +120,7 @@ func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		all = append(all,
 			misuse{name + " of a nil Queue", func() error { return do(t.Context(), nil) }, "the *Queue is nil or zero"},
 			misuse{name + " of a zero Queue", func() error { return do(t.Context(), &delayed.Queue{}) }, "the *Queue is nil or zero"},
-			misuse{name + " without a context", func() error { return do(nil, q) }, "the context is nil"}, //nolint:staticcheck // on purpose
+			misuse{name + " without a context", func() error { return do(nil, q) }, "the context is nil"},
 		)
 	}
 	for name, do := range map[string]func(*delayed.Queue){
@@ -166,7 +166,7 @@ func misusedRefs(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			misuse{name + " of a nil Ref", func() error { return do(t.Context(), nil) }, "the *Ref is nil or zero"},
 			misuse{name + " of a zero Ref", func() error { return do(t.Context(), &delayed.Ref{}) }, "the *Ref is nil or zero"},
 			misuse{name + " of an empty id", func() error { return do(t.Context(), q.Ref("")) }, "task has no id"},
-			misuse{name + " of a Ref without a context", func() error { return do(nil, q.Ref("x")) }, "the context is nil"}, //nolint:staticcheck // on purpose
+			misuse{name + " of a Ref without a context", func() error { return do(nil, q.Ref("x")) }, "the context is nil"},
 		)
 	}
 	return append(all,
@@ -194,7 +194,7 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	t.Helper()
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	make := func() *delayed.Worker {
+	newWorker := func() *delayed.Worker {
 		w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{redistest.Name(t)}, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	stopped := make()
+	stopped := newWorker()
 	if err := stopped.Run(ended); err != nil {
 		t.Fatal(err)
 	}
@@ -241,10 +241,10 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		all = append(all,
 			misuse{name + " of a nil WorkerControl", func() error { return do(t.Context(), nil) }, "the *WorkerControl is nil or zero"},
 			misuse{name + " of a zero WorkerControl", func() error { return do(t.Context(), &delayed.WorkerControl{}) }, "the *WorkerControl is nil or zero"},
-			misuse{name + " of a WorkerControl without a context", func() error { return do(nil, q.Worker("x")) }, "the context is nil"}, //nolint:staticcheck // on purpose
+			misuse{name + " of a WorkerControl without a context", func() error { return do(nil, q.Worker("x")) }, "the context is nil"},
 		)
 	}
-	w := make()
+	w := newWorker()
 	panics := func(delayed.HandlerFunc) delayed.HandlerFunc { panic("no database") }
 	forgetful := func(delayed.HandlerFunc) delayed.HandlerFunc { return nil }
 	return append(all,
@@ -268,11 +268,11 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		misuse{"Use(nil)", func() error { return w.Use(nil) }, "expected middleware, found nil"},
 		misuse{"Listen(nil)", func() error { return w.Listen(nil) }, "found nil"},
 		misuse{"middleware that panics", func() error {
-			w := make()
+			w := newWorker()
 			return errors.Join(w.Use(panics), w.Run(t.Context()))
 		}, "middleware 1 panicked while it was built"},
 		misuse{"middleware that returns nil", func() error {
-			w := make()
+			w := newWorker()
 			return errors.Join(w.Use(through, forgetful), w.Run(t.Context()))
 		}, "middleware 2: expected that it returns a HandlerFunc"},
 		misuse{"middleware of a function that panics", func() error {

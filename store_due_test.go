@@ -298,11 +298,12 @@ func TestPastIsByRedissClock(t *testing.T) {
 func unparkWith(most int, ids ...string) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
 		got, err := s.unpark(bg, claimCall{worker: "w", batch: 7, most: most, parked: ids})
-		text := fmt.Sprintf("%d looked at, version %d:", got.left, got.version)
+		var text strings.Builder
+		fmt.Fprintf(&text, "%d looked at, version %d:", got.left, got.version)
 		for _, m := range got.messages {
-			text += fmt.Sprintf(" %.3s", m)
+			fmt.Fprintf(&text, " %.3s", m)
 		}
-		return text, err
+		return text.String(), err
 	}
 }
 

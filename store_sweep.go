@@ -112,9 +112,9 @@ func (s *store) claimTokens(ctx context.Context, hash string, n int) (tokens []s
 // left out of the page.
 func (s *store) claims(ctx context.Context, hash string, tokens []string) (page []claimed, read int, err error) {
 	messages, err := s.someFields(ctx, hash, tokens, workerLimits.Bytes)
-	for i, m := range messages {
-		if m.exists() {
-			page = append(page, claimed{tokens[i], m.bytes, m.size})
+	for i, token := range tokens[:min(len(tokens), len(messages))] {
+		if m := messages[i]; m.exists() {
+			page = append(page, claimed{token, m.bytes, m.size})
 		}
 	}
 	return page, len(messages), err

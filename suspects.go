@@ -112,9 +112,6 @@ func (e *executors) release(c *claim) {
 	if e.lone == c {
 		e.lone = nil
 	}
-	if e.marked == c {
-		e.marked = nil
-	}
 	if c.suspicion >= setApart {
 		e.crowded = false
 		e.signal()
@@ -144,6 +141,14 @@ func (w *Worker) unmark(ctx context.Context) bool {
 	if c == nil {
 		return true
 	}
+	if c.lane.knows(c) { // else Redis knows how it ended: the note says nothing any more
+		return w.takeBackMark(ctx, c)
+	}
+	w.exec.mark(nil)
+	return true
+}
+
+func (w *Worker) takeBackMark(ctx context.Context, c *claim) bool {
 	if err := c.lane.store.mark(ctx, w.id, markAlone, ""); err != nil {
 		w.log.with("queue", c.lane.store.name).WithError(err).Debug("cannot note that a suspect runs beside others")
 		return false
@@ -164,13 +169,14 @@ func (w *Worker) noteStop(ctx context.Context, l *lane) {
 		return
 	}
 	var wait backoff
-	for l.store.mark(ctx, w.id, markStopped, "1") != nil && sleep(ctx, wait.next()) {
+	err := l.store.mark(ctx, w.id, markStopped, "1")
+	for err != nil && sleep(ctx, wait.next()) {
+		err = l.store.mark(ctx, w.id, markStopped, "1")
 	}
 }
 
 // suspectDesk is what the fetcher knows of suspects.
 type suspectDesk struct {
-	waiting  []bool        // the queue has suspects, as far as is known
 	rest     time.Time     // claim none before, unless there is nothing else to do
 	patience time.Duration // for how long to wait for other tasks to end, this time
 	lone     *claim        // runs alone, or waits for that
@@ -180,14 +186,14 @@ type suspectDesk struct {
 
 // openDesk looks for suspects of all queues, as a worker that has nothing in hand takes them first.
 func (f *fetcher) openDesk(ctx context.Context) {
-	f.desk = suspectDesk{waiting: make([]bool, len(f.lanes)), patience: f.patience}
+	f.desk = suspectDesk{patience: f.patience}
 	for _, w := range f.waiters {
 		todos, err := check(ctx, w.link.src, w.stores)
 		if err != nil {
 			continue // the mover tells of them
 		}
 		for j, i := range w.lanes {
-			f.desk.waiting[i] = todos[j].suspects > 0
+			f.lanes[i].apart = todos[j].suspects > 0
 		}
 	}
 }
@@ -195,8 +201,8 @@ func (f *fetcher) openDesk(ctx context.Context) {
 // claimSuspects claims one suspect if there may be one and the worker may hold it.
 func (f *fetcher) claimSuspects(ctx context.Context) bool {
 	now := time.Now()
-	for i, waiting := range f.desk.waiting {
-		if !waiting || f.paused(i) || now.Before(f.notBefore(i)) || !f.lanes[i].fresh(f.life) {
+	for i, l := range f.lanes {
+		if !l.apart || f.paused(i) || now.Before(f.notBefore(i)) || !l.fresh(f.life) {
 			continue
 		}
 		if !f.takesSuspects(now) {
@@ -226,12 +232,13 @@ func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
 	f.exec.expect(most)
 	defer f.exec.arrived(most)
 	fl.claims, fl.left, fl.err = f.lanes[i].claim(context.WithoutCancel(ctx), claimCall{most: most, held: held, suspects: true}, nil)
-	f.desk.waiting[i] = fl.err != nil || fl.left > 0
+	l := f.lanes[i]
+	l.apart = fl.err != nil || fl.left > 0
 	if !f.answered(fl) {
 		return
 	}
 	f.receive(ctx, fl.claims)
-	if c := f.exec.loneTask(); c != nil {
+	if c := f.exec.loneTask(); c != nil && c != f.desk.lone {
 		f.desk.lone, f.desk.runs, f.desk.since = c, false, time.Now()
 	}
 }

@@ -96,7 +96,7 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 	}
 	defer rdb.Close()
 	ref := NewQueue(b.name, rdb).Ref("x")
-	ask := func(context.Context) error { _, err := ref.State(t.Context()); return err }
+	ask := func(ctx context.Context) error { _, err := ref.State(ctx); return err }
 	for name, call := range map[string]func(context.Context) error{"State": ask, "Cancel": ref.Cancel} {
 		if err := ask(t.Context()); err != nil {
 			t.Fatal(err) // it is connected, and Redis knows the script

@@ -110,7 +110,7 @@ func (k *waker) change() string {
 func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
-	k := &waker{bench: newBenchOn(t, redistest.Start(t)), rng: rand.New(rand.NewPCG(seed, 0)), entered: make(chan int, 100)} //nolint:gosec // a test
+	k := &waker{bench: newBenchOn(t, redistest.Start(t)), rng: rand.New(rand.NewPCG(seed, 0)), entered: make(chan int, 100)}
 	for i := range 3 {
 		k.queues = append(k.queues, NewQueue(fmt.Sprint(k.name, i), k.rdb))
 	}

@@ -511,7 +511,7 @@ func (w *Worker) room() (int, time.Duration) {
 
 // mayClaim says whether the worker claims tasks at all.
 func (w *Worker) mayClaim() bool {
-	return !w.paused.Load() && !w.quiet.Load() && !(w.exec.limited && w.exec.exhausted())
+	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.limited || !w.exec.exhausted())
 }
 
 // beaten wakes whoever waits for a heartbeat.

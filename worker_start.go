@@ -27,7 +27,7 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 	warnings, err := checkServers(ctx, w.lanes[0].store.src, servers, w.cfg.Allow)
 	var unfit *SettingError
 	if err != nil && !errors.As(err, &unfit) {
-		return false, nil //nolint:nilerr // the loops say that Redis does not answer
+		return false, nil // the loops say that Redis does not answer
 	}
 	for _, warning := range warnings {
 		w.log.Warn(warning)

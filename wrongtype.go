@@ -83,9 +83,9 @@ func typesOf(conn redis.Conn, keys []string) []string {
 
 // keysOfCommand returns the first keys of a command or script.
 func keysOfCommand(cmd string, args []any) (keys []string) {
-	switch n, isScript := 0, cmd == "EVAL" || cmd == "EVALSHA"; {
+	switch isScript := cmd == "EVAL" || cmd == "EVALSHA"; {
 	case isScript && len(args) >= 2:
-		n, _ = args[1].(int)
+		n, _ := args[1].(int)
 		args = args[2:min(2+n, len(args))]
 	case cmd != "BLPOP" && cmd != "MGET" && cmd != "EXISTS":
 		args = args[:min(1, len(args))]

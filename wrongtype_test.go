@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -47,7 +46,7 @@ func TestWrongTypedKeyIsNamed(t *testing.T) {
 		name := redistest.Name(t)
 		return NewQueue(name, b.rdb), name
 	}
-	ctx := context.Background()
+	ctx := t.Context()
 	for suffix, do := range map[string]func(q *Queue) error{
 		"":           func(q *Queue) error { _, err := q.Len(ctx); return err },
 		"_noti":      func(q *Queue) error { _, err := q.Delay(lenTask); return err },

@@ -12,8 +12,10 @@ require (
 )
 
 require (
+	github.com/FZambia/sentinel/v2 v2.0.1 // indirect
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
 	github.com/godelayed/delayed/embedded v0.0.0 // indirect
+	github.com/mna/redisc v1.4.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/shamaton/msgpack/v2 v2.4.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect

@@ -26,7 +26,8 @@ func TestOutages(t *testing.T) {
 		{"stopped", nil, func(o *outage) { o.server.Pause(o.t) }, func(o *outage) { o.server.Resume(o.t) }},
 		// The workers are refused, and come back one after the other.
 		{
-			"killed and started again", []string{"--appendonly", "yes"},
+			"killed and started again",
+			[]string{"--appendonly", "yes"},
 			func(o *outage) { o.server.Kill(o.t) }, func(o *outage) { o.server.Restart(o.t) },
 		},
 		// The workers get no answer, and what they have sent is lost.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -150,8 +151,9 @@ func (u *unknowns) fields(n *node, i, depth int) (next int) {
 		}
 		return next
 	}
-	k, value := -1, 0
+	k := -1
 	for range cnt {
+		var value int
 		k, value = n.fieldAt(u.b, next, k+1)
 		switch {
 		case value < 0: // no key of a struct
@@ -190,10 +192,8 @@ func (u *unknowns) note(key string) bool {
 	if len(path) > maxFieldPath {
 		path = strings.ToValidUTF8(path[:maxFieldPath], "") + "…"
 	}
-	for _, other := range u.found {
-		if other == path {
-			return true
-		}
+	if slices.Contains(u.found, path) {
+		return true
 	}
 	u.found = append(u.found, path)
 	return len(u.found) < u.most

@@ -203,8 +203,9 @@ func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError
 	if len(n.fields) > 64*len(small) {
 		seen = make([]uint64, len(n.fields)/64+1)
 	}
-	k, end := -1, 0
+	k := -1
 	for range cnt {
+		var end int
 		if k, end = n.fieldAt(w.b, next, k+1); end < 0 {
 			return 0, &ValueError{Want: "a string as key for " + n.typ.String(), Got: found(w.b, next)}
 		}
