@@ -114,7 +114,7 @@ func TestDeadlineIsACleanStop(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if strings.Contains(b.log.String(), "cannot") || strings.Contains(b.log.String(), "level=warn") {
+	if log := b.log.String(); strings.Contains(log, "cannot") || strings.Contains(log, "level=error") {
 		t.Errorf("found\n%s", b.log)
 	}
 }

@@ -40,7 +40,7 @@ func TestLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := Func(func() {}, append([]FuncOption{Name("limited")}, tt.opts...)...)
-			c := &claim{lane: &lane{}, fn: f.f}
+			c := &claim{lane: newLane(newStore(nil, "", "q"), "w", false), fn: f.f}
 			c.msg.Meta.Extra = tt.extra
 			w := &Worker{cfg: WorkerConfig{Timeout: tt.cfg}}
 			got := w.limit(c, tt.ran)

@@ -16,7 +16,7 @@ const maxQueueName = 128
 var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
 	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked", "_control", "_functions",
-	"_groups", "_gathered", "_suspects",
+	"_groups", "_gathered", "_suspects", "_suspects_noti",
 	"_periodic", "_ticks",
 }
 

@@ -125,6 +125,7 @@ func TestLocksOfTheDead(t *testing.T) {
 		message := b.list("")[0]
 		b.do("DEL", b.name, b.name+"_noti")
 		id := b.deadWorker(message)
+		b.do("HSET", b.name+"_claims:"+id, markAlone, "1-1")
 		b.pass(g)
 		g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
 		b.pass(g)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,17 +15,22 @@ import (
 // linesOf collects what a lineLimit logs: seconds since the start, and number.
 type linesOf struct {
 	start time.Time
+	mu    sync.Mutex
 	got   []string
 }
 
 func (l *linesOf) write(what string) func(int) {
 	return func(n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.got = append(l.got, fmt.Sprintf("%v %s %d", time.Since(l.start).Round(time.Millisecond), what, n))
 	}
 }
 
 func (l *linesOf) expect(t *testing.T, want ...string) {
 	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !slices.Equal(l.got, want) {
 		t.Errorf("expected the lines %q, found %q", want, l.got)
 	}

@@ -11,6 +11,7 @@ import (
 
 // keyTypes are the types of a queue's keys by what they add to its name. lua/README.md says what they hold.
 var keyTypes = map[string]string{
+	"_suspects": "list", "_suspects_noti": "list", "_rewait:": "list", "_functions": "hash",
 	"_noti": "list", "_wake": "list", "_processing": "hash", "_workers": "set",
 	"_scheduled": "zset", "_retry": "zset", "_parked": "zset", "_archived": "zset", "_completed": "zset",
 	"_results": "hash", "_tasks": "hash", "_info": "hash", "_deaths": "hash", "_sweeper": "string", "_mode": "string",
