@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -108,7 +109,7 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 		}
 	}
 	for _, s := range scripts {
-		if (s.name == "look" || s.name == "check" || s.name == "peek" || s.name == "agenda") != s.reads {
+		if slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek"}, s.name) != s.reads {
 			t.Errorf("%s only reads: %v", s.name, s.reads)
 		}
 		if err := s.explain(errors.New("EOF")); errors.Is(err, ErrUnknown) == s.reads {
