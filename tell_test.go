@@ -250,13 +250,15 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	task := Call(f)
 	task.msg.Extend()
 	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = maxDeaths-1, time.Now().UnixMilli()
-	task.msg.Meta.Extra = &wire.Extra{AloneDeaths: maxDeaths - 1}
 	e, err := task.envelope(b.q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
+	msg, err := parseForTest(string(e.message))
+	b.must(err)
+	msg.Meta.Extra = &wire.Extra{AloneDeaths: maxDeaths - 1}
 	redistest.Seed(t, b.conn, b.name, redistest.State{
-		"_workers": redistest.Set{"dead"}, "_processing:dead": redistest.Hash{"1-1": string(e.message)}, "_claims:dead": redistest.Hash{"1": "1", "alone": "1-1"},
+		"_workers": redistest.Set{"dead"}, "_processing:dead": redistest.Hash{"1-1": string(msg.Append(nil))}, "_claims:dead": redistest.Hash{"1": "1", "alone": "1-1"},
 	})
 	cfg := b.config()
 	cfg.HeartbeatLife = shortestLife
