@@ -265,7 +265,7 @@ def test_workers_that_know_different_functions(q, redis, start):
     first, second = start('--processes', '0', '--concurrency', '8'), start('--processes', '0', '--concurrency', '2', module='other_tasks')
     for w in (first, second):
         w.sees('started')
-    wait_for(lambda: redis.pubsub_numsub('q_signals')[0][1] == 2, 'both to hear signals')
+    wait_for(lambda: redis.pubsub_numsub('q_signals')[0][1] >= 2, 'both to hear signals')
     begin = time.monotonic()
     for _ in range(100):
         q.delay('worker_tasks:say', 'a')
