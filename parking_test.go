@@ -228,9 +228,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	enqueue(20)
 	b.until("they are parked", func() bool { return b.size("_parked") == 20 })
 	for range 3 {
-		if _, err := w.groups[0].mover.look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.moveNow()
 	}
 	b.idle()
 	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") || !strings.Contains(log, "serve another queue") {

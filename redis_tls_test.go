@@ -26,7 +26,11 @@ func TestDialTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer rdb.Close()
-		if err := rdb.Ping(t.Context()); (err == nil) != (c.expected == "") || err != nil && !strings.Contains(err.Error(), c.expected) {
+		err = rdb.Ping(t.Context())
+		if err != nil && name == "certificate" && strings.Contains(err.Error(), "connection reset") {
+			continue // the server has closed the connection before its alert was read
+		}
+		if (err == nil) != (c.expected == "") || err != nil && !strings.Contains(err.Error(), c.expected) {
 			t.Errorf("%s: expected an error with %q, found %v", name, c.expected, err)
 		}
 	}
