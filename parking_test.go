@@ -203,10 +203,12 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	}
 	cfg := b.config()
 	cfg.PythonQueue = b.name + "-py"
-	w := b.work(cfg)
-	for _, g := range w.groups {
+	cold, err := NewWorker(b.rdb, cfg)
+	b.must(err)
+	for _, g := range cold.groups {
 		g.mover.every = time.Hour
 	}
+	w := b.start(cold)
 	enqueue := func(n int) {
 		t.Helper()
 		for range n {
