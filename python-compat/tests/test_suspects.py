@@ -146,6 +146,10 @@ def test_lone_task(q, redis, tasks, work, monkeypatch):
     tasks.sees('+busy')
     died(redis, 9, 't:hold', 'lone')
     wait_for(lambda: w._fetcher.desk.lone, 'it to be in hand')
+    look, looks = w._intake.in_hand, []
+    monkeypatch.setattr(w._intake, 'in_hand', lambda: looks.append(1) or look())
+    wait_for(lambda: len(looks) > 2, 'some looks whether it may start')
+    assert tasks.ran == ['+busy']
     q.delay('t:hold', 'fresh')
     tasks.go('busy').set()
     tasks.sees('+busy', '-busy', '+lone')
