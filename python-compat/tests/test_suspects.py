@@ -6,7 +6,7 @@ import types
 
 import msgpack
 import pytest
-from working import left, ran, wait_for
+from working import control, left, ran, wait_for
 
 import godelayed
 from godelayed.registry import Function, Registry
@@ -273,12 +273,11 @@ def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
     wait_for(lambda: w._fetcher.waiters[0].blocking, 'the first wait')
     lane = w._lanes[0]
     for i in range(5):
-        lane.paused = True
-        w._pause_lane(lane, True)
+        control(redis, 'paused', 'now')
+        wait_for(lambda: lane.paused, 'the pause')
         redis.rpush('q_wake', 1)  # so that it waits anew
         wait_for(lambda: not redis.exists('q_wake') and w._fetcher.waiters[0].blocking and not w._fetcher.waiters[0].on, 'the next wait')
-        lane.paused = False
-        w._pause_lane(lane, False)
+        control(redis, 'paused', '')
         wait_for(lambda: w._fetcher.waiters[0].on == [lane], 'another wait')
         tasks.go(str(i)).set()
         q.delay('t:hold', str(i))

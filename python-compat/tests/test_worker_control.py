@@ -5,15 +5,10 @@ import time
 
 import msgpack
 import pytest
-from working import FILED, counters, left, notes, ran, runs, wait_for
+from working import FILED, control, counters, left, notes, ran, runs, wait_for
 
 import godelayed
 from godelayed import CanceledError, TaskError
-from godelayed.scripts import CONTROL
-
-
-def control(redis, field, value):
-    redis.eval(CONTROL.source, 1, 'q_control', field, value, 'q_signals')
 
 
 def worker_id(redis):

@@ -11,6 +11,8 @@ import msgpack
 import pytest
 import redis as redis_py
 
+from godelayed.scripts import CONTROL
+
 HERE = Path(__file__).parent
 LIMIT = 60  # seconds that anything may take
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -76,6 +78,11 @@ def wait_for(condition, what):
         if time.monotonic() > end:
             pytest.fail(what() if callable(what) else f'waited for {what}')
         time.sleep(0.005)  # between two looks
+
+
+def control(redis, field, value):
+    """Sets a field of the queue's control hash as Go's Pause, Resume and orders do, and tells the workers."""
+    redis.eval(CONTROL.source, 1, 'q_control', field, value, 'q_signals')
 
 
 def notes(redis):
