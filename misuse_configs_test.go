@@ -190,6 +190,9 @@ func misusedURLs() (all []misuse) {
 		"unix:///s?username=me":            `parameter "username"`,
 		"unix:///s?pass=hunter2":           `parameter "pass"`,
 		"unix:///s?%zz":                    "malformed Redis URL",
+		"unix:///s?user=me":                "a user without a password",
+		"unix:///s?db=1&db=2":              "expected it once, found it 2 times",
+		"redis://me@a":                     "a user without a password",
 	} {
 		all = append(all, misuse{"Dial(" + url + ")", func() error { _, err := delayed.Dial(url); return err }, want})
 	}
