@@ -120,7 +120,7 @@ func (e *TaskError) Error() string {
 	if e.Text != "" {
 		text += ": " + e.Text
 	}
-	return text
+	return oneLine(text)
 }
 
 // Is makes errors.Is(err, ErrCanceled) true for a task that was cancelled.

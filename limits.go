@@ -28,6 +28,9 @@ const (
 	// emptyInterval and emptyMost bound the time between two looks whether there is anything to do.
 	emptyInterval = 50 * time.Millisecond
 	emptyMost     = time.Second
+
+	// leastMemory is less than any process has: a smaller limit was meant in another unit.
+	leastMemory = 1 << 20
 )
 
 // checkLimits returns what is wrong with the limits of a configuration.
@@ -36,8 +39,9 @@ func (c WorkerConfig) checkLimits() error {
 	if c.MaxTasks < 0 {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxTasks is %d: expected 1 or more, or 0 for any number", c.MaxTasks))
 	}
-	if c.MaxMemory < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxMemory is %d: expected a number of bytes, or 0 for any", c.MaxMemory))
+	if c.MaxMemory < 0 || c.MaxMemory > 0 && c.MaxMemory < leastMemory {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxMemory is %d: expected a number of bytes of at least %d, which is 1 MiB, or 0 for any",
+			c.MaxMemory, leastMemory))
 	}
 	for _, d := range []struct {
 		name  string

@@ -145,7 +145,7 @@ func TestMaxTime(t *testing.T) {
 func TestMaxMemory(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
-	cfg.MaxMemory = 1
+	cfg.MaxMemory = leastMemory
 	if reason := b.runToEnd(cfg); reason != stopMemory {
 		t.Errorf("expected %q, found %q", stopMemory, reason)
 	}

@@ -45,6 +45,7 @@ func misusedConfigs(rdb *delayed.Redis) (all []misuse) {
 		"MaxTasks -1":             {delayed.WorkerConfig{Queues: strict, MaxTasks: -1}, "MaxTasks is -1"},
 		"MaxTime 3600":            {delayed.WorkerConfig{Queues: strict, MaxTime: 3600}, "MaxTime is 3.6µs: expected at least 1ms"},
 		"MaxTime -1s":             {delayed.WorkerConfig{Queues: strict, MaxTime: -time.Second}, "MaxTime is -1s"},
+		"MaxMemory 512":           {delayed.WorkerConfig{Queues: strict, MaxMemory: 512}, "MaxMemory is 512: expected a number of bytes of at least 1048576"},
 		"MaxMemory -1":            {delayed.WorkerConfig{Queues: strict, MaxMemory: -1}, "MaxMemory is -1"},
 		"StopWhenEmptyFor 10":     {delayed.WorkerConfig{Queues: strict, StopWhenEmptyFor: 10}, "StopWhenEmptyFor is 10ns: expected at least 1ms"},
 		"Rest 10":                 {delayed.WorkerConfig{Queues: strict, Rest: 10}, "Rest is 10ns: expected at least 1ms"},
@@ -190,6 +191,9 @@ func misusedURLs() (all []misuse) {
 		"unix:///s?username=me":            `parameter "username"`,
 		"unix:///s?pass=hunter2":           `parameter "pass"`,
 		"unix:///s?%zz":                    "malformed Redis URL",
+		"unix:///s?user=me":                "a user without a password",
+		"unix:///s?db=1&db=2":              "expected it once, found it 2 times",
+		"redis://me@a":                     "a user without a password",
 	} {
 		all = append(all, misuse{"Dial(" + url + ")", func() error { _, err := delayed.Dial(url); return err }, want})
 	}

@@ -240,3 +240,25 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	w.moveNow()
 	b.until("they are handed on as well", func() bool { return b.size("-py") == 40 })
 }
+
+// TestTextsForLogsAreOneLine holds what callers log themselves against an id that its producer has chosen.
+func TestTextsForLogsAreOneLine(t *testing.T) {
+	const forged = "x\n2026-01-01 level=error\x1b[2J\u2028"
+	rdb, err := Dial("redis://localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
+	q := NewQueue("mail", rdb.WithPrefix(forged))
+	m := wire.Message{Kind: wire.GoExtended, Path: "a.b" + forged, Meta: wire.Meta{ID: forged}}
+	for what, text := range map[string]string{
+		"Queue":     q.String(),
+		"Ref":       q.Ref(forged).String(),
+		"Task":      (&Task{msg: m}).String(),
+		"TaskError": (&TaskError{ID: forged, Text: forged}).Error(),
+	} {
+		if strings.ContainsFunc(text, isControl) || !strings.Contains(text, `x\n2026-01-01`) {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+}

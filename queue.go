@@ -101,7 +101,7 @@ func (q *Queue) String() string {
 	if q.made() != nil {
 		return "no queue"
 	}
-	return "queue " + q.store.keys.list
+	return oneLine("queue " + q.store.keys.list)
 }
 
 // GoString is String.

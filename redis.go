@@ -227,7 +227,7 @@ func parseURL(rawURL string) (network, addr string, opts []redis.DialOption, lim
 	if err != nil {
 		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
 	}
-	if u.User != "" || u.Password != "" {
+	if u.Password != "" {
 		opts = append(opts, redis.DialUsername(u.User), redis.DialPassword(u.Password))
 	}
 	opts = append(opts, redis.DialDatabase(u.DB), redis.DialUseTLS(u.TLS), redis.DialTLSConfig(secure),
@@ -245,7 +245,11 @@ func parseUnix(rest string, opts []redis.DialOption) (network, addr string, _ []
 	if err := (&redisurl.URL{Query: values}).Only("db", "password", "user"); err != nil {
 		return "", "", nil, fmt.Errorf("delayed: %w", err)
 	}
-	if user, password := values.Get("user"), values.Get("password"); user != "" || password != "" {
+	user, password := values.Get("user"), values.Get("password")
+	if err := redisurl.CheckLogin(user, password); err != nil {
+		return "", "", nil, fmt.Errorf("delayed: %w", err)
+	}
+	if password != "" {
 		opts = append(opts, redis.DialUsername(user), redis.DialPassword(password))
 	}
 	if db := values.Get("db"); db != "" {

@@ -143,8 +143,10 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 		return d, bad("Overlap is %d: expected OverlapAllow, OverlapSkip or OverlapQueue", e.Overlap)
 	case e.Jitter < 0 || e.Jitter > maxJitter || e.Jitter > 0 && e.Jitter < time.Millisecond:
 		return d, bad("Jitter is %v: expected 1ms to %v, or 0 for none", e.Jitter, maxJitter)
-	case !e.From.IsZero() && e.From.UnixMilli() < 0 || !e.Until.IsZero() && e.Until.UnixMilli() <= 0:
-		return d, bad("From or Until is before 1970")
+	case !e.From.IsZero() && (e.From.UnixMilli() < 0 || e.From.Year() > maxYear):
+		return d, bad("From is %v: expected a time from 1970 up to the year 9999", e.From)
+	case !e.Until.IsZero() && (e.Until.UnixMilli() <= 0 || e.Until.Year() > maxYear):
+		return d, bad("Until is %v: expected a time from 1970 up to the year 9999", e.Until)
 	case !e.From.IsZero() && !e.Until.IsZero() && !e.From.Before(e.Until):
 		return d, bad("Until is %v: expected a time after From, %v", e.Until, e.From)
 	}

@@ -170,7 +170,7 @@ func (t *Task) String() string {
 	case n >= 0:
 		text += fmt.Sprintf(" (%d arguments)", n)
 	}
-	return text
+	return oneLine(text)
 }
 
 // GoString is String.
@@ -387,5 +387,5 @@ func (r *Ref) String() string {
 	if r == nil || r.queue == nil {
 		return "no task"
 	}
-	return r.queue.Name() + "/" + r.id
+	return oneLine(r.queue.Name() + "/" + r.id)
 }

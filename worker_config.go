@@ -69,7 +69,8 @@ type WorkerConfig struct {
 	MaxTasks int
 	// MaxTime makes the worker stop after that time. Defaults to 0: never.
 	MaxTime time.Duration
-	// MaxMemory makes the worker stop when the process has more memory than that, in bytes; it is looked at every second. Defaults to 0: any.
+	// MaxMemory makes the worker stop when the process has more memory than that, in bytes, at least 1 MiB; it is looked at every
+	// second. Defaults to 0: any.
 	MaxMemory int64
 	// StopWhenEmpty makes the worker stop when none of its queues has a task that is pending or due, and none runs here. Tasks that are due
 	// later, those that run elsewhere and those of paused queues do not count. Defaults to false.

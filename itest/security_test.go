@@ -201,6 +201,8 @@ func testUsers(t *testing.T, s *site) {
 	if total != 1 || len(archived) != 1 {
 		t.Fatalf("expected one archived task, found %+v of %d", archived, total)
 	}
+	info, err = kept.Ref(archived[0].ID).Info(ctx)
+	enqueue("keeper, Info", info, err)
 	enqueue("RunAgainWith", nil, kept.Ref(archived[0].ID).RunAgainWith(ctx, delayed.Call(fails)))
 	for tick := time.NewTicker(10 * time.Millisecond); size("ZCARD", "_archived") == 0 && ctx.Err() == nil; {
 		<-tick.C
@@ -276,8 +278,8 @@ func aclRules(t *testing.T) map[string][][]string {
 			inside = false
 		}
 	}
-	if n != 21 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected 9 for all servers, 5 for a cluster and 7 for Sentinel", n)
+	if n != 22 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected 10 for all servers, 5 for a cluster and 7 for Sentinel", n)
 	}
 	return rules
 }

@@ -106,12 +106,22 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 			pause = min(2*pause, longestPause)
 		}
 		next := owner
-		if to.addr != "" && to.addr != owner.addr {
+		elsewhere := to.addr != "" && to.addr != owner.addr
+		// A connection whose other replies are still to come would give those for the answer to this command.
+		busy := owner == c.node && len(c.sent) > 0
+		if elsewhere || busy {
+			addr := owner.addr
+			if elsewhere {
+				addr = to.addr
+			}
 			var derr error
-			if next, derr = c.src.dial(w.context(), to.addr); derr != nil {
+			if next, derr = c.src.dial(w.context(), addr); derr != nil {
 				c.src.layout.refreshSoon()
 				// Both are wrapped: the answer says that nothing was carried out.
 				return nil, owner, fmt.Errorf("%w; %w", err, derr)
+			}
+			if !elsewhere {
+				owner = next
 			}
 		}
 		if to.kind == "ASK" {

@@ -319,6 +319,41 @@ func TestWaitGoesAlong(t *testing.T) {
 	}
 }
 
+// TestPipelineIsTriedAgain answers TRYAGAIN to the first of two commands, as while the keys of a slot are on both sides. The reply to
+// the second must not be taken for that to the first, nor be missing afterwards.
+func TestPipelineIsTriedAgain(t *testing.T) {
+	for _, second := range []string{"WAIT", "GET"} {
+		t.Run(second, func(t *testing.T) {
+			var tries atomic.Int32
+			a, _ := pair(t, func(args []string) string {
+				switch {
+				case args[0] != "SET":
+					return ":1\r\n"
+				case tries.Add(1) <= hurriedTries+2:
+					return "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
+				}
+				return "+OK\r\n"
+			}, nil)
+			c := connTo(t, open(t, "redis://"+a.Addr()), "k")
+			for range 2 {
+				for _, cmd := range [][]any{{"SET", "k", "v"}, {second, "k"}} {
+					if err := c.Send(cmd[0].(string), cmd[1:]...); err != nil { //nolint:errcheck // a literal above
+						t.Fatal(err)
+					}
+				}
+				if err := c.Flush(); err != nil {
+					t.Fatal(err)
+				}
+				reply, err := c.Receive()
+				n, err2 := redis.Int(redis.ReceiveWithTimeout(c, settleTimeout))
+				if reply != "OK" || n != 1 || err != nil || err2 != nil || c.Err() != nil {
+					t.Fatalf("expected OK and 1, found %v, %v and %d, %v; the connection: %v", reply, err, n, err2, c.Err())
+				}
+			}
+		})
+	}
+}
+
 // TestAskBesideMoved lets the slot of a connection move while another one begins to: the node that took the first over
 // says ASK, first for good as it must be asked each time.
 func TestAskBesideMoved(t *testing.T) {

@@ -13,6 +13,8 @@ func TestDialRefuses(t *testing.T) {
 		"redis://user:hunter2@a,b":                               "?master=",
 		"redis://user:hunter2@a,b?master=":                       "?master=",
 		"redis://user:hunter2@a,b?master=m&sentinel_pass=hunter": "sentinel_password",
+		"redis://user:hunter2@a,b?master=m&sentinel_user=hunter": "sentinel_password",
+		"redis://hunter@a,b?master=m":                            "a user without a password",
 		"redis://user:hunter2@a,b/x?master=m":                    "database",
 		"redis://user:hunter2@a,b:x?master=m":                    "server 2",
 		"unix:///run/redis.sock?master=m":                        "scheme",

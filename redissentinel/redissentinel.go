@@ -86,6 +86,9 @@ func newSource(rawURL string) (*source, error) {
 	if err := u.Only(redisurl.Known("master", "sentinel_user", "sentinel_password")...); err != nil {
 		return nil, err
 	}
+	if err := redisurl.CheckLogin(u.Query.Get("sentinel_user"), u.Query.Get("sentinel_password")); err != nil {
+		return nil, fmt.Errorf("sentinel_user and sentinel_password: %w", err)
+	}
 	secure, err := u.TLSConfig()
 	if err != nil {
 		return nil, err

@@ -59,6 +59,9 @@ func Parse(raw, defaultPort string) (*URL, error) {
 		}
 		authority = authority[at+1:]
 	}
+	if err := CheckLogin(u.User, u.Password); err != nil {
+		return nil, err
+	}
 	for i, server := range strings.Split(authority, ",") {
 		addr, err := address(server, defaultPort)
 		if err != nil {
@@ -72,6 +75,16 @@ func Parse(raw, defaultPort string) (*URL, error) {
 		}
 	}
 	return u, nil
+}
+
+// CheckLogin refuses a user without a password. Redis would not be told of the user, and whoever connects would be the default one, who
+// as a rule may do anything.
+func CheckLogin(user, password string) error {
+	if user != "" && password == "" {
+		return errors.New("the Redis URL names a user without a password: expected both, as in redis://user:password@host, or a password alone " +
+			"behind a colon; for an ACL user with nopass, any password will do")
+	}
+	return nil
 }
 
 var errAddress = errors.New("expected host or host:port with a port from 1 to 65535; an IPv6 address stands in brackets")
@@ -93,10 +106,12 @@ func address(server, defaultPort string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Only returns an error if there is a query parameter that is not among the known ones.
+// Only returns an error if there is a query parameter that is not among the known ones, or is there twice.
 func (u *URL) Only(known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(u.Query)) {
 		switch {
+		case slices.Contains(known, name) && len(u.Query[name]) > 1:
+			return fmt.Errorf("parameter %q of the Redis URL: expected it once, found it %d times", name, len(u.Query[name]))
 		case slices.Contains(known, name):
 		case strings.Contains(name, "@"):
 			return errMalformed // the end of a password with a question mark

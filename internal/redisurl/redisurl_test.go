@@ -20,7 +20,6 @@ func TestParse(t *testing.T) {
 		{"redis://[::1]:7000,[fe80::1%25eth0],127.0.0.1", URL{Hosts: []string{"[::1]:7000", "[fe80::1%25eth0]:6379", "127.0.0.1:6379"}}},
 		{"redis://user:secret@a,b:7", URL{Hosts: []string{"a:6379", "b:7"}, User: "user", Password: "secret"}},
 		{"redis://:secret@a", URL{Hosts: []string{"a:6379"}, Password: "secret"}},
-		{"redis://user@a", URL{Hosts: []string{"a:6379"}, User: "user"}},
 		{"redis://u%40x:p%2F%3F%23%40%3A%25+@a", URL{Hosts: []string{"a:6379"}, User: "u@x", Password: "p/?#@:%+"}},
 		{"redis://u:p@q:r@a", URL{Hosts: []string{"a:6379"}, User: "u", Password: "p@q:r"}},
 		{"redis://a?master=m&x=1%2F2", URL{Hosts: []string{"a:6379"}, Query: url.Values{"master": {"m"}, "x": {"1/2"}}}},
@@ -59,6 +58,8 @@ func TestParseRefuses(t *testing.T) {
 		"redis://a b":                   "server 1",
 		"redis://user:hunter2":          "server 1", // no host
 		"redis://:hunter2@":             "server 1",
+		"redis://hunter2@a":             "a user without a password",
+		"redis://hunter2:@a":            "a user without a password",
 		"redis://a/x":                   "database",
 		"redis://a/-1":                  "database",
 		"redis://a/1/hunter2":           "database",
@@ -96,6 +97,12 @@ func TestOnly(t *testing.T) {
 	}
 	if err := u.Only("master", "masster"); err != nil {
 		t.Errorf("Only with all parameters: %v", err)
+	}
+	if u, err = Parse("redis://a?master=m&master=secret", "6379"); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Only("master"); err == nil || !strings.Contains(err.Error(), "once") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("Only with a parameter that is there twice: %v", err)
 	}
 	// The password is 12?hunter2.
 	if u, err = Parse("redis://user:12?hunter2@a:6379", "6379"); err != nil {

@@ -1,5 +1,6 @@
 """The producer against a Redis: where tasks come to lie, and what is refused."""
 
+import asyncio
 import datetime
 import time
 from importlib import resources
@@ -289,6 +290,40 @@ def test_clusters_are_refused(server):
     for kind, of in ((Queue, redis.RedisCluster), (godelayed.aio.Queue, redis.asyncio.RedisCluster)):
         with pytest.raises(ArgumentsError, match='clusters are not supported'):
             kind('mail', object.__new__(of))
+
+
+@pytest.mark.parametrize('aio', [False, True])
+def test_misuse_is_an_arguments_error(server, aio):
+    kind, client = (godelayed.aio.Queue, redis.asyncio.Redis(port=server.port)) if aio else (Queue, server.client())
+    for settings, text in (
+        ({'name': '\ud800'}, 'expected printable'),
+        ({'name': 'x' * 1_000_000}, 'expected 1 to 128 bytes, found 1000000'),
+        ({'name': 5}, 'expected a str'),
+        ({'prefix': None}, 'prefix None: expected a str'),
+        ({'prefix': b'p'}, 'expected a str'),
+        ({'prefix': '\ud800'}, 'expected a str in Unicode'),
+        ({'wait': 2**70}, 'wait: expected'),
+        ({'redis': None}, 'expected a redis.* found builtins.NoneType'),
+        ({'redis': 'redis://localhost'}, 'found builtins.str'),
+        ({'redis': client.pipeline()}, 'Pipeline'),
+    ):
+        with pytest.raises(ArgumentsError, match=text) as e:
+            kind(**{'name': 'mail', 'redis': client, **settings})
+        assert len(str(e.value)) < 400
+    q = kind('mail', client)
+    for id in ('\ud800', 5, None, b'x'):
+        with pytest.raises(ArgumentsError, match='expected a str in Unicode'):
+            q.ref(id)
+    for calls in ([5], [call(GO), None], [GO]):
+        with pytest.raises(ArgumentsError, match=r'expected what godelayed.call\(\) returns'):
+            asyncio.run(q.delay_many(calls)) if aio else q.delay_many(calls)
+    assert str(q.ref('a\n\x1b[2J\u2028')) == r'mail/a\n\x1b[2J\u2028'
+
+
+def test_errors_are_one_line():
+    e = godelayed.TaskError('a\nb', 'archived', 'failed', 'forged\x1b\u2028', 1, 0, None)
+    assert str(e) == r'task a\nb is archived (failed): forged\x1b\u2028'
+    assert (e.id, e.text) == ('a\nb', 'forged\x1b\u2028')
 
 
 def test_every_script_is_known_by_name():

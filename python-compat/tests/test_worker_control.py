@@ -8,7 +8,9 @@ import pytest
 from working import FILED, control, counters, left, notes, ran, runs, wait_for
 
 import godelayed
-from godelayed import CanceledError, TaskError
+import godelayed.cli
+from godelayed import CanceledError, TaskError, Worker
+from godelayed.worker.pool import Pool
 
 
 def worker_id(redis):
@@ -253,6 +255,36 @@ def test_nobody_but_the_worker_hears_signals(q, redis, start):
     notes(redis).rpush('go', 1)
     w.ends()
     assert ran(redis) == ['holding', 'released']
+
+
+def test_second_signal_before_the_pool_runs(server, monkeypatch, caplog):
+    """The worker that is left behind ends in silence: neither a fault nor the death of a task."""
+    w = Worker(server.client(), ['q'], concurrency=1)
+    run = Pool.run
+
+    def late(pool):
+        w.stop()
+        w.kill()
+        run(pool)
+
+    monkeypatch.setattr(Pool, 'run', late)
+    w.run()
+    assert w.stop_reason == 'stop'
+    assert not [r for r in caplog.records if r.levelname == 'ERROR']
+
+
+def test_second_signal_counts_although_the_first_has_done_its_work(monkeypatch):
+    class Stopped:
+        stop_reason = 'stop'
+        stop = kill = staticmethod(lambda: None)
+
+        def run(self):
+            for _ in range(2):
+                program._obey('SIGTERM')
+
+    monkeypatch.setattr(godelayed.cli.os, '_exit', lambda _: None)
+    program = godelayed.cli._Program(Stopped())
+    assert program.run() == 130
 
 
 def test_workers_that_know_different_functions(q, redis, start):

@@ -120,9 +120,13 @@ class _Program:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._stopped = False
+        self._stopped = self._forced = False
 
     def run(self) -> int:
+        code = self._run()
+        return FORCED if self._forced else code
+
+    def _run(self) -> int:
         self._worker.on_forked = self._listen
         try:
             self._worker.run()
@@ -156,6 +160,7 @@ class _Program:
         do = _ORDERS[name]
         if do == _STOP and self._stopped:
             logger.warning('%s: exiting at once; tasks that still run are left to other workers', name)
+            self._forced = True
             self._worker.kill()
             with contextlib.suppress(Exception):
                 sys.stderr.flush()

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import datetime
 
+from .text import one_line
+
 
 class DelayedError(Exception):
     """The base of all errors of this package. Itself it is an answer of Redis that nobody has expected."""
+
+    def __str__(self) -> str:
+        """Is one line: an id has whatever characters its producer chose."""
+        return one_line(super().__str__())
 
 
 class ArgumentsError(DelayedError, TypeError):

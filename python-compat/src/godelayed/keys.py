@@ -135,10 +135,12 @@ class Keys:
 
 def check_name(name: str) -> None:
     """Refuses what cannot be the name of a queue."""
-    if not isinstance(name, str) or not 1 <= len(name.encode()) <= _MAX_NAME:
-        raise ArgumentsError(f'queue name {name!r}: expected 1 to {_MAX_NAME} bytes')
+    if not isinstance(name, str):
+        raise ArgumentsError(f'queue name {name!r}: expected a str')
     if not name.isprintable() or any(c.isspace() for c in name):
-        raise ArgumentsError(f'queue name {name!r}: expected printable characters without spaces')
+        raise ArgumentsError(f'queue name {name[:_MAX_NAME]!r}: expected printable characters without spaces')
+    if not 1 <= len(name.encode()) <= _MAX_NAME:
+        raise ArgumentsError(f'queue name {name[:_MAX_NAME]!r}: expected 1 to {_MAX_NAME} bytes, found {len(name.encode())}')
     for suffix in _SUFFIXES:
         if name.endswith(suffix):
             raise ArgumentsError(

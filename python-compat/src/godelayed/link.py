@@ -76,16 +76,16 @@ class Link:
     """
 
     def __init__(self, client: redis.Redis) -> None:
-        if isinstance(client, redis.RedisCluster):
-            raise ArgumentsError('a redis.RedisCluster: expected a redis.Redis of one server or of Sentinel; clusters are not supported')
-        if not isinstance(client, redis.Redis):
-            raise ArgumentsError(f'expected a redis.Redis, found {type(client).__module__}.{type(client).__name__}')
         self.client = client
         self._places = threading.BoundedSemaphore(_places(client))
 
     @classmethod
     def of(cls, client: redis.Redis) -> Link:
         """Returns the link of a client: its queues share one."""
+        if isinstance(client, redis.RedisCluster):
+            raise ArgumentsError('a redis.RedisCluster: expected a redis.Redis of one server or of Sentinel; clusters are not supported')
+        if not isinstance(client, redis.Redis) or isinstance(client, redis.client.Pipeline):
+            raise ArgumentsError(f'expected a redis.Redis, found {type(client).__module__}.{type(client).__name__}')
         with _lock:
             link = _links.get(client)
             if not isinstance(link, cls):
@@ -152,12 +152,6 @@ class AsyncLink:
     """Link for asyncio."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
-        if isinstance(client, redis.asyncio.RedisCluster):
-            raise ArgumentsError(
-                'a redis.asyncio.RedisCluster: expected a redis.asyncio.Redis of one server or of Sentinel; clusters are not supported'
-            )
-        if not isinstance(client, redis.asyncio.Redis):
-            raise ArgumentsError(f'expected a redis.asyncio.Redis, found {type(client).__module__}.{type(client).__name__}')
         self.client = client
         self._most = _places(client)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -165,6 +159,12 @@ class AsyncLink:
     @classmethod
     def of(cls, client: redis.asyncio.Redis) -> AsyncLink:
         """Returns the link of a client: its queues share one."""
+        if isinstance(client, redis.asyncio.RedisCluster):
+            raise ArgumentsError(
+                'a redis.asyncio.RedisCluster: expected a redis.asyncio.Redis of one server or of Sentinel; clusters are not supported'
+            )
+        if not isinstance(client, redis.asyncio.Redis) or isinstance(client, redis.asyncio.client.Pipeline):
+            raise ArgumentsError(f'expected a redis.asyncio.Redis, found {type(client).__module__}.{type(client).__name__}')
         with _lock:
             link = _links.get(client)
             if not isinstance(link, cls):

@@ -13,6 +13,7 @@ from .keys import Keys
 from .options import LOCK_LIFE, Options
 from .scripts import ENLIST, ENQUEUE, GATHER, MODE, REFORM, SCHEDULE, Script
 from .task import Call, Packed, Stamp
+from .text import is_text
 from .values import MAX_BYTES, MAX_ELEMENTS
 
 MAX_BATCH = 1000
@@ -55,9 +56,12 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
+_MAX_WAIT = 2**31 - 1  # that Redis takes anywhere
+
+
 def checked_wait(wait: int) -> int:
     """Returns the number of replicas that must have a task, if it can be one."""
-    if not isinstance(wait, int) or isinstance(wait, bool) or wait < 0:
+    if not isinstance(wait, int) or isinstance(wait, bool) or not 0 <= wait <= _MAX_WAIT:
         raise ArgumentsError(f'wait: expected the number of replicas that must have a task, from 0, found {wait!r}')
     return wait
 
@@ -68,6 +72,8 @@ class Settings:
     def __init__(self, name: str, prefix: str, legacy: bool) -> None:
         if legacy and prefix:
             raise ArgumentsError('a legacy queue has no prefix: legacy workers do not know it')
+        if not is_text(prefix):
+            raise ArgumentsError(f'prefix {prefix!r}: expected a str in Unicode')
         self.name = name
         self.keys = Keys(name, prefix)
         self.legacy = legacy
@@ -116,6 +122,9 @@ class Settings:
         if options.task_id is not None and len(calls) > 1:
             raise ArgumentsError(f'option task_id with {len(calls)} tasks: an id names one task')
         now = time.time_ns() // 1_000_000
+        for i, c in enumerate(calls):
+            if not isinstance(c, Call):
+                raise ArgumentsError(f'call {i}: expected what godelayed.call() returns, found {type(c).__module__}.{type(c).__name__}')
         stamp = Stamp(options, now, legacy=self.legacy)
         if len(calls) == 1:
             return [stamp.packed(calls[0])], now

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import redis
 
 from .coalescer import Coalescer
-from .errors import BatchError, DelayedError
+from .errors import ArgumentsError, BatchError, DelayedError
 from .link import Link
 from .options import Options
 from .producer import Settings, checked_wait
 from .ref import Ref, answer
 from .task import Call, call
+from .text import is_text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -110,6 +111,8 @@ class Queue:
 
     def ref(self, id: str) -> Ref:
         """Returns a reference to the task with this id, without asking Redis."""
+        if not is_text(id):
+            raise ArgumentsError(f'id {id!r}: expected a str in Unicode')
         return Ref(self, id)
 
     def _enqueue(self, messages: list[bytes]) -> None:

@@ -15,6 +15,7 @@ from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, W
 from .info import Outcome, Progress, State, TaskInfo
 from .link import Link
 from .options import Options
+from .text import one_line
 from .times import Seconds, milliseconds
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Ref(Base):
         return f'Ref({self})'
 
     def __str__(self) -> str:
-        return f'{self.queue.name}/{self.id}'
+        return one_line(f'{self.queue.name}/{self.id}')
 
     def result(self, timeout: Seconds | None = None) -> Any:
         """Waits until the task has ended and returns what its function returned, None if it returns nothing.

@@ -21,6 +21,14 @@ def lines(text: str) -> str:
     return _CONTROL_IN_LINES.sub(_escape, text)
 
 
+def is_text(value: object) -> bool:
+    """Says whether a value is a str that has a form in UTF-8, which lone surrogates have not."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
 def has_control(text: str) -> bool:
     """Says whether there are control characters in a text."""
     return _CONTROL.search(text) is not None

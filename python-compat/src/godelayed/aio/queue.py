@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import redis.asyncio
 
 from ..coalescer import AsyncCoalescer
-from ..errors import BatchError, DelayedError
+from ..errors import ArgumentsError, BatchError, DelayedError
 from ..link import AsyncLink
 from ..options import Options
 from ..producer import Settings, checked_wait
 from ..task import Call, call
+from ..text import is_text
 from .ref import Ref, answer
 from .signals import Signals
 
@@ -110,6 +111,8 @@ class Queue:
 
     def ref(self, id: str) -> Ref:
         """Returns a reference to the task with this id, without asking Redis."""
+        if not is_text(id):
+            raise ArgumentsError(f'id {id!r}: expected a str in Unicode')
         return Ref(self, id)
 
     async def _enqueue(self, messages: list[bytes]) -> None:

@@ -13,6 +13,7 @@ from ..info import Outcome, Progress, State, TaskInfo
 from ..link import AsyncLink
 from ..options import Options
 from ..ref import Base, deadline, look_after
+from ..text import one_line
 from ..times import Seconds
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Ref(Base):
         return f'Ref({self})'
 
     def __str__(self) -> str:
-        return f'{self.queue.name}/{self.id}'
+        return one_line(f'{self.queue.name}/{self.id}')
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Awaiting a reference is awaiting its result."""

@@ -68,9 +68,18 @@ class Nursery:
         kind, number, value = _COMMAND.unpack(b)
         return kind, number, value
 
+    def end(self) -> None:
+        """Ends the process, and all that it has forked. The socket stays open: another thread may read it."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+        self._bury()
+
     def close(self) -> None:
-        """Ends the process, and all that it has forked."""
+        """Is end for the thread that reads the answers."""
         self.socket.close()
+        self._bury()
+
+    def _bury(self) -> None:
         with contextlib.suppress(ChildProcessError, InterruptedError):
             os.waitpid(self.pid, 0)
 

@@ -109,6 +109,10 @@ class Pool:
         self._mail.append(('kill',))
         self.wake()
 
+    def abandon(self) -> None:
+        """Ends the thread, soon, without telling anybody what became of the processes and their tasks."""
+        self._over = True
+
     def close(self) -> None:
         """Ends the thread and its processes."""
         self._mail.append(('close',))

@@ -141,8 +141,10 @@ class Worker:
 
     def kill(self) -> None:
         """Kills all worker processes. The program is to exit at once: what they ran is left to other workers."""
+        if self._pool is not None:
+            self._pool.abandon()
         if self._nursery is not None:
-            self._nursery.close()
+            self._nursery.end()
 
     def _stop_for(self, reason: str) -> None:
         self._reason = self._reason or reason
