@@ -93,6 +93,7 @@ class Worker:
             self._intake,
             self._may_claim,
             lambda: self._mover.now(),
+            self._judge.lines,
         )
         self._executors.signal = self._fetcher.signal
         self._mover = Mover(self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines)
