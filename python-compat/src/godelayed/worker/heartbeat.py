@@ -50,8 +50,10 @@ class Heartbeat:
 
     def run(self) -> None:
         wait = Backoff()
-        while not self._stop.is_set():
+        while True:
             self._poke.clear()
+            if self._stop.is_set():  # not before: stop and its poke may come in between, and the poke be gone
+                break
             pause = jitter(self.life * 9 / 40, 0.1)  # a quarter of the life at most: sweepers count on that
             try:
                 self.beat()
