@@ -10,7 +10,8 @@ from godelayed.worker.contact import Contact
 from godelayed.worker.heartbeat import Heartbeat
 from godelayed.worker.lane import Lane
 from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError
-from godelayed.worker.store import Haul, Pulse
+from godelayed.worker.slot import Pulse
+from godelayed.worker.store import Haul
 
 
 class Store:

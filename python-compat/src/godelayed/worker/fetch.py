@@ -17,7 +17,8 @@ from .intake import Intake
 from .lane import Claim, Lane
 from .lines import Lines
 from .link import Backoff, Complaints, Link
-from .store import MAX_UNPARKED, check
+from .slot import check
+from .store import MAX_UNPARKED
 from .suspects import Desk
 
 logger = logging.getLogger('godelayed.worker')

@@ -12,7 +12,8 @@ from ..errors import DelayedError
 from .contact import Contact
 from .lane import Claim, Lane
 from .link import CALL_TIMEOUT, Backoff, Complaints, Link, jitter
-from .store import MAX_TOKENS, beat
+from .slot import beat
+from .store import MAX_TOKENS
 
 logger = logging.getLogger('godelayed.worker')
 

@@ -15,7 +15,8 @@ from .judge import too_large
 from .lane import Lane
 from .lines import Lines, counted
 from .link import Backoff, Complaints, jitter
-from .store import Store, check
+from .slot import check
+from .store import Store
 
 logger = logging.getLogger('godelayed.worker')
 
