@@ -4,9 +4,14 @@ import signal
 import threading
 
 import pytest
+from working import left, wait_for
 
+import godelayed
 from godelayed import cli
+from godelayed.registry import Function, Registry
+from godelayed.worker import Worker
 from godelayed.worker.contact import Contact
+from godelayed.worker.finish import Finisher
 from godelayed.worker.heartbeat import Heartbeat
 from godelayed.worker.lane import Lane
 from godelayed.worker.lines import Lines
@@ -85,3 +90,29 @@ def test_a_signal_is_heard_from_the_moment_when_it_is_handled(monkeypatch):
     cli._Program(None)._listen()
     assert order[0] == 'heard'
     assert order.count('heard') == 1
+
+
+def test_queue_is_not_empty_while_redis_does_not_know_how_tasks_ended(q, redis, monkeypatch):
+    """A task is to be tried again at once. The worker looks several times whether there is anything to do before Redis hears of that."""
+    ran, looked, registry = [], [], Registry()
+
+    def fails_once():
+        ran.append(len(looked))
+        if len(ran) == 1:
+            raise godelayed.RetryIn(0)
+
+    registry.add(Function('t:fails_once', fails_once))
+    w = Worker(redis, ['q'], registry=registry, processes=False, concurrency=1, stop_when_empty=True)
+    look, work = w._look_at_limits, Finisher.work
+
+    def late_work(finisher):
+        if ran:
+            wait_for(lambda: len(looked) >= ran[0] + 5 or w.stop_reason, 'five looks')
+        return work(finisher)
+
+    monkeypatch.setattr(w, '_look_at_limits', lambda: (looked.append(1), look()))
+    monkeypatch.setattr(Finisher, 'work', late_work)
+    q.delay('t:fails_once')
+    w.run()
+    assert len(ran) == 2
+    assert left(redis) == set()

@@ -242,7 +242,9 @@ class Worker:
     def _look_at_limits(self) -> None:
         if self._executors.exhausted and not self._executors.under_way():
             self._stop_for('max tasks')
-        if self.config.stop_when_empty and self._mover.looks and not self._executors.under_way() and not self._executors.ready:
+        # Redis knows of all that ended, or what is to be tried again would not be pending yet.
+        done = not self._executors.under_way() and not self._executors.ready and not self._intake.in_hand()
+        if self.config.stop_when_empty and self._mover.looks and done:
             ended, looks = self._executors.ended, self._mover.looks
             self._mover.now()
             end = time.monotonic() + 1.0
