@@ -9,7 +9,9 @@ from godelayed import current
 from godelayed.registry import Function
 from godelayed.values import MAX_BYTES
 from godelayed.worker import calling
+from godelayed.worker.finish import DEATH, RELEASE, End
 from godelayed.worker.judge import Ended
+from godelayed.worker.runs import Runs
 from godelayed.worker.threads import Threads
 
 HEAD = 5  # bytes in front of a large binary
@@ -47,3 +49,15 @@ def test_a_task_in_a_thread_learns_that_its_time_is_over(limit, ran, why):
     assert said == [why]
     assert [(e.ok, e.interrupted) for e in ends] == [(False, why or '')]
     assert isinstance(ends[0], Ended)
+
+
+@pytest.mark.parametrize('alone', [True, False])
+def test_the_death_of_a_process_while_the_worker_stops_does_not_count(alone):
+    ends = []
+    lane = types.SimpleNamespace(finisher=types.SimpleNamespace(add=lambda e: ends.append(e.kind)))
+    c = types.SimpleNamespace(lane=lane, lost=False, canceled=False)
+    runs = Runs(None, types.SimpleNamespace(death=lambda c, alone: End(c, DEATH)), None)
+    runs.died(c, alone)
+    runs.leave()
+    runs.died(c, alone)
+    assert ends == [DEATH, RELEASE]
