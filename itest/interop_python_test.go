@@ -49,8 +49,12 @@ func pythonCommand(t *testing.T, env []string, program string, args ...string) *
 	}
 	cmd := exec.Command(interpreter, append([]string{program}, args...)...)
 	cmd.Dir = "python"
-	// Without byte code the source tree stays as it is.
-	cmd.Env = append(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), env...)
+	// This tree's package, whatever is installed. Without byte code the source tree stays as it is.
+	ours, err := filepath.Abs(filepath.Join("..", "python-compat", "src"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+ours), env...)
 	return cmd
 }
 

@@ -4,39 +4,50 @@ package itest_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/itest/ledger"
 )
+
+// outages are the ways in which workers lose Redis.
+var outages = []struct {
+	name     string
+	args     []string
+	leave    func(*outage)
+	comeBack func(*outage)
+}{
+	// The workers' requests wait for the answer, all of which come at once.
+	{"stopped", nil, func(o *outage) { o.server.Pause(o.t) }, func(o *outage) { o.server.Resume(o.t) }},
+	// The workers are refused, and come back one after the other.
+	{
+		"killed and started again",
+		[]string{"--appendonly", "yes"},
+		func(o *outage) { o.server.Kill(o.t) }, func(o *outage) { o.server.Restart(o.t) },
+	},
+	// The workers get no answer, and what they have sent is lost.
+	{"cut off", nil, func(o *outage) { o.line.BlackHole() }, func(o *outage) { o.line.Heal() }},
+}
 
 // TestOutages takes Redis away for longer than heartbeats live, with handlers at work. When it is back every heartbeat has expired, and
 // yet no worker is dead: nothing may run twice.
-func TestOutages(t *testing.T) {
-	for _, test := range []struct {
-		name     string
-		args     []string
-		leave    func(*outage)
-		comeBack func(*outage)
-	}{
-		// The workers' requests wait for the answer, all of which come at once.
-		{"stopped", nil, func(o *outage) { o.server.Pause(o.t) }, func(o *outage) { o.server.Resume(o.t) }},
-		// The workers are refused, and come back one after the other.
-		{
-			"killed and started again",
-			[]string{"--appendonly", "yes"},
-			func(o *outage) { o.server.Kill(o.t) }, func(o *outage) { o.server.Restart(o.t) },
-		},
-		// The workers get no answer, and what they have sent is lost.
-		{"cut off", nil, func(o *outage) { o.line.BlackHole() }, func(o *outage) { o.line.Heal() }},
-	} {
+func TestOutages(t *testing.T) { forOutages(t, testOutages) }
+
+// TestPythonOutages does the same to workers of our Python package, in processes and in threads.
+func TestPythonOutages(t *testing.T) { forOutages(t, testPythonOutages) }
+
+func forOutages(t *testing.T, run func(o *outage, leave, comeBack func(*outage))) {
+	for _, test := range outages {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // beside TestIdleCost, which leaves the machine alone
 			server := redistest.Start(t, test.args...)
-			testOutages(&outage{t, server, faultnet.NewProxy(t, server.Addr())}, test.leave, test.comeBack)
+			run(&outage{t, server, faultnet.NewProxy(t, server.Addr())}, test.leave, test.comeBack)
 		})
 	}
 }
@@ -58,7 +69,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 		work        = 1500 * time.Millisecond
 		between     = 3 * time.Second
 	)
-	outages := inChaos(4, 20)
+	times := inChaos(4, 20)
 	queue := redistest.Name(t)
 	rdb, err := delayed.Dial(o.line.URL())
 	if err != nil {
@@ -78,7 +89,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 			return context.Cause(ctx)
 		}
 	}, delayed.Name("itest.slow"))
-	tasks := int(time.Duration(outages)*(between+2*life)/work) * workers * concurrency
+	tasks := int(time.Duration(times)*(between+2*life)/work) * workers * concurrency
 	enqueueAll(t, delayed.NewQueue(queue, handle(t, server)), tasks, func(i int) *delayed.Task { return delayed.Call(task, i) })
 	var all []*localWorker
 	for range workers {
@@ -86,7 +97,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 			Queues: delayed.Strict{queue}, Concurrency: concurrency, HeartbeatLife: life, SweepInterval: 50 * time.Millisecond,
 		}, task))
 	}
-	for range outages {
+	for range times {
 		<-time.After(between)
 		busy := 0
 		for _, w := range all {
@@ -111,10 +122,59 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 		t.Errorf("task %d was cancelled: %v", i, cause)
 		return true
 	})
+	expectOneRun(o, queue, tasks)
+	t.Logf("%d tasks of %v through %d outages of %v", tasks, work, times, 2*life)
+}
+
+func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
+	t, server := o.t, o.server
+	t.Helper()
+	const (
+		workers     = 4
+		concurrency = 4
+		life        = 2 * time.Second
+		work        = 1500 * time.Millisecond
+		between     = 3 * time.Second
+	)
+	times := inChaos(2, 20)
+	queue := redistest.Name(t)
+	py := newPyLedger(t)
+	tasks := int(time.Duration(times)*(between+2*life)/work) * workers * concurrency
+	enqueueAll(t, delayed.NewQueue(queue, handle(t, server)), tasks, func(i int) *delayed.Task {
+		return delayed.NewPyTask("interop_tasks:touch", []any{strconv.Itoa(i), work.Milliseconds()}, nil)
+	})
+	var all []*childproc.Process
+	for i := range workers {
+		all = append(all, startGodelayed(t, py.env(), server, "--redis-url", o.line.URL(), "--queue", queue,
+			"--concurrency", strconv.Itoa(concurrency), "--processes", strconv.Itoa(i%2),
+			"--heartbeat-life", strconv.Itoa(int(life/time.Second)), "--sweep-interval", "0.05"))
+	}
+	seen := func(kind ledger.Kind) int { return len(py.read(t).Of(kind)) }
+	for range times {
+		<-time.After(between)
+		waitFor(t, "the workers to be at work", func() bool { return seen(ledger.Start)-seen(ledger.End) >= workers*concurrency/2 })
+		leave(o)
+		<-time.After(2 * life)
+		comeBack(o)
+	}
+	waitForAtMost(t, 2*time.Minute, "all tasks to end", func() bool { return seen(ledger.End) >= tasks })
+	for _, w := range all {
+		stopPython(t, w)
+	}
+	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
+	if again := seen(ledger.Start) - tasks; again != 0 {
+		t.Errorf("tasks of live workers were started again %d times", again)
+	}
+	expectOneRun(o, queue, tasks)
+	t.Logf("%d Python tasks of %v through %d outages of %v", tasks, work, times, 2*life)
+}
+
+// expectOneRun expects that Redis has counted one run of each task, and no death.
+func expectOneRun(o *outage, queue string, tasks int) {
+	o.t.Helper()
 	for counter, want := range map[string]int{"processed": tasks, "swept": 0, "lost": 0, "archived": 0} {
-		if n := count(t, server, queue, counter); n != want {
-			t.Errorf("Redis counted %d tasks as %s, expected %d", n, counter, want)
+		if n := count(o.t, o.server, queue, counter); n != want {
+			o.t.Errorf("Redis counted %d tasks as %s, expected %d", n, counter, want)
 		}
 	}
-	t.Logf("%d tasks of %v through %d outages of %v", tasks, work, outages, 2*life)
 }

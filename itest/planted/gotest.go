@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -30,8 +32,8 @@ type event struct {
 	FailedBuild string
 }
 
-// goTest runs go test in the scratch tree. An error means that it could not be run at all.
-func goTest(ctx context.Context, scratch string, args []string) (result, error) {
+// goTest runs go test in the scratch tree, with the Python interpreter of the tree itself. An error means that it could not be run at all.
+func goTest(ctx context.Context, root, scratch string, args []string) (result, error) {
 	full := []string{"test"}
 	if len(args) >= 2 && args[0] == "-C" { // go wants it first
 		full, args = append(full, args[:2]...), args[2:]
@@ -39,6 +41,11 @@ func goTest(ctx context.Context, scratch string, args []string) (result, error) 
 	full = append(full, "-json", "-count=1", "-failfast", "-vet=off", "-timeout=3m")
 	cmd := exec.CommandContext(ctx, "go", append(full, args...)...)
 	cmd.Dir = scratch
+	if python := filepath.Join(root, ".venv", "bin", "python"); os.Getenv("DELAYED_PYTHON") == "" {
+		if _, err := os.Stat(python); err == nil {
+			cmd.Env = append(os.Environ(), "DELAYED_PYTHON="+python)
+		}
+	}
 	cmd.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

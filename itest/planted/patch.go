@@ -30,7 +30,7 @@ func (t test) run(ctx context.Context, root, scratch string) (result, error) {
 	if t.python {
 		return pyTest(ctx, root, scratch, t.args)
 	}
-	return goTest(ctx, scratch, t.args)
+	return goTest(ctx, root, scratch, t.args)
 }
 
 // patch is one way to break the code.

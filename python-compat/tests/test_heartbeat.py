@@ -10,7 +10,8 @@ from godelayed.worker.contact import Contact
 from godelayed.worker.heartbeat import Heartbeat
 from godelayed.worker.lane import Lane
 from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError
-from godelayed.worker.store import Haul, Pulse
+from godelayed.worker.slot import Pulse
+from godelayed.worker.store import Haul
 
 
 class Store:
@@ -119,3 +120,14 @@ def test_claims_whose_call_overlaps_a_registration_are_given_back(beating):
     store.claims, store.tokens_held = 1, ['1-1']
     beats.beat()
     assert store.released == ['1-1']
+
+
+@pytest.mark.parametrize(
+    ('monotonic', 'wall', 'fresh'), [(0, 0, True), (11.5, 11.5, True), (12.5, 0, False), (0, 12.5, False), (12.5, 12.5, False)]
+)
+def test_both_clocks_say_whether_a_heartbeat_is_fresh(monotonic, wall, fresh):
+    """The monotonic clock stands still while a machine is suspended, and the wall clock may be set back."""
+    lane = Lane(Store(), False)
+    assert not lane.fresh(15.0)
+    lane.confirmed = time.monotonic() - monotonic, time.time() - wall
+    assert lane.fresh(15.0) == fresh

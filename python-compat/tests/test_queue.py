@@ -147,7 +147,7 @@ def test_many(queue, redis):
     assert [m[2]['id'] for m in pending(redis)] == [r.id for r in refs]
     assert [msgpack.unpackb(m[1])[0] for m in pending(redis)] == list(range(2500))
     assert queue().delay_many([]) == []
-    with pytest.raises(ArgumentsError, match='call 1: '):
+    with pytest.raises(ArgumentsError, match=r'call 2: example\.com/app/mail\.Welcome: argument 1: '):
         queue().delay_many([call(GO, 1), call(GO, object()), call(GO, 1)])
     with pytest.raises(ArgumentsError, match='an id names one task'):
         queue().options(task_id='x').delay_many([call(GO, 1), call(GO, 1)])

@@ -88,9 +88,9 @@ def work(redis, tasks):
         assert not t.is_alive()
 
 
-def died(redis, deaths, path, *args, alone=0, to='q'):
-    """Enqueues a call that was in hand when so many workers died."""
-    meta = {'id': f'{path} {args} {time.time_ns()}', 'd': deaths, 'da': time.time_ns() // 1_000_000}
+def died(redis, deaths, path, *args, alone=0, to='q', hours=0):
+    """Enqueues a call that was in hand when so many workers died, the last one so many hours ago."""
+    meta = {'id': f'{path} {args} {time.time_ns()}', 'd': deaths, 'da': time.time_ns() // 1_000_000 - hours * 3_600_000}
     redis.rpush(to, msgpack.packb([path, list(args), {}, 0, {**meta, 'al': alone} if alone else meta]))
     redis.rpush(to + '_noti', 1)
 
@@ -115,6 +115,16 @@ def test_suspects_run_as_their_deaths_allow(redis, tasks, work, deaths, most):
     assert tasks.most <= most
     assert tasks.most > 1 or most == 1
     assert left(redis) == set()
+
+
+@pytest.mark.parametrize(('hours', 'alone'), [(71, True), (73, False)])
+def test_deaths_make_suspect_for_72_hours(q, redis, tasks, work, hours, alone):
+    died(redis, 3, 't:hold', 'old', hours=hours)
+    w = work(concurrency=8, grace=WAIT)
+    tasks.sees('+old')
+    assert (w._executors.lone is not None) == alone
+    tasks.go('old').set()
+    tasks.sees('+old', '-old')
 
 
 @pytest.mark.parametrize(('alone', 'most'), [(0, 1), (3, 4)])

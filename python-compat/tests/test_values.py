@@ -77,9 +77,9 @@ def test_travels(value, wire):
 @pytest.mark.parametrize(
     ('value', 'error', 'why'),
     [
-        (1 << 64, RangeError, 'argument 0: expected an integer of 64 bits, found one of 65'),
+        (1 << 64, RangeError, 'argument 1: expected an integer of 64 bits, found one of 65'),
         (-(1 << 63) - 1, OverflowError, '64 bits'),
-        ([{'k': 1 << 70}], OverflowError, r"argument 0\[0\]\['k'\]"),
+        ([{'k': 1 << 70}], OverflowError, r"argument 1\[0\]\['k'\]"),
         (datetime.datetime(2026, 1, 2), TypeError, 'naive'),
         (datetime.date(2026, 1, 2), TypeError, 'send an aware datetime'),
         (datetime.timedelta(1), TypeError, 'send a number'),

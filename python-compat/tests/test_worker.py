@@ -227,7 +227,7 @@ def test_timeout_ends_the_task(q, redis, start):
 def test_timeout_kills_what_does_not_end(q, redis, start):
     q.options(task_id='x', timeout=0.1, retry=0).delay('worker_tasks:sleep_on', True)
     q.delay('worker_tasks:say', 'beside')
-    w = start('--concurrency', '1', '--kill-after', '0.1', '--stop-when-empty')
+    w = start('--concurrency', '1', '--kill-after', '1', '--stop-when-empty')
     w.ends()
     assert sorted(ran(redis))[-1] == 'told TaskTimeout'
     assert 'say beside' in ran(redis)

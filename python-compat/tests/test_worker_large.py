@@ -75,3 +75,8 @@ def test_lines_are_counted():
     lines.flush()
     lines.log(('q', 'unknown function', 'm:f1'), lambda n: out.append(('again', n)))
     assert out[-1] == ('again', 1)
+    lines.log(('q', 'unparked', ''), lambda n: out.append(('parked', n)), 3)
+    lines.log(('q', 'unparked', ''), lambda n: out.append(('parked', n)), 4)
+    lines.log(('q', 'unparked', ''), lambda n: out.append(('parked', n)), 5)
+    lines.flush()
+    assert out[-2:] == [('parked', 3), ('parked', 9)]

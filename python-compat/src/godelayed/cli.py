@@ -141,12 +141,12 @@ class _Program:
         """Has a thread hear the signals: a handler would wait for the main thread, which a signal does not always wake."""
         heard, hears = os.pipe()
         os.set_blocking(hears, False)
+        signal.set_wakeup_fd(hears, warn_on_full_buffer=False)  # first, or nobody would hear of a signal between the two
         for name in _ORDERS:
             number = getattr(signal, name)
             # Who starts a program with a signal ignored, as nohup does, does not want it to be heard.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _nothing)
-        signal.set_wakeup_fd(hears, warn_on_full_buffer=False)
         threading.Thread(target=self._obey_all, args=(heard,), daemon=True).start()
 
     def _obey_all(self, heard: int) -> None:

@@ -133,7 +133,7 @@ class Settings:
             try:
                 messages.append(stamp.packed(c))
             except ArgumentsError as e:
-                raise type(e)(f'call {i}: {e}') from None
+                raise type(e)(f'call {i + 1}: {e}') from None
         return messages, now
 
     def plain(self, options: Options) -> bool:

@@ -273,7 +273,7 @@ class Module:
         unnamed = [i for i in range(fixed) if not parameters[i].get('name')]
         hint = camel(_words(f.path)[-1].replace('_', ' '))
         for i, p in enumerate(parameters):
-            name = unique(snake(p['name']) if p.get('name') else f'arg{i}', taken)
+            name = unique(snake(p['name']) if p.get('name') else f'arg{i + 1}', taken)
             shape, inner = p['type'], hint + camel(name.replace('_', ' '))
             if i == fixed:
                 written.append(f'*{name}: {self.annotation(shape["elem"], inner, argument=True)}')

@@ -173,9 +173,9 @@ class Stamp:
         if not c.args:
             raise ArgumentsError(f'{c.path}: option group: expected a list as the last argument, which grows; found no argument')
         plain = Plain(c.path)
-        fixed = [plain.value(a, f'argument {i}', 1) for i, a in enumerate(c.args[:-1])]
+        fixed = [plain.value(a, f'argument {i}', 1) for i, a in enumerate(c.args[:-1], 1)]
         before = plain.elements
-        last = plain.value(c.args[-1], f'argument {len(fixed)}', 1)
+        last = plain.value(c.args[-1], f'argument {len(c.args)}', 1)
         values = plain.elements - before - 1
         if not isinstance(last, list):
             raise ArgumentsError(

@@ -73,7 +73,7 @@ class Plain:
                 self.elements += 1
                 out.append(a)
             else:
-                out.append(self.value(a, f'argument {i}', depth))
+                out.append(self.value(a, f'argument {i + 1}', depth))
         self.elements += 1
         if self.elements > MAX_ELEMENTS:
             raise self.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere and pass its name')

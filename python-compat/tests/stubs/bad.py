@@ -15,7 +15,7 @@ t = tasks.Tasks(godelayed.Queue('mail', redis.Redis()))
 t.app_mail.welcome.delay('42', 'en')  # error: arg-type
 t.app_mail.welcome.delay(42)  # error: call-arg
 t.app_mail.welcome.delay(42, 'en', 'de')  # error: call-arg
-t.app_mail.welcome.delay(arg0=42, arg1='en')  # error: call-arg
+t.app_mail.welcome.delay(arg1=42, arg2='en')  # error: call-arg
 t.app_mail.welcome.call(42, None)  # error: arg-type
 t.app_mail.welcome.options(retry=1).delay(42, b'en')  # error: arg-type
 t.app_mail.welcome.options(retries=1)  # error: call-arg

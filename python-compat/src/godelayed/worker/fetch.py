@@ -15,8 +15,10 @@ from .executors import Executors
 from .finish import RELEASE
 from .intake import Intake
 from .lane import Claim, Lane
-from .link import Backoff, Complaints, Link, Seldom
-from .store import MAX_UNPARKED, check
+from .lines import Lines
+from .link import Backoff, Complaints, Link
+from .slot import check
+from .store import MAX_UNPARKED
 from .suspects import Desk
 
 logger = logging.getLogger('godelayed.worker')
@@ -92,6 +94,7 @@ class Fetcher:
         intake: Intake,
         claims_at_all: Callable[[], bool],
         on_due: Callable[[], None],
+        lines: Lines,
     ) -> None:
         self.lanes = lanes
         self.weights = weights
@@ -112,7 +115,7 @@ class Fetcher:
         self._stop = False
         self.complaints = Complaints()  # of claims
         self.waits = Complaints()
-        self._unparked = Seldom()
+        self._lines = lines  # of parked tasks that were claimed
 
     def signal(self) -> None:
         """Makes the fetcher look again. It never blocks."""
@@ -372,8 +375,8 @@ class Fetcher:
             if parked is not None:
                 if not left:
                     self._on_due()  # there may be more of them
-                if claims and self._unparked.due(lane.name) is not None:
-                    logger.info('queue %s: %d parked tasks were claimed: this worker can run them', lane.name, len(claims))
+                if claims:
+                    self._log_unparked(lane.name, len(claims))
                 return self._receive(w.claims, claims)
             if suspects:
                 lane.suspects = haul.left > 0
@@ -389,6 +392,12 @@ class Fetcher:
             if parked is not None:
                 lane.put_parked(left)
             self.executors.arrived(room)
+
+    def _log_unparked(self, queue: str, n: int) -> None:
+        def write(n: int) -> None:
+            logger.info('queue %s: %d parked tasks were claimed: this worker can run them', queue, n)
+
+        self._lines.log((queue, 'unparked', ''), write, n)
 
     def mend_after_stop(self) -> None:
         """Puts back the notifications that waits which were cut off may have taken.

@@ -12,7 +12,8 @@ from ..errors import DelayedError
 from .contact import Contact
 from .lane import Claim, Lane
 from .link import CALL_TIMEOUT, Backoff, Complaints, Link, jitter
-from .store import MAX_TOKENS, beat
+from .slot import beat
+from .store import MAX_TOKENS
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -50,8 +51,10 @@ class Heartbeat:
 
     def run(self) -> None:
         wait = Backoff()
-        while not self._stop.is_set():
+        while True:
             self._poke.clear()
+            if self._stop.is_set():  # not before: stop and its poke may come in between, and the poke be gone
+                break
             pause = jitter(self.life * 9 / 40, 0.1)  # a quarter of the life at most: sweepers count on that
             try:
                 self.beat()

@@ -26,9 +26,9 @@ class Lines:
         self._mu = threading.Lock()
         self._lines: dict[Key, _Line] = {}
 
-    def log(self, key: Key, write: Callable[[int], None]) -> None:
-        """Calls write with 1, or later, for the latest of n, with n."""
-        now, n = time.monotonic(), 1
+    def log(self, key: Key, write: Callable[[int], None], n: int = 1) -> None:
+        """Calls write for n things at once: with n, or later, for the latest of all that have come, with their number."""
+        now = time.monotonic()
         with self._mu:
             if key not in self._lines and len(self._lines) >= _MOST_KEYS:
                 key = (key[0], key[1], '')
@@ -36,11 +36,11 @@ class Lines:
             if line is None:
                 self._lines[key] = _Line(now)
             elif now - line.at < _INTERVAL:
-                line.n += 1
+                line.n += n
                 line.write = write
                 return
             else:
-                n, line.at, line.n, line.write = line.n + 1, now, 0, None
+                n, line.at, line.n, line.write = line.n + n, now, 0, None
         write(n)
 
     def flush(self, *, all: bool = True) -> None:

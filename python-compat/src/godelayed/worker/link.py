@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -194,33 +193,6 @@ class Backoff:
 def jitter(d: float, part: float) -> float:
     """Returns d changed at random by up to the given part of it, either way."""
     return d * (1 + part * (2 * random.random() - 1))
-
-
-class Seldom:
-    """Says, for each of several things, whether to log it now: the first time, then once in ten seconds.
-
-    All beyond the first MOST are taken for one.
-    """
-
-    INTERVAL = 10.0
-    MOST = 1000
-
-    def __init__(self) -> None:
-        self._mu = threading.Lock()
-        self._known: dict[object, tuple[float, int]] = {}
-
-    def due(self, what: object) -> int | None:
-        """Returns how many times what was not logged since the last time, None if it is not to be logged now."""
-        now = time.monotonic()
-        with self._mu:
-            if what not in self._known and len(self._known) >= self.MOST:
-                what = None
-            logged, skipped = self._known.get(what, (None, 0))
-            if logged is not None and now - logged < self.INTERVAL:
-                self._known[what] = logged, skipped + 1
-                return None
-            self._known[what] = now, 0
-            return skipped
 
 
 class Complaints:

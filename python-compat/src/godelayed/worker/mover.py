@@ -15,7 +15,8 @@ from .judge import too_large
 from .lane import Lane
 from .lines import Lines, counted
 from .link import Backoff, Complaints, jitter
-from .store import Store, check
+from .slot import check
+from .store import Store
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -48,7 +49,7 @@ class Mover:
         self._offset = [0] * len(lanes)
         self._firings = [Firing(lane.store) for lane in lanes]
         self._poke = threading.Event()
-        self._stop = False
+        self._stop = threading.Event()
         self.idle: bool | None = None  # nothing was pending or due at the last look
         self.looks = 0
 
@@ -57,21 +58,23 @@ class Mover:
         self._poke.set()
 
     def stop(self) -> None:
-        self._stop = True
+        self._stop.set()
         self._poke.set()
         self.link.cut()
 
     def run(self) -> None:
         wait = Backoff()
-        while not self._stop:
+        while True:
             self._poke.clear()
+            if self._stop.is_set():  # not before: stop and its poke may come in between, and the poke be gone
+                break
             try:
                 pause = self.look()
             except DelayedError as e:
-                if self._stop:
+                if self._stop.is_set():
                     break
                 self.complaints.trouble(logger, 'cannot look for due tasks; trying again', e)
-                time.sleep(min(wait.next(), 2.0))
+                self._stop.wait(wait.next())  # not the poke: whoever pokes meanwhile would make it a busy loop
                 continue
             self.complaints.relief(logger, 'looking for due tasks again')
             wait.reset()
@@ -116,7 +119,7 @@ class Mover:
         next_ = -1
         for shelf in ('scheduled', 'retry'):
             due = 0
-            while due == 0 and not self._stop:
+            while due == 0 and not self._stop.is_set():
                 due, large = lane.store.move(self.link, shelf, _BATCH)
                 self._archive(lane.store, shelf, large)
             if due >= 0 and (next_ < 0 or due < next_):
@@ -150,7 +153,7 @@ class Mover:
         ids, n = self._find_on(lane, 0)
         self._offset[i] = max(self._offset[i], n)
         for _ in range(_PAGES - 1):
-            if ids or self._offset[i] >= parked or self._stop:
+            if ids or self._offset[i] >= parked or self._stop.is_set():
                 break
             ids, n = self._find_on(lane, self._offset[i])
             self._offset[i] += n - len(ids)

@@ -106,22 +106,23 @@ class Control:
 
 def _answers(reply: Any, n: int) -> list[int]:
     if not isinstance(reply, list) or len(reply) != n:
-        raise ReplyError(f'expected {n} answers, found {_size(reply)}')
+        raise ReplyError(f'expected {n} answers, found {size_of(reply)}')
     return reply
 
 
-def _size(reply: Any) -> str:
+def size_of(reply: Any) -> str:
     """Names a reply for an error: it may hold messages, whose arguments do not belong there."""
     return str(len(reply)) if isinstance(reply, list) else type(reply).__name__
 
 
-def _text(v: Any) -> str:
+def text_of(v: Any) -> str:
+    """Returns a string of Redis as text, '' for none."""
     return v.decode('utf-8', 'surrogateescape') if isinstance(v, bytes) else ('' if v is None else str(v))
 
 
 def _number(v: Any) -> int:
     try:
-        return int(_text(v) or 0)
+        return int(text_of(v) or 0)
     except ValueError:
         return 0
 
@@ -173,7 +174,7 @@ class Store:
             *ended.tokens,
         )
         if not isinstance(reply, list) or len(reply) < 3:
-            raise ReplyError(f'claim: expected three values or more, found {_size(reply)}')
+            raise ReplyError(f'claim: expected three values or more, found {size_of(reply)}')
         status, left, stood = reply[0], reply[1], ended.answers(reply[2])
         if status == 1:
             return Haul(1, left, stood, 0, reply[3:])
@@ -257,7 +258,7 @@ class Store:
         """Makes the worker known for life ms, and returns the tokens of its claims that stand."""
         k = self.keys
         keys = [k.heartbeat + self.worker, k.workers, k.processing + self.worker]
-        return [_text(t) for t in link.run(SCRIPTS['register'], keys, life, self.worker, value)]
+        return [text_of(t) for t in link.run(SCRIPTS['register'], keys, life, self.worker, value)]
 
     def unregister(self, link: Link) -> bool:
         """Forgets the worker; False means that it still holds claims."""
@@ -281,7 +282,7 @@ class Store:
 
     def tokens(self, link: Link) -> list[str]:
         """Returns the tokens of this worker's claims."""
-        return [_text(t) for t in link.do('HKEYS', self.keys.processing + self.worker)]
+        return [text_of(t) for t in link.do('HKEYS', self.keys.processing + self.worker)]
 
     def move(self, link: Link, shelf: str, most: int) -> tuple[int, list[tuple[str, int]]]:
         """Makes due tasks pending and returns the ms until the next one is due, negative for none.
@@ -290,7 +291,7 @@ class Store:
         """
         k = self.keys
         reply = link.run(SCRIPTS['move'], [getattr(k, shelf), k.tasks, k.info, k.list, k.noti], most, MAX_CLAIM_BYTES, WORKER.size)
-        return int(reply[1]), [(_text(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
+        return int(reply[1]), [(text_of(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
 
     def unpark(self, link: Link, batch: int, most: int, ids: Sequence[str]) -> Haul:
         """Claims parked tasks; left is how many of the ids were looked at. Like claim it must never be sent again after a lost answer."""
@@ -314,9 +315,9 @@ class Store:
             return []
         infos: list[bytes | None] = []
         while len(infos) < len(ids):
-            some = self._fields(link, self.keys.info, [_text(i) for i in ids[len(infos) :]], _MAX_INFO)
+            some = self._fields(link, self.keys.info, [text_of(i) for i in ids[len(infos) :]], _MAX_INFO)
             infos += [v if isinstance(v, bytes) else None for v in some]
-        return list(zip([_text(i) for i in ids], infos))
+        return list(zip([text_of(i) for i in ids], infos))
 
     def _fields(self, link: Link, hash: str, fields: Sequence[str], most: int) -> list[bytes | int | None]:
         """Reads the first of some fields of a hash, at least one. Of values of more than most bytes it returns the size."""
@@ -328,11 +329,11 @@ class Store:
     def control(self, link: Link) -> Control:
         """Reads the control hash as it is for this worker."""
         v = link.do('HMGET', self.keys.control, 'version', 'paused', 'restart', 'weight', 'worker:' + self.worker)
-        return Control(_number(v[0]), bool(v[1]), _text(v[2]), _number(v[3]), _text(v[4]))
+        return Control(_number(v[0]), bool(v[1]), text_of(v[2]), _number(v[3]), text_of(v[4]))
 
     def revoked(self, link: Link) -> tuple[list[str], bool]:
         """Returns ids of cancelled tasks, and whether these are all."""
-        ids = [_text(i) for i in link.do('ZRANGE', self.keys.revoked, 0, REVOKED_MOST)]
+        ids = [text_of(i) for i in link.do('ZRANGE', self.keys.revoked, 0, REVOKED_MOST)]
         return ids[:REVOKED_MOST], len(ids) <= REVOKED_MOST
 
     def are_revoked(self, link: Link, ids: Sequence[str]) -> list[bool]:
@@ -345,7 +346,7 @@ class Store:
 
     def mode(self, link: Link) -> str:
         """Returns the form of Python tasks that was settled, '' if none was yet."""
-        return _text(link.do('GET', self.keys.mode))
+        return text_of(link.do('GET', self.keys.mode))
 
     def sweep(self, link: Link, liveness: str, hash: str, limits: Sequence[int], verdicts: Sequence[Verdict]) -> tuple[int, int]:
         """Takes claims from a dead worker, last claimed first; (-1, 0) if it lives.
@@ -379,7 +380,7 @@ class Store:
         total = int(link.do('HLEN', hash))
         if total == 0:
             return [], 0
-        return [_text(t) for t in link.do('HRANDFIELD', hash, n)], total
+        return [text_of(t) for t in link.do('HRANDFIELD', hash, n)], total
 
     def claims(self, link: Link, hash: str, tokens: Sequence[str]) -> tuple[list[tuple[str, bytes | int]], int]:
         """Reads the first of the claims with these tokens, as many as fit into one call, and returns how many tokens it has read.
@@ -394,7 +395,7 @@ class Store:
         alone, stopped = link.do('HMGET', self.keys.claims + worker, 'alone', 'stopped')
         if alone is not None and not link.do('HEXISTS', hash, alone):
             alone = None  # it has ended
-        return Death(stopped=stopped is not None, alone=_text(alone))
+        return Death(stopped=stopped is not None, alone=text_of(alone))
 
     def lifetimes(self, link: Link, workers: Sequence[str]) -> list[float]:
         """Says for each worker how many seconds its heartbeat lasts unless it is renewed; negative: it does not exist."""
@@ -437,69 +438,3 @@ class Store:
     def pardon(self, link: Link, n: int) -> int:
         """Forgets at most n revocations whose time is over."""
         return int(link.run(SCRIPTS['pardon'], [self.keys.revoked, self.keys.control], n))
-
-
-@dataclasses.dataclass
-class Pulse:
-    """What a heartbeat learned about one queue. claims and version are -1 when not asked for."""
-
-    alive: bool
-    claims: int
-    version: int
-
-
-def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool) -> tuple[list[Pulse], float]:
-    """Renews heartbeats on queues of one slot for life ms, and returns Redis's time in seconds."""
-    keys = []
-    for s in stores:
-        keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
-    v = link.run(SCRIPTS['beat'], keys, life, int(count), int(look))
-    if not isinstance(v, list) or len(v) != 2 + 3 * len(stores):
-        raise ReplyError(f'beat: expected {2 + 3 * len(stores)} values, found {_size(v)}')
-    return [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)], v[0] + v[1] / 1e6
-
-
-@dataclasses.dataclass
-class Todo:
-    """What there is to do on one queue. Times are ms, negative for none."""
-
-    pending: int
-    due: int
-    parked: int
-    group: int
-    suspects: int = 0  # pending too, in a list of their own
-
-
-def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
-    """Looks at queues of one slot."""
-    keys = []
-    for s in stores:
-        k = s.keys
-        keys += [k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects]
-    v = link.run(SCRIPTS['check'], keys)
-    if not isinstance(v, list) or len(v) != 5 * len(stores):
-        raise ReplyError(f'check: expected {5 * len(stores)} values, found {_size(v)}')
-    return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
-
-
-@dataclasses.dataclass
-class Sight:
-    """What a sweeper saw of one queue."""
-
-    mine: bool  # the advisory lock
-    workers: list[str]
-    pending: int
-    noti: int
-    legacy: int
-
-
-def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list[Sight]:
-    """Looks at queues of one slot and tries to take, or renews, their advisory locks for lock ms."""
-    keys = []
-    for s in stores:
-        k = s.keys
-        keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
-    rows = link.run(SCRIPTS['survey'], keys, sweeper, lock)
-    if not isinstance(rows, list) or len(rows) != len(stores):
-        raise ReplyError(f'survey: expected {len(stores)} rows, found {_size(rows)}')
-    return [Sight(r[0] == 1, [_text(w) for w in r[1]], r[2], r[3], r[4]) for r in rows]

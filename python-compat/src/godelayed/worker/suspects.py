@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import DelayedError
 from .finish import DEFER, End
 from .lane import Claim, Lane
-from .store import check
+from .slot import check
 
 if TYPE_CHECKING:
     from .fetch import Fetcher

@@ -14,7 +14,8 @@ from .judge import DEATHS_LIFE, MAX_DEATHS, too_large, verdict
 from .lane import order_of
 from .lines import Lines, counted
 from .link import Backoff, Complaints, Link, jitter
-from .store import Death, Sight, Store, Verdict, survey
+from .slot import Sight, survey
+from .store import Death, Store, Verdict
 
 logger = logging.getLogger('godelayed.worker')
 

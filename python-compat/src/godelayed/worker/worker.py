@@ -93,6 +93,7 @@ class Worker:
             self._intake,
             self._may_claim,
             lambda: self._mover.now(),
+            self._judge.lines,
         )
         self._executors.signal = self._fetcher.signal
         self._mover = Mover(self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines)
@@ -243,7 +244,9 @@ class Worker:
     def _look_at_limits(self) -> None:
         if self._executors.exhausted and not self._executors.under_way():
             self._stop_for('max tasks')
-        if self.config.stop_when_empty and self._mover.looks and not self._executors.under_way() and not self._executors.ready:
+        # Redis knows of all that ended, or what is to be tried again would not be pending yet.
+        done = not self._executors.under_way() and not self._executors.ready and not self._intake.in_hand()
+        if self.config.stop_when_empty and self._mover.looks and done:
             ended, looks = self._executors.ended, self._mover.looks
             self._mover.now()
             end = time.monotonic() + 1.0

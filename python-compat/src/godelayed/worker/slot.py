@@ -1,0 +1,75 @@
+"""What is asked of all queues of one slot at once: one script for a worker's heartbeats, one for what there is to do, one for a sweeper."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from .link import Link, ReplyError
+from .store import SCRIPTS, Store, size_of, text_of
+
+
+@dataclasses.dataclass
+class Pulse:
+    """What a heartbeat learned about one queue. claims and version are -1 when not asked for."""
+
+    alive: bool
+    claims: int
+    version: int
+
+
+def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool) -> tuple[list[Pulse], float]:
+    """Renews heartbeats on queues of one slot for life ms, and returns Redis's time in seconds."""
+    keys = []
+    for s in stores:
+        keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
+    v = link.run(SCRIPTS['beat'], keys, life, int(count), int(look))
+    if not isinstance(v, list) or len(v) != 2 + 3 * len(stores):
+        raise ReplyError(f'beat: expected {2 + 3 * len(stores)} values, found {size_of(v)}')
+    return [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)], v[0] + v[1] / 1e6
+
+
+@dataclasses.dataclass
+class Todo:
+    """What there is to do on one queue. Times are ms, negative for none."""
+
+    pending: int
+    due: int
+    parked: int
+    group: int
+    suspects: int = 0  # pending too, in a list of their own
+
+
+def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
+    """Looks at queues of one slot."""
+    keys = []
+    for s in stores:
+        k = s.keys
+        keys += [k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects]
+    v = link.run(SCRIPTS['check'], keys)
+    if not isinstance(v, list) or len(v) != 5 * len(stores):
+        raise ReplyError(f'check: expected {5 * len(stores)} values, found {size_of(v)}')
+    return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
+
+
+@dataclasses.dataclass
+class Sight:
+    """What a sweeper saw of one queue."""
+
+    mine: bool  # the advisory lock
+    workers: list[str]
+    pending: int
+    noti: int
+    legacy: int
+
+
+def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list[Sight]:
+    """Looks at queues of one slot and tries to take, or renews, their advisory locks for lock ms."""
+    keys = []
+    for s in stores:
+        k = s.keys
+        keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
+    rows = link.run(SCRIPTS['survey'], keys, sweeper, lock)
+    if not isinstance(rows, list) or len(rows) != len(stores):
+        raise ReplyError(f'survey: expected {len(stores)} rows, found {size_of(rows)}')
+    return [Sight(r[0] == 1, [text_of(w) for w in r[1]], r[2], r[3], r[4]) for r in rows]

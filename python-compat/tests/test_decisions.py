@@ -1,0 +1,134 @@
+"""Decisions of the producer that no task shows at once: what goes together, what is asked again, what counts as the end."""
+
+import asyncio
+import datetime
+import threading
+
+import msgpack
+import pytest
+from producing import GO
+from working import wait_for
+
+import godelayed
+from godelayed import CanceledError, Options, asks
+from godelayed.coalescer import AsyncCoalescer, Coalescer
+from godelayed.info import Found
+from godelayed.keys import Keys
+from godelayed.link import Link
+from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES
+from godelayed.scripts import CANCEL, LOOK
+from godelayed.worker.link import Link as WorkerLink
+from godelayed.worker.link import RefusedError, Source
+
+BIG = bytes(MAX_BATCH_BYTES * 2 // 5)
+KINDS = [([BIG] * 5, [1, 2, 2]), ([b'x'] * (MAX_BATCH + 2), [1, MAX_BATCH, 1])]
+
+
+@pytest.mark.parametrize(('messages', 'sizes'), KINDS)
+def test_what_goes_together_is_no_more_than_a_batch(messages, sizes):
+    """The first goes alone; all others come while it is under way."""
+    sent, go = [], threading.Event()
+
+    def send(bundle):
+        go.wait(60)
+        sent.append(len(bundle))
+
+    c = Coalescer(send)
+    threads = []
+    for m in messages:
+        threads.append(threading.Thread(target=c.enqueue, args=(m,)))
+        threads[-1].start()
+        if len(threads) == 1:
+            wait_for(lambda: c._busy, 'the first to be under way')
+    wait_for(lambda: sum(len(b.messages) for b in c._waiting) == len(messages) - 1, 'all others')
+    go.set()
+    for t in threads:
+        t.join()
+    assert sent == sizes
+
+
+@pytest.mark.parametrize(('messages', 'sizes'), KINDS)
+def test_what_goes_together_is_no_more_than_a_batch_in_asyncio(messages, sizes):
+    sent = []
+
+    async def main():
+        come = asyncio.Event()
+
+        async def send(bundle):
+            await come.wait()
+            sent.append(len(bundle))
+
+        c = AsyncCoalescer(send)
+        first = asyncio.create_task(c.enqueue(messages[0]))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(c.enqueue(m)) for m in messages[1:]]
+        await asyncio.sleep(0)
+        come.set()
+        await asyncio.gather(first, *others)
+
+    asyncio.run(main())
+    assert sent == sizes
+
+
+def test_days_of_a_timedelta_count():
+    assert Options().merged(countdown=datetime.timedelta(days=2, milliseconds=5)).place == ('in', 172_800_005)
+    assert Options().merged(ttl=datetime.timedelta(days=30)).extra['xp'] == 30 * 24 * 3_600_000
+
+
+def look_reply(now=10, completed=None, result=None):
+    return [now, None, None, None, None, completed, None, result, None]
+
+
+def test_cancel_asks_again_if_the_task_has_moved_meanwhile():
+    """The script answers 3 if the task is not where it was seen. Whoever takes that for done has cancelled nothing."""
+    keys = Keys('q', '')
+    asking = asks.cancel(keys, 'x', False)
+    asked = [next(asking).script, asking.send(look_reply()).script, asking.send(3).script, asking.send(look_reply()).script]
+    assert asked == [LOOK, CANCEL, LOOK, CANCEL]
+    with pytest.raises(StopIteration):
+        asking.send(1)
+
+
+@pytest.mark.parametrize(('enqueued', 'counts'), [(4999, True), (5000, True), (5001, False)])
+def test_the_result_of_an_older_task_of_the_same_id_does_not_count(enqueued, counts):
+    note = msgpack.packb({'reason': 'completed', 'enqueued': 5000})
+    outcome = Found(look_reply(completed=20, result=note)).outcome('x', enqueued)
+    assert (outcome is not None) == counts
+
+
+@pytest.mark.parametrize('word', ['replaced', 'canceled'])
+@pytest.mark.parametrize('text', [False, True])
+def test_who_waits_is_told_that_nothing_will_be_left(server, redis, word, text):
+    """Of a task that was replaced, or is left out by its group, nothing is kept. text: the client decodes what it receives."""
+    with server.client(decode_responses=text) as client:
+        ref = godelayed.Queue('mail', client).options(keep_result=60).delay(GO, 1)
+        errors = []
+
+        def wait():
+            try:
+                ref.result(timeout=50)
+            except Exception as e:
+                errors.append(type(e))
+
+        t = threading.Thread(target=wait)
+        t.start()
+        channel = godelayed.Queue('mail', client)._settings.keys.ended(ref.id)
+        wait_for(lambda: redis.pubsub_numsub(channel)[0][1] == 1, 'the subscription')
+        redis.publish(channel, word)
+        t.join()
+        assert errors == [CanceledError]
+
+
+def test_errors_do_not_quote_what_redis_was_sent(redis):
+    """Redis quotes the arguments of a command that it does not know. They may be a task."""
+    with pytest.raises(godelayed.DelayedError) as e:
+        Link(redis).send('NOSUCH', 'secret')
+    assert 'secret' not in str(e.value)
+    assert "unknown command 'NOSUCH'" in str(e.value)
+    link = WorkerLink(Source(redis))
+    with pytest.raises(RefusedError) as e:
+        link.do('NOSUCH', 'secret')
+    link.hang_up()
+    assert 'secret' not in str(e.value)
+    assert "unknown command 'NOSUCH'" in str(e.value)

@@ -1,0 +1,118 @@
+"""The order of things when a worker stops: nothing that tells its threads to end may be missed."""
+
+import signal
+import threading
+
+import pytest
+from working import left, wait_for
+
+import godelayed
+from godelayed import cli
+from godelayed.registry import Function, Registry
+from godelayed.worker import Worker
+from godelayed.worker.contact import Contact
+from godelayed.worker.finish import Finisher
+from godelayed.worker.heartbeat import Heartbeat
+from godelayed.worker.lane import Lane
+from godelayed.worker.lines import Lines
+from godelayed.worker.link import Link, Source, UnansweredError, UnreachableError
+from godelayed.worker.mover import Mover
+from godelayed.worker.store import Store
+
+
+class Poke(threading.Event):
+    """A poke that is cleared just after its thread was told to stop, which sets it. Whoever waits for another one waits in vain."""
+
+    def __init__(self, stop):
+        super().__init__()
+        self._stop = stop
+
+    def clear(self):
+        self._stop()
+        super().clear()
+
+    def wait(self, timeout=None):
+        assert self.is_set(), f'waits {timeout} s although it was told to stop'
+        return True
+
+
+@pytest.fixture
+def lane(redis):
+    return Lane(Store(Source(redis), '', 'q', 'me'), False)
+
+
+def test_heartbeat_that_is_stopped_between_two_beats_ends(lane):
+    beats = Heartbeat([lane], 15.0, 'host:1', Contact(15.0), lambda: None)
+    beats._poke = Poke(beats.stop)
+    beats.run()
+    lane.store.unregister(beats.link)
+
+
+def test_mover_that_is_stopped_between_two_looks_ends(lane, monkeypatch):
+    mover = Mover([lane], lambda *_: None, lambda *_: False, lambda: None, 0, Lines())
+    monkeypatch.setattr(mover.link, 'cut', lambda: None)  # comes later
+    mover._poke = Poke(mover.stop)
+    mover.run()
+
+
+def test_mover_that_is_stopped_between_two_attempts_ends(lane, monkeypatch):
+    """It waits for a while when Redis is away. A stop ends that, and no further look begins."""
+    mover, looks = Mover([lane], lambda *_: None, lambda *_: False, lambda: None, 0, Lines()), []
+
+    def look():
+        looks.append(1)
+        raise UnansweredError('away')
+
+    monkeypatch.setattr(mover, 'look', look)
+    monkeypatch.setattr(mover.complaints, 'trouble', lambda *_: mover.stop())  # while it is about to wait
+    monkeypatch.setattr('time.sleep', lambda s: pytest.fail(f'sleeps for {s} s, whatever happens'))
+    mover.run()
+    assert looks == [1]
+
+
+@pytest.mark.parametrize('connected', [True, False])
+def test_no_command_begins_on_a_link_that_was_cut(redis, connected):
+    link = Link(Source(redis))
+    if connected:
+        link.open()
+    link.cut()
+    with pytest.raises((UnansweredError, UnreachableError)):
+        link.do('BLPOP', 'q_noti', 5)
+    with pytest.raises(UnreachableError):
+        link.do('BLPOP', 'q_noti', 5)
+
+
+def test_a_signal_is_heard_from_the_moment_when_it_is_handled(monkeypatch):
+    """Before, it ends the process as usual; a signal that is handled while nobody hears of it would be lost."""
+    order = []
+    monkeypatch.setattr(signal, 'set_wakeup_fd', lambda *_, **__: order.append('heard'))
+    monkeypatch.setattr(signal, 'signal', lambda *_: order.append('handled'))
+    cli._Program(None)._listen()
+    assert order[0] == 'heard'
+    assert order.count('heard') == 1
+
+
+def test_queue_is_not_empty_while_redis_does_not_know_how_tasks_ended(q, redis, monkeypatch):
+    """A task is to be tried again at once. The worker looks several times whether there is anything to do before Redis hears of that."""
+    ran, looked, registry = [], [], Registry()
+
+    def fails_once():
+        ran.append(len(looked))
+        if len(ran) == 1:
+            raise godelayed.RetryIn(0)
+
+    registry.add(Function('t:fails_once', fails_once))
+    w = Worker(redis, ['q'], registry=registry, processes=False, concurrency=1, stop_when_empty=True)
+    look, work = w._look_at_limits, Finisher.work
+
+    def late_work(finisher):
+        if ran:
+            wait_for(lambda: len(looked) >= ran[0] + 5 or w.stop_reason, 'five looks')
+        return work(finisher)
+
+    monkeypatch.setattr(w, '_look_at_limits', lambda: (looked.append(1), look()))
+    monkeypatch.setattr(Finisher, 'work', late_work)
+    q.delay('t:fails_once')
+    w.run()
+    assert len(ran) == 2
+    assert left(redis) == set()
