@@ -120,3 +120,28 @@ func TestFloodOfBadMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestFloodOfBadGroups logs a line a second about groups whose lists are of another type, however many there are.
+func TestFloodOfBadGroups(t *testing.T) {
+	b := newBench(t)
+	const n = 300
+	for i := range n {
+		b.do("HSET", fmt.Sprint(b.name, "_group:", i), "a", "hash")
+		b.do("ZADD", b.name+"_groups", 1, i)
+	}
+	index, calls := b.indexed("index")
+	b.delayWith(b.q.With(Group("k"), soon), index, "a", 1)
+	began := time.Now()
+	w := b.work(b.config(), index)
+	await(b, "the call of the good group", calls)
+	b.until("all were tried", func() bool { return b.do("ZCOUNT", b.name+"_groups", "-inf", 1) == int64(0) })
+	w.mustStop()
+	most := int(time.Since(began)/lineInterval) + 2
+	if lines, groups := linesAbout(b.log.String(), "cannot be put together"); lines > most || groups < n {
+		t.Errorf("%d lines about %d groups, expected at most %d about %d", lines, groups, most, n)
+	}
+	for i := range n {
+		b.do("UNLINK", fmt.Sprint(b.name, "_group:", i))
+	}
+	b.do("UNLINK", b.name+"_groups")
+}
