@@ -138,7 +138,7 @@ func (w *Worker) screen(ctx context.Context, claims []*claim) []*claim {
 	revoked, err := w.screened(ctx, l, b.version, claims)
 	if err != nil {
 		w.log.with("queue", l.store.name).trouble(&l.control.trouble, "cannot ask which tasks were canceled; giving them back", err)
-		l.rest = time.Now().Add(pausedRest)
+		l.rest = queueRest{until: time.Now().Add(pausedRest)}
 		w.giveBack(claims)
 		return nil
 	}

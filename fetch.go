@@ -163,7 +163,7 @@ func (f *fetcher) arrange() {
 
 // notBefore returns the time before which a queue is left alone.
 func (f *fetcher) notBefore(i int) time.Time {
-	if rest := f.lanes[i].rest; rest.After(f.of[i].until) {
+	if rest := f.lanes[i].restsUntil(); rest.After(f.of[i].until) {
 		return rest
 	}
 	return f.of[i].until
@@ -224,7 +224,7 @@ func (f *fetcher) probe(ctx context.Context) {
 // arm lets the waiters block on all queues that are neither paused nor at rest. Without a heartbeat, what they would take could not be
 // claimed.
 func (f *fetcher) arm(ctx context.Context) {
-	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].rest) }
+	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].restsUntil()) }
 	for _, w := range f.waiters {
 		if time.Now().Before(w.until) || slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
 			continue
@@ -308,7 +308,7 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	case wake.held > 0:
 		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
 		room, _ := f.room()
-		if f.desk.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].rest) {
+		if f.desk.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].restsUntil()) {
 			room = 0
 		}
 		f.claim(ctx, wake.lane, room, wake.held)

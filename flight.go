@@ -9,9 +9,6 @@ import (
 // mostFlying is how many claim calls are under way at a time: while Redis carries out one, the worker unpacks the other.
 const mostFlying = 2
 
-// pausedRest is how long a queue is left alone that is paused, until the worker has looked at its control hash.
-const pausedRest = 20 * time.Millisecond
-
 // flight is one claim call of the fetcher.
 type flight struct {
 	lane   int // position
@@ -91,8 +88,7 @@ func (f *fetcher) answered(fl flight) bool {
 		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
 		return false
 	case errors.Is(fl.err, errQueuePaused):
-		f.lanes[i].lookAgain()
-		f.lanes[i].rest = time.Now().Add(pausedRest)
+		f.lanes[i].restWhilePaused()
 		f.hot[i] = true
 		return false
 	case fl.err != nil:

@@ -222,8 +222,7 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 				return 0, err // the loan is not over
 			}
 			if err != nil {
-				// One key that is not what it should be keeps no other group waiting.
-				m.log.with("queue", s.name).with("group", m.lent[i][0]).WithError(err).Error("the calls of a group cannot be put together; trying again")
+				m.cannotFire(s, m.lent[i][0], err) // it keeps no other group waiting
 			} else {
 				next = sooner(next, due)
 			}
@@ -240,6 +239,13 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 		return next, nil
 	}
 	return 0, nil
+}
+
+// cannotFire logs that a key of a group, or of its queue, is not what it should be. Each call that joins a group has it tried again.
+func (m *mover) cannotFire(s *store, group string, err error) {
+	m.lines.log(lineKey{queue: s.name, reason: "group"}, func(n int) {
+		m.log.with("queue", s.name).with("group", group).counted(n).WithError(err).Error("the calls of a group cannot be put together; trying again")
+	})
 }
 
 // sooner returns the earlier of two times until something is due; negative ones stand for never.

@@ -31,9 +31,9 @@ type lane struct {
 	unclear time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
-	left  int       // pending after the last claim
-	rest  time.Time // the queue was found paused: no claims before
-	apart bool      // it has suspects, as far as is known
+	left  int // pending after the last claim
+	rest  queueRest
+	apart bool // it has suspects, as far as is known
 
 	beat func() // asks for a heartbeat of this queue now
 

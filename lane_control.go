@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // lookAtLeast is the number of heartbeats after which a worker looks at the control hash also if it has nothing to do. One that has claims or is
@@ -22,6 +23,7 @@ type laneControl struct {
 	looking sync.Mutex   // one look at a time, so that none is overtaken by an older one
 	last    control      // what it found
 	version atomic.Int64 // of last; -1: there was none yet
+	looks   atomic.Int64 // moves on with every look
 	since   atomic.Int64 // when the worker has registered first, ms by Redis's clock; 0: not yet
 }
 
@@ -38,6 +40,30 @@ func (l *lane) versionIs(version int64) {
 	if version != l.control.version.Load() {
 		l.lookAgain()
 	}
+}
+
+// pausedRest is how long a queue is left alone whose control hash must be looked at.
+const pausedRest = 20 * time.Millisecond
+
+// queueRest says how long a queue is left alone.
+type queueRest struct {
+	until time.Time
+	looks int64 // if not 0: it is over when as many looks at the control hash have come, or more
+}
+
+// restWhilePaused leaves the lane alone, whose queue was found paused, until the worker has looked at the control hash, and asks for that. What
+// that look finds holds: the queue may have been resumed already. A look that was under way may be older, and then the next claim is refused again.
+func (l *lane) restWhilePaused() {
+	l.rest = queueRest{until: time.Now().Add(pausedRest), looks: l.control.looks.Load() + 1}
+	l.lookAgain()
+}
+
+// restsUntil returns the time before which the lane is left alone.
+func (l *lane) restsUntil() time.Time {
+	if l.rest.looks != 0 && l.control.looks.Load() >= l.rest.looks {
+		return time.Time{}
+	}
+	return l.rest.until
 }
 
 // queuePaused says whether the lane's queue is paused, as far as is known.
@@ -111,8 +137,12 @@ func (w *Worker) look(ctx context.Context, l *lane) error {
 	lc.last = now
 	lc.intent.Store(now.paused || now.order != "")
 	lc.weight.Store(int32(min(max(now.weight, 0), maxWeight))) //nolint:gosec // within these bounds
-	if lc.paused.Swap(now.paused) != now.paused {
+	paused := lc.paused.Swap(now.paused)
+	lc.looks.Add(1)
+	if paused != now.paused {
 		w.pauseLane(l, now.paused)
+	} else if !now.paused {
+		w.exec.signal() // the fetcher may have waited for this look
 	}
 	if now.order != last.order {
 		w.obey(last.order, now.order)

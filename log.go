@@ -3,8 +3,10 @@ package delayed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -77,7 +79,16 @@ func newJournal(l Logger) journal {
 	return journal{l}
 }
 
-func (j journal) with(key string, value any) journal { return journal{j.WithField(key, value)} }
+// maxLogField bounds a field of a log line, in bytes. Ids and names of this package are shorter; others are what somebody has written to Redis.
+const maxLogField = 1024
+
+// with adds a field. Of a text that is too long it adds the beginning and the size.
+func (j journal) with(key string, value any) journal {
+	if text, ok := value.(string); ok && len(text) > maxLogField {
+		value = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxLogField], ""), len(text))
+	}
+	return journal{j.WithField(key, value)}
+}
 
 // counted says that a line is about n tasks, unless it is about one.
 func (j journal) counted(n int) journal {

@@ -122,7 +122,9 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, worker string) e
 		return err
 	}
 	if requeued+archived > 0 {
-		g.log.with("queue", s.name).with("worker", worker).Warn("gave back the task of a dead legacy worker")
+		g.lines.log(lineKey{queue: s.name, reason: "legacy"}, func(n int) {
+			g.log.with("queue", s.name).with("worker", worker).counted(n).Warn("gave back the task of a dead legacy worker")
+		})
 	}
 	return nil
 }

@@ -197,3 +197,42 @@ func TestResumedQueueIsWaitedOn(t *testing.T) {
 		}
 	}
 }
+
+// A queue that was found paused rests until the worker has looked at the control hash, and no longer: it may have been resumed meanwhile.
+func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w, err := NewWorker(b.rdb, b.config())
+	b.must(err)
+	l := w.lanes[0]
+	rests := func(when string, want bool) {
+		t.Helper()
+		if got := !l.restsUntil().IsZero(); got != want {
+			t.Errorf("%s: the queue rests: %v, expected %v", when, got, want)
+		}
+	}
+	l.restWhilePaused()
+	rests("found paused", true)
+	if len(l.control.poke) != 1 {
+		t.Error("found paused: nobody was asked to look")
+	}
+	b.do("SET", b.name+"_control", "of another type")
+	if w.look(t.Context(), l) == nil {
+		t.Error("a look at a string succeeded")
+	}
+	rests("after a look that has failed", true)
+	b.do("UNLINK", b.name+"_control")
+	drain(w.exec.changed)
+	b.must(w.look(t.Context(), l))
+	rests("after a look", false)
+	if len(w.exec.changed) != 1 {
+		t.Error("the fetcher was not told of the look")
+	}
+	l.restWhilePaused()
+	rests("found paused again", true)
+	b.must(w.look(t.Context(), l))
+	rests("after another look", false)
+	l.rest = queueRest{until: time.Now()}
+	b.must(w.look(t.Context(), l))
+	rests("Redis could not be asked", true)
+}
