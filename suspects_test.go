@@ -126,7 +126,8 @@ func TestLoneTask(t *testing.T) {
 	}
 }
 
-// A suspect that finds nothing else in hand is noted as alone, until something else comes. That starts only after the note is gone.
+// A suspect that finds nothing else in hand is noted as alone, until something else comes. That starts only after the
+// note is gone.
 func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
@@ -231,7 +232,9 @@ func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b.until("it is in hand", func() bool { return w.exec.loneTask() != nil })
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
-	b.until("it is given back", func() bool { return b.size("_processing:"+w.ID()) == 1 && b.size("")+b.size("_suspects") == 1 })
+	b.until("it is given back", func() bool {
+		return b.size("_processing:"+w.ID()) == 1 && b.size("")+b.size("_suspects") == 1
+	})
 	close(leave)
 	if err := <-stopped; err != nil {
 		t.Error(err)
@@ -262,6 +265,8 @@ func TestStopIsNoDeath(t *testing.T) {
 	}
 	b.until("Redis is told", func() bool { return b.hash("_claims:" + w.ID())[markStopped] == "1" })
 	close(leave)
-	b.until("nothing of the worker is left", func() bool { return b.size("_claims:"+w.ID()) == 0 && b.size("_workers") == 0 })
+	b.until("nothing of the worker is left", func() bool {
+		return b.size("_claims:"+w.ID()) == 0 && b.size("_workers") == 0
+	})
 	b.check(redistest.Invariants{Idle: true})
 }
