@@ -134,9 +134,9 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, worker string) e
 
 // verdicts decides what becomes of the claims of a dead worker. Only what died alone gets nearer to the archive.
 func (g *sweepGroup) verdicts(s *store, page []claimed, d death) []verdict {
-	verdicts := make([]verdict, len(page))
+	verdicts, now := make([]verdict, len(page)), s.now()
 	for i, c := range page {
-		verdicts[i] = g.verdict(s, c, d, time.Now())
+		verdicts[i] = g.verdict(s, c, d, now)
 	}
 	return verdicts
 }
