@@ -76,8 +76,8 @@ func TestCountersFollowRedis(t *testing.T) {
 	counted("a sweeper", "trimmed", 1)
 }
 
-// TestDeathsFollowRedis: when a task has died, and whether its deaths have lapsed, is told by Redis's clock, also if the
-// sweeper's is wrong by an hour.
+// TestDeathsFollowRedis: when a task has died, and whether its deaths have lapsed, is told by Redis's clock, also if
+// the sweeper's is wrong by an hour.
 func TestDeathsFollowRedis(t *testing.T) {
 	for name, tt := range map[string]struct {
 		skew, ago time.Duration
