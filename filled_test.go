@@ -214,8 +214,17 @@ func (k *filler) calm() {
 	k.must(k.q.Resume(k.t.Context()))
 	k.until("nothing is left to do", func() bool {
 		k.letGo()
-		return k.size("")+k.size("_suspects")+k.size("_retry")+k.size("_processing:"+k.w.ID()) == 0 && !k.w.paused.Load()
+		return k.left() == 0 && !k.w.paused.Load()
 	})
+}
+
+// left returns the number of tasks that are not over. It is read in one step: between two a task could move from what
+// was not read yet to what has been read.
+func (k *filler) left() int {
+	k.t.Helper()
+	return k.int("EVAL", `return redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[1] .. '_suspects')
+		+ redis.call('ZCARD', KEYS[1] .. '_retry') + redis.call('HLEN', KEYS[1] .. '_processing:' .. ARGV[1])`,
+		1, k.name, k.w.ID())
 }
 
 // letGo lets all tasks go that wait, but no later ones.
