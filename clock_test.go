@@ -1,10 +1,13 @@
 package delayed
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // wrongDay makes a store believe that Redis's clock is days ahead of what it is, as the clock of this machine may be.
@@ -71,4 +74,34 @@ func TestCountersFollowRedis(t *testing.T) {
 		b.pass(g)
 	}
 	counted("a sweeper", "trimmed", 1)
+}
+
+// TestDeathsFollowRedis: when a task has died, and whether its deaths have lapsed, is told by Redis's clock, also if
+// the sweeper's is wrong by an hour.
+func TestDeathsFollowRedis(t *testing.T) {
+	for name, tt := range map[string]struct {
+		skew, ago time.Duration
+		deaths    int
+	}{
+		"its clock is slow": {time.Hour, deathsLife + time.Hour/2, 1},
+		"its clock is fast": {-time.Hour, deathsLife - time.Hour/2, 3},
+	} {
+		s := newStore(nil, "", "q")
+		s.redisTime(time.Now().Add(tt.skew))
+		task := Call(strings.ToUpper, "a")
+		task.msg.Extend()
+		task.msg.Meta.ID, task.msg.Meta.Deaths = newTaskID(), 2
+		task.msg.Meta.DiedAt = s.now().Add(-tt.ago).UnixMilli()
+		g := newSweepGroup(nil, "w", time.Minute, newContact(time.Minute), newJournal((&logText{}).logger()))
+		before := s.now().UnixMilli()
+		v := g.verdicts(s, []claimed{{token: "1-1", message: task.msg.Append(nil)}}, death{})[0]
+		msg, err := wire.Parse(v.renewed, workerLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := msg.Meta.DiedAt; at < before || at > s.now().UnixMilli() || msg.Meta.Deaths != tt.deaths {
+			t.Errorf("%s: died at %d, expected %d or just after; %d deaths, expected %d",
+				name, at, before, msg.Meta.Deaths, tt.deaths)
+		}
+	}
 }

@@ -112,8 +112,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 		if w.stale(c) {
 			return false
 		}
-		if x.LockStart && w.unlock(c) {
-			w.cancelClaim(c, false)
+		if x.LockStart && !w.unlockStart(c) {
 			return false
 		}
 	}

@@ -33,19 +33,19 @@ type fetcher struct {
 	onDue     func()
 	log       journal
 
-	order   []int
-	hot     []bool      // the queue has tasks, as far as is known
-	held    []bool      // the queue was found paused
-	mend    []bool      // its notify list seems to lack notifications
-	probed  []time.Time // when it was last found empty
-	of      []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
-	serving bool        // what is done on the queue claimed from last waits for the next claim to take it along
-	flying  int         // calls under way
-	landed  chan flight // calls that are over
-	desk    suspectDesk
-	trouble complaints // of claims
-	waits   complaints // of waits
-	lines   *lineLimit // log lines about parked tasks that were claimed
+	order    []int
+	hot      []bool      // the queue has tasks, as far as is known
+	held     []bool      // the queue was found paused
+	mend     []bool      // its notify list seems to lack notifications
+	probed   []time.Time // when it was last found empty
+	of       []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
+	serving  bool        // what is done on the queue claimed from last waits for the next claim to take it along
+	flying   int         // calls under way
+	landed   chan flight // calls that are over
+	suspects suspectState
+	trouble  complaints // of claims
+	waits    complaints // of waits
+	lines    *lineLimit // log lines about parked tasks that were claimed
 }
 
 // run claims tasks until ctx ends.
@@ -61,11 +61,11 @@ func (f *fetcher) run(ctx context.Context) {
 			f.of[i] = w
 		}
 	}
-	f.openDesk(ctx)
+	f.findSuspects(ctx)
 	for ctx.Err() == nil {
 		room, pause := f.room()
-		if f.desk.lone != nil {
-			f.attend(ctx)
+		if f.suspects.lone != nil {
+			f.handleLone(ctx)
 			continue
 		}
 		if f.flying > 0 && (room == 0 || f.flying == mostFlying) {
@@ -105,7 +105,7 @@ func (f *fetcher) run(ctx context.Context) {
 	for f.flying > 0 {
 		f.land(ctx, <-f.landed)
 	}
-	if f.desk.lone != nil && !f.desk.runs {
+	if f.suspects.lone != nil && !f.suspects.runs {
 		f.dismissLone(outcomeRelease)
 	}
 	f.exec.retire()
@@ -138,7 +138,7 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 			later = wait
 		}
 	}
-	if wait := f.desk.rest.Sub(now); wait > 0 && slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.apart }) && (later == 0 || wait < later) {
+	if wait := f.suspects.rest.Sub(now); wait > 0 && slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.apart }) && (later == 0 || wait < later) {
 		later = wait
 	}
 	return false, later
@@ -308,7 +308,7 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	case wake.held > 0:
 		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
 		room, _ := f.room()
-		if f.desk.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].restsUntil()) {
+		if f.suspects.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].restsUntil()) {
 			room = 0
 		}
 		f.claim(ctx, wake.lane, room, wake.held)

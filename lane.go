@@ -293,8 +293,8 @@ func (l *lane) strangers(tokens []string, until uint64) []string {
 	return unknown
 }
 
-// knows says whether Redis has not answered yet how a claim ended.
-func (l *lane) knows(c *claim) bool {
+// unsettled says whether Redis has not answered yet how a claim ended.
+func (l *lane) unsettled(c *claim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !c.settled

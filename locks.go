@@ -169,6 +169,20 @@ func (o *callOptions) place() place {
 	}
 }
 
+// unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has seen to
+// what becomes of it.
+func (w *Worker) unlockStart(c *claim) bool {
+	if fields := c.fn.unknownFields(&c.msg); len(fields) > 0 {
+		c.lane.finisher.add(w.park(c, reasonFields, c.lane.now(), fields...)) // it has not started: its lock lasts
+		return false
+	}
+	if w.unlock(c) {
+		w.cancelClaim(c, false)
+		return false
+	}
+	return true
+}
+
 // unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If Redis does not answer,
 // the task starts, and the lock ends with it.
 func (w *Worker) unlock(c *claim) (replaced bool) {

@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// A worker that dies had tasks in hand. One of them may be the cause; most often none is. So a death that a task shared with others only
-// makes it suspect, and the archive is for tasks that died alone. The more deaths a task has shared, the fewer suspects a worker holds at
-// once, until one runs alone: that finds one poison task among k after about log k deaths.
+// A worker that dies had tasks in hand. One of them may be the cause; most often none is. So a death that a task shared
+// with others only makes it suspect, and the archive is for tasks that died alone. The more deaths a task has shared,
+// the fewer suspects a worker holds at once, until one runs alone: that finds one poison task among k after about log k
+// deaths.
 //
-// A task of one death runs as any other does. One of more waits among the suspects of its queue, a pending list of its own, where it holds up
-// nobody else.
+// A task of one death runs as any other does. One of more waits among the suspects of its queue, a pending list of its
+// own, where it holds up nobody else.
 
 const (
 	// setApart is from how many deaths on a task waits among the suspects of its queue.
 	setApart = 2
-	// shortestPatience and longestPatience bound how long a worker claims nothing and waits for its other tasks to end, so that a suspect
-	// can run alone. Each time that this was in vain it waits for twice as long.
+	// shortestPatience and longestPatience bound how long a worker claims nothing and waits for its other tasks to end,
+	// so that a suspect can run alone. Each time that this was in vain it waits for twice as long.
 	shortestPatience = 2 * time.Second
 	longestPatience  = time.Minute
 	// settlePause is the time between two looks whether Redis knows how the tasks before a lone suspect ended.
 	settlePause = 5 * time.Millisecond
 )
 
-// suspectsHeld returns how many tasks of so many deaths or more a worker with so many executors holds at once: all, a quarter of them, and so
-// on. Where that is 1, the task runs alone.
+// suspectsHeld returns how many tasks of so many deaths or more a worker with so many executors holds at once: all, a
+// quarter of them, and so on. Where that is 1, the task runs alone.
 func suspectsHeld(executors, deaths int) int {
 	for ; deaths >= setApart && executors > 1; deaths-- {
 		executors /= 4
@@ -41,7 +42,8 @@ func suspicionOf(c *claim, now time.Time) uint8 {
 	return uint8(min(m.Deaths, 255)) //nolint:gosec // within these bounds
 }
 
-// admit says whether a worker may hold a suspect. One that runs alone becomes lone: it starts when nothing else is in hand.
+// admit says whether a worker may hold a suspect. One that runs alone becomes lone: it starts when nothing else is in
+// hand.
 func (e *executors) admit(c *claim) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,7 +129,8 @@ func (w *Worker) inHand() (n int) {
 	return n
 }
 
-// markAlone tells Redis that nothing but c is in this worker's hands. If that fails c starts all the same: its death will not count as one alone.
+// markAlone tells Redis that nothing but c is in this worker's hands. If that fails c starts all the same: its death
+// will not count as one alone.
 func (w *Worker) markAlone(ctx context.Context, c *claim) {
 	w.exec.mark(c) // whatever the answer is
 	if err := c.lane.store.mark(ctx, w.id, markAlone, c.token); err != nil {
@@ -141,7 +144,7 @@ func (w *Worker) unmark(ctx context.Context) bool {
 	if c == nil {
 		return true
 	}
-	if c.lane.knows(c) { // else Redis knows how it ended: the note says nothing any more
+	if c.lane.unsettled(c) { // else Redis knows how it ended: the note says nothing any more
 		return w.takeBackMark(ctx, c)
 	}
 	w.exec.mark(nil)
@@ -163,7 +166,8 @@ func (w *Worker) startLone(ctx context.Context, c *claim) {
 	w.exec.add([]*claim{c})
 }
 
-// noteStop tells Redis that the worker stops in good order, so that what it leaves behind has not died with it. It tries until ctx ends.
+// noteStop tells Redis that the worker stops in good order, so that what it leaves behind has not died with it. It
+// tries until ctx ends.
 func (w *Worker) noteStop(ctx context.Context, l *lane) {
 	if known, _, _ := l.count(); known == 0 {
 		return
@@ -175,8 +179,8 @@ func (w *Worker) noteStop(ctx context.Context, l *lane) {
 	}
 }
 
-// suspectDesk is what the fetcher knows of suspects.
-type suspectDesk struct {
+// suspectState is what the fetcher knows of suspects.
+type suspectState struct {
 	rest     time.Time     // claim none before, unless there is nothing else to do
 	patience time.Duration // for how long to wait for other tasks to end, this time
 	lone     *claim        // runs alone, or waits for that
@@ -184,9 +188,9 @@ type suspectDesk struct {
 	since    time.Time     // when the worker has stopped claiming for its sake
 }
 
-// openDesk looks for suspects of all queues, as a worker that has nothing in hand takes them first.
-func (f *fetcher) openDesk(ctx context.Context) {
-	f.desk = suspectDesk{patience: f.patience}
+// findSuspects looks for suspects of all queues, as a worker that has nothing in hand takes them first.
+func (f *fetcher) findSuspects(ctx context.Context) {
+	f.suspects = suspectState{patience: f.patience}
 	for _, w := range f.waiters {
 		todos, err := check(ctx, w.link.src, w.stores)
 		if err != nil {
@@ -214,12 +218,13 @@ func (f *fetcher) claimSuspects(ctx context.Context) bool {
 	return false
 }
 
-// takesSuspects says whether the worker may hold another suspect. One that runs alone takes at most half of its time from other tasks.
+// takesSuspects says whether the worker may hold another suspect. One that runs alone takes at most half of its time
+// from other tasks.
 func (f *fetcher) takesSuspects(now time.Time) bool {
-	if f.desk.lone != nil || f.exec.isCrowded() {
+	if f.suspects.lone != nil || f.exec.isCrowded() {
 		return false
 	}
-	if !now.Before(f.desk.rest) {
+	if !now.Before(f.suspects.rest) {
 		return true
 	}
 	hot, _ := f.anyHot()
@@ -231,22 +236,23 @@ func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
 	fl := flight{lane: i, room: most, suspects: true}
 	f.exec.expect(most)
 	defer f.exec.arrived(most)
-	fl.claims, fl.left, fl.err = f.lanes[i].claim(context.WithoutCancel(ctx), claimCall{most: most, held: held, suspects: true}, nil)
 	l := f.lanes[i]
+	call := claimCall{most: most, held: held, suspects: true}
+	fl.claims, fl.left, fl.err = l.claim(context.WithoutCancel(ctx), call, nil)
 	l.apart = fl.err != nil || fl.left > 0
 	if !f.answered(fl) {
 		return
 	}
 	f.receive(ctx, fl.claims)
-	if c := f.exec.loneTask(); c != nil && c != f.desk.lone {
-		f.desk.lone, f.desk.runs, f.desk.since = c, false, time.Now()
+	if c := f.exec.loneTask(); c != nil && c != f.suspects.lone {
+		f.suspects.lone, f.suspects.runs, f.suspects.since = c, false, time.Now()
 	}
 }
 
-// attend sees to the lone task. Nothing is claimed meanwhile.
-func (f *fetcher) attend(ctx context.Context) {
+// handleLone sees to the lone task. Nothing is claimed meanwhile.
+func (f *fetcher) handleLone(ctx context.Context) {
 	f.leaveOff()
-	d, now := &f.desk, time.Now()
+	d, now := &f.suspects, time.Now()
 	switch {
 	case f.exec.loneTask() != d.lone:
 		d.patience = f.patience
@@ -270,14 +276,14 @@ func (f *fetcher) attend(ctx context.Context) {
 
 // dismissLone puts the lone task back.
 func (f *fetcher) dismissLone(how outcome) {
-	c := f.desk.lone
+	c := f.suspects.lone
 	f.exec.dismiss(c)
 	c.lane.finisher.add(ending{claim: c, outcome: how})
 }
 
 // loneOver lets the worker claim again. Other tasks come first for as long as they had to wait.
 func (f *fetcher) loneOver(now time.Time) {
-	d := &f.desk
+	d := &f.suspects
 	d.lone, d.rest = nil, now.Add(now.Sub(d.since))
 	for i := range f.hot {
 		f.hot[i] = true

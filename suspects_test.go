@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -126,7 +129,8 @@ func TestLoneTask(t *testing.T) {
 	}
 }
 
-// A suspect that finds nothing else in hand is noted as alone, until something else comes. That starts only after the note is gone.
+// A suspect that finds nothing else in hand is noted as alone, until something else comes. That starts only after the
+// note is gone.
 func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
@@ -156,6 +160,138 @@ func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	}
 	close(leave)
 	b.idle()
+}
+
+// setAside puts a suspect where workers find it when they look; nobody is told.
+func (b *bench) setAside(f any, args ...any) {
+	b.t.Helper()
+	task := Call(f, args...)
+	task.msg.Extend()
+	task.msg.Meta.ID, task.msg.Meta.Deaths, task.msg.Meta.DiedAt = newTaskID(), 9, time.Now().UnixMilli()
+	b.do("RPUSH", b.name+"_suspects", task.msg.Append(nil))
+}
+
+// heard waits until the fetcher has done all that it was told to do so far.
+func (s *started) heard() {
+	s.b.t.Helper()
+	for range 2 { // when it takes the second it is through with the first
+		s.fetcher.wakes <- wakeUp{lane: -1}
+		s.b.until("the fetcher has looked", func() bool { return len(s.fetcher.wakes) == 0 })
+	}
+}
+
+// A worker that is told of another suspect while one runs alone does not start that one again.
+func TestLoneTaskStartsOnce(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan string, 10), make(chan struct{})
+	f := b.fn("f", func(s string) { entered <- s; <-leave })
+	w := b.workPatiently(time.Hour, f)
+	w.heard()
+	b.until("it waits for suspects", func() bool { return b.blocked() > 0 })
+	b.setAside(f, "lone")
+	w.fetcher.nudge(0, true)
+	await(b, "the lone task", entered)
+	b.setAside(f, "next")
+	b.do("RPUSH", b.name+"_suspects_noti", "1")
+	b.until("the worker was told, and has put that back", func() bool { return b.size("_suspects_noti") == 1 })
+	w.heard()
+	w.exec.mu.Lock()
+	ready := len(w.exec.ready)
+	w.exec.mu.Unlock()
+	if n := len(w.exec.running()); n != 1 || ready != 0 {
+		t.Errorf("%d tasks run and %d are about to, expected one that runs alone", n, ready)
+	}
+	close(leave)
+	if s := await(b, "the next", entered); s != "next" {
+		t.Errorf("%s came again", s)
+	}
+	b.idle()
+}
+
+// blocked returns how many clients wait for notifications of this queue.
+func (b *bench) blocked() int {
+	b.t.Helper()
+	n := 0
+	text, err := redis.String(b.do("CLIENT", "LIST"), nil)
+	b.must(err)
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "flags=b") {
+			n++
+		}
+	}
+	return n
+}
+
+// A suspect that has ended, and of which Redis does not know that yet, is noted as alone no longer when others start:
+// their death is not its own.
+func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan string, 10), make(chan struct{})
+	f := b.fn("f", func(s string) error {
+		entered <- s
+		<-leave
+		if s == "suspect" {
+			return errors.New("planted")
+		}
+		return nil
+	})
+	w := b.work(b.config(), f)
+	alone := func() bool { return b.hash("_claims:" + w.ID())[markAlone] != "" }
+	b.delayDied(1, f, "suspect")
+	await(b, "the suspect", entered)
+	b.do("SET", b.name+"_info", "of another type") // its end cannot be told
+	if !alone() {
+		t.Error("Redis does not know that it is alone")
+	}
+	leave <- struct{}{}
+	b.until("it has ended", func() bool { return len(w.exec.running()) == 0 })
+	b.delay(f, "fresh")
+	await(b, "the fresh one", entered)
+	if b.size("_processing:"+w.ID()) != 2 || alone() {
+		t.Errorf("%d claims, alone: %v", b.size("_processing:"+w.ID()), alone())
+	}
+	b.do("DEL", b.name+"_info")
+	close(leave)
+	b.idle()
+}
+
+// A task that waits until it can run alone is given back when its worker, or its queue, is paused, and runs once that
+// is over.
+func TestLoneTaskIsGivenBackWhenPaused(t *testing.T) {
+	for name, pauses := range map[string]struct{ pause, resume func(*started, *Queue) error }{
+		"worker": {
+			func(w *started, _ *Queue) error { w.Pause(); return nil },
+			func(w *started, _ *Queue) error { w.Resume(); return nil },
+		},
+		"queue": {
+			func(_ *started, q *Queue) error { return q.Pause(t.Context()) },
+			func(_ *started, q *Queue) error { return q.Resume(t.Context()) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			entered, leave := make(chan string, 10), make(chan struct{})
+			f := b.fn("f", func(s string) { entered <- s; <-leave })
+			w := b.workPatiently(time.Hour, f)
+			b.delay(f, "busy")
+			await(b, "the busy one", entered)
+			b.delayDied(9, f, "lone")
+			b.until("it is in hand", func() bool { return w.exec.loneTask() != nil })
+			b.must(pauses.pause(w, b.q))
+			b.until("it is given back", func() bool { return b.size("_processing:"+w.ID()) == 1 && b.size("_suspects") == 1 })
+			b.until("nothing is alone", func() bool { return w.exec.loneTask() == nil })
+			b.must(pauses.resume(w, b.q))
+			leave <- struct{}{}
+			if s := await(b, "the lone task", entered); s != "lone" {
+				t.Errorf("%s came", s)
+			}
+			leave <- struct{}{}
+			b.delay(f, "fresh")
+			await(b, "a fresh one", entered)
+			close(leave)
+			b.idle()
+		})
+	}
 }
 
 // A worker whose tasks do not end gives up its wait for a lone task, and takes others again.
@@ -231,7 +367,9 @@ func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b.until("it is in hand", func() bool { return w.exec.loneTask() != nil })
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
-	b.until("it is given back", func() bool { return b.size("_processing:"+w.ID()) == 1 && b.size("")+b.size("_suspects") == 1 })
+	b.until("it is given back", func() bool {
+		return b.size("_processing:"+w.ID()) == 1 && b.size("")+b.size("_suspects") == 1
+	})
 	close(leave)
 	if err := <-stopped; err != nil {
 		t.Error(err)
@@ -262,6 +400,8 @@ func TestStopIsNoDeath(t *testing.T) {
 	}
 	b.until("Redis is told", func() bool { return b.hash("_claims:" + w.ID())[markStopped] == "1" })
 	close(leave)
-	b.until("nothing of the worker is left", func() bool { return b.size("_claims:"+w.ID()) == 0 && b.size("_workers") == 0 })
+	b.until("nothing of the worker is left", func() bool {
+		return b.size("_claims:"+w.ID()) == 0 && b.size("_workers") == 0
+	})
 	b.check(redistest.Invariants{Idle: true})
 }

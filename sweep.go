@@ -267,7 +267,7 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 		}
 		for i := range page {
 			parked := parseInfo(page[i].info)
-			info := taskInfo{reason: "parked too long", function: parked.function, errText: parked.errText, at: time.Now()}
+			info := taskInfo{reason: "parked too long", function: parked.function, errText: parked.errText, at: s.now()}
 			page[i].info = info.encode()
 		}
 		if len(page) == 0 {

@@ -123,6 +123,34 @@ func TestUntilStart(t *testing.T) {
 	b.unlocked()
 }
 
+// TestUntilStartOfAParkedTask: a task that waits for a worker whose structs have its fields has not started, and keeps its lock.
+func TestUntilStartOfAParkedTask(t *testing.T) {
+	b := newBench(t)
+	name := Name(b.name + ".f")
+	type full struct{ A, B int }
+	ran := make(chan full, 2)
+	f := Func(func(v full) { ran <- v }, name)
+	q := b.q.With(UniqueKey("k", time.Hour), UntilStart())
+	old := b.work(b.config(), Func(func(struct{ A int }) { t.Error("it ran without a field") }, name))
+	ref := b.delayWith(q, f, full{1, 2})
+	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	if c := b.counters(); c["parked"] != 1 || !strings.Contains(b.hash("_info")[ref.ID()], reasonFields) {
+		t.Errorf("counters %v, info %v", c, b.hash("_info"))
+	}
+	_, err := q.Delay(f, full{3, 4})
+	inTheWay(t, err, ref.ID())
+	old.mustStop()
+	b.work(b.config(), f)
+	if got := await(b, "the task", ran); got != (full{1, 2}) {
+		t.Errorf("ran with %+v", got)
+	}
+	b.idle()
+	b.unlocked()
+	b.delayWith(q, f, full{3, 4})
+	await(b, "the next", ran)
+	b.idle()
+}
+
 // TestUntilStartWithoutRedis: the task starts although its lock cannot be freed, and frees it when it is over.
 func TestUntilStartWithoutRedis(t *testing.T) {
 	b := newBench(t)

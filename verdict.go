@@ -12,10 +12,13 @@ import (
 )
 
 // sweepBounds are those of a sweep, unless the configuration says otherwise.
-var sweepBounds = sweepLimits{maxDeaths: maxDeaths, deathsLife: deathsLife, archiveKeep: archivedLife, archiveMost: archivedMost}
+var sweepBounds = sweepLimits{
+	maxDeaths: maxDeaths, deathsLife: deathsLife, archiveKeep: archivedLife, archiveMost: archivedMost,
+}
 
-// findDead returns those of the workers that are dead beyond doubt: their heartbeats were missing at two looks, so far apart that a living worker
-// would have registered again, and contact with Redis was unbroken from before the first to the second.
+// findDead returns those of the workers that are dead beyond doubt: their heartbeats were missing at two looks, so far
+// apart that a living worker would have registered again, and contact with Redis was unbroken from before the first to
+// the second.
 func (g *sweepGroup) findDead(ctx context.Context, s *store, workers []string) (dead []string, err error) {
 	var others, missing []string
 	for _, w := range workers {
@@ -79,7 +82,8 @@ const (
 	legacyWorkers = "legacy "
 )
 
-// surelyDead notes whose heartbeats are missing now, forgets those that are back, and returns those that have been missing for long enough.
+// surelyDead notes whose heartbeats are missing now, forgets those that are back, and returns those that have been
+// missing for long enough.
 func (g *sweepGroup) surelyDead(s *store, kind string, missing []string) (dead []string) {
 	now := time.Now()
 	since, ok := g.contact.unbroken()
@@ -117,7 +121,8 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, worker string) e
 		// Another node of the cluster holds the key; legacyAlive has asked it. This one never exists.
 		liveness = s.keys.heartbeat + "legacy"
 	}
-	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, g.bounds, g.verdicts(s, page, death{legacy: true}))
+	verdicts := g.verdicts(s, page, death{legacy: true})
+	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, g.bounds, verdicts)
 	if err != nil || alive {
 		return err
 	}
@@ -131,14 +136,15 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, worker string) e
 
 // verdicts decides what becomes of the claims of a dead worker. Only what died alone gets nearer to the archive.
 func (g *sweepGroup) verdicts(s *store, page []claimed, d death) []verdict {
-	verdicts := make([]verdict, len(page))
+	verdicts, now := make([]verdict, len(page)), s.now()
 	for i, c := range page {
-		verdicts[i] = g.verdict(s, c, d, time.Now())
+		verdicts[i] = g.verdict(s, c, d, now)
 	}
 	return verdicts
 }
 
-// verdict decides about one claim. Its death is counted in the message where that can carry it, and beside it where not.
+// verdict decides about one claim. Its death is counted in the message where that can carry it, and beside it where
+// not.
 func (g *sweepGroup) verdict(s *store, c claimed, d death, now time.Time) verdict {
 	if c.size > 0 {
 		return g.tooLarge(s, c, now)

@@ -45,7 +45,9 @@ type ward struct {
 func newWard(t *testing.T, workers, concurrency int) (*ward, *delayed.Queue) {
 	t.Helper()
 	server := redistest.Start(t)
-	f := newFleet(t, server, workerSetup{Queue: redistest.Name(t), Concurrency: concurrency, Life: inChaos(time.Second, 2*time.Second), Sweep: time.Second})
+	f := newFleet(t, server, workerSetup{
+		Queue: redistest.Name(t), Concurrency: concurrency, Life: inChaos(time.Second, 2*time.Second), Sweep: time.Second,
+	})
 	w := &ward{fleet: f}
 	for range workers {
 		w.members = append(w.members, f.start())
@@ -88,7 +90,8 @@ func (w *ward) archived() []string {
 	return ids
 }
 
-// TestPoisonAmongInnocents: every task that does no harm runs and none of them is archived; all that end their process are.
+// TestPoisonAmongInnocents: every task that does no harm runs and none of them is archived; all that end their process
+// are.
 func TestPoisonAmongInnocents(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
@@ -199,7 +202,8 @@ func TestKillsInARow(t *testing.T) {
 		t.Errorf("%d tasks are archived", len(archived))
 	}
 	redistest.CheckInvariants(t, w.server.Dial(t), w.setup.Queue, redistest.Invariants{Idle: true})
-	t.Logf("%d tasks, %d kills: none archived, %d started more than once", n, w.deaths, len(w.log().Of(ledger.Start).Repeated()))
+	t.Logf("%d tasks, %d kills: none archived, %d started more than once",
+		n, w.deaths, len(w.log().Of(ledger.Start).Repeated()))
 }
 
 // TestRollingDeploys: a clean stop is no death, also when handlers outlast the grace and the process ends with them.
@@ -215,7 +219,9 @@ func TestRollingDeploys(t *testing.T) {
 	}
 	for round := range inChaos(2, 5) {
 		m := w.start()
-		waitFor(t, "the tasks to be started again", func() bool { return len(w.log().Of(ledger.Start).ByWorker()[m.id]) == n })
+		waitFor(t, "the tasks to be started again", func() bool {
+			return len(w.log().Of(ledger.Start).ByWorker()[m.id]) == n
+		})
 		err := m.Stop(20 * time.Second)
 		if _, _, still := cutLine(m.Output(), "worker: delayed: 3 handlers still run after shutdown"); err != nil || !still {
 			t.Fatalf("round %d: %v, %s\n%s", round, err, m.Describe(), m.Output())
@@ -234,7 +240,8 @@ func TestRollingDeploys(t *testing.T) {
 	}
 }
 
-// TestRecovery: what a dead worker had in hand runs again within the life of its heartbeat and five seconds, whether others are there or it is replaced.
+// TestRecovery: what a dead worker had in hand runs again within the life of its heartbeat and five seconds, whether
+// others are there or it is replaced.
 func TestRecovery(t *testing.T) {
 	for _, others := range []int{0, 2} {
 		t.Run(fmt.Sprint(others, " others"), func(t *testing.T) {
@@ -254,9 +261,12 @@ func TestRecovery(t *testing.T) {
 			if others == 0 {
 				w.start()
 			}
-			waitForAtMost(t, time.Minute, "the task to be started again", func() bool { return len(w.log().Of(ledger.Start)) == 2 })
+			waitForAtMost(t, time.Minute, "the task to be started again", func() bool {
+				return len(w.log().Of(ledger.Start)) == 2
+			})
 			took := time.Since(killed)
-			t.Logf("a heartbeat of %v, %d other workers: started again after %v", w.setup.Life, others, took.Round(10*time.Millisecond))
+			t.Logf("a heartbeat of %v, %d other workers: started again after %v",
+				w.setup.Life, others, took.Round(10*time.Millisecond))
 			if limit := w.setup.Life + 5*time.Second; took > limit {
 				tooLong(t, "started again after %v, expected %v at most", took, limit)
 			}

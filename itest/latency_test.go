@@ -38,7 +38,8 @@ func newWaits(t *testing.T, q *delayed.Queue) *waits {
 	return w
 }
 
-// measure enqueues a task every few milliseconds while on says so, and returns median, 99th percentile and longest wait.
+// measure enqueues a task every few milliseconds while on says so, and returns median, 99th percentile and longest
+// wait.
 func (w *waits) measure(on func() bool) (p50, p99, worst time.Duration) {
 	w.t.Helper()
 	w.took = nil
@@ -90,7 +91,8 @@ func TestFreshBesideSuspects(t *testing.T) {
 	victim.Kill()
 	waitFor(t, "the suspects to run", func() bool { return running.Load() == int64(n) })
 	s50, s99, slowest := fresh.measure(func() bool { return running.Load() > 0 })
-	text := fmt.Sprintf("waits of fresh tasks: p50 %v, p99 %v, at most %v; beside %d suspects p50 %v, p99 %v, at most %v", p50, p99, worst, n, s50, s99, slowest)
+	text := fmt.Sprintf("waits of fresh tasks: p50 %v, p99 %v, at most %v; beside %d suspects p50 %v, p99 %v, at most %v",
+		p50, p99, worst, n, s50, s99, slowest)
 	t.Log(text)
 	if s50 > 2*p50 || s99 > p99+50*time.Millisecond {
 		tooLong(t, "%s", text)
@@ -113,13 +115,15 @@ func TestFreshBesideLoneTask(t *testing.T) {
 	}, delayed.Name("itest.suspect"))
 	const n = 5
 	for i := range n {
-		m := wire.Message{Kind: wire.GoExtended, Path: "itest.suspect", Meta: wire.Meta{ID: key(i), Deaths: 9, DiedAt: time.Now().UnixMilli()}}
+		meta := wire.Meta{ID: key(i), Deaths: 9, DiedAt: time.Now().UnixMilli()}
+		m := wire.Message{Kind: wire.GoExtended, Path: "itest.suspect", Meta: meta}
 		server.Do(t, "RPUSH", queue, m.Append(nil))
 		server.Do(t, "RPUSH", queue+"_noti", "1")
 	}
 	runWorker(t, rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Concurrency: 10}, suspect, fresh.task)
 	p50, p99, worst := fresh.measure(func() bool { return starts.Load() < n })
-	t.Logf("waits of fresh tasks beside %d tasks of %v that run alone: p50 %v, p99 %v, at most %v", n, run, p50, p99, worst)
+	t.Logf("waits of fresh tasks beside %d tasks of %v that run alone: p50 %v, p99 %v, at most %v",
+		n, run, p50, p99, worst)
 	if worst > run+250*time.Millisecond {
 		tooLong(t, "a task waited for %v, expected %v at most", worst, run)
 	}

@@ -88,11 +88,12 @@ def work(redis, tasks):
         assert not t.is_alive()
 
 
-def died(redis, deaths, path, *args, alone=0, to='q', hours=0):
-    """Enqueues a call that was in hand when so many workers died, the last one so many hours ago."""
+def died(redis, deaths, path, *args, alone=0, to='q', hours=0, tell=True):
+    """Enqueues a call that was in hand when so many workers died, the last one so many hours ago, and tells the workers that wait for it."""
     meta = {'id': f'{path} {args} {time.time_ns()}', 'd': deaths, 'da': time.time_ns() // 1_000_000 - hours * 3_600_000}
     redis.rpush(to, msgpack.packb([path, list(args), {}, 0, {**meta, 'al': alone} if alone else meta]))
-    redis.rpush(to + '_noti', 1)
+    if tell:
+        redis.rpush(to + '_noti', 1)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_lone_task(q, redis, tasks, work, monkeypatch):
     q.delay('t:hold', 'busy')
     tasks.sees('+busy')
     died(redis, 9, 't:hold', 'lone')
-    wait_for(lambda: w._fetcher.desk.lone, 'it to be in hand')
+    wait_for(lambda: w._fetcher.suspects.lone, 'it to be in hand')
     look, looks = w._intake.in_hand, []
     monkeypatch.setattr(w._intake, 'in_hand', lambda: looks.append(1) or look())
     wait_for(lambda: len(looks) > 2, 'some looks whether it may start')
@@ -197,6 +198,26 @@ def test_note_of_one_that_has_ended_is_taken_back_before_others_start(q, redis, 
     monkeypatch.undo()
 
 
+def test_lone_task_starts_once(redis, tasks, work, monkeypatch):
+    """A worker that is told of another suspect while one runs alone does not start that one again."""
+    w = work()
+    wait_for(lambda: redis.info('clients')['blocked_clients'], 'the worker to wait')
+    died(redis, 9, 't:hold', 'lone', to='q_suspects', tell=False)
+    w._fetcher.nudge(w._lanes[0], suspects=True)
+    tasks.sees('+lone')
+    died(redis, 9, 't:hold', 'next', to='q_suspects')
+    wait_for(lambda: redis.llen('q_suspects_noti') == 1, 'the worker to be told, and to put that back')
+    look, looks = w._fetcher.suspects.handle_lone, []
+    monkeypatch.setattr(w._fetcher.suspects, 'handle_lone', lambda: looks.append(1) or look())
+    for n in range(1, 4):
+        w._fetcher.signal()
+        wait_for(lambda n=n: len(looks) >= n, 'the worker to look')
+    tasks.go('lone').set()
+    tasks.sees('+lone', '-lone', '+next')
+    tasks.go('next').set()
+    wait_for(lambda: not tokens_of(redis, w), 'the end')
+
+
 def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     """A worker whose tasks do not end gives up its wait for a lone task, and takes others again."""
     monkeypatch.setattr(suspects, 'PATIENCE', 0.02)
@@ -204,7 +225,7 @@ def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     q.delay('t:hold', 'busy')
     tasks.sees('+busy')
     died(redis, 9, 't:hold', 'lone')
-    wait_for(lambda: w._fetcher.desk.lone, 'it to be in hand')
+    wait_for(lambda: w._fetcher.suspects.lone, 'it to be in hand')
     q.delay('t:hold', 'fresh')
     tasks.sees('+busy', '+fresh')
     tasks.go('busy').set()
@@ -232,7 +253,7 @@ def test_lone_task_is_given_back_at_the_stop(q, redis, tasks, work, monkeypatch)
     q.delay('t:hold', 'busy')
     tasks.sees('+busy')
     died(redis, 9, 't:hold', 'lone')
-    wait_for(lambda: w._fetcher.desk.lone, 'it to be in hand')
+    wait_for(lambda: w._fetcher.suspects.lone, 'it to be in hand')
     w.stop()
     wait_for(lambda: len(tokens_of(redis, w)) == 1 and len(q) == 1, 'it to be given back')
     tasks.go('busy').set()

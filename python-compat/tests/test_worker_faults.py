@@ -18,6 +18,7 @@ from godelayed.worker.heartbeat import Heartbeat
 from godelayed.worker.lane import Lane
 from godelayed.worker.link import Source
 from godelayed.worker.store import Store
+from godelayed.worker.sweep import Sweeping
 
 QUICK = ('--heartbeat-life', '1', '--sweep-interval', '0.1')
 
@@ -265,3 +266,18 @@ def test_counters_follow_redis(redis, monkeypatch):
     assert abs(lane.now() / 1000 - now) < 60
     lane.store.unregister(beat.link)
     beat.link.hang_up()
+
+
+@pytest.mark.parametrize('skew', [3600, -3600])
+def test_deaths_follow_redis(redis, skew):
+    """When a task has died is told by Redis's clock, also if the clock of the sweeper's machine is wrong by an hour."""
+    store = Store(Source(redis), '', 'q', 'w')
+    store.skew = float(skew)
+    redis.hset('q_processing:dead', '1-1', msgpack.packb(['t:f', [], {}, 0, {'id': 'x'}]))
+    sweeping = Sweeping([store], 'w', 15.0, 15.0, Contact(15.0), 1, 1)
+    before = store.now()
+    assert sweeping._sweep_hash(store, 'dead') == 1
+    meta = msgpack.unpackb(redis.lpop('q'))[4]
+    assert (meta['d'], before <= meta['da'] <= store.now()) == (1, True)
+    sweeping.link.hang_up()
+    redis.delete('q_noti')

@@ -19,7 +19,7 @@ from .lines import Lines
 from .link import Backoff, Complaints, Link
 from .slot import check
 from .store import MAX_UNPARKED
-from .suspects import Desk
+from .suspects import Suspects
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -108,7 +108,7 @@ class Fetcher:
         self._of = {lane: w for w in self.waiters for lane in w.lanes}
         self._events: queue.SimpleQueue[tuple[Waiter, bytes | None, DelayedError | None] | None] = queue.SimpleQueue()
         self._signaled = False
-        self.desk = Desk(self, intake)
+        self.suspects = Suspects(self, intake)
         self._nudged: set[Lane] = set()
         self._mu = threading.Lock()
         self._serving = False
@@ -142,13 +142,13 @@ class Fetcher:
         self._events.put((w, key, error))
 
     def run(self) -> None:
-        self.desk.open()
+        self.suspects.open()
         while not self._stop:
             room, pause = self._room()
-            if self.desk.lone is not None:
-                self.desk.attend()
+            if self.suspects.lone is not None:
+                self.suspects.handle_lone()
                 continue
-            if room > 0 and self.desk.claim_any():
+            if room > 0 and self.suspects.claim_any():
                 self.block(0.0)
                 continue
             if room > 0:
@@ -169,7 +169,7 @@ class Fetcher:
                 continue
             self.leave_off()
             self.block(pause or None)
-        self.desk.dismiss(RELEASE)
+        self.suspects.dismiss(RELEASE)
         self.executors.retire()
         self.mend_after_stop()
 
@@ -215,7 +215,7 @@ class Fetcher:
             wait = w.until - now
             if wait > 0 and (later == 0 or wait < later):
                 later = wait
-        wait = self.desk.rest - now
+        wait = self.suspects.rest - now
         if wait > 0 and (later == 0 or wait < later) and any(lane.suspects for lane in self.lanes):
             later = wait
         return False, later
@@ -277,7 +277,7 @@ class Fetcher:
                 continue
             lanes = [lane for lane in self._arranged() if lane in w.lanes and not self._paused(lane) and now >= lane.rest]
             if not w.blocking:
-                w.arm(lanes, self.desk.takes())
+                w.arm(lanes, self.suspects.takes())
                 continue
             try:
                 w.renew(lanes)
@@ -325,9 +325,9 @@ class Fetcher:
         if self._stop or self._paused(woken) or time.monotonic() < woken.rest:
             room = 0
         if key in w.noti:
-            self.claim(woken, 0 if self.desk.lone else room, 1)
+            self.claim(woken, 0 if self.suspects.lone else room, 1)
         else:
-            self.desk.claim(woken, int(room > 0 and self.desk.takes()), 1)
+            self.suspects.claim(woken, int(room > 0 and self.suspects.takes()), 1)
 
     def _failed(self, w: Waiter, error: DelayedError) -> None:
         if not self._stop:

@@ -184,7 +184,7 @@ class Judge:
 
         alone: no others died at the same time.
         """
-        return End(c, DEATH, verdict=verdict(c.token, c.raw, Death(certain=alone)))
+        return End(c, DEATH, verdict=verdict(c.token, c.raw, Death(certain=alone), c.lane.now()))
 
     def failed(self, c: Claim, ended: Ended, stopping: bool) -> End | None:
         """Decides about a task that has raised. None: it is to end as if it had succeeded."""
@@ -281,12 +281,11 @@ def too_large(size: int) -> str:
     return f'expected a message of at most {WORKER.size} bytes, found one of {size}'
 
 
-def verdict(token: str, raw: bytes | int, death: Death) -> Verdict:
+def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
     """Decides about a claim whose worker died: its deaths are counted in the message where that can carry them.
 
-    Only what died alone gets nearer to the archive.
+    Only what died alone gets nearer to the archive. now is the time by Redis's clock, ms.
     """
-    now = time.time_ns() // 1_000_000
     if isinstance(raw, int):
         id, text = new_id(), too_large(raw)
         return Verdict(token, raw, b'', 'archive', id, info.encode(reason='too large', at=now, error=text))

@@ -137,7 +137,7 @@ class Lane:
 
     def now(self) -> int:
         """Redis's time in ms."""
-        return int((time.time() + self.store.skew) * 1000)
+        return self.store.now()
 
     def fresh(self, life: float) -> bool:
         """Says whether Redis surely has not let the heartbeat expire. Both clocks must agree: one stops while a machine is suspended."""

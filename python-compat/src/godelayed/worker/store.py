@@ -143,6 +143,10 @@ class Store:
         """Returns a new link."""
         return Link(self.source)
 
+    def now(self) -> int:
+        """Returns Redis's time, ms."""
+        return int((time.time() + self.skew) * 1000)
+
     @property
     def _stats(self) -> str:
         """The counters of today, by Redis's clock."""

@@ -19,7 +19,7 @@ PATIENCE, MOST_PATIENCE = 2.0, 60.0
 _SETTLE = 0.005  # seconds between two looks whether Redis knows how the tasks before a lone one ended
 
 
-class Desk:
+class Suspects:
     """What the fetcher knows of suspects. It belongs to the fetcher's thread."""
 
     def __init__(self, fetcher: Fetcher, intake: Intake) -> None:
@@ -66,7 +66,7 @@ class Desk:
         if self._executors.lone is not self.lone:
             self.lone, self._runs, self._since = self._executors.lone, False, time.monotonic()
 
-    def attend(self) -> None:
+    def handle_lone(self) -> None:
         """Sees to the lone task. Nothing is claimed meanwhile."""
         c, f = self.lone, self._fetcher
         assert c is not None

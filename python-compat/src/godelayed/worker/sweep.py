@@ -178,7 +178,8 @@ class Sweeping:
             tokens.sort(key=order_of, reverse=True)
             while tokens:
                 page, n = store.claims(self.link, hash, tokens)
-                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m, death) for t, m in page])
+                now = store.now()
+                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m, death, now) for t, m in page])
                 if requeued < 0:
                     return taken
                 taken += requeued + archived
@@ -203,7 +204,7 @@ class Sweeping:
         page, _ = store.claims(self.link, store.keys.legacy, [id])
         liveness = id or store.keys.heartbeat + 'legacy'  # which never exists
         requeued, archived = self._take(
-            store, self.link, liveness, store.keys.legacy, [verdict(t, m, Death(certain=True)) for t, m in page]
+            store, self.link, liveness, store.keys.legacy, [verdict(t, m, Death(certain=True), store.now()) for t, m in page]
         )
         if requeued > 0 or archived > 0:
             logger.warning('queue %s: gave back the task of the dead legacy worker %s', store.name, id)
@@ -225,7 +226,7 @@ class Sweeping:
         if not store.ages(self.link):
             return
         while not self._stop.is_set():
-            now = time.time_ns() // 1_000_000
+            now = store.now()
             page = store.overdue_parked(self.link, now, _TRIM_PAGE)
             if not page:
                 break
