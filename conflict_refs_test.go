@@ -13,7 +13,9 @@ import (
 // conflicting are the ways to make a call that finds another task in its way; each returns the Ref that the call was given.
 var conflicting = map[string]func(b *bench, q *Queue, fn *Function, arg int) *Ref{
 	"Delay": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q, fn, arg) },
-	"later": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q.With(In(time.Hour)), fn, arg) },
+	"later": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
+		return b.delayWith(q.With(In(time.Hour)), fn, arg)
+	},
 	"front": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q.With(Front()), fn, arg) },
 	"Enqueue": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
 		ref, err := q.Enqueue(bg, Call(fn, arg))
@@ -41,7 +43,7 @@ func (b *bench) awaiting(ref *Ref) <-chan awaited {
 		n, err := Await[int](b.within(), ref)
 		c <- awaited{n, err}
 	}()
-	b.until("it waits", func() bool { return b.subscribed(ref.ID()) > 0 })
+	b.until("it waits", func() bool { return len(c) > 0 || b.subscribed(ref.ID()) > 0 })
 	return c
 }
 
@@ -103,7 +105,7 @@ func TestManySkippedRefs(t *testing.T) {
 	b.work(b.config(), f)
 	for i, ref := range refs {
 		if got, err := Await[int](b.within(), ref); got != i/2*3%n || err != nil {
-			t.Errorf("task %d: Await returned %d, %v", i, got, err)
+			t.Fatalf("task %d: Await returned %d, %v", i, got, err)
 		}
 	}
 	b.unlocked()
