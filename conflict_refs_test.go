@@ -1,0 +1,263 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// conflicting are the ways to make a call that finds another task in its way; each returns the Ref that the call was given.
+var conflicting = map[string]func(b *bench, q *Queue, fn *Function, arg int) *Ref{
+	"Delay": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q, fn, arg) },
+	"later": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
+		return b.delayWith(q.With(In(time.Hour)), fn, arg)
+	},
+	"front": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q.With(Front()), fn, arg) },
+	"Enqueue": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
+		ref, err := q.Enqueue(bg, Call(fn, arg))
+		b.must(err)
+		return ref
+	},
+	"DelayMany": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
+		refs, err := q.DelayMany(bg, Call(fn, arg))
+		b.must(err)
+		return refs[0]
+	},
+}
+
+// awaited is what Await has returned.
+type awaited struct {
+	n   int
+	err error
+}
+
+// awaiting waits for a task's result elsewhere, and returns once Redis has been asked to tell of it.
+func (b *bench) awaiting(ref *Ref) <-chan awaited {
+	b.t.Helper()
+	c := make(chan awaited, 1)
+	go func() {
+		n, err := Await[int](b.within(), ref)
+		c <- awaited{n, err}
+	}()
+	b.until("it waits", func() bool { return len(c) > 0 || b.subscribed(ref.ID()) > 0 })
+	return c
+}
+
+// TestAwaitBySkippedRef: the Ref of a call that was skipped waits for the task that is there, begun before that runs and after. What that
+// one keeps counts, and not what the call would have had kept.
+func TestAwaitBySkippedRef(t *testing.T) {
+	for how, call := range conflicting {
+		for kind, lock := range map[string]Option{"key": UniqueKey("k", time.Hour), "id": TaskID("k")} {
+			t.Run(how+" "+kind, func(t *testing.T) {
+				b := newBench(t)
+				b.rdb.signals.again = time.Hour // so that it must be told
+				f := b.fn("f", func(n int) int { return 2 * n })
+				first := b.delayWith(b.q.With(lock, KeepResult(time.Hour)), f, 1)
+				last := time.Now().UnixMilli()
+				b.until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
+				skip := b.q.With(lock, OnConflict(Skip))
+				ref := call(b, skip, f, 2)
+				if ref.ID() != first.ID() {
+					t.Fatalf("found the Ref of %v, expected %v", ref, first)
+				}
+				early := b.awaiting(ref)
+				w := b.work(b.config(), f)
+				for what, got := range map[string]awaited{"early": await(b, "the result", early), "late": {}} {
+					if what == "late" {
+						got.n, got.err = Await[int](b.within(), ref)
+					}
+					if got.n != 2 || got.err != nil {
+						t.Errorf("%s: Await returned %d, %v", what, got.n, got.err)
+					}
+				}
+				w.mustStop()
+				if kind == "key" {
+					return // its lock is free
+				}
+				// The task is over and is kept, so that its id is taken still.
+				if n, err := Await[int](b.within(), call(b, skip, f, 3)); n != 2 || err != nil {
+					t.Errorf("of a task that is over: Await returned %d, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// TestManySkippedRefs: of a call for many tasks each Ref is that of the task in whose place it stands, beyond the first batch as well.
+func TestManySkippedRefs(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(n int) int { return n }, Unique(time.Hour), OnConflict(Skip), KeepResult(time.Hour))
+	const n = 2*maxEnlisted + 10
+	calls := make([]*Task, 0, n)
+	for i := range n {
+		calls = append(calls, Call(f, i/2*3%n)) // pairs, one behind the other
+	}
+	there := b.delay(f, 3)
+	refs, err := b.q.DelayMany(bg, calls...)
+	b.must(err)
+	if refs[2].ID() != there.ID() || refs[3].ID() != there.ID() {
+		t.Errorf("found the Refs of %v and %v, expected %v", refs[2], refs[3], there)
+	}
+	b.work(b.config(), f)
+	for i, ref := range refs {
+		if got, err := Await[int](b.within(), ref); got != i/2*3%n || err != nil {
+			t.Fatalf("task %d: Await returned %d, %v", i, got, err)
+		}
+	}
+	b.unlocked()
+}
+
+// TestFailureBySkippedRef tells of the end of the task that is there.
+func TestFailureBySkippedRef(t *testing.T) {
+	b := newBench(t)
+	b.rdb.signals.again = time.Hour // so that it must be told
+	f := b.fn("f", func(int) (int, error) { return 0, errors.New("no") })
+	first := b.delayWith(b.q.With(UniqueKey("k", time.Hour), KeepResult(time.Hour), MaxRetry(1)), f, 1)
+	ref := b.delayWith(b.q.With(UniqueKey("k", time.Hour), OnConflict(Skip), MaxRetry(5)), f, 2)
+	early := b.awaiting(ref)
+	b.work(b.config(), f)
+	for what, err := range map[string]error{"early": await(b, "the error", early).err, "late": ref.Wait(b.within())} {
+		var failed *TaskError
+		if !errors.As(err, &failed) || failed.ID != first.ID() || failed.State != StateArchived || failed.Attempts != 2 || failed.Text != "no" {
+			t.Errorf("%s: Wait returned %v", what, err)
+		}
+	}
+	// Its other methods are those of that task as well.
+	b.must(ref.RunAgain(bg))
+	b.until("it has failed again", func() bool { s, err := first.State(bg); return err == nil && s == StateArchived })
+	b.must(ref.Delete(bg))
+	if s, err := first.State(bg); s != StateUnknown || err != nil {
+		t.Errorf("deleted: its state is %v, %v", s, err)
+	}
+}
+
+// TestInfoBySkippedRef describes the task that is there, which waits for longer than the call would have.
+func TestInfoBySkippedRef(t *testing.T) {
+	for how, call := range conflicting {
+		t.Run(how, func(t *testing.T) {
+			b := newBench(t)
+			f, g := b.fn("f", func(int) {}), b.fn("g", func(int) {})
+			first := b.delayWith(b.q.With(UniqueKey("k", time.Hour), In(48*time.Hour)), f, 1)
+			ref := call(b, b.q.With(UniqueKey("k", time.Hour), OnConflict(Skip)), g, 2)
+			want, err := first.Info(bg)
+			b.must(err)
+			got, err := ref.Info(bg)
+			b.must(err)
+			if got != want || got.State != StateScheduled || got.Function != b.name+".f" || time.Until(got.Due) < 24*time.Hour {
+				t.Errorf("found %+v, expected %+v", got, want)
+			}
+			if s, err := ref.State(bg); s != StateScheduled || err != nil {
+				t.Errorf("its state is %v, %v", s, err)
+			}
+		})
+	}
+}
+
+// TestCancelBySkippedRef cancels the task that is there, wherever that is, and its lock is free then.
+func TestCancelBySkippedRef(t *testing.T) {
+	for name, opts := range map[string][]Option{"pending": nil, "scheduled": {In(time.Hour)}, "running": nil} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.rdb.signals.again = time.Hour // so that it must be told
+			began, ran := make(chan struct{}, 1), make(chan int, 10)
+			f := b.fn("f", func(ctx context.Context, n int) error {
+				if name == "running" && n == 1 {
+					began <- struct{}{}
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				ran <- n
+				return nil
+			})
+			skip := b.q.With(UniqueKey("k", time.Hour), OnConflict(Skip))
+			first := b.delayWith(b.q.With(append(opts, UniqueKey("k", time.Hour), KeepResult(time.Hour))...), f, 1)
+			ref := b.delayWith(skip, f, 2)
+			early := b.awaiting(first)
+			if name == "running" {
+				b.work(b.config(), f)
+				await(b, "the task", began)
+			}
+			b.must(ref.Cancel(bg))
+			if next := b.delayWith(skip, f, 3); next.ID() == first.ID() {
+				t.Errorf("the lock is held by the task that was cancelled")
+			}
+			if name != "running" {
+				b.work(b.config(), f)
+			}
+			if n := await(b, "the next task", ran); n != 3 {
+				t.Errorf("%d ran", n)
+			}
+			for what, err := range map[string]error{"early": await(b, "the error", early).err, "late": ref.Wait(b.within())} {
+				if !errors.Is(err, ErrCanceled) {
+					t.Errorf("%s: Wait returned %v", what, err)
+				}
+			}
+			if err := ref.Cancel(bg); !errors.Is(err, ErrEnded) {
+				t.Errorf("cancelled again: %v", err)
+			}
+			b.idle()
+			b.unlocked()
+			if len(ran) > 0 {
+				t.Errorf("%d more ran", len(ran))
+			}
+		})
+	}
+}
+
+// TestRefsOfReplacedTasks: the Ref of a task that was replaced says so, and touches the one in its place no more; the other's Ref is its own.
+func TestRefsOfReplacedTasks(t *testing.T) {
+	for how, call := range conflicting {
+		for name, opts := range map[string][]Option{"until end": nil, "until start": {UntilStart()}} {
+			t.Run(how+" "+name, func(t *testing.T) {
+				b := newBench(t)
+				b.rdb.signals.again = time.Hour // so that it must be told
+				f := b.fn("f", func(n int) int { return 2 * n })
+				lock := append(opts, UniqueKey("k", time.Hour))
+				q := b.q.With(append(lock, OnConflict(Replace), KeepResult(time.Hour))...)
+				old := b.delayWith(q, f, 1)
+				tellOld := b.awaiting(old)
+				ref := call(b, q, f, 2)
+				if ref.ID() == old.ID() {
+					t.Fatalf("both have the Ref of %v", ref)
+				}
+				b.must(old.Cancel(bg)) // what is replaced is cancelled already
+				_, err := b.q.With(lock...).Delay(f, 3)
+				inTheWay(t, err, ref.ID())
+				if how == "later" {
+					if s, err := ref.State(bg); s != StateScheduled || err != nil {
+						t.Errorf("the state of the one that stands is %v, %v", s, err)
+					}
+					b.work(b.config(), f)
+				} else {
+					tell := b.awaiting(ref)
+					b.work(b.config(), f)
+					if got := await(b, "the result", tell); got.n != 4 || got.err != nil {
+						t.Errorf("of the one that stands, Await returned %d, %v", got.n, got.err)
+					}
+				}
+				for what, err := range map[string]error{"early": await(b, "the error", tellOld).err, "late": old.Wait(b.within())} {
+					var failed *TaskError
+					if !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.ID != old.ID() || failed.State != StateCanceled {
+						t.Errorf("of the one that was replaced, %s: Wait returned %v", what, err)
+					}
+				}
+				info, err := old.Info(bg)
+				if info.State != StateCanceled || info.Function != b.name+".f" || err != nil {
+					t.Errorf("found %+v, %v", info, err)
+				}
+				if err := old.Cancel(bg); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), old.ID()) {
+					t.Errorf("cancelled when it was over: %v", err)
+				}
+				if how == "later" {
+					b.must(ref.Cancel(bg))
+				}
+				b.unlocked()
+				b.check(redistest.Invariants{})
+			})
+		}
+	}
+}

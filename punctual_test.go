@@ -1,0 +1,314 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// tickServer answers what schedulers ask of Redis, from memory and by the clock of a bubble: so that each tick has its exact time.
+type tickServer struct {
+	mute bool // it tells nobody of changes
+
+	mu      sync.Mutex // protects the following
+	values  map[string]string
+	dues    map[string]int64
+	handles []*Redis
+	ticks   []string // id and the time at which it was enqueued, in order
+	looks   int
+}
+
+func newTickServer(mute bool) *tickServer {
+	return &tickServer{mute: mute, values: map[string]string{}, dues: map[string]int64{}}
+}
+
+// handle returns another handle on the server.
+func (s *tickServer) handle() *Redis {
+	rdb := newRedis(s, s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handles = append(s.handles, rdb)
+	return rdb
+}
+
+func (s *tickServer) Conn(context.Context, string) (redis.Conn, error) { return tickConn{s: s}, nil }
+func (s *tickServer) Slot(string) int                                  { return 0 }
+func (s *tickServer) Close() error                                     { return nil }
+
+// tickConn is a connection. Nobody can subscribe on it; publish tells who listens.
+type tickConn struct{ s *tickServer }
+
+func (c tickConn) Close() error                   { return nil }
+func (c tickConn) Err() error                     { return nil }
+func (c tickConn) Send(string, ...any) error      { return io.EOF }
+func (c tickConn) Flush() error                   { return io.EOF }
+func (c tickConn) Receive() (any, error)          { return nil, io.EOF }
+func (c tickConn) Do(string, ...any) (any, error) { return nil, io.EOF }
+func (c tickConn) DoContext(_ context.Context, cmd string, args ...any) (any, error) {
+	return c.s.do(cmd, args)
+}
+func (c tickConn) ReceiveContext(context.Context) (any, error) { return nil, io.EOF }
+func (c tickConn) DoWithTimeout(_ time.Duration, cmd string, args ...any) (any, error) {
+	return c.s.do(cmd, args)
+}
+func (c tickConn) ReceiveWithTimeout(time.Duration) (any, error) { return nil, io.EOF }
+
+// do carries out a command. Scripts do what the ones in lua do, as far as entries without a lock need it.
+func (s *tickServer) do(cmd string, args []any) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	text := func(i int) string { return fmt.Sprintf("%s", args[i]) }
+	switch cmd {
+	case "TIME":
+		return []any{[]byte(fmt.Sprint(now.Unix())), []byte(fmt.Sprint(now.Nanosecond() / 1000))}, nil
+	case "HGET":
+		if v := s.values[text(1)]; v != "" {
+			return []byte(v), nil
+		}
+		return nil, nil
+	case "HKEYS":
+		return []any{}, nil
+	case "PUBLISH":
+		for _, rdb := range s.handles {
+			s.tell(rdb, text(0), text(1))
+		}
+		return int64(0), nil
+	}
+	if cmd != "EVALSHA" {
+		return nil, io.EOF
+	}
+	n, _ := args[1].(int)
+	sha := args[0]
+	args = args[2+n:]
+	switch sha {
+	case scriptAgenda.sha:
+		return s.agenda(now.UnixMilli()), nil
+	case scriptEntry.sha:
+		name, due := text(0), args[3]
+		if s.values[name] != text(1) {
+			return int64(0), nil
+		}
+		s.file(name, text(2), due)
+		return int64(1), nil
+	case scriptTick.sha:
+		name, earlier := text(0), args[6].(int64) //nolint:errcheck // by contract
+		switch {
+		case s.values[name] != text(1):
+			return []any{int64(0), now.UnixMilli(), []byte{}}, nil
+		case now.UnixMilli() < earlier:
+			return []any{int64(-1), now.UnixMilli(), []byte{}}, nil
+		}
+		for i := 10; i < len(args); i += 5 {
+			s.ticks = append(s.ticks, fmt.Sprintf("%s at %d", args[i+1], now.UnixMilli()))
+		}
+		s.file(name, text(2), args[4])
+		return []any{int64(1), now.UnixMilli(), []byte{}}, nil
+	}
+	return nil, redis.Error("ERR an unexpected script")
+}
+
+// file writes an entry.
+func (s *tickServer) file(name, value string, due any) {
+	s.values[name] = value
+	delete(s.dues, name)
+	if ms, ok := due.(int64); ok {
+		s.dues[name] = ms
+	}
+}
+
+// agenda is what is due now, and when the next is.
+func (s *tickServer) agenda(now int64) []any {
+	s.looks++
+	next, due := int64(-1), []string{}
+	for name, at := range s.dues {
+		switch wait := at - now; {
+		case wait <= 0:
+			due = append(due, name)
+		case next < 0 || wait < next:
+			next = wait
+		}
+	}
+	slices.Sort(due)
+	reply := []any{now, next}
+	for _, name := range due {
+		reply = append(reply, []byte(name), []byte(s.values[name]))
+	}
+	return reply
+}
+
+// tell hands a message to those who listen on a handle.
+func (s *tickServer) tell(rdb *Redis, channel, message string) {
+	if s.mute {
+		return
+	}
+	rdb.signals.mu.Lock()
+	defer rdb.signals.mu.Unlock()
+	if ch := rdb.signals.channels[channel]; ch != nil {
+		ch.send(message)
+	}
+}
+
+// since returns the ticks of an entry that were enqueued since the last time, and forgets all.
+func (s *tickServer) since() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ticks := s.ticks
+	s.ticks, s.looks = nil, 0
+	return ticks
+}
+
+// schedule runs a scheduler in the bubble until it is stopped.
+func (s *tickServer) schedule(t *testing.T, entries ...Entry) (stop func()) {
+	t.Helper()
+	rdb := s.handle()
+	cfg := SchedulerConfig{Queue: "q", Entries: entries, Logger: (&logText{}).logger()}
+	if len(entries) > 0 {
+		cfg.Owner = "test"
+	}
+	sch, err := NewScheduler(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- sch.Run(ctx) }()
+	synctest.Wait()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		rdb.signals.close()
+	}
+}
+
+// punctual expects each tick of the entries since a time, in order, each at the moment when it is due.
+func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries ...Entry) {
+	t.Helper()
+	synctest.Wait()
+	var want []string
+	now := time.Now()
+	for _, e := range entries {
+		tt, err := newTimetable(e.Spec, "", e.DST)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt.name, tt.jit = e.Name, e.Jitter
+		for tick := tt.next(from.Add(-e.Jitter - 1)); !tick.After(now); tick = tt.next(tick) {
+			if due := tt.due(tick); due.After(from) && !due.After(now) {
+				want = append(want, fmt.Sprintf("%s at %d", tickID(e.Name, tick), due.UnixMilli()))
+			}
+		}
+	}
+	found := s.since()
+	slices.Sort(want)
+	slices.Sort(found)
+	if len(want) == 0 || !slices.Equal(found, want) {
+		t.Errorf("%s: found ticks\n%q\nexpected\n%q", what, found, want)
+	}
+}
+
+// TestTicksArePunctual: each tick is enqueued once, at the millisecond at which it is due, by one scheduler or several, when one ends and
+// another takes over, and after the entry was changed. Looks are as many as ticks, about.
+func TestTicksArePunctual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTickServer(false)
+		task := Call(Func(func() {}, Name("f")))
+		second := Entry{Name: "second", Spec: "@every 1s", Task: task}
+		spread := Entry{Name: "spread", Spec: "@every 7s", Task: task, Jitter: 3 * time.Second}
+		minute := Entry{Name: "minute", Spec: "* * * * *", Task: task}
+		entries := []Entry{second, spread, minute}
+		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // of the bubble's clock
+		start := time.Now()
+		pass := func(what string, d time.Duration) {
+			t.Helper()
+			time.Sleep(d) //nolint:forbidigo // as above
+			s.punctual(t, what, start, entries...)
+			start = time.Now()
+		}
+		stopA := s.schedule(t, entries...)
+		s.mu.Lock()
+		s.looks = 0
+		s.mu.Unlock()
+		time.Sleep(70 * time.Second) //nolint:forbidigo // as above
+		synctest.Wait()
+		if s.mu.Lock(); s.looks > 3*len(s.ticks)+14 { // each tick is served, and looked behind; now and then there is none
+			t.Errorf("%d looks for %d ticks", s.looks, len(s.ticks))
+		}
+		s.mu.Unlock()
+		s.punctual(t, "one scheduler", start, entries...)
+		start = time.Now()
+		stopB := s.schedule(t, entries...)
+		stopC := s.schedule(t)
+		pass("three schedulers", 70*time.Second)
+		stopA()
+		pass("two, after one has ended", 70*time.Second)
+		stopB()
+		stopC()
+		stopD := s.schedule(t, entries...)
+		pass("another one, which takes over", 70*time.Second)
+
+		// Entries change while a scheduler rests: some tick sooner, some later.
+		p := NewQueue("q", s.handle()).Periodic()
+		second.Spec, minute.Spec = "@every 3s", "@every 2s"
+		for _, e := range []Entry{second, minute} {
+			if err := p.Set(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		entries = []Entry{second, spread, minute}
+		pass("changed", 70*time.Second)
+		for _, e := range []Entry{second, minute} {
+			if err := p.Pause(t.Context(), e.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		entries = []Entry{spread}
+		pass("paused", 70*time.Second)
+		if err := p.Resume(t.Context(), "second"); err != nil {
+			t.Fatal(err)
+		}
+		entries = []Entry{second, spread}
+		pass("resumed", 70*time.Second)
+		stopD()
+	})
+}
+
+// TestTicksWithoutSignals: a scheduler that nobody tells of a change notices it within five seconds, enqueues the ticks that were due
+// meanwhile, and the others at their times.
+func TestTicksWithoutSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTickServer(true)
+		stop := s.schedule(t)
+		e := Entry{Name: "e", Spec: "@every 1s", Task: Call(Func(func() {}, Name("f")))}
+		time.Sleep(19500 * time.Millisecond) //nolint:forbidigo // of the bubble's clock
+		if err := NewQueue("q", s.handle()).Periodic().Set(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		time.Sleep(checkInterval) //nolint:forbidigo // as above
+		synctest.Wait()
+		late := s.since()
+		for i, tick := range late {
+			if id := tickID("e", start.Truncate(time.Second).Add(time.Duration(i+1)*time.Second)); !strings.HasPrefix(tick, id+" ") {
+				t.Errorf("tick %d is %s, expected %s", i, tick, id)
+			}
+		}
+		if len(late) != int(checkInterval/time.Second) {
+			t.Errorf("after %v, found %q", checkInterval, late)
+		}
+		start = time.Now()
+		time.Sleep(time.Minute) //nolint:forbidigo // as above
+		s.punctual(t, "noticed", start, e)
+		stop()
+	})
+}

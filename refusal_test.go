@@ -1,0 +1,139 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// refusal refuses calls of a script several times in a row, as a Redis does that loads its data, or does not tell their answers.
+type refusal struct {
+	Source
+	sha   string
+	lost  bool // carried out, and the answer is lost
+	times atomic.Int32
+}
+
+func (s *refusal) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	c, err := s.Source.Conn(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return &refusalConn{c, s}, nil
+}
+
+type refusalConn struct {
+	redis.Conn
+	s *refusal
+}
+
+func (c *refusalConn) refuse(cmd string, args []any, send func() (any, error)) (any, error) {
+	if cmd != "EVALSHA" || args[0] != c.s.sha || c.s.times.Add(-1) < 0 {
+		return send()
+	}
+	if !c.s.lost {
+		return nil, redis.Error("LOADING Redis is loading the dataset in memory")
+	}
+	if reply, err := send(); err != nil { // Redis does not know the script yet
+		c.s.times.Add(1)
+		return reply, err
+	}
+	return nil, errors.New("connection reset by peer")
+}
+
+func (c *refusalConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
+	return c.refuse(cmd, args, func() (any, error) { return redis.DoWithTimeout(c.Conn, timeout, cmd, args...) })
+}
+
+func (c *refusalConn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
+	return c.refuse(cmd, args, func() (any, error) { return redis.DoContext(c.Conn, ctx, cmd, args...) })
+}
+
+func (c *refusalConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	return redis.ReceiveWithTimeout(c.Conn, timeout)
+}
+
+func (c *refusalConn) ReceiveContext(ctx context.Context) (any, error) {
+	return redis.ReceiveContext(c.Conn, ctx)
+}
+
+// TestEndingsAreToldAfterRefusals: Redis refuses the same call once, or several times in a row. In the end each task has ended once, those
+// behind them have run, nothing is left in hand, and the log says twice what it has to say: that it fails and that it is over.
+func TestEndingsAreToldAfterRefusals(t *testing.T) {
+	const tasks = 3
+	for name, c := range map[string]struct {
+		script *script
+		opts   []Option
+		err    error
+		want   map[string]int // counters
+	}{
+		"ack":      {scriptAck, nil, nil, map[string]int{"processed": 2 * tasks}},
+		"complete": {scriptComplete, []Option{KeepResult(time.Hour)}, nil, map[string]int{"processed": 2 * tasks}},
+		"retry":    {scriptShelve, nil, errors.New("no"), map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "retried": 2 * tasks}},
+		"archive":  {scriptShelve, []Option{MaxRetry(0)}, errors.New("no"), map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "archived": 2 * tasks}},
+		"snooze":   {scriptShelve, nil, Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
+	} {
+		for how, lost := range map[string]bool{"refused": false, "unanswered": true} {
+			for _, times := range []int{1, 2, 4} {
+				t.Run(name+" "+how+" "+strings.Repeat("I", times), func(t *testing.T) {
+					b := newBench(t)
+					src := &refusal{Source: b.rdb.loops, sha: c.script.sha, lost: lost}
+					src.times.Store(int32(times)) //nolint:gosec // few
+					rdb := newRedis(src, src)
+					defer rdb.signals.close()
+					var mu sync.Mutex
+					ran := map[int]int{}
+					f := b.fn("f", func(n int) error {
+						mu.Lock()
+						defer mu.Unlock()
+						ran[n]++
+						return c.err
+					})
+					cfg := b.config()
+					cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife = 2, 1, time.Minute
+					cfg.Backoff = func(int) time.Duration { return time.Hour }
+					w := b.workWith(rdb, cfg, f)
+					q := b.q.With(c.opts...)
+					for n := range tasks {
+						b.delayWith(q, f, n)
+					}
+					b.until("the first have ended", func() bool { return src.times.Load() < 0 || name == "ack" && b.size("") == 0 })
+					for n := range tasks {
+						b.delayWith(q, f, tasks+n)
+					}
+					b.idle()
+					w.mustStop()
+					for n := range 2 * tasks {
+						if ran[n] != 1 {
+							t.Errorf("task %d ran %d times", n, ran[n])
+						}
+					}
+					got := b.counters()
+					for counter, n := range c.want {
+						if got[counter] != n {
+							t.Errorf("%d %s, expected %d, in %v", got[counter], counter, n, got)
+						}
+					}
+					if got["lost"] != 0 {
+						t.Errorf("%d claims are counted as lost", got["lost"])
+					}
+					filed := b.size("_retry") + b.size("_archived") + b.size("_scheduled") + b.size("_completed")
+					if want := 2 * tasks; name != "ack" && filed != want {
+						t.Errorf("%d tasks are filed, expected %d", filed, want)
+					}
+					failed := strings.Count(b.log.String(), "cannot tell Redis how tasks ended")
+					over := strings.Count(b.log.String(), "Redis has been told how tasks ended")
+					if name != "ack" && (failed != 1 || over != 1) {
+						t.Errorf("the log tells %d times that it fails and %d times that it is over:\n%s", failed, over, b.log)
+					}
+				})
+			}
+		}
+	}
+}
