@@ -10,24 +10,30 @@
 //
 // Those of a line "# Pytest:" are arguments of pytest in python-compat, which runs with the interpreter of .venv.
 //
-// The patches are applied to a scratch copy of the tree, uncommitted changes included. A patch after which all its tests still pass has
+// The patches are applied to scratch copies of the tree, uncommitted changes included. A patch after which all its tests still pass has
 // survived and fails the command, and so does one that no longer applies or does not compile: then the patch must be mended. Before
 // the patches, every test they name has to pass on the unbroken copy.
 //
 //	go run ./planted            # all patches
 //	go run ./planted ack claim  # those whose name contains one of the words
+//	go run ./planted -j 1       # one at a time: by default as many as there are processors, at most four
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -44,44 +50,71 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, words []string) error {
+// run reads the arguments and tries the patches, some at a time: each in a scratch copy that no other one uses meanwhile.
+func run(ctx context.Context, out io.Writer, args []string) error {
+	flags := flag.NewFlagSet("planted", flag.ContinueOnError)
+	atATime := flags.Int("j", min(runtime.NumCPU(), 4), "patches tried at a time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	start := time.Now()
 	root, err := treeRoot(ctx)
 	if err != nil {
 		return err
 	}
-	patches, err := readPatches(filepath.Join(root, "itest", "planted"), words)
+	patches, err := readPatches(filepath.Join(root, "itest", "planted"), flags.Args())
 	if err != nil {
 		return err
 	}
-	scratch, err := copyTree(ctx, root)
-	if err != nil {
-		return err
+	scratches := make([]string, max(1, min(*atATime, len(patches))))
+	for i := range scratches {
+		if scratches[i], err = copyTree(ctx, root); err != nil {
+			return err
+		}
+		defer os.RemoveAll(scratches[i])
 	}
-	defer os.RemoveAll(scratch)
 
-	broken, err := baseline(ctx, out, root, scratch, patches)
+	broken, err := baseline(ctx, out, root, scratches[0], patches)
 	if err != nil {
 		return err
 	}
-	bad := 0
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex // for out and bad
+		bad  int
+		todo = make(chan patch, len(patches))
+	)
 	for _, p := range patches {
-		start := time.Now()
-		verdict, ok := try(ctx, root, scratch, p, broken)
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
-		if !ok {
-			bad++
-		}
-		fmt.Fprintf(out, "%-32s %s (%.1f s)\n", p.name, verdict, time.Since(start).Seconds())
-		if !ok {
-			fmt.Fprintf(out, "%-32s   it breaks: %s\n", "", p.breaks)
-		}
+		todo <- p
 	}
+	close(todo)
+	for _, scratch := range scratches {
+		wg.Go(func() {
+			for p := range todo {
+				began := time.Now()
+				verdict, ok := try(ctx, root, scratch, p, broken)
+				if ctx.Err() != nil {
+					return
+				}
+				mu.Lock()
+				fmt.Fprintf(out, "%-32s %s (%.1f s)\n", p.name, verdict, time.Since(began).Seconds())
+				if !ok {
+					bad++
+					fmt.Fprintf(out, "%-32s   it breaks: %s\n", "", p.breaks)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	took := time.Since(start).Seconds()
 	if bad > 0 {
-		return fmt.Errorf("%d of %d patches were not caught by a test", bad, len(patches))
+		return fmt.Errorf("%d of %d patches were not caught by a test (%.1f s)", bad, len(patches), took)
 	}
-	fmt.Fprintf(out, "planted: %d patches, each caught by a test\n", len(patches))
+	fmt.Fprintf(out, "planted: %d patches, each caught by a test (%.1f s)\n", len(patches), took)
 	return nil
 }
 
@@ -108,24 +141,44 @@ func try(ctx context.Context, root, scratch string, p patch, broken map[string]s
 			return "caught by " + strings.Join(res.failed, ", "), true
 		case !res.passed:
 			return "NO TEST NAMED: it failed outside of a test\n" + res.output, false
+		case res.ran == 0:
+			return "TEST USELESS: " + t.String() + " runs no test: expected the name of one", false
 		}
 	}
 	return "SURVIVED", false
 }
 
-// baseline runs every test that the patches name on the unbroken tree, where it has to exist and pass: its failure means nothing
-// otherwise. It returns what is wrong, by the names of the runs.
-func baseline(ctx context.Context, out io.Writer, root, scratch string, patches []patch) (broken map[string]string, err error) {
+// baseline runs every test that the patches name on the unbroken tree, where it has to pass: its failure means nothing
+// otherwise. Tests of one package run together; only if one of them fails, each alone. It returns what is wrong, by the
+// names of the runs.
+func baseline(
+	ctx context.Context, out io.Writer, root, scratch string, patches []patch,
+) (broken map[string]string, err error) {
 	start := time.Now()
 	broken = map[string]string{}
 	seen := map[string]bool{}
+	groups := map[string][]test{}
 	for _, p := range patches {
 		for _, t := range p.tests {
-			line := t.String()
-			if seen[line] {
+			if line := t.String(); !seen[line] {
+				seen[line] = true
+				groups[t.where()] = append(groups[t.where()], t)
+			}
+		}
+	}
+	for _, where := range slices.Sorted(maps.Keys(groups)) {
+		tests := groups[where]
+		if len(tests) > 1 {
+			res, err := together(tests).run(ctx, root, scratch)
+			switch {
+			case ctx.Err() != nil:
+				return nil, errInterrupted
+			case err == nil && res.passed:
 				continue
 			}
-			seen[line] = true
+		}
+		for _, t := range tests {
+			line := t.String()
 			res, err := t.run(ctx, root, scratch)
 			switch {
 			case ctx.Err() != nil:
@@ -135,12 +188,11 @@ func baseline(ctx context.Context, out io.Writer, root, scratch string, patches 
 			case !res.passed:
 				broken[line] = "fails without any patch"
 				fmt.Fprintf(out, "%s fails without any patch:\n%s\n", line, res.output)
-			case res.ran == 0:
-				broken[line] = "runs no test: expected the name of an existing one"
 			}
 		}
 	}
-	fmt.Fprintf(out, "unbroken: %d of %d runs of tests pass (%.1f s)\n", len(seen)-len(broken), len(seen), time.Since(start).Seconds())
+	passed, took := len(seen)-len(broken), time.Since(start).Seconds()
+	fmt.Fprintf(out, "unbroken: %d of %d runs of tests pass (%.1f s)\n", passed, len(seen), took)
 	return broken, nil
 }
 

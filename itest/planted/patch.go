@@ -10,12 +10,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
+
+// limit is how long the tests of a patch may run.
+const limit = 3 * time.Minute
 
 // test is one run of tests.
 type test struct {
 	args   []string
 	python bool // arguments of pytest, not of go test
+	limit  time.Duration
 }
 
 func (t test) String() string {
@@ -25,12 +30,57 @@ func (t test) String() string {
 	return "go test " + strings.Join(t.args, " ")
 }
 
+// where returns what tests have in common that can run together.
+func (t test) where() string {
+	if t.python {
+		if slices.Contains(t.args, "-k") {
+			return t.String()
+		}
+		return "pytest"
+	}
+	before, _, after := t.cutRun()
+	return "go test " + strings.Join(append(before, after...), " ")
+}
+
+// cutRun splits the arguments of go test at "-run NAMES".
+func (t test) cutRun() (before []string, names string, after []string) {
+	i := slices.Index(t.args, "-run")
+	if i < 0 || i+1 == len(t.args) {
+		return t.args, "", nil
+	}
+	return t.args[:i:i], t.args[i+1], t.args[i+2:]
+}
+
+// together returns one run of all these tests, which are of the same where.
+func together(tests []test) test {
+	all := test{python: tests[0].python, limit: 5 * limit}
+	if all.python {
+		for _, t := range tests {
+			all.args = append(all.args, t.args...)
+		}
+		return all
+	}
+	before, _, after := tests[0].cutRun()
+	var names []string
+	for _, t := range tests {
+		if _, name, _ := t.cutRun(); name != "" {
+			names = append(names, name)
+		}
+	}
+	all.args = before
+	if len(names) == len(tests) { // otherwise one of them is of all tests
+		all.args = append(all.args, "-run", strings.Join(names, "|"))
+	}
+	all.args = append(all.args, after...)
+	return all
+}
+
 // run runs the tests in the scratch tree. An error means that they could not be run at all.
 func (t test) run(ctx context.Context, root, scratch string) (result, error) {
 	if t.python {
-		return pyTest(ctx, root, scratch, t.args)
+		return pyTest(ctx, root, scratch, t)
 	}
-	return goTest(ctx, root, scratch, t.args)
+	return goTest(ctx, root, scratch, t)
 }
 
 // patch is one way to break the code.
@@ -80,10 +130,10 @@ func parsePatch(text string) (patch, error) {
 			p.breaks = v
 		}
 		if v, ok := strings.CutPrefix(line, "# Test: "); ok {
-			p.tests = append(p.tests, test{args: strings.Fields(v)})
+			p.tests = append(p.tests, test{args: strings.Fields(v), limit: limit})
 		}
 		if v, ok := strings.CutPrefix(line, "# Pytest: "); ok {
-			p.tests = append(p.tests, test{args: strings.Fields(v), python: true})
+			p.tests = append(p.tests, test{args: strings.Fields(v), python: true, limit: limit})
 		}
 		for _, prefix := range []string{"--- a/", "+++ b/"} {
 			if v, ok := strings.CutPrefix(line, prefix); ok && !slices.Contains(p.paths, v) {

@@ -122,3 +122,26 @@ func TestReadPytest(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+func TestPrune(t *testing.T) {
+	const before = "package m\n\nfunc TestAdd(t *testing.T) { a() }\n\nfunc TestSub(t *testing.T) {\n\tb()\n}\n\nfunc help() { c() }\n"
+	const after = "package m\n\nfunc TestAdd(t *testing.T) { a() }\n\nfunc TestSub(t *testing.T) { if false {\n\tb()\n} }\n\nfunc help() { c() }\n"
+	named, err := topLevel("^TestAdd$/sub|TestAlso")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := without(before, named); err != nil || got != after {
+		t.Errorf("%v, %s", err, got)
+	}
+}
+
+func TestTogether(t *testing.T) {
+	p, err := parsePatch("# Breaks: x.\n# Test: . -run A\n# Test: -C itest ./p -run B -v\n# Test: . -run C/d\n--- a/x\n+++ b/x\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := p.tests[0], p.tests[1], p.tests[2]; a.where() != c.where() || a.where() == b.where() ||
+		together([]test{a, c}).String() != "go test . -run A|C/d" || together([]test{b}).String() != b.String() {
+		t.Errorf("%q, %q, %q: %q", a.where(), b.where(), c.where(), together([]test{a, c}))
+	}
+}

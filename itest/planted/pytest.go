@@ -20,12 +20,11 @@ var (
 
 // pyTest runs pytest in the Python package of the scratch tree, with the interpreter of the tree itself: the package's settings have it
 // import what lies beside the tests. An error means that it could not be run at all.
-func pyTest(ctx context.Context, root, scratch string, args []string) (result, error) {
-	const limit = 3 * time.Minute
-	bounded, cancel := context.WithTimeout(ctx, limit)
+func pyTest(ctx context.Context, root, scratch string, t test) (result, error) {
+	bounded, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
 	python := filepath.Join(root, ".venv", "bin", "python")
-	cmd := exec.CommandContext(bounded, python, append([]string{"-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "--tb=short"}, args...)...)
+	cmd := exec.CommandContext(bounded, python, append([]string{"-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "--tb=short"}, t.args...)...)
 	cmd.Dir = filepath.Join(scratch, "python-compat")
 	cmd.WaitDelay = 10 * time.Second
 	var out bytes.Buffer
@@ -38,7 +37,7 @@ func pyTest(ctx context.Context, root, scratch string, args []string) (result, e
 	var exit *exec.ExitError
 	switch {
 	case bounded.Err() != nil:
-		res.failed = []string{fmt.Sprintf("pytest, which did not end within %v", limit)}
+		res.failed = []string{fmt.Sprintf("pytest, which did not end within %v", t.limit)}
 	case err != nil && !errors.As(err, &exit):
 		return result{}, err
 	case err != nil && exit.ExitCode() > 1 && exit.ExitCode() != 5: // 1: a test failed, 5: there was none

@@ -89,7 +89,7 @@ def work(redis, tasks):
 
 
 def died(redis, deaths, path, *args, alone=0, to='q', hours=0, tell=True):
-    """Enqueues a call that was in hand when so many workers died, the last one so many hours ago, and tells the workers that wait for it."""
+    """Enqueues a call that was in hand when so many workers died, the last one so many hours ago, and tells who waits for it."""
     meta = {'id': f'{path} {args} {time.time_ns()}', 'd': deaths, 'da': time.time_ns() // 1_000_000 - hours * 3_600_000}
     redis.rpush(to, msgpack.packb([path, list(args), {}, 0, {**meta, 'al': alone} if alone else meta]))
     if tell:
