@@ -114,7 +114,7 @@ func (c *WorkerControl) order(ctx context.Context, order string) error {
 		return err
 	}
 	if !lives {
-		return fmt.Errorf("delayed: queue %q has no living worker %q: expected the id of one that serves it", c.queue.name, c.id)
+		return fmt.Errorf("delayed: queue %q has no living worker %.100q: expected the id of one that serves it", c.queue.name, c.id)
 	}
 	_, err = c.queue.store.setControl(ctx, controlWorker+c.id, order)
 	return err

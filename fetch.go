@@ -280,7 +280,7 @@ func (f *fetcher) poll(ctx context.Context) {
 func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	if wake.waiter != nil {
 		wake.waiter.blocking = false
-		if wake.err == nil {
+		if wake.err == nil && wake.waiter.recovered(wake, time.Now()) {
 			wake.waiter.backoff.reset()
 			f.log.relief(&f.waits, "waiting for tasks again")
 		}
@@ -289,7 +289,7 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	case wake.err != nil:
 		if ctx.Err() == nil {
 			f.log.trouble(&f.waits, "cannot wait for tasks; trying again", wake.err)
-			wake.waiter.until = time.Now().Add(wake.waiter.backoff.next())
+			wake.waiter.failed(wake.err, time.Now())
 			for _, i := range wake.waiter.lanes {
 				f.hot[i] = true // a notification may have been lost with the reply
 			}

@@ -37,8 +37,9 @@ type QueueConfig struct {
 	Inject func(ctx context.Context) map[string]string
 	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted and
 	// not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the call has,
-	// at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. Replicas confirm what they have
-	// in memory. Defaults to 0: the master's word is enough.
+	// at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. While replicas are missing, calls
+	// on one queue also wait for those before them: a context bounds that. Replicas confirm what they have in memory.
+	// Defaults to 0: the master's word is enough.
 	Wait int
 }
 

@@ -141,8 +141,8 @@ func (s *boundedSource) enter(ctx context.Context) error {
 
 func (s *boundedSource) leave() { <-s.places }
 
-// WithPrefix returns a handle that shares r's connections and puts prefix before every key. Queues and workers meet only if
-// they use the same prefix. Python's package delayed knows no prefix.
+// WithPrefix returns a handle that shares r's connections and puts prefix before every key, in place of a prefix that r
+// has. Queues and workers meet only if they use the same prefix. Python's package delayed knows no prefix.
 func (r *Redis) WithPrefix(prefix string) *Redis {
 	must(r.check())
 	c := *r

@@ -41,6 +41,7 @@ type waiter struct {
 	renewed  bool      // it was told to stop, because there are more lanes to block on
 	until    time.Time // no claims before on queues of this slot, because its server is away
 	backoff  backoff   // of waits
+	refused  time.Time // when Redis has last answered a wait with an error
 	claims   backoff   // of claims
 }
 
@@ -115,6 +116,20 @@ func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
 		return "", nil
 	}
 	return "", err
+}
+
+// failed notes that a wait has failed: no claims before its back-off is over.
+func (w *waiter) failed(err error, now time.Time) {
+	w.until = now.Add(w.backoff.next())
+	if refused(err) {
+		w.refused = now
+	}
+}
+
+// recovered reports whether a wait that has succeeded shows that the next one will. After an error that Redis has answered,
+// such as a key of the wrong type, one that has brought a notification does not: Redis has looked at no key behind that one.
+func (w *waiter) recovered(wake wakeUp, now time.Time) bool {
+	return wake.lane < 0 || now.Sub(w.refused) > complaintInterval
 }
 
 // wake says what the element of a key means.

@@ -3,7 +3,9 @@ package delayed
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,24 +174,67 @@ func TestFailedWaitsBackOff(t *testing.T) {
 	ran := make(chan int, 100)
 	f := b.fn("f", func(i int) { ran <- i })
 	b.work(b.config(), f)
-	before := b.server.CommandStats(t)
-	const period = 2 * time.Second
-	end := time.After(period)
+	start := time.Now()
+	end := time.After(2 * time.Second)
 	for i := 0; ; i++ {
 		b.delay(f, i)
 		await(b, "a task", ran)
 		select {
 		case <-end:
-			sent := b.server.CommandStats(t).Since(before)
-			// 50 ms, doubled up to 2 s, ± 50 %: at most ten waits.
-			if n := sent["blpop"]; n > 12 {
-				t.Errorf("%d waits in %v: %s", n, period, sent)
+			took := time.Since(start)
+			// 50 ms, doubled up to 2 s, ± 50 %: at most ten in the first two seconds, and then one a second.
+			if n := failedWaits(t, b.server); n > 10+int(took/time.Second) {
+				t.Errorf("%d waits have failed in %v", n, took)
+			}
+			if n := strings.Count(b.log.String(), "waiting for tasks again"); n > 0 {
+				t.Errorf("%d log lines say that waits succeed again", n)
 			}
 			b.do("DEL", b.name+"_wake")
 			return
 		default:
 		}
 	}
+}
+
+// A notification that Redis finds before it looks at a key of the wrong type does not show that the next wait will succeed.
+func TestRecoveredWait(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	wrong, broken := redis.Error("WRONGTYPE Operation against a key"), io.EOF
+	for _, test := range []struct {
+		name  string
+		err   error
+		wake  wakeUp
+		after time.Duration
+		want  bool
+	}{
+		{"a notification after an answer", wrong, wakeUp{lane: 0, held: 1}, time.Second, false},
+		{"something is due after an answer", wrong, wakeUp{lane: 0, due: true}, time.Second, false},
+		{"nothing after an answer: all keys were looked at", wrong, wakeUp{lane: -1}, time.Second, true},
+		{"a notification long after an answer", wrong, wakeUp{lane: 0, held: 1}, complaintInterval + time.Second, true},
+		{"a notification after a broken connection", broken, wakeUp{lane: 0, held: 1}, time.Second, true},
+	} {
+		w := &waiter{}
+		w.failed(test.err, now)
+		if !w.until.After(now) {
+			t.Errorf("%s: no back-off", test.name)
+		}
+		if got := w.recovered(test.wake, now.Add(test.after)); got != test.want {
+			t.Errorf("%s: recovered %v, expected %v", test.name, got, test.want)
+		}
+	}
+}
+
+// failedWaits returns how many waits the server has answered with an error.
+func failedWaits(t *testing.T, server *redistest.Server) (n int) {
+	t.Helper()
+	stats, _ := redis.String(server.Do(t, "INFO", "commandstats"), nil)
+	_, stats, _ = strings.Cut(stats, "cmdstat_blpop:")
+	_, stats, _ = strings.Cut(stats, "failed_calls=")
+	if _, err := fmt.Sscanf(stats, "%d", &n); err != nil {
+		t.Fatalf("commandstats %q: %v", stats, err)
+	}
+	return n
 }
 
 // A queue that is resumed is waited on at once: its notify list is among the keys of a wait that began while it was

@@ -14,6 +14,7 @@ from godelayed.worker import Worker, fetch, mover, suspects
 from godelayed.worker.contact import Contact
 from godelayed.worker.executors import suspects_held
 from godelayed.worker.fetch import Waiter
+from godelayed.worker.link import RefusedError, UnansweredError
 from godelayed.worker.sweep import Sweeping
 
 WAIT = 60
@@ -353,6 +354,32 @@ def test_failed_waits_back_off(redis, tasks, work):
         i += 1
     assert i > 1
     redis.delete('q_wake')
+
+
+def test_recovered_waits():
+    """A notification that Redis finds before it looks at a key of the wrong type does not show that the next wait will succeed."""
+    lanes = [
+        types.SimpleNamespace(
+            store=types.SimpleNamespace(
+                source=None,
+                worker='w',
+                link=lambda: None,
+                keys=types.SimpleNamespace(noti='a_noti', suspects_noti='a_suspects_noti', wake='a_wake', rewait='a_rewait:'),
+            )
+        )
+    ]
+    for error, key, after, recovered in [
+        (RefusedError('WRONGTYPE'), b'a_noti', 1, False),
+        (RefusedError('WRONGTYPE'), b'a_wake', 1, False),
+        (RefusedError('WRONGTYPE'), None, 1, True),
+        (RefusedError('WRONGTYPE'), b'a_rewait:w', 1, True),
+        (RefusedError('WRONGTYPE'), b'a_noti', 11, True),
+        (UnansweredError('broken'), b'a_noti', 1, True),
+    ]:
+        w = Waiter(lanes, None)
+        w.failed(error, 1000.0)
+        assert w.until > 1000
+        assert w.recovered(key, 1000.0 + after) is recovered, (error, key, after)
 
 
 # Who is dead.

@@ -16,7 +16,7 @@ from .finish import RELEASE
 from .intake import Intake
 from .lane import Claim, Lane
 from .lines import Lines
-from .link import Backoff, Complaints, Link
+from .link import Backoff, Complaints, Link, RefusedError
 from .slot import check
 from .store import MAX_UNPARKED
 from .suspects import Suspects
@@ -47,6 +47,7 @@ class Waiter:
         self.renewed = False  # it was told to stop, because there are more lanes to block on
         self.until = 0.0  # no claims before, because the server is away
         self.backoff, self.claims_backoff = Backoff(), Backoff()  # of waits and of claims
+        self.refused = -Complaints.INTERVAL  # when Redis has last answered a wait with an error
         self._arm: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
 
     def arm(self, lanes: list[Lane], suspects: bool) -> None:
@@ -61,6 +62,20 @@ class Waiter:
         if not self.renewed and any(lane not in self.on for lane in lanes):
             self.lanes[0].store.rewait(self.claims, 2000 * WAIT_TIME)
             self.renewed = True
+
+    def failed(self, error: DelayedError, now: float) -> None:
+        """Notes that a wait has failed: no claims before its back-off is over."""
+        self.until = now + self.backoff.next()
+        if isinstance(error, RefusedError):
+            self.refused = now
+
+    def recovered(self, key: bytes | None, now: float) -> bool:
+        """Says whether a wait that has succeeded shows that the next one will.
+
+        After an error that Redis has answered, such as a key of the wrong type, one that has brought a notification does not: Redis
+        has looked at no key behind that one.
+        """
+        return key is None or key == self.rewait.encode() or now - self.refused > Complaints.INTERVAL
 
     def stop(self) -> None:
         self._arm.put(None)
@@ -312,8 +327,9 @@ class Fetcher:
             for lane in w.lanes:
                 lane.hot = True  # a notification may have been lost with the reply
             return
-        w.backoff.reset()
-        self.waits.relief(logger, 'waiting for tasks again')
+        if w.recovered(key, time.monotonic()):
+            w.backoff.reset()
+            self.waits.relief(logger, 'waiting for tasks again')
         if key is None or key == w.rewait.encode():
             return
         woken = w.noti.get(key) or w.suspects_noti.get(key)
@@ -332,7 +348,7 @@ class Fetcher:
     def _failed(self, w: Waiter, error: DelayedError) -> None:
         if not self._stop:
             self.waits.trouble(logger, 'cannot wait for tasks; trying again', error)
-            w.until = time.monotonic() + w.backoff.next()
+            w.failed(error, time.monotonic())
 
     def claim(self, lane: Lane, room: int, held: int, suspects: bool = False, parked: list[str] | None = None) -> int:
         """Takes at most room tasks of one queue, of its suspects or of some that are parked there, and returns how many run here.
