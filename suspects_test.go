@@ -303,7 +303,9 @@ func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.until("it was set apart", func() bool { return b.size("") == 0 })
+	b.until("it was set apart", func() bool { return b.size("_suspects") == 1 })
+	// Only from here on does the worker wait for its sake, again and again; a task that came earlier would tell nothing.
+	b.until("the worker has taken it", func() bool { return b.size("_suspects") == 0 })
 	b.delay(f, "fresh")
 	if s := await(b, "a fresh one", entered); s != "fresh" {
 		t.Fatalf("%s runs beside a busy one", s)

@@ -44,7 +44,7 @@ func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 		full, args = append(full, args[:2]...), args[2:]
 		dir = filepath.Join(scratch, full[2])
 	}
-	full = append(full, "-json", "-count=1", "-failfast", "-vet=off", "-timeout="+t.limit.String(),
+	full = append(full, "-json", "-count=1", fmt.Sprintf("-failfast=%t", !t.all), "-vet=off", "-timeout="+t.limit.String(),
 		"-trimpath", "-gcflags=-l", "-ldflags=-s -w", "-toolexec=env GOGC=400")
 	if _, names, _ := t.cutRun(); names != "" && !strings.Contains(args[0], "...") {
 		overlays, err := os.MkdirTemp("", "delayed-overlay-")
@@ -72,7 +72,7 @@ func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	if err != nil && !errors.As(err, &exit) {
 		return result{}, err
 	}
-	res := readEvents(bytes.NewReader(stdout))
+	res := readEvents(bytes.NewReader(stdout), t.all)
 	res.passed = err == nil
 	if res.output == "" {
 		res.output = stderr.String()
@@ -83,9 +83,12 @@ func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	return res, nil
 }
 
-// readEvents sums up the lines of go test -json; lines that are not JSON are skipped.
-func readEvents(r io.Reader) result {
-	const keep = 20
+// readEvents sums up the lines of go test -json; lines that are not JSON are skipped. It names three failed tests, or all.
+func readEvents(r io.Reader, all bool) result {
+	keep := 20
+	if all {
+		keep = 200
+	}
 	var res result
 	var failed, lines []string
 	dec := json.NewDecoder(r)
@@ -117,7 +120,7 @@ func readEvents(r io.Reader) result {
 	}
 	for _, name := range failed {
 		// A test whose subtest failed says less than the subtest.
-		if !slices.ContainsFunc(failed, func(other string) bool { return strings.HasPrefix(other, name+"/") }) && len(res.failed) < 3 {
+		if !slices.ContainsFunc(failed, func(other string) bool { return strings.HasPrefix(other, name+"/") }) && (all || len(res.failed) < 3) {
 			res.failed = append(res.failed, name)
 		}
 	}

@@ -149,8 +149,7 @@ func try(ctx context.Context, root, scratch string, p patch, broken map[string]s
 }
 
 // baseline runs every test that the patches name on the unbroken tree, where it has to pass: its failure means nothing
-// otherwise. Tests of one package run together; only if one of them fails, each alone. It returns what is wrong, by the
-// names of the runs.
+// otherwise. Tests of one package run together. It returns what is wrong, by the names of the runs.
 func baseline(
 	ctx context.Context, out io.Writer, root, scratch string, patches []patch,
 ) (broken map[string]string, err error) {
@@ -167,27 +166,19 @@ func baseline(
 		}
 	}
 	for _, where := range slices.Sorted(maps.Keys(groups)) {
-		tests := groups[where]
-		if len(tests) > 1 {
-			res, err := together(tests).run(ctx, root, scratch)
-			switch {
-			case ctx.Err() != nil:
-				return nil, errInterrupted
-			case err == nil && res.passed:
-				continue
-			}
+		res, err := together(groups[where]).run(ctx, root, scratch)
+		switch {
+		case ctx.Err() != nil:
+			return nil, errInterrupted
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", where, err)
+		case res.passed:
+			continue
 		}
-		for _, t := range tests {
-			line := t.String()
-			res, err := t.run(ctx, root, scratch)
-			switch {
-			case ctx.Err() != nil:
-				return nil, errInterrupted
-			case err != nil:
-				return nil, fmt.Errorf("%s: %w", line, err)
-			case !res.passed:
-				broken[line] = "fails without any patch"
-				fmt.Fprintf(out, "%s fails without any patch:\n%s\n", line, res.output)
+		fmt.Fprintf(out, "%s: %s fails without any patch:\n%s\n", where, strings.Join(res.failed, ", "), res.output)
+		for _, t := range groups[where] {
+			if len(res.failed) == 0 || slices.ContainsFunc(res.failed, t.names) {
+				broken[t.String()] = "fails without any patch"
 			}
 		}
 	}

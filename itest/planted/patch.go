@@ -21,6 +21,7 @@ type test struct {
 	args   []string
 	python bool // arguments of pytest, not of go test
 	limit  time.Duration
+	all    bool // go on after the first failure
 }
 
 func (t test) String() string {
@@ -51,9 +52,23 @@ func (t test) cutRun() (before []string, names string, after []string) {
 	return t.args[:i:i], t.args[i+1], t.args[i+2:]
 }
 
+// names says whether t is or may be a run of the test of that name.
+func (t test) names(name string) bool {
+	if t.python {
+		_, function, _ := strings.Cut(name, "::")
+		function, _, _ = strings.Cut(function, "[")
+		_, only, some := strings.Cut(t.args[0], "::")
+		return !some || only == function
+	}
+	name, _, _ = strings.Cut(name, "/")
+	_, run, _ := t.cutRun()
+	pattern, err := topLevel(run)
+	return err != nil || pattern.MatchString(name)
+}
+
 // together returns one run of all these tests, which are of the same where.
 func together(tests []test) test {
-	all := test{python: tests[0].python, limit: 5 * limit}
+	all := test{python: tests[0].python, limit: 5 * limit, all: true}
 	if all.python {
 		for _, t := range tests {
 			all.args = append(all.args, t.args...)

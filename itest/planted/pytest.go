@@ -23,8 +23,12 @@ var (
 func pyTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	bounded, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
+	most := 1
+	if t.all {
+		most = 1000
+	}
 	python := filepath.Join(root, ".venv", "bin", "python")
-	cmd := exec.CommandContext(bounded, python, append([]string{"-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "--tb=short"}, t.args...)...)
+	cmd := exec.CommandContext(bounded, python, append([]string{"-B", "-m", "pytest", "-p", "no:cacheprovider", "--maxfail=" + strconv.Itoa(most), "--tb=short"}, t.args...)...)
 	cmd.Dir = filepath.Join(scratch, "python-compat")
 	cmd.WaitDelay = 10 * time.Second
 	var out bytes.Buffer
@@ -50,7 +54,7 @@ func pyTest(ctx context.Context, root, scratch string, t test) (result, error) {
 // readPytest sums up what pytest has printed.
 func readPytest(text string) (res result) {
 	const keep = 20
-	for _, m := range pytestFailed.FindAllStringSubmatch(text, 3) {
+	for _, m := range pytestFailed.FindAllStringSubmatch(text, -1) {
 		res.failed = append(res.failed, strings.TrimPrefix(m[1], "tests/"))
 	}
 	for _, m := range pytestCount.FindAllStringSubmatch(text, -1) {
