@@ -216,7 +216,7 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				b := newBench(t)
 				b.rdb.signals.again = time.Hour // so that it must be told
 				f := b.fn("f", func(n int) int { return 2 * n })
-				lock := append(opts, UniqueKey("k", time.Hour))
+				lock := append([]Option{UniqueKey("k", time.Hour)}, opts...)
 				q := b.q.With(append(lock, OnConflict(Replace), KeepResult(time.Hour))...)
 				old := b.delayWith(q, f, 1)
 				tellOld := b.awaiting(old)

@@ -69,7 +69,7 @@ func (s *tickServer) do(cmd string, args []any) (any, error) {
 	text := func(i int) string { return fmt.Sprintf("%s", args[i]) }
 	switch cmd {
 	case "TIME":
-		return []any{[]byte(fmt.Sprint(now.Unix())), []byte(fmt.Sprint(now.Nanosecond() / 1000))}, nil
+		return []any{fmt.Append(nil, now.Unix()), fmt.Append(nil, now.Nanosecond()/1000)}, nil
 	case "HGET":
 		if v := s.values[text(1)]; v != "" {
 			return []byte(v), nil

@@ -84,7 +84,7 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 				t.Run(name+" "+how+" "+strings.Repeat("I", times), func(t *testing.T) {
 					b := newBench(t)
 					src := &refusal{Source: b.rdb.loops, sha: c.script.sha, lost: lost}
-					src.times.Store(int32(times)) //nolint:gosec // few
+					src.times.Store(int32(times))
 					rdb := newRedis(src, src)
 					defer rdb.signals.close()
 					var mu sync.Mutex

@@ -140,8 +140,8 @@ func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 			}
 			k.tasks++
 			// Again, if its connection is killed: then it may start twice.
-			k.sure(func(context.Context) error {
-				_, err := q.Delay(k.f, k.tasks)
+			k.sure(func(ctx context.Context) error {
+				_, err := q.DelayContext(ctx, k.f, k.tasks)
 				return err
 			})
 			if !k.starts(k.tasks) {

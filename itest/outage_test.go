@@ -43,6 +43,7 @@ func TestOutages(t *testing.T) { forOutages(t, testOutages) }
 func TestPythonOutages(t *testing.T) { forOutages(t, testPythonOutages) }
 
 func forOutages(t *testing.T, run func(o *outage, leave, comeBack func(*outage))) {
+	t.Helper()
 	for _, test := range outages {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // beside TestIdleCost, which leaves the machine alone
