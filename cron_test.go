@@ -146,4 +146,11 @@ func TestLastTicks(t *testing.T) {
 			t.Errorf("%s: the last %d of (%s, %s] are %v, expected %s", c.spec, c.n, c.after, c.upTo, got, c.want)
 		}
 	}
+	// A tick at the time when the entry ends is none, and does not count as one of the last.
+	ended := table(t, "@every 1s")
+	ended.until = utc(t, "2025-03-01 00:00:00")
+	got := ended.last(utc(t, "2025-01-01 00:00:00"), ended.until, 2)
+	if len(got) != 2 || !got[1].Equal(ended.until.Add(-time.Second)) {
+		t.Errorf("the last 2 before the end are %v", got)
+	}
 }

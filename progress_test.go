@@ -87,6 +87,7 @@ func TestReporter(t *testing.T) {
 		report(8, nil) // later, fails
 		step(60 * time.Millisecond)
 		report(9, failure) // the error of the last one; later
+		report(9, nil)     // which was told
 		step(time.Second)
 		report(10, failure) // at once, its own
 		report(11, nil)     // never: the handler returns

@@ -142,3 +142,19 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 		})
 	}
 }
+
+// That a task was cancelled is known for as long as anything of its end would have been kept.
+func TestCancelledTaskIsKeptAsLongAsItsEnd(t *testing.T) {
+	for what, opts := range map[string][]FuncOption{
+		"a result":  {KeepResult(time.Hour)},
+		"retention": {Retention(time.Hour)},
+		"both":      {KeepResult(time.Hour), Retention(2 * time.Hour)},
+	} {
+		b := newBench(t)
+		ref := b.delayWith(b.q.With(In(time.Hour)), b.fn("f", func() int { return 1 }, opts...))
+		b.must(ref.Cancel(t.Context()))
+		if info, err := ref.Info(t.Context()); err != nil || info.State != StateCanceled {
+			t.Errorf("%s: %v, %v, expected that it was cancelled", what, info.State, err)
+		}
+	}
+}

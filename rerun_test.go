@@ -199,7 +199,7 @@ func TestRerunMessages(t *testing.T) {
 		{name: "no message", old: []byte("no message"), same: true},
 		{
 			name: "times that are over go, others stay",
-			old:  extra(wire.Extra{Deadline: 5, Expiry: now + 1e6, RetryUntil: now, FirstFailed: 3, Timeout: 7, KeepResult: 9}),
+			old:  extra(wire.Extra{Deadline: 5, Expiry: now + 1e6, RetryUntil: now, FirstFailed: 3, AloneDeaths: 2, Timeout: 7, KeepResult: 9}),
 			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01}, Meta: wire.Meta{ID: "x", Extra: &wire.Extra{Expiry: now + 1e6, Timeout: 7, KeepResult: 9}}},
 		},
 		{

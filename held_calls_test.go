@@ -1,0 +1,151 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// heldSource makes nobody a connection before it is let go: then whose context has ended has an error, as with others.
+type heldSource struct {
+	Source
+	held  chan struct{}
+	tries chan time.Time
+}
+
+func (s heldSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	if s.tries != nil {
+		s.tries <- time.Now()
+	}
+	<-s.held
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if s.Source == nil {
+		return nil, errors.New("planted")
+	}
+	return s.Source.Conn(ctx, key)
+}
+
+func (s heldSource) Slot(string) int { return 0 }
+
+// Who enqueues after all others have left does not share the end of their wait for a connection.
+func TestCoalescerAfterAllHaveLeft(t *testing.T) {
+	b := newBench(t)
+	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
+	s := newStore(src, "", b.name)
+	c := newCoalescer(s)
+	ctx, leave := context.WithCancel(t.Context())
+	sent := make(chan error, 2)
+	send := func(ctx context.Context) { sent <- c.enqueue(ctx, []byte("m"), time.Now()) }
+	waiting := func(n int) func() bool {
+		return func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.last != nil && c.last.waiting == n
+		}
+	}
+	go send(ctx)
+	b.until("one waits for a connection", waiting(1))
+	leave()
+	if err := <-sent; !errors.Is(err, context.Canceled) {
+		t.Errorf("who leaves: %v", err)
+	}
+	next, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go send(next)
+	b.until("another comes", waiting(1))
+	close(src.held)
+	if err := <-sent; err != nil || b.size("") != 1 {
+		t.Errorf("who came later: %v, %d tasks pending", err, b.size(""))
+	}
+}
+
+// A shared call waits for replicas as long as the most patient caller would, whoever comes last.
+func TestCoalescerWaitsAsTheMostPatient(t *testing.T) {
+	b := newBench(t)
+	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
+	s := newStore(src, "", b.name)
+	s.wait = 1
+	c := newCoalescer(s)
+	sent := make(chan error, 2)
+	for n, life := range []time.Duration{time.Hour, time.Second} {
+		ctx, cancel := context.WithTimeout(t.Context(), life)
+		defer cancel()
+		go func() { sent <- c.enqueue(ctx, []byte("m"), time.Now()) }()
+		b.until("one more waits", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.last != nil && c.last.waiting == n+1
+		})
+	}
+	if c.mu.Lock(); c.last.within != longestWait {
+		t.Errorf("replicas are waited for %v, expected %v", c.last.within, longestWait)
+	}
+	c.mu.Unlock()
+	close(src.held)
+	<-sent
+	<-sent
+}
+
+// A heartbeat that fails is tried again well within its life, however long that goes on.
+func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := heldSource{held: make(chan struct{}), tries: make(chan time.Time, 10_000)}
+		close(src.held)
+		const life = 8 * time.Second
+		l := newLane(newStore(src, "", "q"), "w", false)
+		h := newHeartbeat(src, []*lane{l}, life, "v", newContact(life), newJournal((&logText{}).logger()), func() {})
+		ctx, cancel := context.WithCancel(t.Context())
+		go h.run(ctx)
+		<-time.After(5 * time.Minute)
+		cancel()
+		synctest.Wait()
+		last := <-src.tries
+		for len(src.tries) > 0 {
+			at := <-src.tries
+			if at.Sub(last) > life/8 {
+				t.Fatalf("a try came %v after the last one, expected %v at most", at.Sub(last), life/8)
+			}
+			last = at
+		}
+	})
+}
+
+// A mover reads on behind those parked tasks that stay; those that it has found will be gone.
+func TestMoverReadsOnBehindWhatStays(t *testing.T) {
+	r := newReceiver(t, nil)
+	for i := range 3 * parkedPage {
+		id := strings.Repeat("x", i+1)
+		r.b.do("ZADD", r.b.name+"_parked", 1e15+float64(i), id)
+		r.b.do("HSET", r.b.name+"_tasks", id, "m")
+	}
+	m, pages := r.groups[0].mover, 0
+	m.runnable = func(_ context.Context, _ *lane, page []filed) (ids []string, err error) {
+		if pages++; pages < 2 {
+			return nil, nil
+		}
+		for _, t := range page[:60] {
+			ids = append(ids, t.id)
+		}
+		return ids, nil
+	}
+	r.b.must(m.find(t.Context(), 0, 3*parkedPage))
+	if want := 2*parkedPage - 60; m.offset[0] != want || pages != 2 {
+		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
+	}
+}
+
+// A queue that was found empty is not looked at again at once.
+func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.fetcher.probe(t.Context())
+	if r.fetcher.probed[0].IsZero() || r.fetcher.hot[0] {
+		t.Errorf("probed %v, hot %v", r.fetcher.probed[0], r.fetcher.hot[0])
+	}
+}
