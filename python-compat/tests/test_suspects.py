@@ -231,6 +231,9 @@ def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     tasks.go('busy').set()
     tasks.go('fresh').set()
     wait_for(lambda: '+lone' in tasks.ran, 'the lone task')
+    assert w._fetcher.suspects.patience > 0.02
+    tasks.go('lone').set()
+    wait_for(lambda: w._fetcher.suspects.patience == 0.02, 'the patience that the next one has')
 
 
 def test_suspects_do_not_hold_up_others(q, redis, tasks, work):

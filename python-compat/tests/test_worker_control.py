@@ -2,7 +2,6 @@
 
 import re
 import signal
-import time
 
 import msgpack
 import pytest
