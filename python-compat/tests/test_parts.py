@@ -8,17 +8,20 @@ import msgpack
 import pytest
 import redis as redis_py
 
-from godelayed import current
+from godelayed import Options, call, current
 from godelayed.context import Context
 from godelayed.keys import Keys
 from godelayed.registry import Function, Registry
+from godelayed.task import Stamp
 from godelayed.worker import Worker, calling, child, contact, info, nursery
 from godelayed.worker.executors import Executors
 from godelayed.worker.finish import ARCHIVE, EXPIRED, FAILED, RETRY, End, Finisher, _alike
+from godelayed.worker.groups import compose
 from godelayed.worker.lane import Lane
 from godelayed.worker.link import Link, Source, UnansweredError, UnreachableError
 from godelayed.worker.mover import Mover
 from godelayed.worker.report import Reporter
+from godelayed.worker.runs import Runs
 from godelayed.worker.store import Acked, Death, Haul, Store
 from godelayed.worker.sweep import Sweeping
 
@@ -197,7 +200,33 @@ def test_counters_are_kept_for_90_days(redis):
     assert 89 < redis.ttl(store._stats) / 86400 <= 90
 
 
+@pytest.mark.parametrize(('left', 'starts', 'freed', 'leaves'), [(0, True, True, False), (1, True, False, True), (-1, False, False, True)])
+def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, freed, leaves):
+    """left is how many locks the task still has; -1: it must not start."""
+    (c, _), ended = lane.open(), []
+    c.message = types.SimpleNamespace(id='x', path='m:f', meta={'id': 'x', 'uk': 'k:a', 'us': True})
+    c.function = Function('m:f', None)
+    lane.revoked, lane.store.unlock, lane.store.now = set(), lambda link, id, left: answer, lambda: 5
+    lane.finisher.add = ended.append
+    judge = types.SimpleNamespace(stale=lambda *_: None, limit=lambda *_: 0, cancellation=lambda c: 'cancelled')
+    answer = left
+    assert Runs(None, judge, None).prepare(c, None) == starts
+    assert (c.freed, c.held, c.leaves) == (freed, not freed, leaves)
+    assert ended == ([] if starts else ['cancelled'])
+
+
 # Looking after the queue.
+
+
+def test_one_call_is_made_of_no_more_than_a_group_may_hold():
+    """What is over waits for the next round, which makes another call of it."""
+    stamp = Stamp(Options(group='daily'), 1, legacy=False)
+    raws = [stamp.packed(call('example.com/app.F', [i])).message for i in range(5)]
+    calls, members = compose(raws, 2, 9, set())
+    assert (len(calls), len(members)) == (1, 2)
+    path, payload, meta = msgpack.unpackb(calls[0])
+    assert (path, msgpack.unpackb(payload), meta['id'], meta['at']) == ('example.com/app.F', [0, 1], members[0].message.id, 9)
+    assert [len(found) for found in compose(raws, 5, 9, set())] == [1, 5]
 
 
 def test_what_was_claimed_last_is_given_back_first():
