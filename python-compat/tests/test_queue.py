@@ -15,7 +15,8 @@ import godelayed
 import godelayed.aio
 import godelayed.producer
 import godelayed.scripts
-from godelayed import ArgumentsError, BatchError, DuplicateError, Queue, call
+from godelayed import ArgumentsError, BatchError, DuplicateError, NoIdError, Queue, call
+from godelayed.producer import MAX_BATCH
 from godelayed.scripts import Script, script
 
 UTC = datetime.timezone.utc
@@ -106,6 +107,19 @@ def test_extended_python_tasks(queue, redis):
     ref = queue('x').options(retry=2, keep_result=60).delay(PY, 42, lang='en')
     [[path, args, kwargs, retry, meta]] = pending(redis, 'x')
     assert (path, args, kwargs, retry, meta['id'], meta['n'], meta['kr']) == (PY, [42], {'lang': 'en'}, 2, ref.id, 2, 60_000)
+
+
+def test_who_can_be_cancelled_on_a_legacy_queue(queue, redis):
+    """A Go task carries its id wherever it is, a Python task has one for as long as it is scheduled."""
+    calls = [call(GO, 1)] * MAX_BATCH + [call(PY, 1), call(GO, 2)]
+    refs = queue(legacy=True).options(countdown=3600).delay_many(calls)
+    single = queue(legacy=True).delay(GO, 3)
+    redis.delete('mail_scheduled', 'mail_tasks')  # as if workers had taken them
+    for ref in (refs[0], refs[-1], single):
+        ref.cancel()
+    with pytest.raises(NoIdError, match='does not carry the id'):
+        refs[MAX_BATCH].cancel()
+    assert redis.zcard('mail_revoked') == 3
 
 
 def test_registered_functions_and_others(queue, redis):

@@ -121,7 +121,7 @@ def test_result_behind_an_outage(own_server, monkeypatch):
     client = own_server.client(retry=Retry(NoBackoff(), 0))
     ref = Queue('mail', client).options(keep_result=60).delay(GO, 1)
     found = []
-    t = threading.Thread(target=lambda: found.append(ref.result(timeout=120)))
+    t = threading.Thread(target=lambda: found.append(ref.result(timeout=120)), daemon=True)
     t.start()
     wait_for(lambda: waiters(client, ref.id) == 1)
     own_server.stop()
