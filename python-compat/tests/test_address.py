@@ -57,7 +57,9 @@ def test_passwords_are_not_shown(url):
         'redis://localhost',
         'redis://user:p%40ss@localhost:6380/3?socket_timeout=2.5&client_name=mail&protocol=3',
         'rediss://localhost/?ssl_cert_reqs=none&ssl_check_hostname=False',
+        'redis://localhost?protocol=2&max_connections=1&health_check_interval=0',
         'unix://user:pass@/tmp/redis.sock?db=2',
+        'unix:///tmp/redis.sock?db=0',
     ],
 )
 def test_addresses(url):

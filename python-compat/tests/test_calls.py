@@ -106,6 +106,18 @@ def test_options_that_cannot_be(options, why):
         Options().merged(**options)
 
 
+def test_which_way_parts_of_a_millisecond_are_rounded():
+    """A lock and a countdown last no longer than they were asked to, limits of a run no shorter: as Go does it."""
+    assert Options(unique=0.0015).life == 1
+    assert Options(debounce=0.0015).place == ('in', 1)
+    assert Options(countdown=0.0015).place == ('in', 1)
+    assert Options(timeout=0.0015, ttl=0.0015, max_backoff=0.0015).extra == {'to': 2, 'xp': 2, 'rc': 2}
+    assert Options(keep_result=0.0015, backoff=0.0015).extra == {'kr': 1, 'rd': [1]}
+    for name in ('unique', 'debounce'):
+        with pytest.raises(ArgumentsError, match=f'{name}: expected a positive'):
+            Options().merged(**{name: 0.0005})
+
+
 @pytest.mark.parametrize(
     ('options', 'call', 'why'),
     [

@@ -6,15 +6,16 @@ import threading
 
 import msgpack
 import pytest
+import redis as redis_py
 from producing import GO
 from working import wait_for
 
 import godelayed
-from godelayed import CanceledError, Options, asks
+from godelayed import CanceledError, DelayedError, FullError, Options, UnavailableError, UnknownError, asks
 from godelayed.coalescer import AsyncCoalescer, Coalescer
-from godelayed.info import Found
+from godelayed.info import Found, canceled
 from godelayed.keys import Keys
-from godelayed.link import Link
+from godelayed.link import Link, explain
 from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES
 from godelayed.scripts import CANCEL, LOOK
 from godelayed.worker.link import Link as WorkerLink
@@ -132,3 +133,32 @@ def test_errors_do_not_quote_what_redis_was_sent(redis):
     link.hang_up()
     assert 'secret' not in str(e.value)
     assert "unknown command 'NOSUCH'" in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ('error', 'reads', 'kind'),
+    [
+        (redis_py.exceptions.OutOfMemoryError("command not allowed when used memory > 'maxmemory'."), False, FullError),
+        (redis_py.exceptions.ResponseError("OOM command not allowed when used memory > 'maxmemory'. script: x"), False, FullError),
+        (redis_py.exceptions.ResponseError('MISCONF Redis is configured to save RDB snapshots, but cannot'), False, FullError),
+        (redis_py.exceptions.ResponseError('WRONGTYPE Operation'), False, DelayedError),
+        (redis_py.exceptions.AuthenticationError('NOAUTH'), False, DelayedError),
+        (redis_py.exceptions.BusyLoadingError('Redis is loading'), False, UnavailableError),
+        (redis_py.exceptions.TimeoutError('Timeout reading'), False, UnknownError),
+        (redis_py.exceptions.TimeoutError('Timeout reading'), True, UnavailableError),
+        (redis_py.exceptions.ConnectionError('Connection closed'), False, UnknownError),
+    ],
+)
+def test_errors_say_whether_anything_was_written(error, reads, kind):
+    """Only UnknownError leaves it open."""
+    assert type(explain('enqueue', error, reads=reads)) is kind
+
+
+@pytest.mark.parametrize(
+    ('meta', 'keep'), [({}, 0), ({'kr': 5}, 5), ({'rn': 5}, 5), ({'kr': 5, 'rn': 7}, 7), ({'kr': 7, 'rn': 5}, 7), ({'kr': True}, 0)]
+)
+def test_for_how_long_is_kept_that_a_task_was_cancelled(meta, keep):
+    ms, note = canceled(msgpack.packb([GO, b'', {'id': 'x', 'at': 3, 'rt': 1, 'd': 2, **meta}]), 9)
+    assert ms == keep
+    said = {'reason': 'canceled', 'at': 9, 'enqueued': 3, 'attempts': 1, 'deaths': 2, 'function': GO}
+    assert msgpack.unpackb(note or b'\x80') == (said if keep else {})

@@ -130,7 +130,7 @@ def test_who_is_tried_again(meta, retry, function, worker, again):
     if again:
         assert (meta_of(end)['rt'], meta_of(end)['ff'], meta_of(end)['id']) == (meta.get('rt', 0) + 1, NOW, 'x')
     else:
-        assert meta_of(end).get('rt', 0) == meta.get('rt', 0)
+        assert (meta_of(end).get('rt', 0), meta_of(end)['ff']) == (meta.get('rt', 0), NOW)
 
 
 @pytest.mark.parametrize(

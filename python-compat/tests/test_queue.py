@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import time
+import types
 from importlib import resources
 
 import msgpack
@@ -12,8 +13,10 @@ from producing import GO, PY, pending
 
 import godelayed
 import godelayed.aio
+import godelayed.producer
 import godelayed.scripts
-from godelayed import ArgumentsError, BatchError, DuplicateError, Queue, call
+from godelayed import ArgumentsError, BatchError, DuplicateError, NoIdError, Queue, call
+from godelayed.producer import MAX_BATCH
 from godelayed.scripts import Script, script
 
 UTC = datetime.timezone.utc
@@ -44,7 +47,9 @@ def test_plain_python_tasks(queue, redis):
 
 
 @pytest.mark.parametrize('place', ['', '_scheduled', '_retry', '_parked', '_archived', '_processing', '_processing:w', '_periodic'])
-def test_form_ends_with_the_last_task(queue, redis, place):
+def test_form_ends_with_the_last_task(queue, redis, place, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(godelayed.producer, 'time', types.SimpleNamespace(monotonic=lambda: now[0], time_ns=time.time_ns))
     redis.sadd('mail_workers', 'v', 'w')
     redis.set('mail_mode', 'extended')
     if place == '':
@@ -62,11 +67,10 @@ def test_form_ends_with_the_last_task(queue, redis, place):
     q.delay(PY, 1)
     assert redis.get('mail_mode') == b'plain'
     # Who has seen it confirmed asks again after a while.
-    settings = getattr(q, 'queue', q)._settings
-    assert settings.settled
     redis.set('mail_mode', 'extended')
+    now[0] += 0.99
     q.delay(PY, 2)
-    settings._settled -= 1.0
+    now[0] += 0.01
     with pytest.raises(godelayed.DelayedError, match='may hold extended Python tasks'):
         q.delay(PY, 3)
 
@@ -103,6 +107,19 @@ def test_extended_python_tasks(queue, redis):
     ref = queue('x').options(retry=2, keep_result=60).delay(PY, 42, lang='en')
     [[path, args, kwargs, retry, meta]] = pending(redis, 'x')
     assert (path, args, kwargs, retry, meta['id'], meta['n'], meta['kr']) == (PY, [42], {'lang': 'en'}, 2, ref.id, 2, 60_000)
+
+
+def test_who_can_be_cancelled_on_a_legacy_queue(queue, redis):
+    """A Go task carries its id wherever it is, a Python task has one for as long as it is scheduled."""
+    calls = [call(GO, 1)] * MAX_BATCH + [call(PY, 1), call(GO, 2)]
+    refs = queue(legacy=True).options(countdown=3600).delay_many(calls)
+    single = queue(legacy=True).delay(GO, 3)
+    redis.delete('mail_scheduled', 'mail_tasks')  # as if workers had taken them
+    for ref in (refs[0], refs[-1], single):
+        ref.cancel()
+    with pytest.raises(NoIdError, match='does not carry the id'):
+        refs[MAX_BATCH].cancel()
+    assert redis.zcard('mail_revoked') == 3
 
 
 def test_registered_functions_and_others(queue, redis):

@@ -8,6 +8,8 @@ import time
 import msgpack
 import pytest
 import redis.asyncio as redis_asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 import godelayed
 import godelayed.aio
@@ -109,6 +111,27 @@ def test_result_behind_a_break_of_the_connection(queue, redis, monkeypatch):
     end(redis, ref.id, publish=False, result=msgpack.packb(42))
     t.join(120)
     assert found == [42]
+
+
+def test_result_behind_an_outage(own_server, monkeypatch):
+    """Who waits hears of the end again once Redis is back: it would look by itself only after an hour."""
+    failures = []
+    monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
+    monkeypatch.setattr(godelayed.ref, 'pause', lambda n: failures.append(n) or 0.01)
+    client = own_server.client(retry=Retry(NoBackoff(), 0))
+    ref = Queue('mail', client).options(keep_result=60).delay(GO, 1)
+    found = []
+    t = threading.Thread(target=lambda: found.append(ref.result(timeout=120)), daemon=True)
+    t.start()
+    wait_for(lambda: waiters(client, ref.id) == 1)
+    own_server.stop()
+    wait_for(lambda: len(failures) > 2)
+    own_server.start()
+    wait_for(lambda: waiters(client, ref.id) == 1)
+    end(client, ref.id, result=msgpack.packb(42))
+    t.join(60)
+    assert found == [42]
+    client.close()
 
 
 def test_result_of_a_task_that_is_replaced(queue, redis, server):
@@ -288,6 +311,21 @@ def test_cancellation_that_comes_with_the_signal_is_not_swallowed():
             await waiting
         await told.wait(60)  # it was set
         await told.wait(0.001)
+
+    asyncio.run(run())
+
+
+def test_who_begins_to_wait_beside_another_looks_once_more(server):
+    """The end may have been told between its first look and that: the subscription of the other holds already."""
+
+    async def run():
+        async with redis_asyncio.Redis(port=server.port) as client:
+            signals = godelayed.aio.signals.Signals(client)
+            with signals.listen('c') as first:
+                await first.wait(60)
+                with signals.listen('c') as second:
+                    assert second._event.is_set()
+                    assert not first._event.is_set()
 
     asyncio.run(run())
 

@@ -259,6 +259,21 @@ def test_names(name, python):
     assert stubs.snake(name) == python
 
 
+@pytest.mark.parametrize(
+    ('path', 'words'),
+    [
+        ('example.com/photos/v2.Scale', ['photos', 'scale']),
+        ('example.com/photos/v10.Scale', ['photos', 'scale']),
+        ('example.com/photos/v2beta.Scale', ['v2_beta', 'scale']),
+        ('example.com/photos.(*Album).Scale', ['photos', 'album', 'scale']),
+        ('v2.Scale', ['v2', 'scale']),
+        ('scale', ['scale']),
+    ],
+)
+def test_a_version_is_no_package(path, words):
+    assert stubs._words(path) == words
+
+
 def test_command(tmp_path, capsys, monkeypatch):
     out = tmp_path / 'tasks.py'
     golden = (FOLDER / 'tasks.golden').read_text()

@@ -28,11 +28,21 @@ class Tasks:
         self.registry.add(Function('t:hold', self.hold))
         self.registry.add(Function('t:count', self.count))
         self.ran, self.mu, self.now, self.most = [], threading.Lock(), 0, 0
-        self._go = {}
+        self._go, self._over = {}, False
 
     def go(self, name):
         with self.mu:
-            return self._go.setdefault(name, threading.Event())
+            event = self._go.setdefault(name, threading.Event())
+            if self._over:
+                event.set()
+            return event
+
+    def end(self):
+        """Lets all of them go, and those that come."""
+        with self.mu:
+            self._over = True
+            for event in self._go.values():
+                event.set()
 
     def hold(self, name):
         self.ran.append('+' + name)
@@ -81,12 +91,15 @@ def work(redis, tasks):
         return w
 
     yield work
-    for event in tasks._go.values():
-        event.set()
+    tasks.end()
     for w, t in running:
+        w.quiet()
+        # One that is stopped while tasks run lives on in this process, and would register again in the next tests.
+        wait_for(lambda w=w: not w.busy, 'its tasks to end')
         w.stop()
         t.join(WAIT)
         assert not t.is_alive()
+    wait_for(lambda: 'godelayed-heartbeat' not in {t.name for t in threading.enumerate()}, 'the heartbeats to end')
 
 
 def died(redis, deaths, path, *args, alone=0, to='q', hours=0, tell=True):
@@ -232,6 +245,9 @@ def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     tasks.go('busy').set()
     tasks.go('fresh').set()
     wait_for(lambda: '+lone' in tasks.ran, 'the lone task')
+    assert w._fetcher.suspects.patience > 0.02
+    tasks.go('lone').set()
+    wait_for(lambda: w._fetcher.suspects.patience == 0.02, 'the patience that the next one has')
 
 
 def test_suspects_do_not_hold_up_others(q, redis, tasks, work):

@@ -1,7 +1,7 @@
 """What reaches a worker from outside: cancellations, pauses, orders, restarts; and locks, groups, handing on, several queues."""
 
+import re
 import signal
-import time
 
 import msgpack
 import pytest
@@ -288,23 +288,24 @@ def test_second_signal_counts_although_the_first_has_done_its_work(monkeypatch):
 
 
 def test_workers_that_know_different_functions(q, redis, start):
-    """Each task is run at once by a worker that knows its function. Nothing but the signal tells that others have parked them."""
-    first, second = start('--processes', '0', '--concurrency', '8'), start('--processes', '0', '--concurrency', '2', module='other_tasks')
+    """Each task is run by a worker that knows its function. Nothing but the signal tells that others have parked them."""
+    first = start('--processes', '0', '--concurrency', '8', module='worker_tasks seldom')
+    second = start('--processes', '0', '--concurrency', '2', module='other_tasks seldom')
     for w in (first, second):
         w.sees('started')
     wait_for(lambda: redis.pubsub_numsub('q_signals')[0][1] >= 2, 'both to hear signals')
-    begin = time.monotonic()
     for _ in range(100):
         q.delay('worker_tasks:say', 'a')
         q.delay('other_tasks:tell', 'b')
     wait_for(lambda: len(ran(redis)) == 200, lambda: f'waited for 200, found {len(ran(redis))}')
-    took = time.monotonic() - begin
-    assert counters(redis)['parked'] > 0
+    logged = 0
     for w in (first, second):
         w.stop()
-        seconds = 2 + int(took)  # one line in each at most
-        assert w.output().count('parked, as this worker cannot run it') <= seconds, w.output()
-    assert took < 4, f'{took} s: the movers look only every five'
+        # One line may stand for many tasks, but none is left out.
+        for n in re.findall(r'parked, as this worker cannot run it \(unknown function\)(?: \((\d+) since the last line\))?', w.output()):
+            logged += int(n or 1)
+    parked = counters(redis)['parked']
+    assert 0 < parked == logged
     assert left(redis) == set()
 
 

@@ -80,3 +80,6 @@ def test_lines_are_counted():
     lines.log(('q', 'unparked', ''), lambda n: out.append(('parked', n)), 5)
     lines.flush()
     assert out[-2:] == [('parked', 3), ('parked', 9)]
+    lines.log(('q', 'unparked', ''), lambda n: out.append(('parked', n)), 6)
+    lines.flush()
+    assert out[-1] == ('parked', 6)

@@ -1,6 +1,7 @@
 """Tasks of the tests of the worker. What they did is in the list 'ran' of the Redis that TEST_REDIS names."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -10,6 +11,15 @@ import redis
 import godelayed
 
 client = redis.Redis.from_url(os.environ['TEST_REDIS'], socket_timeout=None)  # a task may wait for its word
+
+
+def connect():
+    """Connects each process before its first task: one that is told to end meanwhile would leave a connection to another database."""
+    with contextlib.suppress(redis.exceptions.RedisError):
+        client.ping()
+
+
+os.register_at_fork(after_in_child=connect)
 
 
 def note(*words):

@@ -38,7 +38,7 @@ class Command:
         }
         with open(log, 'ab') as out:
             self.process = subprocess.Popen(
-                [sys.executable, '-m', 'godelayed.cli', module, '--log-level', 'debug', *args],
+                [sys.executable, '-m', 'godelayed.cli', *module.split(), '--log-level', 'debug', *args],
                 env=env,
                 stdout=out,
                 stderr=out,

@@ -1,0 +1,61 @@
+"""What the command makes of its arguments."""
+
+import sys
+import types
+
+import pytest
+
+from godelayed import cli
+
+# Each option with what it sets, beside its default. No two have the same value.
+OPTIONS = [
+    ('--concurrency 41', 'concurrency', 41, None),
+    ('--processes 0', 'processes', False, True),
+    ('--timeout 42', 'timeout', 42.0, None),
+    ('--kill-after 43', 'kill_after', 43.0, 3.0),
+    ('--max-retry 44', 'max_retry', 44, 25),
+    ('--prefetch 45', 'prefetch', 45, None),
+    ('--heartbeat-life 46', 'heartbeat_life', 46.0, 15.0),
+    ('--sweep-interval 47', 'sweep_interval', 47.0, 8.0),
+    ('--no-sweeper', 'sweep', False, True),
+    ('--grace 48', 'grace', 48.0, 25.0),
+    ('--cancel-grace 49', 'cancel_grace', 49.0, 3.0),
+    ('--legacy', 'legacy', True, False),
+    ('--go-queue go', 'go_queue', 'go', None),
+    ('--max-tasks 50', 'max_tasks', 50, None),
+    ('--max-tasks-per-process 51', 'max_tasks_per_process', 51, None),
+    ('--stop-when-empty', 'stop_when_empty', True, False),
+    ('--prefix p:', 'prefix', 'p:', ''),
+]
+
+
+@pytest.fixture
+def settings(monkeypatch):
+    """Runs the command as far as the worker, and returns what that is given."""
+    made = []
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.setattr(cli, 'registry', types.SimpleNamespace(default=['a function']))
+    monkeypatch.setattr(cli, 'logging', types.SimpleNamespace(basicConfig=lambda **_: None))
+    monkeypatch.setattr(cli, 'Worker', lambda client, queues, **settings: made.append((queues, settings)))
+    monkeypatch.setattr(cli, '_await_redis', lambda *_: None)
+    monkeypatch.setattr(cli, '_Program', lambda _: types.SimpleNamespace(run=lambda: 7))
+
+    def settings(*args):
+        assert cli.main(['json', *args]) == 7
+        return made.pop()
+
+    return settings
+
+
+def test_each_option_sets_what_it_says(settings):
+    assert settings('--queue', 'q')[1] == {name: default for _, name, _, default in OPTIONS}
+    for text, name, value, _ in OPTIONS:
+        assert settings('--queue', 'q', *text.split())[1] == {**{n: d for _, n, _, d in OPTIONS}, name: value}
+
+
+@pytest.mark.parametrize(
+    ('args', 'queues'),
+    [(['a', 'b'], ['a', 'b']), (['a:2', 'b:3'], {'a': 2, 'b': 3}), (['a', 'b:3'], {'a': 1, 'b': 3}), (['a:1'], {'a': 1})],
+)
+def test_queues(settings, args, queues):
+    assert settings(*(word for name in args for word in ('--queue', name)))[0] == queues

@@ -1,0 +1,307 @@
+"""Parts of the worker, each by itself: what they clean up, forget and keep, on the paths that are seldom taken."""
+
+import os
+import socket
+import types
+
+import msgpack
+import pytest
+import redis as redis_py
+
+from godelayed import Options, call, current
+from godelayed.context import Context
+from godelayed.keys import Keys
+from godelayed.registry import Function, Registry
+from godelayed.task import Stamp
+from godelayed.worker import Worker, calling, child, contact, info, nursery
+from godelayed.worker.executors import Executors
+from godelayed.worker.finish import ARCHIVE, EXPIRED, FAILED, RETRY, End, Finisher, _alike
+from godelayed.worker.groups import compose
+from godelayed.worker.lane import Lane
+from godelayed.worker.link import Link, Source, UnansweredError, UnreachableError
+from godelayed.worker.mover import Mover
+from godelayed.worker.report import Reporter
+from godelayed.worker.runs import Runs
+from godelayed.worker.store import Acked, Death, Haul, Store
+from godelayed.worker.sweep import Sweeping
+
+
+@pytest.fixture
+def worker():
+    """Makes workers that never run."""
+    return lambda *queues, **settings: Worker(redis_py.Redis(port=1), list(queues), registry=Registry(), processes=False, **settings)
+
+
+@pytest.fixture
+def lane():
+    """A lane that has claimed two tasks: 1-1 and 1-2."""
+    lane = Lane(types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])), False)
+    lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None)
+    lane.claim(None, 2, 0, False, [])
+    return lane
+
+
+# Fetching.
+
+
+def test_a_notification_may_be_lost_with_a_wait(worker):
+    f = worker('a', 'b')._fetcher
+    for lane in f.lanes:
+        lane.hot = False
+    f._handle(f.waiters[0], None, UnansweredError('lost'))
+    assert [lane.hot for lane in f.lanes] == [True, True]
+
+
+@pytest.mark.parametrize(('answer', 'parked'), [(Haul(1, 2), ['c']), (UnreachableError('away'), ['a', 'b', 'c'])])
+def test_parked_tasks_that_others_have_taken_are_not_asked_for_again(worker, answer, parked):
+    """left is how many of the ids Redis has looked at, whatever became of them."""
+    f = worker('q')._fetcher
+    (lane,) = f.lanes
+
+    def claim(*_):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer, []
+
+    lane.claim = claim
+    assert f.claim(lane, 5, 0, parked=['a', 'b', 'c']) == 0
+    assert lane.parked == parked
+    assert f.executors.coming == 0
+
+
+def test_go_tasks_are_not_handed_on_to_the_queue_where_they_are(worker):
+    """Or a worker that serves the queue of Go workers too would park them, and find them there, for ever."""
+    w = worker('q', 'go', go_queue='go')
+    note = msgpack.packb({'function': 'example.com/app.F'})
+    assert [w._intake.can_run(lane, note) for lane in w._lanes] == [True, False]
+
+
+# Running.
+
+
+def test_what_redis_was_not_told_stays_with_what_is_done_meanwhile():
+    lane = types.SimpleNamespace(done=['new'])
+    Executors(1, None, 15.0).put_done(lane, ['old', 'older'])
+    assert lane.done == ['old', 'older', 'new']
+
+
+def test_the_order_to_end_one_task_says_nothing_of_the_next(monkeypatch):
+    orders, obeyed = socket.socketpair()
+    tasks, theirs = socket.socketpair()
+    with orders, obeyed, tasks, theirs:
+        c = child._Child(tasks, obeyed)
+        seen = []
+
+        def wait():
+            orders.send(child.ORDER.pack(1, b'timeout'))
+            c.interrupt(0, None)
+
+        def fail():
+            seen.append(current().interrupted)
+            raise ValueError
+
+        registry = Registry()
+        registry.add(Function('m:wait', wait))
+        registry.add(Function('m:fail', fail))
+        monkeypatch.setattr(child, 'registry', registry)
+        ends = [c._task(n, 'q', msgpack.packb([path])) for n, path in ((1, 'm:wait'), (2, 'm:fail'))]
+        c._file.close()
+    assert [e.interrupted for e in ends] == ['timeout', '']
+    assert seen == [None]
+
+
+def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
+    """Each would be open for as long as the worker lives."""
+    fds = list(os.pipe())
+    p = object.__new__(nursery._Process)
+    p._children, answers = {}, []
+    p._answer = lambda *answer: answers.append(answer)
+    monkeypatch.setattr(nursery, 'os', types.SimpleNamespace(fork=lambda: 123, close=os.close))
+    p._fork(7, fds)
+    for fd in fds:
+        with pytest.raises(OSError, match='Bad file descriptor'):
+            os.fstat(fd)
+    assert (p._children, answers) == ({7: 123}, [(b'B', 7, 123)])
+
+
+@pytest.mark.parametrize('fails', [False, True])
+def test_behind_a_call_there_is_no_current_task(fails):
+    def f():
+        assert current().path == 'm:f'
+        if fails:
+            raise ValueError
+
+    assert calling.call(Function('m:f', f), [], {}, False, Context('q', 'm:f', {}, None, None)).ok != fails
+    with pytest.raises(RuntimeError, match='outside of a task'):
+        current()
+
+
+def test_of_a_long_stack_the_end_is_kept():
+    def f():
+        raise ValueError('a' * 5000 + ' and so on')
+
+    ended = calling.call(Function('m:f', f), [], {}, False, None)
+    assert len(ended.stack) == 4096
+    assert ended.stack.endswith('a and so on\n')
+
+
+# Ending.
+
+
+def test_what_is_counted_differently_is_told_by_itself():
+    """All of one call is counted as its first."""
+    ends = [End(None, ARCHIVE, counted) for counted in (FAILED, FAILED, EXPIRED, FAILED)]
+    assert _alike(ends) == 2
+    assert _alike(ends[2:]) == 1
+
+
+def test_a_batch_is_named_again_behind_a_lost_answer(lane):
+    """Redis must be told which batches are over, or it would keep their numbers for as long as the worker lives."""
+    f = Finisher(lane, Executors(1, None, 15.0), None, 10, 10)
+    told = []
+
+    def call(kind, batches, group):
+        told.append(batches)
+        if len(told) == 1:
+            raise UnansweredError('lost')
+        return [1] * len(group)
+
+    f._call = call
+    ends = [End(c, RETRY) for c in lane.open()]
+    assert f._tell(RETRY, ends) == ends
+    assert f._tell(RETRY, ends) == []
+    assert told == [[1], [1]]
+    assert (lane.known, lane.batches) == (0, {})
+
+
+def test_claims_that_are_settled_here_and_stand_in_redis_are_given_back(lane):
+    """Beside another claim of their batch that runs."""
+    lane.settle(lane.open()[:1])
+    assert lane.strangers(['1-1', '1-2', '1-3', '2-1', 'x'], 1) == ['1-1', '1-3']
+
+
+def test_nothing_is_kept_of_a_task_that_has_reported():
+    r = Reporter('w')
+    r._late, r._sent = {'c': 1.0, 'd': 1.0}, {'c': 1.0, 'd': 1.0}
+    r.close('c')
+    assert (r._late, r._sent) == ({'d': 1.0}, {'d': 1.0})
+
+
+def test_texts_are_cut_between_characters():
+    assert info.clip('x' + 'é' * 3000) == 'x' + 'é' * 2047
+    assert info.clip('é' * 2048) == 'é' * 2048
+
+
+def test_counters_are_kept_for_90_days(redis):
+    store = Store(Source(redis), '', 'q', 'w')
+    link = store.link()
+    store.ack(link, Acked(), 1)
+    link.hang_up()
+    assert 89 < redis.ttl(store._stats) / 86400 <= 90
+
+
+@pytest.mark.parametrize(('left', 'starts', 'freed', 'leaves'), [(0, True, True, False), (1, True, False, True), (-1, False, False, True)])
+def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, freed, leaves):
+    """left is how many locks the task still has; -1: it must not start."""
+    (c, _), ended = lane.open(), []
+    c.message = types.SimpleNamespace(id='x', path='m:f', meta={'id': 'x', 'uk': 'k:a', 'us': True})
+    c.function = Function('m:f', None)
+    lane.revoked, lane.store.unlock, lane.store.now = set(), lambda link, id, left: answer, lambda: 5
+    lane.finisher.add = ended.append
+    judge = types.SimpleNamespace(stale=lambda *_: None, limit=lambda *_: 0, cancellation=lambda c: 'cancelled')
+    answer = left
+    assert Runs(None, judge, None).prepare(c, None) == starts
+    assert (c.freed, c.held, c.leaves) == (freed, not freed, leaves)
+    assert ended == ([] if starts else ['cancelled'])
+
+
+# Looking after the queue.
+
+
+def test_one_call_is_made_of_no_more_than_a_group_may_hold():
+    """What is over waits for the next round, which makes another call of it."""
+    stamp = Stamp(Options(group='daily'), 1, legacy=False)
+    raws = [stamp.packed(call('example.com/app.F', [i])).message for i in range(5)]
+    calls, members = compose(raws, 2, 9, set())
+    assert (len(calls), len(members)) == (1, 2)
+    path, payload, meta = msgpack.unpackb(calls[0])
+    assert (path, msgpack.unpackb(payload), meta['id'], meta['at']) == ('example.com/app.F', [0, 1], members[0].message.id, 9)
+    assert [len(found) for found in compose(raws, 5, 9, set())] == [1, 5]
+
+
+def test_what_was_claimed_last_is_given_back_first():
+    """Each goes to the front, so that all stand as they did."""
+    pages, taken = [(['1-1', '10-1', '2-1', '1-10', '1-2'], 5), ([], 0)], []
+
+    def sweep(link, liveness, hash, limits, verdicts):
+        taken.extend(v.token for v in verdicts)
+        return len(verdicts), 0
+
+    store = types.SimpleNamespace(
+        name='q',
+        keys=Keys('q', ''),
+        link=lambda: None,
+        now=lambda: 0,
+        death_of=lambda *_: Death(),
+        claim_tokens=lambda *_: pages.pop(0),
+        claims=lambda link, hash, tokens: ([(t, msgpack.packb(['a:b'])) for t in tokens[:2]], 2),
+        sweep=sweep,
+    )
+    assert Sweeping([store], 'w', 15.0, 8.0, contact.Contact(15.0), 10, 10)._sweep_hash(store, 'dead') == 5
+    assert taken == ['10-1', '2-1', '1-10', '1-2', '1-1']
+
+
+@pytest.mark.parametrize(('took', 'holds'), [(3.7, True), (3.8, False)])
+def test_a_slow_answer_breaks_the_contact(monkeypatch, took, holds):
+    """Slow is a quarter of the heartbeat's life, also while nobody knows yet whether it comes."""
+    now = [100.0]
+    monkeypatch.setattr(contact, 'time', types.SimpleNamespace(monotonic=lambda: now[0]))
+    c = contact.Contact(15.0)
+    with c.call():
+        pass
+    with c.call():
+        now[0] += took
+        assert (c.unbroken() is not None) == holds
+    assert c.unbroken() == (100.0 if holds else None)
+
+
+def test_no_parked_task_is_left_out_when_others_leave():
+    """Those that are found leave the list, and what stands behind them moves up."""
+    parked = [str(i) for i in range(450)]
+    found = []
+    lane = Lane(types.SimpleNamespace(link=lambda: None, name='q'), False)
+    lane.store.parked_page = lambda link, offset, n: [(i, i.encode()) for i in parked[offset : offset + n]]
+    m = Mover([lane], None, lambda lane, note: int(note) >= 150, lambda: None, 10, None)
+    sizes = []
+    while parked[150:]:
+        m._find(0, len(parked))
+        found += lane.parked
+        sizes.append(len(lane.parked))
+        for id in lane.parked:
+            parked.remove(id)
+    assert sizes == [50, 100, 100, 50]
+    assert found == [str(i) for i in range(150, 450)]
+
+
+@pytest.mark.parametrize(
+    ('error', 'stays'), [(redis_py.exceptions.ReadOnlyError('READONLY'), False), (redis_py.exceptions.ResponseError('WRONGTYPE'), True)]
+)
+def test_a_master_that_has_become_a_replica_is_left(error, stays):
+    link = Link(None)
+    link._connection = types.SimpleNamespace(disconnect=lambda: None)
+    link._refused('claim', error)
+    assert link.connected == stays
+
+
+def test_a_function_that_is_loaded_again_takes_the_place_of_the_old_one():
+    def load():
+        def f():
+            pass
+
+        return f
+
+    registry, old, new = Registry(), load(), load()
+    registry.add(Function('m:f', old))
+    registry.add(Function('m:f', new, retry=3))
+    assert registry.get('m:f').call is new
+    assert registry.get('m:f').retry == 3
