@@ -91,8 +91,8 @@ func inLoner(t *testing.T, test func(l *loner)) {
 func TestPatienceForALoneTask(t *testing.T) {
 	inLoner(t, func(l *loner) {
 		busy := l.lanes[1].claimed(1)
-		for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
-			want *= time.Second
+		for _, seconds := range []int{2, 4, 8, 16, 32, 60, 60} {
+			want := time.Duration(seconds) * time.Second
 			task := l.c.suspects(l.c.lane, 1, 9)[0]
 			l.await(task)
 			waited := l.over()

@@ -190,7 +190,8 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 // Each queue of a worker is looked at for suspects of its own.
 func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 	r := newReceiver(t, func(cfg *WorkerConfig) {
-		cfg.Queues = Strict{cfg.Queues.(Strict)[0] + "-other", cfg.Queues.(Strict)[0]}
+		own, _ := cfg.Queues.(Strict)
+		cfg.Queues = Strict{own[0] + "-other", own[0]}
 	})
 	r.b.setAside(r.f, "suspect")
 	r.fetcher.findSuspects(t.Context())
