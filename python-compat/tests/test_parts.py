@@ -1,5 +1,6 @@
 """Parts of the worker, each by itself: what they clean up, forget and keep, on the paths that are seldom taken."""
 
+import logging
 import os
 import socket
 import types
@@ -13,11 +14,13 @@ from godelayed.context import Context
 from godelayed.keys import Keys
 from godelayed.registry import Function, Registry
 from godelayed.task import Stamp
+from godelayed.text import OneLine
 from godelayed.worker import Worker, calling, child, contact, info, nursery
 from godelayed.worker.executors import Executors
 from godelayed.worker.finish import ARCHIVE, EXPIRED, FAILED, RETRY, End, Finisher, _alike
-from godelayed.worker.groups import compose
+from godelayed.worker.groups import Firing, compose
 from godelayed.worker.lane import Lane
+from godelayed.worker.lines import Lines
 from godelayed.worker.link import Link, Source, UnansweredError, UnreachableError
 from godelayed.worker.mover import Mover
 from godelayed.worker.report import Reporter
@@ -305,3 +308,43 @@ def test_a_function_that_is_loaded_again_takes_the_place_of_the_old_one():
     registry.add(Function('m:f', new, retry=3))
     assert registry.get('m:f').call is new
     assert registry.get('m:f').retry == 3
+
+
+# The log.
+
+
+def written(caplog, text):
+    """Returns the lines about something, without the first: how many there are, and how many things they tell of."""
+    lines = [r.getMessage() for r in caplog.records if text in r.getMessage()]
+    return len(lines), [line for line in lines if 'since the last line' in line]
+
+
+def test_groups_that_cannot_be_put_together_take_a_line_a_second(caplog):
+    store = types.SimpleNamespace(name='q', keys=Keys('q', ''))
+    lines = Lines()
+    firing = Firing(store, lines)
+    for i in range(20):
+        firing._cannot_fire(f'g{i}', ValueError('wrong'))
+    lines.flush()
+    n, counted = written(caplog, 'cannot be put together')
+    assert n == 2
+    assert '(19 since the last line)' in counted[0]
+    assert 'group g19' in counted[0]
+
+
+def test_claims_of_dead_legacy_workers_take_a_line_a_second(caplog):
+    store = types.SimpleNamespace(name='q', source=None, keys=Keys('q', ''), link=lambda: None, now=lambda: 1, claims=lambda *_: ([], 1))
+    sweeping = Sweeping([store], 'own', 4.0, 1.0, contact.Contact(4.0), 1, 1)
+    sweeping._take = lambda *_: (1, 0)
+    for i in range(20):
+        sweeping._sweep_legacy(store, f'dead{i}')
+    sweeping._lines.flush()
+    n, counted = written(caplog, 'dead legacy worker')
+    assert n == 2
+    assert 'dead19 (19 since the last line)' in counted[0]
+
+
+def test_ids_without_end_are_cut_in_the_log():
+    record = logging.LogRecord('godelayed.worker', logging.ERROR, '', 0, 'queue %s: %s (%d)', ('q', 'x' * 5000, 7), None)
+    OneLine().filter(record)
+    assert record.getMessage() == f'queue q: {"x" * 1024}… (5000 characters) (7)'

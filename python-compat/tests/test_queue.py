@@ -331,8 +331,8 @@ def test_misuse_is_an_arguments_error(server, aio):
     for id in ('\ud800', 5, None, b'x'):
         with pytest.raises(ArgumentsError, match='expected a str in Unicode'):
             q.ref(id)
-    for calls in ([5], [call(GO), None], [GO]):
-        with pytest.raises(ArgumentsError, match=r'expected what godelayed.call\(\) returns'):
+    for calls, n in (([5], 1), ([call(GO), None], 2), ([GO], 1)):
+        with pytest.raises(ArgumentsError, match=rf'call {n}: expected what godelayed.call\(\) returns'):
             asyncio.run(q.delay_many(calls)) if aio else q.delay_many(calls)
     assert str(q.ref('a\n\x1b[2J\u2028')) == r'mail/a\n\x1b[2J\u2028'
 

@@ -122,7 +122,7 @@ class Settings:
         if options.task_id is not None and len(calls) > 1:
             raise ArgumentsError(f'option task_id with {len(calls)} tasks: an id names one task')
         now = time.time_ns() // 1_000_000
-        for i, c in enumerate(calls):
+        for i, c in enumerate(calls, 1):
             if not isinstance(c, Call):
                 raise ArgumentsError(f'call {i}: expected what godelayed.call() returns, found {type(c).__module__}.{type(c).__name__}')
         stamp = Stamp(options, now, legacy=self.legacy)

@@ -8,6 +8,7 @@ import re
 # C0, DEL, C1, and the two characters of Unicode that separate lines.
 _CONTROL = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _CONTROL_IN_LINES = re.compile('[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]')
+_MOST_LOGGED = 1024  # characters of an id or a name in a log line
 _ARGUMENTS = ', with args beginning with'  # Redis quotes what it was sent, and that is a task
 
 
@@ -43,10 +44,21 @@ def of_redis(error: BaseException) -> str:
     return str(error).partition(_ARGUMENTS)[0] or type(error).__name__
 
 
+def _short(value: object) -> object:
+    if isinstance(value, str) and len(value) > _MOST_LOGGED:
+        return f'{value[:_MOST_LOGGED]}… ({len(value)} characters)'
+    return value
+
+
 class OneLine(logging.Filter):
-    """Escapes the control characters in records of a logger, so that what a task brings along cannot look like lines of the log."""
+    """Escapes the control characters in records of a logger, so that what a task brings along cannot look like lines of the log.
+
+    Of an id or a name that is too long it leaves the beginning: somebody may have written it to Redis.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(_short(a) for a in record.args)
         record.msg, record.args = one_line(record.getMessage()), ()
         if record.exc_info and not record.exc_text:
             record.exc_text = lines(logging.Formatter().formatException(record.exc_info))

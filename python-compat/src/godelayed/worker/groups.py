@@ -12,6 +12,7 @@ import msgpack
 
 from ..task import new_id
 from ..values import MAX_BYTES, MAX_ELEMENTS
+from .lines import Lines, counted
 from .link import Link, UnansweredError, UnreachableError
 from .message import Message, MessageError
 from .skim import WORKER
@@ -155,9 +156,20 @@ def compose(raws: Sequence[bytes], size: int, now: int, canceled: set[str]) -> t
 class Firing:
     """Makes the calls of a queue's groups that are due. No leader is needed: a script does nothing if another worker was faster."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, lines: Lines) -> None:
         self.store = store
         self.lent: list[str] = []
+        self._lines = lines
+
+    def _cannot_fire(self, group: str, error: Exception) -> None:
+        """Logs that a key of a group, or of its queue, is not what it should be. Each call that joins a group has it tried again."""
+        queue = self.store.name
+
+        def write(n: int) -> None:
+            text = 'queue %s: the calls of group %s cannot be put together; trying again%s'
+            logger.error(text, queue, group, counted(n), exc_info=error)
+
+        self._lines.log((queue, 'group', ''), write)
 
     def fire(self, link: Link) -> int:
         """Fires what is due and returns the ms until the next group is, negative for none."""
@@ -169,8 +181,8 @@ class Firing:
                     next_ = _sooner(next_, self._fire_group(link, self.lent[0]))
                 except (UnreachableError, UnansweredError):
                     raise  # the loan is not over
-                except Exception:  # a group that is not what it should be keeps no other waiting
-                    logger.exception('queue %s: the calls of a group cannot be put together; trying again', self.store.name)
+                except Exception as e:  # a group that is not what it should be keeps no other waiting
+                    self._cannot_fire(self.lent[0], e)
                 self.lent.pop(0)
             reply = link.run(SCRIPTS['ripe'], [k.groups], _RIPE, _LOAN)
             self.lent = [g.decode() for g in reply[1:]]

@@ -47,7 +47,7 @@ class Mover:
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
         self._offset = [0] * len(lanes)
-        self._firings = [Firing(lane.store) for lane in lanes]
+        self._firings = [Firing(lane.store, lines) for lane in lanes]
         self._poke = threading.Event()
         self._stop = threading.Event()
         self.idle: bool | None = None  # nothing was pending or due at the last look

@@ -199,6 +199,12 @@ class Sweeping:
 
         self._lines.log((queue, 'too large', ''), write)
 
+    def _log_legacy(self, queue: str, id: str) -> None:
+        def write(n: int) -> None:
+            logger.warning('queue %s: gave back the task of the dead legacy worker %s%s', queue, id, counted(n))
+
+        self._lines.log((queue, 'legacy', ''), write)
+
     def _sweep_legacy(self, store: Store, id: str) -> None:
         """Takes the one claim of a dead legacy worker."""
         page, _ = store.claims(self.link, store.keys.legacy, [id])
@@ -207,7 +213,7 @@ class Sweeping:
             store, self.link, liveness, store.keys.legacy, [verdict(t, m, Death(certain=True), store.now()) for t, m in page]
         )
         if requeued > 0 or archived > 0:
-            logger.warning('queue %s: gave back the task of the dead legacy worker %s', store.name, id)
+            self._log_legacy(store.name, id)
 
     def _repair(self, store: Store, deficit: int) -> None:
         """Removes surplus notifications, and adds those that were missing at two passes: in between, who was woken had time to claim."""
