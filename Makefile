@@ -122,7 +122,7 @@ bench-smoke: ## Run each Go benchmark once, to see that it works (1 min)
 	@$(each) go test -run='^$$' -bench=. -benchtime=1x ./...
 
 .PHONY: planted
-planted: ## Break the code in each of the ways kept in itest/planted; a test must fail for each (30 min on two processors)
+planted: ## Break the code in each of the ways kept in itest/planted; a test must fail for each (35 min on two processors)
 	@cd itest && go run ./planted $(PLANTED)
 
 ##@ Python

@@ -360,3 +360,37 @@ func TestExecutorsStop(t *testing.T) {
 		}
 	})
 }
+
+// TestDoneIsTold ends tasks while the fetcher has nothing to claim, and while it has: somebody must take to Redis what is done.
+func TestDoneIsTold(t *testing.T) {
+	t.Parallel()
+	for _, hungry := range []bool{false, true} {
+		c := newCrew(t, 1, 0)
+		c.executors.mu.Lock()
+		c.executors.hungry, c.executors.busy = hungry, 1
+		c.executors.leave(c.tasks(c.lane, 1)[0], true, 0)
+		c.executors.mu.Unlock()
+		finisher, fetcher := len(c.lane.finisher.signal), len(c.executors.changed)
+		if hungry && (finisher != 0 || fetcher != 1) || !hungry && finisher != 1 {
+			t.Errorf("hungry %v: the finisher was woken %d times, the fetcher %d times", hungry, finisher, fetcher)
+		}
+	}
+}
+
+// TestStillness says of executors that they have nothing to do only when nothing runs, is ready, is being claimed or waits to run alone.
+func TestStillness(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(c *crew){
+		"":           func(*crew) {},
+		"busy":       func(c *crew) { c.busy = 1 },
+		"ready":      func(c *crew) { c.ready = c.tasks(c.lane, 1) },
+		"coming":     func(c *crew) { c.coming = 1 },
+		"a lone one": func(c *crew) { c.lone = c.tasks(c.lane, 1)[0] },
+	} {
+		c := newCrew(t, 1, 0)
+		set(c)
+		if still, _ := c.stillness(); still != (name == "") {
+			t.Errorf("%q: still %v", name, still)
+		}
+	}
+}

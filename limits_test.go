@@ -216,6 +216,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	w, h := b.listened(cfg, f)
 	s := b.start(w)
 	await(b, "the task", running)
+	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() }) // only then anything counts as empty
 	v := &vacancy{worker: w}
 	for range 3 {
 		if v.look(t.Context(), time.Now().Add(time.Hour)) {

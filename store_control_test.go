@@ -115,3 +115,18 @@ func TestControlIsPublished(t *testing.T) {
 		t.Errorf("%d fields, expected 2", was)
 	}
 }
+
+// TestParkingIsPublished parks a task: workers that know its function hear of it.
+func TestParkingIsPublished(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, end := b.rdb.signals.subscribe(b.q.store.keys.signals())
+	defer end()
+	expectSignal(b, c, "")
+	b.do("HSET", b.name+"_processing:w", "1-1", "message")
+	task := shelved{token: "1-1", id: "x", wait: time.Hour, info: []byte{0x80}, path: "mail.Welcome"}
+	if _, _, err := b.q.store.shelve(t.Context(), "w", []uint64{1}, shelfParked, 0, nil, []shelved{task}); err != nil {
+		t.Fatal(err)
+	}
+	expectSignal(b, c, signalParked+" mail.Welcome")
+}
