@@ -366,11 +366,11 @@ func TestDoneIsTold(t *testing.T) {
 	t.Parallel()
 	for _, hungry := range []bool{false, true} {
 		c := newCrew(t, 1, 0)
-		c.executors.mu.Lock()
-		c.executors.hungry, c.executors.busy = hungry, 1
-		c.executors.leave(c.tasks(c.lane, 1)[0], true, 0)
-		c.executors.mu.Unlock()
-		finisher, fetcher := len(c.lane.finisher.signal), len(c.executors.changed)
+		c.mu.Lock()
+		c.hungry, c.busy = hungry, 1
+		c.leave(c.tasks(c.lane, 1)[0], true, 0)
+		c.mu.Unlock()
+		finisher, fetcher := len(c.lane.finisher.signal), len(c.changed)
 		if hungry && (finisher != 0 || fetcher != 1) || !hungry && finisher != 1 {
 			t.Errorf("hungry %v: the finisher was woken %d times, the fetcher %d times", hungry, finisher, fetcher)
 		}
