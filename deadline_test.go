@@ -155,7 +155,7 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 		text string
 	}{
 		{"TTL", []Option{TTL(time.Millisecond)}, "it did not start in time: its TTL ended at 20"},
-		{"TTL of a scheduled task", []Option{TTL(time.Millisecond), In(10 * time.Millisecond)}, "its TTL ended at"},
+		{"TTL of a scheduled task", []Option{TTL(2 * time.Millisecond), In(time.Millisecond)}, "its TTL ended at"},
 		{"deadline", []Option{Deadline(time.Unix(1, 0))}, "it did not start in time: its deadline was at 1970-01-01T00:00:01.000Z"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -126,6 +126,13 @@ func misusedOptions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	return append(all,
 		misuse{"Front with In", with(delayed.Front(), delayed.In(time.Hour)), "Front with In"},
 		misuse{"Front with Debounce", with(delayed.Front(), delayed.Debounce(time.Hour)), "Front with In, At or Debounce"},
+		misuse{"In as long as the TTL", with(delayed.In(time.Hour), delayed.TTL(time.Hour)), "expected a TTL that is longer than the delay"},
+		misuse{"At after the TTL", with(delayed.At(time.Now().Add(time.Hour)), delayed.TTL(time.Minute)), "expected a TTL that is longer"},
+		misuse{"Debounce past the deadline", with(delayed.Debounce(time.Hour), delayed.Deadline(time.Now())), "expected a deadline after the task is due"},
+		misuse{"At past a function's TTL", func() error {
+			_, err := q.With(delayed.In(time.Hour)).Delay(delayed.Func(wrongOne, delayed.TTL(time.Minute)), 1)
+			return err
+		}, "found one that ends 59m0s before"},
 		misuse{"TaskID that is replaced", with(delayed.TaskID("x"), delayed.OnConflict(delayed.Replace)), "cannot replace one of its own id"},
 		misuse{"a wrong option before a right one", with(delayed.TTL(0), delayed.TTL(time.Hour)), "option TTL(0s)"},
 		misuse{"one TaskID for two", func() error {

@@ -57,6 +57,27 @@ func extraOf(defaults, options []extra, nowMs int64) *wire.Extra {
 	return x
 }
 
+// startsInTime returns an error if the task is due only when it may no longer start. x is what its message says, nowMs the producer's time.
+func (o *callOptions) startsInTime(x *wire.Extra, nowMs int64) error {
+	if !o.later || x == nil {
+		return nil
+	}
+	due := o.due
+	if o.relative {
+		due += nowMs
+	}
+	switch {
+	case x.Expiry != 0 && due >= x.Expiry:
+		return fmt.Errorf("options TTL and In, At or Debounce: expected a TTL that is longer than the delay, found one that ends %v before the task is due",
+			time.Duration(due-x.Expiry)*time.Millisecond)
+	case x.Deadline != 0 && due >= x.Deadline:
+		return fmt.Errorf("options Deadline and In, At or Debounce: expected a deadline after the task is due, found one that lies %v before",
+			time.Duration(due-x.Deadline)*time.Millisecond)
+	default:
+		return nil
+	}
+}
+
 // In delays the task by d, rounded to milliseconds and counted by Redis's clock from the moment Redis accepts it. A d of zero or less makes it
 // pending at once. A d between that and a millisecond is refused, as in all options: it was meant in another unit. For a moment that was
 // computed there is At.

@@ -58,7 +58,8 @@ func (o timeoutOption) applyFunc(d *funcDefaults) {
 func (o timeoutOption) String() string { return fmt.Sprintf("Timeout(%v)", time.Duration(o)) }
 
 // Deadline says when the task must be over, compared with Redis's clock and rounded to milliseconds: at t the context of its handler ends with cause ErrTimeout, as
-// after Timeout. A task that has not started by then is not run, nor is one that would be tried again later: it is archived. t must lie after 1970.
+// after Timeout. A task that has not started by then is not run, nor is one that would be tried again later: it is archived. t must lie after 1970,
+// and after the moment of In or At, if they are given.
 func Deadline(t time.Time) Option { return deadlineOption(t) }
 
 type deadlineOption time.Time
@@ -71,7 +72,7 @@ func (o deadlineOption) String() string { return textOfTime("Deadline", time.Tim
 
 // TTL says how long the task is of use: one that has not started d after it was delayed, by the producer's clock and rounded up to milliseconds, is not run but
 // archived, with the reason "expired", and counted as expired. That holds for each start, so the task is not tried again after d either. A task
-// delayed with In or At needs a longer TTL than that. d must be positive. Given to Func it is the function's default, given to
+// that is delayed with In or At for as long as its TTL, or longer, is refused. d must be positive. Given to Func it is the function's default, given to
 // Queue.With it holds for one call.
 func TTL(d time.Duration) TaskOption { return ttlOption(d) }
 

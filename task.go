@@ -248,6 +248,9 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 	if !msg.Python() || !q.legacy {
 		more = withHeaders(more, o.injected)
 	}
+	if err := o.startsInTime(more, nowMs); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrArguments, msg.Path, err)
+	}
 	if o.group != nil {
 		var err error
 		if more, err = t.gathered(&msg, o, more, h); err != nil {

@@ -20,6 +20,7 @@ from godelayed.producer import MAX_BATCH
 from godelayed.scripts import Script, script
 
 UTC = datetime.timezone.utc
+LATER = datetime.datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def test_delay(queue, redis):
@@ -350,3 +351,23 @@ def test_every_script_is_known_by_name():
     assert script('ack') is godelayed.scripts.ACK
     with pytest.raises(FileNotFoundError):
         _ = Script('nothing').source
+
+
+@pytest.mark.parametrize(
+    ('start', 'end', 'found'),
+    [
+        ({'countdown': 60}, {'ttl': 60}, 'ends 0.0 s before'),
+        ({'countdown': 61}, {'ttl': 60}, 'ends 1.0 s before'),
+        ({'debounce': 61}, {'ttl': 60}, 'ends 1.0 s before'),
+        ({'eta': LATER}, {'ttl': 60}, 'a ttl that is longer'),
+        ({'eta': LATER}, {'deadline': LATER}, 'lies 0.0 s before'),
+        ({'countdown': 60}, {'deadline': datetime.datetime(2020, 1, 1, tzinfo=UTC)}, 'a deadline after the task is due'),
+    ],
+)
+def test_a_task_that_could_never_start_is_refused(queue, start, end, found):
+    q = queue()
+    with pytest.raises(ArgumentsError, match=found):
+        q.options(**start, **end).delay(GO, 1)
+    q.options(countdown=59, ttl=60).delay(GO, 2)
+    q.options(eta=LATER, deadline=LATER + datetime.timedelta(milliseconds=1)).delay(GO, 3)
+    q.options(ttl=60).delay(GO, 4)

@@ -223,6 +223,24 @@ class Options:
             m['h'] = _headers(self.headers)
         return m
 
+    def check_start(self, now: int) -> None:
+        """Refuses a task that is due only when it may no longer start. now is in ms."""
+        how, due = self.place
+        if how not in ('in', 'at'):
+            return
+        if how == 'in':
+            due += now
+        if 'xp' in self.extra and due >= now + self.extra['xp']:
+            raise ArgumentsError(
+                f'options ttl and eta, countdown or debounce: expected a ttl that is longer than the delay, '
+                f'found one that ends {(due - now - self.extra["xp"]) / 1000} s before the task is due'
+            )
+        if 'dl' in self.extra and due >= self.extra['dl']:
+            raise ArgumentsError(
+                f'options deadline and eta, countdown or debounce: expected a deadline after the task is due, '
+                f'found one that lies {(due - self.extra["dl"]) / 1000} s before'
+            )
+
     def pairs(self, now: int) -> tuple[int, bytes, bytes, bytes]:
         """Returns the number of pairs, and those that stand in front of ul, between ul and uk, and behind gp. now is in ms."""
         front = rd = tail = b''

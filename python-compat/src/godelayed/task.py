@@ -102,6 +102,7 @@ class Stamp:
         self._options = options
         self._legacy = legacy
         self._now = now
+        options.check_start(now)
         self._count, self._front, self._rd, self._tail = options.pairs(now)
         self._at = self._python_at = b'\xa2at' + pack(now)
         self._ordered = options.group is not None or (options.locked and options.unique_key is None)
