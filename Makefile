@@ -10,7 +10,7 @@ FUZZTIME ?= 30s
 # How often make soak repeats its tests.
 SOAK ?= 10
 # The tests of make chaos.
-CHAOS ?= ^Test(PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|FreshBeside.*|Outages|PythonOutages)$$
+CHAOS ?= ^Test(PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages|PythonOutages)$$
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=
 # The server that the tests start; redis-server on the PATH when empty.

@@ -50,13 +50,39 @@ func (w *waits) measure(on func() bool) (p50, p99, worst time.Duration) {
 		}
 		sent++
 	}
+	return w.summary(sent)
+}
+
+// measureOneByOne enqueues n tasks, each to an idle worker after prepare has returned.
+func (w *waits) measureOneByOne(n int, prepare func()) (p50, p99, worst time.Duration) {
+	w.t.Helper()
+	w.took = nil
+	for i := range n {
+		prepare()
+		if _, err := w.q.Delay(w.task, time.Now().UnixNano()); err != nil {
+			w.t.Fatal(err)
+		}
+		w.await(i + 1)
+	}
+	return w.summary(n)
+}
+
+// await waits until n tasks have started.
+func (w *waits) await(n int) {
+	w.t.Helper()
 	waitFor(w.t, "all of them to start", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return len(w.took) == sent
+		return len(w.took) == n
 	})
+}
+
+// summary waits for the last of n tasks.
+func (w *waits) summary(n int) (p50, p99, worst time.Duration) {
+	w.t.Helper()
+	w.await(n)
 	slices.Sort(w.took)
-	return w.took[sent/2], w.took[sent*99/100], w.took[sent-1]
+	return w.took[n/2], w.took[n*99/100], w.took[n-1]
 }
 
 func lasting(d time.Duration) func() bool {
@@ -126,5 +152,41 @@ func TestFreshBesideLoneTask(t *testing.T) {
 		n, run, p50, p99, worst)
 	if worst > run+250*time.Millisecond {
 		tooLong(t, "a task waited for %v, expected %v at most", worst, run)
+	}
+}
+
+// TestFreshAfterResume: a task that is enqueued shortly after a queue was resumed starts as on any idle worker.
+func TestFreshAfterResume(t *testing.T) {
+	together(t)
+	const rest = 300 * time.Millisecond // the worker waits on the queue again well before
+	server := redistest.Start(t)
+	rdb := handle(t, server)
+	q := delayed.NewQueue(redistest.Name(t), rdb)
+	fresh := newWaits(t, q)
+	paused := make(chan struct{}, 1)
+	hear := func(e delayed.Event) {
+		if e.Kind == delayed.EventQueuePaused {
+			paused <- struct{}{}
+		}
+	}
+	runHeardWorker(t, rdb, delayed.WorkerConfig{Queues: delayed.Strict{q.Name()}}, hear, fresh.task)
+	n := inChaos(10, 100)
+	fresh.measureOneByOne(1, func() {}) // the worker has started
+	p50, p99, worst := fresh.measureOneByOne(n, func() { <-time.After(rest) })
+	r50, r99, slowest := fresh.measureOneByOne(n, func() {
+		if err := q.Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-paused
+		if err := q.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(rest)
+	})
+	text := fmt.Sprintf("waits of tasks on an idle worker: p50 %v, p99 %v, at most %v; after Resume p50 %v, p99 %v, at most %v",
+		p50, p99, worst, r50, r99, slowest)
+	t.Log(text)
+	if r50 > 2*p50 || r99 > p99+50*time.Millisecond {
+		tooLong(t, "%s", text)
 	}
 }

@@ -4,6 +4,7 @@ package itest_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -22,6 +23,14 @@ type localWorker struct {
 // runWorker runs a worker until the end of the test, or until stop is called. What it logs is shown if the test fails.
 func runWorker(t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, fns ...any) *localWorker {
 	t.Helper()
+	return runHeardWorker(t, rdb, cfg, func(delayed.Event) {}, fns...)
+}
+
+// runHeardWorker is runWorker for a worker to whose events hear listens.
+func runHeardWorker(
+	t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, hear func(delayed.Event), fns ...any,
+) *localWorker {
+	t.Helper()
 	out := &logBuffer{}
 	log := logrus.New()
 	log.SetOutput(out)
@@ -30,7 +39,7 @@ func runWorker(t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, fns .
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Register(fns...); err != nil {
+	if err := errors.Join(w.Register(fns...), w.Listen(hear)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
