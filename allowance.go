@@ -46,7 +46,8 @@ func (e *executors) exhausted() bool {
 	return e.limited && e.budget == 0
 }
 
-// pause gives back the task that an executor ran last and lets the executor rest. It answers false, at once, if the executor is to end.
+// pause gives back the task that an executor ran last and lets the executor rest. It answers false, at once, if the
+// executor is to end.
 func (e *executors) pause(i int, last *claim, done bool, start time.Time) bool {
 	now := time.Now()
 	e.mu.Lock()

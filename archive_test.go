@@ -32,14 +32,16 @@ func TestArchiveBounds(t *testing.T) {
 	// A sweeper with narrower bounds keeps to them.
 	b.do("HSET", b.name+"_results", "old", "r")
 	b.do("ZADD", b.name+"_completed", 1, "old")
-	s, err := NewSweeper(b.rdb, SweeperConfig{Queues: []string{b.name}, Interval: 10 * time.Millisecond, ArchiveMax: 1, Logger: b.log.logger()})
+	s, err := NewSweeper(b.rdb,
+		SweeperConfig{Queues: []string{b.name}, Interval: 10 * time.Millisecond, ArchiveMax: 1, Logger: b.log.logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	b.until("the sweeper has trimmed", func() bool { return b.size("_archived") == 1 && b.size("_completed")+b.size("_results") == 0 })
+	b.until("the sweeper has trimmed",
+		func() bool { return b.size("_archived") == 1 && b.size("_completed")+b.size("_results") == 0 })
 	stop()
 	if err := await(b, "the sweeper's end", done); err != nil {
 		t.Error(err)
@@ -48,7 +50,8 @@ func TestArchiveBounds(t *testing.T) {
 		most int
 		keep time.Duration
 		want string
-	}{{-1, 0, "ArchiveMax is -1: expected at least 1"}, {0, time.Millisecond, "ArchiveFor is 1ms: expected at least 1s"}} {
+	}{{-1, 0, "ArchiveMax is -1: expected at least 1"},
+		{0, time.Millisecond, "ArchiveFor is 1ms: expected at least 1s"}} {
 		_, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.name}, ArchiveMax: c.most, ArchiveFor: c.keep})
 		if err == nil || !strings.Contains(err.Error(), "WorkerConfig."+c.want) {
 			t.Errorf("%v, expected %q", err, c.want)

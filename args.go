@@ -15,16 +15,17 @@ import (
 // anonymous stands for the path in the errors of encodeArgs, which does not know it.
 const anonymous = "task given by path"
 
-// encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing, the bare value, or
-// an array. A variadic function takes the values of its tail one by one, as Go does, or, where Go would demand "...", the ready slice:
-// it is recognized by being the only value there and no element itself. Structs go by name. Errors are *ArgumentError.
+// encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing,
+// the bare value, or an array. A variadic function takes the values of its tail one by one, as Go does, or, where Go
+// would demand "...", the ready slice: it is recognized by being the only value there and no element itself. Structs go
+// by name. Errors are *ArgumentError.
 func (f *function) encode(args []any) ([]byte, error) {
 	b, _, err := f.appendPayload(wire.ByName, make([]byte, 0, 64), args)
 	return b, err
 }
 
-// appendPayload is encode into the memory of dst, which is empty, in either form. It also says whether there is a struct among args: if not,
-// both forms are the same.
+// appendPayload is encode into the memory of dst, which is empty, in either form. It also says whether there is a
+// struct among args: if not, both forms are the same.
 func (f *function) appendPayload(form wire.Form, dst []byte, args []any) (_ []byte, structs bool, _ error) {
 	fixed := len(f.params)
 	if f.variadic {
@@ -55,8 +56,8 @@ func (f *function) appendPayload(form wire.Form, dst []byte, args []any) (_ []by
 			return nil, false, err
 		}
 	}
-	// Each value is within the limits; all together may not be, unless they cannot be: every value takes a byte, and flat types
-	// have no depth to speak of.
+	// Each value is within the limits; all together may not be, unless they cannot be: every value takes a byte, and
+	// flat types have no depth to speak of.
 	if f.flat && len(p.b) <= min(wire.Default.Elems, wire.Default.Bytes) {
 		return p.b, p.structs, nil
 	}
@@ -116,8 +117,8 @@ func (f *function) wantAt(i int) string {
 	}
 }
 
-// misfit is the error for an argument that is not of the right type. It shows numbers, and of everything else the type alone:
-// arguments may be secret.
+// misfit is the error for an argument that is not of the right type. It shows numbers, and of everything else the type
+// alone: arguments may be secret.
 func (f *function) misfit(i int, want string, a any) *ArgumentError {
 	got := "nil"
 	if v := reflect.ValueOf(a); v.IsValid() {
@@ -162,8 +163,9 @@ func (f *function) wrongCount(got string) *ArgumentError {
 	return &ArgumentError{Func: f.name, Index: -1, Want: want, Got: got}
 }
 
-// fit turns an argument into a value of the parameter's type. It accepts what is assignable, integers that fit, integers for a float
-// that holds them exactly, nil where there is one, and types of the same underlying type under another name.
+// fit turns an argument into a value of the parameter's type. It accepts what is assignable, integers that fit,
+// integers for a float that holds them exactly, nil where there is one, and types of the same underlying type under
+// another name.
 func (p *param) fit(a any) (reflect.Value, bool) {
 	v := reflect.ValueOf(a)
 	if !v.IsValid() {
@@ -223,8 +225,8 @@ func converted(v reflect.Value, t reflect.Type, ok bool) (reflect.Value, bool) {
 	return v.Convert(t), true
 }
 
-// exact says whether a float holds an integer. Above 2^24 or 2^53 only some are held, and the greatest of int64 and uint64 round up to
-// a power of two that no longer is one of theirs.
+// exact says whether a float holds an integer. Above 2^24 or 2^53 only some are held, and the greatest of int64 and
+// uint64 round up to a power of two that no longer is one of theirs.
 func exact(v reflect.Value, single bool) bool {
 	if v.CanInt() {
 		f := float64(v.Int())
@@ -240,8 +242,9 @@ func exact(v reflect.Value, single bool) bool {
 	return f < 1<<64 && uint64(f) == v.Uint()
 }
 
-// encodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an array, each argument
-// by its own type. It also says whether there is a struct among them. Errors are *ArgumentError; the caller puts the path in.
+// encodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an
+// array, each argument by its own type. It also says whether there is a struct among them. Errors are *ArgumentError;
+// the caller puts the path in.
 func encodeArgs(form wire.Form, args []any) (payload []byte, structs bool, _ error) {
 	if len(args) == 0 {
 		return nil, false, nil // as Delay does: both have one lock
@@ -277,7 +280,8 @@ func encodeArgs(form wire.Form, args []any) (payload []byte, structs bool, _ err
 }
 
 func overLimits(path string, err error) *ArgumentError {
-	want := fmt.Sprintf("at most %d values, %d deep, in %d bytes for all arguments together", wire.Default.Elems, wire.Default.Depth, wire.Default.Bytes)
+	want := fmt.Sprintf("at most %d values, %d deep, in %d bytes for all arguments together", wire.Default.Elems,
+		wire.Default.Depth, wire.Default.Bytes)
 	e := &ArgumentError{Func: path, Index: -1, Want: want, Got: err.Error()}
 	var fe *wire.FormatError
 	if errors.As(err, &fe) {

@@ -29,7 +29,8 @@ func TestEncode(t *testing.T) {
 		{"two: array", fnTwo, []any{int64(7), "x"}, wireList{7, "x"}},
 		{"context is not sent", fnCtxTwo, []any{int64(7), "x"}, wireList{7, "x"}},
 		{"receiver is not sent", (*testMailer).Send, []any{7}, 7},
-		{"three", fnThree, []any{1, &argItem{"n", 2}, []int{3, 4}}, wireList{1, wireDict{{"Name", "n"}, {"N", 2}}, wireList{3, 4}}},
+		{"three", fnThree, []any{1, &argItem{"n", 2}, []int{3, 4}},
+			wireList{1, wireDict{{"Name", "n"}, {"N", 2}}, wireList{3, 4}}},
 		{"variadic without", fnVariadic, nil, wireList{}},
 		{"variadic alone: the array itself", fnVariadic, []any{1, 2, 3}, wireList{1, 2, 3}},
 		{"variadic of one", fnVariadic, []any{1}, wireList{1}},
@@ -166,7 +167,8 @@ func TestEncodeRefuses(t *testing.T) {
 			if !errors.As(err, &e) || !errors.Is(err, ErrArguments) {
 				t.Fatalf("%v, want an *ArgumentError", err)
 			}
-			if e.Func != f.path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) || !strings.Contains(e.Got, tt.got) {
+			if e.Func != f.path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) ||
+				!strings.Contains(e.Got, tt.got) {
 				t.Errorf("%+v, want index %d, %q, %q", *e, tt.index, tt.want, tt.got)
 			}
 			if e.Want == "" || e.Got == "" || len(e.Error()) > 500 {
@@ -189,8 +191,10 @@ func deepTree(n int) argTree {
 // Every pair of integer and float types, at every boundary: accepted exactly if the parameter's type holds the number.
 func TestEncodeNumbers(t *testing.T) {
 	ints := []reflect.Type{
-		reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](), reflect.TypeFor[int64](),
-		reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint32](), reflect.TypeFor[uint64](),
+		reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](),
+		reflect.TypeFor[int64](),
+		reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint32](),
+		reflect.TypeFor[uint64](),
 		reflect.TypeFor[argUserID](), reflect.TypeFor[argLevel](), reflect.TypeFor[time.Duration](),
 	}
 	floats := []reflect.Type{reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[argRatio]()}
@@ -246,7 +250,9 @@ func TestEncodeNumbers(t *testing.T) {
 					continue
 				}
 				accepted++
-				if got.Type() != to || got.CanFloat() && got.Float() != exact || !got.CanFloat() && fmt.Sprint(got) != fmt.Sprint(arg) && to != reflect.TypeFor[time.Duration]() && from != reflect.TypeFor[time.Duration]() {
+				if got.Type() != to || got.CanFloat() && got.Float() != exact || !got.CanFloat() &&
+					fmt.Sprint(got) != fmt.Sprint(arg) && to != reflect.TypeFor[time.Duration]() &&
+					from != reflect.TypeFor[time.Duration]() {
 					t.Fatalf("%s %v became %s %v", from, n, got.Type(), got)
 				}
 			}
@@ -265,7 +271,8 @@ func TestEncodeArgs(t *testing.T) {
 		{[]any{5}, wireList{5}},
 		{[]any{nil}, wireList{nil}},
 		{[]any{[]int{1, 2}}, wireList{wireList{1, 2}}},
-		{[]any{int8(1), "x", argLabel("y"), argUserID(7), 2.5, argTime, argItem{"n", 1}}, wireList{1, "x", "y", 7, 2.5, argTime, wireList{"n", 1}}},
+		{[]any{int8(1), "x", argLabel("y"), argUserID(7), 2.5, argTime, argItem{"n", 1}},
+			wireList{1, "x", "y", 7, 2.5, argTime, wireList{"n", 1}}},
 		{[]any{map[string]int{"a": 1}, []byte("b"), (*argItem)(nil)}, wireList{wireDict{{"a", 1}}, []byte("b"), nil}},
 	} {
 		got, _, err := encodeArgs(wire.ByPosition, tt.args)
@@ -363,7 +370,8 @@ func TestEncodeFlat(t *testing.T) {
 	if _, err := mustFunction(t, Func(func(any) {}, Name("f"))).encode([]any{deep}); err != nil {
 		t.Errorf("as deep as may be: %v", err)
 	}
-	if _, err := mustFunction(t, Func(func(any, int) {}, Name("f"))).encode([]any{deep, 1}); !errors.Is(err, ErrArguments) {
+	if _, err := mustFunction(t, Func(func(any, int) {}, Name("f"))).encode([]any{deep, 1}); !errors.Is(err,
+		ErrArguments) {
 		t.Errorf("one deeper, for the array of two arguments: %v", err)
 	}
 	many := make([]bool, wire.Default.Elems/2)

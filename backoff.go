@@ -12,7 +12,8 @@ const (
 	retryMost  = 6 * time.Hour
 )
 
-// defaultBackoff is how long a task waits that has failed after retried earlier retries: 5 s, doubled each time, at most 6 h, ± 25 %.
+// defaultBackoff is how long a task waits that has failed after retried earlier retries: 5 s, doubled each time, at
+// most 6 h, ± 25 %.
 func defaultBackoff(retried int) time.Duration {
 	d := retryMost
 	if retried < 13 { // 5 s · 2¹³ is more than 6 h
@@ -26,7 +27,8 @@ func jitter(d time.Duration, part float64) time.Duration {
 	return time.Duration(float64(d) * (1 + part*(2*rand.Float64()-1)))
 }
 
-// backoff spaces the attempts of one loop while Redis is away: 50 ms, doubled up to 2 s, ± 50 %. It is not safe for concurrent use.
+// backoff spaces the attempts of one loop while Redis is away: 50 ms, doubled up to 2 s, ± 50 %. It is not safe for
+// concurrent use.
 type backoff struct{ failures int }
 
 func (b *backoff) next() time.Duration {

@@ -11,8 +11,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// claim is a task that this worker has claimed: from the reply of Redis until Redis has answered how it ended. Hundreds are made at once, and the collector's
-// work grows with their size: fields of one byte stand together.
+// claim is a task that this worker has claimed: from the reply of Redis until Redis has answered how it ended. Hundreds
+// are made at once, and the collector's work grows with their size: fields of one byte stand together.
 type claim struct {
 	lane  *lane
 	batch *batch

@@ -30,7 +30,8 @@ func TestTokensOfABatch(t *testing.T) {
 }
 
 func TestParseTokenOfOthers(t *testing.T) {
-	for _, token := range []string{"", "-", "7", "7-", "-1", "7-1-1", "7:1", "x-1", "7-x", "-7-1", "7.0-1", " 7-1", "18446744073709551616-1"} {
+	for _, token := range []string{"", "-", "7", "7-", "-1", "7-1-1", "7:1", "x-1", "7-x", "-7-1", "7.0-1", " 7-1",
+		"18446744073709551616-1"} {
 		if number, place, ok := parseToken(token); ok {
 			t.Errorf("%q is claim %d of batch %d, expected no token", token, place, number)
 		}
@@ -53,7 +54,8 @@ func TestNewBatch(t *testing.T) {
 	}
 	for i, want := range []string{"a", "b"} {
 		c := b.claims[i]
-		if c.lane != l || c.batch != b || c.token != fmt.Sprint("12-", i+1) || string(c.raw) != want || c.settled || c.lost.Load() {
+		if c.lane != l || c.batch != b || c.token != fmt.Sprint("12-", i+1) || string(c.raw) != want || c.settled ||
+			c.lost.Load() {
 			t.Errorf("claim %d: lane %p, batch %p, token %q, message %q", i+1, c.lane, c.batch, c.token, c.raw)
 		}
 	}

@@ -52,8 +52,8 @@ func (c *betweenConn) before(cmd string, args []any) {
 	}
 }
 
-// TestChangesBetweenReadAndWrite makes one change of an entry between the moment at which another one has read it and that at which it
-// writes: both hold, or the later one says why not.
+// TestChangesBetweenReadAndWrite makes one change of an entry between the moment at which another one has read it and
+// that at which it writes: both hold, or the later one says why not.
 func TestChangesBetweenReadAndWrite(t *testing.T) {
 	type change func(b *bench, p *Periodic) error
 	set := func(b *bench, p *Periodic) error { return p.Set(bg, Entry{Name: "e", Spec: "@every 2h"}) }
@@ -138,7 +138,8 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 				}
 			}
 			if ids := b.pendingIDs(); len(ids) != c.tasks || lately != c.lately {
-				t.Errorf("%v are pending, expected %d tasks; %d of the changed entry, expected %d", ids, c.tasks, lately, c.lately)
+				t.Errorf("%v are pending, expected %d tasks; %d of the changed entry, expected %d", ids, c.tasks,
+					lately, c.lately)
 			}
 		})
 	}

@@ -22,7 +22,8 @@ type goldenCall struct {
 	List                             []int
 }
 
-// The messages, locks and groups that calls with options give are those of the vectors, which Python's producer is held against as well.
+// The messages, locks and groups that calls with options give are those of the vectors, which Python's producer is held
+// against as well.
 func TestGoldenCalls(t *testing.T) {
 	raw, err := os.ReadFile("testdata/wire/calls.json")
 	if err != nil {
@@ -155,7 +156,8 @@ func goldenOptions(t *testing.T, given map[string]any) (options []Option) {
 		case "until_start":
 			options = append(options, UntilStart())
 		case "on_conflict":
-			options = append(options, OnConflict(map[any]Conflict{"error": Fail, "skip": Skip, "replace": Replace}[value]))
+			options = append(options,
+				OnConflict(map[any]Conflict{"error": Fail, "skip": Skip, "replace": Replace}[value]))
 		case "debounce":
 			options = append(options, Debounce(span(name)))
 		case "group":

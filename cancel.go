@@ -14,24 +14,28 @@ const reasonCanceled = "canceled"
 // Cancel cancels the task, wherever it is. What nil promises depends on where the task is then:
 //
 //   - Scheduled, retrying or parked: it is taken out at once, and its handler never starts.
-//   - Pending: its handler never starts. A worker that claims it after that learns of the cancellation in the same step.
-//   - Claimed by a worker, which claims some tasks ahead: the worker is told, within milliseconds as a rule and after a quarter of
-//     WorkerConfig.HeartbeatLife at the latest. Until then the handler may start, also after Cancel has returned; from then on it does not start, and
-//     if it runs, its context ends with the cause ErrCanceled. Whatever error it returns then, the task is not tried again; if it returns nil, the
-//     task has succeeded. Handlers without a context run on.
+//   - Pending: its handler never starts. A worker that claims it after that learns of the cancellation in the same
+//     step.
+//   - Claimed by a worker, which claims some tasks ahead: the worker is told, within milliseconds as a rule and after a
+//     quarter of WorkerConfig.HeartbeatLife at the latest. Until then the handler may start, also after Cancel has
+//     returned; from then on it does not start, and if it runs, its context ends with the cause ErrCanceled. Whatever
+//     error it returns then, the task is not tried again; if it returns nil, the task has succeeded. Handlers without a
+//     context run on.
 //
 // Nobody but the worker knows which of its claims have started, and asking Redis before each start would cost every
 // task a round trip; so who must be certain waits for the end of the task, by Ref.Wait. The lock of Unique is free
 // when Cancel returns; an id that TaskID said, when the task has ended. Who waits for the task gets an error that
 // wraps ErrCanceled.
 //
-// The error wraps ErrEnded if the task is known to have ended: it is archived, or completed and kept. Of most tasks that have ended nothing is known; then, and for an
-// id that never was one, Cancel returns nil, and what it notes is forgotten after seven days. Cancelling again changes nothing. Other errors are those of asking
-// Redis; a Redis whose memory is full cancels as well.
+// The error wraps ErrEnded if the task is known to have ended: it is archived, or completed and kept. Of most tasks
+// that have ended nothing is known; then, and for an id that never was one, Cancel returns nil, and what it notes is
+// forgotten after seven days. Cancelling again changes nothing. Other errors are those of asking Redis; a Redis whose
+// memory is full cancels as well.
 //
-// A call that a Group gathers is left out of the one call that its group becomes. That has the id of its first, and is cancelled by it, with all that it was made
-// of; the others are part of it then. Legacy workers run what was cancelled while it was pending; so do
-// workers that do not know the task's id, as keakon's Python workers. The error wraps ErrNoID if the task has none.
+// A call that a Group gathers is left out of the one call that its group becomes. That has the id of its first, and is
+// cancelled by it, with all that it was made of; the others are part of it then. Legacy workers run what was cancelled
+// while it was pending; so do workers that do not know the task's id, as keakon's Python workers. The error wraps
+// ErrNoID if the task has none.
 func (r *Ref) Cancel(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
@@ -50,7 +54,8 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		// Who waits for it is to be told, which is all that is kept.
 		var keep time.Duration
 		var info []byte
-		if msg, err := wire.Parse(message.bytes, workerLimits); message.bytes != nil && err == nil && keeps(msg.Meta.Extra) {
+		if msg, err := wire.Parse(message.bytes, workerLimits); message.bytes != nil && err == nil &&
+			keeps(msg.Meta.Extra) {
 			i := canceledInfo(&msg, s.now())
 			info, keep = i.encode(), milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}
@@ -74,7 +79,8 @@ func canceledInfo(m *wire.Message, now time.Time) taskInfo {
 	return info
 }
 
-// revokedMost bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, Redis is asked for each batch of claims.
+// revokedMost bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, Redis is asked for each
+// batch of claims.
 const revokedMost = 1000
 
 // revocations are the ids of cancelled tasks, as far as a lane knows them.
@@ -83,7 +89,8 @@ type revocations struct {
 	partial bool // there are more
 }
 
-// noteRevoked replaces what the lane knows. It is called with all that was cancelled before the present version of the control hash.
+// noteRevoked replaces what the lane knows. It is called with all that was cancelled before the present version of the
+// control hash.
 func (l *lane) noteRevoked(ids []string, all bool) {
 	known := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -124,8 +131,9 @@ func (l *lane) isRevoked(id string) bool {
 	return l.revoked.ids[id]
 }
 
-// screen ends those of a batch's claims whose tasks were cancelled before they were claimed, and returns the others. Their messages are parsed then. It
-// costs nothing as long as nobody uses the control hash, and Redis is asked only when something has changed. If it does not answer, all are given back.
+// screen ends those of a batch's claims whose tasks were cancelled before they were claimed, and returns the others.
+// Their messages are parsed then. It costs nothing as long as nobody uses the control hash, and Redis is asked only
+// when something has changed. If it does not answer, all are given back.
 func (w *Worker) screen(ctx context.Context, claims []*claim) []*claim {
 	b := claims[0].batch
 	if b.version == 0 {
@@ -137,7 +145,8 @@ func (w *Worker) screen(ctx context.Context, claims []*claim) []*claim {
 	}
 	revoked, err := w.screened(ctx, l, b.version, claims)
 	if err != nil {
-		w.log.with("queue", l.store.name).trouble(&l.control.trouble, "cannot ask which tasks were canceled; giving them back", err)
+		w.log.with("queue", l.store.name).trouble(&l.control.trouble,
+			"cannot ask which tasks were canceled; giving them back", err)
 		l.rest = queueRest{until: time.Now().Add(pausedRest)}
 		w.giveBack(claims)
 		return nil
@@ -207,7 +216,8 @@ func annulledOf(group []ending) []annulled {
 	return tasks
 }
 
-// canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was cancelled.
+// canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was
+// cancelled.
 func (w *Worker) canceledLate(c *claim) ending {
 	w.tell(c, Event{Kind: EventTaskCanceled})
 	return w.cancellation(c, false)

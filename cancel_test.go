@@ -103,13 +103,15 @@ func TestCancelFiled(t *testing.T) {
 	for _, ref := range []*Ref{scheduled, retrying, unknown} {
 		b.must(ref.Cancel(t.Context()))
 	}
-	for _, suffix := range []string{"_scheduled", "_retry", "_parked", "_tasks", "_info", "_locks", "_locked", "_revoked"} {
+	for _, suffix := range []string{"_scheduled", "_retry", "_parked", "_tasks", "_info", "_locks", "_locked",
+		"_revoked"} {
 		if n := b.size(suffix); n != 0 {
 			t.Errorf("N%s has %d elements", suffix, n)
 		}
 	}
 	var failed *TaskError
-	if err := await(b, "who waits", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.State != StateCanceled {
+	if err := await(b, "who waits", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) ||
+		failed.State != StateCanceled {
 		t.Errorf("Wait: %v", err)
 	}
 	if state, err := scheduled.State(t.Context()); err != nil || state != StateCanceled {
@@ -125,7 +127,8 @@ func TestCancelTooLate(t *testing.T) {
 	fails := b.fn("fails", func() error { return errors.New("no luck") })
 	works := b.fn("works", func() {})
 	b.work(b.config(), fails, works)
-	archived, completed := b.delayWith(b.q.With(MaxRetry(0)), fails), b.delayWith(b.q.With(KeepResult(time.Hour)), works)
+	archived, completed := b.delayWith(b.q.With(MaxRetry(0)), fails),
+		b.delayWith(b.q.With(KeepResult(time.Hour)), works)
 	b.until("both have ended", func() bool { return b.size("_archived") == 1 && b.size("_completed") == 1 })
 	for _, ref := range []*Ref{archived, completed} {
 		if err := ref.Cancel(t.Context()); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), ref.String()) {
@@ -210,7 +213,8 @@ func TestCancelRunning(t *testing.T) {
 					t.Errorf("%d: %v", i, err)
 				}
 			}
-			b.until("nothing is left", func() bool { return b.revoked()+b.size("_locks")+b.size("_retry")+b.size("_scheduled") == 0 })
+			b.until("nothing is left",
+				func() bool { return b.revoked()+b.size("_locks")+b.size("_retry")+b.size("_scheduled") == 0 })
 			if c := b.counters(); c["canceled"] != 4 || c["processed"] != 1 || c["retried"] != 0 || c["archived"] != 0 {
 				t.Errorf("counters %v", c)
 			}
@@ -218,7 +222,8 @@ func TestCancelRunning(t *testing.T) {
 	}
 }
 
-// TestCancelAfterSuccess cancels a task that succeeds all the same, and then another one with its id: what the first has left undone does not save the second.
+// TestCancelAfterSuccess cancels a task that succeeds all the same, and then another one with its id: what the first
+// has left undone does not save the second.
 func TestCancelAfterSuccess(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -252,7 +257,8 @@ func TestCancelAfterSuccess(t *testing.T) {
 	}
 }
 
-// TestCancelUnknownToTheWorker has a task fail before its worker has heard that it was cancelled: the script that would file it knows.
+// TestCancelUnknownToTheWorker has a task fail before its worker has heard that it was cancelled: the script that would
+// file it knows.
 func TestCancelUnknownToTheWorker(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -339,8 +345,8 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	}
 }
 
-// TestCancelRace cancels tasks at any moment of their lives, many times. Each ends once: it succeeds, or it is cancelled, and when it was cancelled
-// before it was claimed it does not run.
+// TestCancelRace cancels tasks at any moment of their lives, many times. Each ends once: it succeeds, or it is
+// cancelled, and when it was cancelled before it was claimed it does not run.
 func TestCancelRace(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -166,7 +166,8 @@ func inspect(ctx context.Context, src Source, p serverAt) (f findings, err error
 	case passing(err):
 		return f, fmt.Errorf("delayed: INFO: %w", err)
 	case err != nil:
-		f.warn("%s does not answer INFO (%v), so that its version, its maxmemory-policy, its role and whether it writes "+
+		f.warn("%s does not answer INFO (%v), so that its version, its maxmemory-policy, its role and whether it "+
+			"writes "+
 			"an append-only file are unknown", p.name, err)
 	default:
 		f.judge(p.name, parseServerInfo(text))
@@ -174,7 +175,8 @@ func inspect(ctx context.Context, src Source, p serverAt) (f findings, err error
 	if _, err = do(ctx, conn, callTimeout, "EVAL", "return 1", 0); passing(err) {
 		return f, fmt.Errorf("delayed: EVAL: %w", err)
 	} else if err != nil {
-		f.refuse(settingScripts, "%s runs no Lua scripts: %v; expected that the user may call EVAL and EVALSHA", p.name, err)
+		f.refuse(settingScripts, "%s runs no Lua scripts: %v; expected that the user may call EVAL and EVALSHA", p.name,
+			err)
 	}
 	return f, nil
 }
@@ -213,7 +215,8 @@ func (f *findings) judge(server string, info map[string]string) {
 	case version == "":
 		unknown = append(unknown, "redis_version")
 	case olderThan(version, 6, 2):
-		f.refuse(settingVersion, "%s is version %s: expected 6.2 or later, which has the commands that the scripts call",
+		f.refuse(settingVersion,
+			"%s is version %s: expected 6.2 or later, which has the commands that the scripts call",
 			server, version)
 	}
 	switch info["role"] {
@@ -221,8 +224,9 @@ func (f *findings) judge(server string, info map[string]string) {
 	case "":
 		unknown = append(unknown, "role")
 	default:
-		f.refuse(settingReplica, "%s is a replica: expected the master, as a replica refuses writes or loses them; connect "+
-			"to the master, with package redissentinel where Sentinel knows it", server)
+		f.refuse(settingReplica,
+			"%s is a replica: expected the master, as a replica refuses writes or loses them; connect "+
+				"to the master, with package redissentinel where Sentinel knows it", server)
 	}
 	switch policy := info["maxmemory_policy"]; policy {
 	case "noeviction":
@@ -241,7 +245,8 @@ func (f *findings) judge(server string, info map[string]string) {
 	}
 	if len(unknown) > 0 {
 		f.warn("%s does not tell %s in INFO: make sure that its version is 6.2 or later, that it is a master, that its "+
-			"maxmemory-policy is noeviction and that it writes an append-only file", server, strings.Join(unknown, ", "))
+			"maxmemory-policy is noeviction and that it writes an append-only file", server,
+			strings.Join(unknown, ", "))
 	}
 }
 

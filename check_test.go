@@ -55,36 +55,45 @@ func TestCheck(t *testing.T) {
 		{name: "sound", args: []string{"--appendonly", "yes"}},
 		{name: "no append-only file", warning: "writes no append-only file"},
 		{
-			name: "eviction", args: []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"}, want: "eviction",
+			name: "eviction", args: []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"},
+			want: "eviction",
 			text: []string{"maxmemory-policy allkeys-lru: expected noeviction", `allow "eviction" by name`},
 		},
-		{name: "volatile eviction", args: []string{"--appendonly", "yes", "--maxmemory-policy", "volatile-ttl"}, want: "eviction"},
+		{name: "volatile eviction", args: []string{"--appendonly", "yes", "--maxmemory-policy", "volatile-ttl"},
+			want: "eviction"},
 		{
-			name: "eviction is allowed", args: []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"}, allow: []string{"eviction"},
+			name: "eviction is allowed", args: []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"},
+			allow:   []string{"eviction"},
 			warning: "maxmemory-policy allkeys-lru",
 		},
-		{name: "replica", args: []string{"--appendonly", "yes", "--replicaof", host + " " + port}, want: "replica", text: []string{"is a replica"}},
+		{name: "replica", args: []string{"--appendonly", "yes", "--replicaof", host + " " + port}, want: "replica",
+			text: []string{"is a replica"}},
 		{
-			name: "replica that evicts", args: []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru", "--replicaof", host + " " + port},
+			name: "replica that evicts", args: []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru",
+				"--replicaof", host + " " + port},
 			allow: []string{"replica"}, want: "eviction", warning: "is a replica",
 		},
 		{
-			name: "no scripts", args: []string{"--appendonly", "yes", "--rename-command", "EVAL", "", "--rename-command", "EVALSHA", ""}, want: "scripts",
+			name: "no scripts", args: []string{"--appendonly", "yes", "--rename-command", "EVAL", "",
+				"--rename-command", "EVALSHA", ""}, want: "scripts",
 			text: []string{"runs no Lua scripts", "ERR unknown command"},
 		},
 		{
-			name: "scripts are forbidden", args: []string{"--appendonly", "yes"}, user: "u", want: "scripts", text: []string{"NOPERM"},
-			do: [][]any{{"ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-@scripting"}},
+			name: "scripts are forbidden", args: []string{"--appendonly", "yes"}, user: "u", want: "scripts",
+			text: []string{"NOPERM"},
+			do:   [][]any{{"ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-@scripting"}},
 		},
 		{
-			name: "INFO is forbidden", args: []string{"--appendonly", "yes"}, user: "u", warning: "does not answer INFO (NOPERM",
-			do: [][]any{{"ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-info"}},
+			name: "INFO is forbidden", args: []string{"--appendonly", "yes"}, user: "u",
+			warning: "does not answer INFO (NOPERM",
+			do:      [][]any{{"ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-info"}},
 		},
 		{
 			name: "CONFIG is forbidden", args: []string{"--appendonly", "yes"}, user: "u",
 			do: [][]any{{"ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-config"}},
 		},
-		{name: "all at once", args: []string{"--maxmemory-policy", "allkeys-random", "--rename-command", "EVAL", ""}, want: "eviction scripts", warning: "append-only file"},
+		{name: "all at once", args: []string{"--maxmemory-policy", "allkeys-random", "--rename-command", "EVAL", ""},
+			want: "eviction scripts", warning: "append-only file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := redistest.Start(t, c.args...)
@@ -109,7 +118,8 @@ func TestCheck(t *testing.T) {
 					t.Errorf("found %q, expected %q", err, want)
 				}
 			}
-			if all := strings.Join(warnings, "\n"); (all == "") != (c.warning == "") || !strings.Contains(all, c.warning) {
+			if all := strings.Join(warnings, "\n"); (all == "") != (c.warning == "") ||
+				!strings.Contains(all, c.warning) {
 				t.Errorf("found the warnings %q, expected %q", warnings, c.warning)
 			}
 		})
@@ -118,7 +128,8 @@ func TestCheck(t *testing.T) {
 
 // TestCheckJudges holds what servers say of themselves against what is expected.
 func TestCheckJudges(t *testing.T) {
-	sound := map[string]string{"redis_version": "7.2.4", "role": "master", "maxmemory_policy": "noeviction", "aof_enabled": "1"}
+	sound := map[string]string{"redis_version": "7.2.4", "role": "master", "maxmemory_policy": "noeviction",
+		"aof_enabled": "1"}
 	for _, c := range []struct{ field, value, errs, warning string }{
 		{"redis_version", "6.2.0", "", ""},
 		{"redis_version", "6.0.20", "version", ""},
@@ -141,7 +152,8 @@ func TestCheckJudges(t *testing.T) {
 		for _, e := range f.errs {
 			errs = append(errs, e)
 		}
-		if all := strings.Join(f.warnings, "\n"); settingsOf(errors.Join(errs...)) != c.errs || (all == "") != (c.warning == "") || !strings.Contains(all, c.warning) {
+		if all := strings.Join(f.warnings, "\n"); settingsOf(errors.Join(errs...)) != c.errs ||
+			(all == "") != (c.warning == "") || !strings.Contains(all, c.warning) {
 			t.Errorf("%s %q: found %v, %q", c.field, c.value, errs, f.warnings)
 		}
 	}
@@ -149,7 +161,8 @@ func TestCheckJudges(t *testing.T) {
 
 // TestCheckOfAServerThatIsNotReady: what passes is an error about the connection, not about a setting.
 func TestCheckOfAServerThatIsNotReady(t *testing.T) {
-	for _, reply := range []string{"-LOADING Redis is loading the dataset in memory\r\n", "-BUSY a script runs\r\n", ""} {
+	for _, reply := range []string{"-LOADING Redis is loading the dataset in memory\r\n", "-BUSY a script runs\r\n",
+		""} {
 		server, err := fakeredis.Start(func([]string) string { return reply })
 		if err != nil {
 			t.Fatal(err)
@@ -251,11 +264,13 @@ func TestStartIsTold(t *testing.T) {
 	cfg := b.config()
 	cfg.Queues = Weighted{b.name: 3, known: 1}
 	w := b.work(cfg, b.fn("f", func() {}))
-	b.until("the look for queues that nobody uses", func() bool { return strings.Contains(b.log.String(), "knows of no task of this queue") })
+	b.until("the look for queues that nobody uses",
+		func() bool { return strings.Contains(b.log.String(), "knows of no task of this queue") })
 	w.mustStop()
 	text := b.log.String()
 	for _, want := range []string{
-		"worker started", "redis=\"" + b.server.Addr() + "\"", fmt.Sprintf("%s=3", b.name), "(weighted)", "concurrency=4", ".f]", "version=",
+		"worker started", "redis=\"" + b.server.Addr() + "\"", fmt.Sprintf("%s=3", b.name), "(weighted)",
+		"concurrency=4", ".f]", "version=",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("expected %q in the log:\n%s", want, text)
@@ -269,7 +284,8 @@ func TestStartIsTold(t *testing.T) {
 	}
 	empty := newBench(t)
 	empty.work(empty.config()).mustStop()
-	if text := empty.log.String(); !strings.Contains(text, "no functions are registered") || !strings.Contains(text, "(strict)") {
+	if text := empty.log.String(); !strings.Contains(text, "no functions are registered") ||
+		!strings.Contains(text, "(strict)") {
 		t.Errorf("expected a warning:\n%s", text)
 	}
 }

@@ -16,7 +16,8 @@ func (b *bench) runs(rdb *Redis) map[string]func(context.Context) error {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	sweeper, err := NewSweeper(rdb, SweeperConfig{Queues: []string{b.name}, Interval: 10 * time.Millisecond, Logger: b.log.logger()})
+	sweeper, err := NewSweeper(rdb,
+		SweeperConfig{Queues: []string{b.name}, Interval: 10 * time.Millisecond, Logger: b.log.logger()})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func TestClosedHandleWithTasks(t *testing.T) {
 	rdb.Close()
 	b.until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
 	close(end)
-	if err := await(b, "Run", ended); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "was not told how 1 tasks ended") {
+	if err := await(b, "Run", ended); !errors.Is(err, ErrClosed) ||
+		!strings.Contains(err.Error(), "was not told how 1 tasks ended") {
 		t.Errorf("found %v", err)
 	}
 	if reason := w.Status().StopReason; reason != "closed" {

@@ -12,18 +12,19 @@ import (
 )
 
 const (
-	// callsAtOnce is how many calls of one coalescer are under way before tasks wait for one of them to end. With one, callers that
-	// come while it is under way wait for two round trips; with four, there are more calls than it takes, each with fewer tasks.
+	// callsAtOnce is how many calls of one coalescer are under way before tasks wait for one of them to end. With one,
+	// callers that come while it is under way wait for two round trips; with four, there are more calls than it takes,
+	// each with fewer tasks.
 	callsAtOnce = 2
-	// stallTime is how long tasks wait without any call coming to its end before other calls take the places of those: connections that
-	// hang must not hold up a queue.
+	// stallTime is how long tasks wait without any call coming to its end before other calls take the places of those:
+	// connections that hang must not hold up a queue.
 	stallTime = 100 * time.Millisecond
 )
 
-// coalescer makes tasks that are enqueued at the same time on one queue go in shared calls of one script. A task that comes while no call
-// is under way goes at once and alone. Those that come meanwhile gather, in their order, and go with the next call. There is no timer,
-// and no goroutine while nobody enqueues. All queues of a handle that have the same name, and wait for as many
-// replicas, share a coalescer.
+// coalescer makes tasks that are enqueued at the same time on one queue go in shared calls of one script. A task that
+// comes while no call is under way goes at once and alone. Those that come meanwhile gather, in their order, and go
+// with the next call. There is no timer, and no goroutine while nobody enqueues. All queues of a handle that have the
+// same name, and wait for as many replicas, share a coalescer.
 type coalescer struct {
 	store *store
 	head  []any // what the arguments of the script begin with
@@ -58,9 +59,9 @@ func newCoalescer(s *store) *coalescer {
 	return &coalescer{store: s, head: s.enqueueHead()}
 }
 
-// enqueue makes a task pending, and returns when Redis has confirmed it. When ctx ends before the task is on its way, it is taken back
-// and nothing is sent; when ctx ends later, the error wraps ErrUnknown. After an error message may stay in use. now is the time, more or
-// less.
+// enqueue makes a task pending, and returns when Redis has confirmed it. When ctx ends before the task is on its way,
+// it is taken back and nothing is sent; when ctx ends later, the error wraps ErrUnknown. After an error message may
+// stay in use. now is the time, more or less.
 func (c *coalescer) enqueue(ctx context.Context, message []byte, now time.Time) error {
 	if ctx.Err() != nil {
 		return notSent(ctx)
@@ -195,7 +196,8 @@ func (c *coalescer) end(epoch int) bool {
 	return true
 }
 
-// start starts the runner of a call that is counted already. In a crowd it lets those that the last call has woken come along.
+// start starts the runner of a call that is counted already. In a crowd it lets those that the last call has woken come
+// along.
 func (c *coalescer) start(crowd bool) {
 	if c.opened == nil {
 		c.opened, c.cancel = context.WithCancel(context.Background())
@@ -220,7 +222,8 @@ func (c *coalescer) round(opened context.Context, epoch int) (more bool) {
 	var err error
 	returned := false
 	defer func() {
-		if !returned { // a panic, or Goexit, of a Source that is not ours: it must neither keep anybody waiting nor end the process
+		// a panic, or Goexit, of a Source that is not ours: it must neither keep anybody waiting nor end the process
+		if !returned {
 			err = fmt.Errorf("delayed: %s: panic: %v", scriptEnqueue.name, recover())
 			if b == nil {
 				b = c.take(epoch, false)
@@ -257,7 +260,8 @@ func (c *coalescer) round(opened context.Context, epoch int) (more bool) {
 	return false
 }
 
-// take takes the first bundle out, or all of them when a runner has waited for a connection in vain; nil when there is none.
+// take takes the first bundle out, or all of them when a runner has waited for a connection in vain; nil when there is
+// none.
 func (c *coalescer) take(epoch int, connected bool) *bundle {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestProducersOnABadNetwork: many producers at once, and replies and requests get lost. Everyone knows about its own task.
+// TestProducersOnABadNetwork: many producers at once, and replies and requests get lost. Everyone knows about its own
+// task.
 func TestProducersOnABadNetwork(t *testing.T) {
 	b := newBench(t)
 	b.server.Do(t, "SCRIPT", "LOAD", scriptEnqueue.source)

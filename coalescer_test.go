@@ -61,7 +61,8 @@ func TestCoalescerSharesCalls(t *testing.T) {
 	h.check(redistest.Invariants{})
 }
 
-// TestCoalescerKeepsTheLimitsOfAScript fills bundles to either limit. The next task begins another one, and they go in order.
+// TestCoalescerKeepsTheLimitsOfAScript fills bundles to either limit. The next task begins another one, and they go in
+// order.
 func TestCoalescerKeepsTheLimitsOfAScript(t *testing.T) {
 	h := newHeld(t)
 	calls, results := h.busy()
@@ -99,8 +100,9 @@ func TestCoalescerTellsEachCaller(t *testing.T) {
 		want   error
 		not    error
 	}{
-		"full":       {redis.Error("OOM command not allowed when used memory > 'maxmemory'."), ErrFull, ErrUnknown},
-		"refused":    {redis.Error("NOREPLICAS Not enough good replicas"), redis.Error("NOREPLICAS Not enough good replicas"), ErrUnknown},
+		"full": {redis.Error("OOM command not allowed when used memory > 'maxmemory'."), ErrFull, ErrUnknown},
+		"refused": {redis.Error("NOREPLICAS Not enough good replicas"),
+			redis.Error("NOREPLICAS Not enough good replicas"), ErrUnknown},
 		"lost reply": {io.EOF, ErrUnknown, ErrFull},
 		"panic":      {errPlanted, ErrUnknown, ErrFull},
 	} {
@@ -154,7 +156,8 @@ func TestCoalescerWithoutConnection(t *testing.T) {
 			b := h.enqueue(bg, "b")
 			fail <- errors.New("nobody listens")
 			for _, r := range []chan error{a, b} {
-				if err := await(h.bench, "an answer", r); err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "nobody listens") {
+				if err := await(h.bench, "an answer", r); err == nil || errors.Is(err, ErrUnknown) ||
+					!strings.Contains(err.Error(), "nobody listens") {
 					t.Errorf("%v", err)
 				}
 			}
@@ -169,7 +172,8 @@ func TestCoalescerWithoutConnection(t *testing.T) {
 
 var errLeft = errors.New("the caller has left")
 
-// TestCoalescerTakesTasksBack: a caller whose context ends while its task waits gets the context's error, and the task is never sent.
+// TestCoalescerTakesTasksBack: a caller whose context ends while its task waits gets the context's error, and the task
+// is never sent.
 func TestCoalescerTakesTasksBack(t *testing.T) {
 	h := newHeld(t)
 	calls, busy := h.busy()
@@ -231,8 +235,8 @@ func TestCoalescerEmptyBundle(t *testing.T) {
 	}
 }
 
-// TestCoalescerUnderWay: a caller whose context ends while the call is under way does not know, and the others' call goes on: also when
-// that caller started it.
+// TestCoalescerUnderWay: a caller whose context ends while the call is under way does not know, and the others' call
+// goes on: also when that caller started it.
 func TestCoalescerUnderWay(t *testing.T) {
 	h := newHeld(t)
 	held := make(chan struct{})
@@ -318,8 +322,8 @@ func TestCoalescerDeserted(t *testing.T) {
 	})
 }
 
-// TestCoalescerStall: calls that hang hold up those behind them for stallTime. As long as calls come to their end nothing is given up,
-// and in the worst case there are as many as connections.
+// TestCoalescerStall: calls that hang hold up those behind them for stallTime. As long as calls come to their end
+// nothing is given up, and in the worst case there are as many as connections.
 func TestCoalescerStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &holdSource{calls: make(chan *heldCall, 2*callerConns)}
@@ -392,7 +396,8 @@ func TestCoalescersAreShared(t *testing.T) {
 	}
 	defer rdb.Close()
 	for name, q := range map[string]*Queue{
-		"another queue": NewQueue(b.name+"x", b.rdb), "prefix": NewQueue(b.name, b.rdb.WithPrefix("x:")), "another handle": NewQueue(b.name, rdb),
+		"another queue": NewQueue(b.name+"x", b.rdb), "prefix": NewQueue(b.name, b.rdb.WithPrefix("x:")),
+		"another handle": NewQueue(b.name, rdb),
 	} {
 		if q.coalescer == b.q.coalescer {
 			t.Errorf("%s: the same coalescer", name)

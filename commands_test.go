@@ -92,7 +92,8 @@ var redisCommands = map[string]redisCommand{
 }
 
 // plainArgs is how many arguments a command has in its oldest form; more of them are further keys, fields or values.
-var plainArgs = map[string]int{"AUTH": 1, "EXISTS": 1, "HDEL": 2, "HSET": 3, "LPOP": 1, "LPUSH": 2, "RPUSH": 2, "SADD": 2, "SREM": 2, "UNLINK": 1, "ZADD": 3, "ZREM": 2}
+var plainArgs = map[string]int{"AUTH": 1, "EXISTS": 1, "HDEL": 2, "HSET": 3, "LPOP": 1, "LPUSH": 2, "RPUSH": 2,
+	"SADD": 2, "SREM": 2, "UNLINK": 1, "ZADD": 3, "ZREM": 2}
 
 // optionWord is what an option looks like. Numbers, ranges such as -inf and names of fields are none.
 var optionWord = regexp.MustCompile(`^[A-Z]{2,}$`)
@@ -122,11 +123,13 @@ type sent struct {
 func checkSent(c sent, used map[string]bool) (problems []string) {
 	cmd, ok := redisCommands[c.command]
 	if !ok {
-		return []string{fmt.Sprintf("%s: %s is not in the list: add it with the version of Redis that brought it", c.where, c.command)}
+		return []string{fmt.Sprintf("%s: %s is not in the list: add it with the version of Redis that brought it",
+			c.where, c.command)}
 	}
 	used[c.command] = true
 	if !atMost(cmd.since, oldestRedis) {
-		problems = append(problems, fmt.Sprintf("%s: %s came with Redis %s, expected %s or older", c.where, c.command, cmd.since, oldestRedis))
+		problems = append(problems,
+			fmt.Sprintf("%s: %s came with Redis %s, expected %s or older", c.where, c.command, cmd.since, oldestRedis))
 	}
 	options := slices.Clone(c.options)
 	if plain, ok := plainArgs[c.command]; ok && (c.args > plain || c.spread) {
@@ -136,9 +139,12 @@ func checkSent(c sent, used map[string]bool) (problems []string) {
 		since, ok := cmd.options[o]
 		used[c.command+" "+o] = true
 		if !ok {
-			problems = append(problems, fmt.Sprintf("%s: option %s of %s is not in the list: add it with the version of Redis that brought it", c.where, o, c.command))
+			problems = append(problems,
+				fmt.Sprintf("%s: option %s of %s is not in the list: add it with the version of Redis that brought it",
+					c.where, o, c.command))
 		} else if !atMost(since, oldestRedis) {
-			problems = append(problems, fmt.Sprintf("%s: option %s of %s came with Redis %s, expected %s or older", c.where, o, c.command, since, oldestRedis))
+			problems = append(problems, fmt.Sprintf("%s: option %s of %s came with Redis %s, expected %s or older",
+				c.where, o, c.command, since, oldestRedis))
 		}
 	}
 	return problems
@@ -306,7 +312,8 @@ func TestCommandsCanFail(t *testing.T) {
 		{golang: `conn.Do("LMPOP", 1, key, "LEFT")`, want: "LMPOP is not in the list"},
 		{golang: `do(ctx, conn, 0, "SET", key, 1, "GET")`, want: "option GET of SET is not in the list"},
 		{golang: `s.read(ctx, "HRANDFIELD", hash, n)`},
-		{golang: `s.read(ctx, "HRANDFIELD", hash, n, "WITHVALUES")`, want: "option WITHVALUES of HRANDFIELD is not in the list"},
+		{golang: `s.read(ctx, "HRANDFIELD", hash, n, "WITHVALUES")`,
+			want: "option WITHVALUES of HRANDFIELD is not in the list"},
 		{golang: `redis.DoContext(conn, ctx, "RPUSH", args...)`},
 		{golang: `log("LMPOP")`},
 	} {
@@ -331,13 +338,15 @@ func TestCommandsCanFail(t *testing.T) {
 	// A command that is in the list, but too young.
 	redisCommands["LMPOP"] = redisCommand{since: "7.0.0"}
 	defer delete(redisCommands, "LMPOP")
-	if got := checkSent(sent{command: "LMPOP"}, map[string]bool{}); len(got) != 1 || !strings.Contains(got[0], "came with Redis 7.0.0") {
+	if got := checkSent(sent{command: "LMPOP"}, map[string]bool{}); len(got) != 1 ||
+		!strings.Contains(got[0], "came with Redis 7.0.0") {
 		t.Errorf("a command of Redis 7: found %q", got)
 	}
 	for _, c := range []struct {
 		version, limit string
 		want           bool
-	}{{"6.2.0", "6.2", true}, {"6.10", "6.2", false}, {"2.6.12", "6.2", true}, {"7.0.0", "6.2", false}, {"5", "6.2", true}} {
+	}{{"6.2.0", "6.2", true}, {"6.10", "6.2", false}, {"2.6.12", "6.2", true}, {"7.0.0", "6.2", false},
+		{"5", "6.2", true}} {
 		if got := atMost(c.version, c.limit); got != c.want {
 			t.Errorf("atMost(%s, %s) = %v", c.version, c.limit, got)
 		}

@@ -11,17 +11,20 @@ func (c *claim) leaves() bool {
 	return keeps(c.msg.Meta.Extra) || c.held() || c.reporter.Load() != nil || c.canceled.Load()
 }
 
-// completion is the ending of a task that has succeeded and leaves something behind. value is what its function returned, began when it was called.
+// completion is the ending of a task that has succeeded and leaves something behind. value is what its function
+// returned, began when it was called.
 func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
 	info := taskInfo{
-		reason: "completed", function: c.msg.Path, attempts: c.msg.Meta.Retried + 1, deaths: c.msg.Meta.Deaths, began: began, at: now, worker: w.id,
+		reason: "completed", function: c.msg.Path, attempts: c.msg.Meta.Retried + 1, deaths: c.msg.Meta.Deaths,
+		began: began, at: now, worker: w.id,
 	}
 	if keeps(c.msg.Meta.Extra) {
 		var err error
 		if info.result, err = c.fn.encodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
 			info.errText = err.Error()
-			w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).WithError(err).
+			w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id",
+				c.msg.Meta.ID).WithError(err).
 				Error("task is done, but its result cannot be kept")
 		}
 	}
@@ -46,11 +49,13 @@ func (w *Worker) leave(c *claim, info *taskInfo) ending {
 	return e
 }
 
-// planResult prepares keeping what the function returns. A type that cannot travel is an error only for those who want to keep it.
+// planResult prepares keeping what the function returns. A type that cannot travel is an error only for those who want
+// to keep it.
 func (f *function) planResult(t reflect.Type) error {
 	var err error
 	if f.returns, err = newParam(t); err != nil {
-		f.noResult = fmt.Errorf("%w: %s: expected a result that can travel, because KeepResult is given, found: %w", ErrFunction, f.name, err)
+		f.noResult = fmt.Errorf("%w: %s: expected a result that can travel, because KeepResult is given, found: %w",
+			ErrFunction, f.name, err)
 		if x := extraOf(f.extras, nil, 0); x != nil && x.KeepResult > 0 {
 			return f.noResult
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// conflicting are the ways to make a call that finds another task in its way; each returns the Ref that the call was given.
+// conflicting are the ways to make a call that finds another task in its way; each returns the Ref that the call was
+// given.
 var conflicting = map[string]func(b *bench, q *Queue, fn *Function, arg int) *Ref{
 	"Delay": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q, fn, arg) },
 	"later": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
@@ -47,8 +48,8 @@ func (b *bench) awaiting(ref *Ref) <-chan awaited {
 	return c
 }
 
-// TestAwaitBySkippedRef: the Ref of a call that was skipped waits for the task that is there, begun before that runs and after. What that
-// one keeps counts, and not what the call would have had kept.
+// TestAwaitBySkippedRef: the Ref of a call that was skipped waits for the task that is there, begun before that runs
+// and after. What that one keeps counts, and not what the call would have had kept.
 func TestAwaitBySkippedRef(t *testing.T) {
 	for how, call := range conflicting {
 		for kind, lock := range map[string]Option{"key": UniqueKey("k", time.Hour), "id": TaskID("k")} {
@@ -87,7 +88,8 @@ func TestAwaitBySkippedRef(t *testing.T) {
 	}
 }
 
-// TestManySkippedRefs: of a call for many tasks each Ref is that of the task in whose place it stands, beyond the first batch as well.
+// TestManySkippedRefs: of a call for many tasks each Ref is that of the task in whose place it stands, beyond the first
+// batch as well.
 func TestManySkippedRefs(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(n int) int { return n }, Unique(time.Hour), OnConflict(Skip), KeepResult(time.Hour))
@@ -122,7 +124,8 @@ func TestFailureBySkippedRef(t *testing.T) {
 	b.work(b.config(), f)
 	for what, err := range map[string]error{"early": await(b, "the error", early).err, "late": ref.Wait(b.within())} {
 		var failed *TaskError
-		if !errors.As(err, &failed) || failed.ID != first.ID() || failed.State != StateArchived || failed.Attempts != 2 || failed.Text != "no" {
+		if !errors.As(err, &failed) || failed.ID != first.ID() || failed.State != StateArchived ||
+			failed.Attempts != 2 || failed.Text != "no" {
 			t.Errorf("%s: Wait returned %v", what, err)
 		}
 	}
@@ -147,7 +150,8 @@ func TestInfoBySkippedRef(t *testing.T) {
 			b.must(err)
 			got, err := ref.Info(bg)
 			b.must(err)
-			if got != want || got.State != StateScheduled || got.Function != b.name+".f" || time.Until(got.Due) < 24*time.Hour {
+			if got != want || got.State != StateScheduled || got.Function != b.name+".f" ||
+				time.Until(got.Due) < 24*time.Hour {
 				t.Errorf("found %+v, expected %+v", got, want)
 			}
 			if s, err := ref.State(bg); s != StateScheduled || err != nil {
@@ -191,7 +195,8 @@ func TestCancelBySkippedRef(t *testing.T) {
 			if n := await(b, "the next task", ran); n != 3 {
 				t.Errorf("%d ran", n)
 			}
-			for what, err := range map[string]error{"early": await(b, "the error", early).err, "late": ref.Wait(b.within())} {
+			for what, err := range map[string]error{"early": await(b, "the error", early).err,
+				"late": ref.Wait(b.within())} {
 				if !errors.Is(err, ErrCanceled) {
 					t.Errorf("%s: Wait returned %v", what, err)
 				}
@@ -208,7 +213,8 @@ func TestCancelBySkippedRef(t *testing.T) {
 	}
 }
 
-// TestRefsOfReplacedTasks: the Ref of a task that was replaced says so, and touches the one in its place no more; the other's Ref is its own.
+// TestRefsOfReplacedTasks: the Ref of a task that was replaced says so, and touches the one in its place no more; the
+// other's Ref is its own.
 func TestRefsOfReplacedTasks(t *testing.T) {
 	for how, call := range conflicting {
 		for name, opts := range map[string][]Option{"until end": nil, "until start": {UntilStart()}} {
@@ -239,9 +245,11 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 						t.Errorf("of the one that stands, Await returned %d, %v", got.n, got.err)
 					}
 				}
-				for what, err := range map[string]error{"early": await(b, "the error", tellOld).err, "late": old.Wait(b.within())} {
+				for what, err := range map[string]error{"early": await(b, "the error", tellOld).err,
+					"late": old.Wait(b.within())} {
 					var failed *TaskError
-					if !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.ID != old.ID() || failed.State != StateCanceled {
+					if !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.ID != old.ID() ||
+						failed.State != StateCanceled {
 						t.Errorf("of the one that was replaced, %s: Wait returned %v", what, err)
 					}
 				}

@@ -18,22 +18,25 @@ func TestServerOfAnotherKind(t *testing.T) {
 		if args[0] == "ROLE" {
 			return fakeredis.Array(fakeredis.Bulk("sentinel"), fakeredis.Array())
 		}
-		return fmt.Sprintf("-ERR unknown command '%s', with args beginning with: '%s' \r\n", args[0], strings.Join(args[1:], "' '"))
+		return fmt.Sprintf("-ERR unknown command '%s', with args beginning with: '%s' \r\n", args[0],
+			strings.Join(args[1:], "' '"))
 	}
 	for name, c := range map[string]struct {
 		answer   func(args []string) string
 		path     string
 		expected string
 	}{
-		"moved":      {func([]string) string { return "-MOVED 5 10.0.0.1:6379\r\n" }, "", "rediscluster.Dial"},
-		"cross slot": {func([]string) string { return "-CROSSSLOT Keys in request don't hash to the same slot\r\n" }, "", "rediscluster.Dial"},
+		"moved": {func([]string) string { return "-MOVED 5 10.0.0.1:6379\r\n" }, "", "rediscluster.Dial"},
+		"cross slot": {func([]string) string { return "-CROSSSLOT Keys in request don't hash to the same slot\r\n" },
+			"", "rediscluster.Dial"},
 		"cluster, database": {func(args []string) string {
 			return "-ERR SELECT is not allowed in cluster mode\r\n"
 		}, "/1", "rediscluster.Dial"},
 		"sentinel":           {sentinel, "", "redissentinel.Dial"},
 		"sentinel, database": {sentinel, "/1", "unknown command 'SELECT'"},
 		"without scripts": {func(args []string) string {
-			return "-ERR unknown command `" + args[0] + "`, with args beginning with: `" + strings.Join(args[1:], "`, `") + "`, \r\n"
+			return "-ERR unknown command `" + args[0] + "`, with args beginning with: `" + strings.Join(args[1:],
+				"`, `") + "`, \r\n"
 		}, "", "6.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,9 +55,11 @@ func TestServerOfAnotherKind(t *testing.T) {
 			_, length := q.Len(t.Context())
 			for _, err := range []error{enqueue, length} {
 				var answer redis.Error
-				if err == nil || !strings.Contains(err.Error(), c.expected) || !errors.As(err, &answer) || errors.Is(err, ErrUnknown) {
+				if err == nil || !strings.Contains(err.Error(), c.expected) || !errors.As(err, &answer) ||
+					errors.Is(err, ErrUnknown) {
 					t.Errorf("expected an error with %q, found %v", c.expected, err)
-				} else if text := err.Error(); strings.Contains(text, "hunter2") || strings.Contains(text, "mail_noti") {
+				} else if text := err.Error(); strings.Contains(text, "hunter2") ||
+					strings.Contains(text, "mail_noti") {
 					t.Errorf("the error repeats the task: %s", text)
 				}
 			}

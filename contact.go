@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// contact knows since when a process has been in touch with one Redis server without a break. A sweeper needs it: when Redis was
-// away, or this process stood still, a missing heartbeat says nothing about its worker.
+// contact knows since when a process has been in touch with one Redis server without a break. A sweeper needs it: when
+// Redis was away, or this process stood still, a missing heartbeat says nothing about its worker.
 type contact struct {
 	slow time.Duration // a call that takes longer is a break
 

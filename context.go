@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// taskContext is the context of a handler. It ends when the claim is lost, when the worker stops, when its time is over and when the handler has returned, and
-// it carries the claim. It is the claim under another type, so it costs nothing beyond the context that it wraps.
+// taskContext is the context of a handler. It ends when the claim is lost, when the worker stops, when its time is over
+// and when the handler has returned, and it carries the claim. It is the claim under another type, so it costs nothing
+// beyond the context that it wraps.
 type taskContext claim
 
 // Deadline implements context.Context.
@@ -41,8 +42,8 @@ func claimFromContext(ctx context.Context) *claim {
 	return c
 }
 
-// contextOf makes the context of the handler of a claim, which ends limit after the claim has started; 0 is no limit. The function must be called when
-// the handler has ended.
+// contextOf makes the context of the handler of a claim, which ends limit after the claim has started; 0 is no limit.
+// The function must be called when the handler has ended.
 func (w *Worker) contextOf(c *claim, limit time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(w.tasks)
 	if limit > 0 {
@@ -52,7 +53,9 @@ func (w *Worker) contextOf(c *claim, limit time.Duration) (context.Context, cont
 	return (*taskContext)(c), cancel
 }
 
-func withLimit(ctx context.Context, cancel context.CancelCauseFunc, end time.Time) (context.Context, context.CancelCauseFunc) {
+func withLimit(
+	ctx context.Context, cancel context.CancelCauseFunc, end time.Time,
+) (context.Context, context.CancelCauseFunc) {
 	ctx, stop := context.WithDeadlineCause(ctx, end, ErrTimeout)
 	return ctx, func(cause error) {
 		cancel(cause)

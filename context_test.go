@@ -30,7 +30,8 @@ func TestTaskContext(t *testing.T) {
 	}
 	cancel(ErrLost)
 	<-wrapped.Done()
-	if !errors.Is(context.Cause(ctx), ErrLost) || !errors.Is(context.Cause(wrapped), ErrLost) || claimFromContext(wrapped) != c {
+	if !errors.Is(context.Cause(ctx), ErrLost) || !errors.Is(context.Cause(wrapped), ErrLost) ||
+		claimFromContext(wrapped) != c {
 		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), ErrLost)
 	}
 	ctx, cancel = w.contextOf(&claim{}, 0)

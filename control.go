@@ -17,11 +17,13 @@ const (
 	orderStop  = "stop"
 )
 
-// Pause makes all workers, those that start later too, run no further tasks of the queue until Resume. What they have claimed and not started
-// they give back; running handlers go on. Workers hear of it at once, and no task is claimed from the moment on when Pause has returned.
-// Tasks can be enqueued meanwhile, and scheduled ones become pending. It is remembered in Redis. Legacy workers do not heed it.
+// Pause makes all workers, those that start later too, run no further tasks of the queue until Resume. What they have
+// claimed and not started they give back; running handlers go on. Workers hear of it at once, and no task is claimed
+// from the moment on when Pause has returned. Tasks can be enqueued meanwhile, and scheduled ones become pending. It is
+// remembered in Redis. Legacy workers do not heed it.
 //
-// Pausing again changes nothing. Errors are those of asking Redis, also when its memory is full: then it works all the same.
+// Pausing again changes nothing. Errors are those of asking Redis, also when its memory is full: then it works all the
+// same.
 func (q *Queue) Pause(ctx context.Context) error {
 	if err := q.check(ctx); err != nil {
 		return err
@@ -48,9 +50,9 @@ func (q *Queue) Paused(ctx context.Context) (bool, error) {
 	return c.paused, err
 }
 
-// Restart makes every worker that serves the queue now stop as if the context of Run had ended, with the reason "restart": it finishes its running
-// tasks, and Run returns nil, so that whoever watches over the process starts it again. Workers started later are not affected. A worker that cannot
-// be reached stops when it can.
+// Restart makes every worker that serves the queue now stop as if the context of Run had ended, with the reason
+// "restart": it finishes its running tasks, and Run returns nil, so that whoever watches over the process starts it
+// again. Workers started later are not affected. A worker that cannot be reached stops when it can.
 func (q *Queue) Restart(ctx context.Context) error {
 	if err := q.check(ctx); err != nil {
 		return err
@@ -59,14 +61,15 @@ func (q *Queue) Restart(ctx context.Context) error {
 	return err
 }
 
-// SetWeight changes the weight of the queue for all workers that serve it in Weighted order: 1 to 1000, or 0 for the weight that each of them
-// was configured with. It is remembered in Redis. Workers in Strict order do not heed it.
+// SetWeight changes the weight of the queue for all workers that serve it in Weighted order: 1 to 1000, or 0 for the
+// weight that each of them was configured with. It is remembered in Redis. Workers in Strict order do not heed it.
 func (q *Queue) SetWeight(ctx context.Context, weight int) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
 	if weight < 0 || weight > maxWeight {
-		return fmt.Errorf("%w: queue %q: weight %d: expected 1 to %d, or 0 for the configured one", ErrArguments, q.name, weight, maxWeight)
+		return fmt.Errorf("%w: queue %q: weight %d: expected 1 to %d, or 0 for the configured one", ErrArguments,
+			q.name, weight, maxWeight)
 	}
 	value := ""
 	if weight > 0 {
@@ -76,15 +79,16 @@ func (q *Queue) SetWeight(ctx context.Context, weight int) error {
 	return err
 }
 
-// Worker returns the control of one worker that serves the queue. The id is what Worker.ID returned there; it also stands in its log. It does
-// not ask Redis whether there is such a worker.
+// Worker returns the control of one worker that serves the queue. The id is what Worker.ID returned there; it also
+// stands in its log. It does not ask Redis whether there is such a worker.
 func (q *Queue) Worker(id string) *WorkerControl {
 	must(q.made())
 	return &WorkerControl{q, id}
 }
 
-// WorkerControl controls one worker from anywhere. Give orders to a worker on one of its queues: what was said on another is not withdrawn.
-// The methods are safe for concurrent use. They return an error when no such worker is alive on the queue, or when Redis cannot be asked.
+// WorkerControl controls one worker from anywhere. Give orders to a worker on one of its queues: what was said on
+// another is not withdrawn. The methods are safe for concurrent use. They return an error when no such worker is alive
+// on the queue, or when Redis cannot be asked.
 type WorkerControl struct {
 	queue *Queue
 	id    string
@@ -114,14 +118,15 @@ func (c *WorkerControl) order(ctx context.Context, order string) error {
 		return err
 	}
 	if !lives {
-		return fmt.Errorf("delayed: queue %q has no living worker %.100q: expected the id of one that serves it", c.queue.name, c.id)
+		return fmt.Errorf("delayed: queue %q has no living worker %.100q: expected the id of one that serves it",
+			c.queue.name, c.id)
 	}
 	_, err = c.queue.store.setControl(ctx, controlWorker+c.id, order)
 	return err
 }
 
-// Fleet is a number of queues that are controlled together, with all workers that serve them. The methods do to each queue what those of Queue
-// do, one after the other, go on after an error, and return all errors joined.
+// Fleet is a number of queues that are controlled together, with all workers that serve them. The methods do to each
+// queue what those of Queue do, one after the other, go on after an error, and return all errors joined.
 type Fleet []*Queue
 
 // Pause pauses all queues.

@@ -162,7 +162,8 @@ func TestRestart(t *testing.T) {
 		}
 		result := make(chan error, 1)
 		go func() { result <- w.Run(t.Context()) }()
-		b.until("it is connected", func() bool { return w.Status().Connected && w.lanes[0].control.version.Load() >= 0 })
+		b.until("it is connected",
+			func() bool { return w.Status().Connected && w.lanes[0].control.version.Load() >= 0 })
 		return w, result
 	}
 	b.must(b.q.Restart(t.Context())) // before all of them
@@ -171,7 +172,9 @@ func TestRestart(t *testing.T) {
 	b.delay(f, 1)
 	await(b, "the task", started)
 	b.must(b.q.Restart(t.Context()))
-	b.until("both stop", func() bool { return one.Status().StopReason == "restart" && two.Status().StopReason == "restart" })
+	b.until("both stop", func() bool {
+		return one.Status().StopReason == "restart" && two.Status().StopReason == "restart"
+	})
 	three, threeOver := run(true)
 	close(release)
 	for _, over := range []chan error{oneOver, twoOver} {
@@ -194,12 +197,14 @@ func TestRestart(t *testing.T) {
 	if fields := b.hash("_control"); fields["worker:"+three.ID()] != "" {
 		t.Errorf("the order outlives the worker: %v", fields)
 	}
-	if err := b.q.Worker(three.ID()).Pause(t.Context()); err == nil || !strings.Contains(err.Error(), "no living worker") {
+	if err := b.q.Worker(three.ID()).Pause(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "no living worker") {
 		t.Errorf("an order to a dead worker: %v", err)
 	}
 }
 
-// TestRestartBeforeTheFirstLook: a worker is told to restart as soon as it serves the queue, also if it hears of it only later.
+// TestRestartBeforeTheFirstLook: a worker is told to restart as soon as it serves the queue, also if it hears of it
+// only later.
 func TestRestartBeforeTheFirstLook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -240,7 +245,8 @@ func TestWorkerOrders(t *testing.T) {
 				do   func(context.Context) error
 				want WorkerState
 			}{
-				{control.Pause, WorkerPaused}, {control.Resume, WorkerRunning}, {control.Pause, WorkerPaused}, {control.Quiet, WorkerQuiet},
+				{control.Pause, WorkerPaused}, {control.Resume, WorkerRunning}, {control.Pause, WorkerPaused},
+				{control.Quiet, WorkerQuiet},
 			} {
 				b.must(step.do(t.Context()))
 				b.until(step.want.String(), func() bool { return w.Status().State == step.want })
@@ -264,7 +270,8 @@ func TestSetWeight(t *testing.T) {
 	b.must(heavy.SetWeight(t.Context(), 0))
 	b.until("the worker knows that there is none", func() bool { return w.lanes[0].control.weight.Load() == 0 })
 	for _, n := range []int{-1, 1001} {
-		if err := heavy.SetWeight(t.Context(), n); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "expected 1 to 1000, or 0") {
+		if err := heavy.SetWeight(t.Context(), n); !errors.Is(err, ErrArguments) ||
+			!strings.Contains(err.Error(), "expected 1 to 1000, or 0") {
 			t.Errorf("SetWeight(%d): %v", n, err)
 		}
 	}
@@ -317,9 +324,11 @@ func TestFleet(t *testing.T) {
 	b.must(err)
 	closed.Close()
 	fleet := Fleet{NewQueue(b.name+".x", closed), b.q, NewQueue(b.name+".y", closed)}
-	for name, do := range map[string]func(context.Context) error{"Pause": fleet.Pause, "Restart": fleet.Restart, "Resume": fleet.Resume} {
+	for name, do := range map[string]func(context.Context) error{"Pause": fleet.Pause, "Restart": fleet.Restart,
+		"Resume": fleet.Resume} {
 		err := do(t.Context())
-		if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), b.name+".x") || !strings.Contains(err.Error(), b.name+".y") || strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {
+		if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), b.name+".x") ||
+			!strings.Contains(err.Error(), b.name+".y") || strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -29,8 +29,8 @@ type timetable struct {
 	name  string        // of the entry, for the jitter
 }
 
-// newTimetable reads a spec: five fields, a descriptor such as @daily, or @every with a duration. A prefix CRON_TZ= or TZ= names the zone, as
-// the parameter does; if both do, they must agree.
+// newTimetable reads a spec: five fields, a descriptor such as @daily, or @every with a duration. A prefix CRON_TZ= or
+// TZ= names the zone, as the parameter does; if both do, they must agree.
 func newTimetable(spec, zone string, dst DST) (*timetable, error) {
 	text := strings.TrimSpace(spec)
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
@@ -40,7 +40,8 @@ func newTimetable(spec, zone string, dst DST) (*timetable, error) {
 		}
 		name, fields, _ := strings.Cut(rest, " ")
 		if zone != "" && zone != name {
-			return nil, fmt.Errorf("the spec %q names another zone than the entry, which says %q: leave one out", spec, zone)
+			return nil, fmt.Errorf("the spec %q names another zone than the entry, which says %q: leave one out", spec,
+				zone)
 		}
 		zone, text = name, strings.TrimSpace(fields)
 		break
@@ -52,7 +53,8 @@ func newTimetable(spec, zone string, dst DST) (*timetable, error) {
 	t := &timetable{loc: loc, dst: dst}
 	if every, ok := strings.CutPrefix(text, "@every "); ok {
 		if t.every, err = time.ParseDuration(strings.TrimSpace(every)); err != nil {
-			return nil, fmt.Errorf("the spec %q: expected a duration such as 90s or 1h30m after @every, found %q", spec, every)
+			return nil, fmt.Errorf("the spec %q: expected a duration such as 90s or 1h30m after @every, found %q", spec,
+				every)
 		}
 		if t.every < time.Millisecond || t.every%time.Millisecond != 0 {
 			return nil, fmt.Errorf("the spec %q: expected a positive duration in whole milliseconds", spec)
@@ -61,7 +63,8 @@ func newTimetable(spec, zone string, dst DST) (*timetable, error) {
 	}
 	parsed, err := cron.ParseStandard(text)
 	if err != nil {
-		return nil, fmt.Errorf("the spec %q: expected five fields, @hourly, @daily, @weekly, @monthly, @yearly or @every and a duration: %w", spec, err)
+		return nil, fmt.Errorf("the spec %q: expected five fields, @hourly, @daily, @weekly, @monthly, @yearly or "+
+			"@every and a duration: %w", spec, err)
 	}
 	fields, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
@@ -94,7 +97,8 @@ func zoneOf(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// wall returns the first time after w that the fields allow, where times are what a clock shows, written as if in UTC. Zero: never.
+// wall returns the first time after w that the fields allow, where times are what a clock shows, written as if in UTC.
+// Zero: never.
 func (t *timetable) wall(w time.Time) time.Time {
 	// cron looks five years ahead, and leap days may be eight years apart.
 	for range 2 {
@@ -123,7 +127,8 @@ func (t *timetable) next(after time.Time) time.Time {
 	return tick
 }
 
-// nextEvery counts from the entry's start, or from 1970, and not from when a process began: so a restart shifts nothing.
+// nextEvery counts from the entry's start, or from 1970, and not from when a process began: so a restart shifts
+// nothing.
 func (t *timetable) nextEvery(after time.Time) time.Time {
 	origin, every := int64(0), t.every.Milliseconds()
 	if !t.from.IsZero() {

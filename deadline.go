@@ -25,8 +25,9 @@ func (e *timeoutError) Error() string {
 // Unwrap returns ErrTimeout and the handler's error.
 func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
 
-// limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0 is for any time. The call
-// decides, then the function, then the worker; a deadline may cut it short. It reads nothing that changes while the handler runs.
+// limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
+// is for any time. The call decides, then the function, then the worker; a deadline may cut it short. It reads nothing
+// that changes while the handler runs.
 func (w *Worker) limit(c *claim, ran time.Duration) time.Duration {
 	d := w.cfg.Timeout
 	if p := c.fn.policy; p != nil && p.timeout != 0 {
@@ -72,9 +73,11 @@ func (w *Worker) stale(c *claim) bool {
 	if id == "" {
 		id = newTaskID()
 	}
-	text := fmt.Sprintf("it did not start in time: %s at %s", why, time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
+	text := fmt.Sprintf("it did not start in time: %s at %s", why,
+		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	info := taskInfo{
-		reason: "expired", function: c.msg.Path, errText: text, attempts: m.Retried, deaths: m.Deaths, at: now, worker: w.id,
+		reason: "expired", function: c.msg.Path, errText: text, attempts: m.Retried, deaths: m.Deaths, at: now,
+		worker: w.id,
 	}
 	if x.FirstFailed != 0 {
 		info.firstFailed = time.UnixMilli(x.FirstFailed)
@@ -83,7 +86,8 @@ func (w *Worker) stale(c *claim) bool {
 	w.tell(c, Event{Kind: EventTaskExpired})
 	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.reason})
 	c.lane.finisher.add(ending{
-		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: archivedLife, id: id, message: c.raw, info: info.encode(),
+		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: archivedLife, id: id, message: c.raw,
+		info: info.encode(),
 	})
 	return true
 }

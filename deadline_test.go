@@ -33,9 +33,11 @@ func TestLimit(t *testing.T) {
 		{"a deadline", 0, nil, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, 3 * time.Hour},
 		{"the deadline is earlier", 0, hour, &wire.Extra{Deadline: now.Add(time.Minute).UnixMilli()}, 0, time.Minute},
 		{"the timeout is earlier", 0, hour, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, time.Hour},
-		{"a deadline, after a while", 0, nil, &wire.Extra{Deadline: now.Add(time.Hour).UnixMilli()}, time.Hour, 2 * time.Hour},
+		{"a deadline, after a while", 0, nil, &wire.Extra{Deadline: now.Add(time.Hour).UnixMilli()}, time.Hour,
+			2 * time.Hour},
 		{"a deadline that has passed", 0, nil, &wire.Extra{Deadline: now.Add(-time.Hour).UnixMilli()}, 0, 1},
-		{"a deadline that passed while it ran", 0, nil, &wire.Extra{Deadline: now.Add(-time.Hour).UnixMilli()}, 2 * time.Hour, time.Hour},
+		{"a deadline that passed while it ran", 0, nil, &wire.Extra{Deadline: now.Add(-time.Hour).UnixMilli()},
+			2 * time.Hour, time.Hour},
 		{"a deadline for ever", 0, nil, &wire.Extra{Deadline: math.MaxInt64}, time.Hour, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -53,7 +55,8 @@ func TestLimit(t *testing.T) {
 
 func TestWorkerConfigRefusesNegativeTimeout(t *testing.T) {
 	_, err := NewWorker(newBench(t).rdb, WorkerConfig{Queues: Strict{"q"}, Timeout: -1})
-	if err == nil || !strings.Contains(err.Error(), "WorkerConfig.Timeout is -1ns: expected a positive duration, or 0 for none") {
+	if err == nil || !strings.Contains(err.Error(),
+		"WorkerConfig.Timeout is -1ns: expected a positive duration, or 0 for none") {
 		t.Error(err)
 	}
 }
@@ -97,7 +100,8 @@ func TestTimeoutEndsTheContext(t *testing.T) {
 				t.Errorf("cause %v, expected ErrTimeout", err)
 			}
 			b.until("it is filed", func() bool { return b.size("_retry")+b.size("_archived") == 1 })
-			if info := b.infoOf(ref); !strings.Contains(info, "handler took longer than") || !strings.Contains(info, "deadline exceeded") {
+			if info := b.infoOf(ref); !strings.Contains(info, "handler took longer than") ||
+				!strings.Contains(info, "deadline exceeded") {
 				t.Errorf("info %q", info)
 			}
 			b.check(redistest.Invariants{})
@@ -131,7 +135,8 @@ func TestTimedOutHandlers(t *testing.T) {
 			b.delay(f)
 			b.delay(g)
 			if tt.end == "" {
-				b.until("they are done", func() bool { return b.counters()["processed"] == 2 && len(b.counters()) == 1 })
+				b.until("they are done",
+					func() bool { return b.counters()["processed"] == 2 && len(b.counters()) == 1 })
 				return
 			}
 			b.until("they are filed", func() bool { return b.size(tt.end) == 2 })
@@ -139,7 +144,8 @@ func TestTimedOutHandlers(t *testing.T) {
 				return
 			}
 			for range 2 {
-				if err := await(b, "a question about an error", asked); !errors.Is(err, ErrTimeout) || !errors.Is(err, errJudged) {
+				if err := await(b, "a question about an error", asked); !errors.Is(err, ErrTimeout) ||
+					!errors.Is(err, errJudged) {
 					t.Errorf("BackoffFunc was asked about %v", err)
 				}
 			}
@@ -156,7 +162,8 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 	}{
 		{"TTL", []Option{TTL(time.Millisecond)}, "it did not start in time: its TTL ended at 20"},
 		{"TTL of a scheduled task", []Option{TTL(2 * time.Millisecond), In(time.Millisecond)}, "its TTL ended at"},
-		{"deadline", []Option{Deadline(time.Unix(1, 0))}, "it did not start in time: its deadline was at 1970-01-01T00:00:01.000Z"},
+		{"deadline", []Option{Deadline(time.Unix(1, 0))},
+			"it did not start in time: its deadline was at 1970-01-01T00:00:01.000Z"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)

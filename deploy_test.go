@@ -80,8 +80,8 @@ func (d *deploy) over() {
 	d.check(redistest.Invariants{})
 }
 
-// TestRollingDeployOfARenamedFunction has three versions: the first knows the old name, the second the new one and the old one as its alias, the
-// third the new name alone.
+// TestRollingDeployOfARenamedFunction has three versions: the first knows the old name, the second the new one and the
+// old one as its alias, the third the new name alone.
 func TestRollingDeployOfARenamedFunction(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
 	oldName, newName := d.name+".mail.Send", d.name+".post.Send"
@@ -89,7 +89,8 @@ func TestRollingDeployOfARenamedFunction(t *testing.T) {
 		f := Func(func(n int64) { d.ran(name, n) }, opts...)
 		return &release{version: name, fns: []any{f}, delay: f}
 	}
-	v1, v2, v3 := version("v1", Name(oldName)), version("v2", Name(newName), Alias(oldName)), version("v3", Name(newName))
+	v1, v2, v3 := version("v1", Name(oldName)), version("v2", Name(newName), Alias(oldName)),
+		version("v3", Name(newName))
 
 	one := d.work(d.config(), v1.fns...)
 	d.produce(v1, 20)
@@ -135,8 +136,9 @@ func TestRollingDeployOfARenamedFunction(t *testing.T) {
 	}
 }
 
-// TestRollingDeployOfAnAddedArgument has a second version with one argument more. Tasks of the first run in both; tasks of the second wait for its
-// workers, because they go by another name: to a worker of the first they would have one argument too many, which is an error.
+// TestRollingDeployOfAnAddedArgument has a second version with one argument more. Tasks of the first run in both; tasks
+// of the second wait for its workers, because they go by another name: to a worker of the first they would have one
+// argument too many, which is an error.
 func TestRollingDeployOfAnAddedArgument(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
 	path, second := d.name+".Send", d.name+".Send2"
@@ -148,7 +150,8 @@ func TestRollingDeployOfAnAddedArgument(t *testing.T) {
 		d.mu.Unlock()
 		d.ran("v2", n)
 	}, Name(second), Alias(path), Optional(1))
-	v1, v2 := &release{version: "v1", fns: []any{f1}, delay: f1}, &release{version: "v2", fns: []any{f2}, delay: f2, args: []any{"en"}}
+	v1, v2 := &release{version: "v1", fns: []any{f1}, delay: f1},
+		&release{version: "v2", fns: []any{f2}, delay: f2, args: []any{"en"}}
 
 	one := d.work(d.config(), v1.fns...)
 	d.produce(v1, 10)
@@ -161,7 +164,8 @@ func TestRollingDeployOfAnAddedArgument(t *testing.T) {
 	one.mustStop()
 	d.produce(v1, 10)
 	d.next++
-	if _, err := d.q.Enqueue(t.Context(), NewGoTask(path, d.next)); err != nil { // by path, so with the number of arguments
+	// by path, so with the number of arguments
+	if _, err := d.q.Enqueue(t.Context(), NewGoTask(path, d.next)); err != nil {
 		t.Fatal(err)
 	}
 	d.over()

@@ -2,18 +2,20 @@
 //
 //	q.Delay(mail.Welcome, userID, "en")
 //
-// A Queue makes a call into a task: the function's path and its arguments in MessagePack. A Worker that has registered the function
-// claims the task and calls it. Functions need no schema and no code generation; arguments are checked on both sides.
+// A Queue makes a call into a task: the function's path and its arguments in MessagePack. A Worker that has registered
+// the function claims the task and calls it. Functions need no schema and no code generation; arguments are checked on
+// both sides.
 //
 // # Guarantee
 //
-// A task that was accepted runs at least once, while Redis keeps its data. It runs twice only when its worker was believed dead, when
-// Redis lost its acknowledgement in a fail-over, or when an enqueue without reply was repeated.
+// A task that was accepted runs at least once, while Redis keeps its data. It runs twice only when its worker was
+// believed dead, when Redis lost its acknowledgement in a fail-over, or when an enqueue without reply was repeated.
 //
 // # Wrong use
 //
-// What is wrong with a call, an option or a configuration is an error where it is given, and its text says what was expected. Nil and zero
-// handles, queues, tasks and workers are errors too; functions that return none panic with a text that begins with "delayed: ".
+// What is wrong with a call, an option or a configuration is an error where it is given, and its text says what was
+// expected. Nil and zero handles, queues, tasks and workers are errors too; functions that return none panic with a
+// text that begins with "delayed: ".
 //
 // # States
 //
@@ -25,6 +27,7 @@
 //
 // # Reading order
 //
-// queue.go and task.go make a message; lua/enqueue.lua stores it; fetch.go claims it; execute.go runs it; finish.go tells how it
-// ended. heartbeat.go, mover.go and sweeper.go are the loops beside them. docs/ARCHITECTURE.md has the map and the reasons.
+// queue.go and task.go make a message; lua/enqueue.lua stores it; fetch.go claims it; execute.go runs it; finish.go
+// tells how it ended. heartbeat.go, mover.go and sweeper.go are the loops beside them. docs/ARCHITECTURE.md has the map
+// and the reasons.
 package delayed

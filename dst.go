@@ -2,12 +2,12 @@ package delayed
 
 import "time"
 
-// DST says what happens to ticks at times that a clock leaves out or shows twice, when summer time begins or ends or a zone changes in
-// another way. The zero value runs a tick whose time is left out at the first moment after it, and one whose time is shown twice at the
-// first of both: each exactly once. Values may be combined with |.
+// DST says what happens to ticks at times that a clock leaves out or shows twice, when summer time begins or ends or a
+// zone changes in another way. The zero value runs a tick whose time is left out at the first moment after it, and one
+// whose time is shown twice at the first of both: each exactly once. Values may be combined with |.
 //
-// It concerns entries that name hours. Those whose hour field is * tick whenever the clock shows a time that the other fields allow; @every
-// knows no clocks at all.
+// It concerns entries that name hours. Those whose hour field is * tick whenever the clock shows a time that the other
+// fields allow; @every knows no clocks at all.
 type DST uint8
 
 const (
@@ -69,7 +69,8 @@ func (t *timetable) nextCron(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// within returns the first tick after a time within a period, zero if there is none; and whether there will be none after it either.
+// within returns the first tick after a time within a period, zero if there is none; and whether there will be none
+// after it either.
 func (t *timetable) within(p *period, after time.Time) (tick time.Time, none bool) {
 	from := p.shows(after)
 	if !p.start.IsZero() {

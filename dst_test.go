@@ -32,8 +32,10 @@ var dstZones = []struct {
 }
 
 var dstSpecs = []string{
-	"* * * * *", "*/15 * * * *", "30 * * * *", "0 * * * *", "30 2 * * *", "0 2 * * *", "0 3 * * *", "*/10 1-3 * * *", "0 0 * * *", "30 0 * * *",
-	"59 23 * * *", "0 */2 * * *", "15,45 0,1,2,3,12 * * 0", "0 12 30 12 *", "0 9 * * mon-fri", "0 0 29 2 *", "0 0 1 * *", "*/20 0-23/3 * * *", "0 0,1 13 * 5",
+	"* * * * *", "*/15 * * * *", "30 * * * *", "0 * * * *", "30 2 * * *", "0 2 * * *", "0 3 * * *", "*/10 1-3 * * *",
+	"0 0 * * *", "30 0 * * *",
+	"59 23 * * *", "0 */2 * * *", "15,45 0,1,2,3,12 * * 0", "0 12 30 12 *", "0 9 * * mon-fri", "0 0 29 2 *",
+	"0 0 1 * *", "*/20 0-23/3 * * *", "0 0,1 13 * 5",
 }
 
 var dstPolicies = []DST{0, DSTSkipMissing, DSTRunTwice, DSTSkipMissing | DSTRunTwice}
@@ -59,7 +61,8 @@ func (t *timetable) allows(w time.Time) bool {
 	} else {
 		day = day || weekday
 	}
-	return day && t.spec.Month>>int(w.Month())&1 == 1 && t.spec.Hour>>w.Hour()&1 == 1 && t.spec.Minute>>w.Minute()&1 == 1 && w.Second() == 0
+	return day && t.spec.Month>>int(w.Month())&1 == 1 && t.spec.Hour>>w.Hour()&1 == 1 &&
+		t.spec.Minute>>w.Minute()&1 == 1 && w.Second() == 0
 }
 
 // expectedTicks finds the ticks from a time on in another way than the code: by looking at the clock all the time.
@@ -69,7 +72,8 @@ func expectedTicks(t *timetable, clock []glance, from time.Time) (ticks []time.T
 		again := !g.shows.After(high)
 		// What the clock has left out since the last look.
 		missing := false
-		for m := high.Add(30 * time.Second); !again && m.Before(g.shows) && !t.free && t.dst&DSTSkipMissing == 0; m = m.Add(30 * time.Second) {
+		for m := high.Add(30 * time.Second); !again && m.Before(g.shows) && !t.free &&
+			t.dst&DSTSkipMissing == 0; m = m.Add(30 * time.Second) {
 			missing = missing || t.allows(m)
 		}
 		if !g.at.Before(from) && (missing || (!again || t.free || t.dst&DSTRunTwice != 0) && t.allows(g.shows)) {
@@ -82,8 +86,8 @@ func expectedTicks(t *timetable, clock []glance, from time.Time) (ticks []time.T
 	return ticks
 }
 
-// TestTicksOverChangesOfClocks compares the ticks around every change of a zone with those that a walk over the clock finds: none is
-// missing, none is there twice, and each is at a time that the spec allows or the policy asks for.
+// TestTicksOverChangesOfClocks compares the ticks around every change of a zone with those that a walk over the clock
+// finds: none is missing, none is there twice, and each is at a time that the spec allows or the policy asks for.
 func TestTicksOverChangesOfClocks(t *testing.T) {
 	for _, z := range dstZones {
 		loc, err := time.LoadLocation(z.zone)
@@ -148,7 +152,8 @@ func checkTicks(t *testing.T, spec, zone string, policy DST, clock []glance, fro
 				}
 				return time.Time{}
 			}
-			t.Fatalf("%s in %s, policy %d, from %v: tick %d of %d is %v, expected %v of %d", spec, zone, policy, from, i, len(got), show(got), show(want), len(want))
+			t.Fatalf("%s in %s, policy %d, from %v: tick %d of %d is %v, expected %v of %d", spec, zone, policy, from,
+				i, len(got), show(got), show(want), len(want))
 		}
 	}
 	// Whoever asks in between finds the same.
@@ -171,7 +176,8 @@ func checkTicks(t *testing.T, spec, zone string, policy DST, clock []glance, fro
 			continue
 		}
 		if fmt.Sprint(last) != fmt.Sprint(want) {
-			t.Fatalf("%s in %s, policy %d: the last %d up to %v are %v, expected %v", spec, zone, policy, n, upTo, last, want)
+			t.Fatalf("%s in %s, policy %d: the last %d up to %v are %v, expected %v", spec, zone, policy, n, upTo, last,
+				want)
 		}
 	}
 }
@@ -185,23 +191,35 @@ func TestDSTPolicies(t *testing.T) {
 		want       []string // in local time
 	}{
 		// Berlin, March 30, 2025: 2:00 becomes 3:00.
-		{"30 2 * * *", "Europe/Berlin", 0, "2025-03-29T03:00:00+01:00", []string{"2025-03-30T03:00:00+02:00", "2025-03-31T02:30:00+02:00"}},
-		{"30 2 * * *", "Europe/Berlin", DSTSkipMissing, "2025-03-29T03:00:00+01:00", []string{"2025-03-31T02:30:00+02:00"}},
-		{"*/20 2,3 * * *", "Europe/Berlin", 0, "2025-03-30T00:00:00+01:00", []string{"2025-03-30T03:00:00+02:00", "2025-03-30T03:20:00+02:00"}},
+		{"30 2 * * *", "Europe/Berlin", 0, "2025-03-29T03:00:00+01:00",
+			[]string{"2025-03-30T03:00:00+02:00", "2025-03-31T02:30:00+02:00"}},
+		{"30 2 * * *", "Europe/Berlin", DSTSkipMissing, "2025-03-29T03:00:00+01:00",
+			[]string{"2025-03-31T02:30:00+02:00"}},
+		{"*/20 2,3 * * *", "Europe/Berlin", 0, "2025-03-30T00:00:00+01:00",
+			[]string{"2025-03-30T03:00:00+02:00", "2025-03-30T03:20:00+02:00"}},
 		{"30 * * * *", "Europe/Berlin", 0, "2025-03-30T01:30:00+01:00", []string{"2025-03-30T03:30:00+02:00"}},
 		// October 26, 2025: 3:00 becomes 2:00.
-		{"30 2 * * *", "Europe/Berlin", 0, "2025-10-26T00:00:00+02:00", []string{"2025-10-26T02:30:00+02:00", "2025-10-27T02:30:00+01:00"}},
-		{"30 2 * * *", "Europe/Berlin", DSTRunTwice, "2025-10-26T00:00:00+02:00", []string{"2025-10-26T02:30:00+02:00", "2025-10-26T02:30:00+01:00", "2025-10-27T02:30:00+01:00"}},
-		{"30 * * * *", "Europe/Berlin", 0, "2025-10-26T02:00:00+02:00", []string{"2025-10-26T02:30:00+02:00", "2025-10-26T02:30:00+01:00", "2025-10-26T03:30:00+01:00"}},
+		{"30 2 * * *", "Europe/Berlin", 0, "2025-10-26T00:00:00+02:00",
+			[]string{"2025-10-26T02:30:00+02:00", "2025-10-27T02:30:00+01:00"}},
+		{"30 2 * * *", "Europe/Berlin", DSTRunTwice, "2025-10-26T00:00:00+02:00",
+			[]string{"2025-10-26T02:30:00+02:00", "2025-10-26T02:30:00+01:00", "2025-10-27T02:30:00+01:00"}},
+		{"30 * * * *", "Europe/Berlin", 0, "2025-10-26T02:00:00+02:00",
+			[]string{"2025-10-26T02:30:00+02:00", "2025-10-26T02:30:00+01:00", "2025-10-26T03:30:00+01:00"}},
 		// Lord Howe: half an hour.
-		{"15 2 * * *", "Australia/Lord_Howe", 0, "2025-10-04T12:00:00+10:30", []string{"2025-10-05T02:30:00+11:00", "2025-10-06T02:15:00+11:00"}},
+		{"15 2 * * *", "Australia/Lord_Howe", 0, "2025-10-04T12:00:00+10:30",
+			[]string{"2025-10-05T02:30:00+11:00", "2025-10-06T02:15:00+11:00"}},
 		// São Paulo, November 4, 2018: midnight becomes 1:00.
-		{"0 0 * * *", "America/Sao_Paulo", 0, "2018-11-03T00:00:00-03:00", []string{"2018-11-04T01:00:00-02:00", "2018-11-05T00:00:00-02:00"}},
-		{"0 0 * * *", "America/Sao_Paulo", DSTSkipMissing, "2018-11-03T00:00:00-03:00", []string{"2018-11-05T00:00:00-02:00"}},
+		{"0 0 * * *", "America/Sao_Paulo", 0, "2018-11-03T00:00:00-03:00",
+			[]string{"2018-11-04T01:00:00-02:00", "2018-11-05T00:00:00-02:00"}},
+		{"0 0 * * *", "America/Sao_Paulo", DSTSkipMissing, "2018-11-03T00:00:00-03:00",
+			[]string{"2018-11-05T00:00:00-02:00"}},
 		// Apia, December 2011: the 29th is followed by the 31st.
-		{"0 9 * * *", "Pacific/Apia", 0, "2011-12-29T08:00:00-10:00", []string{"2011-12-29T09:00:00-10:00", "2011-12-31T00:00:00+14:00", "2011-12-31T09:00:00+14:00"}},
-		{"0 9 * * *", "Pacific/Apia", DSTSkipMissing, "2011-12-29T09:00:00-10:00", []string{"2011-12-31T09:00:00+14:00"}},
-		{"0 0 * * *", "Pacific/Apia", 0, "2011-12-29T00:00:00-10:00", []string{"2011-12-31T00:00:00+14:00", "2012-01-01T00:00:00+14:00"}},
+		{"0 9 * * *", "Pacific/Apia", 0, "2011-12-29T08:00:00-10:00",
+			[]string{"2011-12-29T09:00:00-10:00", "2011-12-31T00:00:00+14:00", "2011-12-31T09:00:00+14:00"}},
+		{"0 9 * * *", "Pacific/Apia", DSTSkipMissing, "2011-12-29T09:00:00-10:00",
+			[]string{"2011-12-31T09:00:00+14:00"}},
+		{"0 0 * * *", "Pacific/Apia", 0, "2011-12-29T00:00:00-10:00",
+			[]string{"2011-12-31T00:00:00+14:00", "2012-01-01T00:00:00+14:00"}},
 		// Without summer time, and leap days.
 		{"30 2 * * *", "Asia/Kolkata", 0, "2025-03-30T00:00:00+05:30", []string{"2025-03-30T02:30:00+05:30"}},
 		{"0 0 29 2 *", "", 0, "2096-03-01T00:00:00Z", []string{"2104-02-29T00:00:00Z"}},
@@ -217,7 +235,8 @@ func TestDSTPolicies(t *testing.T) {
 		for i, want := range c.want {
 			at = table.next(at)
 			if got := at.Format(time.RFC3339); got != want {
-				t.Errorf("%s in %s, policy %d: tick %d after %s is %s, expected %s", c.spec, c.zone, c.policy, i+1, c.after, got, want)
+				t.Errorf("%s in %s, policy %d: tick %d after %s is %s, expected %s", c.spec, c.zone, c.policy, i+1,
+					c.after, got, want)
 				break
 			}
 		}

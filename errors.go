@@ -9,11 +9,12 @@ import (
 
 // Errors of registering and calling functions.
 var (
-	// ErrFunction is wrapped by every error about a function that cannot be registered or delayed: a closure without a name, a method
-	// value, a parameter that cannot travel, two functions under one path.
+	// ErrFunction is wrapped by every error about a function that cannot be registered or delayed: a closure without a
+	// name, a method value, a parameter that cannot travel, two functions under one path.
 	ErrFunction = errors.New("delayed: function cannot be delayed")
 
-	// ErrArguments is wrapped by every error about arguments that do not fit the function. The details are in an *ArgumentError.
+	// ErrArguments is wrapped by every error about arguments that do not fit the function. The details are in an
+	// *ArgumentError.
 	ErrArguments = errors.New("delayed: arguments do not fit the function")
 )
 
@@ -21,8 +22,8 @@ var (
 var (
 	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued,
 	// cancelled or whatever was asked for. Of a queue with QueueConfig.Wait it may also say that too few replicas have
-	// confirmed the task, which is enqueued then. Enqueueing it again can run it twice. No question that changes nothing,
-	// as Ref.State, fails with it.
+	// confirmed the task, which is enqueued then. Enqueueing it again can run it twice. No question that changes
+	// nothing, as Ref.State, fails with it.
 	ErrUnknown = errors.New("delayed: unknown whether Redis carried out the request")
 
 	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
@@ -34,8 +35,8 @@ var (
 	// ErrNoID says that a task cannot be asked for because its message carries no id.
 	ErrNoID = errors.New("delayed: task has no id")
 
-	// ErrNoResult says that there is no result to wait for or to return: nothing was to be kept, the function returns nothing, or it returned what is not
-	// of the type that Await was asked for.
+	// ErrNoResult says that there is no result to wait for or to return: nothing was to be kept, the function returns
+	// nothing, or it returned what is not of the type that Await was asked for.
 	ErrNoResult = errors.New("delayed: no result")
 
 	// ErrNotArchived says that a task cannot be run again or deleted, because it is not archived.
@@ -50,26 +51,30 @@ var (
 
 // Causes of a handler's context: context.Cause(ctx) is one of these when the worker cancelled it.
 var (
-	// ErrLost says that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker may run the
-	// task now. Whatever the handler returns is discarded.
+	// ErrLost says that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker
+	// may run the task now. Whatever the handler returns is discarded.
 	ErrLost = errors.New("delayed: claim lost")
 
-	// ErrCanceled says that the task was cancelled by Ref.Cancel, or replaced by a later one. Whatever error the handler returns, the task is
-	// not tried again. The *TaskError of who waits for the task wraps it too.
+	// ErrCanceled says that the task was cancelled by Ref.Cancel, or replaced by a later one. Whatever error the
+	// handler returns, the task is not tried again. The *TaskError of who waits for the task wraps it too.
 	ErrCanceled = errors.New("delayed: task was canceled")
 
-	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then still counts: nil is
-	// success. The error that WorkerConfig.IsFailure and BackoffFunc get wraps it, whatever the handler returned.
+	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then
+	// still counts: nil is success. The error that WorkerConfig.IsFailure and BackoffFunc get wraps it, whatever the
+	// handler returned.
 	ErrTimeout = errors.New("delayed: handler takes too long")
 
-	// ErrShutdown says that the worker is stopping and that the grace period is over. The task is given back when its handler returns.
+	// ErrShutdown says that the worker is stopping and that the grace period is over. The task is given back when its
+	// handler returns.
 	ErrShutdown = errors.New("delayed: worker is shutting down")
 )
 
 // ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
 type ArgumentError struct {
-	Func  string // path of the function
-	Index int    // of the argument, from 0 and without a leading context, where the text counts from 1; -1 when their number is wrong
+	Func string // path of the function
+	// of the argument, from 0 and without a leading context, where the text counts from 1; -1 when their number is
+	// wrong
+	Index int
 	Want  string // what the function takes
 	Got   string // what was found
 }
@@ -85,15 +90,16 @@ func (e *ArgumentError) Error() string {
 // Unwrap makes errors.Is(err, ErrArguments) true.
 func (e *ArgumentError) Unwrap() error { return ErrArguments }
 
-// DuplicateError names the task that is in the way of a new one: it has the same id, or holds the same lock of Unique. errors.Is(err, ErrDuplicate)
-// holds for it.
+// DuplicateError names the task that is in the way of a new one: it has the same id, or holds the same lock of Unique.
+// errors.Is(err, ErrDuplicate) holds for it.
 type DuplicateError struct {
 	ID string
 }
 
 // Error implements error.
 func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("delayed: task %q is there already: it has the id of the new one or holds its lock; wait until it is over, or say "+
+	return fmt.Sprintf("delayed: task %q is there already: it has the id of the new one or holds its lock; wait "+
+		"until it is over, or say "+
 		"what is to happen with OnConflict", e.ID)
 }
 
@@ -102,9 +108,10 @@ func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 
 // TaskError says that a task has failed for good: it is archived, dropped or canceled.
 type TaskError struct {
-	ID       string
-	State    State     // where it is now
-	Reason   string    // failed, arguments, expired, undecodable, too large, deaths, parked too long, dropped, canceled, …
+	ID    string
+	State State // where it is now
+	// failed, arguments, expired, undecodable, too large, deaths, parked too long, dropped, canceled, …
+	Reason   string
 	Text     string    // of its last error; "" if there was none
 	Attempts int       // runs that failed
 	Deaths   int       // how often a worker died that had it in hand
@@ -126,8 +133,8 @@ func (e *TaskError) Error() string {
 // Is makes errors.Is(err, ErrCanceled) true for a task that was cancelled.
 func (e *TaskError) Is(target error) bool { return target == ErrCanceled && e.Reason == reasonCanceled }
 
-// BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not, except that after an ErrUnknown the
-// tasks that follow the first Sent may be enqueued as well.
+// BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not, except that after an
+// ErrUnknown the tasks that follow the first Sent may be enqueued as well.
 type BatchError struct {
 	Sent int   // number of tasks that are enqueued for certain, counted from the first
 	Err  error // why the next one is not
@@ -141,8 +148,8 @@ func (e *BatchError) Error() string {
 // Unwrap returns the cause.
 func (e *BatchError) Unwrap() error { return e.Err }
 
-// StillRunningError is returned by Worker.Run when handlers did not return although their contexts were cancelled. Their claims
-// stand until the process exits; then a sweeper gives the tasks back.
+// StillRunningError is returned by Worker.Run when handlers did not return although their contexts were cancelled.
+// Their claims stand until the process exits; then a sweeper gives the tasks back.
 type StillRunningError struct {
 	Funcs []string // paths of the functions, one for each running task
 }
@@ -152,8 +159,9 @@ func (e *StillRunningError) Error() string {
 	return fmt.Sprintf("delayed: %d handlers still run after shutdown: %s", len(e.Funcs), strings.Join(e.Funcs, ", "))
 }
 
-// StuckError is returned by Worker.Run when more handlers than WorkerConfig.MaxStuck ignore that their contexts have ended: the worker has
-// stopped because of them. Those that still run keep their claims until the process exits; then a sweeper gives their tasks back.
+// StuckError is returned by Worker.Run when more handlers than WorkerConfig.MaxStuck ignore that their contexts have
+// ended: the worker has stopped because of them. Those that still run keep their claims until the process exits; then a
+// sweeper gives their tasks back.
 type StuckError struct {
 	Funcs []string // paths of the functions, one for each handler
 	IDs   []string // ids of their tasks in the same order, "" for tasks without an id
@@ -161,5 +169,6 @@ type StuckError struct {
 
 // Error implements error.
 func (e *StuckError) Error() string {
-	return fmt.Sprintf("delayed: %d handlers are stuck: %s; let them return when their contexts end", len(e.Funcs), strings.Join(e.Funcs, ", "))
+	return fmt.Sprintf("delayed: %d handlers are stuck: %s; let them return when their contexts end", len(e.Funcs),
+		strings.Join(e.Funcs, ", "))
 }

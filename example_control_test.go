@@ -52,14 +52,17 @@ func ExampleQueue_Pause() {
 	// hello gopher
 }
 
-// A new version of the program is installed: every worker finishes its tasks and ends, and what watches over the processes starts the new one.
+// A new version of the program is installed: every worker finishes its tasks and ends, and what watches over the
+// processes starts the new one.
 func ExampleFleet() {
 	ctx := context.Background()
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
-	fleet := delayed.Fleet{delayed.NewQueue("example-fleet-mail", rdb), delayed.NewQueue("example-fleet-thumbnails", rdb)}
+	fleet := delayed.Fleet{delayed.NewQueue("example-fleet-mail", rdb),
+		delayed.NewQueue("example-fleet-thumbnails", rdb)}
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Weighted{"example-fleet-mail": 3, "example-fleet-thumbnails": 1}, Logger: delayed.SlogLogger(quietLog()),
+		Queues: delayed.Weighted{"example-fleet-mail": 3, "example-fleet-thumbnails": 1},
+		Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
 		panic(err)

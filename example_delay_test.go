@@ -60,7 +60,8 @@ func ExampleQueue_With() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
 	q := delayed.NewQueue("example-options", rdb)
-	ref, err := q.With(delayed.In(time.Hour), delayed.MaxRetry(5), delayed.TaskID("welcome-42")).Delay(Welcome, 42, "en")
+	ref, err := q.With(delayed.In(time.Hour), delayed.MaxRetry(5), delayed.TaskID("welcome-42")).Delay(Welcome, 42,
+		"en")
 	fmt.Println(ref, err)
 	pending, _ := q.Len(context.Background())
 	fmt.Println(pending, "pending")

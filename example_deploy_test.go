@@ -8,8 +8,8 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// A function has moved to another package and takes a second argument now. Its worker runs the tasks of both versions, so producers and workers
-// can be replaced in any order.
+// A function has moved to another package and takes a second argument now. Its worker runs the tasks of both versions,
+// so producers and workers can be replaced in any order.
 func ExampleOptional() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -26,7 +26,8 @@ func ExampleOptional() {
 		panic(err)
 	}
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-optional"}, Concurrency: 1, StopWhenEmpty: true, Logger: delayed.SlogLogger(quietLog()),
+		Queues: delayed.Strict{"example-optional"}, Concurrency: 1, StopWhenEmpty: true,
+		Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
 		panic(err)
@@ -65,7 +66,8 @@ func ExampleQueue_Parked() {
 		panic(err)
 	}
 	for _, t := range page {
-		fmt.Println(t.Function, "waits:", t.Reason, "until", int(t.Due.Sub(t.At).Round(time.Hour).Hours()/24), "days after it was parked")
+		fmt.Println(t.Function, "waits:", t.Reason, "until", int(t.Due.Sub(t.At).Round(time.Hour).Hours()/24),
+			"days after it was parked")
 	}
 	fmt.Println("in all:", total)
 	// Output:

@@ -7,8 +7,8 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// A worker that does what there is to do and stops, as a cron job would want it. Others stop after some tasks, after a while, or when the
-// process has grown too large.
+// A worker that does what there is to do and stops, as a cron job would want it. Others stop after some tasks, after a
+// while, or when the process has grown too large.
 func ExampleWorkerConfig_stopWhenEmpty() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -20,7 +20,8 @@ func ExampleWorkerConfig_stopWhenEmpty() {
 		}
 	}
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-empty"}, Concurrency: 1, StopWhenEmpty: true, Logger: delayed.SlogLogger(quietLog()),
+		Queues: delayed.Strict{"example-empty"}, Concurrency: 1, StopWhenEmpty: true,
+		Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
 		panic(err)

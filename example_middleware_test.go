@@ -8,7 +8,8 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// traceparent is the W3C trace context of a context: version, trace, span and flags. OpenTelemetry's propagators do the same to a map.
+// traceparent is the W3C trace context of a context: version, trace, span and flags. OpenTelemetry's propagators do the
+// same to a map.
 type traceparent struct{}
 
 // inject is for QueueConfig.Inject: tasks carry the trace of the context that they are enqueued with.
@@ -64,7 +65,8 @@ func ExampleWorker_Use() {
 	if err := w.Register(ship, bill); err != nil {
 		panic(err)
 	}
-	request := context.WithValue(context.Background(), traceparent{}, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	request := context.WithValue(context.Background(), traceparent{},
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	if _, err := q.DelayContext(request, ship, 42); err != nil {
 		panic(err)
 	}

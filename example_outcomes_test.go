@@ -53,14 +53,14 @@ func ExampleBackoff() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
 	q := delayed.NewQueue("example-backoff", rdb)
-	patient := q.With(delayed.Backoff(time.Minute, 5*time.Minute, time.Hour), delayed.RetryUntil(time.Now().Add(24*time.Hour)))
+	patient := q.With(delayed.Backoff(time.Minute, 5*time.Minute, time.Hour),
+		delayed.RetryUntil(time.Now().Add(24*time.Hour)))
 	_, err := patient.Delay(Deliver, 42)
 	fmt.Println(err)
 	_, err = q.With(delayed.Backoff(-time.Minute)).Delay(Deliver, 42)
 	fmt.Println(err)
-	// Output:
-	// <nil>
-	// delayed: arguments do not fit the function: option Backoff(-1m0s): expected no negative delay, found -1m0s as number 1
+	// Output: <nil> delayed: arguments do not fit the function: option Backoff(-1m0s): expected no negative delay,
+	// found -1m0s as number 1
 }
 
 // Report has a policy of its own.
@@ -69,12 +69,13 @@ var Report = delayed.Func(func(ctx context.Context, day string) error {
 	fmt.Println("report of", day, "ends:", context.Cause(ctx))
 	called <- struct{}{}
 	return ctx.Err()
-}, delayed.Name("reports.Daily"), delayed.Timeout(10*time.Millisecond), delayed.BackoffFunc(func(retried int, err error) time.Duration {
-	if errors.Is(err, delayed.ErrTimeout) {
-		return time.Hour // when there is less to do
-	}
-	return time.Duration(retried+1) * time.Minute
-}), delayed.MaxBackoff(2*time.Hour))
+}, delayed.Name("reports.Daily"), delayed.Timeout(10*time.Millisecond),
+	delayed.BackoffFunc(func(retried int, err error) time.Duration {
+		if errors.Is(err, delayed.ErrTimeout) {
+			return time.Hour // when there is less to do
+		}
+		return time.Duration(retried+1) * time.Minute
+	}), delayed.MaxBackoff(2*time.Hour))
 
 func ExampleTimeout() {
 	rdb, _ := delayed.Dial(redisURL())
@@ -100,7 +101,8 @@ func ExampleTimeout() {
 func ExampleTTL() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
-	q := delayed.NewQueue("example-ttl", rdb).With(delayed.TTL(5*time.Minute), delayed.Deadline(time.Now().Add(10*time.Minute)))
+	q := delayed.NewQueue("example-ttl", rdb).With(delayed.TTL(5*time.Minute),
+		delayed.Deadline(time.Now().Add(10*time.Minute)))
 	_, err := q.Delay(Deliver, 42)
 	fmt.Println(err)
 	// Output: <nil>
@@ -111,13 +113,15 @@ func ExampleStuckError() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
 	forever := make(chan struct{})
-	wait := delayed.Func(func() { <-forever }, delayed.Name("example.Wait")) // it takes no context, and would not hear of its end
+	// it takes no context, and would not hear of its end
+	wait := delayed.Func(func() { <-forever }, delayed.Name("example.Wait"))
 	if _, err := delayed.NewQueue("example-stuck", rdb).Delay(wait); err != nil {
 		panic(err)
 	}
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-stuck"}, Timeout: time.Millisecond, StuckAfter: 10 * time.Millisecond, MaxStuck: -1,
-		Logger: delayed.SlogLogger(quietLog()),
+		Queues: delayed.Strict{"example-stuck"}, Timeout: time.Millisecond, StuckAfter: 10 * time.Millisecond,
+		MaxStuck: -1,
+		Logger:   delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
 		panic(err)

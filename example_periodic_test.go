@@ -14,7 +14,8 @@ func Summary(kind string) {
 	called <- struct{}{}
 }
 
-// Entries that the code declares run beside the worker. Any number of workers may declare the same: each tick becomes one task.
+// Entries that the code declares run beside the worker. Any number of workers may declare the same: each tick becomes
+// one task.
 func ExampleSchedulerConfig() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -47,7 +48,8 @@ func ExampleSchedulerConfig() {
 func ExampleNewScheduler() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
-	s, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: "example-scheduler", Logger: delayed.SlogLogger(quietLog())})
+	s, err := delayed.NewScheduler(rdb,
+		delayed.SchedulerConfig{Queue: "example-scheduler", Logger: delayed.SlogLogger(quietLog())})
 	if err != nil {
 		panic(err)
 	}
@@ -63,7 +65,8 @@ func ExampleQueue_Periodic() {
 	defer rdb.Close()
 	ctx := context.Background()
 	p := delayed.NewQueue("example-control-periodic", rdb).Periodic()
-	err := p.Set(ctx, delayed.Entry{Name: "weekly", Spec: "0 6 * * mon", Zone: "Asia/Kolkata", Task: delayed.Call(Summary, "weekly")})
+	err := p.Set(ctx, delayed.Entry{Name: "weekly", Spec: "0 6 * * mon", Zone: "Asia/Kolkata",
+		Task: delayed.Call(Summary, "weekly")})
 	fmt.Println(err)
 	ref, err := p.RunNow(ctx, "weekly")
 	fmt.Println(ref.ID()[:7], err)

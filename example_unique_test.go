@@ -35,7 +35,8 @@ func ExampleUniqueKey() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
 	q := delayed.NewQueue("example-key", rdb)
-	invoice := q.With(delayed.UniqueKey("invoice:17", time.Hour), delayed.In(time.Minute), delayed.OnConflict(delayed.Replace))
+	invoice := q.With(delayed.UniqueKey("invoice:17", time.Hour), delayed.In(time.Minute),
+		delayed.OnConflict(delayed.Replace))
 	for _, lang := range []string{"en", "de", "fr"} {
 		if _, err := invoice.Delay(Welcome, 17, lang); err != nil {
 			panic(err)
@@ -72,7 +73,8 @@ func ExampleDebounce() {
 			panic(err)
 		}
 	}
-	w, _ := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{"example-debounce"}, Logger: delayed.SlogLogger(quietLog())})
+	w, _ := delayed.NewWorker(rdb,
+		delayed.WorkerConfig{Queues: delayed.Strict{"example-debounce"}, Logger: delayed.SlogLogger(quietLog())})
 	if err := w.Register(index); err != nil {
 		panic(err)
 	}
@@ -114,7 +116,8 @@ func ExampleFront() {
 		}
 	}
 	w, _ := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-front"}, Concurrency: 1, StopWhenEmpty: true, Logger: delayed.SlogLogger(quietLog()),
+		Queues: delayed.Strict{"example-front"}, Concurrency: 1, StopWhenEmpty: true,
+		Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err := w.Register(run); err != nil {
 		panic(err)

@@ -10,11 +10,12 @@ import (
 
 // workerLimits allow a message some growth over what a producer may send: retries and deaths add to its meta.
 var workerLimits = wire.Limits{
-	Bytes: wire.Default.Bytes + 4096, Elems: wire.Default.Elems + 64, Depth: wire.Default.Depth, Path: wire.Default.Path,
+	Bytes: wire.Default.Bytes + 4096, Elems: wire.Default.Elems + 64, Depth: wire.Default.Depth,
+	Path: wire.Default.Path,
 }
 
-// receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It blocks while
-// Redis is told that a suspect is alone no longer. It returns how many tasks are to run here.
+// receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It
+// blocks while Redis is told that a suspect is alone no longer. It returns how many tasks are to run here.
 func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	if len(claims) == 0 {
 		return 0
@@ -102,7 +103,8 @@ func (w *Worker) giveBack(claims []*claim) {
 	}
 }
 
-// execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of the task.
+// execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of
+// the task.
 func (w *Worker) execute(c *claim) (done bool) {
 	if c.lane.isRevoked(c.msg.Meta.ID) {
 		w.cancelClaim(c, false)
@@ -209,14 +211,16 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 		logTooLarge(w.log, &w.lines, s, id, size)
 	} else {
 		w.lines.log(lineKey{queue: s.name, reason: info.reason}, func(n int) {
-			w.log.with("queue", s.name).with("id", id).counted(n).WithError(err).Error("message archived: it cannot be decoded")
+			w.log.with("queue", s.name).with("id",
+				id).counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
 	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.reason, Err: err})
 	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, info: info.encode()}
 }
 
-// python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended messages.
+// python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
+// messages.
 func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	to := w.pythonStore
 	if to == nil || to.keys.list == c.lane.store.keys.list {
@@ -235,8 +239,8 @@ func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	return ending{claim: c, outcome: outcomeForward}
 }
 
-// readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us or from godelayed: it takes
-// them from now on, but for a shared one, whose workers may be keakon's.
+// readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us
+// or from godelayed: it takes them from now on, but for a shared one, whose workers may be keakon's.
 func (w *Worker) readsExtended(ctx context.Context, to *store) (bool, error) {
 	form, err := to.mode(ctx)
 	if err == nil && form == "" && !w.cfg.Legacy {
@@ -254,7 +258,8 @@ const (
 
 // parkedAdvice says what to do about it, unless workers that know the function are all that is missing.
 var parkedAdvice = map[string]string{
-	parkedPlain: ": the workers of WorkerConfig.PythonQueue break on extended messages; serve another queue with godelayed's workers and name that, " +
+	parkedPlain: ": the workers of WorkerConfig.PythonQueue break on extended messages; serve another queue with " +
+		"godelayed's workers and name that, " +
 		"or have its producers open this queue as Legacy",
 }
 

@@ -6,18 +6,20 @@ import (
 	"time"
 )
 
-// restlessTime is how long a worker that gave tasks back claims no more than its free executors, so that others come to them.
+// restlessTime is how long a worker that gave tasks back claims no more than its free executors, so that others come to
+// them.
 const restlessTime = 100 * time.Millisecond
 
-// executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its lane until the fetcher
-// or the lane's finisher takes it to Redis.
+// executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its
+// lane until the fetcher or the lane's finisher takes it to Redis.
 type executors struct {
 	run  func(*claim) (done bool) // done: to be acknowledged; else it has been seen to
 	life time.Duration            // of a heartbeat
 	// changed holds an element when the fetcher should look again.
 	changed chan struct{}
 	over    sync.WaitGroup // executors
-	late    sync.WaitGroup // those that others have replaced, or that were given up; they add themselves before over may be done
+	// those that others have replaced, or that were given up; they add themselves before over may be done
+	late sync.WaitGroup
 
 	mu       sync.Mutex // protects the following, and lane.done
 	work     sync.Cond  // ready, stopped or the age of a heartbeat has changed
@@ -118,8 +120,8 @@ func (e *executors) gone(last *claim) {
 	}
 }
 
-// next gives back the task that an executor ran last, if any, and waits for one that may start. It returns that and the time; nil means
-// that the executor is to end.
+// next gives back the task that an executor ran last, if any, and waits for one that may start. It returns that and the
+// time; nil means that the executor is to end.
 func (e *executors) next(i int, last *claim, done bool, start time.Time) (*claim, time.Time) {
 	now := time.Now()
 	e.mu.Lock()
@@ -204,8 +206,8 @@ func (e *executors) take(now time.Time) *claim {
 	return nil
 }
 
-// rouse wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so that short tasks, which
-// are done before, cost no wake-ups. e.mu is held.
+// rouse wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so
+// that short tasks, which are done before, cost no wake-ups. e.mu is held.
 func (e *executors) rouse() {
 	if len(e.ready) > 0 && e.idle > 0 && !e.waking && !e.held {
 		e.waking = true

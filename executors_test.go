@@ -148,7 +148,8 @@ func (c *crew) count() string {
 	return fmt.Sprintf("%d busy, %d idle", c.busy, c.idle)
 }
 
-// told says whether somebody is told to look, the fetcher or a lane's finisher, once nothing moves in the bubble any more.
+// told says whether somebody is told to look, the fetcher or a lane's finisher, once nothing moves in the bubble any
+// more.
 func told(c chan struct{}) bool {
 	synctest.Wait()
 	return signalled(c)
@@ -361,7 +362,8 @@ func TestExecutorsStop(t *testing.T) {
 	})
 }
 
-// TestDoneIsTold ends tasks while the fetcher has nothing to claim, and while it has: somebody must take to Redis what is done.
+// TestDoneIsTold ends tasks while the fetcher has nothing to claim, and while it has: somebody must take to Redis what
+// is done.
 func TestDoneIsTold(t *testing.T) {
 	t.Parallel()
 	for _, hungry := range []bool{false, true} {
@@ -377,7 +379,8 @@ func TestDoneIsTold(t *testing.T) {
 	}
 }
 
-// TestStillness says of executors that they have nothing to do only when nothing runs, is ready, is being claimed or waits to run alone.
+// TestStillness says of executors that they have nothing to do only when nothing runs, is ready, is being claimed or
+// waits to run alone.
 func TestStillness(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(c *crew){

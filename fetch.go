@@ -24,7 +24,8 @@ type fetcher struct {
 	exec    *executors
 	room    func() (int, time.Duration)
 	receive func(context.Context, []*claim) (kept int)
-	// inHand returns the number of claims in hand, startLone starts the lone task, mayClaim says whether the worker claims at all.
+	// inHand returns the number of claims in hand, startLone starts the lone task, mayClaim says whether the worker
+	// claims at all.
 	inHand    func() int
 	startLone func(context.Context, *claim)
 	mayClaim  func() bool
@@ -51,7 +52,8 @@ type fetcher struct {
 // run claims tasks until ctx ends.
 func (f *fetcher) run(ctx context.Context) {
 	n := len(f.lanes)
-	f.order, f.hot, f.held, f.mend, f.probed = make([]int, n), make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.order, f.hot, f.held, f.mend, f.probed = make([]int, n), make([]bool, n), make([]bool, n), make([]bool, n),
+		make([]time.Time, n)
 	for i := range f.hot {
 		f.hot[i] = true // look once before the first wait
 	}
@@ -138,13 +140,15 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 			later = wait
 		}
 	}
-	if wait := f.suspects.rest.Sub(now); wait > 0 && slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.apart }) && (later == 0 || wait < later) {
+	if wait := f.suspects.rest.Sub(now); wait > 0 &&
+		slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.apart }) && (later == 0 || wait < later) {
 		later = wait
 	}
 	return false, later
 }
 
-// paused says whether a queue is paused. One that is no longer is looked at, because nobody has waited for its notifications.
+// paused says whether a queue is paused. One that is no longer is looked at, because nobody has waited for its
+// notifications.
 func (f *fetcher) paused(i int) bool {
 	switch paused := f.lanes[i].queuePaused(); {
 	case paused:
@@ -181,7 +185,8 @@ func (f *fetcher) round(ctx context.Context, room int) {
 		if f.paused(i) || !f.hot[i] && !parked {
 			continue
 		}
-		// Without a heartbeat nothing can be claimed, and a server that does not answer would hold up the others for seconds.
+		// Without a heartbeat nothing can be claimed, and a server that does not answer would hold up the others for
+		// seconds.
 		if time.Now().Before(f.notBefore(i)) || !f.lanes[i].fresh(f.life) {
 			continue
 		}
@@ -194,15 +199,16 @@ func (f *fetcher) round(ctx context.Context, room int) {
 	}
 }
 
-// probe looks at the queues that were found empty a while ago: one request for all of a slot, as a claim of each would let those that have tasks
-// wait for as many round trips.
+// probe looks at the queues that were found empty a while ago: one request for all of a slot, as a claim of each would
+// let those that have tasks wait for as many round trips.
 func (f *fetcher) probe(ctx context.Context) {
 	now := time.Now()
 	for _, w := range f.waiters {
 		var lanes []int
 		var stores []*store
 		for j, i := range w.lanes {
-			if !f.paused(i) && !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) && f.lanes[i].fresh(f.life) {
+			if !f.paused(i) && !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) &&
+				f.lanes[i].fresh(f.life) {
 				f.probed[i] = now
 				lanes, stores = append(lanes, i), append(stores, w.stores[j])
 			}
@@ -221,12 +227,13 @@ func (f *fetcher) probe(ctx context.Context) {
 	}
 }
 
-// arm lets the waiters block on all queues that are neither paused nor at rest. Without a heartbeat, what they would take could not be
-// claimed.
+// arm lets the waiters block on all queues that are neither paused nor at rest. Without a heartbeat, what they would
+// take could not be claimed.
 func (f *fetcher) arm(ctx context.Context) {
 	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].restsUntil()) }
 	for _, w := range f.waiters {
-		if time.Now().Before(w.until) || slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
+		if time.Now().Before(w.until) ||
+			slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
 			continue
 		}
 		if w.blocking {
@@ -319,7 +326,8 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	}
 }
 
-// nudge tells the fetcher that a queue has pending tasks or suspects, whether or not it has notifications. It never blocks.
+// nudge tells the fetcher that a queue has pending tasks or suspects, whether or not it has notifications. It never
+// blocks.
 func (f *fetcher) nudge(lane int, suspects bool) {
 	select {
 	case f.wakes <- wakeUp{lane: lane, suspects: suspects}:
@@ -337,7 +345,8 @@ func (f *fetcher) mendAfterStop() {
 			continue
 		}
 		for _, i := range w.lanes {
-			_, _, _ = f.lanes[i].claim(ctx, claimCall{mend: true}, nil) // if it fails, another worker's next look mends the list
+			// if it fails, another worker's next look mends the list
+			_, _, _ = f.lanes[i].claim(ctx, claimCall{mend: true}, nil)
 		}
 	}
 }

@@ -21,8 +21,9 @@ const (
 	parkedPart = 8
 )
 
-// unknownFields returns the fields that structs in the message of a task have and those of f lack, by paths such as 1.Items[].SKU: the
-// number of the argument, and what wire.Codec.Unknown calls the field. It returns none if the message fits.
+// unknownFields returns the fields that structs in the message of a task have and those of f lack, by paths such as
+// 1.Items[].SKU: the number of the argument, and what wire.Codec.Unknown calls the field. It returns none if the
+// message fits.
 func (f *function) unknownFields(m *wire.Message) []string {
 	if f.accepts(m) {
 		return nil
@@ -99,7 +100,8 @@ func (s *fieldSearch) list(n int, b []byte) {
 	}
 }
 
-// counted looks through n arguments of a message that counts them: those of a variadic tail stand one by one, or in one list.
+// counted looks through n arguments of a message that counts them: those of a variadic tail stand one by one, or in one
+// list.
 func (s *fieldSearch) counted(n int, b []byte) {
 	f := s.f
 	if !f.variadic {
@@ -124,12 +126,14 @@ func (s *fieldSearch) counted(n int, b []byte) {
 
 // unknownFieldsText says which fields a parked task waits for.
 func unknownFieldsText(path string, fields []string) string {
-	return fmt.Sprintf("delayed: %s: the structs of this worker lack fields of the task (argument.field): %s; run a worker whose structs have them",
+	return fmt.Sprintf("delayed: %s: the structs of this worker lack fields of the task (argument.field): %s; run a "+
+		"worker whose structs have them",
 		path, strings.Join(fields, ", "))
 }
 
-// runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and where they are parked for
-// fields, its structs have all. What is told of a task may leave fields out, so their messages are read, unless it lacks one that is told.
+// runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and
+// where they are parked for fields, its structs have all. What is told of a task may leave fields out, so their
+// messages are read, unless it lacks one that is told.
 func runnable(ctx context.Context, s *store, r *registry, page []filed) (ids []string, err error) {
 	var ask []string
 	for _, t := range page {
@@ -149,7 +153,8 @@ func runnable(ctx context.Context, s *store, r *registry, page []filed) (ids []s
 		}
 		for i, m := range messages {
 			read += len(m.bytes)
-			if m.bytes == nil || r.accepts(m.bytes) { // nil: it is gone or too large, which the release or the next claim sees to
+			// nil: it is gone or too large, which the release or the next claim sees to
+			if m.bytes == nil || r.accepts(m.bytes) {
 				ids = append(ids, ask[i])
 			}
 		}

@@ -113,10 +113,12 @@ func TestStructChanges(t *testing.T) {
 		{"optional no more, old task with nil", optional{"Ada", nil}, v1{}, missing, ""},
 		{"the example, old task", docs1{1, 2, last}, docs2{}, docs2{Items: 2, ID: 1, Mail: &last}, ""},
 		{"the example, new task", docs2{"n", 2, 1, &last}, docs1{}, nil, "1.Note"},
-		{"the example, new task without the added field", docs2WithoutNote{2, 1, &last}, docs1{}, docs1{1, 2, last}, ""},
+		{"the example, new task without the added field", docs2WithoutNote{2, 1, &last}, docs1{}, docs1{1, 2, last},
+			""},
 		{"integer to float", struct{ N int }{5}, struct{ N float64 }{}, struct{ N float64 }{5}, ""},
 		{"integer to float, not exact", struct{ N int }{1<<53 + 1}, struct{ N float64 }{}, missing, ""},
-		{"another type of the same fields", ada, struct{ First, Last string }{}, struct{ First, Last string }{"Ada", "Lovelace"}, ""},
+		{"another type of the same fields", ada, struct{ First, Last string }{},
+			struct{ First, Last string }{"Ada", "Lovelace"}, ""},
 		{"pointer for a struct", ada, &v1{}, &ada, ""},
 		{"struct for a pointer", &ada, v1{}, ada, ""},
 		{"struct for a map", ada, map[string]string{}, map[string]string{"First": "Ada", "Last": "Lovelace"}, ""},
@@ -155,7 +157,8 @@ func TestFunctionChanges(t *testing.T) {
 	one := named(func(a int) { got = ran(a) })
 	two := named(func(a, b int) { got = ran(a, b) })
 	swapped := named(func(b, a int) { got = ran(a, b) })
-	mixed, mixedSwapped := named(func(a int, s string) { got = ran(a, s) }), named(func(s string, a int) { got = ran(a, s) })
+	mixed, mixedSwapped := named(func(a int, s string) { got = ran(a, s) }),
+		named(func(s string, a int) { got = ran(a, s) })
 	optional := named(func(a, b int) { got = ran(a, b) }, Optional(1))
 	full := named(func(_ context.Context, a int) (string, error) { got = ran(a); return "", nil })
 	for _, c := range []struct {
@@ -182,7 +185,8 @@ func TestFunctionChanges(t *testing.T) {
 		m := goMessage(t, to.path(), payload, noN)
 		_, err = to.call(t.Context(), m)
 		var wrong *ArgumentError
-		if errors.As(err, &wrong) != (c.want == nil) || !reflect.DeepEqual(got.args, c.want) || to.unknownFields(m) != nil {
+		if errors.As(err, &wrong) != (c.want == nil) || !reflect.DeepEqual(got.args, c.want) ||
+			to.unknownFields(m) != nil {
 			t.Errorf("%s: called with %v, %v, expected %v", c.name, got.args, err, c.want)
 		}
 	}
@@ -212,10 +216,12 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 		{"both", named(func(old, *old) {}), named(func(current, *current) {}), []any{x, &x}, "1.B 2.B"},
 		{"tail", named(func(int, ...old) {}), named(func(int, ...current) {}), append([]any{1}, list...), "2[].B"},
 		{"tail alone", named(func(...old) {}), named(func(...current) {}), list, "1[].B"},
-		{"tail of maps", named(func(...map[string]old) {}), named(func(...map[string]current) {}), []any{map[string]current{"k": x}}, "1[][].B"},
+		{"tail of maps", named(func(...map[string]old) {}), named(func(...map[string]current) {}),
+			[]any{map[string]current{"k": x}}, "1[][].B"},
 		{"one, which is a list", named(func([]old) {}), named(func([]current) {}), []any{[]current{x, x}}, "1[].B"},
 		{"beside a missing one", named(func(old, int) {}, Optional(1)), named(func(current) {}), []any{x}, "1.B"},
-		{"beside a missing one, a list", named(func([]old, int) {}, Optional(1)), named(func([]current) {}), []any{[]current{x, x}}, "1[].B"},
+		{"beside a missing one, a list", named(func([]old, int) {}, Optional(1)), named(func([]current) {}),
+			[]any{[]current{x, x}}, "1[].B"},
 		{"beside one more", named(func(old) {}), named(func(current, int) {}), []any{x, 1}, "1.B"},
 	} {
 		before, after := mustFunction(t, c.old), mustFunction(t, c.new)
@@ -237,7 +243,8 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 			}
 			for _, path := range fields {
 				if !before.lacks(path) || after.lacks(path) {
-					t.Errorf("%s: %s is lacked: before %v, after %v", c.name, path, before.lacks(path), after.lacks(path))
+					t.Errorf("%s: %s is lacked: before %v, after %v", c.name, path, before.lacks(path),
+						after.lacks(path))
 				}
 			}
 			if fields := after.unknownFields(goMessage(t, after.path(), b, n)); fields != nil {
@@ -276,8 +283,9 @@ type (
 	}
 )
 
-// TestRollingDeployOfAStruct has three versions of a struct: the second adds a field and changes the order, the third renames one with a tag, makes
-// one optional and adds another. Each task runs once, at a worker that has its fields, whoever comes first.
+// TestRollingDeployOfAStruct has three versions of a struct: the second adds a field and changes the order, the third
+// renames one with a tag, makes one optional and adds another. Each task runs once, at a worker that has its fields,
+// whoever comes first.
 func TestRollingDeployOfAStruct(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
 	name := Name(d.name + ".Place")
@@ -359,7 +367,8 @@ func TestRollingDeployOfAStruct(t *testing.T) {
 	}
 }
 
-// Workers that lack a field of a parked task leave it alone, also when each lacks another one; a worker that has all takes it.
+// Workers that lack a field of a parked task leave it alone, also when each lacks another one; a worker that has all
+// takes it.
 func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	type left struct{ A, B int }
 	type right struct{ A, C int }
@@ -386,13 +395,15 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 		}
 	}
 	b.until("each has looked", func() bool {
-		return lefts.groups[0].mover.looked.Load() && rights.groups[0].mover.looked.Load() && others.groups[0].mover.looked.Load()
+		return lefts.groups[0].mover.looked.Load() && rights.groups[0].mover.looked.Load() &&
+			others.groups[0].mover.looked.Load()
 	})
 	if n := b.counters()["parked"]; n != 1 || b.size("_parked") != 1 {
 		t.Errorf("parked %d times, %d are", n, b.size("_parked"))
 	}
 	info := parseInfo([]byte(b.hash("_info")[ref.ID()]))
-	if info.reason != reasonFields || !slices.Equal(info.fields, []string{"1.C"}) || info.deaths != 0 || info.attempts != 0 {
+	if info.reason != reasonFields || !slices.Equal(info.fields, []string{"1.C"}) || info.deaths != 0 ||
+		info.attempts != 0 {
 		t.Errorf("info %+v", info)
 	}
 	for _, w := range []*started{lefts, rights, others} { // or they might take it and park it once more

@@ -176,7 +176,8 @@ func (k *filler) act() {
 		k.w.fetcher.nudge(0, k.rng.IntN(2) == 0)
 		said = "nudge"
 	default:
-		<-time.After(time.Duration(k.rng.IntN(15)) * time.Millisecond) // the worker may have seen to what was before, or not
+		// the worker may have seen to what was before, or not
+		<-time.After(time.Duration(k.rng.IntN(15)) * time.Millisecond)
 		said = "a while"
 	}
 	k.did = append(k.did, said)

@@ -79,7 +79,8 @@ type finisher struct {
 }
 
 func newFinisher(l *lane, log journal, forward *store) *finisher {
-	return &finisher{lane: l, log: log, forward: forward, archiveMost: archivedMost, archiveKeep: archivedLife, signal: make(chan struct{}, 1), done: make(chan struct{})}
+	return &finisher{lane: l, log: log, forward: forward, archiveMost: archivedMost, archiveKeep: archivedLife,
+		signal: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // add hands over endings. It never blocks.
@@ -151,8 +152,8 @@ func (f *finisher) work() (worked, ok bool) {
 	return true, ok
 }
 
-// ack acknowledges claims that are done and has lost ones counted. The call is not cut off when the worker stops: an answer that arrives
-// late is better than a task that runs again.
+// ack acknowledges claims that are done and has lost ones counted. The call is not cut off when the worker stops: an
+// answer that arrives late is better than a task that runs again.
 func (f *finisher) ack(done []*claim, lost int) bool {
 	done, e := f.lane.ending(done)
 	if len(done) == 0 && lost == 0 {
@@ -244,8 +245,8 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 	return left
 }
 
-// fitting returns how many of n endings, at most size, go into one call that moves their messages: it must neither stop Redis for
-// long nor take longer than callTimeout on a slow line, or it would be repeated for ever.
+// fitting returns how many of n endings, at most size, go into one call that moves their messages: it must neither stop
+// Redis for long nor take longer than callTimeout on a slow line, or it would be repeated for ever.
 func fitting(n, size int, at func(int) *ending) (fit int) {
 	bytes := 0
 	for fit < min(n, size) {
@@ -306,7 +307,9 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 }
 
 // call picks the script. again says which claims still stand and must end in another way, nil for none.
-func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, group []ending) (stood, again []bool, err error) {
+func (f *finisher) call(
+	ctx context.Context, kind outcome, claims []*claim, group []ending,
+) (stood, again []bool, err error) {
 	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(claims)
 	tokens := make([]string, len(claims))
 	for i, c := range claims {
@@ -325,7 +328,8 @@ func (f *finisher) call(ctx context.Context, kind outcome, claims []*claim, grou
 		for i := range group {
 			group[i].wait = f.archiveKeep
 		}
-		return s.shelve(ctx, worker, batches, shelfArchived, f.archiveMost, group[0].tally.counters("archived"), shelvedOf(group))
+		return s.shelve(ctx, worker, batches, shelfArchived, f.archiveMost, group[0].tally.counters("archived"),
+			shelvedOf(group))
 	case outcomeSnooze:
 		return s.shelve(ctx, worker, batches, shelfScheduled, 0, []string{"snoozed"}, shelvedOf(group))
 	case outcomePark:
@@ -360,7 +364,8 @@ func shelvedOf(group []ending) []shelved {
 	tasks := make([]shelved, len(group))
 	for i := range group {
 		e := &group[i]
-		tasks[i] = shelved{token: e.claim.token, id: e.id, wait: e.wait, message: e.message, info: e.info, path: e.claim.msg.Path}
+		tasks[i] = shelved{token: e.claim.token, id: e.id, wait: e.wait, message: e.message, info: e.info,
+			path: e.claim.msg.Path}
 		tasks[i].awaited = e.outcome == outcomeArchive && keeps(e.claim.msg.Meta.Extra)
 	}
 	return tasks

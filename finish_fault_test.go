@@ -120,7 +120,8 @@ func TestLegacyWorkerIsMissedAnew(t *testing.T) {
 	s := r.l.store
 	r.b.do("HSET", s.keys.legacy, "gone", "m")
 	for _, c := range []struct{ claims, missed int }{{1, 1}, {0, 0}} {
-		if dead, err := g.findDeadLegacy(t.Context(), s, c.claims); err != nil || len(dead) > 0 || len(g.missed[s]) != c.missed {
+		if dead, err := g.findDeadLegacy(t.Context(), s, c.claims); err != nil || len(dead) > 0 ||
+			len(g.missed[s]) != c.missed {
 			t.Errorf("%d claims: dead %v, %v, missed %v, expected %d", c.claims, dead, err, g.missed[s], c.missed)
 		}
 	}
@@ -134,7 +135,8 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 			r.b.do("ZADD", r.b.name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
 			r.b.do("HSET", r.b.name+"_tasks", "id"+set, "m")
 		}
-		if next, err := r.groups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second || next < 0 {
+		if next, err := r.groups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second ||
+			next < 0 {
 			t.Errorf("%+v: next in %v, %v, expected a minute", c, next, err)
 		}
 	}

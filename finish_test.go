@@ -43,7 +43,8 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	endings := make([]ending, len(ends))
 	for i, e := range ends {
 		endings[i] = ending{
-			claim: claims[i], outcome: e.outcome, tally: e.tally, wait: time.Hour, id: fmt.Sprint(i), message: claims[i].raw, info: (&taskInfo{}).encode(),
+			claim: claims[i], outcome: e.outcome, tally: e.tally, wait: time.Hour, id: fmt.Sprint(i),
+			message: claims[i].raw, info: (&taskInfo{}).encode(),
 		}
 	}
 	if left := l.finisher.flush(endings); len(left) != 0 {

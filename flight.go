@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// mostFlying is how many claim calls are under way at a time: while Redis carries out one, the worker unpacks the other.
+// mostFlying is how many claim calls are under way at a time: while Redis carries out one, the worker unpacks the
+// other.
 const mostFlying = 2
 
 // flight is one claim call of the fetcher.
@@ -21,7 +22,8 @@ type flight struct {
 	suspects bool // of suspects
 }
 
-// claim takes at most room tasks of one queue. It returns how many of them are to run here, or, if that is not known yet, how many may be.
+// claim takes at most room tasks of one queue. It returns how many of them are to run here, or, if that is not known
+// yet, how many may be.
 func (f *fetcher) claim(ctx context.Context, i, room, held int) int {
 	l := f.lanes[i]
 	// A claim is not cut off when the worker stops: its reply says what has to be given back.
@@ -44,8 +46,8 @@ func (f *fetcher) claim(ctx context.Context, i, room, held int) int {
 	return room
 }
 
-// ahead says whether the fetcher goes on while a claim is under way: the queue has more than that one takes. A lone executor gets its
-// tasks one call after the other, so that it runs them in the order of the queue.
+// ahead says whether the fetcher goes on while a claim is under way: the queue has more than that one takes. A lone
+// executor gets its tasks one call after the other, so that it runs them in the order of the queue.
 func (f *fetcher) ahead(i, room int) bool {
 	return f.exec.n > 1 && f.lanes[i].left >= 2*room
 }

@@ -17,12 +17,13 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// maxInline bounds what the parameters of a function take by value, in bytes: that much is allocated before any argument is looked at.
+// maxInline bounds what the parameters of a function take by value, in bytes: that much is allocated before any
+// argument is looked at.
 const maxInline = 16 << 10
 
-// Function is a function with a name and defaults of its own. Func makes it; the same value is given to Queue.Delay and to
-// Worker.Register. It is immutable and safe for concurrent use. The zero value is no function: using it is an error that wraps
-// ErrFunction.
+// Function is a function with a name and defaults of its own. Func makes it; the same value is given to Queue.Delay and
+// to Worker.Register. It is immutable and safe for concurrent use. The zero value is no function: using it is an error
+// that wraps ErrFunction.
 type Function struct {
 	f   *function
 	err error
@@ -53,14 +54,15 @@ type funcOption func(*funcDefaults)
 
 func (o funcOption) applyFunc(d *funcDefaults) { o(d) }
 
-// Name is the path under which a function is known on the wire, in place of the one that Go gives it. Function literals, method
-// values and generic instances need one. It is at most 512 bytes long, printable, without a colon, and the same on both sides.
+// Name is the path under which a function is known on the wire, in place of the one that Go gives it. Function
+// literals, method values and generic instances need one. It is at most 512 bytes long, printable, without a colon, and
+// the same on both sides.
 func Name(path string) FuncOption {
 	return funcOption(func(d *funcDefaults) { d.name, d.named = path, true })
 }
 
-// Alias adds paths under which workers run the function as well: those it had before it was renamed or moved. Tasks delayed with the
-// Function carry its name, never an alias.
+// Alias adds paths under which workers run the function as well: those it had before it was renamed or moved. Tasks
+// delayed with the Function carry its name, never an alias.
 func Alias(paths ...string) FuncOption {
 	return funcOption(func(d *funcDefaults) { d.aliases = append(d.aliases, paths...) })
 }
@@ -69,8 +71,8 @@ func Alias(paths ...string) FuncOption {
 //
 //	var SumInts = delayed.Func(Sum[int], delayed.Name("sum.int"))
 //
-// A method expression keeps its receiver to itself here too: the worker registers the method value under the same Name. What is wrong
-// with fn or with the options is reported by Delay and by Register, as an error that wraps ErrFunction.
+// A method expression keeps its receiver to itself here too: the worker registers the method value under the same Name.
+// What is wrong with fn or with the options is reported by Delay and by Register, as an error that wraps ErrFunction.
 func Func(fn any, opts ...FuncOption) *Function {
 	var d funcDefaults
 	for _, o := range opts {
@@ -89,8 +91,8 @@ func Func(fn any, opts ...FuncOption) *Function {
 	return &Function{f, err}
 }
 
-// function is what there is to know about a function before a task is made of it or run. It is immutable: producers and executors
-// share it.
+// function is what there is to know about a function before a task is made of it or run. It is immutable: producers and
+// executors share it.
 type function struct {
 	name     string
 	others   []string          // aliases
@@ -161,7 +163,8 @@ func buildFunction(fn any, d *funcDefaults) (*function, error) {
 	}
 	found, err := funcpath.Of(fn)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w; give a function declared at package level, a method expression or a *Function", ErrFunction, err)
+		return nil, fmt.Errorf("%w: %w; give a function declared at package level, a method expression or a *Function",
+			ErrFunction, err)
 	}
 	if err := nameable(found, d.named); err != nil {
 		return nil, err
@@ -229,7 +232,8 @@ func (f *function) checkPaths() error {
 			return fmt.Errorf("%w: alias of %s: %w; choose another Alias", ErrFunction, f.name, err)
 		}
 		if alias == f.name || slices.Contains(f.others[:i], alias) {
-			return functionError(f.name, "aliases that differ from it and from each other", alias+" twice", "leave one out")
+			return functionError(f.name, "aliases that differ from it and from each other", alias+" twice",
+				"leave one out")
 		}
 	}
 	return nil
@@ -260,7 +264,8 @@ func (f *function) plan() error {
 		}
 		p, err := newParam(typ)
 		if err != nil {
-			return fmt.Errorf("%w: %s: expected parameters that can travel, found parameter %d: %w", ErrFunction, f.name, len(f.params)+1, err)
+			return fmt.Errorf("%w: %s: expected parameters that can travel, found parameter %d: %w", ErrFunction,
+				f.name, len(f.params)+1, err)
 		}
 		f.params = append(f.params, p)
 		if inline += typ.Size(); inline > maxInline {
@@ -271,7 +276,8 @@ func (f *function) plan() error {
 	if f.variadic {
 		var err error
 		if f.elem, err = newParam(t.In(t.NumIn() - 1).Elem()); err != nil {
-			return fmt.Errorf("%w: %s: expected parameters that can travel, found the variadic one: %w", ErrFunction, f.name, err)
+			return fmt.Errorf("%w: %s: expected parameters that can travel, found the variadic one: %w", ErrFunction,
+				f.name, err)
 		}
 	}
 	f.flat = true
@@ -318,14 +324,15 @@ func newParam(t reflect.Type) (param, error) {
 	return param{t, c}, err
 }
 
-// functionKey tells functions apart. The type is part of it because a code pointer alone does not say how arguments are to be sent.
+// functionKey tells functions apart. The type is part of it because a code pointer alone does not say how arguments are
+// to be sent.
 type functionKey struct {
 	code uintptr
 	typ  reflect.Type
 }
 
-// functionCache holds what functionOf has made. A program has a bounded number of functions that may be put here: declared ones.
-// Function literals share code and are refused before.
+// functionCache holds what functionOf has made. A program has a bounded number of functions that may be put here:
+// declared ones. Function literals share code and are refused before.
 var functionCache struct {
 	read atomic.Pointer[map[functionKey]*function]
 	mu   sync.Mutex // guards the replacement of the map, which never changes itself

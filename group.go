@@ -57,8 +57,8 @@ func newMember(message []byte) (m member, err error) {
 	return m, nil
 }
 
-// split finds the list that grows: what follows the fixed arguments. With n its values stand there one by one; without, it is the last
-// argument, or the payload itself.
+// split finds the list that grows: what follows the fixed arguments. With n its values stand there one by one; without,
+// it is the last argument, or the payload itself.
 func (m *member) split() error {
 	b := m.msg.Payload
 	n, rest, isArray := wire.ArrayHeader(b)
@@ -154,7 +154,8 @@ func (b *bunch) message(nowMs int64) []byte {
 	x := *msg.Meta.Extra
 	x.Group, x.Gather, x.FirstFailed = "", nil, 0
 	msg.Meta = wire.Meta{
-		ID: id, EnqueuedAt: nowMs, HasMaxRetry: msg.Meta.HasMaxRetry, MaxRetry: msg.Meta.MaxRetry, Extra: &x, Rest: msg.Meta.Rest,
+		ID: id, EnqueuedAt: nowMs, HasMaxRetry: msg.Meta.HasMaxRetry, MaxRetry: msg.Meta.MaxRetry, Extra: &x,
+		Rest: msg.Meta.Rest,
 	}
 	payload := make([]byte, 0, len(b.last.fixed)+len(b.list)+16)
 	if fixed := b.last.how.Fixed; fixed > 0 {
@@ -164,9 +165,10 @@ func (b *bunch) message(nowMs int64) []byte {
 	return msg.Append(nil)
 }
 
-// compose makes calls of the first messages of a group: as a rule one call, of the first size messages or of as many as fit. What cannot be put
-// together with others becomes pending as it is: nothing that lies in a group can hold it up, and a worker archives what is no message. It
-// returns the calls and the members that they are made of; those that are cancelled are among these, and in no call.
+// compose makes calls of the first messages of a group: as a rule one call, of the first size messages or of as many as
+// fit. What cannot be put together with others becomes pending as it is: nothing that lies in a group can hold it up,
+// and a worker archives what is no message. It returns the calls and the members that they are made of; those that are
+// cancelled are among these, and in no call.
 func compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (calls [][]byte, members []member) {
 	var b bunch
 	flush := func() {
@@ -204,14 +206,16 @@ func compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (ca
 }
 
 const (
-	// groupLoan is how long a mover that was told of a group has it for itself. Should it die, another one fires the group after that.
+	// groupLoan is how long a mover that was told of a group has it for itself. Should it die, another one fires the
+	// group after that.
 	groupLoan = 3 * time.Second
 	// fireRounds bounds what a mover does for groups before it looks at other tasks again.
 	fireRounds = 100
 )
 
-// fire makes the calls of groups of queue i that are due, and returns the time until the next group is due, negative for none. No
-// leader is needed: a script replaces the members by their call, and does nothing if another worker was faster.
+// fire makes the calls of groups of queue i that are due, and returns the time until the next group is due, negative
+// for none. No leader is needed: a script replaces the members by their call, and does nothing if another worker was
+// faster.
 func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error) {
 	s := m.stores[i]
 	for range fireRounds {
@@ -241,10 +245,12 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 	return 0, nil
 }
 
-// cannotFire logs that a key of a group, or of its queue, is not what it should be. Each call that joins a group has it tried again.
+// cannotFire logs that a key of a group, or of its queue, is not what it should be. Each call that joins a group has it
+// tried again.
 func (m *mover) cannotFire(s *store, group string, err error) {
 	m.lines.log(lineKey{queue: s.name, reason: "group"}, func(n int) {
-		m.log.with("queue", s.name).with("group", group).counted(n).WithError(err).Error("the calls of a group cannot be put together; trying again")
+		m.log.with("queue", s.name).with("group",
+			group).counted(n).WithError(err).Error("the calls of a group cannot be put together; trying again")
 	})
 }
 
@@ -256,7 +262,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// fireGroup makes the calls of one group until it is no longer due, and returns the time until it is, negative if it is gone.
+// fireGroup makes the calls of one group until it is no longer due, and returns the time until it is, negative if it is
+// gone.
 func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time.Duration, err error) {
 	for range fireRounds {
 		size, version, raws, large, err := s.peek(ctx, group, maxClaimBytes)
@@ -289,7 +296,8 @@ func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time
 			return -1, nil // another worker was faster; if that leaves the group due, it is lent again
 		}
 		m.forgive(ctx, s, members, canceled)
-		m.log.with("queue", s.name).WithField("calls", len(members)).WithField("tasks", len(calls)).Debug("calls of a group are pending as one")
+		m.log.with("queue", s.name).WithField("calls", len(members)).WithField("tasks",
+			len(calls)).Debug("calls of a group are pending as one")
 		if due == 0 && ctx.Err() == nil {
 			continue
 		}
@@ -326,7 +334,8 @@ func canceledMembers(ctx context.Context, s *store, raws [][]byte) (canceled map
 	return canceled, nil
 }
 
-// forgive has Redis forget that members were cancelled, which are in no call now. If it does not, they are forgotten in time.
+// forgive has Redis forget that members were cancelled, which are in no call now. If it does not, they are forgotten in
+// time.
 func (m *mover) forgive(ctx context.Context, s *store, members []member, canceled map[string]bool) {
 	var ids []string
 	for i := range members {
@@ -348,7 +357,8 @@ func (m *mover) forgive(ctx context.Context, s *store, members []member, cancele
 	log.Info("cancelled calls have left their group")
 }
 
-// gather hands messages to their groups, as many at a time as follow one another in one group. It returns how many are gathered.
+// gather hands messages to their groups, as many at a time as follow one another in one group. It returns how many are
+// gathered.
 func (q *Queue) gather(ctx context.Context, messages []envelope) (sent int, err error) {
 	members := make([]member, len(messages))
 	for i := range messages {

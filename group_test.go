@@ -101,8 +101,11 @@ func randomValue(r *rand.Rand, t reflect.Type) reflect.Value {
 	return v
 }
 
-// gatheredForTest is what calls of one function become: messages, and the arguments they were made with, fixed ones first.
-func gatheredForTest(t *testing.T, r *rand.Rand, q *Queue, fn *Function, n int) (messages [][]byte, fixed []any, list reflect.Value) {
+// gatheredForTest is what calls of one function become: messages, and the arguments they were made with, fixed ones
+// first.
+func gatheredForTest(
+	t *testing.T, r *rand.Rand, q *Queue, fn *Function, n int,
+) (messages [][]byte, fixed []any, list reflect.Value) {
 	t.Helper()
 	f := fn.f
 	last := len(f.params) - 1
@@ -131,7 +134,8 @@ func gatheredForTest(t *testing.T, r *rand.Rand, q *Queue, fn *Function, n int) 
 	return messages, fixed, list
 }
 
-// TestComposeConcatenates makes calls of random ones: the arguments of all of them are those that were given, in their order.
+// TestComposeConcatenates makes calls of random ones: the arguments of all of them are those that were given, in their
+// order.
 func TestComposeConcatenates(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -145,18 +149,21 @@ func TestComposeConcatenates(t *testing.T) {
 		for len(left) > 0 {
 			composed, members := compose(left, size, 5, nil)
 			if len(composed) != 1 || len(members) != min(size, len(left)) {
-				t.Fatalf("seed %d: %d of %d calls became %d, expected one of %d", seed, len(members), len(left), len(composed), size)
+				t.Fatalf("seed %d: %d of %d calls became %d, expected one of %d", seed, len(members), len(left),
+					len(composed), size)
 			}
 			left = left[len(members):]
 			msg, err := wire.Parse(composed[0], wire.Default)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			if x := msg.Meta.Extra; x != nil && (x.Group != "" || x.Gather != nil) || msg.Meta.HasN || msg.Meta.EnqueuedAt != 5 {
+			if x := msg.Meta.Extra; x != nil && (x.Group != "" || x.Gather != nil) || msg.Meta.HasN ||
+				msg.Meta.EnqueuedAt != 5 {
 				t.Fatalf("seed %d: meta %+v", seed, msg.Meta)
 			}
 			if members[0].msg.Meta.ID != msg.Meta.ID || msg.Meta.ID == "" {
-				t.Fatalf("seed %d: the call has the id %q, its first member %q", seed, msg.Meta.ID, members[0].msg.Meta.ID)
+				t.Fatalf("seed %d: the call has the id %q, its first member %q", seed, msg.Meta.ID,
+					members[0].msg.Meta.ID)
 			}
 			result, err := fn.f.call(t.Context(), &msg)
 			if err != nil {
@@ -164,7 +171,8 @@ func TestComposeConcatenates(t *testing.T) {
 			}
 			if len(fixed) > 0 {
 				all, _ := result.([]any)
-				if want := append(slices.Clone(fixed), nil); fmt.Sprint(all[:len(fixed)]) != fmt.Sprint(want[:len(fixed)]) {
+				if want := append(slices.Clone(fixed),
+					nil); fmt.Sprint(all[:len(fixed)]) != fmt.Sprint(want[:len(fixed)]) {
 					t.Fatalf("seed %d: fixed arguments %v, expected %v", seed, all, want)
 				}
 				result = all[len(fixed)]
@@ -200,14 +208,16 @@ func TestMembersOfGroups(t *testing.T) {
 		return m.group
 	}
 	same := name("k", Call(index, "t", 1))
-	for _, task := range []*Task{Call(index, "t"), Call(index, "t", 1, 2, 3), NewGoTask("a.index", "t", []int{1}), NewGoTask("a.index", "t", []string(nil))} {
+	for _, task := range []*Task{Call(index, "t"), Call(index, "t", 1, 2, 3), NewGoTask("a.index", "t", []int{1}),
+		NewGoTask("a.index", "t", []string(nil))} {
 		if got := name("k", task); got != same {
 			t.Errorf("another group: %s, expected %s", got, same)
 		}
 	}
 	for what, got := range map[string]string{
-		"key": name("l", Call(index, "t", 1)), "function": name("k", Call(other, "t", 1)), "argument": name("k", Call(index, "u", 1)),
-		"fixed": name("k", NewGoTask("a.index", []string{"t"})),
+		"key": name("l", Call(index, "t", 1)), "function": name("k", Call(other, "t", 1)),
+		"argument": name("k", Call(index, "u", 1)),
+		"fixed":    name("k", NewGoTask("a.index", []string{"t"})),
 	} {
 		if got == same {
 			t.Errorf("another %s is in the same group", what)
@@ -221,7 +231,8 @@ func TestMembersOfGroups(t *testing.T) {
 // TestForeignMembers composes what other programs may gather.
 func TestForeignMembers(t *testing.T) {
 	member := func(payload []byte, n int, how *wire.Gather) []byte {
-		m := wire.Message{Kind: wire.GoExtended, Path: "f", Payload: payload, Meta: wire.Meta{HasN: n >= 0, N: max(n, 0), Extra: &wire.Extra{Group: "g", Gather: how}}}
+		m := wire.Message{Kind: wire.GoExtended, Path: "f", Payload: payload,
+			Meta: wire.Meta{HasN: n >= 0, N: max(n, 0), Extra: &wire.Extra{Group: "g", Gather: how}}}
 		return m.Append(nil)
 	}
 	one := &wire.Gather{Fixed: 1}
@@ -230,11 +241,16 @@ func TestForeignMembers(t *testing.T) {
 		messages [][]byte
 		want     string // payloads
 	}{
-		{"counted", [][]byte{member([]byte("\x93\xa1t\x01\x02"), 3, one), member([]byte("\x91\xa1t"), 1, one), member([]byte("\x92\xa1t\x03"), 2, one)}, "92a17493010203"},
-		{"counted, none fixed", [][]byte{member([]byte("\x92\x01\x02"), 2, nil), member(nil, 0, nil), member([]byte("\x91\x03"), 1, nil)}, "93010203"},
-		{"not counted", [][]byte{member([]byte("\x92\x01\x02"), -1, nil), member(nil, -1, nil), member([]byte("\xc0"), -1, nil)}, "920102"},
-		{"counted and not", [][]byte{member([]byte("\x93\xa1t\x01\x02"), 3, one), member([]byte("\x92\xa1t\x91\x03"), -1, one), member([]byte("\x92\xa1t\xc0"), -1, one)}, "92a17493010203"},
-		{"lists that are not packed tightly", [][]byte{member([]byte("\xdc\x00\x01\x01"), -1, nil), member([]byte("\xdd\x00\x00\x00\x01\x02"), -1, nil)}, "920102"},
+		{"counted", [][]byte{member([]byte("\x93\xa1t\x01\x02"), 3, one), member([]byte("\x91\xa1t"), 1, one),
+			member([]byte("\x92\xa1t\x03"), 2, one)}, "92a17493010203"},
+		{"counted, none fixed", [][]byte{member([]byte("\x92\x01\x02"), 2, nil), member(nil, 0, nil),
+			member([]byte("\x91\x03"), 1, nil)}, "93010203"},
+		{"not counted", [][]byte{member([]byte("\x92\x01\x02"), -1, nil), member(nil, -1, nil),
+			member([]byte("\xc0"), -1, nil)}, "920102"},
+		{"counted and not", [][]byte{member([]byte("\x93\xa1t\x01\x02"), 3, one),
+			member([]byte("\x92\xa1t\x91\x03"), -1, one), member([]byte("\x92\xa1t\xc0"), -1, one)}, "92a17493010203"},
+		{"lists that are not packed tightly", [][]byte{member([]byte("\xdc\x00\x01\x01"), -1, nil),
+			member([]byte("\xdd\x00\x00\x00\x01\x02"), -1, nil)}, "920102"},
 	} {
 		composed, members := compose(c.messages, 100, 1, nil)
 		var got []string
@@ -255,21 +271,28 @@ func TestForeignMembers(t *testing.T) {
 	// What cannot be put together becomes pending as it is, and those around it do not wait for it.
 	good := func(i byte) []byte { return member([]byte{0x91, i}, -1, nil) }
 	for name, bad := range map[string][]byte{
-		"no message": []byte("garbage"), "no group": (&wire.Message{Kind: wire.GoExtended, Path: "f", Payload: []byte("\x91\x01")}).Append(nil),
-		"Python":  (&wire.Message{Kind: wire.PyExtended, Path: "m:f", Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}}}).Append(nil),
-		"no list": member([]byte{7}, -1, nil), "no list behind the fixed argument": member([]byte{0x92, 1, 2}, -1, one), "no payload": member(nil, -1, one),
-		"too few": member([]byte{0x90}, 0, one), "too many": member([]byte{0x93, 1, 0x90, 0x90}, -1, one), "no array": member([]byte{7}, -1, one),
+		"no message": []byte("garbage"),
+		"no group":   (&wire.Message{Kind: wire.GoExtended, Path: "f", Payload: []byte("\x91\x01")}).Append(nil),
+		"Python": (&wire.Message{Kind: wire.PyExtended, Path: "m:f",
+			Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}}}).Append(nil),
+		"no list": member([]byte{7}, -1, nil), "no list behind the fixed argument": member([]byte{0x92, 1, 2}, -1, one),
+		"no payload": member(nil, -1, one),
+		"too few":    member([]byte{0x90}, 0, one), "too many": member([]byte{0x93, 1, 0x90, 0x90}, -1, one),
+		"no array": member([]byte{7}, -1, one),
 	} {
 		composed, members := compose([][]byte{good(1), good(2), bad, good(3), bad}, 100, 1, nil)
 		if len(members) != 5 || len(composed) != 4 || !bytes.Equal(composed[1], bad) || !bytes.Equal(composed[3], bad) {
 			t.Errorf("%s: %d members became %d tasks: %q", name, len(members), len(composed), composed)
 		}
 	}
-	strange := (&wire.Message{Kind: wire.GoExtended, Path: "h", Payload: []byte("\x91\x09"), Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}}}).Append(nil)
-	if composed, members := compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, 1, nil); len(composed) != 3 || len(members) != 5 {
+	strange := (&wire.Message{Kind: wire.GoExtended, Path: "h", Payload: []byte("\x91\x09"),
+		Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}}}).Append(nil)
+	if composed, members := compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, 1,
+		nil); len(composed) != 3 || len(members) != 5 {
 		t.Errorf("%d members became %d tasks, expected 5 and 3", len(members), len(composed))
 	}
-	if composed, members := compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, 1, nil); len(composed) != len(members) || len(composed) > maxBatchTasks {
+	if composed, members := compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, 1,
+		nil); len(composed) != len(members) || len(composed) > maxBatchTasks {
 		t.Errorf("%d members became %d tasks", len(members), len(composed))
 	}
 	if composed, members := compose(nil, 100, 1, nil); len(composed)+len(members) > 0 {
@@ -316,7 +339,8 @@ func TestComposedOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := &msg.Meta; m.MaxRetry != 9 || !reflect.DeepEqual(m.Extra, &wire.Extra{Headers: map[string]string{"b": "2"}}) {
+	if m := &msg.Meta; m.MaxRetry != 9 ||
+		!reflect.DeepEqual(m.Extra, &wire.Extra{Headers: map[string]string{"b": "2"}}) {
 		t.Errorf("meta %+v with %+v", m, m.Extra)
 	}
 }
@@ -334,12 +358,17 @@ func TestGroupIsRefused(t *testing.T) {
 		{"empty key", q.With(Group("")), Call(index, 1), ErrArguments, "key of 0 bytes"},
 		{"long key", q.With(Group(strings.Repeat("k", 257))), Call(index, 1), ErrArguments, "key of 257 bytes"},
 		{"key that is not UTF-8", q.With(Group("\xff")), Call(index, 1), ErrArguments, "in UTF-8"},
-		{"no list", q.With(Group("k")), Call(Func(func(int) {}, Name("refused.one")), 1), ErrFunction, "variadic function or one whose last parameter is a slice"},
+		{"no list", q.With(Group("k")), Call(Func(func(int) {}, Name("refused.one")), 1), ErrFunction,
+			"variadic function or one whose last parameter is a slice"},
 		{"no parameters", q.With(Group("k")), Call(Func(func() {}, Name("refused.none"))), ErrFunction, "variadic"},
-		{"bytes", q.With(Group("k")), Call(Func(func([]byte) {}, Name("refused.bytes")), []byte{1}), ErrFunction, "other than []byte"},
-		{"array", q.With(Group("k")), Call(Func(func([2]int) {}, Name("refused.array")), [2]int{1}), ErrFunction, "variadic"},
-		{"slice, but not last", q.With(Group("k")), Call(Func(func([]int, int) {}, Name("refused.first")), []int{1}, 2), ErrFunction, "variadic"},
-		{"by path without a slice", q.With(Group("k")), NewGoTask("a.b", 1, 2), ErrArguments, "slice as the last argument of a task given by path, found integer"},
+		{"bytes", q.With(Group("k")), Call(Func(func([]byte) {}, Name("refused.bytes")), []byte{1}), ErrFunction,
+			"other than []byte"},
+		{"array", q.With(Group("k")), Call(Func(func([2]int) {}, Name("refused.array")), [2]int{1}), ErrFunction,
+			"variadic"},
+		{"slice, but not last", q.With(Group("k")), Call(Func(func([]int, int) {}, Name("refused.first")), []int{1}, 2),
+			ErrFunction, "variadic"},
+		{"by path without a slice", q.With(Group("k")), NewGoTask("a.b", 1, 2), ErrArguments,
+			"slice as the last argument of a task given by path, found integer"},
 		{"by path without arguments", q.With(Group("k")), NewGoTask("a.b"), ErrArguments, "found no argument"},
 		{"Python", q.With(Group("k")), NewPyTask("a:b", nil, nil), ErrArguments, "found a Python task"},
 		{"TaskID", q.With(TaskID("x"), Group("k")), Call(index, 1), ErrArguments, "no TaskID"},
@@ -354,8 +383,10 @@ func TestGroupIsRefused(t *testing.T) {
 			t.Errorf("%s, one of many: %v, expected %v", c.name, err, c.is)
 		}
 	}
-	locked := Task{msg: wire.Message{Kind: wire.GoPlain, Path: "f"}, fn: index.f, extras: []extra{func(x *wire.Extra, _ int64) { x.Lock = "l" }}}
-	if _, err := q.With(Group("k")).Enqueue(t.Context(), &locked); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "holds a lock") {
+	locked := Task{msg: wire.Message{Kind: wire.GoPlain, Path: "f"}, fn: index.f,
+		extras: []extra{func(x *wire.Extra, _ int64) { x.Lock = "l" }}}
+	if _, err := q.With(Group("k")).Enqueue(t.Context(), &locked); !errors.Is(err, ErrArguments) ||
+		!strings.Contains(err.Error(), "holds a lock") {
 		t.Errorf("with a lock: %v", err)
 	}
 }
@@ -372,14 +403,17 @@ func TestGatherPolicies(t *testing.T) {
 			"Gather(GatherPolicy{Grace: 1s, MaxDelay: 1h0m0s, MaxSize: 7})",
 			wire.Gather{Grace: 1000, MaxDelay: 3_600_000, MaxSize: 7},
 		},
-		{GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond}, "Gather(GatherPolicy{Grace: 1ms, MaxDelay: 1.999ms})", wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000}},
-		{GatherPolicy{MaxSize: 1 << 30}, "Gather(GatherPolicy{MaxSize: 1073741824})", wire.Gather{Grace: 60_000, MaxSize: 5_000}},
+		{GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond},
+			"Gather(GatherPolicy{Grace: 1ms, MaxDelay: 1.999ms})", wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000}},
+		{GatherPolicy{MaxSize: 1 << 30}, "Gather(GatherPolicy{MaxSize: 1073741824})",
+			wire.Gather{Grace: 60_000, MaxSize: 5_000}},
 	} {
 		if text := Gather(c.policy).String(); text != c.text {
 			t.Errorf("%s, expected %s", text, c.text)
 		}
 		q := offline(t).With(Group("k"))
-		byCall := messageOf(t, q.With(Gather(c.policy)), Call(Func(func([]int) {}, Name("f"), Gather(GatherPolicy{MaxSize: 5})), []int{1}))
+		byCall := messageOf(t, q.With(Gather(c.policy)),
+			Call(Func(func([]int) {}, Name("f"), Gather(GatherPolicy{MaxSize: 5})), []int{1}))
 		byFunc := messageOf(t, q, Call(Func(func([]int) {}, Name("f"), Gather(c.policy)), []int{1}))
 		for _, raw := range [][]byte{byCall, byFunc} {
 			if m, err := newMember(raw); err != nil || m.how != c.want {

@@ -38,7 +38,8 @@ func TestGroupRunsAsOneCall(t *testing.T) {
 	first := b.delayWith(q, index, "a", 1, 2)
 	b.delayWith(q, index, "b", 7)
 	b.delayWith(q, index, "a")
-	if _, err := q.DelayMany(t.Context(), Call(index, "a", 3), Call(index, "b", 8), Call(index, "a", 4), NewGoTask(index.f.name, "a", []int{5, 6})); err != nil {
+	if _, err := q.DelayMany(t.Context(), Call(index, "a", 3), Call(index, "b", 8), Call(index, "a", 4),
+		NewGoTask(index.f.name, "a", []int{5, 6})); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.size("_groups"); n != 2 || b.size("") != 0 {
@@ -166,13 +167,15 @@ func TestGarbageInGroup(t *testing.T) {
 	b.do("UNLINK", b.name+"_group:wrong")
 }
 
-// TestGroupsSurviveDeaths gathers 10,000 calls in 50 groups and fires them by movers that die at any moment, over connections that break before
-// and after Redis did its work. Every argument arrives exactly once, except those of which the producer does not know.
+// TestGroupsSurviveDeaths gathers 10,000 calls in 50 groups and fires them by movers that die at any moment, over
+// connections that break before and after Redis did its work. Every argument arrives exactly once, except those of
+// which the producer does not know.
 func TestGroupsSurviveDeaths(t *testing.T) {
 	const tenants, batches, batch, movers = 50, 20, 10, 4
 	b := newBenchOn(t, redistest.Start(t))
 	seed := rand.Uint64()
-	dialer := faultnet.NewDialer(faultnet.Random(seed, faultnet.Rates{DropReply: 0.05, DropRequest: 0.05, Delay: 0.1}), time.Millisecond)
+	dialer := faultnet.NewDialer(faultnet.Random(seed, faultnet.Rates{DropReply: 0.05, DropRequest: 0.05, Delay: 0.1}),
+		time.Millisecond)
 	faulty := FromPool(b.server.Pool(t, redis.DialContextFunc(dialer.DialContext)))
 	index := b.fn("index", func(string, ...int) {})
 	var all sync.WaitGroup
@@ -187,7 +190,8 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 					over = len(b.groupNamesOn(b.rdb.loops)) == 0
 				default:
 				}
-				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.name), "w", false)}, newJournal(b.log.logger()))
+				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.name), "w", false)},
+					newJournal(b.log.logger()))
 				m.loan = 10 * time.Millisecond
 				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
 				for ctx.Err() == nil {
@@ -233,18 +237,21 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 	for tenant, sent := range want {
 		for id, certain := range sent {
 			if n := got[tenant][id]; n > 1 || n == 0 && certain {
-				t.Errorf("seed %d: group %s: argument %d arrived %d times; certainly sent: %v", seed, tenant, id, n, certain)
+				t.Errorf("seed %d: group %s: argument %d arrived %d times; certainly sent: %v", seed, tenant, id, n,
+					certain)
 			}
 		}
 	}
-	t.Logf("seed %d: %v; %d movers died, %d tasks were made of %d calls, of %d batches nobody knows", seed, dialer.Counts(), deaths.Load(), b.size(""), tenants*batches*batch, unknown)
+	t.Logf("seed %d: %v; %d movers died, %d tasks were made of %d calls, of %d batches nobody knows", seed,
+		dialer.Counts(), deaths.Load(), b.size(""), tenants*batches*batch, unknown)
 	if counts := dialer.Counts(); counts.DroppedReplies < 20 || deaths.Load() < 20 {
 		t.Errorf("too few faults to prove anything: %v, %d deaths", counts, deaths.Load())
 	}
 	b.check(redistest.Invariants{})
 }
 
-// gatheredArgs says how often each id of each tenant is among the arguments of the pending tasks, which are made of at most size calls of one id each.
+// gatheredArgs says how often each id of each tenant is among the arguments of the pending tasks, which are made of at
+// most size calls of one id each.
 func (b *bench) gatheredArgs(size int) map[string]map[int]int {
 	b.t.Helper()
 	got := map[string]map[int]int{}
@@ -278,12 +285,14 @@ func TestFiringIsShared(t *testing.T) {
 	index, _ := b.indexed("index")
 	for g := range 50 {
 		for i := range 20 {
-			b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond, MaxSize: 3})), index, fmt.Sprint(g), i)
+			b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond, MaxSize: 3})), index,
+				fmt.Sprint(g), i)
 		}
 	}
 	var all sync.WaitGroup
 	for range 8 {
-		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.name), "w", false)}, newJournal(b.log.logger()))
+		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.name), "w", false)},
+			newJournal(b.log.logger()))
 		all.Go(func() {
 			for len(b.groupNamesOn(m.src)) > 0 {
 				if _, err := m.fire(t.Context(), 0); err != nil {
@@ -331,7 +340,8 @@ func TestGroupsAreListed(t *testing.T) {
 	if err != nil || len(groups) != 3 {
 		t.Fatalf("%v, %v, expected three groups", groups, err)
 	}
-	for i, want := range []GroupInfo{{"l", index.f.name, 1, time.Now().Add(time.Hour)}, {"k", index.f.name, 2, time.Now().Add(2 * time.Hour)}, {"", "", 1, time.UnixMilli(round)}} {
+	for i, want := range []GroupInfo{{"l", index.f.name, 1, time.Now().Add(time.Hour)},
+		{"k", index.f.name, 2, time.Now().Add(2 * time.Hour)}, {"", "", 1, time.UnixMilli(round)}} {
 		off := groups[i].Due.Sub(want.Due)
 		if want.Due = groups[i].Due; groups[i] != want || off.Abs() > time.Minute {
 			t.Errorf("%+v, expected %+v; due %v later", groups[i], want, off)
@@ -341,7 +351,8 @@ func TestGroupsAreListed(t *testing.T) {
 		if state, err := b.q.Ref(id).State(ctx); err != nil || state != want {
 			t.Errorf("%s is %v, %v, expected %v", id, state, err, want)
 		}
-		if info, err := b.q.Ref(id).Info(ctx); err != nil || info.State != want || (info.Function == index.f.name) != (want == StateAggregating) {
+		if info, err := b.q.Ref(id).Info(ctx); err != nil || info.State != want ||
+			(info.Function == index.f.name) != (want == StateAggregating) {
 			t.Errorf("%s: %+v, %v", id, info, err)
 		}
 	}
@@ -352,7 +363,8 @@ func TestGroupsAreListed(t *testing.T) {
 	}
 }
 
-// TestScheduledCallsJoinTheirGroup gathers calls when they are due, also with a worker that does not know the function, and with others that are not scheduled.
+// TestScheduledCallsJoinTheirGroup gathers calls when they are due, also with a worker that does not know the function,
+// and with others that are not scheduled.
 func TestScheduledCallsJoinTheirGroup(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
@@ -360,7 +372,8 @@ func TestScheduledCallsJoinTheirGroup(t *testing.T) {
 	q := b.q.With(Group("k"), whenFull(5))
 	b.delayWith(q.With(At(time.Now())), index, "a", 1)
 	b.delayWith(q.With(In(50*time.Millisecond)), index, "a", 2)
-	if _, err := q.With(In(20*time.Millisecond)).DelayMany(t.Context(), Call(index, "a", 3), Call(index, "a", 4)); err != nil {
+	if _, err := q.With(In(20*time.Millisecond)).DelayMany(t.Context(), Call(index, "a", 3),
+		Call(index, "a", 4)); err != nil {
 		t.Fatal(err)
 	}
 	b.until("four calls wait in the group", func() bool {
@@ -386,7 +399,8 @@ func TestLoneCallThatCannotBeGathered(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 1)
 	b.work(b.config(), b.fn("one", func(n int) { ran <- n }))
-	m := wire.Message{Kind: wire.GoExtended, Path: b.name + ".one", Payload: []byte{7}, Meta: wire.Meta{Extra: &wire.Extra{Group: "k"}}}
+	m := wire.Message{Kind: wire.GoExtended, Path: b.name + ".one", Payload: []byte{7},
+		Meta: wire.Meta{Extra: &wire.Extra{Group: "k"}}}
 	if err := b.q.store.enqueue(t.Context(), []envelope{{"", m.Append(nil)}}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ type GroupInfo struct {
 	Due  time.Time // when it becomes one call, by Redis's clock, unless other calls come before
 }
 
-// Groups lists the groups of the queue that wait for more calls, those that are due first in front, 100 at most. Groups of one Key differ in the function or in its
-// leading arguments. It asks Redis twice for each group.
+// Groups lists the groups of the queue that wait for more calls, those that are due first in front, 100 at most. Groups
+// of one Key differ in the function or in its leading arguments. It asks Redis twice for each group.
 func (q *Queue) Groups(ctx context.Context) ([]GroupInfo, error) {
 	if err := q.check(ctx); err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 
 var wireNil = wire.AppendNil(nil)
 
-// frame is the memory of one call. It is used by one call at a time and zeroed between them: the function gets copies of the values,
-// never a pointer into the frame.
+// frame is the memory of one call. It is used by one call at a time and zeroed between them: the function gets copies
+// of the values, never a pointer into the frame.
 type frame struct {
 	in   []reflect.Value  // what the function is called with: receiver, context, arguments
 	args []reflect.Value  // the tail of in that is decoded into
@@ -50,9 +50,9 @@ func (f *function) free(fr *frame) {
 	f.frames.Put(fr)
 }
 
-// call runs the function with the arguments of a message that wire.Parse has accepted. The error is an *ArgumentError when they do not
-// fit, and then nothing was called; a *panicError when the function panicked; otherwise the function's own. Any number of calls may run
-// at the same time, and none sees a value of another.
+// call runs the function with the arguments of a message that wire.Parse has accepted. The error is an *ArgumentError
+// when they do not fit, and then nothing was called; a *panicError when the function panicked; otherwise the function's
+// own. Any number of calls may run at the same time, and none sees a value of another.
 //
 // When the function calls runtime.Goexit, call does not return: see newPanicError.
 func (f *function) call(ctx context.Context, m *wire.Message) (result any, err error) {
@@ -99,7 +99,8 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 	defer func() {
 		// The codec is written not to panic on any input. Should it do so all the same, only this message suffers.
 		if p := recover(); p != nil {
-			err = &ArgumentError{Func: f.name, Index: -1, Want: "arguments", Got: fmt.Sprintf("bytes on which decoding fails (%T)", p)}
+			err = &ArgumentError{Func: f.name, Index: -1, Want: "arguments",
+				Got: fmt.Sprintf("bytes on which decoding fails (%T)", p)}
 		}
 	}()
 	b := m.Payload
@@ -137,8 +138,8 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 	return f.decodeAll(fr.args, 0, rest)
 }
 
-// decodeCounted reads the array b of n arguments, which begin at rest. Those of a variadic tail stand there one by one. A list in the
-// place of the whole tail is taken for the tail where it cannot be an element of it.
+// decodeCounted reads the array b of n arguments, which begin at rest. Those of a variadic tail stand there one by one.
+// A list in the place of the whole tail is taken for the tail where it cannot be an element of it.
 func (f *function) decodeCounted(args []reflect.Value, b []byte, n int, rest []byte) error {
 	if !f.variadic {
 		if n < f.required() || n > len(f.params) {

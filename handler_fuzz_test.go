@@ -41,8 +41,8 @@ var fuzzed = []any{
 	Func(func(argItem, ...argItem) {}, Name("test.fn"), Optional(2)),
 }
 
-// FuzzCall throws payloads at functions. Whatever they are, nothing panics, the error is one about arguments, and memory stays within
-// 64 times the input and 64 KiB.
+// FuzzCall throws payloads at functions. Whatever they are, nothing panics, the error is one about arguments, and
+// memory stays within 64 times the input and 64 KiB.
 func FuzzCall(f *testing.F) {
 	for _, p := range []any{
 		nil, 1, -1, 300, 1.5, "x", []byte("x"), argTime,
@@ -146,7 +146,8 @@ func callAll(t *testing.T, fns []*function, m *wire.Message) {
 		if result != nil || err != nil && !errors.As(err, &wrong) {
 			t.Errorf("%T: %v, %v", fn.fn.Interface(), result, err)
 		}
-		if wrong != nil && (wrong.Want == "" || wrong.Got == "" || wrong.Index < -1 || bytes.Contains([]byte(wrong.Got), []byte("decoding fails"))) {
+		if wrong != nil && (wrong.Want == "" || wrong.Got == "" || wrong.Index < -1 ||
+			bytes.Contains([]byte(wrong.Got), []byte("decoding fails"))) {
 			t.Errorf("%T: %+v", fn.fn.Interface(), *wrong)
 		}
 	}

@@ -33,24 +33,35 @@ func TestCall(t *testing.T) {
 		{"one, array", func(ctx context.Context, a int) { note(ctx, a) }, wireList{5}, noN, got{5}},
 		{"one, n", func(ctx context.Context, a int) { note(ctx, a) }, wireList{5}, 1, got{5}},
 		{"string, array", func(ctx context.Context, a string) { note(ctx, a) }, wireList{"x"}, noN, got{"x"}},
-		{"bytes, array", func(ctx context.Context, a []byte) { note(ctx, a) }, wireList{[]byte("x")}, noN, got{[]byte("x")}},
-		{"map, array", func(ctx context.Context, a map[string]int) { note(ctx, a) }, wireList{wireDict{{"a", 1}}}, noN, got{map[string]int{"a": 1}}},
+		{"bytes, array", func(ctx context.Context, a []byte) { note(ctx, a) }, wireList{[]byte("x")}, noN,
+			got{[]byte("x")}},
+		{"map, array", func(ctx context.Context, a map[string]int) { note(ctx, a) }, wireList{wireDict{{"a", 1}}}, noN,
+			got{map[string]int{"a": 1}}},
 		{"slice, bare", func(ctx context.Context, a []int) { note(ctx, a) }, wireList{5}, noN, got{[]int{5}}},
 		{"slice, n", func(ctx context.Context, a []int) { note(ctx, a) }, wireList{wireList{5}}, 1, got{[]int{5}}},
-		{"slice of slices, bare", func(ctx context.Context, a [][]int) { note(ctx, a) }, wireList{wireList{5}}, noN, got{[][]int{{5}}}},
-		{"struct, by position", func(ctx context.Context, a argItem) { note(ctx, a) }, wireList{"x", 1}, noN, got{argItem{"x", 1}}},
-		{"struct, by name", func(ctx context.Context, a argItem) { note(ctx, a) }, wireDict{{"N", 1}, {"Name", "x"}}, noN, got{argItem{"x", 1}}},
-		{"struct, n", func(ctx context.Context, a argItem) { note(ctx, a) }, wireList{wireList{"x", 1}}, 1, got{argItem{"x", 1}}},
+		{"slice of slices, bare", func(ctx context.Context, a [][]int) { note(ctx, a) }, wireList{wireList{5}}, noN,
+			got{[][]int{{5}}}},
+		{"struct, by position", func(ctx context.Context, a argItem) { note(ctx, a) }, wireList{"x", 1}, noN,
+			got{argItem{"x", 1}}},
+		{"struct, by name", func(ctx context.Context, a argItem) { note(ctx, a) }, wireDict{{"N", 1}, {"Name", "x"}},
+			noN, got{argItem{"x", 1}}},
+		{"struct, n", func(ctx context.Context, a argItem) { note(ctx, a) }, wireList{wireList{"x", 1}}, 1,
+			got{argItem{"x", 1}}},
 		{"any, bare array", func(ctx context.Context, a any) { note(ctx, a) }, wireList{5}, noN, got{[]any{int64(5)}}},
 		{"any, n", func(ctx context.Context, a any) { note(ctx, a) }, wireList{5}, 1, got{int64(5)}},
 		{"pointer, nil", func(ctx context.Context, a *argItem) { note(ctx, a) }, nil, noN, got{(*argItem)(nil)}},
-		{"pointer", func(ctx context.Context, a *argItem) { note(ctx, *a) }, wireList{"x", 1}, noN, got{argItem{"x", 1}}},
+		{"pointer", func(ctx context.Context, a *argItem) { note(ctx, *a) }, wireList{"x", 1}, noN,
+			got{argItem{"x", 1}}},
 		{"time", func(ctx context.Context, a time.Time) { note(ctx, a) }, argTime, noN, got{argTime}},
-		{"named", func(ctx context.Context, a argUserID, b argLabel) { note(ctx, a, b) }, wireList{5, "x"}, noN, got{argUserID(5), argLabel("x")}},
+		{"named", func(ctx context.Context, a argUserID, b argLabel) { note(ctx, a, b) }, wireList{5, "x"}, noN,
+			got{argUserID(5), argLabel("x")}},
 
-		{"two", func(ctx context.Context, a int64, b string) { note(ctx, a, b) }, wireList{7, "x"}, noN, got{int64(7), "x"}},
-		{"two, n", func(ctx context.Context, a int64, b string) { note(ctx, a, b) }, wireList{7, "x"}, 2, got{int64(7), "x"}},
-		{"integer for float", func(ctx context.Context, a float64, b string) { note(ctx, a, b) }, wireList{7, "x"}, noN, got{7.0, "x"}},
+		{"two", func(ctx context.Context, a int64, b string) { note(ctx, a, b) }, wireList{7, "x"}, noN,
+			got{int64(7), "x"}},
+		{"two, n", func(ctx context.Context, a int64, b string) { note(ctx, a, b) }, wireList{7, "x"}, 2,
+			got{int64(7), "x"}},
+		{"integer for float", func(ctx context.Context, a float64, b string) { note(ctx, a, b) }, wireList{7, "x"}, noN,
+			got{7.0, "x"}},
 		{
 			"embedded", func(ctx context.Context, a argNested, b int) { note(ctx, a, b) },
 			wireList{wireList{wireList{true}, wireDict{{"a", 1}}}, 2},
@@ -72,12 +83,14 @@ func TestCall(t *testing.T) {
 		{"tail, n of none", tail, wireList{"s"}, 1, got{"s", []int(nil)}},
 		{"tail, n and a list", tail, wireList{"s", wireList{1, 2}}, 2, got{"s", []int{1, 2}}},
 		{
-			"tail of any, n and a list that is an element", func(ctx context.Context, s string, v ...any) { note(ctx, s, v) },
+			"tail of any, n and a list that is an element",
+			func(ctx context.Context, s string, v ...any) { note(ctx, s, v) },
 			wireList{"s", wireList{1}},
 			2,
 			got{"s", []any{[]any{int64(1)}}},
 		},
-		{"tail of lists, n", func(ctx context.Context, v ...[]int) { note(ctx, v) }, wireList{wireList{1}}, 1, got{[][]int{{1}}}},
+		{"tail of lists, n", func(ctx context.Context, v ...[]int) { note(ctx, v) }, wireList{wireList{1}}, 1,
+			got{[][]int{{1}}}},
 		{
 			"tail of structs, n and one by position", func(ctx context.Context, v ...argItem) { note(ctx, v) },
 			wireList{wireList{"x", 1}},
@@ -90,7 +103,8 @@ func TestCall(t *testing.T) {
 			f := namedFunction(t, tt.fn)
 			var notes []any
 			ctx := context.WithValue(t.Context(), notesKey{}, &notes)
-			if result, err := f.call(ctx, goMessage(t, f.path(), payloadOf(tt.payload), tt.n)); err != nil || result != nil {
+			if result, err := f.call(ctx, goMessage(t, f.path(), payloadOf(tt.payload), tt.n)); err != nil ||
+				result != nil {
 				t.Fatalf("%v, %v", result, err)
 			}
 			if len(notes) == 0 && len(tt.want) == 0 {
@@ -143,7 +157,8 @@ func TestCallRefuses(t *testing.T) {
 		{"n: no array for none", fnNone, 8, 0, -1, "array of the 0 arguments", "integer"},
 		{"n: no payload", fnInt, missing, 1, -1, "array of the 1 argument", ""},
 		{"n: too few for variadic", fnOneAndVariadic, wireList{}, 0, -1, "at least 1 argument (string, ...int)", "0"},
-		{"variadic omitted without n", fnOneAndVariadic, wireList{"s"}, noN, -1, "at least 1 argument (string, ...int)", "1"},
+		{"variadic omitted without n", fnOneAndVariadic, wireList{"s"}, noN, -1, "at least 1 argument (string, ...int)",
+			"1"},
 		{"bare value for variadic", fnVariadic, 1, noN, 0, "", "integer"},
 
 		{"integer too big", fnInt8, 300, noN, 0, "int8", "out of range"},
@@ -159,7 +174,8 @@ func TestCallRefuses(t *testing.T) {
 		{"nil for struct", fnStruct, nil, noN, 0, "", "nil"},
 		{"short struct", fnStruct, wireList{"x"}, noN, 0, "", "array of 1 value"},
 		{"long struct", fnStruct, wireList{"x", 1, 2}, noN, 0, "", "array of 3 values"},
-		{"struct with a key too many", fnStruct, wireDict{{"Name", "x"}, {"N", 1}, {"Admin", true}}, noN, 0, "", "Admin"},
+		{"struct with a key too many", fnStruct, wireDict{{"Name", "x"}, {"N", 1}, {"Admin", true}}, noN, 0, "",
+			"Admin"},
 		{
 			"inside", namedLiteral(func(int, argOrder) {}),
 			wireList{0, wireList{1, wireList{wireList{"x", 1}, wireList{"y", 300}}, nil}},
@@ -168,7 +184,8 @@ func TestCallRefuses(t *testing.T) {
 		},
 		{"in the tail", fnOneAndVariadic, wireList{"s", wireList{1, "s3cr3t"}}, noN, 2, "int", "string"},
 		{"n: in the tail", fnOneAndVariadic, wireList{"s", 1, 2, "s3cr3t"}, 4, 3, "int", "string"},
-		{"n: inside the tail", namedLiteral(func(...argItem) {}), wireList{wireList{"x", 1}, wireList{"x", 300}}, 2, 1, ".N of delayed.argItem", "out of range"},
+		{"n: inside the tail", namedLiteral(func(...argItem) {}), wireList{wireList{"x", 1}, wireList{"x", 300}}, 2, 1,
+			".N of delayed.argItem", "out of range"},
 		{"n: in the list for the tail", fnVariadic, wireList{wireList{1, "s3cr3t"}}, 1, 1, "int", "string"},
 	}
 	for _, tt := range tests {
@@ -179,7 +196,8 @@ func TestCallRefuses(t *testing.T) {
 			if !errors.As(err, &e) || result != nil {
 				t.Fatalf("%v, %v; want an *ArgumentError", result, err)
 			}
-			if e.Func != f.path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) || !strings.Contains(e.Got, tt.got) {
+			if e.Func != f.path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) ||
+				!strings.Contains(e.Got, tt.got) {
 				t.Errorf("%+v, want index %d, %q, %q", *e, tt.index, tt.want, tt.got)
 			}
 			if e.Want == "" || e.Got == "" || strings.Contains(e.Error(), "s3cr3t") {
@@ -237,7 +255,9 @@ func TestCallResults(t *testing.T) {
 // The context is the caller's own, and is forgotten after the call.
 func TestCallContext(t *testing.T) {
 	type key struct{}
-	f := namedFunction(t, func(ctx context.Context, _ int) (bool, error) { return ctx.Value(key{}) == "here", ctx.Err() })
+	f := namedFunction(t, func(ctx context.Context, _ int) (bool, error) {
+		return ctx.Value(key{}) == "here", ctx.Err()
+	})
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "here"))
 	m := goMessage(t, f.path(), packed(1), noN)
 	if found, err := f.call(ctx, m); found != true || err != nil {

@@ -129,7 +129,8 @@ func (b *bench) until(what string, cond func() bool) {
 	deadline := time.Now().Add(patience)
 	for !cond() {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("waited in vain until %s\nqueue: %s\nlog:\n%s", what, redistest.Diff(redistest.Dump(b.t, b.conn, b.name), nil), b.log)
+			b.t.Fatalf("waited in vain until %s\nqueue: %s\nlog:\n%s", what,
+				redistest.Diff(redistest.Dump(b.t, b.conn, b.name), nil), b.log)
 		}
 		<-time.After(time.Millisecond) // between two looks
 	}
@@ -140,7 +141,8 @@ func (b *bench) idle() {
 	b.t.Helper()
 	b.until("the queue is idle", func() bool {
 		// In one step: between two a task could move from what was not read yet to what has been read.
-		n, err := redis.Int(b.conn.Do("EVAL", `return #redis.call('KEYS', KEYS[1] .. '_processing:*') + redis.call('LLEN', KEYS[1])
+		n, err := redis.Int(b.conn.Do(
+			"EVAL", `return #redis.call('KEYS', KEYS[1] .. '_processing:*') + redis.call('LLEN', KEYS[1])
 			+ redis.call('LLEN', KEYS[1] .. '_suspects')`, 1, b.name))
 		if err != nil {
 			b.t.Fatal(err)
@@ -210,7 +212,8 @@ func await[T any](b *bench, what string, c <-chan T) T {
 	case v := <-c:
 		return v
 	case <-time.After(patience):
-		b.t.Fatalf("waited in vain for %s\nqueue: %s\nlog:\n%s", what, redistest.Diff(redistest.Dump(b.t, b.conn, b.name), nil), b.log)
+		b.t.Fatalf("waited in vain for %s\nqueue: %s\nlog:\n%s", what,
+			redistest.Diff(redistest.Dump(b.t, b.conn, b.name), nil), b.log)
 		panic("unreachable")
 	}
 }
@@ -260,7 +263,8 @@ func (l *logText) logger() logrus.FieldLogger {
 	logger := logrus.New()
 	logger.SetOutput(l)
 	logger.SetLevel(logrus.DebugLevel)
-	logger.SetFormatter(&logrus.TextFormatter{DisableColors: true, TimestampFormat: "15:04:05.000", FullTimestamp: true})
+	logger.SetFormatter(&logrus.TextFormatter{DisableColors: true, TimestampFormat: "15:04:05.000",
+		FullTimestamp: true})
 	return logger
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when they have
-// expired, finds out which claims were lost meanwhile, and gives back claims whose replies never arrived.
+// heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when
+// they have expired, finds out which claims were lost meanwhile, and gives back claims whose replies never arrived.
 type heartbeat struct {
 	lanes   []*lane
 	stores  []*store
@@ -18,14 +18,16 @@ type heartbeat struct {
 	contact *contact
 	log     journal
 	onBeat  func() // after every confirmed heartbeat
-	// listing returns what the worker's functions are, and a value that is another one after each change; nil: nothing is published.
+	// listing returns what the worker's functions are, and a value that is another one after each change; nil: nothing
+	// is published.
 	listing func() ([]byte, any)
 
-	beats         int            // that Redis has answered
-	registrations int            // attempts
-	unsure        map[*lane]bool // the answer of the last registration is unknown: it must be repeated, as it says which claims stand
-	missing       map[*lane]bool // listeners were told that it is lost
-	published     map[*lane]any  // what of listing Redis knows; nil for none
+	beats         int // that Redis has answered
+	registrations int // attempts
+	// the answer of the last registration is unknown: it must be repeated, as it says which claims stand
+	unsure    map[*lane]bool
+	missing   map[*lane]bool // listeners were told that it is lost
+	published map[*lane]any  // what of listing Redis knows; nil for none
 
 	poke    chan struct{}
 	trouble complaints
@@ -36,9 +38,12 @@ type heartbeat struct {
 // shortestBeat is how long a heartbeat is waited for at least.
 const shortestBeat = 500 * time.Millisecond
 
-func newHeartbeat(src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func()) *heartbeat {
+func newHeartbeat(
+	src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func(),
+) *heartbeat {
 	h := &heartbeat{
-		link: link{src: src, key: lanes[0].store.keys.list}, lanes: lanes, worker: lanes[0].worker, life: life, value: value, contact: c, log: log, onBeat: onBeat,
+		link: link{src: src, key: lanes[0].store.keys.list}, lanes: lanes, worker: lanes[0].worker, life: life,
+		value: value, contact: c, log: log, onBeat: onBeat,
 		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
@@ -133,8 +138,8 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	return nil
 }
 
-// publish tells Redis which functions the worker runs, on queues where that has changed. No task depends on it: what fails is tried again with
-// the next heartbeat.
+// publish tells Redis which functions the worker runs, on queues where that has changed. No task depends on it: what
+// fails is tried again with the next heartbeat.
 func (h *heartbeat) publish(ctx context.Context) {
 	if h.listing == nil {
 		return
@@ -173,8 +178,8 @@ func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []pulse,
 	return beat(ctx, &h.link, h.stores, h.worker, h.life, count, look)
 }
 
-// register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those made
-// after the script was sent are not judged by its answer.
+// register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those
+// made after the script was sent are not judged by its answer.
 func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	before := l.open()
 	again := l.confirmed.Load() != nil
@@ -213,7 +218,8 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 		}
 	}
 	l.pulse.Store(&pulse)
-	// Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are given back.
+	// Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are
+	// given back.
 	l.register()
 	l.confirmed.Store(&sent)
 	h.regained(l)

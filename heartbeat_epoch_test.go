@@ -38,7 +38,8 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	log := newJournal(b.log.logger())
 	h.lane.finisher = newFinisher(h.lane, log, nil)
 	h.lane.finisher.exec = newExecutors(1, 0, quietLife, nil)
-	h.heartbeat = newHeartbeat(rdb.loops, []*lane{h.lane}, quietLife, "v", newContact(quietLife), log, func() { h.beaten++ })
+	h.heartbeat = newHeartbeat(rdb.loops, []*lane{h.lane}, quietLife, "v", newContact(quietLife), log,
+		func() { h.beaten++ })
 	h.lane.beat = h.now
 	t.Cleanup(h.link.hangUp)
 	return h
@@ -78,7 +79,8 @@ func (h *beating) swept(c *claim) {
 	h.t.Helper()
 	worker := h.name + "_worker:w"
 	v := judged(c.token, string(c.raw), "requeue", "")
-	if n, _, alive, err := h.q.store.sweep(bg, worker, h.name+"_processing:w", sweepBounds, []verdict{v}); n != 1 || alive || err != nil {
+	if n, _, alive, err := h.q.store.sweep(bg, worker, h.name+"_processing:w", sweepBounds, []verdict{v}); n != 1 ||
+		alive || err != nil {
 		h.t.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
 }
@@ -126,8 +128,8 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 	}
 }
 
-// The heartbeat expires, a sweeper takes a claim, and the reply of the registration that would have said so is lost. The heartbeat in Redis
-// is alive from then on; only a further registration tells what was lost.
+// The heartbeat expires, a sweeper takes a claim, and the reply of the registration that would have said so is lost.
+// The heartbeat in Redis is alive from then on; only a further registration tells what was lost.
 func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	h := newBeating(t, onRegister(faultnet.DropReply, 2))
 	if err := h.beat(bg); err != nil {
@@ -182,8 +184,9 @@ func TestEveryRegistrationHasItsValue(t *testing.T) {
 	}
 }
 
-// The worker is registered again, and has not marked yet what was lost: acknowledgements still name the value before. Redis looks at each
-// claim then. That of a task which a sweeper has taken does nothing, even if it was claimed again since.
+// The worker is registered again, and has not marked yet what was lost: acknowledgements still name the value before.
+// Redis looks at each claim then. That of a task which a sweeper has taken does nothing, even if it was claimed again
+// since.
 func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 	for _, way := range []string{"with a claim", "on their own"} {
 		t.Run(way, func(t *testing.T) {
@@ -215,7 +218,8 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 				t.Errorf("%d tasks claimed, expected the one that was swept", len(again))
 			}
 			if known, _, _ := h.lane.count(); known != 1 || h.lane.finisher.lost != 1 {
-				t.Errorf("%d claims are known, and %d to be counted as lost: expected 1 and 1", known, h.lane.finisher.lost)
+				t.Errorf("%d claims are known, and %d to be counted as lost: expected 1 and 1", known,
+					h.lane.finisher.lost)
 			}
 			if n := h.size("_processing:w"); n != 1 || h.counters()["processed"] != 2 {
 				t.Errorf("%d claims are left, counters %v: expected one and two processed", n, h.counters())
@@ -282,7 +286,8 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife, cfg.NoSweeper = quietLife, true
 	b.work(cfg, f).mustStop() // so that Redis knows the scripts
-	src := &lateSource{Source: b.rdb.loops, script: scriptClaim, carried: make(chan struct{}), deliver: make(chan struct{})}
+	src := &lateSource{Source: b.rdb.loops, script: scriptClaim, carried: make(chan struct{}),
+		deliver: make(chan struct{})}
 	w := b.workWith(FromSource(src), cfg, f)
 	l := w.lanes[0]
 	b.until("the first look, which finds nothing, is over", func() bool { return l.newest() > 0 })
@@ -297,7 +302,8 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	}
 	b.do("DEL", b.name+"_worker:"+w.ID())
 	l.beat()
-	b.until("the worker is registered again", func() bool { return strings.Contains(b.log.String(), "registered again") })
+	b.until("the worker is registered again",
+		func() bool { return strings.Contains(b.log.String(), "registered again") })
 	if len(ran) > 0 {
 		t.Error("a task ran before the claim was answered")
 	}

@@ -11,13 +11,13 @@ import (
 // maxEvents is how many events wait for listeners that are slow; further ones are dropped and counted.
 const maxEvents = 10_000
 
-// Listen has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an error that wraps
-// ErrClosed.
+// Listen has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an
+// error that wraps ErrClosed.
 //
-// Listeners hear of events shortly after they have happened, on a goroutine of their own: they cannot hold up the worker, nor change what
-// becomes of a task (see Use for that), and a panic of theirs is logged. A worker keeps up to 10,000 events for listeners that are slow;
-// further ones are dropped, and Event.Missed of the next one says how many. When the worker stops, Run waits for listeners for as long as
-// WorkerConfig.CancelGrace says, for a second at least.
+// Listeners hear of events shortly after they have happened, on a goroutine of their own: they cannot hold up the
+// worker, nor change what becomes of a task (see Use for that), and a panic of theirs is logged. A worker keeps up to
+// 10,000 events for listeners that are slow; further ones are dropped, and Event.Missed of the next one says how many.
+// When the worker stops, Run waits for listeners for as long as WorkerConfig.CancelGrace says, for a second at least.
 func (w *Worker) Listen(fn func(Event)) error {
 	if err := w.check(); err != nil {
 		return err
@@ -102,7 +102,8 @@ func (h *hooks) stop(patience time.Duration) {
 	}
 }
 
-// tell calls the listeners: for events that were taken from the queue before, then for all that come, until the hooks are closed.
+// tell calls the listeners: for events that were taken from the queue before, then for all that come, until the hooks
+// are closed.
 func (h *hooks) tell(events []Event) {
 	next, returned := 0, false
 	defer func() {

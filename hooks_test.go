@@ -28,7 +28,8 @@ func (h *heard) listen(e Event) {
 func (h *heard) of(kinds ...EventKind) []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(h.events), func(e Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
+	return slices.DeleteFunc(slices.Clone(h.events),
+		func(e Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
 }
 
 func (h *heard) names(kinds ...EventKind) []string {
@@ -66,8 +67,10 @@ func TestEventsOfAWorker(t *testing.T) {
 	w.Resume()
 	w.Quiet()
 	s.mustStop()
-	got := h.names(EventWorkerStarted, EventWorkerPaused, EventWorkerResumed, EventWorkerQuiet, EventWorkerStopping, EventWorkerStopped)
-	want := []string{"worker started", "worker paused", "worker resumed", "worker quiet", "worker stopping", "worker stopped"}
+	got := h.names(EventWorkerStarted, EventWorkerPaused, EventWorkerResumed, EventWorkerQuiet, EventWorkerStopping,
+		EventWorkerStopped)
+	want := []string{"worker started", "worker paused", "worker resumed", "worker quiet", "worker stopping",
+		"worker stopped"}
 	if !slices.Equal(got, want) {
 		t.Errorf("expected %q, found %q", want, got)
 	}
@@ -133,7 +136,8 @@ func TestListenersCannotHarmTheWorker(t *testing.T) {
 	w.Resume()
 	s.mustStop()
 	want := []string{"worker started", "worker paused", "worker resumed", "worker stopping", "worker stopped"}
-	if got := h.names(EventWorkerStarted, EventWorkerPaused, EventWorkerResumed, EventWorkerStopping, EventWorkerStopped); !slices.Equal(got, want) {
+	if got := h.names(EventWorkerStarted, EventWorkerPaused, EventWorkerResumed, EventWorkerStopping,
+		EventWorkerStopped); !slices.Equal(got, want) {
 		t.Errorf("expected %q, found %q", want, got)
 	}
 	for _, text := range []string{"a listener panicked", "a listener for events has not returned"} {
@@ -163,8 +167,10 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 	}
 	h.emit(Event{Kind: EventTaskStarted})
 	h.stop(patience)
-	if len(got) != maxEvents+1 || got[maxEvents].Missed != 5 || got[maxEvents].Kind != EventTaskStarted || got[0].Missed != 0 {
-		t.Errorf("expected %d events, the last of which follows 5 missed ones; found %d, the last is %+v", maxEvents+1, len(got), got[len(got)-1])
+	if len(got) != maxEvents+1 || got[maxEvents].Missed != 5 || got[maxEvents].Kind != EventTaskStarted ||
+		got[0].Missed != 0 {
+		t.Errorf("expected %d events, the last of which follows 5 missed ones; found %d, the last is %+v", maxEvents+1,
+			len(got), got[len(got)-1])
 	}
 }
 
@@ -204,12 +210,15 @@ func TestHooksPage(t *testing.T) {
 		}
 		return found
 	}
-	constants, rows := first(source, `(?m)^\t(Event(?:Task|Worker|Heartbeat|Queue)\w+) .*//`), first(page, "(?m)^\\| `(Event\\w+)` \\|")
+	constants, rows := first(source, `(?m)^\t(Event(?:Task|Worker|Heartbeat|Queue)\w+) .*//`),
+		first(page, "(?m)^\\| `(Event\\w+)` \\|")
 	if len(constants) != int(eventKinds)-1 || !slices.Equal(constants, rows) {
-		t.Errorf("kinds of events in event.go and docs/HOOKS.md differ: %d, %d and %d\n%q\n%q", eventKinds-1, len(constants), len(rows), constants, rows)
+		t.Errorf("kinds of events in event.go and docs/HOOKS.md differ: %d, %d and %d\n%q\n%q", eventKinds-1,
+			len(constants), len(rows), constants, rows)
 	}
 	for k := EventKind(1); k < eventKinds; k++ {
-		if k.String() == "" || strings.ReplaceAll("Event"+strings.ReplaceAll(k.String(), " ", ""), "-", "") != strings.ReplaceAll(strings.ToLower(constants[k-1]), "event", "Event") {
+		if k.String() == "" || strings.ReplaceAll("Event"+strings.ReplaceAll(k.String(), " ", ""), "-",
+			"") != strings.ReplaceAll(strings.ToLower(constants[k-1]), "event", "Event") {
 			t.Errorf("%s is called %q", constants[k-1], k)
 		}
 	}
@@ -221,7 +230,8 @@ func TestHooksPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, listed := first(source, `(?m)^\s*(?:const )?stop[A-Z]\w* += "([^"]+)"`), first([]byte(reasons), "(?m)^\\| `([^`]+)` \\|")
+	said, listed := first(source, `(?m)^\s*(?:const )?stop[A-Z]\w* += "([^"]+)"`),
+		first([]byte(reasons), "(?m)^\\| `([^`]+)` \\|")
 	if len(said) == 0 || !slices.Equal(said, listed) {
 		t.Errorf("reasons to stop in limits.go and docs/HOOKS.md differ:\n%q\n%q", said, listed)
 	}

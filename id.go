@@ -15,8 +15,8 @@ const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 // taskIDText is a random task id: 120 bits as 24 characters.
 type taskIDText [24]byte
 
-// fill makes a new id. The runtime's generator is a cipher (ChaCha8) that the operating system seeds for each process and each thread:
-// ids are unique across processes, and nobody guesses one.
+// fill makes a new id. The runtime's generator is a cipher (ChaCha8) that the operating system seeds for each process
+// and each thread: ids are unique across processes, and nobody guesses one.
 func (t *taskIDText) fill() {
 	const half = len(t) / 2
 	a, b := mrand.Uint64(), mrand.Uint64()

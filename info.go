@@ -10,9 +10,12 @@ import (
 // maxInfoText bounds the text of an error that is kept with a task, in bytes.
 const maxInfoText = 4096
 
-// taskInfo is what is known of a task beyond its message, kept while it is retrying, parked or archived, and what is kept of a completed one.
+// taskInfo is what is known of a task beyond its message, kept while it is retrying, parked or archived, and what is
+// kept of a completed one.
 type taskInfo struct {
-	reason string // failed, arguments, undecodable, too large, unknown function, unknown fields, python, deaths, parked too long, expired, snoozed,
+	// failed, arguments, undecodable, too large, unknown function, unknown fields, python, deaths, parked too long,
+	// expired, snoozed,
+	reason string
 	// not failed, completed
 	function    string
 	fields      []string // that the worker lacks which has parked it, by function.unknownFields
@@ -142,7 +145,8 @@ func parseInfo(b []byte) (i taskInfo) {
 // public returns what users see of it.
 func (i *taskInfo) public() TaskInfo {
 	return TaskInfo{
-		Function: i.function, EnqueuedAt: i.enqueued, Began: i.began, At: i.at, FirstFailed: i.firstFailed, Reason: i.reason, Error: i.errText, Stack: i.stack,
+		Function: i.function, EnqueuedAt: i.enqueued, Began: i.began, At: i.at, FirstFailed: i.firstFailed,
+		Reason: i.reason, Error: i.errText, Stack: i.stack,
 		Attempts: i.attempts, Deaths: i.deaths, Worker: i.worker,
 		Done: i.progress.done, Total: i.progress.total, Note: i.progress.note,
 	}

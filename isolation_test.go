@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// isolated is a function with one parameter and three messages for it: one that fills everything, one that says as little as its type
-// allows, and nil. What its calls receive is compared with what such a message must give, however calls follow one another.
+// isolated is a function with one parameter and three messages for it: one that fills everything, one that says as
+// little as its type allows, and nil. What its calls receive is compared with what such a message must give, however
+// calls follow one another.
 type isolated struct {
 	f        *function
 	payloads [3][]byte
@@ -62,7 +63,8 @@ func isolatedTypes(t *testing.T) []isolated {
 	t.Helper()
 	note, n := "secret", 7
 	full := sparse{
-		Tenant: "A", Admin: true, Note: &note, Tags: map[string]int{"a": 1}, List: []int{1, 2, 3}, Any: []any{"x"}, Array: [2]int{1, 2},
+		Tenant: "A", Admin: true, Note: &note, Tags: map[string]int{"a": 1}, List: []int{1, 2, 3}, Any: []any{"x"},
+		Array: [2]int{1, 2},
 		Times: []time.Time{argTime}, Items: map[int]argItem{1: {"x", 1}},
 	}
 	whole := full
@@ -97,7 +99,8 @@ func isolatedTypes(t *testing.T) []isolated {
 		isolate(t, argOrder{7, []argItem{item}, &note}, wireList{8, nil, nil}, argOrder{ID: 8}, false),
 		isolate(t, whole, wireDict{{"tenant", "B"}}, sparse{Tenant: "B"}, false),
 		isolate(t, &whole, wireDict{{"inner", wireDict{}}}, &sparse{Inner: &sparse{}}, true),
-		isolate(t, []sparse{whole, full}, wireList{wireDict{}, wireDict{{"list", wireList{9}}}}, []sparse{{}, {List: []int{9}}}, true),
+		isolate(t, []sparse{whole, full}, wireList{wireDict{}, wireDict{{"list", wireList{9}}}},
+			[]sparse{{}, {List: []int{9}}}, true),
 		isolate(t, any([]any{"secret", int64(1)}), 8, any(int64(8)), true),
 	}
 }
@@ -121,7 +124,8 @@ func TestCallsAreIsolated(t *testing.T) {
 			for i := range calls {
 				c, k := cases[random.IntN(len(cases))], i%3
 				var got any
-				_, err := c.f.call(context.WithValue(t.Context(), gotKey{}, &got), goMessage(t, c.f.path(), c.payloads[k], noN))
+				_, err := c.f.call(context.WithValue(t.Context(), gotKey{}, &got),
+					goMessage(t, c.f.path(), c.payloads[k], noN))
 				want := c.want[k]
 				if accepted, ok := want.(isolatedNil); ok {
 					want = accepted.v
@@ -133,7 +137,8 @@ func TestCallsAreIsolated(t *testing.T) {
 					continue
 				}
 				if err != nil || !sameValue(got, want) {
-					t.Errorf("message %d for %s: %v, called with %s, want %s", k, c.f.params[0].typ, err, show(got), show(want))
+					t.Errorf("message %d for %s: %v, called with %s, want %s", k, c.f.params[0].typ, err, show(got),
+						show(want))
 				}
 				retained = append(retained, kept{got, want})
 			}
@@ -160,7 +165,8 @@ func sameValue(got, want any) bool {
 
 func show(v any) string { return fmt.Sprintf("%#v", v) }
 
-// Two arguments, as the predecessor mixed them up: (7, "secret") followed by [8] must not call the function with (8, "secret").
+// Two arguments, as the predecessor mixed them up: (7, "secret") followed by [8] must not call the function with (8,
+// "secret").
 func TestShortPayloadIsNoCall(t *testing.T) {
 	var got []any
 	f := namedFunction(t, func(id int, s string, p *int) { got = []any{id, s, p} })

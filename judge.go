@@ -12,11 +12,13 @@ import (
 // judge decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
 func (w *Worker) judge(c *claim, err error, now time.Time) (e ending, done bool) {
 	defer func() {
-		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a common slip; it must
-		// not end the process.
+		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a
+		// common slip; it must not end the process.
 		if p := recover(); p != nil {
-			err := fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it (WorkerConfig.IsFailure, "+
-				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The error: %v", err, p, err)
+			err := fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
+				"(WorkerConfig.IsFailure, "+
+				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The "+
+				"error: %v", err, p, err)
 			j := judgement{w: w, c: c, err: err, now: now}
 			e, done = j.decide()
 		}
@@ -90,14 +92,16 @@ func (j *judgement) prepare() {
 		m.ID = newTaskID()
 	}
 	j.info = taskInfo{
-		reason: "failed", function: j.msg.Path, errText: j.err.Error(), attempts: m.Retried + 1, deaths: m.Deaths, at: j.now, worker: j.w.id,
+		reason: "failed", function: j.msg.Path, errText: j.err.Error(), attempts: m.Retried + 1, deaths: m.Deaths,
+		at: j.now, worker: j.w.id,
 		progress: j.c.reported(),
 	}
 	var panicked *panicError
 	if errors.As(j.err, &panicked) {
 		j.info.stack = panicked.stack
 	}
-	j.log = j.w.log.with("queue", j.c.lane.store.name).with("function", j.msg.Path).with("id", m.ID).with("attempt", j.info.attempts)
+	j.log = j.w.log.with("queue", j.c.lane.store.name).with("function", j.msg.Path).with("id", m.ID).with("attempt",
+		j.info.attempts)
 }
 
 // fail retries the task, or archives it. wait holds if it is given.
@@ -149,7 +153,8 @@ func (j *judgement) failed() *wire.Extra {
 }
 
 func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte) ending {
-	return ending{claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message, info: j.info.encode(), reason: j.info.reason}
+	return ending{claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message,
+		info: j.info.encode(), reason: j.info.reason}
 }
 
 // delay returns how long the task waits before it is tried again.

@@ -44,7 +44,8 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 		t.Fatal(f.err)
 	}
 	c := &claim{lane: newLane(newStore(nil, "", "q"), "w", false), fn: f.f, raw: []byte("raw")}
-	c.msg = wire.Message{Kind: wire.GoExtended, Path: "judged", Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra}}
+	c.msg = wire.Message{Kind: wire.GoExtended, Path: "judged",
+		Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra}}
 	if j.plain {
 		c.msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
 	}
@@ -102,17 +103,23 @@ func TestJudgeBackoff(t *testing.T) {
 		{"the call's first", trial{extra: seconds(1, 2, 3)}, time.Second},
 		{"the call's second", trial{extra: seconds(1, 2, 3), retried: 1}, 2 * time.Second},
 		{"the last holds", trial{extra: seconds(1, 2, 3), retried: 20}, 3 * time.Second},
-		{"the function's list", trial{opts: []FuncOption{Backoff(4*time.Second, 5*time.Second)}, retried: 1}, 5 * time.Second},
-		{"the function's list, its last", trial{opts: []FuncOption{Backoff(4*time.Second, 5*time.Second)}, retried: 9}, 5 * time.Second},
-		{"the call's before the function's", trial{opts: []FuncOption{Backoff(4 * time.Second)}, extra: seconds(1)}, time.Second},
+		{"the function's list", trial{opts: []FuncOption{Backoff(4*time.Second, 5*time.Second)}, retried: 1},
+			5 * time.Second},
+		{"the function's list, its last", trial{opts: []FuncOption{Backoff(4*time.Second, 5*time.Second)}, retried: 9},
+			5 * time.Second},
+		{"the call's before the function's", trial{opts: []FuncOption{Backoff(4 * time.Second)}, extra: seconds(1)},
+			time.Second},
 		{"the function's function", trial{opts: []FuncOption{perRetry}, retried: 2}, 3 * time.Hour},
-		{"the call's before the function's function", trial{opts: []FuncOption{perRetry}, extra: seconds(1)}, time.Second},
-		{"cut by the call", trial{opts: []FuncOption{perRetry, MaxBackoff(time.Minute)}, extra: &wire.Extra{RetryCap: 2000}}, 2 * time.Second},
+		{"the call's before the function's function", trial{opts: []FuncOption{perRetry}, extra: seconds(1)},
+			time.Second},
+		{"cut by the call", trial{opts: []FuncOption{perRetry, MaxBackoff(time.Minute)},
+			extra: &wire.Extra{RetryCap: 2000}}, 2 * time.Second},
 		{"cut by the function", trial{opts: []FuncOption{perRetry, MaxBackoff(time.Minute)}}, time.Minute},
 		{"the worker's, cut", trial{extra: &wire.Extra{RetryCap: 2000}}, 2 * time.Second},
 		{"a list, cut", trial{extra: &wire.Extra{RetryDelays: []int64{60_000}, RetryCap: 2000}}, 2 * time.Second},
 		{"negative is none", trial{opts: []FuncOption{BackoffFunc(func(int, error) time.Duration { return -1 })}}, 0},
-		{"said by the handler", trial{err: RetryIn(7*time.Second, errJudged), extra: &wire.Extra{RetryDelays: []int64{1000}, RetryCap: 2000}}, 7 * time.Second},
+		{"said by the handler", trial{err: RetryIn(7*time.Second, errJudged),
+			extra: &wire.Extra{RetryDelays: []int64{1000}, RetryCap: 2000}}, 7 * time.Second},
 		{"said and wrapped", trial{err: fmt.Errorf("so: %w", RetryIn(7*time.Second, errJudged))}, 7 * time.Second},
 		{"said as negative", trial{err: RetryIn(-1, errJudged)}, 0},
 	} {
@@ -123,10 +130,12 @@ func TestJudgeBackoff(t *testing.T) {
 			}
 			e, done, info := tt.judge(t)
 			m := tt.parsed(t, &e)
-			if done || e.outcome != outcomeRetry || e.tally != tallyFailed || e.wait != tt.wait || m.Retried != tt.retried+1 {
+			if done || e.outcome != outcomeRetry || e.tally != tallyFailed || e.wait != tt.wait ||
+				m.Retried != tt.retried+1 {
 				t.Errorf("%+v, meta %+v, expected a retry in %v", e, m, tt.wait)
 			}
-			if info["reason"] != "failed" || info["attempts"] != int64(tt.retried+1) || !strings.Contains(fmt.Sprint(info["error"]), "no luck") {
+			if info["reason"] != "failed" || info["attempts"] != int64(tt.retried+1) ||
+				!strings.Contains(fmt.Sprint(info["error"]), "no luck") {
 				t.Errorf("info %v", info)
 			}
 		})
@@ -147,35 +156,61 @@ func TestJudgeOutcomes(t *testing.T) {
 		reason  string
 	}{
 		{"failed, no retries left", trial{opts: zero}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"failed, RetryUntil holds", trial{opts: zero, extra: &wire.Extra{RetryUntil: in(11 * time.Second)}}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
-		{"failed, RetryUntil too soon", trial{extra: &wire.Extra{RetryUntil: in(10 * time.Second)}}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"failed, deadline too soon", trial{extra: &wire.Extra{Deadline: in(10 * time.Second)}}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"failed, of no use then", trial{extra: &wire.Extra{Expiry: in(10 * time.Second)}}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"failed, time enough", trial{extra: &wire.Extra{Expiry: in(11 * time.Second), Deadline: in(time.Hour)}}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
+		{"failed, RetryUntil holds", trial{opts: zero, extra: &wire.Extra{RetryUntil: in(11 * time.Second)}},
+			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
+		{"failed, RetryUntil too soon", trial{extra: &wire.Extra{RetryUntil: in(10 * time.Second)}}, outcomeArchive,
+			tallyFailed, archivedLife, false, "failed"},
+		{"failed, deadline too soon", trial{extra: &wire.Extra{Deadline: in(10 * time.Second)}}, outcomeArchive,
+			tallyFailed, archivedLife, false, "failed"},
+		{"failed, of no use then", trial{extra: &wire.Extra{Expiry: in(10 * time.Second)}}, outcomeArchive, tallyFailed,
+			archivedLife, false, "failed"},
+		{"failed, time enough", trial{extra: &wire.Extra{Expiry: in(11 * time.Second), Deadline: in(time.Hour)}},
+			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
 		{"discarded", trial{err: Discard(errJudged)}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"discarded, wrapped", trial{err: fmt.Errorf("so: %w", Discard(errJudged))}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"discarded, joined", trial{err: errors.Join(errJudged, Discard(errJudged))}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"discarded while the worker stops", trial{err: Discard(errJudged), stops: true}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"the outermost holds", trial{err: RetryIn(time.Second, Discard(errJudged))}, outcomeRetry, tallyFailed, time.Second, false, "failed"},
+		{"discarded, wrapped", trial{err: fmt.Errorf("so: %w", Discard(errJudged))}, outcomeArchive, tallyFailed,
+			archivedLife, false, "failed"},
+		{"discarded, joined", trial{err: errors.Join(errJudged, Discard(errJudged))}, outcomeArchive, tallyFailed,
+			archivedLife, false, "failed"},
+		{"discarded while the worker stops", trial{err: Discard(errJudged), stops: true}, outcomeArchive, tallyFailed,
+			archivedLife, false, "failed"},
+		{"the outermost holds", trial{err: RetryIn(time.Second, Discard(errJudged))}, outcomeRetry, tallyFailed,
+			time.Second, false, "failed"},
 		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, outcomeSnooze, tallyNone, time.Hour, true, "snoozed"},
 		{"snoozed, negative", trial{err: Snooze(-1)}, outcomeSnooze, tallyNone, 0, true, "snoozed"},
-		{"snoozed while the worker stops", trial{err: Snooze(time.Hour), stops: true}, outcomeSnooze, tallyNone, time.Hour, true, "snoozed"},
-		{"snoozed, a message without meta", trial{err: Snooze(time.Hour), plain: true}, outcomeSnooze, tallyNone, time.Hour, true, "snoozed"},
-		{"failed, a message without meta", trial{plain: true}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
+		{"snoozed while the worker stops", trial{err: Snooze(time.Hour), stops: true}, outcomeSnooze, tallyNone,
+			time.Hour, true, "snoozed"},
+		{"snoozed, a message without meta", trial{err: Snooze(time.Hour), plain: true}, outcomeSnooze, tallyNone,
+			time.Hour, true, "snoozed"},
+		{"failed, a message without meta", trial{plain: true}, outcomeRetry, tallyFailed, 10 * time.Second, false,
+			"failed"},
 		{"failed while the worker stops", trial{stops: true}, outcomeRelease, tallyNone, 0, false, ""},
-		{"to be retried while the worker stops", trial{err: RetryIn(time.Hour, errJudged), stops: true}, outcomeRelease, tallyNone, 0, false, ""},
-		{"no failure", trial{cfg: WorkerConfig{IsFailure: never}}, outcomeRetry, tallyNone, 10 * time.Second, true, "not failed"},
-		{"no failure, no retries left", trial{cfg: WorkerConfig{IsFailure: never}, opts: zero}, outcomeRetry, tallyNone, 10 * time.Second, true, "not failed"},
-		{"no failure, no time left", trial{cfg: WorkerConfig{IsFailure: never}, extra: &wire.Extra{RetryUntil: in(time.Second)}}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"discarded whatever it is", trial{cfg: WorkerConfig{IsFailure: never}, err: Discard(errJudged)}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"RetryIn spends a retry whatever it is", trial{cfg: WorkerConfig{IsFailure: never}, opts: zero, err: RetryIn(1, errJudged)}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
+		{"to be retried while the worker stops", trial{err: RetryIn(time.Hour, errJudged), stops: true}, outcomeRelease,
+			tallyNone, 0, false, ""},
+		{"no failure", trial{cfg: WorkerConfig{IsFailure: never}}, outcomeRetry, tallyNone, 10 * time.Second, true,
+			"not failed"},
+		{"no failure, no retries left", trial{cfg: WorkerConfig{IsFailure: never}, opts: zero}, outcomeRetry, tallyNone,
+			10 * time.Second, true, "not failed"},
+		{"no failure, no time left",
+			trial{cfg: WorkerConfig{IsFailure: never}, extra: &wire.Extra{RetryUntil: in(time.Second)}}, outcomeArchive,
+			tallyFailed, archivedLife, false, "failed"},
+		{"discarded whatever it is", trial{cfg: WorkerConfig{IsFailure: never}, err: Discard(errJudged)},
+			outcomeArchive, tallyFailed, archivedLife, false, "failed"},
+		{"RetryIn spends a retry whatever it is", trial{cfg: WorkerConfig{IsFailure: never}, opts: zero,
+			err: RetryIn(1, errJudged)}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
 		{"took too long", trial{err: late}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
-		{"took too long, and shall not", trial{err: late, opts: []FuncOption{FailOnTimeout()}}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"a timeout of somebody else", trial{err: fmt.Errorf("so: %w", ErrTimeout), opts: []FuncOption{FailOnTimeout()}}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
-		{"wrong arguments", trial{err: &ArgumentError{Func: "judged"}}, outcomeArchive, tallyFailed, archivedLife, true, "arguments"},
-		{"wrong arguments of another", trial{err: &ArgumentError{Func: "other"}}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
-		{"IsFailure panics", trial{cfg: WorkerConfig{IsFailure: func(error) bool { panic("asked") }, MaxRetry: -1}}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
-		{"the error panics", trial{cfg: WorkerConfig{MaxRetry: -1}, err: (*nilError)(nil)}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
+		{"took too long, and shall not", trial{err: late, opts: []FuncOption{FailOnTimeout()}}, outcomeArchive,
+			tallyFailed, archivedLife, false, "failed"},
+		{"a timeout of somebody else",
+			trial{err: fmt.Errorf("so: %w", ErrTimeout), opts: []FuncOption{FailOnTimeout()}}, outcomeRetry,
+			tallyFailed, 10 * time.Second, false, "failed"},
+		{"wrong arguments", trial{err: &ArgumentError{Func: "judged"}}, outcomeArchive, tallyFailed, archivedLife, true,
+			"arguments"},
+		{"wrong arguments of another", trial{err: &ArgumentError{Func: "other"}}, outcomeRetry, tallyFailed,
+			10 * time.Second, false, "failed"},
+		{"IsFailure panics", trial{cfg: WorkerConfig{IsFailure: func(error) bool { panic("asked") }, MaxRetry: -1}},
+			outcomeArchive, tallyFailed, archivedLife, false, "failed"},
+		{"the error panics", trial{cfg: WorkerConfig{MaxRetry: -1}, err: (*nilError)(nil)}, outcomeArchive, tallyFailed,
+			archivedLife, false, "failed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Backoff = with10s
@@ -196,7 +231,8 @@ func TestJudgeOutcomes(t *testing.T) {
 				t.Error("it has no id")
 			}
 			if tt.reason == "failed" {
-				if first := tt.parsed(t, &e).Extra.FirstFailed; first != judgedAt.UnixMilli() || info["first"] != first || info["at"] != first {
+				if first := tt.parsed(t, &e).Extra.FirstFailed; first != judgedAt.UnixMilli() ||
+					info["first"] != first || info["at"] != first {
 					t.Errorf("it failed first at %d, and the info is %v", first, info)
 				}
 			}
@@ -217,7 +253,8 @@ func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 		t.Errorf("%+v, %t", e, done)
 	}
 	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
-	if info := parseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second || info.reason != "dropped" || info.result != nil {
+	if info := parseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second ||
+		info.reason != "dropped" || info.result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
 }
@@ -227,7 +264,8 @@ func TestJudgeRemembersTheFirstFailure(t *testing.T) {
 	j := trial{err: errJudged, retried: 3, extra: &wire.Extra{FirstFailed: 1_600_000_000_000, Group: "g"}}
 	e, _, info := j.judge(t)
 	m := j.parsed(t, &e)
-	if m.Extra.FirstFailed != 1_600_000_000_000 || m.Extra.Group != "g" || info["first"] != int64(1_600_000_000_000) || info["at"] != judgedAt.UnixMilli() {
+	if m.Extra.FirstFailed != 1_600_000_000_000 || m.Extra.Group != "g" || info["first"] != int64(1_600_000_000_000) ||
+		info["at"] != judgedAt.UnixMilli() {
 		t.Errorf("meta %+v, info %v", m.Extra, info)
 	}
 }
@@ -235,10 +273,11 @@ func TestJudgeRemembersTheFirstFailure(t *testing.T) {
 // Functions that panic when they are asked do not decide, and the default backoff holds.
 func TestJudgeSurvivesPanics(t *testing.T) {
 	for name, j := range map[string]trial{
-		"IsFailure":    {cfg: WorkerConfig{IsFailure: func(error) bool { panic("asked") }}},
-		"Backoff":      {cfg: WorkerConfig{Backoff: func(int) time.Duration { panic("asked") }}},
-		"BackoffFunc":  {opts: []FuncOption{BackoffFunc(func(int, error) time.Duration { panic("asked") })}},
-		"and are late": {opts: []FuncOption{BackoffFunc(func(int, error) time.Duration { panic("asked") })}, extra: &wire.Extra{RetryUntil: in(time.Hour)}},
+		"IsFailure":   {cfg: WorkerConfig{IsFailure: func(error) bool { panic("asked") }}},
+		"Backoff":     {cfg: WorkerConfig{Backoff: func(int) time.Duration { panic("asked") }}},
+		"BackoffFunc": {opts: []FuncOption{BackoffFunc(func(int, error) time.Duration { panic("asked") })}},
+		"and are late": {opts: []FuncOption{BackoffFunc(func(int, error) time.Duration { panic("asked") })},
+			extra: &wire.Extra{RetryUntil: in(time.Hour)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j.err = errJudged
@@ -246,7 +285,8 @@ func TestJudgeSurvivesPanics(t *testing.T) {
 			if e.outcome != outcomeRetry || e.wait < 3*time.Second || e.wait > 7*time.Second {
 				t.Errorf("%+v", e)
 			}
-			if text := fmt.Sprint(info["error"]); !strings.Contains(text, "asked") || !strings.Contains(text, "no luck") {
+			if text := fmt.Sprint(info["error"]); !strings.Contains(text, "asked") ||
+				!strings.Contains(text, "no luck") {
 				t.Errorf("info %v", info)
 			}
 		})
@@ -262,11 +302,13 @@ func TestOutcomesAreErrors(t *testing.T) {
 			t.Errorf("%v is not what it was", err)
 		}
 	}
-	if text := Drop(nil).Error() + ", " + Snooze(time.Minute).Error(); text != "delayed: dropped, delayed: snoozed for 1m0s" {
+	if text := Drop(nil).Error() + ", " +
+		Snooze(time.Minute).Error(); text != "delayed: dropped, delayed: snoozed for 1m0s" {
 		t.Error(text)
 	}
 	late := &timeoutError{1500 * time.Millisecond, errJudged}
-	if !errors.Is(late, ErrTimeout) || !errors.Is(late, errJudged) || late.Error() != "delayed: handler took longer than 1.5s: no luck" {
+	if !errors.Is(late, ErrTimeout) || !errors.Is(late, errJudged) ||
+		late.Error() != "delayed: handler took longer than 1.5s: no luck" {
 		t.Error(late)
 	}
 }

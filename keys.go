@@ -12,9 +12,11 @@ import (
 // maxQueueName bounds a queue's name, in bytes.
 const maxQueueName = 128
 
-// keySuffixes are what the keys of a queue add to its name; a queue whose own name ended in one would share keys with another.
+// keySuffixes are what the keys of a queue add to its name; a queue whose own name ended in one would share keys with
+// another.
 var keySuffixes = []string{
-	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks", "_info",
+	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks",
+	"_info",
 	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked", "_control", "_functions",
 	"_groups", "_gathered", "_suspects", "_suspects_noti",
 	"_periodic", "_ticks",
@@ -47,7 +49,8 @@ func newQueueKeys(prefix, name string) queueKeys {
 		legacy: n + "_processing", workers: n + "_workers",
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
 		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
-		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked", revoked: n + "_revoked",
+		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked",
+		revoked: n + "_revoked",
 		control: n + "_control", functions: n + "_functions",
 		suspects: n + "_suspects", suspectsNoti: n + "_suspects_noti", rewait: n + "_rewait:",
 		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
@@ -59,8 +62,8 @@ func newQueueKeys(prefix, name string) queueKeys {
 // statsOf returns the counter hash of the UTC day of t.
 func (k *queueKeys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
 
-// signals is the channel on which workers of the queue are told of changes. Channels are not keys: they have names of their own, in all
-// databases of a server together.
+// signals is the channel on which workers of the queue are told of changes. Channels are not keys: they have names of
+// their own, in all databases of a server together.
 func (k *queueKeys) signals() string { return k.list + "_signals" }
 
 // endedOf returns the channel on which the end of a task is told. It is no key.
@@ -81,12 +84,14 @@ func checkQueueName(name string) error {
 	}
 	for _, s := range keySuffixes {
 		if other, ok := strings.CutSuffix(name, s); ok {
-			return fmt.Errorf("delayed: queue name %q ends in %q, which is a key of queue %q: choose another name", name, s, other)
+			return fmt.Errorf("delayed: queue name %q ends in %q, which is a key of queue %q: choose another name",
+				name, s, other)
 		}
 	}
 	for _, s := range keyInfixes {
 		if strings.Contains(name, s) {
-			return fmt.Errorf("delayed: queue name %q contains %q, which marks keys of another queue: choose another name", name, s)
+			return fmt.Errorf("delayed: queue name %q contains %q, which marks keys of another queue: choose another "+
+				"name", name, s)
 		}
 	}
 	return nil

@@ -35,7 +35,8 @@ func TestQueueNames(t *testing.T) {
 		{"jobs_stats:20250102", `contains "_stats:"`},
 	} {
 		err := checkQueueName(c.name)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "delayed: queue name") {
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "delayed: queue name") {
 			t.Errorf("%q: %v, expected a message with %s", c.name, err, c.want)
 		}
 	}
@@ -46,10 +47,12 @@ func TestQueueNames(t *testing.T) {
 	}
 }
 
-// TestKeysOfQueuesDiffer holds the keys of queues with similar names against one another: no accepted name gives a key of another queue.
+// TestKeysOfQueuesDiffer holds the keys of queues with similar names against one another: no accepted name gives a key
+// of another queue.
 func TestKeysOfQueuesDiffer(t *testing.T) {
 	seen := map[string]string{}
-	for _, name := range []string{"jobs", "jobs_", "_jobs", "jobs_x", "jobs:", "jobs:x", "jobs_worker", "jobs_claims", "jobs_stats", "jobs_processingx"} {
+	for _, name := range []string{"jobs", "jobs_", "_jobs", "jobs_x", "jobs:", "jobs:x", "jobs_worker", "jobs_claims",
+		"jobs_stats", "jobs_processingx"} {
 		if err := checkQueueName(name); err != nil {
 			t.Fatal(err)
 		}

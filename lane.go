@@ -43,12 +43,13 @@ type lane struct {
 
 	anyRevoked atomic.Bool // revoked has ids
 
-	// confirmed is when the last heartbeat that Redis confirmed was sent, by monotonic and by wall clock; nil: not registered.
+	// confirmed is when the last heartbeat that Redis confirmed was sent, by monotonic and by wall clock; nil: not
+	// registered.
 	confirmed atomic.Pointer[time.Time]
 	// registered: Redis may know the worker.
 	registered atomic.Bool
-	// pulse is the value that the heartbeat has in Redis since the last registration. Each registration has another one, and it is stored after the
-	// claims that were lost before are marked.
+	// pulse is the value that the heartbeat has in Redis since the last registration. Each registration has another
+	// one, and it is stored after the claims that were lost before are marked.
 	pulse atomic.Pointer[string]
 }
 
@@ -62,11 +63,12 @@ func newLane(s *store, worker string, legacy bool) *lane {
 	return l
 }
 
-// fresh says whether Redis surely has not let the heartbeat expire: the last confirmed one is younger than life, less a margin.
+// fresh says whether Redis surely has not let the heartbeat expire: the last confirmed one is younger than life, less a
+// margin.
 func (l *lane) fresh(life time.Duration) bool { return l.freshAt(time.Now(), life) }
 
-// freshAt is fresh at a time that was read just now. Both clocks must agree, because the monotonic one stands still while a virtual
-// machine is suspended.
+// freshAt is fresh at a time that was read just now. Both clocks must agree, because the monotonic one stands still
+// while a virtual machine is suspended.
 func (l *lane) freshAt(now time.Time, life time.Duration) bool {
 	confirmed := l.confirmed.Load()
 	if confirmed == nil {
@@ -76,7 +78,8 @@ func (l *lane) freshAt(now time.Time, life time.Duration) bool {
 	return now.Sub(*confirmed) < limit && now.UnixNano()-confirmed.UnixNano() < int64(limit)
 }
 
-// claim takes what call asks for, and acknowledges done in the same call. Whatever becomes of it, its batch number is never used again.
+// claim takes what call asks for, and acknowledges done in the same call. Whatever becomes of it, its batch number is
+// never used again.
 func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims []*claim, left int, err error) {
 	done, call.ended = l.ending(done)
 	l.mu.Lock()
@@ -111,8 +114,8 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 	}
 	l.versionIs(got.version)
 	if epoch%2 != 0 || epoch != l.epoch {
-		// The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper may have given them to
-		// others. The next heartbeat gives back those that stand.
+		// The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper
+		// may have given them to others. The next heartbeat gives back those that stand.
 		l.unclear = time.Now()
 		l.beat()
 		return nil, got.left, nil
@@ -124,7 +127,8 @@ func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims
 	return b.claims, got.left, nil
 }
 
-// ending prepares claims that are done for the call that ends them. It leaves out those that are lost, which it settles.
+// ending prepares claims that are done for the call that ends them. It leaves out those that are lost, which it
+// settles.
 func (l *lane) ending(done []*claim) ([]*claim, ended) {
 	var e ended
 	if len(done) == 0 {
@@ -223,7 +227,8 @@ func (l *lane) open() []*claim {
 	return claims
 }
 
-// count returns the number of claims that are not settled, whether a claim call is under way, and whether a reply was lost lately.
+// count returns the number of claims that are not settled, whether a claim call is under way, and whether a reply was
+// lost lately.
 func (l *lane) count() (known int, calling, unclear bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -279,8 +284,9 @@ func (l *lane) newest() uint64 {
 	return l.next
 }
 
-// strangers returns those of the tokens that Redis holds for this worker and that this process does not know: the replies of their
-// claims were lost. until is what newest returned before the tokens were read; later batches are not judged.
+// strangers returns those of the tokens that Redis holds for this worker and that this process does not know: the
+// replies of their claims were lost. until is what newest returned before the tokens were read; later batches are not
+// judged.
 func (l *lane) strangers(tokens []string, until uint64) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// lookAtLeast is the number of heartbeats after which a worker looks at the control hash also if it has nothing to do. One that has claims or is
-// held back looks with each of them.
+// lookAtLeast is the number of heartbeats after which a worker looks at the control hash also if it has nothing to do.
+// One that has claims or is held back looks with each of them.
 const lookAtLeast = 4
 
 // laneControl is what a lane knows of the control hash of its queue.
@@ -51,8 +51,9 @@ type queueRest struct {
 	looks int64 // if not 0: it is over when as many looks at the control hash have come, or more
 }
 
-// restWhilePaused leaves the lane alone, whose queue was found paused, until the worker has looked at the control hash, and asks for that. What
-// that look finds holds: the queue may have been resumed already. A look that was under way may be older, and then the next claim is refused again.
+// restWhilePaused leaves the lane alone, whose queue was found paused, until the worker has looked at the control hash,
+// and asks for that. What that look finds holds: the queue may have been resumed already. A look that was under way may
+// be older, and then the next claim is refused again.
 func (l *lane) restWhilePaused() {
 	l.rest = queueRest{until: time.Now().Add(pausedRest), looks: l.control.looks.Load() + 1}
 	l.lookAgain()
@@ -69,7 +70,8 @@ func (l *lane) restsUntil() time.Time {
 // queuePaused says whether the lane's queue is paused, as far as is known.
 func (l *lane) queuePaused() bool { return l.control.paused.Load() }
 
-// follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat does when signals are lost.
+// follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat
+// does when signals are lost.
 func (w *Worker) follow(ctx context.Context, l *lane) {
 	told, unsubscribe := w.signals.subscribe(l.store.keys.signals()) //nolint:contextcheck // the connection is not this lane's alone
 	defer unsubscribe()

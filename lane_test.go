@@ -173,7 +173,8 @@ func TestClaimBesideARegistration(t *testing.T) {
 			}
 			_, _, unclear := h.count()
 			if len(got.claims) != 0 || h.beats != 1 || !unclear {
-				t.Errorf("%d claims, %d heartbeats, unclear %v: expected a heartbeat to find out", len(got.claims), h.beats, unclear)
+				t.Errorf("%d claims, %d heartbeats, unclear %v: expected a heartbeat to find out", len(got.claims),
+					h.beats, unclear)
 			}
 			h.expect("after it", "", "1-1 1-2")
 			if got := h.strangers([]string{"1-1", "1-2"}, h.newest()); len(got) != 2 {
@@ -259,7 +260,8 @@ func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 			if calling || !unclear || h.newest() != 2 {
 				t.Errorf("calling %v, unclear %v, newest %d", calling, unclear, h.newest())
 			}
-			if got := h.strangers([]string{"1-1", "1-2", "2-1", "2-2"}, h.newest()); !slices.Equal(got, []string{"1-1", "1-2"}) {
+			if got := h.strangers([]string{"1-1", "1-2", "2-1", "2-2"}, h.newest()); !slices.Equal(got,
+				[]string{"1-1", "1-2"}) {
 				t.Errorf("strangers %q, expected those of the claim whose reply was lost", got)
 			}
 		})
@@ -278,7 +280,8 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.newest())
 	}
 	if first[0].unclear || len(h.done) != 1 || first[0].batch.unsent != 1 {
-		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].unclear, len(h.done), first[0].batch.unsent)
+		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].unclear, len(h.done),
+			first[0].batch.unsent)
 	}
 	h.expect("after it", "1-1", "1-1")
 }

@@ -13,7 +13,8 @@ import (
 const (
 	// reasonTooLarge is why a message is archived that is larger than workers read.
 	reasonTooLarge = "too large"
-	// maxInfo bounds what is read of each task where many are listed: more than any taskInfo has that is kept of a task that waits.
+	// maxInfo bounds what is read of each task where many are listed: more than any taskInfo has that is kept of a task
+	// that waits.
 	maxInfo = 32 << 10
 )
 
@@ -29,7 +30,8 @@ func tooLargeInfo(size int, at time.Time, worker string) []byte {
 // logTooLarge logs that a message was archived for its size.
 func logTooLarge(log journal, lines *lineLimit, s *store, id string, size int) {
 	lines.log(lineKey{queue: s.name, reason: reasonTooLarge}, func(n int) {
-		log.with("queue", s.name).with("id", id).counted(n).WithError(tooLarge(size)).Error("message archived: it is too large, and stays in Redis")
+		log.with("queue", s.name).with("id",
+			id).counted(n).WithError(tooLarge(size)).Error("message archived: it is too large, and stays in Redis")
 	})
 }
 
@@ -69,7 +71,8 @@ func storedAll(reply any, err error) ([]stored, error) {
 	return all, nil
 }
 
-// someFields reads the first of the fields of a hash, as many as maxClaimBytes allow but at least one. Values of more than most bytes are too large.
+// someFields reads the first of the fields of a hash, as many as maxClaimBytes allow but at least one. Values of more
+// than most bytes are too large.
 func (s *store) someFields(ctx context.Context, hash string, fields []string, most int) ([]stored, error) {
 	args := make([]any, 0, 2+len(fields))
 	args = append(args, most, maxClaimBytes)

@@ -36,7 +36,8 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 		t.Errorf("events %+v", got)
 	}
 	page, _, err := b.q.Archived(t.Context(), 0, 10)
-	if err != nil || len(page) != 1 || page[0].Reason != "too large" || !strings.Contains(page[0].Error, fmt.Sprint(len(oversized), " bytes")) {
+	if err != nil || len(page) != 1 || page[0].Reason != "too large" ||
+		!strings.Contains(page[0].Error, fmt.Sprint(len(oversized), " bytes")) {
 		t.Fatalf("archived %+v, %v", page, err)
 	}
 	ref := b.q.Ref(page[0].ID)
@@ -60,7 +61,8 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 	b.check(redistest.Invariants{Idle: true})
 }
 
-// TestLargeMessagesOfTheDead archives what a dead worker, and a dead legacy worker, held; their other tasks go back to the queue, the first claimed first.
+// TestLargeMessagesOfTheDead archives what a dead worker, and a dead legacy worker, held; their other tasks go back to
+// the queue, the first claimed first.
 func TestLargeMessagesOfTheDead(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	s := newStore(b.rdb.loops, "", b.name)
@@ -107,7 +109,8 @@ func TestLargeDueTasks(t *testing.T) {
 		t.Errorf("events %+v", got)
 	}
 	for _, id := range []string{"s", "r"} {
-		if info, err := b.q.Ref(id).Info(t.Context()); err != nil || info.State != StateArchived || info.Reason != "too large" {
+		if info, err := b.q.Ref(id).Info(t.Context()); err != nil || info.State != StateArchived ||
+			info.Reason != "too large" {
 			t.Errorf("%s: %+v, %v", id, info, err)
 		}
 	}
@@ -127,7 +130,8 @@ func TestLargeMemberOfAGroup(t *testing.T) {
 	name := fmt.Sprintf("%s", group.([]any)[0]) //nolint:errcheck // it is one
 	b.do("RPUSH", b.name+"_group:"+name, oversized)
 	b.delayWith(q, f, 2)
-	if groups, err := b.q.Groups(t.Context()); err != nil || len(groups) != 1 || groups[0].Size != 3 || groups[0].Key != "g" {
+	if groups, err := b.q.Groups(t.Context()); err != nil || len(groups) != 1 || groups[0].Size != 3 ||
+		groups[0].Key != "g" {
 		t.Errorf("groups %+v, %v", groups, err)
 	}
 	w := b.work(b.config(), f)

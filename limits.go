@@ -37,10 +37,12 @@ const (
 func (c WorkerConfig) checkLimits() error {
 	var errs []error
 	if c.MaxTasks < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxTasks is %d: expected 1 or more, or 0 for any number", c.MaxTasks))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxTasks is %d: expected 1 or more, or 0 for any number",
+			c.MaxTasks))
 	}
 	if c.MaxMemory < 0 || c.MaxMemory > 0 && c.MaxMemory < leastMemory {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxMemory is %d: expected a number of bytes of at least %d, which is 1 MiB, or 0 for any",
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxMemory is %d: expected a number of bytes of at "+
+			"least %d, which is 1 MiB, or 0 for any",
 			c.MaxMemory, leastMemory))
 	}
 	for _, d := range []struct {
@@ -48,13 +50,15 @@ func (c WorkerConfig) checkLimits() error {
 		value time.Duration
 	}{{"MaxTime", c.MaxTime}, {"StopWhenEmptyFor", c.StopWhenEmptyFor}, {"Rest", c.Rest}} {
 		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.%s is %v: expected a duration, or 0 for none", d.name, d.value))
+			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.%s is %v: expected a duration, or 0 for none", d.name,
+				d.value))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// stopFor makes the worker stop as if the context of Run had ended. The first reason holds. It never blocks and may be called at any time.
+// stopFor makes the worker stop as if the context of Run had ended. The first reason holds. It never blocks and may be
+// called at any time.
 func (w *Worker) stopFor(reason string) {
 	if w.reason.CompareAndSwap(nil, &reason) {
 		close(w.stopping)
@@ -79,7 +83,8 @@ func (w *Worker) allow() {
 	w.exec.onSpent = func() { w.stopFor(stopTasks) }
 }
 
-// watches returns what keeps the other limits, and notices for listeners that the worker is idle: functions that end with their context.
+// watches returns what keeps the other limits, and notices for listeners that the worker is idle: functions that end
+// with their context.
 func (w *Worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxTime > 0 {
 		watches = append(watches, func(ctx context.Context) {
@@ -114,7 +119,8 @@ func (w *Worker) watchMemory(ctx context.Context) {
 			return
 		}
 		if used := memoryUsed(); used > w.cfg.MaxMemory {
-			w.log.WithField("bytes", used).WithField("limit", w.cfg.MaxMemory).Warn("the process has more memory than WorkerConfig.MaxMemory")
+			w.log.WithField("bytes", used).WithField("limit",
+				w.cfg.MaxMemory).Warn("the process has more memory than WorkerConfig.MaxMemory")
 			w.stopFor(stopMemory)
 			return
 		}
@@ -123,9 +129,10 @@ func (w *Worker) watchMemory(ctx context.Context) {
 
 // vacancy finds out when a worker has nothing to do.
 type vacancy struct {
-	worker   *Worker
-	limit    time.Duration // for how long there must be nothing to do until the worker stops; negative: it does not stop
-	listened bool          // listeners are told
+	worker *Worker
+	// for how long there must be nothing to do until the worker stops; negative: it does not stop
+	limit    time.Duration
+	listened bool // listeners are told
 
 	since  time.Time // nothing was to be done
 	starts uint64    // tasks that had started then

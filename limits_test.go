@@ -62,7 +62,8 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// TestMaxTasksWaitsForTheLast: the worker is not told to stop, so the grace period does not run, while its last task does.
+// TestMaxTasksWaitsForTheLast: the worker is not told to stop, so the grace period does not run, while its last task
+// does.
 func TestMaxTasksWaitsForTheLast(t *testing.T) {
 	b := newBench(t)
 	running, leave := make(chan struct{}, 2), make(chan struct{})
@@ -175,7 +176,8 @@ func TestMemoryUsed(t *testing.T) {
 	runtime.KeepAlive(block)
 }
 
-// TestStopWhenEmpty: tasks that tasks enqueue are done first, parked ones that the worker knows and what is due too; what is due later is left.
+// TestStopWhenEmpty: tasks that tasks enqueue are done first, parked ones that the worker knows and what is due too;
+// what is due later is left.
 func TestStopWhenEmpty(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
@@ -201,7 +203,8 @@ func TestStopWhenEmpty(t *testing.T) {
 		t.Errorf("expected %q, found %q", stopEmpty, reason)
 	}
 	if n := ran.Load(); n != 8 || b.size("_scheduled") != 1 || b.size("_parked") != 0 {
-		t.Errorf("expected 8 tasks, 1 scheduled and none parked, found %d, %d and %d", n, b.size("_scheduled"), b.size("_parked"))
+		t.Errorf("expected 8 tasks, 1 scheduled and none parked, found %d, %d and %d", n, b.size("_scheduled"),
+			b.size("_parked"))
 	}
 }
 
@@ -216,7 +219,8 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	w, h := b.listened(cfg, f)
 	s := b.start(w)
 	await(b, "the task", running)
-	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() }) // only then anything counts as empty
+	// only then anything counts as empty
+	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	v := &vacancy{worker: w}
 	for range 3 {
 		if v.look(t.Context(), time.Now().Add(time.Hour)) {
@@ -226,7 +230,8 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	close(leave)
 	b.until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
 	s.mustStop()
-	if events := h.of(EventWorkerIdle, EventWorkerStopping); len(events) != 2 || events[0].Kind != EventWorkerIdle || events[1].Reason != stopEmpty {
+	if events := h.of(EventWorkerIdle, EventWorkerStopping); len(events) != 2 || events[0].Kind != EventWorkerIdle ||
+		events[1].Reason != stopEmpty {
 		t.Errorf("expected that the worker is idle and stops for %q, found %+v", stopEmpty, events)
 	}
 }

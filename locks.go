@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// lockLife is how long ids, and locks of Debounce, are kept beyond the time when their task is due, and how long a task that was
-	// replaced is remembered. Both end earlier when the task does.
+	// lockLife is how long ids, and locks of Debounce, are kept beyond the time when their task is due, and how long a
+	// task that was replaced is remembered. Both end earlier when the task does.
 	lockLife = 7 * 24 * time.Hour
 	// maxLockKey bounds a key of the caller, in bytes: with its prefix it is a name on the wire.
 	maxLockKey = 510
@@ -68,16 +68,20 @@ func (t *Task) holdOf(o *callOptions) (*hold, error) {
 	case r.conflict > Replace:
 		return nil, fmt.Errorf("%w: OnConflict(%v), expected Fail, Skip or Replace", ErrArguments, r.conflict)
 	case h.reserve && r.conflict == Replace:
-		return nil, fmt.Errorf("%w: TaskID with OnConflict(Replace) or Debounce: a task cannot replace one of its own id; "+
+		return nil, fmt.Errorf("%w: TaskID with OnConflict(Replace) or Debounce: a task cannot replace one of its "+
+			"own id; "+
 			"leave TaskID out and give its text to UniqueKey", ErrArguments)
 	case r.over == lockNothing && r.untilStart:
 		return nil, fmt.Errorf("%w: UntilStart without a lock: add Unique or UniqueKey", ErrArguments)
 	case r.over == lockNothing && r.ruled && !h.reserve:
-		return nil, fmt.Errorf("%w: OnConflict(%v) without a lock: add Unique, UniqueKey or TaskID", ErrArguments, r.conflict)
+		return nil, fmt.Errorf("%w: OnConflict(%v) without a lock: add Unique, UniqueKey or TaskID", ErrArguments,
+			r.conflict)
 	case r.over != lockNothing && h.life <= 0:
-		return nil, fmt.Errorf("%w: the lock's ttl is %v: expected at least 1ms, and longer than the task waits and runs; a number without a unit counts nanoseconds", ErrArguments, r.ttl)
+		return nil, fmt.Errorf("%w: the lock's ttl is %v: expected at least 1ms, and longer than the task waits and "+
+			"runs; a number without a unit counts nanoseconds", ErrArguments, r.ttl)
 	case r.over == lockKey && (r.key == "" || len(r.key) > maxLockKey || !utf8.ValidString(r.key)):
-		return nil, fmt.Errorf("%w: UniqueKey of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(r.key), maxLockKey)
+		return nil, fmt.Errorf("%w: UniqueKey of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(r.key),
+			maxLockKey)
 	}
 	switch r.over {
 	case lockArgs:
@@ -101,8 +105,8 @@ func (h *hold) write(x *wire.Extra, id string) *wire.Extra {
 	return x
 }
 
-// digestOf names a function and its arguments: 192 bits of the SHA-256 of the path, a zero byte and the encoded arguments. One argument is
-// the same as a bare value and as an array of one.
+// digestOf names a function and its arguments: 192 bits of the SHA-256 of the path, a zero byte and the encoded
+// arguments. One argument is the same as a bare value and as an array of one.
 func digestOf(m *wire.Message) string {
 	d := sha256.New()
 	d.Write([]byte(m.Path))
@@ -169,8 +173,8 @@ func (o *callOptions) place() place {
 	}
 }
 
-// unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has seen to
-// what becomes of it.
+// unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has
+// seen to what becomes of it.
 func (w *Worker) unlockStart(c *claim) bool {
 	if fields := c.fn.unknownFields(&c.msg); len(fields) > 0 {
 		c.lane.finisher.add(w.park(c, reasonFields, c.lane.now(), fields...)) // it has not started: its lock lasts
@@ -183,8 +187,8 @@ func (w *Worker) unlockStart(c *claim) bool {
 	return true
 }
 
-// unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If Redis does not answer,
-// the task starts, and the lock ends with it.
+// unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If
+// Redis does not answer, the task starts, and the lock ends with it.
 func (w *Worker) unlock(c *claim) (replaced bool) {
 	left, replaced, err := c.lane.store.unlock(w.tasks, c.msg.Meta.ID)
 	log := w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID)
@@ -199,7 +203,8 @@ func (w *Worker) unlock(c *claim) (replaced bool) {
 	return replaced
 }
 
-// disown frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does not answer, it lapses.
+// disown frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does
+// not answer, it lapses.
 func (f *finisher) disown(ctx context.Context, c *claim) {
 	if err := f.lane.store.disown(ctx, c.msg.Meta.ID); err != nil {
 		f.log.with("function", c.msg.Path).with("id", c.msg.Meta.ID).WithError(err).

@@ -147,12 +147,17 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 	long := strings.Repeat("x", maxLockKey+1)
 	for name, opts := range map[string][]Option{
 		"ttl 0": {Unique(0)}, "ttl negative": {UniqueKey("k", -1)}, "ttl below 1ms": {Unique(time.Microsecond)},
-		"empty key": {UniqueKey("", time.Hour)}, "long key": {UniqueKey(long, time.Hour)}, "key not UTF-8": {UniqueKey("\xff", time.Hour)},
-		"UntilStart alone": {UntilStart()}, "OnConflict alone": {OnConflict(Skip)}, "unknown conflict": {Unique(time.Hour), OnConflict(9)},
-		"TaskID replaced": {TaskID("x"), OnConflict(Replace)}, "TaskID with a lock replaced": {TaskID("x"), Unique(time.Hour), OnConflict(Replace)},
-		"TaskID until start": {TaskID("x"), UntilStart()}, "Debounce with TaskID": {TaskID("x"), Debounce(time.Second)},
-		"Debounce 0": {Debounce(0)}, "Debounce negative": {Debounce(-1)},
-		"Front later": {Front(), In(time.Hour)}, "Front at": {At(time.Now()), Front()}, "Front debounced": {Debounce(time.Hour), Front()},
+		"empty key": {UniqueKey("", time.Hour)}, "long key": {UniqueKey(long, time.Hour)},
+		"key not UTF-8":    {UniqueKey("\xff", time.Hour)},
+		"UntilStart alone": {UntilStart()}, "OnConflict alone": {OnConflict(Skip)},
+		"unknown conflict":            {Unique(time.Hour), OnConflict(9)},
+		"TaskID replaced":             {TaskID("x"), OnConflict(Replace)},
+		"TaskID with a lock replaced": {TaskID("x"), Unique(time.Hour), OnConflict(Replace)},
+		"TaskID until start":          {TaskID("x"), UntilStart()},
+		"Debounce with TaskID":        {TaskID("x"), Debounce(time.Second)},
+		"Debounce 0":                  {Debounce(0)}, "Debounce negative": {Debounce(-1)},
+		"Front later": {Front(), In(time.Hour)}, "Front at": {At(time.Now()), Front()},
+		"Front debounced": {Debounce(time.Hour), Front()},
 	} {
 		q := b.q.With(opts...)
 		if _, err := q.Delay(f, 1); !errors.Is(err, ErrArguments) {
@@ -162,7 +167,8 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 			t.Errorf("%s: DelayMany: %v", name, err)
 		}
 	}
-	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(b.fn("h", func(int) {}, Unique(0)), 1)); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "task 2") {
+	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(b.fn("h", func(int) {}, Unique(0)), 1)); !errors.Is(err,
+		ErrArguments) || !strings.Contains(err.Error(), "task 2") {
 		t.Errorf("a function's default: %v", err)
 	}
 	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
@@ -170,7 +176,8 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 	for name, opts := range map[string][]Option{
 		"Unique": {Unique(time.Hour)}, "UniqueKey": {UniqueKey("k", time.Hour)}, "Debounce": {Debounce(time.Hour)},
 	} {
-		if _, err := legacy.With(opts...).Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); !errors.Is(err, ErrArguments) {
+		if _, err := legacy.With(opts...).Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); !errors.Is(err,
+			ErrArguments) {
 			t.Errorf("%s for a plain Python task: %v", name, err)
 		}
 	}
@@ -178,10 +185,12 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 		t.Errorf("%d elements were written", n)
 	}
 	// The function's default, made until start by the call; an option that is given again.
-	if _, err := b.q.With(UntilStart(), Unique(time.Hour), UniqueKey("a", time.Hour), UniqueKey("b", time.Minute)).Delay(locked, 1); err != nil {
+	if _, err := b.q.With(UntilStart(), Unique(time.Hour), UniqueKey("a", time.Hour),
+		UniqueKey("b", time.Minute)).Delay(locked, 1); err != nil {
 		t.Error(err)
 	}
-	if x := b.pending()[0].Meta.Extra; x == nil || x.Lock != "k:b" || x.LockLife != time.Minute.Milliseconds() || !x.LockStart {
+	if x := b.pending()[0].Meta.Extra; x == nil || x.Lock != "k:b" || x.LockLife != time.Minute.Milliseconds() ||
+		!x.LockStart {
 		t.Errorf("%+v", x)
 	}
 }
@@ -197,7 +206,8 @@ func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.do("SET", b.name+"-py_mode", "extended")
-	if _, err := q.With(Unique(time.Hour), TaskID("x")).Enqueue(t.Context(), NewPyTask("m:f", []any{1}, nil)); err != nil {
+	if _, err := q.With(Unique(time.Hour), TaskID("x")).Enqueue(t.Context(),
+		NewPyTask("m:f", []any{1}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	cfg := b.config()

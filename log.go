@@ -15,8 +15,8 @@ import (
 // Logger is what workers and sweepers log through: a *logrus.Logger or *logrus.Entry, or what SlogLogger returns.
 type Logger = logrus.FieldLogger
 
-// SlogLogger returns a logger for WorkerConfig and SweeperConfig that writes to a handler of log/slog. The handler decides which
-// levels it wants. SlogLogger(nil) panics.
+// SlogLogger returns a logger for WorkerConfig and SweeperConfig that writes to a handler of log/slog. The handler
+// decides which levels it wants. SlogLogger(nil) panics.
 func SlogLogger(h slog.Handler) Logger {
 	if isNil(h) {
 		panic(errors.New("delayed: SlogLogger(nil): expected a handler, such as slog.Default().Handler()"))
@@ -66,8 +66,8 @@ func (h slogHook) Fire(e *logrus.Entry) error {
 	return h.handler.Handle(ctx, record)
 }
 
-// journal is what the worker's loops log through. Fields have fixed names: queue, function, id, worker. Arguments of tasks never
-// appear in it.
+// journal is what the worker's loops log through. Fields have fixed names: queue, function, id, worker. Arguments of
+// tasks never appear in it.
 type journal struct {
 	Logger
 }
@@ -79,7 +79,8 @@ func newJournal(l Logger) journal {
 	return journal{l}
 }
 
-// maxLogField bounds a field of a log line, in bytes. Ids and names of this package are shorter; others are what somebody has written to Redis.
+// maxLogField bounds a field of a log line, in bytes. Ids and names of this package are shorter; others are what
+// somebody has written to Redis.
 const maxLogField = 1024
 
 // with adds a field. Of a text that is too long it adds the beginning and the size.

@@ -15,8 +15,8 @@ const (
 // lineKey says what a log line is about. Lines of equal keys are about the same; function may be empty.
 type lineKey struct{ queue, reason, function string }
 
-// lineLimit lets one log line a second through for each key: the first at once, and then one for all that came in a second, with their number. The zero
-// value is ready.
+// lineLimit lets one log line a second through for each key: the first at once, and then one for all that came in a
+// second, with their number. The zero value is ready.
 type lineLimit struct {
 	mu     sync.Mutex // protects the following
 	lines  map[lineKey]*line

@@ -57,7 +57,8 @@ func TestLogLinesAreLimited(t *testing.T) {
 		limit.log(a, out.write("last"))
 		limit.close()
 		limit.log(a, out.write("after the end"))
-		out.expect(t, "0s a0 1", "303ms b 1", "1s a9 9", "2s a19 10", "3s a24 5", "1m2.525s again 1", "1m2.825s last 1", "1m2.825s after the end 1")
+		out.expect(t, "0s a0 1", "303ms b 1", "1s a9 9", "2s a19 10", "3s a24 5", "1m2.525s again 1", "1m2.825s last 1",
+			"1m2.825s after the end 1")
 	})
 }
 
@@ -116,7 +117,8 @@ func TestFloodOfBadMessages(t *testing.T) {
 	b.until("all are seen to", func() bool { return b.size("_archived") == n && b.size("_parked") == len(calls) })
 	w.mustStop()
 	most := int(time.Since(began)/lineInterval) + 2
-	for message, want := range map[string]int{"it cannot be decoded": n, "task parked: this worker cannot run it": len(calls)} {
+	for message, want := range map[string]int{"it cannot be decoded": n,
+		"task parked: this worker cannot run it": len(calls)} {
 		if lines, tasks := linesAbout(b.log.String(), message); lines > most || tasks != want {
 			t.Errorf("%q: %d lines about %d tasks, expected at most %d about %d", message, lines, tasks, most, want)
 		}
@@ -148,7 +150,8 @@ func TestFloodOfBadGroups(t *testing.T) {
 	b.do("UNLINK", b.name+"_groups")
 }
 
-// TestLogOfManyLegacyWorkers logs a line a second about the tasks of dead legacy workers, and of an id without end only the beginning.
+// TestLogOfManyLegacyWorkers logs a line a second about the tasks of dead legacy workers, and of an id without end only
+// the beginning.
 func TestLogOfManyLegacyWorkers(t *testing.T) {
 	b := newBench(t)
 	const n = 200
@@ -163,7 +166,8 @@ func TestLogOfManyLegacyWorkers(t *testing.T) {
 	b.until("all are given back and archived", func() bool { return b.size("_archived") == n })
 	w.mustStop()
 	most := int(time.Since(began)/lineInterval) + 2
-	if lines, tasks := linesAbout(b.log.String(), "gave back the task of a dead legacy worker"); lines > most || tasks != n {
+	if lines, tasks := linesAbout(b.log.String(), "gave back the task of a dead legacy worker"); lines > most ||
+		tasks != n {
 		t.Errorf("%d lines about %d tasks, expected at most %d about %d", lines, tasks, most, n)
 	}
 	for line := range strings.Lines(b.log.String()) {
@@ -179,8 +183,10 @@ func TestLongLogFieldsAreCut(t *testing.T) {
 	l.SetOutput(&out)
 	long := strings.Repeat("é", maxLogField)
 	newJournal(l).with("id", "a"+long).with("n", 5).with("queue", long[:maxLogField]).Info("x")
-	if got := out.String(); !strings.Contains(got, fmt.Sprintf(`id="a%s… (%d bytes)"`, long[:maxLogField-2], 1+len(long))) ||
-		!strings.Contains(got, "n=5") || !strings.Contains(got, long[:maxLogField]+`"`) && !strings.Contains(got, "queue="+long[:maxLogField]) {
+	if got := out.String(); !strings.Contains(got,
+		fmt.Sprintf(`id="a%s… (%d bytes)"`, long[:maxLogField-2], 1+len(long))) ||
+		!strings.Contains(got, "n=5") || !strings.Contains(got, long[:maxLogField]+`"`) &&
+		!strings.Contains(got, "queue="+long[:maxLogField]) {
 		t.Errorf("found %s", got)
 	}
 }

@@ -20,7 +20,8 @@ func newLoner(c *crew, lanes ...*lane) *loner {
 	n := len(lanes)
 	l.fetcher = &fetcher{
 		lanes: lanes, exec: c.executors, life: time.Minute, patience: 2 * time.Second, wakes: make(chan wakeUp, 1),
-		landed: make(chan flight, 1), hot: make([]bool, n), held: make([]bool, n), mend: make([]bool, n), probed: make([]time.Time, n),
+		landed: make(chan flight, 1), hot: make([]bool, n), held: make([]bool, n), mend: make([]bool, n),
+		probed:    make([]time.Time, n),
 		mayClaim:  func() bool { return true },
 		startLone: func(_ context.Context, c *claim) { l.starts = append(l.starts, c) },
 		inHand: func() (n int) {
@@ -87,7 +88,8 @@ func inLoner(t *testing.T, test func(l *loner)) {
 	})
 }
 
-// A worker waits in vain for twice as long each time, at most a minute, and for as long as at first once a task has run alone.
+// A worker waits in vain for twice as long each time, at most a minute, and for as long as at first once a task has run
+// alone.
 func TestPatienceForALoneTask(t *testing.T) {
 	inLoner(t, func(l *loner) {
 		busy := l.lanes[1].claimed(1)
@@ -97,7 +99,8 @@ func TestPatienceForALoneTask(t *testing.T) {
 			l.await(task)
 			waited := l.over()
 			if waited <= want || waited > want+2*settlePause || len(l.starts) > 0 {
-				l.c.t.Fatalf("it waited for %v and started %d, expected little more than %v", waited, len(l.starts), want)
+				l.c.t.Fatalf("it waited for %v and started %d, expected little more than %v", waited, len(l.starts),
+					want)
 			}
 			l.free("in vain", waited)
 			l.deferred("in vain", task)
@@ -151,7 +154,8 @@ func TestLoneTaskWaitsForClaims(t *testing.T) {
 	})
 }
 
-// While others come first, a worker takes suspects only when it has nothing else to do; never while it holds as many as it may.
+// While others come first, a worker takes suspects only when it has nothing else to do; never while it holds as many as
+// it may.
 func TestWhenSuspectsAreTaken(t *testing.T) {
 	for what, c := range map[string]struct {
 		set  func(l *loner)

@@ -176,7 +176,8 @@ func (u *keyUse) add(script, suffix string, c luaCall) {
 			*list = append(*list, script)
 		}
 	}
-	idle := (c.command == "SREM" || c.command == "ZREM") && c.args[1] == "''" || c.command == "LTRIM" && slices.Equal(c.args[1:], []string{"0", "-1"})
+	idle := (c.command == "SREM" || c.command == "ZREM") && c.args[1] == "''" || c.command == "LTRIM" &&
+		slices.Equal(c.args[1:], []string{"0", "-1"})
 	// Of the sets that shelve files tasks in, only the archive has a bound.
 	elsewhere := script == "shelve" && c.command == "ZREM" && suffix != "_archived" && suffix != "_locked"
 	switch {
@@ -210,7 +211,9 @@ func checkDictionary(d *dictionary) (problems []string) {
 	refused := append([]string{""}, slices.Concat(keySuffixes, keyInfixes)...)
 	all := slices.Concat(suffixes, d.reserved)
 	if differ := slices.Concat(without(refused, all), without(all, refused)); len(differ) > 0 {
-		problems = append(problems, fmt.Sprintf("refused at the end of queue names, or in the dictionary, but not both: N%s", strings.Join(differ, ", N")))
+		problems = append(problems,
+			fmt.Sprintf("refused at the end of queue names, or in the dictionary, but not both: N%s",
+				strings.Join(differ, ", N")))
 	}
 	uses, more := keyUses(d)
 	problems = append(problems, more...)
@@ -221,19 +224,23 @@ func checkDictionary(d *dictionary) (problems []string) {
 			continue
 		}
 		if slices.Sort(k.putIn); !slices.Equal(k.putIn, use.putIn) {
-			problems = append(problems, fmt.Sprintf("N%s: put in by %s, the scripts say %s", k.suffix, k.putIn, use.putIn))
+			problems = append(problems,
+				fmt.Sprintf("N%s: put in by %s, the scripts say %s", k.suffix, k.putIn, use.putIn))
 		}
 		if slices.Sort(k.takenBy); !slices.Equal(k.takenBy, use.takenBy) {
-			problems = append(problems, fmt.Sprintf("N%s: taken out by %s, the scripts say %s", k.suffix, k.takenBy, use.takenBy))
+			problems = append(problems,
+				fmt.Sprintf("N%s: taken out by %s, the scripts say %s", k.suffix, k.takenBy, use.takenBy))
 		}
 		if k.expires != use.expires {
-			problems = append(problems, fmt.Sprintf("N%s: time to live: %v, the scripts say %v", k.suffix, k.expires, use.expires))
+			problems = append(problems,
+				fmt.Sprintf("N%s: time to live: %v, the scripts say %v", k.suffix, k.expires, use.expires))
 		}
 	}
 	for name, row := range scripts {
 		s, _ := parseLua(name+".lua", row.source)
 		if about, ok := d.scripts[name]; !ok || about != s.header.about {
-			problems = append(problems, fmt.Sprintf("script %s: the row says %q, its header %q", name, about, s.header.about))
+			problems = append(problems,
+				fmt.Sprintf("script %s: the row says %q, its header %q", name, about, s.header.about))
 		}
 	}
 	for name := range d.scripts {
@@ -271,7 +278,8 @@ func TestKeyDictionaryCanFail(t *testing.T) {
 		{"| `N_results` |", "| `N_outcomes` |", "but not both: N_results, N_outcomes"},
 		{"| `N_revoked` |", "| `N_dropped` |", "but not both: N_revoked, N_dropped"},
 		{"| 90 days |", "| – |", "N_stats:: time to live: false, the scripts say true"},
-		{"| shelve | cancel, condemn, enlist, unpark |", "| shelve | cancel, enlist, unpark |", "N_parked: taken out by [cancel enlist unpark], the scripts say [cancel condemn enlist unpark]"},
+		{"| shelve | cancel, condemn, enlist, unpark |", "| shelve | cancel, enlist, unpark |",
+			"N_parked: taken out by [cancel enlist unpark], the scripts say [cancel condemn enlist unpark]"},
 		{"| survey | – | one", "| – | – | one", "N_sweeper: put in by"},
 		{"| [trim](trim.lua) |", "| [trim](prune.lua) |", "malformed line"},
 		{"| [trim](trim.lua) |", "| [prune](prune.lua) |", "script trim: the row says"},

@@ -94,7 +94,8 @@ func (h *luaHeader) parse(lines []string) (problems []string) {
 		} else if rest, ok := strings.CutPrefix(line, "--       "); ok && len(found) > 0 {
 			texts[found[len(found)-1]] += "   " + strings.TrimSpace(rest)
 		} else {
-			problems = append(problems, fmt.Sprintf("header line %q: expected KEYS, ARGV, Returns, the cost, or a continuation", line))
+			problems = append(problems,
+				fmt.Sprintf("header line %q: expected KEYS, ARGV, Returns, the cost, or a continuation", line))
 		}
 	}
 	if want := []string{"KEYS", "ARGV", "Returns", "cost"}; !slices.Equal(found, want) {
@@ -134,7 +135,8 @@ func (h *luaHeader) parseArgv() (problems []string) {
 	for i, m := range luaItem.FindAllStringSubmatch(h.argvText, -1) {
 		n, _ := strconv.Atoi(m[1])
 		if n != i+1 || h.open > 0 {
-			problems = append(problems, fmt.Sprintf("ARGV %q: expected them numbered from 1, with n... last", h.argvText))
+			problems = append(problems,
+				fmt.Sprintf("ARGV %q: expected them numbered from 1, with n... last", h.argvText))
 		}
 		if m[2] != "" {
 			h.open, h.width = n, 1
@@ -147,7 +149,8 @@ func (h *luaHeader) parseArgv() (problems []string) {
 	case strings.Contains(h.argvText, "   ... further pairs"):
 		// The last two that have numbers are the first pair.
 		if len(h.fixed) < 2 || h.open > 0 {
-			return append(problems, fmt.Sprintf("ARGV %q: expected two numbered arguments before further pairs", h.argvText))
+			return append(problems, fmt.Sprintf("ARGV %q: expected two numbered arguments before further pairs",
+				h.argvText))
 		}
 		h.open, h.width = len(h.fixed)-1, 2
 		h.fixed = h.fixed[:len(h.fixed)-2]
@@ -182,7 +185,8 @@ func blankLua(text string) (code, bare string, err error) {
 			end := i + 1
 			for end < len(text) && text[end] != text[i] {
 				if text[end] == '\\' || text[end] == '\n' {
-					return "", "", fmt.Errorf("string with an escape or without an end near %q", text[i:min(len(text), i+20)])
+					return "", "", fmt.Errorf("string with an escape or without an end near %q",
+						text[i:min(len(text), i+20)])
 				}
 				end++
 			}
@@ -214,11 +218,13 @@ func (s *luaSource) findCalls() (problems []string) {
 		from = at + len(prefix)
 		args, ok := s.splitArgs(from)
 		if !ok || len(args) == 0 {
-			return append(problems, fmt.Sprintf("redis.call without an end near %q", s.code[at:min(len(s.code), at+40)]))
+			return append(problems, fmt.Sprintf("redis.call without an end near %q",
+				s.code[at:min(len(s.code), at+40)]))
 		}
 		name := strings.Trim(args[0], "'")
 		if len(args[0]) != len(name)+2 || name != strings.ToUpper(name) {
-			problems = append(problems, fmt.Sprintf("redis.call(%s, …): expected the command as a quoted word in upper case", args[0]))
+			problems = append(problems,
+				fmt.Sprintf("redis.call(%s, …): expected the command as a quoted word in upper case", args[0]))
 		}
 		s.calls = append(s.calls, luaCall{command: name, args: args[1:], at: at})
 	}

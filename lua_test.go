@@ -25,11 +25,12 @@ var (
 	luaNil     = regexp.MustCompile(`[=~]=\s*nil\b|\bnil\s*[=~]=`)
 	luaUnpack  = regexp.MustCompile(`\bunpack\((\w+)\)`)
 	luaIndex   = regexp.MustCompile(`^(\w+)(?:\s*\+\s*(\d+))?$`)
-	firstWrite = regexp.MustCompile(`its first write is an? ([A-Z]+)(?:(?:, ([A-Z]+))? or ([A-Z]+))?\.| ([A-Z]+) is allowed\.`)
+	firstWrite = regexp.MustCompile(
+		`its first write is an? ([A-Z]+)(?:(?:, ([A-Z]+))? or ([A-Z]+))?\.| ([A-Z]+) is allowed\.`)
 )
 
-// luaKnown is the whole vocabulary that scripts have besides their own local names: nothing that only some servers have (cmsgpack,
-// struct, bit, os, print, goto), no loops but for, and nothing whose order differs between servers (pairs).
+// luaKnown is the whole vocabulary that scripts have besides their own local names: nothing that only some servers have
+// (cmsgpack, struct, bit, os, print, goto), no loops but for, and nothing whose order differs between servers (pairs).
 var luaKnown = strings.Fields(`and break do else elseif end false for function if local not or return then true nil
 	redis KEYS ARGV tonumber unpack math string`)
 
@@ -37,7 +38,8 @@ var luaKnown = strings.Fields(`and break do else elseif end false for function i
 var luaMembers = strings.Fields("redis.call math.floor math.ceil math.min math.max string.format string.match")
 
 // unboundedCommands answer with a size, or with as many values, as the data has.
-var unboundedCommands = regexp.MustCompile(`'(LLEN|HLEN|ZCARD|SCARD|HKEYS|HVALS|HGETALL|SMEMBERS|LRANGE|ZRANGE|ZRANGEBYSCORE)'`)
+var unboundedCommands = regexp.MustCompile(
+	`'(LLEN|HLEN|ZCARD|SCARD|HKEYS|HVALS|HGETALL|SMEMBERS|LRANGE|ZRANGE|ZRANGEBYSCORE)'`)
 
 // checkLua holds a script against the rules and against its row of the table of scripts.
 func checkLua(s *luaSource, row *script) []string {
@@ -47,10 +49,12 @@ func checkLua(s *luaSource, row *script) []string {
 func checkHeader(s *luaSource, row *script) (problems []string) {
 	h := &s.header
 	if h.name != row.name || s.file != row.name+".lua" {
-		problems = append(problems, fmt.Sprintf("file %s, header %q and table %q name it differently", s.file, h.name, row.name))
+		problems = append(problems,
+			fmt.Sprintf("file %s, header %q and table %q name it differently", s.file, h.name, row.name))
 	}
 	if len(h.keys) != row.keys || h.each != row.each {
-		problems = append(problems, fmt.Sprintf("header has %d keys (for each queue: %v), table %d (%v)", len(h.keys), h.each, row.keys, row.each))
+		problems = append(problems, fmt.Sprintf("header has %d keys (for each queue: %v), table %d (%v)", len(h.keys),
+			h.each, row.keys, row.each))
 	}
 	return problems
 }
@@ -76,7 +80,8 @@ func checkKeys(s *luaSource) (problems []string) {
 		}
 	}
 	if all := len(luaKey.FindAllString(s.bare, -1)); all != inPlace {
-		problems = append(problems, fmt.Sprintf("KEYS is used %d times, but only %d times as the key of a command", all, inPlace))
+		problems = append(problems,
+			fmt.Sprintf("KEYS is used %d times, but only %d times as the key of a command", all, inPlace))
 	}
 	for i := range s.header.keys {
 		if !used[i+1] {
@@ -85,12 +90,14 @@ func checkKeys(s *luaSource) (problems []string) {
 		delete(used, i+1)
 	}
 	if len(used) > 0 {
-		problems = append(problems, fmt.Sprintf("keys %v are used, but not in the header", slices.Sorted(maps.Keys(used))))
+		problems = append(problems,
+			fmt.Sprintf("keys %v are used, but not in the header", slices.Sorted(maps.Keys(used))))
 	}
 	return problems
 }
 
-// keyNumbers resolves the index of KEYS in a command: a number, or with keys for each queue an offset from the loop's variable.
+// keyNumbers resolves the index of KEYS in a command: a number, or with keys for each queue an offset from the loop's
+// variable.
 func (s *luaSource) keyNumbers(index string, at int) ([]int, error) {
 	if n, err := strconv.Atoi(index); err == nil && !s.header.each {
 		return []int{n}, nil
@@ -106,7 +113,8 @@ func (s *luaSource) keyNumbers(index string, at int) ([]int, error) {
 	offset, _ := strconv.Atoi("0" + m[2])
 	if loop.last == "#KEYS" {
 		if loop.first != "1" || loop.step != strconv.Itoa(len(s.header.keys)) {
-			return nil, fmt.Errorf("loop over KEYS from %s by %s: expected from 1 by %d", loop.first, loop.step, len(s.header.keys))
+			return nil, fmt.Errorf("loop over KEYS from %s by %s: expected from 1 by %d", loop.first, loop.step,
+				len(s.header.keys))
 		}
 		return []int{1 + offset}, nil
 	}
@@ -141,7 +149,8 @@ func checkArgv(s *luaSource) (problems []string) {
 			problems = append(problems, fmt.Sprintf("loop with the step %s: expected a number", loop.step))
 		}
 		if loop.last == "#ARGV" && step != h.width {
-			problems = append(problems, fmt.Sprintf("loop to #ARGV by %d, but the header has groups of %d", step, h.width))
+			problems = append(problems,
+				fmt.Sprintf("loop to #ARGV by %d, but the header has groups of %d", step, h.width))
 		}
 		// Only where a loop reads arguments from a number on does it say which ones.
 		if err == nil && luaReads(s, loop) {
@@ -166,10 +175,13 @@ func checkArgv(s *luaSource) (problems []string) {
 		delete(used, h.open+i)
 	}
 	if len(used) > 0 {
-		problems = append(problems, fmt.Sprintf("arguments %v are used, but not in the header", slices.Sorted(maps.Keys(used))))
+		problems = append(problems,
+			fmt.Sprintf("arguments %v are used, but not in the header", slices.Sorted(maps.Keys(used))))
 	}
 	if h.open > 0 && (h.most < 1 || h.most > 2500) {
-		problems = append(problems, fmt.Sprintf("any number of arguments from %d on: expected the header to say \"at most n\", n up to 2,500", h.open))
+		problems = append(problems,
+			fmt.Sprintf("any number of arguments from %d on: expected the header to say \"at most n\", n up to 2,500",
+				h.open))
 	}
 	return append(problems, s.checkGroups()...)
 }
@@ -183,9 +195,11 @@ func luaReads(s *luaSource, loop luaLoop) bool {
 	return regexp.MustCompile(`\bARGV\[` + loop.variable + `\b`).MatchString(rest)
 }
 
-// loopsFrom says whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of what precedes it.
+// loopsFrom says whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of what
+// precedes it.
 func (s *luaSource) loopsFrom(n int) bool {
-	if strings.Contains(s.bare, "local first = "+strconv.Itoa(n)+" + ") && strings.Contains(s.bare, "unpack(ARGV, first)") {
+	if strings.Contains(s.bare, "local first = "+strconv.Itoa(n)+" + ") &&
+		strings.Contains(s.bare, "unpack(ARGV, first)") {
 		return true
 	}
 	return slices.ContainsFunc(s.loops, func(l luaLoop) bool {
@@ -217,7 +231,8 @@ func (s *luaSource) checkGroups() (problems []string) {
 		delete(used, i)
 	}
 	if len(used) > 0 {
-		problems = append(problems, fmt.Sprintf("groups of %d arguments: offsets %v are beyond them", s.header.width, used))
+		problems = append(problems,
+			fmt.Sprintf("groups of %d arguments: offsets %v are beyond them", s.header.width, used))
 	}
 	return problems
 }
@@ -239,7 +254,8 @@ func checkWords(s *luaSource) (problems []string) {
 		switch {
 		case word[0] == '.' && !strings.HasPrefix(word, ". "):
 			if member := owner + word; !slices.Contains(luaMembers, member) {
-				problems = append(problems, fmt.Sprintf("%s: expected one of %s", member, strings.Join(luaMembers, ", ")))
+				problems = append(problems,
+					fmt.Sprintf("%s: expected one of %s", member, strings.Join(luaMembers, ", ")))
 			}
 		case word[0] == ':':
 			problems = append(problems, fmt.Sprintf("method call %s: expected a function", word))
@@ -255,7 +271,8 @@ func checkWords(s *luaSource) (problems []string) {
 		problems = append(problems, "redis is used other than by redis.call('COMMAND', …)")
 	}
 	if luaNil.MatchString(s.bare) {
-		problems = append(problems, "comparison with nil: Redis gives a script false for what is missing, so write: not x")
+		problems = append(problems,
+			"comparison with nil: Redis gives a script false for what is missing, so write: not x")
 	}
 	return problems
 }
@@ -285,11 +302,14 @@ func checkBounds(s *luaSource) (problems []string) {
 	for _, l := range s.loops {
 		for _, word := range luaWord.FindAllString(l.first+" "+l.last, -1) {
 			if loose[strings.TrimSpace(word)] {
-				problems = append(problems, fmt.Sprintf("loop from %s to %s: %s is as large as the data; bound it with math.min and an argument", l.first, l.last, strings.TrimSpace(word)))
+				problems = append(problems,
+					fmt.Sprintf("loop from %s to %s: %s is as large as the data; bound it with math.min and an argument", l.first, l.last, strings.TrimSpace(word)))
 			}
 		}
 		if strings.Contains(l.first+l.last, "redis") {
-			problems = append(problems, fmt.Sprintf("loop from %s to %s ends where the data does: bound it with math.min and an argument", l.first, l.last))
+			problems = append(problems,
+				fmt.Sprintf("loop from %s to %s ends where the data does: bound it with math.min and an argument",
+					l.first, l.last))
 		}
 	}
 	for _, m := range luaUnpack.FindAllStringSubmatch(s.bare, -1) {
@@ -321,7 +341,9 @@ func checkWrites(s *luaSource) (problems []string) {
 		if cmd.access != reads && first == "" {
 			first = c.command
 			if cmd.access == grows && !slices.Contains(refusedByFullRedis, s.header.name) {
-				problems = append(problems, fmt.Sprintf("the first write is %s, which a full Redis refuses: begin with one that it allows", c.command))
+				problems = append(problems,
+					fmt.Sprintf("the first write is %s, which a full Redis refuses: begin with one that it allows",
+						c.command))
 			}
 		}
 	}
@@ -337,7 +359,8 @@ func checkWrites(s *luaSource) (problems []string) {
 			problems = append(problems, `expected the header to say "A full Redis refuses it"`)
 		}
 	case said == nil || !strings.Contains(cost, "Works on a full Redis: "):
-		problems = append(problems, `expected the header to say "Works on a full Redis: its first write is an X." or "… X is allowed."`)
+		problems = append(problems,
+			`expected the header to say "Works on a full Redis: its first write is an X." or "… X is allowed."`)
 	case !slices.Contains(said[1:], first):
 		problems = append(problems, fmt.Sprintf("the header says %q, the first write is %s", said[0], first))
 	}

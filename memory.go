@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// memoryUsed returns the memory of the process in bytes: what it has in main memory where the system tells (Linux), else what the Go runtime
-// has from the system.
+// memoryUsed returns the memory of the process in bytes: what it has in main memory where the system tells (Linux),
+// else what the Go runtime has from the system.
 func memoryUsed() int64 {
 	if statm, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := bytes.Fields(statm); len(fields) > 1 {

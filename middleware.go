@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// HandlerFunc runs a task that a worker has received. What it returns decides what becomes of the task, as what a handler returns does.
+// HandlerFunc runs a task that a worker has received. What it returns decides what becomes of the task, as what a
+// handler returns does.
 type HandlerFunc func(ctx context.Context, t *Task) error
 
-// Use puts middleware around the handlers of all functions that the worker runs. The first one given is the outermost; further calls add
-// more within. Call it before Run; afterwards it returns an error that wraps ErrClosed.
+// Use puts middleware around the handlers of all functions that the worker runs. The first one given is the outermost;
+// further calls add more within. Call it before Run; afterwards it returns an error that wraps ErrClosed.
 //
 //	err := w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
 //		return func(ctx context.Context, t *delayed.Task) error {
@@ -21,10 +22,11 @@ type HandlerFunc func(ctx context.Context, t *Task) error
 //		}
 //	})
 //
-// Each function is called once, when Run begins; what it returns is called concurrently, for every task. Middleware may give next another
-// context, made of ctx, which is what the handler gets; it may return without calling next, and nil then means that the task is done. Next
-// decodes the arguments and calls the handler: its error is an *ArgumentError when they do not fit, and the handler's panics are errors
-// too. Middleware that stands around one function only is given to Func: see Middleware.
+// Each function is called once, when Run begins; what it returns is called concurrently, for every task. Middleware may
+// give next another context, made of ctx, which is what the handler gets; it may return without calling next, and nil
+// then means that the task is done. Next decodes the arguments and calls the handler: its error is an *ArgumentError
+// when they do not fit, and the handler's panics are errors too. Middleware that stands around one function only is
+// given to Func: see Middleware.
 func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
 	if err := w.check(); err != nil {
 		return err
@@ -41,13 +43,14 @@ func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
 	return nil
 }
 
-// Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker. It is given to Func,
-// and matters where the function is registered.
+// Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker.
+// It is given to Func, and matters where the function is registered.
 func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
 	return funcOption(func(d *funcDefaults) { d.middleware = append(slices.Clip(d.middleware), mw...) })
 }
 
-// TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there is none.
+// TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
+// is none.
 func TaskFromContext(ctx context.Context) *Task {
 	c := claimFromContext(ctx)
 	if c == nil {
@@ -70,7 +73,8 @@ func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, e
 			return nil, fmt.Errorf("%w: middleware %d panicked while it was built: %w", ErrFunction, i+1, err)
 		}
 		if next == nil {
-			return nil, fmt.Errorf("%w: middleware %d: expected that it returns a HandlerFunc, found nil", ErrFunction, i+1)
+			return nil, fmt.Errorf("%w: middleware %d: expected that it returns a HandlerFunc, found nil", ErrFunction,
+				i+1)
 		}
 	}
 	return next, nil
@@ -92,7 +96,8 @@ func callTask(ctx context.Context, t *Task) (err error) {
 		return fmt.Errorf("%w: middleware: expected that next is given a context, found nil", ErrFunction)
 	}
 	if t == nil || t.got == nil {
-		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found another", ErrFunction)
+		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found "+
+			"another", ErrFunction)
 	}
 	t.got.result, err = t.got.claim.fn.call(ctx, &t.got.claim.msg)
 	return err
@@ -109,7 +114,8 @@ func callFunc(ctx context.Context, t *Task) error {
 // hasMiddleware says whether a task goes through middleware, which needs a context of its own.
 func (w *Worker) hasMiddleware(c *claim) bool { return w.chain != nil || c.fn.chain != nil }
 
-// call calls the function of a claim, through middleware if there is any. When the function or middleware calls runtime.Goexit, it does not return.
+// call calls the function of a claim, through middleware if there is any. When the function or middleware calls
+// runtime.Goexit, it does not return.
 func (w *Worker) call(ctx context.Context, c *claim) (result any, err error) {
 	if !w.hasMiddleware(c) {
 		return c.fn.call(ctx, &c.msg)

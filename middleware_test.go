@@ -144,7 +144,8 @@ func TestMiddlewareDecides(t *testing.T) {
 	b.check(redistest.Invariants{})
 }
 
-// TestMiddlewareThatMisbehaves panics, ends its goroutine, and passes on another task. Each time the task fails and the worker goes on.
+// TestMiddlewareThatMisbehaves panics, ends its goroutine, and passes on another task. Each time the task fails and the
+// worker goes on.
 func TestMiddlewareThatMisbehaves(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(string) {})
@@ -162,7 +163,8 @@ func TestMiddlewareThatMisbehaves(t *testing.T) {
 		return next(ctx, task)
 	}), f)
 	for id, says := range map[string]string{
-		"panic": "at the disco", "exit": "runtime.Goexit", "other": "next is given the task", "none": "next is given the task",
+		"panic": "at the disco", "exit": "runtime.Goexit", "other": "next is given the task",
+		"none": "next is given the task",
 	} {
 		b.delayWith(b.q.With(MaxRetry(0), TaskID(id)), f, "x")
 		b.until(id+" is archived", func() bool { return b.hash("_info")[id] != "" })
@@ -207,10 +209,12 @@ func TestUseSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.Run(t.Context()); !errors.Is(err, ErrFunction) || w.Status().State != WorkerStopped {
-		t.Errorf("middleware that is none: expected ErrFunction and a worker that has stopped, found %v and %v", err, w.Status().State)
+		t.Errorf("middleware that is none: expected ErrFunction and a worker that has stopped, found %v and %v", err,
+			w.Status().State)
 	}
 	for _, mw := range []func(HandlerFunc) HandlerFunc{nil, broken} {
-		if _, err := b.q.Delay(b.fn("f", func() {}, Middleware(mw))); !errors.Is(err, ErrFunction) || !strings.Contains(err.Error(), ".f: ") {
+		if _, err := b.q.Delay(b.fn("f", func() {}, Middleware(mw))); !errors.Is(err, ErrFunction) ||
+			!strings.Contains(err.Error(), ".f: ") {
 			t.Errorf("Func: expected ErrFunction with the function's name, found %v", err)
 		}
 	}
@@ -236,12 +240,16 @@ func TestTaskFromContext(t *testing.T) {
 	ref := b.delayWith(b.q.With(Header("k", "v"), Header("l", "w")), f, true)
 	for attempt := 1; attempt <= 2; attempt++ {
 		task := await(b, "the task", tasks)
-		if task.ID() != ref.ID() || task.IdempotencyKey() != ref.ID() || task.Queue() != b.name || task.Path() != b.name+".f" || task.Attempt() != attempt ||
-			task.MaxRetry() != 7 || task.Deaths() != 0 || task.EnqueuedAt().Before(before) || task.EnqueuedAt().After(time.Now()) {
+		if task.ID() != ref.ID() || task.IdempotencyKey() != ref.ID() || task.Queue() != b.name ||
+			task.Path() != b.name+".f" || task.Attempt() != attempt ||
+			task.MaxRetry() != 7 || task.Deaths() != 0 || task.EnqueuedAt().Before(before) ||
+			task.EnqueuedAt().After(time.Now()) {
 			t.Errorf("attempt %d: found %s of %s, %s, attempt %d of %d, %d deaths, enqueued at %v",
-				attempt, task.ID(), task.Queue(), task.Path(), task.Attempt(), task.MaxRetry(), task.Deaths(), task.EnqueuedAt())
+				attempt, task.ID(), task.Queue(), task.Path(), task.Attempt(), task.MaxRetry(), task.Deaths(),
+				task.EnqueuedAt())
 		}
-		if h := task.Headers(); !maps.Equal(h, map[string]string{"k": "v", "l": "w"}) || task.Header("l") != "w" || task.Header("x") != "" {
+		if h := task.Headers(); !maps.Equal(h, map[string]string{"k": "v", "l": "w"}) || task.Header("l") != "w" ||
+			task.Header("x") != "" {
 			t.Errorf("attempt %d: headers %q", attempt, h)
 		}
 		task.Headers()["k"] = "changed"
@@ -257,7 +265,8 @@ func TestTaskFromContext(t *testing.T) {
 		t.Error("a context that is no handler's carries a task")
 	}
 	task := Call(f, false)
-	if task.ID() != "" || task.IdempotencyKey() != "" || task.Queue() != "" || task.Attempt() != 0 || task.MaxRetry() != 0 || task.Deaths() != 0 ||
+	if task.ID() != "" || task.IdempotencyKey() != "" || task.Queue() != "" || task.Attempt() != 0 ||
+		task.MaxRetry() != 0 || task.Deaths() != 0 ||
 		!task.EnqueuedAt().IsZero() || task.Headers() != nil || task.Header("k") != "" {
 		t.Error("a task that is to be enqueued is said to have been received")
 	}
@@ -281,7 +290,8 @@ func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
 	b.until("it is there", func() bool { return b.size("-2") == 1 })
 	messages, _ := redistest.Dump(t, b.conn, other.Name())[""].(redistest.List)
 	m, err := parseForTest(messages[0])
-	if err != nil || m.Path != b.name+".f" || string(m.Payload) != "\x2a" || m.Meta.Retried != 0 || m.Meta.ID == ref.ID() || m.Meta.ID == "" {
+	if err != nil || m.Path != b.name+".f" || string(m.Payload) != "\x2a" || m.Meta.Retried != 0 ||
+		m.Meta.ID == ref.ID() || m.Meta.ID == "" {
 		t.Errorf("found %+v, %v", m, err)
 	}
 }
@@ -300,7 +310,9 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain {
 		t.Errorf("expected %v allocations, found %v", plain, n)
 	}
-	w.chain, err = chain(slices.Repeat(around(func(ctx context.Context, task *Task, next HandlerFunc) error { return next(ctx, task) }), 3), callFunc)
+	w.chain, err = chain(slices.Repeat(around(func(ctx context.Context, task *Task, next HandlerFunc) error {
+		return next(ctx, task)
+	}), 3), callFunc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,12 +324,15 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 // TestMiddlewareWithoutAContext: middleware that gives next no context has failed, and the function is not called.
 func TestMiddlewareWithoutAContext(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(context.Context) { t.Error("the function was called") }, Middleware(func(next HandlerFunc) HandlerFunc {
-		return func(_ context.Context, task *Task) error { return next(nil, task) } //nolint:contextcheck // on purpose
-	}))
-	ref := b.delayWith(b.q.With(MaxRetry(0), KeepResult(time.Minute)), Func(func(context.Context) int { return 0 }, Name(f.f.path())))
+	f := b.fn("f", func(context.Context) { t.Error("the function was called") },
+		Middleware(func(next HandlerFunc) HandlerFunc {
+			return func(_ context.Context, task *Task) error { return next(nil, task) } //nolint:contextcheck // on purpose
+		}))
+	ref := b.delayWith(b.q.With(MaxRetry(0), KeepResult(time.Minute)),
+		Func(func(context.Context) int { return 0 }, Name(f.f.path())))
 	b.work(b.config(), f)
-	if err := ref.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "expected that next is given a context, found nil") {
+	if err := ref.Wait(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "expected that next is given a context, found nil") {
 		t.Errorf("found %v", err)
 	}
 }

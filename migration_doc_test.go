@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// exportedNames returns the names that packages export, as "dir.Name" and "dir.Type.Name" for methods and fields; the root's dir is "delayed".
+// exportedNames returns the names that packages export, as "dir.Name" and "dir.Type.Name" for methods and fields; the
+// root's dir is "delayed".
 func exportedNames(t *testing.T, dirs map[string]string) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -78,16 +79,19 @@ func TestMigrationNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	packages := map[string]string{
-		"delayed": ".", "workermain": "workermain", "delayedtest": "delayedtest", "rediscluster": "rediscluster", "redissentinel": "redissentinel",
+		"delayed": ".", "workermain": "workermain", "delayedtest": "delayedtest", "rediscluster": "rediscluster",
+		"redissentinel": "redissentinel",
 	}
 	names := exportedNames(t, packages)
 	// Variables of the page's examples, and types named without their package.
 	of := map[string]string{
-		"q": "Queue", "ref": "Ref", "rdb": "Redis", "w": "Worker", "Worker": "Worker", "WorkerConfig": "WorkerConfig", "QueueConfig": "QueueConfig",
-		"Entry": "Entry", "Task": "Task", "SchedulerConfig": "SchedulerConfig",
+		"q": "Queue", "ref": "Ref", "rdb": "Redis", "w": "Worker", "Worker": "Worker", "WorkerConfig": "WorkerConfig",
+		"QueueConfig": "QueueConfig",
+		"Entry":       "Entry", "Task": "Task", "SchedulerConfig": "SchedulerConfig",
 	}
 	n := 0
-	for _, m := range regexp.MustCompile(`\b([A-Za-z]+)\.([A-Z][A-Za-z]*)(?:\.([A-Z][A-Za-z]*))?`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`\b([A-Za-z]+)\.([A-Z][A-Za-z]*)(?:\.([A-Z][A-Za-z]*))?`).
+		FindAllStringSubmatch(string(text), -1) {
 		var name string
 		switch {
 		case packages[m[1]] != "":

@@ -16,8 +16,8 @@ const (
 	parkedPage  = 100
 )
 
-// mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a task once. On
-// its way it notices pending tasks without notifications, and parked tasks that this worker can run.
+// mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a
+// task once. On its way it notices pending tasks without notifications, and parked tasks that this worker can run.
 type mover struct {
 	src     Source
 	lanes   []*lane
@@ -44,7 +44,8 @@ type mover struct {
 func newMover(src Source, lanes []*lane, log journal) *mover {
 	m := &mover{
 		src: src, lanes: lanes, log: log,
-		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)), loan: groupLoan, every: checkInterval,
+		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)),
+		loan: groupLoan, every: checkInterval,
 		archiveKeep: archivedLife,
 	}
 	for _, l := range lanes {

@@ -32,7 +32,10 @@ func TestNamesInACluster(t *testing.T) {
 	} {
 		rdb := cluster.WithPrefix(c.prefix)
 		for where, open := range map[string]func() error{
-			"OpenQueue": func() error { _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: c.name}); return err },
+			"OpenQueue": func() error {
+				_, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: c.name})
+				return err
+			},
 			"NewWorker": func() error {
 				_, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{c.name}})
 				return err
@@ -41,10 +44,14 @@ func TestNamesInACluster(t *testing.T) {
 				_, err := delayed.NewSweeper(rdb, delayed.SweeperConfig{Queues: []string{c.name}})
 				return err
 			},
-			"NewScheduler": func() error { _, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: c.name}); return err },
+			"NewScheduler": func() error {
+				_, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: c.name})
+				return err
+			},
 		} {
 			err := open()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), c.want)) {
+			if c.want == "" && err != nil || c.want != "" &&
+				(err == nil || !strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s: %q behind %q: found %v, expected %q", where, c.name, c.prefix, err, c.want)
 			}
 		}
@@ -70,7 +77,8 @@ func TestTextsOfHandles(t *testing.T) {
 		{delayed.Call(wrongText, "hunter2"), "task github.com/godelayed/delayed_test.wrongText (1 argument)"},
 		{delayed.Call(wrongList, "hunter2", 1, 2), "task github.com/godelayed/delayed_test.wrongList (3 arguments)"},
 		{delayed.NewGoTask("app/mail.Send"), "task app/mail.Send (0 arguments)"},
-		{delayed.NewPyTask("mail:send", []any{"hunter2"}, map[string]any{"key": "hunter2"}), "task mail:send (2 arguments)"},
+		{delayed.NewPyTask("mail:send", []any{"hunter2"}, map[string]any{"key": "hunter2"}),
+			"task mail:send (2 arguments)"},
 		{delayed.Call(wrongText, 1), "task that was not built"},
 		{&delayed.Task{}, "task that was not built"},
 		{(*delayed.Task)(nil), "no task"},

@@ -9,9 +9,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can be added at the end while
-// producers of the old version still run, and while their tasks wait; it matters where the function is registered. A variadic parameter counts as
-// one. Tasks with more arguments than parameters stay an error, and so does Delay with fewer.
+// Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can
+// be added at the end while producers of the old version still run, and while their tasks wait; it matters where the
+// function is registered. A variadic parameter counts as one. Tasks with more arguments than parameters stay an error,
+// and so does Delay with fewer.
 func Optional(n int) FuncOption {
 	return funcOption(func(d *funcDefaults) { d.optional = n })
 }
@@ -19,17 +20,20 @@ func Optional(n int) FuncOption {
 // checkOptional says whether the function has as many parameters as may be missing.
 func (f *function) checkOptional() error {
 	if f.optional < 0 || f.optional > len(f.params) {
-		return functionError(f.name, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments", len(f.params)), strconv.Itoa(f.optional),
+		return functionError(f.name, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments",
+			len(f.params)), strconv.Itoa(f.optional),
 			"change it")
 	}
 	return nil
 }
 
-// required returns how many arguments a task has at least, for the form that writes the tail of a variadic function as one.
+// required returns how many arguments a task has at least, for the form that writes the tail of a variadic function as
+// one.
 func (f *function) required() int { return len(f.params) - f.optional }
 
-// decodeOptional is decode for messages without a number of arguments when some may be missing: b is the payload, an array of n values that begin at
-// rest or something else. It is a list of arguments if it can be one, else the first argument if the others may be missing.
+// decodeOptional is decode for messages without a number of arguments when some may be missing: b is the payload, an
+// array of n values that begin at rest or something else. It is a list of arguments if it can be one, else the first
+// argument if the others may be missing.
 func (f *function) decodeOptional(args []reflect.Value, b []byte, n int, rest []byte, isArray bool) error {
 	required := f.required()
 	if required == 0 && bytes.Equal(b, wireNil) {

@@ -68,7 +68,8 @@ func TestOptional(t *testing.T) {
 		{"a list alone, in a list", list, 1, wireList{wireList{1, 2}}, noN, got{[]int{1, 2}, 0}},
 		{"a list alone, n", list, 1, wireList{wireList{1, 2}}, 1, got{[]int{1, 2}, 0}},
 		{"a list and more", list, 1, wireList{wireList{1, 2}, 3}, noN, got{[]int{1, 2}, 3}},
-		{"a list alone whose first elements could be arguments", anys, 2, wireList{wireList{1}, 5, "x"}, noN, got{[]any{[]any{int64(1)}, int64(5), "x"}, 0, 0}},
+		{"a list alone whose first elements could be arguments", anys, 2, wireList{wireList{1}, 5, "x"}, noN,
+			got{[]any{[]any{int64(1)}, int64(5), "x"}, 0, 0}},
 		{"nil for a list", list, 1, nil, noN, got{noInts, 0}},
 		{"what may be both is a list of arguments", loose, 1, wireList{1, 2}, noN, got{int64(1), int64(2)}},
 		{"what may be both, n", loose, 1, wireList{wireList{1, 2}}, 1, got{[]any{int64(1), int64(2)}, nil}},
@@ -99,7 +100,8 @@ func TestOptional(t *testing.T) {
 				if c.want == nil {
 					var misfit *ArgumentError
 					if !errors.As(err, &misfit) || misfit.Index != -1 && c.optional < len(f.params) {
-						t.Errorf("expected an error about the number of arguments, found %v, called with %#v", err, notes)
+						t.Errorf("expected an error about the number of arguments, found %v, called with %#v", err,
+							notes)
 					}
 					continue
 				}
@@ -121,13 +123,15 @@ func TestOptionalIsNotForProducers(t *testing.T) {
 
 func TestOptionalSaysWhatIsWrong(t *testing.T) {
 	for _, n := range []int{-1, 3} {
-		if err := Func(func(context.Context, int, string) {}, Name("test.fn"), Optional(n)).err; !errors.Is(err, ErrFunction) || !strings.Contains(err.Error(), "Optional of 0 to 2") {
+		if err := Func(func(context.Context, int, string) {}, Name("test.fn"), Optional(n)).err; !errors.Is(err,
+			ErrFunction) || !strings.Contains(err.Error(), "Optional of 0 to 2") {
 			t.Errorf("Optional(%d): expected ErrFunction, found %v", n, err)
 		}
 	}
 	f := mustFunction(t, Func(func(int, string) {}, Name("test.fn"), Optional(1)))
 	_, err := f.call(t.Context(), goMessage(t, f.path(), packed(wireList{1, "x", 2}), noN))
-	if want := "expected 2 arguments (int, string), the last 1 of which may be missing, found 3"; !strings.Contains(errorText(err), want) {
+	if want := "expected 2 arguments (int, string), the last 1 of which may be missing, found 3"; !strings.Contains(
+		errorText(err), want) {
 		t.Errorf("expected %q, found %v", want, err)
 	}
 	_, err = f.call(t.Context(), goMessage(t, f.path(), packed("x"), noN))

@@ -13,8 +13,8 @@ const maxYear = 9999
 // maxRetryLimit keeps retry counts within what every reader of the wire can hold.
 const maxRetryLimit = 1 << 30
 
-// Option changes one call of Delay; give it to Queue.With. When an option is given twice, the last one holds. Its String method
-// shows it as it is written in code.
+// Option changes one call of Delay; give it to Queue.With. When an option is given twice, the last one holds. Its
+// String method shows it as it is written in code.
 type Option interface {
 	fmt.Stringer
 	applyCall(*callOptions)
@@ -39,10 +39,12 @@ type callOptions struct {
 	given    bool // With was given options
 }
 
-// extra is an option that only writes into the message: a default of a function, or of one call. nowMs is the producer's time.
+// extra is an option that only writes into the message: a default of a function, or of one call. nowMs is the
+// producer's time.
 type extra func(x *wire.Extra, nowMs int64)
 
-// extraOf returns what the defaults of a function and the options of a call write into the message; the latter hold. nil: nothing.
+// extraOf returns what the defaults of a function and the options of a call write into the message; the latter hold.
+// nil: nothing.
 func extraOf(defaults, options []extra, nowMs int64) *wire.Extra {
 	if len(defaults)+len(options) == 0 {
 		return nil
@@ -57,7 +59,8 @@ func extraOf(defaults, options []extra, nowMs int64) *wire.Extra {
 	return x
 }
 
-// startsInTime returns an error if the task is due only when it may no longer start. x is what its message says, nowMs the producer's time.
+// startsInTime returns an error if the task is due only when it may no longer start. x is what its message says, nowMs
+// the producer's time.
 func (o *callOptions) startsInTime(x *wire.Extra, nowMs int64) error {
 	if !o.later || x == nil {
 		return nil
@@ -68,19 +71,21 @@ func (o *callOptions) startsInTime(x *wire.Extra, nowMs int64) error {
 	}
 	switch {
 	case x.Expiry != 0 && due >= x.Expiry:
-		return fmt.Errorf("options TTL and In, At or Debounce: expected a TTL that is longer than the delay, found one that ends %v before the task is due",
+		return fmt.Errorf("options TTL and In, At or Debounce: expected a TTL that is longer than the delay, found "+
+			"one that ends %v before the task is due",
 			time.Duration(due-x.Expiry)*time.Millisecond)
 	case x.Deadline != 0 && due >= x.Deadline:
-		return fmt.Errorf("options Deadline and In, At or Debounce: expected a deadline after the task is due, found one that lies %v before",
+		return fmt.Errorf("options Deadline and In, At or Debounce: expected a deadline after the task is due, found "+
+			"one that lies %v before",
 			time.Duration(due-x.Deadline)*time.Millisecond)
 	default:
 		return nil
 	}
 }
 
-// In delays the task by d, rounded to milliseconds and counted by Redis's clock from the moment Redis accepts it. A d of zero or less makes it
-// pending at once. A d between that and a millisecond is refused, as in all options: it was meant in another unit. For a moment that was
-// computed there is At.
+// In delays the task by d, rounded to milliseconds and counted by Redis's clock from the moment Redis accepts it. A d
+// of zero or less makes it pending at once. A d between that and a millisecond is refused, as in all options: it was
+// meant in another unit. For a moment that was computed there is At.
 func In(d time.Duration) Option { return inOption(d) }
 
 type inOption time.Duration
@@ -94,8 +99,8 @@ func (o inOption) applyCall(c *callOptions) {
 
 func (o inOption) String() string { return fmt.Sprintf("In(%v)", time.Duration(o)) }
 
-// At schedules the task for t, rounded to milliseconds and compared with Redis's clock. A time in the past makes it pending as soon as a
-// worker looks; the zero time is refused.
+// At schedules the task for t, rounded to milliseconds and compared with Redis's clock. A time in the past makes it
+// pending as soon as a worker looks; the zero time is refused.
 func At(t time.Time) Option { return atOption(t) }
 
 type atOption time.Time
@@ -115,9 +120,9 @@ type TaskOption interface {
 	FuncOption
 }
 
-// MaxRetry says how often a failed task is tried again before it is archived. 0 archives it after the first failure; a negative n
-// means 0. Given to Func it is the function's default, given to Queue.With it holds for one call. Without either, the worker's
-// WorkerConfig.MaxRetry holds.
+// MaxRetry says how often a failed task is tried again before it is archived. 0 archives it after the first failure; a
+// negative n means 0. Given to Func it is the function's default, given to Queue.With it holds for one call. Without
+// either, the worker's WorkerConfig.MaxRetry holds.
 func MaxRetry(n int) TaskOption { return maxRetryOption(min(max(n, 0), maxRetryLimit)) }
 
 type maxRetryOption int
@@ -134,10 +139,10 @@ func (o maxRetryOption) applyFunc(d *funcDefaults) {
 
 func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int(o)) }
 
-// TaskID names the task, instead of a random id. An id that belongs to a task of the queue, be it pending, active, scheduled, retrying, parked,
-// archived or completed and kept, is refused with a *DuplicateError; OnConflict(Skip) makes that a success. So a call whose outcome is unknown
-// can be repeated. The id of a task that nobody has run 7 days after it was due, longer by its waits for retries, can be taken again. It is at
-// most 256 bytes long and not empty.
+// TaskID names the task, instead of a random id. An id that belongs to a task of the queue, be it pending, active,
+// scheduled, retrying, parked, archived or completed and kept, is refused with a *DuplicateError; OnConflict(Skip)
+// makes that a success. So a call whose outcome is unknown can be repeated. The id of a task that nobody has run 7 days
+// after it was due, longer by its waits for retries, can be taken again. It is at most 256 bytes long and not empty.
 func TaskID(id string) Option { return taskIDOption(id) }
 
 type taskIDOption string

@@ -16,7 +16,8 @@ import (
 const (
 	// maxGroupKey bounds the key of a group, in bytes.
 	maxGroupKey = 256
-	// maxGroupSize bounds the calls that are gathered into one: reading more of them would keep Redis busy for longer than 5 ms.
+	// maxGroupSize bounds the calls that are gathered into one: reading more of them would keep Redis busy for longer
+	// than 5 ms.
 	maxGroupSize = 5_000
 	// defaultGrace and defaultGroupSize are those of a GatherPolicy that says nothing else.
 	defaultGrace     = time.Minute
@@ -28,13 +29,14 @@ const (
 //	q.With(delayed.Group("search")).Delay(search.Index, "tenant", 7, 8)
 //	q.With(delayed.Group("search")).Delay(search.Index, "tenant", 9) // together: search.Index("tenant", 7, 8, 9)
 //
-// The last parameter of the function is variadic, or a slice other than []byte; the values for it are put together in the order of the calls. Calls that
-// differ in the function or in the arguments before it are in groups of their own, whatever their key. In a task made by NewGoTask the last
-// argument must be a slice: it is what grows.
+// The last parameter of the function is variadic, or a slice other than []byte; the values for it are put together in
+// the order of the calls. Calls that differ in the function or in the arguments before it are in groups of their own,
+// whatever their key. In a task made by NewGoTask the last argument must be a slice: it is what grows.
 //
-// A call with In or At joins its group when it is due. When the one call is made says GatherPolicy. It has the id of the first Ref, and the options of the last call. A group is not lost with any process: every
-// worker of the queue sees to it, also one that does not know the function. Group does not go together with TaskID, with options that hold a lock, and with
-// Python tasks. The key is not empty and at most 256 bytes long.
+// A call with In or At joins its group when it is due. When the one call is made says GatherPolicy. It has the id of
+// the first Ref, and the options of the last call. A group is not lost with any process: every worker of the queue sees
+// to it, also one that does not know the function. Group does not go together with TaskID, with options that hold a
+// lock, and with Python tasks. The key is not empty and at most 256 bytes long.
 func Group(key string) Option { return groupOption(key) }
 
 type groupOption string
@@ -43,26 +45,28 @@ func (o groupOption) applyCall(c *callOptions) {
 	key := string(o)
 	c.group = &key
 	if key == "" || len(key) > maxGroupKey || !utf8.ValidString(key) {
-		c.err = fmt.Errorf("%w: Group with a key of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(key), maxGroupKey)
+		c.err = fmt.Errorf("%w: Group with a key of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(key),
+			maxGroupKey)
 	}
 }
 
 func (o groupOption) String() string { return fmt.Sprintf("Group(%q)", string(o)) }
 
-// GatherPolicy says when the calls of a Group become one: when the first of its conditions holds, or when another call would make the arguments more than a
-// message may hold (1 MiB, 65,536 values). The policy of the latest call of a group holds for all of it.
+// GatherPolicy says when the calls of a Group become one: when the first of its conditions holds, or when another call
+// would make the arguments more than a message may hold (1 MiB, 65,536 values). The policy of the latest call of a
+// group holds for all of it.
 type GatherPolicy struct {
 	// Grace is how long the group waits for another call, rounded to milliseconds. Defaults to a minute.
 	Grace time.Duration
-	// MaxDelay is how long the first call waits at most, rounded to milliseconds. Defaults to any time: as long as calls come within Grace and MaxSize
-	// is not reached.
+	// MaxDelay is how long the first call waits at most, rounded to milliseconds. Defaults to any time: as long as
+	// calls come within Grace and MaxSize is not reached.
 	MaxDelay time.Duration
 	// MaxSize is how many calls are gathered at most. Defaults to 1,000; never more than 5,000.
 	MaxSize int
 }
 
-// Gather says when the calls of a Group become one. Given to Func it is the function's default, given to Queue.With it holds for one
-// call. Without Group it changes nothing.
+// Gather says when the calls of a Group become one. Given to Func it is the function's default, given to Queue.With it
+// holds for one call. Without Group it changes nothing.
 func Gather(p GatherPolicy) TaskOption { return gatherOption(p) }
 
 type gatherOption GatherPolicy
@@ -95,7 +99,8 @@ func (o gatherOption) applyFunc(d *funcDefaults) {
 
 // onWire is the policy with its defaults.
 func (o gatherOption) onWire() *wire.Gather {
-	w := &wire.Gather{Grace: max(o.Grace.Milliseconds(), 1), MaxDelay: max(o.MaxDelay.Milliseconds(), 0), MaxSize: min(o.MaxSize, maxGroupSize)}
+	w := &wire.Gather{Grace: max(o.Grace.Milliseconds(), 1), MaxDelay: max(o.MaxDelay.Milliseconds(), 0),
+		MaxSize: min(o.MaxSize, maxGroupSize)}
 	if o.Grace == 0 {
 		w.Grace = defaultGrace.Milliseconds()
 	}
@@ -122,7 +127,8 @@ func (o gatherOption) String() string {
 	return "Gather(GatherPolicy{" + strings.Join(fields, ", ") + "})"
 }
 
-// gathered prepares a task for its group: it returns x with what is to stand in the message, and rewrites the arguments of a task given by path.
+// gathered prepares a task for its group: it returns x with what is to stand in the message, and rewrites the arguments
+// of a task given by path.
 func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *hold) (*wire.Extra, error) {
 	refuse := func(why string) (*wire.Extra, error) {
 		return nil, fmt.Errorf("%w: %s: Group: %s", ErrArguments, msg.Path, why)
@@ -134,11 +140,14 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *hol
 	case msg.Python():
 		return refuse("expected a Go function, found a Python task; leave Group out and gather in Python")
 	case o.id != nil:
-		return refuse("expected no TaskID, because a gathered call becomes part of another task; leave one of the two out")
+		return refuse("expected no TaskID, because a gathered call becomes part of another task; leave one of the " +
+			"two out")
 	case h != nil || x.Lock != "":
-		return refuse("expected no option that holds a lock, because a gathered call becomes part of another task; leave one of the two out")
+		return refuse("expected no option that holds a lock, because a gathered call becomes part of another task; " +
+			"leave one of the two out")
 	case o.front:
-		return refuse("expected no Front, because a group joins the end of its queue when it is due; leave one of the two out")
+		return refuse("expected no Front, because a group joins the end of its queue when it is due; leave one of " +
+			"the two out")
 	}
 	how := wire.Gather{}
 	switch f := t.fn; {
@@ -151,7 +160,9 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *hol
 	}
 	if f := t.fn; f != nil {
 		if !f.growing() {
-			return nil, functionError(f.name, "a variadic function or one whose last parameter is a slice other than []byte, for Group", f.fn.Type().String(),
+			return nil, functionError(f.name,
+				"a variadic function or one whose last parameter is a slice other than []byte, for Group",
+				f.fn.Type().String(),
 				"let it take its values so, or leave Group out")
 		}
 		how.Fixed = len(f.params) - 1
@@ -176,7 +187,8 @@ func lastIsList(msg *wire.Message, how *wire.Gather) error {
 	n := msg.Meta.N
 	_, rest, ok := wire.ArrayHeader(msg.Payload)
 	if !ok || n == 0 {
-		return errors.New("expected a slice as the last argument of a task given by path, found no argument; give the values as a slice")
+		return errors.New("expected a slice as the last argument of a task given by path, found no argument; give " +
+			"the values as a slice")
 	}
 	last := rest
 	for range n - 1 {
@@ -186,7 +198,8 @@ func lastIsList(msg *wire.Message, how *wire.Gather) error {
 		}
 	}
 	if _, _, ok := wire.ArrayHeader(last); !ok && !bytes.Equal(last, wireNil) {
-		return fmt.Errorf("expected a slice as the last argument of a task given by path, found %s; give the values as a slice", wire.Found(last))
+		return fmt.Errorf("expected a slice as the last argument of a task given by path, found %s; give the values "+
+			"as a slice", wire.Found(last))
 	}
 	if n == 1 {
 		msg.Payload = rest

@@ -9,10 +9,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Header adds a header to the task: a string that middleware and handlers read by Task.Header, such as a trace context or a tenant. It
-// travels beside the arguments and stays with the task when it is retried. It may be given for several keys; for one key the last value
-// holds. Keys and values are UTF-8, at most 64 headers and 8,192 bytes in all; keys are not empty and compared as they are.
-// QueueConfig.Inject adds headers to every task of a queue.
+// Header adds a header to the task: a string that middleware and handlers read by Task.Header, such as a trace context
+// or a tenant. It travels beside the arguments and stays with the task when it is retried. It may be given for several
+// keys; for one key the last value holds. Keys and values are UTF-8, at most 64 headers and 8,192 bytes in all; keys
+// are not empty and compared as they are. QueueConfig.Inject adds headers to every task of a queue.
 func Header(key, value string) Option { return headerOption{key, value} }
 
 type headerOption struct{ key, value string }
@@ -35,12 +35,14 @@ func checkHeaders(headers map[string]string, from string) error {
 	size := 0
 	for key, value := range headers {
 		if key == "" || !utf8.ValidString(key) || !utf8.ValidString(value) {
-			return fmt.Errorf("%w: %s: header %q, expected a key that is not empty, and key and value in UTF-8", ErrArguments, from, key)
+			return fmt.Errorf("%w: %s: header %q, expected a key that is not empty, and key and value in UTF-8",
+				ErrArguments, from, key)
 		}
 		size += len(key) + len(value)
 	}
 	if size > wire.MaxHeaderBytes {
-		return fmt.Errorf("%w: %s: headers of %d bytes, expected at most %d: pass large values as arguments", ErrArguments, from, size, wire.MaxHeaderBytes)
+		return fmt.Errorf("%w: %s: headers of %d bytes, expected at most %d: pass large values as arguments",
+			ErrArguments, from, size, wire.MaxHeaderBytes)
 	}
 	return nil
 }

@@ -100,7 +100,8 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest, 2), NewPyTask("m:f", nil, nil)); err != nil {
+	if _, err := q.DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest, 2),
+		NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	b.delayWith(q, plainForTest, 1) // a context that knows nothing
@@ -174,7 +175,8 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 func TestInjectOnLegacyQueue(t *testing.T) {
 	b := newBench(t)
 	found := map[string]string{"trace": "t1"}
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true, Inject: func(context.Context) map[string]string { return found }})
+	q, err := OpenQueue(b.rdb,
+		QueueConfig{Name: b.name, Legacy: true, Inject: func(context.Context) map[string]string { return found }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +184,8 @@ func TestInjectOnLegacyQueue(t *testing.T) {
 	found = nil
 	b.delayWith(q, plainForTest, 1)
 	messages := b.pending()
-	if messages[0].Kind != wire.GoExtended || headersOf(&messages[0])["trace"] != "t1" || messages[1].Kind != wire.GoPlain {
+	if messages[0].Kind != wire.GoExtended || headersOf(&messages[0])["trace"] != "t1" ||
+		messages[1].Kind != wire.GoPlain {
 		t.Errorf("found %+v", messages)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// policy is what Func says about how workers treat its tasks. It is immutable. What messages can carry stands in them as well, and holds.
+// policy is what Func says about how workers treat its tasks. It is immutable. What messages can carry stands in them
+// as well, and holds.
 type policy struct {
 	timeout       time.Duration // 0: the worker's
 	failOnTimeout bool
@@ -44,10 +45,10 @@ func (d *funcDefaults) fault(o fmt.Stringer, want string) {
 	}
 }
 
-// Backoff says how long a failed task waits before it is tried again, rounded to milliseconds: the first delay before the first retry and so on, the last one before
-// all further. They are kept to exactly, without jitter. There are 1 to 64 of them, none negative. How often a task is tried, MaxRetry or RetryUntil
-// says. Given to Func it is the function's default, given to Queue.With it holds for one call. Without either, BackoffFunc and then
-// WorkerConfig.Backoff hold.
+// Backoff says how long a failed task waits before it is tried again, rounded to milliseconds: the first delay before
+// the first retry and so on, the last one before all further. They are kept to exactly, without jitter. There are 1 to
+// 64 of them, none negative. How often a task is tried, MaxRetry or RetryUntil says. Given to Func it is the function's
+// default, given to Queue.With it holds for one call. Without either, BackoffFunc and then WorkerConfig.Backoff hold.
 func Backoff(delays ...time.Duration) TaskOption { return backoffOption(slices.Clone(delays)) }
 
 type backoffOption []time.Duration
@@ -100,9 +101,9 @@ func (o backoffOption) String() string {
 	return "Backoff(" + strings.Join(text, ", ") + ")"
 }
 
-// MaxBackoff bounds how long a failed task waits before it is tried again, whoever says how long: Backoff, BackoffFunc or WorkerConfig.Backoff. What a
-// handler says by RetryIn is not bounded. It is rounded up to milliseconds, and must be positive. Given to Func it is the function's
-// default, given to Queue.With it holds for one call.
+// MaxBackoff bounds how long a failed task waits before it is tried again, whoever says how long: Backoff, BackoffFunc
+// or WorkerConfig.Backoff. What a handler says by RetryIn is not bounded. It is rounded up to milliseconds, and must be
+// positive. Given to Func it is the function's default, given to Queue.With it holds for one call.
 func MaxBackoff(d time.Duration) TaskOption { return maxBackoffOption(d) }
 
 type maxBackoffOption time.Duration
@@ -131,8 +132,9 @@ func (o maxBackoffOption) applyFunc(d *funcDefaults) {
 
 func (o maxBackoffOption) String() string { return fmt.Sprintf("MaxBackoff(%v)", time.Duration(o)) }
 
-// RetryUntil has a failed task tried again until t, compared with Redis's clock and rounded to milliseconds, instead of a number of times: neither MaxRetry nor the
-// worker's default counts. A task whose next try would come at t or later is archived. Snooze is not bounded by it. t must lie after 1970.
+// RetryUntil has a failed task tried again until t, compared with Redis's clock and rounded to milliseconds, instead of
+// a number of times: neither MaxRetry nor the worker's default counts. A task whose next try would come at t or later
+// is archived. Snooze is not bounded by it. t must lie after 1970.
 func RetryUntil(t time.Time) Option { return retryUntilOption(t) }
 
 type retryUntilOption time.Time
@@ -143,9 +145,10 @@ func (o retryUntilOption) applyCall(c *callOptions) {
 
 func (o retryUntilOption) String() string { return textOfTime("RetryUntil", time.Time(o)) }
 
-// BackoffFunc says how long a failed task of a function waits before it is tried again: fn is called by the worker with how often the task was retried
-// before and with the error of the handler, which wraps ErrTimeout if the handler took too long. It is called concurrently. A negative delay
-// means none; should fn panic, the worker's default backoff holds. MaxBackoff bounds it, and Backoff of a call goes before it.
+// BackoffFunc says how long a failed task of a function waits before it is tried again: fn is called by the worker with
+// how often the task was retried before and with the error of the handler, which wraps ErrTimeout if the handler took
+// too long. It is called concurrently. A negative delay means none; should fn panic, the worker's default backoff
+// holds. MaxBackoff bounds it, and Backoff of a call goes before it.
 func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
 	return funcOption(func(d *funcDefaults) {
 		if fn == nil && d.err == nil {

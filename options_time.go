@@ -11,12 +11,14 @@ import (
 // unlimited is how Timeout(0) stands in a message, in ms: longer than anybody waits.
 const unlimited = math.MaxInt64 / int64(time.Millisecond)
 
-// Timeout bounds one run of the task: after d, rounded up to milliseconds, the context of its handler ends with cause ErrTimeout. The handler decides
-// what follows. If it returns an error the task has failed, and is retried or archived as after any other failure; see FailOnTimeout. If it
-// returns none, the task is done. A handler that does not look at its context is not ended by force; see WorkerConfig.StuckAfter.
+// Timeout bounds one run of the task: after d, rounded up to milliseconds, the context of its handler ends with cause
+// ErrTimeout. The handler decides what follows. If it returns an error the task has failed, and is retried or archived
+// as after any other failure; see FailOnTimeout. If it returns none, the task is done. A handler that does not look at
+// its context is not ended by force; see WorkerConfig.StuckAfter.
 //
-// Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Given to Func it is the function's default,
-// given to Queue.With it holds for one call. Without either, WorkerConfig.Timeout holds. Of Timeout and Deadline, the earlier one holds.
+// Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Given to Func it is the
+// function's default, given to Queue.With it holds for one call. Without either, WorkerConfig.Timeout holds. Of Timeout
+// and Deadline, the earlier one holds.
 func Timeout(d time.Duration) TaskOption { return timeoutOption(d) }
 
 type timeoutOption time.Duration
@@ -57,9 +59,10 @@ func (o timeoutOption) applyFunc(d *funcDefaults) {
 
 func (o timeoutOption) String() string { return fmt.Sprintf("Timeout(%v)", time.Duration(o)) }
 
-// Deadline says when the task must be over, compared with Redis's clock and rounded to milliseconds: at t the context of its handler ends with cause ErrTimeout, as
-// after Timeout. A task that has not started by then is not run, nor is one that would be tried again later: it is archived. t must lie after 1970,
-// and after the moment of In or At, if they are given.
+// Deadline says when the task must be over, compared with Redis's clock and rounded to milliseconds: at t the context
+// of its handler ends with cause ErrTimeout, as after Timeout. A task that has not started by then is not run, nor is
+// one that would be tried again later: it is archived. t must lie after 1970, and after the moment of In or At, if they
+// are given.
 func Deadline(t time.Time) Option { return deadlineOption(t) }
 
 type deadlineOption time.Time
@@ -70,10 +73,11 @@ func (o deadlineOption) applyCall(c *callOptions) {
 
 func (o deadlineOption) String() string { return textOfTime("Deadline", time.Time(o)) }
 
-// TTL says how long the task is of use: one that has not started d after it was delayed, by the producer's clock and rounded up to milliseconds, is not run but
-// archived, with the reason "expired", and counted as expired. That holds for each start, so the task is not tried again after d either. A task
-// that is delayed with In or At for as long as its TTL, or longer, is refused. d must be positive. Given to Func it is the function's default, given to
-// Queue.With it holds for one call.
+// TTL says how long the task is of use: one that has not started d after it was delayed, by the producer's clock and
+// rounded up to milliseconds, is not run but archived, with the reason "expired", and counted as expired. That holds
+// for each start, so the task is not tried again after d either. A task that is delayed with In or At for as long as
+// its TTL, or longer, is refused. d must be positive. Given to Func it is the function's default, given to Queue.With
+// it holds for one call.
 func TTL(d time.Duration) TaskOption { return ttlOption(d) }
 
 type ttlOption time.Duration
@@ -101,7 +105,8 @@ func (o ttlOption) applyFunc(d *funcDefaults) {
 
 func (o ttlOption) String() string { return fmt.Sprintf("TTL(%v)", time.Duration(o)) }
 
-// FailOnTimeout archives tasks of a function that exceed their Timeout or Deadline and return an error, instead of retrying them.
+// FailOnTimeout archives tasks of a function that exceed their Timeout or Deadline and return an error, instead of
+// retrying them.
 func FailOnTimeout() FuncOption {
 	return funcOption(func(d *funcDefaults) { d.ofWorkers().failOnTimeout = true })
 }

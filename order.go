@@ -19,8 +19,8 @@ type Strict []string
 
 func (s Strict) plan() (orderPlan, error) { return orderPlan{names: slices.Clone(s)}, checkNames(s) }
 
-// Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. Weights are 1 to 1000;
-// Queue.SetWeight changes them while workers run.
+// Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. Weights
+// are 1 to 1000; Queue.SetWeight changes them while workers run.
 type Weighted map[string]int
 
 func (w Weighted) plan() (orderPlan, error) {

@@ -38,8 +38,9 @@ func (e *outcomeError) Error() string {
 // Unwrap returns the handler's own error.
 func (e *outcomeError) Unwrap() error { return e.err }
 
-// Discard makes an error after which a task is not tried again: returned by a handler, wrapped or not, it archives the task at once, whatever
-// retries are left. Discard(nil) is nil, so that return delayed.Discard(f()) discards only what failed.
+// Discard makes an error after which a task is not tried again: returned by a handler, wrapped or not, it archives the
+// task at once, whatever retries are left. Discard(nil) is nil, so that return delayed.Discard(f()) discards only what
+// failed.
 func Discard(err error) error {
 	if err == nil {
 		return nil
@@ -47,13 +48,15 @@ func Discard(err error) error {
 	return &outcomeError{says: saysDiscard, err: err}
 }
 
-// Drop makes an error after which a task is forgotten: returned by a handler, wrapped or not, it ends the task as if it had succeeded, except that
-// no result is kept. Nothing is archived and no failure is counted; err, which may be nil, goes into the log.
+// Drop makes an error after which a task is forgotten: returned by a handler, wrapped or not, it ends the task as if it
+// had succeeded, except that no result is kept. Nothing is archived and no failure is counted; err, which may be nil,
+// goes into the log.
 func Drop(err error) error { return &outcomeError{says: saysDrop, err: err} }
 
-// RetryIn makes an error after which a task is tried again in d, rounded to milliseconds, in place of what the backoff says: returned by a handler, wrapped or
-// not, it is a failure as any other and spends a retry. A d of zero or less tries again at once. RetryIn(d, nil) is nil, so that
-// return delayed.RetryIn(d, f()) retries only what failed; to run a task again that has not failed there is Snooze.
+// RetryIn makes an error after which a task is tried again in d, rounded to milliseconds, in place of what the backoff
+// says: returned by a handler, wrapped or not, it is a failure as any other and spends a retry. A d of zero or less
+// tries again at once. RetryIn(d, nil) is nil, so that return delayed.RetryIn(d, f()) retries only what failed; to run
+// a task again that has not failed there is Snooze.
 func RetryIn(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -61,8 +64,9 @@ func RetryIn(d time.Duration, err error) error {
 	return &outcomeError{says: saysRetryIn, wait: max(d, 0), err: err}
 }
 
-// Snooze makes an error after which a task runs again in d, rounded to milliseconds: returned by a handler, wrapped or not, it is no failure, spends no retry,
-// and is counted as snoozed. A d of zero or less runs it again at once. A task may snooze as often as it likes; TTL and Deadline bound it.
+// Snooze makes an error after which a task runs again in d, rounded to milliseconds: returned by a handler, wrapped or
+// not, it is no failure, spends no retry, and is counted as snoozed. A d of zero or less runs it again at once. A task
+// may snooze as often as it likes; TTL and Deadline bound it.
 func Snooze(d time.Duration) error { return &outcomeError{says: saysSnooze, wait: max(d, 0)} }
 
 // said returns what a handler says by its error; the outermost holds.

@@ -3,21 +3,24 @@ package delayed
 import "time"
 
 const (
-	// paceTime is how much work a worker claims ahead: what its executors do in that time. It covers a round trip to Redis and back several
-	// times, and is short enough not to matter to a task that another worker could have begun at once.
+	// paceTime is how much work a worker claims ahead: what its executors do in that time. It covers a round trip to
+	// Redis and back several times, and is short enough not to matter to a task that another worker could have begun at
+	// once.
 	paceTime = 5 * time.Millisecond
 	// paceMost bounds what is claimed ahead however short the handlers are. Measured: further tasks ahead gain nothing.
 	paceMost = 800
-	// claimLot bounds what is claimed ahead by one call. Measured: calls of several hundred tasks cost Redis more for each.
+	// claimLot bounds what is claimed ahead by one call. Measured: calls of several hundred tasks cost Redis more for
+	// each.
 	claimLot = 200
 	// paceWindow is the shortest time over which the length of handlers is taken.
 	paceWindow = time.Millisecond
-	// overdueTime is how long a task that was claimed ahead waits while all executors are busy. Then it goes back for others to take.
+	// overdueTime is how long a task that was claimed ahead waits while all executors are busy. Then it goes back for
+	// others to take.
 	overdueTime = 20 * time.Millisecond
 )
 
-// pace finds out how long handlers take, and from that how many tasks to claim ahead: many short ones, so that no executor waits for
-// Redis; no long ones, as another worker could begin with them. It is not safe for concurrent use.
+// pace finds out how long handlers take, and from that how many tasks to claim ahead: many short ones, so that no
+// executor waits for Redis; no long ones, as another worker could begin with them. It is not safe for concurrent use.
 type pace struct {
 	fixed int // tasks ahead, whatever the handlers take; negative: find out
 

@@ -30,10 +30,11 @@ type panicError struct {
 	stack string // "function\n\tfile:line\n" per frame, innermost first, at most maxStack bytes
 }
 
-// newPanicError describes the panic or the Goexit that is going on, whichever the stack shows. It is called by a deferred function: with
-// what recover returned, or with nil by a caller of function.call that finds itself unwound although call recovers panics. Goexit cannot
-// be stopped, and a goroutine of its own for every task would cost more than most tasks do; so that caller sees the task to its end and
-// puts another goroutine in the place of the one that is about to end.
+// newPanicError describes the panic or the Goexit that is going on, whichever the stack shows. It is called by a
+// deferred function: with what recover returned, or with nil by a caller of function.call that finds itself unwound
+// although call recovers panics. Goexit cannot be stopped, and a goroutine of its own for every task would cost more
+// than most tasks do; so that caller sees the task to its end and puts another goroutine in the place of the one that
+// is about to end.
 func newPanicError(value any) *panicError {
 	e := &panicError{value: value, exit: true}
 	var pcs [maxPanicDepth]uintptr

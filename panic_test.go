@@ -72,11 +72,14 @@ func TestCallPanics(t *testing.T) {
 		{"error", func() { panic(errTest) }, "test error"}, // site: error
 		{"nil map", (&panicky{}).nilMap, "assignment to entry in nil map"},
 		{"nil pointer", bad.nilField, "nil pointer dereference"},
-		{"index", func() { _ = index[one] }, "index out of range [1] with length 1"},                      // site: index
-		{"division", func() { _ = 1 / zero }, "integer divide by zero"},                                   // site: division
-		{"conversion", func() { _ = strange.(int) }, "interface conversion"},                              //nolint:errcheck // site: conversion
-		{"nil", func() { panic(nil) }, "panic called with nil argument"},                                  //nolint:govet // site: nil
-		{"closed channel", func() { c := make(chan int); close(c); close(c) }, "close of closed channel"}, // site: closed channel
+		// site: index
+		{"index", func() { _ = index[one] }, "index out of range [1] with length 1"},
+		// site: division
+		{"division", func() { _ = 1 / zero }, "integer divide by zero"},
+		{"conversion", func() { _ = strange.(int) }, "interface conversion"}, //nolint:errcheck // site: conversion
+		{"nil", func() { panic(nil) }, "panic called with nil argument"},     //nolint:govet // site: nil
+		// site: closed channel
+		{"closed channel", func() { c := make(chan int); close(c); close(c) }, "close of closed channel"},
 		{"in defer", panicInDefer, "second"},
 		{"again", panicAgain, "again"},
 		{"deep", func() { panicDeep(3) }, "deep"},
@@ -97,13 +100,15 @@ func TestCallPanics(t *testing.T) {
 				if want := panicSite(t, tt.site); !strings.HasSuffix(p.file, "panic_test.go") || p.line != want {
 					t.Errorf("at %s:%d, want panic_test.go:%d", p.file, p.line, want)
 				}
-				if !strings.Contains(p.text, tt.text) || !strings.Contains(err.Error(), fmt.Sprintf("panic_test.go:%d: ", p.line)) {
+				if !strings.Contains(p.text, tt.text) ||
+					!strings.Contains(err.Error(), fmt.Sprintf("panic_test.go:%d: ", p.line)) {
 					t.Errorf("%.200q lacks %q or its place", err, tt.text)
 				}
 				if len(p.stack) > 4096 || len(err.Error()) > 2048 {
 					t.Errorf("stack of %d bytes, text of %d", len(p.stack), len(err.Error()))
 				}
-				if !strings.Contains(p.stack, fmt.Sprintf("panic_test.go:%d\n", p.line)) || strings.Contains(p.stack, "reflect.Value") ||
+				if !strings.Contains(p.stack, fmt.Sprintf("panic_test.go:%d\n", p.line)) ||
+					strings.Contains(p.stack, "reflect.Value") ||
 					strings.Contains(p.stack, "testing.tRunner") {
 					t.Errorf("stack shows too much or too little:\n%s", p.stack)
 				}
@@ -128,7 +133,8 @@ func TestPanicStackIsBounded(t *testing.T) {
 	}
 }
 
-// A handler that calls runtime.Goexit takes its goroutine with it. The caller notices in a deferred function and learns where.
+// A handler that calls runtime.Goexit takes its goroutine with it. The caller notices in a deferred function and learns
+// where.
 func TestCallGoexit(t *testing.T) {
 	tests := []struct {
 		site string
@@ -165,7 +171,8 @@ func TestCallGoexit(t *testing.T) {
 					if !p.exit || !strings.HasSuffix(p.file, "panic_test.go") || p.line != want {
 						t.Errorf("%+v, want an exit at line %d", p, want)
 					}
-					if !strings.Contains(p.Error(), "runtime.Goexit at ") || !strings.Contains(p.stack, "panic_test.go") {
+					if !strings.Contains(p.Error(), "runtime.Goexit at ") ||
+						!strings.Contains(p.stack, "panic_test.go") {
 						t.Error(p, p.stack)
 					}
 				}()

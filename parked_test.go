@@ -20,17 +20,21 @@ func TestParkedList(t *testing.T) {
 	s := newStore(sourceOf(t, rdb, err), "", name)
 	seed := redistest.State{
 		"_parked": redistest.Zset{"a": past, "b": round, "c": later, "d": later + 1},
-		"_tasks":  redistest.Hash{"a": "m a", "c": "m c", "d": "m d"}, "_info": redistest.Hash{"a": "i a", "b": "i b", "d": "i d"},
+		"_tasks":  redistest.Hash{"a": "m a", "c": "m c", "d": "m d"},
+		"_info":   redistest.Hash{"a": "i a", "b": "i b", "d": "i d"},
 	}
 	redistest.Seed(t, server.Dial(t), name, seed)
-	a, b, c, d := listed{filed{"a", []byte("i a")}, past}, listed{filed{"b", []byte("i b")}, round}, listed{filed{"c", nil}, later}, listed{filed{"d", []byte("i d")}, later + 1}
+	a, b, c, d := listed{filed{"a", []byte("i a")}, past}, listed{filed{"b", []byte("i b")}, round},
+		listed{filed{"c", nil}, later}, listed{filed{"d", []byte("i d")}, later + 1}
 	for _, test := range []struct {
 		offset, n int
 		want      []listed
-	}{{0, 10, []listed{a, b, c, d}}, {0, 1, []listed{a}}, {1, 2, []listed{b, c}}, {3, 9, []listed{d}}, {4, 1, nil}, {9, 1, nil}} {
+	}{{0, 10, []listed{a, b, c, d}}, {0, 1, []listed{a}}, {1, 2, []listed{b, c}}, {3, 9, []listed{d}}, {4, 1, nil},
+		{9, 1, nil}} {
 		page, total, err := s.filedList(bg, s.keys.parked, test.offset, test.n)
 		if err != nil || total != 4 || !reflect.DeepEqual(page, test.want) {
-			t.Errorf("%d from %d: expected %v of 4, found %v of %d, %v", test.n, test.offset, test.want, page, total, err)
+			t.Errorf("%d from %d: expected %v of 4, found %v of %d, %v", test.n, test.offset, test.want, page, total,
+				err)
 		}
 	}
 	if diff := redistest.Diff(redistest.Dump(t, server.Dial(t), name), seed); diff != "" {
@@ -65,18 +69,22 @@ func TestParkedTasksAreVisible(t *testing.T) {
 		t.Fatalf("found %+v of %d, %v", page, total, err)
 	}
 	task := page[0]
-	if task.ID != ref.ID() || task.State != StateParked || task.Function != b.name+".unknown" || task.Reason != "unknown function" || task.Worker != w.ID() ||
-		task.At.Before(before) || task.Due.Sub(task.At) < parkedLife-time.Minute || task.Due.Sub(task.At) > parkedLife+time.Minute {
+	if task.ID != ref.ID() || task.State != StateParked || task.Function != b.name+".unknown" ||
+		task.Reason != "unknown function" || task.Worker != w.ID() ||
+		task.At.Before(before) || task.Due.Sub(task.At) < parkedLife-time.Minute ||
+		task.Due.Sub(task.At) > parkedLife+time.Minute {
 		t.Errorf("found %+v", task)
 	}
 	if page[1].Function != "m:f" || page[1].Reason != "python" {
 		t.Errorf("found %+v", page[1])
 	}
-	if page, total, err = b.q.Parked(t.Context(), 1, 1); err != nil || total != 2 || len(page) != 1 || page[0].Function != "m:f" {
+	if page, total, err = b.q.Parked(t.Context(), 1, 1); err != nil || total != 2 || len(page) != 1 ||
+		page[0].Function != "m:f" {
 		t.Errorf("second page: found %+v of %d, %v", page, total, err)
 	}
 	for _, wrong := range [][2]int{{-1, 1}, {0, 0}, {0, maxListPage + 1}} {
-		if _, _, err := b.q.Parked(t.Context(), wrong[0], wrong[1]); err == nil || !strings.Contains(err.Error(), "1 to 1000") {
+		if _, _, err := b.q.Parked(t.Context(), wrong[0], wrong[1]); err == nil ||
+			!strings.Contains(err.Error(), "1 to 1000") {
 			t.Errorf("Parked(%d, %d): found %v", wrong[0], wrong[1], err)
 		}
 	}

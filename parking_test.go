@@ -86,7 +86,8 @@ func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
 	cfg := b.config()
 	cfg.PythonQueue = b.name + "-py"
 	b.work(cfg)
-	b.until("it is handed on, and so is the one that was parked", func() bool { return b.size("-py") == 2 && b.size("-py_noti") == 2 && b.size("_parked") == 0 })
+	b.until("it is handed on, and so is the one that was parked",
+		func() bool { return b.size("-py") == 2 && b.size("-py_noti") == 2 && b.size("_parked") == 0 })
 	got, err := redis.Strings(b.conn.Do("LRANGE", b.name+"-py", 0, -1))
 	b.must(err)
 	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
@@ -99,14 +100,16 @@ func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
 	f := b.fn("f", func(int) { ran.Add(1) })
-	rubbish := []string{"", "\xc1", "\x92\xa3foo", "not a message", "\x93\xa1a\xc4\x01", strings.Repeat("\x91", 5000), "\x82\xa1a\x01\xa1b\x02"}
+	rubbish := []string{"", "\xc1", "\x92\xa3foo", "not a message", "\x93\xa1a\xc4\x01", strings.Repeat("\x91", 5000),
+		"\x82\xa1a\x01\xa1b\x02"}
 	for _, m := range rubbish {
 		b.do("RPUSH", b.name, m)
 		b.do("RPUSH", b.name+"_noti", "1")
 		b.delay(f, 1)
 	}
 	b.work(b.config(), f)
-	b.until("all are archived", func() bool { return b.size("_archived") == len(rubbish) && ran.Load() == int64(len(rubbish)) })
+	b.until("all are archived",
+		func() bool { return b.size("_archived") == len(rubbish) && ran.Load() == int64(len(rubbish)) })
 	left := map[string]bool{}
 	for _, m := range b.hash("_tasks") {
 		left[m] = true
@@ -120,7 +123,8 @@ func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
 	b.check(redistest.Invariants{})
 }
 
-// TestNoValueAndNoControlCharacterIsKept of what a task brings along: in no line of the log and in nothing that is kept.
+// TestNoValueAndNoControlCharacterIsKept of what a task brings along: in no line of the log and in nothing that is
+// kept.
 func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 	b := newBench(t)
 	const secret, forged = "hunter2", "\n2026-01-01 level=error msg=forged\x1b[2J"
@@ -137,10 +141,12 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 		{Kind: wire.GoExtended, Path: path, Payload: payload(1, four), Meta: wire.Meta{HasN: true, N: 2}},
 		{Kind: wire.GoExtended, Path: path, Payload: payload(secret), Meta: wire.Meta{HasN: true, N: 1}},
 		{Kind: wire.GoExtended, Path: path, Payload: payload(float64(four), true), Meta: wire.Meta{HasN: true, N: 2}},
-		{Kind: wire.GoExtended, Path: path, Payload: payload(map[string]int{secret: four}, ""), Meta: wire.Meta{HasN: true, N: 2}},
+		{Kind: wire.GoExtended, Path: path, Payload: payload(map[string]int{secret: four}, ""),
+			Meta: wire.Meta{HasN: true, N: 2}},
 		{Kind: wire.GoPlain, Path: path, Payload: wire.AppendInt(nil, int64(four))},
 		{Kind: wire.GoPlain, Path: "a.b" + forged},
-		{Kind: wire.GoExtended, Path: path, Payload: payload(1, secret), Meta: wire.Meta{HasN: true, N: 2, HasMaxRetry: true}},
+		{Kind: wire.GoExtended, Path: path, Payload: payload(1, secret),
+			Meta: wire.Meta{HasN: true, N: 2, HasMaxRetry: true}},
 	} {
 		if m.Kind == wire.GoExtended {
 			m.Meta.ID = fmt.Sprint(i, forged)
@@ -148,7 +154,8 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 		b.do("RPUSH", b.name, m.Append(nil))
 		b.do("RPUSH", b.name+"_noti", "1")
 	}
-	rubbish := [][]byte{wire.AppendInt(nil, int64(four)), append([]byte("\x92\xa1f"), wire.AppendInt(nil, int64(four))...)}
+	rubbish := [][]byte{wire.AppendInt(nil, int64(four)),
+		append([]byte("\x92\xa1f"), wire.AppendInt(nil, int64(four))...)}
 	for _, m := range rubbish {
 		b.do("RPUSH", b.name, m)
 		b.do("RPUSH", b.name+"_noti", "1")
@@ -169,7 +176,8 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 			t.Errorf("%s holds a value: %s", what, text)
 		}
 		for line := range strings.Lines(text) {
-			if strings.HasPrefix(line, "2026-01-01") || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), isControl) {
+			if strings.HasPrefix(line, "2026-01-01") ||
+				strings.ContainsFunc(strings.TrimSuffix(line, "\n"), isControl) {
 				t.Errorf("%s has the line %q", what, line)
 			}
 		}
@@ -233,7 +241,8 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 		w.moveNow()
 	}
 	b.idle()
-	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") || !strings.Contains(log, "serve another queue") {
+	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") ||
+		!strings.Contains(log, "serve another queue") {
 		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
 	}
 	b.do("SET", b.name+"-py_mode", "extended")

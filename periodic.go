@@ -18,15 +18,15 @@ var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
 // errConflict says that an entry was changed by others again and again.
 var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
 
-// Periodic controls the periodic entries of a queue, from any process. Schedulers notice what it changes at once, or within five seconds
-// where Redis refuses them to be told. It is safe for concurrent use.
+// Periodic controls the periodic entries of a queue, from any process. Schedulers notice what it changes at once, or
+// within five seconds where Redis refuses them to be told. It is safe for concurrent use.
 type Periodic struct {
 	queue    *Queue
 	shortest time.Duration
 }
 
-// Periodic returns the control of the queue's periodic entries. Options of With, such as Header, hold for the tasks of entries that Set
-// defines, and those of the entry after them. What QueueConfig.Inject finds does not travel with them.
+// Periodic returns the control of the queue's periodic entries. Options of With, such as Header, hold for the tasks of
+// entries that Set defines, and those of the entry after them. What QueueConfig.Inject finds does not travel with them.
 func (q *Queue) Periodic() *Periodic {
 	must(q.made())
 	own := *q
@@ -54,14 +54,17 @@ type PeriodicEntry struct {
 
 // PeriodicRun is a line of an entry's history: what became of a tick.
 type PeriodicRun struct {
-	Tick    time.Time // when it was due, without jitter
-	At      time.Time // when this happened, by the clock of Redis
-	ID      string    // of the task; empty when Skipped is "missed"
-	Skipped string    // empty: enqueued; "missed": this and the following ones up to the next line; "overlap"; "queued": waits for the previous task
+	Tick time.Time // when it was due, without jitter
+	At   time.Time // when this happened, by the clock of Redis
+	ID   string    // of the task; empty when Skipped is "missed"
+	// empty: enqueued; "missed": this and the following ones up to the next line; "overlap"; "queued": waits for the
+	// previous task
+	Skipped string
 }
 
-// Set creates an entry, or changes the one that has its name; a new spec, zone or bound holds from now on, and ticks before now are not
-// made up for. A paused entry stays paused. If the entry is declared in code, the change holds until its declaration changes.
+// Set creates an entry, or changes the one that has its name; a new spec, zone or bound holds from now on, and ticks
+// before now are not made up for. A paused entry stays paused. If the entry is declared in code, the change holds until
+// its declaration changes.
 func (p *Periodic) Set(ctx context.Context, e Entry) error {
 	if err := p.check(ctx); err != nil {
 		return err
@@ -77,7 +80,8 @@ func (p *Periodic) Set(ctx context.Context, e Entry) error {
 		switch {
 		case def.message != nil:
 		case r.defRaw == nil:
-			return fmt.Errorf("delayed: periodic entry %q is new and has no task: expected what Call, NewGoTask or NewPyTask returned", e.Name)
+			return fmt.Errorf("delayed: periodic entry %q is new and has no task: expected what Call, NewGoTask or "+
+				"NewPyTask returned", e.Name)
 		default:
 			def.message, def.relative = r.def.message, r.def.relative
 		}
@@ -109,8 +113,8 @@ func (r *record) define(name string, def definition, now time.Time) error {
 	return nil
 }
 
-// Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes back when a program that
-// declares it starts: Pause it instead. The error wraps ErrNoEntry if there is none.
+// Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes
+// back when a program that declares it starts: Pause it instead. The error wraps ErrNoEntry if there is none.
 func (p *Periodic) Remove(ctx context.Context, name string) error {
 	if err := p.check(ctx); err != nil {
 		return err
@@ -130,8 +134,8 @@ func (p *Periodic) Remove(ctx context.Context, name string) error {
 	return errConflict
 }
 
-// Pause makes an entry tick no more until Resume, also beyond restarts and changes of its declaration. A tick that waits for the previous
-// task is dropped. The error wraps ErrNoEntry if there is none.
+// Pause makes an entry tick no more until Resume, also beyond restarts and changes of its declaration. A tick that
+// waits for the previous task is dropped. The error wraps ErrNoEntry if there is none.
 func (p *Periodic) Pause(ctx context.Context, name string) error {
 	return p.change(ctx, name, false, func(r *record, _ time.Time) error {
 		r.paused, r.queued = true, time.Time{}
@@ -158,8 +162,11 @@ func (p *Periodic) Resume(ctx context.Context, name string) error {
 // conflicts is how often a change is tried that others come in between of.
 const conflicts = 100
 
-// change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty for a new entry.
-func (p *Periodic) change(ctx context.Context, name string, create bool, how func(r *record, now time.Time) error) error {
+// change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty
+// for a new entry.
+func (p *Periodic) change(
+	ctx context.Context, name string, create bool, how func(r *record, now time.Time) error,
+) error {
 	if err := p.check(ctx); err != nil {
 		return err
 	}
@@ -215,9 +222,9 @@ func noEntry(name string) error {
 	return fmt.Errorf("%w: %q", ErrNoEntry, name)
 }
 
-// RunNow enqueues the entry's task now, whether it is paused or not, and leaves its ticks as they are. While the previous task is not over,
-// an entry with OverlapSkip or OverlapQueue refuses with a *DuplicateError that names that task. The error wraps ErrNoEntry if there is no
-// such entry.
+// RunNow enqueues the entry's task now, whether it is paused or not, and leaves its ticks as they are. While the
+// previous task is not over, an entry with OverlapSkip or OverlapQueue refuses with a *DuplicateError that names that
+// task. The error wraps ErrNoEntry if there is no such entry.
 func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 	if err := p.check(ctx); err != nil {
 		return nil, err
@@ -289,8 +296,10 @@ func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
 		}
 		d := &r.def
 		e := PeriodicEntry{
-			Name: v.name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: d.dst, Missed: d.missed, Overlap: d.overlap, Jitter: d.jitter,
-			From: d.from, Until: d.until, Owner: r.owner, Paused: r.paused, Previous: r.prev, Waiting: !r.queued.IsZero(),
+			Name: v.name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: d.dst, Missed: d.missed,
+			Overlap: d.overlap, Jitter: d.jitter,
+			From: d.from, Until: d.until, Owner: r.owner, Paused: r.paused, Previous: r.prev,
+			Waiting: !r.queued.IsZero(),
 		}
 		if !r.paused {
 			e.Next = r.next
@@ -311,8 +320,8 @@ func inZone(t time.Time, loc *time.Location) time.Time {
 	return t.In(loc)
 }
 
-// History returns what became of the last ticks of an entry, at most 100 lines, the latest first. It outlives restarts and changes of the
-// entry, and goes when the entry is removed.
+// History returns what became of the last ticks of an entry, at most 100 lines, the latest first. It outlives restarts
+// and changes of the entry, and goes when the entry is removed.
 func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, error) {
 	if err := p.check(ctx); err != nil {
 		return nil, err

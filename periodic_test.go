@@ -40,7 +40,8 @@ func TestSetListRemove(t *testing.T) {
 	fn := b.fn("set", func(int) {})
 	from := time.Date(2100, 1, 2, 0, 0, 0, 0, time.UTC)
 	b.must(p.Set(bg, Entry{
-		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: Call(fn, 1), DST: DSTRunTwice, Missed: 5, Overlap: OverlapSkip, Jitter: time.Minute,
+		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: Call(fn, 1), DST: DSTRunTwice, Missed: 5,
+		Overlap: OverlapSkip, Jitter: time.Minute,
 		From: from, Until: from.AddDate(1, 0, 0),
 	}))
 	e := b.entry("e")
@@ -50,7 +51,8 @@ func TestSetListRemove(t *testing.T) {
 	if time.Since(e.Previous) > patience || e.Function != b.name+".set" || e.Owner != "" || e.Paused || e.Waiting {
 		t.Errorf("found %+v", e)
 	}
-	if got := fmt.Sprintln(e.Spec, e.Zone, e.DST, e.Missed, e.Overlap, e.Jitter, e.From.Equal(from), e.Until.Year()); got != "30 9 * * * Europe/Berlin 2 5 skip 1m0s true 2101\n" {
+	if got := fmt.Sprintln(e.Spec, e.Zone, e.DST, e.Missed, e.Overlap, e.Jitter, e.From.Equal(from),
+		e.Until.Year()); got != "30 9 * * * Europe/Berlin 2 5 skip 1m0s true 2101\n" {
 		t.Errorf("found %s in %+v", got, e)
 	}
 	// Without a task, it keeps the one it has.
@@ -58,7 +60,8 @@ func TestSetListRemove(t *testing.T) {
 	if e := b.entry("e"); e.Function != b.name+".set" || e.Spec != "@daily" || time.Until(e.Next) > 24*time.Hour {
 		t.Errorf("found %+v", e)
 	}
-	if err := p.Set(bg, Entry{Name: "f", Spec: "@daily"}); err == nil || !strings.Contains(err.Error(), "is new and has no task") {
+	if err := p.Set(bg, Entry{Name: "f", Spec: "@daily"}); err == nil ||
+		!strings.Contains(err.Error(), "is new and has no task") {
 		t.Errorf("a new entry without a task: %v", err)
 	}
 	if err := b.q.Periodic().Set(bg, Entry{Name: "f", Spec: "@every 10ms", Task: Call(fn, 1)}); err == nil {
@@ -78,7 +81,8 @@ func TestSetListRemove(t *testing.T) {
 	_, err := p.RunNow(bg, "e")
 	b.must(err)
 	b.must(p.Remove(bg, "e"))
-	for name, err := range map[string]error{"Remove": p.Remove(bg, "e"), "Pause": p.Pause(bg, "e"), "Resume": p.Resume(bg, "e"), "RunNow": second(p.RunNow(bg, "e"))} {
+	for name, err := range map[string]error{"Remove": p.Remove(bg, "e"), "Pause": p.Pause(bg, "e"),
+		"Resume": p.Resume(bg, "e"), "RunNow": second(p.RunNow(bg, "e"))} {
 		if !errors.Is(err, ErrNoEntry) {
 			t.Errorf("%s of an entry that is gone: %v", name, err)
 		}
@@ -261,7 +265,8 @@ func TestConcurrentChanges(t *testing.T) {
 // TestPeriodicPython enqueues what Python workers read.
 func TestPeriodicPython(t *testing.T) {
 	b := newBench(t)
-	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@daily", Task: NewPyTask("m:f", []any{1}, nil), Options: []Option{MaxRetry(2)}}))
+	b.must(b.periodic().Set(bg,
+		Entry{Name: "e", Spec: "@daily", Task: NewPyTask("m:f", []any{1}, nil), Options: []Option{MaxRetry(2)}}))
 	_, err := b.periodic().RunNow(bg, "e")
 	b.must(err)
 	msg, err := wire.Parse([]byte(b.list("")[0]), wire.Default)
@@ -299,11 +304,13 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 func TestSetWithOptionsOfTheQueue(t *testing.T) {
 	b := newBench(t)
 	q := b.q.With(Header("tenant", "a"), Header("trace", "b"), MaxRetry(3))
-	b.must(q.Periodic().Set(bg, Entry{Name: "e", Spec: "@daily", Task: Call(b.fn("f", func() {})), Options: []Option{MaxRetry(5), Header("trace", "c")}}))
+	b.must(q.Periodic().Set(bg, Entry{Name: "e", Spec: "@daily", Task: Call(b.fn("f", func() {})),
+		Options: []Option{MaxRetry(5), Header("trace", "c")}}))
 	ref, err := b.q.Periodic().RunNow(bg, "e")
 	b.must(err)
 	msg := b.pending()[0]
-	if x := msg.Meta.Extra; msg.Meta.ID != ref.ID() || msg.Meta.MaxRetry != 5 || x == nil || fmt.Sprint(x.Headers) != "map[tenant:a trace:c]" {
+	if x := msg.Meta.Extra; msg.Meta.ID != ref.ID() || msg.Meta.MaxRetry != 5 || x == nil ||
+		fmt.Sprint(x.Headers) != "map[tenant:a trace:c]" {
 		t.Errorf("found %+v", msg.Meta)
 	}
 }

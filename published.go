@@ -16,7 +16,8 @@ type published struct {
 	listing []byte
 }
 
-// listing describes the functions as docs/PROTOCOL.md says, within maxListing, and returns a value that is another one after each change.
+// listing describes the functions as docs/PROTOCOL.md says, within maxListing, and returns a value that is another one
+// after each change.
 func (r *registry) listing() ([]byte, any) {
 	known := r.known.Load()
 	if t := r.published.Load(); t != nil && t.known == known {
@@ -40,8 +41,10 @@ func (r *registry) list() []byte {
 		var shapes wire.Shapes
 		for _, fn := range fns[:n] {
 			info := fn.info()
-			f := catalog.Function{Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic, Optional: info.Optional}
-			if f.SetTypes(&shapes, info.Params, info.Result) == nil { // they were accepted when the function was registered
+			f := catalog.Function{Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic,
+				Optional: info.Optional}
+			// they were accepted when the function was registered
+			if f.SetTypes(&shapes, info.Params, info.Result) == nil {
 				all.Functions = append(all.Functions, f)
 			}
 		}

@@ -26,7 +26,8 @@ func (b *bench) published(w *started) (found catalog.List) {
 	return found
 }
 
-// A worker tells Redis the signatures of its functions while it lives, also of those that it registers later and after its heartbeat was lost.
+// A worker tells Redis the signatures of its functions while it lives, also of those that it registers later and after
+// its heartbeat was lost.
 func TestFunctionsArePublished(t *testing.T) {
 	type item struct {
 		SKU   string `msgpack:"sku"`
@@ -40,15 +41,18 @@ func TestFunctionsArePublished(t *testing.T) {
 	w := b.work(cfg, place)
 	b.until("they are published", func() bool { return len(b.published(w).Functions) == 1 })
 	f := b.published(w).Functions[0]
-	if f.Path != b.name+".Place" || f.Optional != 1 || len(f.Params) != 2 || f.Params[0].Type.Kind != "int64" || f.Result.Type.Kind != "uint64" {
+	if f.Path != b.name+".Place" || f.Optional != 1 || len(f.Params) != 2 || f.Params[0].Type.Kind != "int64" ||
+		f.Result.Type.Kind != "uint64" {
 		t.Errorf("published: %+v", f)
 	}
 	list := f.Params[1].Type
 	fields := b.published(w).Types[list.Elem.Name].Fields
-	if list.Kind != "list" || len(fields) != 2 || fields[0].Name != "sku" || fields[1].Name != "Count" || fields[1].Type.Kind != "optional" {
+	if list.Kind != "list" || len(fields) != 2 || fields[0].Name != "sku" || fields[1].Name != "Count" ||
+		fields[1].Type.Kind != "optional" {
 		t.Errorf("fields of the struct: %+v", fields)
 	}
-	b.until("they are published on the other queue", func() bool { return b.do("HGET", second+"_functions", w.ID()) != nil })
+	b.until("they are published on the other queue",
+		func() bool { return b.do("HGET", second+"_functions", w.ID()) != nil })
 
 	if err := w.Register(b.fn("Later", func() {})); err != nil {
 		t.Fatal(err)
@@ -87,18 +91,21 @@ func TestListingIsBounded(t *testing.T) {
 	var r registry
 	empty, _ := r.listing()
 	var list catalog.List
-	if err := json.Unmarshal(empty, &list); err != nil || list.Version != catalog.Version || list.Functions == nil || len(list.Functions) != 0 {
+	if err := json.Unmarshal(empty, &list); err != nil || list.Version != catalog.Version || list.Functions == nil ||
+		len(list.Functions) != 0 {
 		t.Errorf("without functions: %s, %v", empty, err)
 	}
 	for i := range 1000 {
-		fn := reflect.MakeFunc(reflect.TypeFor[func(map[string][]structOuter)](), func([]reflect.Value) []reflect.Value { return nil })
+		fn := reflect.MakeFunc(reflect.TypeFor[func(map[string][]structOuter)](),
+			func([]reflect.Value) []reflect.Value { return nil })
 		if err := r.add(Func(fn.Interface(), Name(fmt.Sprintf("example.com/app/mail.Function%d", i)))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b, state := r.listing()
 	list = catalog.List{}
-	if err := json.Unmarshal(b, &list); err != nil || len(b) > maxListing || len(list.Functions) < 100 || len(list.Functions)+list.More != 1000 {
+	if err := json.Unmarshal(b, &list); err != nil || len(b) > maxListing || len(list.Functions) < 100 ||
+		len(list.Functions)+list.More != 1000 {
 		t.Errorf("%d bytes, %d functions and %d more, %v", len(b), len(list.Functions), list.More, err)
 	}
 	if again, same := r.listing(); &again[0] != &b[0] || same != state {

@@ -14,7 +14,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// tickServer answers what schedulers ask of Redis, from memory and by the clock of a bubble: so that each tick has its exact time.
+// tickServer answers what schedulers ask of Redis, from memory and by the clock of a bubble: so that each tick has its
+// exact time.
 type tickServer struct {
 	mute bool // it tells nobody of changes
 
@@ -217,8 +218,8 @@ func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries
 	}
 }
 
-// TestTicksArePunctual: each tick is enqueued once, at the millisecond at which it is due, by one scheduler or several, when one ends and
-// another takes over, and after the entry was changed. Looks are as many as ticks, about.
+// TestTicksArePunctual: each tick is enqueued once, at the millisecond at which it is due, by one scheduler or several,
+// when one ends and another takes over, and after the entry was changed. Looks are as many as ticks, about.
 func TestTicksArePunctual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTickServer(false)
@@ -241,7 +242,8 @@ func TestTicksArePunctual(t *testing.T) {
 		s.mu.Unlock()
 		time.Sleep(70 * time.Second) //nolint:forbidigo // as above
 		synctest.Wait()
-		if s.mu.Lock(); s.looks > 3*len(s.ticks)+14 { // each tick is served, and looked behind; now and then there is none
+		// each tick is served, and looked behind; now and then there is none
+		if s.mu.Lock(); s.looks > 3*len(s.ticks)+14 {
 			t.Errorf("%d looks for %d ticks", s.looks, len(s.ticks))
 		}
 		s.mu.Unlock()
@@ -283,8 +285,8 @@ func TestTicksArePunctual(t *testing.T) {
 	})
 }
 
-// TestTicksWithoutSignals: a scheduler that nobody tells of a change notices it within five seconds, enqueues the ticks that were due
-// meanwhile, and the others at their times.
+// TestTicksWithoutSignals: a scheduler that nobody tells of a change notices it within five seconds, enqueues the ticks
+// that were due meanwhile, and the others at their times.
 func TestTicksWithoutSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTickServer(true)
@@ -299,7 +301,8 @@ func TestTicksWithoutSignals(t *testing.T) {
 		synctest.Wait()
 		late := s.since()
 		for i, tick := range late {
-			if id := tickID("e", start.Truncate(time.Second).Add(time.Duration(i+1)*time.Second)); !strings.HasPrefix(tick, id+" ") {
+			if id := tickID("e", start.Truncate(time.Second).Add(time.Duration(i+1)*time.Second)); !strings.HasPrefix(
+				tick, id+" ") {
 				t.Errorf("tick %d is %s, expected %s", i, tick, id)
 			}
 		}

@@ -22,29 +22,31 @@ const (
 type QueueConfig struct {
 	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
 	Name string
-	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: tasks without options, and all Python
-	// tasks, are sent in the form that those read, without an id, and what those cannot read and a prefix of the handle are refused.
+	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: tasks without options, and
+	// all Python tasks, are sent in the form that those read, without an id, and what those cannot read and a prefix of
+	// the handle are refused.
 	//
-	// Redis records the form of Python tasks with the first one. A program that opened the queue in the other way is then refused to
-	// enqueue Python tasks until the queue holds no task at all and no periodic entry.
+	// Redis records the form of Python tasks with the first one. A program that opened the queue in the other way is
+	// then refused to enqueue Python tasks until the queue holds no task at all and no periodic entry.
 	//
-	// Structs among the arguments of Go functions travel by position there. Their fields must stay as they are: two that change places swap
-	// their values. Defaults to false.
+	// Structs among the arguments of Go functions travel by position there. Their fields must stay as they are: two
+	// that change places swap their values. Defaults to false.
 	Legacy bool
-	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header. It is called by
-	// DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all tasks, and what Header says holds
-	// against it. Python tasks of a legacy queue cannot carry headers and go without. Defaults to none.
+	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header.
+	// It is called by DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all
+	// tasks, and what Header says holds against it. Python tasks of a legacy queue cannot carry headers and go without.
+	// Defaults to none.
 	Inject func(ctx context.Context) map[string]string
-	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted and
-	// not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the call has,
-	// at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. While replicas are missing, calls
-	// on one queue also wait for those before them: a context bounds that. Replicas confirm what they have in memory.
-	// Defaults to 0: the master's word is enough.
+	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted
+	// and not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the
+	// call has, at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. While replicas are
+	// missing, calls on one queue also wait for those before them: a context bounds that. Replicas confirm what they
+	// have in memory. Defaults to 0: the master's word is enough.
 	Wait int
 }
 
-// Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent use and
-// holds no connection. Opening one is cheap; those of one handle that have the same name work together.
+// Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent
+// use and holds no connection. Opening one is cheap; those of one handle that have the same name work together.
 type Queue struct {
 	store     *store
 	coalescer *coalescer
@@ -54,11 +56,13 @@ type Queue struct {
 	inject    func(context.Context) map[string]string
 	options   callOptions
 	optErr    error
-	settled   *atomic.Int64 // when Redis last confirmed the form of Python tasks, as clock says; shared with the copies that With makes
-	listener  seam.Listener // in tests; nil for nobody
+	// when Redis last confirmed the form of Python tasks, as clock says; shared with the copies that With makes
+	settled  *atomic.Int64
+	listener seam.Listener // in tests; nil for nobody
 }
 
-// NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error instead.
+// NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error
+// instead.
 func NewQueue(name string, rdb *Redis) *Queue {
 	q, err := OpenQueue(rdb, QueueConfig{Name: name})
 	if err != nil {
@@ -76,17 +80,20 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 		return nil, err
 	}
 	if cfg.Legacy && rdb.prefix != "" {
-		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it", rdb.prefix)
+		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it",
+			rdb.prefix)
 	}
 	if cfg.Wait < 0 {
-		return nil, fmt.Errorf("delayed: QueueConfig.Wait is %d: expected the number of replicas that must have a task, from 0", cfg.Wait)
+		return nil, fmt.Errorf("delayed: QueueConfig.Wait is %d: expected the number of replicas that must have a "+
+			"task, from 0", cfg.Wait)
 	}
 	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
 	if listenerOf(s.src) == nil { // the server of delayedtest has no replicas
 		s.wait = cfg.Wait
 	}
 	return &Queue{
-		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy, inject: cfg.Inject,
+		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
+		inject:  cfg.Inject,
 		settled: new(atomic.Int64), listener: listenerOf(s.src),
 	}, nil
 }
@@ -146,26 +153,28 @@ func (q *Queue) With(opts ...Option) *Queue {
 		c.optErr = checkHeaders(c.options.headers, "Header")
 	}
 	if c.options.front && c.options.later {
-		c.optErr = fmt.Errorf("%w: Front with In, At or Debounce: a scheduled task joins the end of its queue when it is due", ErrArguments)
+		c.optErr = fmt.Errorf("%w: Front with In, At or Debounce: a scheduled task joins the end of its queue when "+
+			"it is due", ErrArguments)
 	}
 	return &c
 }
 
 // Delay makes a worker call fn with args, soon and elsewhere. It returns once Redis has the task.
 //
-// fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its parameters, or be
-// integers that fit; a leading context.Context parameter is left out, as the worker provides it. Errors wrap ErrFunction,
-// ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis. Use DelayContext to bound the wait.
+// fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its
+// parameters, or be integers that fit; a leading context.Context parameter is left out, as the worker provides it.
+// Errors wrap ErrFunction, ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis. Use
+// DelayContext to bound the wait.
 //
-// Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with many tasks there is
-// DelayMany. Tasks of one goroutine keep their order.
+// Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with
+// many tasks there is DelayMany. Tasks of one goroutine keep their order.
 func (q *Queue) Delay(fn any, args ...any) (*Ref, error) {
 	return q.DelayContext(context.Background(), fn, args...)
 }
 
-// DelayContext is Delay with a context that bounds the wait for Redis. The context is not passed on to the function. If it ends before the
-// task is sent, nothing was enqueued and the error wraps the context's; if it ends while Redis is asked, the error wraps ErrUnknown as well, and
-// tasks of others that went with it are not affected.
+// DelayContext is Delay with a context that bounds the wait for Redis. The context is not passed on to the function. If
+// it ends before the task is sent, nothing was enqueued and the error wraps the context's; if it ends while Redis is
+// asked, the error wraps ErrUnknown as well, and tasks of others that went with it are not affected.
 func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, error) {
 	if err := q.check(ctx); err != nil {
 		return nil, err
@@ -189,15 +198,17 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	if payload != nil {
 		d.payload = payload
 	}
-	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks, fn: f}
+	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry,
+		extras: f.extras, locks: f.locks, fn: f}
 	return q.enqueue(ctx, &t, d)
 }
 
-// DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If one of
-// the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks stand.
+// DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If
+// one of the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks stand.
 //
-// With Unique and its kin a batch is at most 100 tasks. A task whose lock is held has its batch refused, by an error that names it and wraps a
-// *DuplicateError; with OnConflict(Skip) its Ref is that of the task that holds the lock, which may be an earlier one of the same call.
+// With Unique and its kin a batch is at most 100 tasks. A task whose lock is held has its batch refused, by an error
+// that names it and wraps a *DuplicateError; with OnConflict(Skip) its Ref is that of the task that holds the lock,
+// which may be an earlier one of the same call.
 //
 //	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
 func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
@@ -208,7 +219,8 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		return nil, &BatchError{Err: q.optErr}
 	}
 	if q.options.id != nil && len(tasks) > 1 {
-		return nil, &BatchError{Err: fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments, len(tasks))}
+		return nil, &BatchError{Err: fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments,
+			len(tasks))}
 	}
 	with, err := q.injected(ctx)
 	if err != nil {
@@ -270,7 +282,8 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 			n++
 		}
 		if q.options.front && n < len(refs) {
-			return nil, &BatchError{Err: fmt.Errorf("%w: Front with %d tasks: %d go to the front together", ErrArguments, len(refs), n)}
+			return nil, &BatchError{Err: fmt.Errorf("%w: Front with %d tasks: %d go to the front together",
+				ErrArguments, len(refs), n)}
 		}
 		var err error
 		if enlist {
@@ -380,8 +393,8 @@ func (q *Queue) form() string {
 	return extendedForm
 }
 
-// settleLife is for how long a producer relies on the form that Redis has confirmed: once the queue is empty, another program may
-// settle the other one.
+// settleLife is for how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
+// program may settle the other one.
 const settleLife = time.Second
 
 var clockStart = time.Now()
@@ -406,8 +419,10 @@ func (q *Queue) settle(ctx context.Context) error {
 		return err
 	}
 	if form != q.form() {
-		return fmt.Errorf("delayed: queue %q may hold %s Python tasks, but was opened for %s ones: open it with QueueConfig{Legacy: %t}, or wait "+
-			"until it holds no task, archived ones and periodic entries included", q.name, form, q.form(), form == plainForm)
+		return fmt.Errorf("delayed: queue %q may hold %s Python tasks, but was opened for %s ones: open it with "+
+			"QueueConfig{Legacy: %t}, or wait "+
+			"until it holds no task, archived ones and periodic entries included", q.name, form, q.form(),
+			form == plainForm)
 	}
 	q.settled.Store(now)
 	return nil

@@ -79,7 +79,8 @@ func BenchmarkDelayMany(b *testing.B) {
 	tasks := make([]*Task, 0, many)
 	b.ReportAllocs()
 	for i := range b.N {
-		if tasks = append(tasks, Call(benchFunction, int64(1_700_000_000_000+i), "hello-task")); len(tasks) < many && i+1 < b.N {
+		if tasks = append(tasks, Call(benchFunction, int64(1_700_000_000_000+i), "hello-task")); len(tasks) < many &&
+			i+1 < b.N {
 			continue
 		}
 		if _, err := env.q.DelayMany(b.Context(), tasks...); err != nil {

@@ -45,7 +45,8 @@ func TestDelayWritesExtendedMessage(t *testing.T) {
 	before := time.Now().UnixMilli()
 	ref := b.delayWith(b.q.With(MaxRetry(3)), plainForTest, 7)
 	m := b.pending()[0]
-	if m.Kind != wire.GoExtended || m.Path != "github.com/godelayed/delayed.plainForTest" || string(m.Payload) != "\x07" {
+	if m.Kind != wire.GoExtended || m.Path != "github.com/godelayed/delayed.plainForTest" ||
+		string(m.Payload) != "\x07" {
 		t.Errorf("%+v", m)
 	}
 	if m.Meta.ID != ref.ID() || len(ref.ID()) != 24 || !m.Meta.HasMaxRetry || m.Meta.MaxRetry != 3 || m.Meta.HasN ||
@@ -127,8 +128,8 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 	}
 }
 
-// TestPythonFormEndsWithTheLastTask lets the other form follow once the queue holds nothing that may be a Python task: in no place, and no entry
-// that makes one.
+// TestPythonFormEndsWithTheLastTask lets the other form follow once the queue holds nothing that may be a Python task:
+// in no place, and no entry that makes one.
 func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	b := newBench(t)
 	task := NewPyTask("m:f", nil, nil)
@@ -169,14 +170,18 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	}
 }
 
-// TestLegacyQueueRefusesWhatKeakonCannotRead: its worker takes messages from the list before it finds keys that are no text.
+// TestLegacyQueueRefusesWhatKeakonCannotRead: its worker takes messages from the list before it finds keys that are no
+// text.
 func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 	b := newBench(t)
 	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
 	b.must(err)
-	for _, bad := range []any{map[int]string{1: "a"}, map[bool]int{true: 1}, []any{1, map[string]any{"a": []map[any]int{{2: 1}}}}} {
-		for _, task := range []*Task{NewPyTask("m:f", []any{bad}, nil), NewPyTask("m:f", nil, map[string]any{"k": bad})} {
-			if _, err := legacy.Enqueue(t.Context(), task); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "keys are strings") {
+	for _, bad := range []any{map[int]string{1: "a"}, map[bool]int{true: 1},
+		[]any{1, map[string]any{"a": []map[any]int{{2: 1}}}}} {
+		for _, task := range []*Task{NewPyTask("m:f", []any{bad}, nil),
+			NewPyTask("m:f", nil, map[string]any{"k": bad})} {
+			if _, err := legacy.Enqueue(t.Context(), task); !errors.Is(err, ErrArguments) ||
+				!strings.Contains(err.Error(), "keys are strings") {
 				t.Errorf("%v: %v", bad, err)
 			}
 		}
@@ -184,7 +189,9 @@ func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 	if n := b.size(""); n != 0 {
 		t.Errorf("%d tasks are pending", n)
 	}
-	_, err = legacy.Enqueue(t.Context(), NewPyTask("m:f", []any{map[string]any{"a": []byte{1}}, time.Now(), uint64(math.MaxUint64), nil}, map[string]any{"k": 1.5}))
+	_, err = legacy.Enqueue(t.Context(),
+		NewPyTask("m:f", []any{map[string]any{"a": []byte{1}}, time.Now(), uint64(math.MaxUint64), nil},
+			map[string]any{"k": 1.5}))
 	b.must(err)
 }
 
@@ -198,7 +205,8 @@ func TestPythonTaskWithoutID(t *testing.T) {
 	b.must(err)
 	_, stateErr := ref.State(ctx)
 	for what, err := range map[string]error{
-		"Cancel": ref.Cancel(ctx), "Wait": ref.Wait(ctx), "RunAgain": ref.RunAgain(ctx), "Delete": ref.Delete(ctx), "State": stateErr,
+		"Cancel": ref.Cancel(ctx), "Wait": ref.Wait(ctx), "RunAgain": ref.RunAgain(ctx), "Delete": ref.Delete(ctx),
+		"State": stateErr,
 	} {
 		if !errors.Is(err, ErrNoID) {
 			t.Errorf("%s: %v", what, err)
@@ -259,19 +267,33 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 		"empty path":       {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("")); return err }, ErrFunction},
 		"long path":        {func() error { _, err := b.q.Enqueue(ctx, NewGoTask(big)); return err }, ErrFunction},
 		"Python path":      {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("m:f")); return err }, ErrFunction},
-		"Go path":          {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a.b", nil, nil)); return err }, ErrFunction},
-		"two colons":       {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a:b:c", nil, nil)); return err }, ErrFunction},
-		"channel":          {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); return err }, ErrArguments},
-		"Python channel":   {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a:b", []any{make(chan int)}, nil)); return err }, ErrArguments},
+		"Go path": {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a.b", nil, nil)); return err },
+			ErrFunction},
+		"two colons": {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a:b:c", nil, nil)); return err },
+			ErrFunction},
+		"channel": {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); return err },
+			ErrArguments},
+		"Python channel": {func() error {
+			_, err := b.q.Enqueue(ctx, NewPyTask("a:b", []any{make(chan int)}, nil))
+			return err
+		}, ErrArguments},
 		"Python keyword": {func() error {
 			_, err := b.q.Enqueue(ctx, NewPyTask("a:b", nil, map[string]any{"k": func() {}}))
 			return err
 		}, ErrArguments},
-		"too large":          {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", big)); return err }, ErrArguments},
-		"too large together": {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", big[:len(big)-20])); return err }, ErrArguments},
-		"nil task":           {func() error { _, err := b.q.Enqueue(ctx, nil); return err }, ErrArguments},
-		"nil among many":     {func() error { _, err := b.q.DelayMany(ctx, Call(plainForTest, 1), nil); return err }, ErrArguments},
-		"one faulty of many": {func() error { _, err := b.q.DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest)); return err }, ErrArguments},
+		"too large": {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", big)); return err },
+			ErrArguments},
+		"too large together": {func() error {
+			_, err := b.q.Enqueue(ctx, NewGoTask("a.B", big[:len(big)-20]))
+			return err
+		}, ErrArguments},
+		"nil task": {func() error { _, err := b.q.Enqueue(ctx, nil); return err }, ErrArguments},
+		"nil among many": {func() error { _, err := b.q.DelayMany(ctx, Call(plainForTest, 1), nil); return err },
+			ErrArguments},
+		"one faulty of many": {func() error {
+			_, err := b.q.DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest))
+			return err
+		}, ErrArguments},
 	} {
 		if err := tt.call(); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, expected %v", name, err, tt.want)
@@ -282,7 +304,8 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 	}
 	var misfit *ArgumentError
 	_, err := b.q.Delay(plainForTest, "x")
-	if !errors.As(err, &misfit) || misfit.Index != 0 || misfit.Want != "int" || !strings.Contains(misfit.Func, "plainForTest") {
+	if !errors.As(err, &misfit) || misfit.Index != 0 || misfit.Want != "int" ||
+		!strings.Contains(misfit.Func, "plainForTest") {
 		t.Errorf("%#v", misfit)
 	}
 	if _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); !errors.As(err, &misfit) || misfit.Func != "a.B" {
@@ -314,7 +337,8 @@ func TestContextEndsDelay(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnknown) {
+	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) ||
+		errors.Is(err, ErrUnknown) {
 		t.Errorf("a context that had ended: %v", err)
 	}
 	// A server that accepts and never answers.
@@ -399,7 +423,8 @@ func TestDialUnderstandsURLs(t *testing.T) {
 		if err != nil {
 			got = "error " + err.Error()
 		}
-		if !strings.HasPrefix(got, strings.SplitAfter(want, " ")[0]) || !strings.Contains(got, strings.SplitN(want, " ", 2)[1]) {
+		if !strings.HasPrefix(got, strings.SplitAfter(want, " ")[0]) ||
+			!strings.Contains(got, strings.SplitN(want, " ", 2)[1]) {
 			t.Errorf("%s: %s, expected %s", url, got, want)
 		}
 		if strings.Contains(got, "secret") {

@@ -29,12 +29,14 @@ func (t *Task) meta() wire.Meta {
 	return t.msg.Meta
 }
 
-// ID returns the id of a task that a worker has received: random, or what TaskID said. It is "" for a task that is to be enqueued, which gets
-// its id then, and for messages that carry none: those of a queue in legacy mode, and of other packages.
+// ID returns the id of a task that a worker has received: random, or what TaskID said. It is "" for a task that is to
+// be enqueued, which gets its id then, and for messages that carry none: those of a queue in legacy mode, and of other
+// packages.
 func (t *Task) ID() string { return t.meta().ID }
 
-// IdempotencyKey returns a key for requests to other systems that must not be carried out twice. It is the task's id: the same however often
-// the task is tried again, and when it runs twice because its worker was believed dead; "" if the task has no id.
+// IdempotencyKey returns a key for requests to other systems that must not be carried out twice. It is the task's id:
+// the same however often the task is tried again, and when it runs twice because its worker was believed dead; "" if
+// the task has no id.
 func (t *Task) IdempotencyKey() string { return t.ID() }
 
 // Queue returns the name of the queue that a worker has received the task from, "" for a task that is to be enqueued.
@@ -45,8 +47,8 @@ func (t *Task) Queue() string {
 	return t.got.claim.lane.store.name
 }
 
-// Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that a worker's death, its
-// stop or Snooze has ended do not count. 0 for a task that is to be enqueued.
+// Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that a
+// worker's death, its stop or Snooze has ended do not count. 0 for a task that is to be enqueued.
 func (t *Task) Attempt() int {
 	if t.mustExist().got == nil {
 		return 0
@@ -54,8 +56,8 @@ func (t *Task) Attempt() int {
 	return t.msg.Meta.Retried + 1
 }
 
-// MaxRetry returns how often a received task is tried again before it is archived: at Attempt() > MaxRetry() a failure is final. 0 for a task
-// that is to be enqueued.
+// MaxRetry returns how often a received task is tried again before it is archived: at Attempt() > MaxRetry() a failure
+// is final. 0 for a task that is to be enqueued.
 func (t *Task) MaxRetry() int {
 	if t.mustExist().got == nil || t.got.claim.fn == nil {
 		return 0
@@ -66,7 +68,8 @@ func (t *Task) MaxRetry() int {
 // Deaths returns how often a worker has died lately that had the received task in hand.
 func (t *Task) Deaths() int { return t.meta().Deaths }
 
-// EnqueuedAt returns when a received task was enqueued, by its producer's clock and in milliseconds; the zero time if that is unknown.
+// EnqueuedAt returns when a received task was enqueued, by its producer's clock and in milliseconds; the zero time if
+// that is unknown.
 func (t *Task) EnqueuedAt() time.Time {
 	ms := t.meta().EnqueuedAt
 	if ms == 0 {

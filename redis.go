@@ -19,8 +19,8 @@ const (
 	dialTimeout = 5 * time.Second
 	// callTimeout bounds one ordinary command. A Redis that stalls for longer is treated as away.
 	callTimeout = 5 * time.Second
-	// readTimeout is the connection's own bound. Every call brings a shorter one, but redigo cuts those of calls with a context to it,
-	// so it must not be shorter than that of the longest call, a BLPOP.
+	// readTimeout is the connection's own bound. Every call brings a shorter one, but redigo cuts those of calls with a
+	// context to it, so it must not be shorter than that of the longest call, a BLPOP.
 	readTimeout = callTimeout + 2*waitTime
 	// callerConns bounds the connections that enqueueing goroutines share; further callers wait for a free one.
 	callerConns = 64
@@ -30,13 +30,14 @@ const (
 	pingAfter = 10 * time.Second
 )
 
-// Source hands out connections to a Redis server or cluster. Packages rediscluster and redissentinel provide sources; write one to
-// connect in another way. Its methods are called concurrently.
+// Source hands out connections to a Redis server or cluster. Packages rediscluster and redissentinel provide sources;
+// write one to connect in another way. Its methods are called concurrently.
 type Source interface {
-	// Conn returns a connection on which commands and scripts for key may be sent, or the error of dialling. The caller closes it.
-	// It should implement redis.ConnWithTimeout and redis.ConnWithContext.
+	// Conn returns a connection on which commands and scripts for key may be sent, or the error of dialling. The caller
+	// closes it. It should implement redis.ConnWithTimeout and redis.ConnWithContext.
 	Conn(ctx context.Context, key string) (redis.Conn, error)
-	// Slot returns a number that is the same for keys which one script may use together: the hash slot in a cluster, 0 otherwise.
+	// Slot returns a number that is the same for keys which one script may use together: the hash slot in a cluster, 0
+	// otherwise.
 	Slot(key string) int
 	// Close closes the idle connections. Conn fails after it.
 	Close() error
@@ -56,9 +57,9 @@ type Redis struct {
 	signals    *signals
 }
 
-// Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or unix:///path/redis.sock?db=1&password=….
-// It connects on first use; call Ping to connect now. At most 64 connections serve concurrent producers, more callers wait;
-// workers have connections of their own.
+// Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or
+// unix:///path/redis.sock?db=1&password=…. It connects on first use; call Ping to connect now. At most 64 connections
+// serve concurrent producers, more callers wait; workers have connections of their own.
 //
 // The URL may have parameters, and those of rediscluster.Dial and redissentinel.Dial too:
 //
@@ -88,9 +89,10 @@ func Dial(rawURL string) (*Redis, error) {
 	return r, nil
 }
 
-// FromPool returns a handle on an existing pool. A worker takes three connections out of it for long (three for each slot, in a
-// cluster), and the handle takes one to be told of changes, so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look more
-// often. Close closes the pool. FromPool(nil) panics.
+// FromPool returns a handle on an existing pool. A worker takes three connections out of it for long (three for each
+// slot, in a cluster), and the handle takes one to be told of changes, so MaxActive, if set, should leave room for
+// them. A read timeout of less than ten seconds makes idle workers look more often. Close closes the pool.
+// FromPool(nil) panics.
 func FromPool(pool *redis.Pool) *Redis {
 	if pool == nil {
 		panic(errors.New("delayed: FromPool(nil): expected a pool; Dial makes one of its own"))
@@ -100,8 +102,8 @@ func FromPool(pool *redis.Pool) *Redis {
 	return r
 }
 
-// FromSource returns a handle on any source of connections. At most 64 producers use it at a time, more wait; workers and sweepers
-// are not bounded. Close closes the source. FromSource(nil) panics.
+// FromSource returns a handle on any source of connections. At most 64 producers use it at a time, more wait; workers
+// and sweepers are not bounded. Close closes the source. FromSource(nil) panics.
 func FromSource(src Source) *Redis {
 	if isNil(src) {
 		panic(errors.New("delayed: FromSource(nil): expected a source of connections; Dial makes one of its own"))
@@ -215,7 +217,9 @@ func parseURL(rawURL string) (network, addr string, opts []redis.DialOption, lim
 		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
 	}
 	if len(u.Hosts) > 1 || u.Query.Has("master") {
-		return "", "", nil, limits, errors.New("delayed: the Redis URL does not name one server: use rediscluster.Dial for a cluster, redissentinel.Dial for Sentinel")
+		return "", "", nil, limits,
+			errors.New("delayed: the Redis URL does not name one server: use rediscluster.Dial for a cluster, " +
+				"redissentinel.Dial for Sentinel")
 	}
 	if err := u.Only(redisurl.Options...); err != nil {
 		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)

@@ -55,7 +55,8 @@ func TestParametersOfURL(t *testing.T) {
 		if err == nil {
 			rdb.Close()
 		}
-		if (err == nil) != (expected == "") || err != nil && (!strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), expected)) {
+		if (err == nil) != (expected == "") || err != nil &&
+			(!strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), expected)) {
 			t.Errorf("%s: expected an error with %q, found %v", rawURL, expected, err)
 		}
 	}

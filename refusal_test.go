@@ -12,7 +12,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// refusal refuses calls of a script several times in a row, as a Redis does that loads its data, or does not tell their answers.
+// refusal refuses calls of a script several times in a row, as a Redis does that loads its data, or does not tell their
+// answers.
 type refusal struct {
 	Source
 	sha   string
@@ -63,8 +64,9 @@ func (c *refusalConn) ReceiveContext(ctx context.Context) (any, error) {
 	return redis.ReceiveContext(c.Conn, ctx)
 }
 
-// TestEndingsAreToldAfterRefusals: Redis refuses the same call once, or several times in a row. In the end each task has ended once, those
-// behind them have run, nothing is left in hand, and the log says twice what it has to say: that it fails and that it is over.
+// TestEndingsAreToldAfterRefusals: Redis refuses the same call once, or several times in a row. In the end each task
+// has ended once, those behind them have run, nothing is left in hand, and the log says twice what it has to say: that
+// it fails and that it is over.
 func TestEndingsAreToldAfterRefusals(t *testing.T) {
 	const tasks = 3
 	for name, c := range map[string]struct {
@@ -75,9 +77,11 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 	}{
 		"ack":      {scriptAck, nil, nil, map[string]int{"processed": 2 * tasks}},
 		"complete": {scriptComplete, []Option{KeepResult(time.Hour)}, nil, map[string]int{"processed": 2 * tasks}},
-		"retry":    {scriptShelve, nil, errors.New("no"), map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "retried": 2 * tasks}},
-		"archive":  {scriptShelve, []Option{MaxRetry(0)}, errors.New("no"), map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "archived": 2 * tasks}},
-		"snooze":   {scriptShelve, nil, Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
+		"retry": {scriptShelve, nil, errors.New("no"),
+			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "retried": 2 * tasks}},
+		"archive": {scriptShelve, []Option{MaxRetry(0)}, errors.New("no"),
+			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "archived": 2 * tasks}},
+		"snooze": {scriptShelve, nil, Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
 	} {
 		for how, lost := range map[string]bool{"refused": false, "unanswered": true} {
 			for _, times := range []int{1, 2, 4} {
@@ -103,7 +107,8 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 					for n := range tasks {
 						b.delayWith(q, f, n)
 					}
-					b.until("the first have ended", func() bool { return src.times.Load() < 0 || name == "ack" && b.size("") == 0 })
+					b.until("the first have ended",
+						func() bool { return src.times.Load() < 0 || name == "ack" && b.size("") == 0 })
 					for n := range tasks {
 						b.delayWith(q, f, tasks+n)
 					}
@@ -130,7 +135,8 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 					failed := strings.Count(b.log.String(), "cannot tell Redis how tasks ended")
 					over := strings.Count(b.log.String(), "Redis has been told how tasks ended")
 					if name != "ack" && (failed != 1 || over != 1) {
-						t.Errorf("the log tells %d times that it fails and %d times that it is over:\n%s", failed, over, b.log)
+						t.Errorf("the log tells %d times that it fails and %d times that it is over:\n%s", failed, over,
+							b.log)
 					}
 				})
 			}

@@ -15,7 +15,8 @@ type FunctionInfo struct {
 	Optional int            // how many of the last Params a task may lack
 	Result   reflect.Type   // of what it returns beside an error; nil if that is nothing, or cannot be kept
 
-	// Func is the function in the program: its name there, and where it stands in the source. Nil where that is unknown.
+	// Func is the function in the program: its name there, and where it stands in the source. Nil where that is
+	// unknown.
 	Func *runtime.Func
 }
 

@@ -22,11 +22,13 @@ func TestWorkerFunctions(t *testing.T) {
 		t.Errorf("nothing is registered, found %v", got)
 	}
 	late := func(context.Context, int, string, ...bool) (chan int, error) { return nil, nil }
-	if err := w.Register(fnTwo, Func(late, Name("late"), Alias("later"), Optional(2)), Func(func() []int { return nil }, Name("list"))); err != nil {
+	if err := w.Register(fnTwo, Func(late, Name("late"), Alias("later"), Optional(2)),
+		Func(func() []int { return nil }, Name("list"))); err != nil {
 		t.Fatal(err)
 	}
 	got := w.Functions()
-	for i, name := range []string{testPath + "fnTwo", testPath + "TestWorkerFunctions.func1", testPath + "TestWorkerFunctions.func2"} {
+	for i, name := range []string{testPath + "fnTwo", testPath + "TestWorkerFunctions.func1",
+		testPath + "TestWorkerFunctions.func2"} {
 		if f := got[i].Func; f == nil || f.Name() != name {
 			t.Errorf("function %d is %v, expected %s", i, f, name)
 		}
@@ -35,7 +37,8 @@ func TestWorkerFunctions(t *testing.T) {
 	integer, text := reflect.TypeFor[int](), reflect.TypeFor[string]()
 	want := []FunctionInfo{
 		{Path: testPath + "fnTwo", Params: []reflect.Type{reflect.TypeFor[int64](), text}},
-		{Path: "late", Aliases: []string{"later"}, Params: []reflect.Type{integer, text, reflect.TypeFor[[]bool]()}, Variadic: true, Optional: 2},
+		{Path: "late", Aliases: []string{"later"}, Params: []reflect.Type{integer, text, reflect.TypeFor[[]bool]()},
+			Variadic: true, Optional: 2},
 		{Path: "list", Result: reflect.TypeFor[[]int]()},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// registry holds the functions that a worker runs, by path and by alias. The zero value is empty. It is safe for concurrent use; looking
-// up takes no lock.
+// registry holds the functions that a worker runs, by path and by alias. The zero value is empty. It is safe for
+// concurrent use; looking up takes no lock.
 type registry struct {
 	mu        sync.Mutex // guards the replacement of the map, which never changes itself
 	known     atomic.Pointer[map[string]*function]
@@ -35,7 +35,8 @@ func (r *registry) paths() []string {
 	return nil
 }
 
-// add registers func values and *Functions: all of them, or none when anything is wrong with any. The error joins all that is wrong.
+// add registers func values and *Functions: all of them, or none when anything is wrong with any. The error joins all
+// that is wrong.
 func (r *registry) add(fns ...any) error {
 	var errs []error
 	var good []*function
@@ -90,18 +91,21 @@ func taken(path string, f, by *function) error {
 	return functionError(path, "a path of its own", found, do)
 }
 
-// addMethods registers every exported method of recv that has an accepted signature, bound to recv, under the paths of both method
-// expressions, T.M and (*T).M, as far as the method has them. It returns what is wrong with the methods it skipped. Nothing is
-// registered when none is accepted, when recv is nil, or when another receiver of the type is registered already.
+// addMethods registers every exported method of recv that has an accepted signature, bound to recv, under the paths of
+// both method expressions, T.M and (*T).M, as far as the method has them. It returns what is wrong with the methods it
+// skipped. Nothing is registered when none is accepted, when recv is nil, or when another receiver of the type is
+// registered already.
 func (r *registry) addMethods(recv any) (skipped []error, err error) {
 	v := reflect.ValueOf(recv)
 	if !v.IsValid() {
-		return nil, functionError("receiver", "a value with methods", "nil", "give the receiver that tasks shall run with")
+		return nil, functionError("receiver", "a value with methods", "nil",
+			"give the receiver that tasks shall run with")
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
 		if v.IsNil() {
-			return nil, functionError("receiver", "a value with methods", "a nil "+v.Type().String(), "give the receiver that tasks shall run with")
+			return nil, functionError("receiver", "a value with methods", "a nil "+v.Type().String(),
+				"give the receiver that tasks shall run with")
 		}
 	default:
 	}
@@ -115,7 +119,8 @@ func (r *registry) addMethods(recv any) (skipped []error, err error) {
 		good = append(good, f)
 	}
 	if len(good) == 0 {
-		err := functionError(v.Type().String(), "an exported method with an accepted signature", fmt.Sprintf("none among %d", len(skipped)),
+		err := functionError(v.Type().String(), "an exported method with an accepted signature",
+			fmt.Sprintf("none among %d", len(skipped)),
 			"export one, or give a pointer if the methods have pointer receivers")
 		return skipped, errors.Join(append([]error{err}, skipped...)...)
 	}

@@ -121,7 +121,8 @@ func TestReplacedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestWaitForATaskThatIsReplaced ends, wherever the task waits: scheduled tasks leave nothing behind that could tell later.
+// TestWaitForATaskThatIsReplaced ends, wherever the task waits: scheduled tasks leave nothing behind that could tell
+// later.
 func TestWaitForATaskThatIsReplaced(t *testing.T) {
 	for name, opts := range map[string][]Option{"scheduled": {In(time.Hour)}, "pending": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +137,8 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 			b.delayWith(q, f, 2)
 			b.work(b.config(), f)
 			var failed *TaskError
-			if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.State != StateCanceled {
+			if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) ||
+				failed.State != StateCanceled {
 				t.Errorf("Wait: %v", err)
 			}
 		})

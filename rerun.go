@@ -9,25 +9,25 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Archived returns a page of the queue's archived tasks, those that have failed for good, and how many there are. Ref gives one of them back by its ID: to
-// run it again, with other arguments if need be, or to delete it.
+// Archived returns a page of the queue's archived tasks, those that have failed for good, and how many there are. Ref
+// gives one of them back by its ID: to run it again, with other arguments if need be, or to delete it.
 //
-// The page begins after offset tasks and has at most n, 1 to 1,000; those that are deleted first come first. Pages are read one after the other: tasks that
-// come or go in between may be missing or twice.
+// The page begins after offset tasks and has at most n, 1 to 1,000; those that are deleted first come first. Pages are
+// read one after the other: tasks that come or go in between may be missing or twice.
 func (q *Queue) Archived(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
 	return q.listFiled(ctx, "Archived", StateArchived, offset, n)
 }
 
-// RunAgain makes an archived task pending again, at the end of its queue: with all its retries, as if it had never failed. Its deaths are forgotten, and a
-// deadline, an expiry or a time of RetryUntil that are over. Locks that it held are not taken again, but an id of TaskID is
-// its own again. The error wraps ErrNotArchived if the task is not
+// RunAgain makes an archived task pending again, at the end of its queue: with all its retries, as if it had never
+// failed. Its deaths are forgotten, and a deadline, an expiry or a time of RetryUntil that are over. Locks that it held
+// are not taken again, but an id of TaskID is its own again. The error wraps ErrNotArchived if the task is not
 // archived. Repeating the call after an ErrUnknown does no harm.
 func (r *Ref) RunAgain(ctx context.Context) error {
 	return r.runAgain(ctx, nil)
 }
 
-// RunAgainWith is RunAgain with other arguments: those of a task that Call has made, which checks them against the signature of the function, or NewGoTask or
-// NewPyTask. It must be of the same function.
+// RunAgainWith is RunAgain with other arguments: those of a task that Call has made, which checks them against the
+// signature of the function, or NewGoTask or NewPyTask. It must be of the same function.
 //
 //	err := q.Ref(id).RunAgainWith(ctx, delayed.Call(mail.Welcome, 42, "en"))
 func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
@@ -37,8 +37,8 @@ func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
 	return r.runAgain(ctx, t)
 }
 
-// Delete deletes an archived or a completed task with all that is kept of it. The error wraps ErrNotArchived if the task is neither. Tasks that wait are
-// cancelled instead.
+// Delete deletes an archived or a completed task with all that is kept of it. The error wraps ErrNotArchived if the
+// task is neither. Tasks that wait are cancelled instead.
 func (r *Ref) Delete(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
@@ -50,8 +50,9 @@ func (r *Ref) Delete(ctx context.Context) error {
 	return err
 }
 
-// RunArchivedAgain makes archived tasks pending again, as Ref.RunAgain does, oldest first: those of which only answers true, all of them if it is nil. It returns how many. Tasks that are
-// archived after it has begun are left alone, and so are those that are archived as too large. It goes on page by page; an error says that it has stopped in between.
+// RunArchivedAgain makes archived tasks pending again, as Ref.RunAgain does, oldest first: those of which only answers
+// true, all of them if it is nil. It returns how many. Tasks that are archived after it has begun are left alone, and
+// so are those that are archived as too large. It goes on page by page; an error says that it has stopped in between.
 func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
 	return q.eachArchived(ctx, only, func(ids []string) (done int, err error) {
 		for len(ids) > 0 {
@@ -86,13 +87,17 @@ func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) 
 	})
 }
 
-// DeleteArchived deletes archived tasks: those of which only answers true, all of them if it is nil. It returns how many, and works as RunArchivedAgain does.
+// DeleteArchived deletes archived tasks: those of which only answers true, all of them if it is nil. It returns how
+// many, and works as RunArchivedAgain does.
 func (q *Queue) DeleteArchived(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
 	return q.eachArchived(ctx, only, func(ids []string) (int, error) { return q.store.delete(ctx, ids) })
 }
 
-// eachArchived hands the archived tasks to do that only chooses, in pages. do returns how many of them are not archived any more.
-func (q *Queue) eachArchived(ctx context.Context, only func(TaskInfo) bool, do func(ids []string) (int, error)) (n int, err error) {
+// eachArchived hands the archived tasks to do that only chooses, in pages. do returns how many of them are not archived
+// any more.
+func (q *Queue) eachArchived(
+	ctx context.Context, only func(TaskInfo) bool, do func(ids []string) (int, error),
+) (n int, err error) {
 	passed := 0 // at the front of the set: those that stay
 	for left := -1; left != 0; {
 		page, total, err := q.Archived(ctx, passed, maxListPage)
@@ -142,7 +147,8 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 		case err != nil:
 			return err
 		case message.size > 0:
-			return fmt.Errorf("delayed: task %s cannot run again, its message is too large: %w; delete it", r, tooLarge(message.size))
+			return fmt.Errorf("delayed: task %s cannot run again, its message is too large: %w; delete it", r,
+				tooLarge(message.size))
 		case message.bytes == nil:
 			return r.notArchived()
 		}
@@ -170,14 +176,15 @@ func (r *Ref) notArchived() error {
 	return fmt.Errorf("%w: expected task %s there; ask Ref.State where it is", ErrNotArchived, r)
 }
 
-// newRerun prepares running a task again that is filed under name, with the arguments of t unless it is nil, at now, in ms. What is not a message goes on as it is, unless there are
-// arguments.
+// newRerun prepares running a task again that is filed under name, with the arguments of t unless it is nil, at now, in
+// ms. What is not a message goes on as it is, unless there are arguments.
 func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
 	again := rerun{name: name, id: name, old: old, new: old}
 	msg, err := wire.Parse(old, workerLimits)
 	switch {
 	case err == nil && t != nil && t.msg.Path != msg.Path:
-		return again, fmt.Errorf("%w: running a task again: expected arguments of %s, found those of %s", ErrFunction, msg.Path, t.msg.Path)
+		return again, fmt.Errorf("%w: running a task again: expected arguments of %s, found those of %s", ErrFunction,
+			msg.Path, t.msg.Path)
 	case err != nil && t == nil:
 		return again, nil
 	case err != nil:

@@ -84,7 +84,8 @@ func TestRunAgain(t *testing.T) {
 		t.Errorf("ran %q", got)
 	}
 	for _, err := range []error{
-		first.RunAgain(ctx), b.q.Ref("nobody").RunAgain(ctx), b.q.Ref("nobody").Delete(ctx), b.delayWith(b.q.With(In(time.Hour)), f, "x", 1).RunAgain(ctx),
+		first.RunAgain(ctx), b.q.Ref("nobody").RunAgain(ctx), b.q.Ref("nobody").Delete(ctx),
+		b.delayWith(b.q.With(In(time.Hour)), f, "x", 1).RunAgain(ctx),
 	} {
 		if !errors.Is(err, ErrNotArchived) {
 			t.Errorf("found %v, expected ErrNotArchived", err)
@@ -108,8 +109,10 @@ func (b *bench) archive(n int) {
 	b.t.Helper()
 	for i := range n {
 		id := fmt.Sprintf("t%04d", i)
-		msg := wire.Message{Kind: wire.GoExtended, Path: "a.b", Meta: wire.Meta{ID: id, Retried: 3, Deaths: 1, DiedAt: 5, EnqueuedAt: 7}}
-		info := taskInfo{reason: []string{"failed", "deaths"}[i%2], function: "a.b", errText: "no", at: time.UnixMilli(9), attempts: 4}
+		msg := wire.Message{Kind: wire.GoExtended, Path: "a.b",
+			Meta: wire.Meta{ID: id, Retried: 3, Deaths: 1, DiedAt: 5, EnqueuedAt: 7}}
+		info := taskInfo{reason: []string{"failed", "deaths"}[i%2], function: "a.b", errText: "no",
+			at: time.UnixMilli(9), attempts: 4}
 		b.do("HSET", b.name+"_tasks", id, msg.Append(nil))
 		b.do("HSET", b.name+"_info", id, info.encode())
 		b.do("ZADD", b.name+"_archived", time.Now().Add(time.Hour).UnixMilli()+int64(i), id)
@@ -127,8 +130,9 @@ func TestArchivedPages(t *testing.T) {
 	for i, task := range page {
 		due := task.Due
 		want := TaskInfo{
-			ID: fmt.Sprintf("t%04d", 10+i), State: StateArchived, Function: "a.b", Due: due, At: time.UnixMilli(9), Reason: []string{"failed", "deaths"}[i%2],
-			Error: "no", Attempts: 4,
+			ID: fmt.Sprintf("t%04d", 10+i), State: StateArchived, Function: "a.b", Due: due, At: time.UnixMilli(9),
+			Reason: []string{"failed", "deaths"}[i%2],
+			Error:  "no", Attempts: 4,
 		}
 		if task != want || time.Until(due) > time.Hour+time.Minute || time.Until(due) < 50*time.Minute {
 			t.Errorf("found %+v, expected %+v", task, want)
@@ -160,7 +164,8 @@ func TestRunArchivedAgain(t *testing.T) {
 	}
 	list := b.list("")
 	if len(list) != n/2 || b.size("_noti") != n/2 || b.size("_archived") != n/2+2 {
-		t.Errorf("%d are pending with %d notifications, %d are archived", len(list), b.size("_noti"), b.size("_archived"))
+		t.Errorf("%d are pending with %d notifications, %d are archived", len(list), b.size("_noti"),
+			b.size("_archived"))
 	}
 	msg, err := wire.Parse([]byte(list[0]), workerLimits)
 	if want := (wire.Meta{ID: "t0001", EnqueuedAt: 7}); err != nil || !reflect.DeepEqual(msg.Meta, want) {
@@ -171,7 +176,8 @@ func TestRunArchivedAgain(t *testing.T) {
 		t.Errorf("%d deleted, %v, %d are left", got, err, b.size("_archived"))
 	}
 	b.check(redistest.Invariants{})
-	if got, err = b.q.RunArchivedAgain(ctx, nil); got != 302 || err != nil || b.size("_archived")+b.size("_tasks")+b.size("_info") != 0 {
+	if got, err = b.q.RunArchivedAgain(ctx, nil); got != 302 || err != nil ||
+		b.size("_archived")+b.size("_tasks")+b.size("_info") != 0 {
 		t.Errorf("%d run again, %v, %d are left", got, err, b.size("_archived"))
 	}
 	if got, err = b.q.DeleteArchived(ctx, nil); got != 0 || err != nil {
@@ -184,7 +190,8 @@ func TestRunArchivedAgain(t *testing.T) {
 func TestRerunMessages(t *testing.T) {
 	now := time.Now().UnixMilli()
 	extra := func(x wire.Extra) []byte {
-		m := wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01}, Meta: wire.Meta{ID: "x", Retried: 2, Deaths: 1, DiedAt: 1, Extra: &x}}
+		m := wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01},
+			Meta: wire.Meta{ID: "x", Retried: 2, Deaths: 1, DiedAt: 1, Extra: &x}}
 		return m.Append(nil)
 	}
 	for _, c := range []struct {
@@ -199,28 +206,34 @@ func TestRerunMessages(t *testing.T) {
 		{name: "no message", old: []byte("no message"), same: true},
 		{
 			name: "times that are over go, others stay",
-			old:  extra(wire.Extra{Deadline: 5, Expiry: now + 1e6, RetryUntil: now, FirstFailed: 3, AloneDeaths: 2, Timeout: 7, KeepResult: 9}),
-			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01}, Meta: wire.Meta{ID: "x", Extra: &wire.Extra{Expiry: now + 1e6, Timeout: 7, KeepResult: 9}}},
+			old: extra(wire.Extra{Deadline: 5, Expiry: now + 1e6, RetryUntil: now, FirstFailed: 3, AloneDeaths: 2,
+				Timeout: 7, KeepResult: 9}),
+			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01},
+				Meta: wire.Meta{ID: "x", Extra: &wire.Extra{Expiry: now + 1e6, Timeout: 7, KeepResult: 9}}},
 		},
 		{
 			name: "arguments of a plain one",
 			old:  []byte("\x92\xa3a.b\xc4\x01\x01"), task: NewGoTask("a.b", 2, 3),
-			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x92, 2, 3}, Meta: wire.Meta{HasN: true, N: 2}},
+			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x92, 2, 3},
+				Meta: wire.Meta{HasN: true, N: 2}},
 		},
 		{
 			name: "arguments in another form",
 			old:  extra(wire.Extra{Timeout: 7}), task: NewGoTask("a.b", 2),
-			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2}, Meta: wire.Meta{ID: "x", HasN: true, N: 1, Extra: &wire.Extra{Timeout: 7}}},
+			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2},
+				Meta: wire.Meta{ID: "x", HasN: true, N: 1, Extra: &wire.Extra{Timeout: 7}}},
 		},
 		{
 			name: "arguments of a Python task",
 			old:  []byte("\x92\xa3a:b\x91\x01"), task: NewPyTask("a:b", []any{2}, map[string]any{"k": 1}),
-			want: wire.Message{Kind: wire.Py, Path: "a:b", Py: &wire.PyCall{Args: []byte{0x91, 2}, Kwargs: []byte("\x81\xa1k\x01")}},
+			want: wire.Message{Kind: wire.Py, Path: "a:b",
+				Py: &wire.PyCall{Args: []byte{0x91, 2}, Kwargs: []byte("\x81\xa1k\x01")}},
 		},
 		{
 			name: "arguments of what is no message",
 			old:  []byte("no message"), task: NewGoTask("a.b", 2),
-			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2}, Meta: wire.Meta{ID: "f", HasN: true, N: 1}},
+			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2},
+				Meta: wire.Meta{ID: "f", HasN: true, N: 1}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,9 +14,10 @@ import (
 // lookEvery is the time between two looks of who waits for a task, without being told that it has ended.
 const lookEvery = 5 * time.Second
 
-// Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good. The task must be enqueued with KeepResult or
-// Retention, else the error wraps ErrNoResult, at once if this process has enqueued it, or Wait does not return before ctx ends. The same holds for an id
-// that never was one, and for a result that was kept for long enough.
+// Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good. The task must
+// be enqueued with KeepResult or Retention, else the error wraps ErrNoResult, at once if this process has enqueued it,
+// or Wait does not return before ctx ends. The same holds for an id that never was one, and for a result that was kept
+// for long enough.
 //
 // Waiting does not poll: all that wait in a process share one connection, on which the end is told. While Redis is
 // away, from the first look on, Wait goes on until ctx ends, and the error says so then. Other errors are those that
@@ -26,9 +27,10 @@ func (r *Ref) Wait(ctx context.Context) error {
 	return err
 }
 
-// Await waits as Ref.Wait does and returns what the function of the task has returned. Decoding is as strict as that of arguments: if the value is not a
-// T the error wraps ErrNoResult and says what was expected and found. It also wraps ErrNoResult if the function has returned nothing. Structs travel by
-// name: fields that T has and the value lacks are zero, one that the value has and T lacks is such an error.
+// Await waits as Ref.Wait does and returns what the function of the task has returned. Decoding is as strict as that of
+// arguments: if the value is not a T the error wraps ErrNoResult and says what was expected and found. It also wraps
+// ErrNoResult if the function has returned nothing. Structs travel by name: fields that T has and the value lacks are
+// zero, one that the value has and T lacks is such an error.
 //
 //	n, err := delayed.Await[int](ctx, ref)
 func Await[T any](ctx context.Context, ref *Ref) (T, error) {
@@ -48,7 +50,8 @@ func Await[T any](ctx context.Context, ref *Ref) (T, error) {
 func (i *taskInfo) decodeResult(dst reflect.Value) error {
 	switch {
 	case i.result == nil && i.errText != "":
-		return fmt.Errorf("%w: the task has succeeded, but what it returned could not be kept: %s", ErrNoResult, i.errText)
+		return fmt.Errorf("%w: the task has succeeded, but what it returned could not be kept: %s", ErrNoResult,
+			i.errText)
 	case i.result == nil:
 		return fmt.Errorf("%w: %s has succeeded and returns nothing; call Ref.Wait", ErrNoResult, i.function)
 	}
@@ -66,7 +69,8 @@ func (i *taskInfo) decodeResult(dst reflect.Value) error {
 	}
 	if err != nil {
 		dst.SetZero()
-		return fmt.Errorf("%w: of %s as %v: %w; call Await with the type that the function returns", ErrNoResult, i.function, dst.Type(), err)
+		return fmt.Errorf("%w: of %s as %v: %w; call Await with the type that the function returns", ErrNoResult,
+			i.function, dst.Type(), err)
 	}
 	return nil
 }
@@ -95,10 +99,12 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	}
 	switch {
 	case r.id != "" && r.made() && !r.queue.options.kept:
-		return taskInfo{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of its end: give one to Queue.With or to Func",
+		return taskInfo{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of "+
+			"its end: give one to Queue.With or to Func",
 			ErrNoResult, r)
 	case r.made() && r.queue.options.group != nil:
-		return taskInfo{}, fmt.Errorf("%w: call %s is gathered with others, and one task is made of all: wait for that one by its id, which is the first of theirs",
+		return taskInfo{}, fmt.Errorf("%w: call %s is gathered with others, and one task is made of all: wait for "+
+			"that one by its id, which is the first of theirs",
 			ErrNoResult, r)
 	}
 	// Most who ask late need no subscription.
@@ -124,7 +130,8 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 			if err == nil || errors.Is(err, ctx.Err()) {
 				return taskInfo{}, fmt.Errorf("delayed: waiting for task %s: %w", r, context.Cause(ctx))
 			}
-			return taskInfo{}, fmt.Errorf("delayed: waiting for task %s: %w; Redis could not be asked: %w", r, context.Cause(ctx), err)
+			return taskInfo{}, fmt.Errorf("delayed: waiting for task %s: %w; Redis could not be asked: %w", r,
+				context.Cause(ctx), err)
 		}
 		if info, ended, err = r.outcome(ctx); ended || refused(err) {
 			return info, err
@@ -132,8 +139,8 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 	}
 }
 
-// outcome looks whether the task has ended: with what is kept of it, or with the error that says why it has failed for good. An error while ended is
-// false says that Redis did not answer.
+// outcome looks whether the task has ended: with what is kept of it, or with the error that says why it has failed for
+// good. An error while ended is false says that Redis did not answer.
 func (r *Ref) outcome(ctx context.Context) (info taskInfo, ended bool, err error) {
 	found, err := r.look(ctx, false)
 	if err != nil {
@@ -160,7 +167,8 @@ func (r *Ref) failure(state State, info *taskInfo) error {
 		state = StateCanceled
 	}
 	return &TaskError{
-		ID: r.id, State: state, Reason: info.reason, Text: info.errText, Attempts: info.attempts, Deaths: info.deaths, At: info.at,
+		ID: r.id, State: state, Reason: info.reason, Text: info.errText, Attempts: info.attempts, Deaths: info.deaths,
+		At: info.at,
 	}
 }
 

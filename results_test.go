@@ -47,10 +47,12 @@ func TestAwait(t *testing.T) {
 	if n, err := Await[*int64](ctx, b.delay(double, 4)); err != nil || *n != 8 {
 		t.Errorf("Await of a pointer returned %v, %v", n, err)
 	}
-	if p, err := Await[point](ctx, b.delayWith(b.q.With(KeepResult(time.Hour)), move, point{1, 2}, 3)); p != (point{4, 5}) || err != nil {
+	if p, err := Await[point](ctx,
+		b.delayWith(b.q.With(KeepResult(time.Hour)), move, point{1, 2}, 3)); p != (point{4, 5}) || err != nil {
 		t.Errorf("Await returned %v, %v", p, err)
 	}
-	if v, err := Await[[]string](ctx, b.delay(anything, "list")); !reflect.DeepEqual(v, []string{"list"}) || err != nil {
+	if v, err := Await[[]string](ctx, b.delay(anything, "list")); !reflect.DeepEqual(v, []string{"list"}) ||
+		err != nil {
 		t.Errorf("Await returned %v, %v", v, err)
 	}
 	if v, err := Await[any](ctx, b.delay(anything, "nil")); v != nil || err != nil {
@@ -71,7 +73,8 @@ func TestAwait(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, early := keep.Delay(odd)
-	for name, err := range map[string]error{"Delay": early, "Func": Func(func() chan int { return nil }, Name("odd"), KeepResult(time.Hour)).err} {
+	for name, err := range map[string]error{"Delay": early,
+		"Func": Func(func() chan int { return nil }, Name("odd"), KeepResult(time.Hour)).err} {
 		if !errors.Is(err, ErrFunction) || !strings.Contains(errorText(err), "expected a result that can travel") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -83,12 +86,15 @@ func TestAwait(t *testing.T) {
 	}{
 		{"a small type", second(Await[int8](ctx, b.delay(double, 100))), "expected int8"},
 		{"another type", second(Await[string](ctx, b.delay(double, 1))), "expected string, found integer"},
-		{"a type that cannot travel", second(Await[chan int](ctx, b.delay(double, 1))), "a result cannot be of the type chan int"},
+		{"a type that cannot travel", second(Await[chan int](ctx, b.delay(double, 1))),
+			"a result cannot be of the type chan int"},
 		{"nothing is returned", second(Await[int](ctx, b.delay(tick))), "returns nothing"},
 		{"nothing is kept", b.delay(move, point{}, 1).Wait(ctx), "give one to Queue.With or to Func"},
-		{"nothing is kept, said explicitly", b.delayWith(b.q.With(KeepResult(0)), double, 1).Wait(ctx), "give one to Queue.With or to Func"},
+		{"nothing is kept, said explicitly", b.delayWith(b.q.With(KeepResult(0)), double, 1).Wait(ctx),
+			"give one to Queue.With or to Func"},
 		{"it cannot be kept", second(Await[int](ctx, unchecked)), "could not be kept"},
-		{"gathered", b.delayWith(b.q.With(KeepResult(time.Hour), Group("g")), b.fn("sum", func(...int) int { return 0 }), 1).Wait(ctx), "is gathered with others"},
+		{"gathered", b.delayWith(b.q.With(KeepResult(time.Hour), Group("g")),
+			b.fn("sum", func(...int) int { return 0 }), 1).Wait(ctx), "is gathered with others"},
 	} {
 		if !errors.Is(c.err, ErrNoResult) || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, expected ErrNoResult with %q", c.name, c.err, c.want)
@@ -101,7 +107,8 @@ func TestAwait(t *testing.T) {
 	if !errors.As(err, &failed) {
 		t.Fatalf("a task that failed: %v", err)
 	}
-	if at := failed.At; time.Since(at) > time.Minute || *failed != (TaskError{ref.ID(), StateArchived, "failed", "negative", 2, 0, at}) {
+	if at := failed.At; time.Since(at) > time.Minute ||
+		*failed != (TaskError{ref.ID(), StateArchived, "failed", "negative", 2, 0, at}) {
 		t.Errorf("found %+v", failed)
 	}
 	if text := err.Error(); text != "delayed: task "+ref.ID()+" is archived (failed) after 2 attempts: negative" {
@@ -134,7 +141,8 @@ func TestWaitEnds(t *testing.T) {
 	waited := make(chan error, 1)
 	go func() { waited <- ref.Wait(ctx) }()
 	cancel()
-	if err := await(b, "the end of Wait", waited); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), ref.ID()) {
+	if err := await(b, "the end of Wait", waited); !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), ref.ID()) {
 		t.Errorf("Wait returned %v", err)
 	}
 	if err := (*Ref)(nil).Wait(ctx); err == nil {
@@ -194,7 +202,8 @@ func TestManyWait(t *testing.T) {
 		})
 	}
 	b.until("all have subscribed", func() bool {
-		return b.subscribed(refs[n-1].ID()) == 1 && b.int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0) >= before+n
+		return b.subscribed(refs[n-1].ID()) == 1 &&
+			b.int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0) >= before+n
 	})
 	b.work(b.config(), f)
 	waiting.Wait()
@@ -205,7 +214,8 @@ func TestManyWait(t *testing.T) {
 	}
 }
 
-// TestWaitForTheRightTask waits for a task whose id was that of another one before: what is kept of that one does not count.
+// TestWaitForTheRightTask waits for a task whose id was that of another one before: what is kept of that one does not
+// count.
 func TestWaitForTheRightTask(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(n int) int { return n }, KeepResult(time.Hour))
@@ -286,7 +296,8 @@ func TestStatesAndInfo(t *testing.T) {
 		}
 		switch want {
 		case StateRetry, StateArchived:
-			if info.Error != "no" || info.Attempts != 1 || info.Reason != "failed" || info.At.Before(start) || info.Worker == "" {
+			if info.Error != "no" || info.Attempts != 1 || info.Reason != "failed" || info.At.Before(start) ||
+				info.Worker == "" {
 				t.Errorf("%s: found %+v", want, info)
 			}
 		case StateParked:
@@ -308,13 +319,15 @@ func TestStatesAndInfo(t *testing.T) {
 // TestInfoOfOthers reads what is no info, or one that other programs wrote.
 func TestInfoOfOthers(t *testing.T) {
 	pair := func(key string) []byte { return wire.AppendString(wire.AppendMapHeader(nil, 1), key) }
-	for _, b := range [][]byte{nil, {0xc1}, wire.AppendInt(nil, 1), wire.AppendString(pair("attempts"), "many"), wire.AppendInt(pair("error"), 1)} {
+	for _, b := range [][]byte{nil, {0xc1}, wire.AppendInt(nil, 1), wire.AppendString(pair("attempts"), "many"),
+		wire.AppendInt(pair("error"), 1)} {
 		if got := parseInfo(b); !reflect.DeepEqual(got, taskInfo{}) {
 			t.Errorf("%x became %+v", b, got)
 		}
 	}
 	full := taskInfo{
-		reason: "completed", function: "f", errText: "e \xff", stack: "s", attempts: 2, deaths: 1, at: time.UnixMilli(5), worker: "w", enqueued: time.UnixMilli(1),
+		reason: "completed", function: "f", errText: "e \xff", stack: "s", attempts: 2, deaths: 1,
+		at: time.UnixMilli(5), worker: "w", enqueued: time.UnixMilli(1),
 		began: time.UnixMilli(2), result: make([]byte, 1<<20), message: make([]byte, 1<<20),
 	}
 	got := parseInfo(full.encode())

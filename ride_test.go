@@ -184,7 +184,8 @@ func TestTasksThatEndDuringAPauseAreAcknowledged(t *testing.T) {
 	b.idle()
 }
 
-// A queue that is empty shares its worker with one that has plenty: claims of the other do not take its acknowledgements along.
+// A queue that is empty shares its worker with one that has plenty: claims of the other do not take its
+// acknowledgements along.
 func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 1), make(chan struct{})
@@ -235,7 +236,8 @@ func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 	close(started)
 }
 
-// arguments returns those of a request, as far as they have been sent: the command comes first. n is the number of them all.
+// arguments returns those of a request, as far as they have been sent: the command comes first. n is the number of them
+// all.
 func arguments(request []byte) (n int, args []string) {
 	lines := bytes.Split(request, []byte("\r\n"))
 	n, _ = strconv.Atoi(string(bytes.TrimPrefix(lines[0], []byte("*"))))
@@ -290,7 +292,8 @@ func TestAcknowledgementsRideOnClaims(t *testing.T) {
 	b.until("all have run", func() bool { return ran.Load() == n })
 	b.idle()
 	w.mustStop()
-	t.Logf("%d claims acknowledged %d tasks, %d calls of ack %d", claimCalls.Load(), rode.Load(), ackCalls.Load(), walked.Load())
+	t.Logf("%d claims acknowledged %d tasks, %d calls of ack %d", claimCalls.Load(), rode.Load(), ackCalls.Load(),
+		walked.Load())
 	if rode.Load()+walked.Load() != n {
 		t.Errorf("%d tasks were acknowledged, expected %d", rode.Load()+walked.Load(), n)
 	}

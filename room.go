@@ -2,8 +2,8 @@ package delayed
 
 import "time"
 
-// room returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0 means until changed
-// says so. back are tasks that have waited for too long and are to be given back.
+// room returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0 means
+// until changed says so. back are tasks that have waited for too long and are to be given back.
 func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -35,8 +35,8 @@ func (e *executors) room() (n int, wait time.Duration, back []*claim) {
 	return 0, wait, nil
 }
 
-// space returns how many tasks to claim. As long as more than half of those to be claimed ahead are there or claimLot do not fit, and no
-// executor goes idle, it is none: few large claims are cheaper than many small ones. e.mu is held.
+// space returns how many tasks to claim. As long as more than half of those to be claimed ahead are there or claimLot
+// do not fit, and no executor goes idle, it is none: few large claims are cheaper than many small ones. e.mu is held.
 func (e *executors) space() int {
 	free := e.n - e.busy - e.resting
 	n := free + e.ahead - len(e.ready) - e.coming
@@ -68,7 +68,8 @@ func (e *executors) beckon() {
 	}
 }
 
-// serve says that the fetcher is about to claim from l, and takes what is done there. What is done on another lane is left to its finisher.
+// serve says that the fetcher is about to claim from l, and takes what is done there. What is done on another lane is
+// left to its finisher.
 func (e *executors) serve(l *lane) (done []*claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

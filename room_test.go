@@ -60,7 +60,8 @@ func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*claim
 	c.t.Helper()
 	gotN, gotWait, gotBack := c.room()
 	if gotN != n || gotWait != wait || !slices.Equal(gotBack, back) {
-		c.t.Errorf("%s: room for %d, %v to wait, %d given back; expected %d, %v, %d", what, gotN, gotWait, len(gotBack), n, wait, len(back))
+		c.t.Errorf("%s: room for %d, %v to wait, %d given back; expected %d, %v, %d", what, gotN, gotWait, len(gotBack),
+			n, wait, len(back))
 	}
 }
 

@@ -20,36 +20,42 @@ const (
 	maxJitter = time.Hour
 )
 
-// Entry is a task that is enqueued again and again: at the times of a cron spec, or every so often. Declare entries in SchedulerConfig, or
-// set them while programs run, with Periodic.Set. Each tick becomes one task, with the id name@tick, the tick in ms since 1970.
+// Entry is a task that is enqueued again and again: at the times of a cron spec, or every so often. Declare entries in
+// SchedulerConfig, or set them while programs run, with Periodic.Set. Each tick becomes one task, with the id
+// name@tick, the tick in ms since 1970.
 type Entry struct {
-	// Name is what the entry is known by in its queue, also after restarts and when everything else about it changes. Up to 128 printable
-	// bytes without spaces, not beginning with @. Required.
+	// Name is what the entry is known by in its queue, also after restarts and when everything else about it changes.
+	// Up to 128 printable bytes without spaces, not beginning with @. Required.
 	Name string
-	// Spec says when the entry ticks: five fields (minute, hour, day of month, month, day of week) as in "30 9 * * mon-fri"; @hourly,
-	// @daily, @weekly, @monthly or @yearly; or @every and a duration, at least a second. A prefix CRON_TZ=Europe/Berlin names the zone. Ticks
-	// of @every are counted from From, or else from 1970, so that restarts do not shift them: @every 1h is each full hour in UTC. Required.
+	// Spec says when the entry ticks: five fields (minute, hour, day of month, month, day of week) as in "30 9 * *
+	// mon-fri"; @hourly, @daily, @weekly, @monthly or @yearly; or @every and a duration, at least a second. A prefix
+	// CRON_TZ=Europe/Berlin names the zone. Ticks of @every are counted from From, or else from 1970, so that restarts
+	// do not shift them: @every 1h is each full hour in UTC. Required.
 	Spec string
 	// Zone is the time zone of the fields, such as Europe/Berlin. Defaults to UTC.
 	Zone string
-	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for Periodic.Set nil keeps the task
-	// and options that the entry has.
+	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for Periodic.Set
+	// nil keeps the task and options that the entry has.
 	Task *Task
-	// Options hold for each task of the entry, as those of Queue.With do. What says when or under which id a task runs is refused.
+	// Options hold for each task of the entry, as those of Queue.With do. What says when or under which id a task runs
+	// is refused.
 	Options []Option
 
-	// DST says what happens to ticks at times that the zone's clocks leave out or show twice. The zero value runs each once.
+	// DST says what happens to ticks at times that the zone's clocks leave out or show twice. The zero value runs each
+	// once.
 	DST DST
-	// Missed says what happens after no scheduler ran, or Redis was away, for more than 30 s: so many of the ticks in that time are
-	// enqueued late, the latest ones in their order, at most 100. 0 stands for MissedLatest, MissedSkip for none. Ticks that are less than
-	// 30 s late have not been missed.
+	// Missed says what happens after no scheduler ran, or Redis was away, for more than 30 s: so many of the ticks in
+	// that time are enqueued late, the latest ones in their order, at most 100. 0 stands for MissedLatest, MissedSkip
+	// for none. Ticks that are less than 30 s late have not been missed.
 	Missed int
-	// Overlap says what happens when the entry ticks while its previous task is not over: pending, running or waiting for a retry.
-	// Defaults to OverlapAllow.
+	// Overlap says what happens when the entry ticks while its previous task is not over: pending, running or waiting
+	// for a retry. Defaults to OverlapAllow.
 	Overlap Overlap
-	// Jitter delays each tick by up to so much, by a different time for each but always the same one for the same tick. At most 1 h.
+	// Jitter delays each tick by up to so much, by a different time for each but always the same one for the same tick.
+	// At most 1 h.
 	Jitter time.Duration
-	// From and Until are the first moment at which the entry may tick, and the one from which on it does not. Zero: no bound.
+	// From and Until are the first moment at which the entry may tick, and the one from which on it does not. Zero: no
+	// bound.
 	From, Until time.Time
 }
 
@@ -59,8 +65,8 @@ const (
 	MissedLatest = 1  // enqueues the latest tick that was missed
 )
 
-// Overlap says what happens when an entry ticks while its previous task is not over. Whether it is, Redis knows by a lock that the task
-// holds until its end, for 24 h at most.
+// Overlap says what happens when an entry ticks while its previous task is not over. Whether it is, Redis knows by a
+// lock that the task holds until its end, for 24 h at most.
 type Overlap uint8
 
 const (
@@ -94,7 +100,8 @@ func checkEntryName(name string) error {
 	}
 	for _, r := range name {
 		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError {
-			return fmt.Errorf("delayed: periodic entry %q: expected a name of printable characters without spaces", name)
+			return fmt.Errorf("delayed: periodic entry %q: expected a name of printable characters without spaces",
+				name)
 		}
 	}
 	return nil
@@ -171,7 +178,8 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 		return d, bad("%w", err)
 	}
 	if msg.Kind == wire.Py && d.overlap != OverlapAllow {
-		return d, bad("%s: a Python task of a legacy queue carries no id, so that nobody knows when it is over: leave out Overlap", msg.Path)
+		return d, bad("%s: a Python task of a legacy queue carries no id, so that nobody knows when it is over: "+
+			"leave out Overlap", msg.Path)
 	}
 	return d, nil
 }
@@ -196,10 +204,12 @@ func (d *definition) timetable(name string) (*timetable, error) {
 
 // ticksAs says whether two definitions tick at the same times.
 func (d *definition) ticksAs(o *definition) bool {
-	return d.spec == o.spec && d.zone == o.zone && d.dst == o.dst && d.jitter == o.jitter && d.from.Equal(o.from) && d.until.Equal(o.until)
+	return d.spec == o.spec && d.zone == o.zone && d.dst == o.dst && d.jitter == o.jitter && d.from.Equal(o.from) &&
+		d.until.Equal(o.until)
 }
 
-// template returns the message of t for a queue, without id and time, and which times in it count from the moment of enqueueing.
+// template returns the message of t for a queue, without id and time, and which times in it count from the moment of
+// enqueueing.
 func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 	o := &q.options
 	switch {
@@ -208,11 +218,13 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 	case t.err != nil:
 		return nil, 0, t.err
 	case o.later:
-		return nil, 0, errors.New("the options In and At say when a task runs, which is what the spec says: leave them out, or use Jitter")
+		return nil, 0, errors.New("the options In and At say when a task runs, which is what the spec says: leave " +
+			"them out, or use Jitter")
 	case o.id != nil:
 		return nil, 0, errors.New("the option TaskID: each tick has an id of its own, name@tick: leave it out")
 	case len(t.locks)+len(o.locks) > 0:
-		return nil, 0, errors.New("the task is unique, by an option or by its function: what keeps runs of an entry apart is its Overlap: leave Unique out")
+		return nil, 0, errors.New("the task is unique, by an option or by its function: what keeps runs of an entry " +
+			"apart is its Overlap: leave Unique out")
 	case o.front:
 		return nil, 0, errors.New("the option Front: ticks join the end of the queue: leave it out")
 	}
@@ -228,7 +240,8 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 	}
 	if x, y := msg.Meta.Extra, moved.Meta.Extra; x != nil {
 		for bit, times := range map[int64][2]int64{
-			relativeExpiry: {x.Expiry, y.Expiry}, relativeDeadline: {x.Deadline, y.Deadline}, relativeRetryUntil: {x.RetryUntil, y.RetryUntil},
+			relativeExpiry: {x.Expiry, y.Expiry}, relativeDeadline: {x.Deadline, y.Deadline},
+			relativeRetryUntil: {x.RetryUntil, y.RetryUntil},
 		} {
 			if times[1]-times[0] == apart {
 				relative |= bit
@@ -270,7 +283,8 @@ func (d *definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
 		if msg.Meta.Extra != nil {
 			x = *msg.Meta.Extra
 		}
-		for bit, field := range map[int64]*int64{relativeExpiry: &x.Expiry, relativeDeadline: &x.Deadline, relativeRetryUntil: &x.RetryUntil} {
+		for bit, field := range map[int64]*int64{relativeExpiry: &x.Expiry, relativeDeadline: &x.Deadline,
+			relativeRetryUntil: &x.RetryUntil} {
 			if d.relative&bit != 0 {
 				*field += ms
 			}

@@ -16,8 +16,8 @@ func tickID(name string, tick time.Time) string {
 	return name + "@" + strconv.FormatInt(tick.UnixMilli(), 10)
 }
 
-// overdue returns the ticks that are to be enqueued now, in their order; the first that is passed over because it was missed, zero if none was;
-// and the tick up to which all have been seen to then. most bounds them.
+// overdue returns the ticks that are to be enqueued now, in their order; the first that is passed over because it was
+// missed, zero if none was; and the tick up to which all have been seen to then. most bounds them.
 func (r *record) overdue(t *timetable, now time.Time, most int) (ticks []time.Time, missed, seen time.Time) {
 	seen = r.prev
 	first := t.next(r.prev)

@@ -17,7 +17,8 @@ import (
 func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
 	t.Helper()
 	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
-	r := &record{was: entryValue{name: "e"}, def: definition{spec: spec, missed: MissedLatest, message: msg.Append(nil)}}
+	r := &record{was: entryValue{name: "e"},
+		def: definition{spec: spec, missed: MissedLatest, message: msg.Append(nil)}}
 	r.prev = utc(t, prev)
 	if change != nil {
 		change(r)
@@ -27,7 +28,8 @@ func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
 	return r
 }
 
-// showPlan says what a call does with which ticks, when the lock is free or held, and what the entry waits for afterwards.
+// showPlan says what a call does with which ticks, when the lock is free or held, and what the entry waits for
+// afterwards.
 func showPlan(t *testing.T, c *tickCall, held bool) string {
 	t.Helper()
 	var parts []string
@@ -74,25 +76,39 @@ func TestPlans(t *testing.T) {
 	}{
 		{"not due", "@every 1m", "10:00:59", nil, "; seen 10:00:00 due 10:01:00", ""},
 		{"due", "@every 1m", "10:01:00", nil, "10:01:00 enqueued; seen 10:01:00 due 10:02:00", ""},
-		{"a little late", "@every 10s", "10:00:35", missed(MissedSkip), "10:00:10 enqueued, 10:00:20 enqueued, 10:00:30 enqueued; seen 10:00:30 due 10:00:40", ""},
-		{"missed: latest", "@every 10s", "10:00:41", nil, "10:00:10 missed, 10:00:40 enqueued; seen 10:00:40 due 10:00:50", ""},
+		{"a little late", "@every 10s", "10:00:35", missed(MissedSkip),
+			"10:00:10 enqueued, 10:00:20 enqueued, 10:00:30 enqueued; seen 10:00:30 due 10:00:40", ""},
+		{"missed: latest", "@every 10s", "10:00:41", nil,
+			"10:00:10 missed, 10:00:40 enqueued; seen 10:00:40 due 10:00:50", ""},
 		{"one missed", "@every 1h", "11:30:00", nil, "11:00:00 enqueued; seen 11:00:00 due 12:00:00", ""},
-		{"missed: two", "@every 1h", "14:30:00", missed(2), "11:00:00 missed, 13:00:00 enqueued, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", ""},
-		{"missed: more than there are", "@every 1h", "12:30:00", missed(100), "11:00:00 enqueued, 12:00:00 enqueued; seen 12:00:00 due 13:00:00", ""},
-		{"missed: skip", "@every 1h", "14:30:00", missed(MissedSkip), "11:00:00 missed; seen 14:00:00 due 15:00:00", ""},
-		{"missed: skip, but the latest is in time", "@every 1h", "14:00:10", missed(MissedSkip), "11:00:00 missed, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", ""},
+		{"missed: two", "@every 1h", "14:30:00", missed(2),
+			"11:00:00 missed, 13:00:00 enqueued, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", ""},
+		{"missed: more than there are", "@every 1h", "12:30:00", missed(100),
+			"11:00:00 enqueued, 12:00:00 enqueued; seen 12:00:00 due 13:00:00", ""},
+		{"missed: skip", "@every 1h", "14:30:00", missed(MissedSkip), "11:00:00 missed; seen 14:00:00 due 15:00:00",
+			""},
+		{"missed: skip, but the latest is in time", "@every 1h", "14:00:10", missed(MissedSkip),
+			"11:00:00 missed, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", ""},
 		{"paused", "@every 1m", "10:05:00", func(r *record) { r.paused = true }, "; seen 10:00:00 due never", ""},
-		{"over", "@every 1m", "10:05:00", func(r *record) { r.def.until = r.prev.Add(90 * time.Second) }, "10:01:00 enqueued; seen 10:01:00 due never", ""},
-		{"skip", "@every 1m", "10:01:00", overlap(OverlapSkip), "10:01:00 enqueued; seen 10:01:00 due 10:02:00", "10:01:00 overlap; seen 10:01:00 due 10:02:00"},
-		{"skip several", "@every 10s", "10:00:20", overlap(OverlapSkip), "10:00:10 enqueued, 10:00:20 overlap; seen 10:00:20 due 10:00:30", "10:00:10 overlap, 10:00:20 overlap; seen 10:00:20 due 10:00:30"},
-		{"queue", "@every 1m", "10:01:00", overlap(OverlapQueue), "10:01:00 enqueued; seen 10:01:00 due 10:02:00", "10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00"},
+		{"over", "@every 1m", "10:05:00", func(r *record) { r.def.until = r.prev.Add(90 * time.Second) },
+			"10:01:00 enqueued; seen 10:01:00 due never", ""},
+		{"skip", "@every 1m", "10:01:00", overlap(OverlapSkip), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
+			"10:01:00 overlap; seen 10:01:00 due 10:02:00"},
+		{"skip several", "@every 10s", "10:00:20", overlap(OverlapSkip),
+			"10:00:10 enqueued, 10:00:20 overlap; seen 10:00:20 due 10:00:30",
+			"10:00:10 overlap, 10:00:20 overlap; seen 10:00:20 due 10:00:30"},
+		{"queue", "@every 1m", "10:01:00", overlap(OverlapQueue), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
+			"10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00"},
 		{
-			"queue several", "@every 10s", "10:00:30", overlap(OverlapQueue), "10:00:10 enqueued, 10:00:20 queued, 10:00:30 overlap; seen 10:00:30 waits 10:00:20 due 10:00:20",
+			"queue several", "@every 10s", "10:00:30", overlap(OverlapQueue),
+			"10:00:10 enqueued, 10:00:20 queued, 10:00:30 overlap; seen 10:00:30 waits 10:00:20 due 10:00:20",
 			"10:00:10 queued, 10:00:20 overlap, 10:00:30 overlap; seen 10:00:30 waits 10:00:10 due 10:00:10",
 		},
-		{"one waits", "@every 1m", "10:00:30", waiting, "10:00:00 enqueued; seen 10:00:00 due 10:01:00", "10:00:00 ; seen 10:00:00 waits 10:00:00 due 10:00:00"},
+		{"one waits", "@every 1m", "10:00:30", waiting, "10:00:00 enqueued; seen 10:00:00 due 10:01:00",
+			"10:00:00 ; seen 10:00:00 waits 10:00:00 due 10:00:00"},
 		{
-			"one waits, and another is due", "@every 1m", "10:01:00", waiting, "10:00:00 enqueued, 10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00",
+			"one waits, and another is due", "@every 1m", "10:01:00", waiting,
+			"10:00:00 enqueued, 10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00",
 			"10:00:00 , 10:01:00 overlap; seen 10:01:00 waits 10:00:00 due 10:00:00",
 		},
 	} {
@@ -116,8 +132,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestPlansOverTime lets schedulers look at random times, sometimes after an outage: each tick is enqueued once, in order, unless it was
-// missed; and none before it is due.
+// TestPlansOverTime lets schedulers look at random times, sometimes after an outage: each tick is enqueued once, in
+// order, unless it was missed; and none before it is due.
 func TestPlansOverTime(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -147,7 +163,8 @@ func TestPlansOverTime(t *testing.T) {
 			for _, row := range c.rows {
 				if row.free == tickMissed {
 					if !row.tick.Equal(expected) || now.Sub(tt.due(expected)) <= onTime {
-						t.Fatalf("seed %d, %s: at %v the tick %v was missed, expected %v", seed, spec, now, row.tick, expected)
+						t.Fatalf("seed %d, %s: at %v the tick %v was missed, expected %v", seed, spec, now, row.tick,
+							expected)
 					}
 					expected = time.Time{}
 					continue
@@ -157,7 +174,8 @@ func TestPlansOverTime(t *testing.T) {
 					expected = row.tick // the first after a gap
 				}
 				if !row.tick.Equal(expected) || tt.due(row.tick).After(now) || c.earlier.Before(tt.due(row.tick)) {
-					t.Fatalf("seed %d, %s: at %v the tick %v, due %v, expected %v", seed, spec, now, row.tick, tt.due(row.tick), expected)
+					t.Fatalf("seed %d, %s: at %v the tick %v, due %v, expected %v", seed, spec, now, row.tick,
+						tt.due(row.tick), expected)
 				}
 				expected = tt.next(row.tick)
 			}
@@ -185,14 +203,17 @@ func TestPlansOverTime(t *testing.T) {
 func TestRecords(t *testing.T) {
 	at := func(s int64) time.Time { return time.UnixMilli(s).UTC() }
 	r := &record{
-		was: entryValue{name: "e"}, owner: "shop", declared: []byte{1, 2}, paused: true, prev: at(1000), next: at(2000), queued: at(900),
+		was: entryValue{name: "e"}, owner: "shop", declared: []byte{1, 2}, paused: true, prev: at(1000), next: at(2000),
+		queued: at(900),
 		def: definition{
-			spec: "@daily", zone: "Europe/Berlin", dst: DSTRunTwice, missed: MissedSkip, overlap: OverlapQueue, jitter: time.Second,
-			from: at(5), until: at(7), relative: 3, message: []byte("m"),
+			spec: "@daily", zone: "Europe/Berlin", dst: DSTRunTwice, missed: MissedSkip, overlap: OverlapQueue,
+			jitter: time.Second,
+			from:   at(5), until: at(7), relative: 3, message: []byte("m"),
 		},
 	}
 	r.defRaw = r.def.encode()
-	for _, want := range []*record{r, {was: entryValue{name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}}} {
+	for _, want := range []*record{r,
+		{was: entryValue{name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}}} {
 		want.defRaw = want.def.encode()
 		want.was.raw = nil
 		raw := want.encode()
@@ -210,13 +231,15 @@ func TestRecords(t *testing.T) {
 	}
 	// What a newer version adds to a definition stays.
 	newer := *r
-	newer.defRaw = append(wire.AppendMapHeader(nil, 3), wire.AppendInt(wire.AppendString(wire.AppendBin(wire.AppendString(
-		wire.AppendString(wire.AppendString(nil, "spec"), "@daily"), "task"), []byte("m")), "more"), 1)...)
+	newer.defRaw = append(wire.AppendMapHeader(nil, 3),
+		wire.AppendInt(wire.AppendString(wire.AppendBin(wire.AppendString(
+			wire.AppendString(wire.AppendString(nil, "spec"), "@daily"), "task"), []byte("m")), "more"), 1)...)
 	got, err := decodeRecord(entryValue{"e", newer.encode()})
 	if err != nil || !bytes.Equal(got.encode(), newer.encode()) {
 		t.Errorf("%v, %x", err, got.encode())
 	}
-	for _, raw := range []string{"", "\x90", "\xc0", "\x92\xc0\x80", "\x92\xc4\x00\x80", "\x92\xc4\x01\x80\x81\xa5owner\x01", "x"} {
+	for _, raw := range []string{"", "\x90", "\xc0", "\x92\xc0\x80", "\x92\xc4\x00\x80",
+		"\x92\xc4\x01\x80\x81\xa5owner\x01", "x"} {
 		if _, err := decodeRecord(entryValue{"e", []byte(raw)}); !errors.Is(err, errEntryForm) {
 			t.Errorf("%q: %v", raw, err)
 		}
@@ -237,7 +260,8 @@ func TestEntryChecks(t *testing.T) {
 	}{
 		{"", func(*Entry) {}},
 		{"", func(e *Entry) {
-			e.Options, e.Zone, e.Missed, e.Overlap = []Option{MaxRetry(3), Header("k", "v")}, "Asia/Kolkata", 100, OverlapQueue
+			e.Options, e.Zone, e.Missed, e.Overlap = []Option{MaxRetry(3), Header("k", "v")}, "Asia/Kolkata", 100,
+				OverlapQueue
 			e.From, e.Until, e.Jitter = time.Unix(1, 0), time.Unix(2, 0), time.Hour
 		}},
 		{"without a name", func(e *Entry) { e.Name = "" }},
@@ -332,7 +356,8 @@ func TestMessagesOfTicks(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, x := msg.Meta, msg.Meta.Extra
-	got := fmt.Sprintf("%s %s %d %d %v %d %d %s %v", msg.Path, m.ID, m.EnqueuedAt-now.UnixMilli(), m.MaxRetry, x.Headers, x.Expiry-now.UnixMilli(), x.Deadline, x.Lock, x.LockLife > 0)
+	got := fmt.Sprintf("%s %s %d %d %v %d %d %s %v", msg.Path, m.ID, m.EnqueuedAt-now.UnixMilli(), m.MaxRetry,
+		x.Headers, x.Expiry-now.UnixMilli(), x.Deadline, x.Lock, x.LockLife > 0)
 	if want := "ticks.work e@1 0 3 map[k:v] 5000 12345 p:e true"; got != want {
 		t.Errorf("found %s, expected %s", got, want)
 	}

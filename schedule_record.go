@@ -10,8 +10,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// record is a periodic entry in Redis: its definition, and what has become of it. As bytes it is the MessagePack array of the definition,
-// in binary, and a map of the rest; whoever changes the rest takes over the definition as it is, with what only others know of it.
+// record is a periodic entry in Redis: its definition, and what has become of it. As bytes it is the MessagePack array
+// of the definition, in binary, and a map of the rest; whoever changes the rest takes over the definition as it is,
+// with what only others know of it.
 type record struct {
 	was        entryValue // as it was read
 	def        definition
@@ -34,7 +35,8 @@ func digest(def []byte) []byte {
 	return sum[:8]
 }
 
-// encode returns the definition as MessagePack: the same bytes for the same definition. What has its default is left out.
+// encode returns the definition as MessagePack: the same bytes for the same definition. What has its default is left
+// out.
 func (d *definition) encode() []byte {
 	var body []byte
 	n := 0

@@ -102,7 +102,8 @@ func TestTaskIDOfScheduledTaskIsTaken(t *testing.T) {
 
 func TestDefaultBackoffGrowsToSixHours(t *testing.T) {
 	for n, want := range map[int]time.Duration{
-		-1: 5 * time.Second, 0: 5 * time.Second, 1: 10 * time.Second, 5: 160 * time.Second, 12: 20480 * time.Second, 13: 6 * time.Hour,
+		-1: 5 * time.Second, 0: 5 * time.Second, 1: 10 * time.Second, 5: 160 * time.Second, 12: 20480 * time.Second,
+		13:   6 * time.Hour,
 		1000: 6 * time.Hour,
 	} {
 		low, high := time.Duration(1<<62), time.Duration(0)
@@ -119,10 +120,13 @@ func TestDefaultBackoffGrowsToSixHours(t *testing.T) {
 func TestOptionsPrintAsWritten(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, o := range map[string]Option{
-		"In(1m30s)": In(90 * time.Second), "At(2026-01-02T03:04:05Z)": At(at), "MaxRetry(3)": MaxRetry(3), "MaxRetry(0)": MaxRetry(-3),
-		`TaskID("a b")`: TaskID("a b"), "Unique(1m0s)": Unique(time.Minute), `UniqueKey("a", 1s)`: UniqueKey("a", time.Second),
-		"UntilStart()": UntilStart(), "OnConflict(Fail)": OnConflict(Fail), "OnConflict(Skip)": OnConflict(Skip),
-		"OnConflict(Replace)": OnConflict(Replace), "OnConflict(Conflict(7))": OnConflict(7), "Debounce(5s)": Debounce(5 * time.Second), "Front()": Front(),
+		"In(1m30s)": In(90 * time.Second), "At(2026-01-02T03:04:05Z)": At(at), "MaxRetry(3)": MaxRetry(3),
+		"MaxRetry(0)":   MaxRetry(-3),
+		`TaskID("a b")`: TaskID("a b"), "Unique(1m0s)": Unique(time.Minute),
+		`UniqueKey("a", 1s)`: UniqueKey("a", time.Second),
+		"UntilStart()":       UntilStart(), "OnConflict(Fail)": OnConflict(Fail), "OnConflict(Skip)": OnConflict(Skip),
+		"OnConflict(Replace)": OnConflict(Replace), "OnConflict(Conflict(7))": OnConflict(7),
+		"Debounce(5s)": Debounce(5 * time.Second), "Front()": Front(),
 	} {
 		if fmt.Sprint(o) != want {
 			t.Errorf("%v, expected %s", o, want)

@@ -20,26 +20,27 @@ type SchedulerConfig struct {
 	Queue string
 	// Legacy says that the queue is opened so, as in QueueConfig. Defaults to false.
 	Legacy bool
-	// Owner names the program, or the service of several programs, whose code declares Entries: all that declare the same ones have the same
-	// owner, and no others. It decides which entries go when code no longer declares them. Up to 128 bytes. Required with Entries.
+	// Owner names the program, or the service of several programs, whose code declares Entries: all that declare the
+	// same ones have the same owner, and no others. It decides which entries go when code no longer declares them. Up
+	// to 128 bytes. Required with Entries.
 	Owner string
-	// Entries are those that the code declares. When the scheduler starts they are made known to Redis: new ones are created, changed ones
-	// change, and those that an earlier version has declared under the same Owner are removed. Entries of other owners, and those set with
-	// Periodic.Set, stay; a name that another owner has declared is not taken from it, which the log says. Changes made at run time
-	// hold until the declaration changes. Without Entries nothing is declared and nothing removed, unless Owner is set: then all of that
-	// owner's are.
+	// Entries are those that the code declares. When the scheduler starts they are made known to Redis: new ones are
+	// created, changed ones change, and those that an earlier version has declared under the same Owner are removed.
+	// Entries of other owners, and those set with Periodic.Set, stay; a name that another owner has declared is not
+	// taken from it, which the log says. Changes made at run time hold until the declaration changes. Without Entries
+	// nothing is declared and nothing removed, unless Owner is set: then all of that owner's are.
 	Entries []Entry
-	// Version keeps an old program, started while a new one is being rolled out, from undoing what that has declared: nothing is declared
-	// once Redis knows a higher version of the same Owner. A counter of migrations or the time of the build will do. Defaults to 0: whichever
-	// program starts last is right.
+	// Version keeps an old program, started while a new one is being rolled out, from undoing what that has declared:
+	// nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the time of
+	// the build will do. Defaults to 0: whichever program starts last is right.
 	Version int64
 	// Logger receives what the scheduler has to say. Defaults to logrus's standard logger.
 	Logger Logger
 }
 
-// Scheduler enqueues the tasks of a queue's periodic entries when they are due, by the clock of Redis. Any number of schedulers may run,
-// beside workers (WorkerConfig.Periodic) or by themselves: each tick is enqueued once, by whichever is first. All schedulers of a queue
-// serve all its entries, also those that others declare.
+// Scheduler enqueues the tasks of a queue's periodic entries when they are due, by the clock of Redis. Any number of
+// schedulers may run, beside workers (WorkerConfig.Periodic) or by themselves: each tick is enqueued once, by whichever
+// is first. All schedulers of a queue serve all its entries, also those that others declare.
 type Scheduler struct {
 	cfg      SchedulerConfig
 	periodic *Periodic
@@ -78,19 +79,23 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	}
 	q.store = newStore(rdb.loops, rdb.prefix, cfg.Queue) // never waits behind producers
 	s := &Scheduler{
-		cfg: cfg, periodic: &Periodic{queue: q, shortest: shortest}, store: q.store, log: newJournal(cfg.Logger).with("queue", cfg.Queue),
+		cfg: cfg, periodic: &Periodic{queue: q, shortest: shortest}, store: q.store,
+		log:     newJournal(cfg.Logger).with("queue", cfg.Queue),
 		signals: rdb.signals, every: checkInterval,
 	}
 	var errs []error
 	switch {
 	case len(cfg.Entries) > 0 && cfg.Owner == "":
-		errs = append(errs, errors.New("delayed: SchedulerConfig.Owner is missing: expected the name of the service that declares the entries, "+
+		errs = append(errs, errors.New("delayed: SchedulerConfig.Owner is missing: expected the name of the service "+
+			"that declares the entries, "+
 			"so that others do not remove them"))
 	case len(cfg.Owner) > maxEntryName || !utf8.ValidString(cfg.Owner):
-		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Owner of %d bytes: expected at most %d in UTF-8", len(cfg.Owner), maxEntryName))
+		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Owner of %d bytes: expected at most %d in UTF-8",
+			len(cfg.Owner), maxEntryName))
 	}
 	if cfg.Version < 0 || cfg.Version > 0 && cfg.Owner == "" {
-		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Version is %d: expected 0, or a positive number with an Owner", cfg.Version))
+		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Version is %d: expected 0, or a positive number "+
+			"with an Owner", cfg.Version))
 	}
 	names := map[string]bool{}
 	for i := range cfg.Entries {
@@ -100,9 +105,11 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 		case err != nil:
 			errs = append(errs, err)
 		case def.message == nil:
-			errs = append(errs, fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or NewPyTask returned", e.Name))
+			errs = append(errs, fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or "+
+				"NewPyTask returned", e.Name))
 		case names[e.Name]:
-			errs = append(errs, fmt.Errorf("delayed: periodic entry %q is declared twice: give each a name of its own", e.Name))
+			errs = append(errs, fmt.Errorf("delayed: periodic entry %q is declared twice: give each a name of its own",
+				e.Name))
 		}
 		names[e.Name] = true
 		s.declared = append(s.declared, declaration{e.Name, def, e.Task})
@@ -308,7 +315,8 @@ func (s *Scheduler) serve(ctx context.Context, v entryValue, now time.Time) (wai
 		return checkInterval, nil
 	}
 	if len(c.rows) == 0 {
-		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with others.
+		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with
+		// others.
 		return 0, ignoreChange(s.store.setEntry(ctx, v, c.free, c.dueFree))
 	}
 	holder, err := s.store.tick(ctx, c)

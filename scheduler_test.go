@@ -24,7 +24,8 @@ const shortEvery = 10 * time.Millisecond
 // scheduler makes one of the queue that may tick quickly.
 func (b *bench) scheduler(rdb *Redis, owner string, entries ...Entry) *Scheduler {
 	b.t.Helper()
-	s, err := newScheduler(rdb, SchedulerConfig{Queue: b.name, Owner: owner, Entries: entries, Logger: b.log.logger()}, shortEvery)
+	s, err := newScheduler(rdb, SchedulerConfig{Queue: b.name, Owner: owner, Entries: entries, Logger: b.log.logger()},
+		shortEvery)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -102,8 +103,8 @@ func (b *bench) pendingIDs() (ids []string) {
 	return ids
 }
 
-// TestEachTickOnce runs three schedulers, some of whose connections are cut at any time, and which are stopped and replaced at any time: each
-// tick is enqueued once, under its id, and none is left out.
+// TestEachTickOnce runs three schedulers, some of whose connections are cut at any time, and which are stopped and
+// replaced at any time: each tick is enqueued once, under its id, and none is left out.
 func TestEachTickOnce(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	const every = 20 * time.Millisecond
@@ -204,7 +205,8 @@ func TestMissedTicks(t *testing.T) {
 			ids = append(ids, tickID(name, e.Previous.Add(-time.Duration(want-1-i)*time.Hour)))
 		}
 		got := slices.DeleteFunc(b.pendingIDs(), func(id string) bool { return !strings.HasPrefix(id, name) })
-		if !slices.Equal(got, ids) && time.Since(e.Previous) > onTime { // in the first seconds of an hour one is in time
+		// in the first seconds of an hour one is in time
+		if !slices.Equal(got, ids) && time.Since(e.Previous) > onTime {
 			t.Errorf("%s: %v are pending, expected %v", name, got, ids)
 		}
 		if lines := b.history(name); len(lines) != len(got)+1 || lines[len(lines)-1] != "missed" {
@@ -234,11 +236,13 @@ func TestOverlap(t *testing.T) {
 				running.Add(-1)
 			})
 			w := b.work(b.config(), fn)
-			stop := b.schedule(b.scheduler(b.rdb, "test", Entry{Name: "e", Spec: "@every 50ms", Task: Call(fn), Overlap: policy}))
+			stop := b.schedule(b.scheduler(b.rdb, "test",
+				Entry{Name: "e", Spec: "@every 50ms", Task: Call(fn), Overlap: policy}))
 			b.until("it has ticked over a task that runs", func() bool {
 				lines := b.history("e")
 				if policy == OverlapAllow {
-					// That ticks are enqueued is not enough: the worker may not have claimed the second before hold ends.
+					// That ticks are enqueued is not enough: the worker may not have claimed the second before hold
+					// ends.
 					return len(lines) > 5 && running.Load() > 1
 				}
 				return len(lines) > 5 && running.Load() > 0 && strings.HasSuffix(lines[0], "overlap")
@@ -288,7 +292,8 @@ func TestPeriodicBesideWorker(t *testing.T) {
 		ran <- task.ID() + " " + text
 	})
 	cfg := b.config()
-	cfg.Periodic = []SchedulerConfig{{Queue: b.name, Owner: "test", Entries: []Entry{{Name: "e", Spec: "@every 1s", Task: Call(fn, "hello")}}}}
+	cfg.Periodic = []SchedulerConfig{{Queue: b.name, Owner: "test",
+		Entries: []Entry{{Name: "e", Spec: "@every 1s", Task: Call(fn, "hello")}}}}
 	w := b.work(cfg, fn)
 	got := await(b, "a tick", ran)
 	if want := b.history("e"); !slices.Contains(want, strings.TrimSuffix(got, " hello")) {
@@ -307,7 +312,8 @@ func TestChangesAreNoticed(t *testing.T) {
 	s.every = time.Hour // which alone would be too late
 	b.schedule(s)
 	b.until("the scheduler listens", func() bool {
-		n, err := redis.Ints(b.conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0, b.q.store.keys.signals()))
+		n, err := redis.Ints(b.conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0,
+			b.q.store.keys.signals()))
 		return err == nil && n[0] > 0
 	})
 	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
@@ -326,7 +332,8 @@ func TestSchedulerWithoutRedis(t *testing.T) {
 	b.conn = server.Dial(t)
 	b.until("it ticks", func() bool { return b.size("") > 0 })
 	server.Stop(t)
-	b.until("it complains again", func() bool { return strings.Contains(b.log.String(), "cannot look for periodic entries") })
+	b.until("it complains again",
+		func() bool { return strings.Contains(b.log.String(), "cannot look for periodic entries") })
 	server.Restart(t)
 	b.conn = server.Dial(t)
 	n := b.size("")

@@ -17,7 +17,8 @@ import (
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
-// script is one file of lua/. Its header says what its keys and arguments are; a test holds header, body and this table together.
+// script is one file of lua/. Its header says what its keys and arguments are; a test holds header, body and this table
+// together.
 type script struct {
 	name   string
 	keys   int  // number of KEYS
@@ -98,9 +99,11 @@ func newScriptEach(name string, keys int) *script {
 	return s
 }
 
-// run evaluates the script on conn. It is sent a second time only when Redis answers that it does not know it, so it never runs
-// twice. timeout bounds the wait for the answer; 0 leaves it to the connection.
-func (s *script) run(ctx context.Context, conn redis.Conn, timeout time.Duration, keys []string, args []any) (any, error) {
+// run evaluates the script on conn. It is sent a second time only when Redis answers that it does not know it, so it
+// never runs twice. timeout bounds the wait for the answer; 0 leaves it to the connection.
+func (s *script) run(
+	ctx context.Context, conn redis.Conn, timeout time.Duration, keys []string, args []any,
+) (any, error) {
 	return s.send(ctx, conn, timeout, s.call(keys, args))
 }
 
@@ -151,7 +154,8 @@ func (s *script) explain(err error) error {
 }
 
 // transient are the beginnings of answers that Redis gives while it comes back or is busy, and not for long.
-var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY", "UNKILLABLE", "ERR max number of clients"}
+var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY",
+	"UNKILLABLE", "ERR max number of clients"}
 
 // refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong
 // password, a key of another type; or whether the handle is closed.
@@ -163,7 +167,8 @@ func refused(err error) bool {
 	return !slices.ContainsFunc(transient, func(start string) bool { return strings.HasPrefix(string(answer), start) })
 }
 
-// mayHaveRun says whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the script failed on its way.
+// mayHaveRun says whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the
+// script failed on its way.
 func mayHaveRun(err error) bool {
 	var answer redis.Error
 	return errors.Is(err, ErrUnknown) || errors.Is(err, errReply) || errors.As(err, &answer)
@@ -178,7 +183,8 @@ func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string,
 	return reply, err
 }
 
-// rawDo sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the connection.
+// rawDo sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the
+// connection.
 func rawDo(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	if ctx.Done() == nil {
 		if timeout > 0 {

@@ -78,7 +78,8 @@ func (q *Queue) accepted() {
 func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool, path string, err error) {
 	if t, ok := fn.(*Task); ok {
 		if len(args) > 0 {
-			return nil, "", fmt.Errorf("%w: a *Task has its arguments: expected none beside it, found %d", ErrArguments, len(args))
+			return nil, "", fmt.Errorf("%w: a *Task has its arguments: expected none beside it, found %d", ErrArguments,
+				len(args))
 		}
 		return func(message []byte) bool { return t.sameCall(message) }, t.msg.Path, t.err
 	}
@@ -120,7 +121,8 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 // sameCall says whether a message is a call of the same function with the same arguments.
 func (t *Task) sameCall(message []byte) bool {
 	m, err := wire.Parse(message, workerLimits)
-	if err != nil || t.err != nil || m.Path != t.msg.Path || m.Meta.HasN != t.msg.Meta.HasN || m.Meta.N != t.msg.Meta.N {
+	if err != nil || t.err != nil || m.Path != t.msg.Path || m.Meta.HasN != t.msg.Meta.HasN ||
+		m.Meta.N != t.msg.Meta.N {
 		return false
 	}
 	same := func(w wire.Message) bool {
@@ -131,7 +133,8 @@ func (t *Task) sameCall(message []byte) bool {
 	return same(t.msg) || same(t.on(&legacyQueue).msg)
 }
 
-// unless is b, or nil if b is an empty array or map, whose first byte is given: extended Python tasks write what plain ones leave out.
+// unless is b, or nil if b is an empty array or map, whose first byte is given: extended Python tasks write what plain
+// ones leave out.
 func unless(b []byte, empty byte) []byte {
 	if len(b) == 1 && b[0] == empty {
 		return nil

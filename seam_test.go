@@ -65,7 +65,8 @@ func TestStepper(t *testing.T) {
 		outcome string
 	}{{true, nil, "done"}, {true, fail, "retry"}, {true, nil, "done"}, {false, nil, "parked"}} {
 		run, _ := b.step(s)
-		if run == nil || run.Called != want.called || !errors.Is(run.Err, want.err) || run.Outcome != want.outcome || run.Queue != b.name {
+		if run == nil || run.Called != want.called || !errors.Is(run.Err, want.err) || run.Outcome != want.outcome ||
+			run.Queue != b.name {
 			t.Errorf("expected %+v, found %+v", want, run)
 		}
 	}
@@ -83,7 +84,8 @@ func TestStepper(t *testing.T) {
 		t.Error(err)
 	}
 	tasks, err := seam.List(t.Context(), b.q)
-	if err != nil || len(tasks) != 2 || tasks[0].State != "scheduled" || tasks[1].State != "parked" || len(tasks[1].Info) == 0 || tasks[0].At.IsZero() {
+	if err != nil || len(tasks) != 2 || tasks[0].State != "scheduled" || tasks[1].State != "parked" ||
+		len(tasks[1].Info) == 0 || tasks[0].At.IsZero() {
 		t.Errorf("found %+v, %v", tasks, err)
 	}
 	if err := s.Close(); err != nil {
@@ -141,7 +143,8 @@ func TestSeamMatch(t *testing.T) {
 	} {
 		match, path, err := seam.Match(fn, test.args, wild)
 		if err != nil || path != b.name+".fn" || match(call) != test.want || match(byPath) != test.want {
-			t.Errorf("%v: expected %v, found %v and %v, path %q, %v", test.args, test.want, match(call), match(byPath), path, err)
+			t.Errorf("%v: expected %v, found %v and %v, path %q, %v", test.args, test.want, match(call), match(byPath),
+				path, err)
 		}
 		if match([]byte("x")) || match(message(b.q, Call(b.fn("other", func(int64, ...string) {}), 1, "a", "b"))) {
 			t.Errorf("%v: other messages match", test.args)
@@ -155,13 +158,15 @@ func TestSeamMatch(t *testing.T) {
 	}
 	python := NewPyTask("m:f", []any{1}, nil)
 	match, path, err := seam.Match(python, nil, wild)
-	if err != nil || path != "m:f" || !match(message(b.q, python)) || match(message(b.q, NewPyTask("m:f", []any{2}, nil))) {
+	if err != nil || path != "m:f" || !match(message(b.q, python)) ||
+		match(message(b.q, NewPyTask("m:f", []any{2}, nil))) {
 		t.Errorf("Python task: %q, %v", path, err)
 	}
 	if args, ok, err := seam.Args(fn, call); !ok || err != nil || !slices.Equal(args, []any{int64(1), "a", "b"}) {
 		t.Errorf("arguments: %v, %v, %v", args, ok, err)
 	}
-	if seam.Refusable("x") || seam.Refusable(scriptAck.sha) || !seam.Refusable(scriptEnqueue.sha) || !seam.Refusable(scriptMode.source) {
+	if seam.Refusable("x") || seam.Refusable(scriptAck.sha) || !seam.Refusable(scriptEnqueue.sha) ||
+		!seam.Refusable(scriptMode.source) {
 		t.Error("a full Redis refuses enqueue and mode, and not ack")
 	}
 }

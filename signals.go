@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// signalPing is the time between two signs of life on the connection; a connection that breaks off earlier makes it shorter.
+	// signalPing is the time between two signs of life on the connection; a connection that breaks off earlier makes it
+	// shorter.
 	signalPing = 10 * time.Second
 	// signalLinger is how long the connection outlives the last subscription.
 	signalLinger = 10 * time.Second
-	// signalLife is how long a connection is used. A server that has left its cluster, or a master that was replaced, may keep it
-	// open and never publish on it again.
+	// signalLife is how long a connection is used. A server that has left its cluster, or a master that was replaced,
+	// may keep it open and never publish on it again.
 	signalLife = 5 * time.Minute
 	// signalRefused is the pause after Redis has refused to subscribe: its ACL must change first.
 	signalRefused = 30 * time.Second
@@ -27,8 +28,9 @@ const (
 	signalBuffer = 64
 )
 
-// signals receives what is published for this process, over one connection for each handle. What it brings makes things fast, and nothing
-// depends on it: a message may be lost with a connection, and then an empty one says that it is time to look at what is durable.
+// signals receives what is published for this process, over one connection for each handle. What it brings makes things
+// fast, and nothing depends on it: a message may be lost with a connection, and then an empty one says that it is time
+// to look at what is durable.
 //
 // The connection is made with the first subscription and closed a while after the last.
 type signals struct {
@@ -53,16 +55,17 @@ type channel struct {
 }
 
 func newSignals(src Source) *signals {
-	s := &signals{src: src, linger: signalLinger, again: lookEvery, channels: map[string]*channel{}, change: make(chan struct{}, 1)}
+	s := &signals{src: src, linger: signalLinger, again: lookEvery, channels: map[string]*channel{},
+		change: make(chan struct{}, 1)}
 	s.open, s.shut = context.WithCancel(context.Background())
 	return s
 }
 
-// subscribe returns what is published on a channel from now on, until unsubscribe is called. An empty message means "look again": the
-// subscription holds from now on, and messages may have been lost before. It comes first once Redis has confirmed the subscription,
-// again after each break of the connection and when the subscriber was too slow, and once, last of all, when the handle is closed. It
-// never comes while Redis is away, so who waits for something that matters looks now and then without being told.
-// subscribe never blocks; unsubscribe may be called more than once.
+// subscribe returns what is published on a channel from now on, until unsubscribe is called. An empty message means
+// "look again": the subscription holds from now on, and messages may have been lost before. It comes first once Redis
+// has confirmed the subscription, again after each break of the connection and when the subscriber was too slow, and
+// once, last of all, when the handle is closed. It never comes while Redis is away, so who waits for something that
+// matters looks now and then without being told. subscribe never blocks; unsubscribe may be called more than once.
 func (s *signals) subscribe(name string) (messages <-chan string, unsubscribe func()) {
 	c := make(chan string, signalBuffer)
 	s.mu.Lock()
@@ -214,8 +217,8 @@ var (
 	errSignalIdle = errors.New("delayed: no subscriptions are left")
 )
 
-// session makes one connection and subscribes on it, until it breaks, is too old or not needed any more. This goroutine sends, another
-// receives: redigo allows just that.
+// session makes one connection and subscribes on it, until it breaks, is too old or not needed any more. This goroutine
+// sends, another receives: redigo allows just that.
 func (s *signals) session(ctx context.Context, ping *time.Duration) error {
 	key, ok := s.begin()
 	if !ok {
@@ -284,8 +287,8 @@ func (s *signals) session(ctx context.Context, ping *time.Duration) error {
 	}
 }
 
-// begin prepares for a new connection. It returns one of the channels: in a cluster all nodes publish whatever one of them is told, so
-// any node will do.
+// begin prepares for a new connection. It returns one of the channels: in a cluster all nodes publish whatever one of
+// them is told, so any node will do.
 func (s *signals) begin() (key string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

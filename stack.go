@@ -13,7 +13,8 @@ const (
 	largestDump   = 16 << 20 // of the stacks of all goroutines
 )
 
-// goroutineID returns the number of the calling goroutine, as stacks show it; 0 if it cannot be told. It takes about a microsecond.
+// goroutineID returns the number of the calling goroutine, as stacks show it; 0 if it cannot be told. It takes about a
+// microsecond.
 func goroutineID() uint64 {
 	var buf [64]byte
 	id, _ := goroutineOf(buf[:runtime.Stack(buf[:], false)])
@@ -31,7 +32,8 @@ func goroutineOf(stack []byte) (id uint64, ok bool) {
 	return id, err == nil
 }
 
-// dumpStacks returns the stacks of all goroutines, or as much of them as is sensible. The program stands still meanwhile.
+// dumpStacks returns the stacks of all goroutines, or as much of them as is sensible. The program stands still
+// meanwhile.
 func dumpStacks() []byte {
 	for size := firstDump; ; size *= 4 {
 		buf := make([]byte, size)
@@ -41,8 +43,8 @@ func dumpStacks() []byte {
 	}
 }
 
-// stackIn returns the stack of a goroutine in a dump, followed by those of the goroutines that it has started; "" if there is none. It is
-// without values of arguments, and at most maxStuckStack bytes long.
+// stackIn returns the stack of a goroutine in a dump, followed by those of the goroutines that it has started; "" if
+// there is none. It is without values of arguments, and at most maxStuckStack bytes long.
 func stackIn(dump []byte, goroutine uint64) string {
 	parent := []byte(" in goroutine " + strconv.FormatUint(goroutine, 10) + "\n")
 	var own, children []byte

@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/seam"
 )
 
-// stepper is a worker whose tasks run one at a time, in the goroutine of whoever asks for one: for package delayedtest. It takes the place
-// of the worker's loops, and uses what they use.
+// stepper is a worker whose tasks run one at a time, in the goroutine of whoever asks for one: for package delayedtest.
+// It takes the place of the worker's loops, and uses what they use.
 type stepper struct {
 	w *Worker
 
@@ -23,8 +23,10 @@ type stepper struct {
 
 // outcomeNames are what seam.Run calls the outcomes.
 var outcomeNames = [outcomes]string{
-	outcomeRetry: "retry", outcomeSnooze: "snoozed", outcomeArchive: "archived", outcomePark: "parked", outcomeRelease: "released",
-	outcomeDefer: "deferred", outcomeForward: "forwarded", outcomeComplete: "done", outcomeGather: "gathered", outcomeCancel: "canceled",
+	outcomeRetry: "retry", outcomeSnooze: "snoozed", outcomeArchive: "archived", outcomePark: "parked",
+	outcomeRelease: "released",
+	outcomeDefer:   "deferred", outcomeForward: "forwarded", outcomeComplete: "done", outcomeGather: "gathered",
+	outcomeCancel: "canceled",
 }
 
 // newStepper makes a worker known to Redis, in place of Run.

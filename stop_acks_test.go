@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// stopBesideTwo begins to stop a worker of two executors, each of which runs a task until its channel of leave is closed. Its fetcher
-// was waiting for room.
+// stopBesideTwo begins to stop a worker of two executors, each of which runs a task until its channel of leave is
+// closed. Its fetcher was waiting for room.
 func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct{}, stopped chan error) {
 	b.t.Helper()
 	entered := make(chan int, 2)
@@ -30,8 +30,9 @@ func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct
 	return w, leave, stopped
 }
 
-// A worker stops while two handlers run, and its fetcher was waiting for room. One of them ends. It must be acknowledged then, not when the
-// other one ends, which may take all of Grace: a process that is killed meanwhile would have it run again.
+// A worker stops while two handlers run, and its fetcher was waiting for room. One of them ends. It must be
+// acknowledged then, not when the other one ends, which may take all of Grace: a process that is killed meanwhile would
+// have it run again.
 func TestTasksThatEndDuringAStopAreAcknowledged(t *testing.T) {
 	b := newBench(t)
 	w, leave, stopped := b.stopBesideTwo(b.config())
@@ -43,7 +44,8 @@ func TestTasksThatEndDuringAStopAreAcknowledged(t *testing.T) {
 	}
 }
 
-// The same with a handler that never returns: Run returns *StillRunningError, the process exits, and what was done runs again.
+// The same with a handler that never returns: Run returns *StillRunningError, the process exits, and what was done runs
+// again.
 func TestTasksThatEndBesideOneThatNeverDoesAreAcknowledged(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()

@@ -19,8 +19,8 @@ const (
 	maxShelved = 100
 )
 
-// store is one queue as Redis holds it: each method is one script or one read, and nothing above it knows Redis. Methods may be
-// called concurrently.
+// store is one queue as Redis holds it: each method is one script or one read, and nothing above it knows Redis.
+// Methods may be called concurrently.
 type store struct {
 	src  Source
 	name string
@@ -133,21 +133,24 @@ func (s *store) used(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// settleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that holds.
+// settleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that
+// holds.
 func (s *store) settleMode(ctx context.Context, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptMode, []string{s.keys.mode}, want))
 }
 
-// reform replaces the form of Python tasks that was found, if no task is in one of the places that the script looks at, and returns the form that
-// holds. Whether tasks are active is for holdsNone to say, before.
+// reform replaces the form of Python tasks that was found, if no task is in one of the places that the script looks at,
+// and returns the form that holds. Whether tasks are active is for holdsNone to say, before.
 func (s *store) reform(ctx context.Context, found, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptReform, []string{
-		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy, s.keys.periodic,
+		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy,
+		s.keys.periodic,
 		s.keys.suspects,
 	}, found, want))
 }
 
-// holdsNone says whether no task is pending and none is active. In this order: one that becomes active after the first look is found there.
+// holdsNone says whether no task is pending and none is active. In this order: one that becomes active after the first
+// look is found there.
 func (s *store) holdsNone(ctx context.Context) (bool, error) {
 	if n, err := s.length(ctx); n > 0 || err != nil {
 		return false, err

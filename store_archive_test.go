@@ -13,8 +13,9 @@ func again(id string) rerun {
 
 var rerunCases = storeTable{script: "rerun", cases: []storeCase{
 	{
-		name:   "at the end of the queue, in order",
-		seed:   with(filedAs("_archived", redistest.Zset{"x": later, "y": past, "z": later}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		name: "at the end of the queue, in order",
+		seed: with(filedAs("_archived", redistest.Zset{"x": later, "y": past, "z": later}),
+			redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
 		do:     rerunWith(again("x"), again("y")),
 		result: []int{1, 1},
 		want: with(filedAs("_archived", redistest.Zset{"z": later}), redistest.State{
@@ -27,7 +28,8 @@ var rerunCases = storeTable{script: "rerun", cases: []storeCase{
 		do: rerunWith(rerun{name: "x", id: "x", old: []byte("m x"), new: []byte("new x"), own: true},
 			rerun{name: "y#2", id: "y", old: []byte("m y#2"), new: []byte("new y"), own: true}),
 		result: []int{1, 1},
-		want:   both(locked(idLife, redistest.Hash{"#x": "x", "#y": "y"}), redistest.State{"": redistest.List{"new x", "new y"}, "_noti": ones(2)}),
+		want: both(locked(idLife, redistest.Hash{"#x": "x", "#y": "y"}),
+			redistest.State{"": redistest.List{"new x", "new y"}, "_noti": ones(2)}),
 	},
 	{
 		name:   "the last one",
@@ -37,11 +39,13 @@ var rerunCases = storeTable{script: "rerun", cases: []storeCase{
 		want:   redistest.State{"": redistest.List{"new x"}, "_noti": ones(1)},
 	},
 	{
-		name:   "not archived, another message, twice",
-		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later}),
-		do:     rerunWith(again("w"), rerun{name: "x", id: "x", old: []byte("other"), new: []byte("new")}, again("y"), again("y")),
+		name: "not archived, another message, twice",
+		seed: filedAs("_archived", redistest.Zset{"x": later, "y": later}),
+		do: rerunWith(again("w"), rerun{name: "x", id: "x", old: []byte("other"), new: []byte("new")}, again("y"),
+			again("y")),
 		result: []int{0, -1, 1, 0},
-		want:   with(filedAs("_archived", redistest.Zset{"x": later}), redistest.State{"": redistest.List{"new y"}, "_noti": ones(1)}),
+		want: with(filedAs("_archived", redistest.Zset{"x": later}),
+			redistest.State{"": redistest.List{"new y"}, "_noti": ones(1)}),
 	},
 	{
 		name:   "filed in another set",
@@ -50,11 +54,13 @@ var rerunCases = storeTable{script: "rerun", cases: []storeCase{
 		result: []int{0},
 	},
 	{
-		name:   "under another name, and to be canceled",
-		seed:   with(filedAs("_archived", redistest.Zset{"x#2": later}), redistest.State{"_revoked": redistest.Zset{"x": later, "x#2": later, "y": later}}),
+		name: "under another name, and to be canceled",
+		seed: with(filedAs("_archived", redistest.Zset{"x#2": later}),
+			redistest.State{"_revoked": redistest.Zset{"x": later, "x#2": later, "y": later}}),
 		do:     rerunWith(rerun{name: "x#2", id: "x", old: []byte("m x#2"), new: []byte("new")}),
 		result: []int{1},
-		want:   redistest.State{"": redistest.List{"new"}, "_noti": ones(1), "_revoked": redistest.Zset{"x#2": later, "y": later}},
+		want: redistest.State{"": redistest.List{"new"}, "_noti": ones(1),
+			"_revoked": redistest.Zset{"x#2": later, "y": later}},
 	},
 }}
 
@@ -71,15 +77,17 @@ var deleteCases = storeTable{script: "delete", cases: []storeCase{
 		want:   filedAs("_archived", redistest.Zset{"z": later}),
 	},
 	{
-		name:   "completed; what is reported of another stays",
-		seed:   redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r", "y": "50 %"}},
+		name: "completed; what is reported of another stays",
+		seed: redistest.State{"_completed": redistest.Zset{"x": later},
+			"_results": redistest.Hash{"x": "r", "y": "50 %"}},
 		do:     deleteWith("x", "y"),
 		result: 1,
 		want:   redistest.State{"_results": redistest.Hash{"y": "50 %"}},
 	},
 	{
-		name:   "archived and completed",
-		seed:   with(filedAs("_archived", redistest.Zset{"x": later}), redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r"}}),
+		name: "archived and completed",
+		seed: with(filedAs("_archived", redistest.Zset{"x": later}),
+			redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r"}}),
 		do:     deleteWith("x"),
 		result: 2,
 		want:   redistest.State{},

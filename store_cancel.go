@@ -25,13 +25,16 @@ const (
 	cancelAgain                    // it has only now come where it waits; nothing was done
 )
 
-// cancel cancels a task. filed says whether it was found to wait; if so, keep is how long info says afterwards that it was cancelled; 0: not at all.
+// cancel cancels a task. filed says whether it was found to wait; if so, keep is how long info says afterwards that it
+// was cancelled; 0: not at all.
 func (s *store) cancel(ctx context.Context, id string, filed bool, keep time.Duration, info []byte) (cancelled, error) {
 	k := &s.keys
 	keys := []string{
-		k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results, k.locks, k.locked, s.statsKey(),
+		k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
+		k.locks, k.locked, s.statsKey(),
 	}
-	n, err := redis.Int(s.eval(ctx, scriptCancel, keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info, k.endedOf(id), k.signals(),
+	n, err := redis.Int(s.eval(ctx, scriptCancel, keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info,
+		k.endedOf(id), k.signals(),
 		statsLife, pardonPage, flag(filed)))
 	return cancelled(n), err //nolint:gosec // 0 to 3
 }
@@ -51,8 +54,11 @@ type annulled struct {
 	certain bool // it was cancelled, whatever Redis knows of it
 }
 
-// annul ends claims of tasks that were cancelled. again says for each whether the claim stands, because the task is not revoked any more.
-func (s *store) annul(ctx context.Context, worker string, batches []uint64, tasks []annulled) (stood, again []bool, err error) {
+// annul ends claims of tasks that were cancelled. again says for each whether the claim stands, because the task is not
+// revoked any more.
+func (s *store) annul(
+	ctx context.Context, worker string, batches []uint64, tasks []annulled,
+) (stood, again []bool, err error) {
 	args := make([]any, 0, 2+len(batches)+6*len(tasks))
 	args = append(args, statsLife)
 	args = appendBatches(args, batches)
@@ -61,7 +67,8 @@ func (s *store) annul(ctx context.Context, worker string, batches []uint64, task
 		args = append(args, t.token, t.id, t.keep.Milliseconds(), t.value, flag(t.certain), s.channel(t.id, t.awaited))
 	}
 	keys := []string{
-		s.keys.processing + worker, s.keys.claims + worker, s.keys.revoked, s.keys.completed, s.keys.results, s.keys.locks, s.keys.locked, s.statsKey(),
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.revoked, s.keys.completed, s.keys.results,
+		s.keys.locks, s.keys.locked, s.statsKey(),
 	}
 	reply, err := s.eval(ctx, scriptAnnul, keys, args...)
 	return answersAgain(reply, err, len(tasks))

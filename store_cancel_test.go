@@ -18,7 +18,8 @@ func cancelWith(id string, keep time.Duration) func(s *store) (any, error) {
 func cancelSeen(id string, filed bool, keep time.Duration) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
 		became, err := s.cancel(bg, id, filed, keep, []byte("c "+id))
-		return map[cancelled]string{cancelTooLate: "too late", cancelRevoked: "revoked", cancelTaken: "taken", cancelAgain: "again"}[became], err
+		return map[cancelled]string{cancelTooLate: "too late", cancelRevoked: "revoked", cancelTaken: "taken",
+			cancelAgain: "again"}[became], err
 	}
 }
 
@@ -38,15 +39,17 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 		want:   both(filedAs("_scheduled", redistest.Zset{"y": later}), countedCancel),
 	},
 	{
-		name:   "retrying, with a lock and an id of its own",
-		seed:   both(filedAs("_retry", redistest.Zset{"x": past}), locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
+		name: "retrying, with a lock and an id of its own",
+		seed: both(filedAs("_retry", redistest.Zset{"x": past}),
+			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
 		do:     cancelWith("x", 0),
 		result: "taken",
 		want:   both(locked(later, redistest.Hash{"k:b": "y"}), countedCancel),
 	},
 	{
-		name:   "parked, and its lock is another's by now",
-		seed:   both(filedAs("_parked", redistest.Zset{"x": later}), lockedBy(later, redistest.Hash{"k:a": "y", "@x": "k:a", "@y": "k:a"})),
+		name: "parked, and its lock is another's by now",
+		seed: both(filedAs("_parked", redistest.Zset{"x": later}),
+			lockedBy(later, redistest.Hash{"k:a": "y", "@x": "k:a", "@y": "k:a"})),
 		do:     cancelWith("x", 0),
 		result: "taken",
 		want:   both(lockedBy(later, redistest.Hash{"k:a": "y", "@y": "k:a"}), countedCancel),
@@ -56,11 +59,13 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 		seed:   filedAs("_scheduled", redistest.Zset{"x": later}),
 		do:     cancelWith("x", time.Hour),
 		result: "taken",
-		want:   both(redistest.State{"_completed": redistest.Zset{"x": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "c x"}}, countedCancel),
+		want: both(redistest.State{"_completed": redistest.Zset{"x": fromNow(time.Hour)},
+			"_results": redistest.Hash{"x": "c x"}}, countedCancel),
 	},
 	{
-		name:   "retrying, after a report of progress",
-		seed:   both(filedAs("_retry", redistest.Zset{"x": later}), redistest.State{"_results": redistest.Hash{"x": "half", "y": "half"}}),
+		name: "retrying, after a report of progress",
+		seed: both(filedAs("_retry", redistest.Zset{"x": later}),
+			redistest.State{"_results": redistest.Hash{"x": "half", "y": "half"}}),
 		do:     cancelWith("x", 0),
 		result: "taken",
 		want:   both(redistest.State{"_results": redistest.Hash{"y": "half"}}, countedCancel),
@@ -84,11 +89,13 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 		want:   revokedNow("x"),
 	},
 	{
-		name:   "again",
-		seed:   both(redistest.State{"_revoked": redistest.Zset{"x": later - 1000}}, controlled(redistest.Hash{"paused": "4"})),
+		name: "again",
+		seed: both(redistest.State{"_revoked": redistest.Zset{"x": later - 1000}},
+			controlled(redistest.Hash{"paused": "4"})),
 		do:     cancelWith("x", 0),
 		result: "revoked",
-		want:   both(redistest.State{"_revoked": redistest.Zset{"x": fromNow(revokedLife)}}, controlledNow(redistest.Hash{"paused": "4"})),
+		want: both(redistest.State{"_revoked": redistest.Zset{"x": fromNow(revokedLife)}},
+			controlledNow(redistest.Hash{"paused": "4"})),
 	},
 	{
 		name:   "pending or active, with a lock, and an id that stays its own",
@@ -98,11 +105,13 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 		want:   both(locked(later, redistest.Hash{"#x": "x"}), revokedNow("x")),
 	},
 	{
-		name:   "what is over is forgotten",
-		seed:   both(redistest.State{"_revoked": redistest.Zset{"a": past, "b": past + 1, "c": later}}, controlled(nil)),
+		name: "what is over is forgotten",
+		seed: both(redistest.State{"_revoked": redistest.Zset{"a": past, "b": past + 1, "c": later}},
+			controlled(nil)),
 		do:     cancelWith("x", 0),
 		result: "revoked",
-		want:   both(redistest.State{"_revoked": redistest.Zset{"c": later, "x": fromNow(revokedLife)}}, controlledNow(nil)),
+		want: both(redistest.State{"_revoked": redistest.Zset{"c": later, "x": fromNow(revokedLife)}},
+			controlledNow(nil)),
 	},
 	{
 		name:   "archived",
@@ -127,7 +136,8 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 		seed:   redistest.State{"_completed": redistest.Zset{"x": past}, "_results": redistest.Hash{"x": "r"}},
 		do:     cancelWith("x", time.Hour),
 		result: "revoked",
-		want:   both(redistest.State{"_completed": redistest.Zset{"x": past}, "_results": redistest.Hash{"x": "r"}}, revokedNow("x")),
+		want: both(redistest.State{"_completed": redistest.Zset{"x": past}, "_results": redistest.Hash{"x": "r"}},
+			revokedNow("x")),
 	},
 }}
 
@@ -171,7 +181,8 @@ var manyAnnulled, manyRevoked, manyLeft = func() (list []annulled, seed, want re
 		held[token] = manyClaims[token]
 	}
 	return list, with(manyHeld, redistest.State{"_revoked": set}),
-		with(manyHeld, redistest.State{"_processing:w": held, testDay: counted(redistest.Hash{"canceled": fmt.Sprint(maxShelved)})})
+		with(manyHeld, redistest.State{"_processing:w": held,
+			testDay: counted(redistest.Hash{"canceled": fmt.Sprint(maxShelved)})})
 }()
 
 var annulCases = storeTable{script: "annul", cases: []storeCase{
@@ -180,7 +191,8 @@ var annulCases = storeTable{script: "annul", cases: []storeCase{
 		seed:   working(revokedIDs("x", "y", "z")),
 		do:     annulWith([]uint64{4}, toAnnul("3-1", "x"), toAnnul("4-1", "y")),
 		result: "[true true] []",
-		want:   working(both(left("3-2 3-3", "3"), both(revokedIDs("z"), redistest.State{testDay: counted(redistest.Hash{"canceled": "2"})}))),
+		want: working(both(left("3-2 3-3", "3"),
+			both(revokedIDs("z"), redistest.State{testDay: counted(redistest.Hash{"canceled": "2"})}))),
 	},
 	{
 		name:   "one that is not revoked any more",
@@ -208,7 +220,8 @@ var annulCases = storeTable{script: "annul", cases: []storeCase{
 		seed:   working(both(revokedIDs("x"), locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}))),
 		do:     annulWith(nil, toAnnul("3-1", "x")),
 		result: "[true] []",
-		want:   working(both(left("3-2 3-3 4-1", "3 4"), both(locked(later, redistest.Hash{"k:b": "y"}), countedCancel))),
+		want: working(both(left("3-2 3-3 4-1", "3 4"),
+			both(locked(later, redistest.Hash{"k:b": "y"}), countedCancel))),
 	},
 	{
 		name:   "somebody waits for it",
@@ -224,7 +237,8 @@ var annulCases = storeTable{script: "annul", cases: []storeCase{
 		seed:   working(both(revokedIDs("x"), redistest.State{"_results": redistest.Hash{"x": "half", "y": "half"}})),
 		do:     annulWith(nil, toAnnul("3-1", "x")),
 		result: "[true] []",
-		want:   working(both(left("3-2 3-3 4-1", "3 4"), both(countedCancel, redistest.State{"_results": redistest.Hash{"y": "half"}}))),
+		want: working(both(left("3-2 3-3 4-1", "3 4"),
+			both(countedCancel, redistest.State{"_results": redistest.Hash{"y": "half"}}))),
 	},
 	{
 		name:   "as many as a call may have",
@@ -244,8 +258,9 @@ var pardonCases = storeTable{script: "pardon", cases: []storeCase{
 		result: 0,
 	},
 	{
-		name:   "some, as many as asked for",
-		seed:   both(redistest.State{"_revoked": redistest.Zset{"a": past, "b": past + 1, "c": past + 2, "d": later}}, controlled(nil)),
+		name: "some, as many as asked for",
+		seed: both(redistest.State{"_revoked": redistest.Zset{"a": past, "b": past + 1, "c": past + 2, "d": later}},
+			controlled(nil)),
 		do:     pardonSome,
 		result: 2,
 		want:   both(redistest.State{"_revoked": redistest.Zset{"c": past + 2, "d": later}}, controlled(nil)),
@@ -274,7 +289,8 @@ func TestRevokedIDs(t *testing.T) {
 	for i := range 5 {
 		b.do("ZADD", b.name+"_revoked", later+i, fmt.Sprint("id", i))
 	}
-	for n, want := range map[int]string{4: "[id0 id1 id2 id3] false", 5: "[id0 id1 id2 id3 id4] true", 9: "[id0 id1 id2 id3 id4] true"} {
+	for n, want := range map[int]string{4: "[id0 id1 id2 id3] false", 5: "[id0 id1 id2 id3 id4] true",
+		9: "[id0 id1 id2 id3 id4] true"} {
 		ids, all, err := s.revoked(bg, n)
 		if got := fmt.Sprint(ids, all); err != nil || got != want {
 			t.Errorf("up to %d: %s, %v, expected %s", n, got, err, want)

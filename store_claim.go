@@ -12,7 +12,8 @@ import (
 const (
 	// maxClaim bounds the tasks of one claim: twice as many values go through Lua's unpack.
 	maxClaim = 1000
-	// maxClaimBytes bounds what one call reads or moves, unless its first task alone is larger. A claim ends at four times the size of the largest task.
+	// maxClaimBytes bounds what one call reads or moves, unless its first task alone is larger. A claim ends at four
+	// times the size of the largest task.
 	maxClaimBytes = 4 << 20
 )
 
@@ -42,21 +43,25 @@ type claimCall struct {
 
 // haul is what a claim brought.
 type haul struct {
-	messages []any  // each a []byte, or the size, an int64, of one that is too large; message i has the token batch-(i+1)
+	// each a []byte, or the size, an int64, of one that is too large; message i has the token batch-(i+1)
+	messages []any
 	left     int    // what is still pending; of parked tasks, how many ids were looked at
 	stood    []bool // which of the ended claims stood; nil: all
 	version  int64  // of the control hash; 0: there is none
 }
 
-// claim ends claims and moves pending messages into the worker's processing hash. Claims end also when it answers errNoHeartbeat,
-// errBatchUsed or errQueuePaused. It must never be sent again after an error of which mayHaveRun is true.
+// claim ends claims and moves pending messages into the worker's processing hash. Claims end also when it answers
+// errNoHeartbeat, errBatchUsed or errQueuePaused. It must never be sent again after an error of which mayHaveRun is
+// true.
 func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 	keys := []string{
-		s.keys.list, s.keys.noti, s.keys.heartbeat + c.worker, s.keys.processing + c.worker, s.keys.claims + c.worker, s.statsKey(),
+		s.keys.list, s.keys.noti, s.keys.heartbeat + c.worker, s.keys.processing + c.worker, s.keys.claims + c.worker,
+		s.statsKey(),
 		s.keys.control,
 	}
 	args := make([]any, 0, 9+len(c.ended.batches)+len(c.ended.tokens))
-	args = append(args, c.batch, min(c.most, maxClaim), c.held, workerLimits.Bytes, flag(c.legacy), flag(c.mend), statsLife)
+	args = append(args, c.batch, min(c.most, maxClaim), c.held, workerLimits.Bytes, flag(c.legacy), flag(c.mend),
+		statsLife)
 	reply, err := redis.Values(s.eval(ctx, scriptClaim, keys, c.ended.append(args)...))
 	if err != nil {
 		return haul{}, err
@@ -98,7 +103,8 @@ func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 // of which mayHaveRun is true.
 func (s *store) unpark(ctx context.Context, c claimCall) (got haul, err error) {
 	keys := []string{
-		s.keys.parked, s.keys.tasks, s.keys.info, s.keys.heartbeat + c.worker, s.keys.processing + c.worker, s.keys.claims + c.worker, s.keys.control,
+		s.keys.parked, s.keys.tasks, s.keys.info, s.keys.heartbeat + c.worker, s.keys.processing + c.worker,
+		s.keys.claims + c.worker, s.keys.control,
 	}
 	args := make([]any, 0, 3+len(c.parked))
 	args = append(args, c.batch, min(c.most, maxUnparked), maxClaimBytes)

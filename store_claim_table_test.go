@@ -9,8 +9,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Redis walks through a hash of few short fields for each of them. That of a large claim is a table, however small its messages are, and nothing
-// is left in it of what made it one.
+// Redis walks through a hash of few short fields for each of them. That of a large claim is a table, however small its
+// messages are, and nothing is left in it of what made it one.
 func TestLargeClaimMakesATable(t *testing.T) {
 	for _, tt := range []struct {
 		n    int
@@ -28,14 +28,16 @@ func TestLargeClaimMakesATable(t *testing.T) {
 			}
 			held := b.hash("_processing:w")
 			for i := range tt.n {
-				if token, want := fmt.Sprint("7-", i+1), fmt.Sprint("m", i+1); held[token] != want || fmt.Sprintf("%s", got.messages[i]) != want {
+				if token, want := fmt.Sprint("7-", i+1), fmt.Sprint("m", i+1); held[token] != want ||
+					fmt.Sprintf("%s", got.messages[i]) != want {
 					t.Errorf("%s is %q in Redis and %q here, expected %q", token, held[token], got.messages[i], want)
 				}
 			}
 			if len(held) != tt.n {
 				t.Errorf("%d fields, expected %d", len(held), tt.n)
 			}
-			if encoding, _ := redis.String(b.do("OBJECT", "ENCODING", b.name+"_processing:w"), nil); !slices.Contains(tt.want, encoding) {
+			if encoding, _ := redis.String(b.do("OBJECT", "ENCODING", b.name+"_processing:w"),
+				nil); !slices.Contains(tt.want, encoding) {
 				t.Errorf("encoding %q, expected one of %q", encoding, tt.want)
 			}
 		})

@@ -53,7 +53,8 @@ func claimWith(c claimCall) func(s *store) (any, error) {
 }
 
 // fourLargest are as many bytes as one claim takes.
-var fourLargest = strings.Join([]string{big("a", workerLimits.Bytes), big("b", workerLimits.Bytes), big("c", workerLimits.Bytes), big("d", workerLimits.Bytes)}, " ")
+var fourLargest = strings.Join([]string{big("a", workerLimits.Bytes), big("b", workerLimits.Bytes),
+	big("c", workerLimits.Bytes), big("d", workerLimits.Bytes)}, " ")
 
 // queued is a queue with a live worker w and the given pending tasks and notifications.
 func queued(pending string, noti int) redistest.State {
@@ -121,16 +122,19 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 	},
 	{
 		name: "used batch number",
-		seed: with(queued("a b", 2), redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
-		do:   claimWith(claimCall{most: 5}),
-		err:  errBatchUsed,
+		seed: with(queued("a b", 2),
+			redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
+		do:  claimWith(claimCall{most: 5}),
+		err: errBatchUsed,
 	},
 	{
 		name: "used batch number, a notification in hand: given back",
-		seed: with(queued("a b", 1), redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
-		do:   claimWith(claimCall{most: 5, held: 1}),
-		err:  errBatchUsed,
-		want: with(queued("a b", 2), redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
+		seed: with(queued("a b", 1),
+			redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
+		do:  claimWith(claimCall{most: 5, held: 1}),
+		err: errBatchUsed,
+		want: with(queued("a b", 2),
+			redistest.State{"_processing:w": redistest.Hash{"7-1": "x"}, "_claims:w": redistest.Hash{"7": "5"}}),
 	},
 	// The control hash.
 	{
@@ -189,21 +193,25 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 	},
 
 	{
-		name:   "beside an older batch and another worker",
-		seed:   with(queued("a", 1), redistest.State{"_processing:w": redistest.Hash{"6-1": "x"}, "_claims:w": redistest.Hash{"6": "5"}, "_processing:v": redistest.Hash{"7-1": "y"}}),
+		name: "beside an older batch and another worker",
+		seed: with(queued("a", 1), redistest.State{"_processing:w": redistest.Hash{"6-1": "x"},
+			"_claims:w": redistest.Hash{"6": "5"}, "_processing:v": redistest.Hash{"7-1": "y"}}),
 		do:     claimWith(claimCall{most: 5}),
 		result: claimReply{"a", 0},
 		want: with(queued("", 0), redistest.State{
-			"_processing:w": redistest.Hash{"6-1": "x", "7-1": "a"}, "_claims:w": redistest.Hash{"6": "5", "7": nowMark}, "_processing:v": redistest.Hash{"7-1": "y"},
+			"_processing:w": redistest.Hash{"6-1": "x", "7-1": "a"},
+			"_claims:w":     redistest.Hash{"6": "5", "7": nowMark}, "_processing:v": redistest.Hash{"7-1": "y"},
 		}),
 	},
 	{
-		name:   "token of a batch number that only begins alike",
-		seed:   with(queued("a", 1), redistest.State{"_processing:w": redistest.Hash{"77-1": "x"}, "_claims:w": redistest.Hash{"77": "5"}}),
+		name: "token of a batch number that only begins alike",
+		seed: with(queued("a", 1),
+			redistest.State{"_processing:w": redistest.Hash{"77-1": "x"}, "_claims:w": redistest.Hash{"77": "5"}}),
 		do:     claimWith(claimCall{most: 5}),
 		result: claimReply{"a", 0},
 		want: with(queued("", 0), redistest.State{
-			"_processing:w": redistest.Hash{"77-1": "x", "7-1": "a"}, "_claims:w": redistest.Hash{"77": "5", "7": nowMark},
+			"_processing:w": redistest.Hash{"77-1": "x", "7-1": "a"},
+			"_claims:w":     redistest.Hash{"77": "5", "7": nowMark},
 		}),
 	},
 	// How many.
@@ -227,7 +235,8 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		do:     claimWithCount(maxClaim + 5),
 		result: maxClaim,
 		want: redistest.State{
-			"": redistest.List{"x"}, "_noti": ones(1), "_worker:w": alive, "_processing:w": manyClaimed, "_claims:w": redistest.Hash{"7": nowMark},
+			"": redistest.List{"x"}, "_noti": ones(1), "_worker:w": alive, "_processing:w": manyClaimed,
+			"_claims:w": redistest.Hash{"7": nowMark},
 		},
 	},
 	{
@@ -236,7 +245,8 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		do:     claimWith(claimCall{batch: 1<<64 - 1, most: 1}),
 		result: claimReply{"a", 0},
 		want: with(queued("", 0), redistest.State{
-			"_processing:w": redistest.Hash{"18446744073709551615-1": "a"}, "_claims:w": redistest.Hash{"18446744073709551615": nowMark},
+			"_processing:w": redistest.Hash{"18446744073709551615-1": "a"},
+			"_claims:w":     redistest.Hash{"18446744073709551615": nowMark},
 		}),
 	},
 	{
@@ -435,7 +445,8 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		result: claimReplyWith{claimReply{"x", 1}, nil},
 		want: working(redistest.State{
 			"": redistest.List{"y"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "3"}),
-			"_processing:w": redistest.Hash{"4-1": "d", "7-1": "x"}, "_claims:w": redistest.Hash{"4": "2000", "7": nowMark},
+			"_processing:w": redistest.Hash{"4-1": "d", "7-1": "x"},
+			"_claims:w":     redistest.Hash{"4": "2000", "7": nowMark},
 		}),
 	},
 	{
@@ -447,7 +458,8 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		result: claimReplyWith{claimReply{"x", 0}, []bool{false, true, false, true}},
 		want: working(redistest.State{
 			testDay:         counted(redistest.Hash{"processed": "2"}),
-			"_processing:w": redistest.Hash{"3-2": "b", "4-1": "d", "7-1": "x"}, "_claims:w": redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
+			"_processing:w": redistest.Hash{"3-2": "b", "4-1": "d", "7-1": "x"},
+			"_claims:w":     redistest.Hash{"3": "1000", "4": "2000", "7": nowMark},
 		}),
 	},
 	{
@@ -458,8 +470,10 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 		}}),
 		err: errNoHeartbeat,
 		want: working(redistest.State{
-			"_worker:w": nil, "": redistest.List{"x"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"}),
-			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c"}, "_claims:w": redistest.Hash{"3": "1000"},
+			"_worker:w": nil, "": redistest.List{"x"}, "_noti": ones(1),
+			testDay:         counted(redistest.Hash{"processed": "1"}),
+			"_processing:w": redistest.Hash{"3-1": "a", "3-2": "b", "3-3": "c"},
+			"_claims:w":     redistest.Hash{"3": "1000"},
 		}),
 	},
 }}

@@ -29,7 +29,8 @@ func checkCluster(t *testing.T, cluster *redistest.Cluster, rdb *Redis) {
 	for _, node := range cluster.Nodes {
 		node.Do(t, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 		var unfit *SettingError
-		if _, err := rdb.Check(t.Context()); !errors.As(err, &unfit) || unfit.Name != "eviction" || strings.Count(err.Error(), "maxmemory-policy") != 2 ||
+		if _, err := rdb.Check(t.Context()); !errors.As(err, &unfit) || unfit.Name != "eviction" ||
+			strings.Count(err.Error(), "maxmemory-policy") != 2 ||
 			!strings.Contains(err.Error(), "Redis at "+node.Addr()) {
 			t.Errorf("node %s: found %v", node.Addr(), err)
 		}

@@ -28,7 +28,8 @@ func (s *store) expire(ctx context.Context, n int) (int, error) {
 	return redis.Int(s.eval(ctx, scriptExpire, []string{s.keys.completed, s.keys.results}, n))
 }
 
-// complete ends claims of tasks that have succeeded, keeps what is to be kept, frees their locks, forgets that they were cancelled, and wakes who waits for them.
+// complete ends claims of tasks that have succeeded, keeps what is to be kept, frees their locks, forgets that they
+// were cancelled, and wakes who waits for them.
 func (s *store) complete(ctx context.Context, worker string, batches []uint64, tasks []completed) ([]bool, error) {
 	args := make([]any, 0, 2+len(batches)+6*len(tasks))
 	args = append(args, statsLife)
@@ -38,7 +39,8 @@ func (s *store) complete(ctx context.Context, worker string, batches []uint64, t
 		args = append(args, t.token, t.id, t.keep.Milliseconds(), t.value, flag(t.lock), s.channel(t.id, t.awaited))
 	}
 	keys := []string{
-		s.keys.processing + worker, s.keys.claims + worker, s.keys.completed, s.keys.results, s.keys.locks, s.keys.locked, s.statsKey(), s.keys.revoked,
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.completed, s.keys.results, s.keys.locks,
+		s.keys.locked, s.statsKey(), s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, scriptComplete, keys, args...)
 	return answers(reply, err, len(tasks))

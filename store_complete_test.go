@@ -34,7 +34,8 @@ var manyKept, manyCompleted = func() (list []completed, state redistest.State) {
 		held[token] = manyClaims[token]
 	}
 	return list, with(manyHeld, redistest.State{
-		"_processing:w": held, "_completed": set, "_results": results, testDay: counted(redistest.Hash{"processed": fmt.Sprint(maxShelved)}),
+		"_processing:w": held, "_completed": set, "_results": results,
+		testDay: counted(redistest.Hash{"processed": fmt.Sprint(maxShelved)}),
 	})
 }()
 
@@ -55,8 +56,9 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 		do:     completeWith([]uint64{4}, kept("3-1", "x"), kept("4-1", "y")),
 		result: all(2),
 		want: working(with(left("3-2 3-3", "3"), redistest.State{
-			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x", "y": "r y"},
-			testDay: counted(redistest.Hash{"processed": "2"}),
+			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour)},
+			"_results":   redistest.Hash{"x": "r x", "y": "r y"},
+			testDay:      counted(redistest.Hash{"processed": "2"}),
 		})),
 	},
 	{
@@ -64,35 +66,42 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 		seed:   working(nil),
 		do:     completeWith(nil, completed{token: "3-1", id: "x"}),
 		result: all(1),
-		want:   working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{testDay: counted(redistest.Hash{"processed": "1"})})),
+		want: working(with(left("3-2 3-3 4-1", "3 4"),
+			redistest.State{testDay: counted(redistest.Hash{"processed": "1"})})),
 	},
 	{
-		name:   "nothing is kept: what was reported of it goes",
-		seed:   working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r y"}, "_completed": redistest.Zset{"y": later}}),
+		name: "nothing is kept: what was reported of it goes",
+		seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r y"},
+			"_completed": redistest.Zset{"y": later}}),
 		do:     completeWith(nil, completed{token: "3-1", id: "x"}, completed{token: "3-2", id: "y"}),
 		result: all(2),
 		want: working(with(left("3-3 4-1", "3 4"), redistest.State{
-			"_results": redistest.Hash{"y": "r y"}, "_completed": redistest.Zset{"y": later}, testDay: counted(redistest.Hash{"processed": "2"}),
+			"_results": redistest.Hash{"y": "r y"}, "_completed": redistest.Zset{"y": later},
+			testDay: counted(redistest.Hash{"processed": "2"}),
 		})),
 	},
 	{
 		name: "an id that was completed before: the last one is kept",
 		seed: working(redistest.State{
-			"_results": redistest.Hash{"x": "old", "y": "50 %"}, "_completed": redistest.Zset{"x": past}, "_retry": redistest.Zset{"x": later},
+			"_results": redistest.Hash{"x": "old", "y": "50 %"}, "_completed": redistest.Zset{"x": past},
+			"_retry": redistest.Zset{"x": later},
 			"_tasks": redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": "i"},
 		}),
 		do:     completeWith(nil, kept("3-1", "x"), kept("3-2", "y"), completed{token: "3-3", id: "y"}),
 		result: all(3),
 		want: working(with(left("4-1", "3 4"), redistest.State{
 			"_results":   redistest.Hash{"x": "r x", "y": "r y"},
-			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour)}, "_retry": redistest.Zset{"x": later},
-			"_tasks": redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": "i"}, testDay: counted(redistest.Hash{"processed": "3"}),
+			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour)},
+			"_retry":     redistest.Zset{"x": later},
+			"_tasks":     redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": "i"},
+			testDay: counted(redistest.Hash{"processed": "3"}),
 		})),
 	},
 	{
-		name:   "stale tokens keep nothing",
-		seed:   working(redistest.State{"_results": redistest.Hash{"v": "50 %"}}),
-		do:     completeWith(nil, kept("2-1", "u"), kept("3-1", "x"), kept("3-1", "y"), completed{token: "", id: "v", lock: true}),
+		name: "stale tokens keep nothing",
+		seed: working(redistest.State{"_results": redistest.Hash{"v": "50 %"}}),
+		do: completeWith(nil, kept("2-1", "u"), kept("3-1", "x"), kept("3-1", "y"),
+			completed{token: "", id: "v", lock: true}),
 		result: []bool{false, true, false, false},
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_results": redistest.Hash{"v": "50 %", "x": "r x"}, "_completed": redistest.Zset{"x": fromNow(time.Hour)},
@@ -100,11 +109,14 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 		})),
 	},
 	{
-		name:   "none stands: only the batch goes",
-		seed:   working(with(left("4-1", "3 4"), redistest.State{"_locks": redistest.Hash{"@v": "l", "l": "v"}, "_locked": redistest.Zset{"l": later}})),
-		do:     completeWith([]uint64{3}, completed{token: "3-1", id: "v", keep: time.Hour, value: []byte("r"), lock: true}),
+		name: "none stands: only the batch goes",
+		seed: working(with(left("4-1", "3 4"),
+			redistest.State{"_locks": redistest.Hash{"@v": "l", "l": "v"}, "_locked": redistest.Zset{"l": later}})),
+		do: completeWith([]uint64{3},
+			completed{token: "3-1", id: "v", keep: time.Hour, value: []byte("r"), lock: true}),
 		result: []bool{false},
-		want:   working(with(left("4-1", "4"), redistest.State{"_locks": redistest.Hash{"@v": "l", "l": "v"}, "_locked": redistest.Zset{"l": later}})),
+		want: working(with(left("4-1", "4"),
+			redistest.State{"_locks": redistest.Hash{"@v": "l", "l": "v"}, "_locked": redistest.Zset{"l": later}})),
 	},
 	{
 		name: "locks end, of their holders only",
@@ -112,21 +124,25 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 			"_locks":  redistest.Hash{"@x": "a", "a": "x", "@y": "b", "b": "z", "@z": "b", "c": "o", "@o": "c"},
 			"_locked": redistest.Zset{"a": later, "b": later + 1, "c": past},
 		}),
-		do: completeWith(nil, completed{token: "3-1", id: "x", lock: true}, completed{token: "3-2", id: "y", lock: true},
+		do: completeWith(nil, completed{token: "3-1", id: "x", lock: true},
+			completed{token: "3-2", id: "y", lock: true},
 			completed{token: "3-3", id: "n", lock: true}, completed{token: "4-1", id: "o"}),
 		result: all(4),
 		want: working(with(left("", "3 4"), redistest.State{
-			"_locks": redistest.Hash{"b": "z", "@z": "b", "c": "o", "@o": "c"}, "_locked": redistest.Zset{"b": later + 1, "c": past},
-			testDay: counted(redistest.Hash{"processed": "4"}),
+			"_locks":  redistest.Hash{"b": "z", "@z": "b", "c": "o", "@o": "c"},
+			"_locked": redistest.Zset{"b": later + 1, "c": past},
+			testDay:   counted(redistest.Hash{"processed": "4"}),
 		})),
 	},
 	{
-		name:   "the last lock",
-		seed:   working(redistest.State{"_locks": redistest.Hash{"@x": "a", "a": "x"}, "_locked": redistest.Zset{"a": later}}),
+		name: "the last lock",
+		seed: working(redistest.State{"_locks": redistest.Hash{"@x": "a", "a": "x"},
+			"_locked": redistest.Zset{"a": later}}),
 		do:     completeWith(nil, completed{token: "3-1", id: "x", keep: time.Hour, value: []byte("r x"), lock: true}),
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_completed": redistest.Zset{"x": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x"}, testDay: counted(redistest.Hash{"processed": "1"}),
+			"_completed": redistest.Zset{"x": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x"},
+			testDay: counted(redistest.Hash{"processed": "1"}),
 		})),
 	},
 	{
@@ -135,20 +151,23 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 		do:     completeWith(nil, kept("3-1", "x"), completed{token: "3-2", id: "y"}, completed{token: "2-1", id: "v"}),
 		result: []bool{true, true, false},
 		want: working(with(left("3-3 4-1", "3 4"), redistest.State{
-			"_revoked": redistest.Zset{"v": later, "o": later}, "_completed": redistest.Zset{"x": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x"},
-			testDay: counted(redistest.Hash{"processed": "2"}),
+			"_revoked": redistest.Zset{"v": later, "o": later}, "_completed": redistest.Zset{"x": fromNow(time.Hour)},
+			"_results": redistest.Hash{"x": "r x"},
+			testDay:    counted(redistest.Hash{"processed": "2"}),
 		})),
 	},
 	{
 		name: "what was kept for long enough goes, others stay",
 		seed: working(redistest.State{
-			"_completed": redistest.Zset{"o": past, "p": past + 1, "l": later, "r": round}, "_results": redistest.Hash{"o": "r", "p": "r", "l": "r", "r": "r", "a": "50 %"},
+			"_completed": redistest.Zset{"o": past, "p": past + 1, "l": later, "r": round},
+			"_results":   redistest.Hash{"o": "r", "p": "r", "l": "r", "r": "r", "a": "50 %"},
 		}),
 		do:     completeWith(nil, kept("3-1", "x")),
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_completed": redistest.Zset{"l": later, "r": round, "x": fromNow(time.Hour)},
-			"_results":   redistest.Hash{"l": "r", "r": "r", "a": "50 %", "x": "r x"}, testDay: counted(redistest.Hash{"processed": "1"}),
+			"_results":   redistest.Hash{"l": "r", "r": "r", "a": "50 %", "x": "r x"},
+			testDay:      counted(redistest.Hash{"processed": "1"}),
 		})),
 	},
 	{
@@ -158,10 +177,12 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_completed": redistest.Zset{
-				"old200": past + 200, "old201": past + 201, "old202": past + 202, "old203": past + 203, "old204": past + 204, "x": fromNow(time.Hour),
+				"old200": past + 200, "old201": past + 201, "old202": past + 202, "old203": past + 203,
+				"old204": past + 204, "x": fromNow(time.Hour),
 			},
-			"_results": redistest.Hash{"old200": "r", "old201": "r", "old202": "r", "old203": "r", "old204": "r", "x": "r x"},
-			testDay:    counted(redistest.Hash{"processed": "1"}),
+			"_results": redistest.Hash{"old200": "r", "old201": "r", "old202": "r", "old203": "r", "old204": "r",
+				"x": "r x"},
+			testDay: counted(redistest.Hash{"processed": "1"}),
 		})),
 	},
 	{
@@ -180,17 +201,20 @@ func expireWith(n int) func(s *store) (any, error) {
 var expireCases = storeTable{script: "expire", cases: []storeCase{
 	{name: "nothing", do: expireWith(10), result: 0},
 	{
-		name:   "nothing is over, and reports stay",
-		seed:   redistest.State{"_completed": redistest.Zset{"x": later, "y": round}, "_results": redistest.Hash{"x": "r", "y": "r", "a": "50 %"}},
+		name: "nothing is over, and reports stay",
+		seed: redistest.State{"_completed": redistest.Zset{"x": later, "y": round},
+			"_results": redistest.Hash{"x": "r", "y": "r", "a": "50 %"}},
 		do:     expireWith(10),
 		result: 0,
 	},
 	{
-		name:   "what is over goes",
-		seed:   redistest.State{"_completed": redistest.Zset{"x": later, "o": past, "p": past + 1}, "_results": redistest.Hash{"x": "r", "o": "r", "p": "r", "a": "50 %"}},
+		name: "what is over goes",
+		seed: redistest.State{"_completed": redistest.Zset{"x": later, "o": past, "p": past + 1},
+			"_results": redistest.Hash{"x": "r", "o": "r", "p": "r", "a": "50 %"}},
 		do:     expireWith(10),
 		result: 2,
-		want:   redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r", "a": "50 %"}},
+		want: redistest.State{"_completed": redistest.Zset{"x": later},
+			"_results": redistest.Hash{"x": "r", "a": "50 %"}},
 	},
 	{
 		name:   "all of it",
@@ -200,18 +224,22 @@ var expireCases = storeTable{script: "expire", cases: []storeCase{
 		want:   redistest.State{},
 	},
 	{
-		name:   "page by page",
-		seed:   redistest.State{"_completed": redistest.Zset{"o": past, "p": past + 1}, "_results": redistest.Hash{"o": "r", "p": "r"}},
+		name: "page by page",
+		seed: redistest.State{"_completed": redistest.Zset{"o": past, "p": past + 1},
+			"_results": redistest.Hash{"o": "r", "p": "r"}},
 		do:     expireWith(1),
 		result: 1,
 		want:   redistest.State{"_completed": redistest.Zset{"p": past + 1}, "_results": redistest.Hash{"p": "r"}},
 	},
 }}
 
-// TestEndsAreTold listens to what the scripts publish that end tasks for good: the ends that somebody may wait for, of claims that stood.
+// TestEndsAreTold listens to what the scripts publish that end tasks for good: the ends that somebody may wait for, of
+// claims that stood.
 func TestEndsAreTold(t *testing.T) {
-	shelving := shelving{on: shelfArchived, most: 10, tasks: []shelved{toShelve("2-1", "stale", 0), toShelve("3-1", "x", 0), toShelve("3-2", "quiet", 0), toShelve("4-1", "y", 0)}}
-	sweeping := []verdict{judged("4-1", "d", "archive", "y"), judged("3-3", "other", "archive", "stale"), judged("3-2", "b", "requeue", "again"), judged("3-1", "a", "archive", "x")}
+	shelving := shelving{on: shelfArchived, most: 10, tasks: []shelved{toShelve("2-1", "stale", 0),
+		toShelve("3-1", "x", 0), toShelve("3-2", "quiet", 0), toShelve("4-1", "y", 0)}}
+	sweeping := []verdict{judged("4-1", "d", "archive", "y"), judged("3-3", "other", "archive", "stale"),
+		judged("3-2", "b", "requeue", "again"), judged("3-1", "a", "archive", "x")}
 	for i := range 4 {
 		shelving.tasks[i].awaited, sweeping[i].awaited = i != 2, true
 	}
@@ -221,7 +249,8 @@ func TestEndsAreTold(t *testing.T) {
 		do     func(s *store) (any, error)
 		want   []string
 	}{
-		{"complete", working(nil), completeWith(nil, kept("3-1", "x"), kept("2-1", "stale"), completed{token: "3-2", id: "quiet"}, kept("4-1", "y")), []string{"x", "y"}},
+		{"complete", working(nil), completeWith(nil, kept("3-1", "x"), kept("2-1", "stale"),
+			completed{token: "3-2", id: "quiet"}, kept("4-1", "y")), []string{"x", "y"}},
 		{"shelve", working(nil), shelving.do, []string{"x", "y"}},
 		{"sweep", dead, sweepW(sweeping...), []string{"y", "x"}},
 	} {

@@ -41,7 +41,8 @@ func (s *store) setControl(ctx context.Context, field, value string) (was bool, 
 
 // control reads the control hash as it is for one worker.
 func (s *store) control(ctx context.Context, worker string) (c control, err error) {
-	reply, err := redis.Strings(s.read(ctx, "HMGET", s.keys.control, "version", controlPaused, controlRestart, controlWeight, controlWorker+worker))
+	reply, err := redis.Strings(s.read(ctx, "HMGET", s.keys.control, "version", controlPaused, controlRestart,
+		controlWeight, controlWorker+worker))
 	if err != nil {
 		return c, err
 	}

@@ -172,8 +172,9 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		result: "0 moved, next later",
 	},
 	{
-		name:   "due ones, the earliest first, behind what is pending",
-		seed:   with(filedAs("_scheduled", redistest.Zset{"x": past + 2, "y": past, "z": later, "v": past + 1}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		name: "due ones, the earliest first, behind what is pending",
+		seed: with(filedAs("_scheduled", redistest.Zset{"x": past + 2, "y": past, "z": later, "v": past + 1}),
+			redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
 		do:     moveWith(shelfScheduled, 10),
 		result: "3 moved, next later",
 		want: with(filedAs("_scheduled", redistest.Zset{"z": later}), redistest.State{
@@ -188,12 +189,14 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		want:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
 	},
 	{
-		name:   "retries, not what is scheduled",
-		seed:   with(filedAs("_retry", redistest.Zset{"x": past}), redistest.State{"_scheduled": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
+		name: "retries, not what is scheduled",
+		seed: with(filedAs("_retry", redistest.Zset{"x": past}),
+			redistest.State{"_scheduled": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
 		do:     moveWith(shelfRetry, 10),
 		result: "1 moved, next never",
 		want: redistest.State{
-			"": redistest.List{"m x"}, "_noti": ones(1), "_scheduled": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"y": "m y"},
+			"": redistest.List{"m x"}, "_noti": ones(1), "_scheduled": redistest.Zset{"y": past},
+			"_tasks": redistest.Hash{"y": "m y"},
 		},
 	},
 	{
@@ -209,7 +212,8 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		name: "too large: stays, the others are moved",
 		seed: redistest.State{
 			"_scheduled": redistest.Zset{"x": past, "y": past + 1, "z": past + 2},
-			"_tasks":     redistest.Hash{"x": "m x", "y": big("y", workerLimits.Bytes+1), "z": big("z", workerLimits.Bytes)},
+			"_tasks": redistest.Hash{"x": "m x", "y": big("y", workerLimits.Bytes+1),
+				"z": big("z", workerLimits.Bytes)},
 		},
 		do:     moveWith(shelfScheduled, 10),
 		result: "2 moved, next overdue, too large [{y 1052673}]",
@@ -219,8 +223,9 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		},
 	},
 	{
-		name:   "ids without a message are dropped",
-		seed:   redistest.State{"_scheduled": redistest.Zset{"x": past, "y": past + 1}, "_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"}},
+		name: "ids without a message are dropped",
+		seed: redistest.State{"_scheduled": redistest.Zset{"x": past, "y": past + 1},
+			"_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"}},
 		do:     moveWith(shelfScheduled, 10),
 		result: "1 moved, next never",
 		want:   redistest.State{"": redistest.List{"m y"}, "_noti": ones(1)},
@@ -331,7 +336,8 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 		seed:   with(parkedXY, redistest.State{"_control": oneVersion}),
 		do:     unparkWith(1, "v", "x", "y"),
 		result: "2 looked at, version 5: m x",
-		want:   with(with(adopted("m x"), filedAs("_parked", redistest.Zset{"y": later})), redistest.State{"_control": oneVersion}),
+		want: with(with(adopted("m x"), filedAs("_parked", redistest.Zset{"y": later})),
+			redistest.State{"_control": oneVersion}),
 	},
 	{
 		name: "as many bytes as one claim has, but one at least",
@@ -346,11 +352,13 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 		}),
 	},
 	{
-		name:   "one twice, one that is not parked",
-		seed:   with(with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past})), redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
+		name: "one twice, one that is not parked",
+		seed: with(with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past})),
+			redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
 		do:     unparkWith(9, "y", "x", "x", "v"),
 		result: "4 looked at, version 0: m x",
-		want:   with(adopted("m x"), redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"y": "m y"}}),
+		want: with(adopted("m x"),
+			redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"y": "m y"}}),
 	},
 	{
 		name:   "another worker was faster",
@@ -361,7 +369,8 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 	{
 		name: "ids without a message are dropped",
 		seed: with(queued("p", 1), redistest.State{
-			"_parked": redistest.Zset{"x": past, "y": past}, "_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"},
+			"_parked": redistest.Zset{"x": past, "y": past}, "_tasks": redistest.Hash{"y": "m y"},
+			"_info": redistest.Hash{"x": "i"},
 		}),
 		do:     unparkWith(9, "x", "y"),
 		result: "2 looked at, version 0: m y",
@@ -388,9 +397,10 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 	},
 	{
 		name: "batch number used before",
-		seed: with(parkedXY, redistest.State{"_processing:w": redistest.Hash{"7-1": "a"}, "_claims:w": redistest.Hash{"7": "1"}}),
-		do:   unparkWith(9, "x"),
-		err:  errBatchUsed,
+		seed: with(parkedXY, redistest.State{"_processing:w": redistest.Hash{"7-1": "a"},
+			"_claims:w": redistest.Hash{"7": "1"}}),
+		do:  unparkWith(9, "x"),
+		err: errBatchUsed,
 	},
 }}
 
@@ -408,7 +418,8 @@ var condemnCases = storeTable{script: "condemn", cases: []storeCase{
 		result: 1,
 		want: redistest.State{
 			"_retry": redistest.Zset{"y": later}, "_archived": redistest.Zset{"x": fromNow(time.Hour)},
-			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "why", "y": "i y"}, testDay: counted(redistest.Hash{"archived": "1"}),
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "why", "y": "i y"},
+			testDay: counted(redistest.Hash{"archived": "1"}),
 		},
 	},
 	{
@@ -417,14 +428,17 @@ var condemnCases = storeTable{script: "condemn", cases: []storeCase{
 		do:     condemnWith(filed{id: "x", info: []byte("why")}, filed{id: "z", info: []byte("why too")}),
 		result: 2,
 		want: redistest.State{
-			"_parked": redistest.Zset{"y": past}, "_archived": redistest.Zset{"x": fromNow(time.Hour), "z": fromNow(time.Hour)},
-			"_tasks": redistest.Hash{"x": "m x", "y": "m y", "z": "m z"}, "_info": redistest.Hash{"x": "why", "y": "i y", "z": "why too"},
-			testDay: counted(redistest.Hash{"archived": "2"}),
+			"_parked":   redistest.Zset{"y": past},
+			"_archived": redistest.Zset{"x": fromNow(time.Hour), "z": fromNow(time.Hour)},
+			"_tasks":    redistest.Hash{"x": "m x", "y": "m y", "z": "m z"},
+			"_info":     redistest.Hash{"x": "why", "y": "i y", "z": "why too"},
+			testDay:     counted(redistest.Hash{"archived": "2"}),
 		},
 	},
 	{
-		name:   "their ids and locks are free, those of others are not",
-		seed:   both(filedAs("_parked", redistest.Zset{"x": past, "y": later}), locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
+		name: "their ids and locks are free, those of others are not",
+		seed: both(filedAs("_parked", redistest.Zset{"x": past, "y": later}),
+			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
 		do:     condemnWith(filed{id: "x", info: []byte("why")}, filed{id: "y", info: []byte("why too")}),
 		result: 1,
 		want: both(redistest.State{
@@ -447,7 +461,8 @@ var condemnCases = storeTable{script: "condemn", cases: []storeCase{
 		do:     condemnWith(filed{id: "x", info: []byte("why")}),
 		result: 1,
 		want: redistest.State{
-			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"}, "_info": redistest.Hash{"x": "why"},
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_info": redistest.Hash{"x": "why"},
 			testDay: redistest.Expiring{Value: redistest.Hash{"archived": "5"}, For: time.Hour},
 		},
 	},
@@ -474,34 +489,39 @@ var trimCases = storeTable{script: "trim", cases: []storeCase{
 		seed:   filedAs("_archived", redistest.Zset{"x": past, "y": later, "z": past + 1}),
 		do:     trimWith(10, 10),
 		result: 2,
-		want:   with(filedAs("_archived", redistest.Zset{"y": later}), redistest.State{testDay: counted(redistest.Hash{"trimmed": "2"})}),
+		want: with(filedAs("_archived", redistest.Zset{"y": later}),
+			redistest.State{testDay: counted(redistest.Hash{"trimmed": "2"})}),
 	},
 	{
 		name:   "too old, no more than asked for",
 		seed:   filedAs("_archived", redistest.Zset{"x": past, "y": later, "z": past + 1}),
 		do:     trimWith(10, 1),
 		result: 1,
-		want:   with(filedAs("_archived", redistest.Zset{"y": later, "z": past + 1}), redistest.State{testDay: counted(redistest.Hash{"trimmed": "1"})}),
+		want: with(filedAs("_archived", redistest.Zset{"y": later, "z": past + 1}),
+			redistest.State{testDay: counted(redistest.Hash{"trimmed": "1"})}),
 	},
 	{
 		name:   "too many: the first to expire go",
 		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later + 1, "z": later + 2}),
 		do:     trimWith(1, 10),
 		result: 2,
-		want:   with(filedAs("_archived", redistest.Zset{"z": later + 2}), redistest.State{testDay: counted(redistest.Hash{"trimmed": "2"})}),
+		want: with(filedAs("_archived", redistest.Zset{"z": later + 2}),
+			redistest.State{testDay: counted(redistest.Hash{"trimmed": "2"})}),
 	},
 	{
 		name:   "too many, no more than asked for",
 		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later + 1, "z": later + 2}),
 		do:     trimWith(0, 1),
 		result: 1,
-		want:   with(filedAs("_archived", redistest.Zset{"y": later + 1, "z": later + 2}), redistest.State{testDay: counted(redistest.Hash{"trimmed": "1"})}),
+		want: with(filedAs("_archived", redistest.Zset{"y": later + 1, "z": later + 2}),
+			redistest.State{testDay: counted(redistest.Hash{"trimmed": "1"})}),
 	},
 	{
 		name: "tasks of other sets stay",
 		seed: redistest.State{
-			"_archived": redistest.Zset{"x": past}, "_retry": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"x": "m", "y": "m"},
-			"_info": redistest.Hash{"x": "i", "y": "i"},
+			"_archived": redistest.Zset{"x": past}, "_retry": redistest.Zset{"y": past},
+			"_tasks": redistest.Hash{"x": "m", "y": "m"},
+			"_info":  redistest.Hash{"x": "i", "y": "i"},
 		},
 		do:     trimWith(0, 10),
 		result: 1,
@@ -520,7 +540,8 @@ func TestParkedPage(t *testing.T) {
 	s := newStore(sourceOf(t, rdb, err), "", name)
 	seed := redistest.State{
 		"_parked": redistest.Zset{"a": past, "b": past + 1, "c": later, "d": later + 1},
-		"_tasks":  redistest.Hash{"a": "m a", "c": "m c", "d": "m d"}, "_info": redistest.Hash{"a": "i a", "b": "i b", "d": "i d"},
+		"_tasks":  redistest.Hash{"a": "m a", "c": "m c", "d": "m d"},
+		"_info":   redistest.Hash{"a": "i a", "b": "i b", "d": "i d"},
 	}
 	redistest.Seed(t, server.Dial(t), name, seed)
 	for _, c := range []struct {

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// maxEnlisted bounds the tasks that one script enlists: each may need a dozen commands, and Redis does nothing else meanwhile.
+	// maxEnlisted bounds the tasks that one script enlists: each may need a dozen commands, and Redis does nothing else
+	// meanwhile.
 	maxEnlisted = 100
 	// lapsePage bounds the expired locks that one script drops.
 	lapsePage = 100
@@ -26,8 +27,9 @@ type listing struct {
 	hold *hold // nil: it has nothing to itself
 }
 
-// enlist makes tasks pending or files them until they are due, all or none, at most maxEnlisted and maxBatchBytes. For each task it
-// returns the id of the one that is there in its stead, "" if it stands itself. The error of one that is refused is an *enlistError.
+// enlist makes tasks pending or files them until they are due, all or none, at most maxEnlisted and maxBatchBytes. For
+// each task it returns the id of the one that is there in its stead, "" if it stands itself. The error of one that is
+// refused is an *enlistError.
 func (s *store) enlist(ctx context.Context, at place, tasks []listing) ([]string, error) {
 	args := make([]any, 0, 5+6*len(tasks))
 	args = append(args, at.how, at.due, s.keys.signals(), lockLife.Milliseconds(), lapsePage)
@@ -43,7 +45,8 @@ func (s *store) enlist(ctx context.Context, at place, tasks []listing) ([]string
 		args = append(args, t.id, t.message, reserve, name, life, ruleWords[rule])
 	}
 	keys := []string{
-		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info, s.keys.completed,
+		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info,
+		s.keys.completed,
 		s.keys.locks, s.keys.locked, s.keys.revoked, s.keys.wake, s.keys.control,
 	}
 	reply, err := redis.Values(s.accept(ctx, scriptEnlist, keys, args...))
@@ -78,7 +81,8 @@ func (e *enlistError) Error() string {
 }
 func (e *enlistError) Unwrap() error { return &e.DuplicateError }
 
-// unlock frees the lock of a task that starts. left: at its end there is still something to free. replaced: it must not start.
+// unlock frees the lock of a task that starts. left: at its end there is still something to free. replaced: it must not
+// start.
 func (s *store) unlock(ctx context.Context, id string) (left, replaced bool, err error) {
 	n, err := redis.Int(s.eval(ctx, scriptUnlock, s.unlockKeys(), id, 0))
 	return n == 1, n < 0, err

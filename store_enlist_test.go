@@ -10,7 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// locked is a state with locks: lock or '#id' to task id, all of them lapsing at due. A lock is noted with its holder too.
+// locked is a state with locks: lock or '#id' to task id, all of them lapsing at due. A lock is noted with its holder
+// too.
 func locked(due int64, holders redistest.Hash) redistest.State {
 	locks, lapse := redistest.Hash{}, redistest.Zset{}
 	for name, id := range holders {
@@ -103,7 +104,8 @@ var manyListed, manyListedState = func() (list []listing, state redistest.State)
 	var messages redistest.List
 	for i := range maxEnlisted {
 		id := fmt.Sprintf("id%d", i)
-		list = append(list, listing{envelope{id, []byte("m " + id)}, &hold{reserve: true, name: "k:" + id, life: lockLife.Milliseconds()}})
+		list = append(list, listing{envelope{id, []byte("m " + id)},
+			&hold{reserve: true, name: "k:" + id, life: lockLife.Milliseconds()}})
 		locks["#"+id], locks["k:"+id] = id, id
 		messages = append(messages, "m "+id)
 	}
@@ -116,7 +118,8 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		seed:   redistest.State{"": redistest.List{"p"}, "_noti": ones(1)},
 		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Fail))),
 		result: `[""]`,
-		want:   both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)}),
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
+			redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)}),
 	},
 	{
 		name:   "at the front, without a lock",
@@ -130,7 +133,8 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", Fail))),
 		result: `[""]`,
 		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), redistest.State{
-			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"}, "_wake": ones(1),
+			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_wake": ones(1),
 		}),
 	},
 	{
@@ -138,24 +142,29 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		seed:   with(filedAs("_scheduled", redistest.Zset{"o": past - 1}), nil),
 		do:     enlistWith(place{how: "at", due: past}, toEnlist("x", lockOf("k:a", Fail))),
 		result: `[""]`,
-		want: both(locked(hour, redistest.Hash{"k:a": "x"}), filedAs("_scheduled", redistest.Zset{"o": past - 1}), redistest.State{
-			"_scheduled": redistest.Zset{"x": past}, "_tasks": redistest.Hash{"x": "m x"},
-		}),
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}), filedAs("_scheduled", redistest.Zset{"o": past - 1}),
+			redistest.State{
+				"_scheduled": redistest.Zset{"x": past}, "_tasks": redistest.Hash{"x": "m x"},
+			}),
 	},
 	{
 		name:   "at a round time, earlier than all others: wakes a mover that has been called already",
 		seed:   with(filedAs("_scheduled", redistest.Zset{"o": later}), redistest.State{"_wake": ones(1)}),
 		do:     enlistWith(place{how: "at", due: round}, toEnlist("x", ownID)),
 		result: `[""]`,
-		want: both(locked(round+lockLife.Milliseconds(), redistest.Hash{"#x": "x"}), filedAs("_scheduled", redistest.Zset{"o": later}), redistest.State{
-			"_scheduled": redistest.Zset{"x": round}, "_tasks": redistest.Hash{"x": "m x"}, "_wake": ones(1),
-		}),
+		want: both(locked(round+lockLife.Milliseconds(), redistest.Hash{"#x": "x"}),
+			filedAs("_scheduled", redistest.Zset{"o": later}), redistest.State{
+				"_scheduled": redistest.Zset{"x": round}, "_tasks": redistest.Hash{"x": "m x"}, "_wake": ones(1),
+			}),
 	},
 	{
-		name:   "a lock and an id: both last as long as the longer",
-		do:     enlistWith(atBack, listing{envelope{"x", []byte("m x")}, &hold{reserve: true, name: "k:a", life: lockLife.Milliseconds() + 5}}),
+		name: "a lock and an id: both last as long as the longer",
+		do: enlistWith(atBack,
+			listing{envelope{"x", []byte("m x")},
+				&hold{reserve: true, name: "k:a", life: lockLife.Milliseconds() + 5}}),
 		result: `[""]`,
-		want:   both(locked(idLife+5, redistest.Hash{"k:a": "x", "#x": "x"}), redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+		want: both(locked(idLife+5, redistest.Hash{"k:a": "x", "#x": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
 	},
 	{
 		name: "held: refused, all or none",
@@ -177,9 +186,10 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		idle:   true,
 	},
 	{
-		name:   "held: skipped, among others",
-		seed:   locked(later, redistest.Hash{"k:a": "o"}),
-		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Skip)), toEnlist("y", lockOf("k:b", Skip)), toEnlist("z", nil)),
+		name: "held: skipped, among others",
+		seed: locked(later, redistest.Hash{"k:a": "o"}),
+		do: enlistWith(atBack, toEnlist("x", lockOf("k:a", Skip)), toEnlist("y", lockOf("k:b", Skip)),
+			toEnlist("z", nil)),
 		result: `["o" "" ""]`,
 		want: both(locked(later, redistest.Hash{"k:a": "o"}), locked(hour, redistest.Hash{"k:b": "y"}), redistest.State{
 			"": redistest.List{"m y", "m z"}, "_noti": ones(2),
@@ -190,58 +200,73 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		seed:   locked(past, redistest.Hash{"k:a": "o"}),
 		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Fail))),
 		result: `[""]`,
-		want:   both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
 	},
 	{
-		name:   "others that have lapsed are dropped",
-		seed:   both(locked(past, redistest.Hash{"k:b": "o", "#o": "o"}), locked(later, redistest.Hash{"k:c": "p", "#p": "p"})),
+		name: "others that have lapsed are dropped",
+		seed: both(locked(past, redistest.Hash{"k:b": "o", "#o": "o"}),
+			locked(later, redistest.Hash{"k:c": "p", "#p": "p"})),
 		do:     enlistWith(atBack, toEnlist("x", nil)),
 		result: `[""]`,
-		want:   both(locked(later, redistest.Hash{"k:c": "p", "#p": "p"}), redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+		want: both(locked(later, redistest.Hash{"k:c": "p", "#p": "p"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
 	},
 	{
-		name:   "replaced: a scheduled task is gone",
-		seed:   both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}), filedAs("_scheduled", redistest.Zset{"o": later, "p": later})),
+		name: "replaced: a scheduled task is gone",
+		seed: both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}),
+			filedAs("_scheduled", redistest.Zset{"o": later, "p": later})),
 		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", Replace))),
 		result: `[""]`,
-		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), filedAs("_scheduled", redistest.Zset{"p": later}), redistest.State{
-			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"}, "_wake": ones(1),
-		}),
+		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}),
+			filedAs("_scheduled", redistest.Zset{"p": later}), redistest.State{
+				"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
+				"_wake": ones(1),
+			}),
 	},
 	{
-		name:   "replaced: a retrying and a parked task are gone",
-		seed:   both(locked(later, redistest.Hash{"k:a": "o", "k:b": "p"}), filedAs("_retry", redistest.Zset{"o": later}), filedAs("_parked", redistest.Zset{"p": later})),
+		name: "replaced: a retrying and a parked task are gone",
+		seed: both(locked(later, redistest.Hash{"k:a": "o", "k:b": "p"}),
+			filedAs("_retry", redistest.Zset{"o": later}), filedAs("_parked", redistest.Zset{"p": later})),
 		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Replace)), toEnlist("y", lockOf("k:b", Replace))),
 		result: `["" ""]`,
-		want:   both(locked(hour, redistest.Hash{"k:a": "x", "k:b": "y"}), redistest.State{"": redistest.List{"m x", "m y"}, "_noti": ones(2)}),
+		want: both(locked(hour, redistest.Hash{"k:a": "x", "k:b": "y"}),
+			redistest.State{"": redistest.List{"m x", "m y"}, "_noti": ones(2)}),
 	},
 	{
-		name:   "replaced: one that is pending or active is revoked, and keeps its id",
-		seed:   both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}), redistest.State{"": redistest.List{"m o"}, "_noti": ones(1)}),
+		name: "replaced: one that is pending or active is revoked, and keeps its id",
+		seed: both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}),
+			redistest.State{"": redistest.List{"m o"}, "_noti": ones(1)}),
 		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", Replace))),
 		result: `[""]`,
 		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), redistest.State{
-			"": redistest.List{"m o"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife}, "_control": redistest.Hash{"version": nowMark},
-			"_locks": redistest.Hash{"@o": "k:a", "#o": "o"}, "_locked": redistest.Zset{"@o": later, "#o": later},
-			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"}, "_wake": ones(1),
+			"": redistest.List{"m o"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
+			"_control": redistest.Hash{"version": nowMark},
+			"_locks":   redistest.Hash{"@o": "k:a", "#o": "o"}, "_locked": redistest.Zset{"@o": later, "#o": later},
+			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_wake": ones(1),
 		}),
 	},
 	{
-		name:   "replaced: the version rises beyond the last",
-		seed:   both(locked(later, redistest.Hash{"k:a": "o"}), redistest.State{"_control": redistest.Hash{"version": "4000000000000"}}),
+		name: "replaced: the version rises beyond the last",
+		seed: both(locked(later, redistest.Hash{"k:a": "o"}),
+			redistest.State{"_control": redistest.Hash{"version": "4000000000000"}}),
 		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Replace))),
 		result: `[""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
-			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife}, "_control": redistest.Hash{"version": "4000000000001"},
-			"_locks": redistest.Hash{"@o": "k:a"}, "_locked": redistest.Zset{"@o": later},
+			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
+			"_control": redistest.Hash{"version": "4000000000001"},
+			"_locks":   redistest.Hash{"@o": "k:a"}, "_locked": redistest.Zset{"@o": later},
 		}),
 	},
 	{
 		name: "within one call: refused, skipped, replaced",
 		do: enlistWith(atBack, toEnlist("a", lockOf("k:s", Skip)), toEnlist("b", lockOf("k:s", Skip)),
-			toEnlist("c", lockOf("k:r", Replace)), toEnlist("d", lockOf("k:r", Replace)), toEnlist("e", lockOf("k:r", Replace))),
+			toEnlist("c", lockOf("k:r", Replace)), toEnlist("d", lockOf("k:r", Replace)),
+			toEnlist("e", lockOf("k:r", Replace))),
 		result: `["" "a" "" "" ""]`,
-		want:   both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}), redistest.State{"": redistest.List{"m a", "m e"}, "_noti": ones(2)}),
+		want: both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}),
+			redistest.State{"": redistest.List{"m a", "m e"}, "_noti": ones(2)}),
 	},
 	{
 		name: "within one call: refused",
@@ -252,7 +277,8 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name:   "an id of its own",
 		do:     enlistWith(atBack, toEnlist("x", ownID)),
 		result: `[""]`,
-		want:   both(locked(idLife, redistest.Hash{"#x": "x"}), redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+		want: both(locked(idLife, redistest.Hash{"#x": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
 	},
 	{
 		name: "an id that a pending or active task has",
@@ -265,7 +291,8 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		seed:   locked(past, redistest.Hash{"#x": "x"}),
 		do:     enlistWith(atBack, toEnlist("x", ownID)),
 		result: `[""]`,
-		want:   both(locked(idLife, redistest.Hash{"#x": "x"}), redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+		want: both(locked(idLife, redistest.Hash{"#x": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
 	},
 	{
 		name: "an id that a filed task has",
@@ -292,7 +319,8 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		do:     enlistWith(atBack, toEnlist("x", ownID)),
 		result: `[""]`,
 		want: both(locked(idLife, redistest.Hash{"#x": "x"}), redistest.State{
-			"": redistest.List{"m x"}, "_noti": ones(1), "_completed": redistest.Zset{"x": past}, "_results": redistest.Hash{"x": "r"},
+			"": redistest.List{"m x"}, "_noti": ones(1), "_completed": redistest.Zset{"x": past},
+			"_results": redistest.Hash{"x": "r"},
 		}),
 	},
 	{
@@ -360,14 +388,16 @@ var unlockCases = storeTable{script: "unlock", cases: []storeCase{
 		want:   locked(later, redistest.Hash{"k:a": "y"}),
 	},
 	{
-		name:   "replaced",
-		seed:   both(locked(later, redistest.Hash{"k:a": "y"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
+		name: "replaced",
+		seed: both(locked(later, redistest.Hash{"k:a": "y"}),
+			redistest.State{"_revoked": redistest.Zset{"x": later}}),
 		do:     unlockOne("x"),
 		result: "left false, replaced true",
 	},
 	{
 		name: "left the queue",
-		seed: both(locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
+		seed: both(locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}),
+			redistest.State{"_revoked": redistest.Zset{"x": later}}),
 		do:   disownOne("x"),
 		want: both(locked(later, redistest.Hash{"k:b": "y"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
 	},
@@ -394,8 +424,9 @@ var lapseCases = storeTable{script: "lapse", cases: []storeCase{
 		result: 0,
 	},
 	{
-		name:   "what has expired",
-		seed:   both(locked(past, redistest.Hash{"k:a": "x", "#y": "y"}), locked(later, redistest.Hash{"k:b": "y", "#x": "x"})),
+		name: "what has expired",
+		seed: both(locked(past, redistest.Hash{"k:a": "x", "#y": "y"}),
+			locked(later, redistest.Hash{"k:b": "y", "#x": "x"})),
 		do:     lapseWith(10),
 		result: 3,
 		want:   locked(later, redistest.Hash{"k:b": "y", "#x": "x"}),
@@ -417,7 +448,9 @@ func TestEnlistOnKeysOfAnotherType(t *testing.T) {
 	for _, suffix := range []string{"", "_noti", "_locks", "_locked", "_revoked", "_completed"} {
 		s := newStore(src, "", redistest.Name(t))
 		server.Do(t, "SET", s.name+suffix, "another type")
-		if _, err := s.enlist(bg, atBack, []listing{toEnlist("x", &hold{reserve: true, name: "k:a", life: 1000})}); err == nil || errors.Is(err, ErrUnknown) {
+		if _, err := s.enlist(bg, atBack,
+			[]listing{toEnlist("x", &hold{reserve: true, name: "k:a", life: 1000})}); err == nil ||
+			errors.Is(err, ErrUnknown) {
 			t.Errorf("N%s is of another type: %v", suffix, err)
 		}
 		if state := redistest.Dump(t, server.Dial(t), s.name); suffix != "" && len(state) != 1 {

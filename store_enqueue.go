@@ -110,7 +110,8 @@ func (e enqueuer) leave() {
 	}
 }
 
-// schedule files up to maxBatchTasks messages until they are due, all or none. due is in ms, from now if relative, else since 1970.
+// schedule files up to maxBatchTasks messages until they are due, all or none. due is in ms, from now if relative, else
+// since 1970.
 func (s *store) schedule(ctx context.Context, batch []envelope, due int64, relative bool) error {
 	args := make([]any, 0, 2+2*len(batch))
 	how := "at"

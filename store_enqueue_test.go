@@ -89,7 +89,8 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 		name: "in, by the clock of Redis",
 		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), 5000, true) },
 		want: redistest.State{
-			"_scheduled": redistest.Zset{"id0": fromNowBase + 5000}, "_tasks": redistest.Hash{"id0": "message0"}, "_wake": ones(1),
+			"_scheduled": redistest.Zset{"id0": fromNowBase + 5000}, "_tasks": redistest.Hash{"id0": "message0"},
+			"_wake": ones(1),
 		},
 	},
 	{
@@ -111,7 +112,8 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 		seed: redistest.State{"_scheduled": redistest.Zset{"x": later + 1}, "_tasks": redistest.Hash{"x": "m"}},
 		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
 		want: redistest.State{
-			"_scheduled": redistest.Zset{"x": later + 1, "id0": later}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
+			"_scheduled": redistest.Zset{"x": later + 1, "id0": later},
+			"_tasks":     redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
 		},
 	},
 	{
@@ -119,28 +121,33 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 		seed: redistest.State{"_scheduled": redistest.Zset{"x": round}, "_tasks": redistest.Hash{"x": "m"}},
 		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), round-1, false) },
 		want: redistest.State{
-			"_scheduled": redistest.Zset{"x": round, "id0": round - 1}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
+			"_scheduled": redistest.Zset{"x": round, "id0": round - 1},
+			"_tasks":     redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
 		},
 	},
 	{
 		name: "later than a round time",
 		seed: redistest.State{"_scheduled": redistest.Zset{"x": round}, "_tasks": redistest.Hash{"x": "m"}},
 		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
-		want: redistest.State{"_scheduled": redistest.Zset{"x": round, "id0": later}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}},
+		want: redistest.State{"_scheduled": redistest.Zset{"x": round, "id0": later},
+			"_tasks": redistest.Hash{"x": "m", "id0": "message0"}},
 	},
 	{
 		name: "earlier, but the mover has been called",
-		seed: redistest.State{"_scheduled": redistest.Zset{"x": later + 1}, "_tasks": redistest.Hash{"x": "m"}, "_wake": ones(1)},
-		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
+		seed: redistest.State{"_scheduled": redistest.Zset{"x": later + 1}, "_tasks": redistest.Hash{"x": "m"},
+			"_wake": ones(1)},
+		do: func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
 		want: redistest.State{
-			"_scheduled": redistest.Zset{"x": later + 1, "id0": later}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
+			"_scheduled": redistest.Zset{"x": later + 1, "id0": later},
+			"_tasks":     redistest.Hash{"x": "m", "id0": "message0"}, "_wake": ones(1),
 		},
 	},
 	{
 		name: "as late as the first: wakes nobody",
 		seed: redistest.State{"_scheduled": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "m"}},
 		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
-		want: redistest.State{"_scheduled": redistest.Zset{"x": later, "id0": later}, "_tasks": redistest.Hash{"x": "m", "id0": "message0"}},
+		want: redistest.State{"_scheduled": redistest.Zset{"x": later, "id0": later},
+			"_tasks": redistest.Hash{"x": "m", "id0": "message0"}},
 	},
 	{
 		name: "as many as a call may have",
@@ -162,7 +169,8 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 	{
 		name: "an id twice in one call",
 		do: func(s *store) (any, error) {
-			return nil, s.schedule(bg, []envelope{{"a", []byte("m1")}, {"b", []byte("m2")}, {"a", []byte("m3")}}, later, false)
+			return nil, s.schedule(bg, []envelope{{"a", []byte("m1")}, {"b", []byte("m2")}, {"a", []byte("m3")}}, later,
+				false)
 		},
 		err: ErrDuplicate,
 	},
@@ -213,9 +221,13 @@ var reformCases = storeTable{script: "reform", refused: true, cases: []storeCase
 	},
 	{name: "somebody else was faster", seed: redistest.State{"_mode": "plain"}, do: reformed, result: "plain"},
 	{name: "there is none any more", do: reformed, result: "plain", want: redistest.State{"_mode": "plain"}},
-	{name: "pending", seed: redistest.State{"_mode": "extended", "": messages(1), "_noti": ones(1)}, do: reformed, result: "extended"},
-	{name: "suspects", seed: redistest.State{"_mode": "extended", "_suspects": messages(1), "_suspects_noti": ones(1)}, do: reformed, result: "extended"},
-	{name: "active at a legacy worker", seed: redistest.State{"_mode": "extended", "_processing": redistest.Hash{"1": "m"}}, do: reformed, result: "extended"},
+	{name: "pending", seed: redistest.State{"_mode": "extended", "": messages(1), "_noti": ones(1)}, do: reformed,
+		result: "extended"},
+	{name: "suspects", seed: redistest.State{"_mode": "extended", "_suspects": messages(1), "_suspects_noti": ones(1)},
+		do: reformed, result: "extended"},
+	{name: "active at a legacy worker",
+		seed: redistest.State{"_mode": "extended", "_processing": redistest.Hash{"1": "m"}}, do: reformed,
+		result: "extended"},
 }}
 
 // TestLength reads the number of pending tasks.

@@ -30,8 +30,8 @@ func TestStoreAfterScriptFlush(t *testing.T) {
 	runTables(t, to)
 }
 
-// TestScriptFlushInTheMiddle has scripts forgotten again and again while tasks are enqueued, claimed and acked: each is sent a second
-// time when it was unknown, and never otherwise.
+// TestScriptFlushInTheMiddle has scripts forgotten again and again while tasks are enqueued, claimed and acked: each is
+// sent a second time when it was unknown, and never otherwise.
 func TestScriptFlushInTheMiddle(t *testing.T) {
 	server := redistest.Start(t)
 	rdb, err := Dial(server.URL())
@@ -53,7 +53,9 @@ func TestScriptFlushInTheMiddle(t *testing.T) {
 				if err != nil || len(got.messages) != 1 {
 					t.Errorf("claimed %q, %v", got.messages, err)
 				}
-				if stood, err := s.ack(bg, id, ended{batches: []uint64{uint64(i + 1)}, tokens: slices.Collect(tokensOf(uint64(i+1), 1))}, 0); err != nil || !stood[0] {
+				if stood, err := s.ack(bg, id,
+					ended{batches: []uint64{uint64(i + 1)}, tokens: slices.Collect(tokensOf(uint64(i+1), 1))},
+					0); err != nil || !stood[0] {
 					t.Errorf("acked %v, %v", stood, err)
 				}
 			}
@@ -87,8 +89,8 @@ func TestScriptFlushInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestStoreOnBrokenDisk runs all cases on a server that refuses every write, because it could not save its data. What needs no write
-// goes on; the rest is ErrFull and has written nothing.
+// TestStoreOnBrokenDisk runs all cases on a server that refuses every write, because it could not save its data. What
+// needs no write goes on; the rest is ErrFull and has written nothing.
 func TestStoreOnBrokenDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -129,14 +131,15 @@ func TestStoreOnBrokenDisk(t *testing.T) {
 	server.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
 	runTables(t, to)
 	for script, n := range refused {
-		if reads := slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek"}, script); reads != (n == 0) {
+		if reads := slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek"},
+			script); reads != (n == 0) {
 			t.Errorf("%s was refused %d times", script, n)
 		}
 	}
 }
 
-// TestStoreWithoutReply runs all cases over connections that break after the request was sent, before or after Redis carried it
-// out: nobody can tell, so it is ErrUnknown.
+// TestStoreWithoutReply runs all cases over connections that break after the request was sent, before or after Redis
+// carried it out: nobody can tell, so it is ErrUnknown.
 func TestStoreWithoutReply(t *testing.T) {
 	server := redistest.Shared(t)
 	for _, row := range scripts {
@@ -146,7 +149,8 @@ func TestStoreWithoutReply(t *testing.T) {
 		t.Run(fault.String(), func(t *testing.T) {
 			dialer := faultnet.NewDialer(nil, 0)
 			pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
-				return redis.DialContext(ctx, "tcp", server.Addr(), redis.DialContextFunc(dialer.DialContext), redis.DialReadTimeout(callTimeout))
+				return redis.DialContext(ctx, "tcp", server.Addr(), redis.DialContextFunc(dialer.DialContext),
+					redis.DialReadTimeout(callTimeout))
 			}}
 			to := serverTarget(t, server.URL())
 			to.src = sourceOf(t, FromPool(pool), nil)
@@ -171,7 +175,8 @@ func TestStoreWithoutReply(t *testing.T) {
 func TestStoreRepeated(t *testing.T) {
 	to := serverTarget(t, redistest.Shared(t).URL())
 	for _, table := range []*storeTable{
-		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &unregisterCases, &forgetCases, &sweepCases, &condemnCases, &modeCases, &reformCases,
+		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &unregisterCases, &forgetCases,
+		&sweepCases, &condemnCases, &modeCases, &reformCases,
 	} {
 		t.Run(table.script, func(t *testing.T) {
 			for _, c := range table.cases {
@@ -204,7 +209,8 @@ func TestCallsThatSendNothing(t *testing.T) {
 		t.Errorf("context has ended: %v", err)
 	}
 	server.Stop(t)
-	if err := s.enqueue(bg, envelopes(1)); err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "connecting to Redis") {
+	if err := s.enqueue(bg, envelopes(1)); err == nil || errors.Is(err, ErrUnknown) ||
+		!strings.Contains(err.Error(), "connecting to Redis") {
 		t.Errorf("no server: %v", err)
 	}
 	rdb.Close()
@@ -223,10 +229,14 @@ func TestErrorsOfScripts(t *testing.T) {
 		answer error
 		want   error // nil: neither ErrFull nor ErrUnknown
 	}{
-		{redis.Error("OOM command not allowed when used memory > 'maxmemory'. script: 219c, on @user_script:14."), ErrFull},
-		{redis.Error("ERR Error running script (call to f_219c): @user_script:14: @user_script: 14: -OOM command not allowed when used memory > 'maxmemory'. "), ErrFull},
-		{redis.Error("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. script: 219c, on @user_script:4."), ErrFull},
-		{redis.Error("ERR Error running script (call to f_219c): @user_script:4: @user_script: 4: -MISCONF Redis is configured to save RDB snapshots. "), ErrFull},
+		{redis.Error("OOM command not allowed when used memory > 'maxmemory'. script: 219c, on @user_script:14."),
+			ErrFull},
+		{redis.Error("ERR Error running script (call to f_219c): @user_script:14: @user_script: 14: -OOM command not " +
+			"allowed when used memory > 'maxmemory'. "), ErrFull},
+		{redis.Error("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to " +
+			"disk. script: 219c, on @user_script:4."), ErrFull},
+		{redis.Error("ERR Error running script (call to f_219c): @user_script:4: @user_script: 4: -MISCONF Redis is " +
+			"configured to save RDB snapshots. "), ErrFull},
 		{redis.Error("WRONGTYPE Operation against a key holding the wrong kind of value"), nil},
 		{redis.Error("READONLY You can't write against a read only replica."), nil},
 		{redis.Error("BUSY Redis is busy running a script."), nil},
@@ -240,13 +250,16 @@ func TestErrorsOfScripts(t *testing.T) {
 				t.Errorf("%q is %v: %v, expected %v", c.answer, kind, !expected, expected)
 			}
 		}
-		if !errors.Is(err, c.answer) || !strings.Contains(err.Error(), "ack") || !strings.HasPrefix(err.Error(), "delayed: ") {
-			t.Errorf("%q became %q: expected it to begin with delayed:, to name the script and to keep the cause", c.answer, err)
+		if !errors.Is(err, c.answer) || !strings.Contains(err.Error(), "ack") ||
+			!strings.HasPrefix(err.Error(), "delayed: ") {
+			t.Errorf("%q became %q: expected it to begin with delayed:, to name the script and to keep the cause",
+				c.answer, err)
 		}
 	}
 }
 
-// notLookedAt are the keys whose type makes no difference to a script: only their existence counts, or they are overwritten or deleted.
+// notLookedAt are the keys whose type makes no difference to a script: only their existence counts, or they are
+// overwritten or deleted.
 var notLookedAt = map[string][]string{
 	"beat":       {"_worker:w"},
 	"register":   {"_worker:w"},
@@ -257,8 +270,9 @@ var notLookedAt = map[string][]string{
 	"sweep":      {"_worker:l", "_worker:w"},
 }
 
-// TestStoreOnKeysOfAnotherType gives each script in turn each of its keys with a type that it must not have. The answer is an error
-// that names script and cause, and it leaves everything as it was: claims stand, nothing is filed, counted or removed.
+// TestStoreOnKeysOfAnotherType gives each script in turn each of its keys with a type that it must not have. The answer
+// is an error that names script and cause, and it leaves everything as it was: claims stand, nothing is filed, counted
+// or removed.
 func TestStoreOnKeysOfAnotherType(t *testing.T) {
 	server := redistest.Start(t, "--databases", strconv.Itoa(len(storeTables)))
 	for i := range storeTables {
@@ -290,9 +304,11 @@ func TestStoreOnKeysOfAnotherType(t *testing.T) {
 					if diff := redistest.Diff(redistest.Dump(t, conn, name), before); diff != "" {
 						t.Errorf("%s: N%s: after the error %v:\n%s", c.name, suffix, err, diff)
 					}
-					if !strings.Contains(err.Error(), "WRONGTYPE") || errors.Is(err, ErrFull) || errors.Is(err, ErrUnknown) ||
+					if !strings.Contains(err.Error(), "WRONGTYPE") || errors.Is(err, ErrFull) ||
+						errors.Is(err, ErrUnknown) ||
 						!strings.HasPrefix(err.Error(), "delayed: "+table.script+": ") {
-						t.Errorf("%s: N%s: expected an error with WRONGTYPE and the script's name, found %v", c.name, suffix, err)
+						t.Errorf("%s: N%s: expected an error with WRONGTYPE and the script's name, found %v", c.name,
+							suffix, err)
 					}
 				}
 			}

@@ -33,7 +33,8 @@ type shelved struct {
 type ended struct {
 	tokens  []string // at most maxTokens
 	batches []uint64 // of which nothing is left then
-	// pulse is the value of the heartbeat under which all of them stood last. As long as Redis has that value, none was lost.
+	// pulse is the value of the heartbeat under which all of them stood last. As long as Redis has that value, none was
+	// lost.
 	pulse string
 }
 
@@ -55,8 +56,8 @@ func (e *ended) answers(reply any) ([]bool, error) {
 	return answers(reply, nil, len(e.tokens))
 }
 
-// ack ends claims whose tasks are done, and adds lost to the day's count of lost claims. The answers say which claims stood, nil that all did.
-// It may be repeated freely, as all ends of a claim may.
+// ack ends claims whose tasks are done, and adds lost to the day's count of lost claims. The answers say which claims
+// stood, nil that all did. It may be repeated freely, as all ends of a claim may.
 func (s *store) ack(ctx context.Context, worker string, e ended, lost int) ([]bool, error) {
 	args := make([]any, 0, 4+len(e.batches)+len(e.tokens))
 	args = append(args, statsLife, lost)
@@ -70,7 +71,9 @@ func (s *store) ack(ctx context.Context, worker string, e ended, lost int) ([]bo
 }
 
 // release gives claimed messages back unchanged: to the front or to the end of a queue.
-func (s *store) release(ctx context.Context, worker string, batches []uint64, tokens []string, to *store, front bool) ([]bool, error) {
+func (s *store) release(
+	ctx context.Context, worker string, batches []uint64, tokens []string, to *store, front bool,
+) ([]bool, error) {
 	where := "back"
 	if front {
 		where = "front"
@@ -94,9 +97,12 @@ func (s *store) channel(id string, awaited bool) string {
 	return s.keys.endedOf(id)
 }
 
-// shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to raise by the number of
-// tasks filed. canceled says which claims stand because their tasks were cancelled, nil for none.
-func (s *store) shelve(ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved) (stood, canceled []bool, err error) {
+// shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to
+// raise by the number of tasks filed. canceled says which claims stand because their tasks were cancelled, nil for
+// none.
+func (s *store) shelve(
+	ctx context.Context, worker string, batches []uint64, on shelf, most int, counters []string, tasks []shelved,
+) (stood, canceled []bool, err error) {
 	set, wake, free, workers := s.keys.retry, 1, 0, ""
 	switch on {
 	case shelfRetry:

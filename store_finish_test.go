@@ -73,7 +73,8 @@ var manyClaims = func() redistest.Hash {
 
 // manyHeld is a queue whose worker w holds them.
 var manyHeld = redistest.State{
-	"_worker:w": alive, "_workers": redistest.Set{"w"}, "_processing:w": manyClaims, "_claims:w": redistest.Hash{"5": "1000"},
+	"_worker:w": alive, "_workers": redistest.Set{"w"}, "_processing:w": manyClaims,
+	"_claims:w": redistest.Hash{"5": "1000"},
 }
 
 // all is n times true.
@@ -91,7 +92,8 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		seed:   working(nil),
 		do:     ackWith(nil, 0, "3-1", "3-3"),
 		result: all(2),
-		want:   with(working(left("3-2 4-1", "3 4")), redistest.State{testDay: counted(redistest.Hash{"processed": "2"})}),
+		want: with(working(left("3-2 4-1", "3 4")),
+			redistest.State{testDay: counted(redistest.Hash{"processed": "2"})}),
 	},
 	{
 		name:   "the last of two batches",
@@ -105,7 +107,8 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		seed:   working(nil),
 		do:     ackUnder("v", []uint64{4}, 0, "3-1", "4-1"),
 		result: []bool(nil),
-		want:   with(working(left("3-2 3-3", "3")), redistest.State{testDay: counted(redistest.Hash{"processed": "2"})}),
+		want: with(working(left("3-2 3-3", "3")),
+			redistest.State{testDay: counted(redistest.Hash{"processed": "2"})}),
 	},
 	{
 		name:   "under the same heartbeat, a second time",
@@ -127,14 +130,16 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		seed:   working(nil),
 		do:     ackWith(nil, 0, "2-1", "3-2", "3-9", "x", ""),
 		result: []bool{false, true, false, false, false},
-		want:   with(working(left("3-1 3-3 4-1", "3 4")), redistest.State{testDay: counted(redistest.Hash{"processed": "1"})}),
+		want: with(working(left("3-1 3-3 4-1", "3 4")),
+			redistest.State{testDay: counted(redistest.Hash{"processed": "1"})}),
 	},
 	{
 		name:   "a token twice: it stands once",
 		seed:   working(nil),
 		do:     ackWith(nil, 0, "3-1", "3-1"),
 		result: []bool{true, false},
-		want:   with(working(left("3-2 3-3 4-1", "3 4")), redistest.State{testDay: counted(redistest.Hash{"processed": "1"})}),
+		want: with(working(left("3-2 3-3 4-1", "3 4")),
+			redistest.State{testDay: counted(redistest.Hash{"processed": "1"})}),
 	},
 	{
 		name:   "none stands: no counters",
@@ -150,18 +155,21 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		want:   working(left("3-1 3-2 3-3", "3")),
 	},
 	{
-		name:   "claims of another worker stay",
-		seed:   working(redistest.State{"_processing:v": redistest.Hash{"3-1": "x"}, "_claims:v": redistest.Hash{"3": "1"}, "_workers": redistest.Set{"v", "w"}}),
+		name: "claims of another worker stay",
+		seed: working(redistest.State{"_processing:v": redistest.Hash{"3-1": "x"},
+			"_claims:v": redistest.Hash{"3": "1"}, "_workers": redistest.Set{"v", "w"}}),
 		do:     ackWith([]uint64{3}, 0, "3-1", "3-2", "3-3"),
 		result: all(3),
 		want: with(working(left("4-1", "4")), redistest.State{
-			"_processing:v": redistest.Hash{"3-1": "x"}, "_claims:v": redistest.Hash{"3": "1"}, "_workers": redistest.Set{"v", "w"},
-			testDay: counted(redistest.Hash{"processed": "3"}),
+			"_processing:v": redistest.Hash{"3-1": "x"}, "_claims:v": redistest.Hash{"3": "1"},
+			"_workers": redistest.Set{"v", "w"},
+			testDay:    counted(redistest.Hash{"processed": "3"}),
 		}),
 	},
 	{
-		name:   "counters of the day exist: added to, and live as long as they did",
-		seed:   working(redistest.State{testDay: redistest.Expiring{Value: redistest.Hash{"processed": "5", "failed": "1"}, For: time.Hour}}),
+		name: "counters of the day exist: added to, and live as long as they did",
+		seed: working(redistest.State{testDay: redistest.Expiring{Value: redistest.Hash{"processed": "5",
+			"failed": "1"}, For: time.Hour}}),
 		do:     ackWith(nil, 0, "3-1"),
 		result: all(1),
 		want: with(working(left("3-2 3-3 4-1", "3 4")), redistest.State{
@@ -173,7 +181,8 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		seed:   working(nil),
 		do:     ackWith(nil, 3, "3-1"),
 		result: all(1),
-		want:   with(working(left("3-2 3-3 4-1", "3 4")), redistest.State{testDay: counted(redistest.Hash{"processed": "1", "lost": "3"})}),
+		want: with(working(left("3-2 3-3 4-1", "3 4")),
+			redistest.State{testDay: counted(redistest.Hash{"processed": "1", "lost": "3"})}),
 	},
 	{
 		name:   "only lost claims",
@@ -187,7 +196,8 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		do:     ackWith([]uint64{5}, 0, manyTokens...),
 		result: all(maxTokens),
 		want: redistest.State{
-			"_worker:w": alive, "_workers": redistest.Set{"w"}, testDay: counted(redistest.Hash{"processed": strconv.Itoa(maxTokens)}),
+			"_worker:w": alive, "_workers": redistest.Set{"w"},
+			testDay: counted(redistest.Hash{"processed": strconv.Itoa(maxTokens)}),
 		},
 	},
 }}
@@ -222,7 +232,8 @@ var releaseCases = storeTable{script: "release", cases: []storeCase{
 		seed:   working(redistest.State{"": redistest.List{"x"}, "_noti": ones(1)}),
 		do:     releaseWith(nil, "3-1", "3-2", "4-1"),
 		result: all(3),
-		want:   working(with(left("3-3", "3 4"), redistest.State{"": redistest.List{"a", "b", "d", "x"}, "_noti": ones(4)})),
+		want: working(with(left("3-3", "3 4"),
+			redistest.State{"": redistest.List{"a", "b", "d", "x"}, "_noti": ones(4)})),
 	},
 	{
 		name:   "everything",
@@ -256,7 +267,8 @@ var releaseCases = storeTable{script: "release", cases: []storeCase{
 		seed:   manyHeld,
 		do:     releaseWith([]uint64{5}, manyTokens...),
 		result: all(maxTokens),
-		want:   redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}, "": messages(maxTokens), "_noti": ones(maxTokens)},
+		want: redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}, "": messages(maxTokens),
+			"_noti": ones(maxTokens)},
 	},
 }}
 

@@ -19,22 +19,25 @@ const (
 )
 
 var (
-	// groupBytes and groupValues are the arguments at which a group is full. What one message may hold is somewhat more, as its head needs room
-	// too; whoever composes it goes by that.
+	// groupBytes and groupValues are the arguments at which a group is full. What one message may hold is somewhat
+	// more, as its head needs room too; whoever composes it goes by that.
 	groupBytes  = wire.Default.Bytes - 32<<10
 	groupValues = wire.Default.Elems - 512
 )
 
-// gather adds up to maxBatchTasks members to the group that all of them belong to, all or none, and returns the time until it is due.
+// gather adds up to maxBatchTasks members to the group that all of them belong to, all or none, and returns the time
+// until it is due.
 func (s *store) gather(ctx context.Context, members []member) (size int, due time.Duration, err error) {
 	args := make([]any, 0, 8+len(members))
 	bytes, values := weigh(members)
 	last := &members[len(members)-1]
-	args = append(args, last.group, last.how.Grace, last.how.MaxDelay, last.how.MaxSize, bytes, values, groupBytes, groupValues)
+	args = append(args, last.group, last.how.Grace, last.how.MaxDelay, last.how.MaxSize, bytes, values, groupBytes,
+		groupValues)
 	for i := range members {
 		args = append(args, members[i].message)
 	}
-	reply, err := s.accept(ctx, scriptGather, []string{s.keys.group + last.group, s.keys.groups, s.keys.gathered, s.keys.wake}, args...)
+	reply, err := s.accept(ctx, scriptGather,
+		[]string{s.keys.group + last.group, s.keys.groups, s.keys.gathered, s.keys.wake}, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
 		return 0, 0, err
@@ -51,8 +54,8 @@ func weigh(members []member) (bytes, values int) {
 	return bytes, values
 }
 
-// ripe returns up to n groups that are due, and the time until the next one is, negative for none. Nobody else is told of these for the
-// time of the loan.
+// ripe returns up to n groups that are due, and the time until the next one is, negative for none. Nobody else is told
+// of these for the time of the loan.
 func (s *store) ripe(ctx context.Context, n int, loan time.Duration) (groups []string, next time.Duration, err error) {
 	reply, err := redis.Values(s.eval(ctx, scriptRipe, []string{s.keys.groups}, n, loan.Milliseconds()))
 	if err != nil {
@@ -86,10 +89,14 @@ func answered(err error) bool {
 	return errors.As(err, &answer)
 }
 
-// peek reads the first messages of a group: size, which is the number that one call is to be made of at most, and one more; fewer if they have more
-// than most bytes, or before one that is too large: if that is the first, large is its size. version is that of the control hash.
-func (s *store) peek(ctx context.Context, group string, most int) (size int, version int64, messages [][]byte, large int, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control}, group, most, maxPeek, workerLimits.Bytes))
+// peek reads the first messages of a group: size, which is the number that one call is to be made of at most, and one
+// more; fewer if they have more than most bytes, or before one that is too large: if that is the first, large is its
+// size. version is that of the control hash.
+func (s *store) peek(
+	ctx context.Context, group string, most int,
+) (size int, version int64, messages [][]byte, large int, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control},
+		group, most, maxPeek, workerLimits.Bytes))
 	if err != nil {
 		return 0, 0, nil, 0, err
 	}
@@ -122,10 +129,13 @@ const (
 	firedNot // some of its calls may have been cancelled since they were read
 )
 
-// fire makes messages pending in place of the members that they are made of, if the group still begins with these. next is when the member
-// behind them was made, in ms, 0 if there is none or nobody knows. version is what peek said. Without members it forgets a group that is empty. due is the time until the group is due
-// again, negative if it is gone.
-func (s *store) fire(ctx context.Context, group string, members []member, next, version int64, messages [][]byte) (fired firing, due time.Duration, err error) {
+// fire makes messages pending in place of the members that they are made of, if the group still begins with these. next
+// is when the member behind them was made, in ms, 0 if there is none or nobody knows. version is what peek said.
+// Without members it forgets a group that is empty. due is the time until the group is due again, negative if it is
+// gone.
+func (s *store) fire(
+	ctx context.Context, group string, members []member, next, version int64, messages [][]byte,
+) (fired firing, due time.Duration, err error) {
 	var first, last []byte
 	if n := len(members); n > 0 {
 		first, last = members[0].message, members[n-1].message
@@ -146,7 +156,9 @@ func (s *store) fire(ctx context.Context, group string, members []member, next, 
 }
 
 // join ends claims by adding their tasks to the group that all of them belong to.
-func (s *store) join(ctx context.Context, worker string, batches []uint64, tokens []string, members []member) ([]bool, error) {
+func (s *store) join(
+	ctx context.Context, worker string, batches []uint64, tokens []string, members []member,
+) ([]bool, error) {
 	last := &members[len(members)-1]
 	args := make([]any, 0, 7+len(batches)+3*len(tokens))
 	args = append(args, last.group, last.how.Grace, last.how.MaxDelay, last.how.MaxSize, groupBytes, groupValues)
@@ -155,7 +167,8 @@ func (s *store) join(ctx context.Context, worker string, batches []uint64, token
 		args = append(args, t, members[i].bytes, members[i].values)
 	}
 	keys := []string{
-		s.keys.processing + worker, s.keys.claims + worker, s.keys.group + last.group, s.keys.groups, s.keys.gathered, s.keys.wake,
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.group + last.group, s.keys.groups, s.keys.gathered,
+		s.keys.wake,
 	}
 	reply, err := s.eval(ctx, scriptJoin, keys, args...)
 	return answers(reply, err, len(tokens))

@@ -30,7 +30,8 @@ func gatherWith(members ...member) func(s *store) (any, error) {
 // group is what Redis holds of one group.
 func group(due int64, state string, messages ...string) redistest.State {
 	return redistest.State{
-		"_group:g": redistest.List(messages), "_groups": redistest.Zset{"g": due}, "_gathered": redistest.Hash{"g": state},
+		"_group:g": redistest.List(messages), "_groups": redistest.Zset{"g": due},
+		"_gathered": redistest.Hash{"g": state},
 	}
 }
 
@@ -57,8 +58,9 @@ var gatherCases = storeTable{script: "gather", refused: true, cases: []storeCase
 		want:   with(group(fromNow(time.Minute), "1000 now+60000 0 3 10 4", "x", "y"), wake),
 	},
 	{
-		name:   "another call, while an earlier group waits",
-		seed:   with(group(later, "1000 2000 0 9 5 2", "x"), redistest.State{"_groups": redistest.Zset{"g": later, "h": past}}),
+		name: "another call, while an earlier group waits",
+		seed: with(group(later, "1000 2000 0 9 5 2", "x"),
+			redistest.State{"_groups": redistest.Zset{"g": later, "h": past}}),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 3}, "y")...),
 		result: "2 calls, due 1m0s",
 		want: with(group(fromNow(time.Minute), "1000 now+60000 0 3 10 4", "x", "y"), redistest.State{
@@ -112,7 +114,8 @@ var gatherCases = storeTable{script: "gather", refused: true, cases: []storeCase
 		seed:   with(group(past, fmt.Sprintf("1000 2000 0 9 %d %d", groupBytes-6, groupValues-3), "x"), wake),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 9}, "y")...),
 		result: "2 calls, due 1m0s",
-		want:   with(group(fromNow(time.Minute), fmt.Sprintf("1000 now+60000 0 9 %d %d", groupBytes-1, groupValues-1), "x", "y"), wake),
+		want: with(group(fromNow(time.Minute), fmt.Sprintf("1000 now+60000 0 9 %d %d", groupBytes-1, groupValues-1),
+			"x", "y"), wake),
 	},
 	{
 		name: "what is known of a group that is gone does not count",
@@ -149,14 +152,16 @@ var joinCases = storeTable{script: "join", cases: []storeCase{
 		seed:   working(nil),
 		do:     joinWith(patient, []uint64{4}, "4-1", "3-3"),
 		result: []bool{true, true},
-		want:   working(with(left("3-1 3-2", "3"), with(group(fromNow(time.Minute), "now now+60000 600000 3 10 4", "d", "c"), wake))),
+		want: working(with(left("3-1 3-2", "3"),
+			with(group(fromNow(time.Minute), "now now+60000 600000 3 10 4", "d", "c"), wake))),
 	},
 	{
 		name:   "one that stands, two that do not",
 		seed:   working(with(group(past, "1000 2000 0 9 5 2", "x"), wake)),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-9", "4-1", "4-1"),
 		result: []bool{false, true, false},
-		want:   working(with(left("3-1 3-2 3-3", "3 4"), with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "d"), wake))),
+		want: working(with(left("3-1 3-2 3-3", "3 4"),
+			with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "d"), wake))),
 	},
 	{
 		name:   "none stands",
@@ -169,7 +174,8 @@ var joinCases = storeTable{script: "join", cases: []storeCase{
 		seed:   working(group(later, "1000 2000 0 3 10 4", "x", "y")),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 3}, nil, "3-1"),
 		result: []bool{true},
-		want:   working(with(left("3-2 3-3 4-1", "3 4"), with(group(fromNow(0), "1000 now+60000 0 3 15 6", "x", "y", "a"), wake))),
+		want: working(with(left("3-2 3-3 4-1", "3 4"),
+			with(group(fromNow(0), "1000 now+60000 0 3 15 6", "x", "y", "a"), wake))),
 	},
 	{
 		name:   "full before, and lent to a worker",
@@ -183,28 +189,33 @@ var joinCases = storeTable{script: "join", cases: []storeCase{
 		seed:   working(with(group(past+600_000, "1000 2000 600000 3 5 2", "x"), wake)),
 		do:     joinWith(patient, nil, "3-1"),
 		result: []bool{true},
-		want:   working(with(left("3-2 3-3 4-1", "3 4"), with(group(past+600_000, "1000 now+60000 600000 3 10 4", "x", "a"), wake))),
+		want: working(with(left("3-2 3-3 4-1", "3 4"),
+			with(group(past+600_000, "1000 now+60000 600000 3 10 4", "x", "a"), wake))),
 	},
 	{
-		name:   "what is known of the group is lost",
-		seed:   working(redistest.State{"_group:g": redistest.List{"x"}, "_gathered": redistest.Hash{"g": "garbage"}, "_groups": redistest.Zset{"g": past}}),
+		name: "what is known of the group is lost",
+		seed: working(redistest.State{"_group:g": redistest.List{"x"}, "_gathered": redistest.Hash{"g": "garbage"},
+			"_groups": redistest.Zset{"g": past}}),
 		do:     joinWith(patient, nil, "3-1"),
 		result: []bool{true},
-		want:   working(with(left("3-2 3-3 4-1", "3 4"), group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x", "a"))),
+		want: working(with(left("3-2 3-3 4-1", "3 4"),
+			group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x", "a"))),
 	},
 	{
 		name:   "full by bytes",
 		seed:   working(group(later, fmt.Sprintf("1000 2000 0 9 %d 2", groupBytes-5), "x")),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-1"),
 		result: []bool{true},
-		want:   working(with(left("3-2 3-3 4-1", "3 4"), with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 %d 4", groupBytes), "x", "a"), wake))),
+		want: working(with(left("3-2 3-3 4-1", "3 4"),
+			with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 %d 4", groupBytes), "x", "a"), wake))),
 	},
 	{
 		name:   "full by values",
 		seed:   working(group(later, fmt.Sprintf("1000 2000 0 9 5 %d", groupValues-2), "x")),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-1"),
 		result: []bool{true},
-		want:   working(with(left("3-2 3-3 4-1", "3 4"), with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 10 %d", groupValues), "x", "a"), wake))),
+		want: working(with(left("3-2 3-3 4-1", "3 4"),
+			with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 10 %d", groupValues), "x", "a"), wake))),
 	},
 }}
 
@@ -234,13 +245,15 @@ var ripeCases = storeTable{script: "ripe", cases: []storeCase{
 		name: "some, the earliest first",
 		seed: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": past, "i": later}},
 		do:   ripeWith(9), result: "[h g], next 5s",
-		want: redistest.State{"_groups": redistest.Zset{"g": fromNow(5 * time.Second), "h": fromNow(5 * time.Second), "i": later}},
+		want: redistest.State{"_groups": redistest.Zset{"g": fromNow(5 * time.Second), "h": fromNow(5 * time.Second),
+			"i": later}},
 	},
 	{
 		name: "no more than asked for",
 		seed: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": past, "i": past + 1}},
 		do:   ripeWith(2), result: "[h i], next overdue",
-		want: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": fromNow(5 * time.Second), "i": fromNow(5 * time.Second)}},
+		want: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": fromNow(5 * time.Second),
+			"i": fromNow(5 * time.Second)}},
 	},
 }}
 
@@ -328,7 +341,8 @@ func fireWith(next int64, members []member, messages ...string) func(s *store) (
 			list = append(list, []byte(m))
 		}
 		fired, due, err := s.fire(bg, "g", members, next, 0, list)
-		return fmt.Sprintf("%v, due %s", map[firing]any{firedHere: true, firedElsewhere: false, firedNot: "not"}[fired], whenDue(due)), err
+		return fmt.Sprintf("%v, due %s", map[firing]any{firedHere: true, firedElsewhere: false, firedNot: "not"}[fired],
+			whenDue(due)), err
 	}
 }
 
@@ -350,15 +364,17 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 	},
 	{
 		name: "all calls",
-		seed: with(group(past, "1000 2000 0 3 10 4", "x", "y"), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
-		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "true, due never",
+		seed: with(group(past, "1000 2000 0 3 10 4", "x", "y"),
+			redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do: fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "true, due never",
 		want: redistest.State{"": redistest.List{"p", "xy"}, "_noti": ones(2)},
 	},
 	{
 		name: "one call that is too large to be read: it becomes pending as it is",
 		seed: group(past, "1000 2000 0 3 700 2", big("x", 500), "y"),
 		do:   fireWith(0, []member{{bytes: 500}}), result: "true, due overdue",
-		want: with(group(fromNow(0), "1000 2000 0 3 200 2", "y"), redistest.State{"": redistest.List{big("x", 500)}, "_noti": ones(1), "_groups": redistest.Zset{"g": 2000}}),
+		want: with(group(fromNow(0), "1000 2000 0 3 200 2", "y"),
+			redistest.State{"": redistest.List{big("x", 500)}, "_noti": ones(1), "_groups": redistest.Zset{"g": 2000}}),
 	},
 	{
 		name: "another one than that which is too large",
@@ -374,68 +390,80 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 	{
 		name: "others have come: they wait for their grace",
 		seed: with(group(past, fmt.Sprintf("1000 %d 0 3 25 10", int64(later)), "x", "y", "z", "v"), redistest.State{
-			"_groups": redistest.Zset{"g": past, "h": past}, "_gathered": redistest.Hash{"g": fmt.Sprintf("1000 %d 0 3 25 10", int64(later)), "h": "s"},
-			"_group:h": redistest.List{"w"},
+			"_groups":   redistest.Zset{"g": past, "h": past},
+			"_gathered": redistest.Hash{"g": fmt.Sprintf("1000 %d 0 3 25 10", int64(later)), "h": "s"},
+			"_group:h":  redistest.List{"w"},
 		}),
 		do: fireWith(5000, gatherings(patient, "x", "y", "z"), "xyz"), result: "true, due later",
 		want: redistest.State{
-			"": redistest.List{"xyz"}, "_noti": ones(1), "_group:g": redistest.List{"v"}, "_group:h": redistest.List{"w"},
-			"_groups": redistest.Zset{"g": later, "h": past}, "_gathered": redistest.Hash{"g": fmt.Sprintf("5000 %d 0 3 10 4", int64(later)), "h": "s"},
+			"": redistest.List{"xyz"}, "_noti": ones(1), "_group:g": redistest.List{"v"},
+			"_group:h":  redistest.List{"w"},
+			"_groups":   redistest.Zset{"g": later, "h": past},
+			"_gathered": redistest.Hash{"g": fmt.Sprintf("5000 %d 0 3 10 4", int64(later)), "h": "s"},
 		},
 	},
 	{
 		name: "others have come: the first of them has waited for too long",
 		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
 		do:   fireWith(5000, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(9000, fmt.Sprintf("5000 %d 4000 3 5 2", int64(later)), "v"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+		want: with(group(9000, fmt.Sprintf("5000 %d 4000 3 5 2", int64(later)), "v"),
+			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "others have come, the first of them at a time nobody knows",
 		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+		want: with(group(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"),
+			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "others have come, by a clock that is slow",
 		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
 		do:   fireWith(7, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+		want: with(group(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"),
+			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "others have come, by a clock that is fast",
 		seed: group(past, fmt.Sprintf("1000 %d 3600000 3 10 4", int64(later)), "x", "v"),
 		do:   fireWith(later, gatherings(patient, "x"), "x'"), result: "true, due 1h0m0s",
-		want: with(group(fromNow(time.Hour), fmt.Sprintf("now %d 3600000 3 5 2", int64(later)), "v"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+		want: with(group(fromNow(time.Hour), fmt.Sprintf("now %d 3600000 3 5 2", int64(later)), "v"),
+			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "full again",
 		seed: group(past, fmt.Sprintf("1000 %d 0 2 15 6", int64(later)), "x", "y", "z"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 2 10 4", int64(later)), "y", "z"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 2 10 4", int64(later)), "y", "z"),
+			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "full again by bytes",
 		seed: group(past, fmt.Sprintf("1000 %d 0 9 %d 6", int64(later), groupBytes+5), "x", "y"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 9 %d 4", int64(later), groupBytes), "y"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 9 %d 4", int64(later), groupBytes), "y"),
+			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "full again by values",
 		seed: group(past, fmt.Sprintf("1000 %d 0 9 15 %d", int64(later), groupValues+2), "x", "y"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 9 10 %d", int64(later), groupValues), "y"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 9 10 %d", int64(later), groupValues), "y"),
+			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "sums that are too small",
 		seed: group(past, fmt.Sprintf("1000 %d 0 9 3 1", int64(later)), "x", "y"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due later",
-		want: with(group(later, fmt.Sprintf("1000 %d 0 9 0 0", int64(later)), "y"), redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
+		want: with(group(later, fmt.Sprintf("1000 %d 0 9 0 0", int64(later)), "y"),
+			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "what is known of the group is lost",
 		seed: redistest.State{"_group:g": redistest.List{"x", "y"}, "_groups": redistest.Zset{"g": past}},
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: redistest.State{"": redistest.List{"x'"}, "_noti": ones(1), "_group:g": redistest.List{"y"}, "_groups": redistest.Zset{"g": fromNow(0)}},
+		want: redistest.State{"": redistest.List{"x'"}, "_noti": ones(1), "_group:g": redistest.List{"y"},
+			"_groups": redistest.Zset{"g": fromNow(0)}},
 	},
 	{
 		name: "another worker was faster: the group is gone",
@@ -464,8 +492,9 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 	},
 	{
 		name: "a group without calls is forgotten",
-		seed: redistest.State{"_groups": redistest.Zset{"g": past, "h": later}, "_gathered": redistest.Hash{"g": "1000 2000 0 9 15 6"}},
-		do:   fireWith(0, nil), result: "true, due never",
+		seed: redistest.State{"_groups": redistest.Zset{"g": past, "h": later},
+			"_gathered": redistest.Hash{"g": "1000 2000 0 9 15 6"}},
+		do: fireWith(0, nil), result: "true, due never",
 		want: redistest.State{"_groups": redistest.Zset{"h": later}},
 	},
 	{
@@ -486,7 +515,8 @@ func TestGroupsOnKeysOfAnotherType(t *testing.T) {
 		do       func(s *store) (any, error)
 	}{
 		{"gather", []string{"_group:g", "_groups", "_gathered", "_wake"}, gatherWith(gatherings(patient, "y")...)},
-		{"fire", []string{"_group:g", "_groups", "_gathered", "", "_noti"}, fireWith(0, gatherings(patient, "x"), "x'")},
+		{"fire", []string{"_group:g", "_groups", "_gathered", "", "_noti"},
+			fireWith(0, gatherings(patient, "x"), "x'")},
 	} {
 		for _, suffix := range c.suffixes {
 			s := newStore(src, "", redistest.Name(t))

@@ -47,8 +47,8 @@ func (s *store) groups(ctx context.Context, n int) ([]GroupInfo, error) {
 	return list, nil
 }
 
-// aggregating returns the message of the task with an id that waits in a group, and whether there is one. It reads the groups one after the other, so it is for those who ask
-// for one task, and only when the task is nowhere else.
+// aggregating returns the message of the task with an id that waits in a group, and whether there is one. It reads the
+// groups one after the other, so it is for those who ask for one task, and only when the task is nowhere else.
 func (s *store) aggregating(ctx context.Context, id string) (message []byte, waits bool, err error) {
 	names, err := redis.Strings(s.read(ctx, "ZRANGE", s.keys.groups, 0, -1))
 	if err != nil {

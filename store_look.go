@@ -10,7 +10,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// seen is what Redis holds of one task. Its times are Redis's; those that are zero mean that the task is not in that set.
+// seen is what Redis holds of one task. Its times are Redis's; those that are zero mean that the task is not in that
+// set.
 type seen struct {
 	scheduled, retry, parked, archived, completed time.Time
 	now                                           time.Time

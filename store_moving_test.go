@@ -19,8 +19,9 @@ var oneVersion = redistest.Hash{"version": "5"}
 // weighed is a control hash without a version.
 var weighed = redistest.Hash{"weight": "3"}
 
-// movingCases empty keys while their slot moves to another node. Redis runs a script in such a slot only if all of its keys exist, and refuses
-// each of its commands that names a key which is gone by then: also one that the script itself has emptied.
+// movingCases empty keys while their slot moves to another node. Redis runs a script in such a slot only if all of its
+// keys exist, and refuses each of its commands that names a key which is gone by then: also one that the script itself
+// has emptied.
 var movingCases = []struct {
 	name   string
 	seed   redistest.State
@@ -30,8 +31,9 @@ var movingCases = []struct {
 	want   redistest.State
 }{
 	{
-		name:   "claim of everything",
-		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2), testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
+		name: "claim of everything",
+		seed: working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2),
+			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
 		do:     claimWith(claimCall{batch: 7, most: 10}),
 		result: claimReply{"x y", 0},
 		want: with(working(nil), redistest.State{
@@ -42,8 +44,9 @@ var movingCases = []struct {
 		}),
 	},
 	{
-		name:   "claim of the last notification",
-		seed:   working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
+		name: "claim of the last notification",
+		seed: working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(1),
+			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
 		do:     claimWith(claimCall{batch: 7, most: 1}),
 		result: claimReply{"x", 1},
 		want: with(working(redistest.State{"": redistest.List{"y"}, "_noti": ones(1)}), redistest.State{
@@ -55,7 +58,8 @@ var movingCases = []struct {
 	},
 	{
 		name: "claim that ends all others",
-		seed: working(redistest.State{"": redistest.List{"x"}, "_noti": ones(1), testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
+		seed: working(redistest.State{"": redistest.List{"x"}, "_noti": ones(1),
+			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
 		do: claimWith(claimCall{batch: 7, most: 10, ended: ended{
 			pulse: "u", tokens: []string{"3-1", "3-2", "3-3", "4-1", "4-2"}, batches: []uint64{3, 4},
 		}}),
@@ -76,7 +80,8 @@ var movingCases = []struct {
 		name: "completion of the last claims, with the last lock, the last cancellation and what is over",
 		seed: working(redistest.State{
 			"_revoked":   redistest.Zset{"z": later},
-			"_completed": redistest.Zset{"o": past}, "_results": redistest.Hash{"o": "r"}, "_locks": redistest.Hash{"@x": "a", "a": "x"},
+			"_completed": redistest.Zset{"o": past}, "_results": redistest.Hash{"o": "r"},
+			"_locks":  redistest.Hash{"@x": "a", "a": "x"},
 			"_locked": redistest.Zset{"a": later}, testDay: counted(redistest.Hash{"processed": "1"}),
 		}),
 		do: completeWith([]uint64{3, 4}, kept("3-1", "x"), kept("3-2", "y"), kept("3-3", "z"),
@@ -84,7 +89,8 @@ var movingCases = []struct {
 		result: []bool{true, true, true, true, false},
 		want: working(with(left("", ""), redistest.State{
 			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour), "z": fromNow(time.Hour)},
-			"_results":   redistest.Hash{"x": "r x", "y": "r y", "z": "r z"}, testDay: counted(redistest.Hash{"processed": "5"}),
+			"_results":   redistest.Hash{"x": "r x", "y": "r y", "z": "r z"},
+			testDay:      counted(redistest.Hash{"processed": "5"}),
 		})),
 	},
 	{
@@ -97,39 +103,48 @@ var movingCases = []struct {
 	{
 		name: "unpark of the last task and of one that is not parked",
 		seed: with(with(queued("", 0), filedAs("_parked", redistest.Zset{"x": later})), redistest.State{
-			"_control": oneVersion, "_processing:w": redistest.Hash{"3-1": "a"}, "_claims:w": redistest.Hash{"3": "1000"},
+			"_control": oneVersion, "_processing:w": redistest.Hash{"3-1": "a"},
+			"_claims:w": redistest.Hash{"3": "1000"},
 		}),
 		do:     unparkWith(9, "x", "y"),
 		result: "2 looked at, version 5: m x",
 		want: with(queued("", 0), redistest.State{
-			"_control": oneVersion, "_processing:w": redistest.Hash{"3-1": "a", "7-1": "m x"}, "_claims:w": redistest.Hash{"3": "1000", "7": nowMark},
+			"_control": oneVersion, "_processing:w": redistest.Hash{"3-1": "a", "7-1": "m x"},
+			"_claims:w": redistest.Hash{"3": "1000", "7": nowMark},
 		}),
 	},
 	{
-		name:   "call of all members of the last group",
-		seed:   with(group(past, "1000 2000 0 3 10 4", "x", "y"), redistest.State{"": redistest.List{"p"}, "_noti": ones(1), "_control": weighed}),
+		name: "call of all members of the last group",
+		seed: with(group(past, "1000 2000 0 3 10 4", "x", "y"),
+			redistest.State{"": redistest.List{"p"}, "_noti": ones(1), "_control": weighed}),
 		do:     fireWith(0, gatherings(patient, "x", "y"), "xy"),
 		result: "true, due never",
 		want:   redistest.State{"": redistest.List{"p", "xy"}, "_noti": ones(2), "_control": weighed},
 	},
 	{
 		name: "last claims, of canceled tasks with all that they hold, and a stale one",
-		seed: working(both(left("3-1", "3"), revokedIDs("x"), locked(later, redistest.Hash{"k:a": "x", "#x": "x"}), redistest.State{
-			"_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"x": "half", "o": "r"}, testDay: counted(redistest.Hash{"processed": "1"}),
-		})),
+		seed: working(both(left("3-1", "3"), revokedIDs("x"), locked(later, redistest.Hash{"k:a": "x", "#x": "x"}),
+			redistest.State{
+				"_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"x": "half", "o": "r"},
+				testDay: counted(redistest.Hash{"processed": "1"}),
+			})),
 		do:     annulWith([]uint64{3}, toAnnul("3-1", "x"), toAnnul("3-2", "x")),
 		result: "[true false] []",
 		want: working(both(left("", ""), redistest.State{
-			"_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"o": "r"}, testDay: counted(redistest.Hash{"processed": "1", "canceled": "1"}),
+			"_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"o": "r"},
+			testDay: counted(redistest.Hash{"processed": "1", "canceled": "1"}),
 		})),
 	},
 	{
 		name: "cancellation of the last scheduled task",
-		seed: both(filedAs("_scheduled", redistest.Zset{"x": later}), locked(later, redistest.Hash{"k:a": "x", "#x": "x"}), redistest.State{
-			"_revoked": redistest.Zset{"x": later}, "_control": weighed, "_retry": redistest.Zset{"o": later}, "_parked": redistest.Zset{"o": later},
-			"_archived": redistest.Zset{"o": later}, "_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"x": "half"},
-			testDay: counted(redistest.Hash{"processed": "1"}),
-		}),
+		seed: both(filedAs("_scheduled", redistest.Zset{"x": later}),
+			locked(later, redistest.Hash{"k:a": "x", "#x": "x"}), redistest.State{
+				"_revoked": redistest.Zset{"x": later}, "_control": weighed, "_retry": redistest.Zset{"o": later},
+				"_parked":   redistest.Zset{"o": later},
+				"_archived": redistest.Zset{"o": later}, "_completed": redistest.Zset{"o": later},
+				"_results": redistest.Hash{"x": "half"},
+				testDay:    counted(redistest.Hash{"processed": "1"}),
+			}),
 		do:     cancelWith("x", 0),
 		result: "taken",
 		want: redistest.State{
@@ -143,35 +158,44 @@ var movingCases = []struct {
 		seed:   working(with(left("3-1", "3"), with(group(later, "1000 2000 0 9 5 2", "x"), wake))),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, []uint64{3}, "3-1", "3-2"),
 		result: []bool{true, false},
-		want:   working(with(left("", ""), with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "a"), wake))),
+		want: working(with(left("", ""),
+			with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "a"), wake))),
 	},
 	{
 		name: "rerun of the last task and of one that is not archived",
-		seed: both(filedAs("_archived", redistest.Zset{"x": later}), locked(later, redistest.Hash{"#o": "o"}), redistest.State{
-			"": redistest.List{"p"}, "_noti": ones(1), "_revoked": redistest.Zset{"x": later},
-		}),
+		seed: both(filedAs("_archived", redistest.Zset{"x": later}), locked(later, redistest.Hash{"#o": "o"}),
+			redistest.State{
+				"": redistest.List{"p"}, "_noti": ones(1), "_revoked": redistest.Zset{"x": later},
+			}),
 		do:     rerunWith(again("x"), again("y")),
 		result: []int{1, 0},
-		want:   both(locked(later, redistest.Hash{"#o": "o"}), redistest.State{"": redistest.List{"p", "new x"}, "_noti": ones(2)}),
+		want: both(locked(later, redistest.Hash{"#o": "o"}),
+			redistest.State{"": redistest.List{"p", "new x"}, "_noti": ones(2)}),
 	},
 	{
 		name: "enlist in place of the last tasks that are filed, and of the last lock",
-		seed: both(filedAs("_scheduled", redistest.Zset{"a": later}), filedAs("_retry", redistest.Zset{"b": later}), filedAs("_parked", redistest.Zset{"c": later, "d": later}),
-			locked(later, redistest.Hash{"k:a": "a", "k:b": "b", "k:c": "c", "k:d": "d"}), locked(past, redistest.Hash{"#e": "e"}), redistest.State{
-				"": redistest.List{"p"}, "_noti": ones(1), "_revoked": redistest.Zset{"r": later}, "_completed": redistest.Zset{"z": later},
-				"_wake": ones(1), "_control": redistest.Hash{"version": "1"},
+		seed: both(filedAs("_scheduled", redistest.Zset{"a": later}), filedAs("_retry", redistest.Zset{"b": later}),
+			filedAs("_parked", redistest.Zset{"c": later, "d": later}),
+			locked(later, redistest.Hash{"k:a": "a", "k:b": "b", "k:c": "c", "k:d": "d"}),
+			locked(past, redistest.Hash{"#e": "e"}), redistest.State{
+				"": redistest.List{"p"}, "_noti": ones(1), "_revoked": redistest.Zset{"r": later},
+				"_completed": redistest.Zset{"z": later},
+				"_wake":      ones(1), "_control": redistest.Hash{"version": "1"},
 			}),
-		do: enlistWith(atBack, toEnlist("w", lockOf("k:a", Replace)), toEnlist("x", lockOf("k:b", Replace)), toEnlist("y", lockOf("k:c", Replace)),
+		do: enlistWith(atBack, toEnlist("w", lockOf("k:a", Replace)), toEnlist("x", lockOf("k:b", Replace)),
+			toEnlist("y", lockOf("k:c", Replace)),
 			toEnlist("z", lockOf("k:d", Replace))),
 		result: `["" "" "" ""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "w", "k:b": "x", "k:c": "y", "k:d": "z"}), redistest.State{
-			"": redistest.List{"p", "m w", "m x", "m y", "m z"}, "_noti": ones(5), "_revoked": redistest.Zset{"r": later}, "_completed": redistest.Zset{"z": later},
+			"": redistest.List{"p", "m w", "m x", "m y", "m z"}, "_noti": ones(5),
+			"_revoked": redistest.Zset{"r": later}, "_completed": redistest.Zset{"z": later},
 			"_wake": ones(1), "_control": redistest.Hash{"version": "1"},
 		}),
 	},
 	{
-		name:   "unlock of the last lock",
-		seed:   both(locked(later, redistest.Hash{"k:a": "x"}), redistest.State{"_revoked": redistest.Zset{"r": later}}),
+		name: "unlock of the last lock",
+		seed: both(locked(later, redistest.Hash{"k:a": "x"}),
+			redistest.State{"_revoked": redistest.Zset{"r": later}}),
 		do:     unlockOne("x"),
 		result: "left false, replaced false",
 		want:   redistest.State{"_revoked": redistest.Zset{"r": later}},
@@ -185,7 +209,8 @@ var movingCases = []struct {
 	},
 	{
 		name: "move of the last task",
-		seed: with(filedAs("_scheduled", redistest.Zset{"x": past}), redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		seed: with(filedAs("_scheduled", redistest.Zset{"x": past}),
+			redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
 		do:   moveWith(shelfScheduled, 10),
 		cut:  true, // by the look for the next due time
 		want: redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)},
@@ -193,19 +218,23 @@ var movingCases = []struct {
 	{
 		name: "last tick of the only entry",
 		seed: with(heldX(past), redistest.State{
-			"": redistest.List{"p"}, "_noti": ones(1), "_periodic": redistest.Hash{"e": "old"}, "_ticks": redistest.Zset{"e": past}, historyOfE: redistest.List{"line"},
+			"": redistest.List{"p"}, "_noti": ones(1), "_periodic": redistest.Hash{"e": "old"},
+			"_ticks": redistest.Zset{"e": past}, historyOfE: redistest.List{"line"},
 		}),
 		do: func(s *store) (any, error) {
-			return s.tick(bg, &tickCall{was: entryValue{"e", []byte("old")}, free: []byte("new"), lock: "p:e", rows: rowsE("enqueued", "overlap")})
+			return s.tick(bg, &tickCall{was: entryValue{"e", []byte("old")}, free: []byte("new"), lock: "p:e",
+				rows: rowsE("enqueued", "overlap")})
 		},
 		result: "",
 		want: with(heldBy("e@1"), redistest.State{
-			"": redistest.List{"p", "m1"}, "_noti": ones(2), "_periodic": redistest.Hash{"e": "new"}, historyOfE: redistest.List{"1 now enqueued e@1", "line"},
+			"": redistest.List{"p", "m1"}, "_noti": ones(2), "_periodic": redistest.Hash{"e": "new"},
+			historyOfE: redistest.List{"1 now enqueued e@1", "line"},
 		}),
 	},
 	{
 		name: "removal of the only entry",
-		seed: redistest.State{"_periodic": redistest.Hash{"e": "old"}, "_ticks": redistest.Zset{"e": past}, historyOfE: redistest.List{"line"}},
+		seed: redistest.State{"_periodic": redistest.Hash{"e": "old"}, "_ticks": redistest.Zset{"e": past},
+			historyOfE: redistest.List{"line"}},
 		do:   setE("old", "", noTime),
 		want: redistest.State{},
 	},

@@ -16,7 +16,8 @@ const (
 	maxTicks = 100
 	// historyMost is how many lines of history an entry keeps.
 	historyMost = 100
-	// overlapLife is how long the lock lasts at most that keeps runs of an entry apart, should nobody free it; each wait for a retry adds to it.
+	// overlapLife is how long the lock lasts at most that keeps runs of an entry apart, should nobody free it; each
+	// wait for a retry adds to it.
 	overlapLife = 24 * time.Hour
 )
 
@@ -69,7 +70,8 @@ func dueText(due time.Time) any {
 	return due.UnixMilli()
 }
 
-// setEntry replaces an entry; no raw bytes remove it, and its history with it. errEntryChanged: it is not as it was read.
+// setEntry replaces an entry; no raw bytes remove it, and its history with it. errEntryChanged: it is not as it was
+// read.
 func (s *store) setEntry(ctx context.Context, was entryValue, raw []byte, due time.Time) error {
 	keys := []string{s.keys.periodic, s.keys.ticks, s.keys.history + was.name}
 	done, err := redis.Bool(s.eval(ctx, scriptEntry, keys, was.name, was.raw, raw, dueText(due)))
@@ -107,8 +109,8 @@ type tickCall struct {
 	rows    []tickRow
 }
 
-// tick carries out a call. holder is the id of the task that holds the lock, if one does. errEntryChanged and errNotDue say that nothing
-// was done, and so does a *DuplicateError: the lock is held and there was nothing to note.
+// tick carries out a call. holder is the id of the task that holds the lock, if one does. errEntryChanged and errNotDue
+// say that nothing was done, and so does a *DuplicateError: the lock is held and there was nothing to note.
 func (s *store) tick(ctx context.Context, c *tickCall) (holder string, err error) {
 	earlier := int64(0)
 	if !c.earlier.IsZero() {
@@ -122,7 +124,8 @@ func (s *store) tick(ctx context.Context, c *tickCall) (holder string, err error
 		args = append(args, r.tick.UnixMilli(), r.id, r.message, r.free, r.held)
 	}
 	keys := []string{
-		s.keys.list, s.keys.noti, s.keys.periodic, s.keys.ticks, s.keys.history + c.was.name, s.keys.locks, s.keys.locked,
+		s.keys.list, s.keys.noti, s.keys.periodic, s.keys.ticks, s.keys.history + c.was.name, s.keys.locks,
+		s.keys.locked,
 	}
 	reply, err := redis.Values(s.eval(ctx, scriptTick, keys, args...))
 	if err != nil {

@@ -108,8 +108,8 @@ func (s *store) claimTokens(ctx context.Context, hash string, n int) (tokens []s
 	return tokens, total, err
 }
 
-// claims reads the first of the claims with these tokens, as many as fit into one call. It returns how many tokens it has read; claims that have ended are
-// left out of the page.
+// claims reads the first of the claims with these tokens, as many as fit into one call. It returns how many tokens it
+// has read; claims that have ended are left out of the page.
 func (s *store) claims(ctx context.Context, hash string, tokens []string) (page []claimed, read int, err error) {
 	messages, err := s.someFields(ctx, hash, tokens, workerLimits.Bytes)
 	for i, token := range tokens[:min(len(tokens), len(messages))] {
@@ -166,10 +166,14 @@ func (s *store) deathOf(ctx context.Context, worker, hash string) (d death, err 
 	return d, nil
 }
 
-// sweep takes claims from a dead worker. alive is true, and nothing happens, if liveness exists. Claims come last claimed first.
-func (s *store) sweep(ctx context.Context, liveness, hash string, lim sweepLimits, verdicts []verdict) (requeued, archived int, alive bool, err error) {
+// sweep takes claims from a dead worker. alive is true, and nothing happens, if liveness exists. Claims come last
+// claimed first.
+func (s *store) sweep(
+	ctx context.Context, liveness, hash string, lim sweepLimits, verdicts []verdict,
+) (requeued, archived int, alive bool, err error) {
 	args := make([]any, 0, 5+8*len(verdicts))
-	args = append(args, statsLife, int64(lim.deathsLife/time.Second), lim.maxDeaths, lim.archiveKeep.Milliseconds(), lim.archiveMost)
+	args = append(args, statsLife, int64(lim.deathsLife/time.Second), lim.maxDeaths, lim.archiveKeep.Milliseconds(),
+		lim.archiveMost)
 	for i := range verdicts {
 		v := &verdicts[i]
 		var old any = v.message
@@ -179,7 +183,8 @@ func (s *store) sweep(ctx context.Context, liveness, hash string, lim sweepLimit
 		args = append(args, v.token, old, v.renewed, v.action, v.id, v.info, v.digest, s.channel(v.id, v.awaited))
 	}
 	keys := []string{
-		liveness, hash, s.keys.list, s.keys.noti, s.keys.tasks, s.keys.archived, s.keys.info, s.keys.deaths, s.statsKey(),
+		liveness, hash, s.keys.list, s.keys.noti, s.keys.tasks, s.keys.archived, s.keys.info, s.keys.deaths,
+		s.statsKey(),
 		s.keys.locks, s.keys.locked, s.keys.completed, s.keys.results, s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, scriptSweep, keys, args...)
@@ -193,7 +198,8 @@ func (s *store) sweep(ctx context.Context, liveness, hash string, lim sweepLimit
 	return int(values[0]), int(values[1]), false, nil
 }
 
-// repair mends the notify list: removes what is too much, adds at most n of what is missing. It returns by how much it changed.
+// repair mends the notify list: removes what is too much, adds at most n of what is missing. It returns by how much it
+// changed.
 func (s *store) repair(ctx context.Context, n int) (change int, err error) {
 	reply, err := s.eval(ctx, scriptRepair, []string{s.keys.list, s.keys.noti}, n)
 	values, err := ints(reply, err, 3)

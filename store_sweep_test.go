@@ -44,18 +44,22 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 		want:   redistest.State{"_sweeper": myLock},
 	},
 	{
-		name:   "everything, with the lock renewed",
-		seed:   working(redistest.State{"_sweeper": redistest.Expiring{Value: "me", For: time.Second}, "_workers": redistest.Set{"v", "w"}, "": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
+		name: "everything, with the lock renewed",
+		seed: working(redistest.State{"_sweeper": redistest.Expiring{Value: "me", For: time.Second},
+			"_workers": redistest.Set{"v", "w"}, "": messages(2), "_noti": ones(3),
+			"_processing": redistest.Hash{"l": "m"}}),
 		do:     surveyOf(false),
 		result: "[{mine:true workers:[v w] pending:2 noti:3 legacy:1}]",
-		want:   working(redistest.State{"_sweeper": myLock, "_workers": redistest.Set{"v", "w"}, "": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
+		want: working(redistest.State{"_sweeper": myLock, "_workers": redistest.Set{"v", "w"}, "": messages(2),
+			"_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
 	},
 	{
 		name:   "everything, and the lock is taken",
 		seed:   working(redistest.State{"": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
 		do:     surveyOf(false),
 		result: "[{mine:true workers:[w] pending:2 noti:3 legacy:1}]",
-		want:   working(redistest.State{"_sweeper": myLock, "": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
+		want: working(redistest.State{"_sweeper": myLock, "": messages(2), "_noti": ones(3),
+			"_processing": redistest.Hash{"l": "m"}}),
 	},
 	{
 		name:   "the lock is another's",
@@ -129,7 +133,8 @@ func sweepText(requeued, archived int, alive bool, err error) (any, error) {
 
 // judged is a verdict on a claim: the message goes on with "+" behind it.
 func judged(token, message, action, id string) verdict {
-	return verdict{claimed: claimed{token: token, message: []byte(message)}, action: action, renewed: []byte(message + "+"), id: id, info: []byte("i " + id), digest: "sha " + message}
+	return verdict{claimed: claimed{token: token, message: []byte(message)}, action: action,
+		renewed: []byte(message + "+"), id: id, info: []byte("i " + id), digest: "sha " + message}
 }
 
 var dead = working(redistest.State{"_worker:w": nil})
@@ -146,9 +151,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		result: "0 requeued, 0 archived, alive true",
 	},
 	{
-		name:   "requeued at the front, in the old order",
-		seed:   with(dead, redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
-		do:     sweepW(judged("4-1", "d", "requeue", "x"), judged("3-2", "b", "requeue", "y"), judged("3-1", "a", "requeue", "z")),
+		name: "requeued at the front, in the old order",
+		seed: with(dead, redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do: sweepW(judged("4-1", "d", "requeue", "x"), judged("3-2", "b", "requeue", "y"),
+			judged("3-1", "a", "requeue", "z")),
 		result: "3 requeued, 0 archived, alive false",
 		want: with(dead, with(left("3-3", "3 4"), redistest.State{
 			"": redistest.List{"a+", "b+", "d+", "p"}, "_noti": ones(4), testDay: counted(redistest.Hash{"swept": "3"}),
@@ -157,13 +163,17 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 	{
 		name: "what the tasks have reported goes, what is kept of older ones stays",
 		seed: with(dead, redistest.State{
-			"_results": redistest.Hash{"x": "50 %", "y": "r", "z": "50 %", "o": "50 %"}, "_completed": redistest.Zset{"y": later},
+			"_results":   redistest.Hash{"x": "50 %", "y": "r", "z": "50 %", "o": "50 %"},
+			"_completed": redistest.Zset{"y": later},
 		}),
-		do:     sweepW(judged("4-1", "d", "archive", "x"), judged("3-2", "b", "requeue", "y"), judged("3-1", "a", "requeue", "z"), judged("3-3", "-", "requeue", "o")),
+		do: sweepW(judged("4-1", "d", "archive", "x"), judged("3-2", "b", "requeue", "y"),
+			judged("3-1", "a", "requeue", "z"), judged("3-3", "-", "requeue", "o")),
 		result: "2 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-3", "3 4"), redistest.State{
-			"": redistest.List{"a+", "b+"}, "_noti": ones(2), "_results": redistest.Hash{"y": "r", "o": "50 %"}, "_completed": redistest.Zset{"y": later},
-			"_archived": redistest.Zset{"x": fromNow(testLimits.archiveKeep)}, "_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"},
+			"": redistest.List{"a+", "b+"}, "_noti": ones(2), "_results": redistest.Hash{"y": "r", "o": "50 %"},
+			"_completed": redistest.Zset{"y": later},
+			"_archived":  redistest.Zset{"x": fromNow(testLimits.archiveKeep)}, "_tasks": redistest.Hash{"x": "d+"},
+			"_info": redistest.Hash{"x": "i x"},
 			testDay: counted(redistest.Hash{"swept": "3", "archived": "1"}),
 		})),
 	},
@@ -176,8 +186,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, redistest.State{
-			"_processing:w": redistest.Hash{"3-2": big("b", 600)}, "_archived": redistest.Zset{"x": fromNow(testLimits.archiveKeep)},
-			"_tasks": redistest.Hash{"x": big("a", 500)}, "_info": redistest.Hash{"x": "i x"}, testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
+			"_processing:w": redistest.Hash{"3-2": big("b", 600)},
+			"_archived":     redistest.Zset{"x": fromNow(testLimits.archiveKeep)},
+			"_tasks":        redistest.Hash{"x": big("a", 500)}, "_info": redistest.Hash{"x": "i x"},
+			testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
 		}),
 	},
 	{
@@ -187,14 +199,16 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		result: "1 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3", "3 4"), redistest.State{
 			"": redistest.List{"d+"}, "_noti": ones(1), "_revoked": redistest.Zset{"x": later},
-			"_archived": redistest.Zset{"y": fromNow(testLimits.archiveKeep)}, "_tasks": redistest.Hash{"y": "a+"}, "_info": redistest.Hash{"y": "i y"},
+			"_archived": redistest.Zset{"y": fromNow(testLimits.archiveKeep)}, "_tasks": redistest.Hash{"y": "a+"},
+			"_info": redistest.Hash{"y": "i y"},
 			testDay: counted(redistest.Hash{"swept": "2", "archived": "1"}),
 		})),
 	},
 	{
-		name:   "claims that changed, or are gone, stay as they are",
-		seed:   dead,
-		do:     sweepW(judged("4-1", "other", "requeue", "x"), judged("9-1", "a", "archive", "y"), judged("3-1", "a", "requeue", "z")),
+		name: "claims that changed, or are gone, stay as they are",
+		seed: dead,
+		do: sweepW(judged("4-1", "other", "requeue", "x"), judged("9-1", "a", "archive", "y"),
+			judged("3-1", "a", "requeue", "z")),
 		result: "1 requeued, 0 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"": redistest.List{"a+"}, "_noti": ones(1), testDay: counted(redistest.Hash{"swept": "1"}),
@@ -219,7 +233,8 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		result: "1 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3", "3 4"), redistest.State{
 			"": redistest.List{"a+"}, "_noti": ones(1), "_archived": redistest.Zset{"x": fromNow(time.Hour)},
-			"_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"}, testDay: counted(redistest.Hash{"swept": "2", "archived": "1"}),
+			"_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"},
+			testDay: counted(redistest.Hash{"swept": "2", "archived": "1"}),
 		})),
 	},
 	{
@@ -229,7 +244,8 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		result: "1 requeued, 1 archived, alive false",
 		want: both(with(dead, with(left("3-2 3-3", "3 4"), redistest.State{
 			"": redistest.List{"a+"}, "_noti": ones(1), "_archived": redistest.Zset{"x": fromNow(time.Hour)},
-			"_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"}, testDay: counted(redistest.Hash{"swept": "2", "archived": "1"}),
+			"_tasks": redistest.Hash{"x": "d+"}, "_info": redistest.Hash{"x": "i x"},
+			testDay: counted(redistest.Hash{"swept": "2", "archived": "1"}),
 		})), locked(later, redistest.Hash{"k:b": "y", "#y": "y"})),
 	},
 	{
@@ -238,9 +254,11 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		do:     sweepW(judged("3-1", "a", "archive", "x"), judged("3-2", "b", "archive", "x")),
 		result: "0 requeued, 2 archived, alive false",
 		want: with(dead, with(left("3-3 4-1", "3 4"), redistest.State{
-			"_retry": redistest.Zset{"x": later}, "_archived": redistest.Zset{"x#2": fromNow(time.Hour), "x#3": fromNow(time.Hour)},
-			"_tasks": redistest.Hash{"x": "m x", "x#2": "a+", "x#3": "b+"}, "_info": redistest.Hash{"x": "i x", "x#2": "i x", "x#3": "i x"},
-			testDay: counted(redistest.Hash{"swept": "2", "archived": "2"}),
+			"_retry":    redistest.Zset{"x": later},
+			"_archived": redistest.Zset{"x#2": fromNow(time.Hour), "x#3": fromNow(time.Hour)},
+			"_tasks":    redistest.Hash{"x": "m x", "x#2": "a+", "x#3": "b+"},
+			"_info":     redistest.Hash{"x": "i x", "x#2": "i x", "x#3": "i x"},
+			testDay:     counted(redistest.Hash{"swept": "2", "archived": "2"}),
 		})),
 	},
 	{
@@ -281,9 +299,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		seed:   with(dead, filedAs("_archived", redistest.Zset{"o1": past, "o2": past + 1, "o3": later})),
 		do:     sweepW(judged("3-1", "a", "requeue", "x")),
 		result: "1 requeued, 0 archived, alive false",
-		want: with(dead, with(filedAs("_archived", redistest.Zset{"o1": past, "o2": past + 1, "o3": later}), with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"": redistest.List{"a+"}, "_noti": ones(1), testDay: counted(redistest.Hash{"swept": "1"}),
-		}))),
+		want: with(dead, with(filedAs("_archived", redistest.Zset{"o1": past, "o2": past + 1, "o3": later}),
+			with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+				"": redistest.List{"a+"}, "_noti": ones(1), testDay: counted(redistest.Hash{"swept": "1"}),
+			}))),
 	},
 	{
 		name:   "deaths counted beside the message: the first",
@@ -291,26 +310,31 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		do:     sweepW(judged("3-1", "a", "count", "x")),
 		result: "1 requeued, 0 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "1"}), testDay: counted(redistest.Hash{"swept": "1"}),
-		})),
-	},
-	{
-		name:   "deaths counted beside the message: the second, and the life of the counts begins anew",
-		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "1", "sha b": "2"}, For: time.Minute}}),
-		do:     sweepW(judged("3-1", "a", "count", "x")),
-		result: "1 requeued, 0 archived, alive false",
-		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "2", "sha b": "2"}), testDay: counted(redistest.Hash{"swept": "1"}),
-		})),
-	},
-	{
-		name:   "deaths counted beside the message: company is no evidence",
-		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "9", "sha a alone": "2"}}}),
-		do:     sweepW(judged("3-1", "a", "count", "x")),
-		result: "1 requeued, 0 archived, alive false",
-		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "10", "sha a alone": "2"}),
+			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "1"}),
 			testDay: counted(redistest.Hash{"swept": "1"}),
+		})),
+	},
+	{
+		name: "deaths counted beside the message: the second, and the life of the counts begins anew",
+		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "1",
+			"sha b": "2"}, For: time.Minute}}),
+		do:     sweepW(judged("3-1", "a", "count", "x")),
+		result: "1 requeued, 0 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "2", "sha b": "2"}),
+			testDay: counted(redistest.Hash{"swept": "1"}),
+		})),
+	},
+	{
+		name: "deaths counted beside the message: company is no evidence",
+		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "9",
+			"sha a alone": "2"}}}),
+		do:     sweepW(judged("3-1", "a", "count", "x")),
+		result: "1 requeued, 0 archived, alive false",
+		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"a+"}, "_noti": ones(1),
+			"_deaths": deaths(redistest.Hash{"sha a": "10", "sha a alone": "2"}),
+			testDay:   counted(redistest.Hash{"swept": "1"}),
 		})),
 	},
 	{
@@ -319,37 +343,45 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		do:     sweepW(judged("3-1", "a", "alone", "x")),
 		result: "1 requeued, 0 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"": redistest.List{"a+"}, "_noti": ones(1), "_deaths": deaths(redistest.Hash{"sha a": "10", "sha a alone": "1"}),
-			testDay: counted(redistest.Hash{"swept": "1"}),
+			"": redistest.List{"a+"}, "_noti": ones(1),
+			"_deaths": deaths(redistest.Hash{"sha a": "10", "sha a alone": "1"}),
+			testDay:   counted(redistest.Hash{"swept": "1"}),
 		})),
 	},
 	{
-		name:   "deaths counted beside the message: alone, one too many",
-		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "7", "sha a alone": "2", "sha b": "2"}}}),
+		name: "deaths counted beside the message: alone, one too many",
+		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "7",
+			"sha a alone": "2", "sha b": "2"}}}),
 		do:     sweepW(judged("3-1", "a", "alone", "x")),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a+"}, "_info": redistest.Hash{"x": "i x"},
-			"_deaths": deaths(redistest.Hash{"sha b": "2"}), testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a+"},
+			"_info":   redistest.Hash{"x": "i x"},
+			"_deaths": deaths(redistest.Hash{"sha b": "2"}),
+			testDay:   counted(redistest.Hash{"swept": "1", "archived": "1"}),
 		})),
 	},
 	{
-		name:   "deaths counted beside the message: the only count goes with its task",
-		seed:   with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "2", "sha a alone": "2"}}}),
+		name: "deaths counted beside the message: the only count goes with its task",
+		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "2",
+			"sha a alone": "2"}}}),
 		do:     sweepW(judged("3-1", "a", "alone", "x")),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a+"}, "_info": redistest.Hash{"x": "i x"},
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "a+"},
+			"_info": redistest.Hash{"x": "i x"},
 			testDay: counted(redistest.Hash{"swept": "1", "archived": "1"}),
 		})),
 	},
 	{
-		name:   "a legacy worker's claim",
-		seed:   redistest.State{"_processing": redistest.Hash{"l": "a", "k": "b"}, "": redistest.List{"p"}, "_noti": ones(1)},
+		name: "a legacy worker's claim",
+		seed: redistest.State{"_processing": redistest.Hash{"l": "a", "k": "b"}, "": redistest.List{"p"},
+			"_noti": ones(1)},
 		do:     sweepLegacyL(judged("l", "a", "requeue", "x")),
 		result: "1 requeued, 0 archived, alive false",
 		want: redistest.State{
-			"_processing": redistest.Hash{"k": "b"}, "": redistest.List{"a+", "p"}, "_noti": ones(2), testDay: counted(redistest.Hash{"swept": "1"}),
+			"_processing": redistest.Hash{"k": "b"}, "": redistest.List{"a+", "p"}, "_noti": ones(2),
+			testDay: counted(redistest.Hash{"swept": "1"}),
 		},
 	},
 	{
@@ -380,7 +412,8 @@ var manyJudged, manySwept = func() (list []verdict, state redistest.State) {
 	}
 	slices.Reverse(list)
 	return list, with(manyHeld, redistest.State{
-		"_worker:w": nil, "_processing:w": hash, "": pending, "_noti": ones(sweepPage), testDay: counted(redistest.Hash{"swept": fmt.Sprint(sweepPage)}),
+		"_worker:w": nil, "_processing:w": hash, "": pending, "_noti": ones(sweepPage),
+		testDay: counted(redistest.Hash{"swept": fmt.Sprint(sweepPage)}),
 	})
 }()
 
@@ -397,11 +430,13 @@ var repairCases = storeTable{script: "repair", cases: []storeCase{
 	{name: "one too few", seed: queued("a b c d", 3), do: repairWith(10), result: 1, want: queued("a b c d", 4)},
 	{name: "one too many", seed: queued("a b", 3), do: repairWith(10), result: -1, want: queued("a b", 2)},
 	{name: "none at all", seed: queued("a b c", 0), do: repairWith(10), result: 3, want: queued("a b c", 3)},
-	{name: "too few, no more than asked for", seed: queued("a b c d", 1), do: repairWith(2), result: 2, want: queued("a b c d", 3)},
+	{name: "too few, no more than asked for", seed: queued("a b c d", 1), do: repairWith(2), result: 2,
+		want: queued("a b c d", 3)},
 	{name: "too few, none asked for", seed: queued("a b", 1), do: repairWith(0), result: 0},
 	{
-		name: "as many as a call may add", seed: redistest.State{"": messages(2500)}, do: repairWith(2500), result: 2500,
-		want: redistest.State{"": messages(2500), "_noti": ones(2500)},
+		name: "as many as a call may add", seed: redistest.State{"": messages(2500)}, do: repairWith(2500),
+		result: 2500,
+		want:   redistest.State{"": messages(2500), "_noti": ones(2500)},
 	},
 }}
 
@@ -429,7 +464,8 @@ func TestClaimsPage(t *testing.T) {
 	for left := maps.Clone(manyClaims); len(left) > 0; {
 		page, total, err := claimsPage(s, hash, 200)
 		if err != nil || total != len(left) || len(page) != min(200, total) {
-			t.Fatalf("expected %d of %d claims, found %d of %d, %v", min(200, len(left)), len(left), len(page), total, err)
+			t.Fatalf("expected %d of %d claims, found %d of %d, %v", min(200, len(left)), len(left), len(page), total,
+				err)
 		}
 		for _, c := range page {
 			if message, ok := left[c.token]; !ok || message != string(c.message) {

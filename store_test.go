@@ -19,8 +19,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// storeCase is one call of a store method: what Redis holds before, what the call returns, and what Redis holds after. All keys of
-// the queue are compared.
+// storeCase is one call of a store method: what Redis holds before, what the call returns, and what Redis holds after.
+// All keys of the queue are compared.
 type storeCase struct {
 	script string // set by the runner
 	name   string
@@ -140,7 +140,8 @@ func serverTarget(t testing.TB, url string) *target {
 	}
 }
 
-// TestStore runs all cases on the shared server, or on that which the environment names: the tests of the embedded server use it so.
+// TestStore runs all cases on the shared server, or on that which the environment names: the tests of the embedded
+// server use it so.
 func TestStore(t *testing.T) {
 	url := os.Getenv("DELAYED_STORE_URL")
 	if url == "" {
@@ -149,8 +150,8 @@ func TestStore(t *testing.T) {
 	runTables(t, serverTarget(t, url))
 }
 
-// TestStoreOnFullServer runs all cases on a server whose memory is full at the moment of the call. Enqueueing is refused and writes
-// nothing; everything else works as ever.
+// TestStoreOnFullServer runs all cases on a server whose memory is full at the moment of the call. Enqueueing is
+// refused and writes nothing; everything else works as ever.
 func TestStoreOnFullServer(t *testing.T) {
 	server := redistest.Start(t)
 	to := serverTarget(t, server.URL())
@@ -291,7 +292,8 @@ func TestCommandsOnEmptyQueues(t *testing.T) {
 			if _, err := c.do(s); err != nil {
 				t.Fatal(err)
 			}
-			if diff := server.CommandStats(t).Since(before); diff["eval"] == 0 && diff.Total("ping", "client|setname", "select", "time") != c.want {
+			if diff := server.CommandStats(t).Since(before); diff["eval"] == 0 &&
+				diff.Total("ping", "client|setname", "select", "time") != c.want {
 				t.Errorf("%s: expected %d commands, found %v", c.name, c.want, diff)
 			}
 		}
@@ -305,7 +307,8 @@ func markTimes(have, want redistest.State, start, end int64) {
 		case redistest.Zset:
 			w, _ := want[suffix].(redistest.Zset)
 			for id, score := range h {
-				if mark := w[id]; mark >= fromNowBase && start <= score-(mark-fromNowBase) && score-(mark-fromNowBase) <= end {
+				if mark := w[id]; mark >= fromNowBase && start <= score-(mark-fromNowBase) &&
+					score-(mark-fromNowBase) <= end {
 					h[id] = mark
 				}
 			}
@@ -317,7 +320,8 @@ func markTimes(have, want redistest.State, start, end int64) {
 					// A mark is "now", or "now+60000".
 					after, marked := strings.CutPrefix(marks[i], nowMark)
 					add, _ := strconv.ParseInt("0"+strings.TrimPrefix(after, "+"), 10, 64)
-					if ms, err := strconv.ParseInt(words[i], 10, 64); err == nil && marked && start <= ms-add && ms-add <= end {
+					if ms, err := strconv.ParseInt(words[i], 10, 64); err == nil && marked && start <= ms-add &&
+						ms-add <= end {
 						words[i] = marks[i]
 					}
 				}
@@ -329,7 +333,8 @@ func markTimes(have, want redistest.State, start, end int64) {
 			}
 			for i, line := range h {
 				words := strings.Split(line, " ")
-				if ms, err := strconv.ParseInt(words[min(1, len(words)-1)], 10, 64); err == nil && start <= ms && ms <= end {
+				if ms, err := strconv.ParseInt(words[min(1, len(words)-1)], 10, 64); err == nil && start <= ms &&
+					ms <= end {
 					words[1] = nowMark
 					h[i] = strings.Join(words, " ")
 				}
@@ -424,7 +429,8 @@ func (s *recordingSource) check(t testing.TB, queue, name string) {
 		}
 		for i, key := range call.keys {
 			said := header.header.keys[i%row.keys]
-			if suffix := strings.TrimPrefix(key, queue); !slices.ContainsFunc(keysCalled(said), func(k dictionaryKey) bool { return k.matches(suffix) }) {
+			if suffix := strings.TrimPrefix(key, queue); !slices.ContainsFunc(keysCalled(said),
+				func(k dictionaryKey) bool { return k.matches(suffix) }) {
 				t.Errorf("script %s calls key %d %q, the store gives it N%s", name, i+1, said, suffix)
 			}
 		}

@@ -42,7 +42,8 @@ var fieldsCases = storeTable{script: "fields", cases: []storeCase{
 		do: fieldsWith(4, "y", "x", "y"), result: `(5 bytes) "four" (5 bytes)`,
 	},
 	{
-		name: "as many bytes as one call reads", seed: filledTasks(redistest.Hash{"x": big("x", maxClaimBytes/2), "y": "m"}),
+		name: "as many bytes as one call reads",
+		seed: filledTasks(redistest.Hash{"x": big("x", maxClaimBytes/2), "y": "m"}),
 		do: func(s *store) (any, error) {
 			values, err := s.someFields(bg, s.keys.tasks, []string{"x", "x", "y"}, maxClaimBytes)
 			return len(values), err
@@ -63,15 +64,20 @@ func pageWith(from, n int) func(s *store) (any, error) {
 
 var pageCases = storeTable{script: "page", cases: []storeCase{
 	{name: "nothing there", do: pageWith(0, 10), result: ""},
-	{name: "all", seed: redistest.State{"": messages(3), "_noti": ones(3)}, do: pageWith(0, 10), result: `"message0" "message1" "message2"`},
-	{name: "some", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(9, 2), result: `"message9" "message10"`},
-	{name: "the last", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(18, 10), result: `"message18" "message19"`},
+	{name: "all", seed: redistest.State{"": messages(3), "_noti": ones(3)}, do: pageWith(0, 10),
+		result: `"message0" "message1" "message2"`},
+	{name: "some", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(9, 2),
+		result: `"message9" "message10"`},
+	{name: "the last", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(18, 10),
+		result: `"message18" "message19"`},
 	{
-		name: "of one that is too large its size", seed: redistest.State{"": redistest.List{"a", big("b", workerLimits.Bytes+1), "c"}, "_noti": ones(3)},
-		do: pageWith(0, 10), result: `"a" (1052673 bytes) "c"`,
+		name: "of one that is too large its size",
+		seed: redistest.State{"": redistest.List{"a", big("b", workerLimits.Bytes+1), "c"}, "_noti": ones(3)},
+		do:   pageWith(0, 10), result: `"a" (1052673 bytes) "c"`,
 	},
 	{
-		name: "as many bytes as fit", seed: redistest.State{"": redistest.List(append(strings.Fields(fourLargest), "e")), "_noti": ones(5)},
+		name: "as many bytes as fit",
+		seed: redistest.State{"": redistest.List(append(strings.Fields(fourLargest), "e")), "_noti": ones(5)},
 		do: func(s *store) (any, error) {
 			values, err := s.page(bg, s.keys.list, 0, 10)
 			return len(values), err

@@ -26,7 +26,9 @@ func waitOf(ctx context.Context) time.Duration {
 
 // sendWaiting is send, and then WAIT on the same connection in the same request: Redis waits for the replicas that have
 // what this connection has written. If fewer confirm it within the given time the error wraps ErrUnknown.
-func (s *script) sendWaiting(ctx context.Context, conn redis.Conn, within time.Duration, replicas int, all []any) (any, error) {
+func (s *script) sendWaiting(
+	ctx context.Context, conn redis.Conn, within time.Duration, replicas int, all []any,
+) (any, error) {
 	reply, confirmed, err, lacking := pipelined(ctx, conn, within, replicas, "EVALSHA", all)
 	var answer redis.Error
 	if errors.As(err, &answer) && strings.HasPrefix(string(answer), "NOSCRIPT") {

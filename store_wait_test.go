@@ -71,7 +71,8 @@ func TestWaitForReplicas(t *testing.T) {
 			if n := master.CommandStats(t).Since(before)["wait"]; n != 2 {
 				t.Errorf("%s: Redis was asked to wait %d times, expected 2", name, n)
 			}
-			if n, err := redis.Int(replica.Do(t, "EXISTS", "mail", "mail_tasks", "mail_groups"), nil); n == 0 || err != nil {
+			if n, err := redis.Int(replica.Do(t, "EXISTS", "mail", "mail_tasks", "mail_groups"), nil); n == 0 ||
+				err != nil {
 				t.Errorf("%s: the replica has nothing, %v", name, err)
 			}
 			master.Do(t, "FLUSHALL")
@@ -132,7 +133,8 @@ func TestWaitRefused(t *testing.T) {
 	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("expected ErrUnknown and NOPERM, found %v", err)
 	}
-	if _, err := OpenQueue(rdb, QueueConfig{Name: "mail", Wait: -1}); err == nil || !strings.Contains(err.Error(), "Wait is -1") {
+	if _, err := OpenQueue(rdb, QueueConfig{Name: "mail", Wait: -1}); err == nil ||
+		!strings.Contains(err.Error(), "Wait is -1") {
 		t.Errorf("Wait: -1: %v", err)
 	}
 }

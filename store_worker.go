@@ -18,7 +18,9 @@ type pulse struct {
 }
 
 // beat renews a worker's heartbeats on stores of one slot, and returns Redis's time.
-func beat(ctx context.Context, l *link, stores []*store, worker string, life time.Duration, count, control bool) ([]pulse, time.Time, error) {
+func beat(
+	ctx context.Context, l *link, stores []*store, worker string, life time.Duration, count, control bool,
+) ([]pulse, time.Time, error) {
 	keys := make([]string, 0, 3*len(stores))
 	for _, s := range stores {
 		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
@@ -52,12 +54,14 @@ func (s *store) forget(ctx context.Context, worker string) (bool, error) {
 }
 
 func (s *store) workerKeys(worker string) []string {
-	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker, s.keys.control, s.keys.functions}
+	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker,
+		s.keys.control, s.keys.functions}
 }
 
 // publish notes which functions a worker runs, as a listing. It answers false if the worker is not registered.
 func (s *store) publish(ctx context.Context, worker string, listing []byte) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.keys.heartbeat + worker, s.keys.functions}, worker, listing))
+	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.keys.heartbeat + worker, s.keys.functions}, worker,
+		listing))
 }
 
 // functionsOf returns the listing that a worker has published, nil for none.
@@ -124,9 +128,11 @@ type largeTask struct {
 	size int
 }
 
-// move makes up to most due tasks of one set pending and returns the time until the next one is due, negative for none. Due tasks that are too large stay where
-// they are.
-func (s *store) move(ctx context.Context, from shelf, most int) (moved int, next time.Duration, large []largeTask, err error) {
+// move makes up to most due tasks of one set pending and returns the time until the next one is due, negative for none.
+// Due tasks that are too large stay where they are.
+func (s *store) move(
+	ctx context.Context, from shelf, most int,
+) (moved int, next time.Duration, large []largeTask, err error) {
 	keys := []string{s.shelfKey(from), s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}
 	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, maxClaimBytes, workerLimits.Bytes))
 	if err != nil {
@@ -147,7 +153,8 @@ func (s *store) move(ctx context.Context, from shelf, most int) (moved int, next
 
 // shelfKey returns the key of a set.
 func (s *store) shelfKey(of shelf) string {
-	return [...]string{shelfScheduled: s.keys.scheduled, shelfRetry: s.keys.retry, shelfParked: s.keys.parked, shelfArchived: s.keys.archived}[of]
+	return [...]string{shelfScheduled: s.keys.scheduled, shelfRetry: s.keys.retry, shelfParked: s.keys.parked,
+		shelfArchived: s.keys.archived}[of]
 }
 
 // filed is a task of a sorted set, without its message.
@@ -195,5 +202,6 @@ func (s *store) condemn(ctx context.Context, from shelf, keep time.Duration, tas
 
 // trim deletes archived tasks that are too old or too many, at most n.
 func (s *store) trim(ctx context.Context, most, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptTrim, []string{s.keys.archived, s.keys.tasks, s.keys.info, s.statsKey()}, statsLife, most, n))
+	return redis.Int(s.eval(ctx, scriptTrim, []string{s.keys.archived, s.keys.tasks, s.keys.info, s.statsKey()},
+		statsLife, most, n))
 }

@@ -24,7 +24,8 @@ type (
 )
 
 var structArg = structOuter{
-	In: structInner{1, "x"}, List: []*structInner{{2, "y"}, nil}, Any: structInner{3, "z"}, At: time.Unix(1, 0).UTC(), Raw: []byte{7},
+	In: structInner{1, "x"}, List: []*structInner{{2, "y"}, nil}, Any: structInner{3, "z"}, At: time.Unix(1, 0).UTC(),
+	Raw: []byte{7},
 }
 
 // What structArg is by name and by position.
@@ -57,11 +58,14 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		call, byPath := Call(f, 1, structArg), NewGoTask(b.name+".f", 1, structArg)
 		py := NewPyTask("m:f", []any{1, structArg}, map[string]any{"k": structArg})
 		for name, enqueue := range map[string]func(q *Queue) error{
-			"Delay":        func(q *Queue) error { _, err := q.Delay(f, 1, structArg); return err },
-			"Enqueue":      func(q *Queue) error { _, err := q.Enqueue(t.Context(), call); return err },
-			"DelayMany":    func(q *Queue) error { _, err := q.DelayMany(t.Context(), call); return err },
-			"NewGoTask":    func(q *Queue) error { _, err := q.Enqueue(t.Context(), byPath); return err },
-			"with options": func(q *Queue) error { _, err := q.With(Timeout(time.Hour)).Enqueue(t.Context(), call); return err },
+			"Delay":     func(q *Queue) error { _, err := q.Delay(f, 1, structArg); return err },
+			"Enqueue":   func(q *Queue) error { _, err := q.Enqueue(t.Context(), call); return err },
+			"DelayMany": func(q *Queue) error { _, err := q.DelayMany(t.Context(), call); return err },
+			"NewGoTask": func(q *Queue) error { _, err := q.Enqueue(t.Context(), byPath); return err },
+			"with options": func(q *Queue) error {
+				_, err := q.With(Timeout(time.Hour)).Enqueue(t.Context(), call)
+				return err
+			},
 		} {
 			if err := enqueue(q); err != nil {
 				t.Fatal(name, err)

@@ -16,8 +16,9 @@ const (
 	mostReports = 10
 )
 
-// watchdog looks for handlers that do not return: those that have ignored the end of their context for too long lose their executor to the
-// tasks that wait. It sleeps until a handler that runs could be stuck, and costs those that end before nothing.
+// watchdog looks for handlers that do not return: those that have ignored the end of their context for too long lose
+// their executor to the tasks that wait. It sleeps until a handler that runs could be stuck, and costs those that end
+// before nothing.
 type watchdog struct {
 	exec    *executors
 	limit   func(c *claim, ran time.Duration) time.Duration
@@ -122,7 +123,8 @@ func (d *watchdog) handle(found []late) {
 // report tells of one handler.
 func (d *watchdog) report(l late, replaced bool, stack string) {
 	c := l.claim
-	log := d.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).with("ran", l.ran.Round(time.Millisecond).String())
+	log := d.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).with("ran",
+		l.ran.Round(time.Millisecond).String())
 	if stack != "" {
 		log = log.with("stack", stack)
 	}
@@ -152,12 +154,13 @@ func (d *watchdog) giveUp() {
 			d.fatal.IDs = append(d.fatal.IDs, c.msg.Meta.ID)
 		}
 	}
-	d.log.WithError(d.fatal).Error("too many handlers are stuck; the worker stops, so that the process can be restarted")
+	d.log.WithError(d.fatal).
+		Error("too many handlers are stuck; the worker stops, so that the process can be restarted")
 	d.drain()
 }
 
-// replace puts another executor in the place of one whose handler does not return, if there is a spare one. stuck is false if the handler has returned.
-// Whatever becomes of it later counts, but its executor ends then.
+// replace puts another executor in the place of one whose handler does not return, if there is a spare one. stuck is
+// false if the handler has returned. Whatever becomes of it later counts, but its executor ends then.
 func (e *executors) replace(i int, c *claim) (stuck, replaced bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,7 +187,8 @@ func (e *executors) replace(i int, c *claim) (stuck, replaced bool) {
 	return true, true
 }
 
-// relieved says whether another executor has taken the place of one because of the task that it ran last. Then its slot is free. e.mu is held.
+// relieved says whether another executor has taken the place of one because of the task that it ran last. Then its slot
+// is free. e.mu is held.
 func (e *executors) relieved(i int, last *claim) bool {
 	if !last.stuck {
 		return false

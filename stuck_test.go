@@ -23,14 +23,16 @@ type watched struct {
 	drains int
 }
 
-// inWatched runs a test with n executors, spare further ones, handlers that may be late by 30 s, and reports after 30 min.
+// inWatched runs a test with n executors, spare further ones, handlers that may be late by 30 s, and reports after 30
+// min.
 func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{crew: newCrew(t, n, 0), log: &logText{}, limits: map[*claim]time.Duration{}}
 		w.reserve(spare)
 		w.dog = &watchdog{
-			exec: w.executors, limit: func(c *claim, _ time.Duration) time.Duration { return w.limits[c] }, after: 30 * time.Second,
+			exec: w.executors, limit: func(c *claim, _ time.Duration) time.Duration { return w.limits[c] },
+			after:   30 * time.Second,
 			longRun: longRun, log: newJournal(w.log.logger()), drain: func() { w.drains++ }, told: map[*claim]bool{},
 			emit: func(e Event) { w.events = append(w.events, fmt.Sprint(e.Kind, " ", e.Reason, " ", e.Duration)) },
 		}
@@ -94,7 +96,8 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		if got := w.count(); got != "2 busy, 0 idle" || len(w.running()) != 3 {
 			t.Errorf("%s, %d run", got, len(w.running()))
 		}
-		if text := w.log.String(); !strings.Contains(text, "ignores that its context has ended") || !strings.Contains(text, "limit=10s") ||
+		if text := w.log.String(); !strings.Contains(text, "ignores that its context has ended") ||
+			!strings.Contains(text, "limit=10s") ||
 			!strings.Contains(text, "ran=40s") || !strings.Contains(text, "(*crew).runTask") {
 			t.Error(text)
 		}
@@ -113,7 +116,8 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		w.begun("the other one goes on", tasks[4])
 		w.pass(40 * time.Second)
 		w.looks("the next is stuck", 30*time.Second, 3)
-		if got := strings.Join(w.events, ", "); w.drains != 1 || len(w.dog.fatal.Funcs) != 2 || !strings.HasSuffix(got, "given up 40s") {
+		if got := strings.Join(w.events, ", "); w.drains != 1 || len(w.dog.fatal.Funcs) != 2 ||
+			!strings.HasSuffix(got, "given up 40s") {
 			t.Errorf("stopped %d times by %v, events %s", w.drains, w.dog.fatal, got)
 		}
 	})
@@ -195,7 +199,8 @@ func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.looks("it runs for very long", 30*time.Second, 1)
 		w.begun("nothing takes its place")
-		if text := w.log.String(); !strings.Contains(text, "give it a Timeout") || !strings.Contains(text, "runTask") || w.events[0] != "task stuck long 30m0s" {
+		if text := w.log.String(); !strings.Contains(text, "give it a Timeout") || !strings.Contains(text, "runTask") ||
+			w.events[0] != "task stuck long 30m0s" {
 			t.Errorf("events %v\n%s", w.events, text)
 		}
 		w.beaten(w.lane)
@@ -251,7 +256,8 @@ func TestWorkerReplacesStuckHandlers(t *testing.T) {
 	if n := b.size("_processing:" + w.ID()); n != 1 {
 		t.Errorf("%d claims stand, expected that of the stuck task", n)
 	}
-	if text := b.log.String(); !strings.Contains(text, "delayed.stuckOn") || !strings.Contains(text, "function="+b.name+".f") || strings.Contains(text, "stuckOn(0x") {
+	if text := b.log.String(); !strings.Contains(text, "delayed.stuckOn") ||
+		!strings.Contains(text, "function="+b.name+".f") || strings.Contains(text, "stuckOn(0x") {
 		t.Error(text)
 	}
 	close(leave)
@@ -300,7 +306,8 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			}
 			err = await(b, "Run", result)
 			var stuck *StuckError
-			if !errors.As(err, &stuck) || len(stuck.Funcs) != 2 || stuck.Funcs[0] != b.name+".f" || w.Status().StopReason != "stuck" {
+			if !errors.As(err, &stuck) || len(stuck.Funcs) != 2 || stuck.Funcs[0] != b.name+".f" ||
+				w.Status().StopReason != "stuck" {
 				t.Fatalf("Run: %v, stop reason %q", err, w.Status().StopReason)
 			}
 			slices.Sort(stuck.IDs)
@@ -309,7 +316,8 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 				t.Errorf("ids %v, expected %v", stuck.IDs, refs)
 			}
 			var running *StillRunningError
-			if others := errors.As(err, &running); others == tt.sound || others && !slices.Equal(running.Funcs, []string{b.name + ".other"}) {
+			if others := errors.As(err, &running); others == tt.sound || others &&
+				!slices.Equal(running.Funcs, []string{b.name + ".other"}) {
 				t.Errorf("Run: %v", err)
 			}
 			if n := b.size("_processing:" + w.ID()); n < 2 {
@@ -334,7 +342,8 @@ func TestStopBesideAStuckHandler(t *testing.T) {
 	entered, leave := make(chan struct{}, 1), make(chan struct{})
 	f := b.fn("f", func() { entered <- struct{}{}; stuckOn(leave) })
 	cfg := b.config()
-	cfg.Timeout, cfg.StuckAfter, cfg.Grace, cfg.CancelGrace = time.Millisecond, time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
+	cfg.Timeout, cfg.StuckAfter, cfg.Grace, cfg.CancelGrace = time.Millisecond, time.Millisecond, 10*time.Millisecond,
+		10*time.Millisecond
 	w, err := NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -358,12 +367,15 @@ func TestStopBesideAStuckHandler(t *testing.T) {
 }
 
 func TestMaxStuckDefaults(t *testing.T) {
-	for _, tt := range []struct{ concurrency, given, want int }{{1, 0, 1}, {5, 0, 1}, {100, 0, 10}, {100, 3, 3}, {100, -1, 0}} {
-		if got := (WorkerConfig{Concurrency: tt.concurrency, MaxStuck: tt.given}).withDefaults().MaxStuck; got != tt.want {
+	for _, tt := range []struct{ concurrency, given, want int }{{1, 0, 1}, {5, 0, 1}, {100, 0, 10}, {100, 3, 3},
+		{100, -1, 0}} {
+		if got := (WorkerConfig{Concurrency: tt.concurrency,
+			MaxStuck: tt.given}).withDefaults().MaxStuck; got != tt.want {
 			t.Errorf("%d of %d: %d, expected %d", tt.given, tt.concurrency, got, tt.want)
 		}
 	}
-	if err := (WorkerConfig{MaxStuck: maxConcurrency + 1}).withDefaults().check(""); err == nil || !strings.Contains(err.Error(), "WorkerConfig.MaxStuck is 100001: expected at most 100000") {
+	if err := (WorkerConfig{MaxStuck: maxConcurrency + 1}).withDefaults().check(""); err == nil ||
+		!strings.Contains(err.Error(), "WorkerConfig.MaxStuck is 100001: expected at most 100000") {
 		t.Error(err)
 	}
 }

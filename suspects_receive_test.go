@@ -70,7 +70,8 @@ func (r *receiver) claim(n int) []*claim {
 func (r *receiver) took(what string, n, kept, ready int) {
 	r.b.t.Helper()
 	if got := r.receive(r.b.t.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
-		r.b.t.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept, ready)
+		r.b.t.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
+			ready)
 	}
 }
 
@@ -92,8 +93,8 @@ func (r *receiver) ends(what string, want ...outcome) {
 	}
 }
 
-// A suspect is noted as alone only if nothing else is in the worker's hands, whatever comes with it; and the worker claims nothing ahead
-// for a while, so that others come to what it gives back.
+// A suspect is noted as alone only if nothing else is in the worker's hands, whatever comes with it; and the worker
+// claims nothing ahead for a while, so that others come to what it gives back.
 func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delay(r.f, "fresh")
@@ -196,7 +197,8 @@ func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 	r.b.setAside(r.f, "suspect")
 	r.fetcher.findSuspects(t.Context())
 	if r.lanes[0].apart || !r.lanes[1].apart {
-		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].apart, r.lanes[1].apart)
+		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].apart,
+			r.lanes[1].apart)
 	}
 }
 

@@ -278,7 +278,8 @@ func TestLoneTaskIsGivenBackWhenPaused(t *testing.T) {
 			b.delayDied(9, f, "lone")
 			b.until("it is in hand", func() bool { return w.exec.loneTask() != nil })
 			b.must(pauses.pause(w, b.q))
-			b.until("it is given back", func() bool { return b.size("_processing:"+w.ID()) == 1 && b.size("_suspects") == 1 })
+			b.until("it is given back",
+				func() bool { return b.size("_processing:"+w.ID()) == 1 && b.size("_suspects") == 1 })
 			b.until("nothing is alone", func() bool { return w.exec.loneTask() == nil })
 			b.must(pauses.resume(w, b.q))
 			leave <- struct{}{}
@@ -304,7 +305,8 @@ func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
 	b.until("it was set apart", func() bool { return b.size("_suspects") == 1 })
-	// Only from here on does the worker wait for its sake, again and again; a task that came earlier would tell nothing.
+	// Only from here on does the worker wait for its sake, again and again; a task that came earlier would tell
+	// nothing.
 	b.until("the worker has taken it", func() bool { return b.size("_suspects") == 0 })
 	b.delay(f, "fresh")
 	if s := await(b, "a fresh one", entered); s != "fresh" {

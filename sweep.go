@@ -46,7 +46,8 @@ func newSweepGroup(src Source, own string, life time.Duration, c *contact, log j
 		id = newWorkerID()
 	}
 	return &sweepGroup{
-		link: link{src: src}, id: id, own: own, certain: life/4 + 500*time.Millisecond, life: life, contact: c, log: log, bounds: sweepBounds,
+		link: link{src: src}, id: id, own: own, certain: life/4 + 500*time.Millisecond, life: life, contact: c,
+		log: log, bounds: sweepBounds,
 		missed: map[*store]map[string]time.Time{}, deficit: map[*store]int{}, lines: &lineLimit{},
 	}
 }
@@ -57,7 +58,8 @@ func (g *sweepGroup) add(s *store) {
 	g.link.key = s.keys.list
 }
 
-// run makes passes until ctx ends: in intervals, and when a heartbeat is about to end. A sweeper without a worker has no heartbeat that keeps contact, so it pings between them.
+// run makes passes until ctx ends: in intervals, and when a heartbeat is about to end. A sweeper without a worker has
+// no heartbeat that keeps contact, so it pings between them.
 func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool) {
 	defer g.lines.close()
 	defer g.link.hangUp()
@@ -94,7 +96,8 @@ func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool)
 	}
 }
 
-// open connects, and notes when the server is another one than before: then heartbeats may be missing that were never written there.
+// open connects, and notes when the server is another one than before: then heartbeats may be missing that were never
+// written there.
 func (g *sweepGroup) open(ctx context.Context) error {
 	fresh, err := g.link.open(ctx)
 	if err != nil {
@@ -181,7 +184,8 @@ func (g *sweepGroup) sweepQueue(ctx context.Context, s *store, seen *sight) erro
 			return err
 		}
 		if n > 0 {
-			g.log.with("queue", s.name).with("worker", worker).WithField("tasks", n).Warn("gave back the tasks of a dead worker")
+			g.log.with("queue", s.name).with("worker", worker).WithField("tasks",
+				n).Warn("gave back the tasks of a dead worker")
 		}
 		if _, err := s.forget(ctx, worker); err != nil {
 			return err
@@ -237,8 +241,8 @@ func (g *sweepGroup) sweepHash(ctx context.Context, s *store, worker string) (in
 	return taken, ctx.Err()
 }
 
-// repair removes surplus notifications, and adds those that have been missing at two passes: between them a worker that was
-// woken has had the time to claim.
+// repair removes surplus notifications, and adds those that have been missing at two passes: between them a worker that
+// was woken has had the time to claim.
 func (g *sweepGroup) repair(ctx context.Context, s *store, deficit int) error {
 	last := g.deficit[s]
 	g.deficit[s] = max(deficit, 0)
@@ -255,7 +259,8 @@ func (g *sweepGroup) repair(ctx context.Context, s *store, deficit int) error {
 	return nil
 }
 
-// trim drops locks that have expired, deletes old archived and completed tasks, and archives tasks that were parked for too long.
+// trim drops locks that have expired, deletes old archived and completed tasks, and archives tasks that were parked for
+// too long.
 func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 	if ages, err := s.ages(ctx); err != nil || !ages {
 		return err

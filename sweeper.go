@@ -12,8 +12,8 @@ import (
 type SweeperConfig struct {
 	// Queues to sweep. Required.
 	Queues []string
-	// Interval is the time between two passes at most, ± 20 %; the sweeper also looks when a heartbeat ends, and at least once in HeartbeatLife.
-	// Defaults to 8 s.
+	// Interval is the time between two passes at most, ± 20 %; the sweeper also looks when a heartbeat ends, and at
+	// least once in HeartbeatLife. Defaults to 8 s.
 	Interval time.Duration
 	// HeartbeatLife is that of the workers. Defaults to 15 s.
 	HeartbeatLife time.Duration
@@ -24,9 +24,9 @@ type SweeperConfig struct {
 	Logger Logger
 }
 
-// Sweeper gives back the tasks of workers that have died, ours as well as those of keakon's package delayed and of go-delayed, and
-// mends notify lists. Every worker runs one; a Sweeper of its own is for queues that only legacy workers serve. Any number
-// may run on one queue.
+// Sweeper gives back the tasks of workers that have died, ours as well as those of keakon's package delayed and of
+// go-delayed, and mends notify lists. Every worker runs one; a Sweeper of its own is for queues that only legacy
+// workers serve. Any number may run on one queue.
 type Sweeper struct {
 	groups  []*sweepGroup
 	cfg     SweeperConfig
@@ -48,14 +48,16 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 	}
 	cfg.ArchiveMax, cfg.ArchiveFor = archiveBounds(cfg.ArchiveMax, cfg.ArchiveFor)
 	errs := []error{
-		checkNames(cfg.Queues), rdb.checkSlots(cfg.Queues), checkArchive("SweeperConfig", cfg.ArchiveMax, cfg.ArchiveFor),
+		checkNames(cfg.Queues), rdb.checkSlots(cfg.Queues),
+		checkArchive("SweeperConfig", cfg.ArchiveMax, cfg.ArchiveFor),
 		checkLogger("SweeperConfig", cfg.Logger),
 	}
 	if cfg.Interval < 10*time.Millisecond {
 		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.Interval is %v: expected at least 10ms", cfg.Interval))
 	}
 	if cfg.HeartbeatLife < shortestLife {
-		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.HeartbeatLife is %v: expected at least %v", cfg.HeartbeatLife, shortestLife))
+		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.HeartbeatLife is %v: expected at least %v",
+			cfg.HeartbeatLife, shortestLife))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

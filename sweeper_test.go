@@ -110,7 +110,8 @@ func TestSweeperRequeuesInOldOrderAndCountsDeaths(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if int(msg.Payload[0]) != i || msg.Meta.Deaths != 1 || time.Since(time.UnixMilli(msg.Meta.DiedAt)) > time.Minute {
+		if int(msg.Payload[0]) != i || msg.Meta.Deaths != 1 ||
+			time.Since(time.UnixMilli(msg.Meta.DiedAt)) > time.Minute {
 			t.Errorf("task %d: payload %d, %+v", i, msg.Payload[0], msg.Meta)
 		}
 	}
@@ -334,7 +335,8 @@ func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
 	result := make(chan error, 1)
 	go func() { result <- s.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-result })
-	b.until("it has taken the lock", func() bool { n, _ := redis.Int(b.conn.Do("EXISTS", b.name+"_sweeper")); return n == 1 })
+	b.until("it has taken the lock",
+		func() bool { n, _ := redis.Int(b.conn.Do("EXISTS", b.name+"_sweeper")); return n == 1 })
 	b.server.Kill(t)
 	b.until("it has noticed", func() bool { return strings.Contains(b.log.String(), "cannot sweep") })
 	b.server.Restart(t)

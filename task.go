@@ -12,9 +12,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Task is a call that is to run later: a function's path and its arguments. Create one with Call, NewGoTask or NewPyTask; it is
-// immutable and may be enqueued more than once, each time as a task with an id of its own. It is also what middleware and listeners get of
-// a task that a worker has received; only such a one has an ID, a Queue and an Attempt.
+// Task is a call that is to run later: a function's path and its arguments. Create one with Call, NewGoTask or
+// NewPyTask; it is immutable and may be enqueued more than once, each time as a task with an id of its own. It is also
+// what middleware and listeners get of a task that a worker has received; only such a one has an ID, a Queue and an
+// Attempt.
 type Task struct {
 	msg      wire.Message
 	maxRetry *int              // the function's default
@@ -44,14 +45,15 @@ func (t *Task) on(q *Queue) *Task {
 	return &c
 }
 
-// Call returns the task of calling fn with args, for DelayMany. Whether the arguments fit is checked now and reported when the
-// task is enqueued.
+// Call returns the task of calling fn with args, for DelayMany. Whether the arguments fit is checked now and reported
+// when the task is enqueued.
 func Call(fn any, args ...any) *Task {
 	f, err := functionOf(fn)
 	if err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras, locks: f.locks, fn: f, count: len(args)}
+	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras,
+		locks: f.locks, fn: f, count: len(args)}
 	var structs bool
 	if t.msg.Payload, structs, err = f.appendPayload(wire.ByName, t.small[:0], args); err != nil {
 		return &Task{err: err}
@@ -65,14 +67,15 @@ func Call(fn any, args ...any) *Task {
 	return t
 }
 
-// NewGoTask returns the task of calling the Go function with the given path, such as "example.com/app/mail.Welcome", which need not be
-// linked into this program. Arguments are encoded by their own types and checked by the worker; a mistake in path or arguments shows
-// only there.
+// NewGoTask returns the task of calling the Go function with the given path, such as "example.com/app/mail.Welcome",
+// which need not be linked into this program. Arguments are encoded by their own types and checked by the worker; a
+// mistake in path or arguments shows only there.
 func NewGoTask(path string, args ...any) *Task {
 	if err := checkPath(path, false); err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoExtended, Path: path, Meta: wire.Meta{HasN: true, N: len(args)}}, count: len(args)}
+	t := &Task{msg: wire.Message{Kind: wire.GoExtended, Path: path, Meta: wire.Meta{HasN: true, N: len(args)}},
+		count: len(args)}
 	var structs bool
 	var err error
 	if t.msg.Payload, structs, err = encodeArgs(wire.ByName, args); err == nil && structs {
@@ -89,8 +92,9 @@ func NewGoTask(path string, args ...any) *Task {
 	return t
 }
 
-// NewPyTask returns the task of calling the Python function with the given path, such as "mail.tasks:welcome", in a Python worker.
-// Both args and kwargs may be nil. A struct is a dict there: of its fields' names, or what their msgpack tags say.
+// NewPyTask returns the task of calling the Python function with the given path, such as "mail.tasks:welcome", in a
+// Python worker. Both args and kwargs may be nil. A struct is a dict there: of its fields' names, or what their msgpack
+// tags say.
 func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 	if err := checkPath(path, true); err != nil {
 		return &Task{err: err}
@@ -106,7 +110,8 @@ func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 	}
 	for name, a := range kwargs {
 		if got := noArgument(a); got != "" {
-			return &Task{err: fmt.Errorf("%w: %s: argument %s: expected a value, found %s", ErrArguments, path, name, got)}
+			return &Task{err: fmt.Errorf("%w: %s: argument %s: expected a value, found %s", ErrArguments, path, name,
+				got)}
 		}
 	}
 	var structs bool
@@ -151,8 +156,8 @@ func (t *Task) arguments() int {
 	return -1
 }
 
-// String returns path, id and number of arguments for logs, such as "task example.com/app/mail.Welcome (2 arguments)". It never shows the
-// arguments, which may be secret.
+// String returns path, id and number of arguments for logs, such as "task example.com/app/mail.Welcome (2 arguments)".
+// It never shows the arguments, which may be secret.
 func (t *Task) String() string {
 	switch {
 	case t == nil:
@@ -177,7 +182,9 @@ func (t *Task) String() string {
 func (t *Task) GoString() string { return t.String() }
 
 // encodePython encodes the arguments of a Python function, and says whether there is a struct among them.
-func encodePython(form wire.Form, path string, args []any, kwargs map[string]any) (call *wire.PyCall, structs bool, _ error) {
+func encodePython(
+	form wire.Form, path string, args []any, kwargs map[string]any,
+) (call *wire.PyCall, structs bool, _ error) {
 	call = new(wire.PyCall)
 	encode := func(dst *[]byte, value reflect.Value) error {
 		codec, err := wire.CodecFor(value.Type())
@@ -218,7 +225,8 @@ func checkPath(path string, python bool) error {
 	case python && (strings.Count(path, ":") != 1 || path[0] == ':' || path[len(path)-1] == ':'):
 		return fmt.Errorf("%w: Python path %q, expected \"module:function\"", ErrFunction, path)
 	case !python && strings.Contains(path, ":"):
-		return fmt.Errorf("%w: Go path %q contains a colon, which marks Python functions: use NewPyTask", ErrFunction, path)
+		return fmt.Errorf("%w: Go path %q contains a colon, which marks Python functions: use NewPyTask", ErrFunction,
+			path)
 	}
 	return nil
 }
@@ -270,10 +278,13 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 			}
 		case o.id != nil:
 			return nil, fmt.Errorf("%w: %s: a Python task of a legacy queue carries no id, so TaskID cannot hold; "+
-				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments, msg.Path)
+				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments,
+				msg.Path)
 		case more != nil || h != nil:
-			return nil, fmt.Errorf("%w: %s: a Python task of a legacy queue has no options but In, At, MaxRetry and Front; "+
-				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments, msg.Path)
+			return nil, fmt.Errorf("%w: %s: a Python task of a legacy queue has no options but In, At, MaxRetry and "+
+				"Front; "+
+				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments,
+				msg.Path)
 		default:
 			msg.Kind = wire.Py // also of one that a worker has received in the other form
 		}
@@ -317,7 +328,8 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 	start := len(dst)
 	b := msg.Append(dst)
 	if size := len(b) - start; size > wire.Default.Bytes {
-		return nil, fmt.Errorf("%w: %s: message of %d bytes, expected at most %d: store large data elsewhere and pass its name",
+		return nil, fmt.Errorf("%w: %s: message of %d bytes, expected at most %d: store large data elsewhere and "+
+			"pass its name",
 			ErrArguments, msg.Path, size, wire.Default.Bytes)
 	}
 	if msg.Python() {
@@ -349,8 +361,9 @@ func (r *Ref) random() {
 	r.id = unsafe.String(&r.text[0], len(r.text))
 }
 
-// ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none: on a legacy queue those of calls
-// without options and of Python tasks. A scheduled Python task of a legacy queue has an id for as long as it is scheduled.
+// ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none: on a legacy queue
+// those of calls without options and of Python tasks. A scheduled Python task of a legacy queue has an id for as long
+// as it is scheduled.
 func (r *Ref) ID() string {
 	if r == nil {
 		panic(errNoRef)
@@ -358,7 +371,8 @@ func (r *Ref) ID() string {
 	return r.id
 }
 
-// check says why r names no task that could be asked for; the error wraps ErrNoID, unless it is the context that is missing.
+// check says why r names no task that could be asked for; the error wraps ErrNoID, unless it is the context that is
+// missing.
 func (r *Ref) check(ctx context.Context) error {
 	switch {
 	case r == nil || r.queue == nil:
@@ -366,7 +380,8 @@ func (r *Ref) check(ctx context.Context) error {
 	case ctx == nil:
 		return errNilContext
 	case r.id == "":
-		return fmt.Errorf("%w: a legacy queue sends Python tasks, and calls without options, as messages that carry no id; give a call of a Go function "+
+		return fmt.Errorf("%w: a legacy queue sends Python tasks, and calls without options, as messages that carry "+
+			"no id; give a call of a Go function "+
 			"an option, such as TaskID", ErrNoID)
 	}
 	return nil
@@ -374,7 +389,8 @@ func (r *Ref) check(ctx context.Context) error {
 
 // gone is the error for a task that its id does not name any more.
 func (r *Ref) gone() error {
-	return fmt.Errorf("%w: task %s is not scheduled any more, and its message, a Python task of a legacy queue, does not carry the id", ErrNoID, r)
+	return fmt.Errorf("%w: task %s is not scheduled any more, and its message, a Python task of a legacy queue, does "+
+		"not carry the id", ErrNoID, r)
 }
 
 // Queue returns the name of the task's queue.

@@ -7,7 +7,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// tell tells listeners of what has happened to a claimed task; e says what and why. It never blocks. A nil worker has no listeners.
+// tell tells listeners of what has happened to a claimed task; e says what and why. It never blocks. A nil worker has
+// no listeners.
 func (w *Worker) tell(c *claim, e Event) {
 	if w == nil || !w.listened() {
 		return
@@ -28,7 +29,8 @@ func (w *Worker) tellStart(c *claim) {
 	w.tell(c, e)
 }
 
-// tellEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing more if it is done.
+// tellEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing
+// more if it is done.
 func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
 	if !w.listened() {
 		return

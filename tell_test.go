@@ -26,39 +26,49 @@ func TestEventsOfTasks(t *testing.T) {
 		want  string
 		check func(last Event) bool
 	}{
-		"done":    {fn: func(context.Context) error { return nil }, want: "started done"},
-		"retried": {fn: func(context.Context) error { return RetryIn(time.Hour, no) }, want: "started failed retried", check: func(e Event) bool { return e.Wait == time.Hour && errors.Is(e.Err, no) }},
+		"done": {fn: func(context.Context) error { return nil }, want: "started done"},
+		"retried": {fn: func(context.Context) error { return RetryIn(time.Hour, no) }, want: "started failed retried",
+			check: func(e Event) bool { return e.Wait == time.Hour && errors.Is(e.Err, no) }},
 		"archived": {
 			fn: func(context.Context) error { return no }, opts: []Option{MaxRetry(0)}, want: "started failed archived",
 			check: func(e Event) bool { return e.Reason == "failed" && errors.Is(e.Err, no) },
 		},
 		"a nil pointer as an error": {
-			fn: func(context.Context) error { var e *nilError; return e }, opts: []Option{MaxRetry(0)}, want: "started failed archived",
+			fn: func(context.Context) error { var e *nilError; return e }, opts: []Option{MaxRetry(0)},
+			want: "started failed archived",
 		},
 		"discarded": {fn: func(context.Context) error { return Discard(no) }, want: "started failed archived"},
 		"panicked": {
-			fn: func(context.Context) error { panic(no) }, opts: []Option{MaxRetry(0)}, want: "started panicked failed archived",
+			fn: func(context.Context) error { panic(no) }, opts: []Option{MaxRetry(0)},
+			want:  "started panicked failed archived",
 			check: func(e Event) bool { return errors.Is(e.Err, no) },
 		},
-		"ended its goroutine": {fn: func(context.Context) error { runtime.Goexit(); return nil }, opts: []Option{MaxRetry(0)}, want: "started panicked failed archived"},
+		"ended its goroutine": {fn: func(context.Context) error { runtime.Goexit(); return nil },
+			opts: []Option{MaxRetry(0)}, want: "started panicked failed archived"},
 		"timed out": {
-			fn: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, opts: []Option{Timeout(time.Millisecond), MaxRetry(0)}, want: "started timed out failed archived",
+			fn:   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+			opts: []Option{Timeout(time.Millisecond), MaxRetry(0)}, want: "started timed out failed archived",
 			check: func(e Event) bool { return errors.Is(e.Err, ErrTimeout) },
 		},
 		"dropped": {
 			fn: func(context.Context) error { return Drop(no) }, want: "started dropped",
 			check: func(e Event) bool { return errors.Is(e.Err, no) },
 		},
-		"dropped, with a result": {fn: func(context.Context) error { return Drop(no) }, opts: []Option{KeepResult(time.Hour)}, want: "started dropped"},
-		"done, with a result":    {fn: func(context.Context) error { return nil }, opts: []Option{KeepResult(time.Hour)}, want: "started done"},
-		"snoozed":                {fn: func(context.Context) error { return Snooze(time.Hour) }, want: "started snoozed", check: func(e Event) bool { return e.Wait == time.Hour && e.Err == nil }},
+		"dropped, with a result": {fn: func(context.Context) error { return Drop(no) },
+			opts: []Option{KeepResult(time.Hour)}, want: "started dropped"},
+		"done, with a result": {fn: func(context.Context) error { return nil }, opts: []Option{KeepResult(time.Hour)},
+			want: "started done"},
+		"snoozed": {fn: func(context.Context) error { return Snooze(time.Hour) }, want: "started snoozed",
+			check: func(e Event) bool { return e.Wait == time.Hour && e.Err == nil }},
 		"no failure": {
 			fn: func(context.Context) error { return no }, tune: func(cfg *WorkerConfig) {
-				cfg.IsFailure, cfg.Backoff = func(error) bool { return false }, func(int) time.Duration { return time.Hour }
+				cfg.IsFailure, cfg.Backoff = func(error) bool { return false },
+					func(int) time.Duration { return time.Hour }
 			}, want: "started retried", check: func(e Event) bool { return e.Wait == time.Hour },
 		},
 		"expired": {
-			fn: func(context.Context) error { return nil }, opts: []Option{Deadline(time.Now().Add(-time.Hour))}, want: "expired archived",
+			fn: func(context.Context) error { return nil }, opts: []Option{Deadline(time.Now().Add(-time.Hour))},
+			want:  "expired archived",
 			check: func(e Event) bool { return e.Reason == "expired" },
 		},
 	} {
@@ -83,7 +93,8 @@ func TestEventsOfTasks(t *testing.T) {
 					continue
 				}
 				if e.Task.ID() != ref.ID() || e.Queue != b.name || e.Task.Queue() != b.name || e.Task.Attempt() != 1 {
-					t.Errorf("%s of queue %q, task %q of %q, attempt %d", e.Kind, e.Queue, e.Task.ID(), e.Task.Queue(), e.Task.Attempt())
+					t.Errorf("%s of queue %q, task %q of %q, attempt %d", e.Kind, e.Queue, e.Task.ID(), e.Task.Queue(),
+						e.Task.Attempt())
 				}
 				got, last = append(got, strings.TrimPrefix(e.Kind.String(), "task ")), e
 			}
@@ -111,10 +122,12 @@ func TestEventsOfTasksThatDoNotRun(t *testing.T) {
 	b.until("all are seen to", func() bool { return b.size("_parked")+b.size("_archived")+b.size("-py") == 3 })
 	s.mustStop()
 	parked, archived, forwarded := h.of(EventTaskParked), h.of(EventTaskArchived), h.of(EventTaskForwarded)
-	if len(parked) != 1 || parked[0].Task.ID() != ref.ID() || parked[0].Reason != "unknown function" || parked[0].Task.MaxRetry() != 0 {
+	if len(parked) != 1 || parked[0].Task.ID() != ref.ID() || parked[0].Reason != "unknown function" ||
+		parked[0].Task.MaxRetry() != 0 {
 		t.Errorf("parked: %+v", parked)
 	}
-	if len(archived) != 1 || archived[0].Task != nil || archived[0].Reason != "undecodable" || archived[0].Err == nil || archived[0].Queue != b.name {
+	if len(archived) != 1 || archived[0].Task != nil || archived[0].Reason != "undecodable" || archived[0].Err == nil ||
+		archived[0].Queue != b.name {
 		t.Errorf("archived: %+v", archived)
 	}
 	if len(forwarded) != 1 || forwarded[0].Task.Path() != "m:f" {
@@ -133,7 +146,8 @@ func TestEventsTellHowLongATaskHasWaited(t *testing.T) {
 	s := b.start(w)
 	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
 	s.mustStop()
-	if started := h.of(EventTaskStarted); len(started) != 1 || started[0].Wait < time.Hour-time.Minute || started[0].Wait > time.Hour+time.Minute {
+	if started := h.of(EventTaskStarted); len(started) != 1 || started[0].Wait < time.Hour-time.Minute ||
+		started[0].Wait > time.Hour+time.Minute {
 		t.Errorf("started: %+v", started)
 	}
 	var misfit *ArgumentError
@@ -156,7 +170,8 @@ func TestEventOfATaskThatGoesBackWhenTheWorkerStops(t *testing.T) {
 	b.delay(f)
 	await(b, "the task", running)
 	s.mustStop()
-	if events := h.of(EventTaskReleased, EventTaskFailed); len(events) != 1 || events[0].Kind != EventTaskReleased || !errors.Is(events[0].Err, context.Canceled) {
+	if events := h.of(EventTaskReleased, EventTaskFailed); len(events) != 1 || events[0].Kind != EventTaskReleased ||
+		!errors.Is(events[0].Err, context.Canceled) {
 		t.Errorf("found %+v", events)
 	}
 }
@@ -175,7 +190,8 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 	w.groups[0].heartbeat.now()
 	b.until("it is noticed", func() bool { return len(h.of(EventTaskLost)) > 0 })
 	s.mustStop()
-	if got := h.names(EventHeartbeatLost, EventHeartbeatRegained); !slices.Equal(got, []string{"heartbeat lost", "heartbeat regained"}) {
+	if got := h.names(EventHeartbeatLost, EventHeartbeatRegained); !slices.Equal(got,
+		[]string{"heartbeat lost", "heartbeat regained"}) {
 		t.Errorf("found %q", got)
 	}
 	if lost := h.of(EventTaskLost); len(lost) != 1 || lost[0].Task.ID() != ref.ID() {
@@ -186,7 +202,8 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 	}
 }
 
-// TestEventOfAHeartbeatThatCannotBeRenewed: listeners hear of it once the heartbeat may have expired, not at the first failure.
+// TestEventOfAHeartbeatThatCannotBeRenewed: listeners hear of it once the heartbeat may have expired, not at the first
+// failure.
 func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
@@ -206,7 +223,8 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	w.hooks.start(w.log)
 	w.hooks.stop(patience)
 	events := h.of()
-	if got := h.names(); !slices.Equal(got, []string{"heartbeat lost", "heartbeat regained"}) || !errors.Is(events[0].Err, fail) || events[0].Queue != b.name {
+	if got := h.names(); !slices.Equal(got, []string{"heartbeat lost", "heartbeat regained"}) ||
+		!errors.Is(events[0].Err, fail) || events[0].Queue != b.name {
 		t.Errorf("found %+v", events)
 	}
 }
@@ -232,7 +250,8 @@ func TestEachKindOfEventIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := regexp.MustCompile(`(?m)^\t(Event(?:Task|Worker|Heartbeat|Queue)\w+) .*//`).FindAllStringSubmatch(string(text), -1)
+	kinds := regexp.MustCompile(`(?m)^\t(Event(?:Task|Worker|Heartbeat|Queue)\w+) .*//`).
+		FindAllStringSubmatch(string(text), -1)
 	for _, m := range kinds {
 		if !strings.Contains(source.String(), m[1]) {
 			t.Errorf("nobody emits %s", m[1])
@@ -258,7 +277,8 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	b.must(err)
 	msg.Meta.Extra = &wire.Extra{AloneDeaths: maxDeaths - 1}
 	redistest.Seed(t, b.conn, b.name, redistest.State{
-		"_workers": redistest.Set{"dead"}, "_processing:dead": redistest.Hash{"1-1": string(msg.Append(nil))}, "_claims:dead": redistest.Hash{"1": "1", "alone": "1-1"},
+		"_workers": redistest.Set{"dead"}, "_processing:dead": redistest.Hash{"1-1": string(msg.Append(nil))},
+		"_claims:dead": redistest.Hash{"1": "1", "alone": "1-1"},
 	})
 	cfg := b.config()
 	cfg.HeartbeatLife = shortestLife
@@ -267,7 +287,8 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
 	s.mustStop()
 	archived := h.of(EventTaskArchived)
-	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.id || archived[0].Task.Deaths() != maxDeaths || archived[0].Task.MaxRetry() != 0 {
+	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.id ||
+		archived[0].Task.Deaths() != maxDeaths || archived[0].Task.MaxRetry() != 0 {
 		t.Errorf("found %+v", archived)
 	}
 }

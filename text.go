@@ -9,7 +9,8 @@ import (
 // isControl says whether r is a control character, or one that separates lines.
 func isControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// oneLine escapes the control characters of a text as Go writes them, so that what a task brings along cannot look like several lines.
+// oneLine escapes the control characters of a text as Go writes them, so that what a task brings along cannot look like
+// several lines.
 func oneLine(s string) string { return escaped(s, isControl) }
 
 // manyLines is oneLine for a text such as a stack, which keeps its line feeds and tabs.

@@ -24,7 +24,8 @@ func inTheWay(t *testing.T, err error, id string) {
 // TestOneOfManyProducersHasTheLock: exactly one task stands, and all who were refused know its id.
 func TestOneOfManyProducersHasTheLock(t *testing.T) {
 	for name, opts := range map[string][]Option{
-		"arguments": {Unique(time.Hour)}, "key": {UniqueKey("k", time.Hour)}, "id": {TaskID("k")}, "later": {Unique(time.Hour), In(time.Hour)},
+		"arguments": {Unique(time.Hour)}, "key": {UniqueKey("k", time.Hour)}, "id": {TaskID("k")},
+		"later": {Unique(time.Hour), In(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -77,7 +78,8 @@ func TestWhatIsTheSame(t *testing.T) {
 		_, err := q.Enqueue(ctx, same)
 		inTheWay(t, err, first.ID())
 	}
-	for _, other := range []*Task{Call(f, 2, "a"), Call(f, 1, "b"), Call(g, 1, "a"), Call(one, []int{1}), Call(one, []int{1, 2})} {
+	for _, other := range []*Task{Call(f, 2, "a"), Call(f, 1, "b"), Call(g, 1, "a"), Call(one, []int{1}),
+		Call(one, []int{1, 2})} {
 		if _, err := q.Enqueue(ctx, other); err != nil {
 			t.Errorf("another call was refused: %v", err)
 		}
@@ -123,7 +125,8 @@ func TestUntilStart(t *testing.T) {
 	b.unlocked()
 }
 
-// TestUntilStartOfAParkedTask: a task that waits for a worker whose structs have its fields has not started, and keeps its lock.
+// TestUntilStartOfAParkedTask: a task that waits for a worker whose structs have its fields has not started, and keeps
+// its lock.
 func TestUntilStartOfAParkedTask(t *testing.T) {
 	b := newBench(t)
 	name := Name(b.name + ".f")
@@ -202,7 +205,8 @@ func TestUniqueMany(t *testing.T) {
 	}
 	_, err := b.q.DelayMany(ctx, calls...)
 	var batch *BatchError
-	if !errors.As(err, &batch) || batch.Sent != 0 || !errors.Is(err, ErrDuplicate) || !strings.Contains(err.Error(), "task 6:") {
+	if !errors.As(err, &batch) || batch.Sent != 0 || !errors.Is(err, ErrDuplicate) ||
+		!strings.Contains(err.Error(), "task 6:") {
 		t.Errorf("expected that task 6 is refused, found %v", err)
 	}
 	if _, err := b.q.With(OnConflict(Skip)).DelayMany(ctx, calls...); !errors.Is(err, ErrArguments) {
@@ -249,7 +253,8 @@ func TestUniquePythonTask(t *testing.T) {
 	}
 	_, err = q.Enqueue(t.Context(), NewPyTask("m:f", []any{1}, map[string]any{"a": 1}))
 	inTheWay(t, err, ref.ID())
-	for _, other := range []*Task{NewPyTask("m:f", []any{2}, map[string]any{"a": 1}), NewPyTask("m:f", []any{1}, nil), NewPyTask("m:g", []any{1}, map[string]any{"a": 1})} {
+	for _, other := range []*Task{NewPyTask("m:f", []any{2}, map[string]any{"a": 1}), NewPyTask("m:f", []any{1}, nil),
+		NewPyTask("m:g", []any{1}, map[string]any{"a": 1})} {
 		if _, err := q.Enqueue(t.Context(), other); err != nil {
 			t.Errorf("another call was refused: %v", err)
 		}

@@ -67,8 +67,8 @@ func (w *Worker) knows(path string) bool {
 	return w.registry.lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
 }
 
-// runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is known of them tells. A task that it
-// has parked itself is not taken back before what was in the way has changed.
+// runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
+// known of them tells. A task that it has parked itself is not taken back before what was in the way has changed.
 func (w *Worker) runnable(ctx context.Context, l *lane, page []filed) (ids []string, err error) {
 	var ours []filed
 	for _, t := range page {
@@ -106,7 +106,8 @@ func (f *fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
 	if len(fl.claims) > 0 {
 		queue, function := f.lanes[i].store.name, fl.claims[0].msg.Path
 		f.lines.log(lineKey{queue, "unparked", function}, func(n int) {
-			f.log.with("queue", queue).with("function", function).counted(n).Info("parked tasks are claimed: this worker can run them")
+			f.log.with("queue", queue).with("function",
+				function).counted(n).Info("parked tasks are claimed: this worker can run them")
 		})
 	}
 	return kept

@@ -128,7 +128,8 @@ func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, worker string) e
 	}
 	if requeued+archived > 0 {
 		g.lines.log(lineKey{queue: s.name, reason: "legacy"}, func(n int) {
-			g.log.with("queue", s.name).with("worker", worker).counted(n).Warn("gave back the task of a dead legacy worker")
+			g.log.with("queue", s.name).with("worker",
+				worker).counted(n).Warn("gave back the task of a dead legacy worker")
 		})
 	}
 	return nil
@@ -178,7 +179,8 @@ func (g *sweepGroup) verdict(s *store, c claimed, d death, now time.Time) verdic
 		info.deaths, v.renewed = msg.Meta.Deaths, msg.Append(nil)
 		if counted >= maxDeaths {
 			v.action = "archive"
-			g.log.with("queue", s.name).with("function", msg.Path).with("id", v.id).WithField("deaths", msg.Meta.Deaths).
+			g.log.with("queue", s.name).with("function", msg.Path).with("id", v.id).WithField("deaths",
+				msg.Meta.Deaths).
 				Error("task archived: its worker died too often with nothing else in hand")
 			g.hooks.tellSwept(s, &msg, info.reason)
 		}

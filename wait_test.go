@@ -58,7 +58,8 @@ func TestWaitWhileRedisIsAway(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := there.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connection refused") {
+	if err := there.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("Wait until a deadline: found %v", err)
 	}
 	b.work(b.config(), f)
@@ -78,8 +79,10 @@ func TestWaitThatRedisRefuses(t *testing.T) {
 		t.Errorf("found %v", err)
 	}
 	for text, want := range map[string]bool{
-		"NOPERM no permissions": true, "WRONGTYPE Operation": true, "WRONGPASS invalid": true, "LOADING Redis is loading": false,
-		"BUSY Redis is busy": false, "READONLY You can't write": false, "ERR max number of clients reached": false,
+		"NOPERM no permissions": true, "WRONGTYPE Operation": true, "WRONGPASS invalid": true,
+		"LOADING Redis is loading": false,
+		"BUSY Redis is busy":       false, "READONLY You can't write": false,
+		"ERR max number of clients reached": false,
 	} {
 		if refused(redis.Error(text)) != want {
 			t.Errorf("%s: expected that Redis refuses: %v", text, want)
@@ -102,7 +105,8 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 		if err := ask(t.Context()); err != nil {
 			t.Fatal(err) // it is connected, and Redis knows the script
 		}
-		proxy.SetPlan(faultnet.Once(faultnet.DropReply, func(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }), 0)
+		proxy.SetPlan(faultnet.Once(faultnet.DropReply,
+			func(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }), 0)
 		err := call(t.Context())
 		if err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "look: Redis has not answered") {
 			t.Errorf("%s: found %v", name, err)

@@ -45,8 +45,8 @@ type waiter struct {
 	claims   backoff   // of claims
 }
 
-// keys returns what to block on, and notes it: notify lists of lanes in the given order, without those that rest, and of their suspects, if
-// the worker takes any; then the wake lists, and what ends this wait alone.
+// keys returns what to block on, and notes it: notify lists of lanes in the given order, without those that rest, and
+// of their suspects, if the worker takes any; then the wake lists, and what ends this wait alone.
 func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, worker string) []string {
 	keys := make([]string, 0, 3*len(w.lanes)+1)
 	var last []string
@@ -69,7 +69,8 @@ func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, wor
 	return append(keys, w.stores[0].keys.rewait+worker)
 }
 
-// renew ends a wait that leaves out a lane that it should not. It must not be waited out: tasks of that lane would wait as long.
+// renew ends a wait that leaves out a lane that it should not. It must not be waited out: tasks of that lane would wait
+// as long.
 func (w *waiter) renew(ctx context.Context, rests func(lane int) bool, worker string) error {
 	if w.renewed || !slices.ContainsFunc(w.lanes, func(i int) bool { return !rests(i) && !slices.Contains(w.on, i) }) {
 		return nil
@@ -109,9 +110,10 @@ func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
 		return key, nil
 	}
 	w.link.hangUp()
-	if took := time.Since(start); errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && took < limit+callTimeout/2 {
-		// The connection's own timeout is shorter than the wait: wait for less from now on. If a notification was lost with it, the
-		// mover finds the task.
+	if took := time.Since(start); errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil &&
+		took < limit+callTimeout/2 {
+		// The connection's own timeout is shorter than the wait: wait for less from now on. If a notification was lost
+		// with it, the mover finds the task.
 		w.limit = max(took/2, shortestWait)
 		return "", nil
 	}
@@ -126,8 +128,9 @@ func (w *waiter) failed(err error, now time.Time) {
 	}
 }
 
-// recovered reports whether a wait that has succeeded shows that the next one will. After an error that Redis has answered,
-// such as a key of the wrong type, one that has brought a notification does not: Redis has looked at no key behind that one.
+// recovered reports whether a wait that has succeeded shows that the next one will. After an error that Redis has
+// answered, such as a key of the wrong type, one that has brought a notification does not: Redis has looked at no key
+// behind that one.
 func (w *waiter) recovered(wake wakeUp, now time.Time) bool {
 	return wake.lane < 0 || now.Sub(w.refused) > complaintInterval
 }

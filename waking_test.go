@@ -196,7 +196,8 @@ func TestFailedWaitsBackOff(t *testing.T) {
 	}
 }
 
-// A notification that Redis finds before it looks at a key of the wrong type does not show that the next wait will succeed.
+// A notification that Redis finds before it looks at a key of the wrong type does not show that the next wait will
+// succeed.
 func TestRecoveredWait(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -259,7 +260,8 @@ func TestResumedQueueIsWaitedOn(t *testing.T) {
 	}
 }
 
-// A queue that was found paused rests until the worker has looked at the control hash, and no longer: it may have been resumed meanwhile.
+// A queue that was found paused rests until the worker has looked at the control hash, and no longer: it may have been
+// resumed meanwhile.
 func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

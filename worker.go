@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Worker claims tasks from its queues and calls the functions registered with it. Create it with NewWorker, register functions, and
-// Run it. Its methods are safe for concurrent use.
+// Worker claims tasks from its queues and calls the functions registered with it. Create it with NewWorker, register
+// functions, and Run it. Its methods are safe for concurrent use.
 type Worker struct {
 	cfg         WorkerConfig
 	log         journal
@@ -65,7 +65,8 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		return nil, fmt.Errorf("delayed: NewWorker: %w", err)
 	}
 	if p, ok := rdb.loops.(poolSource); ok && p.pool.MaxActive > 0 && p.pool.MaxActive < workerConns {
-		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at least one more: expected %d or more, or 0",
+		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at "+
+			"least one more: expected %d or more, or 0",
 			p.pool.MaxActive, workerConns)
 	}
 	cfg = cfg.withDefaults()
@@ -83,7 +84,8 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, where: rdb.where, prefix: rdb.prefix, stopping: make(chan struct{})}
+	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, where: rdb.where, prefix: rdb.prefix,
+		stopping: make(chan struct{})}
 	w.log = newJournal(cfg.Logger).with("worker", w.id)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
@@ -93,7 +95,8 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		l := newLane(newStore(rdb.loops, rdb.prefix, name), w.id, cfg.Legacy)
 		l.owner = w
 		if w.pythonStore != nil && l.store.slot() != w.pythonStore.slot() {
-			return nil, fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the cluster: give both the same {tag}",
+			return nil, fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the "+
+				"cluster: give both the same {tag}",
 				cfg.PythonQueue, name)
 		}
 		w.lanes = append(w.lanes, l)
@@ -120,8 +123,10 @@ func (w *Worker) assemble(src Source) {
 		l.finisher.exec = w.exec
 	}
 	w.fetcher = &fetcher{
-		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan, wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
-		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow, life: w.cfg.HeartbeatLife, log: w.log,
+		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
+		wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
+		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow,
+		life: w.cfg.HeartbeatLife, log: w.log,
 	}
 	bySlot := map[int]*slotGroup{}
 	position := map[*lane]int{}
@@ -150,7 +155,8 @@ func (w *Worker) assemble(src Source) {
 		g.sweep.hooks = &w.hooks
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
 		g.sweep.bounds.archiveMost, g.sweep.bounds.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
-		waiter := &waiter{link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
+		waiter := &waiter{link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes,
+			arm: make(chan []string, 1)}
 		for _, l := range g.lanes {
 			waiter.lanes = append(waiter.lanes, position[l])
 			waiter.stores = append(waiter.stores, l.store)
@@ -160,9 +166,9 @@ func (w *Worker) assemble(src Source) {
 	}
 }
 
-// Register makes functions callable by tasks: functions of packages, or what Func returned. It returns everything that is wrong with
-// them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new functions
-// are claimed then.
+// Register makes functions callable by tasks: functions of packages, or what Func returned. It returns everything that
+// is wrong with them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new
+// functions are claimed then.
 func (w *Worker) Register(fns ...any) error {
 	if err := w.registering("Register"); err != nil {
 		return err
@@ -172,7 +178,8 @@ func (w *Worker) Register(fns ...any) error {
 	for _, fn := range fns {
 		if f, err := newFunction(fn); err == nil && f.inMain {
 			w.log.with("function", f.path()).
-				Warn("function of package main: a function of the same name in another program has the same path; move it to a package")
+				Warn("function of package main: a function of the same name in another program has the same path; " +
+					"move it to a package")
 		}
 	}
 	return err
@@ -186,7 +193,8 @@ func (w *Worker) registered() {
 	}
 }
 
-// RegisterMethods registers every exported method of receiver that has an accepted signature. Tasks name them by method expression:
+// RegisterMethods registers every exported method of receiver that has an accepted signature. Tasks name them by method
+// expression:
 //
 //	q.Delay((*Mailer).Send, 42)
 //	err := w.RegisterMethods(&Mailer{db: db})
@@ -224,14 +232,16 @@ func (w *Worker) attach() (err error) {
 	return nil
 }
 
-// Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for running
-// handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It returns nil after a
-// clean stop, *StillRunningError when handlers still run, *StuckError when it stopped because of handlers that are stuck (both of them joined, if
-// others still run), and ErrClosed when it was called before or the handle on Redis is closed, also meanwhile. It
-// handles no signals. While Redis is away it tries again and carries on by itself.
+// Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for
+// running handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It
+// returns nil after a clean stop, *StillRunningError when handlers still run, *StuckError when it stopped because of
+// handlers that are stuck (both of them joined, if others still run), and ErrClosed when it was called before or the
+// handle on Redis is closed, also meanwhile. It handles no signals. While Redis is away it tries again and carries on
+// by itself.
 //
-// First Run asks the servers of its queues for their settings, as Redis.Check does: it returns a *SettingError if one must not hold tasks and
-// WorkerConfig.Allow does not name the reason, and logs warnings. Where Redis does not answer yet, it asks once Redis does.
+// First Run asks the servers of its queues for their settings, as Redis.Check does: it returns a *SettingError if one
+// must not hold tasks and WorkerConfig.Allow does not name the reason, and logs warnings. Where Redis does not answer
+// yet, it asks once Redis does.
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
@@ -361,8 +371,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that was closed, or the settings of
-// Redis.
+// stuck returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that was
+// closed, or the settings of Redis.
 func (w *Worker) stuck(reason string, err error) error {
 	switch {
 	case reason == stopSettings:
@@ -415,7 +425,8 @@ func (w *Worker) unregister() error {
 	defer cancel()
 	for _, l := range w.lanes {
 		if n := l.finisher.waiting(); n > 0 {
-			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run again", l.store.name, n))
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run "+
+				"again", l.store.name, n))
 		}
 	}
 	for _, l := range w.lanes {

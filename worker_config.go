@@ -20,79 +20,91 @@ type WorkerConfig struct {
 	Queues QueueOrder
 	// Concurrency is how many tasks run at once. Defaults to 10 × GOMAXPROCS.
 	Concurrency int
-	// Prefetch is how many tasks beyond Concurrency are claimed ahead, so that an executor need not wait for Redis. By default the worker claims
-	// ahead what its executors do in about 5 ms, at most 800 tasks, and gives back what has waited for 20 ms while all executors are
-	// busy. A number is kept to, and such tasks wait for as long as it takes, while an idle worker could run them; negative: none.
+	// Prefetch is how many tasks beyond Concurrency are claimed ahead, so that an executor need not wait for Redis. By
+	// default the worker claims ahead what its executors do in about 5 ms, at most 800 tasks, and gives back what has
+	// waited for 20 ms while all executors are busy. A number is kept to, and such tasks wait for as long as it takes,
+	// while an idle worker could run them; negative: none.
 	Prefetch int
-	// HeartbeatLife is how long the worker counts as alive after its last heartbeat; it renews it four times in that time. Sweepers
-	// and workers of one queue should agree on it. At least 500 ms. Defaults to 15 s.
+	// HeartbeatLife is how long the worker counts as alive after its last heartbeat; it renews it four times in that
+	// time. Sweepers and workers of one queue should agree on it. At least 500 ms. Defaults to 15 s.
 	HeartbeatLife time.Duration
-	// SweepInterval is the time between two passes of the embedded sweeper at most, ± 20 %; it also looks when a heartbeat ends, and at least once in
-	// HeartbeatLife. Defaults to 8 s.
+	// SweepInterval is the time between two passes of the embedded sweeper at most, ± 20 %; it also looks when a
+	// heartbeat ends, and at least once in HeartbeatLife. Defaults to 8 s.
 	SweepInterval time.Duration
 	// NoSweeper leaves sweeping to other workers or to a Sweeper of its own. Defaults to false.
 	NoSweeper bool
 	// Grace is how long Run waits for running handlers when it is told to stop. Defaults to 25 s; negative: none.
 	Grace time.Duration
-	// CancelGrace is how long Run then waits for handlers whose context it has cancelled. Defaults to 3 s; negative: none.
+	// CancelGrace is how long Run then waits for handlers whose context it has cancelled. Defaults to 3 s; negative:
+	// none.
 	CancelGrace time.Duration
-	// MaxRetry is how often a failed task is tried again if neither the call nor the function says. Defaults to 25; negative: never.
+	// MaxRetry is how often a failed task is tried again if neither the call nor the function says. Defaults to 25;
+	// negative: never.
 	MaxRetry int
-	// Backoff returns how long a task waits that has failed and was retried so many times before, if neither the call nor the function says by Backoff
-	// or BackoffFunc. It is called concurrently. Defaults
-	// to 5 s, doubled each time, at most 6 h, ± 25 %.
+	// Backoff returns how long a task waits that has failed and was retried so many times before, if neither the call
+	// nor the function says by Backoff or BackoffFunc. It is called concurrently. Defaults to 5 s, doubled each time,
+	// at most 6 h, ± 25 %.
 	Backoff func(retried int) time.Duration
-	// IsFailure says whether an error of a handler is a failure. If not, the task is tried again after the backoff, which then does not grow, without a retry
-	// being spent and without being counted as failed, also when no retries are left. It is called concurrently. What handlers say by Discard, Drop,
-	// RetryIn and Snooze is not asked about. An error about which it panics is a failure. Defaults to nil: every error is one.
+	// IsFailure says whether an error of a handler is a failure. If not, the task is tried again after the backoff,
+	// which then does not grow, without a retry being spent and without being counted as failed, also when no retries
+	// are left. It is called concurrently. What handlers say by Discard, Drop, RetryIn and Snooze is not asked about.
+	// An error about which it panics is a failure. Defaults to nil: every error is one.
 	IsFailure func(err error) bool
-	// Timeout bounds the runs of tasks if neither the call nor the function says; see the option of this name. Defaults to none.
+	// Timeout bounds the runs of tasks if neither the call nor the function says; see the option of this name. Defaults
+	// to none.
 	Timeout time.Duration
-	// StuckAfter is how long a handler may go on after its Timeout or Deadline before it counts as stuck: that is logged once, with its stack, and another
-	// executor takes its place; the task stays claimed, and its outcome counts, should it return after all. Handlers without a timeout are
-	// logged when they have run for 30 minutes. Defaults to 30 s; negative: nobody looks for such handlers.
+	// StuckAfter is how long a handler may go on after its Timeout or Deadline before it counts as stuck: that is
+	// logged once, with its stack, and another executor takes its place; the task stays claimed, and its outcome
+	// counts, should it return after all. Handlers without a timeout are logged when they have run for 30 minutes.
+	// Defaults to 30 s; negative: nobody looks for such handlers.
 	StuckAfter time.Duration
-	// MaxStuck is how many stuck handlers the worker bears. With one more it stops as at the end of Run's context, except that it does not wait for
-	// stuck handlers, and Run returns *StuckError: then it is time to restart the process. Defaults to a tenth of Concurrency, one at
-	// least; negative: none.
+	// MaxStuck is how many stuck handlers the worker bears. With one more it stops as at the end of Run's context,
+	// except that it does not wait for stuck handlers, and Run returns *StuckError: then it is time to restart the
+	// process. Defaults to a tenth of Concurrency, one at least; negative: none.
 	MaxStuck int
-	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: the worker takes only tasks that have a
-	// notification, so that those never wake in vain. Defaults to false.
+	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: the worker takes only tasks
+	// that have a notification, so that those never wake in vain. Defaults to false.
 	Legacy bool
-	// PythonQueue names a queue that Python tasks are handed on to. In a Redis Cluster it must have the same {tag}. What a
-	// task has to itself in its queue, an id or a lock, ends then. Extended Python tasks are parked if that queue is a legacy one: it
-	// holds plain ones, or holds none yet and Legacy is set. Defaults to none: Python tasks are parked.
+	// PythonQueue names a queue that Python tasks are handed on to. In a Redis Cluster it must have the same {tag}.
+	// What a task has to itself in its queue, an id or a lock, ends then. Extended Python tasks are parked if that
+	// queue is a legacy one: it holds plain ones, or holds none yet and Legacy is set. Defaults to none: Python tasks
+	// are parked.
 	PythonQueue string
-	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of their own. Defaults to
-	// 0: any number. For this and the next five: the worker stops as if the context of Run had ended, Run returns nil, and
-	// WorkerStatus.StopReason says why.
+	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of
+	// their own. Defaults to 0: any number. For this and the next five: the worker stops as if the context of Run had
+	// ended, Run returns nil, and WorkerStatus.StopReason says why.
 	MaxTasks int
 	// MaxTime makes the worker stop after that time. Defaults to 0: never.
 	MaxTime time.Duration
-	// MaxMemory makes the worker stop when the process has more memory than that, in bytes, at least 1 MiB; it is looked at every
-	// second. Defaults to 0: any.
+	// MaxMemory makes the worker stop when the process has more memory than that, in bytes, at least 1 MiB; it is
+	// looked at every second. Defaults to 0: any.
 	MaxMemory int64
-	// StopWhenEmpty makes the worker stop when none of its queues has a task that is pending or due, and none runs here. Tasks that are due
-	// later, those that run elsewhere and those of paused queues do not count. Defaults to false.
+	// StopWhenEmpty makes the worker stop when none of its queues has a task that is pending or due, and none runs
+	// here. Tasks that are due later, those that run elsewhere and those of paused queues do not count. Defaults to
+	// false.
 	StopWhenEmpty bool
-	// StopWhenEmptyFor makes the worker stop when that has been so for that long, without a task that it has run meanwhile. Defaults to 0: see StopWhenEmpty.
+	// StopWhenEmptyFor makes the worker stop when that has been so for that long, without a task that it has run
+	// meanwhile. Defaults to 0: see StopWhenEmpty.
 	StopWhenEmptyFor time.Duration
-	// Once makes the worker stop after one task, or when there is none: MaxTasks of 1 with StopWhenEmpty. Defaults to false.
+	// Once makes the worker stop after one task, or when there is none: MaxTasks of 1 with StopWhenEmpty. Defaults to
+	// false.
 	Once bool
-	// Rest is how long each executor pauses after a task. The worker then claims nothing ahead, unless Prefetch says so. Defaults to 0.
+	// Rest is how long each executor pauses after a task. The worker then claims nothing ahead, unless Prefetch says
+	// so. Defaults to 0.
 	Rest time.Duration
-	// ArchiveMax is how many archived tasks a queue keeps: the oldest are deleted, which the day's counter "trimmed" tells. Workers and sweepers of one queue should
-	// agree on it. Defaults to 10,000.
+	// ArchiveMax is how many archived tasks a queue keeps: the oldest are deleted, which the day's counter "trimmed"
+	// tells. Workers and sweepers of one queue should agree on it. Defaults to 10,000.
 	ArchiveMax int
 	// ArchiveFor is how long an archived task is kept, rounded to milliseconds. Defaults to 90 days.
 	ArchiveFor time.Duration
-	// Periodic are schedulers that run beside the worker, one for each queue that has periodic entries; it need not be one that the worker
-	// serves. Any number of workers may have the same. Defaults to none.
+	// Periodic are schedulers that run beside the worker, one for each queue that has periodic entries; it need not be
+	// one that the worker serves. Any number of workers may have the same. Defaults to none.
 	Periodic []SchedulerConfig
-	// Allow names settings of Redis with which the worker runs all the same: eviction, replica, scripts or version; see SettingError. They are
-	// logged as warnings. Defaults to none.
+	// Allow names settings of Redis with which the worker runs all the same: eviction, replica, scripts or version; see
+	// SettingError. They are logged as warnings. Defaults to none.
 	Allow []string
-	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard logger.
+	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard
+	// logger.
 	Logger Logger
 }
 
@@ -157,32 +169,41 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 func (c WorkerConfig) check(prefix string) error {
 	var errs []error
 	if c.Concurrency < 1 || c.Concurrency > maxConcurrency {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Concurrency is %d: expected 1 to %d", c.Concurrency, maxConcurrency))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Concurrency is %d: expected 1 to %d", c.Concurrency,
+			maxConcurrency))
 	}
 	if c.Prefetch > maxConcurrency {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Prefetch is %d: expected at most %d", c.Prefetch, maxConcurrency))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Prefetch is %d: expected at most %d", c.Prefetch,
+			maxConcurrency))
 	}
-	errs = append(errs, checkArchive("WorkerConfig", c.ArchiveMax, c.ArchiveFor), checkLogger("WorkerConfig", c.Logger), checkAllowed("WorkerConfig.Allow", c.Allow))
+	errs = append(errs, checkArchive("WorkerConfig", c.ArchiveMax, c.ArchiveFor), checkLogger("WorkerConfig", c.Logger),
+		checkAllowed("WorkerConfig.Allow", c.Allow))
 	for field, d := range map[string]time.Duration{
-		"Grace": c.Grace, "CancelGrace": c.CancelGrace, "Timeout": c.Timeout, "StuckAfter": c.StuckAfter, "MaxTime": c.MaxTime,
+		"Grace": c.Grace, "CancelGrace": c.CancelGrace, "Timeout": c.Timeout, "StuckAfter": c.StuckAfter,
+		"MaxTime":          c.MaxTime,
 		"StopWhenEmptyFor": c.StopWhenEmptyFor, "Rest": c.Rest,
 	} {
 		errs = append(errs, checkDuration("WorkerConfig."+field, d))
 	}
 	if c.HeartbeatLife < shortestLife {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.HeartbeatLife is %v: expected at least %v", c.HeartbeatLife, shortestLife))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.HeartbeatLife is %v: expected at least %v",
+			c.HeartbeatLife, shortestLife))
 	}
 	if c.SweepInterval < 10*time.Millisecond {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.SweepInterval is %v: expected at least 10ms", c.SweepInterval))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.SweepInterval is %v: expected at least 10ms",
+			c.SweepInterval))
 	}
 	if c.MaxStuck > maxConcurrency {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxStuck is %d: expected at most %d", c.MaxStuck, maxConcurrency))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxStuck is %d: expected at most %d", c.MaxStuck,
+			maxConcurrency))
 	}
 	if c.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Timeout is %v: expected a positive duration, or 0 for none", c.Timeout))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Timeout is %v: expected a positive duration, or 0 for "+
+			"none", c.Timeout))
 	}
 	if c.Legacy && prefix != "" {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Legacy with the key prefix %q: legacy workers do not know it", prefix))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Legacy with the key prefix %q: legacy workers do not "+
+			"know it", prefix))
 	}
 	if c.PythonQueue != "" {
 		if err := checkQueueName(c.PythonQueue); err != nil {

@@ -6,7 +6,8 @@ func (w *Worker) ID() string {
 	return w.id
 }
 
-// Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go on.
+// Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
+// on.
 func (w *Worker) Pause() {
 	must(w.check())
 	w.control.Lock()
@@ -42,7 +43,8 @@ func (w *Worker) Quiet() {
 	}
 }
 
-// holdBack starts nothing more and gives back what has not started. The fetcher does so with what a claim under way brings.
+// holdBack starts nothing more and gives back what has not started. The fetcher does so with what a claim under way
+// brings.
 func (w *Worker) holdBack() {
 	w.exec.hold(true)
 	w.giveBack(w.exec.takeBack())

@@ -402,7 +402,8 @@ func TestStatusBeforeRedisKnows(t *testing.T) {
 	<-done
 }
 
-// Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run once.
+// Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
+// once.
 func TestStopWhileTasksCome(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64

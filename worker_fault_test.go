@@ -21,7 +21,8 @@ func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
 	pool := &redis.Pool{
 		MaxIdle: 10,
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
-			return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialContextFunc(d.DialContext), redis.DialReadTimeout(callTimeout))
+			return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialContextFunc(d.DialContext),
+				redis.DialReadTimeout(callTimeout))
 		},
 	}
 	b.t.Cleanup(func() { pool.Close() })
@@ -44,7 +45,8 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	f := b.fn("f", func(i int) { ran <- i })
 	b.work(b.config(), f).mustStop() // so that Redis knows the scripts
 	armed := atomic.Bool{}
-	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, func(r []byte) bool { return armed.Load() && calls(scriptClaim)(r) }))
+	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply,
+		func(r []byte) bool { return armed.Load() && calls(scriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
 	b.until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].newest() > 0 })
 	armed.Store(true)
@@ -65,7 +67,8 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	b.check(redistest.Invariants{Idle: true})
 }
 
-// TestClaimThatFailsOnItsWayIsGivenBack lets claim fail after it has filed the task: the user may not send its last write.
+// TestClaimThatFailsOnItsWayIsGivenBack lets claim fail after it has filed the task: the user may not send its last
+// write.
 func TestClaimThatFailsOnItsWayIsGivenBack(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	ran := make(chan int, 10)
@@ -156,7 +159,8 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool { second++; return second == 2 }))
 	refs, err := NewQueue(b.name, rdb).DelayMany(t.Context(), calls...)
 	var batch *BatchError
-	if !errors.As(err, &batch) || batch.Sent != maxBatchTasks || len(refs) != maxBatchTasks || !errors.Is(err, ErrUnknown) {
+	if !errors.As(err, &batch) || batch.Sent != maxBatchTasks || len(refs) != maxBatchTasks ||
+		!errors.Is(err, ErrUnknown) {
 		t.Errorf("%d refs, %v", len(refs), err)
 	}
 }
@@ -187,7 +191,8 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
 	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
-	if n, _, alive, err := b.q.store.sweep(t.Context(), b.name+"_worker:"+w.ID(), hash, sweepBounds, g.verdicts(b.q.store, page[:1], death{})); n != 1 || alive || err != nil {
+	if n, _, alive, err := b.q.store.sweep(t.Context(), b.name+"_worker:"+w.ID(), hash, sweepBounds,
+		g.verdicts(b.q.store, page[:1], death{})); n != 1 || alive || err != nil {
 		t.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
 	if err := await(b, "a cancelled context", causes); !errors.Is(err, ErrLost) {

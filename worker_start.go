@@ -52,7 +52,8 @@ func (w *Worker) followUp(ctx context.Context, answered bool) {
 	for _, l := range w.lanes {
 		if used, err := l.store.used(ctx); err == nil && !used {
 			w.log.with("queue", l.store.name).
-				Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the key prefix?")
+				Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the " +
+					"key prefix?")
 		}
 	}
 }

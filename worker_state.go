@@ -33,6 +33,7 @@ type WorkerStatus struct {
 	Busy int
 	// Connected says that Redis has confirmed the worker's heartbeat on every queue within its life.
 	Connected bool
-	// StopReason says why the worker stops or has stopped, in one of the words that docs/HOOKS.md lists; "" while it does not.
+	// StopReason says why the worker stops or has stopped, in one of the words that docs/HOOKS.md lists; "" while it
+	// does not.
 	StopReason string
 }

@@ -141,7 +141,8 @@ func TestWorkerArchivesWhenNoRetriesAreLeft(t *testing.T) {
 				t.Errorf("ran %d times, expected %d", ran.Load(), tt.attempts)
 			}
 			info := b.hash("_info")[ref.ID()]
-			if !strings.Contains(info, "no luck") || !strings.Contains(info, "failed") || !strings.Contains(info, b.name+".f") {
+			if !strings.Contains(info, "no luck") || !strings.Contains(info, "failed") ||
+				!strings.Contains(info, b.name+".f") {
 				t.Errorf("info %q", info)
 			}
 			b.check(redistest.Invariants{})
@@ -160,7 +161,8 @@ func TestWorkerArchivesWrongArgumentsAtOnce(t *testing.T) {
 	}
 	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
 	info := b.hash("_info")[ref.ID()]
-	if ran.Load() != 0 || !strings.Contains(info, "arguments") || !strings.Contains(info, "expected uint8, found integer") {
+	if ran.Load() != 0 || !strings.Contains(info, "arguments") ||
+		!strings.Contains(info, "expected uint8, found integer") {
 		t.Errorf("ran %d times, info %q", ran.Load(), info)
 	}
 }
@@ -294,7 +296,8 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 	await(b, "the task", entered)
 	cancel()
 	var running *StillRunningError
-	if err := await(b, "Run", result); !errors.As(err, &running) || len(running.Funcs) != 1 || running.Funcs[0] != b.name+".stubborn" {
+	if err := await(b, "Run", result); !errors.As(err, &running) || len(running.Funcs) != 1 ||
+		running.Funcs[0] != b.name+".stubborn" {
 		t.Fatalf("Run: %v", err)
 	}
 	// The claim and the heartbeat stand, so that nobody runs the task a second time.
@@ -360,10 +363,12 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
 	b := newBench(t)
 	_, err := NewWorker(b.rdb.WithPrefix("p:"), WorkerConfig{
-		Concurrency: -1, Prefetch: maxConcurrency + 1, HeartbeatLife: time.Millisecond, SweepInterval: time.Microsecond, Legacy: true, PythonQueue: "a_noti",
+		Concurrency: -1, Prefetch: maxConcurrency + 1, HeartbeatLife: time.Millisecond, SweepInterval: time.Microsecond,
+		Legacy: true, PythonQueue: "a_noti",
 		Queues: Weighted{"x": 0},
 	})
-	for _, want := range []string{"Concurrency", "Prefetch", "HeartbeatLife", "SweepInterval", "Legacy", "PythonQueue", "weight 0"} {
+	for _, want := range []string{"Concurrency", "Prefetch", "HeartbeatLife", "SweepInterval", "Legacy", "PythonQueue",
+		"weight 0"} {
 		if !strings.Contains(errorText(err), want) {
 			t.Errorf("%v\ndoes not mention %s", err, want)
 		}

@@ -56,7 +56,8 @@ func wrongType(conn redis.Conn, cmd string, args []any, err error) error {
 		return fmt.Errorf("one of the keys %q is of another type than expected, and TYPE does not say which: %w",
 			keys, err)
 	}
-	return fmt.Errorf("%s: another program writes there; rename or delete its key, or give the queue another name or key prefix: %w",
+	return fmt.Errorf("%s: another program writes there; rename or delete its key, or give the queue another name or "+
+		"key prefix: %w",
 		strings.Join(wrong, "; "), err)
 }
 

@@ -17,7 +17,8 @@ func TestKeyTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `N([a-z_]*:?)(?:<[a-z]+>)?` \\| [^|]+ \\| ([a-z]+) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `N([a-z_]*:?)(?:<[a-z]+>)?` \\| [^|]+ \\| ([a-z]+) \\|").
+		FindAllStringSubmatch(string(page), -1) {
 		listed[row[1]] = true
 		if row[1] == "" {
 			continue
@@ -25,7 +26,8 @@ func TestKeyTypes(t *testing.T) {
 		if got := keyTypes[row[1]]; got != row[2] {
 			t.Errorf("N%s is %q, expected %q", row[1], got, row[2])
 		}
-		if got := typeOfKey("app:mail" + row[1] + strings.Repeat("x_retry", strings.Count(row[1], ":"))); got != row[2] {
+		if got := typeOfKey("app:mail" + row[1] + strings.Repeat("x_retry",
+			strings.Count(row[1], ":"))); got != row[2] {
 			t.Errorf("N%s is taken for %q, expected %q", row[1], got, row[2])
 		}
 	}
@@ -62,7 +64,8 @@ func TestWrongTypedKeyIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := do(q)
-		want := fmt.Sprintf("key %q is a string, expected a %s: another program writes there; rename or delete its key", name+suffix, typeOfKey(name+suffix))
+		want := fmt.Sprintf("key %q is a string, expected a %s: another program writes there; rename or delete its key",
+			name+suffix, typeOfKey(name+suffix))
 		if err == nil || !strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: found %v, expected %q", suffix, err, want)
 		}
@@ -83,7 +86,8 @@ func TestWrongTypeWithoutTYPE(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	if _, err := NewQueue(name, rdb).Len(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("one of the keys [%q]", name)) {
+	if _, err := NewQueue(name, rdb).Len(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprintf("one of the keys [%q]", name)) {
 		t.Errorf("found %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// awake keeps every core from halting while figures are taken that are one round trip at a time: an idle core of a virtual machine takes
-// tens of microseconds to come back, now and then, which makes such figures bimodal.
+// awake keeps every core from halting while figures are taken that are one round trip at a time: an idle core of a
+// virtual machine takes tens of microseconds to come back, now and then, which makes such figures bimodal.
 type awake struct {
 	cmd *exec.Cmd
 	in  io.Closer

@@ -96,7 +96,8 @@ type bareItem struct {
 // maxAcks is how many fields one call of the script may delete.
 const maxAcks = 2000
 
-// run claims until the list is empty, or for ever if the fetcher waits. It has acknowledged everything when it returns nil.
+// run claims until the list is empty, or for ever if the fetcher waits. It has acknowledged everything when it returns
+// nil.
 func (f *bareFetcher) run() error {
 	work := make(chan []bareItem, 2*f.callers)
 	acks := make(chan []string, 4096)

@@ -32,8 +32,8 @@ func pushMany(conn redis.Conn, tasks [][]byte, notifications int) error {
 	return err
 }
 
-// coalescer sends the tasks of concurrent callers together on one connection: whatever has piled up while the last request was under
-// way. Each call returns once Redis has its own task.
+// coalescer sends the tasks of concurrent callers together on one connection: whatever has piled up while the last
+// request was under way. Each call returns once Redis has its own task.
 type coalescer struct {
 	requests chan *bareRequest
 	done     chan struct{}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// bed is what one measurement of one peer has for its own: a fresh server, perhaps behind a proxy, and drivers. It is closed as a
-// whole, whatever went wrong.
+// bed is what one measurement of one peer has for its own: a fresh server, perhaps behind a proxy, and drivers. It is
+// closed as a whole, whatever went wrong.
 type bed struct {
 	peer   *peer
 	addr   string // that drivers use

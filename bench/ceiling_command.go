@@ -13,12 +13,14 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ceilingCommand is `ceiling`: how fast Redis lists are when nothing but the bare work is done, in tables that show where
-// the limits are. Client and worker are one process here; in `bench` the ceiling's worker is a process of its own.
+// ceilingCommand is `ceiling`: how fast Redis lists are when nothing but the bare work is done, in tables that show
+// where the limits are. Client and worker are one process here; in `bench` the ceiling's worker is a process of its
+// own.
 func ceilingCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("ceiling", flag.ExitOnError)
 	c := &ceilingRun{ctx: ctx, out: os.Stdout}
-	tables := flags.String("tables", "abcdg", "which: a redis-benchmark, b claim and call, c enqueue, d wake-up, g acknowledge and claim in one script")
+	tables := flags.String("tables", "abcdg",
+		"which: a redis-benchmark, b claim and call, c enqueue, d wake-up, g acknowledge and claim in one script")
 	flags.StringVar(&c.aof, "aof", aofOff, "durability: off, everysec or always")
 	flags.IntVar(&c.rounds, "rounds", 3, "repeats of each figure; medians are printed")
 	flags.IntVar(&c.n, "n", 200_000, "tasks for a figure")
@@ -78,7 +80,8 @@ func (c *ceilingRun) onServer(table func() error) error {
 }
 
 func (c *ceilingRun) head(title string, columns ...string) {
-	fmt.Fprintf(c.out, "\n### %s\n\n| | %s |\n|---|%s\n", title, strings.Join(columns, " | "), strings.Repeat("---:|", len(columns)))
+	fmt.Fprintf(c.out, "\n### %s\n\n| | %s |\n|---|%s\n", title, strings.Join(columns, " | "),
+		strings.Repeat("---:|", len(columns)))
 }
 
 // bareRun is what one repeat of a figure found.

@@ -20,7 +20,8 @@ func (c *ceilingRun) tableB() error {
 			if k == 1 {
 				n /= 4
 			}
-			if err := c.row(fmt.Sprintf("k=%d c=%d", k, callers), 3, func() (bareRun, error) { return c.drainApart(n, k, callers) }); err != nil {
+			if err := c.row(fmt.Sprintf("k=%d c=%d", k, callers), 3,
+				func() (bareRun, error) { return c.drainApart(n, k, callers) }); err != nil {
 				return err
 			}
 		}
@@ -32,7 +33,8 @@ func (c *ceilingRun) tableB() error {
 func (c *ceilingRun) tableG() error {
 	c.head("(g) acknowledge and claim in one script: one round trip for k tasks, f connections of c callers each",
 		"tasks/s", "server CPU [s per 100,000]", "worker CPU [s per 100,000]")
-	for _, x := range [][3]int{{1, 1, 1}, {1, 1, 10}, {1, 1, 50}, {10, 10, 1}, {10, 10, 4}, {50, 10, 1}, {50, 10, 4}, {200, 10, 1}, {200, 10, 4}, {200, 50, 1}} {
+	for _, x := range [][3]int{{1, 1, 1}, {1, 1, 10}, {1, 1, 50}, {10, 10, 1}, {10, 10, 4}, {50, 10, 1}, {50, 10, 4},
+		{200, 10, 1}, {200, 10, 4}, {200, 50, 1}} {
 		n := c.slow(c.n, 2)
 		if x[0] == 1 {
 			n /= 4
@@ -52,7 +54,8 @@ func (c *ceilingRun) drained(n int, called *atomic.Int64) error {
 		return err
 	}
 	if held != 0 || called.Load() != int64(n) {
-		return fmt.Errorf("expected %d calls and nothing left claimed, found %d and %d: the prototype is wrong", n, called.Load(), held)
+		return fmt.Errorf("expected %d calls and nothing left claimed, found %d and %d: the prototype is wrong", n,
+			called.Load(), held)
 	}
 	return nil
 }
@@ -68,7 +71,8 @@ func (c *ceilingRun) drainFused(n, k, callers, fetchers int) (bareRun, error) {
 			return bareRun{}, err
 		}
 		defer conn.Close()
-		all = append(all, &bareFetcher{conn: conn, script: script, name: "w" + strconv.Itoa(f) + "-", claim: k, callers: callers, handler: handler})
+		all = append(all, &bareFetcher{conn: conn, script: script, name: "w" + strconv.Itoa(f) + "-", claim: k,
+			callers: callers, handler: handler})
 	}
 	prepare := func() error { return errors.Join(script.Load(c.ctl), c.fill(n)) }
 	r, err := c.timed(prepare, func() (int, error) {
@@ -99,8 +103,9 @@ func (c *ceilingRun) drainApart(n, k, callers int) (bareRun, error) {
 	defer ends.Close()
 	var called atomic.Int64
 	a := &apart{
-		claims: claims, ends: ends, script: redis.NewScript(2, claimOnce), handler: newBareHandler(func(int64, string) { called.Add(1) }),
-		work: make(chan []bareItem, max(1, callers/k+1)*2), acks: make(chan []string, 1024),
+		claims: claims, ends: ends, script: redis.NewScript(2, claimOnce),
+		handler: newBareHandler(func(int64, string) { called.Add(1) }),
+		work:    make(chan []bareItem, max(1, callers/k+1)*2), acks: make(chan []string, 1024),
 	}
 	prepare := func() error { return errors.Join(a.script.Load(c.ctl), c.fill(n)) }
 	r, err := c.timed(prepare, func() (int, error) { return n, a.run(k, callers) })

@@ -30,7 +30,8 @@ func (c *ceilingRun) tableC() error {
 				m /= 4
 			}
 			name := fmt.Sprintf("coalesced, %d goroutines, %s", producers, kind)
-			if err := c.row(name, 2, func() (bareRun, error) { return c.coalesced(producers, m, variadic) }); err != nil {
+			if err := c.row(name, 2,
+				func() (bareRun, error) { return c.coalesced(producers, m, variadic) }); err != nil {
 				return err
 			}
 		}
@@ -42,7 +43,8 @@ func (c *ceilingRun) tableC() error {
 				kind = "one notify"
 			}
 			name := fmt.Sprintf("1 goroutine, variadic RPUSH of %d and %s", size, kind)
-			if err := c.row(name, 2, func() (bareRun, error) { return c.batches(size, notifications, 2*n) }); err != nil {
+			if err := c.row(name, 2,
+				func() (bareRun, error) { return c.batches(size, notifications, 2*n) }); err != nil {
 				return err
 			}
 		}
@@ -101,9 +103,11 @@ func (c *ceilingRun) batches(size, notifications, n int) (bareRun, error) {
 	})
 }
 
-// tableD measures from the call that enqueues to the woken worker that holds the task, with the cores as they are and kept awake.
+// tableD measures from the call that enqueues to the woken worker that holds the task, with the cores as they are and
+// kept awake.
 func (c *ceilingRun) tableD() error {
-	c.head("(d) wake-up: from the enqueueing call to the woken worker holding the task", "p50 [µs]", "p99 [µs]", "cores kept awake: p50 [µs]", "p99 [µs]")
+	c.head("(d) wake-up: from the enqueueing call to the woken worker holding the task", "p50 [µs]", "p99 [µs]",
+		"cores kept awake: p50 [µs]", "p99 [µs]")
 	for _, kind := range []string{"BLPOP of the notification, then the claim script", "BLMOVE straight from the list"} {
 		asIs, err := c.wakeUps(kind[2] == 'P')
 		if err != nil {
@@ -118,7 +122,8 @@ func (c *ceilingRun) tableD() error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "| %s | %.0f | %.0f | %.0f | %.0f |\n", kind, quantile(asIs, 0.5), quantile(asIs, 0.99), quantile(awake, 0.5), quantile(awake, 0.99))
+		fmt.Fprintf(c.out, "| %s | %.0f | %.0f | %.0f | %.0f |\n", kind, quantile(asIs, 0.5), quantile(asIs, 0.99),
+			quantile(awake, 0.5), quantile(awake, 0.99))
 	}
 	return nil
 }

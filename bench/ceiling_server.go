@@ -10,8 +10,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Scripts that claim, with different records of what is claimed: a field a task by one HSET each, or all by one HSET; one field for all;
-// a list of the claim's own.
+// Scripts that claim, with different records of what is claimed: a field a task by one HSET each, or all by one HSET;
+// one field for all; a list of the claim's own.
 const (
 	claimEach = `local ts = redis.call('LPOP', KEYS[1], ARGV[1])
 if not ts then return nil end

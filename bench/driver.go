@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// A driver is a process that produces or works for one peer. It is told what to do on stdin, a JSON object a line, and answers each
-// request with one line on stdout. Nothing else may be written to stdout. It ends when stdin is closed; it need not stop
-// its worker cleanly then. `bench driver` is the driver of the peers that are Go packages; those of other languages are
-// started with the server's address as their last argument: host:port of Redis, or the URL of PostgreSQL.
+// A driver is a process that produces or works for one peer. It is told what to do on stdin, a JSON object a line, and
+// answers each request with one line on stdout. Nothing else may be written to stdout. It ends when stdin is closed; it
+// need not stop its worker cleanly then. `bench driver` is the driver of the peers that are Go packages; those of other
+// languages are started with the server's address as their last argument: host:port of Redis, or the URL of PostgreSQL.
 //
 // Only op, n, producers, batch, rate, size, concurrency and latency are sent to drivers of other languages.
 
@@ -23,19 +23,21 @@ import (
 type request struct {
 	// Op is "enqueue", "work" or, for drivers in Go, "report".
 	Op string `json:"op"`
-	// N is the number of tasks: to enqueue, or until the worker answers. Go only: 0 answers at once, and "report" tells what was recorded.
+	// N is the number of tasks: to enqueue, or until the worker answers. Go only: 0 answers at once, and "report" tells
+	// what was recorded.
 	N int `json:"n"`
 
 	// Of "enqueue". The answer is sent when all tasks are accepted: seconds, from the first call to the last return.
 
-	// Producers is how many callers enqueue at once, each waiting for its own task to be accepted. A driver of one thread keeps so
-	// many calls in flight; one that cannot says none.
+	// Producers is how many callers enqueue at once, each waiting for its own task to be accepted. A driver of one
+	// thread keeps so many calls in flight; one that cannot says none.
 	Producers int `json:"producers,omitempty"`
 	// Batch is the number of tasks of one call of the peer's own call for many; 0: one task a call.
 	Batch int `json:"batch,omitempty"`
-	// Rate is the number of tasks a second, spread evenly; a call that is late does not delay those behind it (they are made
-	// at once). The task's number is then the time in ns since 1970 when it was due to be enqueued. With one producer, which waits for
-	// each task to be accepted, it is the time just before the call: so wake-ups are measured. 0: as fast as it can.
+	// Rate is the number of tasks a second, spread evenly; a call that is late does not delay those behind it (they are
+	// made at once). The task's number is then the time in ns since 1970 when it was due to be enqueued. With one
+	// producer, which waits for each task to be accepted, it is the time just before the call: so wake-ups are
+	// measured. 0: as fast as it can.
 	Rate float64 `json:"rate,omitempty"`
 	// Size is the length of the text; 0: "hello-task".
 	Size int `json:"size,omitempty"`
@@ -45,17 +47,18 @@ type request struct {
 	Now bool `json:"now,omitempty"`
 	// Schedule enqueues the tasks for tomorrow. Go only.
 	Schedule bool `json:"schedule,omitempty"`
-	// Lead schedules the tasks: the first falls due so many seconds from now, the others follow at Rate. The task's number is the time in
-	// ns since 1970, in whole ms, at which it is due. Go only.
+	// Lead schedules the tasks: the first falls due so many seconds from now, the others follow at Rate. The task's
+	// number is the time in ns since 1970, in whole ms, at which it is due. Go only.
 	Lead float64 `json:"lead,omitempty"`
 
-	// Of "work": starts a worker in this process. A line {"ready":true} is sent once the worker has been started, and the answer when
-	// its handler was called for the N-th time: seconds, from starting the worker to that call. The worker goes on.
+	// Of "work": starts a worker in this process. A line {"ready":true} is sent once the worker has been started, and
+	// the answer when its handler was called for the N-th time: seconds, from starting the worker to that call. The
+	// worker goes on.
 
 	// Concurrency is that of the worker.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Latency asks for the age of each task at the entry of its handler: now − number, in µs, in the answer. Of "enqueue" with one
-	// producer it asks for how long each call took; Go only.
+	// Latency asks for the age of each task at the entry of its handler: now − number, in µs, in the answer. Of
+	// "enqueue" with one producer it asks for how long each call took; Go only.
 	Latency bool `json:"latency,omitempty"`
 	// Handler is "" (counts), "1ms" (sleeps so long) or "mixed" (sleeps 1 s for the text "long", else 1 ms). Go only.
 	Handler string `json:"handler,omitempty"`
@@ -80,7 +83,8 @@ type response struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	// Started is how long starting the worker took, in seconds. Go only.
 	Started float64 `json:"started,omitempty"`
-	// CPU is user and system seconds of the driver meanwhile; 0 lets bench read them from /proc, with those of child processes.
+	// CPU is user and system seconds of the driver meanwhile; 0 lets bench read them from /proc, with those of child
+	// processes.
 	CPU float64 `json:"cpu,omitempty"`
 	// Latencies are what Latency asks for, in µs.
 	Latencies []float64 `json:"latencies,omitempty"`
@@ -121,7 +125,8 @@ func driverCommand(_ context.Context, args []string) error {
 		return err
 	}
 	if p.open == nil || flags.NArg() != 1 {
-		return fmt.Errorf("expected a peer that is a Go package and the server's address, found %q and %q", *name, flags.Args())
+		return fmt.Errorf("expected a peer that is a Go package and the server's address, found %q and %q", *name,
+			flags.Args())
 	}
 	q, err := p.open(flags.Arg(0))
 	if err != nil {
@@ -136,7 +141,8 @@ type driver struct {
 	recorder *recorder // of the last "work"
 }
 
-// serve answers requests until in ends. It calls gone if that happens while it is busy: who asked does not wait for the answer any more.
+// serve answers requests until in ends. It calls gone if that happens while it is busy: who asked does not wait for the
+// answer any more.
 func (d *driver) serve(in io.Reader, out io.Writer, gone func()) error {
 	w := bufio.NewWriter(out)
 	answer := func(r *response) error {

@@ -19,14 +19,16 @@ func graphsOf(r *results) map[string]string {
 	bars("network", "Through a proxy, tasks a second (logarithmic)", true, groupsOf(r, "network", perSecond, ""))
 	bars("cpu", "CPU seconds of worker and server for 100,000 no-op tasks", false, groupsOf(r, "cost", whole, ""))
 	bars("latency", "Latency p99, ms (logarithmic)", true, groupsOf(r, latencyTable, "p99 [ms]", ""))
-	bars("peers", "Drain, AOF everysec, tasks a second (logarithmic)", true, groupsOf(r, peersTable, perSecond, "drain, AOF everysec"))
+	bars("peers", "Drain, AOF everysec, tasks a second (logarithmic)", true,
+		groupsOf(r, peersTable, perSecond, "drain, AOF everysec"))
 	if line := pointsOf(r, " pending", scriptTime); len(line) > 1 {
 		graphs["growth"] = drawLine("Claim and acknowledgement: µs within the server per task", "tasks pending", line)
 	}
 	return graphs
 }
 
-// groupsOf makes a group of bars of each figure of a table with the given measure whose row begins with prefix, and drops the prefix.
+// groupsOf makes a group of bars of each figure of a table with the given measure whose row begins with prefix, and
+// drops the prefix.
 func groupsOf(r *results, table, measure, prefix string) []barGroup {
 	var groups []barGroup
 	for _, f := range r.of(table) {

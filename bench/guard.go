@@ -14,8 +14,8 @@ const publishedFile = "published.json"
 // guardTolerance is how much a ratio may fall behind the published one.
 const guardTolerance = 0.15
 
-// guardCommand is `guard`: it takes the ratios of enqueueing and draining to asynq and to the ceiling anew, all in one run, and fails when one
-// has fallen behind.
+// guardCommand is `guard`: it takes the ratios of enqueueing and draining to asynq and to the ceiling anew, all in one
+// run, and fails when one has fallen behind.
 func guardCommand(ctx context.Context, args []string) error {
 	o := options{rounds: 7, axisRounds: 1}
 	flags := measureFlags("guard", &o)
@@ -55,7 +55,8 @@ func guardCommand(ctx context.Context, args []string) error {
 	}
 	fmt.Print(guardText(published, checks))
 	if len(failed) > 0 {
-		return fmt.Errorf("more than %.0f %% behind the published ratio: %s; run it again on a quiet machine, find what made it slower with `go run . profile`, or publish the new figures",
+		return fmt.Errorf("more than %.0f %% behind the published ratio: %s; run it again on a quiet machine, find "+
+			"what made it slower with `go run . profile`, or publish the new figures",
 			guardTolerance*100, strings.Join(failed, "; "))
 	}
 	return nil
@@ -106,7 +107,8 @@ func guardChecks(published, now *results) []check {
 			was, ok := old.better(peer)
 			is, ok2 := f.better(peer)
 			if ok && ok2 {
-				checks = append(checks, check{fmt.Sprintf("%s, %s, to %s", title(f.Table), f.Row, peer), was.Middle, is.Middle, is.Low, is.High})
+				checks = append(checks, check{fmt.Sprintf("%s, %s, to %s", title(f.Table), f.Row, peer), was.Middle,
+					is.Middle, is.Low, is.High})
 			}
 		}
 	}
@@ -115,13 +117,15 @@ func guardChecks(published, now *results) []check {
 
 func guardText(published *results, checks []check) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Published %s UTC. Ratios of delayed; medians.\n\n| | published | now (range) | |\n|---|---:|---:|---|\n", published.Date)
+	fmt.Fprintf(&b, "Published %s UTC. Ratios of delayed; medians.\n\n| | published | now (range) | "+
+		"|\n|---|---:|---:|---|\n", published.Date)
 	for _, c := range checks {
 		verdict := "ok"
 		if c.behind() {
 			verdict = "**behind**"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s (%s–%s) | %s |\n", c.name, number(c.published), number(c.now), number(c.low), number(c.high), verdict)
+		fmt.Fprintf(&b, "| %s | %s | %s (%s–%s) | %s |\n", c.name, number(c.published), number(c.now), number(c.low),
+			number(c.high), verdict)
 	}
 	return b.String()
 }

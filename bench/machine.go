@@ -57,7 +57,8 @@ func field(file, name string) string {
 
 // String describes the machine in a line.
 func (m machine) String() string {
-	return fmt.Sprintf("%d cores (%s), %s, %s, Go %s, redis-server %s", m.Cores, m.Processor, m.Memory, m.System, m.Go, m.Redis)
+	return fmt.Sprintf("%d cores (%s), %s, %s, Go %s, redis-server %s", m.Cores, m.Processor, m.Memory, m.System, m.Go,
+		m.Redis)
 }
 
 // newResults begins the record of a run with the given peers; it leaves those out that are not installed.

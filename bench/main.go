@@ -26,9 +26,12 @@ var commands = []command{
 	{"python", "the Python package of this tree beside other task queues of Python (5 min)", pythonCommand},
 	{"ceiling", "what Redis lists allow when nothing but the bare work is done: five tables (2 min)", ceilingCommand},
 	{"profile", "where time and allocations of a drain go, in the worker and in the server (15 s)", profileCommand},
-	{"guard", "whether the ratios to asynq and to the ceiling are still those that were published (2 min, 5 when in doubt)", guardCommand},
-	{"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench, peers and python", publishCommand},
-	{"try", "take each figure of the base point once, with few tasks: whether a peer works here (10 s a peer)", tryCommand},
+	{"guard", "whether the ratios to asynq and to the ceiling are still those that were published (2 min, 5 when in " +
+		"doubt)", guardCommand},
+	{"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench, peers and python",
+		publishCommand},
+	{"try", "take each figure of the base point once, with few tasks: whether a peer works here (10 s a peer)",
+		tryCommand},
 	{"driver", "produce or work for a peer, as told on stdin (bench starts it itself)", driverCommand},
 	{"spin", "keep the cores busy at the lowest priority (bench starts it itself)", spinCommand},
 }

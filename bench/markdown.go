@@ -62,7 +62,8 @@ func tablesOf(r *results) []string {
 }
 
 var titles = map[string]string{
-	"enqueue": "Enqueueing", "drain": "Draining", "aof": "Durability", "network": "Network", latencyTable: "Latency", "cost": "Cost",
+	"enqueue": "Enqueueing", "drain": "Draining", "aof": "Durability", "network": "Network", latencyTable: "Latency",
+	"cost":   "Cost",
 	"memory": "Memory", growthTable: "Growth", "start": "Starting", "fairness": "Fairness", peersTable: "All peers",
 	peersTable + " cost": "All peers: cost", peersTable + " latency": "All peers: latency",
 }
@@ -161,7 +162,8 @@ func ordered(figures []*figure) []*figure {
 		}
 	}
 	sorted := slices.Clone(figures)
-	slices.SortStableFunc(sorted, func(a, b *figure) int { return slices.Index(rows, a.Row) - slices.Index(rows, b.Row) })
+	slices.SortStableFunc(sorted,
+		func(a, b *figure) int { return slices.Index(rows, a.Row) - slices.Index(rows, b.Row) })
 	return sorted
 }
 

@@ -29,7 +29,8 @@ func measureFlags(name string, o *options) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ExitOnError)
 	f.IntVar(&o.rounds, "rounds", o.rounds, "rounds of the figures that have an aim")
 	f.IntVar(&o.axisRounds, "axis-rounds", o.axisRounds, "rounds of the other figures")
-	f.DurationVar(&o.within, "within", o.within, "leave out later rounds, first of figures without an aim, so that it ends in this time; 0: take all")
+	f.DurationVar(&o.within, "within", o.within,
+		"leave out later rounds, first of figures without an aim, so that it ends in this time; 0: take all")
 	f.Float64Var(&o.scale, "scale", 1, "part of the usual number of tasks; 0.01 shows that everything works")
 	f.StringVar(&o.only, "only", "", "regular expression: only scenarios whose name it matches")
 	f.StringVar(&o.peers, "peers", "", "names separated by commas: only these peers")

@@ -16,9 +16,10 @@ func init() {
 	})
 }
 
-// The ceiling is what a Redis list allows when nothing but claims and acknowledgements is done: tasks are lost to no crash, but nobody would
-// notice one. It enqueues by variadic RPUSH, coalescing concurrent calls, and drains by ceilingFetchers connections that acknowledge and
-// claim ceilingClaim tasks in one script, each with ceilingCallers goroutines that decode and call by reflection.
+// The ceiling is what a Redis list allows when nothing but claims and acknowledgements is done: tasks are lost to no
+// crash, but nobody would notice one. It enqueues by variadic RPUSH, coalescing concurrent calls, and drains by
+// ceilingFetchers connections that acknowledge and claim ceilingClaim tasks in one script, each with ceilingCallers
+// goroutines that decode and call by reflection.
 const (
 	ceilingClaim    = 200
 	ceilingFetchers = 4
@@ -32,8 +33,8 @@ const (
 	ceilingHeld   = "p"
 )
 
-// ackClaim acknowledges what a fetcher finished since its last call and claims up to ARGV[1] more, in one round trip. An empty list makes the
-// notifications void.
+// ackClaim acknowledges what a fetcher finished since its last call and claims up to ARGV[1] more, in one round trip.
+// An empty list makes the notifications void.
 const ackClaim = `if #ARGV > 2 then redis.call('HDEL', KEYS[2], unpack(ARGV, 3)) end
 local ts = redis.call('LPOP', KEYS[1], ARGV[1])
 if not ts then redis.call('DEL', KEYS[3]) return nil end
@@ -108,7 +109,8 @@ func (c *ceilingQueue) work(_ int, handle func(int64, string)) (func(), error) {
 		}
 		conns = append(conns, conn)
 		fetcher := &bareFetcher{
-			conn: conn, script: script, name: "w" + strconv.Itoa(f) + "-", claim: ceilingClaim, callers: ceilingCallers, handler: call, waits: true,
+			conn: conn, script: script, name: "w" + strconv.Itoa(f) + "-", claim: ceilingClaim, callers: ceilingCallers,
+			handler: call, waits: true,
 		}
 		go func() { _ = fetcher.run() }() // ends with its connection
 	}

@@ -21,7 +21,8 @@ func init() {
 }
 
 // delayedTask is the function that tasks call. A driver has one worker's handler, or one for all its workers.
-var delayedTask = delayed.Func(func(number int64, text string) { delayedHandle(number, text) }, delayed.Name("bench.task"))
+var delayedTask = delayed.Func(func(number int64, text string) { delayedHandle(number, text) },
+	delayed.Name("bench.task"))
 
 var delayedHandle func(number int64, text string)
 
@@ -82,7 +83,8 @@ func (d *delayedQueue) enqueueMany(number int64, texts []string) error {
 func (d *delayedQueue) work(concurrency int, handle func(int64, string)) (func(), error) {
 	delayedHandle = handle
 	w, err := delayed.NewWorker(d.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict(d.names), Concurrency: concurrency, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+		Queues: delayed.Strict(d.names), Concurrency: concurrency,
+		Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		return nil, err

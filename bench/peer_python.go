@@ -41,8 +41,9 @@ var pythonPeers = []*peer{
 		concurrency: 1,
 	}, pythonOfPeers, "drivers/drive.py", "rq-fork"),
 	script(&peer{
-		name:        "celery-solo",
-		about:       "solo pool: one task at a time in the worker's process; acknowledges before a task runs; no results, gossip, mingle and heartbeat",
+		name: "celery-solo",
+		about: "solo pool: one task at a time in the worker's process; acknowledges before a task runs; no " +
+			"results, gossip, mingle and heartbeat",
 		share:       0.04,
 		concurrency: 1,
 	}, pythonOfPeers, "drivers/drive.py", "celery-solo"),

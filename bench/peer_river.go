@@ -14,10 +14,11 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// River 0.44.1 is the last that Go 1.25 builds. Measured in turns with 0.51.0 (4,000 tasks, medians of 3), neither enqueueing nor draining
-// differed by more than their ranges.
+// River 0.44.1 is the last that Go 1.25 builds. Measured in turns with 0.51.0 (4,000 tasks, medians of 3), neither
+// enqueueing nor draining differed by more than their ranges.
 func init() {
-	const store = "PostgreSQL with its default settings for always, synchronous_commit=off for everysec, fsync=off as well for off; " +
+	const store = "PostgreSQL with its default settings for always, synchronous_commit=off for everysec, fsync=off " +
+		"as well for off; " +
 		"20 connections"
 	registerRiver(&peer{
 		name:  "river",
@@ -25,8 +26,9 @@ func init() {
 		share: 0.02,
 	}, false)
 	registerRiver(&peer{
-		name:        "river-tuned",
-		about:       "FetchCooldown 2 ms, FetchPollInterval 20 ms and MaxWorkers 2,000, as in its own benchmark; " + store,
+		name: "river-tuned",
+		about: "FetchCooldown 2 ms, FetchPollInterval 20 ms and MaxWorkers 2,000, as in its own benchmark; " +
+			store,
 		share:       0.2,
 		concurrency: 2000,
 	}, true)

@@ -41,8 +41,8 @@ func postgresVersion() (string, error) {
 	return version, err
 }
 
-// clusterScript makes a cluster, runs its server until stdin ends, and removes everything: also when bench is killed, since the
-// system closes the pipe then. The data is not wanted any more, so the server stops at once.
+// clusterScript makes a cluster, runs its server until stdin ends, and removes everything: also when bench is killed,
+// since the system closes the pipe then. The data is not wanted any more, so the server stops at once.
 const clusterScript = `
 dir=$1 initdb=$2 postgres=$3
 shift 3
@@ -57,9 +57,9 @@ cd /
 rm -rf "$dir" 2>/dev/null
 `
 
-// startPostgres starts a PostgreSQL server with a cluster of its own on a free port; it may not answer yet. Its files are where those
-// of startServer are. For always a commit returns when it is on disk, which is the server's default; for everysec it is there within a
-// second (synchronous_commit=off); for off nothing is synced.
+// startPostgres starts a PostgreSQL server with a cluster of its own on a free port; it may not answer yet. Its files
+// are where those of startServer are. For always a commit returns when it is on disk, which is the server's default;
+// for everysec it is there within a second (synchronous_commit=off); for off nothing is synced.
 func startPostgres(aof string) (*server, error) {
 	initdb, err := postgresBinary("initdb")
 	if err != nil {
@@ -75,13 +75,15 @@ func startPostgres(aof string) (*server, error) {
 	}
 	base := os.Getenv("BENCH_DIR")
 	if base == "" && os.Getuid() == 0 {
-		base = "/var/tmp" // the user postgres must reach it, and the usual folder for temporary files may be root's alone
+		// the user postgres must reach it, and the usual folder for temporary files may be root's alone
+		base = "/var/tmp"
 	}
 	dir, err := os.MkdirTemp(base, "bench")
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-c", clusterScript, "sh", dir, initdb, postgres, "-p", port, "-h", "127.0.0.1", "-c", "unix_socket_directories="}
+	args := []string{"-c", clusterScript, "sh", dir, initdb, postgres, "-p", port, "-h", "127.0.0.1", "-c",
+		"unix_socket_directories="}
 	switch aof {
 	case aofOff:
 		args = append(args, "-c", "fsync=off", "-c", "synchronous_commit=off")
@@ -128,7 +130,8 @@ func postgresLog(s *server) []byte {
 	return log
 }
 
-// asPostgres lets cmd run as the user postgres, with dir as its own, when this process is root's: the server refuses to be.
+// asPostgres lets cmd run as the user postgres, with dir as its own, when this process is root's: the server refuses to
+// be.
 func asPostgres(cmd *exec.Cmd, dir string) error {
 	if os.Getuid() != 0 {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestRiver runs tasks through river on a PostgreSQL server of its own with each durability, and expects nothing to be left of it.
+// TestRiver runs tasks through river on a PostgreSQL server of its own with each durability, and expects nothing to be
+// left of it.
 func TestRiver(t *testing.T) {
 	if _, err := postgresVersion(); err != nil {
 		t.Skip(err)

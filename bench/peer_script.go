@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// The peers that are not Go packages. Their drivers are in drivers/, and what these need is in .peers/, where scripts/setup-peers.sh puts it.
+// The peers that are not Go packages. Their drivers are in drivers/, and what these need is in .peers/, where
+// scripts/setup-peers.sh puts it.
 func init() {
 	registerScript(&peer{
 		name:  "bullmq",
@@ -18,8 +19,9 @@ func init() {
 		share: 0.5,
 	}, "node", "drivers/bullmq.mjs")
 	registerScript(&peer{
-		name:        "celery",
-		about:       "acknowledges late; prefork pool of 2; no results, gossip, mingle and heartbeat; handler calls are counted across processes by two system calls each",
+		name: "celery",
+		about: "acknowledges late; prefork pool of 2; no results, gossip, mingle and heartbeat; handler calls " +
+			"are counted across processes by two system calls each",
 		share:       0.05,
 		concurrency: 2,
 	}, pythonOfPeers, "drivers/drive.py", "celery")
@@ -30,8 +32,9 @@ func init() {
 		concurrency: 2,
 	}, pythonOfPeers, "drivers/drive.py", "celery-defaults")
 	registerScript(&peer{
-		name:        "dramatiq",
-		about:       "2 processes of 8 threads, its command line's default on 2 cores; an idle worker looks for tasks ever more rarely, down to once a second; handler calls are counted as those of celery",
+		name: "dramatiq",
+		about: "2 processes of 8 threads, its command line's default on 2 cores; an idle worker looks for " +
+			"tasks ever more rarely, down to once a second; handler calls are counted as those of celery",
 		share:       0.1,
 		concurrency: 16,
 		polls:       true,
@@ -55,8 +58,8 @@ func registerScript(p *peer, interpreter, path string, args ...string) {
 	register(script(p, interpreter, path, args...))
 }
 
-// script returns p, whose driver is started as interpreter, script and further arguments, and the address behind them; with --version
-// between script and arguments it prints its peer's version.
+// script returns p, whose driver is started as interpreter, script and further arguments, and the address behind them;
+// with --version between script and arguments it prints its peer's version.
 func script(p *peer, interpreter, script string, args ...string) *peer {
 	p.version = func() (string, error) {
 		line, err := scriptLine(interpreter, script)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestScriptPeers runs tasks through each peer that is another program and is installed, and closes it while its worker waits: as when bench
-// ends, whatever made it end. The worker's children must be gone then as well.
+// TestScriptPeers runs tasks through each peer that is another program and is installed, and closes it while its worker
+// waits: as when bench ends, whatever made it end. The worker's children must be gone then as well.
 func TestScriptPeers(t *testing.T) {
 	for _, p := range slices.Concat(allPeers(), pythonPeers) {
 		if p.driver == nil {
@@ -28,7 +28,8 @@ func TestScriptPeers(t *testing.T) {
 			producer := scriptDriver(t, p, s.addr)
 			const n = 20
 			worker := scriptDriver(t, p, s.addr)
-			if err := worker.begin(&request{Op: "work", N: 2 * n, Concurrency: p.executors(50), Latency: true}); err != nil {
+			if err := worker.begin(&request{Op: "work", N: 2 * n, Concurrency: p.executors(50),
+				Latency: true}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := producer.do(&request{Op: "enqueue", N: n, Rate: 1000}); err != nil {
@@ -49,7 +50,8 @@ func TestScriptPeers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(a.Latencies) != 2*n || slices.Min(a.Latencies) < 10 || slices.Max(a.Latencies) > 10e6 || a.Seconds <= 0 || a.CPU < 0 {
+			if len(a.Latencies) != 2*n || slices.Min(a.Latencies) < 10 || slices.Max(a.Latencies) > 10e6 ||
+				a.Seconds <= 0 || a.CPU < 0 {
 				t.Errorf("expected %d latencies of 10 µs to 10 s, found %+v", 2*n, a)
 			}
 

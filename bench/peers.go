@@ -20,14 +20,16 @@ type peer struct {
 
 	// version returns what is installed, or an error that says what is missing and what installs it.
 	version func() (string, error)
-	// start starts the peer's own store, with durability off, everysec or always; nil for a redis-server of the peer's own.
+	// start starts the peer's own store, with durability off, everysec or always; nil for a redis-server of the peer's
+	// own.
 	start func(aof string) (*server, error)
 	// open opens the queue of a Go package; nil for another program.
 	open func(addr string) (queue, error)
 	// driver returns the command line of another program's driver; bench adds the address as the last argument.
 	driver func() ([]string, error)
 
-	// share is the part of the base point's number of tasks that this peer is given, so that one figure takes seconds; 0 counts as 1.
+	// share is the part of the base point's number of tasks that this peer is given, so that one figure takes seconds;
+	// 0 counts as 1.
 	share float64
 	// most bounds that number, for a peer that takes tens of milliseconds a task; 0 is no bound.
 	most int
@@ -37,12 +39,13 @@ type peer struct {
 	polls bool
 }
 
-// queue is one queue of a peer that is a Go package. A task carries a number and a text, encoded as the peer's documentation
-// shows; its handler decodes both.
+// queue is one queue of a peer that is a Go package. A task carries a number and a text, encoded as the peer's
+// documentation shows; its handler decodes both.
 type queue interface {
 	// enqueue adds one task and returns once the server has it. It is called by many goroutines at once.
 	enqueue(number int64, text string) error
-	// enqueueMany adds a task for each text, all with one number, by the peer's own call for many; errNone when it has no such call.
+	// enqueueMany adds a task for each text, all with one number, by the peer's own call for many; errNone when it has
+	// no such call.
 	enqueueMany(number int64, texts []string) error
 	// work starts a worker that calls handle for each task, and returns once the worker has been started.
 	work(concurrency int, handle func(number int64, text string)) (stop func(), err error)

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// plan sees to it that a run ends in time on a slow machine. Each scenario has its first round. Further rounds of figures without an aim are taken only if
-// time is left for all rounds of those with one.
+// plan sees to it that a run ends in time on a slow machine. Each scenario has its first round. Further rounds of
+// figures without an aim are taken only if time is left for all rounds of those with one.
 type plan struct {
 	within  time.Duration // 0: no bound
 	aimed   []bool
@@ -13,7 +13,8 @@ type plan struct {
 }
 
 func newPlan(r *runner, scenarios []scenario) *plan {
-	p := &plan{within: r.within, aimed: make([]bool, len(scenarios)), last: make([]time.Duration, len(scenarios)), to: make([]int, len(scenarios))}
+	p := &plan{within: r.within, aimed: make([]bool, len(scenarios)), last: make([]time.Duration, len(scenarios)),
+		to: make([]int, len(scenarios))}
 	for i := range scenarios {
 		p.aimed[i], p.to[i] = scenarios[i].rounds == aimed, r.roundsOf(&scenarios[i])
 	}
@@ -26,7 +27,8 @@ func (p *plan) took(i int, d time.Duration) {
 	p.to[i]--
 }
 
-// fits says whether there is time for a turn of a scenario, which is over if not. elapsed is the time since the beginning.
+// fits says whether there is time for a turn of a scenario, which is over if not. elapsed is the time since the
+// beginning.
 func (p *plan) fits(i int, elapsed time.Duration) bool {
 	need := elapsed + p.last[i]
 	for j := range p.aimed {

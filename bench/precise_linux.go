@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// preciseSleeper returns a function for the calling goroutine that sleeps to within some tens of µs. time.Sleep takes a whole
-// ms in a process that is idle otherwise. The goroutine keeps a thread to itself.
+// preciseSleeper returns a function for the calling goroutine that sleeps to within some tens of µs. time.Sleep takes a
+// whole ms in a process that is idle otherwise. The goroutine keeps a thread to itself.
 func preciseSleeper() func(time.Duration) {
 	runtime.LockOSThread()
 	const setTimerSlack = 29                                             // PR_SET_TIMERSLACK, of this thread

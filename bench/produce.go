@@ -70,7 +70,8 @@ func produce(q queue, r *request) (*response, error) {
 	default:
 		err = fanOut(max(1, r.Producers), r.N, func(i int) error { return call(numberOf(), textOf(i)) })
 	}
-	a := &response{Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu, Mallocs: mallocs() - before, Latencies: took}
+	a := &response{Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu, Mallocs: mallocs() - before,
+		Latencies: took}
 	return a, errors.Join(err, stopProfile())
 }
 
@@ -120,7 +121,8 @@ func fanOut(goroutines, n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// dueTimes sends n times at a rate, each when it has come. A goroutine of its own sleeps, so that the receiver need not keep a thread.
+// dueTimes sends n times at a rate, each when it has come. A goroutine of its own sleeps, so that the receiver need not
+// keep a thread.
 func dueTimes(n int, rate float64) <-chan time.Time {
 	times := make(chan time.Time)
 	go func() {
@@ -136,8 +138,8 @@ func dueTimes(n int, rate float64) <-chan time.Time {
 	return times
 }
 
-// pace calls f at fixed times, whether earlier calls have returned or not, so that a slow reply delays no other task, up to
-// paceCallers calls under way.
+// pace calls f at fixed times, whether earlier calls have returned or not, so that a slow reply delays no other task,
+// up to paceCallers calls under way.
 func pace(call func(int64, string) error, n int, rate float64, textOf func(int) string) error {
 	type due struct {
 		number int64

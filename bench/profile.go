@@ -7,7 +7,8 @@ import (
 	"runtime/pprof"
 )
 
-// startProfile writes prefix.cpu.pprof and, when the returned function is called, prefix.allocs.pprof. An empty prefix does nothing.
+// startProfile writes prefix.cpu.pprof and, when the returned function is called, prefix.allocs.pprof. An empty prefix
+// does nothing.
 func startProfile(prefix string) (stop func() error, err error) {
 	if prefix == "" {
 		return func() error { return nil }, nil

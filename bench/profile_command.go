@@ -77,10 +77,12 @@ func profileCommand(ctx context.Context, args []string) error {
 	}
 	per := float64(*n)
 	fmt.Printf("%s of %s: %s tasks/s; CPU per 100,000 tasks: client %s s, server %s s; allocations per task: %s\n\n",
-		*what, p.name, number(per/a.Seconds), number(a.CPU/per*1e5), number(after.since(before).cpu/per*1e5), number(float64(a.Mallocs)/per))
+		*what, p.name, number(per/a.Seconds), number(a.CPU/per*1e5), number(after.since(before).cpu/per*1e5),
+		number(float64(a.Mallocs)/per))
 	printCommands(after.since(before), per)
 	for _, view := range [][]string{
-		{prefix + ".cpu.pprof"}, {"-cum", prefix + ".cpu.pprof"}, {"-sample_index=alloc_objects", prefix + ".allocs.pprof"},
+		{prefix + ".cpu.pprof"}, {"-cum", prefix + ".cpu.pprof"},
+		{"-sample_index=alloc_objects", prefix + ".allocs.pprof"},
 	} {
 		if err := printTop(*top, view...); err != nil {
 			return err
@@ -90,19 +92,23 @@ func profileCommand(ctx context.Context, args []string) error {
 	return nil
 }
 
-// printCommands prints what the server did, the most expensive command first. A script's time contains that of its commands.
+// printCommands prints what the server did, the most expensive command first. A script's time contains that of its
+// commands.
 func printCommands(s *snapshot, n float64) {
 	fmt.Printf("%-24s %14s %16s %12s\n", "command in the server", "calls per task", "µs per 1,000", "µs a call")
-	names := slices.SortedFunc(maps.Keys(s.calls), func(a, b string) int { return cmp.Compare(s.micros[b], s.micros[a]) })
+	names := slices.SortedFunc(maps.Keys(s.calls),
+		func(a, b string) int { return cmp.Compare(s.micros[b], s.micros[a]) })
 	for _, name := range names {
-		fmt.Printf("%-24s %14s %16s %12s\n", name, number(s.calls[name]/n), number(s.micros[name]/n*1000), number(s.micros[name]/s.calls[name]))
+		fmt.Printf("%-24s %14s %16s %12s\n", name, number(s.calls[name]/n), number(s.micros[name]/n*1000),
+			number(s.micros[name]/s.calls[name]))
 	}
 }
 
 // printTop prints the head of a profile.
 func printTop(lines int, args ...string) error {
 	fmt.Printf("\n== go tool pprof -top %s\n", args)
-	cmd := exec.Command("go", append([]string{"tool", "pprof", "-top", fmt.Sprintf("-nodecount=%d", lines)}, args...)...)
+	cmd := exec.Command("go",
+		append([]string{"tool", "pprof", "-top", fmt.Sprintf("-nodecount=%d", lines)}, args...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("go tool pprof: %w; the profiles are written, look at them by hand", err)

@@ -35,7 +35,8 @@ func startProgram(p *peer, addr string) (*program, error) {
 	}
 	cmd := exec.Command(line[0], append(line[1:len(line):len(line)], addr)...)
 	cmd.Stderr = os.Stderr
-	// A test binary runs main then; and one with the race detector need not wait a second for other threads' reports at its end.
+	// A test binary runs main then; and one with the race detector need not wait a second for other threads' reports at
+	// its end.
 	cmd.Env = append(os.Environ(), "BENCH_DRIVER=1", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// proxy forwards connections and delivers what it reads after a delay, in each direction. Bandwidth is not bounded: a delay holds up every
-// byte alike, and those behind it do not wait for it.
+// proxy forwards connections and delivers what it reads after a delay, in each direction. Bandwidth is not bounded: a
+// delay holds up every byte alike, and those behind it do not wait for it.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -102,11 +102,12 @@ type chunk struct {
 	due  time.Time
 }
 
-// forward copies until src ends; each chunk is written delay after it was read. Without a delay one goroutine reads and writes. The one that
-// waits calls sleeper for what it sleeps with.
+// forward copies until src ends; each chunk is written delay after it was read. Without a delay one goroutine reads and
+// writes. The one that waits calls sleeper for what it sleeps with.
 func forward(dst io.Writer, src io.Reader, delay time.Duration, sleeper func() func(time.Duration)) error {
 	if delay == 0 {
-		_, err := io.Copy(struct{ io.Writer }{dst}, struct{ io.Reader }{src}) // not by splice, which the delayed way cannot use either
+		// not by splice, which the delayed way cannot use either
+		_, err := io.Copy(struct{ io.Writer }{dst}, struct{ io.Reader }{src})
 		return err
 	}
 	chunks := make(chan chunk, 1024)

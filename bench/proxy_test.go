@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestForwardDelays checks the delay with a synthetic clock: neither the first byte nor those behind it come sooner or later.
+// TestForwardDelays checks the delay with a synthetic clock: neither the first byte nor those behind it come sooner or
+// later.
 func TestForwardDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, source := io.Pipe()

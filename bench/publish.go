@@ -12,13 +12,15 @@ import (
 	"strings"
 )
 
-// publishCommand is `publish`: it fills the tables of docs/PERFORMANCE.md with the figures of files that bench, peers and python wrote, and draws the
-// graphs anew. Prose outside of the markers stays as it is.
+// publishCommand is `publish`: it fills the tables of docs/PERFORMANCE.md with the figures of files that bench, peers
+// and python wrote, and draws the graphs anew. Prose outside of the markers stays as it is.
 func publishCommand(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("publish", flag.ExitOnError)
 	docs := flags.String("docs", "../docs", "folder of PERFORMANCE.md")
-	published := flags.String("published", publishedFile, "file that guard compares with; written from the file of bench")
-	python := flags.String("published-python", "published-python.json", "where the figures of the file of python are kept")
+	published := flags.String("published", publishedFile,
+		"file that guard compares with; written from the file of bench")
+	python := flags.String("published-python", "published-python.json",
+		"where the figures of the file of python are kept")
 	_ = flags.Parse(args)
 	if flags.NArg() == 0 {
 		return errors.New("expected files that `bench -json`, `peers -json` or `python -json` wrote")

@@ -6,7 +6,8 @@ import (
 )
 
 func samplePython() *results {
-	r := &results{Peers: []seen{{Name: "godelayed"}, {Name: "godelayed-processes"}, {Name: "keakon"}, {Name: "rq"}, {Name: "rq-fork"}}}
+	r := &results{Peers: []seen{{Name: "godelayed"}, {Name: "godelayed-processes"}, {Name: "keakon"}, {Name: "rq"},
+		{Name: "rq-fork"}}}
 	for i, ours := range []float64{100, 125, 120} {
 		r.add(pythonTable, pythonInside, perSecond, false, "godelayed", ours)
 		r.add(pythonTable, pythonInside, perSecond, false, "keakon", []float64{110, 100, 80}[i])
@@ -25,7 +26,8 @@ func TestPythonReport(t *testing.T) {
 		"| bulk producer: at least 10 times keakon's, which has no call for many | 9.90 | **no** |",
 		"| worker: not slower than keakon's | **1.25** (0.91–1.50) | yes |",
 		"| worker: at least 10 times RQ's SimpleWorker | **12** (12–12) | yes |",
-		"| tasks/s | enqueue, one by one | enqueue, 1,000 a call | drain, in the worker's process | drain, in processes |",
+		"| tasks/s | enqueue, one by one | enqueue, 1,000 a call | drain, in the worker's process | drain, in " +
+			"processes |",
 		"| rq-fork | – | – | – | 5.00; × 20 |",
 		"| keakon | 10 | – | 100 (80–110); × **1.25** (0.91–1.50) | – |",
 	} {
@@ -44,7 +46,8 @@ func TestPythonScenarios(t *testing.T) {
 	for _, p := range pythonPeers {
 		known[p.name] = true
 	}
-	o := options{rounds: 1, axisRounds: 1, scale: 0.01, quiet: true, among: pythonPeers, peers: "godelayed,godelayed-processes,keakon"}
+	o := options{rounds: 1, axisRounds: 1, scale: 0.01, quiet: true, among: pythonPeers,
+		peers: "godelayed,godelayed-processes,keakon"}
 	r, err := o.runner("test", pythonPeers)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +68,8 @@ func TestPythonScenarios(t *testing.T) {
 		}
 	}
 	for row, peers := range map[string][]string{
-		pythonOneByOne: {"godelayed", "keakon"}, pythonBulk: {"godelayed"}, pythonInside: {"godelayed", "keakon"}, pythonProcesses: {"godelayed-processes"},
+		pythonOneByOne: {"godelayed", "keakon"}, pythonBulk: {"godelayed"}, pythonInside: {"godelayed", "keakon"},
+		pythonProcesses: {"godelayed-processes"},
 	} {
 		f := r.results.find(pythonTable, row, perSecond)
 		for _, name := range peers {

@@ -10,8 +10,9 @@ import (
 
 func sampleResults() *results {
 	r := &results{
-		Command: "go run . bench", Date: "2026-01-02 03:04", Minutes: 1.5, Machine: machine{Cores: 2, Go: "1.26", Commit: "abc"},
-		Peers: []seen{{Name: "delayed", Version: "this tree"}, {Name: "asynq", Version: "0.26.0"}, {Name: "ceiling"}},
+		Command: "go run . bench", Date: "2026-01-02 03:04", Minutes: 1.5,
+		Machine: machine{Cores: 2, Go: "1.26", Commit: "abc"},
+		Peers:   []seen{{Name: "delayed", Version: "this tree"}, {Name: "asynq", Version: "0.26.0"}, {Name: "ceiling"}},
 	}
 	for _, v := range []float64{100, 110, 90} {
 		r.add("drain", "concurrency 50", perSecond, false, "delayed", v)
@@ -58,7 +59,8 @@ func TestMerge(t *testing.T) {
 	other.add("drain", "new", perSecond, false, "delayed", 8)
 	n := len(r.Figures)
 	r.merge(other)
-	if len(r.Figures) != n+1 || r.find("drain", "concurrency 50", perSecond).Values["delayed"][0] != 7 || r.find("drain", "new", perSecond) == nil {
+	if len(r.Figures) != n+1 || r.find("drain", "concurrency 50", perSecond).Values["delayed"][0] != 7 ||
+		r.find("drain", "new", perSecond) == nil {
 		t.Errorf("%+v", r.Figures)
 	}
 }
@@ -85,7 +87,8 @@ func TestManyPeers(t *testing.T) {
 	}
 	text := tableText(r, "drain")
 	for _, want := range []string{
-		"| | concurrency 50, tasks/s |\n", "\n| delayed | 100 (90–110) |\n", "\n| ceiling | 125 (112–138); × 0.80 |\n", "\n| other | 50; × 2.00 |\n",
+		"| | concurrency 50, tasks/s |\n", "\n| delayed | 100 (90–110) |\n", "\n| ceiling | 125 (112–138); × 0.80 |\n",
+		"\n| other | 50; × 2.00 |\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("expected %q in\n%s", want, text)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// scenario is one thing that is done with each peer in turn, on a fresh server each time; it yields one or more figures.
+// scenario is one thing that is done with each peer in turn, on a fresh server each time; it yields one or more
+// figures.
 type scenario struct {
 	name   string        // table and row, for -only and for the progress
 	peers  []string      // who takes part; nil: everybody
@@ -23,8 +24,8 @@ type scenario struct {
 	take   func(*bed) error
 }
 
-// runner takes scenarios in rounds, and within a round each scenario with each peer in turn, so that a change of the machine's speed meets
-// all of them.
+// runner takes scenarios in rounds, and within a round each scenario with each peer in turn, so that a change of the
+// machine's speed meets all of them.
 type runner struct {
 	results    *results
 	peers      []*peer
@@ -52,7 +53,8 @@ func (r *runner) roundsOf(s *scenario) int {
 
 func (r *runner) run(ctx context.Context, scenarios []scenario) error {
 	if r.only != nil {
-		scenarios = slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return !r.only.MatchString(s.name) })
+		scenarios = slices.DeleteFunc(slices.Clone(scenarios),
+			func(s scenario) bool { return !r.only.MatchString(s.name) })
 	}
 	begin := time.Now()
 	p := newPlan(r, scenarios)
@@ -76,7 +78,8 @@ func (r *runner) run(ctx context.Context, scenarios []scenario) error {
 		fmt.Fprintf(r.log, "round %d done after %.0f s\n", round+1, time.Since(begin).Seconds())
 	}
 	if p.leftOut > 0 {
-		fmt.Fprintf(r.log, "%d turns left out, to end within %v; the tables say how many rounds each figure has\n", p.leftOut, r.within)
+		fmt.Fprintf(r.log, "%d turns left out, to end within %v; the tables say how many rounds each figure has\n",
+			p.leftOut, r.within)
 	}
 	r.results.Minutes = time.Since(begin).Minutes()
 	if len(r.results.Figures) == 0 {

@@ -23,7 +23,8 @@ type server struct {
 	release func() // of startTied; may be nil
 }
 
-// The settings of durability: no append-only file, one that is synced every second, one that is synced after every command.
+// The settings of durability: no append-only file, one that is synced every second, one that is synced after every
+// command.
 const (
 	aofOff      = "off"
 	aofEverysec = "everysec"
@@ -55,8 +56,8 @@ func freePort() (string, error) {
 	return port, l.Close()
 }
 
-// startServer starts a redis-server on a free port, with the given durability and further options. Its files are in BENCH_DIR, by default the
-// folder for temporary files: one on a real disk for figures of a real disk.
+// startServer starts a redis-server on a free port, with the given durability and further options. Its files are in
+// BENCH_DIR, by default the folder for temporary files: one on a real disk for figures of a real disk.
 func startServer(aof string, options ...string) (*server, error) {
 	port, err := freePort()
 	if err != nil {

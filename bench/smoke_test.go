@@ -7,15 +7,17 @@ import (
 	"testing"
 )
 
-// TestBenchSmoke takes every scenario of `bench` once, with few tasks, to see that the program works. Those that take long by their nature are
-// reduced or left to TestSlowScenarios.
+// TestBenchSmoke takes every scenario of `bench` once, with few tasks, to see that the program works. Those that take
+// long by their nature are reduced or left to TestSlowScenarios.
 func TestBenchSmoke(t *testing.T) {
 	r := smoke(t, "delayed", "asynq", "ceiling")
 	for _, s := range benchScenarios() {
 		switch {
-		case strings.HasPrefix(s.name, "growth "), strings.HasPrefix(s.name, "memory "), s.name == "fairness", s.name == "drain mixed":
+		case strings.HasPrefix(s.name, "growth "), strings.HasPrefix(s.name, "memory "), s.name == "fairness",
+			s.name == "drain mixed":
 			continue
-		case strings.Contains(s.name, "asynq") && strings.Contains(s.name, "latency"), strings.Contains(s.name, "10 %"), strings.Contains(s.name, "90 %"):
+		case strings.Contains(s.name, "asynq") && strings.Contains(s.name, "latency"), strings.Contains(s.name, "10 %"),
+			strings.Contains(s.name, "90 %"):
 			continue // the same code as at 50 %
 		case strings.Contains(s.name, "latency"):
 			s.peers = []string{"delayed", "ceiling"} // asynq polls: it would take seconds
@@ -44,7 +46,8 @@ func TestBenchSmoke(t *testing.T) {
 			t.Errorf("%v was not measured", want)
 		}
 	}
-	if text := report(r.results); !strings.Contains(text, "| concurrency 50 | tasks/s |") || !strings.Contains(text, "drain, AOF always: at least") {
+	if text := report(r.results); !strings.Contains(text, "| concurrency 50 | tasks/s |") ||
+		!strings.Contains(text, "drain, AOF always: at least") {
 		t.Errorf("the report lacks a row:\n%s", text)
 	}
 }

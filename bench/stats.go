@@ -30,8 +30,8 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, max(0, int(math.Ceil(q*float64(len(sorted))))-1))]
 }
 
-// ratio compares two peers: the median and the range of the ratios of single rounds. In a round both took turns, so that what made
-// the machine slower or faster from round to round is not in it.
+// ratio compares two peers: the median and the range of the ratios of single rounds. In a round both took turns, so
+// that what made the machine slower or faster from round to round is not in it.
 func (f *figure) ratio(peer, other string) (spread, bool) {
 	a, b := f.Values[peer], f.Values[other]
 	var ratios []float64

@@ -35,8 +35,8 @@ const (
 	groupGap  = 12
 )
 
-// svgStyle reads in light and dark: colours of the text follow the reader's preference, those of bars are dark enough for
-// the one and light enough for the other.
+// svgStyle reads in light and dark: colours of the text follow the reader's preference, those of bars are dark enough
+// for the one and light enough for the other.
 const svgStyle = `<style>
 text{font:12px system-ui,sans-serif;fill:#24292f}.t{font-size:14px;font-weight:600}.s{fill:#57606a}
 .l{stroke:#57606a;stroke-width:1;fill:none}.g{stroke:#8c959f;stroke-opacity:.35}
@@ -75,10 +75,13 @@ func drawBars(title string, log bool, groups []barGroup) string {
 		for _, b := range g.bars {
 			w := length(b.value.Middle)
 			middle := y + barHeight/2
-			fmt.Fprintf(&s, `<rect class="c%d" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`, b.class%svgColours, svgLeft, y, max(1, w), barHeight)
-			fmt.Fprintf(&s, `<path class="l" d="M%.1f %dH%.1f"/>`, svgLeft+length(b.value.Low), middle, svgLeft+length(b.value.High))
+			fmt.Fprintf(&s, `<rect class="c%d" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`, b.class%svgColours,
+				svgLeft, y, max(1, w), barHeight)
+			fmt.Fprintf(&s, `<path class="l" d="M%.1f %dH%.1f"/>`, svgLeft+length(b.value.Low), middle,
+				svgLeft+length(b.value.High))
 			fmt.Fprintf(&s, `<text x="%.1f" y="%d">%s <tspan class="s">%s</tspan></text>`+"\n",
-				svgLeft+max(w, length(b.value.High))+6, y+barHeight-4, number(b.value.Middle), html.EscapeString(b.peer))
+				svgLeft+max(w, length(b.value.High))+6, y+barHeight-4, number(b.value.Middle),
+				html.EscapeString(b.peer))
 			y += barHeight + barGap
 		}
 		y += groupGap
@@ -125,9 +128,12 @@ func drawLine(title, xName string, points []point) string {
 		fmt.Fprintf(&path, "%s%.1f %.1f", command, x(p.x), y(p.y.Middle))
 		fmt.Fprintf(&s, `<path class="l" d="M%.1f %.1fV%.1f"/>`, x(p.x), y(p.y.Low), y(p.y.High))
 		fmt.Fprintf(&s, `<circle class="c0" cx="%.1f" cy="%.1f" r="4"/>`, x(p.x), y(p.y.Middle))
-		fmt.Fprintf(&s, `<text text-anchor="middle" x="%.1f" y="%.1f">%s</text>`, x(p.x), y(p.y.High)-8, number(p.y.Middle))
-		fmt.Fprintf(&s, `<text class="s" text-anchor="middle" x="%.1f" y="%d">%s</text>`+"\n", x(p.x), bottom+18, number(p.x))
+		fmt.Fprintf(&s, `<text text-anchor="middle" x="%.1f" y="%.1f">%s</text>`, x(p.x), y(p.y.High)-8,
+			number(p.y.Middle))
+		fmt.Fprintf(&s, `<text class="s" text-anchor="middle" x="%.1f" y="%d">%s</text>`+"\n", x(p.x), bottom+18,
+			number(p.x))
 	}
-	fmt.Fprintf(&s, `<path class="l" d="%s"/><text class="s" x="8" y="%d">%s</text>`+"\n</svg>\n", path.String(), height-8, html.EscapeString(xName))
+	fmt.Fprintf(&s, `<path class="l" d="%s"/><text class="s" x="8" y="%d">%s</text>`+"\n</svg>\n", path.String(),
+		height-8, html.EscapeString(xName))
 	return s.String()
 }

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// takeFairness gives two workers short and long tasks (1 ms and 1 s) mixed: a steady stream of short ones, and bursts in which long
-// ones stand between short ones. At no time do the long ones alone fill all executors. It records how long short tasks
-// wait while an executor of either worker is free: that is how long a worker keeps what another could run.
+// takeFairness gives two workers short and long tasks (1 ms and 1 s) mixed: a steady stream of short ones, and bursts
+// in which long ones stand between short ones. At no time do the long ones alone fill all executors. It records how
+// long short tasks wait while an executor of either worker is free: that is how long a worker keeps what another could
+// run.
 func takeFairness(bursts int) func(*bed) error {
 	const (
 		workers, executors = 2, 10
@@ -49,7 +50,8 @@ func takeFairness(bursts int) func(*bed) error {
 		}
 		for range bursts {
 			next := time.Now().Add(period)
-			if _, err := bursty.do(&request{Op: "enqueue", N: burst, Batch: burst, Every: every, Now: true}); err != nil {
+			if _, err := bursty.do(&request{Op: "enqueue", N: burst, Batch: burst, Every: every,
+				Now: true}); err != nil {
 				return err
 			}
 			time.Sleep(time.Until(next))
@@ -92,8 +94,8 @@ func collect(drivers []*program, n int) ([]span, error) {
 	}
 }
 
-// waitsWhileFree returns, sorted, how long each short task waited between its call and its begin while fewer than so many
-// tasks were running, in ns. A span's number is the time of its call.
+// waitsWhileFree returns, sorted, how long each short task waited between its call and its begin while fewer than so
+// many tasks were running, in ns. A span's number is the time of its call.
 func waitsWhileFree(spans []span, executors int) []float64 {
 	type edge struct {
 		at   int64

@@ -8,8 +8,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Growth is measured for delayed only. Messages are enqueued by bench itself, with RPUSH, so that what the scripts cost is claims and
-// acknowledgements alone.
+// Growth is measured for delayed only. Messages are enqueued by bench itself, with RPUSH, so that what the scripts cost
+// is claims and acknowledgements alone.
 const growthTable = "growth"
 
 // Measures of growth.
@@ -25,8 +25,8 @@ type belt struct {
 	next     int
 }
 
-// makeBelt takes n messages out of a queue that a producer has filled. In between two tasks of the same id are n others, so that no two
-// of them run at once.
+// makeBelt takes n messages out of a queue that a producer has filled. In between two tasks of the same id are n
+// others, so that no two of them run at once.
 func (b *bed) makeBelt(n int) (*belt, error) {
 	producer, err := b.driver()
 	if err != nil {
@@ -41,7 +41,8 @@ func (b *bed) makeBelt(n int) (*belt, error) {
 	}
 	messages, err := redis.ByteSlices(conn.Do("LRANGE", pendingKey(0), 0, -1))
 	if err == nil && len(messages) != n {
-		err = fmt.Errorf("expected %d messages in %s, found %d; lua/README.md says where they are now", n, pendingKey(0), len(messages))
+		err = fmt.Errorf("expected %d messages in %s, found %d; lua/README.md says where they are now", n,
+			pendingKey(0), len(messages))
 	}
 	if err == nil {
 		_, err = conn.Do("FLUSHALL")
@@ -190,7 +191,8 @@ func (b *bed) idle(row string, workers int) error {
 		return err
 	}
 	delta := after.since(before)
-	b.record(growthTable, row, "idle: commands per second and worker", true, delta.commands()/look.Seconds()/float64(workers))
+	b.record(growthTable, row, "idle: commands per second and worker", true,
+		delta.commands()/look.Seconds()/float64(workers))
 	b.record(growthTable, row, "idle: server CPU [%]", true, delta.cpu/look.Seconds()*100)
 	return nil
 }
@@ -238,7 +240,8 @@ func takeQueuesGrowth(queues, n int) func(*bed) error {
 			return err
 		}
 		total := n / queues * queues
-		if err := worker.begin(&request{Op: "work", N: total, Concurrency: baseConcurrency, Queues: queues}); err != nil {
+		if err := worker.begin(&request{Op: "work", N: total, Concurrency: baseConcurrency,
+			Queues: queues}); err != nil {
 			return err
 		}
 		time.Sleep(2 * time.Second) // it registers with each of them

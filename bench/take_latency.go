@@ -13,7 +13,8 @@ const (
 	burstRow     = "scheduled, after it is due, 100,000 in one second"
 )
 
-// takeWakeUp measures from the call that enqueues to the entry of the handler, on a worker that has gone to wait; each task is alone.
+// takeWakeUp measures from the call that enqueues to the entry of the handler, on a worker that has gone to wait; each
+// task is alone.
 func takeWakeUp(b *bed) error {
 	n, rate := b.tasks(400, 20), 200.0
 	if b.peer.polls {
@@ -59,8 +60,8 @@ func takeCapacity(n int) func(*bed) error {
 // settle is how long a worker is given to connect and to go to wait.
 const settle = 300 * time.Millisecond
 
-// takeLoad measures latencies at a part of the capacity that was measured before, in an open loop: tasks come at fixed times. The
-// ceiling is given the load of delayed, so that both are compared under the same.
+// takeLoad measures latencies at a part of the capacity that was measured before, in an open loop: tasks come at fixed
+// times. The ceiling is given the load of delayed, so that both are compared under the same.
 func takeLoad(part float64) func(*bed) error {
 	const seconds = 1.5
 	return func(b *bed) error {
@@ -89,7 +90,8 @@ func (b *bed) latencies(row string, n int, rate float64, lone bool) error {
 	if err != nil {
 		return err
 	}
-	if err := worker.begin(&request{Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency), Latency: true}); err != nil {
+	if err := worker.begin(&request{Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency),
+		Latency: true}); err != nil {
 		return err
 	}
 	time.Sleep(settle)
@@ -103,7 +105,8 @@ func (b *bed) latencies(row string, n int, rate float64, lone bool) error {
 	return b.ages(worker, row, n)
 }
 
-// takeLateness measures from the time at which a scheduled task is due to the entry of the handler: n tasks fall due evenly within so many seconds.
+// takeLateness measures from the time at which a scheduled task is due to the entry of the handler: n tasks fall due
+// evenly within so many seconds.
 func takeLateness(row string, n int, seconds float64) func(*bed) error {
 	return func(b *bed) error {
 		n := b.tasks(n, 20)
@@ -115,7 +118,8 @@ func takeLateness(row string, n int, seconds float64) func(*bed) error {
 		if err != nil {
 			return err
 		}
-		if err := worker.begin(&request{Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency), Latency: true}); err != nil {
+		if err := worker.begin(&request{Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency),
+			Latency: true}); err != nil {
 			return err
 		}
 		time.Sleep(settle)
@@ -126,7 +130,8 @@ func takeLateness(row string, n int, seconds float64) func(*bed) error {
 			return err
 		}
 		if a.Seconds > lead {
-			return fmt.Errorf("scheduling took %.1f s, longer than the %.1f s until the first task was due", a.Seconds, lead)
+			return fmt.Errorf("scheduling took %.1f s, longer than the %.1f s until the first task was due", a.Seconds,
+				lead)
 		}
 		return b.ages(worker, row, n)
 	}

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// startTied starts a process that the kernel kills when this one ends, in whatever way: a server left behind would keep its memory and
-// port, and the locks that it inherited. The caller calls release once the process has ended.
+// startTied starts a process that the kernel kills when this one ends, in whatever way: a server left behind would keep
+// its memory and port, and the locks that it inherited. The caller calls release once the process has ended.
 func startTied(cmd *exec.Cmd) (release func(), err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

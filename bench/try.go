@@ -68,7 +68,8 @@ func try(p *peer, n int, aof string) error {
 			return err
 		}
 		pending += n
-		fmt.Printf("  %d producers, %d a call, text of %d: %s tasks/s\n", r.Producers, r.Batch, r.Size, number(float64(n)/a.Seconds))
+		fmt.Printf("  %d producers, %d a call, text of %d: %s tasks/s\n", r.Producers, r.Batch, r.Size,
+			number(float64(n)/a.Seconds))
 	}
 	worker, err := startProgram(p, s.addr)
 	if err != nil {
@@ -79,7 +80,8 @@ func try(p *peer, n int, aof string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("  drain: %s tasks/s, worker CPU %s s per 100,000\n", number(float64(pending)/a.Seconds), number(a.CPU/float64(pending)*1e5))
+	fmt.Printf("  drain: %s tasks/s, worker CPU %s s per 100,000\n", number(float64(pending)/a.Seconds),
+		number(a.CPU/float64(pending)*1e5))
 	worker.close()
 	if p.polls {
 		n = min(n, 5)

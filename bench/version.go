@@ -27,7 +27,8 @@ func commit() string {
 		return ""
 	}
 	revision := strings.TrimSpace(string(out))
-	if changed, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no", "..").Output(); err == nil && len(changed) > 0 {
+	if changed, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no",
+		"..").Output(); err == nil && len(changed) > 0 {
 		revision += " with changes"
 	}
 	return revision

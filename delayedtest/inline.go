@@ -25,12 +25,13 @@ type inliner struct {
 	gaveUp bool // there was no end
 }
 
-// Inline makes Delay on q run the function at once, in the goroutine of the caller, before it returns, until the test ends: for tests of
-// code that expects the effects of what it delays. fns are the functions, or receivers whose methods are called. What a function delays
-// runs within it. Tasks delayed with In and At wait for Drain or Advance as before, as does what fails and is tried again.
+// Inline makes Delay on q run the function at once, in the goroutine of the caller, before it returns, until the test
+// ends: for tests of code that expects the effects of what it delays. fns are the functions, or receivers whose methods
+// are called. What a function delays runs within it. Tasks delayed with In and At wait for Drain or Advance as before,
+// as does what fails and is tried again.
 //
-// Delay returns the reference of the task as always, never an error of the function: that fails the test. When several goroutines delay
-// at a time, one of them may run the task of another, which then returns early.
+// Delay returns the reference of the task as always, never an error of the function: that fails the test. When several
+// goroutines delay at a time, one of them may run the task of another, which then returns early.
 func Inline(t testing.TB, q *delayed.Queue, fns ...any) {
 	t.Helper()
 	k := kitOf(t, q)

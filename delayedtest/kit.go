@@ -32,8 +32,8 @@ var (
 	_ seam.Listener  = (*kit)(nil)
 )
 
-// NewRedis starts a server of its own for the test and returns a handle on it, for several queues on one server. Both are closed when the
-// test and its subtests are over. Workers that run on it must have stopped by then.
+// NewRedis starts a server of its own for the test and returns a handle on it, for several queues on one server. Both
+// are closed when the test and its subtests are over. Workers that run on it must have stopped by then.
 func NewRedis(t testing.TB) *delayed.Redis {
 	t.Helper()
 	srv, err := embedded.Start(embedded.Config{Virtual: true})
@@ -65,8 +65,8 @@ func Now(t testing.TB, q *delayed.Queue) time.Time {
 	return kitOf(t, q).srv.Now()
 }
 
-// Advance lets time pass for q and all queues on its server. Nothing runs: give Drain or Run what became due. Workers that the test
-// runs itself see it when they look next, which they do at least every five real seconds.
+// Advance lets time pass for q and all queues on its server. Nothing runs: give Drain or Run what became due. Workers
+// that the test runs itself see it when they look next, which they do at least every five real seconds.
 func Advance(t testing.TB, q *delayed.Queue, d time.Duration) {
 	t.Helper()
 	if d < 0 {
@@ -99,7 +99,8 @@ func kitOf(t testing.TB, q *delayed.Queue) *kit {
 	src, _, name := seam.Locate(q)
 	k, ok := src.(*kit)
 	if !ok {
-		t.Fatalf("delayedtest: queue %q is not on a server of this package: expected one of NewQueue, or one on the handle of NewRedis", name)
+		t.Fatalf("delayedtest: queue %q is not on a server of this package: expected one of NewQueue, or one on the "+
+			"handle of NewRedis", name)
 	}
 	return k
 }
@@ -134,7 +135,8 @@ func (k *kit) Close() error { return k.pool.Close() }
 // Now implements seam.Listener.
 func (k *kit) Now() time.Time { return k.srv.Now() }
 
-// Fault is a way in which Redis fails producers, and workers that the test runs itself. Drain, Run and what looks at queues go past it.
+// Fault is a way in which Redis fails producers, and workers that the test runs itself. Drain, Run and what looks at
+// queues go past it.
 type Fault int
 
 const (
@@ -146,7 +148,8 @@ const (
 	Lost
 )
 
-// Break lets Redis fail in a way, for q and all queues on its server, until the returned function is called or the test ends.
+// Break lets Redis fail in a way, for q and all queues on its server, until the returned function is called or the test
+// ends.
 func Break(t testing.TB, q *delayed.Queue, f Fault) (mend func()) {
 	t.Helper()
 	k := kitOf(t, q)

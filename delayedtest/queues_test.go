@@ -10,7 +10,8 @@ import (
 	"github.com/godelayed/delayed/delayedtest"
 )
 
-// TestEqualNamesOnTwoQueues: an id, a lock and a group are those of their queue. What one queue has archived before hides nothing of the other.
+// TestEqualNamesOnTwoQueues: an id, a lock and a group are those of their queue. What one queue has archived before
+// hides nothing of the other.
 func TestEqualNamesOnTwoQueues(t *testing.T) {
 	t.Parallel()
 	rdb := delayedtest.NewRedis(t)
@@ -48,8 +49,8 @@ func TestEqualNamesOnTwoQueues(t *testing.T) {
 	}
 }
 
-// TestInlineWithin: tasks that run inline delay others, on their own queue, on another one, later and twice: each runs once, within the one
-// that delays it, and what is unique is held as long as it runs.
+// TestInlineWithin: tasks that run inline delay others, on their own queue, on another one, later and twice: each runs
+// once, within the one that delays it, and what is unique is held as long as it runs.
 func TestInlineWithin(t *testing.T) {
 	t.Parallel()
 	rdb := delayedtest.NewRedis(t)

@@ -18,13 +18,15 @@ func (w wildcard) String() string { return string(w) }
 const (
 	// Any equals every argument: RequireEnqueued(t, q, mail.Welcome, delayedtest.Any, "en").
 	Any wildcard = "Any"
-	// AnyArgs is the only argument and equals whatever there is: RefuteEnqueued(t, q, mail.Welcome, delayedtest.AnyArgs).
+	// AnyArgs is the only argument and equals whatever there is: RefuteEnqueued(t, q, mail.Welcome,
+	// delayedtest.AnyArgs).
 	AnyArgs wildcard = "AnyArgs"
 )
 
-// RequireEnqueued ends the test unless a call of fn with args is pending, scheduled, gathered in a group or waiting for a retry on q. fn is what Delay takes, or a
-// *delayed.Task, made by NewPyTask for instance, without args. Arguments are compared as they would reach the function: 42 equals
-// int64(42) for a parameter that takes integers. They may be Any and AnyArgs. It returns the first such task.
+// RequireEnqueued ends the test unless a call of fn with args is pending, scheduled, gathered in a group or waiting for
+// a retry on q. fn is what Delay takes, or a *delayed.Task, made by NewPyTask for instance, without args. Arguments are
+// compared as they would reach the function: 42 equals int64(42) for a parameter that takes integers. They may be Any
+// and AnyArgs. It returns the first such task.
 func RequireEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) Task {
 	t.Helper()
 	found, e := look(t, q, fn, args)
@@ -35,24 +37,27 @@ func RequireEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) Task {
 	return found[0]
 }
 
-// RequireCount ends the test unless exactly n calls of fn with args are pending, scheduled, gathered in a group or waiting for a retry on q; see RequireEnqueued.
-// It returns them.
+// RequireCount ends the test unless exactly n calls of fn with args are pending, scheduled, gathered in a group or
+// waiting for a retry on q; see RequireEnqueued. It returns them.
 func RequireCount(t testing.TB, q *delayed.Queue, n int, fn any, args ...any) []Task {
 	t.Helper()
 	found, e := look(t, q, fn, args)
 	if len(found) != n {
-		t.Fatalf("delayedtest: expected on queue %q %d times, found %d times\n    %s\n%s", q.Name(), n, len(found), e.call, e.instead())
+		t.Fatalf("delayedtest: expected on queue %q %d times, found %d times\n    %s\n%s", q.Name(), n, len(found),
+			e.call, e.instead())
 		return nil
 	}
 	return found
 }
 
-// RefuteEnqueued ends the test if a call of fn with args is pending, scheduled, gathered in a group or waiting for a retry on q; see RequireEnqueued.
+// RefuteEnqueued ends the test if a call of fn with args is pending, scheduled, gathered in a group or waiting for a
+// retry on q; see RequireEnqueued.
 func RefuteEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) {
 	t.Helper()
 	found, e := look(t, q, fn, args)
 	if len(found) > 0 {
-		t.Fatalf("delayedtest: not expected on queue %q, found %d times\n    %s\n%s", q.Name(), len(found), e.call, e.instead())
+		t.Fatalf("delayedtest: not expected on queue %q, found %d times\n    %s\n%s", q.Name(), len(found), e.call,
+			e.instead())
 	}
 }
 

@@ -40,11 +40,14 @@ func TestRequireEnqueued(t *testing.T) {
 	delay(t, q, ping)
 
 	for name, test := range map[string]func(t testing.TB){
-		"other integer":   func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, uint8(42), "en") },
-		"variadic":        func(t testing.TB) { delayedtest.RequireEnqueued(t, q, digest, 7, "tea", "biscuits") },
-		"variadic, slice": func(t testing.TB) { delayedtest.RequireEnqueued(t, q, digest, 7, []string{"tea", "biscuits"}) },
+		"other integer": func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, uint8(42), "en") },
+		"variadic":      func(t testing.TB) { delayedtest.RequireEnqueued(t, q, digest, 7, "tea", "biscuits") },
+		"variadic, slice": func(t testing.TB) {
+			delayedtest.RequireEnqueued(t, q, digest, 7, []string{"tea", "biscuits"})
+		},
 		"struct": func(t testing.TB) {
-			delayedtest.RequireEnqueued(t, q, receipt, order{ID: 5, Lines: []string{"tea"}, Notes: map[string]any{"b": []byte("x"), "a": 1}})
+			delayedtest.RequireEnqueued(t, q, receipt,
+				order{ID: 5, Lines: []string{"tea"}, Notes: map[string]any{"b": []byte("x"), "a": 1}})
 		},
 		"no arguments": func(t testing.TB) { delayedtest.RequireEnqueued(t, q, ping) },
 		"any":          func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, delayedtest.Any, "en") },
@@ -57,7 +60,8 @@ func TestRequireEnqueued(t *testing.T) {
 	}
 
 	instead := []string{
-		"enqueued are", here + `welcome(42, "en")` + "\tpending", here + "digest(", "scheduled, due in 1h0m0s", here + "ping()\tpending",
+		"enqueued are", here + `welcome(42, "en")` + "\tpending", here + "digest(", "scheduled, due in 1h0m0s",
+		here + "ping()\tpending",
 	}
 	for name, test := range map[string]struct {
 		test  func(t testing.TB)
@@ -67,18 +71,23 @@ func TestRequireEnqueued(t *testing.T) {
 			func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, 43, "en") },
 			append(instead, `expected on queue "test"`, here+`welcome(43, "en")`),
 		},
-		"other count":  {func(t testing.TB) { delayedtest.RequireCount(t, q, 2, ping) }, append(instead, "2 times, found 1 times")},
-		"refuted":      {func(t testing.TB) { delayedtest.RefuteEnqueued(t, q, welcome, delayedtest.AnyArgs) }, append(instead, "not expected", "welcome(AnyArgs)")},
-		"not empty":    {func(t testing.TB) { delayedtest.RequireEmpty(t, q) }, instead},
-		"no such call": {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, "42", "en") }, []string{"cannot be enqueued", "argument 1: expected int64"}},
-		"no function":  {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, "welcome") }, []string{"cannot be enqueued"}},
+		"other count": {func(t testing.TB) { delayedtest.RequireCount(t, q, 2, ping) },
+			append(instead, "2 times, found 1 times")},
+		"refuted": {func(t testing.TB) { delayedtest.RefuteEnqueued(t, q, welcome, delayedtest.AnyArgs) },
+			append(instead, "not expected", "welcome(AnyArgs)")},
+		"not empty": {func(t testing.TB) { delayedtest.RequireEmpty(t, q) }, instead},
+		"no such call": {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, "42", "en") },
+			[]string{"cannot be enqueued", "argument 1: expected int64"}},
+		"no function": {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, "welcome") },
+			[]string{"cannot be enqueued"}},
 		"fewer arguments": {func(t testing.TB) {
 			delayedtest.RequireEnqueued(t, q, digest, 7, "tea", delayedtest.Any, delayedtest.Any)
 		}, instead},
 	} {
 		t.Run(name, func(t *testing.T) { fails(t, test.test, test.parts...) })
 	}
-	fails(t, func(t testing.TB) { delayedtest.RequireEnqueued(t, delayedtest.NewQueue(t), ping) }, "nothing is enqueued")
+	fails(t, func(t testing.TB) { delayedtest.RequireEnqueued(t, delayedtest.NewQueue(t), ping) },
+		"nothing is enqueued")
 }
 
 // TestRequireEnqueuedByPath looks for tasks whose functions this program does not have.
@@ -88,7 +97,8 @@ func TestRequireEnqueuedByPath(t *testing.T) {
 	py := func(to string) *delayed.Task {
 		return delayed.NewPyTask("mail:send", []any{1, to}, map[string]any{"lang": "en"})
 	}
-	for _, task := range []*delayed.Task{py("ann"), delayed.NewGoTask("example.com/mail.Welcome", 42, "en"), delayed.NewGoTask(here+"welcome", 1, "de")} {
+	for _, task := range []*delayed.Task{py("ann"), delayed.NewGoTask("example.com/mail.Welcome", 42, "en"),
+		delayed.NewGoTask(here+"welcome", 1, "de")} {
 		if _, err := q.Enqueue(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +110,8 @@ func TestRequireEnqueuedByPath(t *testing.T) {
 	fails(t, func(t testing.TB) { delayedtest.RequireEnqueued(t, q, py("ann"), 1) }, "a *Task has its arguments")
 
 	tasks := delayedtest.Tasks(t, q, welcome)
-	if got := tasks[0]; got.Func != "mail:send" || len(got.Args) != 2 || got.Args[1] != "ann" || got.Kwargs["lang"] != "en" {
+	if got := tasks[0]; got.Func != "mail:send" || len(got.Args) != 2 || got.Args[1] != "ann" ||
+		got.Kwargs["lang"] != "en" {
 		t.Errorf("Python task: %+v", got)
 	}
 	if got := tasks[1].String(); got != `example.com/mail.Welcome(42, "en")` {
@@ -118,14 +129,17 @@ func TestTasks(t *testing.T) {
 	delay(t, q.With(delayed.In(time.Hour), delayed.MaxRetry(3), delayed.TaskID("d1")), digest, 7, "tea")
 	delay(t, q, ping)
 	tasks := delayedtest.Tasks(t, q, digest)
-	if len(tasks) != 2 || tasks[0].State != "pending" || tasks[0].Func != here+"ping" || tasks[0].ID == "" || !tasks[0].Due.IsZero() {
+	if len(tasks) != 2 || tasks[0].State != "pending" || tasks[0].Func != here+"ping" || tasks[0].ID == "" ||
+		!tasks[0].Due.IsZero() {
 		t.Fatalf("found %+v", tasks)
 	}
 	got := tasks[1]
-	if got.Queue != "test" || got.State != "scheduled" || got.ID != "d1" || !got.Due.Equal(start.Add(time.Hour)) || !got.Enqueued.Equal(start) {
+	if got.Queue != "test" || got.State != "scheduled" || got.ID != "d1" || !got.Due.Equal(start.Add(time.Hour)) ||
+		!got.Enqueued.Equal(start) {
 		t.Errorf("found %+v", got)
 	}
-	if got.MaxRetry == nil || *got.MaxRetry != 3 || got.Retried != 0 || len(got.Args) != 2 || got.Args[0] != 7 || got.Args[1] != "tea" {
+	if got.MaxRetry == nil || *got.MaxRetry != 3 || got.Retried != 0 || len(got.Args) != 2 || got.Args[0] != 7 ||
+		got.Args[1] != "tea" {
 		t.Errorf("found %+v", got)
 	}
 	fails(t, func(t testing.TB) { delayedtest.Tasks(t, q, "digest") }, "expected a function")

@@ -32,12 +32,14 @@ type RunConfig struct {
 	Funcs []any
 	// Setup, if not nil, prepares the worker further: middleware, for instance.
 	Setup func(*delayed.Worker) error
-	// Worker has settings of the worker that matter to tasks: Backoff, MaxRetry, Logger and others. Queues, Concurrency and HeartbeatLife
-	// are ignored. Without a Logger, warnings go to the test's log.
+	// Worker has settings of the worker that matter to tasks: Backoff, MaxRetry, Logger and others. Queues, Concurrency
+	// and HeartbeatLife are ignored. Without a Logger, warnings go to the test's log.
 	Worker delayed.WorkerConfig
-	// Within is how far time may move on until a task is due. It has moved on by all of it then. 0: as far as it takes; negative: not at all.
+	// Within is how far time may move on until a task is due. It has moved on by all of it then. 0: as far as it takes;
+	// negative: not at all.
 	Within time.Duration
-	// Most bounds the calls of functions, so that tasks that delay each other without end do not run for ever. Defaults to 10,000.
+	// Most bounds the calls of functions, so that tasks that delay each other without end do not run for ever. Defaults
+	// to 10,000.
 	Most int
 }
 
@@ -65,16 +67,18 @@ type Call struct {
 	At      time.Time // by the time of Now
 	Attempt int       // from 1
 	Err     error     // what the function returned, or its panic
-	// Failed says that Err counts as a failure: what Snooze and Drop return does not, nor what WorkerConfig.IsFailure excuses.
+	// Failed says that Err counts as a failure: what Snooze and Drop return does not, nor what WorkerConfig.IsFailure
+	// excuses.
 	Failed bool
 	// Outcome is what became of the task: done, retry, snoozed or archived; released if it was told to stop.
 	Outcome string
 }
 
-// Drain runs every task of q that is pending, scheduled, gathered or waiting for a retry, and those that these delay, until none is left: one after the
-// other, in the goroutine of the test, in the order in which they are due. Time moves on to the next due task whenever none is
-// pending. fns are the functions, or receivers whose methods are called. Drain ends the test if a function returned an error, even if a
-// retry went well, if a task needs a function that is not among fns, or if there is no end after 10,000 calls.
+// Drain runs every task of q that is pending, scheduled, gathered or waiting for a retry, and those that these delay,
+// until none is left: one after the other, in the goroutine of the test, in the order in which they are due. Time moves
+// on to the next due task whenever none is pending. fns are the functions, or receivers whose methods are called. Drain
+// ends the test if a function returned an error, even if a retry went well, if a task needs a function that is not
+// among fns, or if there is no end after 10,000 calls.
 //
 // A function may call t.FailNow, as it runs in the goroutine of the test. Timeouts of tasks run in real time.
 func Drain(t testing.TB, q *delayed.Queue, fns ...any) {
@@ -102,7 +106,8 @@ func run(t testing.TB, cfg RunConfig) (r *Result, err error) {
 	k := kitOf(t, cfg.Queues[0])
 	for _, q := range cfg.Queues {
 		if kitOf(t, q) != k {
-			return nil, fmt.Errorf("queues %q and %q are on two servers: expected all on one, made with one NewRedis", cfg.Queues[0].Name(), q.Name())
+			return nil, fmt.Errorf("queues %q and %q are on two servers: expected all on one, made with one NewRedis",
+				cfg.Queues[0].Name(), q.Name())
 		}
 	}
 	ctx := context.WithoutCancel(t.Context()) // a handler may end the test
@@ -131,7 +136,8 @@ func (k *kit) stepper(ctx context.Context, t testing.TB, cfg RunConfig) (seam.St
 	for i, q := range cfg.Queues {
 		_, other, name := seam.Locate(q)
 		if names[i] = name; other != prefix {
-			return nil, fmt.Errorf("queues %q and %q are on handles with different prefixes: run them one after the other", names[0], name)
+			return nil, fmt.Errorf("queues %q and %q are on handles with different prefixes: run them one after the "+
+				"other", names[0], name)
 		}
 	}
 	wc.Queues, wc.Concurrency, wc.HeartbeatLife = names, 1, forever
@@ -288,15 +294,16 @@ func (r *Result) Failed() []Call {
 	return failed
 }
 
-// Err returns everything that Drain would complain about, nil for nothing: functions that returned errors, tasks that were parked or
-// archived, and no end. Errors of functions are found by errors.Is and errors.As.
+// Err returns everything that Drain would complain about, nil for nothing: functions that returned errors, tasks that
+// were parked or archived, and no end. Errors of functions are found by errors.Is and errors.As.
 func (r *Result) Err() error {
 	var problems []string
 	var causes []error
 	archived := map[string]bool{}
 	for _, c := range r.Failed() {
 		causes = append(causes, c.Err)
-		problems = append(problems, fmt.Sprintf("%s failed at attempt %d (%s): %s", c.Task, c.Attempt, c.Outcome, firstLine(c.Err.Error())))
+		problems = append(problems,
+			fmt.Sprintf("%s failed at attempt %d (%s): %s", c.Task, c.Attempt, c.Outcome, firstLine(c.Err.Error())))
 		if c.Outcome == "archived" {
 			archived[c.Task.ID] = true
 		}
@@ -327,7 +334,8 @@ func (r *Result) endless() string {
 	if n := len(r.Calls); n > 0 {
 		last = fmt.Sprintf(", the last of them %s", r.Calls[n-1].Task)
 	}
-	text := fmt.Sprintf("no end after %d calls within %v%s: tasks that delay each other for ever? Limit them with RunConfig.Within, or raise RunConfig.Most. Still waiting:\n",
+	text := fmt.Sprintf("no end after %d calls within %v%s: tasks that delay each other for ever? Limit them with "+
+		"RunConfig.Within, or raise RunConfig.Most. Still waiting:\n",
 		len(r.Calls), r.Elapsed, last)
 	return text + tableOf(r.Waiting, r.now)
 }

@@ -126,7 +126,8 @@ func TestDrainFails(t *testing.T) {
 		delay(t, d.q, (*diary).Fail)
 		delay(t, d.q, (*diary).Write, "")
 		delayedtest.Drain(t, d.q, d)
-	}, "(*diary).Fail() failed at attempt 1 (retry): bad weather", "(*diary).Fail() failed at attempt 2 (retry): bad weather")
+	}, "(*diary).Fail() failed at attempt 1 (retry): bad weather",
+		"(*diary).Fail() failed at attempt 2 (retry): bad weather")
 	fails(t, func(t testing.TB) {
 		d := newDiary(t)
 		delay(t, d.q.With(delayed.MaxRetry(0)), (*diary).Panic)
@@ -171,7 +172,8 @@ func TestDrainFails(t *testing.T) {
 	fails(t, func(t testing.TB) { delayedtest.Run(t, delayedtest.RunConfig{}) }, "Queues is empty")
 	fails(t, func(t testing.TB) { delayedtest.Drain(t, delayedtest.NewQueue(t), ping, ping) }, "is taken")
 	fails(t, func(t testing.TB) {
-		delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{delayedtest.NewQueue(t), delayedtest.NewQueue(t)}})
+		delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{delayedtest.NewQueue(t),
+			delayedtest.NewQueue(t)}})
 	}, "on two servers")
 }
 
@@ -184,22 +186,27 @@ func TestRun(t *testing.T) {
 	delay(t, d.q.With(delayed.In(48*time.Hour)), (*diary).Write, "in two days")
 	cfg := delayedtest.RunConfig{
 		Queues: []*delayed.Queue{d.q}, Funcs: []any{d}, Within: 24 * time.Hour,
-		Worker: delayed.WorkerConfig{Backoff: func(retried int) time.Duration { return time.Duration(retried+1) * time.Minute }},
-		Setup:  func(w *delayed.Worker) error { return w.Register(welcome) },
+		Worker: delayed.WorkerConfig{Backoff: func(retried int) time.Duration {
+			return time.Duration(retried+1) * time.Minute
+		}},
+		Setup: func(w *delayed.Worker) error { return w.Register(welcome) },
 	}
 	start := delayedtest.Now(t, d.q)
 	r := delayedtest.Run(t, cfg)
 	outcomes := []string{"retry", "retry", "archived"}
 	times := []time.Duration{0, time.Minute, 3 * time.Minute}
 	for i, c := range r.Calls {
-		if c.Outcome != outcomes[i] || c.Attempt != i+1 || !errors.Is(c.Err, errWeather) || c.At.Sub(start) != times[i] {
+		if c.Outcome != outcomes[i] || c.Attempt != i+1 || !errors.Is(c.Err, errWeather) ||
+			c.At.Sub(start) != times[i] {
 			t.Errorf("call %d: %+v", i, c)
 		}
 	}
-	if len(r.Calls) != 3 || len(r.Failed()) != 3 || len(r.Archived) != 1 || r.Archived[0].Error != "bad weather" || r.Archived[0].Retried != 2 {
+	if len(r.Calls) != 3 || len(r.Failed()) != 3 || len(r.Archived) != 1 || r.Archived[0].Error != "bad weather" ||
+		r.Archived[0].Retried != 2 {
 		t.Errorf("found %+v", r)
 	}
-	if len(r.Parked) != 1 || r.Parked[0].Func != here+"ping" || len(r.Waiting) != 1 || r.Endless || !errors.Is(r.Err(), errWeather) {
+	if len(r.Parked) != 1 || r.Parked[0].Func != here+"ping" || len(r.Waiting) != 1 || r.Endless ||
+		!errors.Is(r.Err(), errWeather) {
 		t.Errorf("found %+v", r)
 	}
 	if now := delayedtest.Now(t, d.q); r.Elapsed != 24*time.Hour || now.Sub(start) != 24*time.Hour {
@@ -227,7 +234,8 @@ func TestRunThroughMiddleware(t *testing.T) {
 				w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
 					return func(ctx context.Context, task *delayed.Task) error {
 						err := next(ctx, task)
-						seen = fmt.Sprint(delayed.TaskFromContext(ctx).Header("tenant"), " ", errors.Is(err, errWeather))
+						seen = fmt.Sprint(delayed.TaskFromContext(ctx).Header("tenant"), " ",
+							errors.Is(err, errWeather))
 						return delayed.Discard(err)
 					}
 				}))
@@ -236,7 +244,8 @@ func TestRunThroughMiddleware(t *testing.T) {
 	if seen != "a true" || len(r.Calls) != 1 || r.Calls[0].Outcome != "archived" {
 		t.Errorf("middleware saw %q, and the task was %+v", seen, r.Calls)
 	}
-	if want := []delayed.EventKind{delayed.EventTaskStarted, delayed.EventTaskFailed, delayed.EventTaskArchived}; !slices.Equal(heard, want) {
+	if want := []delayed.EventKind{delayed.EventTaskStarted, delayed.EventTaskFailed,
+		delayed.EventTaskArchived}; !slices.Equal(heard, want) {
 		t.Errorf("expected %v, found %v", want, heard)
 	}
 }
@@ -274,8 +283,10 @@ func TestOutcomes(t *testing.T) {
 	delay(t, q, fns["discard"])
 	delay(t, q.With(delayed.TTL(time.Hour)), fns["late"])
 	delayedtest.Advance(t, q, time.Hour)
-	r := delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{q}, Funcs: []any{fns["discard"], fns["late"]}})
-	if len(r.Calls) != 1 || r.Calls[0].Outcome != "archived" || len(r.Archived) != 2 || r.Archived[1].Reason != "expired" && r.Archived[0].Reason != "expired" {
+	r := delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{q},
+		Funcs: []any{fns["discard"], fns["late"]}})
+	if len(r.Calls) != 1 || r.Calls[0].Outcome != "archived" || len(r.Archived) != 2 ||
+		r.Archived[1].Reason != "expired" && r.Archived[0].Reason != "expired" {
 		t.Errorf("found %+v", r)
 	}
 	// What is stamped now is stamped by the time of the server.
@@ -350,8 +361,10 @@ func TestRunWithoutTime(t *testing.T) {
 	delay(t, second, digest, 1)
 	delay(t, first.With(delayed.In(time.Minute)), digest, 2)
 	delay(t, first, digest, 3)
-	r := delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{first, second}, Funcs: []any{digest}, Within: -1})
-	if len(r.Calls) != 2 || r.Calls[0].Task.Queue != "first" || r.Calls[1].Task.Queue != "second" || r.Elapsed != 0 || len(r.Waiting) != 1 {
+	r := delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{first, second}, Funcs: []any{digest},
+		Within: -1})
+	if len(r.Calls) != 2 || r.Calls[0].Task.Queue != "first" || r.Calls[1].Task.Queue != "second" || r.Elapsed != 0 ||
+		len(r.Waiting) != 1 {
 		t.Errorf("found %+v", r)
 	}
 	delayedtest.Advance(t, first, time.Minute)
@@ -375,7 +388,8 @@ func TestInline(t *testing.T) {
 	d.wrote(t, "before", "now")
 	delay(t, d.q.With(delayed.In(time.Minute)), (*diary).Write, "later")
 	delay(t, d.q, (*diary).Chain, 1) // its second link is an hour later
-	if _, err := d.q.DelayMany(t.Context(), delayed.Call((*diary).Write, "one"), delayed.Call((*diary).Write, "two")); err != nil {
+	if _, err := d.q.DelayMany(t.Context(), delayed.Call((*diary).Write, "one"),
+		delayed.Call((*diary).Write, "two")); err != nil {
 		t.Fatal(err)
 	}
 	d.wrote(t, "before", "now", "chain 1", "one", "two")

@@ -15,14 +15,15 @@ import (
 // Task is a task of a queue. Fields that do not apply are zero.
 type Task struct {
 	Queue string
-	// State is pending, active, aggregating, scheduled, retry, parked, archived or completed. A task that is aggregating waits in a group. A task that was
-	// pending when it was canceled is canceled until a worker comes upon it.
+	// State is pending, active, aggregating, scheduled, retry, parked, archived or completed. A task that is
+	// aggregating waits in a group. A task that was pending when it was canceled is canceled until a worker comes upon
+	// it.
 	State string
 	ID    string
 	// Func is the path of the function, "" if the message cannot be read.
 	Func string
-	// Args are the arguments: as the function takes them where the function is known, else as an empty interface holds them, integers as
-	// int64 for instance. Those of a variadic function stand one by one if it is known.
+	// Args are the arguments: as the function takes them where the function is known, else as an empty interface holds
+	// them, integers as int64 for instance. Those of a variadic function stand one by one if it is known.
 	Args []any
 	// Kwargs are the keyword arguments of a Python function.
 	Kwargs map[string]any
@@ -44,9 +45,9 @@ type Task struct {
 	Headers                        map[string]string
 }
 
-// Tasks returns all tasks of q: pending ones in the order in which they will run, then active, gathered, scheduled, retrying, parked, archived and
-// completed ones by time. Functions that are given say how the arguments of their tasks are decoded. q may be any queue, also one on a real Redis that
-// nobody else uses.
+// Tasks returns all tasks of q: pending ones in the order in which they will run, then active, gathered, scheduled,
+// retrying, parked, archived and completed ones by time. Functions that are given say how the arguments of their tasks
+// are decoded. q may be any queue, also one on a real Redis that nobody else uses.
 func Tasks(t testing.TB, q *delayed.Queue, fns ...any) []Task {
 	t.Helper()
 	tasks, err := list(t.Context(), q, fns)

@@ -9,11 +9,13 @@ import (
 )
 
 const (
-	// resolution is how exact the server's time is while it has few keys. miniredis looks at every key when time moves on, so with
-	// many keys it must not move as often: at most a tenth of the time goes into it, and up to coarsest it is exact no longer.
+	// resolution is how exact the server's time is while it has few keys. miniredis looks at every key when time moves
+	// on, so with many keys it must not move as often: at most a tenth of the time goes into it, and up to coarsest it
+	// is exact no longer.
 	resolution = time.Millisecond
 	coarsest   = 50 * time.Millisecond
-	// leap is how far the system's clock may be ahead before the server follows it in one step, as it must after the machine slept.
+	// leap is how far the system's clock may be ahead before the server follows it in one step, as it must after the
+	// machine slept.
 	leap = time.Second
 )
 
@@ -30,8 +32,8 @@ func readSystem() reading {
 	return reading{elapsed: now.Sub(started), wall: now.Round(0)}
 }
 
-// clock drives the time of a miniredis. No goroutine does that: time needs to be right only when a command looks at it, so each
-// command moves it on before it runs, and it stands still within a script, as in Redis.
+// clock drives the time of a miniredis. No goroutine does that: time needs to be right only when a command looks at it,
+// so each command moves it on before it runs, and it stands still within a script, as in Redis.
 type clock struct {
 	mini *miniredis.Miniredis
 	read func() reading // nil for a virtual clock

@@ -19,7 +19,8 @@ const version = "7.0.0"
 
 // settings is what CONFIG GET knows.
 var settings = map[string]string{
-	"appendonly": "no", "databases": "16", "maxmemory": "0", "maxmemory-policy": "noeviction", "save": "", "timeout": "0",
+	"appendonly": "no", "databases": "16", "maxmemory": "0", "maxmemory-policy": "noeviction", "save": "",
+	"timeout": "0",
 }
 
 // facts are the parts of INFO that do not change.
@@ -57,7 +58,8 @@ func (s *Server) before(c *server.Peer, cmd string, args ...string) bool {
 	return false
 }
 
-// isConnection tells connections from the peers that miniredis makes up for calls of scripts: only those have a context from the start.
+// isConnection tells connections from the peers that miniredis makes up for calls of scripts: only those have a context
+// from the start.
 func (s *Server) isConnection(c *server.Peer) bool {
 	if _, ok := s.peers.Load(c); ok {
 		return true
@@ -101,17 +103,20 @@ func (s *Server) config(c *server.Peer, _ string, args []string) {
 	})
 }
 
-// infoText answers INFO with the named sections, all of them when none is named. Unknown ones are left out, as Redis does.
+// infoText answers INFO with the named sections, all of them when none is named. Unknown ones are left out, as Redis
+// does.
 func (s *Server) infoText(names []string) string {
 	srv := s.mini.Server()
 	uptime := time.Since(s.info.since)
 	sections := []struct{ name, text string }{
 		{"Server", fmt.Sprintf("redis_version:%s\r\nserver_name:embedded\r\nredis_mode:standalone\r\nprocess_id:%d\r\nrun_id:%s\r\n"+
-			"tcp_port:%s\r\nuptime_in_seconds:%d\r\n", version, os.Getpid(), s.info.runID, s.info.port, int(uptime.Seconds()))},
+			"tcp_port:%s\r\nuptime_in_seconds:%d\r\n", version, os.Getpid(), s.info.runID, s.info.port,
+			int(uptime.Seconds()))},
 		{"Clients", fmt.Sprintf("connected_clients:%d\r\n", srv.ClientsLen())},
 		{"Memory", "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"},
 		{"Persistence", "loading:0\r\naof_enabled:0\r\n"},
-		{"Stats", fmt.Sprintf("total_connections_received:%d\r\ntotal_commands_processed:%d\r\n", srv.TotalConnections(), srv.TotalCommands())},
+		{"Stats", fmt.Sprintf("total_connections_received:%d\r\ntotal_commands_processed:%d\r\n",
+			srv.TotalConnections(), srv.TotalCommands())},
 		{"Replication", "role:master\r\nconnected_slaves:0\r\n"},
 		{"Cluster", "cluster_enabled:0\r\n"},
 	}

@@ -227,7 +227,8 @@ func TestConcurrentAdvance(t *testing.T) {
 		wg.Go(func() {
 			last := time.Time{}
 			for range 50 {
-				parts, err := redis.Int64s(conn.Do("EVAL", "local t = redis.call('TIME') redis.call('SET', KEYS[1], 1, 'PX', 5) return {t[1], t[2]}", 1, "k"))
+				parts, err := redis.Int64s(conn.Do("EVAL",
+					"local t = redis.call('TIME') redis.call('SET', KEYS[1], 1, 'PX', 5) return {t[1], t[2]}", 1, "k"))
 				if err != nil {
 					t.Errorf("EVAL: %v", err)
 					return

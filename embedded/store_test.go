@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed/embedded"
 )
 
-// TestStore runs the root package's table of all scripts against this server. It is that package's own test, as what it calls is not
-// exported; here it gets a server.
+// TestStore runs the root package's table of all scripts against this server. It is that package's own test, as what it
+// calls is not exported; here it gets a server.
 func TestStore(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {

@@ -31,9 +31,10 @@ func failOnce(name string) error {
 func TestWorker(t *testing.T) {
 	srv := start(t, embedded.Config{})
 	w, err := delayed.NewWorker(srv.Redis(), delayed.WorkerConfig{
-		Queues: delayed.Strict{"jobs"}, Concurrency: 2, HeartbeatLife: time.Second, SweepInterval: 100 * time.Millisecond,
-		Backoff: func(int) time.Duration { return 50 * time.Millisecond },
-		Logger:  delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+		Queues: delayed.Strict{"jobs"}, Concurrency: 2, HeartbeatLife: time.Second,
+		SweepInterval: 100 * time.Millisecond,
+		Backoff:       func(int) time.Duration { return 50 * time.Millisecond },
+		Logger:        delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,8 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// TestControl cancels a task that runs, and pauses and resumes its queue. The worker's heartbeat comes too late to tell it of any of this.
+// TestControl cancels a task that runs, and pauses and resumes its queue. The worker's heartbeat comes too late to tell
+// it of any of this.
 func TestControl(t *testing.T) {
 	srv := start(t, embedded.Config{})
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -92,7 +94,8 @@ func TestControl(t *testing.T) {
 		return ctx.Err()
 	}, delayed.Name("waits"))
 	w, err := delayed.NewWorker(srv.Redis(), delayed.WorkerConfig{
-		Queues: delayed.Strict{"control"}, Concurrency: 1, HeartbeatLife: time.Hour, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+		Queues: delayed.Strict{"control"}, Concurrency: 1, HeartbeatLife: time.Hour,
+		Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

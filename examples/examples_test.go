@@ -38,9 +38,11 @@ func TestQuickstart(t *testing.T) {
 func checkQuickstart(t *testing.T, out string) {
 	t.Helper()
 	killed := regexp.MustCompile(`worker ([AB])  KILLED in the middle of: fetch harbour.jpg`).FindStringSubmatch(out)
-	runs := regexp.MustCompile(`(?m)^  fetch harbour.jpg +ran (\d+) times: worker ([AB]) \(killed\), .*worker ([AB])$`).FindStringSubmatch(out)
+	runs := regexp.MustCompile(`(?m)^  fetch harbour.jpg +ran (\d+) times: worker ([AB]) \(killed\), .*worker ([AB])$`).
+		FindStringSubmatch(out)
 	if killed == nil || runs == nil || killed[1] != runs[2] || killed[1] == runs[3] {
-		t.Errorf("expected that one worker is killed and the other runs its task again, found %q and %q in:\n%s", killed, runs, out)
+		t.Errorf("expected that one worker is killed and the other runs its task again, found %q and %q in:\n%s",
+			killed, runs, out)
 	}
 	for _, want := range []string{
 		"All 9 tasks are done", "thumbnail of lighthouse.jpg +ran ", "report +ran ",
@@ -116,10 +118,12 @@ func TestCustomLogger(t *testing.T) {
 					continue
 				}
 				var entry struct{ Level, Msg, Service, Function, Error string }
-				if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Msg == "" || entry.Service != "shop" {
+				if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Msg == "" ||
+					entry.Service != "shop" {
 					t.Errorf("%q: %+v, %v", line, entry, err)
 				}
-				failed = failed || entry.Function == "photos.Resize" && entry.Error == "the disk is full" && strings.HasPrefix(strings.ToLower(entry.Level), "warn")
+				failed = failed || entry.Function == "photos.Resize" && entry.Error == "the disk is full" &&
+					strings.HasPrefix(strings.ToLower(entry.Level), "warn")
 			}
 			if !failed {
 				t.Errorf("expected a line about the failure, found:\n%s", out)
@@ -132,7 +136,8 @@ func TestCustomLogger(t *testing.T) {
 
 func TestDependencies(t *testing.T) {
 	out := start(t, "", "dependencies").ends(0)
-	for _, want := range []string{"mail to ann@example.com: We have your order 1.\n", "mail to bob@example.com: We have your order 2.\n"} {
+	for _, want := range []string{"mail to ann@example.com: We have your order 1.\n",
+		"mail to bob@example.com: We have your order 2.\n"} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("expected %q once in:\n%s", want, out)
 		}
@@ -146,7 +151,8 @@ func TestGracefulShutdown(t *testing.T) {
 	p.sees("mail to ann@example.com begins")
 	p.interrupt()
 	out := p.ends(0)
-	want := "mail to ann@example.com is sent\nfilm Metropolis is given back: delayed: worker is shutting down\nstopped cleanly\n"
+	want := "mail to ann@example.com is sent\nfilm Metropolis is given back: delayed: worker is shutting " +
+		"down\nstopped cleanly\n"
 	if !strings.HasSuffix(out, want) {
 		t.Errorf("expected %q at the end of:\n%s", want, out)
 	}
@@ -157,7 +163,8 @@ func TestGracefulShutdown(t *testing.T) {
 	p.sees("dream begins")
 	p.sees("is sent")
 	p.sends(syscall.SIGTERM)
-	if out := p.ends(3); strings.Count(out, "film Metropolis begins") != 1 || !strings.HasSuffix(out, "still running: [example.Dream]\n") {
+	if out := p.ends(3); strings.Count(out, "film Metropolis begins") != 1 ||
+		!strings.HasSuffix(out, "still running: [example.Dream]\n") {
 		t.Errorf("found:\n%s", out)
 	}
 

@@ -1,6 +1,7 @@
 //go:build unix
 
-// Package examples has no code of its own: its tests build all examples, run them as a reader would, and check what they print.
+// Package examples has no code of its own: its tests build all examples, run them as a reader would, and check what
+// they print.
 package examples
 
 import (

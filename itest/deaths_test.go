@@ -46,7 +46,8 @@ func newWard(t *testing.T, workers, concurrency int) (*ward, *delayed.Queue) {
 	t.Helper()
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{
-		Queue: redistest.Name(t), Concurrency: concurrency, Life: inChaos(time.Second, 2*time.Second), Sweep: time.Second,
+		Queue: redistest.Name(t), Concurrency: concurrency, Life: inChaos(time.Second, 2*time.Second),
+		Sweep: time.Second,
 	})
 	w := &ward{fleet: f}
 	for range workers {
@@ -117,9 +118,11 @@ func TestPoisonAmongInnocents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.await(inChaos(4*time.Minute, 15*time.Minute), "all poison to be archived and all others to be done", func() bool {
-				return w.ask("ZCARD", "_archived") == poisons && count(t, w.server, w.setup.Queue, "processed") == len(innocent)
-			})
+			w.await(inChaos(4*time.Minute, 15*time.Minute), "all poison to be archived and all others to be done",
+				func() bool {
+					return w.ask("ZCARD", "_archived") == poisons &&
+						count(t, w.server, w.setup.Queue, "processed") == len(innocent)
+				})
 			took := time.Since(start).Round(time.Second)
 			w.awaitDrained(time.Minute, workers)
 			w.stop(w.members...)
@@ -136,7 +139,8 @@ func TestPoisonAmongInnocents(t *testing.T) {
 				t.Errorf("%d innocents did not end: %q …", len(lost), lost[:min(5, len(lost))])
 			}
 			mean := float64(w.deaths) / float64(poisons)
-			t.Logf("%d poisons, %d of seconds, %d quick ones, %d workers: all over after %v and %d deaths, %.1f a poison",
+			t.Logf("%d poisons, %d of seconds, %d quick ones, %d workers: all over after %v and %d deaths, %.1f a "+
+				"poison",
 				poisons, slow, quick, workers, took, w.deaths, mean)
 			if mean > 8 {
 				t.Errorf("%.1f deaths a poison", mean)
@@ -195,7 +199,8 @@ func TestKillsInARow(t *testing.T) {
 		w.members[0].Kill()
 		w.revive()
 	}
-	w.await(10*time.Minute, "all to be done", func() bool { return count(t, w.server, w.setup.Queue, "processed") == n })
+	w.await(10*time.Minute, "all to be done",
+		func() bool { return count(t, w.server, w.setup.Queue, "processed") == n })
 	w.awaitDrained(time.Minute, workers)
 	w.stop(w.members...)
 	if archived := w.archived(); len(archived) > 0 {
@@ -223,7 +228,8 @@ func TestRollingDeploys(t *testing.T) {
 			return len(w.log().Of(ledger.Start).ByWorker()[m.id]) == n
 		})
 		err := m.Stop(20 * time.Second)
-		if _, _, still := cutLine(m.Output(), "worker: delayed: 3 handlers still run after shutdown"); err != nil || !still {
+		if _, _, still := cutLine(m.Output(), "worker: delayed: 3 handlers still run after shutdown"); err != nil ||
+			!still {
 			t.Fatalf("round %d: %v, %s\n%s", round, err, m.Describe(), m.Output())
 		}
 	}

@@ -34,7 +34,8 @@ var firingRole = procs.Define("firing", func(ctx context.Context, s firingSetup)
 	log.SetOutput(os.Stderr)
 	log.SetLevel(logrus.ErrorLevel)
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{s.Queue}, Concurrency: 4, HeartbeatLife: time.Second, SweepInterval: 200 * time.Millisecond, Logger: log,
+		Queues: delayed.Strict{s.Queue}, Concurrency: 4, HeartbeatLife: time.Second,
+		SweepInterval: 200 * time.Millisecond, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -42,7 +43,8 @@ var firingRole = procs.Define("firing", func(ctx context.Context, s firingSetup)
 	return w.Run(ctx)
 })
 
-// TestKillOfWorkersThatFire kills workers while they make calls of groups. No call may be lost, and none may be part of two.
+// TestKillOfWorkersThatFire kills workers while they make calls of groups. No call may be lost, and none may be part of
+// two.
 func TestKillOfWorkersThatFire(t *testing.T) {
 	const (
 		groups    = 50
@@ -102,7 +104,8 @@ func TestKillOfWorkersThatFire(t *testing.T) {
 		return n
 	}
 	waitForAtMost(t, 2*time.Minute, "all groups to be fired and all calls to be parked", func() bool {
-		busy, err := redis.Int(server.Do(t, "EVAL", `return redis.call('ZCARD', KEYS[1] .. '_groups') + redis.call('LLEN', KEYS[1]) + #redis.call('KEYS', KEYS[1] .. '_processing:*')`, 1, queue), nil)
+		busy, err := redis.Int(server.Do(t, "EVAL",
+			`return redis.call('ZCARD', KEYS[1] .. '_groups') + redis.call('LLEN', KEYS[1]) + #redis.call('KEYS', KEYS[1] .. '_processing:*')`, 1, queue), nil)
 		return err == nil && busy == 0
 	})
 	for _, w := range workers {
@@ -143,7 +146,8 @@ func TestKillOfWorkersThatFire(t *testing.T) {
 		}
 		calls += made[g]
 	}
-	t.Logf("%d calls became %d, %d workers were killed, %d claims swept", calls, len(messages), kills, count(t, server, queue, "swept"))
+	t.Logf("%d calls became %d, %d workers were killed, %d claims swept", calls, len(messages), kills,
+		count(t, server, queue, "swept"))
 	if n := card("_parked") + card("_archived"); n != len(messages) {
 		t.Errorf("%d tasks are filed, expected %d", n, len(messages))
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestPythonPoisonAmongInnocents: of the tasks of a Python worker, in threads or in processes, all that kill their process
-// are archived, every other one runs and none of those is archived. Go's sweeper reads what Python workers note.
+// TestPythonPoisonAmongInnocents: of the tasks of a Python worker, in threads or in processes, all that kill their
+// process are archived, every other one runs and none of those is archived. Go's sweeper reads what Python workers
+// note.
 func TestPythonPoisonAmongInnocents(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -53,7 +54,8 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 				}
 				name := fmt.Sprintf("p%06d", i)
 				names = append(names, name)
-				if _, err := q.Enqueue(t.Context(), delayed.NewPyTask(touchPyPath, []any{name, millis}, nil)); err != nil {
+				if _, err := q.Enqueue(t.Context(),
+					delayed.NewPyTask(touchPyPath, []any{name, millis}, nil)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -71,7 +73,8 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 					deaths++
 					worker = start()
 				}
-				return len(archivedIn(t, server, queue)) == poisons && count(t, server, queue, "processed") == len(names)
+				return len(archivedIn(t, server, queue)) == poisons &&
+					count(t, server, queue, "processed") == len(names)
 			})
 			stopPython(t, worker)
 			if lost := py.read(t).Of("end").Missing(names); len(lost) > 0 {
@@ -86,7 +89,8 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 			redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
 			t.Logf("%d poisons, %d innocents: %d deaths of the worker", poisons, len(names), deaths)
 			if most := 7 * poisons; deaths > most || test.args == nil && deaths > 0 {
-				t.Errorf("%d deaths of the worker, expected at most %d, and none where tasks run in processes", deaths, most)
+				t.Errorf("%d deaths of the worker, expected at most %d, and none where tasks run in processes", deaths,
+					most)
 			}
 		})
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestPythonProducerExample runs examples/python-producer as its README says: the service, its Python worker and the Go worker.
+// TestPythonProducerExample runs examples/python-producer as its README says: the service, its Python worker and the Go
+// worker.
 func TestPythonProducerExample(t *testing.T) {
 	interpreter, problem := findPython()
 	if problem != "" {
@@ -59,7 +60,8 @@ func TestPythonProducerExample(t *testing.T) {
 		return lines
 	}
 	wantGo := []string{
-		"go: forget old-beach.jpg", "go: resize beach.jpg to 320 x 200", "go: tag beach.jpg as holiday, sea", "go: tidy up",
+		"go: forget old-beach.jpg", "go: resize beach.jpg to 320 x 200", "go: tag beach.jpg as holiday, sea",
+		"go: tidy up",
 	}
 	wantPython := []string{"python: mail to ann@example.com: Your photo"}
 	waitFor(t, "five calls", func() bool {

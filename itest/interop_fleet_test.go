@@ -22,7 +22,8 @@ import (
 	"github.com/godelayed/delayed/itest/procs"
 )
 
-// The tasks of a mixed fleet. They are named by a letter and six digits, so that a name is found in the bytes of any message.
+// The tasks of a mixed fleet. They are named by a letter and six digits, so that a name is found in the bytes of any
+// message.
 const (
 	touchPath   = "interop.Touch"
 	touchPyPath = "interop_tasks:touch"
@@ -33,7 +34,8 @@ var touchTask = delayed.Func(func(string, int) {}, delayed.Name(touchPath))
 
 var touchName = regexp.MustCompile(`[gp][0-9]{6}`)
 
-// mixedSetup configures the workers of a queue that both languages serve. What Go workers claim of Python's goes to PyQueue.
+// mixedSetup configures the workers of a queue that both languages serve. What Go workers claim of Python's goes to
+// PyQueue.
 type mixedSetup struct {
 	URL, Queue, PyQueue, Ledger, Name string
 	Life                              time.Duration
@@ -45,8 +47,9 @@ var mixedRole = procs.Define("worker beside Python", func(ctx context.Context, s
 		return err
 	}
 	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{s.Queue}, Legacy: true, PythonQueue: s.PyQueue, Concurrency: 4, Prefetch: 4, HeartbeatLife: s.Life,
-		NoSweeper: true, Logger: log,
+		Queues: delayed.Strict{s.Queue}, Legacy: true, PythonQueue: s.PyQueue, Concurrency: 4, Prefetch: 4,
+		HeartbeatLife: s.Life,
+		NoSweeper:     true, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -112,8 +115,10 @@ func (f *mixedFleet) start(b breed) {
 			return readyLine.MatchString(c.Output())
 		})
 	case ourPythonBreed:
-		c.Process = startGodelayed(f.t, []string{"DELAYED_LEDGER=" + f.setup.Ledger, "DELAYED_WORKER=" + c.name}, f.server, "--queue", f.setup.PyQueue,
-			"--legacy", "--concurrency", "2", "--heartbeat-life", fmt.Sprint(f.setup.Life.Seconds()), "--sweep-interval", "0.1")
+		c.Process = startGodelayed(f.t, []string{"DELAYED_LEDGER=" + f.setup.Ledger, "DELAYED_WORKER=" + c.name},
+			f.server, "--queue", f.setup.PyQueue,
+			"--legacy", "--concurrency", "2", "--heartbeat-life", fmt.Sprint(f.setup.Life.Seconds()),
+			"--sweep-interval", "0.1")
 		c.id = startedLine.FindStringSubmatch(c.Output())[1]
 		f.alive = append(f.alive, c)
 		return
@@ -126,7 +131,8 @@ func (f *mixedFleet) start(b breed) {
 			queue = f.setup.PyQueue
 		}
 		args = append(args, "--url", f.setup.URL, "--queue", queue, "--name", c.name, "--max-sleep", "0.05",
-			"--keep-alive-timeout", strconv.Itoa(int(f.life.Seconds())), "--keep-alive-interval", fmt.Sprint(f.life.Seconds()/10))
+			"--keep-alive-timeout", strconv.Itoa(int(f.life.Seconds())), "--keep-alive-interval",
+			fmt.Sprint(f.life.Seconds()/10))
 		c.Process = startPython(f.t, []string{"DELAYED_LEDGER=" + f.setup.Ledger}, "worker.py", args...)
 	}
 	c.id = readyLine.FindStringSubmatch(c.Output())[1]
@@ -160,7 +166,8 @@ func (f *mixedFleet) claims(c *creature) map[string]bool {
 	return tasks
 }
 
-// kill kills a worker of a breed that holds claims, with SIGKILL, and starts another in its place. It returns false when none does.
+// kill kills a worker of a breed that holds claims, with SIGKILL, and starts another in its place. It returns false
+// when none does.
 func (f *mixedFleet) kill(b breed) bool {
 	f.t.Helper()
 	for _, i := range rand.Perm(len(f.alive)) {
@@ -214,7 +221,8 @@ func (f *mixedFleet) check(tasks []string) (reruns int) {
 		reruns++
 		for _, e := range starts[:len(starts)-1] {
 			if !f.held[e.Worker][task] {
-				f.t.Errorf("task %s ran again although worker %s was not killed with it in hand: %s", task, e.Worker, joinEvents(starts))
+				f.t.Errorf("task %s ran again although worker %s was not killed with it in hand: %s", task, e.Worker,
+					joinEvents(starts))
 			}
 		}
 	}

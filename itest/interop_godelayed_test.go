@@ -22,7 +22,8 @@ var startedLine = regexp.MustCompile(`worker ([0-9a-f]{32}) started`)
 // startGodelayed starts the command delayed-worker of our Python package and waits until it works.
 func startGodelayed(t *testing.T, env []string, server *redistest.Server, args ...string) *childproc.Process {
 	t.Helper()
-	p, err := childproc.Start(pythonCommand(t, env, "-m", append([]string{"godelayed.cli", "godelayed_tasks", "--redis-url", server.URL()}, args...)...))
+	p, err := childproc.Start(pythonCommand(t, env, "-m",
+		append([]string{"godelayed.cli", "godelayed_tasks", "--redis-url", server.URL()}, args...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func startGodelayed(t *testing.T, env []string, server *redistest.Server, args .
 	return p
 }
 
-// TestPythonWorkerRunsTasksOfGo has Go enqueue Python tasks with all that extended messages can say, and our Python worker run them.
+// TestPythonWorkerRunsTasksOfGo has Go enqueue Python tasks with all that extended messages can say, and our Python
+// worker run them.
 func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
@@ -86,7 +88,8 @@ func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 		t.Errorf("expected the error of the task, found %v", err)
 	}
 
-	ref, err = kept.With(delayed.MaxRetry(0), delayed.Timeout(100*time.Millisecond)).Enqueue(ctx, delayed.NewPyTask("interop:sleep", nil, nil))
+	ref, err = kept.With(delayed.MaxRetry(0), delayed.Timeout(100*time.Millisecond)).Enqueue(ctx,
+		delayed.NewPyTask("interop:sleep", nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,8 @@ func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 	stopPython(t, worker)
 }
 
-// TestWorkersOfBothLanguagesShareAQueue has our Go and our Python workers claim from one queue of both languages. Each hands on what is the other's.
+// TestWorkersOfBothLanguagesShareAQueue has our Go and our Python workers claim from one queue of both languages. Each
+// hands on what is the other's.
 func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
@@ -123,12 +127,14 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue, goQueue}, PythonQueue: pyQueue, Concurrency: 4},
+	startWorkerHere(t, server,
+		delayed.WorkerConfig{Queues: delayed.Strict{queue, goQueue}, PythonQueue: pyQueue, Concurrency: 4},
 		delayed.Func(func(task string, _ int) {
 			writer.Write(ledger.Event{Kind: ledger.Start, Task: task, Worker: "go"})
 			writer.Write(ledger.Event{Kind: ledger.End, Task: task, Worker: "go"})
 		}, delayed.Name(touchPath)))
-	worker := startGodelayed(t, append(py.env(), "DELAYED_WORKER=py"), server, "--queue", queue, "--queue", pyQueue, "--go-queue", goQueue, "--concurrency", "2")
+	worker := startGodelayed(t, append(py.env(), "DELAYED_WORKER=py"), server, "--queue", queue, "--queue", pyQueue,
+		"--go-queue", goQueue, "--concurrency", "2")
 	const tasks = 400
 	var names []string
 	for i := range tasks {
@@ -160,8 +166,9 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 	}
 }
 
-// TestPythonWorkersSideBySide has our Python workers, those of the real package, both languages' sweepers and Go workers share queues of plain tasks while
-// workers are killed. Nothing may be lost, and nothing may run twice unless its worker was killed.
+// TestPythonWorkersSideBySide has our Python workers, those of the real package, both languages' sweepers and Go
+// workers share queues of plain tasks while workers are killed. Nothing may be lost, and nothing may run twice unless
+// its worker was killed.
 func TestPythonWorkersSideBySide(t *testing.T) {
 	const (
 		kills    = 5 // of each breed
@@ -174,7 +181,8 @@ func TestPythonWorkersSideBySide(t *testing.T) {
 	for _, b := range []breed{goBreed, goBreed, pythonBreed, pythonBreed, ourPythonBreed, ourPythonBreed} {
 		f.start(b)
 	}
-	startPython(t, nil, "sweeper.py", "--url", server.URL(), "--queue", queue, pyQueue, "--interval", fmt.Sprint(interval.Seconds()))
+	startPython(t, nil, "sweeper.py", "--url", server.URL(), "--queue", queue, pyQueue, "--interval",
+		fmt.Sprint(interval.Seconds()))
 	_, stopOurs := startSweeper(t, server, f.setup.Life, interval, queue, pyQueue)
 	enough := make(chan struct{})
 	enqueued := enqueueBoth(t, server, queue, tasks, enough)

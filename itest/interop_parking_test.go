@@ -29,7 +29,8 @@ func TestPythonTasksAreParked(t *testing.T) {
 	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
 }
 
-// TestPythonTasksAreHandedOn lets a Go worker with a queue for Python tasks claim them among Go tasks: both are run by those who can.
+// TestPythonTasksAreHandedOn lets a Go worker with a queue for Python tasks claim them among Go tasks: both are run by
+// those who can.
 func TestPythonTasksAreHandedOn(t *testing.T) {
 	server := redistest.Shared(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
@@ -39,7 +40,8 @@ func TestPythonTasksAreHandedOn(t *testing.T) {
 	// They queue up behind what is there.
 	want := append(pendingOf(t, server, pyQueue), pendingOf(t, server, queue)...)
 	var r recorded
-	stop := startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true, PythonQueue: pyQueue}, r.functions()...)
+	stop := startWorkerHere(t, server,
+		delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true, PythonQueue: pyQueue}, r.functions()...)
 	waitFor(t, "all tasks to be handed on", func() bool { return len(pendingOf(t, server, pyQueue)) == len(want) })
 	if got := pendingOf(t, server, pyQueue); !slices.Equal(got, want) {
 		t.Errorf("expected the messages unchanged and in order:\n%q\nfound\n%q", want, got)
@@ -91,7 +93,8 @@ func TestUndecodableBytesAreArchived(t *testing.T) {
 	}
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "shapes", "one-int")
 	var r recorded
-	stop := startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true}, r.functions()...)
+	stop := startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true},
+		r.functions()...)
 	waitFor(t, "the good task behind them", func() bool { return len(r.all()) == 1 })
 	waitFor(t, "all of them to be archived", func() bool { return len(archivedIn(t, server, queue)) == len(want) })
 	stop()

@@ -11,7 +11,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestGoEnqueuesPythonTasks lets Go enqueue Python tasks of every shape and the worker of the real package run them, one after the other.
+// TestGoEnqueuesPythonTasks lets Go enqueue Python tasks of every shape and the worker of the real package run them,
+// one after the other.
 func TestGoEnqueuesPythonTasks(t *testing.T) {
 	type kw = map[string]any
 	server := redistest.Shared(t)
@@ -46,11 +47,13 @@ func TestGoEnqueuesPythonTasks(t *testing.T) {
 			want: []pyCall{{"record", []any{kw{"bytes": "00ff"}}, kw{}}},
 		},
 		{
-			name: "nested", task: delayed.NewPyTask("interop_tasks:record", []any{kw{"a": []any{1, kw{"b": nil}}}, [][]string{{"x"}, {}}}, nil),
+			name: "nested", task: delayed.NewPyTask("interop_tasks:record",
+				[]any{kw{"a": []any{1, kw{"b": nil}}}, [][]string{{"x"}, {}}}, nil),
 			want: []pyCall{{"record", []any{kw{"a": []any{1.0, kw{"b": nil}}}, []any{[]any{"x"}, []any{}}}, kw{}}},
 		},
 		{
-			name: "struct, by position on a legacy queue", task: delayed.NewPyTask("interop_tasks:record", []any{point{1, 2}}, kw{"k": []point{{3, 4}}}),
+			name: "struct, by position on a legacy queue",
+			task: delayed.NewPyTask("interop_tasks:record", []any{point{1, 2}}, kw{"k": []point{{3, 4}}}),
 			want: []pyCall{{"record", []any{[]any{1.0, 2.0}}, kw{"k": []any{[]any{3.0, 4.0}}}}},
 		},
 		{
@@ -60,7 +63,8 @@ func TestGoEnqueuesPythonTasks(t *testing.T) {
 		{
 			name: "two retries", task: delayed.NewPyTask("interop_tasks:fail_times", []any{"two", 9}, nil),
 			opts: []delayed.Option{delayed.MaxRetry(2)},
-			want: []pyCall{{"fail_times", []any{"two", 1.0}, kw{}}, {"fail_times", []any{"two", 2.0}, kw{}}, {"fail_times", []any{"two", 3.0}, kw{}}},
+			want: []pyCall{{"fail_times", []any{"two", 1.0}, kw{}}, {"fail_times", []any{"two", 2.0}, kw{}},
+				{"fail_times", []any{"two", 3.0}, kw{}}},
 		},
 	}
 	var want []pyCall
@@ -71,17 +75,19 @@ func TestGoEnqueuesPythonTasks(t *testing.T) {
 		}
 		// One at a time: a retried task goes to the end of the queue.
 		want = append(want, test.want...)
-		waitFor(t, "the calls of "+test.name, func() bool { return len(py.calls(t)) >= len(want) && claimsOfLegacy(t, server, queue) == 0 })
+		waitFor(t, "the calls of "+test.name,
+			func() bool { return len(py.calls(t)) >= len(want) && claimsOfLegacy(t, server, queue) == 0 })
 		if calls := py.calls(t); !reflect.DeepEqual(calls, want) {
-			t.Fatalf("%s: expected the calls\n%v\nfound\n%v\nlog of the worker:\n%s", test.name, want, calls, worker.Output())
+			t.Fatalf("%s: expected the calls\n%v\nfound\n%v\nlog of the worker:\n%s", test.name, want, calls,
+				worker.Output())
 		}
 	}
 	stopPython(t, worker)
 	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
 }
 
-// TestScheduledPythonTask delays a Python task: a Go worker of the queue makes it pending when it is due, and hands what it claims
-// itself on to the queue of the Python worker.
+// TestScheduledPythonTask delays a Python task: a Go worker of the queue makes it pending when it is due, and hands
+// what it claims itself on to the queue of the Python worker.
 func TestScheduledPythonTask(t *testing.T) {
 	server := redistest.Shared(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)

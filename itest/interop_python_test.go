@@ -34,7 +34,8 @@ var findPython = sync.OnceValues(func() (path, problem string) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "-c", "import delayed.worker, redis, msgpack").CombinedOutput()
 	if err != nil {
-		return "", "no Python with the packages delayed, redis and msgpack: run `make setup`, which installs them into .venv, or set " +
+		return "", "no Python with the packages delayed, redis and msgpack: run `make setup`, which installs them " +
+			"into .venv, or set " +
 			"DELAYED_PYTHON to an interpreter that has them; " + path + ": " + err.Error() + "\n" + string(out)
 	}
 	return path, ""
@@ -77,7 +78,8 @@ func runPython(t *testing.T, program string, args ...string) []string {
 	return strings.Split(strings.TrimSpace(p.Output()), "\n")
 }
 
-// startPython starts a program and waits until it says that it is ready. It is killed at the end of the test if it still runs.
+// startPython starts a program and waits until it says that it is ready. It is killed at the end of the test if it
+// still runs.
 func startPython(t *testing.T, env []string, program string, args ...string) *childproc.Process {
 	t.Helper()
 	p, err := childproc.Start(pythonCommand(t, env, program, args...))

@@ -42,7 +42,8 @@ func legacyQueue(t *testing.T, server *redistest.Server, name string) *delayed.Q
 	return q
 }
 
-// startWorkerHere runs a worker until the end of the test, or until stop is called. What it logs is shown if the test fails.
+// startWorkerHere runs a worker until the end of the test, or until stop is called. What it logs is shown if the test
+// fails.
 func startWorkerHere(t *testing.T, server *redistest.Server, cfg delayed.WorkerConfig, fns ...any) (stop func()) {
 	t.Helper()
 	out := &logBuffer{}

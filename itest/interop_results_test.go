@@ -56,7 +56,8 @@ func TestResultsOfGoInPython(t *testing.T) {
 		t.Error(err)
 	}
 	var info map[string]any
-	if err := json.Unmarshal([]byte(runPython(t, "results.py", "--url", server.URL(), "--queue", queue, "read", ref.ID())[0]), &info); err != nil {
+	if err := json.Unmarshal([]byte(runPython(t, "results.py", "--url", server.URL(), "--queue", queue, "read",
+		ref.ID())[0]), &info); err != nil {
 		t.Fatal(err)
 	}
 	now := float64(time.Now().UnixMilli())
@@ -81,7 +82,8 @@ func TestResultsOfPythonInGo(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	conn := server.Dial(t)
-	for _, cmd := range [][]any{{"HSET", queue + "_processing:py", "1-1", "m"}, {"HSET", queue + "_claims:py", "1", "1"}} {
+	for _, cmd := range [][]any{{"HSET", queue + "_processing:py", "1-1", "m"},
+		{"HSET", queue + "_claims:py", "1", "1"}} {
 		if _, err := conn.Do(cmd[0].(string), cmd[1:]...); err != nil { //nolint:errcheck // a literal above
 			t.Fatal(err)
 		}
@@ -103,7 +105,8 @@ func TestResultsOfPythonInGo(t *testing.T) {
 		value, err := delayed.Await[map[string]point](ctx, ref)
 		awaited <- outcome{value, err}
 	}()
-	if got := runPython(t, "results.py", "--url", server.URL(), "--queue", queue, "keep", "t1", `{"a": {"X": 1, "Y": 2}, "b": [3, 4]}`); got[0] != "[1]" {
+	if got := runPython(t, "results.py", "--url", server.URL(), "--queue", queue, "keep", "t1",
+		`{"a": {"X": 1, "Y": 2}, "b": [3, 4]}`); got[0] != "[1]" {
 		t.Errorf("the script answers %q", got)
 	}
 	got := <-awaited

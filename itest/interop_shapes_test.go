@@ -85,8 +85,8 @@ func (r *recorded) functions() []any {
 	return fns
 }
 
-// goShapes says what must arrive for each shape: the function and its arguments. Shapes that are not listed call nothing: their
-// tasks are archived.
+// goShapes says what must arrive for each shape: the function and its arguments. Shapes that are not listed call
+// nothing: their tasks are archived.
 var goShapes = map[string]recordedCall{
 	"bare":         {"Nothing", nil},
 	"bare-none":    {"Nothing", nil},
@@ -117,7 +117,8 @@ var goShapes = map[string]recordedCall{
 	"two-list":        {"IntString", []any{7, "seven"}},
 	"context-and-two": {"ContextIntString", []any{true, 7, "seven"}},
 	"pointer":         {"Pointers", []any{7, true}},
-	"nested":          {"Nested", []any{[][]int{{1, 2}, {}, {3}}, map[string][]map[string]int{"a": {{"x": 1}, {"x": 2}}}}},
+	"nested": {"Nested",
+		[]any{[][]int{{1, 2}, {}, {3}}, map[string][]map[string]int{"a": {{"x": 1}, {"x": 2}}}}},
 
 	"variadic-wrapped":       {"Join", []any{"a-b-c", 3}},
 	"variadic-wrapped-tuple": {"Join", []any{"a-b", 2}},
@@ -136,8 +137,8 @@ var goShapes = map[string]recordedCall{
 	"structs":             {"Structs", []any{[]pyStruct{{1, "a", nil}, {2, "b", []string{}}}}},
 }
 
-// TestPythonEnqueuesGoTasks lets the real package enqueue one task of every shape that its README shows, and many more, each on a queue
-// of its own, and looks at what a worker calls.
+// TestPythonEnqueuesGoTasks lets the real package enqueue one task of every shape that its README shows, and many more,
+// each on a queue of its own, and looks at what a worker calls.
 func TestPythonEnqueuesGoTasks(t *testing.T) {
 	server := redistest.Shared(t)
 	base := redistest.Name(t)
@@ -157,9 +158,11 @@ func TestPythonEnqueuesGoTasks(t *testing.T) {
 			queue := base + "." + shape
 			raw := onlyPending(t, server, queue)
 			var r recorded
-			startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true}, r.functions()...)
+			startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true},
+				r.functions()...)
 			waitFor(t, "the task to end", func() bool {
-				return count(t, server, queue, "processed") > 0 || count(t, server, queue, "archived") > 0 || count(t, server, queue, "parked") > 0
+				return count(t, server, queue, "processed") > 0 || count(t, server, queue, "archived") > 0 ||
+					count(t, server, queue, "parked") > 0
 			})
 			calls := r.all()
 			if good {
@@ -194,7 +197,8 @@ func TestReadmeCalls(t *testing.T) {
 	queue := redistest.Name(t)
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "shapes", "--only", "readme-")
 	printed := captureStdout(t, func() {
-		stop := startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true, Concurrency: 1},
+		stop := startWorkerHere(t, server,
+			delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true, Concurrency: 1},
 			syscall.Kill, fmt.Printf, fmt.Println)
 		waitFor(t, "three calls", func() bool { return count(t, server, queue, "processed") == 3 })
 		stop()

@@ -22,8 +22,8 @@ import (
 	"github.com/godelayed/delayed/internal/signature"
 )
 
-// TestPythonStubsExample runs examples/python-stubs as its README says: the typed module is what the worker program gives, mypy accepts the service
-// that uses it, and the worker runs what it delays.
+// TestPythonStubsExample runs examples/python-stubs as its README says: the typed module is what the worker program
+// gives, mypy accepts the service that uses it, and the worker runs what it delays.
 func TestPythonStubsExample(t *testing.T) {
 	interpreter, problem := findPython()
 	if problem != "" {
@@ -108,7 +108,8 @@ type (
 	}
 )
 
-// TestPythonStubsResults calls Go functions through a typed module and gets what they return as the types that it declares.
+// TestPythonStubsResults calls Go functions through a typed module and gets what they return as the types that it
+// declares.
 func TestPythonStubsResults(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
@@ -124,7 +125,8 @@ func TestPythonStubsResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.Register(
-		delayed.Func(func(_ context.Context, order stubOrder, price float64, notes map[string]int) (stubReceipt, error) {
+		delayed.Func(func(_ context.Context, order stubOrder, price float64, notes map[string]int) (stubReceipt,
+			error) {
 			var n float64
 			for _, l := range order.Lines {
 				n += float64(l.Count)
@@ -132,7 +134,8 @@ func TestPythonStubsResults(t *testing.T) {
 			return stubReceipt{Order: order, Total: n * price, Notes: notes}, nil
 		}, delayed.Name("example.com/stubs.Place")),
 		delayed.Func(func(words ...string) int { return len(words) }, delayed.Name("example.com/stubs.Count")),
-		delayed.Func(func(a int, b string, c bool) string { return fmt.Sprintf("%d%q%t", a, b, c) }, delayed.Name("example.com/stubs.Late"), delayed.Optional(2)),
+		delayed.Func(func(a int, b string, c bool) string { return fmt.Sprintf("%d%q%t", a, b, c) },
+			delayed.Name("example.com/stubs.Late"), delayed.Optional(2)),
 	); err != nil {
 		t.Fatal(err)
 	}

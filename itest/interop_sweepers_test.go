@@ -22,8 +22,8 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// TestSweepersSideBySide lets the real package's sweeper and ours sweep the same queues without a pause, while both languages enqueue, work
-// and are killed. Nothing may be lost, and nothing may run twice unless its worker was killed.
+// TestSweepersSideBySide lets the real package's sweeper and ours sweep the same queues without a pause, while both
+// languages enqueue, work and are killed. Nothing may be lost, and nothing may run twice unless its worker was killed.
 func TestSweepersSideBySide(t *testing.T) {
 	const (
 		passes   = 500 // of each sweeper
@@ -41,7 +41,8 @@ func TestSweepersSideBySide(t *testing.T) {
 	for range 2 {
 		f.start(pythonBreed)
 	}
-	theirs := startPython(t, nil, "sweeper.py", "--url", server.URL(), "--queue", queue, pyQueue, "--interval", fmt.Sprint(interval.Seconds()))
+	theirs := startPython(t, nil, "sweeper.py", "--url", server.URL(), "--queue", queue, pyQueue, "--interval",
+		fmt.Sprint(interval.Seconds()))
 	ours, stopOurs := startSweeper(t, server, f.setup.Life, interval, queue, pyQueue)
 	started := time.Now()
 
@@ -54,7 +55,8 @@ func TestSweepersSideBySide(t *testing.T) {
 				killed[b]++
 			}
 		}
-		return killed[goBreed] >= kills && killed[legacyBreed] >= kills && killed[pythonBreed] >= kills && ours.Load() >= passes
+		return killed[goBreed] >= kills && killed[legacyBreed] >= kills && killed[pythonBreed] >= kills &&
+			ours.Load() >= passes
 	})
 	close(enough)
 	var names []string
@@ -87,11 +89,14 @@ func TestSweepersSideBySide(t *testing.T) {
 	}
 	reruns := f.check(names)
 	swept := count(t, server, queue, "swept") + count(t, server, pyQueue, "swept")
-	t.Logf("%d tasks in %v; passes: ours %d, theirs %d; killed: %d Go, %d legacy, %d Python workers; ours put back %d tasks, theirs %d "+
-		"tasks and notifications; %d tasks ran twice", len(names), took.Round(time.Millisecond), ours.Load(), theirPasses,
+	t.Logf("%d tasks in %v; passes: ours %d, theirs %d; killed: %d Go, %d legacy, %d Python workers; ours put back "+
+		"%d tasks, theirs %d "+
+		"tasks and notifications; %d tasks ran twice", len(names), took.Round(time.Millisecond), ours.Load(),
+		theirPasses,
 		killed[goBreed], killed[legacyBreed], killed[pythonBreed], swept, theirFinds, reruns)
 	if swept == 0 || theirFinds == 0 || reruns == 0 {
-		t.Errorf("expected both sweepers to put tasks back and some to run again, found %d, %d, %d", swept, theirFinds, reruns)
+		t.Errorf("expected both sweepers to put tasks back and some to run again, found %d, %d, %d", swept, theirFinds,
+			reruns)
 	}
 	for _, name := range []string{queue, pyQueue} {
 		redistest.CheckInvariants(t, server.Dial(t), name, redistest.Invariants{Idle: true})
@@ -153,7 +158,8 @@ func newMixedFleet(t *testing.T, server *redistest.Server, queue, pyQueue string
 	t.Helper()
 	return &mixedFleet{
 		t: t, server: server, life: 5 * time.Second, held: map[string]map[string]bool{}, deaths: map[string]int{},
-		setup: mixedSetup{URL: server.URL(), Queue: queue, PyQueue: pyQueue, Ledger: t.TempDir(), Life: 3 * time.Second},
+		setup: mixedSetup{URL: server.URL(), Queue: queue, PyQueue: pyQueue, Ledger: t.TempDir(),
+			Life: 3 * time.Second},
 	}
 }
 
@@ -176,13 +182,16 @@ func (f *mixedFleet) idle() bool {
 	return true
 }
 
-// enqueueBoth lets Python and Go enqueue n tasks of both languages within some seconds; Go goes on until enough is closed, because workers that are to be
-// killed must have tasks in hand, however long it takes to start them. The names of all come in the end.
+// enqueueBoth lets Python and Go enqueue n tasks of both languages within some seconds; Go goes on until enough is
+// closed, because workers that are to be killed must have tasks in hand, however long it takes to start them. The names
+// of all come in the end.
 func enqueueBoth(t *testing.T, server *redistest.Server, queue string, n int, enough <-chan struct{}) <-chan []string {
 	t.Helper()
 	const first = 100_000
-	python, err := childproc.Start(pythonCommand(t, nil, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "mix",
-		"--prefix", "p", "--first", strconv.Itoa(first), "--count", strconv.Itoa(n/2), "--millis", "5", "--pause", "0.003"))
+	python, err := childproc.Start(pythonCommand(t, nil, "producer.py", "--url", server.URL(), "--queue", queue, "load",
+		"--kind", "mix",
+		"--prefix", "p", "--first", strconv.Itoa(first), "--count", strconv.Itoa(n/2), "--millis", "5", "--pause",
+		"0.003"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +245,9 @@ func closed(c <-chan struct{}) bool {
 }
 
 // startSweeper runs one of our sweepers and counts its passes.
-func startSweeper(t *testing.T, server *redistest.Server, life, interval time.Duration, queues ...string) (passes *atomic.Int64, stop func()) {
+func startSweeper(
+	t *testing.T, server *redistest.Server, life, interval time.Duration, queues ...string,
+) (passes *atomic.Int64, stop func()) {
 	t.Helper()
 	passes = new(atomic.Int64)
 	// Each pass renews the advisory lock of each queue once.

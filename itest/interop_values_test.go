@@ -43,8 +43,8 @@ func echo[T any](a *arrived, name string) *delayed.Function {
 	}, delayed.Name("values."+name))
 }
 
-// TestPythonValuesInGo sends every value of the table from Python: it arrives in a Go handler as the table says, and comes back as a result, or is
-// refused by the producer, or by the worker with an error that says why.
+// TestPythonValuesInGo sends every value of the table from Python: it arrives in a Go handler as the table says, and
+// comes back as a result, or is refused by the producer, or by the worker with an error that says why.
 func TestPythonValuesInGo(t *testing.T) {
 	table, err := filepath.Abs("../testdata/wire/python_values.json")
 	if err != nil {
@@ -67,11 +67,16 @@ func TestPythonValuesInGo(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	a := &arrived{shown: map[string]string{}}
 	w := runWorker(t, rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}},
-		echo[bool](a, "bool"), echo[int](a, "int"), echo[int8](a, "int8"), echo[int16](a, "int16"), echo[int32](a, "int32"), echo[int64](a, "int64"),
-		echo[uint8](a, "uint8"), echo[uint16](a, "uint16"), echo[uint32](a, "uint32"), echo[uint64](a, "uint64"), echo[float32](a, "float32"),
-		echo[float64](a, "float64"), echo[string](a, "string"), echo[[]byte](a, "bytes"), echo[[4]byte](a, "bytes4"), echo[time.Time](a, "time"),
-		echo[time.Duration](a, "duration"), echo[any](a, "any"), echo[*int](a, "pointer"), echo[[]int](a, "ints"), echo[[3]int](a, "array3"),
-		echo[map[string]int](a, "map"), echo[map[int]string](a, "intmap"), echo[point](a, "point"), echo[[]point](a, "points"))
+		echo[bool](a, "bool"), echo[int](a, "int"), echo[int8](a, "int8"), echo[int16](a, "int16"),
+		echo[int32](a, "int32"), echo[int64](a, "int64"),
+		echo[uint8](a, "uint8"), echo[uint16](a, "uint16"), echo[uint32](a, "uint32"), echo[uint64](a, "uint64"),
+		echo[float32](a, "float32"),
+		echo[float64](a, "float64"), echo[string](a, "string"), echo[[]byte](a, "bytes"), echo[[4]byte](a, "bytes4"),
+		echo[time.Time](a, "time"),
+		echo[time.Duration](a, "duration"), echo[any](a, "any"), echo[*int](a, "pointer"), echo[[]int](a, "ints"),
+		echo[[3]int](a, "array3"),
+		echo[map[string]int](a, "map"), echo[map[int]string](a, "intmap"), echo[point](a, "point"),
+		echo[[]point](a, "points"))
 	said := map[string]pythonValue{}
 	answers := filepath.Join(t.TempDir(), "answers")
 	runPython(t, "../../python-compat/tests/value_table.py", server.URL(), queue, table, answers)
@@ -88,7 +93,8 @@ func TestPythonValuesInGo(t *testing.T) {
 	}
 	w.stop()
 	if len(doc.Vectors) < 60 || len(said) != len(doc.Vectors) {
-		t.Errorf("%d rows in the table, %d answers; expected at least 60, and as many answers", len(doc.Vectors), len(said))
+		t.Errorf("%d rows in the table, %d answers; expected at least 60, and as many answers", len(doc.Vectors),
+			len(said))
 	}
 	for _, row := range doc.Vectors {
 		got := said[row.Name]
@@ -99,7 +105,8 @@ func TestPythonValuesInGo(t *testing.T) {
 	}
 }
 
-// TestGoValuesInPython sends values from Go: as arguments of Python tasks and as results they are read in Python as the table says.
+// TestGoValuesInPython sends values from Go: as arguments of Python tasks and as results they are read in Python as the
+// table says.
 func TestGoValuesInPython(t *testing.T) {
 	five := 5
 	table := []struct {
@@ -154,12 +161,14 @@ func TestGoValuesInPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rdb.Close() })
-	give := delayed.Func(func(i int) any { return table[i].value }, delayed.Name("values.give"), delayed.KeepResult(time.Hour))
+	give := delayed.Func(func(i int) any { return table[i].value }, delayed.Name("values.give"),
+		delayed.KeepResult(time.Hour))
 	runWorker(t, rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}}, give)
 	answers := filepath.Join(t.TempDir(), "answers")
 	args := []string{"read", server.URL(), pending, answers}
 	for i, row := range table {
-		if _, err := delayed.NewQueue(pending, rdb).Enqueue(t.Context(), delayed.NewPyTask("values:take", []any{row.value}, nil)); err != nil {
+		if _, err := delayed.NewQueue(pending, rdb).Enqueue(t.Context(),
+			delayed.NewPyTask("values:take", []any{row.value}, nil)); err != nil {
 			t.Fatal(err)
 		}
 		ref, err := delayed.NewQueue(queue, rdb).Delay(give, i)
@@ -189,7 +198,8 @@ func TestGoValuesInPython(t *testing.T) {
 	}
 	for i, row := range table {
 		if got[i] != row.want || got[len(table)+i] != row.want {
-			t.Errorf("%T %v: as an argument %s, as a result %s, expected %s", row.value, row.value, got[i], got[len(table)+i], row.want)
+			t.Errorf("%T %v: as an argument %s, as a result %s, expected %s", row.value, row.value, got[i],
+				got[len(table)+i], row.want)
 		}
 	}
 }

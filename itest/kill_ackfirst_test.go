@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// TestKillNoticesLostTasks runs TestKill against workers that acknowledge tasks before they call the function. It must fail, and
-// because tasks were lost, or TestKill would prove nothing.
+// TestKillNoticesLostTasks runs TestKill against workers that acknowledge tasks before they call the function. It must
+// fail, and because tasks were lost, or TestKill would prove nothing.
 func TestKillNoticesLostTasks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", "test", "-tags=ackfirst", "-count=1", "-run=^TestKill$", ".").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "test", "-tags=ackfirst", "-count=1", "-run=^TestKill$",
+		".").CombinedOutput()
 	if err == nil {
 		t.Fatalf("TestKill passes although tasks are acknowledged before they run:\n%s", out)
 	}

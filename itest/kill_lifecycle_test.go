@@ -25,7 +25,8 @@ import (
 	"github.com/godelayed/delayed/itest/procs"
 )
 
-// Kinds of events beside those of package ledger. Tasks are named by their ids, and the attempt stands in the place of the token.
+// Kinds of events beside those of package ledger. Tasks are named by their ids, and the attempt stands in the place of
+// the token.
 const (
 	failed ledger.Kind = "failed" // the handler returns an error
 	ran    ledger.Kind = "ran"    // a call that was gathered is done; the id of the common call is the detail
@@ -45,15 +46,17 @@ var lifeRole = procs.Define("life", func(ctx context.Context, s workerSetup) err
 	}
 	log.SetLevel(logrus.ErrorLevel)
 	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life, SweepInterval: s.Sweep,
-		Backoff:  func(int) time.Duration { return time.Duration(50+rand.IntN(300)) * time.Millisecond },
-		Periodic: []delayed.SchedulerConfig{{Queue: s.Queue, Logger: log}}, Logger: log,
+		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life,
+		SweepInterval: s.Sweep,
+		Backoff:       func(int) time.Duration { return time.Duration(50+rand.IntN(300)) * time.Millisecond },
+		Periodic:      []delayed.SchedulerConfig{{Queue: s.Queue, Logger: log}}, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
 	p := &lifeProcess{worker.ID(), w}
-	err = worker.Register(delayed.Func(p.life, delayed.Name("itest.life")), delayed.Func(p.gather, delayed.Name("itest.life.gather")))
+	err = worker.Register(delayed.Func(p.life, delayed.Name("itest.life")),
+		delayed.Func(p.gather, delayed.Name("itest.life.gather")))
 	if err != nil {
 		return err
 	}
@@ -103,8 +106,9 @@ func (p *lifeProcess) gather(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// TestKillLifecycle kills worker processes while tasks fail and are tried again, wait for their time, hold locks, are gathered and come from
-// periodic entries. Nothing may be lost, nothing may start twice unless a killed worker held it, and no lock may stay behind.
+// TestKillLifecycle kills worker processes while tasks fail and are tried again, wait for their time, hold locks, are
+// gathered and come from periodic entries. Nothing may be lost, nothing may start twice unless a killed worker held it,
+// and no lock may stay behind.
 func TestKillLifecycle(t *testing.T) {
 	const (
 		processes = 5
@@ -145,7 +149,8 @@ func TestKillLifecycle(t *testing.T) {
 
 	conn := server.Dial(t)
 	redistest.CheckInvariants(t, conn, f.setup.Queue, redistest.Invariants{Idle: true})
-	for _, suffix := range []string{"_locks", "_locked", "_groups", "_gathered", "_scheduled", "_retry", "_parked", "_archived", "_tasks", "_info"} {
+	for _, suffix := range []string{"_locks", "_locked", "_groups", "_gathered", "_scheduled", "_retry", "_parked",
+		"_archived", "_tasks", "_info"} {
 		if n, err := redis.Int(conn.Do("EXISTS", f.setup.Queue+suffix)); n != 0 || err != nil {
 			t.Errorf("N%s was left behind, %v: %v", suffix, err, redistest.Dump(t, conn, f.setup.Queue)[suffix])
 		}
@@ -341,7 +346,9 @@ func (l *lives) checkTicks(log ledger.Log, ticks []time.Time) {
 		l.t.Errorf("%d of %d ticks of the entry that must not overlap became tasks", len(alone), len(ticks))
 	}
 	for id := range byTask {
-		if name, _, ok := strings.Cut(id, "@"); ok && name == "each" && !slices.ContainsFunc(ticks, func(at time.Time) bool { return id == fmt.Sprintf("each@%d", at.UnixMilli()) }) {
+		if name, _, ok := strings.Cut(id, "@"); ok && name == "each" &&
+			!slices.ContainsFunc(ticks,
+				func(at time.Time) bool { return id == fmt.Sprintf("each@%d", at.UnixMilli()) }) {
 			l.t.Errorf("task %s is of no tick", id)
 		}
 	}
@@ -360,7 +367,8 @@ func (k *lifeKiller) kill(members []*member) (victim int) {
 	waitFor(k.t, "a worker that held claims to be killed", func() bool {
 		victim = rand.IntN(len(members))
 		id := members[victim].id
-		if ids := k.ids(id); len(ids) == 0 || slices.ContainsFunc(ids, func(id string) bool { return k.deaths[id] >= 1 }) {
+		if ids := k.ids(id); len(ids) == 0 ||
+			slices.ContainsFunc(ids, func(id string) bool { return k.deaths[id] >= 1 }) {
 			return false // a task that sees a third death is archived
 		}
 		members[victim].Kill()
@@ -397,7 +405,8 @@ func (k *lifeKiller) ids(worker string) (ids []string) {
 	return ids
 }
 
-// checkReruns returns the number of attempts that began more than once, each time after a killed worker had held the task.
+// checkReruns returns the number of attempts that began more than once, each time after a killed worker had held the
+// task.
 func (k *lifeKiller) checkReruns(log ledger.Log) (reruns int) {
 	k.t.Helper()
 	for id, starts := range log.Of(ledger.Start).ByTask() {
@@ -409,7 +418,8 @@ func (k *lifeKiller) checkReruns(log ledger.Log) (reruns int) {
 			}
 			reruns++
 			if !slices.Contains(k.held[before.Worker], id) {
-				k.t.Errorf("task %s started again at attempt %s although Redis did not hold it for a killed worker: %v", id, e.Token, starts)
+				k.t.Errorf("task %s started again at attempt %s although Redis did not hold it for a killed worker: %v",
+					id, e.Token, starts)
 			}
 		}
 	}

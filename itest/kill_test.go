@@ -25,7 +25,8 @@ const (
 	pythonMade class = "Python-made"
 )
 
-// TestKill kills worker processes that hold claims. Nothing may be lost, and a task may start twice only if a killed worker held it.
+// TestKill kills worker processes that hold claims. Nothing may be lost, and a task may start twice only if a killed
+// worker held it.
 func TestKill(t *testing.T) {
 	const (
 		tasks     = 20_000
@@ -150,7 +151,8 @@ func (k *killer) checkReruns(log ledger.Log) []string {
 		tasks = append(tasks, task)
 		for _, e := range starts[:len(starts)-1] {
 			if k.held[e.Worker][e.Token] != task {
-				k.t.Errorf("task %s started again although Redis did not hold its claim %s at a killed worker: %v", task, e.Token, starts)
+				k.t.Errorf("task %s started again although Redis did not hold its claim %s at a killed worker: %v",
+					task, e.Token, starts)
 			}
 		}
 	}
@@ -188,7 +190,8 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int) map
 	for i := 0; i < n; {
 		switch c := []class{plain, extended, pythonMade, extended, plain}[i/together%5]; c {
 		case pythonMade:
-			runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "go", "--go-path", workPath,
+			runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "go", "--go-path",
+				workPath,
 				"--prefix", "k", "--first", fmt.Sprint(1_000_000+i), "--count", fmt.Sprint(together), "--millis", "10")
 			for range together {
 				classes[key(1_000_000+i)] = c

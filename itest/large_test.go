@@ -21,7 +21,8 @@ import (
 	"github.com/godelayed/delayed/itest/procs"
 )
 
-// maxGrowth is by how much the resident memory of a process may grow for messages that are too large, however many there are, in bytes.
+// maxGrowth is by how much the resident memory of a process may grow for messages that are too large, however many
+// there are, in bytes.
 const maxGrowth = 32 << 20
 
 // largeSizes are the sizes of messages that no worker reads: 40 MiB in all, 500 MiB with -limits.
@@ -37,7 +38,8 @@ func largeSizes() (sizes []int) {
 	return sizes
 }
 
-// largeWays are scripts that put one message of ARGV[2] bytes, number ARGV[1], where workers and sweepers find it. KEYS[1] is the queue.
+// largeWays are scripts that put one message of ARGV[2] bytes, number ARGV[1], where workers and sweepers find it.
+// KEYS[1] is the queue.
 var largeWays = []struct{ name, fill string }{
 	{"claim", `redis.call('RPUSH', KEYS[1], m) redis.call('RPUSH', KEYS[1] .. '_noti', '1')`},
 	{"sweep", `redis.call('HSET', KEYS[1] .. '_processing:dead', '1-' .. ARGV[1], m) redis.call('SADD', KEYS[1] .. '_workers', 'dead')`},
@@ -47,8 +49,8 @@ var largeWays = []struct{ name, fill string }{
 	{"group", `redis.call('RPUSH', KEYS[1] .. '_group:g', m) redis.call('ZADD', KEYS[1] .. '_groups', 1000, 'g') redis.call('RPUSH', KEYS[1] .. '_wake', '1')`},
 }
 
-// TestLargeMessages has workers meet messages that are too large for them, in each way there is. They stay in Redis: all are archived, with reason and size, and the
-// workers' memory does not grow.
+// TestLargeMessages has workers meet messages that are too large for them, in each way there is. They stay in Redis:
+// all are archived, with reason and size, and the workers' memory does not grow.
 func TestLargeMessages(t *testing.T) {
 	for _, language := range []string{"Go", "Python"} {
 		t.Run(language, func(t *testing.T) {
@@ -60,7 +62,8 @@ func TestLargeMessages(t *testing.T) {
 			if language == "Go" {
 				worker = matrixRole.Start(t, matrixSetup{URL: server.URL(), Queue: queue, Ledger: t.TempDir()})
 			} else {
-				worker = startPython(t, []string{"DELAYED_LEDGER=" + t.TempDir()}, "matrix_worker.py", "--url", server.URL(), "--queue", queue)
+				worker = startPython(t, []string{"DELAYED_LEDGER=" + t.TempDir()}, "matrix_worker.py", "--url",
+					server.URL(), "--queue", queue)
 			}
 			waitFor(t, "the worker to be ready", func() bool {
 				n, err := redis.Int(conn.Do("SCARD", queue+"_workers"))
@@ -75,7 +78,8 @@ func TestLargeMessages(t *testing.T) {
 					return err == nil && n == len(sizes)
 				})
 				grown := memoryOf(t, worker.PID(), "VmHWM") - before
-				t.Logf("%s: %d MiB of messages, memory has grown by %.1f MiB", way.name, sumOf(sizes)>>20, float64(grown)/(1<<20))
+				t.Logf("%s: %d MiB of messages, memory has grown by %.1f MiB", way.name, sumOf(sizes)>>20,
+					float64(grown)/(1<<20))
 				if grown >= maxGrowth {
 					t.Errorf("%s: memory has grown by %d bytes, expected less than %d", way.name, grown, maxGrowth)
 				}
@@ -142,7 +146,8 @@ func checkArchivedLarge(t *testing.T, conn redis.Conn, queue, way string, sizes 
 	}
 }
 
-// memoryOf reads a line of /proc/<pid>/status, in bytes. VmRSS also begins to count VmHWM, the highest value since, anew.
+// memoryOf reads a line of /proc/<pid>/status, in bytes. VmRSS also begins to count VmHWM, the highest value since,
+// anew.
 func memoryOf(t testing.TB, pid int, name string) int {
 	t.Helper()
 	n, err := readMemory(strconv.Itoa(pid), name)
@@ -232,7 +237,8 @@ var inspectRole = procs.Define("inspector of large tasks", func(ctx context.Cont
 	return nil
 })
 
-// TestLargeMessagesAreNotRead lists, looks for, cancels, deletes and would run again tasks that are too large, and reads none of them whole.
+// TestLargeMessagesAreNotRead lists, looks for, cancels, deletes and would run again tasks that are too large, and
+// reads none of them whole.
 func TestLargeMessagesAreNotRead(t *testing.T) {
 	const fill = `redis.call('HSET', KEYS[1] .. '_tasks', 't' .. ARGV[1], m, 's' .. ARGV[1], m)
 redis.call('HSET', KEYS[1] .. '_info', 't' .. ARGV[1], m)
@@ -252,7 +258,8 @@ redis.call('RPUSH', KEYS[1] .. '_group:g', m) redis.call('ZADD', KEYS[1] .. '_gr
 				p = inspectRole.Start(t, inspectSetup{server.URL(), queue, len(sizes)})
 			} else {
 				var err error
-				p, err = childproc.Start(pythonCommand(t, nil, "inspect_large.py", "--url", server.URL(), "--queue", queue, "--tasks", strconv.Itoa(len(sizes))))
+				p, err = childproc.Start(pythonCommand(t, nil, "inspect_large.py", "--url", server.URL(), "--queue",
+					queue, "--tasks", strconv.Itoa(len(sizes))))
 				if err != nil {
 					t.Fatal(err)
 				}

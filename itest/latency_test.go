@@ -117,7 +117,8 @@ func TestFreshBesideSuspects(t *testing.T) {
 	victim.Kill()
 	waitFor(t, "the suspects to run", func() bool { return running.Load() == int64(n) })
 	s50, s99, slowest := fresh.measure(func() bool { return running.Load() > 0 })
-	text := fmt.Sprintf("waits of fresh tasks: p50 %v, p99 %v, at most %v; beside %d suspects p50 %v, p99 %v, at most %v",
+	text := fmt.Sprintf("waits of fresh tasks: p50 %v, p99 %v, at most %v; beside %d suspects p50 %v, p99 %v, at "+
+		"most %v",
 		p50, p99, worst, n, s50, s99, slowest)
 	t.Log(text)
 	if s50 > 2*p50 || s99 > p99+50*time.Millisecond {
@@ -183,7 +184,8 @@ func TestFreshAfterResume(t *testing.T) {
 		}
 		<-time.After(rest)
 	})
-	text := fmt.Sprintf("waits of tasks on an idle worker: p50 %v, p99 %v, at most %v; after Resume p50 %v, p99 %v, at most %v",
+	text := fmt.Sprintf("waits of tasks on an idle worker: p50 %v, p99 %v, at most %v; after Resume p50 %v, p99 %v, "+
+		"at most %v",
 		p50, p99, worst, r50, r99, slowest)
 	t.Log(text)
 	if r50 > 2*p50 || r99 > p99+50*time.Millisecond {

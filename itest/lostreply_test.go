@@ -56,8 +56,8 @@ func (r *runs) again() (n int) {
 	return n
 }
 
-// TestLostReplies lets connections break before and after Redis does its work, and answers come late. No claim may be left behind, and
-// nothing may run twice without a reason.
+// TestLostReplies lets connections break before and after Redis does its work, and answers come late. No claim may be
+// left behind, and nothing may run twice without a reason.
 func TestLostReplies(t *testing.T) {
 	const (
 		tasks   = 100_000
@@ -69,7 +69,8 @@ func TestLostReplies(t *testing.T) {
 	queue := redistest.Name(t)
 	seed := uint64(time.Now().UnixNano())
 	dialer := faultnet.NewDialer(nil, 600*time.Millisecond)
-	pool := server.Pool(t, redis.DialContextFunc(dialer.DialContext), redis.DialReadTimeout(5*time.Second), redis.DialWriteTimeout(5*time.Second))
+	pool := server.Pool(t, redis.DialContextFunc(dialer.DialContext), redis.DialReadTimeout(5*time.Second),
+		redis.DialWriteTimeout(5*time.Second))
 	rdb := delayed.FromPool(pool)
 	r := newRuns()
 	task := delayed.Func(func(i int) {
@@ -82,7 +83,8 @@ func TestLostReplies(t *testing.T) {
 	var all []*localWorker
 	for range workers {
 		all = append(all, runWorker(t, rdb, delayed.WorkerConfig{
-			Queues: delayed.Strict{queue}, Concurrency: 4, Prefetch: 4, HeartbeatLife: life, SweepInterval: 500 * time.Millisecond,
+			Queues: delayed.Strict{queue}, Concurrency: 4, Prefetch: 4, HeartbeatLife: life,
+			SweepInterval: 500 * time.Millisecond,
 		}, task))
 	}
 	dialer.SetPlan(faultnet.Random(seed, faultnet.Rates{DropReply: 0.01, DropRequest: 0.005, Delay: 0.005}))
@@ -108,9 +110,11 @@ func TestLostReplies(t *testing.T) {
 	}
 	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
 	faults, swept, again := dialer.Counts(), count(t, server, queue, "swept"), r.again()
-	t.Logf("seed %d: %v; %d tasks in %v, %d started again, %d swept", seed, faults, tasks, r.last.Sub(r.firstEnd), again, swept)
+	t.Logf("seed %d: %v; %d tasks in %v, %d started again, %d swept", seed, faults, tasks, r.last.Sub(r.firstEnd),
+		again, swept)
 	if again > swept {
-		t.Errorf("%d starts have no cause: tasks were started again %d times, but only %d were taken from workers that seemed dead",
+		t.Errorf("%d starts have no cause: tasks were started again %d times, but only %d were taken from workers "+
+			"that seemed dead",
 			again-swept, again, swept)
 	}
 	for counter, want := range map[string]int{"processed": tasks, "parked": unknown, "archived": 0, "failed": 0} {
@@ -118,7 +122,8 @@ func TestLostReplies(t *testing.T) {
 			t.Errorf("Redis counted %d tasks as %s, expected %d", n, counter, want)
 		}
 	}
-	if faults.DroppedReplies < 50 || faults.DroppedRequests < 25 || faults.DelayedReplies < 10 || faults.DelayedRequests < 10 {
+	if faults.DroppedReplies < 50 || faults.DroppedRequests < 25 || faults.DelayedReplies < 10 ||
+		faults.DelayedRequests < 10 {
 		t.Errorf("too few faults to prove anything: %v", faults)
 	}
 }

@@ -194,7 +194,8 @@ type pythonProducer struct {
 
 func startPythonProducer(t *testing.T, p *pair) *pythonProducer {
 	t.Helper()
-	cmd := pythonCommand(t, nil, "matrix_producer.py", "--url", p.server.URL(), "--queue", p.queue, "--package", string(p.producer),
+	cmd := pythonCommand(t, nil, "matrix_producer.py", "--url", p.server.URL(), "--queue", p.queue, "--package",
+		string(p.producer),
 		"--worker", string(p.worker))
 	orders, err := cmd.StdinPipe()
 	if err != nil {

@@ -60,10 +60,12 @@ func argumentsScenario(t *testing.T, p *pair) {
 	t.Helper()
 	shapes := []string{
 		`[]`, `[1]`, `[0, -1, 127, 128, 255, 256, -32769, 4294967296]`, `[9223372036854775807, -9223372036854775808]`,
-		`["", "a", "ü😀 ", "` + "\\u0000" + `"]`, `[true, false, null]`, `[1.5, -0.25, 1e300]`, `[{"bytes": "00ff80"}, {"bytes": ""}]`,
+		`["", "a", "ü😀 ", "` + "\\u0000" + `"]`, `[true, false, null]`, `[1.5, -0.25, 1e300]`,
+		`[{"bytes": "00ff80"}, {"bytes": ""}]`,
 		`["list", []]`, `["list", [1, [2, [null, "x"]]]]`, `["map", {}]`, `["map", {"a": {"b": [1, 2]}, "c": null}]`,
 	}
-	// A lone argument that is an array needs the number of arguments in the message, which keakon's Go tasks do not have.
+	// A lone argument that is an array needs the number of arguments in the message, which keakon's Go tasks do not
+	// have.
 	if p.producer != keakonParty || p.worker != goParty {
 		shapes = append(shapes, `[[]]`, `[[1]]`, `[[1, 2]]`, `[[[1, 2]]]`)
 	}
@@ -76,7 +78,8 @@ func argumentsScenario(t *testing.T, p *pair) {
 		}
 		want = append(want, args)
 		p.produce.delay(t, order{Function: "record", Args: raw(s)})
-		waitForAtMost(t, matrixPatience, s+" to arrive", func() bool { return len(p.ledger.calls(t)) == before+len(want) })
+		waitForAtMost(t, matrixPatience, s+" to arrive",
+			func() bool { return len(p.ledger.calls(t)) == before+len(want) })
 	}
 	for i, call := range p.ledger.calls(t)[before:] {
 		if !reflect.DeepEqual(any(call.Args), want[i]) {
@@ -186,7 +189,8 @@ func killedScenario(t *testing.T, p *pair) {
 	// The first run of this one does not end.
 	p.produce.delay(t, order{Function: "hang_once", Args: []any{"hangs"}})
 	names := append(p.touches(t, "killed", 30, 20), "hangs")
-	waitForAtMost(t, matrixPatience, "the worker to be at it", func() bool { return p.count(t, ledger.Start, "hangs") == 1 })
+	waitForAtMost(t, matrixPatience, "the worker to be at it",
+		func() bool { return p.count(t, ledger.Start, "hangs") == 1 })
 	p.work.kill(t)
 	p.work = startMatrixWorker(p.t, p)
 	p.ended(t, names)

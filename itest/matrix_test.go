@@ -72,7 +72,8 @@ func TestMatrix(t *testing.T) {
 			t.Run(string(from)+"-to-"+string(to), func(t *testing.T) {
 				t.Parallel() // they mostly wait
 				server := redistest.Shared(t)
-				p := &pair{t: t, server: server, queue: redistest.Name(t), producer: from, worker: to, ledger: newPyLedger(t)}
+				p := &pair{t: t, server: server, queue: redistest.Name(t), producer: from, worker: to,
+					ledger: newPyLedger(t)}
 				p.produce = newProducer(t, p)
 				p.work = startMatrixWorker(p.t, p)
 				for _, s := range scenarios {
@@ -98,7 +99,8 @@ func (p *pair) settled(t *testing.T) {
 	t.Helper()
 	conn := p.server.Dial(t)
 	waitFor(t, "the queue to be empty", func() bool {
-		waiting, err := redis.Int(conn.Do("EXISTS", p.queue, p.queue+"_scheduled", p.queue+"_retry", p.queue+"_parked", p.queue+"_archived"))
+		waiting, err := redis.Int(conn.Do("EXISTS", p.queue, p.queue+"_scheduled", p.queue+"_retry", p.queue+"_parked",
+			p.queue+"_archived"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +141,8 @@ func TestMatrixIsDocumented(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, field := range strings.FieldsFunc(string(raw), func(r rune) bool { return strings.ContainsRune(" \t\n|`", r) }) {
+	for _, field := range strings.FieldsFunc(string(raw),
+		func(r rune) bool { return strings.ContainsRune(" \t\n|`", r) }) {
 		if strings.HasPrefix(field, "TestMatrix/") {
 			got = append(got, field)
 		}

@@ -49,15 +49,17 @@ var matrixRole = procs.Define("worker of the matrix", func(ctx context.Context, 
 	log := logrus.New()
 	log.SetOutput(os.Stderr)
 	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{s.Queue}, Legacy: s.Legacy, Concurrency: matrixConcurrency, HeartbeatLife: matrixLife, SweepInterval: matrixLife / 4,
-		Backoff: func(int) time.Duration { return 20 * time.Millisecond }, Logger: log,
+		Queues: delayed.Strict{s.Queue}, Legacy: s.Legacy, Concurrency: matrixConcurrency, HeartbeatLife: matrixLife,
+		SweepInterval: matrixLife / 4,
+		Backoff:       func(int) time.Duration { return 20 * time.Millisecond }, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
 	f := &matrixFunctions{ledger: w, dir: s.Ledger, failed: map[string]int{}}
 	for name, fn := range map[string]any{
-		"touch": f.touch, "record": f.record, "fail_times": f.failTimes, "total": total, "broken": f.broken, "hang_once": f.hangOnce,
+		"touch": f.touch, "record": f.record, "fail_times": f.failTimes, "total": total, "broken": f.broken,
+		"hang_once": f.hangOnce,
 	} {
 		if err := worker.Register(delayed.Func(fn, delayed.Name("matrix."+name))); err != nil {
 			return err
@@ -177,15 +179,18 @@ func startMatrixWorker(t *testing.T, p *pair) *matrixWorker {
 		w.process = matrixRole.Start(t, matrixSetup{p.server.URL(), p.queue, string(p.ledger), p.plain()})
 		waitFor(t, "the worker to be ready", func() bool { return strings.Contains(w.process.Output(), "ready") })
 	case pythonParty:
-		args := []string{"--url", p.server.URL(), "--queue", p.queue, "--life", life, "--concurrency", strconv.Itoa(matrixConcurrency)}
+		args := []string{"--url", p.server.URL(), "--queue", p.queue, "--life", life, "--concurrency",
+			strconv.Itoa(matrixConcurrency)}
 		if p.plain() {
 			args = append(args, "--legacy")
 		}
 		w.process = startPython(t, p.ledger.env(), "matrix_worker.py", args...)
 	case keakonParty:
-		w.process = startPython(t, p.ledger.env(), "worker.py", "--url", p.server.URL(), "--queue", p.queue, "--keep-alive-timeout", life,
+		w.process = startPython(t, p.ledger.env(), "worker.py", "--url", p.server.URL(), "--queue", p.queue,
+			"--keep-alive-timeout", life,
 			"--keep-alive-interval", "0.2", "--max-sleep", "0.05")
-		w.sweeper = startPython(t, nil, "sweeper.py", "--url", p.server.URL(), "--queue", p.queue, "--keep-alive-timeout", life, "--interval", "0.2")
+		w.sweeper = startPython(t, nil, "sweeper.py", "--url", p.server.URL(), "--queue", p.queue,
+			"--keep-alive-timeout", life, "--interval", "0.2")
 	}
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -27,7 +27,8 @@ func tooLong(t *testing.T, format string, args ...any) {
 	}
 }
 
-// TestMillion meets a notify list that has nothing to do with a very long queue: without any notification, and with far too many.
+// TestMillion meets a notify list that has nothing to do with a very long queue: without any notification, and with far
+// too many.
 func TestMillion(t *testing.T) {
 	const (
 		tasks   = 1_000_000
@@ -76,7 +77,8 @@ func TestMillion(t *testing.T) {
 			waited := server.Waited()
 
 			start := time.Now()
-			w := runWorker(t, rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Concurrency: 100, Prefetch: 400}, task)
+			w := runWorker(t, rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Concurrency: 100, Prefetch: 400},
+				task)
 			select {
 			case at := <-first:
 				if took := at.Sub(start); took > time.Second {
@@ -101,8 +103,9 @@ func TestMillion(t *testing.T) {
 	}
 }
 
-// checkSlow expects no script in the slow log. The slow log goes by the clock on the wall, so on a busy machine it also holds scripts that
-// had to wait for a processor: as long as all of them together took no longer than the server waited, nothing is said against the scripts.
+// checkSlow expects no script in the slow log. The slow log goes by the clock on the wall, so on a busy machine it also
+// holds scripts that had to wait for a processor: as long as all of them together took no longer than the server
+// waited, nothing is said against the scripts.
 func checkSlow(t *testing.T, log []redistest.Slow, waited time.Duration) {
 	t.Helper()
 	var sum time.Duration
@@ -112,7 +115,8 @@ func checkSlow(t *testing.T, log []redistest.Slow, waited time.Duration) {
 		}
 	}
 	if sum > waited {
-		tooLong(t, "%d commands in the slow log, the scripts among them took %v, while the server waited %v for processors; the slowest took %v: %.200q",
+		tooLong(t, "%d commands in the slow log, the scripts among them took %v, while the server waited %v for "+
+			"processors; the slowest took %v: %.200q",
 			len(log), sum, waited, log[0].Took, log[0].Args)
 	}
 }

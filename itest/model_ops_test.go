@@ -173,8 +173,8 @@ func (m *machine) claim(rt *rapid.T) {
 	m.claimWith(rt, m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil }))
 }
 
-// next takes the task that a worker claims next, nil if there is none: what it has found parked comes first, suspects come last. Those that have died
-// more than once are set apart before, unless they end anyway.
+// next takes the task that a worker claims next, nil if there is none: what it has found parked comes first, suspects
+// come last. Those that have died more than once are set apart before, unless they end anyway.
 func (m *machine) next(w *modelWorker) *modelTask {
 	for {
 		t := m.front(w)
@@ -273,13 +273,15 @@ func (m *machine) finish(rt *rapid.T) {
 
 // finishWith lets the handler of a worker return.
 func (m *machine) finishWith(rt *rapid.T, w *modelWorker) {
-	how := rapid.SampledFrom([]string{"done", "done", "fail", "fail", "panic", "discard", "drop", "snooze", "retry in"}).Draw(rt, "how")
+	how := rapid.SampledFrom([]string{"done", "done", "fail", "fail", "panic", "discard", "drop", "snooze",
+		"retry in"}).Draw(rt, "how")
 	if w.dead && w.task.expiry != 0 {
 		how = "done" // the time by which it would judge stands still while nobody lets it ask for it
 	}
 	m.answer(w, map[string]error{
 		"fail": errors.New("failed"), "panic": errPanic, "discard": delayed.Discard(errors.New("no use")),
-		"drop": delayed.Drop(errors.New("no matter")), "snooze": delayed.Snooze(ms(modelSnooze)), "retry in": delayed.RetryIn(5*time.Second, errors.New("later")),
+		"drop": delayed.Drop(errors.New("no matter")), "snooze": delayed.Snooze(ms(modelSnooze)),
+		"retry in": delayed.RetryIn(5*time.Second, errors.New("later")),
 	}[how])
 	ended := m.finished(w)
 	m.must(ended.err)
@@ -390,7 +392,8 @@ func (m *machine) beat(rt *rapid.T) {
 		if w.task == nil || w.lost || !m.revoked[w.task.id] {
 			continue
 		}
-		if ended := m.finished(w); ended.err != nil || ended.run.Outcome != "canceled" || !errors.Is(ended.run.Err, delayed.ErrCanceled) {
+		if ended := m.finished(w); ended.err != nil || ended.run.Outcome != "canceled" ||
+			!errors.Is(ended.run.Err, delayed.ErrCanceled) {
 			rt.Fatalf("expected that %s is canceled, found %+v", w.task.id, ended)
 		}
 		m.annul(w.task)
@@ -419,7 +422,8 @@ func (m *machine) kill(rt *rapid.T) {
 	m.killWorker(m.alive(rt))
 }
 
-// mayKill skips an operation if a worker is dead and not swept, as two would be swept in any order, or if only one is left.
+// mayKill skips an operation if a worker is dead and not swept, as two would be swept in any order, or if only one is
+// left.
 func (m *machine) mayKill(rt *rapid.T) {
 	alive := 0
 	for _, w := range m.workers {

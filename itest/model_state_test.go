@@ -27,10 +27,12 @@ const (
 
 // modelTask is a task as it should be.
 type modelTask struct {
-	id       string
-	state    string // pending, active, scheduled, retry, parked, archived, completed, aggregating or gone
-	due      int64  // of a task that is scheduled or retrying; when what is kept of a completed one is deleted, or a parked one archived
-	expiry   int64  // 0: none
+	id    string
+	state string // pending, active, scheduled, retry, parked, archived, completed, aggregating or gone
+	// of a task that is scheduled or retrying; when what is kept of a completed one is deleted, or a parked one
+	// archived
+	due      int64
+	expiry   int64 // 0: none
 	keep     int64
 	maxRetry int
 	retried  int
@@ -79,7 +81,8 @@ type model struct {
 }
 
 func newModel(now int64) *model {
-	return &model{now: now, start: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{}, groups: map[string]*modelGathered{}, revoked: map[string]bool{}}
+	return &model{now: now, start: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{},
+		groups: map[string]*modelGathered{}, revoked: map[string]bool{}}
 }
 
 // held returns the value of a lock that has not lapsed, "" for none.
@@ -205,7 +208,9 @@ func (m *model) sorted(state string) []*modelTask {
 			found = append(found, t)
 		}
 	}
-	slices.SortFunc(found, func(a, b *modelTask) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(found, func(a, b *modelTask) int {
+		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id))
+	})
 	return found
 }
 

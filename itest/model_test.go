@@ -23,9 +23,10 @@ import (
 	"github.com/godelayed/delayed/internal/seam"
 )
 
-// TestModel does random things to a queue and after each compares what Redis holds with a model of it: every task is in exactly one place, at
-// the time and in the order that it should be, and so is every lock. It runs on the embedded server, whose time the test moves. Workers are
-// real ones but for their loops: they do one step at a time. For longer, set -rapid.checks, 30 by default here, and -rapid.steps, 80.
+// TestModel does random things to a queue and after each compares what Redis holds with a model of it: every task is in
+// exactly one place, at the time and in the order that it should be, and so is every lock. It runs on the embedded
+// server, whose time the test moves. Workers are real ones but for their loops: they do one step at a time. For longer,
+// set -rapid.checks, 30 by default here, and -rapid.steps, 80.
 func TestModel(t *testing.T) {
 	for name, value := range map[string]string{"rapid.checks": "30", "rapid.steps": "80"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
@@ -146,7 +147,8 @@ func newMachine(t *testing.T, rt *rapid.T) *machine {
 	m.ticks = m.now/1000*1000 + modelEvery
 	for name, overlap := range map[string]delayed.Overlap{"each": delayed.OverlapAllow, "alone": delayed.OverlapSkip} {
 		m.must(m.q.Periodic().Set(t.Context(), delayed.Entry{
-			Name: name, Spec: "@every 10m", From: time.UnixMilli(m.ticks), Missed: 100, Overlap: overlap, Task: delayed.Call(modelWork, 0),
+			Name: name, Spec: "@every 10m", From: time.UnixMilli(m.ticks), Missed: 100, Overlap: overlap,
+			Task: delayed.Call(modelWork, 0),
 		}))
 	}
 	if m.ticker, err = delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: modelQueue}); err != nil {
@@ -180,8 +182,10 @@ func (m *machine) newWorker(knowsLate bool) *modelWorker {
 		knowsLate: knowsLate, started: make(chan modelStart), reply: make(chan error), stepped: make(chan modelStep, 1),
 	}
 	worker, err := delayed.NewWorker(m.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{modelQueue}, Concurrency: 1, HeartbeatLife: 10 * 365 * 24 * time.Hour, MaxRetry: modelRetries,
-		Backoff: func(int) time.Duration { return ms(modelBackoff) }, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+		Queues: delayed.Strict{modelQueue}, Concurrency: 1, HeartbeatLife: 10 * 365 * 24 * time.Hour,
+		MaxRetry: modelRetries,
+		Backoff:  func(int) time.Duration { return ms(modelBackoff) },
+		Logger:   delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	m.must(err)
 	w.id = worker.ID()
@@ -198,7 +202,8 @@ func (m *machine) newWorker(knowsLate bool) *modelWorker {
 		}
 	}
 	one := func(ctx context.Context, n int) error { return handle(ctx, n) }
-	m.must(worker.Register(delayed.Func(one, delayed.Name("model.work")), delayed.Func(handle, delayed.Name("model.gather"))))
+	m.must(worker.Register(delayed.Func(one, delayed.Name("model.work")),
+		delayed.Func(handle, delayed.Name("model.gather"))))
 	if knowsLate {
 		m.must(worker.Register(delayed.Func(one, delayed.Name("model.late"))))
 	}
@@ -314,11 +319,14 @@ func (m *machine) checkLocks() {
 	for name, e := range m.locks {
 		wantValues[name], wantTimes[name] = e.value, e.until
 		owner := m.tasks[e.value]
-		if !strings.HasPrefix(name, "@") && !strings.HasPrefix(name, "#") && e.until > m.now && (owner == nil || owner.over()) {
+		if !strings.HasPrefix(name, "@") && !strings.HasPrefix(name, "#") && e.until > m.now &&
+			(owner == nil || owner.over()) {
 			m.t.Errorf("lock %s is held by task %s, which is over", name, e.value)
 		}
 	}
-	if diff := redistest.Diff(redistest.State{"_locks": values, "_locked": times}, redistest.State{"_locks": wantValues, "_locked": wantTimes}); diff != "" && (len(values) > 0 || len(wantValues) > 0) {
+	if diff := redistest.Diff(redistest.State{"_locks": values, "_locked": times},
+		redistest.State{"_locks": wantValues, "_locked": wantTimes}); diff != "" && (len(values) > 0 ||
+		len(wantValues) > 0) {
 		m.t.Errorf("locks at %d: %s", m.now, diff)
 	}
 }

@@ -35,8 +35,8 @@ var outages = []struct {
 	{"cut off", nil, func(o *outage) { o.line.BlackHole() }, func(o *outage) { o.line.Heal() }},
 }
 
-// TestOutages takes Redis away for longer than heartbeats live, with handlers at work. When it is back every heartbeat has expired, and
-// yet no worker is dead: nothing may run twice.
+// TestOutages takes Redis away for longer than heartbeats live, with handlers at work. When it is back every heartbeat
+// has expired, and yet no worker is dead: nothing may run twice.
 func TestOutages(t *testing.T) { forOutages(t, testOutages) }
 
 // TestPythonOutages does the same to workers of our Python package, in processes and in threads.
@@ -91,11 +91,13 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 		}
 	}, delayed.Name("itest.slow"))
 	tasks := int(time.Duration(times)*(between+2*life)/work) * workers * concurrency
-	enqueueAll(t, delayed.NewQueue(queue, handle(t, server)), tasks, func(i int) *delayed.Task { return delayed.Call(task, i) })
+	enqueueAll(t, delayed.NewQueue(queue, handle(t, server)), tasks,
+		func(i int) *delayed.Task { return delayed.Call(task, i) })
 	var all []*localWorker
 	for range workers {
 		all = append(all, runWorker(t, rdb, delayed.WorkerConfig{
-			Queues: delayed.Strict{queue}, Concurrency: concurrency, HeartbeatLife: life, SweepInterval: 50 * time.Millisecond,
+			Queues: delayed.Strict{queue}, Concurrency: concurrency, HeartbeatLife: life,
+			SweepInterval: 50 * time.Millisecond,
 		}, task))
 	}
 	for range times {
@@ -153,7 +155,8 @@ func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
 	seen := func(kind ledger.Kind) int { return len(py.read(t).Of(kind)) }
 	for range times {
 		<-time.After(between)
-		waitFor(t, "the workers to be at work", func() bool { return seen(ledger.Start)-seen(ledger.End) >= workers*concurrency/2 })
+		waitFor(t, "the workers to be at work",
+			func() bool { return seen(ledger.Start)-seen(ledger.End) >= workers*concurrency/2 })
 		leave(o)
 		<-time.After(2 * life)
 		comeBack(o)

@@ -17,8 +17,9 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// TestPause stops worker processes (SIGSTOP) with tasks in hand until their heartbeats have expired and other workers have got the
-// tasks, and lets them go on (SIGCONT): they must not end anything that is not theirs any more, and learn at once what they have lost.
+// TestPause stops worker processes (SIGSTOP) with tasks in hand until their heartbeats have expired and other workers
+// have got the tasks, and lets them go on (SIGCONT): they must not end anything that is not theirs any more, and learn
+// at once what they have lost.
 func TestPause(t *testing.T) {
 	const (
 		pauses    = 60
@@ -75,7 +76,8 @@ func TestPause(t *testing.T) {
 func keepPending(ctx context.Context, t *testing.T, server *redistest.Server, queue string, n int) (tasks int) {
 	t.Helper()
 	q := delayed.NewQueue(queue, handle(t, server))
-	whole := context.WithoutCancel(ctx) // a call that is broken off may have enqueued its task, which would not be counted
+	// a call that is broken off may have enqueued its task, which would not be counted
+	whole := context.WithoutCancel(ctx)
 	for {
 		length, err := q.Len(ctx)
 		for ; err == nil && length < n; length++ {
@@ -117,7 +119,8 @@ type pause struct {
 	worker    string
 	stopped   time.Time
 	continued time.Time
-	swept     map[string]string // what it held when it was stopped: tasks by token, all of which Redis had taken from it when it went on
+	// what it held when it was stopped: tasks by token, all of which Redis had taken from it when it went on
+	swept map[string]string
 }
 
 func newPauser(f *fleet, members []*member) *pauser {
@@ -156,7 +159,8 @@ func (p *pauser) stopOne() (stopped *member, held map[string]string) {
 				p.t.Errorf("worker %s: %v", m.id, err)
 				continue
 			}
-			// What the worker had sent before it was stopped is carried out by the time that a second question is answered.
+			// What the worker had sent before it was stopped is carried out by the time that a second question is
+			// answered.
 			p.claims(m.id)
 			held = p.claims(m.id)
 			if len(held) == 0 || !p.spare(held) {
@@ -236,11 +240,13 @@ func (p *pauser) check(log ledger.Log, wakeLimit time.Duration) {
 	slices.Sort(late)
 	p.t.Log(strings.Join([]string{
 		fmt.Sprintf("%d pauses took %d tasks from their handlers", len(p.done), started),
-		fmt.Sprintf("%d handlers were cancelled with ErrLost, half of them within %v of waking, all within %v", len(late), late[len(late)/2], late[len(late)-1]),
+		fmt.Sprintf("%d handlers were cancelled with ErrLost, half of them within %v of waking, all within %v",
+			len(late), late[len(late)/2], late[len(late)-1]),
 		fmt.Sprintf("%d ended by themselves first; %d stale acks reached Redis, none was accepted", ended, refused),
 		fmt.Sprintf("%d claims had not been started, %d of them were afterwards", unstarted, afterwards),
 	}, "\n"))
-	// A worker may be stopped just after it has looked at its heartbeat and before the task writes that it starts, but hardly ever.
+	// A worker may be stopped just after it has looked at its heartbeat and before the task writes that it starts, but
+	// hardly ever.
 	if 10*afterwards > unstarted {
 		p.t.Errorf("%d of %d tasks were started after their claims had been lost", afterwards, unstarted)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// TestPoison puts a task that ends its process among harmless ones. It alone may be archived: after few deaths that it shared, and three that it died
-// alone.
+// TestPoison puts a task that ends its process among harmless ones. It alone may be archived: after few deaths that it
+// shared, and three that it died alone.
 func TestPoison(t *testing.T) {
 	const (
 		tasks     = 1000
@@ -75,5 +75,6 @@ func TestPoison(t *testing.T) {
 	if starts := log.Of(ledger.Start).ByTask()[key(poison)]; len(starts) != deaths {
 		t.Errorf("the poison was started %d times, expected %d: %v", len(starts), deaths, starts)
 	}
-	t.Logf("the poison took %d processes down; %d harmless tasks were started again", deaths, len(log.Of(ledger.Start).Repeated())-1)
+	t.Logf("the poison took %d processes down; %d harmless tasks were started again", deaths,
+		len(log.Of(ledger.Start).Repeated())-1)
 }

@@ -41,7 +41,8 @@ type site struct {
 func single(t *testing.T) *site {
 	t.Helper()
 	server := redistest.Start(t)
-	s := &site{queue: "mail", servers: []*redistest.Server{server}, at: server, dial: delayed.Dial, url: "redis://%s@" + server.Addr()}
+	s := &site{queue: "mail", servers: []*redistest.Server{server}, at: server, dial: delayed.Dial,
+		url: "redis://%s@" + server.Addr()}
 	s.setUsers(t, aclRules(t)[forAll])
 	return s
 }
@@ -49,7 +50,8 @@ func single(t *testing.T) *site {
 func cluster(t *testing.T) *site {
 	t.Helper()
 	c := redistest.StartCluster(t)
-	s := &site{queue: "{mail}", servers: c.Nodes, dial: rediscluster.Dial, url: "redis://%s@" + strings.Join(c.Addrs(), ",")}
+	s := &site{queue: "{mail}", servers: c.Nodes, dial: rediscluster.Dial,
+		url: "redis://%s@" + strings.Join(c.Addrs(), ",")}
 	s.at = c.NodeOf(t, s.queue)
 	for _, node := range c.Nodes {
 		if node != s.at {
@@ -87,7 +89,8 @@ func withSentinel(t *testing.T) *site {
 	// The page's user is enough for the Sentinel.
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
 		fields, err := redis.StringMap(conn.Do("SENTINEL", "MASTER", "mymaster"))
-		if err == nil && fields["flags"] == "master" && fields["role-reported"] == "master" && fields["num-other-sentinels"] == "0" {
+		if err == nil && fields["flags"] == "master" && fields["role-reported"] == "master" &&
+			fields["num-other-sentinels"] == "0" {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -112,7 +115,8 @@ func startSentinel(t *testing.T, master string) string {
 	l.Close()
 	host, port, _ := strings.Cut(master, ":")
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("bind 127.0.0.1\nport %s\nsentinel monitor mymaster %s %s 1\nsentinel auth-user mymaster sentinel\n"+
+	text := fmt.Sprintf("bind 127.0.0.1\nport %s\nsentinel monitor mymaster %s %s 1\nsentinel auth-user mymaster "+
+		"sentinel\n"+
 		"sentinel auth-pass mymaster sentinel-password\n", strings.TrimPrefix(addr, "127.0.0.1:"), host, port)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

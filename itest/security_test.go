@@ -18,10 +18,11 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// TestUsersOfSecurityPage creates the users that SECURITY.md proposes and lets a producer, a worker and its sweeper do all they do: Redis
-// must refuse none of it, and must refuse what the page promises.
+// TestUsersOfSecurityPage creates the users that SECURITY.md proposes and lets a producer, a worker and its sweeper do
+// all they do: Redis must refuse none of it, and must refuse what the page promises.
 func TestUsersOfSecurityPage(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) *site{"Single": single, "Cluster": cluster, "Sentinel": withSentinel} {
+	for name, start := range map[string]func(*testing.T) *site{"Single": single, "Cluster": cluster,
+		"Sentinel": withSentinel} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testUsers(t, start(t))
@@ -41,7 +42,8 @@ func testUsers(t *testing.T, s *site) {
 	var done, failed, gathered atomic.Int64
 	gathers := delayed.Func(func(ns ...int) { gathered.Add(int64(len(ns))) }, delayed.Name("acl.gathers"))
 	works := delayed.Func(func(int) { done.Add(1) }, delayed.Name("acl.works"))
-	fails := delayed.Func(func() error { failed.Add(1); return errors.New("no luck") }, delayed.Name("acl.fails"), delayed.MaxRetry(1))
+	fails := delayed.Func(func() error { failed.Add(1); return errors.New("no luck") }, delayed.Name("acl.fails"),
+		delayed.MaxRetry(1))
 	ticked := make(chan struct{}, 1000)
 	periodic := delayed.Func(func() { ticked <- struct{}{} }, delayed.Name("acl.periodic"))
 	q := delayed.NewQueue(queue, producer)
@@ -62,16 +64,19 @@ func testUsers(t *testing.T, s *site) {
 	enqueue("In", ref, err)
 	ref, err = q.With(delayed.Unique(time.Hour)).Delay(works, 5)
 	enqueue("Unique", ref, err)
-	urgent := q.With(delayed.Front(), delayed.UniqueKey("urgent", time.Hour), delayed.UntilStart(), delayed.OnConflict(delayed.Replace))
+	urgent := q.With(delayed.Front(), delayed.UniqueKey("urgent", time.Hour), delayed.UntilStart(),
+		delayed.OnConflict(delayed.Replace))
 	ref, err = urgent.Delay(works, 6)
 	enqueue("Front", ref, err)
 	ref, err = q.With(delayed.UniqueKey("later", time.Hour), delayed.In(time.Hour)).Delay(works, 7)
 	enqueue("UniqueKey", ref, err)
 	ref, err = q.With(delayed.UniqueKey("later", time.Hour), delayed.Debounce(time.Millisecond)).Delay(works, 7)
 	enqueue("Debounce", ref, err)
-	ref, err = q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: 20 * time.Millisecond})).Delay(gathers, 8)
+	ref, err = q.With(delayed.Group("k"),
+		delayed.Gather(delayed.GatherPolicy{Grace: 20 * time.Millisecond})).Delay(gathers, 8)
 	enqueue("Group", ref, err)
-	ref, err = q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{MaxSize: 1}), delayed.In(time.Millisecond)).Delay(gathers, 9)
+	ref, err = q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{MaxSize: 1}),
+		delayed.In(time.Millisecond)).Delay(gathers, 9)
 	enqueue("Group with In", ref, err)
 	ref, err = q.Delay(fails)
 	enqueue("Delay of a failing task", ref, err)
@@ -100,8 +105,9 @@ func testUsers(t *testing.T, s *site) {
 	log := logrus.New()
 	log.SetOutput(t.Output())
 	w, err := delayed.NewWorker(s.dialAs(t, "worker"), delayed.WorkerConfig{
-		Queues: delayed.Strict{queue}, Concurrency: 2, HeartbeatLife: 500 * time.Millisecond, SweepInterval: 100 * time.Millisecond,
-		Backoff: func(int) time.Duration { return time.Millisecond }, Logger: log,
+		Queues: delayed.Strict{queue}, Concurrency: 2, HeartbeatLife: 500 * time.Millisecond,
+		SweepInterval: 100 * time.Millisecond,
+		Backoff:       func(int) time.Duration { return time.Millisecond }, Logger: log,
 		Periodic: []delayed.SchedulerConfig{{Queue: queue, Owner: "test", Entries: []delayed.Entry{
 			{Name: "tick", Spec: "@every 1s", Overlap: delayed.OverlapSkip, Task: delayed.Call(periodic)},
 		}}},
@@ -123,7 +129,8 @@ func testUsers(t *testing.T, s *site) {
 		return n
 	}
 	ended := func() bool {
-		return done.Load() == 9 && gathered.Load() == 2 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 && size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
+		return done.Load() == 9 && gathered.Load() == 2 && failed.Load() == 2 && size("ZCARD", "_archived") == 1 &&
+			size("ZCARD", "_parked") == 2 && size("SCARD", "_workers") == 1
 	}
 	for tick := time.NewTicker(10 * time.Millisecond); !ended(); {
 		select {
@@ -233,20 +240,25 @@ func testUsers(t *testing.T, s *site) {
 
 	overwrite := "return redis.call('SET', KEYS[1], 'x')"
 	for user, cmds := range map[string][][]any{
-		"producer": {{"LRANGE", queue, 0, -1}, {"HGETALL", queue + "_tasks"}, {"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"ACL", "LIST"}},
-		"operator": {{"LRANGE", queue, 0, -1}, {"RPUSH", queue, "x"}, {"GET", queue + "_tasks"}, {"FLUSHALL"}, {"PUBLISH", "other_signals", "control"}},
-		"observer": {{"RPUSH", queue, "x"}, {"DEL", queue}, {"EVAL", overwrite, 1, queue}, {"LRANGE", "other", 0, -1}, {"PUBLISH", queue + "_signals", "control"}},
-		"worker":   {{"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}},
+		"producer": {{"LRANGE", queue, 0, -1}, {"HGETALL", queue + "_tasks"}, {"RPUSH", "other", "x"}, {"FLUSHALL"},
+			{"KEYS", "*"}, {"ACL", "LIST"}},
+		"operator": {{"LRANGE", queue, 0, -1}, {"RPUSH", queue, "x"}, {"GET", queue + "_tasks"}, {"FLUSHALL"},
+			{"PUBLISH", "other_signals", "control"}},
+		"observer": {{"RPUSH", queue, "x"}, {"DEL", queue}, {"EVAL", overwrite, 1, queue}, {"LRANGE", "other", 0, -1},
+			{"PUBLISH", queue + "_signals", "control"}},
+		"worker": {{"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}},
 	} {
 		for _, cmd := range cmds {
-			if err := s.try(t, user, cmd); err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't run this command") {
+			if err := s.try(t, user, cmd); err == nil || !strings.Contains(err.Error(), "NOPERM") &&
+				!strings.Contains(err.Error(), "can't run this command") {
 				t.Errorf("%s may %v: %v", user, cmd, err)
 			}
 		}
 	}
 	// What the page admits.
 	for _, cmd := range [][]any{
-		{"ZRANGE", queue + "_scheduled", 0, -1}, {"HGET", queue + "_tasks", "an id"}, {"EVAL", overwrite, 1, queue}, {"WAIT", 0, 1},
+		{"ZRANGE", queue + "_scheduled", 0, -1}, {"HGET", queue + "_tasks", "an id"}, {"EVAL", overwrite, 1, queue},
+		{"WAIT", 0, 1},
 	} {
 		if err := s.try(t, "producer", cmd); err != nil {
 			t.Errorf("the producer may not %v, although the page says so: %v", cmd, err)

@@ -22,7 +22,8 @@ import (
 	"github.com/godelayed/delayed/itest/witness"
 )
 
-// The functions of the worker processes. Their tasks are named "k" and seven digits, so that a name is found in the bytes of any message.
+// The functions of the worker processes. Their tasks are named "k" and seven digits, so that a name is found in the
+// bytes of any message.
 const (
 	workPath   = "itest.work"   // works for some milliseconds, or until its context ends
 	deafPath   = "itest.deaf"   // works for some milliseconds, whatever happens
@@ -77,7 +78,8 @@ var workerRole = procs.Define("worker", func(ctx context.Context, s workerSetup)
 	pool := &redis.Pool{
 		MaxIdle: 10,
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
-			return redis.DialURLContext(ctx, s.URL, redis.DialConnectTimeout(5*time.Second), redis.DialReadTimeout(5*time.Second))
+			return redis.DialURLContext(ctx, s.URL, redis.DialConnectTimeout(5*time.Second),
+				redis.DialReadTimeout(5*time.Second))
 		},
 	}
 	source, err := witness.New(pool, w, "../lua", taskOf)
@@ -88,8 +90,9 @@ var workerRole = procs.Define("worker", func(ctx context.Context, s workerSetup)
 	log.SetOutput(os.Stderr)
 	log.SetFormatter(&logrus.TextFormatter{TimestampFormat: time.RFC3339Nano, FullTimestamp: true})
 	worker, err := delayed.NewWorker(delayed.FromSource(source), delayed.WorkerConfig{
-		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life, SweepInterval: s.Sweep,
-		Grace: s.Grace, CancelGrace: s.Grace, Logger: log,
+		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life,
+		SweepInterval: s.Sweep,
+		Grace:         s.Grace, CancelGrace: s.Grace, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -244,8 +247,8 @@ func (f *fleet) ask(cmd, suffix string) int {
 	return n
 }
 
-// awaitDrained waits until no task is pending, claimed, scheduled or retrying, and until the dead are forgotten: living is the number of
-// workers that Redis shall know.
+// awaitDrained waits until no task is pending, claimed, scheduled or retrying, and until the dead are forgotten: living
+// is the number of workers that Redis shall know.
 func (f *fleet) awaitDrained(limit time.Duration, living int) {
 	f.t.Helper()
 	conn := f.server.Dial(f.t)

@@ -85,8 +85,8 @@ func (m *move) end(t *testing.T) {
 	for _, node := range m.cluster.Nodes {
 		node.Do(t, "CLUSTER", "SETSLOT", m.slot, "NODE", owner)
 	}
-	// The new owner has raised its epoch. Were the slot moved on before the others have heard of it, the next owner could choose the same epoch,
-	// and the cluster would settle that by taking the slot away again.
+	// The new owner has raised its epoch. Were the slot moved on before the others have heard of it, the next owner
+	// could choose the same epoch, and the cluster would settle that by taking the slot away again.
 	want := epoch(t, m.to, owner)
 	eventually(t, "all nodes know the new owner's epoch", func() bool {
 		for _, node := range m.cluster.Nodes {
@@ -177,7 +177,8 @@ func testEachKey(t *testing.T, cluster *redistest.Cluster) {
 		if err != nil || !strings.Contains(info, want) {
 			t.Errorf("key %s: expected the node with %s, %v", key, strings.TrimSpace(want), err)
 		}
-		if got, err := redis.Int(cluster.NodeOf(t, key).Do(t, "CLUSTER", "KEYSLOT", key), nil); err != nil || got != src.Slot(key) {
+		if got, err := redis.Int(cluster.NodeOf(t, key).Do(t, "CLUSTER", "KEYSLOT", key), nil); err != nil ||
+			got != src.Slot(key) {
 			t.Errorf("Slot(%s): expected %d, found %d", key, got, src.Slot(key))
 		}
 		nodes[want] = true
@@ -219,7 +220,8 @@ func testPartlyMoved(t *testing.T, cluster *redistest.Cluster) {
 	// A command with keys on both sides waits until the move is over.
 	result := make(chan error, 1)
 	go func() {
-		_, err := c.Do("EVAL", "return redis.call('INCR', KEYS[1]) + redis.call('INCR', KEYS[2])", 2, "{partly}old", "{partly}new")
+		_, err := c.Do("EVAL", "return redis.call('INCR', KEYS[1]) + redis.call('INCR', KEYS[2])", 2, "{partly}old",
+			"{partly}new")
 		result <- err
 	}()
 	eventually(t, "the script is refused", func() bool {
@@ -236,7 +238,8 @@ func testPartlyMoved(t *testing.T, cluster *redistest.Cluster) {
 	if err := <-result; err != nil {
 		t.Errorf("the script after the move: %v", err)
 	}
-	if got, err := redis.Strings(c.Do("MGET", "{partly}old", "{partly}new")); err != nil || got[0] != "3" || got[1] != "3" {
+	if got, err := redis.Strings(c.Do("MGET", "{partly}old", "{partly}new")); err != nil || got[0] != "3" ||
+		got[1] != "3" {
 		t.Errorf("after the move: expected [3 3], found %v, %v", got, err)
 	}
 	// The connection has moved along: nothing is redirected any more.
@@ -270,7 +273,8 @@ func testPipelineMoves(t *testing.T, cluster *redistest.Cluster) {
 	}
 }
 
-// testBlocked moves the slot of lists that clients wait for, in each way to wait: they must get what is pushed on the new node.
+// testBlocked moves the slot of lists that clients wait for, in each way to wait: they must get what is pushed on the
+// new node.
 func testBlocked(t *testing.T, cluster *redistest.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
@@ -321,7 +325,8 @@ func currentOwner(t *testing.T, cluster *redistest.Cluster, key string) *move {
 	t.Helper()
 	m := newMove(t, cluster, key)
 	var answer redis.Error
-	if _, err := m.from.Dial(t).Do("EXISTS", key); errors.As(err, &answer) && strings.HasPrefix(string(answer), "MOVED") {
+	if _, err := m.from.Dial(t).Do("EXISTS", key); errors.As(err, &answer) &&
+		strings.HasPrefix(string(answer), "MOVED") {
 		m.from, m.to = m.to, m.from
 	}
 	return m
@@ -346,7 +351,8 @@ func testContext(t *testing.T, cluster *redistest.Cluster) {
 	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// Longer than an ordinary command may take: the context decides.
-	if reply, err := redis.DoContext(connTo(t, src, "{ctx}"), ctx, "BLPOP", "{ctx}", "0.05"); err != nil || reply != nil {
+	if reply, err := redis.DoContext(connTo(t, src, "{ctx}"), ctx, "BLPOP", "{ctx}", "0.05"); err != nil ||
+		reply != nil {
 		t.Errorf("BLPOP: %v, %v", reply, err)
 	}
 }
@@ -443,7 +449,8 @@ func testRestart(t *testing.T, cluster *redistest.Cluster) {
 // replicaOf starts a replica of a node, and returns when the replica is in step with it.
 func replicaOf(t *testing.T, master *redistest.Server) *redistest.Server {
 	t.Helper()
-	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "10000",
+	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+		"--cluster-node-timeout", "10000",
 		"--repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica.Do(t, "CLUSTER", "MEET", host, port)

@@ -9,19 +9,22 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// conn is a connection for the keys of one slot, which it follows from node to node. Redis refuses a command before it carries out
-// any of it, so a command that is sent to the next node does not run twice; no command is sent again for any other reason.
-// A WAIT that is sent right behind a command goes with it, on the same connection. Transactions are not redirected.
-// Only one goroutine may use a conn at a time, except that one may send and another receive once it has subscribed.
+// conn is a connection for the keys of one slot, which it follows from node to node. Redis refuses a command before it
+// carries out any of it, so a command that is sent to the next node does not run twice; no command is sent again for
+// any other reason. A WAIT that is sent right behind a command goes with it, on the same connection. Transactions are
+// not redirected. Only one goroutine may use a conn at a time, except that one may send and another receive once it has
+// subscribed.
 type conn struct {
 	src  *source
 	slot int
 	node *node
 
-	sent   []command // their replies are still to come
-	waited *answer   // to the WAIT that went along with a redirected command; the one that its old node gives means nothing
-	multi  bool      // within a transaction
-	pushed bool      // has subscribed: what comes is no answer to what was sent. One goroutine may send then while another receives
+	sent []command // their replies are still to come
+	// to the WAIT that went along with a redirected command; the one that its old node gives means nothing
+	waited *answer
+	multi  bool // within a transaction
+	// has subscribed: what comes is no answer to what was sent. One goroutine may send then while another receives
+	pushed bool
 }
 
 type command struct {
@@ -37,8 +40,8 @@ type answer struct {
 // blocks says whether the command waits for something to happen, so that a late answer says nothing of the node.
 func (c command) blocks() bool { return strings.EqualFold(c.name, "BLPOP") }
 
-// wait says how long to wait for a reply: as long as ctx allows if there is one, for limit if that is not negative, or else for
-// readTimeout.
+// wait says how long to wait for a reply: as long as ctx allows if there is one, for limit if that is not negative, or
+// else for readTimeout.
 type wait struct {
 	ctx   context.Context
 	limit time.Duration
@@ -104,8 +107,8 @@ func (c *conn) call(w wait, n *node, cmd command) (any, error) {
 	return reply, n.pool.explain(err)
 }
 
-// drain sends what waits to be sent, with one more command unless its name is empty, and receives all replies. It answers as redigo
-// does: with the last reply and the first error, or with all replies if the name is empty.
+// drain sends what waits to be sent, with one more command unless its name is empty, and receives all replies. It
+// answers as redigo does: with the last reply and the first error, or with all replies if the name is empty.
 func (c *conn) drain(w wait, name string, args []any) (any, error) {
 	if name != "" {
 		if err := c.Send(name, args...); err != nil {

@@ -27,7 +27,8 @@ func slotsReply(host, port string) string {
 	if host != "" {
 		name = fakeredis.Bulk(host)
 	}
-	return fakeredis.Array(fakeredis.Array(":0\r\n", ":16383\r\n", fakeredis.Array(name, ":"+port+"\r\n", fakeredis.Bulk("id"))))
+	return fakeredis.Array(fakeredis.Array(":0\r\n", ":16383\r\n",
+		fakeredis.Array(name, ":"+port+"\r\n", fakeredis.Bulk("id"))))
 }
 
 func isClusterSlots(args []string) bool {

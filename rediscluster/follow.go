@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// settleTimeout bounds how long a command is sent to one node after the other while its slot is on the way. After the first
-	// few tries there are pauses, which grow.
+	// settleTimeout bounds how long a command is sent to one node after the other while its slot is on the way. After
+	// the first few tries there are pauses, which grow.
 	settleTimeout = 5 * time.Second
 	hurriedTries  = 3
 	firstPause    = 10 * time.Millisecond
@@ -43,8 +43,9 @@ func redirectionOf(err error, addr string) redirection {
 	return redirection{}
 }
 
-// settle takes the answer to a command. If the node refused it because of its slot, settle carries it out where it belongs. When the slot
-// has moved for good, so does the connection, unless replies are still to come from the old node.
+// settle takes the answer to a command. If the node refused it because of its slot, settle carries it out where it
+// belongs. When the slot has moved for good, so does the connection, unless replies are still to come from the old
+// node.
 func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
 	if err == nil {
 		c.track(cmd.name, true)
@@ -86,8 +87,8 @@ func (c *conn) track(name string, ok bool) {
 	}
 }
 
-// follow carries out a command that was answered with err on whatever node it belongs to. It also returns the node that owns the slot as
-// far as is known then, which the caller closes.
+// follow carries out a command that was answered with err on whatever node it belongs to. It also returns the node that
+// owns the slot as far as is known then, which the caller closes.
 func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, error) {
 	owner, refused := c.node, c.node
 	deadline := time.Now().Add(settleTimeout)

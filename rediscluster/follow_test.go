@@ -110,7 +110,8 @@ func TestRedirectionsEnd(t *testing.T) {
 	defer cancel()
 	_, err := redis.DoContext(c, ctx, "GET", "k")
 	var answer redis.Error
-	if !errors.As(err, &answer) || !strings.HasPrefix(string(answer), "MOVED ") || !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.As(err, &answer) || !strings.HasPrefix(string(answer), "MOVED ") ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("expected MOVED and the context's error, found %v", err)
 	}
 	if n := strings.Count(a.Names(), "GET"); n > 10 {
@@ -135,7 +136,8 @@ func TestNodeAwayAfterRedirection(t *testing.T) {
 		a, _ := pair(t, func([]string) string { return fmt.Sprintf("-%s %d %s\r\n", kind, slotK, gone.Addr()) }, nil)
 		_, err := connTo(t, open(t, "redis://"+a.Addr()), "k").Do("GET", "k")
 		var answer redis.Error
-		if !errors.As(err, &answer) || !strings.HasPrefix(string(answer), kind) || !strings.Contains(err.Error(), "refused") {
+		if !errors.As(err, &answer) || !strings.HasPrefix(string(answer), kind) ||
+			!strings.Contains(err.Error(), "refused") {
 			t.Errorf("expected %s and why the node cannot be reached, found: %v", kind, err)
 		}
 	}
@@ -319,8 +321,8 @@ func TestWaitGoesAlong(t *testing.T) {
 	}
 }
 
-// TestPipelineIsTriedAgain answers TRYAGAIN to the first of two commands, as while the keys of a slot are on both sides. The reply to
-// the second must not be taken for that to the first, nor be missing afterwards.
+// TestPipelineIsTriedAgain answers TRYAGAIN to the first of two commands, as while the keys of a slot are on both
+// sides. The reply to the second must not be taken for that to the first, nor be missing afterwards.
 func TestPipelineIsTriedAgain(t *testing.T) {
 	for _, second := range []string{"WAIT", "GET"} {
 		t.Run(second, func(t *testing.T) {
@@ -347,7 +349,8 @@ func TestPipelineIsTriedAgain(t *testing.T) {
 				reply, err := c.Receive()
 				n, err2 := redis.Int(redis.ReceiveWithTimeout(c, settleTimeout))
 				if reply != "OK" || n != 1 || err != nil || err2 != nil || c.Err() != nil {
-					t.Fatalf("expected OK and 1, found %v, %v and %d, %v; the connection: %v", reply, err, n, err2, c.Err())
+					t.Fatalf("expected OK and 1, found %v, %v and %d, %v; the connection: %v", reply, err, n, err2,
+						c.Err())
 				}
 			}
 		})

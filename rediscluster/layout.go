@@ -72,7 +72,8 @@ func (l *layout) node(ctx context.Context, slot int) (string, error) {
 	return addr, nil
 }
 
-// moved notes where a slot has gone, according to the node that had it. The rest of the layout may have changed as well.
+// moved notes where a slot has gone, according to the node that had it. The rest of the layout may have changed as
+// well.
 func (l *layout) moved(slot int, addr string) {
 	l.mu.Lock()
 	news := l.slots[slot] != addr
@@ -114,7 +115,8 @@ func (l *layout) refresh(ctx context.Context) error {
 	}
 }
 
-// ask returns the round of questions that is under way; it starts one if need be. It returns nil if none is needed or possible.
+// ask returns the round of questions that is under way; it starts one if need be. It returns nil if none is needed or
+// possible.
 func (l *layout) ask() (*asking, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,8 +245,8 @@ func askOne(ctx context.Context, addr string, opts []redis.DialOption) (*[redisc
 	return &slots, nil
 }
 
-// complete gives an address its standard form. A node that does not know its own name sends an empty host or "?", which stands for the
-// host that was asked; and redisc leaves the brackets of IPv6 out.
+// complete gives an address its standard form. A node that does not know its own name sends an empty host or "?", which
+// stands for the host that was asked; and redisc leaves the brackets of IPv6 out.
 func complete(addr, asked string) string {
 	i := strings.LastIndexByte(addr, ':')
 	if i < 0 {

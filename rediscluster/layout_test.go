@@ -29,7 +29,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestAllNodesHaveNewAddresses is what happens when every container of a cluster is replaced: only the names of the URL lead back.
+// TestAllNodesHaveNewAddresses is what happens when every container of a cluster is replaced: only the names of the URL
+// lead back.
 func TestAllNodesHaveNewAddresses(t *testing.T) {
 	gone := startFake(t, func([]string) string { return "+old\r\n" })
 	var replaced atomic.Bool

@@ -5,13 +5,14 @@
 //	defer rdb.Close()
 //	q := delayed.NewQueue("{mail}", rdb)
 //
-// All keys of a queue must be in one hash slot, so the name of a queue carries a tag in braces: "{mail}", or "{mail}:low" and
-// "{mail}:high" for two queues in one slot. A queue lives on one node; a worker uses one connection more for each slot among its queues.
+// All keys of a queue must be in one hash slot, so the name of a queue carries a tag in braces: "{mail}", or
+// "{mail}:low" and "{mail}:high" for two queues in one slot. A queue lives on one node; a worker uses one connection
+// more for each slot among its queues.
 //
-// Commands follow a slot that moves to another node. While a slot is on its way, scripts wait for it for up to five seconds. When a node
-// fails, commands on its slots fail until a replica has taken over; what a replica had not received by then is lost, as
-// in every cluster; delayed.QueueConfig.Wait makes each enqueueing wait for replicas.
-// A node that freezes fails as well: the calls that wait for it end within a second after its replica serves, or after
+// Commands follow a slot that moves to another node. While a slot is on its way, scripts wait for it for up to five
+// seconds. When a node fails, commands on its slots fail until a replica has taken over; what a replica had not
+// received by then is lost, as in every cluster; delayed.QueueConfig.Wait makes each enqueueing wait for replicas. A
+// node that freezes fails as well: the calls that wait for it end within a second after its replica serves, or after
 // five seconds.
 package rediscluster
 
@@ -33,8 +34,8 @@ const (
 	// dialTimeout bounds connecting to a node, unless the URL says otherwise.
 	dialTimeout  = 5 * time.Second
 	writeTimeout = 5 * time.Second
-	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so it is above
-	// what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
+	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so
+	// it is above what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
 	readTimeout = 30 * time.Second
 	// idleConns bounds the idle connections to each node, and the producers that use a handle at a time unless the URL
 	// says otherwise.
@@ -43,15 +44,15 @@ const (
 	idleTimeout = 4 * time.Minute
 	// pingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
 	pingAfter = 10 * time.Second
-	// slowAfter is how long a node may take to answer before the others are asked, every askAgain, whether another one has
-	// taken over.
+	// slowAfter is how long a node may take to answer before the others are asked, every askAgain, whether another one
+	// has taken over.
 	slowAfter = time.Second
 	askAgain  = 500 * time.Millisecond
 )
 
-// Dial returns a handle on a cluster. The URL names one or more of its nodes, such as redis://user:password@a:6379,b:6379, or
-// rediss://… for TLS; the other nodes are learnt from them. Name several, so that one may be away. It may have the
-// parameters of delayed.Dial. Dial does not connect; call Ping to connect now.
+// Dial returns a handle on a cluster. The URL names one or more of its nodes, such as
+// redis://user:password@a:6379,b:6379, or rediss://… for TLS; the other nodes are learnt from them. Name several, so
+// that one may be away. It may have the parameters of delayed.Dial. Dial does not connect; call Ping to connect now.
 func Dial(rawURL string) (*delayed.Redis, error) {
 	src, err := newSource(rawURL)
 	if err != nil {
@@ -108,7 +109,8 @@ var errClosed = fmt.Errorf("%w: the handle on the cluster", delayed.ErrClosed)
 
 // Conn returns a connection to the node that serves key. The caller closes it.
 func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout) // with the trial of idle connections, and with the successor
+	// with the trial of idle connections, and with the successor
+	ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout)
 	defer cancel()
 	slot := redisc.Slot(key)
 	addr, err := s.layout.node(ctx, slot)

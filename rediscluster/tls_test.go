@@ -14,7 +14,8 @@ import (
 func TestPrivateAuthority(t *testing.T) {
 	t.Parallel()
 	certs := redistest.NewTLS(t)
-	node, addr := certs.Start(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--tls-cluster", "yes")
+	node, addr := certs.Start(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--tls-cluster",
+		"yes")
 	var slots []any
 	for slot := range 16384 {
 		slots = append(slots, slot)
@@ -35,7 +36,8 @@ func TestPrivateAuthority(t *testing.T) {
 			t.Errorf("without %s: expected an error", without)
 		}
 	}
-	if src := open(t, "redis://a?pool_size=3&dial_timeout=3s"); src.PoolSize() != 3 || src.limits.DialTimeout.Seconds() != 3 {
+	if src := open(t, "redis://a?pool_size=3&dial_timeout=3s"); src.PoolSize() != 3 ||
+		src.limits.DialTimeout.Seconds() != 3 {
 		t.Errorf("expected limits of 3, found %+v", src.limits)
 	}
 }

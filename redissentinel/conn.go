@@ -12,8 +12,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// conn is a connection to a server that was the master when it was dialled. When the server turns out to be a master no longer the
-// connection counts as broken, and so do all others to it.
+// conn is a connection to a server that was the master when it was dialled. When the server turns out to be a master no
+// longer the connection counts as broken, and so do all others to it.
 type conn struct {
 	redis.Conn
 	src     *source
@@ -68,7 +68,8 @@ func (c *conn) note(reply any, err error) (any, error) {
 
 // demoted reads an error of a server that has become a replica. Within a script older versions put other text in front.
 func demoted(text string) bool {
-	return strings.HasPrefix(text, "READONLY ") || strings.Contains(text, "-READONLY ") || strings.HasPrefix(text, "UNBLOCKED ") ||
+	return strings.HasPrefix(text, "READONLY ") || strings.Contains(text, "-READONLY ") ||
+		strings.HasPrefix(text, "UNBLOCKED ") ||
 		strings.HasPrefix(text, "MASTERDOWN ")
 }
 

@@ -14,7 +14,9 @@ import (
 )
 
 // twoMasters is a Sentinel that names the first of two servers, or the second when the flag is set.
-func twoMasters(t *testing.T, first func(args []string) string) (src *source, a, b *fakeredis.Server, over *atomic.Bool) {
+func twoMasters(
+	t *testing.T, first func(args []string) string,
+) (src *source, a, b *fakeredis.Server, over *atomic.Bool) {
 	t.Helper()
 	over = &atomic.Bool{}
 	a, b = startFake(t, first), startMaster(t, "+new\r\n")
@@ -31,7 +33,8 @@ func twoMasters(t *testing.T, first func(args []string) string) (src *source, a,
 func TestDemotedMaster(t *testing.T) {
 	for _, answer := range []string{
 		"READONLY You can't write against a read only replica.",
-		"ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.",
+		"ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -READONLY You can't write against " +
+			"a read only replica.",
 		"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
 	} {
 		var demoted *atomic.Bool
@@ -104,7 +107,8 @@ func TestRoleIsCheckedOnBorrow(t *testing.T) {
 	}
 }
 
-// TestBrokenConnection expects that the connections that idle beside one that breaks are given up, and nothing is sent twice.
+// TestBrokenConnection expects that the connections that idle beside one that breaks are given up, and nothing is sent
+// twice.
 func TestBrokenConnection(t *testing.T) {
 	src, a, _, _ := twoMasters(t, func(args []string) string {
 		switch args[0] {
@@ -125,12 +129,14 @@ func TestBrokenConnection(t *testing.T) {
 		}
 	}
 	for name, fail := range map[string]func(c redis.Conn) (any, error){
-		"Do":                 func(c redis.Conn) (any, error) { return c.Do("INCR") },
-		"DoWithTimeout":      func(c redis.Conn) (any, error) { return redis.DoWithTimeout(c, time.Minute, "INCR") },
-		"DoContext":          func(c redis.Conn) (any, error) { return redis.DoContext(c, ctx, "INCR") },
-		"Receive":            afterSend(redis.Conn.Receive),
-		"ReceiveWithTimeout": afterSend(func(c redis.Conn) (any, error) { return redis.ReceiveWithTimeout(c, time.Minute) }),
-		"ReceiveContext":     afterSend(func(c redis.Conn) (any, error) { return redis.ReceiveContext(c, ctx) }),
+		"Do":            func(c redis.Conn) (any, error) { return c.Do("INCR") },
+		"DoWithTimeout": func(c redis.Conn) (any, error) { return redis.DoWithTimeout(c, time.Minute, "INCR") },
+		"DoContext":     func(c redis.Conn) (any, error) { return redis.DoContext(c, ctx, "INCR") },
+		"Receive":       afterSend(redis.Conn.Receive),
+		"ReceiveWithTimeout": afterSend(func(c redis.Conn) (any, error) {
+			return redis.ReceiveWithTimeout(c, time.Minute)
+		}),
+		"ReceiveContext": afterSend(func(c redis.Conn) (any, error) { return redis.ReceiveContext(c, ctx) }),
 	} {
 		idle, c := connTo(t, src), connTo(t, src)
 		idle.Close()

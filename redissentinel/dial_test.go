@@ -25,7 +25,8 @@ func TestDialRefuses(t *testing.T) {
 			t.Errorf("%s: expected an error", url)
 			continue
 		}
-		if text := err.Error(); !strings.HasPrefix(text, "delayed: redissentinel: ") || !strings.Contains(text, want) || strings.Contains(text, "hunter") {
+		if text := err.Error(); !strings.HasPrefix(text, "delayed: redissentinel: ") || !strings.Contains(text, want) ||
+			strings.Contains(text, "hunter") {
 			t.Errorf("%s: expected an error about %s, found: %s", url, want, text)
 		}
 	}

@@ -75,7 +75,8 @@ func startRealSentinel(t *testing.T, master string) string {
 		}
 		l.Close()
 		file := filepath.Join(t.TempDir(), "sentinel.conf")
-		text := fmt.Sprintf("bind 127.0.0.1\nport %s\nrequirepass %s\nsentinel monitor m %s %s 1\nsentinel auth-pass m %s\n"+
+		text := fmt.Sprintf("bind 127.0.0.1\nport %s\nrequirepass %s\nsentinel monitor m %s %s 1\nsentinel auth-pass "+
+			"m %s\n"+
 			"sentinel down-after-milliseconds m 300\nsentinel failover-timeout m 1000\n",
 			strings.TrimPrefix(addr, "127.0.0.1:"), sentinelPassword, host, port, password)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -230,7 +231,8 @@ func note(n int) { started <- n }
 func startWorker(t *testing.T, rdb *delayed.Redis) (carriesOn func()) {
 	t.Helper()
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"failover"}, Concurrency: 1, Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+		Queues: delayed.Strict{"failover"}, Concurrency: 1,
+		Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +310,8 @@ func testWrongPasswords(t *testing.T, w *watched) {
 			t.Errorf("%s: expected an error", url)
 			continue
 		}
-		if text := err.Error(); !strings.Contains(text, "WRONGPASS") && !strings.Contains(text, "NOAUTH") || strings.Contains(text, "hunter") {
+		if text := err.Error(); !strings.Contains(text, "WRONGPASS") && !strings.Contains(text, "NOAUTH") ||
+			strings.Contains(text, "hunter") {
 			t.Errorf("%s: %s", url, text)
 		}
 	}

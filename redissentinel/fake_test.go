@@ -21,7 +21,8 @@ func startFake(t *testing.T, answer func(args []string) string) *fakeredis.Serve
 	return s
 }
 
-// startSentinel starts a Sentinel that knows the master m, whose port is what the function returns; "" if it does not know it.
+// startSentinel starts a Sentinel that knows the master m, whose port is what the function returns; "" if it does not
+// know it.
 func startSentinel(t *testing.T, port func() string) *fakeredis.Server {
 	t.Helper()
 	return startFake(t, func(args []string) string {

@@ -11,8 +11,8 @@ import (
 	"github.com/godelayed/delayed/internal/fakeredis"
 )
 
-// TestAnnouncedMaster has an old master that stays a master and does not end any connection by itself. The Sentinel says so when it is
-// listened to, or sends a message later.
+// TestAnnouncedMaster has an old master that stays a master and does not end any connection by itself. The Sentinel
+// says so when it is listened to, or sends a message later.
 func TestAnnouncedMaster(t *testing.T) {
 	for _, byMessage := range []bool{true, false} {
 		block := make(chan struct{})
@@ -34,7 +34,8 @@ func TestAnnouncedMaster(t *testing.T) {
 				<-speak
 				reply := fakeredis.Array(fakeredis.Bulk("subscribe"), fakeredis.Bulk(args[1]), ":1\r\n")
 				if byMessage {
-					reply += fakeredis.Array(fakeredis.Bulk("message"), fakeredis.Bulk(args[1]), fakeredis.Bulk("m 127.0.0.1 1 127.0.0.1 2"))
+					reply += fakeredis.Array(fakeredis.Bulk("message"), fakeredis.Bulk(args[1]),
+						fakeredis.Bulk("m 127.0.0.1 1 127.0.0.1 2"))
 				}
 				return reply
 			case args[1] == "MASTER" && asked.Add(1) == 1 && byMessage:
@@ -88,7 +89,8 @@ func TestWhatIsHeard(t *testing.T) {
 		addr  string
 		epoch int64
 	}{
-		{a.Addr(), 5}, {b.Addr(), 5}, {b.Addr(), 4}, {replica.Addr(), 6}, {"127.0.0.1:1", 7}, {a.Addr(), 3}, {b.Addr(), 5},
+		{a.Addr(), 5}, {b.Addr(), 5}, {b.Addr(), 4}, {replica.Addr(), 6}, {"127.0.0.1:1", 7}, {a.Addr(), 3},
+		{b.Addr(), 5},
 	} {
 		src.heard(news.addr, news.epoch)
 		if reply, err := c.Do("INCR", "k"); err != nil || reply != "a" {
@@ -107,7 +109,8 @@ func TestWhatIsHeard(t *testing.T) {
 	}
 }
 
-// TestMasterIsTriedBeforeSentinels expects that a known master is good enough, and that the Sentinels' word counts when it is not.
+// TestMasterIsTriedBeforeSentinels expects that a known master is good enough, and that the Sentinels' word counts when
+// it is not.
 func TestMasterIsTriedBeforeSentinels(t *testing.T) {
 	a, b := startMaster(t, "+a\r\n"), startMaster(t, "+b\r\n")
 	s := startSentinel(t, a.Port)

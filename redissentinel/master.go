@@ -66,7 +66,8 @@ func (s *source) connect(ctx context.Context) (*conn, error) {
 	return c, err
 }
 
-// dial connects to a server and returns an error unless it is the master, and another than the believed one was not found meanwhile.
+// dial connects to a server and returns an error unless it is the master, and another than the believed one was not
+// found meanwhile.
 func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (*conn, error) {
 	c := &conn{src: s, addr: addr}
 	dialer := &net.Dialer{Timeout: s.limits.DialTimeout}
@@ -75,7 +76,8 @@ func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (
 		return c.wire, err
 	})
 	var err error
-	if c.Conn, err = redis.DialContext(ctx, "tcp", addr, slices.Concat(s.opts, []redis.DialOption{keep})...); err == nil {
+	if c.Conn, err = redis.DialContext(ctx, "tcp", addr,
+		slices.Concat(s.opts, []redis.DialOption{keep})...); err == nil {
 		if err = c.checkRole(ctx); err == nil {
 			err = s.adopt(c, believed, epoch)
 		}
@@ -89,8 +91,8 @@ func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (
 	return c, nil
 }
 
-// adopt takes a connection, and its server as the master. If that is not the server that was the master before, the connections to
-// that one are closed: it may well accept commands still, which would be lost.
+// adopt takes a connection, and its server as the master. If that is not the server that was the master before, the
+// connections to that one are closed: it may well accept commands still, which would be lost.
 func (s *source) adopt(c *conn, believed string, epoch int64) error {
 	s.mu.Lock()
 	var old *redis.Pool
@@ -151,8 +153,8 @@ func (s *source) listen() {
 	}
 }
 
-// heard is told what a Sentinel says. News are believed if they are newer than what named the present master, since a Sentinel may have
-// lost touch with the others, and if the server says so, too.
+// heard is told what a Sentinel says. News are believed if they are newer than what named the present master, since a
+// Sentinel may have lost touch with the others, and if the server says so, too.
 func (s *source) heard(addr string, epoch int64) {
 	s.mu.Lock()
 	believed := s.addr

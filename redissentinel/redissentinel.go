@@ -1,17 +1,19 @@
-// Package redissentinel connects to the master of a Redis that Sentinel watches, and to its successor after a fail-over.
+// Package redissentinel connects to the master of a Redis that Sentinel watches, and to its successor after a
+// fail-over.
 //
 //	rdb, err := redissentinel.Dial("redis://user:password@s1:26379,s2:26379,s3:26379/0?master=mymaster")
 //	if err != nil { … }
 //	defer rdb.Close()
 //	q := delayed.NewQueue("mail", rdb)
 //
-// The hosts are those of the Sentinels; user, password and database are those of the master. Sentinels that ask for a password of their
-// own get the parameters sentinel_user and sentinel_password.
+// The hosts are those of the Sentinels; user, password and database are those of the master. Sentinels that ask for a
+// password of their own get the parameters sentinel_user and sentinel_password.
 //
-// When the Sentinels announce another master, all connections to the old one are closed, since it would accept commands for seconds that
-// are lost when it becomes a replica. During a fail-over commands fail; workers carry on by themselves when the new master is known. What
-// the old master had acknowledged but not yet sent to its replica is lost, as in every set-up with Sentinel: tasks among it, and acks,
-// whose tasks then run again. delayed.QueueConfig.Wait makes each enqueueing wait for replicas.
+// When the Sentinels announce another master, all connections to the old one are closed, since it would accept commands
+// for seconds that are lost when it becomes a replica. During a fail-over commands fail; workers carry on by themselves
+// when the new master is known. What the old master had acknowledged but not yet sent to its replica is lost, as in
+// every set-up with Sentinel: tasks among it, and acks, whose tasks then run again. delayed.QueueConfig.Wait makes each
+// enqueueing wait for replicas.
 package redissentinel
 
 import (
@@ -29,12 +31,12 @@ import (
 )
 
 const (
-	// dialTimeout bounds connecting to the master, unless the URL says otherwise. A master that takes longer is gone, and
-	// the Sentinels are asked for another.
+	// dialTimeout bounds connecting to the master, unless the URL says otherwise. A master that takes longer is gone,
+	// and the Sentinels are asked for another.
 	dialTimeout  = 2 * time.Second
 	writeTimeout = 5 * time.Second
-	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so it is above
-	// what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
+	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so
+	// it is above what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
 	readTimeout = 30 * time.Second
 	// idleConns bounds the idle connections to the master, and the producers that use a handle at a time unless the URL
 	// says otherwise.
@@ -47,10 +49,10 @@ const (
 	listenPause = time.Second
 )
 
-// Dial returns a handle on the master. The URL names the Sentinels and, as a parameter, the name under which they know the master:
-// redis://user:password@s1:26379,s2:26379/0?master=mymaster, or rediss://… for TLS with Sentinels and master alike. Name all Sentinels;
-// port 26379 may be left out. It may have the parameters of delayed.Dial besides, which are for the master and, as to
-// TLS, for the Sentinels too. Dial does not connect; call Ping to connect now.
+// Dial returns a handle on the master. The URL names the Sentinels and, as a parameter, the name under which they know
+// the master: redis://user:password@s1:26379,s2:26379/0?master=mymaster, or rediss://… for TLS with Sentinels and
+// master alike. Name all Sentinels; port 26379 may be left out. It may have the parameters of delayed.Dial besides,
+// which are for the master and, as to TLS, for the Sentinels too. Dial does not connect; call Ping to connect now.
 func Dial(rawURL string) (*delayed.Redis, error) {
 	src, err := newSource(rawURL)
 	if err != nil {
@@ -99,7 +101,8 @@ func newSource(rawURL string) (*source, error) {
 	}
 	name := u.Query.Get("master")
 	if name == "" {
-		return nil, errors.New("the Redis URL has no parameter master: expected ?master= and the name that Sentinel has for the master")
+		return nil, errors.New("the Redis URL has no parameter master: expected ?master= and the name that Sentinel " +
+			"has for the master")
 	}
 	common := []redis.DialOption{redis.DialUseTLS(u.TLS), redis.DialTLSConfig(secure), redis.DialClientName("delayed")}
 	s := &source{

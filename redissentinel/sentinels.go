@@ -18,7 +18,8 @@ import (
 const (
 	// askTimeout bounds the question to one Sentinel, so that one behind a dead network does not hold up the others.
 	askTimeout = 2 * time.Second
-	// listenTime is how long one Sentinel is listened to. Then it is another one's turn: the first may have lost touch with the rest.
+	// listenTime is how long one Sentinel is listened to. Then it is another one's turn: the first may have lost touch
+	// with the rest.
 	listenTime = 15 * time.Second
 )
 
@@ -129,8 +130,8 @@ func (s *sentinels) askOne(addr string) (string, error) {
 	return "", err
 }
 
-// listen hears from one of the Sentinels for a while, beginning with what it knows now, and passes on which server is the master, and by
-// which of the ever newer configurations.
+// listen hears from one of the Sentinels for a while, beginning with what it knows now, and passes on which server is
+// the master, and by which of the ever newer configurations.
 func (s *sentinels) listen(ctx context.Context, turn int, heard func(addr string, epoch int64)) {
 	ctx, cancel := context.WithTimeout(ctx, listenTime+2*askTimeout)
 	defer cancel()
@@ -145,7 +146,8 @@ func (s *sentinels) listen(ctx context.Context, turn int, heard func(addr string
 		return
 	}
 	for {
-		// After the subscription nothing is missed. What a message says is asked for once more, since it lacks the epoch.
+		// After the subscription nothing is missed. What a message says is asked for once more, since it lacks the
+		// epoch.
 		if _, failed := sub.ReceiveWithTimeout(listenTime).(error); failed {
 			return // the time is over, or the connection is broken
 		}
@@ -183,7 +185,8 @@ func (s *sentinels) distrust() {
 func (s *sentinels) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	dialer := &net.Dialer{Timeout: askTimeout}
 	opts := slices.Concat(s.opts, []redis.DialOption{
-		redis.DialReadTimeout(askTimeout), redis.DialWriteTimeout(askTimeout), redis.DialTLSHandshakeTimeout(askTimeout),
+		redis.DialReadTimeout(askTimeout), redis.DialWriteTimeout(askTimeout),
+		redis.DialTLSHandshakeTimeout(askTimeout),
 		redis.DialContextFunc(func(_ context.Context, network, addr string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, addr)
 			if err == nil {

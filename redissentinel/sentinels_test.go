@@ -59,7 +59,8 @@ func TestErrorsOfDiscovery(t *testing.T) {
 		want        []string
 	}{
 		{gone.Addr(), "m", []string{"no Sentinel names the master m", gone.Addr(), "refused"}},
-		{good.Addr() + "," + gone.Addr(), "other", []string{"master other", good.Addr() + ": it knows no such master", gone.Addr(), "SENTINEL MASTERS"}},
+		{good.Addr() + "," + gone.Addr(), "other",
+			[]string{"master other", good.Addr() + ": it knows no such master", gone.Addr(), "SENTINEL MASTERS"}},
 		{refusing.Addr(), "m", []string{"NOAUTH"}},
 		{toNowhere.Addr(), "m", []string{"master m at " + gone.Addr(), "refused"}},
 		{toReplica.Addr(), "m", []string{"master m at " + replica.Addr(), "replica now"}},
@@ -190,7 +191,8 @@ func TestCredentials(t *testing.T) {
 		}
 		return all
 	}
-	if got, want := strings.Join(commands(s.Seen()), "; "), "AUTH su s p; SENTINEL get-master-addr-by-name m"; got != want {
+	if got, want := strings.Join(commands(s.Seen()), "; "),
+		"AUTH su s p; SENTINEL get-master-addr-by-name m"; got != want {
 		t.Errorf("the Sentinel saw %q, expected %q", got, want)
 	}
 	if got, want := strings.Join(commands(master.Seen()), "; "), "AUTH user p@ss; SELECT 7; ROLE; GET k"; got != want {

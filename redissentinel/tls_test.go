@@ -37,7 +37,8 @@ func TestPrivateAuthority(t *testing.T) {
 			t.Errorf("without %s: expected an error", without)
 		}
 	}
-	if src := open(t, "redis://a?master=m&pool_size=3&dial_timeout=3s"); src.PoolSize() != 3 || src.limits.DialTimeout.Seconds() != 3 {
+	if src := open(t, "redis://a?master=m&pool_size=3&dial_timeout=3s"); src.PoolSize() != 3 ||
+		src.limits.DialTimeout.Seconds() != 3 {
 		t.Errorf("expected limits of 3, found %+v", src.limits)
 	}
 }

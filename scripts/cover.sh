@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of the root module with the race detector, in random order, and fails when they cover less than 85 % of the root package.
-# Run with GOWORK=off: what a user's go test sees.
+# Runs the tests of the root module with the race detector, in random order, and fails when they cover less than 85 % of
+# the root package. Run with GOWORK=off: what a user's go test sees.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

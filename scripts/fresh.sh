@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Does what a newcomer does: clones HEAD into an empty folder, with an empty HOME, empty Go caches and no virtual environment, and runs
-# the README's two commands as they stand there: the code blocks after the comments "first command" and "second command".
+# Does what a newcomer does: clones HEAD into an empty folder, with an empty HOME, empty Go caches and no virtual
+# environment, and runs the README's two commands as they stand there: the code blocks after the comments "first
+# command" and "second command".
 #
-# Kept from the environment is only what says how package clients reach their sources (proxies, certificates, mirrors), and PATH.
+# Kept from the environment is only what says how package clients reach their sources (proxies, certificates, mirrors),
+# and PATH.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

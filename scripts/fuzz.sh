@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Finds every Fuzz function in every module and fuzzes it for the given time or number of inputs: go test takes one of them at a time.
+# Finds every Fuzz function in every module and fuzzes it for the given time or number of inputs: go test takes one of
+# them at a time.
 #
 #   scripts/fuzz.sh 30s
 #   scripts/fuzz.sh 100000x

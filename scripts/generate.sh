@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies what the Python package shares with Go, so that it stands on its own: the Lua scripts, which it runs, and the golden vectors, which
-# its tests read. With --check it only says what differs.
+# Copies what the Python package shares with Go, so that it stands on its own: the Lua scripts, which it runs, and the
+# golden vectors, which its tests read. With --check it only says what differs.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

@@ -10,8 +10,9 @@ govulncheck_version=v1.7.0
 # Oldest toolchain that builds the modules and runs the tests (testing/synctest).
 go_minimum=1.25
 
-# Tools live in a directory that names their version and the toolchain that built them, because a linter built by an older
-# toolchain refuses newer code. GOVERSION is read in the root module, so that a go.mod asking for a newer one counts.
+# Tools live in a directory that names their version and the toolchain that built them, because a linter built by an
+# older toolchain refuses newer code. GOVERSION is read in the root module, so that a go.mod asking for a newer one
+# counts.
 tools_dir() {
 	printf '%s/.cache/bin/%s\n' "$root" "$(cd "$root" && go env GOVERSION)"
 }

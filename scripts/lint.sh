@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs golangci-lint in every module, with the one configuration at the root: "fmt" formats, otherwise it checks style and formatting.
+# Runs golangci-lint in every module, with the one configuration at the root: "fmt" formats, otherwise it checks style
+# and formatting.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

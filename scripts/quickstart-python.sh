@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the 60 seconds of the Python package's README word by word: in an empty folder, in the fresh virtual environment that they make, against
-# a Redis of its own.
+# Runs the 60 seconds of the Python package's README word by word: in an empty folder, in the fresh virtual environment
+# that they make, against a Redis of its own.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

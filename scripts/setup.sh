@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, a C compiler (race
-# detector), git, Python with a virtual environment in .venv, golangci-lint and govulncheck in .cache/bin.
-# A second run finds everything in place and takes about a second.
+# Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, a C compiler
+# (race detector), git, Python with a virtual environment in .venv, golangci-lint and govulncheck in .cache/bin. A
+# second run finds everything in place and takes about a second.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -60,7 +60,8 @@ check_redis() {
 	say "tests run on $server: $version"
 }
 
-# make_venv rebuilds .venv when the interpreter or what is installed changed. The package of this tree is installed as a link to its source.
+# make_venv rebuilds .venv when the interpreter or what is installed changed. The package of this tree is installed as a
+# link to its source.
 make_venv() {
 	local package=python-compat requirements=python-compat/requirements-test.txt stamp
 	[ -f "$requirements" ] || die "$requirements is missing: expected the Python tests' packages, one per line"

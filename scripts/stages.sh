@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs make targets one after the other and prints what each took. It goes on after a failure, so that one run shows all of them, except
-# when setup fails. Ends with status 1 if one failed.
+# Runs make targets one after the other and prints what each took. It goes on after a failure, so that one run shows all
+# of them, except when setup fails. Ends with status 1 if one failed.
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1

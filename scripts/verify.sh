@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks what must agree: go.work lists every module, all modules have the same go directive, and the golden vectors of keakon's package
-# are what the installed package writes, and what the Python package shares with Go is a copy of it. With --write it writes the vectors
-# instead.
+# Checks what must agree: go.work lists every module, all modules have the same go directive, and the golden vectors of
+# keakon's package are what the installed package writes, and what the Python package shares with Go is a copy of it.
+# With --write it writes the vectors instead.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

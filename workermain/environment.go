@@ -13,7 +13,8 @@ import (
 const variables = "DELAYED_"
 
 // ofServices matches variables that Kubernetes sets in each container for services, such as one named delayed.
-var ofServices = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+var ofServices = regexp.MustCompile(
+	`_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 // checkEnvironment returns an error for each variable of environ that looks like a setting and is none. It does not
 // show values.
@@ -29,8 +30,10 @@ func (s *settings) checkEnvironment(environ []string) error {
 			ofServices.MatchString(name) {
 			continue
 		}
-		nearest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
-		errs = append(errs, fmt.Errorf("unknown environment variable %s: did you mean %s? The prefix %s is for settings "+
+		nearest := slices.MinFunc(known,
+			func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+		errs = append(errs, fmt.Errorf("unknown environment variable %s: did you mean %s? The prefix %s is for "+
+			"settings "+
 			"of workers", name, nearest, variables))
 	}
 	return errors.Join(errs...)

@@ -34,7 +34,8 @@ func TestEnvironment(t *testing.T) {
 		{"DELAYED_WORKER_PORT_80_TCP_ADDR=10.0.0.1", ""},
 	} {
 		err := newSettings(Config{}).checkEnvironment([]string{"PATH=/bin", test.variable, "HOME=/"})
-		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
+		if (err == nil) != (test.want == "") || err != nil &&
+			(!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
 			t.Errorf("%s: found %v, expected %q", test.variable, err, test.want)
 		}
 	}
@@ -78,7 +79,8 @@ func TestPrefixFlag(t *testing.T) {
 
 func TestSettingsOfRedis(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
-	flags := []string{"-redis", strings.Replace(server.URL(), "redis://", "redis://default:hunter2@", 1), "-queues", "mail=3,news=1"}
+	flags := []string{"-redis", strings.Replace(server.URL(), "redis://", "redis://default:hunter2@", 1), "-queues",
+		"mail=3,news=1"}
 	server.Do(t, "ACL", "SETUSER", "default", ">hunter2")
 	c := launch(t, command("main", flags...))
 	c.ends(exitFailed)

@@ -39,7 +39,8 @@ func (p *program) serveHealth(ctx context.Context, addr string) (closeServer fun
 	mux.HandleFunc("GET /healthz", p.answer(p.alive))
 	mux.HandleFunc("GET /readyz", p.answer(p.ready))
 	server := &http.Server{
-		Handler: mux, ReadTimeout: healthTimeout, WriteTimeout: healthTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14,
+		Handler: mux, ReadTimeout: healthTimeout, WriteTimeout: healthTimeout, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 1 << 14,
 	}
 	p.log.WithField("address", listener.Addr().String()).Info("answering health checks")
 	served := make(chan struct{})

@@ -110,10 +110,12 @@ func TestHealthWhileStarting(t *testing.T) {
 
 func TestHealthWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
-	c := launch(t, command("main", "-redis", server.URL(), "-queues", "mail", "-health", "127.0.0.1:0", "-heartbeat-life", "500ms"))
+	c := launch(t, command("main", "-redis", server.URL(), "-queues", "mail", "-health", "127.0.0.1:0",
+		"-heartbeat-life", "500ms"))
 	c.awaitCheck("/readyz", 200, "")
 	server.Pause(t)
-	if h := c.awaitCheck("/healthz", 503, "Redis has not confirmed the heartbeat within its life of 500ms"); h.Connected || h.State != "running" {
+	if h := c.awaitCheck("/healthz", 503,
+		"Redis has not confirmed the heartbeat within its life of 500ms"); h.Connected || h.State != "running" {
 		t.Errorf("found %+v", h)
 	}
 	c.awaitCheck("/readyz", 503, "not connected to Redis")

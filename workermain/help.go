@@ -62,5 +62,6 @@ func versionText(name string) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s %s%s (delayed %s, %s %s/%s)", name, version, revision, library, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("%s %s%s (delayed %s, %s %s/%s)", name, version, revision, library, runtime.Version(),
+		runtime.GOOS, runtime.GOARCH)
 }

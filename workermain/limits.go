@@ -12,12 +12,16 @@ import (
 func (s *settings) addLimits() {
 	w := &s.worker
 	s.add("once", "", "run one task, or none if there is none, and end", strconv.FormatBool(w.Once), toggle(&w.Once))
-	s.add("stop-when-empty", "", "end when no task is pending or due", strconv.FormatBool(w.StopWhenEmpty), toggle(&w.StopWhenEmpty))
-	s.add("stop-when-empty-for", "duration", "end when that has been so for that long; 0: do not", w.StopWhenEmptyFor.String(),
+	s.add("stop-when-empty", "", "end when no task is pending or due", strconv.FormatBool(w.StopWhenEmpty),
+		toggle(&w.StopWhenEmpty))
+	s.add("stop-when-empty-for", "duration", "end when that has been so for that long; 0: do not",
+		w.StopWhenEmptyFor.String(),
 		duration(&w.StopWhenEmptyFor, 0))
 	s.add("max-tasks", "n", "end when n tasks have ended; 0: do not", strconv.Itoa(w.MaxTasks), number(&w.MaxTasks, 0))
 	s.add("max-time", "duration", "end after that time; 0: do not", w.MaxTime.String(), duration(&w.MaxTime, 0))
-	s.add("max-memory", "size", "end when the process has more memory than that: bytes, or with KiB, MiB, GiB; 0: do not", showSize(w.MaxMemory),
+	s.add("max-memory", "size",
+		"end when the process has more memory than that: bytes, or with KiB, MiB, GiB; 0: do not",
+		showSize(w.MaxMemory),
 		size(&w.MaxMemory))
 	s.add("rest", "duration", "pause of each executor after a task", w.Rest.String(), duration(&w.Rest, 0))
 }

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 		signal.Notify(release, syscall.SIGUSR1)
 		programs[name]()
 	}
-	// Signals that are ignored where the tests run, as under nohup, are ignored by the programs too; those that are caught here have
-	// their default there.
+	// Signals that are ignored where the tests run, as under nohup, are ignored by the programs too; those that are
+	// caught here have their default there.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
 	code := m.Run()
@@ -76,10 +76,11 @@ var programs = map[string]func(){
 	"no functions":  func() { Main() },
 	"own flags": func() {
 		greeting := flag.String("greeting", "hello", "what to `say`")
-		code := Run(Config{Functions: []any{say}, Flags: flag.CommandLine, Setup: func(context.Context, *delayed.Worker) error {
-			fmt.Println("greeting", *greeting)
-			return nil
-		}})
+		code := Run(Config{Functions: []any{say}, Flags: flag.CommandLine,
+			Setup: func(context.Context, *delayed.Worker) error {
+				fmt.Println("greeting", *greeting)
+				return nil
+			}})
 		fmt.Println("after Run")
 		os.Exit(code)
 	},
@@ -219,7 +220,8 @@ func (c *child) ends(code int) {
 	}
 }
 
-// staysSilent checks that the program writes nothing that contains text, for long enough to have done so many times over.
+// staysSilent checks that the program writes nothing that contains text, for long enough to have done so many times
+// over.
 func (c *child) staysSilent(text string) {
 	c.t.Helper()
 	<-time.After(300 * time.Millisecond)

@@ -60,7 +60,8 @@ type option struct {
 func newSettings(cfg Config) *settings {
 	s := &settings{redisURL: defaultURL, worker: cfg.Worker, level: logrus.InfoLevel, wait: defaultWait}
 	w := &s.worker
-	s.add("redis", "url", "Redis: redis://[user:password@]host[:port][/db], rediss:// with TLS, or unix:///path", defaultURL,
+	s.add("redis", "url", "Redis: redis://[user:password@]host[:port][/db], rediss:// with TLS, or unix:///path",
+		defaultURL,
 		func(v string) error {
 			s.redisURL = v // checked by Dial, whose errors do not show a password
 			return nil
@@ -70,7 +71,8 @@ func newSettings(cfg Config) *settings {
 		s.prefix = &v
 		return nil
 	})
-	s.add("allow", "names", "settings of Redis to run with all the same: eviction, replica, scripts, version", strings.Join(w.Allow, ","),
+	s.add("allow", "names", "settings of Redis to run with all the same: eviction, replica, scripts, version",
+		strings.Join(w.Allow, ","),
 		func(v string) error {
 			w.Allow = nil
 			for name := range strings.SplitSeq(v, ",") {
@@ -86,19 +88,26 @@ func newSettings(cfg Config) *settings {
 		})
 	s.add("concurrency", "n", "tasks that run at once", strconv.Itoa(cmp.Or(w.Concurrency, 10*runtime.GOMAXPROCS(0))),
 		number(&w.Concurrency, 1))
-	s.add("prefetch", "n", "tasks claimed ahead of those that run; 0: as the length of handlers allows, -1: none", strconv.Itoa(w.Prefetch), number(&w.Prefetch, -1))
+	s.add("prefetch", "n", "tasks claimed ahead of those that run; 0: as the length of handlers allows, -1: none",
+		strconv.Itoa(w.Prefetch), number(&w.Prefetch, -1))
 	s.add("heartbeat-life", "duration", "how long the worker counts as alive after its last heartbeat",
 		cmp.Or(w.HeartbeatLife, defaultLife).String(), duration(&w.HeartbeatLife, time.Millisecond))
-	s.add("grace", "duration", "how long to wait for handlers when stopping", showGrace(w.Grace, defaultGrace), grace(&w.Grace))
+	s.add("grace", "duration", "how long to wait for handlers when stopping", showGrace(w.Grace, defaultGrace),
+		grace(&w.Grace))
 	s.add("cancel-grace", "duration", "how long to wait then for handlers whose contexts were cancelled",
 		showGrace(w.CancelGrace, defaultCancelGrace), grace(&w.CancelGrace))
-	s.add("timeout", "duration", "how long a handler may run if neither the call nor the function says; 0: for as long as it likes", w.Timeout.String(),
+	s.add("timeout", "duration",
+		"how long a handler may run if neither the call nor the function says; 0: for as long as it likes",
+		w.Timeout.String(),
 		duration(&w.Timeout, 0))
-	s.add("stuck-after", "duration", "how long a handler may go on after that before another one takes its place; 0: nobody looks",
+	s.add("stuck-after", "duration",
+		"how long a handler may go on after that before another one takes its place; 0: nobody looks",
 		showGrace(w.StuckAfter, defaultStuckAfter), grace(&w.StuckAfter))
-	s.add("max-stuck", "n", "how many such handlers the worker bears before it stops; 0: a tenth of -concurrency, -1: none", strconv.Itoa(w.MaxStuck),
+	s.add("max-stuck", "n", "how many such handlers the worker bears before it stops; 0: a tenth of -concurrency, "+
+		"-1: none", strconv.Itoa(w.MaxStuck),
 		number(&w.MaxStuck, -1))
-	s.add("legacy", "", "share queues with workers of keakon's package delayed or of go-delayed", strconv.FormatBool(w.Legacy),
+	s.add("legacy", "", "share queues with workers of keakon's package delayed or of go-delayed",
+		strconv.FormatBool(w.Legacy),
 		toggle(&w.Legacy))
 	s.add("python-queue", "name", "queue that Python tasks are handed on to", w.PythonQueue, func(v string) error {
 		w.PythonQueue = v
@@ -111,7 +120,8 @@ func newSettings(cfg Config) *settings {
 	}
 	s.add("health", "address", "answer /healthz and /readyz at host:port", "", s.setHealth)
 	s.add("wait", "duration", "how long to wait for Redis at the start", s.wait.String(), duration(&s.wait, 0))
-	s.add("functions", "", "print the registered functions with their signatures as JSON; needs no Redis", "", toggle(&s.list))
+	s.add("functions", "", "print the registered functions with their signatures as JSON; needs no Redis", "",
+		toggle(&s.list))
 	s.options[len(s.options)-1].env = nil
 	s.add("version", "", "print the version", "", toggle(&s.version))
 	s.options[len(s.options)-1].env = nil
@@ -120,10 +130,12 @@ func newSettings(cfg Config) *settings {
 
 func (s *settings) add(name, value, help, initial string, set func(string) error) {
 	env := variables + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	s.options = append(s.options, option{flag: name, value: value, env: []string{env}, help: help, initial: initial, set: set})
+	s.options = append(s.options,
+		option{flag: name, value: value, env: []string{env}, help: help, initial: initial, set: set})
 }
 
-// parse reads flags, and the environment for those that were not given. The error is flag.ErrHelp when help was asked for.
+// parse reads flags, and the environment for those that were not given. The error is flag.ErrHelp when help was asked
+// for.
 func (s *settings) parse(flags *flag.FlagSet, args []string, lookup func(string) (string, bool)) error {
 	flags.Init(filepath.Base(cmp.Or(flags.Name(), os.Args[0])), flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // Run prints errors and help itself

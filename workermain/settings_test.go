@@ -36,19 +36,24 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The worker knows its own defaults.
-	if want := (delayed.WorkerConfig{Queues: delayed.Strict{"mail"}}); fmt.Sprintf("%#v", s.worker) != fmt.Sprintf("%#v", want) {
+	if want := (delayed.WorkerConfig{Queues: delayed.Strict{"mail"}}); fmt.Sprintf("%#v",
+		s.worker) != fmt.Sprintf("%#v", want) {
 		t.Errorf("expected %+v, found %+v", want, s.worker)
 	}
-	if s.redisURL != "redis://localhost:6379/0" || s.wait != 5*time.Second || s.health != "" || s.level != logrus.InfoLevel || s.json {
+	if s.redisURL != "redis://localhost:6379/0" || s.wait != 5*time.Second || s.health != "" ||
+		s.level != logrus.InfoLevel || s.json {
 		t.Errorf("found %+v", s)
 	}
 }
 
 func TestFlagsAndEnvironment(t *testing.T) {
 	args := []string{
-		"-redis", "redis://r", "-queues", "a=1,b=2", "-concurrency", "7", "-prefetch", "3", "-heartbeat-life", "2s", "-grace", "1m",
-		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-health", ":8080", "-wait", "0",
-		"-once", "-stop-when-empty", "-stop-when-empty-for", "3s", "-max-tasks", "5", "-max-time", "1h", "-max-memory", "512MiB", "-rest", "10ms",
+		"-redis", "redis://r", "-queues", "a=1,b=2", "-concurrency", "7", "-prefetch", "3", "-heartbeat-life", "2s",
+		"-grace", "1m",
+		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-health",
+		":8080", "-wait", "0",
+		"-once", "-stop-when-empty", "-stop-when-empty-for", "3s", "-max-tasks", "5", "-max-time", "1h", "-max-memory",
+		"512MiB", "-rest", "10ms",
 		"-timeout", "2m", "-stuck-after", "0", "-max-stuck", "4", "-prefix", "app:", "-allow", "eviction, replica",
 	}
 	var env []string
@@ -62,9 +67,11 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		env = append(env, name, value)
 	}
 	want := delayed.WorkerConfig{
-		Queues: delayed.Weighted{"a": 1, "b": 2}, Concurrency: 7, Prefetch: 3, HeartbeatLife: 2 * time.Second, Grace: time.Minute,
-		CancelGrace: -1, Legacy: true, PythonQueue: "py", Once: true, StopWhenEmpty: true, StopWhenEmptyFor: 3 * time.Second,
-		MaxTasks: 5, MaxTime: time.Hour, MaxMemory: 512 << 20, Rest: 10 * time.Millisecond,
+		Queues: delayed.Weighted{"a": 1, "b": 2}, Concurrency: 7, Prefetch: 3, HeartbeatLife: 2 * time.Second,
+		Grace:       time.Minute,
+		CancelGrace: -1, Legacy: true, PythonQueue: "py", Once: true, StopWhenEmpty: true,
+		StopWhenEmptyFor: 3 * time.Second,
+		MaxTasks:         5, MaxTime: time.Hour, MaxMemory: 512 << 20, Rest: 10 * time.Millisecond,
 		Timeout: 2 * time.Minute, StuckAfter: -1, MaxStuck: 4, Allow: []string{"eviction", "replica"},
 	}
 	for name, read := range map[string]func() (*settings, error){
@@ -79,7 +86,8 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		if fmt.Sprintf("%#v", s.worker) != fmt.Sprintf("%#v", want) {
 			t.Errorf("%s: expected %+v, found %+v", name, want, s.worker)
 		}
-		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.health != ":8080" || s.wait != 0 || s.prefix == nil || *s.prefix != "app:" {
+		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.health != ":8080" || s.wait != 0 ||
+			s.prefix == nil || *s.prefix != "app:" {
 			t.Errorf("%s: found %+v", name, s)
 		}
 	}
@@ -96,16 +104,20 @@ func TestPrecedence(t *testing.T) {
 		{nil, []string{"REDIS_URL", "redis://plain"}, "redis://plain preset 1"},
 		{nil, []string{"REDIS_URL", "redis://plain", "DELAYED_REDIS", "redis://ours"}, "redis://ours preset 1"},
 		{[]string{"-redis=redis://flag"}, []string{"DELAYED_REDIS", "redis://ours"}, "redis://flag preset 1"},
-		{nil, []string{"DELAYED_REDIS", "", "REDIS_URL", "redis://plain", "DELAYED_CONCURRENCY", ""}, "redis://plain preset 1"},
-		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "2", "DELAYED_QUEUES", "mail"}, "redis://localhost:6379/0 mail 3"},
-		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "not looked at"}, "redis://localhost:6379/0 preset 3"},
+		{nil, []string{"DELAYED_REDIS", "", "REDIS_URL", "redis://plain", "DELAYED_CONCURRENCY", ""},
+			"redis://plain preset 1"},
+		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "2", "DELAYED_QUEUES", "mail"},
+			"redis://localhost:6379/0 mail 3"},
+		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "not looked at"},
+			"redis://localhost:6379/0 preset 3"},
 	} {
 		s, err := parsed(preset, test.args, test.env...)
 		if err != nil {
 			t.Errorf("%q %q: %v", test.args, test.env, err)
 			continue
 		}
-		if got := s.redisURL + " " + showOrder(s.worker.Queues) + " " + strconv.Itoa(s.worker.Concurrency); got != test.want {
+		if got := s.redisURL + " " + showOrder(s.worker.Queues) + " " +
+			strconv.Itoa(s.worker.Concurrency); got != test.want {
 			t.Errorf("%q %q: expected %s, found %s", test.args, test.env, test.want, got)
 		}
 	}
@@ -137,7 +149,8 @@ func TestWrongSettings(t *testing.T) {
 		{[]string{"-queues", "a=1,b"}, nil, "a weight for every queue or for none"},
 		{[]string{"-queues", "a=x"}, nil, `queue "a" has weight "x"`},
 		{[]string{"-queues", "a=1,a=2"}, nil, `queue "a" is named twice`},
-		{nil, []string{"DELAYED_WAIT", "long"}, `invalid value "long" for environment variable DELAYED_WAIT: expected a duration`},
+		{nil, []string{"DELAYED_WAIT", "long"},
+			`invalid value "long" for environment variable DELAYED_WAIT: expected a duration`},
 		{nil, []string{"DELAYED_LEGACY", "perhaps"}, "DELAYED_LEGACY: expected true or false"},
 	} {
 		if _, err := parsed(Config{}, test.args, test.env...); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -179,7 +192,8 @@ func TestQueueLists(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "1000": 1000, "1KiB": 1 << 10, "3M": 3 << 20, "512MiB": 512 << 20, "2G": 2 << 30, "8589934591GiB": 8589934591 << 30} {
+	for text, want := range map[string]int64{"0": 0, "1000": 1000, "1KiB": 1 << 10, "3M": 3 << 20, "512MiB": 512 << 20,
+		"2G": 2 << 30, "8589934591GiB": 8589934591 << 30} {
 		var got, again int64
 		if err := size(&got)(text); err != nil || got != want {
 			t.Errorf("%s: expected %d, found %d, %v", text, want, got, err)

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// orders are the signals that a worker program hears. Windows sends SIGTERM when the console closes or the user logs off.
+// orders are the signals that a worker program hears. Windows sends SIGTERM when the console closes or the user logs
+// off.
 var orders = map[os.Signal]order{
 	os.Interrupt:    {"interrupt", stop},
 	syscall.SIGTERM: {"SIGTERM", stop},

@@ -15,7 +15,8 @@ var orders = map[os.Signal]order{
 	syscall.SIGTSTP: {"SIGTSTP", quiet},
 	syscall.SIGUSR2: {"SIGUSR2", pause},
 	syscall.SIGCONT: {"SIGCONT", resume},
-	// Unheard, it would kill the program in mid-task when the reader of its log goes away: in "worker | tee log", Ctrl-C ends tee first.
+	// Unheard, it would kill the program in mid-task when the reader of its log goes away: in "worker | tee log",
+	// Ctrl-C ends tee first.
 	syscall.SIGPIPE: {"SIGPIPE", ignore},
 }
 

@@ -25,7 +25,8 @@ func dial(how func(string) (*delayed.Redis, error), rawURL string) (*delayed.Red
 		return how(rawURL)
 	}
 	if severalHosts(rawURL) {
-		return nil, errors.New("delayed: the Redis URL is that of a cluster or of Sentinel, and this program knows single servers only: " +
+		return nil, errors.New("delayed: the Redis URL is that of a cluster or of Sentinel, and this program knows " +
+			"single servers only: " +
 			"build it with workermain.Config.Dial set to rediscluster.Dial or redissentinel.Dial")
 	}
 	return delayed.Dial(rawURL)
@@ -37,7 +38,8 @@ func severalHosts(rawURL string) bool {
 	return err == nil && (len(u.Hosts) > 1 || u.Query.Has("master"))
 }
 
-// awaitRedis waits until Redis answers, for as long as the settings say. A refusal that time does not mend ends it at once.
+// awaitRedis waits until Redis answers, for as long as the settings say. A refusal that time does not mend ends it at
+// once.
 func (p *program) awaitRedis(ctx context.Context) error {
 	end := time.Now().Add(p.settings.wait)
 	for next := firstPause; ; next = min(2*next, longestPause) {
@@ -72,7 +74,8 @@ func (p *program) ping(ctx context.Context, limit time.Duration) error {
 	return p.rdb.Ping(ctx)
 }
 
-// refused says whether Redis has answered with an error that a wrong URL or password causes. Others, such as LOADING, pass.
+// refused says whether Redis has answered with an error that a wrong URL or password causes. Others, such as LOADING,
+// pass.
 func refused(err error) bool {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

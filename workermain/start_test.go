@@ -202,7 +202,8 @@ func TestJSONLog(t *testing.T) {
 			Level, Msg string
 			Time       time.Time
 		}
-		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Msg == "" || time.Since(entry.Time) > time.Hour {
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Msg == "" ||
+			time.Since(entry.Time) > time.Hour {
 			t.Errorf("%q: %+v, %v", line, entry, err)
 		}
 	}

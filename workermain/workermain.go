@@ -1,5 +1,5 @@
-// Package workermain is the main function of a worker program: flags, environment variables, signals, logs, health checks and exit
-// codes around a delayed.Worker.
+// Package workermain is the main function of a worker program: flags, environment variables, signals, logs, health
+// checks and exit codes around a delayed.Worker.
 //
 //	func main() {
 //		workermain.Main(mail.Welcome, mail.Digest)
@@ -9,17 +9,18 @@
 //
 //	REDIS_URL=redis://localhost:6379/0 mailworker -queues critical=6,mail=3
 //
-// mailworker -help lists all flags. Each setting is also an environment variable, -heartbeat-life for instance DELAYED_HEARTBEAT_LIFE; a
-// flag wins over the environment, and an empty variable counts as none. Passwords belong into the environment: other users of a
-// machine can see flags. A variable that begins with DELAYED_ and is no setting is an error, as an unknown flag is; those that Kubernetes
-// sets for services are let through.
+// mailworker -help lists all flags. Each setting is also an environment variable, -heartbeat-life for instance
+// DELAYED_HEARTBEAT_LIFE; a flag wins over the environment, and an empty variable counts as none. Passwords belong into
+// the environment: other users of a machine can see flags. A variable that begins with DELAYED_ and is no setting is an
+// error, as an unknown flag is; those that Kubernetes sets for services are let through.
 //
 // # What the log says at the start
 //
-// The line "worker started" has the address of Redis without its password, the key prefix if there is one, the queues in their order with their weights, the
-// paths of the functions and the version of package delayed. Warnings tell of queues in which Redis knows of no task, whose names may be
-// misspelt, of a worker without functions, and of settings of Redis that may lose tasks. Settings that do lose tasks end the program with
-// code 1, unless -allow names them: see delayed.SettingError.
+// The line "worker started" has the address of Redis without its password, the key prefix if there is one, the queues
+// in their order with their weights, the paths of the functions and the version of package delayed. Warnings tell of
+// queues in which Redis knows of no task, whose names may be misspelt, of a worker without functions, and of settings
+// of Redis that may lose tasks. Settings that do lose tasks end the program with code 1, unless -allow names them: see
+// delayed.SettingError.
 //
 // # Signals
 //
@@ -28,22 +29,24 @@
 //	USR2            pause: claim no more tasks
 //	CONT            resume after a pause
 //
-// Ctrl-Z in a terminal is TSTP as well: the worker becomes quiet and stays in the foreground. CONT is also what a shell's fg and bg
-// and a service manager send to a process that was halted by STOP; it ends a pause, and otherwise changes nothing. INT and HUP are
-// ignored if they were ignored when the program started, as nohup arranges it. A log that nobody reads any more does not end the
-// program. On Windows there are only Ctrl-C and Ctrl-Break, which stop.
+// Ctrl-Z in a terminal is TSTP as well: the worker becomes quiet and stays in the foreground. CONT is also what a
+// shell's fg and bg and a service manager send to a process that was halted by STOP; it ends a pause, and otherwise
+// changes nothing. INT and HUP are ignored if they were ignored when the program started, as nohup arranges it. A log
+// that nobody reads any more does not end the program. On Windows there are only Ctrl-C and Ctrl-Break, which stop.
 //
 // # Ends by themselves
 //
-// A program can be made to end, with code 0, after one task (-once) or some (-max-tasks), when there is nothing to do (-stop-when-empty,
-// -stop-when-empty-for), after a time (-max-time), or when it has too much memory (-max-memory). It stops as after a signal, and its log says
-// why. A service manager that starts it again gets rid of what leaks; -once and -stop-when-empty suit cron.
+// A program can be made to end, with code 0, after one task (-once) or some (-max-tasks), when there is nothing to do
+// (-stop-when-empty, -stop-when-empty-for), after a time (-max-time), or when it has too much memory (-max-memory). It
+// stops as after a signal, and its log says why. A service manager that starts it again gets rid of what leaks; -once
+// and -stop-when-empty suit cron.
 //
 // # Functions
 //
-// With -functions, the program prints the functions that it has registered, with their signatures, as JSON, and ends with code 0. Other languages
-// make typed stubs of it: python -m godelayed.stubs. It calls Setup, without waiting for Redis, because Setup registers functions too. Names of
-// parameters are read from the source, so run it where it was built, without -trimpath; where they are unknown, arguments have numbers.
+// With -functions, the program prints the functions that it has registered, with their signatures, as JSON, and ends
+// with code 0. Other languages make typed stubs of it: python -m godelayed.stubs. It calls Setup, without waiting for
+// Redis, because Setup registers functions too. Names of parameters are read from the source, so run it where it was
+// built, without -trimpath; where they are unknown, arguments have numbers.
 //
 // # Exit codes
 //
@@ -56,10 +59,10 @@
 //
 // # Health checks
 //
-// With -health, an HTTP server answers in JSON. /healthz is 200 while the worker starts or Redis has confirmed its heartbeat within
-// the heartbeat's life, also while it is paused or stops; otherwise 503. /readyz is 200 when the worker claims tasks and is connected;
-// otherwise 503. Where /healthz decides about restarts, note that an outage of Redis that outlasts the heartbeat's life turns it to
-// 503, although the worker carries on by itself afterwards.
+// With -health, an HTTP server answers in JSON. /healthz is 200 while the worker starts or Redis has confirmed its
+// heartbeat within the heartbeat's life, also while it is paused or stops; otherwise 503. /readyz is 200 when the
+// worker claims tasks and is connected; otherwise 503. Where /healthz decides about restarts, note that an outage of
+// Redis that outlasts the heartbeat's life turns it to 503, although the worker carries on by itself afterwards.
 package workermain
 
 import (
@@ -91,35 +94,38 @@ type Config struct {
 	// Functions are registered with the worker: functions of packages, or what delayed.Func returned.
 	Functions []any
 
-	// Setup is called once Redis has answered and before the first task is claimed. It builds what handlers need, registers
-	// functions and methods that depend on it, and adds middleware (Worker.Use) and listeners (Worker.Listen). An error ends the program with code 1. With
-	// -functions it is called as well, Redis or not. The context ends when a signal asks the program to
-	// stop, while handlers may still run for a while: do not tie to it what they use, and close that after Run has returned.
+	// Setup is called once Redis has answered and before the first task is claimed. It builds what handlers need,
+	// registers functions and methods that depend on it, and adds middleware (Worker.Use) and listeners
+	// (Worker.Listen). An error ends the program with code 1. With -functions it is called as well, Redis or not. The
+	// context ends when a signal asks the program to stop, while handlers may still run for a while: do not tie to it
+	// what they use, and close that after Run has returned.
 	Setup func(ctx context.Context, w *delayed.Worker) error
 
-	// Worker is the worker's configuration where no flag or variable says otherwise: use it for settings without a flag, such as
-	// Backoff, and to change defaults. With a Logger there are no flags for level and format.
+	// Worker is the worker's configuration where no flag or variable says otherwise: use it for settings without a
+	// flag, such as Backoff, and to change defaults. With a Logger there are no flags for level and format.
 	Worker delayed.WorkerConfig
 
-	// Dial makes the handle on Redis of the URL that flags or environment give. Set it to rediscluster.Dial or redissentinel.Dial for
-	// URLs of several hosts, or to a function that adds a key prefix, or that keeps the handle for handlers which delay tasks
-	// themselves. It is called before Setup, and Run closes the handle. Defaults to delayed.Dial.
+	// Dial makes the handle on Redis of the URL that flags or environment give. Set it to rediscluster.Dial or
+	// redissentinel.Dial for URLs of several hosts, or to a function that adds a key prefix, or that keeps the handle
+	// for handlers which delay tasks themselves. It is called before Setup, and Run closes the handle. Defaults to
+	// delayed.Dial.
 	Dial func(rawURL string) (*delayed.Redis, error)
 
-	// Flags is what the flags are added to, and Run parses; flag.CommandLine lets a program have flags of its own, without environment
-	// variables. Defaults to a set of Run's own.
+	// Flags is what the flags are added to, and Run parses; flag.CommandLine lets a program have flags of its own,
+	// without environment variables. Defaults to a set of Run's own.
 	Flags *flag.FlagSet
 
-	// Args are the arguments to parse, without the program's name: os.Args[2:] where the worker is a subcommand. Defaults to those of the
-	// process when nil.
+	// Args are the arguments to parse, without the program's name: os.Args[2:] where the worker is a subcommand.
+	// Defaults to those of the process when nil.
 	Args []string
 }
 
 // Main runs a worker with the given functions and ends the process with Run's code.
 func Main(fns ...any) { os.Exit(Run(Config{Functions: fns})) }
 
-// Run reads flags and environment, runs a worker until a signal stops it, and returns the code to exit with; see the package comment.
-// It may return while handlers still run, with code 3, 4 or 130, and leaves the signals as it found them.
+// Run reads flags and environment, runs a worker until a signal stops it, and returns the code to exit with; see the
+// package comment. It may return while handlers still run, with code 3, 4 or 130, and leaves the signals as it found
+// them.
 func Run(cfg Config) int {
 	if cfg.Args == nil {
 		cfg.Args = os.Args[1:]
@@ -161,7 +167,8 @@ func run(cfg Config, lookup func(string) (string, bool), environ func() []string
 		return refuse(cfg.Flags, err)
 	}
 	if len(cfg.Functions) == 0 && cfg.Setup == nil {
-		return p.fail(errors.New("delayed: no functions: expected Config.Functions, or a Config.Setup that registers some"))
+		return p.fail(errors.New("delayed: no functions: expected Config.Functions, or a Config.Setup that registers " +
+			"some"))
 	}
 	if err := p.worker.Register(cfg.Functions...); err != nil {
 		return p.fail(err)
@@ -171,7 +178,8 @@ func run(cfg Config, lookup func(string) (string, bool), environ func() []string
 		return p.list(os.Stdout)
 	}
 	code := p.run()
-	if code != exitRunning && code != exitStuck && code != exitForced { // then handlers still run, and their heartbeats go on for as long as the process lives
+	// then handlers still run, and their heartbeats go on for as long as the process lives
+	if code != exitRunning && code != exitStuck && code != exitForced {
 		p.rdb.Close()
 	}
 	return code

@@ -11,10 +11,12 @@ AGE = struct.Struct("<d")  # of a task at the entry of its handler, in µs
 
 
 class Calls:
-    """Counts handler calls across processes, holds the processes back until all are up, and says when the last task has run.
+    """Counts handler calls across processes, holds the processes back until all are up, and says when the last task
+    has run.
 
-    It is made before the worker forks. Each call appends its task's age to one file in memory: the kernel keeps appends of
-    several processes apart, and the position behind an append is the number of calls so far. That is two system calls a task, and no lock.
+    It is made before the worker forks. Each call appends its task's age to one file in memory: the kernel keeps appends
+    of several processes apart, and the position behind an append is the number of calls so far. That is two system
+    calls a task, and no lock.
 
     Where all tasks run inside of the worker's own process, a counter that threads can share does.
     """
@@ -72,11 +74,15 @@ class Calls:
     def _wait(self, what, limit):
         if not select.select([self._news], [], [], limit)[0]:
             ran = os.fstat(self._ages).st_size // AGE.size if self._count is None else next(self._count) - 1
-            raise TimeoutError(f"waited {limit} s for {what!r} of the worker's processes; {ran} of {self._n} tasks were run")
+            raise TimeoutError(
+                f"waited {limit} s for {what!r} of the worker's processes; {ran} of {self._n} tasks were run"
+            )
         line = b""
         while not line.endswith(b"\n"):
             line += os.read(self._news, 1)
         word, _, rest = line.decode().strip().partition(" ")
         if word != what:
-            raise RuntimeError(rest if word == "error" else f"expected {what!r} of the worker's processes, found {word!r}")
+            raise RuntimeError(
+                rest if word == "error" else f"expected {what!r} of the worker's processes, found {word!r}"
+            )
         return rest

@@ -1,8 +1,8 @@
 """Produces or works for one Python peer, as a driver of bench: drive.py PEER ADDRESS, or drive.py --version PEER.
 
-Requests come on stdin and answers go to stdout, a JSON object a line; driver.go says what they mean. Peers print to stdout
-and fork, so the answers have a descriptor of their own and everything else that is printed goes to stderr. The process and all that it
-has started are killed as soon as stdin ends: nothing is left when bench itself is killed.
+Requests come on stdin and answers go to stdout, a JSON object a line; driver.go says what they mean. Peers print to
+stdout and fork, so the answers have a descriptor of their own and everything else that is printed goes to stderr. The
+process and all that it has started are killed as soon as stdin ends: nothing is left when bench itself is killed.
 """
 
 import importlib
@@ -78,7 +78,8 @@ class Conversation:
 
 def produce(peer, request):
     """Enqueues as the request says; None when the peer has no such call."""
-    n, producers, batch, rate = request["n"], request.get("producers", 0), request.get("batch", 0), request.get("rate", 0)
+    n, producers = request["n"], request.get("producers", 0)
+    batch, rate = request.get("batch", 0), request.get("rate", 0)
     text = "x" * request.get("size", 0) or "hello-task"
     number = 1_700_000_000_000_000_000
     if producers > 1 or (batch and not peer.enqueue_many):
@@ -96,8 +97,11 @@ def produce(peer, request):
 
 
 def pace(peer, n, rate, text, from_call):
-    """Enqueues at fixed times. A call that takes too long makes the next ones late, but they carry the time when they were due, unless
-    they shall carry that of the call."""
+    """Enqueues at fixed times.
+
+    A call that takes too long makes the next ones late, but they carry the time when they were due, unless they shall
+    carry that of the call.
+    """
     start = time.time_ns()
     for i in range(n):
         due = start + int(i / rate * 1e9)
@@ -148,7 +152,8 @@ def main():
         print(importlib.metadata.version(PEERS[sys.argv[2]]), "on Python", platform.python_version())
         return
     if len(sys.argv) != 3 or sys.argv[1] not in PEERS:
-        sys.exit(f"drive.py: expected a peer ({', '.join(PEERS)}) and the address of a Redis server, found {sys.argv[1:]}")
+        peers = ", ".join(PEERS)
+        sys.exit(f"drive.py: expected a peer ({peers}) and the address of a Redis server, found {sys.argv[1:]}")
     # What a worker inherits, the pipes of Calls among it, is there in forked processes only.
     multiprocessing.set_start_method("fork")
     name, _, variant = sys.argv[1].partition("-")

@@ -1,5 +1,7 @@
-"""Celery with Redis: a prefork pool, acknowledging late. The others acknowledge before the task runs, as its defaults are: "defaults" with
-that pool, "solo" and "threads" with tasks inside of the worker's process.
+"""Celery with Redis: a prefork pool, acknowledging late.
+
+The others acknowledge before the task runs, as its defaults are: "defaults" with that pool, "solo" and "threads" with
+tasks inside of the worker's process.
 
 Results are not kept. The worker does without gossip, mingle and heartbeat, which are for several workers.
 """

@@ -1,5 +1,6 @@
-"""dramatiq with Redis as its command line starts it: here two processes of threads, with the default middleware. The variant "threads"
-has a worker of threads in one process.
+"""dramatiq with Redis as its command line starts it: here two processes of threads, with the default middleware.
+
+The variant "threads" has a worker of threads in one process.
 """
 
 import threading
@@ -49,5 +50,6 @@ class Peer:
             threading.Event().wait()
         dramatiq.get_broker().add_middleware(Gate(calls))
         # The module's name only says where the broker is: it is the one set above, which the processes inherit.
-        args = [__name__, f"--processes={self.processes}", f"--threads={concurrency // self.processes}", "--skip-logging"]
+        threads = concurrency // self.processes
+        args = [__name__, f"--processes={self.processes}", f"--threads={threads}", "--skip-logging"]
         dramatiq.cli.main(dramatiq.cli.make_argument_parser().parse_args(args))

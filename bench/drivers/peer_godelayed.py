@@ -1,6 +1,8 @@
-"""The Python package of this tree. Its worker runs tasks in a thread of its own process here; the variant "processes" is a worker as it comes,
-with a process for each task that runs at once. The variant "extended" has messages with an id, a number of arguments and a time, which its
-options need.
+"""The Python package of this tree.
+
+Its worker runs tasks in a thread of its own process here; the variant "processes" is a worker as it comes, with a
+process for each task that runs at once. The variant "extended" has messages with an id, a number of arguments and a
+time, which its options need.
 """
 
 import godelayed

@@ -1,5 +1,5 @@
-"""RQ with a SimpleWorker, which runs tasks in its own process, one at a time; the variant "fork" has its default worker, which forks for
-each task.
+"""RQ with a SimpleWorker, which runs tasks in its own process, one at a time; the variant "fork" has its default
+worker, which forks for each task.
 
 Results are not kept.
 """

@@ -9,8 +9,9 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// drain moves all pending, scheduled and retrying tasks of asynq's queue to delayed, waits for those that are active, and deletes
-// the queue. No producer may use it any more, and all its servers must forward. It may be repeated if it fails, and run beside servers.
+// drain moves all pending, scheduled and retrying tasks of asynq's queue to delayed, waits for those that are active,
+// and deletes the queue. No producer may use it any more, and all its servers must forward. It may be repeated if it
+// fails, and run beside servers.
 func (f *forwarder) drain(ctx context.Context) (moved int, err error) {
 	name := f.queue.Name()
 	lists := []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){
@@ -32,7 +33,8 @@ func (f *forwarder) drain(ctx context.Context) (moved int, err error) {
 		case err != nil:
 			return moved, err
 		case info.Archived+info.Aggregating+info.Completed > 0:
-			return moved, fmt.Errorf("asynq's queue %q still has %d archived, %d aggregating and %d completed tasks: run, delete or await them",
+			return moved, fmt.Errorf("asynq's queue %q still has %d archived, %d aggregating and %d completed tasks: "+
+				"run, delete or await them",
 				name, info.Archived, info.Aggregating, info.Completed)
 		case info.Size == 0:
 			return moved, f.inspector.DeleteQueue(name, false)
@@ -45,8 +47,11 @@ func (f *forwarder) drain(ctx context.Context) (moved int, err error) {
 	}
 }
 
-// moveAll moves the tasks of one list. What it has moved is not in the list any more, so it reads the first page again and again.
-func (f *forwarder) moveAll(ctx context.Context, list func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error)) (moved int, err error) {
+// moveAll moves the tasks of one list. What it has moved is not in the list any more, so it reads the first page again
+// and again.
+func (f *forwarder) moveAll(
+	ctx context.Context, list func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error),
+) (moved int, err error) {
 	for {
 		page, err := list(f.queue.Name(), asynq.PageSize(1000))
 		if err != nil || len(page) == 0 {
@@ -61,7 +66,8 @@ func (f *forwarder) moveAll(ctx context.Context, list func(string, ...asynq.List
 	}
 }
 
-// move enqueues first and deletes then: if it is interrupted in between, the next one finds the id in delayed and only deletes.
+// move enqueues first and deletes then: if it is interrupted in between, the next one finds the id in delayed and only
+// deletes.
 func (f *forwarder) move(ctx context.Context, info *asynq.TaskInfo) error {
 	if err := f.forward(ctx, info); err != nil {
 		return err

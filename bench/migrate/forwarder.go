@@ -43,8 +43,8 @@ func (f *forwarder) ProcessTask(ctx context.Context, _ *asynq.Task) error {
 	return f.forward(ctx, info)
 }
 
-// forward enqueues a task of asynq in delayed, under the same id. It may be called more than once for one task: for an hour after the
-// task has succeeded, its id is still known, and the second call changes nothing.
+// forward enqueues a task of asynq in delayed, under the same id. It may be called more than once for one task: for an
+// hour after the task has succeeded, its id is still known, and the second call changes nothing.
 func (f *forwarder) forward(ctx context.Context, info *asynq.TaskInfo) error {
 	call, ok := calls[info.Type]
 	if !ok {

@@ -1,4 +1,5 @@
-// Migrate moves an application from asynq to delayed, step by step, while it runs. docs/MIGRATION.md tells when to do what.
+// Migrate moves an application from asynq to delayed, step by step, while it runs. docs/MIGRATION.md tells when to do
+// what.
 //
 //	go run ./migrate -redis redis://localhost:6379/0 -queue mail          runs tasks of both
 //	go run ./migrate -redis redis://localhost:6379/0 -queue mail -drain   moves what waits in asynq, and deletes asynq's queue

@@ -36,7 +36,8 @@ func startRedis(t *testing.T) string {
 	addr := l.Addr().String()
 	_ = l.Close()
 	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"), "--port", port, "--bind", "127.0.0.1", "--save", "",
+	cmd := exec.Command(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"), "--port", port, "--bind", "127.0.0.1",
+		"--save", "",
 		"--dir", t.TempDir(), "--loglevel", "warning")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -167,7 +168,8 @@ func TestMigrate(t *testing.T) {
 		return nil
 	})
 	info, err := queue.Ref(later.ID).Info(t.Context())
-	if gap := info.Due.Sub(later.NextProcessAt).Abs(); err != nil || info.State != delayed.StateScheduled || gap > time.Second {
+	if gap := info.Due.Sub(later.NextProcessAt).Abs(); err != nil || info.State != delayed.StateScheduled ||
+		gap > time.Second {
 		t.Errorf("the task of asynq that is due at %v: found %+v, %v", later.NextProcessAt, info, err)
 	}
 	stop()
@@ -189,7 +191,9 @@ func failOnce(t *testing.T, opt asynq.RedisClientOpt, inspector *asynq.Inspector
 		Queues: map[string]int{"mail": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
 		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return time.Second },
 	})
-	failed := asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return errors.New("the mail server is away") })
+	failed := asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+		return errors.New("the mail server is away")
+	})
 	if err := old.Start(failed); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +223,8 @@ func checkEmpty(t *testing.T, addr string, inspector *asynq.Inspector) {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		if rest := strings.TrimPrefix(key, "asynq:{mail}:"); !strings.HasPrefix(rest, "processed") && !strings.HasPrefix(rest, "failed") {
+		if rest := strings.TrimPrefix(key, "asynq:{mail}:"); !strings.HasPrefix(rest, "processed") &&
+			!strings.HasPrefix(rest, "failed") {
 			t.Errorf("asynq still has %s", key)
 		}
 	}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the peers that are not Go packages of bench, through the machine's ordinary package clients: PostgreSQL, node and npm with
-# apt-get; Celery, dramatiq and RQ with pip and BullMQ with npm, in exact versions, into bench/.peers. River comes with bench's go.mod.
-# What cannot be had is named at the end, and bench goes without it. A second run finds everything in place and takes a second.
+# Installs the peers that are not Go packages of bench, through the machine's ordinary package clients: PostgreSQL, node
+# and npm with apt-get; Celery, dramatiq and RQ with pip and BullMQ with npm, in exact versions, into bench/.peers.
+# River comes with bench's go.mod. What cannot be had is named at the end, and bench goes without it. A second run finds
+# everything in place and takes a second.
 #
 # Debian starts a cluster of its own when PostgreSQL is installed; bench makes others and does not touch it.
 set -euo pipefail

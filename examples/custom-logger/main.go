@@ -1,5 +1,5 @@
-// Custom-logger sends a worker's log to a logger of your own: a logrus.Logger, or any handler of log/slog. It brings its own Redis; in
-// directory examples:
+// Custom-logger sends a worker's log to a logger of your own: a logrus.Logger, or any handler of log/slog. It brings
+// its own Redis; in directory examples:
 //
 //	go run ./custom-logger logrus
 //	go run ./custom-logger slog

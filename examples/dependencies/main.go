@@ -1,5 +1,6 @@
-// Dependencies shows handlers that need more than their arguments: a database, a mail server, a logger. They are methods: the worker is
-// given the value that has what they need, and the producer names only the method. It brings its own Redis; in directory examples:
+// Dependencies shows handlers that need more than their arguments: a database, a mail server, a logger. They are
+// methods: the worker is given the value that has what they need, and the producer names only the method. It brings its
+// own Redis; in directory examples:
 //
 //	go run ./dependencies
 package main
@@ -30,7 +31,8 @@ func run() error {
 	}
 	defer server.Close()
 
-	// The producer has neither database nor mail server, and needs none: (*shop.Mailer).Confirm is no more than a name here.
+	// The producer has neither database nor mail server, and needs none: (*shop.Mailer).Confirm is no more than a name
+	// here.
 	queue := delayed.NewQueue("shop", server.Redis())
 	for _, order := range []int{1, 2} {
 		if _, err := queue.Delay((*shop.Mailer).Confirm, order); err != nil {

@@ -1,10 +1,10 @@
-// Graceful-shutdown shows what becomes of running tasks when a program of your own, rather than workermain, must stop. It needs Redis on
-// localhost, or REDIS_URL set. In directory examples:
+// Graceful-shutdown shows what becomes of running tasks when a program of your own, rather than workermain, must stop.
+// It needs Redis on localhost, or REDIS_URL set. In directory examples:
 //
 //	go run ./graceful-shutdown
 //
-// Press Ctrl-C once it has begun, and see how each task ends; a second Ctrl-C would end the program at once. Started again, it
-// goes on with the film. With the argument deaf it also runs a task that does not care.
+// Press Ctrl-C once it has begun, and see how each task ends; a second Ctrl-C would end the program at once. Started
+// again, it goes on with the film. With the argument deaf it also runs a task that does not care.
 package main
 
 import (
@@ -36,8 +36,8 @@ func mail(to string) {
 	fmt.Println("mail to", to, "is sent")
 }
 
-// film takes long, so it watches its context, which is cancelled when Grace is over. It must then return soon; whatever it returns, the
-// task is given back, costs no retry, and runs again elsewhere or later.
+// film takes long, so it watches its context, which is cancelled when Grace is over. It must then return soon; whatever
+// it returns, the task is given back, costs no retry, and runs again elsewhere or later.
 func film(ctx context.Context, title string) error {
 	fmt.Println("film", title, "begins")
 	select {
@@ -92,8 +92,8 @@ func run() error {
 		return err
 	}
 
-	// The library leaves signals to the program. This context ends with the first; then stop brings back the usual effect of signals, so
-	// that a second one ends the program at once.
+	// The library leaves signals to the program. This context ends with the first; then stop brings back the usual
+	// effect of signals, so that a second one ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)

@@ -1,5 +1,5 @@
-// Package mail holds the functions that ../producer delays and ../worker runs. Both programs import it; of a function, only the path
-// and the arguments travel. To keep the example small, mails are printed.
+// Package mail holds the functions that ../producer delays and ../worker runs. Both programs import it; of a function,
+// only the path and the arguments travel. To keep the example small, mails are printed.
 package mail
 
 import (
@@ -36,7 +36,8 @@ func Receipt(ctx context.Context, userID int64, order Order) error {
 	for _, l := range order.Lines {
 		total += int64(l.Count) * l.Cents
 	}
-	return send(ctx, userID, fmt.Sprintf("Order %d, %d lines, %d.%02d EUR", order.ID, len(order.Lines), total/100, total%100))
+	return send(ctx, userID,
+		fmt.Sprintf("Order %d, %d lines, %d.%02d EUR", order.ID, len(order.Lines), total/100, total%100))
 }
 
 // Digest tells of new articles.

@@ -1,4 +1,5 @@
-// Producer delays calls that the program in ../worker runs. With Redis on localhost, or REDIS_URL set, and in directory examples:
+// Producer delays calls that the program in ../worker runs. With Redis on localhost, or REDIS_URL set, and in directory
+// examples:
 //
 //	go run ./producer
 package main
@@ -39,14 +40,16 @@ func produce() error {
 	fmt.Println("delayed:", ref)
 
 	// In two seconds; if it fails, it is tried again at most three times.
-	ref, err = queue.With(delayed.In(2*time.Second), delayed.MaxRetry(3)).DelayContext(ctx, mail.Digest, 42, "Tea", "Biscuits")
+	ref, err = queue.With(delayed.In(2*time.Second), delayed.MaxRetry(3)).DelayContext(ctx, mail.Digest, 42, "Tea",
+		"Biscuits")
 	if err != nil {
 		return err
 	}
 	fmt.Println("delayed by 2 s:", ref)
 
 	// Many at once, all or none of them.
-	order := mail.Order{ID: 7, Lines: []mail.Line{{Article: "Tea", Count: 2, Cents: 450}, {Article: "Biscuits", Count: 1, Cents: 199}}}
+	order := mail.Order{ID: 7,
+		Lines: []mail.Line{{Article: "Tea", Count: 2, Cents: 450}, {Article: "Biscuits", Count: 1, Cents: 199}}}
 	refs, err := queue.DelayMany(ctx, delayed.Call(mail.Receipt, 42, order), delayed.Call(mail.Welcome, 43, "de"))
 	if err != nil {
 		return err

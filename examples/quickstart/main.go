@@ -2,8 +2,9 @@
 //
 //	go run ./examples/quickstart
 //
-// A small web site (site.go) delays calls of three ordinary functions (package photos). Two worker processes (worker.go), which are this
-// program started again, run them. One of the two is killed in the middle of a task, and nothing is lost.
+// A small web site (site.go) delays calls of three ordinary functions (package photos). Two worker processes
+// (worker.go), which are this program started again, run them. One of the two is killed in the middle of a task, and
+// nothing is lost.
 //
 // With REDIS_URL set it uses that Redis, and leaves nothing behind.
 package main
@@ -38,7 +39,8 @@ func main() {
 func quickstart() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("not all tasks were done in time; is the machine very busy?"))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit,
+		errors.New("not all tasks were done in time; is the machine very busy?"))
 	defer cancel()
 
 	redis, url, cleanUp, err := openRedis(ctx)

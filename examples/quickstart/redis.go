@@ -12,8 +12,8 @@ import (
 	"github.com/godelayed/delayed/embedded"
 )
 
-// openRedis returns a handle on the Redis of REDIS_URL, or on an embedded server; its URL, for other processes; and what to do at the
-// end: delete what a queue has left in Redis, or stop the server.
+// openRedis returns a handle on the Redis of REDIS_URL, or on an embedded server; its URL, for other processes; and
+// what to do at the end: delete what a queue has left in Redis, or stop the server.
 func openRedis(ctx context.Context) (handle *delayed.Redis, url string, cleanUp func(queue string), err error) {
 	url = os.Getenv("REDIS_URL")
 	if url == "" {

@@ -14,8 +14,9 @@ import (
 	"github.com/godelayed/delayed/examples/quickstart/photos"
 )
 
-// site is a small web site: a camera's photos at /camera, our copies of them at /photos, their thumbnails at /thumbnails, and a page
-// about those at /report. As any web application would, it delays what a request should not wait for.
+// site is a small web site: a camera's photos at /camera, our copies of them at /photos, their thumbnails at
+// /thumbnails, and a page about those at /report. As any web application would, it delays what a request should not
+// wait for.
 type site struct {
 	url    string
 	queue  *delayed.Queue
@@ -51,8 +52,8 @@ func (s *site) close() {
 	s.server.Close()
 }
 
-// put keeps a file and delays what follows from it. A task may run more than once, and what follows then does too; that does no harm
-// here, as the same files are written again.
+// put keeps a file and delays what follows from it. A task may run more than once, and what follows then does too; that
+// does no harm here, as the same files are written again.
 func (s *site) put(w http.ResponseWriter, r *http.Request) {
 	content, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -63,7 +64,8 @@ func (s *site) put(w http.ResponseWriter, r *http.Request) {
 	s.note(r, "put")
 	switch folder, name := path.Split(r.URL.Path); folder {
 	case "/photos/":
-		_, err = s.queue.DelayContext(r.Context(), photos.Thumbnail, s.url+"/photos/"+name, s.url+"/thumbnails/"+name, 160)
+		_, err = s.queue.DelayContext(r.Context(), photos.Thumbnail, s.url+"/photos/"+name, s.url+"/thumbnails/"+name,
+			160)
 	case "/thumbnails/":
 		if thumbnails := s.thumbnails(); len(thumbnails) == len(names) {
 			_, err = s.queue.DelayContext(r.Context(), photos.Report, thumbnails, s.url+"/report")

@@ -12,8 +12,8 @@ import (
 	"github.com/godelayed/delayed/examples/quickstart/photos"
 )
 
-// work is the main function of a worker process. It runs the tasks of a queue until its standard input ends: the quickstart closes it
-// at the end, and if the quickstart itself were killed, the system would.
+// work is the main function of a worker process. It runs the tasks of a queue until its standard input ends: the
+// quickstart closes it at the end, and if the quickstart itself were killed, the system would.
 func work(queue string) error {
 	redis, err := delayed.Dial(os.Getenv("REDIS_URL"))
 	if err != nil {

@@ -92,7 +92,8 @@ func TestRedisIsFull(t *testing.T) {
 	t.Parallel()
 	q := delayedtest.NewQueue(t)
 	mend := delayedtest.Break(t, q, delayedtest.Full)
-	if err := signup.SignUp(t.Context(), q, "ann"); !errors.Is(err, signup.ErrBusy) || !errors.Is(err, delayed.ErrFull) {
+	if err := signup.SignUp(t.Context(), q, "ann"); !errors.Is(err, signup.ErrBusy) ||
+		!errors.Is(err, delayed.ErrFull) {
 		t.Errorf("expected ErrBusy, found %v", err)
 	}
 	mend()

@@ -1,4 +1,5 @@
-// Worker runs the calls that the program in ../producer delays. With Redis on localhost, or REDIS_URL set, and in directory examples:
+// Worker runs the calls that the program in ../producer delays. With Redis on localhost, or REDIS_URL set, and in
+// directory examples:
 //
 //	go run ./worker -queues mail
 //

@@ -1,5 +1,5 @@
-// Package catalog is the JSON form in which the functions of a worker are written down, for people and programs in other languages.
-// docs/PROTOCOL.md describes it.
+// Package catalog is the JSON form in which the functions of a worker are written down, for people and programs in
+// other languages. docs/PROTOCOL.md describes it.
 package catalog
 
 import (
@@ -43,7 +43,8 @@ type Value struct {
 	Type *wire.Shape `json:"type"`
 }
 
-// SetTypes fills in the parameters, which have no names then, and the result; nil for none. Types that have names go to shapes.
+// SetTypes fills in the parameters, which have no names then, and the result; nil for none. Types that have names go to
+// shapes.
 func (f *Function) SetTypes(shapes *wire.Shapes, params []reflect.Type, result reflect.Type) error {
 	f.Params = make([]Parameter, len(params))
 	for i, t := range params {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package childproc runs child processes for tests: servers and workers that are killed, stopped and continued, and that never
-// outlive the test binary where the system allows it.
+// Package childproc runs child processes for tests: servers and workers that are killed, stopped and continued, and
+// that never outlive the test binary where the system allows it.
 package childproc
 
 import (
@@ -27,8 +27,8 @@ type Process struct {
 	err  error // of Wait; set before done is closed
 }
 
-// Start starts cmd and collects its output; cmd.Stdout and cmd.Stderr must be nil. On Linux the child is killed when this process ends
-// in whatever way.
+// Start starts cmd and collects its output; cmd.Stdout and cmd.Stderr must be nil. On Linux the child is killed when
+// this process ends in whatever way.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, out: &tail{limit: keptOutput}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
@@ -37,7 +37,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	go func() {
-		// Linux sends the parent-death signal when the thread that forked ends, so this thread is kept for as long as the child lives.
+		// Linux sends the parent-death signal when the thread that forked ends, so this thread is kept for as long as
+		// the child lives.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		started <- err
@@ -92,8 +93,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Stop continues the child if it is stopped, sends SIGTERM and waits for the end, but no longer than limit: then it kills the child and
-// returns an error. A child that has ended is fine.
+// Stop continues the child if it is stopped, sends SIGTERM and waits for the end, but no longer than limit: then it
+// kills the child and returns an error. A child that has ended is fine.
 func (p *Process) Stop(limit time.Duration) error {
 	_ = p.Signal(syscall.SIGTERM)
 	_ = p.Signal(syscall.SIGCONT)

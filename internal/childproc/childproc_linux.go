@@ -25,8 +25,8 @@ func isStopped(pid int) (bool, error) {
 	return stat[i+2] == 'T', nil
 }
 
-// Waited returns how long the main thread of the child has been ready to run while the processors were busy with others. ok is false if
-// the system does not count that.
+// Waited returns how long the main thread of the child has been ready to run while the processors were busy with
+// others. ok is false if the system does not count that.
 func (p *Process) Waited() (waited time.Duration, ok bool) {
 	var ran, delayed int64
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", p.PID()))

@@ -1,5 +1,5 @@
-// Package fakeredis is a server that answers Redis commands with whatever a test makes up, for answers that real servers give only at the
-// wrong moment. It is for tests only.
+// Package fakeredis is a server that answers Redis commands with whatever a test makes up, for answers that real
+// servers give only at the wrong moment. It is for tests only.
 package fakeredis
 
 import (
@@ -24,8 +24,9 @@ type Server struct {
 	closed bool
 }
 
-// Start starts a server on a free port of the loopback interface. answer is called, concurrently if there are several connections, with
-// each command and returns the reply in Redis's protocol; "" closes the connection. CLIENT is answered with OK and not shown to it.
+// Start starts a server on a free port of the loopback interface. answer is called, concurrently if there are several
+// connections, with each command and returns the reply in Redis's protocol; "" closes the connection. CLIENT is
+// answered with OK and not shown to it.
 func Start(answer func(args []string) string) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // does not block
 	if err != nil {
@@ -82,7 +83,8 @@ func (s *Server) serve(c net.Conn) {
 	}
 }
 
-// Close ends the listener and all connections, and waits until answer has returned from all calls. Closing twice is harmless.
+// Close ends the listener and all connections, and waits until answer has returned from all calls. Closing twice is
+// harmless.
 func (s *Server) Close() {
 	s.listener.Close()
 	s.mu.Lock()

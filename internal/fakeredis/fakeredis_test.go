@@ -30,7 +30,8 @@ func TestServer(t *testing.T) {
 	}
 	c := dial()
 	defer c.Close()
-	if got, err := redis.ByteSlices(c.Do("GET", "a\r\nb")); err != nil || len(got) != 2 || string(got[0]) != "a\r\nb" || got[1] != nil {
+	if got, err := redis.ByteSlices(c.Do("GET", "a\r\nb")); err != nil || len(got) != 2 || string(got[0]) != "a\r\nb" ||
+		got[1] != nil {
 		t.Errorf("GET: %q, %v", got, err)
 	}
 	if _, err := c.Do("SET"); err == nil || err.Error() != "ERR no" {

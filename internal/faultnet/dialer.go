@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Dialer makes TCP connections that break as its plan says. Its methods fit redigo's DialContextFunc and DialNetDial and are safe for
-// concurrent use. The zero value breaks nothing.
+// Dialer makes TCP connections that break as its plan says. Its methods fit redigo's DialContextFunc and DialNetDial
+// and are safe for concurrent use. The zero value breaks nothing.
 type Dialer struct {
 	Delay time.Duration // of DelayRequest and DelayReply
 
@@ -58,7 +58,8 @@ func (d *Dialer) decide(request []byte) Fault {
 	return d.plan(request)
 }
 
-// conn is a connection that breaks. As with redigo's connections, one goroutine writes and reads; others may close it and set deadlines.
+// conn is a connection that breaks. As with redigo's connections, one goroutine writes and reads; others may close it
+// and set deadlines.
 type conn struct {
 	net.Conn
 	dialer *Dialer
@@ -105,7 +106,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read returns a reply or a part of it. A reply is dropped or delayed when it is here, so the server has certainly done its work.
+// Read returns a reply or a part of it. A reply is dropped or delayed when it is here, so the server has certainly done
+// its work.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n == 0 {

@@ -76,7 +76,8 @@ func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
 
 func TestDropReply(t *testing.T) {
 	n := newCounter(t)
-	d := faultnet.NewDialer(faultnet.Once(faultnet.DropReply, func(req []byte) bool { return bytes.Contains(req, []byte("INCR")) }), 0)
+	d := faultnet.NewDialer(faultnet.Once(faultnet.DropReply,
+		func(req []byte) bool { return bytes.Contains(req, []byte("INCR")) }), 0)
 	conn := dial(t, d)
 	if _, err := conn.Do("PING"); err != nil {
 		t.Fatal(err)
@@ -127,7 +128,8 @@ func TestDelay(t *testing.T) {
 				t.Error(err)
 			}
 			n.expect(2)
-			if c := d.Counts(); c.DelayedRequests+c.DelayedReplies != 1 || (c.DelayedReplies == 1) != (fault == faultnet.DelayReply) {
+			if c := d.Counts(); c.DelayedRequests+c.DelayedReplies != 1 ||
+				(c.DelayedReplies == 1) != (fault == faultnet.DelayReply) {
 				t.Errorf("counts: %v", c)
 			}
 		})
@@ -238,7 +240,8 @@ func TestRandom(t *testing.T) {
 		t.Error("two plans with two seeds are the same")
 	}
 	for fault, want := range map[faultnet.Fault]float64{
-		faultnet.DropReply: 0.01, faultnet.DropRequest: 0.005, faultnet.DelayRequest: 0.0025, faultnet.DelayReply: 0.0025, faultnet.None: 0.98,
+		faultnet.DropReply: 0.01, faultnet.DropRequest: 0.005, faultnet.DelayRequest: 0.0025,
+		faultnet.DelayReply: 0.0025, faultnet.None: 0.98,
 	} {
 		if got := float64(seen[fault]) / draws; math.Abs(got-want) > 0.2*want {
 			t.Errorf("%v: share %.4f, expected %.4f", fault, got, want)
@@ -249,7 +252,8 @@ func TestRandom(t *testing.T) {
 // TestManyConnections is for the race detector, and compares the counts with what clients and server saw.
 func TestManyConnections(t *testing.T) {
 	n := newCounter(t)
-	d := faultnet.NewDialer(faultnet.Random(3, faultnet.Rates{DropReply: 0.05, DropRequest: 0.05, Delay: 0.1}), time.Millisecond)
+	d := faultnet.NewDialer(faultnet.Random(3, faultnet.Rates{DropReply: 0.05, DropRequest: 0.05, Delay: 0.1}),
+		time.Millisecond)
 	pool := redistest.Shared(t).Pool(t, redis.DialContextFunc(d.DialContext))
 	var mu sync.Mutex
 	good, bad := 0, 0
@@ -273,7 +277,8 @@ func TestManyConnections(t *testing.T) {
 	wg.Wait()
 	c := d.Counts()
 	n.expect(good + int(c.DroppedReplies))
-	if c.Requests != 1600 || int(c.DroppedReplies+c.DroppedRequests) != bad || bad == 0 || c.DelayedReplies == 0 || c.DelayedRequests == 0 {
+	if c.Requests != 1600 || int(c.DroppedReplies+c.DroppedRequests) != bad || bad == 0 || c.DelayedReplies == 0 ||
+		c.DelayedRequests == 0 {
 		t.Errorf("%d good, %d bad, counts: %v", good, bad, c)
 	}
 }

@@ -1,7 +1,8 @@
-// Package faultnet breaks the network between a Redis client and its server on purpose: in the client, with a Dialer whose
-// connections lose and delay requests and replies, or between processes, with a Proxy. It is for tests only.
+// Package faultnet breaks the network between a Redis client and its server on purpose: in the client, with a Dialer
+// whose connections lose and delay requests and replies, or between processes, with a Proxy. It is for tests only.
 //
-// Both work on requests. A request is what the client writes between two replies, so a pipeline that is flushed as a whole is one.
+// Both work on requests. A request is what the client writes between two replies, so a pipeline that is flushed as a
+// whole is one.
 package faultnet
 
 import (
@@ -31,8 +32,8 @@ func (f Fault) String() string {
 	return [...]string{"none", "dropped request", "dropped reply", "delayed request", "delayed reply"}[f]
 }
 
-// Plan decides what happens to a request, of which it sees the first bytes as the client wrote them: all of it if it is shorter than
-// 4 KiB. It is called by one goroutine at a time and must not keep the bytes.
+// Plan decides what happens to a request, of which it sees the first bytes as the client wrote them: all of it if it is
+// shorter than 4 KiB. It is called by one goroutine at a time and must not keep the bytes.
 type Plan func(request []byte) Fault
 
 // Rates are the shares of requests that meet a fault, each from 0 to 1, together at most 1.
@@ -77,8 +78,8 @@ func Once(fault Fault, match func(request []byte) bool) Plan {
 	}
 }
 
-// Counts says how many requests passed through and what happened to them. A fault is counted when it has happened: a reply that never
-// comes is not dropped.
+// Counts says how many requests passed through and what happened to them. A fault is counted when it has happened: a
+// reply that never comes is not dropped.
 type Counts struct {
 	Connections     int64
 	Requests        int64
@@ -90,7 +91,8 @@ type Counts struct {
 
 // String lists the counts.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d connections, %d requests, dropped %d requests and %d replies, delayed %d requests and %d replies",
+	return fmt.Sprintf("%d connections, %d requests, dropped %d requests and %d replies, delayed %d requests and %d "+
+		"replies",
 		c.Connections, c.Requests, c.DroppedRequests, c.DroppedReplies, c.DelayedRequests, c.DelayedReplies)
 }
 

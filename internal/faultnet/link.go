@@ -74,8 +74,8 @@ func (l *link) read(from *net.TCPConn, to chan<- chunk) {
 	}
 }
 
-// write writes chunks to one side, as late as they should be, and closes that direction after the last. meet applies faults to a chunk and
-// reports whether to write it.
+// write writes chunks to one side, as late as they should be, and closes that direction after the last. meet applies
+// faults to a chunk and reports whether to write it.
 func (l *link) write(to *net.TCPConn, chunks <-chan chunk, meet func([]byte) bool) {
 	broken := false
 	for c := range chunks {

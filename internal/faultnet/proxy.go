@@ -65,18 +65,20 @@ func (p *Proxy) SetLatency(d time.Duration) {
 	p.latency = d
 }
 
-// SetPlan decides what happens to each request from now on; delay is that of the plan's delays. A nil plan breaks nothing.
+// SetPlan decides what happens to each request from now on; delay is that of the plan's delays. A nil plan breaks
+// nothing.
 func (p *Proxy) SetPlan(plan Plan, delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.plan, p.delay = plan, delay
 }
 
-// Hold keeps everything that is under way, in both directions, until Heal lets it go on. This is a network that is down for a while: a
-// request whose sender has given up and closed the connection still reaches the server, late.
+// Hold keeps everything that is under way, in both directions, until Heal lets it go on. This is a network that is down
+// for a while: a request whose sender has given up and closed the connection still reaches the server, late.
 func (p *Proxy) Hold() { p.setMode(hold) }
 
-// BlackHole discards everything that is under way, in both directions, while connections stay open. Heal cuts those that have lost bytes.
+// BlackHole discards everything that is under way, in both directions, while connections stay open. Heal cuts those
+// that have lost bytes.
 func (p *Proxy) BlackHole() { p.setMode(swallow) }
 
 // Refuse resets every new connection at once; existing ones go on.

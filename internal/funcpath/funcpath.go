@@ -16,7 +16,8 @@ import (
 // MaxLen is the greatest length of a path in bytes.
 const MaxLen = 512
 
-// Kind says what a func value was made of. Only Plain and Method have a path that names one function in every build of a program.
+// Kind says what a func value was made of. Only Plain and Method have a path that names one function in every build of
+// a program.
 type Kind uint8
 
 // The kinds of func values.
@@ -71,8 +72,8 @@ type Func struct {
 	Main    bool // declared in package main: the path is the same in every program
 }
 
-// Of names a func value. It fails when fn is not a function, is nil, or is unknown to the runtime. The path of a func value that is
-// neither Plain nor Method is fit for messages only.
+// Of names a func value. It fails when fn is not a function, is nil, or is unknown to the runtime. The path of a func
+// value that is neither Plain nor Method is fit for messages only.
 func Of(fn any) (Func, error) {
 	v := reflect.ValueOf(fn)
 	if v.Kind() != reflect.Func {
@@ -95,8 +96,8 @@ func describe(v any) string {
 	return "a value of type " + reflect.TypeOf(v).String()
 }
 
-// parse splits a name of the runtime. The type of the function tells methods from function literals, which a name alone does not:
-// mail.Send.func1 may be either.
+// parse splits a name of the runtime. The type of the function tells methods from function literals, which a name alone
+// does not: mail.Send.func1 may be either.
 func parse(name string, t reflect.Type) Func {
 	f := Func{Path: name, Runtime: name, Kind: LocalMethod}
 	switch {
@@ -104,14 +105,15 @@ func parse(name string, t reflect.Type) Func {
 		f.Kind = Made
 		return f
 	case strings.HasPrefix(name, "go:") || strings.HasPrefix(name, "type:"):
-		// Wrappers that the linker names after types without a package: go:struct { mail.Base }.Send, go:builtin.error.Error.
+		// Wrappers that the linker names after types without a package: go:struct { mail.Base }.Send,
+		// go:builtin.error.Error.
 		if t.NumIn() > 0 && t.In(0).Kind() == reflect.Interface {
 			f.Kind = InterfaceMethod
 		}
 		return f
 	}
-	// The import path ends at the first dot after its last slash: later dots in its last element are escaped, and what follows the
-	// path has slashes only in brackets, which the runtime prints as [...].
+	// The import path ends at the first dot after its last slash: later dots in its last element are escaped, and what
+	// follows the path has slashes only in brackets, which the runtime prints as [...].
 	dot := strings.IndexByte(name[strings.LastIndexByte(name, '/')+1:], '.')
 	if dot < 0 {
 		return f
@@ -175,7 +177,8 @@ func isGenericReceiver(owner, method string, t reflect.Type) bool {
 	return name != "" && name == owner
 }
 
-// unescape undoes what the linker does to import paths: %2e for a dot in the last element, and so on for bytes it cannot have.
+// unescape undoes what the linker does to import paths: %2e for a dot in the last element, and so on for bytes it
+// cannot have.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -194,8 +197,8 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// withoutVendor returns the path as import statements spell it, so that a copy of a package in a vendor directory of one program is
-// the package that another program imports.
+// withoutVendor returns the path as import statements spell it, so that a copy of a package in a vendor directory of
+// one program is the package that another program imports.
 func withoutVendor(pkg string) string {
 	if i := strings.LastIndex(pkg, "/vendor/"); i >= 0 {
 		return pkg[i+len("/vendor/"):]
@@ -209,7 +212,8 @@ func Check(path string) error {
 	case path == "":
 		return errors.New("expected a path, found an empty one")
 	case len(path) > MaxLen:
-		return fmt.Errorf("expected a path of at most %d bytes, found one of %d that begins with %.40q", MaxLen, len(path), path)
+		return fmt.Errorf("expected a path of at most %d bytes, found one of %d that begins with %.40q", MaxLen,
+			len(path), path)
 	case strings.Contains(path, ":"):
 		return fmt.Errorf("expected a path without a colon, which marks Python functions, found %q", path)
 	case !utf8.ValidString(path):

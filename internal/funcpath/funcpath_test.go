@@ -133,7 +133,8 @@ func TestOf(t *testing.T) {
 		{"method of generic", (*box[int]).Put, here + "(*box[...]).Put", GenericMethod},
 		{"method of generic value", box[string].Get, here + "box[...].Get", GenericMethod},
 
-		{"reflect.MakeFunc", reflect.MakeFunc(reflect.TypeFor[func()](), nil).Interface(), "reflect.makeFuncStub", Made},
+		{"reflect.MakeFunc", reflect.MakeFunc(reflect.TypeFor[func()](), nil).Interface(), "reflect.makeFuncStub",
+			Made},
 		{"method of reflect.Value", reflect.ValueOf(s).Method(0).Interface(), "reflect.methodValueCall", Made},
 	}
 	for _, tt := range tests {
@@ -196,7 +197,8 @@ func TestParse(t *testing.T) {
 		{"example.com/a.F.deferwrap2", none, Func{Path: "example.com/a.F.deferwrap2", Kind: Closure}},
 		{"example.com/a.F-range1", none, Func{Path: "example.com/a.F-range1", Kind: Closure}},
 		{"example.com/a.F[...].func1", none, Func{Path: "example.com/a.F[...].func1", Kind: Closure}},
-		{"example.com/b.small.Get", reflect.TypeFor[func(small)](), Func{Path: "example.com/b.small.Get", Kind: Closure}},
+		{"example.com/b.small.Get", reflect.TypeFor[func(small)](),
+			Func{Path: "example.com/b.small.Get", Kind: Closure}},
 		{here + "(*small).Get", reflect.TypeFor[func(small)](), Func{Path: here + "(*small).Get", Kind: Closure}},
 		{here + "small.Get", reflect.TypeFor[func(*small)](), Func{Path: here + "small.Get", Kind: Closure}},
 		{"nodots", none, Func{Path: "nodots", Kind: LocalMethod}},
@@ -209,8 +211,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Names in a program of its own, built in ways that change names: package main, an import path with a dot in its last element, with
-// and without inlining.
+// Names in a program of its own, built in ways that change names: package main, an import path with a dot in its last
+// element, with and without inlining.
 func TestOfInProgram(t *testing.T) {
 	want, err := os.ReadFile("testdata/program/want.txt")
 	if err != nil {
@@ -228,12 +230,14 @@ func TestOfInProgram(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	for _, good := range []string{"f", "main.F", "example.com/app/mail.(*Mailer).Send", "sum.int", "grüße.senden", strings.Repeat("x", MaxLen)} {
+	for _, good := range []string{"f", "main.F", "example.com/app/mail.(*Mailer).Send", "sum.int", "grüße.senden",
+		strings.Repeat("x", MaxLen)} {
 		if err := Check(good); err != nil {
 			t.Errorf("Check(%q): %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "mod:func", "go:builtin.error.Error", strings.Repeat("x", MaxLen+1), "a\xffb", "a\nb", "a\x00b", "a\u200bb"} {
+	for _, bad := range []string{"", "mod:func", "go:builtin.error.Error", strings.Repeat("x", MaxLen+1), "a\xffb",
+		"a\nb", "a\x00b", "a\u200bb"} {
 		if err := Check(bad); err == nil || !strings.HasPrefix(err.Error(), "expected ") {
 			t.Errorf("Check(%q): %v", bad, err)
 		}

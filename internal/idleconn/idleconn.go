@@ -13,9 +13,9 @@ import (
 // errDead says that a connection is not tried out any more.
 var errDead = errors.New("delayed: idle connections are dead")
 
-// Check returns a TestOnBorrowContext for one pool: a connection that has idled for longer than after must answer a PING within limit. One that does not
-// condemns all that were put aside before: trying each for seconds would take minutes while a server or a network swallows everything. It
-// may be called concurrently.
+// Check returns a TestOnBorrowContext for one pool: a connection that has idled for longer than after must answer a
+// PING within limit. One that does not condemns all that were put aside before: trying each for seconds would take
+// minutes while a server or a network swallows everything. It may be called concurrently.
 func Check(after, limit time.Duration) func(context.Context, redis.Conn, time.Time) error {
 	var swallowed atomic.Int64
 	return func(ctx context.Context, c redis.Conn, used time.Time) error {

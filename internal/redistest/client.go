@@ -63,8 +63,8 @@ func (s *Server) FlushScripts(t testing.TB) {
 	s.Do(t, "SCRIPT", "FLUSH")
 }
 
-// Commands holds how often the server has executed each command, by name in lower case; a script counts as one evalsha plus the
-// commands it calls. Subcommands such as "config|get" have names of their own.
+// Commands holds how often the server has executed each command, by name in lower case; a script counts as one evalsha
+// plus the commands it calls. Subcommands such as "config|get" have names of their own.
 type Commands map[string]int64
 
 // CommandStats returns the counts since the start of the server. Subtract two of them with Since.
@@ -131,7 +131,8 @@ type Slow struct {
 	Args []string // the command first; long arguments are cut by Redis
 }
 
-// WatchSlow empties the slow log and makes the server put into it every command, and script as a whole, that takes limit or longer.
+// WatchSlow empties the slow log and makes the server put into it every command, and script as a whole, that takes
+// limit or longer.
 func (s *Server) WatchSlow(t testing.TB, limit time.Duration) {
 	t.Helper()
 	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", limit.Microseconds())
@@ -139,8 +140,8 @@ func (s *Server) WatchSlow(t testing.TB, limit time.Duration) {
 	s.Do(t, "SLOWLOG", "RESET")
 }
 
-// Waited returns how long the server has waited for a processor since its start, where the system counts that: what the slow log holds
-// may have taken its time there.
+// Waited returns how long the server has waited for a processor since its start, where the system counts that: what the
+// slow log holds may have taken its time there.
 func (s *Server) Waited() time.Duration {
 	waited, _ := s.process().Waited()
 	return waited

@@ -23,7 +23,8 @@ type Cluster struct {
 	Nodes []*Server
 }
 
-// StartCluster starts a cluster that ends with the test, and returns when all nodes agree on it. args go to every node, see Start.
+// StartCluster starts a cluster that ends with the test, and returns when all nodes agree on it. args go to every node,
+// see Start.
 func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{}
@@ -71,7 +72,8 @@ func (c *Cluster) awaitOK(t testing.TB) {
 			}
 			select {
 			case <-ctx.Done():
-				t.Fatalf("redistest: the cluster did not form within %v; node %s says:\n%s\n%s", clusterLimit, node.Addr(), info, node.Output())
+				t.Fatalf("redistest: the cluster did not form within %v; node %s says:\n%s\n%s", clusterLimit,
+					node.Addr(), info, node.Output())
 			case <-time.After(5 * time.Millisecond):
 			}
 		}
@@ -106,7 +108,8 @@ func (c *Cluster) NodeOf(t testing.TB, key string) *Server {
 	return nil
 }
 
-// Dial returns a connection to the node that serves key, closed at the end of the test. It does not follow redirections.
+// Dial returns a connection to the node that serves key, closed at the end of the test. It does not follow
+// redirections.
 func (c *Cluster) Dial(t testing.TB, key string) redis.Conn {
 	t.Helper()
 	return c.NodeOf(t, key).Dial(t)

@@ -12,16 +12,18 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Invariants says how far a queue may be from rest. The zero value allows tasks in every state, each pending one with its notification.
+// Invariants says how far a queue may be from rest. The zero value allows tasks in every state, each pending one with
+// its notification.
 type Invariants struct {
 	// Idle expects that nothing is pending or claimed and that no worker is known.
 	Idle bool
-	// MoreNoti and LessNoti are how many notifications the queue may have beyond, or short of, one for each pending task.
+	// MoreNoti and LessNoti are how many notifications the queue may have beyond, or short of, one for each pending
+	// task.
 	MoreNoti, LessNoti int
 }
 
-// layout is what the key table of the design allows: suffix, type, and whether the key has a time to live. A suffix that ends in a colon
-// is followed by a worker's id or a day.
+// layout is what the key table of the design allows: suffix, type, and whether the key has a time to live. A suffix
+// that ends in a colon is followed by a worker's id or a day.
 var layout = []layoutRow{
 	{"", "list", false},
 	{"_noti", "list", false},
@@ -79,12 +81,13 @@ type queueView struct {
 	asked map[string]bool     // suffixes of the keys that were read, whether or not they exist
 }
 
-// CheckInvariants reports with t.Errorf whatever is inconsistent between the keys of a queue. conn must reach the node that holds them.
-// What it reads, it reads at one moment, so the queue may be in use.
+// CheckInvariants reports with t.Errorf whatever is inconsistent between the keys of a queue. conn must reach the node
+// that holds them. What it reads, it reads at one moment, so the queue may be in use.
 func CheckInvariants(t testing.TB, conn redis.Conn, queue string, allow Invariants) {
 	t.Helper()
 	v := viewOf(t, conn, queue)
-	for _, problem := range slices.Concat(v.checkLayout(), v.checkNoti(allow), v.checkTasks(), v.checkLocks(), v.checkClaims(), v.checkGroups()) {
+	for _, problem := range slices.Concat(v.checkLayout(), v.checkNoti(allow), v.checkTasks(), v.checkLocks(),
+		v.checkClaims(), v.checkGroups()) {
 		t.Errorf("queue %s: %s", queue, problem)
 	}
 	if allow.Idle {
@@ -97,7 +100,8 @@ func CheckInvariants(t testing.TB, conn redis.Conn, queue string, allow Invarian
 func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 	t.Helper()
 	v := &queueView{
-		name: queue, types: map[string]string{}, ttls: map[string]int64{}, sizes: map[string]int64{}, ids: map[string][]string{}, asked: map[string]bool{},
+		name: queue, types: map[string]string{}, ttls: map[string]int64{}, sizes: map[string]int64{},
+		ids: map[string][]string{}, asked: map[string]bool{},
 	}
 	fail := func(err error) {
 		t.Helper()
@@ -106,7 +110,8 @@ func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 		}
 	}
 	keys := keysToRead(t, conn, queue)
-	// The type of a key decides how it can be read, so it is read first; a key whose type changes in between fails the transaction.
+	// The type of a key decides how it can be read, so it is read first; a key whose type changes in between fails the
+	// transaction.
 	kinds := map[string]string{}
 	for _, key := range keys {
 		kind, err := redis.String(conn.Do("TYPE", key))
@@ -156,8 +161,8 @@ func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 	return v
 }
 
-// keysToRead returns the keys of the table and those that a scan finds, without duplicates. A scan may pass a key just before it appears,
-// so the claim times of every worker with claims and the calls of every group are read in any case.
+// keysToRead returns the keys of the table and those that a scan finds, without duplicates. A scan may pass a key just
+// before it appears, so the claim times of every worker with claims and the calls of every group are read in any case.
 func keysToRead(t testing.TB, conn redis.Conn, queue string) []string {
 	t.Helper()
 	keys := map[string]bool{}
@@ -172,7 +177,8 @@ func keysToRead(t testing.TB, conn redis.Conn, queue string) []string {
 			keys[queue+"_claims:"+worker] = true
 		}
 	}
-	// A group that comes later than this look has a list that is not read, and is not judged by it. Keys of another type the layout tells.
+	// A group that comes later than this look has a list that is not read, and is not judged by it. Keys of another
+	// type the layout tells.
 	due, _ := redis.Strings(conn.Do("ZRANGE", queue+"_groups", 0, -1))
 	known, _ := redis.Strings(conn.Do("HKEYS", queue+"_gathered"))
 	for _, group := range append(due, known...) {
@@ -208,7 +214,8 @@ func layoutOf(suffix string) int {
 
 // suffixes returns the present suffixes that begin with prefix, sorted.
 func (v *queueView) suffixes(prefix string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(v.types)), func(s string) bool { return !strings.HasPrefix(s, prefix) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(v.types)),
+		func(s string) bool { return !strings.HasPrefix(s, prefix) })
 }
 
 // checkLayout compares keys with the key table.
@@ -221,10 +228,12 @@ func (v *queueView) checkLayout() (problems []string) {
 		}
 		l := layout[i]
 		if v.types[suffix] != l.kind {
-			problems = append(problems, fmt.Sprintf("key N%s: expected a %s, found a %s", suffix, l.kind, v.types[suffix]))
+			problems = append(problems,
+				fmt.Sprintf("key N%s: expected a %s, found a %s", suffix, l.kind, v.types[suffix]))
 		}
 		if expires := v.ttls[suffix] >= 0; expires != l.expires {
-			problems = append(problems, fmt.Sprintf("key N%s: expected a time to live: %v, found: %v", suffix, l.expires, expires))
+			problems = append(problems,
+				fmt.Sprintf("key N%s: expected a time to live: %v, found: %v", suffix, l.expires, expires))
 		}
 	}
 	if n := v.sizes["_wake"]; n > 1 {
@@ -240,7 +249,8 @@ func (v *queueView) checkNoti(allow Invariants) []string {
 		return []string{fmt.Sprintf("%d tasks are pending with %d notifications; %d more and %d less are allowed",
 			pending, noti, allow.MoreNoti, allow.LessNoti)}
 	}
-	if suspects, noti := v.sizes["_suspects"], v.sizes["_suspects_noti"]; noti > suspects+int64(allow.MoreNoti) || suspects > 0 && noti == 0 && allow.LessNoti == 0 {
+	if suspects, noti := v.sizes["_suspects"], v.sizes["_suspects_noti"]; noti > suspects+int64(allow.MoreNoti) ||
+		suspects > 0 && noti == 0 && allow.LessNoti == 0 {
 		return []string{fmt.Sprintf("%d suspects are pending with %d notifications", suspects, noti)}
 	}
 	return nil
@@ -266,7 +276,8 @@ func (v *queueView) checkTasks() (problems []string) {
 			problems = append(problems, fmt.Sprintf("task %q is in %s at once", id, strings.Join(places[id], " and ")))
 		}
 		if !known[id] {
-			problems = append(problems, fmt.Sprintf("task %q is in %s but has no message in N_tasks", id, places[id][0]))
+			problems = append(problems,
+				fmt.Sprintf("task %q is in %s but has no message in N_tasks", id, places[id][0]))
 		}
 	}
 	for _, id := range v.ids["_info"] {
@@ -276,7 +287,8 @@ func (v *queueView) checkTasks() (problems []string) {
 	}
 	for _, id := range v.ids["_completed"] {
 		if !slices.Contains(v.ids["_results"], id) {
-			problems = append(problems, fmt.Sprintf("task %q is in N_completed but nothing is kept of it in N_results", id))
+			problems = append(problems,
+				fmt.Sprintf("task %q is in N_completed but nothing is kept of it in N_results", id))
 		}
 	}
 	return problems
@@ -303,15 +315,17 @@ func (v *queueView) checkClaims() (problems []string) {
 	for _, suffix := range v.suffixes("_processing:") {
 		worker := strings.TrimPrefix(suffix, "_processing:")
 		if !slices.Contains(v.ids["_workers"], worker) {
-			problems = append(problems, fmt.Sprintf("worker %s holds %d claims but is not in N_workers, so it would never be swept",
-				worker, len(v.ids[suffix])))
+			problems = append(problems,
+				fmt.Sprintf("worker %s holds %d claims but is not in N_workers, so it would never be swept",
+					worker, len(v.ids[suffix])))
 		}
 		for _, token := range v.ids[suffix] {
 			batch, _, ok := strings.Cut(token, "-")
 			if !ok {
 				problems = append(problems, fmt.Sprintf("worker %s: token %q, expected <batch>-<i>", worker, token))
 			} else if !slices.Contains(v.ids["_claims:"+worker], batch) {
-				problems = append(problems, fmt.Sprintf("worker %s: claim %q has no claim time in N_claims:%s", worker, token, worker))
+				problems = append(problems,
+					fmt.Sprintf("worker %s: claim %q has no claim time in N_claims:%s", worker, token, worker))
 			}
 		}
 	}
@@ -327,7 +341,9 @@ func (v *queueView) checkClaims() (problems []string) {
 func (v *queueView) checkGroups() (problems []string) {
 	for _, suffix := range v.suffixes("_group:") {
 		if group := strings.TrimPrefix(suffix, "_group:"); !slices.Contains(v.ids["_groups"], group) {
-			problems = append(problems, fmt.Sprintf("group %s has %d calls but is not in N_groups, so it would never be fired", group, v.sizes[suffix]))
+			problems = append(problems,
+				fmt.Sprintf("group %s has %d calls but is not in N_groups, so it would never be fired", group,
+					v.sizes[suffix]))
 		}
 	}
 	for _, set := range []string{"_groups", "_gathered"} {
@@ -349,7 +365,8 @@ func (v *queueView) checkIdle() (problems []string) {
 	}
 	for _, prefix := range []string{"_processing", "_claims:", "_workers", "_worker:"} {
 		for _, suffix := range v.suffixes(prefix) {
-			problems = append(problems, fmt.Sprintf("N%s exists with %d entries", suffix, max(len(v.ids[suffix]), int(v.sizes[suffix]))))
+			problems = append(problems,
+				fmt.Sprintf("N%s exists with %d entries", suffix, max(len(v.ids[suffix]), int(v.sizes[suffix]))))
 		}
 	}
 	return slices.Compact(problems)

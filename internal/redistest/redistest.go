@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package redistest gives tests real Redis servers: one that all tests of a binary share, private ones that may be stopped, killed
-// and paused, and a cluster of three nodes. It also writes and reads whole queues, and checks that a queue's keys agree with one
-// another. It is for tests only.
+// Package redistest gives tests real Redis servers: one that all tests of a binary share, private ones that may be
+// stopped, killed and paused, and a cluster of three nodes. It also writes and reads whole queues, and checks that a
+// queue's keys agree with one another. It is for tests only.
 package redistest
 
 import (
@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-const howToInstall = "install it (apt-get install redis-server, brew install redis) or set REDIS_SERVER to the path of one"
+const howToInstall = "install it (apt-get install redis-server, brew install redis) or set REDIS_SERVER to the path " +
+	"of one"
 
 // binary finds the server's program.
 func binary() (string, error) {
@@ -38,8 +39,9 @@ var shared struct {
 	err    error
 }
 
-// Shared returns the server that the tests of this binary share; the first call starts it. Tests keep apart by queue names, see Name.
-// It cannot be stopped, killed or paused, and lives until StopShared; without that, on Linux, until the binary ends.
+// Shared returns the server that the tests of this binary share; the first call starts it. Tests keep apart by queue
+// names, see Name. It cannot be stopped, killed or paused, and lives until StopShared; without that, on Linux, until
+// the binary ends.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	shared.Lock()
@@ -54,7 +56,8 @@ func Shared(t testing.TB) *Server {
 	return shared.server
 }
 
-// StopShared stops the shared server if there is one. Call it in TestMain after m.Run, before leaks of goroutines are looked for.
+// StopShared stops the shared server if there is one. Call it in TestMain after m.Run, before leaks of goroutines are
+// looked for.
 func StopShared() {
 	shared.Lock()
 	defer shared.Unlock()
@@ -65,7 +68,8 @@ func StopShared() {
 }
 
 // Start starts a server of the test's own, which ends with the test. args are further arguments of redis-server such as
-// "--maxmemory", "4mb" or "--appendonly", "yes"; they come after, and so replace, those of this package: nothing is saved.
+// "--maxmemory", "4mb" or "--appendonly", "yes"; they come after, and so replace, those of this package: nothing is
+// saved.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	// The directory is registered for removal first, so it is removed last.
@@ -80,7 +84,8 @@ func Start(t testing.TB, args ...string) *Server {
 
 var names atomic.Int64
 
-// Name returns a queue name that no other call of this test binary has returned. It tells the test; a cluster needs braces around it.
+// Name returns a queue name that no other call of this test binary has returned. It tells the test; a cluster needs
+// braces around it.
 func Name(t testing.TB) string {
 	t.Helper()
 	clean := strings.Map(func(r rune) rune {

@@ -27,14 +27,16 @@ const (
 	stopLimit = 10 * time.Second
 	portTries = 20
 
-	// Ports are taken from below the range that systems use for outgoing connections: otherwise a client that reconnects while the
-	// server is down can be given the server's own port. A cluster node also needs its port plus busOffset.
+	// Ports are taken from below the range that systems use for outgoing connections: otherwise a client that
+	// reconnects while the server is down can be given the server's own port. A cluster node also needs its port plus
+	// busOffset.
 	firstPort = 11000
 	portCount = 10000
 	busOffset = 10000
 )
 
-// Server is a running redis-server. Its methods are safe for concurrent use, except that only one goroutine may start and stop it.
+// Server is a running redis-server. Its methods are safe for concurrent use, except that only one goroutine may start
+// and stop it.
 type Server struct {
 	port    int
 	path    string
@@ -205,8 +207,8 @@ func (s *Server) Kill(t testing.TB) {
 	s.takeDown().Kill()
 }
 
-// Restart starts the server again on the same port, in the same directory and with the same arguments; it ends it first (see Stop) if
-// it is running.
+// Restart starts the server again on the same port, in the same directory and with the same arguments; it ends it first
+// (see Stop) if it is running.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.mustBePrivate(t)

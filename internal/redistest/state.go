@@ -14,8 +14,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// State is everything that Redis holds of one queue: the part of the key behind the queue's name ("" for the list of pending messages,
-// "_noti", "_processing:w1") to its value. A value is a string, List, Hash, Zset or Set, or one of them within Expiring.
+// State is everything that Redis holds of one queue: the part of the key behind the queue's name ("" for the list of
+// pending messages, "_noti", "_processing:w1") to its value. A value is a string, List, Hash, Zset or Set, or one of
+// them within Expiring.
 type State map[string]any
 
 type (
@@ -172,7 +173,8 @@ func TTL(t testing.TB, conn redis.Conn, key string) time.Duration {
 	return time.Duration(max(ms, 0)) * time.Millisecond
 }
 
-// Diff describes how got differs from want, one line for each key, "" if it does not. The time to live of a wanted Expiring is not compared.
+// Diff describes how got differs from want, one line for each key, "" if it does not. The time to live of a wanted
+// Expiring is not compared.
 func Diff(got, want State) string {
 	keys := slices.Collect(maps.Keys(got))
 	for key := range want {

@@ -77,7 +77,8 @@ func NewTLS(t testing.TB) *TLS {
 // Args are the arguments of a server that has its TLS port there and asks clients for certificates.
 func (c *TLS) Args(port string) []string {
 	return []string{
-		"--tls-port", port, "--tls-ca-cert-file", c.CA, "--tls-cert-file", c.Cert, "--tls-key-file", c.Key, "--tls-auth-clients", "yes",
+		"--tls-port", port, "--tls-ca-cert-file", c.CA, "--tls-cert-file", c.Cert, "--tls-key-file", c.Key,
+		"--tls-auth-clients", "yes",
 		"--tls-replication", "yes",
 	}
 }

@@ -34,7 +34,8 @@ func (u *URL) Limits(defaults Limits) (Limits, error) {
 	if text := u.Query.Get("dial_timeout"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Millisecond || d > maxDialTimeout {
-			return l, fmt.Errorf("dial_timeout of the Redis URL: expected a time from 1ms to %v, such as 2s", maxDialTimeout)
+			return l, fmt.Errorf("dial_timeout of the Redis URL: expected a time from 1ms to %v, such as 2s",
+				maxDialTimeout)
 		}
 		l.DialTimeout = d
 	}
@@ -54,7 +55,8 @@ func (u *URL) TLSConfig() (*tls.Config, error) {
 	if !u.TLS {
 		for _, name := range []string{"ca", "cert", "key", "server_name"} {
 			if u.Query.Has(name) {
-				return nil, fmt.Errorf("parameter %s of the Redis URL: expected scheme rediss, found redis, which is without TLS", name)
+				return nil, fmt.Errorf("parameter %s of the Redis URL: expected scheme rediss, found redis, which is "+
+					"without TLS", name)
 			}
 		}
 		return nil, nil //nolint:nilnil // there is none

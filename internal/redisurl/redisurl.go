@@ -1,5 +1,6 @@
-// Package redisurl takes URLs apart that name several Redis servers, such as redis://user:password@a:6379,b:6379/0. net/url does not
-// accept more than one port. Nothing of a URL is repeated in an error where it could be, or contain, a password.
+// Package redisurl takes URLs apart that name several Redis servers, such as redis://user:password@a:6379,b:6379/0.
+// net/url does not accept more than one port. Nothing of a URL is repeated in an error where it could be, or contain, a
+// password.
 package redisurl
 
 import (
@@ -23,7 +24,8 @@ type URL struct {
 }
 
 // errMalformed is for whatever might show a password if it were repeated.
-var errMalformed = errors.New("malformed Redis URL: expected redis://[user:password@]host[:port][,host[:port]…][/db] or the same " +
+var errMalformed = errors.New("malformed Redis URL: expected redis://[user:password@]host[:port][,host[:port]…][/db] " +
+	"or the same " +
 	"with rediss://; the characters / ? # @ : and % of a user or password are written as %2F %3F %23 %40 %3A %25")
 
 // Parse parses a URL with scheme redis or rediss. Servers without a port get the default port.
@@ -77,17 +79,19 @@ func Parse(raw, defaultPort string) (*URL, error) {
 	return u, nil
 }
 
-// CheckLogin refuses a user without a password. Redis would not be told of the user, and whoever connects would be the default one, who
-// as a rule may do anything.
+// CheckLogin refuses a user without a password. Redis would not be told of the user, and whoever connects would be the
+// default one, who as a rule may do anything.
 func CheckLogin(user, password string) error {
 	if user != "" && password == "" {
-		return errors.New("the Redis URL names a user without a password: expected both, as in redis://user:password@host, or a password alone " +
+		return errors.New("the Redis URL names a user without a password: expected both, as in " +
+			"redis://user:password@host, or a password alone " +
 			"behind a colon; for an ACL user with nopass, any password will do")
 	}
 	return nil
 }
 
-var errAddress = errors.New("expected host or host:port with a port from 1 to 65535; an IPv6 address stands in brackets")
+var errAddress = errors.New(
+	"expected host or host:port with a port from 1 to 65535; an IPv6 address stands in brackets")
 
 // address completes host[:port].
 func address(server, defaultPort string) (string, error) {
@@ -100,7 +104,8 @@ func address(server, defaultPort string) (string, error) {
 			return "", errAddress
 		}
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" || strings.ContainsAny(host, "[] ") {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" ||
+		strings.ContainsAny(host, "[] ") {
 		return "", errAddress
 	}
 	return net.JoinHostPort(host, port), nil
@@ -111,7 +116,8 @@ func (u *URL) Only(known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(u.Query)) {
 		switch {
 		case slices.Contains(known, name) && len(u.Query[name]) > 1:
-			return fmt.Errorf("parameter %q of the Redis URL: expected it once, found it %d times", name, len(u.Query[name]))
+			return fmt.Errorf("parameter %q of the Redis URL: expected it once, found it %d times", name,
+				len(u.Query[name]))
 		case slices.Contains(known, name):
 		case strings.Contains(name, "@"):
 			return errMalformed // the end of a password with a question mark

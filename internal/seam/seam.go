@@ -1,5 +1,6 @@
-// Package seam is how package delayedtest reaches what package delayed keeps to itself. It is for these two only: delayed fills in the
-// functions, and delayedtest calls them. What belongs to delayed travels as any, because this package cannot import it.
+// Package seam is how package delayedtest reaches what package delayed keeps to itself. It is for these two only:
+// delayed fills in the functions, and delayedtest calls them. What belongs to delayed travels as any, because this
+// package cannot import it.
 package seam
 
 import (
@@ -7,17 +8,21 @@ import (
 	"time"
 )
 
-// Listener is what a delayed.Source may be besides: queues that use it tell it of their tasks, and take the time from it.
+// Listener is what a delayed.Source may be besides: queues that use it tell it of their tasks, and take the time from
+// it.
 type Listener interface {
 	// Now returns the time that messages are stamped with.
 	Now() time.Time
-	// Enqueued is called when Redis has accepted tasks, in the goroutine that enqueues them. list is the key of their pending list.
+	// Enqueued is called when Redis has accepted tasks, in the goroutine that enqueues them. list is the key of their
+	// pending list.
 	Enqueued(list string)
 }
 
 // Filed is a task as Redis holds it.
 type Filed struct {
-	State   string // pending, canceled (and still in the list of pending ones), active, scheduled, retry, aggregating, parked, archived, completed
+	// pending, canceled (and still in the list of pending ones), active, scheduled, retry, aggregating, parked,
+	// archived, completed
+	State   string
 	ID      string // under which it is filed; of pending and active tasks that of the message, which may have none
 	Message []byte
 	At      time.Time // when it is due, or deleted; zero for none
@@ -34,16 +39,17 @@ type Run struct {
 	Outcome string // done, retry, snoozed, archived, canceled, parked, released, forwarded, gathered
 }
 
-// Stepper runs a worker's tasks one at a time, in the goroutine that calls Step. Its methods may be called concurrently, and Step from
-// within a task.
+// Stepper runs a worker's tasks one at a time, in the goroutine that calls Step. Its methods may be called
+// concurrently, and Step from within a task.
 type Stepper interface {
-	// Step runs the next pending task; what is due becomes pending first. nil means that none is pending: then wait is the time until one
-	// is due by Redis's clock, negative for none.
+	// Step runs the next pending task; what is due becomes pending first. nil means that none is pending: then wait is
+	// the time until one is due by Redis's clock, negative for none.
 	Step(ctx context.Context) (run *Run, wait time.Duration, err error)
-	// Look makes due tasks pending, fires groups that are due, and makes parked tasks pending whose functions the worker knows.
+	// Look makes due tasks pending, fires groups that are due, and makes parked tasks pending whose functions the
+	// worker knows.
 	Look(ctx context.Context) error
-	// Sweep takes the tasks of all workers without a heartbeat from them, without waiting for further signs of their death, and deletes what
-	// is too old.
+	// Sweep takes the tasks of all workers without a heartbeat from them, without waiting for further signs of their
+	// death, and deletes what is too old.
 	Sweep(ctx context.Context) error
 	// Beat must be called after Redis's time was moved.
 	Beat(ctx context.Context) error
@@ -58,14 +64,16 @@ var (
 	// Locate returns the source that the handle of a *delayed.Queue was made of, its prefix, and the name of the queue.
 	Locate func(queue any) (source any, prefix, name string)
 
-	// List returns all tasks of a *delayed.Queue: pending ones in the order in which they will be claimed, others by time.
+	// List returns all tasks of a *delayed.Queue: pending ones in the order in which they will be claimed, others by
+	// time.
 	List func(ctx context.Context, queue any) ([]Filed, error)
 
-	// Match returns what tells whether a message is a call of fn with args, and the path of fn. An argument that wild says yes to equals
-	// every other. fn is what Queue.Delay takes, or a *delayed.Task and no args.
+	// Match returns what tells whether a message is a call of fn with args, and the path of fn. An argument that wild
+	// says yes to equals every other. fn is what Queue.Delay takes, or a *delayed.Task and no args.
 	Match func(fn any, args []any, wild func(any) bool) (match func(message []byte) bool, path string, err error)
 
-	// Args decodes the arguments of a message by the parameters of fn; ok is false if it is a message for another function.
+	// Args decodes the arguments of a message by the parameters of fn; ok is false if it is a message for another
+	// function.
 	Args func(fn any, message []byte) (args []any, ok bool, err error)
 
 	// NewStepper returns a stepper for a *delayed.Worker that was not run yet.

@@ -1,4 +1,5 @@
-// Package signature writes the functions of a worker down as JSON, for programs in other languages. docs/PROTOCOL.md describes the form.
+// Package signature writes the functions of a worker down as JSON, for programs in other languages. docs/PROTOCOL.md
+// describes the form.
 package signature
 
 import (

@@ -150,7 +150,8 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("%s is not what is written; if that is right run go test ./internal/signature -update, and the tests of python-compat with --update. Found:\n%s",
+		t.Errorf("%s is not what is written; if that is right run go test ./internal/signature -update, and the "+
+			"tests of python-compat with --update. Found:\n%s",
 			golden, got.String())
 	}
 }

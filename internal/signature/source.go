@@ -16,8 +16,8 @@ type sources struct {
 	known map[string]*ast.File // nil: cannot be read
 }
 
-// names returns the names of the parameters of a function, or nil where its source is not there or is another one by now. A name is empty where
-// the source has none.
+// names returns the names of the parameters of a function, or nil where its source is not there or is another one by
+// now. A name is empty where the source has none.
 func (s *sources) names(info *delayed.FunctionInfo) []string {
 	if info.Func == nil {
 		return nil
@@ -65,8 +65,8 @@ func (s *sources) literal(file *ast.File, line int) *ast.FuncType {
 	return found.Type
 }
 
-// declaration returns the type of the function or method that the runtime names symbol: pkg.F, pkg.T.M or pkg.(*T).M, and [...] behind what is
-// generic.
+// declaration returns the type of the function or method that the runtime names symbol: pkg.F, pkg.T.M or pkg.(*T).M,
+// and [...] behind what is generic.
 func declaration(file *ast.File, symbol string) *ast.FuncType {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendAny appends v by its dynamic type, within the limits that Codec.Append keeps. The error is a *ValueError or, if values of that
-// type cannot travel at all, an *UnsupportedError; then dst is returned as it was.
+// AppendAny appends v by its dynamic type, within the limits that Codec.Append keeps. The error is a *ValueError or, if
+// values of that type cannot travel at all, an *UnsupportedError; then dst is returned as it was.
 func AppendAny(dst []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:
@@ -29,9 +29,9 @@ func AppendAny(dst []byte, v any) ([]byte, error) {
 	return c.Append(dst, reflect.ValueOf(v))
 }
 
-// DecodeAny reads one value from the front of b, as it comes out of an empty interface: nil, bool, int64, uint64 (above int64 only),
-// float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not a string. It returns the bytes behind it. The
-// error is a *ValueError.
+// DecodeAny reads one value from the front of b, as it comes out of an empty interface: nil, bool, int64, uint64 (above
+// int64 only), float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not a string. It
+// returns the bytes behind it. The error is a *ValueError.
 func DecodeAny(b []byte) (v any, rest []byte, err error) {
 	c, err := CodecFor(reflect.TypeFor[any]())
 	if err != nil {
@@ -105,8 +105,8 @@ func anyMismatch(b []byte, i int) *ValueError {
 	return &ValueError{Want: "a value", Got: found(b, i)}
 }
 
-// walkAnyMap checks the cnt pairs of a map for an empty interface. It will be a map[string]any, or a map[any]any if the first key is not
-// a string; at a later key of another kind the first is copied to the second.
+// walkAnyMap checks the cnt pairs of a map for an empty interface. It will be a map[string]any, or a map[any]any if the
+// first key is not a string; at a later key of another kind the first is copied to the second.
 func (w *walker) walkAnyMap(cnt, i, depth int) (next int, err *ValueError) {
 	strs := cnt == 0 || isStr(w.b, i)
 	if strs {

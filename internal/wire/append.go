@@ -18,7 +18,8 @@ func AppendBool(dst []byte, v bool) []byte {
 	return append(dst, codeFalse)
 }
 
-// AppendInt appends an integer in the fewest bytes. Numbers that are not negative take the unsigned forms, as in msgpack for Python.
+// AppendInt appends an integer in the fewest bytes. Numbers that are not negative take the unsigned forms, as in
+// msgpack for Python.
 func AppendInt(dst []byte, v int64) []byte {
 	switch {
 	case v >= 0:

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Check says whether b is exactly one well-formed MessagePack value within lim: nothing cut off, nothing after it, map keys only strings,
-// integers and booleans, timestamps the only extension. The error is a *FormatError. Check does not recurse and, when it accepts,
-// does not allocate; a length that the rest of b cannot hold is refused where it stands.
+// Check says whether b is exactly one well-formed MessagePack value within lim: nothing cut off, nothing after it, map
+// keys only strings, integers and booleans, timestamps the only extension. The error is a *FormatError. Check does not
+// recurse and, when it accepts, does not allocate; a length that the rest of b cannot hold is refused where it stands.
 func Check(b []byte, lim Limits) error {
 	if len(b) > lim.Bytes {
 		return TooLong(len(b), lim)
@@ -23,8 +23,8 @@ func Check(b []byte, lim Limits) error {
 	return nil
 }
 
-// Skip returns what follows the first value of b, and how many values that one is, itself included. Bytes that Check or Parse has accepted give no
-// error; it does not recurse or allocate either.
+// Skip returns what follows the first value of b, and how many values that one is, itself included. Bytes that Check or
+// Parse has accepted give no error; it does not recurse or allocate either.
 func Skip(b []byte) (rest []byte, values int, err error) {
 	next, left, err := skim(b, 0, math.MaxInt32, depthCap, strict)
 	if err != nil {
@@ -56,7 +56,8 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 			d--
 			owed = outer[d]
 		}
-		// Every value that is still owed takes a byte at least. Testing the sum refuses a header that promises what cannot come.
+		// Every value that is still owed takes a byte at least. Testing the sum refuses a header that promises what
+		// cannot come.
 		if total > len(b)-i {
 			return 0, 0, cutOff(b, i, total)
 		}
@@ -109,7 +110,8 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 		default: // extensions
 			if !anything {
 				if _, end := timeAt(b, at); end < 0 {
-					return 0, 0, &FormatError{Offset: at, Want: "a value, with timestamps as the only extension", Got: found(b, at)}
+					return 0, 0, &FormatError{Offset: at, Want: "a value, with timestamps as the only extension",
+						Got: found(b, at)}
 				}
 			}
 			if c <= codeExt32 {
@@ -133,7 +135,8 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 			continue
 		}
 		if d >= depth {
-			return 0, 0, &FormatError{Offset: at, Want: fmt.Sprintf("at most %d arrays and maps inside one another", depth), Got: "one more"}
+			return 0, 0, &FormatError{Offset: at,
+				Want: fmt.Sprintf("at most %d arrays and maps inside one another", depth), Got: "one more"}
 		}
 		total += int(n)
 		if total > elems {
@@ -156,7 +159,8 @@ func TooLong(n int, lim Limits) error {
 }
 
 func tooMany(at, more int) error {
-	return &FormatError{Offset: at, Want: "no more values than the limit allows", Got: fmt.Sprintf("%d too many", max(more, 1))}
+	return &FormatError{Offset: at, Want: "no more values than the limit allows",
+		Got: fmt.Sprintf("%d too many", max(more, 1))}
 }
 
 func cutOff(b []byte, at, total int) error {

@@ -21,13 +21,19 @@ func unhex(t testing.TB, s string) []byte {
 
 func TestCheckAccepts(t *testing.T) {
 	for name, in := range map[string]string{
-		"nil": "c0", "true": "c3", "small int": "7f", "negative int": "e0", "uint8": "ccff", "uint16": "cdffff", "uint32": "ceffffffff",
-		"uint64": "cfffffffffffffffff", "int8": "d080", "int16": "d18000", "int32": "d280000000", "int64": "d38000000000000000",
-		"float32": "ca7f800000", "float64": "cb7ff8000000000000", "empty str": "a0", "str": "a161", "str8": "d90161", "str16": "da000161",
-		"str32": "db0000000161", "bin8": "c40100", "bin16": "c5000100", "bin32": "c60000000100", "empty array": "90", "array": "9101",
+		"nil": "c0", "true": "c3", "small int": "7f", "negative int": "e0", "uint8": "ccff", "uint16": "cdffff",
+		"uint32": "ceffffffff",
+		"uint64": "cfffffffffffffffff", "int8": "d080", "int16": "d18000", "int32": "d280000000",
+		"int64":   "d38000000000000000",
+		"float32": "ca7f800000", "float64": "cb7ff8000000000000", "empty str": "a0", "str": "a161", "str8": "d90161",
+		"str16": "da000161",
+		"str32": "db0000000161", "bin8": "c40100", "bin16": "c5000100", "bin32": "c60000000100", "empty array": "90",
+		"array":   "9101",
 		"array16": "dc000101", "array32": "dd0000000101", "empty map": "80", "map": "81a16101", "map16": "de0001a16101",
-		"map32": "df00000001a16101", "int key": "810101", "negative key": "81ff01", "bool key": "81c301", "map in key's value": "8101810190",
-		"timestamp 32": "d6ff00000000", "timestamp 64": "d7ff0000000000000000", "timestamp 96": "c70cff000000000000000000000000",
+		"map32": "df00000001a16101", "int key": "810101", "negative key": "81ff01", "bool key": "81c301",
+		"map in key's value": "8101810190",
+		"timestamp 32":       "d6ff00000000", "timestamp 64": "d7ff0000000000000000",
+		"timestamp 96":            "c70cff000000000000000000000000",
 		"wide header for nothing": "dd00000000", "array of maps": "9281018082028003c0",
 	} {
 		if err := Check(unhex(t, in), Default); err != nil {
@@ -50,7 +56,8 @@ func TestCheckRefuses(t *testing.T) {
 		{"map32 of 4 Gi pairs", "dfffffffff", "map that is cut off"},
 		{"map32 whose double overflows", "df80000000c0", "map that is cut off"},
 		{"array with a value missing", "9201", "array that is cut off"},
-		{"inner array takes what the outer was promised", "9391c0c0", "at byte 2: expected 3 values more, found only 2 bytes"},
+		{"inner array takes what the outer was promised", "9391c0c0",
+			"at byte 2: expected 3 values more, found only 2 bytes"},
 		{"nil key", "81c001", "at byte 1: expected a string, integer or boolean as map key, found nil"},
 		{"float key", "81ca0000000001", "as map key, found float"},
 		{"binary key", "81c40061", "as map key, found binary of 0 bytes"},
@@ -90,7 +97,8 @@ func TestCheckLimits(t *testing.T) {
 		{"depth 33 with something in it", nested(33, "\x91", 0), Default, false},
 		{"depth 32 of maps", nested(31, "\x81\x01", 0x80), Default, true},
 		{"depth 33 of maps", nested(32, "\x81\x01", 0x80), Default, false},
-		{"side by side is not deep", append(AppendArrayHeader(nil, 40), bytes.Repeat([]byte{0x91, 0x90}, 40)...), Limits{1e6, 1e6, 3, 9}, true},
+		{"side by side is not deep", append(AppendArrayHeader(nil, 40), bytes.Repeat([]byte{0x91, 0x90}, 40)...),
+			Limits{1e6, 1e6, 3, 9}, true},
 		{"depth 0", []byte{0x90}, Limits{1e6, 1e6, 0, 9}, false},
 		{"scalar at depth 0", []byte{0x01}, Limits{1e6, 1e6, 0, 9}, true},
 		{"negative depth", []byte{0x90}, Limits{1e6, 1e6, -1, 9}, false},
@@ -98,9 +106,12 @@ func TestCheckLimits(t *testing.T) {
 		{"depth at the cap", nested(62, "\x91", 0x90), Limits{1e6, 1e6, 1000, 9}, true},
 		{"65,536 values", flat(65535), Default, true},
 		{"65,537 values", flat(65536), Default, false},
-		{"65,536 values in pairs", append(AppendMapHeader(nil, 32767), bytes.Repeat([]byte{1, 2}, 32767)...), Default, true},
-		{"65,537 values in pairs", append(AppendMapHeader(nil, 32768), bytes.Repeat([]byte{1, 2}, 32768)...), Default, false},
-		{"values of several arrays add up", append([]byte{0x92}, append(flat(40000), flat(40000)...)...), Default, false},
+		{"65,536 values in pairs", append(AppendMapHeader(nil, 32767), bytes.Repeat([]byte{1, 2}, 32767)...), Default,
+			true},
+		{"65,537 values in pairs", append(AppendMapHeader(nil, 32768), bytes.Repeat([]byte{1, 2}, 32768)...), Default,
+			false},
+		{"values of several arrays add up", append([]byte{0x92}, append(flat(40000), flat(40000)...)...), Default,
+			false},
 		{"1 MiB", AppendBin(nil, make([]byte, 1<<20-5)), Default, true},
 		{"1 MiB and a byte", AppendBin(nil, make([]byte, 1<<20-4)), Default, false},
 		{"no values", []byte{0x01}, Limits{Bytes: 9, Depth: 9}, false},
@@ -131,8 +142,10 @@ func sampleValues(t testing.TB) [][]byte {
 	t.Helper()
 	var out [][]byte
 	for _, s := range []string{
-		"c0", "cb3ff8000000000000", "d9056162636465", "c403010203", "93010203", "82a16101a16292c0c3", "d6ff5bb96c80", "c70cff075bcd15ffffffffffffffff",
-		"94a2696492a16101c4020102d7ff1dcd650068b0f5c8", "8301a2616202930102030383a16180a16290a163a0", "dc0002cf0000000000000001d38000000000000000",
+		"c0", "cb3ff8000000000000", "d9056162636465", "c403010203", "93010203", "82a16101a16292c0c3", "d6ff5bb96c80",
+		"c70cff075bcd15ffffffffffffffff",
+		"94a2696492a16101c4020102d7ff1dcd650068b0f5c8", "8301a2616202930102030383a16180a16290a163a0",
+		"dc0002cf0000000000000001d38000000000000000",
 	} {
 		out = append(out, unhex(t, s))
 	}
@@ -185,7 +198,8 @@ func TestCheckAllocatesNothing(t *testing.T) {
 
 // The loose rules, for what only Python reads, differ in keys and extensions alone.
 func TestSkimLoose(t *testing.T) {
-	for _, in := range []string{"81c001", "81ca0000000001", "81c40001", "819001", "818001", "d40100", "c90000000105aa", "c7000a", "d801000102030405060708090a0b0c0d0e0f"} {
+	for _, in := range []string{"81c001", "81ca0000000001", "81c40001", "819001", "818001", "d40100", "c90000000105aa",
+		"c7000a", "d801000102030405060708090a0b0c0d0e0f"} {
 		b := unhex(t, in)
 		if _, _, err := skim(b, 0, 100, 10, strict); err == nil {
 			t.Errorf("%s: the strict rules accept it", in)

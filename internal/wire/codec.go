@@ -14,7 +14,8 @@ type Codec struct {
 // codecs holds a *Codec for each type that was asked for.
 var codecs sync.Map
 
-// CodecFor returns the codec for t; the same one each time. It fails with an *UnsupportedError if values of t cannot travel.
+// CodecFor returns the codec for t; the same one each time. It fails with an *UnsupportedError if values of t cannot
+// travel.
 func CodecFor(t reflect.Type) (*Codec, error) {
 	if c, ok := codecs.Load(t); ok {
 		return c.(*Codec), nil //nolint:errcheck // it holds nothing else
@@ -28,17 +29,17 @@ func CodecFor(t reflect.Type) (*Codec, error) {
 	return codec.(*Codec), nil //nolint:errcheck // as above
 }
 
-// FromArray says whether the type can be decoded from an array: slices (but not []byte), arrays (but not [n]byte), structs, any, and
-// pointers to those.
+// FromArray says whether the type can be decoded from an array: slices (but not []byte), arrays (but not [n]byte),
+// structs, any, and pointers to those.
 func (c *Codec) FromArray() bool { return c.node.fromArray() }
 
-// Depth returns how many arrays and maps inside one another a value has at most. It is not bounded for types that contain themselves or
-// an interface.
+// Depth returns how many arrays and maps inside one another a value has at most. It is not bounded for types that
+// contain themselves or an interface.
 func (c *Codec) Depth() (most int, bounded bool) { return c.node.depth(map[*node]int{}) }
 
-// Decode reads exactly one value from the front of b into dst, which must be settable and of the codec's type, and returns the bytes
-// behind it. dst is set to zero first, and is zero after an error; nothing in it shares memory with b. b should have passed Check, but
-// no bytes do harm. The error is a *ValueError.
+// Decode reads exactly one value from the front of b into dst, which must be settable and of the codec's type, and
+// returns the bytes behind it. dst is set to zero first, and is zero after an error; nothing in it shares memory with
+// b. b should have passed Check, but no bytes do harm. The error is a *ValueError.
 func (c *Codec) Decode(b []byte, dst reflect.Value) (rest []byte, err error) {
 	n := c.node
 	if !dst.CanSet() || dst.Type() != n.typ {
@@ -106,9 +107,10 @@ func decode(n *node, b []byte, dst reflect.Value) (next int, err *ValueError) {
 	return d.build(n, 0, dst)
 }
 
-// Append appends v, a value of the codec's type, with structs by name, and returns the longer slice. What it writes passes Check: it refuses more than 32
-// arrays and maps inside one another (a value that contains itself is among them), more than 65,536 values, more than 1 MiB, and strings
-// that are not UTF-8. The error is a *ValueError, and then dst is returned as it was. Other goroutines must not change v meanwhile.
+// Append appends v, a value of the codec's type, with structs by name, and returns the longer slice. What it writes
+// passes Check: it refuses more than 32 arrays and maps inside one another (a value that contains itself is among
+// them), more than 65,536 values, more than 1 MiB, and strings that are not UTF-8. The error is a *ValueError, and then
+// dst is returned as it was. Other goroutines must not change v meanwhile.
 func (c *Codec) Append(dst []byte, v reflect.Value) ([]byte, error) {
 	b, _, err := c.AppendAs(ByName, dst, v)
 	return b, err

@@ -55,7 +55,8 @@ func TestCodecRoundTrip(t *testing.T) {
 	five := 5
 	pfive := &five
 	for _, v := range []any{
-		true, false, flag(true), int8(-128), int8(127), int16(-129), int32(math.MinInt32), int64(math.MinInt64), int64(math.MaxInt64), 0, -1, -32, -33, 127, 128,
+		true, false, flag(true), int8(-128), int8(127), int16(-129), int32(math.MinInt32), int64(math.MinInt64),
+		int64(math.MaxInt64), 0, -1, -32, -33, 127, 128,
 		uint8(255), uint16(256), uint32(65536), uint64(math.MaxUint64), uint(1 << 32), color(7), secs(-5),
 		float32(1.5), float32(math.Inf(1)), 1.5, math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, -0.5,
 		"", "a", strings.Repeat("é", 20), strings.Repeat("x", 300), strings.Repeat("x", 70000), label("l"),
@@ -115,7 +116,8 @@ func TestCodecRoundTrip(t *testing.T) {
 		embedded{Owner: Owner{"me"}, Parent: &Parent{7}, N: 1},
 		embedded{},
 		order{
-			ID: 1, Email: ptr("a@b"), Items: []item{{ID: 2}, {ID: 3, Tags: []string{}}}, Extra: map[string]any{"k": int64(1)}, Placed: moment,
+			ID: 1, Email: ptr("a@b"), Items: []item{{ID: 2}, {ID: 3, Tags: []string{}}},
+			Extra: map[string]any{"k": int64(1)}, Placed: moment,
 			Next: &order{Items: nil, Placed: time.Unix(9, 0).UTC()},
 		},
 		tree{1, &tree{2, nil, nil}, &tree{3, &tree{4, nil, nil}, nil}},
@@ -126,7 +128,8 @@ func TestCodecRoundTrip(t *testing.T) {
 		[]any{},
 		[]any{nil, int64(-1), "x", []byte{1}, moment, []any{}, map[string]any{}},
 		everything{
-			Bool: true, I8: -1, U64: 1 << 63, F32: 0.5, Str: "s", Bin: []byte{0}, Arr: [2]int16{1, -1}, Map: map[int]string{1: "a"}, Any: []any{int64(1)},
+			Bool: true, I8: -1, U64: 1 << 63, F32: 0.5, Str: "s", Bin: []byte{0}, Arr: [2]int16{1, -1},
+			Map: map[int]string{1: "a"}, Any: []any{int64(1)},
 			Time: moment, Ptr: &pfive, Keys: map[any]int{"a": 1, int64(2): 2}, Flags: map[bool][]string{true: {"y"}},
 		},
 	} {
@@ -159,10 +162,14 @@ func TestCodecRoundTrip(t *testing.T) {
 
 func TestDecodeAny(t *testing.T) {
 	for in, want := range map[string]any{
-		"c0": nil, "c2": false, "07": int64(7), "e0": int64(-32), "ccff": int64(255), "cf7fffffffffffffff": int64(math.MaxInt64),
-		"cf8000000000000000": uint64(1 << 63), "ca3fc00000": 1.5, "cb3ff8000000000000": 1.5, "a161": "a", "c40161": []byte("a"), "c400": []byte{},
-		"d6ff00000001": time.Unix(1, 0).UTC(), "90": []any{}, "9207c0": []any{int64(7), nil}, "80": map[string]any{}, "81a16107": map[string]any{"a": int64(7)},
-		"81a1619181a162c3": map[string]any{"a": []any{map[string]any{"b": true}}}, "810107": map[any]any{int64(1): int64(7)},
+		"c0": nil, "c2": false, "07": int64(7), "e0": int64(-32), "ccff": int64(255),
+		"cf7fffffffffffffff": int64(math.MaxInt64),
+		"cf8000000000000000": uint64(1 << 63), "ca3fc00000": 1.5, "cb3ff8000000000000": 1.5, "a161": "a",
+		"c40161": []byte("a"), "c400": []byte{},
+		"d6ff00000001": time.Unix(1, 0).UTC(), "90": []any{}, "9207c0": []any{int64(7), nil}, "80": map[string]any{},
+		"81a16107":           map[string]any{"a": int64(7)},
+		"81a1619181a162c3":   map[string]any{"a": []any{map[string]any{"b": true}}},
+		"810107":             map[any]any{int64(1): int64(7)},
 		"83a16107c380cc80a0": map[any]any{"a": int64(7), true: map[string]any{}, int64(128): ""},
 	} {
 		got, rest, err := DecodeAny(append(unhex(t, in), 0xee))
@@ -177,7 +184,8 @@ func TestDecodeAny(t *testing.T) {
 
 // Nothing of the previous value shows through, and nothing shares memory with the input.
 func TestDecodeIsFresh(t *testing.T) {
-	old := order{ID: 9, Email: ptr("old"), Items: []item{{ID: 8, note: "old"}}, Extra: map[string]any{"old": 1}, Next: &order{}}
+	old := order{ID: 9, Email: ptr("old"), Items: []item{{ID: 8, note: "old"}}, Extra: map[string]any{"old": 1},
+		Next: &order{}}
 	kept := old
 	in := encode(t, order{ID: 1})
 	if _, err := codecOf(t, reflect.TypeFor[order]()).Decode(in, reflect.ValueOf(&old).Elem()); err != nil {
@@ -216,7 +224,8 @@ func TestDecodeIsFresh(t *testing.T) {
 // Slices of bytes that stand side by side in the input must not grow into one another.
 func TestDecodedBytesAreApart(t *testing.T) {
 	var got [][]byte
-	if _, err := codecOf(t, reflect.TypeFor[[][]byte]()).Decode(unhex(t, "92c40161c40162"), reflect.ValueOf(&got).Elem()); err != nil {
+	if _, err := codecOf(t, reflect.TypeFor[[][]byte]()).Decode(unhex(t, "92c40161c40162"),
+		reflect.ValueOf(&got).Elem()); err != nil {
 		t.Fatal(err)
 	}
 	if _ = append(got[0], 'x'); string(got[1]) != "b" {
@@ -257,7 +266,8 @@ func TestDecodeNeedsItsVariable(t *testing.T) {
 	c := codecOf(t, reflect.TypeFor[int]())
 	var n8 int8
 	for _, dst := range []reflect.Value{reflect.ValueOf(7), reflect.ValueOf(&n8).Elem(), {}} {
-		if _, err := c.Decode([]byte{7}, dst); err == nil || !strings.Contains(err.Error(), "expected a variable of type int") {
+		if _, err := c.Decode([]byte{7}, dst); err == nil ||
+			!strings.Contains(err.Error(), "expected a variable of type int") {
 			t.Errorf("%v: %v", dst, err)
 		}
 	}
@@ -285,7 +295,8 @@ func TestDecodeDepth(t *testing.T) {
 		for _, n := range []int{32, 33, 1 << 20} {
 			deep := append(bytes.Repeat([]byte(c.open), n), c.open...)
 			_, err := decodeAs(t, c.typ, append(deep, c.last))
-			if err == nil || !strings.Contains(err.Error(), "expected at most 32 arrays and maps inside one another, found one more") {
+			if err == nil || !strings.Contains(err.Error(),
+				"expected at most 32 arrays and maps inside one another, found one more") {
 				t.Errorf("%v %d deep: %.200v", c.typ, n, err)
 			}
 		}
@@ -294,10 +305,13 @@ func TestDecodeDepth(t *testing.T) {
 
 func TestFromArray(t *testing.T) {
 	for typ, want := range map[reflect.Type]bool{
-		reflect.TypeFor[[]int](): true, reflect.TypeFor[[2]int](): true, reflect.TypeFor[point](): true, reflect.TypeFor[any](): true, reflect.TypeFor[*point](): true,
-		reflect.TypeFor[**[]string](): true, reflect.TypeFor[octets](): true, reflect.TypeFor[struct{}](): true, reflect.TypeFor[[]byte](): false,
-		reflect.TypeFor[[4]byte](): false, reflect.TypeFor[int](): false, reflect.TypeFor[string](): false, reflect.TypeFor[map[string]int](): false,
-		reflect.TypeFor[time.Time](): false, reflect.TypeFor[*time.Time](): false, reflect.TypeFor[*int](): false,
+		reflect.TypeFor[[]int](): true, reflect.TypeFor[[2]int](): true, reflect.TypeFor[point](): true,
+		reflect.TypeFor[any](): true, reflect.TypeFor[*point](): true,
+		reflect.TypeFor[**[]string](): true, reflect.TypeFor[octets](): true, reflect.TypeFor[struct{}](): true,
+		reflect.TypeFor[[]byte]():  false,
+		reflect.TypeFor[[4]byte](): false, reflect.TypeFor[int](): false, reflect.TypeFor[string](): false,
+		reflect.TypeFor[map[string]int](): false,
+		reflect.TypeFor[time.Time]():      false, reflect.TypeFor[*time.Time](): false, reflect.TypeFor[*int](): false,
 	} {
 		if got := codecOf(t, typ).FromArray(); got != want {
 			t.Errorf("%v: %v", typ, got)
@@ -351,7 +365,8 @@ func TestCodecDepth(t *testing.T) {
 		if depth != c.depth || bounded != c.bounded {
 			t.Errorf("%T: %d, %v, expected %d, %v", c.v, depth, bounded, c.depth, c.bounded)
 		}
-		if lim := (Limits{Bytes: maxBytes, Elems: maxElems, Depth: depth, Path: maxPath}); bounded && Check(encode(t, c.v), lim) != nil {
+		if lim := (Limits{Bytes: maxBytes, Elems: maxElems, Depth: depth, Path: maxPath}); bounded &&
+			Check(encode(t, c.v), lim) != nil {
 			t.Errorf("%T is deeper than %d", c.v, depth)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// FormatError says why bytes are not a message, or not a value within the limits. It never shows strings or binary data.
+// FormatError says why bytes are not a message, or not a value within the limits. It never shows strings or binary
+// data.
 type FormatError struct {
 	Offset int    // of the first byte that does not fit; counted in the message, or in the value given to Check
 	Want   string // what was expected there
@@ -18,8 +19,8 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("malformed message at byte %d: expected %s, found %s", e.Offset, e.Want, e.Got)
 }
 
-// ValueError says which part of a value does not fit the Go type. It shows numbers and the keys of structs, but no strings, map keys or
-// binary data: arguments may be secret.
+// ValueError says which part of a value does not fit the Go type. It shows numbers and the keys of structs, but no
+// strings, map keys or binary data: arguments may be secret.
 type ValueError struct {
 	Where string // path from the value to the part, like .Items[3].Name; empty for the value itself
 	Want  string // what the type takes

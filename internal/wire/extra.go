@@ -16,8 +16,8 @@ const (
 	MaxHeaderBytes = 8192 // of all keys and values in Extra.Headers together
 )
 
-// Extra is what few messages say about their task. The zero value says nothing; fields that are zero are not written. It is shared by
-// copies of a Meta: whoever changes one makes a copy of it first.
+// Extra is what few messages say about their task. The zero value says nothing; fields that are zero are not written.
+// It is shared by copies of a Meta: whoever changes one makes a copy of it first.
 type Extra struct {
 	Timeout     int64             // "to": longest run, ms
 	Deadline    int64             // "dl": when a run ends at the latest, ms since 1970
@@ -50,8 +50,10 @@ func (x *Extra) isZero() bool { return x == nil || x.pairs() == 0 }
 
 func (x *Extra) pairs() (n int) {
 	for _, present := range [...]bool{
-		x.Timeout != 0, x.Deadline != 0, x.Expiry != 0, x.Retention != 0, x.KeepResult != 0, len(x.RetryDelays) > 0, x.RetryUntil != 0,
-		x.RetryCap != 0, x.FirstFailed != 0, x.Lock != "", x.LockLife != 0, x.AloneDeaths != 0, x.LockStart, x.Group != "", x.Gather != nil, len(x.Headers) > 0,
+		x.Timeout != 0, x.Deadline != 0, x.Expiry != 0, x.Retention != 0, x.KeepResult != 0, len(x.RetryDelays) > 0,
+		x.RetryUntil != 0,
+		x.RetryCap != 0, x.FirstFailed != 0, x.Lock != "", x.LockLife != 0, x.AloneDeaths != 0, x.LockStart,
+		x.Group != "", x.Gather != nil, len(x.Headers) > 0,
 	} {
 		if present {
 			n++
@@ -215,13 +217,15 @@ func metaBool(raw []byte, i int, key string) (v bool, next int, err error) {
 func metaDelays(raw []byte, i int, key string) (delays []int64, next int, err error) {
 	n, at := arrayAt(raw, i)
 	if at < 0 || n < 1 || n > MaxRetryDelays {
-		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be an array of 1 to %d waits", key, MaxRetryDelays), Got: found(raw, i)}
+		return nil, 0, &FormatError{Offset: i,
+			Want: fmt.Sprintf("%q to be an array of 1 to %d waits", key, MaxRetryDelays), Got: found(raw, i)}
 	}
 	delays = make([]int64, n)
 	for k := range delays {
 		u, neg, end := intAt(raw, at)
 		if end < 0 || neg || int64(u) < 0 {
-			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold waits in ms", key), Got: found(raw, at)}
+			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold waits in ms", key),
+				Got: found(raw, at)}
 		}
 		delays[k], at = int64(u), end
 	}
@@ -235,13 +239,15 @@ const gatherParts = 4
 func metaGather(raw []byte, i int, key string) (g *Gather, next int, err error) {
 	n, at := arrayAt(raw, i)
 	if at < 0 || n != gatherParts {
-		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be an array of %d integers", key, gatherParts), Got: found(raw, i)}
+		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be an array of %d integers", key, gatherParts),
+			Got: found(raw, i)}
 	}
 	g = new(Gather)
 	for k, most := range [gatherParts]int64{math.MaxInt32, math.MaxInt64, math.MaxInt64, math.MaxInt32} {
 		u, neg, end := intAt(raw, at)
 		if v := int64(u); end < 0 || neg || v < 0 || v > most {
-			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold integers from 0 to %d", key, most), Got: found(raw, at)}
+			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold integers from 0 to %d", key, most),
+				Got: found(raw, at)}
 		}
 		switch v := int64(u); k {
 		case 0:
@@ -262,7 +268,8 @@ func metaGather(raw []byte, i int, key string) (g *Gather, next int, err error) 
 func metaHeaders(raw []byte, i int, key string) (headers map[string]string, next int, err error) {
 	n, at := mapAt(raw, i)
 	if at < 0 || n < 1 || n > MaxHeaders {
-		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be a map of 1 to %d headers", key, MaxHeaders), Got: found(raw, i)}
+		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be a map of 1 to %d headers", key, MaxHeaders),
+			Got: found(raw, i)}
 	}
 	headers = make(map[string]string, n)
 	size := 0
@@ -274,13 +281,16 @@ func metaHeaders(raw []byte, i int, key string) (headers map[string]string, next
 			value, end = text(raw, mid)
 		}
 		if end < 0 || !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold strings by string, in UTF-8", key), Got: found(raw, at)}
+			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold strings by string, in UTF-8", key),
+				Got: found(raw, at)}
 		}
 		if size += len(name) + len(value); size > MaxHeaderBytes {
-			return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to hold at most %d bytes", key, MaxHeaderBytes), Got: "more"}
+			return nil, 0, &FormatError{Offset: i,
+				Want: fmt.Sprintf("%q to hold at most %d bytes", key, MaxHeaderBytes), Got: "more"}
 		}
 		if _, twice := headers[name]; twice {
-			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("each key of %q once", key), Got: fmt.Sprintf("%q again", name)}
+			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("each key of %q once", key),
+				Got: fmt.Sprintf("%q again", name)}
 		}
 		headers[name], at = value, end
 	}

@@ -16,7 +16,8 @@ func TestGatherIsChecked(t *testing.T) {
 		{"negative", "\x94\xff\x00\x00\x00", "found integer"},
 		{"fixed beyond 31 bits", "\x94\xce\x80\x00\x00\x00\x00\x00\x00", "from 0 to 2147483647"},
 		{"size beyond 31 bits", "\x94\x00\x00\x00\xce\x80\x00\x00\x00", "from 0 to 2147483647"},
-		{"grace beyond 63 bits", "\x94\x00\xcf\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00", "from 0 to 9223372036854775807"},
+		{"grace beyond 63 bits", "\x94\x00\xcf\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+			"from 0 to 9223372036854775807"},
 		{"zeros", "\x94\x00\x00\x00\x00", ""},
 	} {
 		m, err := Parse(message(c.value), Default)
@@ -30,7 +31,8 @@ func TestGatherIsChecked(t *testing.T) {
 			t.Errorf("%s: %v, expected an error with %s", c.name, err, c.want)
 		}
 	}
-	if _, err := Parse([]byte("\x93\xa1f\xc0\x82\xa2gp\x94\x00\x00\x00\x00\xa2gp\x94\x00\x00\x00\x00"), Default); err == nil || !strings.Contains(err.Error(), `"gp" again`) {
+	if _, err := Parse([]byte("\x93\xa1f\xc0\x82\xa2gp\x94\x00\x00\x00\x00\xa2gp\x94\x00\x00\x00\x00"),
+		Default); err == nil || !strings.Contains(err.Error(), `"gp" again`) {
 		t.Errorf("twice: %v", err)
 	}
 }

@@ -46,8 +46,9 @@ const (
 	extTime = 0xff // extension type −1
 )
 
-// The readers below look at b[i:] and return where the value's content or the next value begins, or a negative number when another
-// kind of value stands there or the bytes end too early. They accept every width MessagePack has, also a wider one than necessary.
+// The readers below look at b[i:] and return where the value's content or the next value begins, or a negative number
+// when another kind of value stands there or the bytes end too early. They accept every width MessagePack has, also a
+// wider one than necessary.
 
 // uintBE reads the w bytes of a length or number at b[i:]; ok is false when they are not all there.
 func uintBE(b []byte, i, w int) (v uint64, ok bool) {
@@ -235,7 +236,8 @@ func timeAt(b []byte, i int) (t time.Time, next int) {
 	return time.Unix(sec, int64(nsec)).UTC(), next
 }
 
-// ArrayHeader reads the header of an array from the front of b. ok is false when there is none, or when b is too short for n values.
+// ArrayHeader reads the header of an array from the front of b. ok is false when there is none, or when b is too short
+// for n values.
 func ArrayHeader(b []byte) (n int, rest []byte, ok bool) {
 	n, next := arrayAt(b, 0)
 	if next < 0 {
@@ -244,7 +246,8 @@ func ArrayHeader(b []byte) (n int, rest []byte, ok bool) {
 	return n, b[next:], true
 }
 
-// Found names the value at the front of b for error messages: its kind and size. Its content may be secret, and errors are logged and kept.
+// Found names the value at the front of b for error messages: its kind and size. Its content may be secret, and errors
+// are logged and kept.
 func Found(b []byte) string { return found(b, 0) }
 
 func found(b []byte, i int) string {

@@ -137,9 +137,11 @@ func (r *reference) container(i, n, depth int, pairs, key bool) int {
 func FuzzParse(f *testing.F) {
 	seeds(f, func(b []byte) {
 		f.Add((&Message{Kind: GoPlain, Path: "main.f", Payload: b}).Append(nil))
-		f.Add((&Message{Kind: GoExtended, Path: "main.f", Payload: b, Meta: Meta{ID: "x", Rest: &Pairs{1, append([]byte("\xa1r"), b...)}}}).Append(nil))
+		f.Add((&Message{Kind: GoExtended, Path: "main.f", Payload: b,
+			Meta: Meta{ID: "x", Rest: &Pairs{1, append([]byte("\xa1r"), b...)}}}).Append(nil))
 		f.Add((&Message{Kind: Py, Path: "m:f", Py: &PyCall{Args: append([]byte{0x91}, b...)}}).Append(nil))
-		f.Add((&Message{Kind: PyExtended, Path: "m:f", Py: &PyCall{Kwargs: append([]byte{0x81, 1}, b...)}, Meta: Meta{HasN: true}}).Append(nil))
+		f.Add((&Message{Kind: PyExtended, Path: "m:f", Py: &PyCall{Kwargs: append([]byte{0x81, 1}, b...)},
+			Meta: Meta{HasN: true}}).Append(nil))
 		f.Add(b)
 	})
 	f.Add([]byte("\xa6main.f"))
@@ -189,8 +191,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzDecode: whatever the bytes, checked or not, no type panics or takes more memory than the bound, and what is decoded survives
-// another round. The first byte chooses the type.
+// FuzzDecode: whatever the bytes, checked or not, no type panics or takes more memory than the bound, and what is
+// decoded survives another round. The first byte chooses the type.
 func FuzzDecode(f *testing.F) {
 	for i, typ := range targets {
 		f.Add(byte(i), pack(f, reflect.New(typ).Elem().Interface()))
@@ -236,7 +238,8 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := codec.Append(nil, dst)
 		if err != nil {
-			// A value may be too large to be written, not the other way round: an array for a struct has fewer bytes than the map.
+			// A value may be too large to be written, not the other way round: an array for a struct has fewer bytes
+			// than the map.
 			if len(before) < maxElems/8 {
 				t.Fatalf("%v from %x: cannot be written again: %v", typ, before, err)
 			}

@@ -187,7 +187,8 @@ func says(t *testing.T, name, part string, b []byte, want json.RawMessage) {
 }
 
 func TestGoldenMessages(t *testing.T) {
-	kinds := map[string]Kind{"go-bare": GoBare, "go-plain": GoPlain, "go-extended": GoExtended, "py": Py, "py-extended": PyExtended}
+	kinds := map[string]Kind{"go-bare": GoBare, "go-plain": GoPlain, "go-extended": GoExtended, "py": Py,
+		"py-extended": PyExtended}
 	seen := map[Kind]bool{}
 	for _, v := range append(golden(t, "messages.json"), golden(t, "keakon.json")...) {
 		raw := v.raw(t)
@@ -244,7 +245,8 @@ func saysMeta(t *testing.T, v vector, m *Meta) {
 		t.Errorf("%s: unknown pairs %v, want %v", v.Name, got, v.Unknown)
 	}
 	known := map[string]any{
-		"id": m.ID, "n": int64(m.N), "at": m.EnqueuedAt, "mr": int64(m.MaxRetry), "rt": int64(m.Retried), "d": int64(m.Deaths), "da": m.DiedAt,
+		"id": m.ID, "n": int64(m.N), "at": m.EnqueuedAt, "mr": int64(m.MaxRetry), "rt": int64(m.Retried),
+		"d": int64(m.Deaths), "da": m.DiedAt,
 	}
 	x := m.Extra
 	if x == nil {
@@ -258,7 +260,8 @@ func saysMeta(t *testing.T, v vector, m *Meta) {
 		headers[k] = v
 	}
 	maps.Copy(known, map[string]any{
-		"to": x.Timeout, "dl": x.Deadline, "xp": x.Expiry, "rn": x.Retention, "kr": x.KeepResult, "ru": x.RetryUntil, "rc": x.RetryCap, "ff": x.FirstFailed,
+		"to": x.Timeout, "dl": x.Deadline, "xp": x.Expiry, "rn": x.Retention, "kr": x.KeepResult, "ru": x.RetryUntil,
+		"rc": x.RetryCap, "ff": x.FirstFailed,
 		"uk": x.Lock, "ul": x.LockLife, "us": x.LockStart, "g": x.Group,
 	})
 	if len(delays) > 0 {
@@ -303,8 +306,10 @@ func TestGoldenValues(t *testing.T) {
 	} {
 		types[reflect.TypeOf(v).String()] = reflect.TypeOf(v)
 	}
-	types["[]byte"], types["[4]byte"], types["any"], types["struct{}"] = reflect.TypeFor[[]byte](), reflect.TypeFor[[4]byte](), reflect.TypeFor[any](), reflect.TypeFor[struct{}]()
-	types["point"], types["[]point"], types["*point"], types["profile"] = reflect.TypeFor[point](), reflect.TypeFor[[]point](), reflect.TypeFor[*point](), reflect.TypeFor[profile]()
+	types["[]byte"], types["[4]byte"], types["any"], types["struct{}"] = reflect.TypeFor[[]byte](),
+		reflect.TypeFor[[4]byte](), reflect.TypeFor[any](), reflect.TypeFor[struct{}]()
+	types["point"], types["[]point"], types["*point"], types["profile"] = reflect.TypeFor[point](),
+		reflect.TypeFor[[]point](), reflect.TypeFor[*point](), reflect.TypeFor[profile]()
 	types["map[string][]*point"] = reflect.TypeFor[map[string][]*point]()
 	for _, v := range golden(t, "values.json") {
 		typ := types[v.Type]

@@ -6,12 +6,13 @@ import (
 	"github.com/shamaton/msgpack/v2"
 )
 
-// The library has loops written out for slices and maps of Go's basic types, faster than any use of reflect, so those it decodes once
-// a walker has accepted the bytes. It is not asked for anything else. Structs take one of two forms per call there, not per value, and are
-// looked up in a registry of extensions that belongs to the whole process; []byte and binary share memory with the input; times come out
-// in the local zone; numbers in an any have the narrowest type. Nor does it encode: it cannot append to a buffer, walks over each value
-// twice, never returns from a value that contains itself, and writes maps in a random order. What it writes for slices and structs is
-// the measure in our tests, because go-delayed uses it.
+// The library has loops written out for slices and maps of Go's basic types, faster than any use of reflect, so those
+// it decodes once a walker has accepted the bytes. It is not asked for anything else. Structs take one of two forms per
+// call there, not per value, and are looked up in a registry of extensions that belongs to the whole process; []byte
+// and binary share memory with the input; times come out in the local zone; numbers in an any have the narrowest type.
+// Nor does it encode: it cannot append to a buffer, walks over each value twice, never returns from a value that
+// contains itself, and writes maps in a random order. What it writes for slices and structs is the measure in our
+// tests, because go-delayed uses it.
 
 // From these lengths on the library is faster than reflect.
 const (
@@ -27,7 +28,8 @@ func inLibrary(n *node) bool {
 	if n.op == opSlice {
 		return true
 	}
-	return basic(n.key) && (n.key.op == opString || (n.key.op == opInt || n.key.op == opUint) && (n.elem.op == opString || n.elem.op == opBool))
+	return basic(n.key) && (n.key.op == opString || (n.key.op == opInt || n.key.op == opUint) &&
+		(n.elem.op == opString || n.elem.op == opBool))
 }
 
 // basic says whether n is one of Go's own types. float32 is not among them: the library takes no float64 for it.

@@ -1,15 +1,17 @@
-// Package wire turns task messages and the values in them into MessagePack and back. It is the only package that knows the bytes;
-// docs/PROTOCOL.md describes them and testdata/wire holds examples that Go and Python both read.
+// Package wire turns task messages and the values in them into MessagePack and back. It is the only package that knows
+// the bytes; docs/PROTOCOL.md describes them and testdata/wire holds examples that Go and Python both read.
 //
-// Whatever comes out of Redis is hostile until checked. Check and Parse walk over bytes without recursion and without allocating;
-// a Codec then holds a value against the Go type it is meant for, counts the memory it will take, and only then builds it. No input
-// makes this package panic, overflow the stack, or allocate more than 64 bytes for each byte of input and 64 KiB.
+// Whatever comes out of Redis is hostile until checked. Check and Parse walk over bytes without recursion and without
+// allocating; a Codec then holds a value against the Go type it is meant for, counts the memory it will take, and only
+// then builds it. No input makes this package panic, overflow the stack, or allocate more than 64 bytes for each byte
+// of input and 64 KiB.
 package wire
 
 // Limits bounds a message. The zero value allows nothing: start from Default.
 type Limits struct {
 	Bytes int // length of the message
-	Elems int // values in it, containers and map keys included; the payload, being binary, is one, and its own are counted anew
+	// values in it, containers and map keys included; the payload, being binary, is one, and its own are counted anew
+	Elems int
 	Depth int // arrays and maps inside one another, those of the payload counted anew; never more than 63
 	Path  int // length of a function path and of a task id, in bytes
 }

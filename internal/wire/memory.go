@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// memPerByte and memFree bound what decoding one value allocates: memPerByte × its length + memFree. The free part is there four times
-// over in 64 KiB, so a message of a few arguments stays within 64 × its length + 64 KiB.
+// memPerByte and memFree bound what decoding one value allocates: memPerByte × its length + memFree. The free part is
+// there four times over in 64 KiB, so a message of a few arguments stays within 64 × its length + 64 KiB.
 const (
 	memPerByte = 64
 	memFree    = 16 << 10
@@ -17,8 +17,8 @@ const (
 // memLimit is what decoding n bytes of one value may allocate.
 func memLimit(n int) int { return memPerByte*n + memFree }
 
-// memSize is no less than what the allocator takes for n bytes. Its size classes are 8 to 32 bytes apart at first; from there they waste
-// up to a fifth.
+// memSize is no less than what the allocator takes for n bytes. Its size classes are 8 to 32 bytes apart at first; from
+// there they waste up to a fifth.
 func memSize(n int) int {
 	switch {
 	case n <= 32:
@@ -41,9 +41,9 @@ func memArray(n, size int) int {
 	return math.MaxInt
 }
 
-// memMap is no less than what the runtime takes for a map made for n pairs: a header, and groups of eight slots, filled to seven eighths
-// at most. Large maps consist of several tables of up to 1,024 slots, among which chance divides the pairs; one that gets too many is
-// replaced by one twice as large, or by two.
+// memMap is no less than what the runtime takes for a map made for n pairs: a header, and groups of eight slots, filled
+// to seven eighths at most. Large maps consist of several tables of up to 1,024 slots, among which chance divides the
+// pairs; one that gets too many is replaced by one twice as large, or by two.
 func memMap(n, key, elem int) int {
 	const (
 		header   = 48

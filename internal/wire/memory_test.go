@@ -42,7 +42,8 @@ func TestMemSize(t *testing.T) {
 func TestMemMap(t *testing.T) {
 	// In the lengths are those at which chance splits or doubles most tables: 897, 1780, 1793, 3560, 3585, 7130, 14250.
 	type big [200]byte
-	for _, n := range []int{0, 1, 7, 8, 9, 14, 15, 28, 29, 100, 447, 449, 895, 896, 897, 1500, 1780, 1792, 1793, 3560, 3585, 5000, 7130, 14250, 40000} {
+	for _, n := range []int{0, 1, 7, 8, 9, 14, 15, 28, 29, 100, 447, 449, 895, 896, 897, 1500, 1780, 1792, 1793, 3560,
+		3585, 5000, 7130, 14250, 40000} {
 		for _, c := range []struct {
 			name      string
 			key, elem int
@@ -106,8 +107,8 @@ func TestMemArrayDoesNotOverflow(t *testing.T) {
 // bound is what decoding n bytes of one value may allocate.
 func bound(n int) int { return (memPerByte*n + 64<<10) * memSlack }
 
-// Whatever the bytes and the type, decoding stays within the bound. The inputs are those that would cost most: headers that promise much,
-// the smallest values of the largest types, maps of one pair.
+// Whatever the bytes and the type, decoding stays within the bound. The inputs are those that would cost most: headers
+// that promise much, the smallest values of the largest types, maps of one pair.
 func TestDecodeMemory(t *testing.T) {
 	type large struct {
 		Big [4096]int `msgpack:",omitempty"`
@@ -190,7 +191,8 @@ func TestDecodeMemory(t *testing.T) {
 		var err error
 		got := allocated(func() { _, err = codec.Decode(c.in, dst) })
 		if got > bound(len(c.in)) {
-			t.Errorf("%v from %d bytes (%x…): %d bytes allocated, the bound is %d (error %v)", c.typ, len(c.in), c.in[:min(9, len(c.in))], got, bound(len(c.in)), err)
+			t.Errorf("%v from %d bytes (%x…): %d bytes allocated, the bound is %d (error %v)", c.typ, len(c.in),
+				c.in[:min(9, len(c.in))], got, bound(len(c.in)), err)
 		}
 		if err != nil && strings.Contains(err.Error(), "bytes of memory") {
 			tooMuch++
@@ -204,7 +206,8 @@ func TestDecodeMemory(t *testing.T) {
 
 // Sums beyond all numbers are too much, too.
 func TestMemoryDoesNotOverflow(t *testing.T) {
-	huge := reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.ArrayOf(1<<46, reflect.TypeFor[byte]()), Tag: `msgpack:",omitempty"`}})
+	huge := reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.ArrayOf(1<<46, reflect.TypeFor[byte]()),
+		Tag: `msgpack:",omitempty"`}})
 	typ := reflect.SliceOf(reflect.SliceOf(huge))
 	row := append(AppendArrayHeader(nil, 65000), bytes.Repeat([]byte{0x80}, 65000)...)
 	in := append(AppendArrayHeader(nil, 3), bytes.Repeat(row, 3)...) // three times make the sum negative
@@ -221,7 +224,9 @@ func TestMemoryCountsTheValueAlone(t *testing.T) {
 	codec := codecOf(t, reflect.TypeFor[[]large]())
 	in := append([]byte("\x92\x80\x80"), make([]byte, 1<<20)...)
 	dst := reflect.New(reflect.TypeFor[[]large]()).Elem()
-	if _, err := codec.Decode(in, dst); err == nil || !strings.Contains(err.Error(), "expected a value that takes at most 16576 bytes of memory for 3 bytes of message") {
+	if _, err := codec.Decode(in, dst); err == nil ||
+		!strings.Contains(err.Error(),
+			"expected a value that takes at most 16576 bytes of memory for 3 bytes of message") {
 		t.Errorf("%d values, %v", dst.Len(), err)
 	}
 }
@@ -240,7 +245,8 @@ func TestMemoryOfOrdinaryValues(t *testing.T) {
 	for i := range 20000 {
 		pairs["key"+strconv.Itoa(i)] = i
 	}
-	for name, v := range map[string]any{"rows": rows, "numbers": numbers, "pairs": pairs, "one": map[string]any{"a": map[string]any{"b": map[string]any{"c": 1}}}} {
+	for name, v := range map[string]any{"rows": rows, "numbers": numbers, "pairs": pairs,
+		"one": map[string]any{"a": map[string]any{"b": map[string]any{"c": 1}}}} {
 		if _, _, err := DecodeAny(encode(t, v)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

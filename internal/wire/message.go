@@ -20,7 +20,8 @@ const (
 	PyExtended                 // ["module:func", args, kwargs, retry, meta]
 )
 
-var kindNames = [...]string{"no kind", "bare Go task", "plain Go task", "extended Go task", "Python task", "extended Python task"}
+var kindNames = [...]string{"no kind", "bare Go task", "plain Go task", "extended Go task", "Python task",
+	"extended Python task"}
 
 // String returns the name that docs/PROTOCOL.md uses.
 func (k Kind) String() string {
@@ -30,7 +31,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Message is a task as it lies in a queue. After Parse its strings and byte slices share memory with the bytes that were parsed.
+// Message is a task as it lies in a queue. After Parse its strings and byte slices share memory with the bytes that
+// were parsed.
 type Message struct {
 	Kind    Kind
 	Path    string  // of the function: "example.com/app/mail.Send" or "module.path:func"
@@ -78,9 +80,10 @@ const (
 	pyElems = 5
 )
 
-// Parse splits a message. It checks the whole of it: length, depth and number of values against lim, that the payload is one well-formed
-// value, and that the arguments of Python are. Values for Go must pass Check; values for Python may hold what only Python reads. The
-// error is a *FormatError with the offset in raw. For Go messages nothing is allocated but Extra and Rest, which few have. raw must not be modified afterwards.
+// Parse splits a message. It checks the whole of it: length, depth and number of values against lim, that the payload
+// is one well-formed value, and that the arguments of Python are. Values for Go must pass Check; values for Python may
+// hold what only Python reads. The error is a *FormatError with the offset in raw. For Go messages nothing is allocated
+// but Extra and Rest, which few have. raw must not be modified afterwards.
 func Parse(raw []byte, lim Limits) (m Message, err error) {
 	if err = m.parse(raw, lim); err != nil {
 		return Message{}, err
@@ -260,10 +263,11 @@ func text(b []byte, i int) (s string, next int) {
 	return unsafe.String(unsafe.SliceData(b[start:end]), end-start), end // Parse forbids modifying b
 }
 
-// Append appends the message in the form that its Kind names and returns the longer slice. A plain Go message without payload is
-// written as [path, nil]. Of a Python message the trailing parts that are zero or empty are left out, as keakon's package does. It does
-// not check anything: Parse is what tells whether others will accept the bytes. It panics when the kind is missing, or when a message of a
-// kind without meta or payload carries one: that is a mistake in the program (call Extend).
+// Append appends the message in the form that its Kind names and returns the longer slice. A plain Go message without
+// payload is written as [path, nil]. Of a Python message the trailing parts that are zero or empty are left out, as
+// keakon's package does. It does not check anything: Parse is what tells whether others will accept the bytes. It
+// panics when the kind is missing, or when a message of a kind without meta or payload carries one: that is a mistake
+// in the program (call Extend).
 func (m *Message) Append(dst []byte) []byte {
 	if (m.Kind == GoBare || m.Kind == GoPlain || m.Kind == Py) && !m.Meta.isZero() {
 		panic(fmt.Sprintf("wire: a %s cannot carry meta", m.Kind))

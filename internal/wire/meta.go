@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Meta is what an extended message says about its task. The zero value says nothing; fields that are zero are not written.
+// Meta is what an extended message says about its task. The zero value says nothing; fields that are zero are not
+// written.
 type Meta struct {
 	ID          string // "id": names the task; not empty when present
 	N           int    // "n": number of arguments in the payload, which is then always an array
@@ -22,7 +23,8 @@ type Meta struct {
 	HasMaxRetry bool   // "mr" is present
 }
 
-// Pairs are keys and values as they were and in their order. Copies of a Meta share them: nobody changes them once they are read.
+// Pairs are keys and values as they were and in their order. Copies of a Meta share them: nobody changes them once they
+// are read.
 type Pairs struct {
 	N   int // their number
 	Raw []byte
@@ -30,7 +32,8 @@ type Pairs struct {
 
 // isZero says whether there is nothing to write.
 func (m *Meta) isZero() bool {
-	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 && m.DiedAt == 0 && m.Extra.isZero() && m.Rest == nil
+	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 &&
+		m.DiedAt == 0 && m.Extra.isZero() && m.Rest == nil
 }
 
 // Bits of the keys that parse has seen.
@@ -115,7 +118,8 @@ func (m *Meta) parseExtra(key string, raw []byte, i int, lim Limits) (bit, next 
 	return m.Extra.parse(key, raw, i, lim)
 }
 
-// keep adds the unknown pair raw[from:to] to Rest. Pairs that stand side by side share memory with raw, others are copied.
+// keep adds the unknown pair raw[from:to] to Rest. Pairs that stand side by side share memory with raw, others are
+// copied.
 func (m *Meta) keep(raw []byte, from, to, restEnd int) {
 	if m.Rest == nil {
 		m.Rest = &Pairs{1, raw[from:to:to]}
@@ -134,7 +138,8 @@ func (m *Meta) keep(raw []byte, from, to, restEnd int) {
 func metaID(raw []byte, i int, lim Limits) (id string, next int, err error) {
 	id, next = text(raw, i)
 	if next < 0 || id == "" || len(id) > lim.Path || !utf8.ValidString(id) {
-		return "", 0, &FormatError{Offset: i, Want: fmt.Sprintf("an id: a string of 1 to %d bytes in UTF-8", lim.Path), Got: found(raw, i)}
+		return "", 0, &FormatError{Offset: i, Want: fmt.Sprintf("an id: a string of 1 to %d bytes in UTF-8", lim.Path),
+			Got: found(raw, i)}
 	}
 	return id, next, nil
 }
@@ -143,7 +148,8 @@ func metaID(raw []byte, i int, lim Limits) (id string, next int, err error) {
 func metaInt(raw []byte, i int, key string, lowest int64) (v, next int, err error) {
 	u, neg, next := intAt(raw, i)
 	if s := int64(u); next < 0 || s < lowest || s > math.MaxInt32 || !neg && s < 0 {
-		return 0, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be an integer from %d to %d", key, lowest, math.MaxInt32), Got: found(raw, i)}
+		return 0, 0, &FormatError{Offset: i,
+			Want: fmt.Sprintf("%q to be an integer from %d to %d", key, lowest, math.MaxInt32), Got: found(raw, i)}
 	}
 	return int(int64(u)), next, nil
 }
@@ -152,7 +158,8 @@ func metaInt(raw []byte, i int, key string, lowest int64) (v, next int, err erro
 func metaTime(raw []byte, i int, key string) (ms int64, next int, err error) {
 	u, neg, next := intAt(raw, i)
 	if next < 0 || neg || int64(u) < 0 {
-		return 0, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be milliseconds since 1970", key), Got: found(raw, i)}
+		return 0, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be milliseconds since 1970", key),
+			Got: found(raw, i)}
 	}
 	return int64(u), next, nil
 }
@@ -160,7 +167,8 @@ func metaTime(raw []byte, i int, key string) (ms int64, next int, err error) {
 // append appends the map: the known keys in a fixed order, then Rest.
 func (m *Meta) append(dst []byte) []byte {
 	n := 0
-	for _, present := range [...]bool{m.ID != "", m.HasN, m.EnqueuedAt != 0, m.HasMaxRetry, m.Retried != 0, m.Deaths != 0, m.DiedAt != 0} {
+	for _, present := range [...]bool{m.ID != "", m.HasN, m.EnqueuedAt != 0, m.HasMaxRetry, m.Retried != 0,
+		m.Deaths != 0, m.DiedAt != 0} {
 		if present {
 			n++
 		}

@@ -105,8 +105,9 @@ func (n *node) depth(known map[*node]int) (most int, bounded bool) {
 	return most, true
 }
 
-// fieldAt returns the index of the field whose key is the string at b[i:], −1 if there is none, and where its value begins; that is negative
-// if there is no string. Who goes through a map guesses the field that comes next, as Go writes them in order.
+// fieldAt returns the index of the field whose key is the string at b[i:], −1 if there is none, and where its value
+// begins; that is negative if there is no string. Who goes through a map guesses the field that comes next, as Go
+// writes them in order.
 func (n *node) fieldAt(b []byte, i, guess int) (k, value int) {
 	if guess < len(n.fields) {
 		if key := n.fields[guess].wire; len(key) <= len(b)-i && string(b[i:i+len(key)]) == string(key) {
@@ -163,8 +164,9 @@ const (
 	hintCode   = `send what is needed to make it anew; keep a field at home with the tag msgpack:"-"`
 	hintNumber = "another process cannot use an address; for a number use uint64"
 	hintIface  = "only an empty interface (any) or a concrete type can be filled from a message"
-	hintEmpty  = "it has no exported field, so nothing of it would arrive; send its text or number instead, or wrap it in a type of your own"
-	hintLoop   = "it points to itself without end; put a struct in between"
+	hintEmpty  = "it has no exported field, so nothing of it would arrive; send its text or number instead, or wrap " +
+		"it in a type of your own"
+	hintLoop = "it points to itself without end; put a struct in between"
 )
 
 // node makes the plan for t. pointers holds the pointer types passed since the last array, map or struct.
@@ -259,7 +261,8 @@ func (c *compiler) mapNode(n *node, where string) (err error) {
 	switch n.key.op {
 	case opString, opInt, opUint, opBool, opAny:
 	default:
-		return c.refuse(n.typ, where, "keys of a map can be strings, integers or booleans; write the key as a string, or send a slice of structs")
+		return c.refuse(n.typ, where,
+			"keys of a map can be strings, integers or booleans; write the key as a string, or send a slice of structs")
 	}
 	n.elem, err = c.node(n.typ.Elem(), where+"[]", nil)
 	return err
@@ -297,7 +300,8 @@ func (c *compiler) structNode(n *node, where string) error {
 		}
 		n.byKey[key] = len(n.fields)
 		n.fields = append(n.fields, field{
-			name: f.Name, key: key, wire: AppendString(nil, key), index: i, omit: hasOption(options, "omitempty"), node: fn,
+			name: f.Name, key: key, wire: AppendString(nil, key), index: i, omit: hasOption(options, "omitempty"),
+			node: fn,
 		})
 	}
 	if len(n.fields) == 0 && t.NumField() > 0 {

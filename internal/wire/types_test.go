@@ -84,15 +84,23 @@ type (
 
 // targets are the types that fuzzing decodes into, one of each sort.
 var targets = []reflect.Type{
-	reflect.TypeFor[bool](), reflect.TypeFor[int8](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[uint64](),
-	reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[[]byte](), reflect.TypeFor[[4]byte](),
-	reflect.TypeFor[time.Time](), reflect.TypeFor[any](), reflect.TypeFor[*int](), reflect.TypeFor[[]int](), reflect.TypeFor[[]string](),
-	reflect.TypeFor[[]any](), reflect.TypeFor[[][]int](), reflect.TypeFor[[3]string](), reflect.TypeFor[map[string]int](),
-	reflect.TypeFor[map[string]any](), reflect.TypeFor[map[any]any](), reflect.TypeFor[map[int]*point](), reflect.TypeFor[point](),
-	reflect.TypeFor[order](), reflect.TypeFor[embedded](), reflect.TypeFor[*tree](), reflect.TypeFor[forest](), reflect.TypeFor[dict](),
+	reflect.TypeFor[bool](), reflect.TypeFor[int8](), reflect.TypeFor[int](), reflect.TypeFor[uint8](),
+	reflect.TypeFor[uint64](),
+	reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[[]byte](),
+	reflect.TypeFor[[4]byte](),
+	reflect.TypeFor[time.Time](), reflect.TypeFor[any](), reflect.TypeFor[*int](), reflect.TypeFor[[]int](),
+	reflect.TypeFor[[]string](),
+	reflect.TypeFor[[]any](), reflect.TypeFor[[][]int](), reflect.TypeFor[[3]string](),
+	reflect.TypeFor[map[string]int](),
+	reflect.TypeFor[map[string]any](), reflect.TypeFor[map[any]any](), reflect.TypeFor[map[int]*point](),
+	reflect.TypeFor[point](),
+	reflect.TypeFor[order](), reflect.TypeFor[embedded](), reflect.TypeFor[*tree](), reflect.TypeFor[forest](),
+	reflect.TypeFor[dict](),
 	reflect.TypeFor[empty](), reflect.TypeFor[named](), reflect.TypeFor[everything](), reflect.TypeFor[[]many8](),
-	reflect.TypeFor[map[string]string](), reflect.TypeFor[[]float64](), reflect.TypeFor[[]uint16](), reflect.TypeFor[map[uint8]bool](),
-	reflect.TypeFor[json.RawMessage](), reflect.TypeFor[net.IP](), reflect.TypeFor[[]*[]empty](), reflect.TypeFor[map[string][1000]*int](),
+	reflect.TypeFor[map[string]string](), reflect.TypeFor[[]float64](), reflect.TypeFor[[]uint16](),
+	reflect.TypeFor[map[uint8]bool](),
+	reflect.TypeFor[json.RawMessage](), reflect.TypeFor[net.IP](), reflect.TypeFor[[]*[]empty](),
+	reflect.TypeFor[map[string][1000]*int](),
 }
 
 // ptr returns a pointer to v.

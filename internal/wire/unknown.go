@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// The fields of structs that a message has and the Go type lacks are named by paths, such as .Items[].Sku: a key behind each dot, quoted
-// where it is not a plain word, and [] for any element of an array or map.
+// The fields of structs that a message has and the Go type lacks are named by paths, such as .Items[].Sku: a key behind
+// each dot, quoted where it is not a plain word, and [] for any element of an array or map.
 
 // maxFieldPath bounds such a path, in bytes. A longer one ends in an ellipsis, and says nothing about its last field.
 const maxFieldPath = 128
 
-// Unknown returns the paths of fields that the value at the front of b has and the type lacks, each once and at most that many. It looks
-// through what does not fit the type otherwise as far as it can, so bytes that Decode accepts have none; no bytes do harm.
+// Unknown returns the paths of fields that the value at the front of b has and the type lacks, each once and at most
+// that many. It looks through what does not fit the type otherwise as far as it can, so bytes that Decode accepts have
+// none; no bytes do harm.
 func (c *Codec) Unknown(b []byte, most int) []string {
 	u := unknowns{b: b, most: most}
 	u.value(c.node, 0, 0)

@@ -39,7 +39,8 @@ func TestFieldsByNameMayMove(t *testing.T) {
 	}
 	b := encode(t, first{"Ada", "Lovelace"})
 	var got last
-	if _, err := codecOf(t, reflect.TypeFor[last]()).Decode(b, reflect.ValueOf(&got).Elem()); err != nil || got != (last{First: "Ada", Last: "Lovelace"}) {
+	if _, err := codecOf(t, reflect.TypeFor[last]()).Decode(b, reflect.ValueOf(&got).Elem()); err != nil ||
+		got != (last{First: "Ada", Last: "Lovelace"}) {
 		t.Errorf("%x: found %+v, %v", b, got, err)
 	}
 }
@@ -55,7 +56,8 @@ func TestUnknownFields(t *testing.T) {
 	}
 	for _, path := range found {
 		if !old.Lacks(path) || current.Lacks(path) {
-			t.Errorf("%s: lacked by the old version: %v, by the new one: %v", path, old.Lacks(path), current.Lacks(path))
+			t.Errorf("%s: lacked by the old version: %v, by the new one: %v", path, old.Lacks(path),
+				current.Lacks(path))
 		}
 	}
 	if found := old.Unknown(b, 2); !slices.Equal(found, want[:2]) {
@@ -91,7 +93,8 @@ func TestUnknownFields(t *testing.T) {
 func TestFieldPaths(t *testing.T) {
 	codec := codecOf(t, reflect.TypeFor[[]point]())
 	for key, want := range map[string]string{
-		"Zed": "[].Zed", "z-1_": "[].z-1_", "": `[].""`, "a.b": `[]."a.b"`, "a[]": `[]."a[]"`, `"`: `[]."\""`, "a\nb": `[]."a\nb"`, "é": `[]."\u00e9"`,
+		"Zed": "[].Zed", "z-1_": "[].z-1_", "": `[].""`, "a.b": `[]."a.b"`, "a[]": `[]."a[]"`, `"`: `[]."\""`,
+		"a\nb": `[]."a\nb"`, "é": `[]."\u00e9"`,
 	} {
 		b := append(AppendString(append(AppendArrayHeader(nil, 1), 0x81), key), 1)
 		found := codec.Unknown(b, 5)
@@ -111,7 +114,8 @@ func TestFieldPaths(t *testing.T) {
 			t.Errorf("%.20q...: found %q", key, found)
 		}
 	}
-	for _, path := range []string{"", "[]", "[].X", "[].X.Y", "[].X[]", "[][]", ".X", "X", "[].", "[]Zed", `[]."Z`, "[].Zed…", "nonsense"} {
+	for _, path := range []string{"", "[]", "[].X", "[].X.Y", "[].X[]", "[][]", ".X", "X", "[].", "[]Zed", `[]."Z`,
+		"[].Zed…", "nonsense"} {
 		if codec.Lacks(path) {
 			t.Errorf("%q leads nowhere, but is lacked", path)
 		}

@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// walker holds one value against a type before anything is built: kinds, ranges, lengths, struct fields, UTF-8, depth, and the memory
-// that the value will take. What passes can be built without looking again.
+// walker holds one value against a type before anything is built: kinds, ranges, lengths, struct fields, UTF-8, depth,
+// and the memory that the value will take. What passes can be built without looking again.
 type walker struct {
 	b    []byte
 	mem  int   // bytes that building will allocate, rounded up
 	ends []int // where the values end that go to the library, in the order in which they begin
 }
 
-// add counts n bytes of memory. They are held against the bound of the whole input, which keeps the sum far from overflowing; fits
-// looks at the bytes of the value alone.
+// add counts n bytes of memory. They are held against the bound of the whole input, which keeps the sum far from
+// overflowing; fits looks at the bytes of the value alone.
 func (w *walker) add(n int) *ValueError {
 	if n > memLimit(len(w.b))-w.mem {
 		return tooLarge(len(w.b))
@@ -32,10 +32,12 @@ func (w *walker) fits(n int) *ValueError {
 }
 
 func tooLarge(n int) *ValueError {
-	return &ValueError{Want: fmt.Sprintf("a value that takes at most %d bytes of memory for %d bytes of message", memLimit(n), n), Got: "a larger one"}
+	return &ValueError{Want: fmt.Sprintf("a value that takes at most %d bytes of memory for %d bytes of message",
+		memLimit(n), n), Got: "a larger one"}
 }
 
-// walk checks the value at b[i:] against n; depth counts the arrays and maps around it. It returns where the next value begins.
+// walk checks the value at b[i:] against n; depth counts the arrays and maps around it. It returns where the next value
+// begins.
 func (w *walker) walk(n *node, i, depth int) (next int, err *ValueError) {
 	b := w.b
 	switch n.op {
@@ -189,7 +191,8 @@ func (w *walker) walkStruct(n *node, i, depth int) (next int, err *ValueError) {
 	return next, nil
 }
 
-// walkStructMap checks a struct that comes as a map: no field twice, and none that is unknown. Those that are missing are zero.
+// walkStructMap checks a struct that comes as a map: no field twice, and none that is unknown. Those that are missing
+// are zero.
 func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError) {
 	cnt, next := mapAt(w.b, i)
 	if next < 0 {

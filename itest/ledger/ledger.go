@@ -1,5 +1,6 @@
-// Package ledger records what really happened to tasks, in files that survive the processes that write them, and answers questions
-// about it. Every process writes a file of its own, one line and one system call for each event; the files are read when all is over.
+// Package ledger records what really happened to tasks, in files that survive the processes that write them, and
+// answers questions about it. Every process writes a file of its own, one line and one system call for each event; the
+// files are read when all is over.
 package ledger
 
 import (
@@ -17,8 +18,8 @@ import (
 // Kind is what happened.
 type Kind string
 
-// The kinds. Start and End are written by handlers, around their work; Cancelled instead of End when the context ended first, with its
-// cause as the detail. Acks come from the witness of a worker's connections and name worker and token.
+// The kinds. Start and End are written by handlers, around their work; Cancelled instead of End when the context ended
+// first, with its cause as the detail. Acks come from the witness of a worker's connections and name worker and token.
 const (
 	Start     Kind = "start"
 	End       Kind = "end"
@@ -42,7 +43,8 @@ type Event struct {
 
 // String returns the event as it is written.
 func (e Event) String() string {
-	return fmt.Sprintf("%d %s %s %s %s %s", e.Time.UnixNano(), e.Kind, orDash(e.Task), orDash(e.Worker), orDash(e.Token), e.Detail)
+	return fmt.Sprintf("%d %s %s %s %s %s", e.Time.UnixNano(), e.Kind, orDash(e.Task), orDash(e.Worker),
+		orDash(e.Token), e.Detail)
 }
 
 func orDash(s string) string {
@@ -62,7 +64,8 @@ const suffix = ".ledger"
 
 // Create opens the ledger of this process in a directory.
 func Create(dir string) (*Writer, error) {
-	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(os.Getpid())+suffix), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(os.Getpid())+suffix), os.O_APPEND|os.O_CREATE|os.O_WRONLY,
+		0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +75,8 @@ func Create(dir string) (*Writer, error) {
 // Write appends e with the present time. It panics when the file cannot be written: a ledger with gaps proves nothing.
 func (w *Writer) Write(e Event) {
 	e.Time = time.Now()
-	// One write call with O_APPEND: lines of different goroutines never mix, and a killed process leaves at most its last line torn.
+	// One write call with O_APPEND: lines of different goroutines never mix, and a killed process leaves at most its
+	// last line torn.
 	if _, err := w.file.WriteString(e.String() + "\n"); err != nil {
 		panic(fmt.Sprintf("ledger: %v", err))
 	}
@@ -184,7 +188,8 @@ func (l Log) Repeated() map[string]Log {
 	return groups
 }
 
-// WithTasks returns a copy in which events that name only a claim name its task as well. Start events tell which task a claim was.
+// WithTasks returns a copy in which events that name only a claim name its task as well. Start events tell which task a
+// claim was.
 func (l Log) WithTasks() Log {
 	tasks := map[string]string{}
 	for _, e := range l.Of(Start) {

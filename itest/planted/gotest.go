@@ -32,7 +32,8 @@ type event struct {
 	FailedBuild string
 }
 
-// goTest runs go test in the scratch tree, with the Python interpreter of the tree itself. An error means that it could not be run at all.
+// goTest runs go test in the scratch tree, with the Python interpreter of the tree itself. An error means that it could
+// not be run at all.
 //
 // Nearly all of the time goes into compiling, so it compiles little: without paths, so that the scratch copies share
 // what is not broken, without inlining, without the other tests of the package and with fewer collections of garbage in
@@ -44,7 +45,8 @@ func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 		full, args = append(full, args[:2]...), args[2:]
 		dir = filepath.Join(scratch, full[2])
 	}
-	full = append(full, "-json", "-count=1", fmt.Sprintf("-failfast=%t", !t.all), "-vet=off", "-timeout="+t.limit.String(),
+	full = append(full, "-json", "-count=1", fmt.Sprintf("-failfast=%t", !t.all), "-vet=off",
+		"-timeout="+t.limit.String(),
 		"-trimpath", "-gcflags=-l", "-ldflags=-s -w", "-toolexec=env GOGC=400")
 	if _, names, _ := t.cutRun(); names != "" && !strings.Contains(args[0], "...") {
 		overlays, err := os.MkdirTemp("", "delayed-overlay-")
@@ -83,7 +85,8 @@ func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	return res, nil
 }
 
-// readEvents sums up the lines of go test -json; lines that are not JSON are skipped. It names three failed tests, or all.
+// readEvents sums up the lines of go test -json; lines that are not JSON are skipped. It names three failed tests, or
+// all.
 func readEvents(r io.Reader, all bool) result {
 	keep := 20
 	if all {
@@ -120,7 +123,8 @@ func readEvents(r io.Reader, all bool) result {
 	}
 	for _, name := range failed {
 		// A test whose subtest failed says less than the subtest.
-		if !slices.ContainsFunc(failed, func(other string) bool { return strings.HasPrefix(other, name+"/") }) && (all || len(res.failed) < 3) {
+		if !slices.ContainsFunc(failed, func(other string) bool { return strings.HasPrefix(other, name+"/") }) &&
+			(all || len(res.failed) < 3) {
 			res.failed = append(res.failed, name)
 		}
 	}

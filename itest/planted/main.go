@@ -1,7 +1,8 @@
-// Command planted checks the tests: it breaks the code on purpose, in one small way at a time, and expects a test to fail.
+// Command planted checks the tests: it breaks the code on purpose, in one small way at a time, and expects a test to
+// fail.
 //
-// Each way is a patch in this directory, made with git diff. Its first lines say what is broken and which tests must notice, as arguments of go test in the
-// root of the tree:
+// Each way is a patch in this directory, made with git diff. Its first lines say what is broken and which tests must
+// notice, as arguments of go test in the root of the tree:
 //
 //	# Breaks: an ack answers 1 although the claim is gone.
 //	# Test: . -run TestAck
@@ -10,9 +11,9 @@
 //
 // Those of a line "# Pytest:" are arguments of pytest in python-compat, which runs with the interpreter of .venv.
 //
-// The patches are applied to scratch copies of the tree, uncommitted changes included. A patch after which all its tests still pass has
-// survived and fails the command, and so does one that no longer applies or does not compile: then the patch must be mended. Before
-// the patches, every test they name has to pass on the unbroken copy.
+// The patches are applied to scratch copies of the tree, uncommitted changes included. A patch after which all its
+// tests still pass has survived and fails the command, and so does one that no longer applies or does not compile: then
+// the patch must be mended. Before the patches, every test they name has to pass on the unbroken copy.
 //
 //	go run ./planted            # all patches
 //	go run ./planted ack claim  # those whose name contains one of the words
@@ -50,7 +51,8 @@ func main() {
 	}
 }
 
-// run reads the arguments and tries the patches, some at a time: each in a scratch copy that no other one uses meanwhile.
+// run reads the arguments and tries the patches, some at a time: each in a scratch copy that no other one uses
+// meanwhile.
 func run(ctx context.Context, out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("planted", flag.ContinueOnError)
 	atATime := flags.Int("j", min(runtime.NumCPU(), 4), "patches tried at a time")

@@ -18,8 +18,8 @@ var (
 	pytestCount  = regexp.MustCompile(`(\d+) (passed|failed)`)
 )
 
-// pyTest runs pytest in the Python package of the scratch tree, with the interpreter of the tree itself: the package's settings have it
-// import what lies beside the tests. An error means that it could not be run at all.
+// pyTest runs pytest in the Python package of the scratch tree, with the interpreter of the tree itself: the package's
+// settings have it import what lies beside the tests. An error means that it could not be run at all.
 func pyTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	bounded, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
@@ -28,7 +28,9 @@ func pyTest(ctx context.Context, root, scratch string, t test) (result, error) {
 		most = 1000
 	}
 	python := filepath.Join(root, ".venv", "bin", "python")
-	cmd := exec.CommandContext(bounded, python, append([]string{"-B", "-m", "pytest", "-p", "no:cacheprovider", "--maxfail=" + strconv.Itoa(most), "--tb=short"}, t.args...)...)
+	cmd := exec.CommandContext(bounded, python,
+		append([]string{"-B", "-m", "pytest", "-p", "no:cacheprovider", "--maxfail=" + strconv.Itoa(most),
+			"--tb=short"}, t.args...)...)
 	cmd.Dir = filepath.Join(scratch, "python-compat")
 	cmd.WaitDelay = 10 * time.Second
 	var out bytes.Buffer

@@ -1,6 +1,7 @@
 //go:build unix
 
-// Package procs starts the test binary again, as a worker or a producer in a process of its own that can be killed and stopped.
+// Package procs starts the test binary again, as a worker or a producer in a process of its own that can be killed and
+// stopped.
 package procs
 
 import (
@@ -30,8 +31,8 @@ type Role[T any] struct {
 	name string
 }
 
-// Define makes a role; call it when a package variable is initialized. run gets a context that ends with SIGTERM; the child exits with
-// code 0 when run returns nil, otherwise with 1 after printing the error.
+// Define makes a role; call it when a package variable is initialized. run gets a context that ends with SIGTERM; the
+// child exits with code 0 when run returns nil, otherwise with 1 after printing the error.
 func Define[T any](name string, run func(context.Context, T) error) Role[T] {
 	if roles[name] != nil {
 		panic("procs: two roles are named " + name)

@@ -18,4 +18,6 @@ def connect(args, client=redis.Redis):
 
 
 def open_queue(args, conn, name=None, cls=Queue):
-    return cls(name or args.queue, conn, dequeue_timeout=args.dequeue_timeout, keep_alive_timeout=args.keep_alive_timeout)
+    return cls(
+        name or args.queue, conn, dequeue_timeout=args.dequeue_timeout, keep_alive_timeout=args.keep_alive_timeout
+    )

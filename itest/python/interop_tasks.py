@@ -1,7 +1,7 @@
 """Task functions that keakon's worker imports, as a service's own tasks.py would hold them.
 
-What they do is written to a ledger as Go's package itest/ledger reads it: the file <pid>.ledger in the directory that DELAYED_LEDGER
-names, one line and one write for each event:
+What they do is written to a ledger as Go's package itest/ledger reads it: the file <pid>.ledger in the directory that
+DELAYED_LEDGER names, one line and one write for each event:
 
     <nanoseconds> start <id> <worker> -             a task begins; it has no token, the real package knows none
     <nanoseconds> end <id> <worker> -               and ends
@@ -40,7 +40,8 @@ def touch(task_id, millis=0):
 
 def _call(name, args, kwargs):
     # Bytes are not JSON; what matters is that they arrived as bytes.
-    append('call', name, json.dumps({'args': list(args), 'kwargs': kwargs}, default=lambda v: {'bytes': v.hex()}, sort_keys=True))
+    call = {'args': list(args), 'kwargs': kwargs}
+    append('call', name, json.dumps(call, default=lambda v: {'bytes': v.hex()}, sort_keys=True))
 
 
 def note_call(name, *args):

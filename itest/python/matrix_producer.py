@@ -1,5 +1,6 @@
 #!/usr/bin/env python
-"""Delays tasks as it is told: one order of JSON on each line of its input, one answer of JSON on each line of file descriptor 3.
+"""Delays tasks as it is told: one order of JSON on each line of its input, one answer of JSON on each line of file
+descriptor 3.
 
     matrix_producer.py --url redis://localhost:6379/0 --queue jobs --package keakon --worker go
 

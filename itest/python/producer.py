@@ -5,8 +5,8 @@
     producer.py --url redis://localhost:6379/0 --queue jobs shapes bare two      # of these shapes
     producer.py --url redis://localhost:6379/0 --queue jobs load --kind mix --count 1000 --prefix p
 
-Prints one line per enqueued task (shapes: the name of the shape; load: only the last line, the number of tasks) and exits with 0
-when all of them are enqueued.
+Prints one line per enqueued task (shapes: the name of the shape; load: only the last line, the number of tasks) and
+exits with 0 when all of them are enqueued.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Reads what Go keeps of tasks, and keeps something for Go to read, as docs/PROTOCOL.md says.
 
-    results.py --url redis://localhost:6379/0 --queue jobs read ID          # one line of JSON: what is kept of a task
-    results.py --url redis://localhost:6379/0 --queue jobs keep ID JSON     # ends claim 1-1 of worker py with that result
+results.py --url redis://localhost:6379/0 --queue jobs read ID # one line of JSON: what is kept of a task results.py
+--url redis://localhost:6379/0 --queue jobs keep ID JSON # ends claim 1-1 of worker py with that result
 """
 
 import argparse
@@ -25,9 +25,13 @@ def read(conn, args):
 def keep(conn, args):
     script = conn.register_script((pathlib.Path(__file__).parents[2] / 'lua' / 'complete.lua').read_text())
     now = time.time_ns() // 1_000_000
-    info = msgpack.packb({'reason': 'completed', 'at': now, 'function': 'py:task', 'result': msgpack.packb(json.loads(args.value))})
-    keys = ['_processing:py', '_claims:py', '_completed', '_results', '_locks', '_locked', '_stats:20250102', '_revoked']
-    answers = script([args.queue + key for key in keys], [60, 1, 1, '1-1', args.id, 60_000, info, 0, '%s_ended:%s' % (args.queue, args.id)])
+    result = msgpack.packb(json.loads(args.value))
+    info = msgpack.packb({'reason': 'completed', 'at': now, 'function': 'py:task', 'result': result})
+    keys = [
+        '_processing:py', '_claims:py', '_completed', '_results', '_locks', '_locked', '_stats:20250102', '_revoked',
+    ]
+    ended = '%s_ended:%s' % (args.queue, args.id)
+    answers = script([args.queue + key for key in keys], [60, 1, 1, '1-1', args.id, 60_000, info, 0, ended])
     print(json.dumps(answers))
 
 

@@ -1,7 +1,7 @@
 """Every shape of task that the README of the package delayed shows, and those a service comes to next.
 
-Each shape is a name and a function that makes the task; producer.py enqueues them by name, and the Go tests say beside the same
-name what has to arrive.
+Each shape is a name and a function that makes the task; producer.py enqueues them by name, and the Go tests say beside
+the same name what has to arrive.
 """
 
 from delayed.delay import delayed
@@ -11,7 +11,8 @@ from msgpack import Timestamp
 import interop_tasks
 
 
-# Functions of Go's own library are called by their real paths, the others by the names under which the Go tests register them.
+# Functions of Go's own library are called by their real paths, the others by the names under which the Go tests
+# register them.
 GO_SHAPES = {
     # From the README, word for word but for the pid and the signal: signal 0 reaches nobody.
     'readme-kill': lambda: GoTask(func_path='syscall.Kill', args=(0, 0)),
@@ -82,7 +83,8 @@ GO_SHAPES = {
 }
 
 
-# Python tasks; each function enqueues its task on the queue. A decorated function is what delayed(queue) returned for it.
+# Python tasks; each function enqueues its task on the queue. A decorated function is what delayed(queue) returned for
+# it.
 PY_SHAPES = {
     'py-function': lambda q: q.enqueue(PyTask(func=interop_tasks.add, args=(1,), kwargs={'b': 2})),
     'py-path': lambda q: q.enqueue(PyTask(func='interop_tasks:add', args=(1,), kwargs={'b': 2})),

@@ -1,4 +1,5 @@
-"""Calls Go functions through the typed module that it makes of functions.json in a folder, and prints what they return."""
+"""Calls Go functions through the typed module that it makes of functions.json in a folder, and prints what they
+return."""
 
 import argparse
 import asyncio
@@ -22,7 +23,8 @@ sys.path.insert(0, args.folder)
 import tasks  # noqa: E402
 
 WHEN = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.timezone.utc)
-ORDER = tasks.Order(id=7, lines=[tasks.Line('nut', 3, None), tasks.Line('bolt', 1, 'no rust')], due=WHEN, photo=b'\0\xff')
+LINES = [tasks.Line('nut', 3, None), tasks.Line('bolt', 1, 'no rust')]
+ORDER = tasks.Order(id=7, lines=LINES, due=WHEN, photo=b'\0\xff')
 LIMIT = 60
 
 t = tasks.Tasks(godelayed.Queue(args.queue, redis.Redis.from_url(args.url)))
@@ -34,7 +36,8 @@ print(receipt.total, receipt.notes, receipt.empty)
 ref = t.stubs.count.options(keep_result=60).delay()
 print(ref.result(LIMIT), t.stubs.count.ref(ref.id).result(LIMIT))
 print(t.stubs.count.options(keep_result=60).delay('a', 'b').result(LIMIT))
-print(t.stubs.late.options(keep_result=60).delay(1).result(LIMIT), t.stubs.late.options(keep_result=60).delay(1, c=True, b='x').result(LIMIT))
+late = t.stubs.late.options(keep_result=60)
+print(late.delay(1).result(LIMIT), late.delay(1, c=True, b='x').result(LIMIT))
 
 
 async def main():

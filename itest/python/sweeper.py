@@ -3,8 +3,8 @@
 
     sweeper.py --url redis://localhost:6379/0 --queue jobs jobs_py --interval 0.02 --sweeps 500
 
-Prints "ready" before the first pass. Ends after --sweeps passes, or with SIGTERM, and prints two numbers: passes that succeeded
-and tasks and notifications put back in them.
+Prints "ready" before the first pass. Ends after --sweeps passes, or with SIGTERM, and prints two numbers: passes that
+succeeded and tasks and notifications put back in them.
 """
 
 import argparse
@@ -53,7 +53,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common.add_queue_arguments(parser, nargs='+')
     parser.add_argument('--interval', type=float, default=60, metavar='SECONDS', help='between two passes; 60')
-    parser.add_argument('--sweeps', type=int, default=0, metavar='N', help='end after N passes over every queue; 0: never')
+    parser.add_argument(
+        '--sweeps', type=int, default=0, metavar='N', help='end after N passes over every queue; 0: never'
+    )
     args = parser.parse_args()
 
     setup_logger(log_level=logging.WARNING)

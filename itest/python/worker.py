@@ -1,11 +1,12 @@
 #!/usr/bin/env python
-"""Runs the real package's worker on a queue until SIGHUP, its own signal for stopping, or SIGTERM (a task in hand is finished).
+"""Runs the real package's worker on a queue until SIGHUP, its own signal for stopping, or SIGTERM (a task in hand is
+finished).
 
     DELAYED_LEDGER=/tmp/ledger worker.py --url redis://localhost:6379/0 --queue jobs --name py-1
 
-Prints "ready <id>" when its heartbeat stands. The task functions of interop_tasks are importable. With --events every wake-up of the
-worker is noted in a file: "wake" when a notification was popped, "empty" when no task was there for it, which costs this worker 1 to
-60 s of sleep.
+Prints "ready <id>" when its heartbeat stands. The task functions of interop_tasks are importable. With --events every
+wake-up of the worker is noted in a file: "wake" when a notification was popped, "empty" when no task was there for it,
+which costs this worker 1 to 60 s of sleep.
 """
 
 import argparse
@@ -54,8 +55,8 @@ class EmptyWakes(logging.Handler):
 class GoQueue(Queue):
     """A queue whose Go tasks are run here, by the function interop_tasks:touch.
 
-    The worker of go-delayed claims and keeps itself alive just as the package's does, so with it the package's worker stands in for
-    that one. (The package's worker itself drops a Go task that it claims.)
+    The worker of go-delayed claims and keeps itself alive just as the package's does, so with it the package's worker
+    stands in for that one. (The package's worker itself drops a Go task that it claims.)
     """
 
     def dequeue(self):
@@ -77,10 +78,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common.add_queue_arguments(parser)
     parser.add_argument('--name', default='py-%d' % os.getpid(), help='how the ledger calls this worker')
-    parser.add_argument('--keep-alive-interval', type=float, default=15, metavar='SECONDS', help='between two heartbeats; 15')
+    parser.add_argument(
+        '--keep-alive-interval', type=float, default=15, metavar='SECONDS', help='between two heartbeats; 15'
+    )
     parser.add_argument('--id-bits', type=int, default=63,
-                        help="bits of the worker's id; 63 here, because with the package's 16 two of the many workers a test starts "
-                             'and kills can meet under one id, and then the first one\'s claim is lost')
+                        help="bits of the worker's id; 63 here, because with the package's 16 two of the many workers "
+                             'that a test starts and kills can meet under one id, and then the first one\'s claim is lost')
     parser.add_argument('--run-go', action='store_true', help='run Go tasks too, as a worker of go-delayed would')
     parser.add_argument('--max-sleep', type=float, metavar='SECONDS',
                         help='longest and first sleep after a failed claim, instead of the 60 and 1 of the package')

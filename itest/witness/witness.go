@@ -1,6 +1,6 @@
-// Package witness stands between a worker and Redis and notes what passes: which token each task was claimed with, and how Redis
-// answered each ack. It knows the scripts by their text, so it finds them however often they change, but not when claims or acks
-// move to another script.
+// Package witness stands between a worker and Redis and notes what passes: which token each task was claimed with, and
+// how Redis answered each ack. It knows the scripts by their text, so it finds them however often they change, but not
+// when claims or acks move to another script.
 package witness
 
 import (
@@ -46,8 +46,8 @@ func load(dir, name string) (script, error) {
 	return script{string(text), hex.EncodeToString(sum[:])}, nil
 }
 
-// New returns a witness of all calls through pool. Acks are written to the ledger. luaDir holds the scripts; taskOf returns how a test
-// names the task of a message.
+// New returns a witness of all calls through pool. Acks are written to the ledger. luaDir holds the scripts; taskOf
+// returns how a test names the task of a message.
 func New(pool *redis.Pool, w *ledger.Writer, luaDir string, taskOf func(message []byte) string) (*Witness, error) {
 	claim, err := load(luaDir, "claim")
 	if err != nil {
@@ -102,8 +102,8 @@ func (w *Witness) note(cmd string, args []any, reply any, err error) {
 	}
 }
 
-// noteClaim reads a call of claim, whose first argument behind the keys is the batch number. Its reply holds two numbers, the answer to the
-// acks and the messages.
+// noteClaim reads a call of claim, whose first argument behind the keys is the batch number. Its reply holds two
+// numbers, the answer to the acks and the messages.
 func (w *Witness) noteClaim(keys, argv []any, reply any, err error) {
 	if len(keys) < 4 || len(argv) == 0 {
 		return
@@ -126,8 +126,9 @@ func (w *Witness) noteClaim(keys, argv []any, reply any, err error) {
 	}
 }
 
-// noteAcks reads the tokens of a call of claim or ack, which are its only strings of that form behind the keys, and what Redis says of
-// them: a number if all of them stood, else 1 or 0 for each. processing is the key that ends in the worker's id.
+// noteAcks reads the tokens of a call of claim or ack, which are its only strings of that form behind the keys, and
+// what Redis says of them: a number if all of them stood, else 1 or 0 for each. processing is the key that ends in the
+// worker's id.
 func (w *Witness) noteAcks(processing any, argv []any, reply any, err error) {
 	_, worker, _ := strings.Cut(fmt.Sprint(processing), "_processing:")
 	var tokens []string

@@ -51,7 +51,8 @@ func TestWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Do(t, "SCRIPT", "LOAD", source.ack.text) // or the answer that it is unknown would be dropped
-	dialer.SetPlan(faultnet.Once(faultnet.DropReply, func(req []byte) bool { return bytes.Contains(req, []byte(source.ack.sha)) }))
+	dialer.SetPlan(faultnet.Once(faultnet.DropReply,
+		func(req []byte) bool { return bytes.Contains(req, []byte(source.ack.sha)) }))
 	rdb := delayed.FromSource(source)
 	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Concurrency: 1})
 	if err != nil {
@@ -84,8 +85,8 @@ func TestWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The reply of the first call of ack was dropped, so it was sent again; its claim stood. It may be either task's: the other's may have gone with a
-	// claim, which is not dropped.
+	// The reply of the first call of ack was dropped, so it was sent again; its claim stood. It may be either task's:
+	// the other's may have gone with a claim, which is not dropped.
 	acked, unclear := log.Of(ledger.Acked), log.Of(ledger.Unclear)
 	if len(acked) != 2 || acked[0].Worker != worker.ID() || !strings.HasSuffix(acked[0].Token, "-1") {
 		t.Errorf("acked: %v", acked)

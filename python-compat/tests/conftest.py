@@ -38,7 +38,18 @@ class Server:
     def start(self):
         """Starts it, also again, on the same port."""
         self.process = subprocess.Popen(
-            [self.binary, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', *self.options],
+            [
+                self.binary,
+                '--port',
+                str(self.port),
+                '--bind',
+                '127.0.0.1',
+                '--save',
+                '',
+                '--appendonly',
+                'no',
+                *self.options,
+            ],
             cwd=self.folder,
             stdout=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
@@ -112,10 +123,13 @@ def task_id(message):
 
 
 def check_queues(redis):
-    """Holds all queues of a Redis against what is always true: every task is in exactly one place, and everything filed has its message."""
+    """Holds all queues of a Redis against what is always true: every task is in exactly one place, and everything
+    filed has its message."""
     names = {k.decode() for k in redis.scan_iter(count=1000)}
     suffixes = ('_tasks', '_noti', '_scheduled', '_locks', '_locked', '_groups')
-    queues = {n[: -len(s)] for n in names for s in suffixes if n.endswith(s)} | {n for n in names if redis.type(n) == b'list'}
+    queues = {n[: -len(s)] for n in names for s in suffixes if n.endswith(s)} | {
+        n for n in names if redis.type(n) == b'list'
+    }
     queues = {q for q in queues if not q.endswith(('_noti', '_wake')) and '_group:' not in q and '_history:' not in q}
     for q in sorted(queues):
         pending = redis.lrange(q, 0, -1)
@@ -144,7 +158,9 @@ def check_queues(redis):
         places.pop(None, None)
         twice = [id for id, n in places.items() if n > 1]
         assert not twice, f'{q}: tasks in two places: {twice}'
-        assert set(redis.hkeys(q + '_locks')) == set(redis.zrange(q + '_locked', 0, -1)), f'{q}: locks and their times differ'
+        assert set(redis.hkeys(q + '_locks')) == set(redis.zrange(q + '_locked', 0, -1)), (
+            f'{q}: locks and their times differ'
+        )
 
 
 @pytest.fixture(params=['sync', 'aio'])

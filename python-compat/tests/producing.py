@@ -1,4 +1,5 @@
-"""What tests of the producer share: godelayed.aio in the manner of the synchronous package, and what is pending on a queue."""
+"""What tests of the producer share: godelayed.aio in the manner of the synchronous package, and what is pending on a
+queue."""
 
 import asyncio
 

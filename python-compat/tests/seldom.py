@@ -1,4 +1,5 @@
-"""A module for workers that look by themselves as good as never for what is due or parked: somebody has to tell them."""
+"""A module for workers that look by themselves as good as never for what is due or parked: somebody has to tell
+them."""
 
 from godelayed.worker import mover
 

@@ -42,7 +42,13 @@ def test_addresses_that_cannot_be(url, why):
 
 @pytest.mark.parametrize(
     'url',
-    ['redis://:hunter2/345@host', 'redis://:1/hunter2@host', 'redis://u:x#hunter2@host', 'redis://u:hunter2@host?a=b', 'x://u:hunter2@h'],
+    [
+        'redis://:hunter2/345@host',
+        'redis://:1/hunter2@host',
+        'redis://u:x#hunter2@host',
+        'redis://u:hunter2@host?a=b',
+        'x://u:hunter2@h',
+    ],
 )
 def test_passwords_are_not_shown(url):
     with pytest.raises(ArgumentsError) as e:

@@ -151,7 +151,9 @@ def test_options_add_up():
     assert o.headers == {'a': 'b'}
 
 
-@pytest.mark.parametrize('name', ['', 'x' * 129, 'a b', 'a\n', 'mail_noti', 'mail_results', 'mail_gathered', 'a_group:b', 'a_history:b', 7])
+@pytest.mark.parametrize(
+    'name', ['', 'x' * 129, 'a b', 'a\n', 'mail_noti', 'mail_results', 'mail_gathered', 'a_group:b', 'a_history:b', 7]
+)
 def test_queue_names_that_cannot_be(name):
     import redis
 

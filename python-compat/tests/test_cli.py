@@ -55,7 +55,12 @@ def test_each_option_sets_what_it_says(settings):
 
 @pytest.mark.parametrize(
     ('args', 'queues'),
-    [(['a', 'b'], ['a', 'b']), (['a:2', 'b:3'], {'a': 2, 'b': 3}), (['a', 'b:3'], {'a': 1, 'b': 3}), (['a:1'], {'a': 1})],
+    [
+        (['a', 'b'], ['a', 'b']),
+        (['a:2', 'b:3'], {'a': 2, 'b': 3}),
+        (['a', 'b:3'], {'a': 1, 'b': 3}),
+        (['a:1'], {'a': 1}),
+    ],
 )
 def test_queues(settings, args, queues):
     assert settings(*(word for name in args for word in ('--queue', name)))[0] == queues

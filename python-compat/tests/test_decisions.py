@@ -1,4 +1,5 @@
-"""Decisions of the producer that no task shows at once: what goes together, what is asked again, what counts as the end."""
+"""Decisions of the producer that no task shows at once: what goes together, what is asked again, what counts as the
+end."""
 
 import asyncio
 import datetime
@@ -85,7 +86,12 @@ def test_cancel_asks_again_if_the_task_has_moved_meanwhile():
     """The script answers 3 if the task is not where it was seen. Whoever takes that for done has cancelled nothing."""
     keys = Keys('q', '')
     asking = asks.cancel(keys, 'x', False)
-    asked = [next(asking).script, asking.send(look_reply()).script, asking.send(3).script, asking.send(look_reply()).script]
+    asked = [
+        next(asking).script,
+        asking.send(look_reply()).script,
+        asking.send(3).script,
+        asking.send(look_reply()).script,
+    ]
     assert asked == [LOOK, CANCEL, LOOK, CANCEL]
     with pytest.raises(StopIteration):
         asking.send(1)
@@ -101,7 +107,10 @@ def test_the_result_of_an_older_task_of_the_same_id_does_not_count(enqueued, cou
 @pytest.mark.parametrize('word', ['replaced', 'canceled'])
 @pytest.mark.parametrize('text', [False, True])
 def test_who_waits_is_told_that_nothing_will_be_left(server, redis, word, text):
-    """Of a task that was replaced, or is left out by its group, nothing is kept. text: the client decodes what it receives."""
+    """Of a task that was replaced, or is left out by its group, nothing is kept.
+
+    text: the client decodes what it receives.
+    """
     with server.client(decode_responses=text) as client:
         ref = godelayed.Queue('mail', client).options(keep_result=60).delay(GO, 1)
         errors = []
@@ -139,8 +148,16 @@ def test_errors_do_not_quote_what_redis_was_sent(redis):
     ('error', 'reads', 'kind'),
     [
         (redis_py.exceptions.OutOfMemoryError("command not allowed when used memory > 'maxmemory'."), False, FullError),
-        (redis_py.exceptions.ResponseError("OOM command not allowed when used memory > 'maxmemory'. script: x"), False, FullError),
-        (redis_py.exceptions.ResponseError('MISCONF Redis is configured to save RDB snapshots, but cannot'), False, FullError),
+        (
+            redis_py.exceptions.ResponseError("OOM command not allowed when used memory > 'maxmemory'. script: x"),
+            False,
+            FullError,
+        ),
+        (
+            redis_py.exceptions.ResponseError('MISCONF Redis is configured to save RDB snapshots, but cannot'),
+            False,
+            FullError,
+        ),
         (redis_py.exceptions.ResponseError('WRONGTYPE Operation'), False, DelayedError),
         (redis_py.exceptions.AuthenticationError('NOAUTH'), False, DelayedError),
         (redis_py.exceptions.BusyLoadingError('Redis is loading'), False, UnavailableError),
@@ -155,7 +172,8 @@ def test_errors_say_whether_anything_was_written(error, reads, kind):
 
 
 @pytest.mark.parametrize(
-    ('meta', 'keep'), [({}, 0), ({'kr': 5}, 5), ({'rn': 5}, 5), ({'kr': 5, 'rn': 7}, 7), ({'kr': 7, 'rn': 5}, 7), ({'kr': True}, 0)]
+    ('meta', 'keep'),
+    [({}, 0), ({'kr': 5}, 5), ({'rn': 5}, 5), ({'kr': 5, 'rn': 7}, 7), ({'kr': 7, 'rn': 5}, 7), ({'kr': True}, 0)],
 )
 def test_for_how_long_is_kept_that_a_task_was_cancelled(meta, keep):
     ms, note = canceled(msgpack.packb([GO, b'', {'id': 'x', 'at': 3, 'rt': 1, 'd': 2, **meta}]), 9)

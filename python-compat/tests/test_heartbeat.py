@@ -49,7 +49,10 @@ def beating(monkeypatch):
 
 @pytest.mark.parametrize('error', [UnansweredError('lost'), RefusedError('busy'), UnreachableError('away')])
 def test_lost_answer_to_a_registration(beating, error):
-    """The script may have run: the heartbeat is there, and still nobody knows which claims stood. So the worker registers again."""
+    """The script may have run: the heartbeat is there, and still nobody knows which claims stood.
+
+    So the worker registers again.
+    """
     store, lane, beats = beating
     store.fails = error
     with pytest.raises(type(error)):
@@ -123,7 +126,8 @@ def test_claims_whose_call_overlaps_a_registration_are_given_back(beating):
 
 
 @pytest.mark.parametrize(
-    ('monotonic', 'wall', 'fresh'), [(0, 0, True), (11.5, 11.5, True), (12.5, 0, False), (0, 12.5, False), (12.5, 12.5, False)]
+    ('monotonic', 'wall', 'fresh'),
+    [(0, 0, True), (11.5, 11.5, True), (12.5, 0, False), (0, 12.5, False), (12.5, 12.5, False)],
 )
 def test_both_clocks_say_whether_a_heartbeat_is_fresh(monotonic, wall, fresh):
     """The monotonic clock stands still while a machine is suspended, and the wall clock may be set back."""

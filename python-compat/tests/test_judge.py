@@ -1,4 +1,5 @@
-"""The policy of the worker, without a Redis: what becomes of a task after each way in which a run can end, and when it is too late."""
+"""The policy of the worker, without a Redis: what becomes of a task after each way in which a run can end, and when it
+is too late."""
 
 import datetime
 import time
@@ -134,7 +135,8 @@ def test_who_is_tried_again(meta, retry, function, worker, again):
 
 
 @pytest.mark.parametrize(
-    ('retry', 'kind', 'left'), [(0, finish.ARCHIVE, 0), (1, finish.RETRY, 0), (3, finish.RETRY, 2), (-1, finish.RETRY, -1)]
+    ('retry', 'kind', 'left'),
+    [(0, finish.ARCHIVE, 0), (1, finish.RETRY, 0), (3, finish.RETRY, 2), (-1, finish.RETRY, -1)],
 )
 def test_plain_messages_say_how_often(retry, kind, left):
     end = failed(claim(None, retry, retry=9), max_retry=9)
@@ -180,10 +182,12 @@ def test_backoff_of_the_worker():
 
 
 @pytest.mark.parametrize(
-    ('retried', 'mean'), [(-1, 5000), (0, 5000), (1, 10_000), (5, 160_000), (12, 20_480_000), (13, 6 * HOUR), (10_000, 6 * HOUR)]
+    ('retried', 'mean'),
+    [(-1, 5000), (0, 5000), (1, 10_000), (5, 160_000), (12, 20_480_000), (13, 6 * HOUR), (10_000, 6 * HOUR)],
 )
 def test_default_backoff(retried, mean):
-    """Doubled each time, at most six hours, spread over ± 25 %, so that tasks which failed together do not come back together."""
+    """Doubled each time, at most six hours, spread over ± 25 %, so that tasks which failed together do not come back
+    together."""
     waits = [default_backoff(retried) for _ in range(2000)]
     assert 0.75 * mean <= min(waits) < 0.8 * mean
     assert 1.2 * mean < max(waits) <= 1.25 * mean
@@ -288,7 +292,8 @@ def test_deaths_are_counted_for_72_hours(meta, death, action, deaths, alone):
 
 @pytest.mark.parametrize('raw', [message(None, 3), b'rubbish', b''])
 @pytest.mark.parametrize(
-    ('death', 'action'), [(SHARED, 'count'), (ALONE, 'alone'), (CERTAIN, 'alone'), (Death(sole=True), 'alone'), (Death(True), 'requeue')]
+    ('death', 'action'),
+    [(SHARED, 'count'), (ALONE, 'alone'), (CERTAIN, 'alone'), (Death(sole=True), 'alone'), (Death(True), 'requeue')],
 )
 def test_deaths_of_what_cannot_carry_them(raw, death, action):
     v = verdict('1-1', raw, death, ago(0))

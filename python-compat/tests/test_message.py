@@ -1,4 +1,5 @@
-"""What the worker reads as a message, and what it refuses: the golden vectors of testdata/wire, and the limits of docs/PROTOCOL.md."""
+"""What the worker reads as a message, and what it refuses: the golden vectors of testdata/wire, and the limits of
+docs/PROTOCOL.md."""
 
 import msgpack
 import pytest
@@ -67,7 +68,10 @@ def numbers(n):
         (b'\x92\xa3a:b' + nested(31), b'\x92\xa3a:b' + nested(32)),
         (b'\x93\xa3a:b\x90\x81\xa1k' + nested(30), b'\x93\xa3a:b\x90\x81\xa1k' + nested(31)),
         # What a map hides as it has the key again counts as well.
-        (b'\x93\xa3a:b\x90\x82\xa1k' + nested(30) + b'\xa1k\xc0', b'\x93\xa3a:b\x90\x82\xa1k' + nested(31) + b'\xa1k\xc0'),
+        (
+            b'\x93\xa3a:b\x90\x82\xa1k' + nested(30) + b'\xa1k\xc0',
+            b'\x93\xa3a:b\x90\x82\xa1k' + nested(31) + b'\xa1k\xc0',
+        ),
         (b'\x95\xa3a:b\x90\x80\x00\x81\xa3own' + nested(30), b'\x95\xa3a:b\x90\x80\x00\x81\xa3own' + nested(31)),
         (b'\x93\xa1f\xc0\x81\xa3own' + nested(30), b'\x93\xa1f\xc0\x81\xa3own' + nested(31)),
         (b'\x92\xa1f\xc4\x21' + nested(32), b'\x92\xa1f\xc4\x22' + nested(33)),
@@ -142,7 +146,13 @@ def test_meta_that_go_refuses(meta):
 
 
 @pytest.mark.parametrize(
-    'meta', [{'own': {1: [True, 'x']}}, {'gp': [(1 << 31) - 1, 1 << 40, 0, 0]}, {'rd': [(1 << 63) - 1]}, {'h': {'k': 'v' * 8191}}]
+    'meta',
+    [
+        {'own': {1: [True, 'x']}},
+        {'gp': [(1 << 31) - 1, 1 << 40, 0, 0]},
+        {'rd': [(1 << 63) - 1]},
+        {'h': {'k': 'v' * 8191}},
+    ],
 )
 def test_meta_that_go_reads(meta):
     for message in (['a:b', [], {}, 0, meta], ['f', None, meta]):
@@ -150,6 +160,12 @@ def test_meta_that_go_reads(meta):
 
 
 def test_what_is_looked_at_closely_is_read_alike():
-    parts = ['a:b', [TEXT, [[1, 2.5, None, b'x', True, -5, 1 << 40]] * 40], {'k': msgpack.ExtType(5, b'x')}, 3, {'id': 'x', 'own': [1]}]
+    parts = [
+        'a:b',
+        [TEXT, [[1, 2.5, None, b'x', True, -5, 1 << 40]] * 40],
+        {'k': msgpack.ExtType(5, b'x')},
+        3,
+        {'id': 'x', 'own': [1]},
+    ]
     m = Message(msgpack.packb(parts))
     assert [m.path, m.args, m.kwargs, m.retry, m.meta] == parts

@@ -32,13 +32,17 @@ from godelayed.worker.sweep import Sweeping
 @pytest.fixture
 def worker():
     """Makes workers that never run."""
-    return lambda *queues, **settings: Worker(redis_py.Redis(port=1), list(queues), registry=Registry(), processes=False, **settings)
+    return lambda *queues, **settings: Worker(
+        redis_py.Redis(port=1), list(queues), registry=Registry(), processes=False, **settings
+    )
 
 
 @pytest.fixture
 def lane():
     """A lane that has claimed two tasks: 1-1 and 1-2."""
-    lane = Lane(types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])), False)
+    lane = Lane(
+        types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])), False
+    )
     lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None)
     lane.claim(None, 2, 0, False, [])
     return lane
@@ -203,7 +207,9 @@ def test_counters_are_kept_for_90_days(redis):
     assert 89 < redis.ttl(store._stats) / 86400 <= 90
 
 
-@pytest.mark.parametrize(('left', 'starts', 'freed', 'leaves'), [(0, True, True, False), (1, True, False, True), (-1, False, False, True)])
+@pytest.mark.parametrize(
+    ('left', 'starts', 'freed', 'leaves'), [(0, True, True, False), (1, True, False, True), (-1, False, False, True)]
+)
 def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, freed, leaves):
     """left is how many locks the task still has; -1: it must not start."""
     (c, _), ended = lane.open(), []
@@ -228,7 +234,12 @@ def test_one_call_is_made_of_no_more_than_a_group_may_hold():
     calls, members = compose(raws, 2, 9, set())
     assert (len(calls), len(members)) == (1, 2)
     path, payload, meta = msgpack.unpackb(calls[0])
-    assert (path, msgpack.unpackb(payload), meta['id'], meta['at']) == ('example.com/app.F', [0, 1], members[0].message.id, 9)
+    assert (path, msgpack.unpackb(payload), meta['id'], meta['at']) == (
+        'example.com/app.F',
+        [0, 1],
+        members[0].message.id,
+        9,
+    )
     assert [len(found) for found in compose(raws, 5, 9, set())] == [1, 5]
 
 
@@ -287,7 +298,8 @@ def test_no_parked_task_is_left_out_when_others_leave():
 
 
 @pytest.mark.parametrize(
-    ('error', 'stays'), [(redis_py.exceptions.ReadOnlyError('READONLY'), False), (redis_py.exceptions.ResponseError('WRONGTYPE'), True)]
+    ('error', 'stays'),
+    [(redis_py.exceptions.ReadOnlyError('READONLY'), False), (redis_py.exceptions.ResponseError('WRONGTYPE'), True)],
 )
 def test_a_master_that_has_become_a_replica_is_left(error, stays):
     link = Link(None)
@@ -333,7 +345,9 @@ def test_groups_that_cannot_be_put_together_take_a_line_a_second(caplog):
 
 
 def test_claims_of_dead_legacy_workers_take_a_line_a_second(caplog):
-    store = types.SimpleNamespace(name='q', source=None, keys=Keys('q', ''), link=lambda: None, now=lambda: 1, claims=lambda *_: ([], 1))
+    store = types.SimpleNamespace(
+        name='q', source=None, keys=Keys('q', ''), link=lambda: None, now=lambda: 1, claims=lambda *_: ([], 1)
+    )
     sweeping = Sweeping([store], 'own', 4.0, 1.0, contact.Contact(4.0), 1, 1)
     sweeping._take = lambda *_: (1, 0)
     for i in range(20):
@@ -345,6 +359,8 @@ def test_claims_of_dead_legacy_workers_take_a_line_a_second(caplog):
 
 
 def test_ids_without_end_are_cut_in_the_log():
-    record = logging.LogRecord('godelayed.worker', logging.ERROR, '', 0, 'queue %s: %s (%d)', ('q', 'x' * 5000, 7), None)
+    record = logging.LogRecord(
+        'godelayed.worker', logging.ERROR, '', 0, 'queue %s: %s (%d)', ('q', 'x' * 5000, 7), None
+    )
     OneLine().filter(record)
     assert record.getMessage() == f'queue q: {"x" * 1024}… (5000 characters) (7)'

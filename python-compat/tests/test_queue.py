@@ -47,10 +47,14 @@ def test_plain_python_tasks(queue, redis):
         queue().delay(PY, 1)
 
 
-@pytest.mark.parametrize('place', ['', '_scheduled', '_retry', '_parked', '_archived', '_processing', '_processing:w', '_periodic'])
+@pytest.mark.parametrize(
+    'place', ['', '_scheduled', '_retry', '_parked', '_archived', '_processing', '_processing:w', '_periodic']
+)
 def test_form_ends_with_the_last_task(queue, redis, place, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(godelayed.producer, 'time', types.SimpleNamespace(monotonic=lambda: now[0], time_ns=time.time_ns))
+    monkeypatch.setattr(
+        godelayed.producer, 'time', types.SimpleNamespace(monotonic=lambda: now[0], time_ns=time.time_ns)
+    )
     redis.sadd('mail_workers', 'v', 'w')
     redis.set('mail_mode', 'extended')
     if place == '':
@@ -107,7 +111,15 @@ def test_tasks_without_an_id(queue, redis):
 def test_extended_python_tasks(queue, redis):
     ref = queue('x').options(retry=2, keep_result=60).delay(PY, 42, lang='en')
     [[path, args, kwargs, retry, meta]] = pending(redis, 'x')
-    assert (path, args, kwargs, retry, meta['id'], meta['n'], meta['kr']) == (PY, [42], {'lang': 'en'}, 2, ref.id, 2, 60_000)
+    assert (path, args, kwargs, retry, meta['id'], meta['n'], meta['kr']) == (
+        PY,
+        [42],
+        {'lang': 'en'},
+        2,
+        ref.id,
+        2,
+        60_000,
+    )
 
 
 def test_who_can_be_cancelled_on_a_legacy_queue(queue, redis):
@@ -361,7 +373,11 @@ def test_every_script_is_known_by_name():
         ({'debounce': 61}, {'ttl': 60}, 'ends 1.0 s before'),
         ({'eta': LATER}, {'ttl': 60}, 'a ttl that is longer'),
         ({'eta': LATER}, {'deadline': LATER}, 'lies 0.0 s before'),
-        ({'countdown': 60}, {'deadline': datetime.datetime(2020, 1, 1, tzinfo=UTC)}, 'a deadline after the task is due'),
+        (
+            {'countdown': 60},
+            {'deadline': datetime.datetime(2020, 1, 1, tzinfo=UTC)},
+            'a deadline after the task is due',
+        ),
     ],
 )
 def test_a_task_that_could_never_start_is_refused(queue, start, end, found):

@@ -62,7 +62,8 @@ def test_redis_is_down(own_server):
 
 
 class Proxy:
-    """Stands between client and server, and loses one reply: the first one behind a command that holds the given bytes."""
+    """Stands between client and server, and loses one reply: the first one behind a command that holds the given
+    bytes."""
 
     def __init__(self, port, marker):
         import socket
@@ -297,7 +298,9 @@ def test_replicas_must_have_a_task(kind, replicated):
             c.script_flush()
             c.config_resetstat()
             queue.delay(GO, [1])
-            assert c.info('commandstats')['cmdstat_wait']['calls'] == 2  # behind EVALSHA, which finds no script, and EVAL
+            assert (
+                c.info('commandstats')['cmdstat_wait']['calls'] == 2
+            )  # behind EVALSHA, which finds no script, and EVAL
         assert r.llen('mail') == 2
     if kind == 'aio':
         q.close()

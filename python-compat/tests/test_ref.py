@@ -178,7 +178,13 @@ def test_failures_are_exceptions(queue, redis):
         ref.result()
     assert (e.value.state, e.value.attempts, e.value.text, e.value.at.year) == ('archived', 3, 'no such user', 2023)
     info = ref.info()
-    assert (info.state, info.error, info.stack, info.attempts, info.function) == ('archived', 'no such user', 'main.go:7', 3, GO)
+    assert (info.state, info.error, info.stack, info.attempts, info.function) == (
+        'archived',
+        'no such user',
+        'main.go:7',
+        3,
+        GO,
+    )
     dropped = queue.delay(GO, 1)
     end(redis, dropped.id, reason='dropped', error='of no use')
     with pytest.raises(TaskError, match='dropped.*of no use'):
@@ -254,10 +260,14 @@ def test_waiting_in_asyncio(server, redis, monkeypatch):
             refs = await q.delay_many([godelayed.call(GO, i) for i in range(1000)])
             waiting = [asyncio.ensure_future(r.result(timeout=120)) for r in refs]
             last = asyncio.ensure_future(refs[-1].result())
-            while await client.pubsub_numsub(*(f'mail_ended:{r.id}' for r in refs)) != [(f'mail_ended:{r.id}'.encode(), 1) for r in refs]:
+            while await client.pubsub_numsub(*(f'mail_ended:{r.id}' for r in refs)) != [
+                (f'mail_ended:{r.id}'.encode(), 1) for r in refs
+            ]:
                 await asyncio.sleep(0.01)
             for i, r in enumerate(refs):
-                await asyncio.get_running_loop().run_in_executor(None, lambda r=r, i=i: end(sync, r.id, result=msgpack.packb(i)))
+                await asyncio.get_running_loop().run_in_executor(
+                    None, lambda r=r, i=i: end(sync, r.id, result=msgpack.packb(i))
+                )
             assert await asyncio.gather(*waiting) == list(range(1000))
             assert await last == 999
             assert await refs[5] == 5

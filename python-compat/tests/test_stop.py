@@ -21,7 +21,10 @@ from godelayed.worker.store import Store
 
 
 class Poke(threading.Event):
-    """A poke that is cleared just after its thread was told to stop, which sets it. Whoever waits for another one waits in vain."""
+    """A poke that is cleared just after its thread was told to stop, which sets it.
+
+    Whoever waits for another one waits in vain.
+    """
 
     def __init__(self, stop):
         super().__init__()
@@ -93,7 +96,10 @@ def test_a_signal_is_heard_from_the_moment_when_it_is_handled(monkeypatch):
 
 
 def test_queue_is_not_empty_while_redis_does_not_know_how_tasks_ended(q, redis, monkeypatch):
-    """A task is to be tried again at once. The worker looks several times whether there is anything to do before Redis hears of that."""
+    """A task is to be tried again at once.
+
+    The worker looks several times whether there is anything to do before Redis hears of that.
+    """
     ran, looked, registry = [], [], Registry()
 
     def fails_once():

@@ -1,4 +1,5 @@
-"""Typed modules of Go functions: what is written, that mypy checks calls with it, and what the calls send and return."""
+"""Typed modules of Go functions: what is written, that mypy checks calls with it, and what the calls send and
+return."""
 
 import asyncio
 import datetime
@@ -293,7 +294,10 @@ def test_command(tmp_path, capsys, monkeypatch):
         ('{', 'Expecting property name'),
         ('{"version": 2, "functions": []}', 'expected version 1 of the list of functions, found 2'),
         ('{"version": 1, "functions": [{"path": "f"}]}', 'something is missing'),
-        ('{"version": 1, "functions": [{"path": "f", "parameters": [{"go": "x", "type": {"kind": "y"}}]}]}', "found 'y'"),
+        (
+            '{"version": 1, "functions": [{"path": "f", "parameters": [{"go": "x", "type": {"kind": "y"}}]}]}',
+            "found 'y'",
+        ),
     ]:
         (tmp_path / 'f.json').write_text(text)
         assert stubs.main([str(tmp_path / 'f.json')]) == 1

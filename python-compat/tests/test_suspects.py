@@ -1,4 +1,7 @@
-"""Tasks that were in hand when workers died: which run together, which alone, what Redis is told of it. And who is dead."""
+"""Tasks that were in hand when workers died: which run together, which alone, what Redis is told of it.
+
+And who is dead.
+"""
 
 import threading
 import time
@@ -59,7 +62,9 @@ class Tasks:
             self.ran.append('counted')
 
     def sees(self, *what):
-        wait_for(lambda: [w for w in self.ran if w in what] == list(what), lambda: f'waited for {what}, found {self.ran}')
+        wait_for(
+            lambda: [w for w in self.ran if w in what] == list(what), lambda: f'waited for {what}, found {self.ran}'
+        )
 
 
 @pytest.fixture
@@ -74,7 +79,10 @@ def work(redis, tasks):
 
     def work(**settings):
         w = Worker(
-            redis, ['q'], registry=tasks.registry, **{'processes': False, 'concurrency': 4, 'grace': 0, 'cancel_grace': 0, **settings}
+            redis,
+            ['q'],
+            registry=tasks.registry,
+            **{'processes': False, 'concurrency': 4, 'grace': 0, 'cancel_grace': 0, **settings},
         )
         errors = []
 
@@ -103,7 +111,8 @@ def work(redis, tasks):
 
 
 def died(redis, deaths, path, *args, alone=0, to='q', hours=0, tell=True):
-    """Enqueues a call that was in hand when so many workers died, the last one so many hours ago, and tells who waits for it."""
+    """Enqueues a call that was in hand when so many workers died, the last one so many hours ago, and tells who waits
+    for it."""
     meta = {'id': f'{path} {args} {time.time_ns()}', 'd': deaths, 'da': time.time_ns() // 1_000_000 - hours * 3_600_000}
     redis.rpush(to, msgpack.packb([path, list(args), {}, 0, {**meta, 'al': alone} if alone else meta]))
     if tell:
@@ -112,7 +121,13 @@ def died(redis, deaths, path, *args, alone=0, to='q', hours=0, tell=True):
 
 @pytest.mark.parametrize(
     ('executors', 'held'),
-    [(1, [1, 1, 1, 1]), (4, [4, 4, 1, 1]), (10, [10, 10, 2, 1]), (50, [50, 50, 12, 3, 1]), (100, [100, 100, 25, 6, 1, 1])],
+    [
+        (1, [1, 1, 1, 1]),
+        (4, [4, 4, 1, 1]),
+        (10, [10, 10, 2, 1]),
+        (50, [50, 50, 12, 3, 1]),
+        (100, [100, 100, 25, 6, 1, 1]),
+    ],
 )
 def test_how_many_a_worker_holds(executors, held):
     assert [suspects_held(executors, deaths) for deaths in range(len(held))] == held
@@ -198,7 +213,8 @@ def test_suspect_is_alone_until_another_comes(q, redis, tasks, work):
 
 
 def test_note_of_one_that_has_ended_is_taken_back_before_others_start(q, redis, tasks, work, monkeypatch):
-    """Redis may not know yet that the lone task has ended: if the worker died then, it would seem to have died alone."""
+    """Redis may not know yet that the lone task has ended: if the worker died then, it would seem to have died
+    alone."""
     w = work()
     died(redis, 1, 't:hold', 'suspect')
     tasks.sees('+suspect')
@@ -314,7 +330,10 @@ def test_key_names_of_suspects_are_refused():
 
 
 def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
-    """A wait that began while the queue was paused leaves it out. Neither its end nor a look of the mover may be needed."""
+    """A wait that began while the queue was paused leaves it out.
+
+    Neither its end nor a look of the mover may be needed.
+    """
     monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)
     monkeypatch.setattr(mover, '_INTERVAL', 3600.0)
     w = work()
@@ -324,7 +343,10 @@ def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
         control(redis, 'paused', 'now')
         wait_for(lambda: lane.paused, 'the pause')
         redis.rpush('q_wake', 1)  # so that it waits anew
-        wait_for(lambda: not redis.exists('q_wake') and w._fetcher.waiters[0].blocking and not w._fetcher.waiters[0].on, 'the next wait')
+        wait_for(
+            lambda: not redis.exists('q_wake') and w._fetcher.waiters[0].blocking and not w._fetcher.waiters[0].on,
+            'the next wait',
+        )
         control(redis, 'paused', '')
         wait_for(lambda: w._fetcher.waiters[0].on == [lane], 'another wait')
         tasks.go(str(i)).set()
@@ -340,7 +362,9 @@ def test_wait_is_ended_once(monkeypatch):
         keys = types.SimpleNamespace(
             noti=name + '_noti', suspects_noti=name + '_suspects_noti', wake=name + '_wake', rewait=name + '_rewait:'
         )
-        store = types.SimpleNamespace(source=None, worker='w', keys=keys, link=lambda: None, rewait=lambda link, life: told.append(life))
+        store = types.SimpleNamespace(
+            source=None, worker='w', keys=keys, link=lambda: None, rewait=lambda link, life: told.append(life)
+        )
         lanes.append(types.SimpleNamespace(store=store))
     w = Waiter(lanes, None)
     w.arm(lanes[:1], True)
@@ -357,7 +381,8 @@ def test_wait_is_ended_once(monkeypatch):
 
 
 def test_failed_waits_back_off(redis, tasks, work):
-    """A key of the wrong type that a worker waits on costs no more than the back-off allows, also while claims succeed."""
+    """A key of the wrong type that a worker waits on costs no more than the back-off allows, also while claims
+    succeed."""
     redis.set('q_wake', 'another type')
     w = work()
     backoff, i = w._fetcher.waiters[0].backoff, 0
@@ -373,14 +398,17 @@ def test_failed_waits_back_off(redis, tasks, work):
 
 
 def test_recovered_waits():
-    """A notification that Redis finds before it looks at a key of the wrong type does not show that the next wait will succeed."""
+    """A notification that Redis finds before it looks at a key of the wrong type does not show that the next wait will
+    succeed."""
     lanes = [
         types.SimpleNamespace(
             store=types.SimpleNamespace(
                 source=None,
                 worker='w',
                 link=lambda: None,
-                keys=types.SimpleNamespace(noti='a_noti', suspects_noti='a_suspects_noti', wake='a_wake', rewait='a_rewait:'),
+                keys=types.SimpleNamespace(
+                    noti='a_noti', suspects_noti='a_suspects_noti', wake='a_wake', rewait='a_rewait:'
+                ),
             )
         )
     ]

@@ -140,7 +140,9 @@ def test_message_cut_off(vector):
             unpack(data[:n])
 
 
-@pytest.mark.parametrize('vector', [v for v in vectors('messages.json') + vectors('keakon.json') if v.values[0]['kind'] == 'py'])
+@pytest.mark.parametrize(
+    'vector', [v for v in vectors('messages.json') + vectors('keakon.json') if v.values[0]['kind'] == 'py']
+)
 def test_python_task_is_read_by_the_package(vector):
     """The real worker reads these bytes, and its own are the same, defaults cut."""
     task = delayed.task.PyTask.deserialize(raw(vector))
@@ -173,7 +175,9 @@ def some_value(r, depth=0):
     if kind == 3:
         return r.randbytes(r.randrange(40))
     if kind == 4:
-        return r.choice([datetime.datetime.now(datetime.timezone.utc), msgpack.Timestamp(-(1 << 63), 5), msgpack.ExtType(5, b'x')])
+        return r.choice(
+            [datetime.datetime.now(datetime.timezone.utc), msgpack.Timestamp(-(1 << 63), 5), msgpack.ExtType(5, b'x')]
+        )
     if kind == 5:
         return r.choice([b'', '', 0, 1 << 63, -(1 << 63)])
     if kind == 6:

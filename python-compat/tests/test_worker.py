@@ -58,7 +58,12 @@ def test_retries_until_archived(q, redis, both):
     meta = message[4]
     assert (meta['id'], meta['rt'], meta['h']) == ('x', 2, {'a': 'b'})
     info = info_of(redis, 'x')
-    assert (info['reason'], info['error'], info['attempts'], info['first']) == ('failed', 'ValueError: why', 3, meta['ff'])
+    assert (info['reason'], info['error'], info['attempts'], info['first']) == (
+        'failed',
+        'ValueError: why',
+        3,
+        meta['ff'],
+    )
     assert info['stack'].endswith('ValueError: why\n')
     assert 'worker_tasks.py' in info['stack']
     assert 'godelayed/worker' not in info['stack']
@@ -334,7 +339,10 @@ def test_log_and_info_hold_neither_values_nor_control_characters(q, redis, both)
     named.options(task_id=FORGED + '4', ttl=0.001).delay('worker_tasks:say')
     named.options(task_id=FORGED + '5', keep_result=60).delay('worker_tasks:give_keys', SECRET)
     w = both()
-    wait_for(lambda: redis.zcard('q_archived') + redis.zcard('q_parked') + redis.zcard('q_completed') == len(bad) + 5, w.output)
+    wait_for(
+        lambda: redis.zcard('q_archived') + redis.zcard('q_parked') + redis.zcard('q_completed') == len(bad) + 5,
+        w.output,
+    )
     w.stop()
     out = w.output()
     assert SECRET not in out, out

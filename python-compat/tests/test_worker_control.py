@@ -1,4 +1,5 @@
-"""What reaches a worker from outside: cancellations, pauses, orders, restarts; and locks, groups, handing on, several queues."""
+"""What reaches a worker from outside: cancellations, pauses, orders, restarts; and locks, groups, handing on, several
+queues."""
 
 import re
 import signal
@@ -186,7 +187,11 @@ def test_groups_are_fired(q, redis, both):
     wait_for(lambda: redis.llen('gone'), 'the one call')
     w.stop()
     path, payload, meta = msgpack.unpackb(redis.lindex('gone', 0))
-    assert (path, msgpack.unpackb(payload), meta['id']) == ('example.com/app/mail.Digest', ['ann', [0, 1, 2]], refs[0].id)
+    assert (path, msgpack.unpackb(payload), meta['id']) == (
+        'example.com/app/mail.Digest',
+        ['ann', [0, 1, 2]],
+        refs[0].id,
+    )
     assert left(redis) == set()
     assert redis.llen('gone') == 1
 
@@ -215,7 +220,19 @@ def test_queues_in_order(redis, start):
     for name in ('low', 'high'):
         for i in range(3):
             godelayed.Queue(name, redis).delay('worker_tasks:say', name, i)
-    start('--queue', 'high', '--queue', 'low', '--concurrency', '1', '--processes', '0', '--prefetch', '0', '--stop-when-empty').ends()
+    start(
+        '--queue',
+        'high',
+        '--queue',
+        'low',
+        '--concurrency',
+        '1',
+        '--processes',
+        '0',
+        '--prefetch',
+        '0',
+        '--stop-when-empty',
+    ).ends()
     assert ran(redis) == [f'say {name} {i}' for name in ('high', 'low') for i in range(3)]
 
 
@@ -288,7 +305,10 @@ def test_second_signal_counts_although_the_first_has_done_its_work(monkeypatch):
 
 
 def test_workers_that_know_different_functions(q, redis, start):
-    """Each task is run by a worker that knows its function. Nothing but the signal tells that others have parked them."""
+    """Each task is run by a worker that knows its function.
+
+    Nothing but the signal tells that others have parked them.
+    """
     first = start('--processes', '0', '--concurrency', '8', module='worker_tasks seldom')
     second = start('--processes', '0', '--concurrency', '2', module='other_tasks seldom')
     for w in (first, second):
@@ -302,7 +322,9 @@ def test_workers_that_know_different_functions(q, redis, start):
     for w in (first, second):
         w.stop()
         # One line may stand for many tasks, but none is left out.
-        for n in re.findall(r'parked, as this worker cannot run it \(unknown function\)(?: \((\d+) since the last line\))?', w.output()):
+        for n in re.findall(
+            r'parked, as this worker cannot run it \(unknown function\)(?: \((\d+) since the last line\))?', w.output()
+        ):
             logged += int(n or 1)
     parked = counters(redis)['parked']
     assert 0 < parked == logged

@@ -58,7 +58,8 @@ def test_processes_die_with_their_worker(q, redis, start):
 
 
 def test_killed_again_and_again(q, redis, start):
-    """Only deaths that the worker knew to be alone lead to the archive: not the first, of a task that nobody suspected."""
+    """Only deaths that the worker knew to be alone lead to the archive: not the first, of a task that nobody
+    suspected."""
     q.options(task_id='x').delay('worker_tasks:hold')
     for n in range(4):
         w = start(*QUICK)
@@ -234,7 +235,9 @@ def test_sweeper_mends_and_trims(redis, start):
     redis.rpush('q_noti', 1, 1)
     w = start(*QUICK)
     wait_for(lambda: {b.decode() for b in redis.zrange('q_archived', 0, -1)} == {'new', 'parked'}, 'the archive')
-    wait_for(lambda: not redis.exists('q_noti', 'q_locks', 'q_locked', 'q_revoked', 'q_completed', 'q_results'), 'the rest')
+    wait_for(
+        lambda: not redis.exists('q_noti', 'q_locks', 'q_locked', 'q_revoked', 'q_completed', 'q_results'), 'the rest'
+    )
     assert info_of(redis, 'parked')['reason'] == 'parked too long'
     w.stop()
 

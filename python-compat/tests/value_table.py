@@ -1,7 +1,8 @@
 """The names that expressions of vectors/python_values.json use, and the program that holds them against a Go worker.
 
-value_table.py URL QUEUE TABLE ANSWERS    # writes a line of JSON for each row: what producer or worker refused, or what came back
-value_table.py read URL QUEUE ANSWERS QUEUE/ID… # writes what Python reads in the pending tasks of a queue, and in results
+value_table.py URL QUEUE TABLE ANSWERS # writes a line of JSON for each row: what producer or worker refused, or what
+came back value_table.py read URL QUEUE ANSWERS QUEUE/ID… # writes what Python reads in the pending tasks of a queue,
+and in results
 """
 
 import dataclasses

@@ -14,7 +14,8 @@ client = redis.Redis.from_url(os.environ['TEST_REDIS'], socket_timeout=None)  # 
 
 
 def connect():
-    """Connects each process before its first task: one that is told to end meanwhile would leave a connection to another database."""
+    """Connects each process before its first task: one that is told to end meanwhile would leave a connection to
+    another database."""
     with contextlib.suppress(redis.exceptions.RedisError):
         client.ping()
 
@@ -177,7 +178,9 @@ def report():
 @godelayed.task
 def about():
     c = godelayed.current()
-    note(c.id, c.queue, c.path, c.attempt, c.deaths, sorted(c.headers.items()), c.enqueued_at is not None, c.interrupted)
+    note(
+        c.id, c.queue, c.path, c.attempt, c.deaths, sorted(c.headers.items()), c.enqueued_at is not None, c.interrupted
+    )
 
 
 @godelayed.task(path='named:task')

@@ -19,7 +19,8 @@ SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
 
 def hear():
-    """Undoes what nohup and shells in the background do: a worker does not listen to signals that were ignored when it was started."""
+    """Undoes what nohup and shells in the background do: a worker does not listen to signals that were ignored when it
+    was started."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
 
@@ -103,7 +104,8 @@ def runs(redis, *words):
 
 
 def left(redis):
-    """Returns the keys of the queue that are there when no worker runs, without counters, lock of the sweeper and mode."""
+    """Returns the keys of the queue that are there when no worker runs, without counters, lock of the sweeper and
+    mode."""
     keys = {k.decode() for k in redis.scan_iter('q*')}
     return {k for k in keys if not k.startswith('q_stats:') and k not in ('q_sweeper', 'q_mode')}
 

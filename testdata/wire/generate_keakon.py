@@ -85,8 +85,10 @@ TASKS = [
      PyTask, {'func': 'app.tasks:add', 'args': (1,), 'retry': -1},
      {'kind': 'py', 'path': 'app.tasks:add', 'args': [1], 'kwargs': {}, 'retry': -1}),
     ('python with everything', '',
-     PyTask, {'func': 'app.tasks:add', 'args': (1, [2.5, None]), 'kwargs': {'b': b'x', 'c': {'d': True}}, 'retry': 1000},
-     {'kind': 'py', 'path': 'app.tasks:add', 'args': [1, [2.5, None]], 'kwargs': {'b': {'$bin': '78'}, 'c': {'d': True}}, 'retry': 1000}),
+     PyTask,
+     {'func': 'app.tasks:add', 'args': (1, [2.5, None]), 'kwargs': {'b': b'x', 'c': {'d': True}}, 'retry': 1000},
+     {'kind': 'py', 'path': 'app.tasks:add', 'args': [1, [2.5, None]],
+      'kwargs': {'b': {'$bin': '78'}, 'c': {'d': True}}, 'retry': 1000}),
 ]
 
 

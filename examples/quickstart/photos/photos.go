@@ -1,4 +1,5 @@
-// Package photos is what an application might want done in the background. It is ordinary Go: nothing in it knows of delayed.
+// Package photos is what an application might want done in the background. It is ordinary Go: nothing in it knows of
+// delayed.
 package photos
 
 import (

@@ -73,7 +73,8 @@ func TestFunctions(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := fmt.Sprintf("b.jpg           40 × 30 pixels, %d bytes\nc.jpg           8 × 6 pixels, %d bytes\n", photo.Len(), len(files["/c.jpg"]))
+	want := fmt.Sprintf("b.jpg           40 × 30 pixels, %d bytes\nc.jpg           8 × 6 pixels, %d bytes\n",
+		photo.Len(), len(files["/c.jpg"]))
 	if got := string(files["/report"]); got != want {
 		t.Errorf("expected %q, found %q", want, got)
 	}

@@ -23,7 +23,17 @@ from .errors import (
     WaitTimeoutError,
 )
 from .info import Progress, State, TaskInfo
-from .outcomes import Discard, Drop, RetryIn, Snooze, TaskCanceled, TaskInterrupted, TaskLost, TaskTimeout, WorkerStopping
+from .outcomes import (
+    Discard,
+    Drop,
+    RetryIn,
+    Snooze,
+    TaskCanceled,
+    TaskInterrupted,
+    TaskLost,
+    TaskTimeout,
+    WorkerStopping,
+)
 from .queue import Queue
 from .ref import Ref
 from .registry import Registry, task

@@ -14,21 +14,35 @@ _NUMBERS = {'db': 0, 'protocol': 2, 'health_check_interval': 0, 'max_connections
 _SECONDS = ('socket_timeout', 'socket_connect_timeout')
 _TEXTS = ('username', 'password', 'client_name')
 _SWITCHES = ('socket_keepalive', 'ssl_check_hostname')
-_TLS = ('ssl_cert_reqs', 'ssl_ca_certs', 'ssl_ca_path', 'ssl_certfile', 'ssl_keyfile', 'ssl_password', 'ssl_check_hostname')
+_TLS = (
+    'ssl_cert_reqs',
+    'ssl_ca_certs',
+    'ssl_ca_path',
+    'ssl_certfile',
+    'ssl_keyfile',
+    'ssl_password',
+    'ssl_check_hostname',
+)
 _MOST = 1_000_000_000
 
 
 def client_of(url: str, name: str) -> redis.Redis:
-    """Returns a client, which has not connected yet. name is where the URL comes from, for errors; they never show its password."""
+    """Returns a client, which has not connected yet.
+
+    name is where the URL comes from, for errors; they never show its password.
+    """
     try:
         parts = urllib.parse.urlsplit(url)
         _ = parts.port
     except ValueError:
         raise ArgumentsError(
-            f'{name}: expected a URL, found what cannot be read as one; write special characters in the password as %40, %2F and so on'
+            f'{name}: expected a URL, found what cannot be read as one; write special characters in the password as '
+            '%40, %2F and so on'
         ) from None
     if parts.scheme not in _SCHEMES:
-        raise ArgumentsError(f'{name}: expected redis://, rediss:// or unix://, found {parts.scheme + "://" if parts.scheme else "none"}')
+        raise ArgumentsError(
+            f'{name}: expected redis://, rediss:// or unix://, found {parts.scheme + "://" if parts.scheme else "none"}'
+        )
     if parts.fragment:
         raise ArgumentsError(f'{name}: expected no #; write it as %23')
     given = _given(parts, name)
@@ -61,7 +75,9 @@ def _given(parts: urllib.parse.SplitResult, name: str) -> dict[str, str]:
             raise ArgumentsError(f'{name}: parameter {key!r} has no value')
         given[key] = value
         if key in _NUMBERS and not (value.isdecimal() and _NUMBERS[key] <= int(value) <= _MOST):
-            raise ArgumentsError(f'{name}: parameter {key!r}: expected a whole number, at least {_NUMBERS[key]}, found {value!r}')
+            raise ArgumentsError(
+                f'{name}: parameter {key!r}: expected a whole number, at least {_NUMBERS[key]}, found {value!r}'
+            )
         if key in _SWITCHES and value.lower() not in ('true', 'false'):
             raise ArgumentsError(f'{name}: parameter {key!r}: expected true or false, found {value!r}')
         if key in _SECONDS and not _positive(value):

@@ -1,4 +1,5 @@
-"""What is asked of Redis about one task: generators that yield what to run and are sent the replies, for both kinds of clients."""
+"""What is asked of Redis about one task: generators that yield what to run and are sent the replies, for both kinds of
+clients."""
 
 from __future__ import annotations
 
@@ -80,18 +81,24 @@ def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
 
 
 def cancel(keys: Keys, id: str, loose: bool) -> Generator[Ask, Any, None]:
-    """Cancels a task, wherever it is. loose: its message does not carry the id, so it can be found only where it is filed."""
+    """Cancels a task, wherever it is.
+
+    loose: its message does not carry the id, so it can be found only where it is filed.
+    """
     k = keys
     while True:
         found = yield from look(k, id, message=True)
         if loose and found.message is None:
-            raise NoIdError(f'task {id} is not scheduled any more, and its message, a Python task of a legacy queue, does not carry the id')
+            raise NoIdError(
+                f'task {id} is not scheduled any more, and its message, a Python task of a legacy queue, does not '
+                'carry the id'
+            )
         keep, note = canceled(found.message, found.now) if found.message is not None else (0, b'')
         became = yield Ask(
             CANCEL,
             [
-                k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results, k.locks,
-                k.locked, k.stats_of(found.now / 1000),
+                k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info,
+                k.results, k.locks, k.locked, k.stats_of(found.now / 1000),
             ],
             [
                 id, LOCK_LIFE, keep, note, k.ended(id), k.signals, _STATS_LIFE, _PARDON_PAGE,
@@ -118,7 +125,8 @@ def run_again(keys: Keys, id: str) -> Generator[Ask, Any, None]:
         found = yield from look(k, id, message=True)
         if found.size and found.archived is not None:
             raise DelayedError(
-                f'task {id} cannot run again: expected a message of at most {_LARGEST} bytes, found one of {found.size}; delete it'
+                f'task {id} cannot run again: expected a message of at most {_LARGEST} bytes, found one of '
+                f'{found.size}; delete it'
             )
         if found.message is None or found.archived is None:
             raise NotArchivedError(f'task {id} is not archived: ask for its state')
@@ -134,13 +142,18 @@ def run_again(keys: Keys, id: str) -> Generator[Ask, Any, None]:
 
 
 def anew(name: str, old: bytes, now: int) -> tuple[str, bytes, bool]:
-    """Returns id and message of an archived task that is to run again, and whether the id is its own. All but meta keeps its bytes."""
+    """Returns id and message of an archived task that is to run again, and whether the id is its own.
+
+    All but meta keeps its bytes.
+    """
     path, meta = read(old)
     if not meta:
         return name, old, False
     id = meta.get('id', name)
     own = bool(meta.get('uk'))
-    gone = {'rt', 'd', 'da', 'ff'} | {key for key in ('dl', 'xp', 'ru') if isinstance(meta.get(key), int) and meta[key] <= now}
+    gone = {'rt', 'd', 'da', 'ff'} | {
+        key for key in ('dl', 'xp', 'ru') if isinstance(meta.get(key), int) and meta[key] <= now
+    }
     if not gone & meta.keys():
         return id, old, own
     unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(old) + 1)

@@ -27,7 +27,8 @@ CLEAN, FAILED, USAGE, RUNNING, STUCK, FORCED = 0, 1, 2, 3, 4, 130
 _STOP, _QUIET, _PAUSE, _RESUME = 'stop', 'quiet', 'pause', 'resume'
 _ORDERS = {'SIGINT': _STOP, 'SIGTERM': _STOP, 'SIGHUP': _STOP, 'SIGTSTP': _QUIET, 'SIGUSR2': _PAUSE, 'SIGCONT': _RESUME}
 
-_EPILOG = """signals: INT, TERM and HUP stop, a second one exits at once; TSTP claims no more tasks for good; USR2 pauses, CONT resumes.
+_EPILOG = """signals: INT, TERM and HUP stop, a second one exits at once; TSTP claims no more tasks for good; USR2 pauses,
+CONT resumes.
 exit codes: 0 clean, 1 start failed or Redis was not told how tasks ended, 2 wrong arguments, 3 tasks did not stop,
 130 second signal to stop."""
 
@@ -50,23 +51,55 @@ def _parser() -> argparse.ArgumentParser:
         help='a queue to serve, may be repeated; in the order given, or by weight if all have one',
     )
     p.add_argument(
-        '--redis-url', default=None, help='redis://[user:password@]host[:port][/db], rediss:// or unix://; REDIS_URL if not given'
+        '--redis-url',
+        default=None,
+        help='redis://[user:password@]host[:port][/db], rediss:// or unix://; REDIS_URL if not given',
     )
-    p.add_argument('--concurrency', type=int, default=None, metavar='N', help='tasks that run at once; the number of processors')
-    p.add_argument('--processes', type=int, choices=(0, 1), default=1, help='0: run tasks in threads, faster, but timeouts end nothing; 1')
-    p.add_argument('--timeout', type=float, default=None, metavar='S', help='longest run, unless the task or its function says')
-    p.add_argument('--kill-after', type=float, default=3.0, metavar='S', help='time that a task has to end when it is told to; 3')
-    p.add_argument('--max-retry', type=int, default=25, metavar='N', help='retries, unless the task or its function says; 25')
-    p.add_argument('--prefetch', type=int, default=None, metavar='N', help='tasks claimed ahead; what is done in about 5 ms')
-    p.add_argument('--heartbeat-life', type=float, default=15.0, metavar='S', help='time for which the worker counts as alive; 15')
-    p.add_argument('--sweep-interval', type=float, default=8.0, metavar='S', help='time between two looks for dead workers; 8')
+    p.add_argument(
+        '--concurrency', type=int, default=None, metavar='N', help='tasks that run at once; the number of processors'
+    )
+    p.add_argument(
+        '--processes',
+        type=int,
+        choices=(0, 1),
+        default=1,
+        help='0: run tasks in threads, faster, but timeouts end nothing; 1',
+    )
+    p.add_argument(
+        '--timeout', type=float, default=None, metavar='S', help='longest run, unless the task or its function says'
+    )
+    p.add_argument(
+        '--kill-after', type=float, default=3.0, metavar='S', help='time that a task has to end when it is told to; 3'
+    )
+    p.add_argument(
+        '--max-retry', type=int, default=25, metavar='N', help='retries, unless the task or its function says; 25'
+    )
+    p.add_argument(
+        '--prefetch', type=int, default=None, metavar='N', help='tasks claimed ahead; what is done in about 5 ms'
+    )
+    p.add_argument(
+        '--heartbeat-life', type=float, default=15.0, metavar='S', help='time for which the worker counts as alive; 15'
+    )
+    p.add_argument(
+        '--sweep-interval', type=float, default=8.0, metavar='S', help='time between two looks for dead workers; 8'
+    )
     p.add_argument('--no-sweeper', action='store_true', help='leave sweeping to other workers')
-    p.add_argument('--grace', type=float, default=25.0, metavar='S', help='time that tasks have when the worker stops; 25')
-    p.add_argument('--cancel-grace', type=float, default=3.0, metavar='S', help='time that they have once they were told to end; 3')
-    p.add_argument('--legacy', action='store_true', help="share the queues with workers of keakon's package or go-delayed")
-    p.add_argument('--go-queue', default=None, metavar='NAME', help='queue that Go tasks are handed on to; they are parked without')
+    p.add_argument(
+        '--grace', type=float, default=25.0, metavar='S', help='time that tasks have when the worker stops; 25'
+    )
+    p.add_argument(
+        '--cancel-grace', type=float, default=3.0, metavar='S', help='time that they have once they were told to end; 3'
+    )
+    p.add_argument(
+        '--legacy', action='store_true', help="share the queues with workers of keakon's package or go-delayed"
+    )
+    p.add_argument(
+        '--go-queue', default=None, metavar='NAME', help='queue that Go tasks are handed on to; they are parked without'
+    )
     p.add_argument('--max-tasks', type=int, default=None, metavar='N', help='end after so many tasks')
-    p.add_argument('--max-tasks-per-process', type=int, default=None, metavar='N', help='replace a process after so many tasks')
+    p.add_argument(
+        '--max-tasks-per-process', type=int, default=None, metavar='N', help='replace a process after so many tasks'
+    )
     p.add_argument('--stop-when-empty', action='store_true', help='end when no task is pending or due')
     p.add_argument('--prefix', default='', help='of all keys')
     p.add_argument('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
@@ -105,7 +138,11 @@ def _await_redis(client: redis.Redis, wait: float) -> None:
             return
         except redis.exceptions.AuthenticationError:
             raise
-        except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError) as e:
+        except (
+            redis.exceptions.ConnectionError,
+            redis.exceptions.TimeoutError,
+            redis.exceptions.BusyLoadingError,
+        ) as e:
             left = end - time.monotonic()
             if left <= 0:
                 raise DelayedError(f'Redis did not answer within {wait:g} s (see --wait): {e}') from e
@@ -138,10 +175,13 @@ class _Program:
         return FAILED if self._worker.stop_reason in ('fault', 'processes') else CLEAN
 
     def _listen(self) -> None:
-        """Has a thread hear the signals: a handler would wait for the main thread, which a signal does not always wake."""
+        """Has a thread hear the signals: a handler would wait for the main thread, which a signal does not always
+        wake."""
         heard, hears = os.pipe()
         os.set_blocking(hears, False)
-        signal.set_wakeup_fd(hears, warn_on_full_buffer=False)  # first, or nobody would hear of a signal between the two
+        signal.set_wakeup_fd(
+            hears, warn_on_full_buffer=False
+        )  # first, or nobody would hear of a signal between the two
         for name in _ORDERS:
             number = getattr(signal, name)
             # Who starts a program with a signal ignored, as nohup does, does not want it to be heard.
@@ -188,7 +228,9 @@ def main(args: Sequence[str] | None = None) -> int:
     """Runs the command and returns the code to exit with."""
     parser = _parser()
     given = parser.parse_args(args)
-    logging.basicConfig(level=given.log_level.upper(), format='%(asctime)s %(levelname)s %(name)s: %(message)s', stream=sys.stderr)
+    logging.basicConfig(
+        level=given.log_level.upper(), format='%(asctime)s %(levelname)s %(name)s: %(message)s', stream=sys.stderr
+    )
     sys.path.insert(0, '')
     try:
         queues = _queues(given.queue)

@@ -1,4 +1,5 @@
-"""Tasks that are enqueued at the same time on one queue go together: one call is under way, and those that come meanwhile go with the next.
+"""Tasks that are enqueued at the same time on one queue go together: one call is under way, and those that come
+meanwhile go with the next.
 
 Nobody waits for company: a task that finds no call under way goes at once.
 """
@@ -66,7 +67,10 @@ class Coalescer:
             raise _copy(bundle.error)
 
     def _carry(self, bundle: _Bundle) -> None:
-        """Sends a bundle when it is its turn. Others depend on that, so an interrupt in between comes through behind it."""
+        """Sends a bundle when it is its turn.
+
+        Others depend on that, so an interrupt in between comes through behind it.
+        """
         interrupt: BaseException | None = None
         try:
             bundle.turn.wait()
@@ -100,7 +104,10 @@ class AsyncCoalescer:
         self._task: asyncio.Task[None] | None = None
 
     async def enqueue(self, message: bytes) -> None:
-        """Makes a message pending. Returns once Redis has it. When the caller is cancelled before it is on its way, nothing is sent."""
+        """Makes a message pending.
+
+        Returns once Redis has it. When the caller is cancelled before it is on its way, nothing is sent.
+        """
         loop = asyncio.get_running_loop()
         if self._task is not None and self._task.get_loop() is not loop:
             self._task = None  # of a loop that has ended

@@ -71,7 +71,8 @@ class Context:
     def progress(self, done: int, total: int = 0, note: str = '') -> None:
         """Reports how far the task is, in units of its choice, and a note of up to 4 KiB.
 
-        It may be called as often as is convenient: at most ten reports a second reach Redis. Tasks without an id report to nobody.
+        It may be called as often as is convenient: at most ten reports a second reach Redis. Tasks without an id report
+        to nobody.
         """
         self._report(max(0, int(done)), max(0, int(total)), str(note))
 

@@ -36,7 +36,8 @@ class FullError(DelayedError):
 
 
 class UnavailableError(DelayedError):
-    """Redis cannot be asked: there is no connection, none is free, it has only just started, or a question got no answer.
+    """Redis cannot be asked: there is no connection, none is free, it has only just started, or a question got no
+    answer.
 
     Nothing was changed.
     """
@@ -47,7 +48,8 @@ class UnknownError(DelayedError):
 
 
 class BatchError(DelayedError):
-    """A call for many tasks that failed on its way: the first `sent` stand, the others do not (or are unknown: see the cause)."""
+    """A call for many tasks that failed on its way: the first `sent` stand, the others do not (or are unknown: see the
+    cause)."""
 
     def __init__(self, message: str, sent: int) -> None:
         super().__init__(message)
@@ -77,12 +79,14 @@ class NotArchivedError(DelayedError):
 class TaskError(DelayedError):
     """A task has failed for good.
 
-    `id` names it. `state` is what became of it: archived, dropped or canceled; `reason` is why: failed, arguments, expired, deaths, …;
-    `text` is that of its last error, '' if there is none. `attempts` are the runs that failed, `deaths` the runs that ended with their
-    worker. `at` is when it ended, None if nobody knows.
+    `id` names it. `state` is what became of it: archived, dropped or canceled; `reason` is why: failed, arguments,
+    expired, deaths, …; `text` is that of its last error, '' if there is none. `attempts` are the runs that failed,
+    `deaths` the runs that ended with their worker. `at` is when it ended, None if nobody knows.
     """
 
-    def __init__(self, id: str, state: str, reason: str, text: str, attempts: int, deaths: int, at: datetime.datetime | None) -> None:
+    def __init__(
+        self, id: str, state: str, reason: str, text: str, attempts: int, deaths: int, at: datetime.datetime | None
+    ) -> None:
         super().__init__(f'task {id} is {state} ({reason}){": " if text else ""}{text}')
         self.id, self.state, self.reason, self.text = id, state, reason, text
         self.attempts, self.deaths, self.at = attempts, deaths, at

@@ -15,7 +15,10 @@ from .values import MAX_BYTES, unpack
 
 
 class State(str, enum.Enum):
-    """Where a task is. Pending and active tasks are not indexed by id, because that would cost every task something: they are unknown."""
+    """Where a task is.
+
+    Pending and active tasks are not indexed by id, because that would cost every task something: they are unknown.
+    """
 
     UNKNOWN = 'unknown'
     SCHEDULED = 'scheduled'
@@ -42,12 +45,14 @@ class Progress(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TaskInfo:
-    """What is known of a task that waits, is archived, is completed or has reported its progress. Of others it is the id alone.
+    """What is known of a task that waits, is archived, is completed or has reported its progress.
 
-    Times are aware datetimes by Redis's clock, `enqueued_at` by the producer's; None: nobody knows, or it lies behind the year 9999.
-    `due` is when a scheduled or retrying
-    task is due, when a parked one is archived, when an archived or completed one is deleted; `at` is when it failed, was parked, was
-    completed or reported its progress. `reason` says why it is where it is, `error` and `stack` are of its last failure, up to 4 KiB each.
+    Of others it is the id alone.
+
+    Times are aware datetimes by Redis's clock, `enqueued_at` by the producer's; None: nobody knows, or it lies behind
+    the year 9999. `due` is when a scheduled or retrying task is due, when a parked one is archived, when an archived or
+    completed one is deleted; `at` is when it failed, was parked, was completed or reported its progress. `reason` says
+    why it is where it is, `error` and `stack` are of its last failure, up to 4 KiB each.
     """
 
     id: str
@@ -102,9 +107,13 @@ class Found:
 
     def __init__(self, reply: list[Any]) -> None:
         if not isinstance(reply, list) or len(reply) != 9:
-            raise DelayedError(f'look: expected 9 values, found {len(reply) if isinstance(reply, list) else type(reply).__name__}')
+            raise DelayedError(
+                f'look: expected 9 values, found {len(reply) if isinstance(reply, list) else type(reply).__name__}'
+            )
         self.now = int(reply[0])
-        self.scheduled, self.retry, self.parked, self.archived, self.completed = (None if s is None else int(float(s)) for s in reply[1:6])
+        self.scheduled, self.retry, self.parked, self.archived, self.completed = (
+            None if s is None else int(float(s)) for s in reply[1:6]
+        )
         self.info, self.result = reply[6], reply[7]
         # Of a message that is too large only the size is known.
         self.message: bytes | None = None if isinstance(reply[8], int) else reply[8]
@@ -124,13 +133,20 @@ class Found:
                 return state, due, Note(self.info)
         if self.completed is not None:
             note = Note(self.result)
-            return {'dropped': State.DROPPED, 'canceled': State.CANCELED}.get(note.text('reason'), State.COMPLETED), self.completed, note
+            return (
+                {'dropped': State.DROPPED, 'canceled': State.CANCELED}.get(note.text('reason'), State.COMPLETED),
+                self.completed,
+                note,
+            )
         if self.result is not None:
             return State.ACTIVE, None, Note(self.result)
         return State.UNKNOWN, None, Note(None)
 
     def outcome(self, id: str, enqueued: int) -> Outcome | None:
-        """How the task has ended, None if it has not. What is left of one with its id, enqueued before the given ms, does not count."""
+        """How the task has ended, None if it has not.
+
+        What is left of one with its id, enqueued before the given ms, does not count.
+        """
         if self.completed is not None:
             note = Note(self.result)
             if not 0 < note.number('enqueued') < enqueued:
@@ -170,12 +186,23 @@ class Outcome:
         self._id, self._state, self._note = id, state, note
 
     def value(self) -> Any:
-        """What the function returned, None if it returns nothing. A failure raises TaskError, a result that was not kept NoResultError."""
+        """What the function returned, None if it returns nothing.
+
+        A failure raises TaskError, a result that was not kept NoResultError.
+        """
         note = self._note
         reason = note.text('reason')
         if reason != 'completed':
             kind, state = (CanceledError, State.CANCELED) if reason == 'canceled' else (TaskError, self._state)
-            raise kind(self._id, str(state), reason, note.text('error'), note.number('attempts'), note.number('deaths'), note.time('at'))
+            raise kind(
+                self._id,
+                str(state),
+                reason,
+                note.text('error'),
+                note.number('attempts'),
+                note.number('deaths'),
+                note.time('at'),
+            )
         raw = note.binary('result')
         if raw is not None:
             try:
@@ -183,7 +210,9 @@ class Outcome:
             except (ValueError, TypeError, RecursionError) as e:
                 raise NoResultError(f'task {self._id} has succeeded, but its result cannot be read: {e}') from e
         if note.text('error'):
-            raise NoResultError(f'task {self._id} has succeeded, but what it returned could not be kept: {note.text("error")}')
+            raise NoResultError(
+                f'task {self._id} has succeeded, but what it returned could not be kept: {note.text("error")}'
+            )
         return None
 
 
@@ -209,7 +238,11 @@ def canceled(message: bytes, now: int) -> tuple[int, bytes]:
     if not keep:
         return 0, b''
     note: dict[str, Any] = {'reason': 'canceled', 'at': now}
-    for key, value in (('enqueued', _number(meta, 'at')), ('attempts', _number(meta, 'rt')), ('deaths', _number(meta, 'd'))):
+    for key, value in (
+        ('enqueued', _number(meta, 'at')),
+        ('attempts', _number(meta, 'rt')),
+        ('deaths', _number(meta, 'd')),
+    ):
         if value:
             note[key] = value
     note['function'] = path

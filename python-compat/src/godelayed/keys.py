@@ -140,12 +140,17 @@ def check_name(name: str) -> None:
     if not name.isprintable() or any(c.isspace() for c in name):
         raise ArgumentsError(f'queue name {name[:_MAX_NAME]!r}: expected printable characters without spaces')
     if not 1 <= len(name.encode()) <= _MAX_NAME:
-        raise ArgumentsError(f'queue name {name[:_MAX_NAME]!r}: expected 1 to {_MAX_NAME} bytes, found {len(name.encode())}')
+        raise ArgumentsError(
+            f'queue name {name[:_MAX_NAME]!r}: expected 1 to {_MAX_NAME} bytes, found {len(name.encode())}'
+        )
     for suffix in _SUFFIXES:
         if name.endswith(suffix):
             raise ArgumentsError(
-                f'queue name {name!r} ends in {suffix!r}, which is a key of queue {name[: -len(suffix)]!r}: choose another name'
+                f'queue name {name!r} ends in {suffix!r}, which is a key of queue {name[: -len(suffix)]!r}: choose '
+                'another name'
             )
     for infix in _INFIXES:
         if infix in name:
-            raise ArgumentsError(f'queue name {name!r} contains {infix!r}, which marks keys of another queue: choose another name')
+            raise ArgumentsError(
+                f'queue name {name!r} contains {infix!r}, which marks keys of another queue: choose another name'
+            )

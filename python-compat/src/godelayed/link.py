@@ -42,7 +42,9 @@ def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedE
 
 def unreachable(what: str, error: BaseException) -> UnavailableError:
     """The error of a command for which there was no connection."""
-    return UnavailableError(f'{what}: nothing was sent, for there is no connection to Redis: {error or type(error).__name__}')
+    return UnavailableError(
+        f'{what}: nothing was sent, for there is no connection to Redis: {error or type(error).__name__}'
+    )
 
 
 _lock = threading.Lock()
@@ -50,7 +52,8 @@ _links: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def _places(client: Any) -> int:
-    """How many calls of a client may be under way at a time; more wait, instead of asking for more connections than its pool has."""
+    """How many calls of a client may be under way at a time; more wait, instead of asking for more connections than
+    its pool has."""
     return max(1, min(_CALLS, getattr(client.connection_pool, 'max_connections', _CALLS) // 2))
 
 
@@ -63,16 +66,20 @@ def _patience(connection: Any) -> int:
 def _check_replicas(what: str, reply: Any, wait: int, within: int) -> None:
     """Looks at the answer to WAIT, which may be an error."""
     if isinstance(reply, BaseException):
-        raise UnknownError(f'{what}: it was enqueued, and whether {wait} replicas have it is unknown: WAIT: {reply}') from reply
+        raise UnknownError(
+            f'{what}: it was enqueued, and whether {wait} replicas have it is unknown: WAIT: {reply}'
+        ) from reply
     if reply < wait:
-        raise UnknownError(f'{what}: it was enqueued, and {reply} of {wait} replicas have confirmed it within {within} ms')
+        raise UnknownError(
+            f'{what}: it was enqueued, and {reply} of {wait} replicas have confirmed it within {within} ms'
+        )
 
 
 class Link:
     """Sends commands over the connections of a client of redis-py. Threads may share it.
 
-    It goes around the client's own retries: they would enqueue a task twice when only the reply was lost. Replies come as bytes, whatever
-    the client decodes.
+    It goes around the client's own retries: they would enqueue a task twice when only the reply was lost. Replies come
+    as bytes, whatever the client decodes.
     """
 
     def __init__(self, client: redis.Redis) -> None:
@@ -83,7 +90,9 @@ class Link:
     def of(cls, client: redis.Redis) -> Link:
         """Returns the link of a client: its queues share one."""
         if isinstance(client, redis.RedisCluster):
-            raise ArgumentsError('a redis.RedisCluster: expected a redis.Redis of one server or of Sentinel; clusters are not supported')
+            raise ArgumentsError(
+                'a redis.RedisCluster: expected a redis.Redis of one server or of Sentinel; clusters are not supported'
+            )
         if not isinstance(client, redis.Redis) or isinstance(client, redis.client.Pipeline):
             raise ArgumentsError(f'expected a redis.Redis, found {type(client).__module__}.{type(client).__name__}')
         with _lock:
@@ -93,14 +102,20 @@ class Link:
             return link
 
     def send(self, *command: Any) -> Any:
-        """Sends a command that only reads and returns the reply, decoded by nobody. Errors are those of this package."""
+        """Sends a command that only reads and returns the reply, decoded by nobody.
+
+        Errors are those of this package.
+        """
         try:
             return self._once(str(command[0]), command)
         except redis.exceptions.RedisError as e:
             raise explain(str(command[0]), e, reads=True) from e
 
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
-        """Runs a script, which Redis may not know yet. It never runs twice. So many replicas must confirm that they have it."""
+        """Runs a script, which Redis may not know yet.
+
+        It never runs twice. So many replicas must confirm that they have it.
+        """
         try:
             try:
                 return self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args), wait)
@@ -161,10 +176,13 @@ class AsyncLink:
         """Returns the link of a client: its queues share one."""
         if isinstance(client, redis.asyncio.RedisCluster):
             raise ArgumentsError(
-                'a redis.asyncio.RedisCluster: expected a redis.asyncio.Redis of one server or of Sentinel; clusters are not supported'
+                'a redis.asyncio.RedisCluster: expected a redis.asyncio.Redis of one server or of Sentinel; clusters '
+                'are not supported'
             )
         if not isinstance(client, redis.asyncio.Redis) or isinstance(client, redis.asyncio.client.Pipeline):
-            raise ArgumentsError(f'expected a redis.asyncio.Redis, found {type(client).__module__}.{type(client).__name__}')
+            raise ArgumentsError(
+                f'expected a redis.asyncio.Redis, found {type(client).__module__}.{type(client).__name__}'
+            )
         with _lock:
             link = _links.get(client)
             if not isinstance(link, cls):
@@ -178,14 +196,20 @@ class AsyncLink:
         return self._places
 
     async def send(self, *command: Any) -> Any:
-        """Sends a command that only reads and returns the reply, decoded by nobody. Errors are those of this package."""
+        """Sends a command that only reads and returns the reply, decoded by nobody.
+
+        Errors are those of this package.
+        """
         try:
             return await self._once(str(command[0]), command)
         except redis.exceptions.RedisError as e:
             raise explain(str(command[0]), e, reads=True) from e
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
-        """Runs a script, which Redis may not know yet. It never runs twice. So many replicas must confirm that they have it."""
+        """Runs a script, which Redis may not know yet.
+
+        It never runs twice. So many replicas must confirm that they have it.
+        """
         try:
             try:
                 return await self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args), wait)

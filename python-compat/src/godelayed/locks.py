@@ -11,8 +11,8 @@ LOCK_ID = '#'
 
 
 def lock_of_arguments(path: str, arguments: bytes) -> str:
-    """The lock of a function with its arguments: the payload of a Go task, without the header of an array of one; args and kwargs of a
-    Python task, each of them nothing when it is empty."""
+    """The lock of a function with its arguments: the payload of a Go task, without the header of an array of one; args
+    and kwargs of a Python task, each of them nothing when it is empty."""
     digest = hashlib.sha256(path.encode() + b'\0' + arguments).digest()[:24]
     return LOCK_ARGUMENTS + base64.urlsafe_b64encode(digest).decode().rstrip('=')
 

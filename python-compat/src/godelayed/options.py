@@ -61,7 +61,9 @@ class OptionValues(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Options of a call. Durations are in seconds or timedeltas, times are aware datetimes; None means that an option is not given.
+    """Options of a call.
+
+    Durations are in seconds or timedeltas, times are aware datetimes; None means that an option is not given.
 
     They have the meanings of the Go options of the same name. README.md of this package has them in a table.
     """
@@ -114,13 +116,17 @@ class Options:
             raise ArgumentsError('options eta, countdown and debounce: expected one of them')
         _ = self.place, self.conflict, self.extra, self.gather
         if self.front and self.place[0] in ('in', 'at'):
-            raise ArgumentsError('options front and eta, countdown or debounce: a scheduled task joins the end of its queue when it is due')
+            raise ArgumentsError(
+                'options front and eta, countdown or debounce: a scheduled task joins the end of its queue when it is '
+                'due'
+            )
         self._check_locks()
         if self.group is not None:
             for name in ('task_id', 'front', *_LOCKS):
                 if getattr(self, name) not in (None, False):
                     raise ArgumentsError(
-                        f'options group and {name}: a gathered call becomes part of another task, at the end of its queue; leave one out'
+                        f'options group and {name}: a gathered call becomes part of another task, at the end of its '
+                        'queue; leave one out'
                     )
 
     def _check_locks(self) -> None:
@@ -128,7 +134,8 @@ class Options:
             raise ArgumentsError('option unique_key: expected unique as well, the seconds that the lock lasts at most')
         if self.task_id is not None and self.conflict == 'replace':
             raise ArgumentsError(
-                'options task_id and on_conflict="replace" or debounce: a task cannot replace one of its id; give its text to unique_key'
+                'options task_id and on_conflict="replace" or debounce: a task cannot replace one of its id; give its '
+                'text to unique_key'
             )
         if not self.locked:
             if self.until_start:
@@ -175,7 +182,9 @@ class Options:
         try:
             return _CONFLICTS[self.on_conflict]
         except (KeyError, TypeError):
-            raise ArgumentsError(f'option on_conflict: expected "error", "skip" or "replace", found {self.on_conflict!r}') from None
+            raise ArgumentsError(
+                f'option on_conflict: expected "error", "skip" or "replace", found {self.on_conflict!r}'
+            ) from None
 
     @property
     def starts(self) -> bool:
@@ -198,7 +207,10 @@ class Options:
 
     @functools.cached_property
     def extra(self) -> dict[str, Any]:
-        """What the options write into meta, beside locks and groups. The value of xp counts from the time of the call."""
+        """What the options write into meta, beside locks and groups.
+
+        The value of xp counts from the time of the call.
+        """
         m: dict[str, Any] = {}
         if self.timeout is not None:
             m['to'] = positive(self.timeout, 'timeout') if self.timeout else UNLIMITED
@@ -242,7 +254,10 @@ class Options:
             )
 
     def pairs(self, now: int) -> tuple[int, bytes, bytes, bytes]:
-        """Returns the number of pairs, and those that stand in front of ul, between ul and uk, and behind gp. now is in ms."""
+        """Returns the number of pairs, and those that stand in front of ul, between ul and uk, and behind gp.
+
+        now is in ms.
+        """
         front = rd = tail = b''
         for key, value in self.extra.items():
             if key == 'rd':
@@ -293,6 +308,7 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
             raise ArgumentsError(f'option headers: expected text in Unicode, found {k!r}: {v!r}') from None
     if len(headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
         raise ArgumentsError(
-            f'option headers: expected at most {MAX_HEADERS} and {MAX_HEADER_BYTES} bytes, found {len(headers)} and {size}'
+            f'option headers: expected at most {MAX_HEADERS} and {MAX_HEADER_BYTES} bytes, found {len(headers)} and '
+            f'{size}'
         )
     return {k: headers[k] for k in sorted(headers, key=str.encode)}

@@ -8,7 +8,10 @@ from .task import Seconds, milliseconds
 
 
 class Outcome(Exception):  # noqa: N818
-    """The base of what a task raises to say what shall become of it. The outermost holds: raise X from Snooze(60) means Snooze."""
+    """The base of what a task raises to say what shall become of it.
+
+    The outermost holds: raise X from Snooze(60) means Snooze.
+    """
 
 
 class Discard(Outcome):
@@ -16,7 +19,10 @@ class Discard(Outcome):
 
 
 class Drop(Outcome):
-    """The task ends as if it had succeeded, except that no result is kept. Nothing is archived and no failure counted."""
+    """The task ends as if it had succeeded, except that no result is kept.
+
+    Nothing is archived and no failure counted.
+    """
 
 
 class _Wait(Outcome):
@@ -27,15 +33,23 @@ class _Wait(Outcome):
 
 
 class RetryIn(_Wait):
-    """The task has failed and is tried again in so many seconds (or a timedelta), in place of what the backoff says. It spends a retry."""
+    """The task has failed and is tried again in so many seconds (or a timedelta), in place of what the backoff says.
+
+    It spends a retry.
+    """
 
 
 class Snooze(_Wait):
-    """The task runs again in so many seconds (or a timedelta). It is no failure and spends no retry; TTL and deadline bound it."""
+    """The task runs again in so many seconds (or a timedelta).
+
+    It is no failure and spends no retry; TTL and deadline bound it.
+    """
 
 
 class TaskInterrupted(BaseException):  # noqa: N818
-    """Raised in a task that must end, in worker processes. It is no Exception, so that except Exception does not swallow it.
+    """Raised in a task that must end, in worker processes.
+
+    It is no Exception, so that except Exception does not swallow it.
 
     A task that does not end within the worker's kill_after seconds is killed with its process.
     """

@@ -1,4 +1,5 @@
-"""What synchronous and asynchronous queues share: from calls to scripts and their arguments, and from replies to ids."""
+"""What synchronous and asynchronous queues share: from calls to scripts and their arguments, and from replies to
+ids."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ MAX_BATCH = 1000
 MAX_BATCH_BYTES = 8 << 20
 MAX_ENLISTED = 100
 _LAPSE_PAGE = 100
-_SETTLE_LIFE = 1.0  # seconds for which a producer relies on the form that Redis has confirmed: an empty queue may take on the other one
+# Seconds for which a producer relies on the form that Redis has confirmed: an empty queue may take on the other one.
+_SETTLE_LIFE = 1.0
 _GROUP_BYTES = MAX_BYTES - (32 << 10)
 _GROUP_VALUES = MAX_ELEMENTS - 512
 
@@ -36,7 +38,10 @@ class Command:
     first: int = 0
 
     def ids_of(self, reply: Any) -> list[str]:
-        """Returns the ids of the tasks, or of those that are there in their stead. A refused task is a DuplicateError."""
+        """Returns the ids of the tasks, or of those that are there in their stead.
+
+        A refused task is a DuplicateError.
+        """
         if self.script is SCHEDULE and reply[0] == 0:
             raise self._duplicate(reply[1], self.ids[reply[1]])
         if self.script is not ENLIST:
@@ -103,12 +108,16 @@ class Settings:
         if form != self.form:
             raise DelayedError(
                 f'queue {self.name!r} may hold {form} Python tasks, but was opened for {self.form} ones: '
-                f'open it with legacy={form == "plain"}, or wait until it holds no task, archived ones and periodic entries included'
+                f'open it with legacy={form == "plain"}, or wait until it holds no task, archived ones and periodic '
+                'entries included'
             )
         self._settled = now
 
     def _holds_none(self) -> Generator[Ask, Any, bool]:
-        """Says whether no task is pending and none is active. In this order: one that becomes active later is pending there."""
+        """Says whether no task is pending and none is active.
+
+        In this order: one that becomes active later is pending there.
+        """
         k = self.keys
         if (yield Ask(None, ['LLEN', k.list])) or (yield Ask(None, ['LLEN', k.suspects])):
             return False
@@ -124,7 +133,9 @@ class Settings:
         now = time.time_ns() // 1_000_000
         for i, c in enumerate(calls, 1):
             if not isinstance(c, Call):
-                raise ArgumentsError(f'call {i}: expected what godelayed.call() returns, found {type(c).__module__}.{type(c).__name__}')
+                raise ArgumentsError(
+                    f'call {i}: expected what godelayed.call() returns, found {type(c).__module__}.{type(c).__name__}'
+                )
         stamp = Stamp(options, now, legacy=self.legacy)
         if len(calls) == 1:
             return [stamp.packed(calls[0])], now
@@ -157,7 +168,11 @@ class Settings:
                 raise ArgumentsError(f'option front with {len(messages)} tasks: {n} go to the front together')
             batch = messages[first : first + n]
             script, keys, args = (
-                self._gather(batch, options) if gathers else self._enlist(batch, options) if enlists else self._file(batch, options)
+                self._gather(batch, options)
+                if gathers
+                else self._enlist(batch, options)
+                if enlists
+                else self._file(batch, options)
             )
             yield Command(script, keys, args, [m.id for m in batch], first)
             first += n
@@ -179,7 +194,8 @@ class Settings:
     def _enlist(self, batch: Sequence[Packed], options: Options) -> tuple[Script, list[str], list[Any]]:
         k = self.keys
         keys = [
-            k.list, k.noti, k.scheduled, k.retry, k.parked, k.tasks, k.info, k.completed, k.locks, k.locked, k.revoked, k.wake, k.control
+            k.list, k.noti, k.scheduled, k.retry, k.parked, k.tasks, k.info, k.completed, k.locks, k.locked, k.revoked,
+            k.wake, k.control,
         ]  # fmt: skip
         life = options.life if options.locked else 0
         reserve = max(LOCK_LIFE, life) if options.task_id is not None else 0
@@ -191,6 +207,13 @@ class Settings:
     def _gather(self, batch: Sequence[Packed], options: Options) -> tuple[Script, list[str], list[Any]]:
         k = self.keys
         group = batch[0].group
-        args: list[Any] = [group, *options.gather, sum(m.size for m in batch), sum(m.values for m in batch), _GROUP_BYTES, _GROUP_VALUES]
+        args: list[Any] = [
+            group,
+            *options.gather,
+            sum(m.size for m in batch),
+            sum(m.values for m in batch),
+            _GROUP_BYTES,
+            _GROUP_VALUES,
+        ]
         args += [m.message for m in batch]
         return GATHER, [k.group + group, k.groups, k.gathered, k.wake], args

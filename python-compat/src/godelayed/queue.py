@@ -68,10 +68,12 @@ class Queue:
     def delay(self, function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ref:
         """Makes a worker call function with these arguments. Returns once Redis has the task.
 
-        function is the path of a Go function (example.com/app/mail.Welcome) or of a Python function (mail.tasks:welcome), or a Python
-        function that was registered with @task. Threads that call it at the same time share round trips.
+        function is the path of a Go function (example.com/app/mail.Welcome) or of a Python function
+        (mail.tasks:welcome), or a Python function that was registered with @task. Threads that call it at the same time
+        share round trips.
 
-        Errors: ArgumentsError, DuplicateError, FullError, UnavailableError, UnknownError; nothing was enqueued but after the last.
+        Errors: ArgumentsError, DuplicateError, FullError, UnavailableError, UnknownError; nothing was enqueued but
+        after the last.
         """
         s, options = self._settings, self._options
         c = call(function, *args, **kwargs)
@@ -88,8 +90,8 @@ class Queue:
     def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
         """Enqueues calls in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all.
 
-        If one of the calls is faulty, none is enqueued. With options that hold a lock or an id a batch is at most 100 tasks. When a batch
-        of several fails, the error is a BatchError, which says how many of the first tasks stand.
+        If one of the calls is faulty, none is enqueued. With options that hold a lock or an id a batch is at most 100
+        tasks. When a batch of several fails, the error is a BatchError, which says how many of the first tasks stand.
         """
         calls = list(calls)
         if not calls:

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 T = TypeVar('T')
 
-REPLACED = (b'replaced', 'replaced', b'canceled', 'canceled')  # what is told of a task that has ended and leaves nothing behind
+REPLACED = (
+    b'replaced',
+    'replaced',
+    b'canceled',
+    'canceled',
+)  # what is told of a task that has ended and leaves nothing behind
 
 LOOK_EVERY = 5.0  # seconds between two looks of who waits for a task, without being told that it has ended
 _PAUSES = (0.05, 1.0)  # seconds, first and longest, between tries to subscribe while Redis is away
@@ -34,14 +39,19 @@ def answer(link: Link, ask: Generator[asks.Ask, Any, T]) -> T:
     try:
         step = next(ask)
         while True:
-            step = ask.send(link.send(*step.keys) if step.script is None else link.run(step.script, step.keys, step.args))
+            step = ask.send(
+                link.send(*step.keys) if step.script is None else link.run(step.script, step.keys, step.args)
+            )
     except StopIteration as e:
         result: T = e.value
         return result
 
 
 class Base:
-    """What references of both kinds know without asking Redis. options are those of the call that made the task; None: unknown."""
+    """What references of both kinds know without asking Redis.
+
+    options are those of the call that made the task; None: unknown.
+    """
 
     __slots__ = ('_loose', '_made', '_options', 'id')
 
@@ -62,17 +72,21 @@ class Base:
             return
         if not self._options.kept:
             raise NoResultError(
-                f'task {name} was enqueued without keep_result or retention, so nothing tells of its end: give one to Queue.options'
+                f'task {name} was enqueued without keep_result or retention, so nothing tells of its end: give one to '
+                'Queue.options'
             )
         if self._options.group is not None:
             raise NoResultError(
-                f'call {name} is gathered with others, and one task is made of all: wait for that one by its id, that of the first'
+                f'call {name} is gathered with others, and one task is made of all: wait for that one by its id, that '
+                'of the first'
             )
 
     def check_id(self) -> None:
         """Refuses an id that is none."""
         if not self.id:
-            raise NoIdError('the task has no id: Python tasks of a legacy queue carry none, or Queue.ref was given an empty one')
+            raise NoIdError(
+                'the task has no id: Python tasks of a legacy queue carry none, or Queue.ref was given an empty one'
+            )
 
 
 def pause(failures: int) -> float:
@@ -98,7 +112,9 @@ class Ref(Base):
 
     __slots__ = ('queue',)
 
-    def __init__(self, queue: Queue, id: str, options: Options | None = None, made: int = 0, loose: bool = False) -> None:
+    def __init__(
+        self, queue: Queue, id: str, options: Options | None = None, made: int = 0, loose: bool = False
+    ) -> None:
         super().__init__(id, options, made, loose)
         self.queue = queue
 
@@ -111,11 +127,12 @@ class Ref(Base):
     def result(self, timeout: Seconds | None = None) -> Any:
         """Waits until the task has ended and returns what its function returned, None if it returns nothing.
 
-        timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was one. The task must have
-        keep_result or retention. Redis tells when it has ended, on a connection of the client that is taken meanwhile;
-        while Redis is away, from the first look on, it goes on until the timeout is over.
+        timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was
+        one. The task must have keep_result or retention. Redis tells when it has ended, on a connection of the client
+        that is taken meanwhile; while Redis is away, from the first look on, it goes on until the timeout is over.
 
-        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError.
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError,
+        WaitTimeoutError.
         """
         self.check_kept(str(self))
         until = deadline(timeout)
@@ -147,13 +164,21 @@ class Ref(Base):
                         found = self._outcome()
                         if found is None and message is not None and message['data'] in REPLACED:
                             raise CanceledError(
-                                self.id, 'canceled', 'canceled', 'another task has taken its place, or its group leaves it out', 0, 0, None
+                                self.id,
+                                'canceled',
+                                'canceled',
+                                'another task has taken its place, or its group leaves it out',
+                                0,
+                                0,
+                                None,
                             )
                     failures = 0
                 except (redis.exceptions.RedisError, UnavailableError) as e:
                     stack.close()
                     told, trouble = None, f'; Redis could not be asked: {e}'
-                    time.sleep(pause(failures) if until is None else max(0, min(pause(failures), until - time.monotonic())))
+                    time.sleep(
+                        pause(failures) if until is None else max(0, min(pause(failures), until - time.monotonic()))
+                    )
                     failures += 1
                 if found is not None:
                     return found.value()
@@ -176,13 +201,15 @@ class Ref(Base):
         return self.info().progress
 
     def cancel(self) -> None:
-        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is pending never starts.
+        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is
+        pending never starts.
 
         Of one that a worker has claimed the worker is told, within milliseconds as a rule. Until then it may start,
         also after this has returned; from then on it does not, or is told to end.
 
-        EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
-        changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package and of go-delayed know nothing of it.
+        EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing.
+        Cancelling again changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package
+        and of go-delayed know nothing of it.
         """
         self.check_id()
         answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id, self._loose))
@@ -193,6 +220,9 @@ class Ref(Base):
         answer(self.queue._link, asks.delete(self.queue._settings.keys, self.id))
 
     def run_again(self) -> None:
-        """Makes an archived task pending again, with all its retries, as if it had never failed. NotArchivedError if it is not archived."""
+        """Makes an archived task pending again, with all its retries, as if it had never failed.
+
+        NotArchivedError if it is not archived.
+        """
         self.check_id()
         answer(self.queue._link, asks.run_again(self.queue._settings.keys, self.id))

@@ -19,7 +19,10 @@ Backoff = Union[Sequence[Seconds], 'Callable[[int], Seconds]']
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """A registered function, with what holds for its tasks unless they say otherwise. Durations are ms; None: the worker's."""
+    """A registered function, with what holds for its tasks unless they say otherwise.
+
+    Durations are ms; None: the worker's.
+    """
 
     path: str
     call: Callable[..., Any]
@@ -33,7 +36,10 @@ class Function:
 
 
 class Registry:
-    """A set of functions by path. It may be shared by threads. Programs need no other than the one that godelayed.task uses."""
+    """A set of functions by path.
+
+    It may be shared by threads. Programs need no other than the one that godelayed.task uses.
+    """
 
     def __init__(self) -> None:
         self._functions: dict[str, Function] = {}
@@ -51,11 +57,17 @@ class Registry:
         return self._functions.get(path)
 
     def add(self, function: Function) -> None:
-        """Registers a function. Another one of the same path is an ArgumentsError; the same one, loaded again, takes its place."""
+        """Registers a function.
+
+        Another one of the same path is an ArgumentsError; the same one, loaded again, takes its place.
+        """
         with self._lock:
             there = self._functions.get(function.path)
             if there is not None and _home(there.call) != _home(function.call):
-                raise ArgumentsError(f'path {function.path!r}: it is that of {_home(there.call)}; give {_home(function.call)} another path')
+                raise ArgumentsError(
+                    f'path {function.path!r}: it is that of {_home(there.call)}; give {_home(function.call)} another '
+                    'path'
+                )
             self._functions[function.path] = function
 
 
@@ -97,10 +109,11 @@ def task(
 ) -> Any:
     """Registers a function, so that tasks may call it: @task, or @task(timeout=60). The function itself stays as it is.
 
-    path is what tasks name it by, module:qualname unless given. The rest holds for tasks that do not say otherwise: how often a failed one
-    is tried again (negative: for ever; plain messages of keakon's package always say), the waits before (seconds, one after the other, or a
-    function of how often it was retried, which the worker calls), the longest of them, and how long it may run, in seconds.
-    archive_on_timeout archives a task that took too long, whatever retries are left. A coroutine function runs in an event loop of its own.
+    path is what tasks name it by, module:qualname unless given. The rest holds for tasks that do not say otherwise: how
+    often a failed one is tried again (negative: for ever; plain messages of keakon's package always say), the waits
+    before (seconds, one after the other, or a function of how often it was retried, which the worker calls), the
+    longest of them, and how long it may run, in seconds. archive_on_timeout archives a task that took too long,
+    whatever retries are left. A coroutine function runs in an event loop of its own.
     """
 
     def register(f: F) -> F:
@@ -110,9 +123,14 @@ def task(
         if name is None:
             name = _home(f)
             if '<' in name:
-                raise ArgumentsError(f'@task: {name}: a function inside a function, or without a name, has no path of its own; give it one')
+                raise ArgumentsError(
+                    f'@task: {name}: a function inside a function, or without a name, has no path of its own; give it '
+                    'one'
+                )
         if ':' not in path_of(name):
-            raise ArgumentsError(f'@task: path {name!r}: expected "module:function"; paths without a colon are those of Go functions')
+            raise ArgumentsError(
+                f'@task: path {name!r}: expected "module:function"; paths without a colon are those of Go functions'
+            )
         delays = waits = None
         if callable(backoff):
             waits = backoff
@@ -143,5 +161,7 @@ def task(
 def _span(value: Seconds, name: str, least: int) -> int:
     ms = milliseconds(value, name)
     if ms < least:
-        raise ArgumentsError(f'@task: {name}: expected {"a positive" if least else "no negative"} duration, found {value!r}')
+        raise ArgumentsError(
+            f'@task: {name}: expected {"a positive" if least else "no negative"} duration, found {value!r}'
+        )
     return ms

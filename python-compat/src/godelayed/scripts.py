@@ -1,4 +1,7 @@
-"""The Lua scripts of the project, the same files that Go runs. Each file's head says what its keys, arguments and replies are."""
+"""The Lua scripts of the project, the same files that Go runs.
+
+Each file's head says what its keys, arguments and replies are.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,15 @@ WIDTH = 88
 _WORD = re.compile(r'[A-Z]+s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+')
 _KINDS = {'bool': 'bool', 'string': 'str', 'bytes': 'bytes', 'time': 'datetime', 'any': 'Any'}
 _SHADOWS = {'bool', 'bytes', 'datetime', 'dict', 'field', 'float', 'int', 'list', 'str'}
-_ZEROES = {'bool': 'False', 'string': '""', 'bytes': 'b""', 'optional': 'None', 'any': 'None', 'list': 'list', 'map': 'dict'}
+_ZEROES = {
+    'bool': 'False',
+    'string': '""',
+    'bytes': 'b""',
+    'optional': 'None',
+    'any': 'None',
+    'list': 'list',
+    'map': 'dict',
+}
 
 
 class StubsError(Exception):
@@ -94,7 +102,10 @@ class Module:
         if not isinstance(listing, dict) or not isinstance(listing.get('functions'), list):
             raise StubsError('expected what a worker program prints with -functions, found other JSON')
         if listing.get('version') != VERSION:
-            raise StubsError(f'expected version {VERSION} of the list of functions, found {listing.get("version")!r}: upgrade godelayed')
+            raise StubsError(
+                f'expected version {VERSION} of the list of functions, found {listing.get("version")!r}: upgrade '
+                'godelayed'
+            )
         self.types: dict[str, Any] = listing.get('types', {})
         self.functions = [Function(f) for f in sorted(listing['functions'], key=lambda f: str(f['path']))]
         self.taken = {'ABSENT', 'Any', 'AsyncFunction', 'Function', 'Mapping', 'Optional', 'Queue', 'Sequence'}
@@ -149,7 +160,10 @@ class Module:
     # Types
 
     def annotation(self, shape: dict[str, Any], hint: str, *, argument: bool = False) -> str:
-        """Returns how a type is written. hint names what has no name in Go; argument says that what is given for it is only read."""
+        """Returns how a type is written.
+
+        hint names what has no name in Go; argument says that what is given for it is only read.
+        """
         kind = shape['kind']
         if kind in _KINDS:
             if kind in ('time', 'any'):
@@ -174,7 +188,9 @@ class Module:
             return self._generic('list', 'Sequence', argument, self.annotation(shape['elem'], hint, argument=argument))
         if kind == 'map':
             key = self.annotation(shape['key'], hint)
-            return self._generic('dict', 'Mapping', argument, f'{key}, {self.annotation(shape["elem"], hint, argument=argument)}')
+            return self._generic(
+                'dict', 'Mapping', argument, f'{key}, {self.annotation(shape["elem"], hint, argument=argument)}'
+            )
         raise StubsError(f'expected a kind of type that this version of godelayed knows, found {kind!r}: upgrade it')
 
     def _generic(self, own: str, read: str, argument: bool, inner: str) -> str:
@@ -227,7 +243,13 @@ class Module:
 
     def _head(self, source: str) -> str:
         doc = 'Functions of Go.' if not source else f'Functions of Go, as {source} lists them.'
-        lines = [f'"""{doc} Made by godelayed.stubs: do not edit."""', '', '# ruff: noqa', 'from __future__ import annotations', '']
+        lines = [
+            f'"""{doc} Made by godelayed.stubs: do not edit."""',
+            '',
+            '# ruff: noqa',
+            'from __future__ import annotations',
+            '',
+        ]
         if self.used & {'Mapping', 'Sequence'}:
             lines.append(f'from collections.abc import {", ".join(sorted(self.used & {"Mapping", "Sequence"}))}')
         if self.structs:
@@ -302,10 +324,17 @@ class Module:
         what = '.'.join(space.words)
         doc = f'The functions of {what}' if what else 'All functions'
         where = 'a queue of godelayed.aio' if asynchronous else 'a queue'
-        lines = [f'class {cls}:', f'    """{doc}, on {where}."""', '', f'    def __init__(self, queue: {queue}) -> None:']
+        lines = [
+            f'class {cls}:',
+            f'    """{doc}, on {where}."""',
+            '',
+            f'    def __init__(self, queue: {queue}) -> None:',
+        ]
         members = {name: [f'        self.{name} = {prefix}{inner.cls}(queue)'] for name, inner in space.inner.items()}
         for name, f in space.functions.items():
-            members[name] = [_call(f'        self.{name} = {prefix}Function', ['queue', _quoted(f.path), f.declaration])]
+            members[name] = [
+                _call(f'        self.{name} = {prefix}Function', ['queue', _quoted(f.path), f.declaration])
+            ]
         body = [line for name in sorted(members) for line in members[name]]
         return '\n'.join(lines + (body or ['        pass']))
 
@@ -316,7 +345,9 @@ def _call(head: str, parts: list[str], tail: str = '') -> str:
     if len(line) <= WIDTH or not parts:
         return line
     indent = ' ' * (len(head) - len(head.lstrip()))
-    return '\n'.join([f'{head}(', *[f'{indent}    {p},' if p != '/' else f'{indent}    /,' for p in parts], f'{indent}){tail}'])
+    return '\n'.join(
+        [f'{head}(', *[f'{indent}    {p},' if p != '/' else f'{indent}    /,' for p in parts], f'{indent}){tail}']
+    )
 
 
 def _go(parameter: dict[str, Any], variadic: bool) -> str:
@@ -375,16 +406,23 @@ def _words(path: str) -> list[str]:
 
 
 def generate(listing: Any, source: str = '') -> str:
-    """Returns the text of the module for a list of functions, as json.load reads it. source is what the module says that it was made of."""
+    """Returns the text of the module for a list of functions, as json.load reads it.
+
+    source is what the module says that it was made of.
+    """
     try:
         return Module(listing).text(source)
     except (AttributeError, KeyError, TypeError) as e:
-        raise StubsError(f'expected what a worker program prints with -functions, found a list in which something is missing: {e!r}') from e
+        raise StubsError(
+            f'expected what a worker program prints with -functions, found a list in which something is missing: {e!r}'
+        ) from e
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Is the command. Returns the code to exit with."""
-    parser = argparse.ArgumentParser('python -m godelayed.stubs', description='Make a module of typed functions of a Go worker program.')
+    parser = argparse.ArgumentParser(
+        'python -m godelayed.stubs', description='Make a module of typed functions of a Go worker program.'
+    )
     parser.add_argument('functions', help='what the program prints with -functions; - for standard input')
     parser.add_argument('-o', '--output', metavar='FILE', help='the module to write; standard output if it is left out')
     parser.add_argument('--check', action='store_true', help='write nothing; fail if FILE is not what would be written')

@@ -1,4 +1,7 @@
-"""Tasks: what is to be called, with which options, and the message that says so. docs/PROTOCOL.md describes the bytes."""
+"""Tasks: what is to be called, with which options, and the message that says so.
+
+docs/PROTOCOL.md describes the bytes.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,10 @@ class Call:
 
 
 def call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Call:
-    """Describes a call for Queue.delay_many. function is a path, or a Python function that was registered with @task."""
+    """Describes a call for Queue.delay_many.
+
+    function is a path, or a Python function that was registered with @task.
+    """
     return Call(path_of(function), args, kwargs)
 
 
@@ -80,7 +86,9 @@ def _checked(path: str) -> str:
     if has_control(path):
         raise ArgumentsError(f'path {path!r}: expected no control characters')
     if ':' in path and (path.count(':') != 1 or path[0] == ':' or path[-1] == ':'):
-        raise ArgumentsError(f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon')
+        raise ArgumentsError(
+            f'path {path!r}: expected "module:function" or the path of a Go function, which has no colon'
+        )
     return str(path)
 
 
@@ -123,14 +131,17 @@ class Stamp:
         packed = self._python(c, id) if ':' in c.path else self._go(c, id)
         if len(packed.message) > MAX_BYTES:
             raise ArgumentsError(
-                f'{c.path}: message of {len(packed.message):,} bytes, expected at most {MAX_BYTES:,}: store large data elsewhere and '
+                f'{c.path}: message of {len(packed.message):,} bytes, expected at most {MAX_BYTES:,}: store large data '
+                'elsewhere and '
                 'pass its name'
             )
         return packed
 
     def _go(self, c: Call, id: str) -> Packed:
         if c.kwargs:
-            raise ArgumentsError(f'{c.path}: a Go function has no keyword arguments; found {", ".join(map(repr, c.kwargs))}')
+            raise ArgumentsError(
+                f'{c.path}: a Go function has no keyword arguments; found {", ".join(map(repr, c.kwargs))}'
+            )
         if self._options.group is not None:
             return self._gathered(c, id)
         plain = Plain(c.path)
@@ -141,7 +152,9 @@ class Stamp:
         head = b'\xa1n' + pack(n) + self._at
         return Packed(id, self._whole(c.path, payload, id, self._go_count + 1, head, lock), lock)
 
-    def _whole(self, path: str, payload: bytes, id: str, count: int, head: bytes, lock: str, group: bytes = b'') -> bytes:
+    def _whole(
+        self, path: str, payload: bytes, id: str, count: int, head: bytes, lock: str, group: bytes = b''
+    ) -> bytes:
         meta = self._meta(id, count, head, lock, group)
         return b'\x93' + pack(path) + (pack(payload) if payload else b'\xc0') + meta
 
@@ -159,7 +172,9 @@ class Stamp:
                 uk += b'\xa2us\xc3'
         if group:
             count += 2
-        return b''.join((_map_header(count), b'\xa2id', pack(id), head, self._front, ul, self._rd, uk, group, self._tail))
+        return b''.join(
+            (_map_header(count), b'\xa2id', pack(id), head, self._front, ul, self._rd, uk, group, self._tail)
+        )
 
     def _lock(self, path: str, arguments: bytes) -> str:
         if not self._options.locked:
@@ -172,7 +187,9 @@ class Stamp:
         key = self._options.group
         assert key is not None
         if not c.args:
-            raise ArgumentsError(f'{c.path}: option group: expected a list as the last argument, which grows; found no argument')
+            raise ArgumentsError(
+                f'{c.path}: option group: expected a list as the last argument, which grows; found no argument'
+            )
         plain = Plain(c.path)
         fixed = [plain.value(a, f'argument {i}', 1) for i, a in enumerate(c.args[:-1], 1)]
         before = plain.elements
@@ -180,7 +197,8 @@ class Stamp:
         values = plain.elements - before - 1
         if not isinstance(last, list):
             raise ArgumentsError(
-                f'{c.path}: option group: expected a list as the last argument, which grows; found a {type(c.args[-1]).__name__}'
+                f'{c.path}: option group: expected a list as the last argument, which grows; found a '
+                f'{type(c.args[-1]).__name__}'
             )
         fixed, last = ordered(fixed), ordered(last)
         payload = pack([*fixed, last]) if fixed else pack(last)
@@ -199,7 +217,9 @@ class Stamp:
         args: Any = plain.arguments(c.args, 2)
         kwargs: Any = plain.keywords(c.kwargs, 2)
         if plain.elements + 70 > MAX_ELEMENTS:
-            raise plain.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere')
+            raise plain.refuse(
+                'arguments', f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere'
+            )
         if self._ordered:
             args, kwargs = ordered(args), ordered(kwargs)
         if not self._legacy:
@@ -210,7 +230,8 @@ class Stamp:
             return Packed(id, b''.join((b'\x95', pack(c.path), args, kwargs, self._python_retry, meta)), lock)
         if self._count or options.task_id is not None or options.locked:
             raise ArgumentsError(
-                f'{c.path}: a Python task of a legacy queue has no options but retry, eta, countdown and front; open the queue without '
+                f'{c.path}: a Python task of a legacy queue has no options but retry, eta, countdown and front; open '
+                'the queue without '
                 "legacy=True if no worker of keakon's package serves it"
             )
         parts = [c.path, args, kwargs, self._retry]

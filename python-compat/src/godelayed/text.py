@@ -1,4 +1,5 @@
-"""Texts for logs and for what is kept of a task: no control character of a message or an error stands there as it is."""
+"""Texts for logs and for what is kept of a task: no control character of a message or an error stands there as it
+is."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def _short(value: object) -> object:
 
 
 class OneLine(logging.Filter):
-    """Escapes the control characters in records of a logger, so that what a task brings along cannot look like lines of the log.
+    """Escapes the control characters in records of a logger, so that what a task brings along cannot look like lines
+    of the log.
 
     Of an id or a name that is too long it leaves the beginning: somebody may have written it to Redis.
     """

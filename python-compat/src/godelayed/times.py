@@ -16,7 +16,10 @@ _MOST = 9_000_000_000  # seconds, as Go's durations
 
 
 def milliseconds(value: Seconds, name: str, *, up: bool = False) -> int:
-    """Converts a duration to whole milliseconds, rounded down or up from microseconds. name is that of the option, for errors."""
+    """Converts a duration to whole milliseconds, rounded down or up from microseconds.
+
+    name is that of the option, for errors.
+    """
     if isinstance(value, datetime.timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _MOST:

@@ -1,4 +1,5 @@
-"""What modules made by godelayed.stubs stand on: functions of Go with the parameters and results that they are declared with."""
+"""What modules made by godelayed.stubs stand on: functions of Go with the parameters and results that they are
+declared with."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ class _Absent:
 
 
 ABSENT: Any = _Absent()
-"""The default of a parameter that is not sent when no argument is given for it. It is not a value: giving it is an error."""
+"""The default of a parameter that is not sent when no argument is given for it.
+
+It is not a value: giving it is an error.
+"""
 
 
 class _Declared:
@@ -105,10 +109,11 @@ class Ref(Generic[R]):
         return f'typed {self.ref!r}'
 
     def result(self, timeout: Seconds | None = None) -> R:
-        """Waits for the result as Ref.result of the queue does, and returns it as the type that the function is declared with.
+        """Waits for the result as Ref.result of the queue does, and returns it as the type that the function is
+        declared with.
 
-        Structs are dataclasses, and what is nil in Go is empty if it is a list, a map or bytes. A datetime has no nanoseconds: those below
-        a microsecond are cut. A result that does not fit the declaration is a DelayedError.
+        Structs are dataclasses, and what is nil in Go is empty if it is a list, a map or bytes. A datetime has no
+        nanoseconds: those below a microsecond are cut. A result that does not fit the declaration is a DelayedError.
         """
         value: R = restore(self.ref.result(timeout), self._returns())
         return value
@@ -192,7 +197,10 @@ def restore(value: Any, hint: Any, where: str = 'result') -> Any:
         if value is None:
             return {}
         if isinstance(value, dict):
-            return {restore(k, inner[0], f'a key of {where}'): restore(v, inner[1], f'{where}[{k!r}]') for k, v in value.items()}
+            return {
+                restore(k, inner[0], f'a key of {where}'): restore(v, inner[1], f'{where}[{k!r}]')
+                for k, v in value.items()
+            }
     elif dataclasses.is_dataclass(hint):
         return _struct(value, hint, where)
     elif hint is bytes and value is None:
@@ -205,13 +213,17 @@ def restore(value: Any, hint: Any, where: str = 'result') -> Any:
     elif hint is float:
         if type(value) in (float, int):
             return float(value)
-    elif hint is Any or not isinstance(hint, type) or isinstance(value, hint):  # no type: the inside of a list that contains itself
+    elif (
+        hint is Any or not isinstance(hint, type) or isinstance(value, hint)
+    ):  # no type: the inside of a list that contains itself
         return value
     raise _misfit(where, getattr(hint, '__name__', str(hint)), value)
 
 
 def _misfit(where: str, want: str, value: Any) -> DelayedError:
-    return DelayedError(f'{where}: expected {want}, found {type(value).__name__}; the Go function has changed: make the stubs anew')
+    return DelayedError(
+        f'{where}: expected {want}, found {type(value).__name__}; the Go function has changed: make the stubs anew'
+    )
 
 
 def _struct(value: Any, hint: Any, where: str) -> Any:

@@ -39,7 +39,10 @@ class Plain:
     __slots__ = ('_keys', '_text_keys', 'elements', 'function')
 
     def __init__(self, function: str, *, keys: bool = True, text_keys: bool = False) -> None:
-        """keys: errors name the keys of dicts; those of a worker do not, for they are logged. text_keys: keys are str, and nothing else."""
+        """keys: errors name the keys of dicts; those of a worker do not, for they are logged.
+
+        text_keys: keys are str, and nothing else.
+        """
         self.function = function
         self._keys = keys
         self._text_keys = text_keys
@@ -76,7 +79,10 @@ class Plain:
                 out.append(self.value(a, f'argument {i + 1}', depth))
         self.elements += 1
         if self.elements > MAX_ELEMENTS:
-            raise self.refuse('arguments', f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere and pass its name')
+            raise self.refuse(
+                'arguments',
+                f'expected at most {MAX_ELEMENTS:,} values in all; store large data elsewhere and pass its name',
+            )
         return out
 
     def keywords(self, kwargs: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -96,7 +102,9 @@ class Plain:
 
     def _int(self, v: int, where: str) -> int:
         if not _INT_MIN <= v <= _INT_MAX:
-            raise self.refuse(where, f'expected an integer of 64 bits, found one of {_bits(v)}; send it as a string', RangeError)
+            raise self.refuse(
+                where, f'expected an integer of 64 bits, found one of {_bits(v)}; send it as a string', RangeError
+            )
         return v
 
     def _enter(self, n: int, where: str, depth: int) -> None:
@@ -128,7 +136,9 @@ class Plain:
                     raise self.refuse(where, f'expected keys that are str, int or bool, found {type(key).__name__}')
             if self._text_keys and not isinstance(key, str):
                 raise self.refuse(
-                    where, f"keakon's workers read keys that are str only, found {type(key).__name__}; send a list of pairs, or str(key)"
+                    where,
+                    f"keakon's workers read keys that are str only, found {type(key).__name__}; send a list of pairs, "
+                    'or str(key)',
                 )
             self.elements += 1
             if key in out:
@@ -153,7 +163,9 @@ class Plain:
             self.elements += 1
             return v
         if dataclasses.is_dataclass(v) and not isinstance(v, type):
-            return self.value({f.metadata.get('msgpack', f.name): getattr(v, f.name) for f in dataclasses.fields(v)}, where, depth)
+            return self.value(
+                {f.metadata.get('msgpack', f.name): getattr(v, f.name) for f in dataclasses.fields(v)}, where, depth
+            )
         if isinstance(v, (bytearray, memoryview)):
             return self.value(bytes(v), where, depth)
         if isinstance(v, msgpack.ExtType):
@@ -182,7 +194,8 @@ def _advice(v: Any) -> str:
 
 
 def ordered(v: Any) -> Any:
-    """Returns a plain value whose maps stand in the order of their encoded keys, as in Go: so equal values are equal bytes."""
+    """Returns a plain value whose maps stand in the order of their encoded keys, as in Go: so equal values are equal
+    bytes."""
     if isinstance(v, list):
         return [ordered(e) for e in v]
     if isinstance(v, dict):
@@ -229,7 +242,9 @@ def unpack(raw: bytes, pairs: Callable[[list[tuple[Any, Any]]], Any] | None = No
         max_map_len=MAX_ELEMENTS,
         object_pairs_hook=pairs,
     )
-    if b'\xff' in raw and (b'\xd6\xff' in raw or b'\xd7\xff' in raw or b'\xc7\x0c\xff' in raw):  # the three widths of a timestamp
+    if b'\xff' in raw and (
+        b'\xd6\xff' in raw or b'\xd7\xff' in raw or b'\xc7\x0c\xff' in raw
+    ):  # the three widths of a timestamp
         return _times(v)
     return v
 

@@ -23,7 +23,9 @@ none = t.late.delay(1, b='b', c=['x'])
 none = t.signature_test.mailer.send.options(retry=3).delay('ann@example.com')
 
 address = tasks.Address(street='s', zip_code='z', class_=None)
-order = tasks.Order(id=1, billing=address, shipping=None, lines=[tasks.Line(article='nut', price=1)], placed=datetime.now(timezone.utc))
+order = tasks.Order(
+    id=1, billing=address, shipping=None, lines=[tasks.Line(article='nut', price=1)], placed=datetime.now(timezone.utc)
+)
 number: int = t.app_mail.place.delay(order).result(timeout=5)
 maybe: tasks.Order | None = t.app_mail.spread.delay('a', None, tasks.Line('nut', 0.5)).result()
 trees: dict[str, tasks.Tree] = t.tree.grow.ref('id').result()

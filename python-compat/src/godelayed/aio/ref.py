@@ -27,7 +27,9 @@ async def answer(link: AsyncLink, ask: Generator[asks.Ask, Any, T]) -> T:
     try:
         step = next(ask)
         while True:
-            step = ask.send(await (link.send(*step.keys) if step.script is None else link.run(step.script, step.keys, step.args)))
+            step = ask.send(
+                await (link.send(*step.keys) if step.script is None else link.run(step.script, step.keys, step.args))
+            )
     except StopIteration as e:
         result: T = e.value
         return result
@@ -47,7 +49,9 @@ class Ref(Base):
 
     __slots__ = ('queue',)
 
-    def __init__(self, queue: Queue, id: str, options: Options | None = None, made: int = 0, loose: bool = False) -> None:
+    def __init__(
+        self, queue: Queue, id: str, options: Options | None = None, made: int = 0, loose: bool = False
+    ) -> None:
         super().__init__(id, options, made, loose)
         self.queue = queue
 
@@ -64,11 +68,12 @@ class Ref(Base):
     async def result(self, timeout: Seconds | None = None) -> Any:
         """Waits until the task has ended and returns what its function returned, None if it returns nothing.
 
-        timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was one. The task must have
-        keep_result or retention. Redis tells when it has ended, on one connection for all who wait;
-        while Redis is away, from the first look on, it goes on until the timeout is over.
+        timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was
+        one. The task must have keep_result or retention. Redis tells when it has ended, on one connection for all who
+        wait; while Redis is away, from the first look on, it goes on until the timeout is over.
 
-        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError, WaitTimeoutError.
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError,
+        WaitTimeoutError.
         """
         self.check_kept(str(self))
         until = deadline(timeout)
@@ -97,7 +102,13 @@ class Ref(Base):
                     return found.value()
                 if told.replaced:
                     raise CanceledError(
-                        self.id, 'canceled', 'canceled', 'another task has taken its place, or its group leaves it out', 0, 0, None
+                        self.id,
+                        'canceled',
+                        'canceled',
+                        'another task has taken its place, or its group leaves it out',
+                        0,
+                        0,
+                        None,
                     )
 
     async def _outcome(self) -> Outcome | None:
@@ -118,13 +129,15 @@ class Ref(Base):
         return (await self.info()).progress
 
     async def cancel(self) -> None:
-        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is pending never starts.
+        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is
+        pending never starts.
 
         Of one that a worker has claimed the worker is told, within milliseconds as a rule. Until then it may start,
         also after this has returned; from then on it does not, or is told to end.
 
-        EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing. Cancelling again
-        changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package and of go-delayed know nothing of it.
+        EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing.
+        Cancelling again changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package
+        and of go-delayed know nothing of it.
         """
         self.check_id()
         await answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id, self._loose))
@@ -135,6 +148,9 @@ class Ref(Base):
         await answer(self.queue._link, asks.delete(self.queue._settings.keys, self.id))
 
     async def run_again(self) -> None:
-        """Makes an archived task pending again, with all its retries, as if it had never failed. NotArchivedError if it is not archived."""
+        """Makes an archived task pending again, with all its retries, as if it had never failed.
+
+        NotArchivedError if it is not archived.
+        """
         self.check_id()
         await answer(self.queue._link, asks.run_again(self.queue._settings.keys, self.id))

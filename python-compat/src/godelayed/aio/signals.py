@@ -39,7 +39,10 @@ class Told:
 
 
 class Signals:
-    """Listens to channels while somebody waits. Messages may be lost with a connection: then everybody is woken once it is back."""
+    """Listens to channels while somebody waits.
+
+    Messages may be lost with a connection: then everybody is woken once it is back.
+    """
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._client = client

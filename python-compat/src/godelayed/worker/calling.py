@@ -16,7 +16,9 @@ from .judge import DONE, Ended
 _SAYS: dict[type[Outcome], str] = {Discard: 'discard', Drop: 'drop', RetryIn: 'retry', Snooze: 'snooze'}
 
 
-def call(function: Function, args: list[Any], kwargs: dict[str, Any], keep: bool, context: contexts.Context | None) -> Ended:
+def call(
+    function: Function, args: list[Any], kwargs: dict[str, Any], keep: bool, context: contexts.Context | None
+) -> Ended:
     """Calls a function for a task. keep: its result is wanted. Whatever it raises but TaskInterrupted is a failure."""
     contexts.enter(context)
     try:
@@ -62,7 +64,9 @@ def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: Base
         ended.arguments = True
     try:
         # Without this module's own frames, which come first.
-        ended.stack = ''.join(traceback.format_exception(type(e), e, e.__traceback__.tb_next if e.__traceback__ else None))[-4096:]
+        ended.stack = ''.join(
+            traceback.format_exception(type(e), e, e.__traceback__.tb_next if e.__traceback__ else None)
+        )[-4096:]
     except Exception:  # of the error's own methods
         ended.stack = ''
     return ended

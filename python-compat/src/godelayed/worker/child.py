@@ -1,8 +1,8 @@
 """A worker process: it runs one task after the other, as it is told over a socket, and tells how each ended.
 
-Frames are a length of four bytes and a MessagePack array. Told: [number, queue, message]. Telling: [number, 0, ...] with what Ended holds,
-[number, 1, done, total, note] for a report of progress, [0, 2] once when it is ready. Orders come over a second socket, with a signal that
-makes this process look: the number of the task, and why it is to end.
+Frames are a length of four bytes and a MessagePack array. Told: [number, queue, message]. Telling: [number, 0, ...]
+with what Ended holds, [number, 1, done, total, note] for a report of progress, [0, 2] once when it is ready. Orders
+come over a second socket, with a signal that makes this process look: the number of the task, and why it is to end.
 """
 
 from __future__ import annotations

@@ -22,28 +22,24 @@ _MAX_WEIGHT = 1000
 class WorkerConfig:
     """The settings of a worker. Durations are seconds or timedeltas.
 
-    queues: one name, several in the order of their priority, or names with weights from 1 to 1,000, which are served at random, each as
-    often as its weight says.
-    concurrency: how many tasks run at once; the number of processors if None.
-    processes: False runs tasks in threads of the worker's own process. That is much faster for short tasks, but a task that exceeds its
-    timeout or is cancelled is not ended: Context.interrupted tells it, and what it raises then counts.
-    max_retry: how often a failed task is tried again if neither it nor its function says.
-    backoff: returns how long a failed task waits that was retried so many times before; 5 s, doubled each time, at most 6 h, ± 25 %
-    if None.
-    timeout: bounds the runs of tasks if neither they nor their function say; None: nothing does.
-    kill_after: how long a task may take to end when it is told to, because of its timeout, say; then its process is killed.
-    prefetch: how many tasks beyond concurrency are claimed ahead; None: what is done in about 5 ms.
-    heartbeat_life: how long the worker counts as alive after its last heartbeat. Workers and sweepers of one queue should agree on it.
-    sweep_interval, sweep: the time between two passes of the embedded sweeper at most; it also looks when heartbeats of others would end.
-    False leaves sweeping to other workers.
-    grace, cancel_grace: how long to wait for tasks when the worker stops, and then for those that were told to end.
-    legacy: the queues are shared with workers of keakon's package or go-delayed; it takes only tasks that have a notification.
-    go_queue: the name of a queue that Go tasks are handed on to; None: they are parked.
-    max_tasks: stop after so many tasks. max_tasks_per_process: replace a process after so many. stop_when_empty: stop when nothing is to be
-    done.
-    archive_max, archive_for: how many archived tasks a queue keeps, and for how long.
-    prefix: that of the keys, as of the Go handle.
-    start: called in each worker process before its first task, or once with processes=False.
+    queues: one name, several in the order of their priority, or names with weights from 1 to 1,000, which are served at
+    random, each as often as its weight says. concurrency: how many tasks run at once; the number of processors if None.
+    processes: False runs tasks in threads of the worker's own process. That is much faster for short tasks, but a task
+    that exceeds its timeout or is cancelled is not ended: Context.interrupted tells it, and what it raises then counts.
+    max_retry: how often a failed task is tried again if neither it nor its function says. backoff: returns how long a
+    failed task waits that was retried so many times before; 5 s, doubled each time, at most 6 h, ± 25 % if None.
+    timeout: bounds the runs of tasks if neither they nor their function say; None: nothing does. kill_after: how long a
+    task may take to end when it is told to, because of its timeout, say; then its process is killed. prefetch: how many
+    tasks beyond concurrency are claimed ahead; None: what is done in about 5 ms. heartbeat_life: how long the worker
+    counts as alive after its last heartbeat. Workers and sweepers of one queue should agree on it. sweep_interval,
+    sweep: the time between two passes of the embedded sweeper at most; it also looks when heartbeats of others would
+    end. False leaves sweeping to other workers. grace, cancel_grace: how long to wait for tasks when the worker stops,
+    and then for those that were told to end. legacy: the queues are shared with workers of keakon's package or
+    go-delayed; it takes only tasks that have a notification. go_queue: the name of a queue that Go tasks are handed on
+    to; None: they are parked. max_tasks: stop after so many tasks. max_tasks_per_process: replace a process after so
+    many. stop_when_empty: stop when nothing is to be done. archive_max, archive_for: how many archived tasks a queue
+    keeps, and for how long. prefix: that of the keys, as of the Go handle. start: called in each worker process before
+    its first task, or once with processes=False.
     """
 
     queues: Queues

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 
 class Contact:
-    """A sweeper needs it: when Redis was away, or this process stood still, a missing heartbeat says nothing about its worker."""
+    """A sweeper needs it: when Redis was away, or this process stood still, a missing heartbeat says nothing about its
+    worker."""
 
     def __init__(self, life: float) -> None:
         self._slow = max(life / 4, 0.1)  # seconds; a call that takes longer is a break

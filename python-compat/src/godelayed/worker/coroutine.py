@@ -14,8 +14,8 @@ from ..outcomes import INTERRUPTS
 class Coroutine:
     """Runs one coroutine in an event loop of its own.
 
-    The event loop would catch and log an exception that a signal handler raises in the loop's own code, and the coroutine would never see
-    it. So interrupt raises only in the coroutine's code, and cancels the coroutine otherwise.
+    The event loop would catch and log an exception that a signal handler raises in the loop's own code, and the
+    coroutine would never see it. So interrupt raises only in the coroutine's code, and cancels the coroutine otherwise.
     """
 
     def __init__(self, call: Callable[[], Any]) -> None:
@@ -26,7 +26,10 @@ class Coroutine:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self) -> Any:
-        """Runs the coroutine and returns its result. If it was cancelled because of interrupt, the error is the TaskInterrupted."""
+        """Runs the coroutine and returns its result.
+
+        If it was cancelled because of interrupt, the error is the TaskInterrupted.
+        """
         try:
             return asyncio.run(self._main())
         except asyncio.CancelledError:

@@ -1,4 +1,7 @@
-"""Claimed tasks on their way to those who run them, a fixed number at a time. What is done waits with its lane to be acknowledged."""
+"""Claimed tasks on their way to those who run them, a fixed number at a time.
+
+What is done waits with its lane to be acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ RESTLESS_TIME = 0.1  # seconds without claims ahead after tasks were given back,
 
 
 def suspects_held(executors: int, deaths: int) -> int:
-    """Returns how many tasks of so many deaths or more a worker holds at once: all executors, a quarter of them, and so on.
+    """Returns how many tasks of so many deaths or more a worker holds at once: all executors, a quarter of them, and
+    so on.
 
     Where that is 1, the task runs alone.
     """
@@ -89,8 +93,10 @@ class Executors:
         self.ended = 0
 
     def room(self) -> tuple[int, float, list[Claim]]:
-        """Returns how many tasks may be claimed now; if none, how long to wait for more room, 0: until signal. The third are tasks that
-        have waited for too long and are to be given back."""
+        """Returns how many tasks may be claimed now; if none, how long to wait for more room, 0: until signal.
+
+        The third are tasks that have waited for too long and are to be given back.
+        """
         with self.mu:
             now = time.monotonic()
             self.hungry = False
@@ -114,7 +120,8 @@ class Executors:
             return 0, wait, []
 
     def _space(self) -> int:
-        """Few large claims are cheaper than many small ones: none while more than half of what is claimed ahead is there."""
+        """Few large claims are cheaper than many small ones: none while more than half of what is claimed ahead is
+        there."""
         free = self.n - len(self.running)
         n = free + self.ahead - len(self.ready) - self.coming
         if n <= 0 or n < min((self.ahead + 1) // 2, CLAIM_LOT):
@@ -179,7 +186,10 @@ class Executors:
             self.work.notify()  # one at a time: each wakes the next once it runs itself
 
     def next(self, last: Claim | None, done: bool, took: float) -> Claim | None:
-        """Gives back the task that a thread ran last, if any, and waits for one that may start. None: the thread is to end."""
+        """Gives back the task that a thread ran last, if any, and waits for one that may start.
+
+        None: the thread is to end.
+        """
         with self.mu:
             if last is not None:
                 self._leave(last, done, took)
@@ -278,7 +288,10 @@ class Executors:
                 self._release(c)
 
     def admit(self, c: Claim) -> bool:
-        """Says whether the worker may hold a suspect. One that runs alone becomes lone, and starts when all else has ended."""
+        """Says whether the worker may hold a suspect.
+
+        One that runs alone becomes lone, and starts when all else has ended.
+        """
         with self.mu:
             most = suspects_held(self.n, c.suspicion)
             if most == 1:

@@ -32,7 +32,9 @@ PAUSED_REST = 0.02
 class Waiter:
     """The thread that blocks on the notify lists of one slot, on a connection of its own."""
 
-    def __init__(self, lanes: Sequence[Lane], tell: Callable[[Waiter, bytes | None, DelayedError | None], None]) -> None:
+    def __init__(
+        self, lanes: Sequence[Lane], tell: Callable[[Waiter, bytes | None, DelayedError | None], None]
+    ) -> None:
         self.lanes = lanes
         self.tell = tell
         first = lanes[0].store
@@ -72,8 +74,8 @@ class Waiter:
     def recovered(self, key: bytes | None, now: float) -> bool:
         """Says whether a wait that has succeeded shows that the next one will.
 
-        After an error that Redis has answered, such as a key of the wrong type, one that has brought a notification does not: Redis
-        has looked at no key behind that one.
+        After an error that Redis has answered, such as a key of the wrong type, one that has brought a notification
+        does not: Redis has looked at no key behind that one.
         """
         return key is None or key == self.rewait.encode() or now - self.refused > Complaints.INTERVAL
 
@@ -193,7 +195,10 @@ class Fetcher:
         self._serving = False
 
     def _paused(self, lane: Lane) -> bool:
-        """Says whether a queue is paused. One that is no longer is looked at, because nobody has waited for its notifications."""
+        """Says whether a queue is paused.
+
+        One that is no longer is looked at, because nobody has waited for its notifications.
+        """
         if lane.paused:
             lane.held_back = True
         elif lane.held_back:
@@ -216,7 +221,8 @@ class Fetcher:
         return self._paused(lane) or time.monotonic() < self._not_before(lane) or not lane.fresh(self.life)
 
     def any_hot(self) -> tuple[bool, float]:
-        """Says whether there is a queue to claim from now; if not, in how many seconds there may be one, 0 if nobody knows."""
+        """Says whether there is a queue to claim from now; if not, in how many seconds there may be one, 0 if nobody
+        knows."""
         now, later = time.monotonic(), 0.0
         for lane in self.lanes:
             if self._paused(lane) or not (lane.hot or lane.parked):
@@ -290,7 +296,9 @@ class Fetcher:
         for w in self.waiters:
             if now < w.until or not all(lane.fresh(self.life) for lane in w.lanes):
                 continue
-            lanes = [lane for lane in self._arranged() if lane in w.lanes and not self._paused(lane) and now >= lane.rest]
+            lanes = [
+                lane for lane in self._arranged() if lane in w.lanes and not self._paused(lane) and now >= lane.rest
+            ]
             if not w.blocking:
                 w.arm(lanes, self.suspects.takes())
                 continue
@@ -300,7 +308,10 @@ class Fetcher:
                 self._failed(w, e)
 
     def block(self, pause: float | None) -> bool:
-        """Waits until there may be something to do, and handles what has come. It says whether pause seconds are over before."""
+        """Waits until there may be something to do, and handles what has come.
+
+        It says whether pause seconds are over before.
+        """
         try:
             event = self._events.get(timeout=pause) if pause != 0 else self._events.get_nowait()
         except queue.Empty:
@@ -351,7 +362,8 @@ class Fetcher:
             w.failed(error, time.monotonic())
 
     def claim(self, lane: Lane, room: int, held: int, suspects: bool = False, parked: list[str] | None = None) -> int:
-        """Takes at most room tasks of one queue, of its suspects or of some that are parked there, and returns how many run here.
+        """Takes at most room tasks of one queue, of its suspects or of some that are parked there, and returns how
+        many run here.
 
         Parked tasks do not become pending in between: another worker, which does not know their functions, would claim
         them and park them again.
@@ -418,8 +430,8 @@ class Fetcher:
     def mend_after_stop(self) -> None:
         """Puts back the notifications that waits which were cut off may have taken.
 
-        Until Redis has seen that such a connection is cut it hands it notifications, those of tasks that are given back meanwhile too. So
-        this is called again when all tasks have been given back.
+        Until Redis has seen that such a connection is cut it hands it notifications, those of tasks that are given back
+        meanwhile too. So this is called again when all tasks have been given back.
         """
         for w in self.waiters:
             for lane in w.lanes if w.blocking else ():

@@ -48,7 +48,9 @@ class End:
 class Finisher:
     """The thread that tells Redis how the claims of one lane ended."""
 
-    def __init__(self, lane: Lane, executors: Executors, forward: Store | None, archive_max: int, archive_for: int) -> None:
+    def __init__(
+        self, lane: Lane, executors: Executors, forward: Store | None, archive_max: int, archive_for: int
+    ) -> None:
         self.lane = lane
         self.executors = executors
         self.forward = forward
@@ -140,7 +142,9 @@ class Finisher:
         try:
             stood = self.lane.store.ack(self.link, ended, lost)
         except DelayedError as e:
-            self.complaints.trouble(logger, f'queue {self.lane.name}: cannot tell Redis how tasks ended; trying again', e)
+            self.complaints.trouble(
+                logger, f'queue {self.lane.name}: cannot tell Redis how tasks ended; trying again', e
+            )
             self.unanswered(done, e)
             if not may_have_run(e):
                 self.count_lost(lost)
@@ -176,7 +180,11 @@ class Finisher:
 
     def _too_late(self, c: Claim) -> None:
         self.on_lost(c)
-        logger.warning('queue %s: %s: the claim was lost before the task ended; another worker may run it again', self.lane.name, _name(c))
+        logger.warning(
+            'queue %s: %s: the claim was lost before the task ended; another worker may run it again',
+            self.lane.name,
+            _name(c),
+        )
 
     def _flush(self, ends: list[End]) -> list[End]:
         """Tells Redis about endings and returns those it did not answer for."""
@@ -207,7 +215,9 @@ class Finisher:
                 self._forget_reports(claims)
             answers = self._call(kind, batches, group)
         except DelayedError as error:
-            self.complaints.trouble(logger, f'queue {self.lane.name}: cannot tell Redis how tasks ended; trying again', error)
+            self.complaints.trouble(
+                logger, f'queue {self.lane.name}: cannot tell Redis how tasks ended; trying again', error
+            )
             self.lane.reopen(claims)
             if may_have_run(error):
                 for c in claims:
@@ -250,19 +260,30 @@ class Finisher:
                 )
                 for e in group
             ]
-            return store.shelve(link, batches, shelf, self.archive_max if kind == ARCHIVE else 0, [*group[0].counted, counter], tasks)
+            return store.shelve(
+                link, batches, shelf, self.archive_max if kind == ARCHIVE else 0, [*group[0].counted, counter], tasks
+            )
         if kind in (COMPLETE, CANCEL):
             call = store.complete if kind == COMPLETE else store.annul
             return call(
                 link,
                 batches,
                 [
-                    Ending(e.claim.token, e.id, e.wait, b'', e.info, _keeps(e.claim), flag=e.certain if kind == CANCEL else e.claim.held)
+                    Ending(
+                        e.claim.token,
+                        e.id,
+                        e.wait,
+                        b'',
+                        e.info,
+                        _keeps(e.claim),
+                        flag=e.certain if kind == CANCEL else e.claim.held,
+                    )
                     for e in group
                 ],
             )
         if kind == DEATH:
-            # The claim and its bytes are compared, as where a whole worker has died. What stands of the claims then was not ours.
+            # The claim and its bytes are compared, as where a whole worker has died. What stands of the claims then was
+            # not ours.
             self.sweep(link, [e.verdict for e in group if e.verdict is not None])
             if batches:
                 self.lane.store.release(link, batches, [])
@@ -295,7 +316,9 @@ class Finisher:
         try:
             self.lane.store.unlock(self.link, c.message.id, left=True)
         except DelayedError as e:
-            logger.warning('queue %s: the lock of %s, handed on, lasts until it lapses: %s', self.lane.name, _name(c), e)
+            logger.warning(
+                'queue %s: the lock of %s, handed on, lasts until it lapses: %s', self.lane.name, _name(c), e
+            )
 
 
 def _unset(_: Claim) -> End:
@@ -321,7 +344,8 @@ def _name(c: Claim) -> str:
 
 
 def _fitting(group: Sequence[End], size: int) -> int:
-    """Returns how many endings go into one call: it must neither stop Redis for long nor take longer than a call may."""
+    """Returns how many endings go into one call: it must neither stop Redis for long nor take longer than a call
+    may."""
     total = n = 0
     for e in group[:size]:
         total += e.size
@@ -334,6 +358,10 @@ def _fitting(group: Sequence[End], size: int) -> int:
 def _alike(group: Sequence[End]) -> int:
     """Returns how many of the first endings are counted alike and belong to one group: they share one call."""
     n = 1
-    while n < len(group) and group[n].counted == group[0].counted and (group[n].kind != GATHER or group[n].id == group[0].id):
+    while (
+        n < len(group)
+        and group[n].counted == group[0].counted
+        and (group[n].kind != GATHER or group[n].id == group[0].id)
+    ):
         n += 1
     return n

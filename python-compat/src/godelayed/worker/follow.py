@@ -1,4 +1,7 @@
-"""Doing what the control hash says, and ending what was cancelled. Signals tell of changes, or else heartbeats and claims do."""
+"""Doing what the control hash says, and ending what was cancelled.
+
+Signals tell of changes, or else heartbeats and claims do.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,14 @@ _LIFE = 300.0  # seconds for which one connection is used
 
 
 class Listener:
-    """The thread that receives what is published for the worker. Nothing depends on it: messages may be lost with a connection."""
+    """The thread that receives what is published for the worker.
 
-    def __init__(self, lanes: Sequence[Lane], canceled: Callable[[Lane, str], None], parked: Callable[[str], None]) -> None:
+    Nothing depends on it: messages may be lost with a connection.
+    """
+
+    def __init__(
+        self, lanes: Sequence[Lane], canceled: Callable[[Lane, str], None], parked: Callable[[str], None]
+    ) -> None:
         self._lanes = {lane.store.keys.signals.encode(): lane for lane in lanes}
         self._canceled = canceled
         self._parked = parked  # called with the path of a function, '' when nobody knows what was parked
@@ -174,7 +182,10 @@ class Follower:
                 lane.cancel(c)
 
     def screen(self, link: Link, lane: Lane, claims: Sequence[Claim]) -> set[str]:
-        """Returns the ids of a batch's claims whose tasks were cancelled. Redis is asked only when something has changed."""
+        """Returns the ids of a batch's claims whose tasks were cancelled.
+
+        Redis is asked only when something has changed.
+        """
         if lane.version != claims[0].batch.version:
             self.look(link, lane)
         ids = [c.message.id for c in claims]

@@ -117,7 +117,8 @@ class _Bunch:
 
 
 def compose(raws: Sequence[bytes], size: int, now: int, canceled: set[str]) -> tuple[list[bytes], list[Member | None]]:
-    """Makes calls of the first messages of a group, and returns them with the members that they are made of, None for what is none.
+    """Makes calls of the first messages of a group, and returns them with the members that they are made of, None for
+    what is none.
 
     What cannot be put together with others becomes pending as it is. Cancelled members are among these, and in no call.
     """
@@ -154,7 +155,10 @@ def compose(raws: Sequence[bytes], size: int, now: int, canceled: set[str]) -> t
 
 
 class Firing:
-    """Makes the calls of a queue's groups that are due. No leader is needed: a script does nothing if another worker was faster."""
+    """Makes the calls of a queue's groups that are due.
+
+    No leader is needed: a script does nothing if another worker was faster.
+    """
 
     def __init__(self, store: Store, lines: Lines) -> None:
         self.store = store
@@ -162,7 +166,10 @@ class Firing:
         self._lines = lines
 
     def _cannot_fire(self, group: str, error: Exception) -> None:
-        """Logs that a key of a group, or of its queue, is not what it should be. Each call that joins a group has it tried again."""
+        """Logs that a key of a group, or of its queue, is not what it should be.
+
+        Each call that joins a group has it tried again.
+        """
         queue = self.store.name
 
         def write(n: int) -> None:
@@ -194,7 +201,14 @@ class Firing:
     def _fire_group(self, link: Link, group: str) -> int:
         k = self.store.keys
         for _ in range(_ROUNDS):
-            reply = link.run(SCRIPTS['peek'], [k.group + group, k.gathered, k.control], group, MAX_CLAIM_BYTES, _MAX_SIZE + 1, WORKER.size)
+            reply = link.run(
+                SCRIPTS['peek'],
+                [k.group + group, k.gathered, k.control],
+                group,
+                MAX_CLAIM_BYTES,
+                _MAX_SIZE + 1,
+                WORKER.size,
+            )
             size, version, raws = reply[0], reply[1], reply[2:]
             large = 0
             if raws and isinstance(raws[0], int):
@@ -255,10 +269,21 @@ class Firing:
         return found
 
 
-def join(store: Store, link: Link, batches: Sequence[int], tokens: Sequence[str], members: Sequence[Member]) -> list[int]:
+def join(
+    store: Store, link: Link, batches: Sequence[int], tokens: Sequence[str], members: Sequence[Member]
+) -> list[int]:
     """Ends claims by adding their tasks, which were scheduled, to their group: one for all."""
     k, first = store.keys, members[-1]
-    args: list[Any] = [first.group, first.grace, first.delay, first.size, _GROUP_BYTES, _GROUP_VALUES, len(batches), *batches]
+    args: list[Any] = [
+        first.group,
+        first.grace,
+        first.delay,
+        first.size,
+        _GROUP_BYTES,
+        _GROUP_VALUES,
+        len(batches),
+        *batches,
+    ]
     for token, m in zip(tokens, members):
         args += [token, m.bytes, m.values]
     keys = [k.processing + store.worker, k.claims + store.worker, k.group + first.group, k.groups, k.gathered, k.wake]

@@ -24,7 +24,9 @@ _LOOK_AT_LEAST = 4  # heartbeats after which an idle worker looks at the control
 class Heartbeat:
     """The thread that keeps a worker alive on the queues of one slot."""
 
-    def __init__(self, lanes: Sequence[Lane], life: float, value: str, contact: Contact, on_beat: Callable[[], None]) -> None:
+    def __init__(
+        self, lanes: Sequence[Lane], life: float, value: str, contact: Contact, on_beat: Callable[[], None]
+    ) -> None:
         self.lanes = lanes
         self.life = life
         self.value = value
@@ -120,7 +122,8 @@ class Heartbeat:
         stands = set(tokens)
         lost: list[Claim] = [c for c in before if c.token not in stands and lane.lose(c)]
         lane.pulse = pulse
-        # Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are given back.
+        # Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are
+        # given back.
         lane.register()
         lane.confirmed = sent
         if again:

@@ -28,7 +28,10 @@ _ORDER = (
 
 
 def encode(**fields: Any) -> bytes:
-    """Encodes what is known; empty fields are left out, control characters in texts escaped. Times are ms since 1970."""
+    """Encodes what is known; empty fields are left out, control characters in texts escaped.
+
+    Times are ms since 1970.
+    """
     out: dict[str, Any] = {}
     for name in _ORDER:
         v = fields.get(name)

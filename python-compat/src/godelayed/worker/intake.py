@@ -154,7 +154,10 @@ class Intake:
         self._executors.add([c])
 
     def _mark(self, link: Link, c: Claim) -> None:
-        """Tells Redis that nothing but c is in hand. If that fails c starts all the same, and its death counts as shared."""
+        """Tells Redis that nothing but c is in hand.
+
+        If that fails c starts all the same, and its death counts as shared.
+        """
         self._marked = c  # whatever the answer is
         try:
             c.lane.store.mark(link, 'alone', c.token)

@@ -28,7 +28,8 @@ _RETRY_FIRST, _RETRY_MOST = 5_000, 6 * 3600 * 1000  # ms
 
 
 def default_backoff(retried: int) -> int:
-    """Returns how many ms a task waits that was retried so often before: 5 s, doubled each time, at most 6 h, ± 25 %."""
+    """Returns how many ms a task waits that was retried so often before: 5 s, doubled each time, at most 6 h, ± 25
+    %."""
     d = min(_RETRY_FIRST << max(retried, 0), _RETRY_MOST) if retried < 13 else _RETRY_MOST
     return int(d * random.uniform(0.75, 1.25))
 
@@ -69,7 +70,10 @@ class Judge:
         self.lines = Lines()  # of tasks that are not run here
 
     def limit(self, c: Claim, now: int) -> int:
-        """Returns how long a task may run, ms, 0 for any time. The call decides, then the function, then the worker; or a deadline."""
+        """Returns how long a task may run, ms, 0 for any time.
+
+        The call decides, then the function, then the worker; or a deadline.
+        """
         meta = c.message.meta
         d = int(meta.get('to') or c.function.timeout or self.rules.timeout)
         deadline = meta.get('dl')
@@ -128,7 +132,9 @@ class Judge:
         queue, path = c.lane.name, c.message.path
 
         def write(n: int) -> None:
-            logger.warning('queue %s: %s (%s): parked, as this worker cannot run it (%s)%s', queue, path, id, reason, counted(n))
+            logger.warning(
+                'queue %s: %s (%s): parked, as this worker cannot run it (%s)%s', queue, path, id, reason, counted(n)
+            )
 
         self.lines.log((queue, reason, path), write)
         fields = info.encode(reason=reason, at=c.lane.now(), function=c.message.path, worker=self.worker)
@@ -139,7 +145,9 @@ class Judge:
         m = c.message
         if ended.fault:
             # The function has done its work. Running it again would not make its result fit.
-            logger.error('queue %s: %s (%s): done, but its result cannot be kept: %s', c.lane.name, m.path, m.id, ended.fault)
+            logger.error(
+                'queue %s: %s (%s): done, but its result cannot be kept: %s', c.lane.name, m.path, m.id, ended.fault
+            )
         return self._leave(
             c,
             COMPLETE,
@@ -207,7 +215,11 @@ class Judge:
         id = m.id or new_id()
         if ended.says == 'drop':
             logger.info('%s: dropped, as it said: %s', name, ended.error)
-            return self._leave(c, COMPLETE, reason='dropped', error=ended.error, attempts=m.retried + 1) if c.leaves else None
+            return (
+                self._leave(c, COMPLETE, reason='dropped', error=ended.error, attempts=m.retried + 1)
+                if c.leaves
+                else None
+            )
         if ended.says == 'snooze':
             fields['reason'] = 'snoozed'
             return End(c, SNOOZE, (), ended.wait, id, c.raw, info.encode(**fields))
@@ -235,7 +247,13 @@ class Judge:
         start = now + wait
         if any(m.meta.get(key) and start >= m.meta[key] for key in ('ru', 'dl', 'xp')):
             return archive('it failed and there is no time left for another try')
-        raw = m.with_meta(**changes, rt=m.retried + 1) if m.extended else c.raw if m.retry < 0 else m.with_retry(m.retry - 1)
+        raw = (
+            m.with_meta(**changes, rt=m.retried + 1)
+            if m.extended
+            else c.raw
+            if m.retry < 0
+            else m.with_retry(m.retry - 1)
+        )
         logger.warning('%s: failed and is tried again in %.1f s: %s', name, wait / 1000, ended.error)
         return End(c, RETRY, FAILED, wait, id, raw, info.encode(**fields))
 
@@ -301,8 +319,8 @@ def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
         return Verdict(token, raw, raw, 'requeue', id, b'', '', awaited)
     alone = death.certain or bool(death.alone)
     if m is None or m.python and not m.extended:
-        # Not ours to change: the count stands beside it. Nobody can know that it is suspect either, so that no worker runs
-        # it alone on purpose.
+        # Not ours to change: the count stands beside it. Nobody can know that it is suspect either, so that no worker
+        # runs it alone on purpose.
         fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=MAX_DEATHS)
         action = 'alone' if alone or death.sole else 'count'
         return Verdict(token, raw, raw, action, id, fields, hashlib.sha1(raw).hexdigest(), awaited)
@@ -311,7 +329,9 @@ def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
     renewed = m.with_meta(d=deaths, da=now, al=died_alone)
     fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=deaths)
     if died_alone >= MAX_DEATHS:
-        logger.error('%s (%s): archived: its worker died too often with nothing else in hand (%d deaths)', path, id, deaths)
+        logger.error(
+            '%s (%s): archived: its worker died too often with nothing else in hand (%d deaths)', path, id, deaths
+        )
         return Verdict(token, raw, renewed, 'archive', id, fields, '', awaited)
     return Verdict(token, raw, renewed, 'requeue', id, fields, '', awaited)
 

@@ -72,7 +72,12 @@ class Claim:
     def leaves(self) -> bool:
         """Whether the task leaves something behind when it succeeds, so that it is not only acknowledged."""
         meta = self.message.meta
-        return bool(meta) and ('kr' in meta or 'rn' in meta or 'uk' in meta and not self.freed) or self.report is not None or self.canceled
+        return (
+            bool(meta)
+            and ('kr' in meta or 'rn' in meta or 'uk' in meta and not self.freed)
+            or self.report is not None
+            or self.canceled
+        )
 
 
 class Batch:
@@ -132,7 +137,9 @@ class Lane:
         self.beat: Callable[[], None] = lambda: None
         self.look: Callable[[], None] = lambda: None
         self.tell_lost: Callable[[Claim], None] = lambda _: None
-        self.confirmed: tuple[float, float] | None = None  # when the last confirmed heartbeat was sent: monotonic and wall clock
+        self.confirmed: tuple[float, float] | None = (
+            None  # when the last confirmed heartbeat was sent: monotonic and wall clock
+        )
         self.pulse = ''
 
     def now(self) -> int:
@@ -140,7 +147,10 @@ class Lane:
         return self.store.now()
 
     def fresh(self, life: float) -> bool:
-        """Says whether Redis surely has not let the heartbeat expire. Both clocks must agree: one stops while a machine is suspended."""
+        """Says whether Redis surely has not let the heartbeat expire.
+
+        Both clocks must agree: one stops while a machine is suspended.
+        """
         confirmed = self.confirmed
         if confirmed is None:
             return False
@@ -148,7 +158,14 @@ class Lane:
         return time.monotonic() - confirmed[0] < limit and time.time() - confirmed[1] < limit
 
     def claim(
-        self, link: Link, most: int, held: int, mend: bool, done: list[Claim], suspects: bool = False, parked: list[str] | None = None
+        self,
+        link: Link,
+        most: int,
+        held: int,
+        mend: bool,
+        done: list[Claim],
+        suspects: bool = False,
+        parked: list[str] | None = None,
     ) -> tuple[Haul, list[Claim]]:
         """Takes tasks, or suspects, and acknowledges done in the same call, or takes some of those that are parked.
 
@@ -179,8 +196,8 @@ class Lane:
             if haul.version != self.version:
                 self.look()
             if epoch % 2 or epoch != self._epoch:
-                # The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper may have given
-                # them to others. The next heartbeat gives back those that stand.
+                # The heartbeat had expired, and nobody knows whether these claims are older than the registration: a
+                # sweeper may have given them to others. The next heartbeat gives back those that stand.
                 self.unclear = time.monotonic()
                 self.beat()
                 return haul, []
@@ -203,7 +220,10 @@ class Lane:
             self.parked = ids + self.parked
 
     def ending(self, done: list[Claim]) -> tuple[list[Claim], Acked]:
-        """Prepares claims that are done for the call that ends them. It settles those that are lost, and leaves them out."""
+        """Prepares claims that are done for the call that ends them.
+
+        It settles those that are lost, and leaves them out.
+        """
         ended = Acked()
         if not done:
             return done, ended
@@ -275,7 +295,8 @@ class Lane:
             return [c for b in self.batches.values() for c in b.claims if not c.settled]
 
     def count(self) -> tuple[int, bool, bool]:
-        """Returns the number of claims that are not settled, whether a claim is under way, and whether a reply was lost lately."""
+        """Returns the number of claims that are not settled, whether a claim is under way, and whether a reply was
+        lost lately."""
         with self.mu:
             unclear = self.unclear is not None and time.monotonic() - self.unclear < _UNCLEAR
             return self.known, bool(self._calling), unclear
@@ -318,7 +339,10 @@ class Lane:
             return self._calling[0] - 1 if self._calling else self._next
 
     def strangers(self, tokens: list[str], until: int) -> list[str]:
-        """Returns tokens that this process does not know: the replies of their claims were lost. Batches after until are not judged."""
+        """Returns tokens that this process does not know: the replies of their claims were lost.
+
+        Batches after until are not judged.
+        """
         with self.mu:
             return [t for t in tokens if self._strange(t, until)]
 

@@ -20,14 +20,16 @@ class _Line:
 
 
 class Lines:
-    """Lets one log line a second through for each key: the first at once, and then one for all that have come since, with their number."""
+    """Lets one log line a second through for each key: the first at once, and then one for all that have come since,
+    with their number."""
 
     def __init__(self) -> None:
         self._mu = threading.Lock()
         self._lines: dict[Key, _Line] = {}
 
     def log(self, key: Key, write: Callable[[int], None], n: int = 1) -> None:
-        """Calls write for n things at once: with n, or later, for the latest of all that have come, with their number."""
+        """Calls write for n things at once: with n, or later, for the latest of all that have come, with their
+        number."""
         now = time.monotonic()
         with self._mu:
             if key not in self._lines and len(self._lines) >= _MOST_KEYS:
@@ -44,7 +46,8 @@ class Lines:
         write(n)
 
     def flush(self, *, all: bool = True) -> None:
-        """Logs what has come since the last line of each key; with all=False, only if that is longer ago than a line must be."""
+        """Logs what has come since the last line of each key; with all=False, only if that is longer ago than a line
+        must be."""
         now = time.monotonic()
         late = []
         with self._mu:

@@ -46,7 +46,8 @@ def may_have_run(error: BaseException) -> bool:
 
 
 class Source:
-    """Makes connections like those of a client of redis-py, but without its retries: a claim must never be sent twice."""
+    """Makes connections like those of a client of redis-py, but without its retries: a claim must never be sent
+    twice."""
 
     def __init__(self, client: redis.Redis) -> None:
         shared.Link(client)  # refuses what it cannot be

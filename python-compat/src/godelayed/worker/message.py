@@ -71,7 +71,8 @@ class Message:
     def __init__(self, raw: bytes, limits: Limits | None = WORKER) -> None:
         self.raw = raw
         n = len(raw)
-        # Fewer bytes than values, or fewer that can begin an array or map than may be inside one another, are within the limits.
+        # Fewer bytes than values, or fewer that can begin an array or map than may be inside one another, are within
+        # the limits.
         if limits is not None and (n > limits.values or n - len(raw.translate(None, OPENERS)) > limits.depth):
             check_message(raw, limits, _NAMES)
             limits = None
@@ -231,7 +232,9 @@ def _check(meta: dict[str, Any]) -> bool:
         bounds = _KNOWN.get(key)
         if bounds is not None:
             if type(v) is not int or not bounds[0] <= v <= bounds[1]:
-                raise MessageError(f'expected {key!r} to be an integer from {bounds[0]} to {bounds[1]}, found {_kind(v)}')
+                raise MessageError(
+                    f'expected {key!r} to be an integer from {bounds[0]} to {bounds[1]}, found {_kind(v)}'
+                )
         elif key in ('id', 'uk', 'g'):
             if type(v) is not str or not 1 <= len(v.encode()) <= MAX_PATH:
                 raise MessageError(f'expected {key!r} to be a string of 1 to {MAX_PATH} bytes, found {_kind(v)}')
@@ -245,7 +248,9 @@ def _check(meta: dict[str, Any]) -> bool:
             if not _numbers(v, 4, 4) or v[0] > _INT31 or v[3] > _INT31:
                 raise MessageError(f"expected 'gp' to be an array of 4 integers, found {_kind(v)}")
         elif key == 'h':
-            if not (type(v) is dict and 1 <= len(v) <= 64 and all(type(k) is str and type(e) is str for k, e in v.items())):
+            if not (
+                type(v) is dict and 1 <= len(v) <= 64 and all(type(k) is str and type(e) is str for k, e in v.items())
+            ):
                 raise MessageError(f"expected 'h' to be a map of 1 to 64 strings, found {_kind(v)}")
             if sum(len(k.encode()) + len(e.encode()) for k, e in v.items()) > _HEADERS:
                 raise MessageError(f"expected 'h' to hold at most {_HEADERS:,} bytes, found more")

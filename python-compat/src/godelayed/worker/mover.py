@@ -133,7 +133,10 @@ class Mover:
             part = large[i : i + _PAGE]
             now = time.time_ns() // 1_000_000
             store.condemn(
-                self.link, shelf, self._archive_for, [(id, encode(reason='too large', at=now, error=too_large(n))) for id, n in part]
+                self.link,
+                shelf,
+                self._archive_for,
+                [(id, encode(reason='too large', at=now, error=too_large(n))) for id, n in part],
             )
             for id, n in part:
                 self._log(store.name, id, n)
@@ -147,7 +150,8 @@ class Mover:
     def _find(self, i: int, parked: int) -> None:
         """Looks for parked tasks that this worker can run, and leaves them to the fetcher.
 
-        They are looked for among those that were parked last, or else among a few pages of the others, behind those of the last look.
+        They are looked for among those that were parked last, or else among a few pages of the others, behind those of
+        the last look.
         """
         lane = self.lanes[i]
         ids, n = self._find_on(lane, 0)

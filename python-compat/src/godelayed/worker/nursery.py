@@ -1,6 +1,8 @@
-"""The process that forks worker processes: it has imported everything, and has no threads, so forking it is safe at any time.
+"""The process that forks worker processes: it has imported everything, and has no threads, so forking it is safe at
+any time.
 
-It is forked before the worker has threads. Over one socket it is told what to do, in commands of 16 bytes, and answers in kind:
+It is forked before the worker has threads. Over one socket it is told what to do, in commands of 16 bytes, and answers
+in kind:
 
     F number 0      fork a process, which gets the two sockets that come along
     K number signal send a signal to it
@@ -26,7 +28,8 @@ from .child import serve
 _COMMAND = struct.Struct('!c3xIq')
 SIGNAL = signal.SIGUSR1  # what interrupts tasks
 
-# The worker decides what they mean. They are handled, not ignored, so that programs which tasks start do not ignore them.
+# The worker decides what they mean. They are handled, not ignored, so that programs which tasks start do not ignore
+# them.
 _QUIET = ('SIGINT', 'SIGTERM', 'SIGHUP', 'SIGTSTP', 'SIGUSR2', 'SIGUSR1', 'SIGPIPE')
 
 
@@ -184,7 +187,8 @@ def _nothing(*_: object) -> None:
 
 
 def die_with_parent() -> None:
-    """Has the kernel kill this process when its parent dies, where it can: a task must not outlive its worker's claim."""
+    """Has the kernel kill this process when its parent dies, where it can: a task must not outlive its worker's
+    claim."""
     if sys.platform == 'linux':
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)

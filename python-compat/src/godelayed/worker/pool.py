@@ -129,7 +129,8 @@ class Pool:
                     if key.data is None:
                         with contextlib.suppress(BlockingIOError):
                             self._woken.recv(4096)
-                        self._poked = False  # not before: a poke in between would be read with the others, and the next ones not be sent
+                        # Not before: a poke in between would be read with the others, and the next ones not be sent.
+                        self._poked = False
                     elif key.data is self.nursery:
                         self._hear()
                     else:
@@ -391,7 +392,9 @@ class Pool:
             ended = Ended(ok=False, error=f'its process was killed: {p.why}', interrupted=p.why)
             done = self._conclude(c, ended)
         else:
-            logger.error('queue %s: %s (%s): worker process %d died: %s', c.lane.name, c.message.path, c.message.id, p.pid, cause)
+            logger.error(
+                'queue %s: %s (%s): worker process %d died: %s', c.lane.name, c.message.path, c.message.id, p.pid, cause
+            )
             self._died(c, alone)
         self.executors.leave(c, done, time.monotonic() - c.started)
 

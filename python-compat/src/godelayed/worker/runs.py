@@ -1,4 +1,5 @@
-"""The two ends of a task's run: whether it may start, and what becomes of it when its call has ended or its process has died."""
+"""The two ends of a task's run: whether it may start, and what becomes of it when its call has ended or its process
+has died."""
 
 from __future__ import annotations
 
@@ -26,11 +27,15 @@ class Runs:
         self._shutting = self._leaving = False
 
     def leave(self) -> None:
-        """Says that the worker stops. Deaths of processes do not count from now on: they may have been told to end too."""
+        """Says that the worker stops.
+
+        Deaths of processes do not count from now on: they may have been told to end too.
+        """
         self._leaving = True
 
     def shut(self) -> None:
-        """Says that tasks are told to end because the worker stops: those that obey are given back, with no try or death counted."""
+        """Says that tasks are told to end because the worker stops: those that obey are given back, with no try or
+        death counted."""
         self._shutting = True
 
     def begin(self, c: Claim, interrupt: Callable[[str], None], go: Callable[[bool], None]) -> None:
@@ -67,12 +72,17 @@ class Runs:
         return True
 
     def _unlock(self, c: Claim) -> bool:
-        """Frees the lock of a task that starts, and answers whether it may. If Redis does not answer, the lock ends with the task."""
+        """Frees the lock of a task that starts, and answers whether it may.
+
+        If Redis does not answer, the lock ends with the task.
+        """
         link = Link(self._source)
         try:
             left = c.lane.store.unlock(link, c.message.id, left=False)
         except DelayedError as e:
-            logger.warning('queue %s: the lock of %s could not be freed before it starts: %s', c.lane.name, c.message.id, e)
+            logger.warning(
+                'queue %s: the lock of %s could not be freed before it starts: %s', c.lane.name, c.message.id, e
+            )
             return True
         finally:
             link.hang_up()
@@ -84,7 +94,9 @@ class Runs:
         lane = c.lane
         if c.lost:
             lane.settle([c])
-            logger.warning('queue %s: %s ended after its claim was lost; its outcome is discarded', lane.name, c.message.path)
+            logger.warning(
+                'queue %s: %s ended after its claim was lost; its outcome is discarded', lane.name, c.message.path
+            )
             lane.finisher.count_lost(1)
             return False
         if ended.ok:

@@ -128,7 +128,8 @@ def _skim(b: bytes, i: int, values: int, depth: int, anything: bool) -> tuple[in
             if not outer:
                 return i, values
             owed, is_map = outer.pop()
-        # Every value that is still owed takes a byte at least: a header that promises what cannot come is refused where it stands.
+        # Every value that is still owed takes a byte at least: a header that promises what cannot come is refused where
+        # it stands.
         if total > end - i:
             raise _cut_off(i)
         c = b[i]
@@ -142,7 +143,9 @@ def _skim(b: bytes, i: int, values: int, depth: int, anything: bool) -> tuple[in
             i += 1 + n
         elif n in _CONTAINERS:
             if len(outer) >= depth:
-                raise MessageError(f'expected at most {depth} arrays and maps inside one another, found one more at byte {i}')
+                raise MessageError(
+                    f'expected at most {depth} arrays and maps inside one another, found one more at byte {i}'
+                )
             outer.append((owed, is_map))
             is_map = n == _MAP
             owed, after = _header(b, i)

@@ -1,4 +1,5 @@
-"""What is asked of all queues of one slot at once: one script for a worker's heartbeats, one for what there is to do, one for a sweeper."""
+"""What is asked of all queues of one slot at once: one script for a worker's heartbeats, one for what there is to do,
+one for a sweeper."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ MAX_UNPARKED = 200  # parked tasks that one script looks at
 REVOKED_MOST = 1000  # ids of cancelled tasks that are kept in memory
 
 _names = (
-    'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey sweep forget repair '
+    'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey '
+    'sweep forget repair '
     'mark lives rewait condemn lapse expire trim pardon ripe peek fire fields'
 )
 SCRIPTS = {name: script(name) for name in _names.split()}
@@ -45,7 +46,10 @@ class Ending:
 
 @dataclasses.dataclass
 class Acked:
-    """Claims whose tasks are done, for claim and ack. pulse is the value of the heartbeat under which all of them stood last."""
+    """Claims whose tasks are done, for claim and ack.
+
+    pulse is the value of the heartbeat under which all of them stood last.
+    """
 
     tokens: list[str] = dataclasses.field(default_factory=list)
     batches: list[int] = dataclasses.field(default_factory=list)
@@ -156,7 +160,17 @@ class Store:
         """The channel on which the end of a task is told, '' if nobody waits for it."""
         return self.keys.ended(id) if awaited else ''
 
-    def claim(self, link: Link, batch: int, most: int, held: int, legacy: bool, mend: bool, ended: Acked, suspects: bool = False) -> Haul:
+    def claim(
+        self,
+        link: Link,
+        batch: int,
+        most: int,
+        held: int,
+        legacy: bool,
+        mend: bool,
+        ended: Acked,
+        suspects: bool = False,
+    ) -> Haul:
         """Ends claims and takes pending tasks, or suspects.
 
         It must never be sent again after an error of which may_have_run is true.
@@ -202,7 +216,13 @@ class Store:
         return ended.answers(reply)
 
     def release(
-        self, link: Link, batches: Sequence[int], tokens: Sequence[str], to: Store | None = None, front: bool = True, suspects: bool = False
+        self,
+        link: Link,
+        batches: Sequence[int],
+        tokens: Sequence[str],
+        to: Store | None = None,
+        front: bool = True,
+        suspects: bool = False,
     ) -> list[int]:
         """Gives claimed messages back unchanged: to the front or to the end of a queue, or of its suspects."""
         keys = [*self._mine, *(to or self).keys.pending(suspects)]
@@ -210,9 +230,18 @@ class Store:
         return _answers(reply, len(tokens))
 
     def shelve(
-        self, link: Link, batches: Sequence[int], shelf: str, most: int, counters: Sequence[str], tasks: Sequence[Ending]
+        self,
+        link: Link,
+        batches: Sequence[int],
+        shelf: str,
+        most: int,
+        counters: Sequence[str],
+        tasks: Sequence[Ending],
     ) -> list[int]:
-        """Files tasks in the set scheduled, retry, parked or archived. An answer of 2 says that the task was cancelled and stands."""
+        """Files tasks in the set scheduled, retry, parked or archived.
+
+        An answer of 2 says that the task was cancelled and stands.
+        """
         k = self.keys
         workers = k.signals if shelf == 'parked' else ''
         args: list[Any] = [
@@ -226,7 +255,14 @@ class Store:
         ]
         args += [len(batches), *batches]
         for t in tasks:
-            args += [t.token, t.id, t.wait, t.message, t.info, f'parked {t.path}' if workers else self._ended(t.id, t.awaited)]
+            args += [
+                t.token,
+                t.id,
+                t.wait,
+                t.message,
+                t.info,
+                f'parked {t.path}' if workers else self._ended(t.id, t.awaited),
+            ]
         keys = [*self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.locked, k.revoked]
         return _answers(link.run(SCRIPTS['shelve'], keys, *args), len(tasks))
 
@@ -251,10 +287,13 @@ class Store:
     def progress(self, link: Link, token: str, id: str, report: bytes) -> bool:
         """Notes what an active task reports; empty forgets it. It answers whether the claim stands."""
         k = self.keys
-        return bool(link.run(SCRIPTS['progress'], [k.processing + self.worker, k.completed, k.results], token, id, report))
+        return bool(
+            link.run(SCRIPTS['progress'], [k.processing + self.worker, k.completed, k.results], token, id, report)
+        )
 
     def unlock(self, link: Link, id: str, left: bool) -> int:
-        """Frees the lock of a task that starts, or, with left, of one that has left the queue. -1: it must not start; 0: none is left."""
+        """Frees the lock of a task that starts, or, with left, of one that has left the queue. -1: it must not start;
+        0: none is left."""
         k = self.keys
         return int(link.run(SCRIPTS['unlock'], [k.locks, k.locked, k.revoked], id, int(left)))
 
@@ -277,7 +316,8 @@ class Store:
         return [k.heartbeat + worker, k.workers, k.processing + worker, k.claims + worker, k.control, k.functions]
 
     def mark(self, link: Link, note: str, value: str) -> None:
-        """Notes what this worker's death would say of its claims: 'alone' the token of one, 'stopped' 1; '' forgets it."""
+        """Notes what this worker's death would say of its claims: 'alone' the token of one, 'stopped' 1; '' forgets
+        it."""
         link.run(SCRIPTS['mark'], [self.keys.claims + self.worker], note, value)
 
     def rewait(self, link: Link, life: int) -> None:
@@ -294,11 +334,16 @@ class Store:
         It also returns ids and sizes of those that are too large, which stay.
         """
         k = self.keys
-        reply = link.run(SCRIPTS['move'], [getattr(k, shelf), k.tasks, k.info, k.list, k.noti], most, MAX_CLAIM_BYTES, WORKER.size)
+        reply = link.run(
+            SCRIPTS['move'], [getattr(k, shelf), k.tasks, k.info, k.list, k.noti], most, MAX_CLAIM_BYTES, WORKER.size
+        )
         return int(reply[1]), [(text_of(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
 
     def unpark(self, link: Link, batch: int, most: int, ids: Sequence[str]) -> Haul:
-        """Claims parked tasks; left is how many of the ids were looked at. Like claim it must never be sent again after a lost answer."""
+        """Claims parked tasks; left is how many of the ids were looked at.
+
+        Like claim it must never be sent again after a lost answer.
+        """
         k = self.keys
         keys = [k.parked, k.tasks, k.info, k.heartbeat + self.worker, *self._mine, k.control]
         reply = link.run(SCRIPTS['unpark'], keys, batch, min(most, MAX_UNPARKED), MAX_CLAIM_BYTES, *ids)
@@ -307,7 +352,8 @@ class Store:
         return Haul(reply[0], reply[1], None, reply[2], reply[3:])
 
     def parked_page(self, link: Link, offset: int, n: int) -> list[tuple[str, bytes | None]]:
-        """Reads ids and infos of parked tasks, by rank: what was parked last first, and each page in the order of parking."""
+        """Reads ids and infos of parked tasks, by rank: what was parked last first, and each page in the order of
+        parking."""
         return self._infos(link, link.do('ZRANGE', self.keys.parked, -offset - n, -offset - 1))
 
     def overdue_parked(self, link: Link, now: int, n: int) -> list[tuple[str, bytes | None]]:
@@ -324,7 +370,10 @@ class Store:
         return list(zip([text_of(i) for i in ids], infos))
 
     def _fields(self, link: Link, hash: str, fields: Sequence[str], most: int) -> list[bytes | int | None]:
-        """Reads the first of some fields of a hash, at least one. Of values of more than most bytes it returns the size."""
+        """Reads the first of some fields of a hash, at least one.
+
+        Of values of more than most bytes it returns the size.
+        """
         reply = link.run(SCRIPTS['fields'], [hash], most, MAX_CLAIM_BYTES, *fields)
         if not isinstance(reply, list) or not 1 <= len(reply) <= len(fields):
             raise ReplyError(f'fields: expected 1 to {len(fields)} values, found {reply!r:.100}')
@@ -352,7 +401,9 @@ class Store:
         """Returns the form of Python tasks that was settled, '' if none was yet."""
         return text_of(link.do('GET', self.keys.mode))
 
-    def sweep(self, link: Link, liveness: str, hash: str, limits: Sequence[int], verdicts: Sequence[Verdict]) -> tuple[int, int]:
+    def sweep(
+        self, link: Link, liveness: str, hash: str, limits: Sequence[int], verdicts: Sequence[Verdict]
+    ) -> tuple[int, int]:
         """Takes claims from a dead worker, last claimed first; (-1, 0) if it lives.
 
         limits: s that deaths count, deaths alone that archive, ms that an archived task is kept, most archived tasks.
@@ -387,7 +438,8 @@ class Store:
         return [text_of(t) for t in link.do('HRANDFIELD', hash, n)], total
 
     def claims(self, link: Link, hash: str, tokens: Sequence[str]) -> tuple[list[tuple[str, bytes | int]], int]:
-        """Reads the first of the claims with these tokens, as many as fit into one call, and returns how many tokens it has read.
+        """Reads the first of the claims with these tokens, as many as fit into one call, and returns how many tokens
+        it has read.
 
         Claims that have ended are left out; of messages that are too large it returns the size.
         """
@@ -402,7 +454,8 @@ class Store:
         return Death(stopped=stopped is not None, alone=text_of(alone))
 
     def lifetimes(self, link: Link, workers: Sequence[str]) -> list[float]:
-        """Says for each worker how many seconds its heartbeat lasts unless it is renewed; negative: it does not exist."""
+        """Says for each worker how many seconds its heartbeat lasts unless it is renewed; negative: it does not
+        exist."""
         lives: list[int] = []
         for i in range(0, len(workers), _LIVES_MOST):
             keys = [self.keys.heartbeat + w for w in workers[i : i + _LIVES_MOST]]
@@ -424,7 +477,9 @@ class Store:
         args: list[Any] = [STATS_LIFE, keep]
         for id, info in tasks:
             args += [id, info]
-        return int(link.run(SCRIPTS['condemn'], [getattr(k, shelf), k.archived, k.info, self._stats, k.locks, k.locked], *args))
+        return int(
+            link.run(SCRIPTS['condemn'], [getattr(k, shelf), k.archived, k.info, self._stats, k.locks, k.locked], *args)
+        )
 
     def trim(self, link: Link, most: int, n: int) -> int:
         """Deletes archived tasks that are too old or too many, at most n."""

@@ -1,4 +1,5 @@
-"""Suspects, tasks that were in hand when workers died: they wait in a list of their own, and run with few others or alone."""
+"""Suspects, tasks that were in hand when workers died: they wait in a list of their own, and run with few others or
+alone."""
 
 from __future__ import annotations
 

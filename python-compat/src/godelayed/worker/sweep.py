@@ -34,7 +34,14 @@ class Sweeping:
     """The thread that sweeps queues of one slot. Any number may run on one queue."""
 
     def __init__(
-        self, stores: Sequence[Store], own: str, life: float, interval: float, contact: Contact, archive_max: int, archive_for: int
+        self,
+        stores: Sequence[Store],
+        own: str,
+        life: float,
+        interval: float,
+        contact: Contact,
+        archive_max: int,
+        archive_for: int,
     ) -> None:
         self.stores = stores
         self.own = own  # id of the worker that it runs in, which is alive
@@ -144,8 +151,8 @@ class Sweeping:
     def _surely_dead(self, store: Store, kind: str, missing: list[str]) -> list[str]:
         """Notes whose heartbeats are missing now, and returns those that have been missing for long enough.
 
-        Dead is who was missing at two looks, so far apart that a living worker would have registered again, with unbroken
-        contact from before the first to the second.
+        Dead is who was missing at two looks, so far apart that a living worker would have registered again, with
+        unbroken contact from before the first to the second.
         """
         now = time.monotonic()
         since = self.contact.unbroken()
@@ -179,7 +186,9 @@ class Sweeping:
             while tokens:
                 page, n = store.claims(self.link, hash, tokens)
                 now = store.now()
-                requeued, archived = self._take(store, self.link, liveness, hash, [verdict(t, m, death, now) for t, m in page])
+                requeued, archived = self._take(
+                    store, self.link, liveness, hash, [verdict(t, m, death, now) for t, m in page]
+                )
                 if requeued < 0:
                     return taken
                 taken += requeued + archived
@@ -210,13 +219,18 @@ class Sweeping:
         page, _ = store.claims(self.link, store.keys.legacy, [id])
         liveness = id or store.keys.heartbeat + 'legacy'  # which never exists
         requeued, archived = self._take(
-            store, self.link, liveness, store.keys.legacy, [verdict(t, m, Death(certain=True), store.now()) for t, m in page]
+            store,
+            self.link,
+            liveness,
+            store.keys.legacy,
+            [verdict(t, m, Death(certain=True), store.now()) for t, m in page],
         )
         if requeued > 0 or archived > 0:
             self._log_legacy(store.name, id)
 
     def _repair(self, store: Store, deficit: int) -> None:
-        """Removes surplus notifications, and adds those that were missing at two passes: in between, who was woken had time to claim."""
+        """Removes surplus notifications, and adds those that were missing at two passes: in between, who was woken had
+        time to claim."""
         last, self._deficit[store] = self._deficit.get(store, 0), max(deficit, 0)
         if deficit < 0:
             store.repair(self.link, 0)
@@ -236,7 +250,9 @@ class Sweeping:
             page = store.overdue_parked(self.link, now, _TRIM_PAGE)
             if not page:
                 break
-            tasks = [(id, info.encode(reason='parked too long', function=info.function_of(i), at=now)) for id, i in page]
+            tasks = [
+                (id, info.encode(reason='parked too long', function=info.function_of(i), at=now)) for id, i in page
+            ]
             if store.condemn(self.link, 'parked', self.archive_for, tasks) == 0 or len(page) < _TRIM_PAGE:
                 break
         for delete, n in (

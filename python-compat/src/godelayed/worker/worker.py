@@ -42,7 +42,10 @@ logger = logging.getLogger('godelayed.worker')
 
 
 class StillRunningError(DelayedError):
-    """The worker was stopped while tasks still ran that do not end. Their claims stay until the process exits. `functions` names them."""
+    """The worker was stopped while tasks still ran that do not end.
+
+    Their claims stay until the process exits. `functions` names them.
+    """
 
     def __init__(self, functions: Sequence[str]) -> None:
         super().__init__(f'tasks still run: {", ".join(functions)}')
@@ -52,11 +55,14 @@ class StillRunningError(DelayedError):
 class Worker:
     """Claims tasks of its queues and calls the functions that @task has registered. Give it to run(), once.
 
-    redis is a client of redis-py, whose address and options the worker's own connections have. The other arguments are those of
-    WorkerConfig. Its methods may be called by any thread; run() is best called before the program has threads of its own, because it forks.
+    redis is a client of redis-py, whose address and options the worker's own connections have. The other arguments are
+    those of WorkerConfig. Its methods may be called by any thread; run() is best called before the program has threads
+    of its own, because it forks.
     """
 
-    def __init__(self, redis: redis.Redis, queues: Queues, *, registry: Registry | None = None, **settings: Any) -> None:
+    def __init__(
+        self, redis: redis.Redis, queues: Queues, *, registry: Registry | None = None, **settings: Any
+    ) -> None:
         cfg = self.config = WorkerConfig(queues, **settings)
         cfg.check()
         self.id = secrets.token_hex(16)
@@ -79,8 +85,12 @@ class Worker:
             f.close_report = self._reporter.close
             f.sweep = self._sweeper_of(lane, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
             f.join = self._joiner_of(lane)
-        self._follower = Follower(self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart'))
-        self._intake = Intake(self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes)
+        self._follower = Follower(
+            self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart')
+        )
+        self._intake = Intake(
+            self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes
+        )
         self._runs = Runs(self._source, self._judge, self._reporter)
         contact = Contact(self._life)
         self._fetcher = Fetcher(
@@ -96,8 +106,12 @@ class Worker:
             self._judge.lines,
         )
         self._executors.signal = self._fetcher.signal
-        self._mover = Mover(self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines)
-        self._heartbeat = Heartbeat(self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten)
+        self._mover = Mover(
+            self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
+        )
+        self._heartbeat = Heartbeat(
+            self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten
+        )
         for lane in self._lanes:
             lane.beat = self._heartbeat.now
         self._sweeping = Sweeping(
@@ -123,7 +137,8 @@ class Worker:
 
     @property
     def stop_reason(self) -> str:
-        """Why the worker stops or has stopped: 'stop', 'max tasks', 'empty', 'restart', 'order', 'processes' or '' while it does not."""
+        """Why the worker stops or has stopped: 'stop', 'max tasks', 'empty', 'restart', 'order', 'processes' or ''
+        while it does not."""
         return self._reason
 
     @property
@@ -182,8 +197,9 @@ class Worker:
     def run(self) -> None:
         """Claims and runs tasks until stop() is called; then gives back what has not started and waits for the rest.
 
-        While Redis is away it tries again and carries on by itself. A StillRunningError names tasks that did not end (with processes=False
-        only), a DelayedError says that Redis could not be told how all tasks ended. It handles no signals, and may be called once.
+        While Redis is away it tries again and carries on by itself. A StillRunningError names tasks that did not end
+        (with processes=False only), a DelayedError says that Redis could not be told how all tasks ended. It handles no
+        signals, and may be called once.
         """
         if self._started:
             raise DelayedError('this worker was run before: make a new one')
@@ -207,7 +223,9 @@ class Worker:
         else:
             if cfg.start is not None:
                 cfg.start()
-            self._threads = Threads(self._executors, self._executors.n, self._runs.prepare, self._runs.conclude, self._reporter.report)
+            self._threads = Threads(
+                self._executors, self._executors.n, self._runs.prepare, self._runs.conclude, self._reporter.report
+            )
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
@@ -258,7 +276,11 @@ class Worker:
                 self._stop_for('empty')
 
     def _wind_up(
-        self, beats: list[threading.Thread], finishers: list[threading.Thread], loops: list[threading.Thread], pool: list[threading.Thread]
+        self,
+        beats: list[threading.Thread],
+        finishers: list[threading.Thread],
+        loops: list[threading.Thread],
+        pool: list[threading.Thread],
     ) -> None:
         cfg = self.config
         logger.info('worker stops (%s): no more tasks are claimed', self._reason)
