@@ -27,8 +27,8 @@ CLEAN, FAILED, USAGE, RUNNING, STUCK, FORCED = 0, 1, 2, 3, 4, 130
 _STOP, _QUIET, _PAUSE, _RESUME = 'stop', 'quiet', 'pause', 'resume'
 _ORDERS = {'SIGINT': _STOP, 'SIGTERM': _STOP, 'SIGHUP': _STOP, 'SIGTSTP': _QUIET, 'SIGUSR2': _PAUSE, 'SIGCONT': _RESUME}
 
-_EPILOG = """signals: INT, TERM and HUP stop, a second one exits at once; TSTP claims no more tasks for good; USR2 pauses,
-CONT resumes.
+_EPILOG = """signals: INT, TERM and HUP stop, a second one exits at once; TSTP claims no more tasks for good;
+USR2 pauses, CONT resumes.
 exit codes: 0 clean, 1 start failed or Redis was not told how tasks ended, 2 wrong arguments, 3 tasks did not stop,
 130 second signal to stop."""
 
