@@ -30,35 +30,34 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	EventTaskStarted  EventKind = iota + 1 // its handler is about to be called
-	EventTaskDone                          // its handler returned nil
-	EventTaskFailed                        // its handler failed; what becomes of the task follows
-	EventTaskPanicked                      // its handler panicked; EventTaskFailed follows
-	EventTaskTimedOut                      // its handler ran for too long; EventTaskFailed follows
-	EventTaskRetried                       // it is tried again later
-	EventTaskSnoozed                       // it runs again later, as its handler asked
-	EventTaskArchived                      // it was archived: it is not tried again
-	EventTaskDropped                       // it was dropped, as its handler asked
-	// it waits for a worker that knows its function, or fields of its arguments
-	EventTaskParked
-	EventTaskForwarded     // it was handed on to the queue for Python tasks
-	EventTaskExpired       // its time was over before it could start
-	EventTaskCanceled      // it was canceled
-	EventTaskLost          // another worker may run it: this one was believed dead
-	EventTaskReleased      // it goes back to its queue: its handler was told to stop, as the worker stops
-	EventTaskStuck         // its handler has run for very long or ignores that it was told to stop
-	EventWorkerStarted     // Run was called
-	EventWorkerIdle        // all its queues are empty and no handler runs
-	EventWorkerPaused      // it claims no tasks until it is resumed
-	EventWorkerResumed     // it claims tasks again
-	EventWorkerQuiet       // it claims no tasks any more
-	EventWorkerStopping    // it stops
-	EventWorkerStopped     // it has stopped, and all its handlers have returned
-	EventHeartbeatLost     // Redis does not know any more, or cannot be told, that the worker lives
-	EventHeartbeatRegained // Redis knows again that the worker lives
-	EventQueuePaused       // no worker claims tasks of the queue until it is resumed
-	EventQueueResumed      // workers claim tasks of the queue again
-	eventKinds             // one more than the last
+	EventTaskStarted       EventKind = iota + 1 // its handler is about to be called
+	EventTaskDone                               // its handler returned nil
+	EventTaskFailed                             // its handler failed; what becomes of the task follows
+	EventTaskPanicked                           // its handler panicked; EventTaskFailed follows
+	EventTaskTimedOut                           // its handler ran for too long; EventTaskFailed follows
+	EventTaskRetried                            // it is tried again later
+	EventTaskSnoozed                            // it runs again later, as its handler asked
+	EventTaskArchived                           // it was archived: it is not tried again
+	EventTaskDropped                            // it was dropped, as its handler asked
+	EventTaskParked                             // it waits for a worker that knows its function, or its fields
+	EventTaskForwarded                          // it was handed on to the queue for Python tasks
+	EventTaskExpired                            // its time was over before it could start
+	EventTaskCanceled                           // it was canceled
+	EventTaskLost                               // another worker may run it: this one was believed dead
+	EventTaskReleased                           // it goes back to its queue: its handler was told to stop, as the worker stops
+	EventTaskStuck                              // its handler has run for very long or ignores that it was told to stop
+	EventWorkerStarted                          // Run was called
+	EventWorkerIdle                             // all its queues are empty and no handler runs
+	EventWorkerPaused                           // it claims no tasks until it is resumed
+	EventWorkerResumed                          // it claims tasks again
+	EventWorkerQuiet                            // it claims no tasks any more
+	EventWorkerStopping                         // it stops
+	EventWorkerStopped                          // it has stopped, and all its handlers have returned
+	EventHeartbeatLost                          // Redis does not know any more, or cannot be told, that the worker lives
+	EventHeartbeatRegained                      // Redis knows again that the worker lives
+	EventQueuePaused                            // no worker claims tasks of the queue until it is resumed
+	EventQueueResumed                           // workers claim tasks of the queue again
+	eventKinds                                  // one more than the last
 )
 
 // eventNames are the names of the kinds.

@@ -1,12 +1,11 @@
 -- cancel: take a task that waits out of where it is filed; note that one which may be pending or active must not run.
--- KEYS 1 revoked set 2 control hash 3 scheduled set 4 retry set 5 parked set 6 archived set 7 completed set 8 tasks
--- hash
+-- KEYS  1 revoked set   2 control hash   3 scheduled set   4 retry set   5 parked set   6 archived set   7 completed set   8 tasks hash
 --       9 info hash   10 results hash   11 locks hash   12 locked set   13 counters of the day
 -- ARGV  1 id   2 ms that a task stays revoked   3 ms that is kept that it was canceled, or 0   4 what is kept
 --       5 channel of those who wait for it to end   6 channel of the queue's workers   7 life of the counters, s
 --       8 most revocations to forget, at most 1,000   9 1 if it was filed when it was looked at, to say what is kept
--- Returns 2 if it was taken out, 1 if it may be pending or active and is revoked, 0 if it has ended, 3 if it was filed
--- in between. O(log m). Works on a full Redis: its first write is a ZREM.
+-- Returns 2 if it was taken out, 1 if it may be pending or active and is revoked, 0 if it has ended, 3 if it was filed in between.
+-- O(log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

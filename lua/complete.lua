@@ -1,11 +1,10 @@
--- complete: end claims of tasks that succeeded and leave something behind: a result, themselves, a lock, a report of
--- progress, a cancellation. KEYS 1 processing hash 2 claims hash 3 completed set 4 results hash 5 locks hash 6 locked
--- set 7 counters of the day
+-- complete: end claims of tasks that succeeded and leave something behind: a result, themselves, a lock, a report of progress, a cancellation.
+-- KEYS  1 processing hash   2 claims hash   3 completed set   4 results hash   5 locks hash   6 locked set   7 counters of the day
 --       8 revoked set
 -- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
 --       then for each task, at most 200: token, id, ms that it is kept or 0, what is kept, 1 if it may hold a lock, channel of those who wait for it or ''
--- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then). O(n log m). Works on a
--- full Redis: its first write is an HDEL. It deletes at most 200 completed tasks whose time is over.
+-- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
+-- O(n log m). Works on a full Redis: its first write is an HDEL. It deletes at most 200 completed tasks whose time is over.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local batches = tonumber(ARGV[2])

@@ -1,7 +1,8 @@
--- condemn: archive tasks that were parked for too long, or are due and too large to be made pending. KEYS 1 scheduled,
--- retry or parked set 2 archived set 3 info hash 4 counters of the day 5 locks hash 6 locked set ARGV 1 life of the
--- counters, s 2 ms that an archived task is kept 3 id 4 info ... further pairs, at most 200 Returns the number of tasks
--- archived. O(n log m). Works on a full Redis: its first write is a ZREM.
+-- condemn: archive tasks that were parked for too long, or are due and too large to be made pending.
+-- KEYS  1 scheduled, retry or parked set   2 archived set   3 info hash   4 counters of the day   5 locks hash   6 locked set
+-- ARGV  1 life of the counters, s   2 ms that an archived task is kept   3 id   4 info   ... further pairs, at most 200
+-- Returns the number of tasks archived.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

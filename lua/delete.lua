@@ -1,7 +1,8 @@
--- delete: delete archived and completed tasks with all that is kept of them. KEYS 1 archived set 2 tasks hash 3 info
--- hash 4 completed set 5 results hash ARGV 1... ids, at most 1,000 Returns the number of tasks deleted; an id that was
--- archived and completed counts twice, a completed one whose time is over not at all. O(n log m). Works on a full
--- Redis: its first write is a ZREM.
+-- delete: delete archived and completed tasks with all that is kept of them.
+-- KEYS  1 archived set   2 tasks hash   3 info hash   4 completed set   5 results hash
+-- ARGV  1... ids, at most 1,000
+-- Returns the number of tasks deleted; an id that was archived and completed counts twice, a completed one whose time is over not at all.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

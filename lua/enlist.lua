@@ -1,14 +1,12 @@
 -- enlist: make tasks pending or file them until they are due, with ids and locks that no other task may have meanwhile.
--- KEYS 1 pending list 2 notify list 3 scheduled set 4 retry set 5 parked set 6 tasks hash 7 info hash 8 completed set
+-- KEYS  1 pending list   2 notify list   3 scheduled set   4 retry set   5 parked set   6 tasks hash   7 info hash   8 completed set
 --       9 locks hash   10 locked set   11 revoked set   12 wake list   13 control hash
--- ARGV 1 'back', 'front', 'in' or 'at' 2 ms from now or since 1970, for 'in' and 'at' 3 channel of the queue's workers,
--- ends in 'signals'; who waits for a task
+-- ARGV  1 'back', 'front', 'in' or 'at'   2 ms from now or since 1970, for 'in' and 'at'   3 channel of the queue's workers, ends in 'signals'; who waits for a task
 --       that is replaced before it was pending is told on those that end in 'ended:' and its id in place of that
 --       4 ms that a replaced task stays revoked   5 most expired locks to drop, at most 500
 --       then for each task, at most 200: id, message, ms that the id stays taken beyond the due time or 0, lock or '',
 --       ms that it lasts beyond the due time, 'fail', 'skip' or 'replace'
--- Returns {1, for each task '' or the id of the one that is there in its stead}, or {0, position from 0 of the first
--- task that is refused,
+-- Returns {1, for each task '' or the id of the one that is there in its stead}, or {0, position from 0 of the first task that is refused,
 --       id of the one in its way} with nothing written.
 -- O(n log m). A full Redis refuses it as a whole. 'in' is measured by the server's clock.
 local function number(score)
@@ -26,8 +24,7 @@ local from = math.max(now, due)
 local function ahead(score) return score and number(score) > now end
 local function held(name) return ahead(redis.call('ZSCORE', KEYS[10], name)) end
 
--- Who stands and who is in the way: all is read before anything is written. Keys of another type are an error before
--- that.
+-- Who stands and who is in the way: all is read before anything is written. Keys of another type are an error before that.
 redis.call('HLEN', KEYS[9])
 local reply, owners, places, stands, replaced, pardoned = {1}, {}, {}, {}, {}, {}
 for i = 6, #ARGV, 6 do

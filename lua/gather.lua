@@ -1,10 +1,10 @@
--- gather: add calls to a group, which runs as one call when it is due. KEYS 1 group list 2 groups set 3 gathered hash 4
--- wake list ARGV 1 group 2 ms that it waits for another call 3 most ms that its first call waits, 0 for any time 4 most
--- calls
+-- gather: add calls to a group, which runs as one call when it is due.
+-- KEYS  1 group list   2 groups set   3 gathered hash   4 wake list
+-- ARGV  1 group   2 ms that it waits for another call   3 most ms that its first call waits, 0 for any time   4 most calls
 --       5 bytes of arguments in these messages   6 values in these   7 most bytes in a group   8 most values in a group
 --       9... messages, in order, at most 1,000
--- Returns {calls in the group, ms until it is due}. O(n + log m). A full Redis refuses it as a whole. The group waits
--- as its latest call says; one that is full is due at once.
+-- Returns {calls in the group, ms until it is due}.
+-- O(n + log m). A full Redis refuses it as a whole. The group waits as its latest call says; one that is full is due at once.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

@@ -1,7 +1,7 @@
--- look: what is known of one task. KEYS 1 scheduled set 2 retry set 3 parked set 4 archived set 5 completed set 6 tasks
--- hash 7 info hash 8 results hash ARGV 1 id 2 most bytes of its message to return, 0 for none 3 most bytes of the
--- others Returns {ms since 1970, scores in the five sets, info, what is kept or was reported of it, message}, nil for
--- what there is not and
+-- look: what is known of one task.
+-- KEYS  1 scheduled set   2 retry set   3 parked set   4 archived set   5 completed set   6 tasks hash   7 info hash   8 results hash
+-- ARGV  1 id   2 most bytes of its message to return, 0 for none   3 most bytes of the others
+-- Returns {ms since 1970, scores in the five sets, info, what is kept or was reported of it, message}, nil for what there is not and
 --       for others that are too large. In place of a message that is too large stands its size.
 -- O(1). Reads only.
 local time = redis.call('TIME')

@@ -1,7 +1,8 @@
--- page: read messages of a list, and of those that are too large only their sizes. KEYS 1 pending or group list ARGV 1
--- messages to pass over 2 most messages, at most 1,000 3 most bytes of a message, and in all four times as many Returns
--- the messages in order, in place of one that is too large its size: fewer than asked for if more would be too many
--- bytes. O(n). Reads only.
+-- page: read messages of a list, and of those that are too large only their sizes.
+-- KEYS  1 pending or group list
+-- ARGV  1 messages to pass over   2 most messages, at most 1,000   3 most bytes of a message, and in all four times as many
+-- Returns the messages in order, in place of one that is too large its size: fewer than asked for if more would be too many bytes.
+-- O(n). Reads only.
 local from, most, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 -- In steps that the sizes so far allow, so that little too much is read.
 local reply, n, bytes, room, step = {}, 0, 0, 4 * limit, 8

@@ -1,7 +1,7 @@
--- peek: read the first calls of a group. KEYS 1 group list 2 gathered hash 3 control hash ARGV 1 group 2 most bytes,
--- unless the first message alone is larger 3 most messages 4 most bytes of one message Returns {most calls that the
--- group is to have, version of the control hash or 0, message...}: one message more than those calls, if there is one.
--- It
+-- peek: read the first calls of a group.
+-- KEYS  1 group list   2 gathered hash   3 control hash
+-- ARGV  1 group   2 most bytes, unless the first message alone is larger   3 most messages   4 most bytes of one message
+-- Returns {most calls that the group is to have, version of the control hash or 0, message...}: one message more than those calls, if there is one. It
 --       ends before a message that is too large, unless that is the first: then its size stands for it, alone.
 -- O(n). Reads only.
 local reply = {0, tonumber(redis.call('HGET', KEYS[3], 'version') or 0) or 0}

@@ -1,14 +1,12 @@
--- tick: enqueue the ticks of a periodic entry and set the next one, if the entry is still as it was read. KEYS 1
--- pending list 2 notify list 3 periodic hash 4 ticks set 5 history list 6 locks hash 7 locked set ARGV 1 entry 2 its
--- value as it was read 3 value to write when the lock is free 4 value to write when it is held
+-- tick: enqueue the ticks of a periodic entry and set the next one, if the entry is still as it was read.
+-- KEYS  1 pending list   2 notify list   3 periodic hash   4 ticks set   5 history list   6 locks hash   7 locked set
+-- ARGV  1 entry   2 its value as it was read   3 value to write when the lock is free   4 value to write when it is held
 --       5 when it ticks next, if free, ms since 1970 (empty: never)   6 the same, if held   7 time that must have come, ms since 1970
 --       8 lock (empty: none)   9 life of the lock, ms   10 most lines of history
 --       then for each tick, at most 110: its time in ms, id, message, outcome if free, outcome if held
--- Returns {1, time in ms, ''}, or {2, time, id of the task that holds the lock}. Nothing is written, and it is {0,
--- time, ''}, when the entry
+-- Returns {1, time in ms, ''}, or {2, time, id of the task that holds the lock}. Nothing is written, and it is {0, time, ''}, when the entry
 --       has changed, {-1, time, ''} before its time, and {2, time, id} when the lock is held and the value stays as it is.
--- O(n + log m). A full Redis refuses it as a whole. An outcome 'enqueued' enqueues the message; one that is empty
--- leaves no line of history.
+-- O(n + log m). A full Redis refuses it as a whole. An outcome 'enqueued' enqueues the message; one that is empty leaves no line of history.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

@@ -1,6 +1,8 @@
--- agenda: which periodic entries are due. KEYS 1 periodic hash 2 ticks set ARGV 1 how many to pass over 2 most entries,
--- at most 100 Returns {time in ms, ms until the next one that is not due yet (-1 none), entry, value, entry, value
--- ...}; the value is empty where there is none. O(n log m). Reads only.
+-- agenda: which periodic entries are due.
+-- KEYS  1 periodic hash   2 ticks set
+-- ARGV  1 how many to pass over   2 most entries, at most 100
+-- Returns {time in ms, ms until the next one that is not due yet (-1 none), entry, value, entry, value ...}; the value is empty where there is none.
+-- O(n log m). Reads only.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

@@ -1,10 +1,10 @@
--- annul: end claims of tasks that were canceled. KEYS 1 processing hash 2 claims hash 3 revoked set 4 completed set 5
--- results hash 6 locks hash 7 locked set 8 counters of the day ARGV 1 life of the counters, s 2 number b of finished
--- batches 3... b batch numbers
+-- annul: end claims of tasks that were canceled.
+-- KEYS  1 processing hash   2 claims hash   3 revoked set   4 completed set   5 results hash   6 locks hash   7 locked set   8 counters of the day
+-- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
 --       then for each task, at most 200: token, id, ms that is kept that it was canceled or 0, what is kept, 1 if it was canceled for certain,
 --       channel of those who wait for it to end or ''
--- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still, because the task is not revoked
--- any more. O(n log m). Works on a full Redis: its first write is an HDEL.
+-- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still, because the task is not revoked any more.
+-- O(n log m). Works on a full Redis: its first write is an HDEL.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local batches = tonumber(ARGV[2])

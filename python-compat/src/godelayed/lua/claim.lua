@@ -1,19 +1,16 @@
--- claim: move pending tasks into the worker's processing hash, and end claims that are done. KEYS 1 some pending list 2
--- its notify list 3 heartbeat 4 processing hash 5 claims hash 6 counters of the day
+-- claim: move pending tasks into the worker's processing hash, and end claims that are done.
+-- KEYS  1 some pending list   2 its notify list   3 heartbeat   4 processing hash   5 claims hash   6 counters of the day
 --       7 control hash
--- ARGV 1 batch number 2 most tasks, at most 1,000 3 notifications the caller holds, 0 or 1 4 most bytes of a message,
--- and in all four times as many
+-- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1   4 most bytes of a message, and in all four times as many
 --       5 1 when legacy workers share the queue   6 1 to mend the notify list of such a queue   7 life of the counters, s
 --       8 value of the heartbeat, as in ack   9 number b of finished batches   10... b batch numbers   then tokens to end, at most 500
--- Returns {1, tasks left, answers, message...}; {2, tasks left, answers, version of the control hash, message...} if
--- there is one;
+-- Returns {1, tasks left, answers, message...}; {2, tasks left, answers, version of the control hash, message...} if there is one;
 --       {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before; {-2, 0, answers} when the queue is paused.
 --       answers are those of ack. In place of a message that is too large stands its size: it is claimed as the others are.
 -- O(n). Works on a full Redis: its first write is an LPOP, LTRIM or HDEL.
 local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
 local legacy = ARGV[5] == '1'
--- Lists are measured first, and new claims are filed before old ones end: while a slot moves, a key that was emptied
--- cannot be touched again.
+-- Lists are measured first, and new claims are filed before old ones end: while a slot moves, a key that was emptied cannot be touched again.
 local left, notified = redis.call('LLEN', KEYS[1]), redis.call('LLEN', KEYS[2])
 local pulse, control = redis.call('GET', KEYS[3]), redis.call('HMGET', KEYS[7], 'paused', 'version')
 local used = redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1
@@ -61,8 +58,8 @@ for _ = 1, most do
 end
 
 if n > 0 then
-  -- Redis keeps up to 512 short fields in one block and walks through it for each of them: 500 small messages would
-  -- take three times as long. One field of more than 64 bytes makes it a table for good.
+  -- Redis keeps up to 512 short fields in one block and walks through it for each of them: 500 small messages would take three times as long. One field of
+  -- more than 64 bytes makes it a table for good.
   local long = n >= 64 and string.format('%65s', '')
   if long then redis.call('HSET', KEYS[4], long, '') end
   redis.call('HSET', KEYS[4], unpack(fields))

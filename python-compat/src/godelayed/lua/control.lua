@@ -1,7 +1,8 @@
--- control: change one of the things that the workers of a queue are told: whether it is paused, when to restart, its
--- weight, what one worker shall do. KEYS 1 control hash ARGV 1 field 2 its value: 'now' for the time in ms, '' for none
--- 3 channel of the queue's workers Returns 1 if the field was there before, 0 if not. O(1). Works on a full Redis: its
--- first write is an HDEL.
+-- control: change one of the things that the workers of a queue are told: whether it is paused, when to restart, its weight, what one worker shall do.
+-- KEYS  1 control hash
+-- ARGV  1 field   2 its value: 'now' for the time in ms, '' for none   3 channel of the queue's workers
+-- Returns 1 if the field was there before, 0 if not.
+-- O(1). Works on a full Redis: its first write is an HDEL.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- It also rises when the hash was deleted in between.

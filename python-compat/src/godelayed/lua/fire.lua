@@ -1,12 +1,11 @@
--- fire: make the call of a group pending, if the group still begins with the calls that it was made of. KEYS 1 group
--- list 2 groups set 3 gathered hash 4 pending list 5 notify list 6 control hash ARGV 1 group 2 number of these calls 3
--- the first of them, '' for one call that is too large to be read 4 the last 5 their bytes of arguments 6 their values
+-- fire: make the call of a group pending, if the group still begins with the calls that it was made of.
+-- KEYS  1 group list   2 groups set   3 gathered hash   4 pending list   5 notify list   6 control hash
+-- ARGV  1 group   2 number of these calls   3 the first of them, '' for one call that is too large to be read   4 the last   5 their bytes of arguments   6 their values
 --       7 when the next call was made, ms, 0 if unknown   8 most bytes in a group   9 most values in a group
 --       10 version of the control hash when they were read, 0 if there was none   11... messages to make pending, in order, at most 1,000:
 --       none if the one call is too large, which becomes pending as it is
--- Returns {1 if it was done, ms until the group is due again (0 overdue, -1 gone)}, or {2, 0} if some of them may have
--- been canceled since. 0 calls only forget a group that is empty. O(n + log m). Works on a full Redis: its first write
--- is an LTRIM.
+-- Returns {1 if it was done, ms until the group is due again (0 overdue, -1 gone)}, or {2, 0} if some of them may have been canceled since. 0 calls only forget a group that is empty.
+-- O(n + log m). Works on a full Redis: its first write is an LTRIM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

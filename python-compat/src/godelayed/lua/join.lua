@@ -1,10 +1,10 @@
--- join: end claims by adding their tasks, which were scheduled, to a group. KEYS 1 processing hash 2 claims hash 3
--- group list 4 groups set 5 gathered hash 6 wake list ARGV 1 group 2 ms that it waits for another call 3 most ms that
--- its first call waits, 0 for any time 4 most calls
+-- join: end claims by adding their tasks, which were scheduled, to a group.
+-- KEYS  1 processing hash   2 claims hash   3 group list   4 groups set   5 gathered hash   6 wake list
+-- ARGV  1 group   2 ms that it waits for another call   3 most ms that its first call waits, 0 for any time   4 most calls
 --       5 most bytes in a group   6 most values in a group   7 number b of finished batches   8... b batch numbers
 --       then for each claim, at most 500: token, bytes of arguments, values in these
--- Returns for each claim 1 if it stood, 0 if it did not (nothing is written for it then). O(n + log m). Works on a full
--- Redis: its first write is an HDEL. As in gather, the group waits as its latest call says.
+-- Returns for each claim 1 if it stood, 0 if it did not (nothing is written for it then).
+-- O(n + log m). Works on a full Redis: its first write is an HDEL. As in gather, the group waits as its latest call says.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

@@ -1,7 +1,8 @@
--- move: make due tasks pending. KEYS 1 scheduled or retry set 2 tasks hash 3 info hash 4 pending list 5 notify list
--- ARGV 1 most tasks, at most 1,000 2 most bytes 3 most bytes of one task Returns {tasks moved, ms until the next is due
--- (0 overdue, -1 none), id, size ...}: these tasks are due and too large, and stay. O(n log m). Works on a full Redis:
--- its first write is a ZREM.
+-- move: make due tasks pending.
+-- KEYS  1 scheduled or retry set   2 tasks hash   3 info hash   4 pending list   5 notify list
+-- ARGV  1 most tasks, at most 1,000   2 most bytes   3 most bytes of one task
+-- Returns {tasks moved, ms until the next is due (0 overdue, -1 none), id, size ...}: these tasks are due and too large, and stay.
+-- O(n log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

@@ -1,7 +1,8 @@
--- release: give claimed tasks back unchanged, to the front of their queue or to the end of another. KEYS 1 processing
--- hash 2 claims hash 3 some pending list 4 its notify list ARGV 1 'front' or 'back' 2 number b of finished batches 3...
--- b batch numbers then tokens in the order of their claim, at most 1,000 Returns for each token 1 if the claim stood, 0
--- if it did not. O(n). Works on a full Redis: its first write is an HDEL.
+-- release: give claimed tasks back unchanged, to the front of their queue or to the end of another.
+-- KEYS  1 processing hash   2 claims hash   3 some pending list   4 its notify list
+-- ARGV  1 'front' or 'back'   2 number b of finished batches   3... b batch numbers   then tokens in the order of their claim, at most 1,000
+-- Returns for each token 1 if the claim stood, 0 if it did not.
+-- O(n). Works on a full Redis: its first write is an HDEL.
 local batches = tonumber(ARGV[2])
 local start = 3 + batches
 local answers, ones, messages, stood, seen = {}, {}, {}, {}, {}

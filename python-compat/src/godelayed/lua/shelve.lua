@@ -1,16 +1,14 @@
--- shelve: end claims by filing their tasks in a sorted set: scheduled, retry, parked or archived. KEYS 1 processing
--- hash 2 claims hash 3 tasks hash 4 the sorted set 5 info hash 6 counters of the day 7 wake list
+-- shelve: end claims by filing their tasks in a sorted set: scheduled, retry, parked or archived.
+-- KEYS  1 processing hash   2 claims hash   3 tasks hash   4 the sorted set   5 info hash   6 counters of the day   7 wake list
 --       8 locks hash   9 locked set   10 revoked set
--- ARGV 1 life of the counters, s 2 most tasks in the set, 0 for any number 3 1 to wake a mover when the first due time
--- changes
+-- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number   3 1 to wake a mover when the first due time changes
 --       4 1 to free the ids and locks of the tasks, 0 to have them last for as much longer as the tasks wait
 --       5 channel of the queue's workers if they are told of the tasks, else ''
 --       6 number c of counters   7... c names   then the number b of finished batches and b batch numbers
 --       then for each task, at most 200: token, id, ms until due or expiry, message or '' to file it as it was claimed, info,
 --       what the workers are told or the channel of those who wait for it to end or ''
--- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still because the task was canceled
--- (nothing is written for it then). O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken
--- becomes id#2, id#3 ...
+-- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still because the task was canceled (nothing is written for it then).
+-- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')

@@ -1,5 +1,5 @@
--- sweep: take claims from a dead worker, ours or a legacy one. KEYS 1 key that exists while the worker lives 2 its
--- processing hash 3 pending list 4 notify list 5 tasks hash
+-- sweep: take claims from a dead worker, ours or a legacy one.
+-- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list   5 tasks hash
 --       6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash   11 locked set   12 completed set
 --       13 results hash   14 revoked set
 -- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths alone at which a task is archived
@@ -7,11 +7,9 @@
 --       then for each claim, last claimed first, at most 200: token, old message (its size if it is too large to be read),
 --       new message ('' for the old one as it is), 'requeue', 'archive', 'count' or 'alone',
 --       id, info, key in the deaths hash, channel of those who wait for it to end or ''
--- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one
--- stays.
+-- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
 --       Only deaths alone lead to the archive. A task that was canceled is requeued in place of being archived: whoever claims it ends it.
--- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' and 'alone' are for messages that cannot carry
--- their deaths.
+-- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' and 'alone' are for messages that cannot carry their deaths.
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,7 +1,8 @@
--- unlock: free the lock of a task that starts, if it lasts until then, or of one that has left the queue. KEYS 1 locks
--- hash 2 locked set 3 revoked set ARGV 1 task id 2 1 if it has left: its id is free too Returns 0 when nothing is left
--- to free at its end, 1 when it still has its id to itself, -1 when the task was replaced and must not start. O(1).
--- Works on a full Redis: its first write is an HDEL.
+-- unlock: free the lock of a task that starts, if it lasts until then, or of one that has left the queue.
+-- KEYS  1 locks hash   2 locked set   3 revoked set
+-- ARGV  1 task id   2 1 if it has left: its id is free too
+-- Returns 0 when nothing is left to free at its end, 1 when it still has its id to itself, -1 when the task was replaced and must not start.
+-- O(1). Works on a full Redis: its first write is an HDEL.
 if ARGV[2] ~= '1' and redis.call('ZSCORE', KEYS[3], ARGV[1]) then return -1 end
 local mark = '@' .. ARGV[1]
 local lock = redis.call('HGET', KEYS[1], mark)

@@ -1,7 +1,7 @@
--- unpark: move parked tasks into the processing hash of a worker that can run them. KEYS 1 parked set 2 tasks hash 3
--- info hash 4 heartbeat 5 processing hash 6 claims hash 7 control hash ARGV 1 batch number 2 most tasks, at most 500 3
--- most bytes 4... task ids, at most 500 Returns {1, ids looked at, version of the control hash or 0, message...}; {0,
--- 0, 0} without heartbeat; {-1, 0, 0} when the batch number was
+-- unpark: move parked tasks into the processing hash of a worker that can run them.
+-- KEYS  1 parked set   2 tasks hash   3 info hash   4 heartbeat   5 processing hash   6 claims hash   7 control hash
+-- ARGV  1 batch number   2 most tasks, at most 500   3 most bytes   4... task ids, at most 500
+-- Returns {1, ids looked at, version of the control hash or 0, message...}; {0, 0, 0} without heartbeat; {-1, 0, 0} when the batch number was
 --       used before; {-2, 0, 0} when the queue is paused.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
 local most, room = tonumber(ARGV[2]), tonumber(ARGV[3])
