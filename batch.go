@@ -94,7 +94,7 @@ func (c *claim) parse() (wire.Message, error) {
 	if size := c.large(); size > 0 {
 		return wire.Message{}, tooLarge(size)
 	}
-	return wire.Parse(c.raw, workerLimits)
+	return wire.Parse(c.raw, wire.WorkerLimits)
 }
 
 // tokensOf returns the tokens of a batch of n claims, in order. All of them are parts of one string.

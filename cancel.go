@@ -54,10 +54,10 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		// Who waits for it is to be told, which is all that is kept.
 		var keep time.Duration
 		var info []byte
-		if msg, err := wire.Parse(message.bytes, workerLimits); message.bytes != nil && err == nil &&
+		if msg, err := wire.Parse(message.bytes, wire.WorkerLimits); message.bytes != nil && err == nil &&
 			keeps(msg.Meta.Extra) {
 			i := canceledInfo(&msg, s.now())
-			info, keep = i.encode(), milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
+			info, keep = i.Encode(), milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}
 		switch became, err := s.cancel(ctx, r.id, message.exists(), keep, info); {
 		case err != nil:
@@ -71,10 +71,10 @@ func (r *Ref) Cancel(ctx context.Context) error {
 }
 
 // canceledInfo is what is kept of a task that was cancelled.
-func canceledInfo(m *wire.Message, now time.Time) taskInfo {
-	info := taskInfo{reason: reasonCanceled, function: m.Path, attempts: m.Meta.Retried, deaths: m.Meta.Deaths, at: now}
+func canceledInfo(m *wire.Message, now time.Time) wire.Info {
+	info := wire.Info{Reason: reasonCanceled, Function: m.Path, Attempts: m.Meta.Retried, Deaths: m.Meta.Deaths, At: now}
 	if at := m.Meta.EnqueuedAt; at > 0 {
-		info.enqueued = time.UnixMilli(at)
+		info.Enqueued = time.UnixMilli(at)
 	}
 	return info
 }
@@ -201,7 +201,7 @@ func (w *Worker) cancelClaim(c *claim, certain bool) {
 // cancellation is the ending of a cancelled task.
 func (w *Worker) cancellation(c *claim, certain bool) ending {
 	info := canceledInfo(&c.msg, c.lane.now())
-	info.worker = w.id
+	info.Worker = w.id
 	e := w.leave(c, &info)
 	e.outcome, e.certain = outcomeCancel, certain
 	return e

@@ -95,7 +95,7 @@ func TestDeathsFollowRedis(t *testing.T) {
 		g := newSweepGroup(nil, "w", time.Minute, newContact(time.Minute), newJournal((&logText{}).logger()))
 		before := s.now().UnixMilli()
 		v := g.verdicts(s, []claimed{{token: "1-1", message: task.msg.Append(nil)}}, death{})[0]
-		msg, err := wire.Parse(v.renewed, workerLimits)
+		msg, err := wire.Parse(v.renewed, wire.WorkerLimits)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
@@ -14,15 +16,15 @@ func (c *claim) leaves() bool {
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function
 // returned, began when it was called.
 func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
-	info := taskInfo{
-		reason: "completed", function: c.msg.Path, attempts: c.msg.Meta.Retried + 1, deaths: c.msg.Meta.Deaths,
-		began: began, at: now, worker: w.id,
+	info := wire.Info{
+		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
+		Began: began, At: now, Worker: w.id,
 	}
 	if keeps(c.msg.Meta.Extra) {
 		var err error
-		if info.result, err = c.fn.encodeResult(value); err != nil {
+		if info.Result, err = c.fn.encodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
-			info.errText = err.Error()
+			info.Error = err.Error()
 			w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id",
 				c.msg.Meta.ID).WithError(err).
 				Error("task is done, but its result cannot be kept")
@@ -32,20 +34,20 @@ func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
 }
 
 // leave is the ending of a task that is over and leaves something behind: info, if something is to be kept.
-func (w *Worker) leave(c *claim, info *taskInfo) ending {
+func (w *Worker) leave(c *claim, info *wire.Info) ending {
 	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra
 	if !keeps(x) || e.id == "" {
 		return e
 	}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
-		info.enqueued = time.UnixMilli(at)
+		info.Enqueued = time.UnixMilli(at)
 	}
-	info.progress = c.reported()
+	info.Progress = c.reported()
 	if x.Retention > 0 {
-		info.message = c.raw
+		info.Message = c.raw
 	}
-	e.wait, e.info = milliseconds(max(x.KeepResult, x.Retention)), info.encode()
+	e.wait, e.info = milliseconds(max(x.KeepResult, x.Retention)), info.Encode()
 	return e
 }
 

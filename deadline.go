@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // milliseconds converts what a message says.
@@ -75,19 +77,19 @@ func (w *Worker) stale(c *claim) bool {
 	}
 	text := fmt.Sprintf("it did not start in time: %s at %s", why,
 		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
-	info := taskInfo{
-		reason: "expired", function: c.msg.Path, errText: text, attempts: m.Retried, deaths: m.Deaths, at: now,
-		worker: w.id,
+	info := wire.Info{
+		Reason: "expired", Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths, At: now,
+		Worker: w.id,
 	}
 	if x.FirstFailed != 0 {
-		info.firstFailed = time.UnixMilli(x.FirstFailed)
+		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
 	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).Warn("task archived: " + text)
 	w.tell(c, Event{Kind: EventTaskExpired})
-	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.reason})
+	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.Reason})
 	c.lane.finisher.add(ending{
 		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: archivedLife, id: id, message: c.raw,
-		info: info.encode(),
+		info: info.Encode(),
 	})
 	return true
 }

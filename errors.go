@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Errors of registering and calling functions.
@@ -127,7 +129,7 @@ func (e *TaskError) Error() string {
 	if e.Text != "" {
 		text += ": " + e.Text
 	}
-	return oneLine(text)
+	return wire.OneLine(text)
 }
 
 // Is makes errors.Is(err, ErrCanceled) true for a task that was cancelled.

@@ -8,12 +8,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// workerLimits allow a message some growth over what a producer may send: retries and deaths add to its meta.
-var workerLimits = wire.Limits{
-	Bytes: wire.Default.Bytes + 4096, Elems: wire.Default.Elems + 64, Depth: wire.Default.Depth,
-	Path: wire.Default.Path,
-}
-
 // receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It
 // blocks while Redis is told that a suspect is alone no longer. It returns how many tasks are to run here.
 func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
@@ -205,18 +199,18 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 	id := newTaskID()
 	s := c.lane.store
-	info := taskInfo{reason: "undecodable", errText: err.Error(), at: now, worker: w.id}
+	info := wire.Info{Reason: "undecodable", Error: err.Error(), At: now, Worker: w.id}
 	if size := c.large(); size > 0 {
-		info.reason = reasonTooLarge
+		info.Reason = reasonTooLarge
 		logTooLarge(w.log, &w.lines, s, id, size)
 	} else {
-		w.lines.log(lineKey{queue: s.name, reason: info.reason}, func(n int) {
+		w.lines.log(lineKey{queue: s.name, reason: info.Reason}, func(n int) {
 			w.log.with("queue", s.name).with("id",
 				id).counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
-	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.reason, Err: err})
-	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, info: info.encode()}
+	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.Reason, Err: err})
+	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, info: info.Encode()}
 }
 
 // python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
@@ -278,9 +272,9 @@ func (w *Worker) park(c *claim, reason string, now time.Time, fields ...string) 
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
 	w.tell(c, Event{Kind: EventTaskParked, Reason: reason})
-	info := taskInfo{reason: reason, function: c.msg.Path, fields: fields, at: now, worker: w.id}
+	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: w.id}
 	if len(fields) > 0 {
-		info.errText = unknownFieldsText(c.msg.Path, fields)
+		info.Error = unknownFieldsText(c.msg.Path, fields)
 	}
-	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.encode()}
+	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.Encode()}
 }

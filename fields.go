@@ -13,8 +13,7 @@ import (
 const (
 	// reasonFields is why a task is parked whose structs have fields that those of the worker lack.
 	reasonFields = "unknown fields"
-	// maxUnknownFields bounds how many of them are told with the task.
-	maxUnknownFields = 16
+
 	// maxParkedBytes bounds the messages that are read of a page of parked tasks: up to here another part is read.
 	maxParkedBytes = 4 << 20
 	// parkedPart is how many are read at a time.
@@ -77,13 +76,13 @@ type fieldSearch struct {
 func (s *fieldSearch) look(i int, b []byte) { s.add(strconv.Itoa(i+1), s.f.params[i].codec, b) }
 
 func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
-	for _, path := range codec.Unknown(b, maxUnknownFields) {
+	for _, path := range codec.Unknown(b, wire.MaxUnknownFields) {
 		path = prefix + path
 		known := false
 		for _, other := range s.found {
 			known = known || other == path // of another element of the tail
 		}
-		if !known && len(s.found) < maxUnknownFields {
+		if !known && len(s.found) < wire.MaxUnknownFields {
 			s.found = append(s.found, path)
 		}
 	}
@@ -137,17 +136,17 @@ func unknownFieldsText(path string, fields []string) string {
 func runnable(ctx context.Context, s *store, r *registry, page []filed) (ids []string, err error) {
 	var ask []string
 	for _, t := range page {
-		info := parseInfo(t.info)
-		switch f := r.lookup(info.function); {
+		info := wire.ParseInfo(t.info)
+		switch f := r.lookup(info.Function); {
 		case f == nil:
-		case info.reason != reasonFields:
+		case info.Reason != reasonFields:
 			ids = append(ids, t.id)
-		case !f.lacksAny(info.fields):
+		case !f.lacksAny(info.Fields):
 			ask = append(ask, t.id)
 		}
 	}
 	for read := 0; len(ask) > 0 && read < maxParkedBytes; {
-		messages, err := s.someFields(ctx, s.keys.tasks, ask[:min(len(ask), parkedPart)], workerLimits.Bytes)
+		messages, err := s.someFields(ctx, s.keys.tasks, ask[:min(len(ask), parkedPart)], wire.WorkerLimits.Bytes)
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +168,7 @@ func (f *function) lacksAny(paths []string) bool {
 
 // accepts says whether the function that a message names can be called with its arguments.
 func (r *registry) accepts(message []byte) bool {
-	m, err := wire.Parse(message, workerLimits)
+	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil {
 		return false
 	}

@@ -259,11 +259,11 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 		}
 	}
 	many := wireDict{}
-	for i := range 3 * maxUnknownFields {
+	for i := range 3 * wire.MaxUnknownFields {
 		many = append(many, wirePair{fmt.Sprintf("F%d", i), i})
 	}
-	if fields := f.unknownFields(goMessage(t, f.path(), packed(many), noN)); len(fields) != maxUnknownFields {
-		t.Errorf("%d fields are told, expected %d", len(fields), maxUnknownFields)
+	if fields := f.unknownFields(goMessage(t, f.path(), packed(many), noN)); len(fields) != wire.MaxUnknownFields {
+		t.Errorf("%d fields are told, expected %d", len(fields), wire.MaxUnknownFields)
 	}
 }
 
@@ -401,9 +401,9 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	if n := b.counters()["parked"]; n != 1 || b.size("_parked") != 1 {
 		t.Errorf("parked %d times, %d are", n, b.size("_parked"))
 	}
-	info := parseInfo([]byte(b.hash("_info")[ref.ID()]))
-	if info.reason != reasonFields || !slices.Equal(info.fields, []string{"1.C"}) || info.deaths != 0 ||
-		info.attempts != 0 {
+	info := wire.ParseInfo([]byte(b.hash("_info")[ref.ID()]))
+	if info.Reason != reasonFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
+		info.Attempts != 0 {
 		t.Errorf("info %+v", info)
 	}
 	for _, w := range []*started{lefts, rights, others} { // or they might take it and park it once more

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Endings that are told together are counted each as they ended.
@@ -44,7 +46,7 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	for i, e := range ends {
 		endings[i] = ending{
 			claim: claims[i], outcome: e.outcome, tally: e.tally, wait: time.Hour, id: fmt.Sprint(i),
-			message: claims[i].raw, info: (&taskInfo{}).encode(),
+			message: claims[i].raw, info: (&wire.Info{}).Encode(),
 		}
 	}
 	if left := l.finisher.flush(endings); len(left) != 0 {

@@ -33,7 +33,7 @@ var errNotGathered = errors.New("delayed: the message names no group")
 // newMember takes a message apart that names a group.
 func newMember(message []byte) (m member, err error) {
 	m.message, m.bytes = message, len(message) // for those that are no members
-	msg, err := wire.Parse(message, workerLimits)
+	msg, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil {
 		return m, err
 	}
@@ -62,7 +62,7 @@ func newMember(message []byte) (m member, err error) {
 func (m *member) split() error {
 	b := m.msg.Payload
 	n, rest, isArray := wire.ArrayHeader(b)
-	lone := len(b) == 0 || bytes.Equal(b, wireNil) // no values at all
+	lone := len(b) == 0 || bytes.Equal(b, wire.Nil) // no values at all
 	switch {
 	case m.how.Fixed == 0 && lone:
 		m.bytes = 0
@@ -85,7 +85,7 @@ func (m *member) split() error {
 	if !m.msg.Meta.HasN && m.how.Fixed > 0 {
 		last := list
 		if n, list, isArray = wire.ArrayHeader(last); !isArray {
-			if n, list = 0, nil; !bytes.Equal(last, wireNil) {
+			if n, list = 0, nil; !bytes.Equal(last, wire.Nil) {
 				return fmt.Errorf("delayed: expected a list as the last argument, found %s", wire.Found(last))
 			}
 		}

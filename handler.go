@@ -12,8 +12,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-var wireNil = wire.AppendNil(nil)
-
 // frame is the memory of one call. It is used by one call at a time and zeroed between them: the function gets copies
 // of the values, never a pointer into the frame.
 type frame struct {
@@ -119,7 +117,7 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 		return f.wrongNumber("none")
 	case len(f.params) == 0:
 		// go-delayed writes nil for no arguments, Python an empty array for an empty tuple.
-		if isArray && n == 0 || bytes.Equal(b, wireNil) {
+		if isArray && n == 0 || bytes.Equal(b, wire.Nil) {
 			return nil
 		}
 		return f.wrongCount(wire.Found(b))

@@ -36,7 +36,7 @@ type judgement struct {
 	trust bool      // ask functions of others
 
 	msg  wire.Message // the message as it goes on
-	info taskInfo
+	info wire.Info
 	log  journal
 }
 
@@ -51,12 +51,12 @@ func (j *judgement) decide() (e ending, done bool) {
 	case saysDrop:
 		j.log.WithError(j.err).Info("task dropped: its handler said so")
 		if j.c.leaves() {
-			j.info.reason = "dropped"
+			j.info.Reason = "dropped"
 			return j.w.leave(j.c, &j.info), false
 		}
 		return ending{}, true
 	case saysSnooze:
-		j.info.reason = "snoozed"
+		j.info.Reason = "snoozed"
 		j.log.WithField("delay", wait.String()).Debug("task snoozed")
 		return j.file(outcomeSnooze, tallyNone, wait, j.c.raw), false
 	default:
@@ -69,7 +69,7 @@ func (j *judgement) decide() (e ending, done bool) {
 			return j.w.park(j.c, reasonFields, j.now, fields...), false
 		}
 		// The same bytes never fit, however often they are tried.
-		j.info.reason = "arguments"
+		j.info.Reason = "arguments"
 		j.log.WithError(j.err).Error("task archived: its arguments do not fit the function")
 		return j.file(outcomeArchive, tallyFailed, archivedLife, j.c.raw), false
 	case says == saysDiscard:
@@ -91,17 +91,17 @@ func (j *judgement) prepare() {
 	if m.ID == "" {
 		m.ID = newTaskID()
 	}
-	j.info = taskInfo{
-		reason: "failed", function: j.msg.Path, errText: j.err.Error(), attempts: m.Retried + 1, deaths: m.Deaths,
-		at: j.now, worker: j.w.id,
-		progress: j.c.reported(),
+	j.info = wire.Info{
+		Reason: "failed", Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1, Deaths: m.Deaths,
+		At: j.now, Worker: j.w.id,
+		Progress: j.c.reported(),
 	}
 	var panicked *panicError
 	if errors.As(j.err, &panicked) {
-		j.info.stack = panicked.stack
+		j.info.Stack = panicked.stack
 	}
 	j.log = j.w.log.with("queue", j.c.lane.store.name).with("function", j.msg.Path).with("id", m.ID).with("attempt",
-		j.info.attempts)
+		j.info.Attempts)
 }
 
 // fail retries the task, or archives it. wait holds if it is given.
@@ -127,7 +127,7 @@ func (j *judgement) postpone() ending {
 	if j.tooLate(wait) {
 		return j.archive("there is no time left for another try")
 	}
-	j.info.reason = "not failed"
+	j.info.Reason = "not failed"
 	j.log.WithError(j.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
 	return j.file(outcomeRetry, tallyNone, wait, j.c.raw)
 }
@@ -148,13 +148,13 @@ func (j *judgement) failed() *wire.Extra {
 	if x.FirstFailed == 0 {
 		x.FirstFailed = j.now.UnixMilli()
 	}
-	j.msg.Meta.Extra, j.info.firstFailed = &x, time.UnixMilli(x.FirstFailed)
+	j.msg.Meta.Extra, j.info.FirstFailed = &x, time.UnixMilli(x.FirstFailed)
 	return &x
 }
 
 func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte) ending {
 	return ending{claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message,
-		info: j.info.encode(), reason: j.info.reason}
+		info: j.info.Encode(), reason: j.info.Reason}
 }
 
 // delay returns how long the task waits before it is tried again.

@@ -67,7 +67,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 // parsed returns the meta of the message as it goes on.
 func (j trial) parsed(t *testing.T, e *ending) wire.Meta {
 	t.Helper()
-	m, err := wire.Parse(e.message, workerLimits)
+	m, err := wire.Parse(e.message, wire.WorkerLimits)
 	if err != nil {
 		t.Fatalf("message %q: %v", e.message, err)
 	}
@@ -253,8 +253,8 @@ func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 		t.Errorf("%+v, %t", e, done)
 	}
 	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
-	if info := parseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second ||
-		info.reason != "dropped" || info.result != nil {
+	if info := wire.ParseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second ||
+		info.Reason != "dropped" || info.Result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
 }

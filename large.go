@@ -13,18 +13,18 @@ import (
 const (
 	// reasonTooLarge is why a message is archived that is larger than workers read.
 	reasonTooLarge = "too large"
-	// maxInfo bounds what is read of each task where many are listed: more than any taskInfo has that is kept of a task
+	// maxInfo bounds what is read of each task where many are listed: more than any wire.Info has that is kept of a task
 	// that waits.
 	maxInfo = 32 << 10
 )
 
 // tooLarge is the error about a message of size bytes, which stays in Redis.
-func tooLarge(size int) error { return wire.TooLong(size, workerLimits) }
+func tooLarge(size int) error { return wire.TooLong(size, wire.WorkerLimits) }
 
 // tooLargeInfo is what is known of such a message.
 func tooLargeInfo(size int, at time.Time, worker string) []byte {
-	info := taskInfo{reason: reasonTooLarge, errText: tooLarge(size).Error(), at: at, worker: worker}
-	return info.encode()
+	info := wire.Info{Reason: reasonTooLarge, Error: tooLarge(size).Error(), At: at, Worker: worker}
+	return info.Encode()
 }
 
 // logTooLarge logs that a message was archived for its size.
@@ -103,5 +103,5 @@ func (s *store) fields(ctx context.Context, hash string, fields []string, most i
 
 // page reads up to n messages of a list after from others, as many as fit. No message is left when it returns none.
 func (s *store) page(ctx context.Context, list string, from, n int) ([]stored, error) {
-	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, workerLimits.Bytes))
+	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes))
 }

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // oversized is a message that no worker reads.
-var oversized = strings.Repeat("x", workerLimits.Bytes+1)
+var oversized = strings.Repeat("x", wire.WorkerLimits.Bytes+1)
 
 // TestLargeMessageAmongOthers archives a message that is too large, and runs what lies before and behind it.
 func TestLargeMessageAmongOthers(t *testing.T) {

@@ -36,7 +36,7 @@ func (f *function) required() int { return len(f.params) - f.optional }
 // argument if the others may be missing.
 func (f *function) decodeOptional(args []reflect.Value, b []byte, n int, rest []byte, isArray bool) error {
 	required := f.required()
-	if required == 0 && bytes.Equal(b, wireNil) {
+	if required == 0 && bytes.Equal(b, wire.Nil) {
 		return nil
 	}
 	bare := required <= 1

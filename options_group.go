@@ -197,7 +197,7 @@ func lastIsList(msg *wire.Message, how *wire.Gather) error {
 			return err
 		}
 	}
-	if _, _, ok := wire.ArrayHeader(last); !ok && !bytes.Equal(last, wireNil) {
+	if _, _, ok := wire.ArrayHeader(last); !ok && !bytes.Equal(last, wire.Nil) {
 		return fmt.Errorf("expected a slice as the last argument of a task given by path, found %s; give the values "+
 			"as a slice", wire.Found(last))
 	}

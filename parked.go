@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // maxListPage bounds how many parked or archived tasks one call reads.
@@ -43,8 +45,8 @@ func (q *Queue) listFiled(
 	}
 	page = make([]TaskInfo, len(listed))
 	for i, f := range listed {
-		info := parseInfo(f.info)
-		page[i] = info.public()
+		info := wire.ParseInfo(f.info)
+		page[i] = publicInfo(&info)
 		page[i].ID, page[i].State, page[i].Due = f.id, state, time.UnixMilli(f.until)
 	}
 	return page, total, nil

@@ -165,9 +165,9 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 	w.mustStop()
 	texts := map[string]string{"log": b.log.String()}
 	for id, raw := range b.hash("_info") {
-		i := parseInfo([]byte(raw))
-		texts["info of "+id] = i.errText + i.function + i.reason
-		if strings.ContainsFunc(i.errText+i.function+i.reason, isControl) {
+		i := wire.ParseInfo([]byte(raw))
+		texts["info of "+id] = i.Error + i.Function + i.Reason
+		if strings.ContainsFunc(i.Error+i.Function+i.Reason, wire.IsControl) {
 			t.Errorf("%q holds control characters: %+v", id, i)
 		}
 	}
@@ -177,7 +177,7 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 		}
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "2026-01-01") ||
-				strings.ContainsFunc(strings.TrimSuffix(line, "\n"), isControl) {
+				strings.ContainsFunc(strings.TrimSuffix(line, "\n"), wire.IsControl) {
 				t.Errorf("%s has the line %q", what, line)
 			}
 		}
@@ -266,7 +266,7 @@ func TestTextsForLogsAreOneLine(t *testing.T) {
 		"Task":      (&Task{msg: m}).String(),
 		"TaskError": (&TaskError{ID: forged, Text: forged}).Error(),
 	} {
-		if strings.ContainsFunc(text, isControl) || !strings.Contains(text, `x\n2026-01-01`) {
+		if strings.ContainsFunc(text, wire.IsControl) || !strings.Contains(text, `x\n2026-01-01`) {
 			t.Errorf("%s: %q", what, text)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // idInMessage returns the id in a message.
 func idInMessage(t testing.TB, raw string) string {
 	t.Helper()
-	msg, err := wire.Parse([]byte(raw), workerLimits)
+	msg, err := wire.Parse([]byte(raw), wire.WorkerLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

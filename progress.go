@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // progressEvery is the shortest time between two reports of one task that reach Redis.
@@ -33,7 +35,7 @@ func Progress(ctx context.Context, done, total int64, note string) error {
 			r = c.reporter.Load()
 		}
 	}
-	return r.report(ctx, progress{max(done, 0), max(total, 0), note})
+	return r.report(ctx, wire.Progress{Done: max(done, 0), Total: max(total, 0), Note: note})
 }
 
 // Progress asks Redis what the task has reported last; zeros if it has not, or if it is pending or nothing is known of
@@ -43,18 +45,12 @@ func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err
 	return info.Done, info.Total, info.Note, err
 }
 
-// progress is one report.
-type progress struct {
-	done, total int64
-	note        string
-}
-
 // reporter sends the reports of one task, some of them later.
 type reporter struct {
-	send func(context.Context, progress) error
+	send func(context.Context, wire.Progress) error
 
 	mu    sync.Mutex // held while a report is sent
-	last  progress
+	last  wire.Progress
 	late  bool        // last has not been sent
 	sent  time.Time   // when one was
 	timer *time.Timer // runs while late
@@ -63,7 +59,7 @@ type reporter struct {
 }
 
 // report sends a report, or sees to it that it is sent unless a newer one is.
-func (r *reporter) report(ctx context.Context, p progress) error {
+func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -114,13 +110,13 @@ func (r *reporter) close() {
 }
 
 // sendProgress tells Redis.
-func (c *claim) sendProgress(ctx context.Context, p progress) error {
-	info := taskInfo{reason: "active", function: c.msg.Path, at: c.lane.now(), worker: c.lane.worker,
-		attempts: c.msg.Meta.Retried, deaths: c.msg.Meta.Deaths, progress: p}
+func (c *claim) sendProgress(ctx context.Context, p wire.Progress) error {
+	info := wire.Info{Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
+		Attempts: c.msg.Meta.Retried, Deaths: c.msg.Meta.Deaths, Progress: p}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
-		info.enqueued = time.UnixMilli(at)
+		info.Enqueued = time.UnixMilli(at)
 	}
-	stands, err := c.lane.store.progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, info.encode())
+	stands, err := c.lane.store.progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, info.Encode())
 	if err == nil && !stands {
 		err = ErrLost
 	}
@@ -128,7 +124,7 @@ func (c *claim) sendProgress(ctx context.Context, p progress) error {
 }
 
 // reported returns the last report, or nothing. The handler has returned.
-func (c *claim) reported() (last progress) {
+func (c *claim) reported() (last wire.Progress) {
 	if r := c.reporter.Load(); r != nil {
 		r.mu.Lock()
 		last = r.last

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 func progressWith(token, id, report string) func(s *store) (any, error) {
@@ -64,13 +65,13 @@ func TestReporter(t *testing.T) {
 		var sent []int64
 		failure := errors.New("no connection")
 		var fail error
-		r := &reporter{send: func(_ context.Context, p progress) error {
-			at, sent = append(at, time.Since(start)), append(sent, p.done)
+		r := &reporter{send: func(_ context.Context, p wire.Progress) error {
+			at, sent = append(at, time.Since(start)), append(sent, p.Done)
 			return fail
 		}}
 		report := func(n int64, want error) {
 			t.Helper()
-			if err := r.report(t.Context(), progress{done: n}); !errors.Is(err, want) {
+			if err := r.report(t.Context(), wire.Progress{Done: n}); !errors.Is(err, want) {
 				t.Errorf("report %d: %v, expected %v", n, err, want)
 			}
 		}
@@ -100,7 +101,7 @@ func TestReporter(t *testing.T) {
 		report(11, nil)     // never: the handler returns
 		r.close()
 		step(time.Second)
-		if err := r.report(t.Context(), progress{}); err == nil {
+		if err := r.report(t.Context(), wire.Progress{}); err == nil {
 			t.Error("a report after the end")
 		}
 		want := []int64{0, 100, 1090, 1190, 2100, 2200, 2300, 3210}

@@ -109,7 +109,7 @@ func (q *Queue) String() string {
 	if q.made() != nil {
 		return "no queue"
 	}
-	return oneLine("queue " + q.store.keys.list)
+	return wire.OneLine("queue " + q.store.keys.list)
 }
 
 // GoString is String.

@@ -21,7 +21,7 @@ import (
 
 // parseForTest reads a message back.
 func parseForTest(message string) (wire.Message, error) {
-	return wire.Parse([]byte(message), workerLimits)
+	return wire.Parse([]byte(message), wire.WorkerLimits)
 }
 
 // pending returns the queue's messages.

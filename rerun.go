@@ -56,7 +56,7 @@ func (r *Ref) Delete(ctx context.Context) error {
 func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
 	return q.eachArchived(ctx, only, func(ids []string) (done int, err error) {
 		for len(ids) > 0 {
-			messages, err := q.store.someFields(ctx, q.store.keys.tasks, ids, workerLimits.Bytes)
+			messages, err := q.store.someFields(ctx, q.store.keys.tasks, ids, wire.WorkerLimits.Bytes)
 			if err != nil {
 				return done, err
 			}
@@ -180,7 +180,7 @@ func (r *Ref) notArchived() error {
 // ms. What is not a message goes on as it is, unless there are arguments.
 func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
 	again := rerun{name: name, id: name, old: old, new: old}
-	msg, err := wire.Parse(old, workerLimits)
+	msg, err := wire.Parse(old, wire.WorkerLimits)
 	switch {
 	case err == nil && t != nil && t.msg.Path != msg.Path:
 		return again, fmt.Errorf("%w: running a task again: expected arguments of %s, found those of %s", ErrFunction,

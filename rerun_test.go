@@ -111,10 +111,10 @@ func (b *bench) archive(n int) {
 		id := fmt.Sprintf("t%04d", i)
 		msg := wire.Message{Kind: wire.GoExtended, Path: "a.b",
 			Meta: wire.Meta{ID: id, Retried: 3, Deaths: 1, DiedAt: 5, EnqueuedAt: 7}}
-		info := taskInfo{reason: []string{"failed", "deaths"}[i%2], function: "a.b", errText: "no",
-			at: time.UnixMilli(9), attempts: 4}
+		info := wire.Info{Reason: []string{"failed", "deaths"}[i%2], Function: "a.b", Error: "no",
+			At: time.UnixMilli(9), Attempts: 4}
 		b.do("HSET", b.name+"_tasks", id, msg.Append(nil))
-		b.do("HSET", b.name+"_info", id, info.encode())
+		b.do("HSET", b.name+"_info", id, info.Encode())
 		b.do("ZADD", b.name+"_archived", time.Now().Add(time.Hour).UnixMilli()+int64(i), id)
 	}
 }
@@ -167,7 +167,7 @@ func TestRunArchivedAgain(t *testing.T) {
 		t.Errorf("%d are pending with %d notifications, %d are archived", len(list), b.size("_noti"),
 			b.size("_archived"))
 	}
-	msg, err := wire.Parse([]byte(list[0]), workerLimits)
+	msg, err := wire.Parse([]byte(list[0]), wire.WorkerLimits)
 	if want := (wire.Meta{ID: "t0001", EnqueuedAt: 7}); err != nil || !reflect.DeepEqual(msg.Meta, want) {
 		t.Errorf("found %+v, %v, expected %+v", msg.Meta, err, want)
 	}

@@ -42,27 +42,27 @@ func Await[T any](ctx context.Context, ref *Ref) (T, error) {
 	if err != nil {
 		return value, err
 	}
-	err = info.decodeResult(reflect.ValueOf(&value).Elem())
+	err = decodeResult(&info, reflect.ValueOf(&value).Elem())
 	return value, err
 }
 
 // decodeResult reads the result into a variable.
-func (i *taskInfo) decodeResult(dst reflect.Value) error {
+func decodeResult(i *wire.Info, dst reflect.Value) error {
 	switch {
-	case i.result == nil && i.errText != "":
+	case i.Result == nil && i.Error != "":
 		return fmt.Errorf("%w: the task has succeeded, but what it returned could not be kept: %s", ErrNoResult,
-			i.errText)
-	case i.result == nil:
-		return fmt.Errorf("%w: %s has succeeded and returns nothing; call Ref.Wait", ErrNoResult, i.function)
+			i.Error)
+	case i.Result == nil:
+		return fmt.Errorf("%w: %s has succeeded and returns nothing; call Ref.Wait", ErrNoResult, i.Function)
 	}
 	codec, err := wire.CodecFor(dst.Type())
 	if err != nil {
 		return fmt.Errorf("%w: a result cannot be of the type %v: %w", ErrNoResult, dst.Type(), err)
 	}
-	err = wire.Check(i.result, wire.Default)
+	err = wire.Check(i.Result, wire.Default)
 	var rest []byte
 	if err == nil {
-		rest, err = codec.Decode(i.result, dst)
+		rest, err = codec.Decode(i.Result, dst)
 	}
 	if err == nil && len(rest) > 0 {
 		err = errors.New("more than one value")
@@ -70,7 +70,7 @@ func (i *taskInfo) decodeResult(dst reflect.Value) error {
 	if err != nil {
 		dst.SetZero()
 		return fmt.Errorf("%w: of %s as %v: %w; call Await with the type that the function returns", ErrNoResult,
-			i.function, dst.Type(), err)
+			i.Function, dst.Type(), err)
 	}
 	return nil
 }
@@ -82,28 +82,28 @@ const (
 )
 
 // leftNothing is what is known of a task that has ended so, nil if more is.
-func leftNothing(how string) *taskInfo {
+func leftNothing(how string) *wire.Info {
 	switch how {
 	case endedReplaced:
-		return &taskInfo{reason: reasonCanceled, errText: "another task has taken its place", at: time.Now()}
+		return &wire.Info{Reason: reasonCanceled, Error: "another task has taken its place", At: time.Now()}
 	case endedGathered:
-		return &taskInfo{reason: reasonCanceled, at: time.Now()}
+		return &wire.Info{Reason: reasonCanceled, At: time.Now()}
 	}
 	return nil
 }
 
 // wait waits for the end of the task and returns what is kept of it.
-func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
+func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	if r == nil || r.queue == nil || ctx == nil {
-		return taskInfo{}, r.check(ctx)
+		return wire.Info{}, r.check(ctx)
 	}
 	switch {
 	case r.id != "" && r.made() && !r.queue.options.kept:
-		return taskInfo{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of "+
+		return wire.Info{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of "+
 			"its end: give one to Queue.With or to Func",
 			ErrNoResult, r)
 	case r.made() && r.queue.options.group != nil:
-		return taskInfo{}, fmt.Errorf("%w: call %s is gathered with others, and one task is made of all: wait for "+
+		return wire.Info{}, fmt.Errorf("%w: call %s is gathered with others, and one task is made of all: wait for "+
 			"that one by its id, which is the first of theirs",
 			ErrNoResult, r)
 	}
@@ -128,9 +128,9 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 		case <-again.C:
 		case <-ctx.Done():
 			if err == nil || errors.Is(err, ctx.Err()) {
-				return taskInfo{}, fmt.Errorf("delayed: waiting for task %s: %w", r, context.Cause(ctx))
+				return wire.Info{}, fmt.Errorf("delayed: waiting for task %s: %w", r, context.Cause(ctx))
 			}
-			return taskInfo{}, fmt.Errorf("delayed: waiting for task %s: %w; Redis could not be asked: %w", r,
+			return wire.Info{}, fmt.Errorf("delayed: waiting for task %s: %w; Redis could not be asked: %w", r,
 				context.Cause(ctx), err)
 		}
 		if info, ended, err = r.outcome(ctx); ended || refused(err) {
@@ -141,34 +141,34 @@ func (r *Ref) wait(ctx context.Context) (taskInfo, error) {
 
 // outcome looks whether the task has ended: with what is kept of it, or with the error that says why it has failed for
 // good. An error while ended is false says that Redis did not answer.
-func (r *Ref) outcome(ctx context.Context) (info taskInfo, ended bool, err error) {
+func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err error) {
 	found, err := r.look(ctx, false)
 	if err != nil {
-		return taskInfo{}, false, err
+		return wire.Info{}, false, err
 	}
 	if !found.completed.IsZero() {
-		if info = parseInfo(found.result); !r.older(&info) {
+		if info = wire.ParseInfo(found.result); !r.older(&info) {
 			return info, true, r.failure(StateDropped, &info)
 		}
 	}
 	if !found.archived.IsZero() {
-		info = parseInfo(found.info)
+		info = wire.ParseInfo(found.info)
 		return info, true, r.failure(StateArchived, &info)
 	}
-	return taskInfo{}, false, nil
+	return wire.Info{}, false, nil
 }
 
 // failure is the error of a task that has ended; nil if it has succeeded.
-func (r *Ref) failure(state State, info *taskInfo) error {
-	if info.reason == "completed" {
+func (r *Ref) failure(state State, info *wire.Info) error {
+	if info.Reason == "completed" {
 		return nil
 	}
-	if info.reason == reasonCanceled {
+	if info.Reason == reasonCanceled {
 		state = StateCanceled
 	}
 	return &TaskError{
-		ID: r.id, State: state, Reason: info.reason, Text: info.errText, Attempts: info.attempts, Deaths: info.deaths,
-		At: info.at,
+		ID: r.id, State: state, Reason: info.Reason, Text: info.Error, Attempts: info.Attempts, Deaths: info.Deaths,
+		At: info.At,
 	}
 }
 
@@ -183,9 +183,9 @@ func (r *Ref) name(id string, nowMs int64) {
 }
 
 // older says whether what is kept is that of an earlier task with the same id.
-func (r *Ref) older(info *taskInfo) bool {
-	if r.queue.options.id == nil || !r.made() || info.enqueued.IsZero() {
+func (r *Ref) older(info *wire.Info) bool {
+	if r.queue.options.id == nil || !r.made() || info.Enqueued.IsZero() {
 		return false
 	}
-	return info.enqueued.UnixMilli() < int64(binary.LittleEndian.Uint64(r.text[:])) //nolint:gosec // as in name
+	return info.Enqueued.UnixMilli() < int64(binary.LittleEndian.Uint64(r.text[:])) //nolint:gosec // as in name
 }

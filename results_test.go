@@ -321,17 +321,17 @@ func TestInfoOfOthers(t *testing.T) {
 	pair := func(key string) []byte { return wire.AppendString(wire.AppendMapHeader(nil, 1), key) }
 	for _, b := range [][]byte{nil, {0xc1}, wire.AppendInt(nil, 1), wire.AppendString(pair("attempts"), "many"),
 		wire.AppendInt(pair("error"), 1)} {
-		if got := parseInfo(b); !reflect.DeepEqual(got, taskInfo{}) {
+		if got := wire.ParseInfo(b); !reflect.DeepEqual(got, wire.Info{}) {
 			t.Errorf("%x became %+v", b, got)
 		}
 	}
-	full := taskInfo{
-		reason: "completed", function: "f", errText: "e \xff", stack: "s", attempts: 2, deaths: 1,
-		at: time.UnixMilli(5), worker: "w", enqueued: time.UnixMilli(1),
-		began: time.UnixMilli(2), result: make([]byte, 1<<20), message: make([]byte, 1<<20),
+	full := wire.Info{
+		Reason: "completed", Function: "f", Error: "e \xff", Stack: "s", Attempts: 2, Deaths: 1,
+		At: time.UnixMilli(5), Worker: "w", Enqueued: time.UnixMilli(1),
+		Began: time.UnixMilli(2), Result: make([]byte, 1<<20), Message: make([]byte, 1<<20),
 	}
-	got := parseInfo(full.encode())
-	full.errText = "e �"
+	got := wire.ParseInfo(full.Encode())
+	full.Error = "e �"
 	if !reflect.DeepEqual(got, full) {
 		t.Errorf("found %.200v", got)
 	}

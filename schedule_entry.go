@@ -262,14 +262,14 @@ func (t *Task) bare(q *Queue, nowMs int64) (msg wire.Message, err error) {
 	if err != nil {
 		return msg, err
 	}
-	msg, err = wire.Parse(raw, workerLimits)
+	msg, err = wire.Parse(raw, wire.WorkerLimits)
 	msg.Meta.ID, msg.Meta.EnqueuedAt = "", 0
 	return msg, err
 }
 
 // taskAt returns the message of one task of the entry. An empty lock means that it holds none.
 func (d *definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
-	msg, err := wire.Parse(d.message, workerLimits)
+	msg, err := wire.Parse(d.message, wire.WorkerLimits)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +299,7 @@ func (d *definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
 
 // path returns the path of the entry's function.
 func (d *definition) path() string {
-	msg, err := wire.Parse(d.message, workerLimits)
+	msg, err := wire.Parse(d.message, wire.WorkerLimits)
 	if err != nil {
 		return ""
 	}

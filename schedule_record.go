@@ -26,7 +26,7 @@ type record struct {
 
 // recordLimits allow an entry some more than its message.
 var recordLimits = wire.Limits{
-	Bytes: workerLimits.Bytes + 8192, Elems: workerLimits.Elems, Depth: workerLimits.Depth, Path: workerLimits.Path,
+	Bytes: wire.WorkerLimits.Bytes + 8192, Elems: wire.WorkerLimits.Elems, Depth: wire.WorkerLimits.Depth, Path: wire.WorkerLimits.Path,
 }
 
 // digest tells definitions apart.

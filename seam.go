@@ -120,7 +120,7 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 
 // sameCall says whether a message is a call of the same function with the same arguments.
 func (t *Task) sameCall(message []byte) bool {
-	m, err := wire.Parse(message, workerLimits)
+	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil || t.err != nil || m.Path != t.msg.Path || m.Meta.HasN != t.msg.Meta.HasN ||
 		m.Meta.N != t.msg.Meta.N {
 		return false
@@ -153,7 +153,7 @@ func argsOfMessage(fn any, message []byte) (args []any, ok bool, err error) {
 
 // argsOf decodes the arguments of a message for f, those of a variadic tail one by one.
 func (f *function) argsOf(message []byte) (args []any, ok bool, err error) {
-	m, err := wire.Parse(message, workerLimits)
+	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil || m.Path != f.name && !slices.Contains(f.others, m.Path) {
 		return nil, false, nil //nolint:nilerr // what is no message is no call of f
 	}
@@ -178,7 +178,7 @@ func (f *function) argsOf(message []byte) (args []any, ok bool, err error) {
 
 // idOf returns the id that a message carries, "" for none.
 func idOf(message []byte) string {
-	m, err := wire.Parse(message, workerLimits)
+	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil {
 		return ""
 	}

@@ -99,8 +99,8 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 		return TaskInfo{}, err
 	}
 	state, due, noted := found.state()
-	info := parseInfo(noted)
-	task := info.public()
+	info := wire.ParseInfo(noted)
+	task := publicInfo(&info)
 	task.ID, task.State, task.Due = r.id, state, due
 	message := found.message.bytes
 	if size := found.message.size; size > 0 && task.Reason == "" {
@@ -116,9 +116,9 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 		}
 	}
 	if state == StateCompleted || state == StateDropped {
-		message = info.message
+		message = info.Message
 	}
-	if msg, err := wire.Parse(message, workerLimits); err == nil {
+	if msg, err := wire.Parse(message, wire.WorkerLimits); err == nil {
 		task.Function = msg.Path
 		if at := msg.Meta.EnqueuedAt; at > 0 {
 			task.EnqueuedAt = time.UnixMilli(at)
@@ -151,7 +151,7 @@ func (s *seen) state() (state State, due time.Time, info []byte) {
 	} {
 		if !place.due.IsZero() {
 			if place.state == StateCompleted {
-				switch info := parseInfo(place.info); info.reason {
+				switch info := wire.ParseInfo(place.info); info.Reason {
 				case "dropped":
 					place.state = StateDropped
 				case reasonCanceled:
@@ -165,4 +165,14 @@ func (s *seen) state() (state State, due time.Time, info []byte) {
 		return StateActive, time.Time{}, s.result
 	}
 	return StateUnknown, time.Time{}, nil
+}
+
+// publicInfo returns what users see of what is known of a task.
+func publicInfo(i *wire.Info) TaskInfo {
+	return TaskInfo{
+		Function: i.Function, EnqueuedAt: i.Enqueued, Began: i.Began, At: i.At, FirstFailed: i.FirstFailed,
+		Reason: i.Reason, Error: i.Error, Stack: i.Stack,
+		Attempts: i.Attempts, Deaths: i.Deaths, Worker: i.Worker,
+		Done: i.Progress.Done, Total: i.Progress.Total, Note: i.Progress.Note,
+	}
 }

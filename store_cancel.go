@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 const (
@@ -41,7 +43,7 @@ func (s *store) cancel(ctx context.Context, id string, filed bool, keep time.Dur
 
 // filedMessage returns the message of a task that is scheduled, retrying, parked or archived.
 func (s *store) filedMessage(ctx context.Context, id string) (stored, error) {
-	messages, err := s.someFields(ctx, s.keys.tasks, []string{id}, workerLimits.Bytes)
+	messages, err := s.someFields(ctx, s.keys.tasks, []string{id}, wire.WorkerLimits.Bytes)
 	if err != nil {
 		return stored{}, err
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 const (
@@ -60,7 +62,7 @@ func (s *store) claim(ctx context.Context, c claimCall) (got haul, err error) {
 		s.keys.control,
 	}
 	args := make([]any, 0, 9+len(c.ended.batches)+len(c.ended.tokens))
-	args = append(args, c.batch, min(c.most, maxClaim), c.held, workerLimits.Bytes, flag(c.legacy), flag(c.mend),
+	args = append(args, c.batch, min(c.most, maxClaim), c.held, wire.WorkerLimits.Bytes, flag(c.legacy), flag(c.mend),
 		statsLife)
 	reply, err := redis.Values(s.eval(ctx, scriptClaim, keys, c.ended.append(args)...))
 	if err != nil {

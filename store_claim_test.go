@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // claimReply is what claim returns, readable.
@@ -53,8 +54,8 @@ func claimWith(c claimCall) func(s *store) (any, error) {
 }
 
 // fourLargest are as many bytes as one claim takes.
-var fourLargest = strings.Join([]string{big("a", workerLimits.Bytes), big("b", workerLimits.Bytes),
-	big("c", workerLimits.Bytes), big("d", workerLimits.Bytes)}, " ")
+var fourLargest = strings.Join([]string{big("a", wire.WorkerLimits.Bytes), big("b", wire.WorkerLimits.Bytes),
+	big("c", wire.WorkerLimits.Bytes), big("d", wire.WorkerLimits.Bytes)}, " ")
 
 // queued is a queue with a live worker w and the given pending tasks and notifications.
 func queued(pending string, noti int) redistest.State {
@@ -251,24 +252,24 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 	},
 	{
 		name:   "bytes: as large as a message may be",
-		seed:   queued(big("a", workerLimits.Bytes)+" b", 2),
+		seed:   queued(big("a", wire.WorkerLimits.Bytes)+" b", 2),
 		do:     claimWith(claimCall{most: 1}),
 		result: claimReply{"1052672 bytes of a", 1},
-		want:   holds(queued("b", 1), big("a", workerLimits.Bytes)),
+		want:   holds(queued("b", 1), big("a", wire.WorkerLimits.Bytes)),
 	},
 	{
 		name:   "bytes: too large to be read, and those behind it",
-		seed:   queued("a "+big("b", workerLimits.Bytes+1)+" c", 3),
+		seed:   queued("a "+big("b", wire.WorkerLimits.Bytes+1)+" c", 3),
 		do:     claimWith(claimCall{most: 5}),
 		result: claimReply{"a (1052673 bytes) c", 0},
-		want:   holds(queued("", 0), "a "+big("b", workerLimits.Bytes+1)+" c"),
+		want:   holds(queued("", 0), "a "+big("b", wire.WorkerLimits.Bytes+1)+" c"),
 	},
 	{
 		name:   "bytes: larger than a whole claim, alone",
-		seed:   queued(big("a", 5*workerLimits.Bytes)+" b", 2),
+		seed:   queued(big("a", 5*wire.WorkerLimits.Bytes)+" b", 2),
 		do:     claimWith(claimCall{most: 5}),
 		result: claimReply{"(5263360 bytes)", 1},
-		want:   holds(queued("b", 1), big("a", 5*workerLimits.Bytes)),
+		want:   holds(queued("b", 1), big("a", 5*wire.WorkerLimits.Bytes)),
 	},
 	{
 		name:   "bytes: up to four messages of the largest size",

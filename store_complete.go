@@ -12,7 +12,7 @@ type completed struct {
 	token   string
 	id      string
 	keep    time.Duration // how long value is kept; 0: not at all
-	value   []byte        // a taskInfo
+	value   []byte        // a wire.Info
 	lock    bool          // it may hold a lock
 	awaited bool          // somebody may wait for its end
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // whenDue shows the time until something is due.
@@ -212,14 +213,14 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		name: "too large: stays, the others are moved",
 		seed: redistest.State{
 			"_scheduled": redistest.Zset{"x": past, "y": past + 1, "z": past + 2},
-			"_tasks": redistest.Hash{"x": "m x", "y": big("y", workerLimits.Bytes+1),
-				"z": big("z", workerLimits.Bytes)},
+			"_tasks": redistest.Hash{"x": "m x", "y": big("y", wire.WorkerLimits.Bytes+1),
+				"z": big("z", wire.WorkerLimits.Bytes)},
 		},
 		do:     moveWith(shelfScheduled, 10),
 		result: "2 moved, next overdue, too large [{y 1052673}]",
 		want: redistest.State{
-			"_scheduled": redistest.Zset{"y": past + 1}, "_tasks": redistest.Hash{"y": big("y", workerLimits.Bytes+1)},
-			"": redistest.List{"m x", big("z", workerLimits.Bytes)}, "_noti": ones(2),
+			"_scheduled": redistest.Zset{"y": past + 1}, "_tasks": redistest.Hash{"y": big("y", wire.WorkerLimits.Bytes+1)},
+			"": redistest.List{"m x", big("z", wire.WorkerLimits.Bytes)}, "_noti": ones(2),
 		},
 	},
 	{

@@ -96,7 +96,7 @@ func (s *store) peek(
 	ctx context.Context, group string, most int,
 ) (size int, version int64, messages [][]byte, large int, err error) {
 	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control},
-		group, most, maxPeek, workerLimits.Bytes))
+		group, most, maxPeek, wire.WorkerLimits.Bytes))
 	if err != nil {
 		return 0, 0, nil, 0, err
 	}

@@ -309,12 +309,12 @@ var peekCases = storeTable{script: "peek", cases: []storeCase{
 	},
 	{
 		name: "too large, behind others",
-		seed: group(past, "1 2 3 9 4 5", "xxxx", big("y", workerLimits.Bytes+1), "zzzz"),
+		seed: group(past, "1 2 3 9 4 5", "xxxx", big("y", wire.WorkerLimits.Bytes+1), "zzzz"),
 		do:   peekWith(maxClaimBytes), result: "9: [xxxx]",
 	},
 	{
 		name: "too large, in front of others",
-		seed: group(past, "1 2 3 9 4 5", big("y", workerLimits.Bytes+1), "zzzz"),
+		seed: group(past, "1 2 3 9 4 5", big("y", wire.WorkerLimits.Bytes+1), "zzzz"),
 		do:   peekWith(maxClaimBytes), result: "9: [], 1052673 bytes",
 	},
 	{

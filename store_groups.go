@@ -38,7 +38,7 @@ func (s *store) groups(ctx context.Context, n int) ([]GroupInfo, error) {
 		}
 		g := GroupInfo{Size: size, Due: time.UnixMilli(int64(due))}
 		for _, m := range first {
-			if msg, err := wire.Parse(m.bytes, workerLimits); err == nil && msg.Meta.Extra != nil {
+			if msg, err := wire.Parse(m.bytes, wire.WorkerLimits); err == nil && msg.Meta.Extra != nil {
 				g.Key, g.Func = msg.Meta.Extra.Group, msg.Path
 			}
 		}
@@ -61,7 +61,7 @@ func (s *store) aggregating(ctx context.Context, id string) (message []byte, wai
 				return nil, false, err
 			}
 			for _, m := range messages {
-				if msg, err := wire.Parse(m.bytes, workerLimits); err == nil && msg.Meta.ID == id {
+				if msg, err := wire.Parse(m.bytes, wire.WorkerLimits); err == nil && msg.Meta.ID == id {
 					return m.bytes, true, nil
 				}
 			}

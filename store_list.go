@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/seam"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // list returns all tasks of the queue, state by state. It is not one step: use it while nothing else goes on.
@@ -32,7 +33,7 @@ func (s *store) list(ctx context.Context) (tasks []seam.Filed, err error) {
 		hash := s.keys.processing + worker
 		tokens, err2 := redis.Strings(s.read(ctx, "HKEYS", hash))
 		err = errors.Join(err, err2)
-		claims, err2 := s.fields(ctx, hash, tokens, workerLimits.Bytes)
+		claims, err2 := s.fields(ctx, hash, tokens, wire.WorkerLimits.Bytes)
 		err = errors.Join(err, err2)
 		for _, m := range claims {
 			tasks = append(tasks, seam.Filed{State: "active", ID: idOf(m), Message: m})
@@ -92,7 +93,7 @@ func (s *store) listSet(ctx context.Context, state, key string) (tasks []seam.Fi
 		f := seam.Filed{State: state, ID: m.member, At: m.at}
 		if state == "completed" { // what is kept of them stands elsewhere
 			f.Info, err = s.field(ctx, s.keys.results, f.ID)
-			f.Message = parseInfo(f.Info).message
+			f.Message = wire.ParseInfo(f.Info).Message
 			tasks = append(tasks, f)
 			continue
 		}
@@ -120,7 +121,7 @@ func (s *store) listed(ctx context.Context, list string) (messages [][]byte, err
 
 // field returns a field of a hash, nil if there is none or it is too large.
 func (s *store) field(ctx context.Context, hash, name string) ([]byte, error) {
-	some, err := s.someFields(ctx, hash, []string{name}, infoLimits.Bytes)
+	some, err := s.someFields(ctx, hash, []string{name}, wire.InfoLimits.Bytes)
 	if err != nil {
 		return nil, err
 	}

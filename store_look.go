@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // seen is what Redis holds of one task. Its times are Redis's; those that are zero mean that the task is not in that
@@ -27,9 +29,9 @@ func (s *store) look(ctx context.Context, id string, message bool) (found seen, 
 	keys := []string{k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results}
 	most := 0
 	if message {
-		most = workerLimits.Bytes
+		most = wire.WorkerLimits.Bytes
 	}
-	reply, err := redis.Values(s.eval(ctx, scriptLook, keys, id, most, infoLimits.Bytes))
+	reply, err := redis.Values(s.eval(ctx, scriptLook, keys, id, most, wire.InfoLimits.Bytes))
 	if err != nil {
 		return seen{}, err
 	}

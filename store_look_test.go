@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // lookFor looks for a task and shows what it found: its state, its time in ms and the texts.
@@ -43,15 +44,15 @@ var lookCases = storeTable{script: "look", cases: []storeCase{
 		result: `retry 1000 "i x" "m x"`},
 	{
 		name: "too large to be read", seed: redistest.State{"_archived": redistest.Zset{"x": later},
-			"_tasks": redistest.Hash{"x": big("m", workerLimits.Bytes+1)}},
+			"_tasks": redistest.Hash{"x": big("m", wire.WorkerLimits.Bytes+1)}},
 		do: lookFor("x", true), result: `archived 4000000000001 "" of 1052673 bytes`,
 	},
 	{
 		name: "more is known of it, or kept, than anybody writes",
 		seed: redistest.State{
 			"_archived": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "m x"},
-			"_info":    redistest.Hash{"x": big("i", infoLimits.Bytes+1)},
-			"_results": redistest.Hash{"x": big("r", infoLimits.Bytes+1)},
+			"_info":    redistest.Hash{"x": big("i", wire.InfoLimits.Bytes+1)},
+			"_results": redistest.Hash{"x": big("r", wire.InfoLimits.Bytes+1)},
 		},
 		do: lookFor("x", true), result: `archived 4000000000001 "" "m x"`,
 	},

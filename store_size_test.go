@@ -92,9 +92,9 @@ func TestParkedTasksCostLittle(t *testing.T) {
 	for i := range n {
 		msg := wire.Message{Kind: wire.GoExtended, Path: "un.known", Payload: payload,
 			Meta: wire.Meta{ID: fmt.Sprint(i)}}
-		info := taskInfo{reason: "unknown function", function: "un.known", at: time.Now()}
+		info := wire.Info{Reason: "unknown function", Function: "un.known", At: time.Now()}
 		b.do("HSET", b.name+"_tasks", msg.Meta.ID, msg.Append(nil))
-		b.do("HSET", b.name+"_info", msg.Meta.ID, info.encode())
+		b.do("HSET", b.name+"_info", msg.Meta.ID, info.Encode())
 		b.do("ZADD", b.name+"_parked", time.Now().Add(time.Hour).UnixMilli(), msg.Meta.ID)
 	}
 	sent := func() (total int) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // sight is what a sweeper saw of one queue.
@@ -111,7 +113,7 @@ func (s *store) claimTokens(ctx context.Context, hash string, n int) (tokens []s
 // claims reads the first of the claims with these tokens, as many as fit into one call. It returns how many tokens it
 // has read; claims that have ended are left out of the page.
 func (s *store) claims(ctx context.Context, hash string, tokens []string) (page []claimed, read int, err error) {
-	messages, err := s.someFields(ctx, hash, tokens, workerLimits.Bytes)
+	messages, err := s.someFields(ctx, hash, tokens, wire.WorkerLimits.Bytes)
 	for i, token := range tokens[:min(len(tokens), len(messages))] {
 		if m := messages[i]; m.exists() {
 			page = append(page, claimed{token, m.bytes, m.size})

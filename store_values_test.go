@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // storedTexts shows values, and the sizes of those that were not read.
@@ -72,7 +73,7 @@ var pageCases = storeTable{script: "page", cases: []storeCase{
 		result: `"message18" "message19"`},
 	{
 		name: "of one that is too large its size",
-		seed: redistest.State{"": redistest.List{"a", big("b", workerLimits.Bytes+1), "c"}, "_noti": ones(3)},
+		seed: redistest.State{"": redistest.List{"a", big("b", wire.WorkerLimits.Bytes+1), "c"}, "_noti": ones(3)},
 		do:   pageWith(0, 10), result: `"a" (1052673 bytes) "c"`,
 	},
 	{

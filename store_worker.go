@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // pulse is what a heartbeat learned about one queue.
@@ -134,7 +136,7 @@ func (s *store) move(
 	ctx context.Context, from shelf, most int,
 ) (moved int, next time.Duration, large []largeTask, err error) {
 	keys := []string{s.shelfKey(from), s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}
-	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, maxClaimBytes, workerLimits.Bytes))
+	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, maxClaimBytes, wire.WorkerLimits.Bytes))
 	if err != nil {
 		return 0, 0, nil, err
 	}

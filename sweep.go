@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 const (
@@ -271,9 +273,9 @@ func (g *sweepGroup) trim(ctx context.Context, s *store) error {
 			return err
 		}
 		for i := range page {
-			parked := parseInfo(page[i].info)
-			info := taskInfo{reason: "parked too long", function: parked.function, errText: parked.errText, at: s.now()}
-			page[i].info = info.encode()
+			parked := wire.ParseInfo(page[i].info)
+			info := wire.Info{Reason: "parked too long", Function: parked.Function, Error: parked.Error, At: s.now()}
+			page[i].info = info.Encode()
 		}
 		if len(page) == 0 {
 			break

@@ -175,7 +175,7 @@ func (t *Task) String() string {
 	case n >= 0:
 		text += fmt.Sprintf(" (%d arguments)", n)
 	}
-	return oneLine(text)
+	return wire.OneLine(text)
 }
 
 // GoString is String.
@@ -220,7 +220,7 @@ func checkPath(path string, python bool) error {
 		return fmt.Errorf("%w: path of %d bytes, expected at most %d", ErrFunction, len(path), wire.Default.Path)
 	case !utf8.ValidString(path):
 		return fmt.Errorf("%w: path %q is not UTF-8", ErrFunction, path)
-	case strings.ContainsFunc(path, isControl):
+	case strings.ContainsFunc(path, wire.IsControl):
 		return fmt.Errorf("%w: path %q has control characters", ErrFunction, path)
 	case python && (strings.Count(path, ":") != 1 || path[0] == ':' || path[len(path)-1] == ':'):
 		return fmt.Errorf("%w: Python path %q, expected \"module:function\"", ErrFunction, path)
@@ -406,5 +406,5 @@ func (r *Ref) String() string {
 	if r == nil || r.queue == nil {
 		return "no task"
 	}
-	return oneLine(r.queue.Name() + "/" + r.id)
+	return wire.OneLine(r.queue.Name() + "/" + r.id)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // maxUnparked bounds the parked tasks that one script looks at.
@@ -72,13 +74,13 @@ func (w *Worker) knows(path string) bool {
 func (w *Worker) runnable(ctx context.Context, l *lane, page []filed) (ids []string, err error) {
 	var ours []filed
 	for _, t := range page {
-		info := parseInfo(t.info)
+		info := wire.ParseInfo(t.info)
 		switch to := w.pythonStore; {
-		case !w.knows(info.function) || info.worker == w.id && info.reason == parkedPython:
-		case w.registry.lookup(info.function) != nil:
+		case !w.knows(info.Function) || info.Worker == w.id && info.Reason == parkedPython:
+		case w.registry.lookup(info.Function) != nil:
 			ours = append(ours, t)
 		case to.keys.list == l.store.keys.list:
-		case info.reason == parkedPlain:
+		case info.Reason == parkedPlain:
 			reads, err := w.readsExtended(ctx, to)
 			if err != nil {
 				return nil, err

@@ -151,16 +151,16 @@ func (g *sweepGroup) verdict(s *store, c claimed, d death, now time.Time) verdic
 		return g.tooLarge(s, c, now)
 	}
 	v := verdict{claimed: c, action: "requeue", renewed: c.message}
-	msg, err := wire.Parse(c.message, workerLimits)
+	msg, err := wire.Parse(c.message, wire.WorkerLimits)
 	if err == nil {
 		v.id, v.awaited = msg.Meta.ID, keeps(msg.Meta.Extra)
 	}
 	if v.id == "" {
 		v.id = newTaskID()
 	}
-	info := taskInfo{
-		reason: "deaths", function: msg.Path, at: now,
-		errText: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand", maxDeaths),
+	info := wire.Info{
+		Reason: "deaths", Function: msg.Path, At: now,
+		Error: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand", maxDeaths),
 	}
 	alone := d.legacy || d.alone != ""
 	switch {
@@ -173,19 +173,19 @@ func (g *sweepGroup) verdict(s *store, c claimed, d death, now time.Time) verdic
 		if alone || d.sole {
 			v.action = "alone"
 		}
-		info.deaths = maxDeaths
+		info.Deaths = maxDeaths
 	default:
 		counted := countDeath(&msg, alone, now)
-		info.deaths, v.renewed = msg.Meta.Deaths, msg.Append(nil)
+		info.Deaths, v.renewed = msg.Meta.Deaths, msg.Append(nil)
 		if counted >= maxDeaths {
 			v.action = "archive"
 			g.log.with("queue", s.name).with("function", msg.Path).with("id", v.id).WithField("deaths",
 				msg.Meta.Deaths).
 				Error("task archived: its worker died too often with nothing else in hand")
-			g.hooks.tellSwept(s, &msg, info.reason)
+			g.hooks.tellSwept(s, &msg, info.Reason)
 		}
 	}
-	v.info = info.encode()
+	v.info = info.Encode()
 	return v
 }
 

@@ -374,7 +374,7 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	}
 	msg := wire.Message{Kind: wire.PyExtended, Path: "a:b", Meta: wire.Meta{ID: "x"}}
 	raw := msg.Append(nil)
-	parsed, err := wire.Parse(raw, workerLimits)
+	parsed, err := wire.Parse(raw, wire.WorkerLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

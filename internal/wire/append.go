@@ -125,3 +125,5 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	}
 	return binary.BigEndian.AppendUint32(append(dst, codeFixExt4, extTime), uint32(sec))
 }
+
+var Nil = AppendNil(nil)

@@ -29,3 +29,9 @@ var Default = Limits{Bytes: maxBytes, Elems: maxElems, Depth: maxDepth, Path: ma
 
 // depthCap is the room for open containers in skim, and so the highest depth that Limits can ask for.
 const depthCap = 63
+
+// WorkerLimits allow a message some growth over what a producer may send: retries and deaths add to its meta.
+var WorkerLimits = Limits{
+	Bytes: Default.Bytes + 4096, Elems: Default.Elems + 64, Depth: Default.Depth,
+	Path: Default.Path,
+}

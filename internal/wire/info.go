@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"strings"
+	"time"
+)
+
+// maxInfoText bounds the text of an error that is kept with a task, in bytes.
+const maxInfoText = 4096
+
+// Info is what is known of a task beyond its message, kept while it is retrying, parked or archived, and what is
+// kept of a completed one.
+type Info struct {
+	// Reason is failed, arguments, undecodable, too large, unknown function, unknown fields, python, deaths,
+	// parked too long, expired, snoozed, not failed or completed.
+	Reason      string
+	Function    string
+	Fields      []string // that the worker lacks which has parked it, by function.unknownFields
+	Error       string
+	Stack       string
+	Attempts    int
+	Deaths      int
+	At          time.Time // when this became known
+	FirstFailed time.Time // zero: it has not failed
+	Worker      string
+	Progress    Progress // the last report of how far it was
+
+	// Of completed tasks only.
+	Enqueued time.Time // by the producer's clock
+	Began    time.Time // when the run began that was successful
+	Result   []byte    // one MessagePack value; nil: none
+	Message  []byte    // what was called; nil: not kept
+}
+
+// Encode writes the info as a MessagePack map; empty fields are left out, control characters in texts escaped.
+func (i *Info) Encode() []byte {
+	var pairs []byte
+	n := 0
+	key := func(key string) {
+		n++
+		pairs = AppendString(pairs, key)
+	}
+	text := func(name, value string) {
+		if value != "" {
+			key(name)
+			pairs = AppendString(pairs, strings.ToValidUTF8(value, "�"))
+		}
+	}
+	number := func(name string, value int64) {
+		if value > 0 {
+			key(name)
+			pairs = AppendInt(pairs, value)
+		}
+	}
+	moment := func(name string, t time.Time) {
+		if !t.IsZero() {
+			key(name)
+			pairs = AppendInt(pairs, t.UnixMilli())
+		}
+	}
+	text("reason", i.Reason)
+	moment("at", i.At)
+	moment("first", i.FirstFailed)
+	moment("enqueued", i.Enqueued)
+	moment("began", i.Began)
+	text("function", OneLine(i.Function))
+	if len(i.Fields) > 0 {
+		key("fields")
+		pairs = AppendArrayHeader(pairs, len(i.Fields))
+		for _, path := range i.Fields {
+			pairs = AppendString(pairs, path)
+		}
+	}
+	text("error", clip(OneLine(i.Error)))
+	text("stack", clip(manyLines(i.Stack)))
+	text("worker", i.Worker)
+	number("attempts", int64(i.Attempts))
+	number("deaths", int64(i.Deaths))
+	number("done", i.Progress.Done)
+	number("total", i.Progress.Total)
+	text("note", clip(OneLine(i.Progress.Note)))
+	for _, b := range [...]struct {
+		name  string
+		value []byte
+	}{{"result", i.Result}, {"message", i.Message}} {
+		if b.value != nil {
+			key(b.name)
+			pairs = AppendBin(pairs, b.value)
+		}
+	}
+	return append(AppendMapHeader(make([]byte, 0, len(pairs)+3), n), pairs...)
+}
+
+// InfoLimits hold what is kept of a completed task: its message and its result, and some text.
+var InfoLimits = Limits{Bytes: 2*Default.Bytes + 64<<10, Elems: 64, Depth: 2, Path: Default.Path}
+
+// ParseInfo reads what encode has written, and other programs may have. What cannot be read is left out.
+func ParseInfo(b []byte) (i Info) {
+	if Check(b, InfoLimits) != nil {
+		return i
+	}
+	value, _, err := DecodeAny(b)
+	if err != nil {
+		return i
+	}
+	fields, _ := value.(map[string]any)
+	text := func(dst *string, key string) { *dst, _ = fields[key].(string) }
+	number := func(dst *int, key string) {
+		n, _ := fields[key].(int64)
+		*dst = int(n)
+	}
+	moment := func(dst *time.Time, key string) {
+		if ms, ok := fields[key].(int64); ok {
+			*dst = time.UnixMilli(ms)
+		}
+	}
+	text(&i.Reason, "reason")
+	text(&i.Function, "function")
+	paths, _ := fields["fields"].([]any)
+	for _, path := range paths[:min(len(paths), MaxUnknownFields)] {
+		if path, ok := path.(string); ok {
+			i.Fields = append(i.Fields, path)
+		}
+	}
+	text(&i.Error, "error")
+	text(&i.Stack, "stack")
+	text(&i.Worker, "worker")
+	number(&i.Attempts, "attempts")
+	number(&i.Deaths, "deaths")
+	moment(&i.At, "at")
+	moment(&i.FirstFailed, "first")
+	moment(&i.Began, "began")
+	moment(&i.Enqueued, "enqueued")
+	i.Progress.Done, _ = fields["done"].(int64)
+	i.Progress.Total, _ = fields["total"].(int64)
+	text(&i.Progress.Note, "note")
+	i.Result, _ = fields["result"].([]byte)
+	i.Message, _ = fields["message"].([]byte)
+	return i
+}
+
+// clip shortens a text to maxInfoText bytes, at a character's end.
+func clip(s string) string {
+	if len(s) <= maxInfoText {
+		return s
+	}
+	n := maxInfoText
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// MaxUnknownFields bounds how many of them are told with the task.
+const MaxUnknownFields = 16
+
+// Progress is one report.
+type Progress struct {
+	Done, Total int64
+	Note        string
+}

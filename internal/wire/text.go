@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// IsControl says whether r is a control character, or one that separates lines.
+func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+
+// OneLine escapes the control characters of a text as Go writes them, so that what a task brings along cannot look like
+// several lines.
+func OneLine(s string) string { return escaped(s, IsControl) }
+
+// manyLines is OneLine for a text such as a stack, which keeps its line feeds and tabs.
+func manyLines(s string) string {
+	return escaped(s, func(r rune) bool { return IsControl(r) && r != '\n' && r != '\t' })
+}
+
+func escaped(s string, which func(rune) bool) string {
+	if !strings.ContainsFunc(s, which) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if which(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
