@@ -108,6 +108,14 @@ func (e *DuplicateError) Error() string {
 // Unwrap makes errors.Is(err, ErrDuplicate) true.
 func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 
+// duplicate makes the public error of the store's about a task that is in the way.
+func duplicate(err error) error {
+	if taken := (*takenError)(nil); errors.As(err, &taken) {
+		return &DuplicateError{ID: taken.id}
+	}
+	return err
+}
+
 // TaskError says that a task has failed for good: it is archived, dropped or canceled.
 type TaskError struct {
 	ID    string

@@ -44,7 +44,7 @@ func newMember(message []byte) (m member, err error) {
 	if x.Gather != nil {
 		m.how = *x.Gather
 	} else {
-		m.how = *gatherOption{}.onWire()
+		m.how = wire.Gather{Grace: defaultGrace.Milliseconds(), MaxSize: defaultGroupSize}
 	}
 	if m.how.MaxSize < 1 || m.how.MaxSize > maxGroupSize {
 		m.how.MaxSize = maxGroupSize
@@ -168,8 +168,10 @@ func (b *bunch) message(nowMs int64) []byte {
 // compose makes calls of the first messages of a group: as a rule one call, of the first size messages or of as many as
 // fit. What cannot be put together with others becomes pending as it is: nothing that lies in a group can hold it up,
 // and a worker archives what is no message. It returns the calls and the members that they are made of; those that are
-// cancelled are among these, and in no call.
-func compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (calls [][]byte, members []member) {
+// cancelled are among these, and in no call. There are at most as many calls as most says.
+func compose(
+	raws [][]byte, size, most int, nowMs int64, canceled map[string]bool,
+) (calls [][]byte, members []member) {
 	var b bunch
 	flush := func() {
 		if b.size > 0 {
@@ -179,7 +181,7 @@ func compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (ca
 	}
 	members = make([]member, 0, len(raws))
 	for _, raw := range raws {
-		if len(calls) == maxBatchTasks-2 {
+		if len(calls) > most-2 { // one turn may add two
 			break
 		}
 		m, err := newMember(raw)
@@ -276,7 +278,7 @@ func (m *mover) fireGroup(ctx context.Context, s *store, group string) (due time
 				return 0, err
 			}
 		}
-		calls, members := compose(raws, size, s.now().UnixMilli(), canceled)
+		calls, members := compose(raws, size, maxBatchTasks, s.now().UnixMilli(), canceled)
 		if large > 0 {
 			members = []member{{bytes: large}} // whoever claims it archives it
 		}

@@ -147,7 +147,7 @@ func TestComposeConcatenates(t *testing.T) {
 		messages, fixed, list := gatheredForTest(t, r, q, fn, 1+r.IntN(20))
 		got, left := reflect.MakeSlice(list.Type(), 0, 0), messages
 		for len(left) > 0 {
-			composed, members := compose(left, size, 5, nil)
+			composed, members := compose(left, size, maxBatchTasks, 5, nil)
 			if len(composed) != 1 || len(members) != min(size, len(left)) {
 				t.Fatalf("seed %d: %d of %d calls became %d, expected one of %d", seed, len(members), len(left),
 					len(composed), size)
@@ -252,7 +252,7 @@ func TestForeignMembers(t *testing.T) {
 		{"lists that are not packed tightly", [][]byte{member([]byte("\xdc\x00\x01\x01"), -1, nil),
 			member([]byte("\xdd\x00\x00\x00\x01\x02"), -1, nil)}, "920102"},
 	} {
-		composed, members := compose(c.messages, 100, 1, nil)
+		composed, members := compose(c.messages, 100, maxBatchTasks, 1, nil)
 		var got []string
 		for _, b := range composed {
 			m, err := wire.Parse(b, wire.Default)
@@ -280,22 +280,29 @@ func TestForeignMembers(t *testing.T) {
 		"too few":    member([]byte{0x90}, 0, one), "too many": member([]byte{0x93, 1, 0x90, 0x90}, -1, one),
 		"no array": member([]byte{7}, -1, one),
 	} {
-		composed, members := compose([][]byte{good(1), good(2), bad, good(3), bad}, 100, 1, nil)
+		composed, members := compose([][]byte{good(1), good(2), bad, good(3), bad}, 100, maxBatchTasks, 1, nil)
 		if len(members) != 5 || len(composed) != 4 || !bytes.Equal(composed[1], bad) || !bytes.Equal(composed[3], bad) {
 			t.Errorf("%s: %d members became %d tasks: %q", name, len(members), len(composed), composed)
 		}
 	}
 	strange := (&wire.Message{Kind: wire.GoExtended, Path: "h", Payload: []byte("\x91\x09"),
 		Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}}}).Append(nil)
-	if composed, members := compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, 1,
+	if composed, members := compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, maxBatchTasks, 1,
 		nil); len(composed) != 3 || len(members) != 5 {
 		t.Errorf("%d members became %d tasks, expected 5 and 3", len(members), len(composed))
 	}
-	if composed, members := compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, 1,
+	if composed, members := compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, maxBatchTasks, 1,
 		nil); len(composed) != len(members) || len(composed) > maxBatchTasks {
 		t.Errorf("%d members became %d tasks", len(members), len(composed))
 	}
-	if composed, members := compose(nil, 100, 1, nil); len(composed)+len(members) > 0 {
+	mixed := append([][]byte{[]byte("garbage")}, slices.Repeat([][]byte{good(1), []byte("garbage")}, 1500)...)
+	for first := range 2 {
+		composed, members := compose(mixed[first:], 100, maxBatchTasks, 1, nil)
+		if len(composed) != len(members) || len(composed) > maxBatchTasks || len(composed) < maxBatchTasks-2 {
+			t.Errorf("%d members, good and bad ones in turn, became %d tasks", len(members), len(composed))
+		}
+	}
+	if composed, members := compose(nil, 100, maxBatchTasks, 1, nil); len(composed)+len(members) > 0 {
 		t.Errorf("no members became %q", composed)
 	}
 }
@@ -317,7 +324,7 @@ func TestComposeWithinLimits(t *testing.T) {
 	} {
 		raw := messageOf(t, q, c.task)
 		messages := slices.Repeat([][]byte{raw}, 10)
-		composed, members := compose(messages, 10, 1, nil)
+		composed, members := compose(messages, 10, maxBatchTasks, 1, nil)
 		if len(composed) != 1 || len(members) != c.fits {
 			t.Errorf("%s: %d members became %d tasks, expected %d and 1", name, len(members), len(composed), c.fits)
 			continue
@@ -334,7 +341,7 @@ func TestComposedOptions(t *testing.T) {
 	fn := Func(func([]int) {}, Name("compose.options"), MaxRetry(9))
 	first := messageOf(t, q.With(MaxRetry(1), Header("a", "1")), Call(fn, []int{1}))
 	second := messageOf(t, q.With(Header("b", "2")), Call(fn, []int{2}))
-	composed, _ := compose([][]byte{first, second}, 10, 1, nil)
+	composed, _ := compose([][]byte{first, second}, 10, maxBatchTasks, 1, nil)
 	msg, err := wire.Parse(composed[0], wire.Default)
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ type hold struct {
 	name     string // of the lock, "" for none
 	life     int64  // of the lock, ms
 	start    bool   // the lock ends when the task starts
-	conflict Conflict
+	conflict conflict
 }
 
 // holdOf says what the task is to have to itself when it is enqueued with the options of q.
@@ -61,7 +61,7 @@ func (t *Task) holdOf(o *callOptions) (*hold, error) {
 	for _, apply := range o.locks {
 		apply(&r)
 	}
-	h := &hold{reserve: o.id != nil, start: r.untilStart, conflict: r.conflict, life: r.ttl.Milliseconds()}
+	h := &hold{reserve: o.id != nil, start: r.untilStart, conflict: conflict(r.conflict), life: r.ttl.Milliseconds()}
 	switch {
 	case r.err != nil:
 		return nil, r.err
@@ -133,7 +133,7 @@ func (q *Queue) enlist(ctx context.Context, envelopes []envelope, holds []*hold,
 	others, err := q.store.enlist(ctx, q.options.place(), tasks)
 	var refused *enlistError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("task %d: %w", first+refused.index+1, &refused.DuplicateError)
+		return fmt.Errorf("task %d: %w", first+refused.index+1, &DuplicateError{ID: refused.id})
 	}
 	for i, other := range others {
 		if other != "" {
@@ -151,7 +151,7 @@ func (q *Queue) enlistOne(ctx context.Context, t listing, ref *Ref) error {
 	others, err := q.store.enlist(ctx, q.options.place(), []listing{t})
 	var refused *enlistError
 	if errors.As(err, &refused) {
-		return &refused.DuplicateError
+		return &DuplicateError{ID: refused.id}
 	}
 	if err == nil && others[0] != "" {
 		ref.become(others[0])

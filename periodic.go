@@ -263,9 +263,8 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 		if _, err = s.tick(ctx, c); err == nil {
 			return p.queue.Ref(id), nil
 		}
-		var held *DuplicateError
-		if errors.As(err, &held) {
-			return nil, fmt.Errorf("delayed: periodic entry %q: its previous task is not over: %w", name, held)
+		if held := (*takenError)(nil); errors.As(err, &held) {
+			return nil, fmt.Errorf("delayed: periodic entry %q: its previous task is not over: %w", name, duplicate(err))
 		}
 		if !errors.Is(err, errEntryChanged) {
 			return nil, err

@@ -342,7 +342,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 	case h != nil || o.front:
 		err = q.enlistOne(ctx, listing{envelope{ref.id, d.message}, h}, ref)
 	case o.later:
-		err = q.store.schedule(ctx, []envelope{{ref.id, d.message}}, o.due, o.relative)
+		err = duplicate(q.store.schedule(ctx, []envelope{{ref.id, d.message}}, o.due, o.relative))
 	default:
 		err = q.coalescer.enqueue(ctx, d.message, now)
 	}
@@ -380,7 +380,7 @@ func (d *draft) free() {
 // send hands one batch to Redis.
 func (q *Queue) send(ctx context.Context, batch []envelope) error {
 	if o := &q.options; o.later {
-		return q.store.schedule(ctx, batch, o.due, o.relative)
+		return duplicate(q.store.schedule(ctx, batch, o.due, o.relative))
 	}
 	return q.store.enqueue(ctx, batch)
 }

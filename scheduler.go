@@ -324,7 +324,7 @@ func (s *Scheduler) serve(ctx context.Context, v entryValue, now time.Time) (wai
 	if holder != "" {
 		due = c.dueHeld
 	}
-	var held *DuplicateError
+	var held *takenError
 	switch {
 	case errors.As(err, &held):
 		return queuedCheck, nil

@@ -35,7 +35,7 @@ func (s *store) enlist(ctx context.Context, at place, tasks []listing) ([]string
 	args = append(args, at.how, at.due, s.keys.signals(), lockLife.Milliseconds(), lapsePage)
 	for i := range tasks {
 		t := &tasks[i]
-		reserve, name, life, rule := int64(0), "", int64(0), Fail
+		reserve, name, life, rule := int64(0), "", int64(0), conflictFail
 		if h := t.hold; h != nil {
 			name, life, rule = h.name, h.life, h.conflict
 			if h.reserve {
@@ -59,7 +59,7 @@ func (s *store) enlist(ctx context.Context, at place, tasks []listing) ([]string
 		if err != nil || err2 != nil || index < 0 || index >= len(tasks) {
 			return nil, fmt.Errorf("%w: enlist refused %v", errReply, reply)
 		}
-		return nil, &enlistError{index, DuplicateError{ID: id}}
+		return nil, &enlistError{index, takenError{id}}
 	}
 	if len(reply) != len(tasks)+1 {
 		return nil, fmt.Errorf("%w: %d values from enlist, expected %d", errReply, len(reply), len(tasks)+1)
@@ -67,19 +67,31 @@ func (s *store) enlist(ctx context.Context, at place, tasks []listing) ([]string
 	return redis.Strings(reply[1:], nil)
 }
 
-// ruleWords are the names of Conflicts in the script.
-var ruleWords = [...]string{Fail: "fail", Skip: "skip", Replace: "replace"}
+// conflict says what becomes of a task whose id or lock another one has.
+type conflict uint8
+
+const (
+	conflictFail    conflict = iota // it is refused
+	conflictSkip                    // the other one stands in its stead
+	conflictReplace                 // it takes the other one's place
+)
+
+// ruleWords are the names of conflicts in the script.
+var ruleWords = [...]string{conflictFail: "fail", conflictSkip: "skip", conflictReplace: "replace"}
 
 // enlistError says which of the tasks was refused.
 type enlistError struct {
 	index int
-	DuplicateError
+	takenError
 }
 
-func (e *enlistError) Error() string {
-	return fmt.Sprintf("task %d: %v", e.index, e.DuplicateError.Error())
-}
-func (e *enlistError) Unwrap() error { return &e.DuplicateError }
+func (e *enlistError) Error() string { return fmt.Sprintf("task %d: %v", e.index, e.takenError.Error()) }
+func (e *enlistError) Unwrap() error { return &e.takenError }
+
+// takenError names the task that has the id or the lock that another one was to have.
+type takenError struct{ id string }
+
+func (e *takenError) Error() string { return fmt.Sprintf("delayed: task %q is there already", e.id) }
 
 // unlock frees the lock of a task that starts. left: at its end there is still something to free. replaced: it must not
 // start.

@@ -61,7 +61,7 @@ func toEnlist(id string, h *hold) listing {
 }
 
 // lockOf is a lock of an hour.
-func lockOf(name string, on Conflict) *hold {
+func lockOf(name string, on conflict) *hold {
 	return &hold{name: name, life: time.Hour.Milliseconds(), conflict: on}
 }
 
@@ -90,10 +90,7 @@ func enlistWith(at place, tasks ...listing) func(s *store) (any, error) {
 		others, err := s.enlist(bg, at, tasks)
 		var refused *enlistError
 		if errors.As(err, &refused) {
-			if !errors.Is(err, ErrDuplicate) {
-				return nil, fmt.Errorf("not ErrDuplicate: %w", err)
-			}
-			return nil, refusedError{refused.index, refused.ID}
+			return nil, refusedError{refused.index, refused.id}
 		}
 		return fmt.Sprintf("%q", others), err
 	}
@@ -116,7 +113,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name:   "at the back, under a lock",
 		seed:   redistest.State{"": redistest.List{"p"}, "_noti": ones(1)},
-		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Fail))),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
 		result: `[""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
 			redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)}),
@@ -130,7 +127,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	},
 	{
 		name:   "later: the lock lasts from then",
-		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", Fail))),
+		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", conflictFail))),
 		result: `[""]`,
 		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), redistest.State{
 			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
@@ -140,7 +137,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name:   "at a time that is over: the lock lasts from now",
 		seed:   with(filedAs("_scheduled", redistest.Zset{"o": past - 1}), nil),
-		do:     enlistWith(place{how: "at", due: past}, toEnlist("x", lockOf("k:a", Fail))),
+		do:     enlistWith(place{how: "at", due: past}, toEnlist("x", lockOf("k:a", conflictFail))),
 		result: `[""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "x"}), filedAs("_scheduled", redistest.Zset{"o": past - 1}),
 			redistest.State{
@@ -169,26 +166,26 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name: "held: refused, all or none",
 		seed: locked(later, redistest.Hash{"k:a": "o"}),
-		do:   enlistWith(atBack, toEnlist("x", nil), toEnlist("y", lockOf("k:a", Fail))),
+		do:   enlistWith(atBack, toEnlist("x", nil), toEnlist("y", lockOf("k:a", conflictFail))),
 		err:  refusedError{1, "o"},
 	},
 	{
 		name: "held until a round time",
 		seed: locked(round, redistest.Hash{"k:a": "o"}),
-		do:   enlistWith(atBack, toEnlist("x", lockOf("k:a", Fail))),
+		do:   enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
 		err:  refusedError{0, "o"},
 	},
 	{
 		name:   "held: skipped, with nothing else to do",
 		seed:   locked(later, redistest.Hash{"k:a": "o"}),
-		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Skip))),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictSkip))),
 		result: `["o"]`,
 		idle:   true,
 	},
 	{
 		name: "held: skipped, among others",
 		seed: locked(later, redistest.Hash{"k:a": "o"}),
-		do: enlistWith(atBack, toEnlist("x", lockOf("k:a", Skip)), toEnlist("y", lockOf("k:b", Skip)),
+		do: enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictSkip)), toEnlist("y", lockOf("k:b", conflictSkip)),
 			toEnlist("z", nil)),
 		result: `["o" "" ""]`,
 		want: both(locked(later, redistest.Hash{"k:a": "o"}), locked(hour, redistest.Hash{"k:b": "y"}), redistest.State{
@@ -198,7 +195,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name:   "lapsed: taken over",
 		seed:   locked(past, redistest.Hash{"k:a": "o"}),
-		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Fail))),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
 		result: `[""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
 			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
@@ -216,7 +213,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "replaced: a scheduled task is gone",
 		seed: both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}),
 			filedAs("_scheduled", redistest.Zset{"o": later, "p": later})),
-		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", Replace))),
+		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", conflictReplace))),
 		result: `[""]`,
 		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}),
 			filedAs("_scheduled", redistest.Zset{"p": later}), redistest.State{
@@ -228,7 +225,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "replaced: a retrying and a parked task are gone",
 		seed: both(locked(later, redistest.Hash{"k:a": "o", "k:b": "p"}),
 			filedAs("_retry", redistest.Zset{"o": later}), filedAs("_parked", redistest.Zset{"p": later})),
-		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Replace)), toEnlist("y", lockOf("k:b", Replace))),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictReplace)), toEnlist("y", lockOf("k:b", conflictReplace))),
 		result: `["" ""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "x", "k:b": "y"}),
 			redistest.State{"": redistest.List{"m x", "m y"}, "_noti": ones(2)}),
@@ -237,7 +234,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "replaced: one that is pending or active is revoked, and keeps its id",
 		seed: both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}),
 			redistest.State{"": redistest.List{"m o"}, "_noti": ones(1)}),
-		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", Replace))),
+		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", conflictReplace))),
 		result: `[""]`,
 		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), redistest.State{
 			"": redistest.List{"m o"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
@@ -251,7 +248,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		name: "replaced: the version rises beyond the last",
 		seed: both(locked(later, redistest.Hash{"k:a": "o"}),
 			redistest.State{"_control": redistest.Hash{"version": "4000000000000"}}),
-		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", Replace))),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictReplace))),
 		result: `[""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
 			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
@@ -261,16 +258,16 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	},
 	{
 		name: "within one call: refused, skipped, replaced",
-		do: enlistWith(atBack, toEnlist("a", lockOf("k:s", Skip)), toEnlist("b", lockOf("k:s", Skip)),
-			toEnlist("c", lockOf("k:r", Replace)), toEnlist("d", lockOf("k:r", Replace)),
-			toEnlist("e", lockOf("k:r", Replace))),
+		do: enlistWith(atBack, toEnlist("a", lockOf("k:s", conflictSkip)), toEnlist("b", lockOf("k:s", conflictSkip)),
+			toEnlist("c", lockOf("k:r", conflictReplace)), toEnlist("d", lockOf("k:r", conflictReplace)),
+			toEnlist("e", lockOf("k:r", conflictReplace))),
 		result: `["" "a" "" "" ""]`,
 		want: both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}),
 			redistest.State{"": redistest.List{"m a", "m e"}, "_noti": ones(2)}),
 	},
 	{
 		name: "within one call: refused",
-		do:   enlistWith(atBack, toEnlist("a", lockOf("k:s", Fail)), toEnlist("b", lockOf("k:s", Fail))),
+		do:   enlistWith(atBack, toEnlist("a", lockOf("k:s", conflictFail)), toEnlist("b", lockOf("k:s", conflictFail))),
 		err:  refusedError{1, "a"},
 	},
 	{
@@ -303,7 +300,7 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name:   "an id that a filed task has: skipped",
 		seed:   filedAs("_retry", redistest.Zset{"x": later}),
-		do:     enlistWith(atBack, toEnlist("x", &hold{reserve: true, conflict: Skip})),
+		do:     enlistWith(atBack, toEnlist("x", &hold{reserve: true, conflict: conflictSkip})),
 		result: `["x"]`,
 		idle:   true,
 	},

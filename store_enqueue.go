@@ -129,7 +129,7 @@ func (s *store) schedule(ctx context.Context, batch []envelope, due int64, relat
 	}
 	if answer[0] == 0 {
 		if i := answer[1]; i >= 0 && i < int64(len(batch)) {
-			return &DuplicateError{ID: batch[i].id}
+			return &takenError{batch[i].id}
 		}
 		return fmt.Errorf("%w: position %d of %d", errReply, answer[1], len(batch))
 	}

@@ -182,8 +182,8 @@ var errTaken = errors.New("the id that is taken is named")
 func scheduleTaken(id string) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
 		err := s.schedule(bg, envelopes(3), past, false)
-		var duplicate *DuplicateError
-		if errors.As(err, &duplicate) && errors.Is(err, ErrDuplicate) && duplicate.ID == id {
+		var taken *takenError
+		if errors.As(err, &taken) && taken.id == id {
 			return nil, fmt.Errorf("%w: %w", errTaken, err)
 		}
 		return nil, err

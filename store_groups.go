@@ -12,13 +12,20 @@ import (
 // groupPage bounds the messages of a group that one script reads for who looks for a task.
 const groupPage = 200
 
+// waitingGroup is a group of calls that waits for more of them.
+type waitingGroup struct {
+	key, function string // empty when the first call cannot be read
+	size          int
+	due           time.Time
+}
+
 // groups reads the first n groups. Those that go meanwhile are left out.
-func (s *store) groups(ctx context.Context, n int) ([]GroupInfo, error) {
+func (s *store) groups(ctx context.Context, n int) ([]waitingGroup, error) {
 	found, err := redis.Values(s.read(ctx, "ZRANGE", s.keys.groups, 0, n-1, "WITHSCORES"))
 	if err != nil {
 		return nil, err
 	}
-	list := make([]GroupInfo, 0, len(found)/2)
+	list := make([]waitingGroup, 0, len(found)/2)
 	for len(found) > 1 {
 		var name string
 		var due float64 // some servers write large round numbers as 4e+12
@@ -36,10 +43,10 @@ func (s *store) groups(ctx context.Context, n int) ([]GroupInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		g := GroupInfo{Size: size, Due: time.UnixMilli(int64(due))}
+		g := waitingGroup{size: size, due: time.UnixMilli(int64(due))}
 		for _, m := range first {
 			if msg, err := wire.Parse(m.bytes, wire.WorkerLimits); err == nil && msg.Meta.Extra != nil {
-				g.Key, g.Func = msg.Meta.Extra.Group, msg.Path
+				g.key, g.function = msg.Meta.Extra.Group, msg.Path
 			}
 		}
 		list = append(list, g)

@@ -349,7 +349,7 @@ func (l *large) over() {
 			name := fmt.Sprintf("%d of %d", j, i)
 			batch[j].envelope = envelope{"id " + name, []byte("message")}
 			// Every second one replaces the one before.
-			batch[j].hold = &hold{reserve: true, name: fmt.Sprint("lock ", j, i/2), life: 60_000, conflict: Replace}
+			batch[j].hold = &hold{reserve: true, name: fmt.Sprint("lock ", j, i/2), life: 60_000, conflict: conflictReplace}
 		}
 		for j := range ends {
 			ends[j] = completed{token: fmt.Sprintf("%d-1", i*maxShelved+j+1), id: fmt.Sprintf("id %d of %d", j, i),

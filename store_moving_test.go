@@ -182,9 +182,9 @@ var movingCases = []struct {
 				"_completed": redistest.Zset{"z": later},
 				"_wake":      ones(1), "_control": redistest.Hash{"version": "1"},
 			}),
-		do: enlistWith(atBack, toEnlist("w", lockOf("k:a", Replace)), toEnlist("x", lockOf("k:b", Replace)),
-			toEnlist("y", lockOf("k:c", Replace)),
-			toEnlist("z", lockOf("k:d", Replace))),
+		do: enlistWith(atBack, toEnlist("w", lockOf("k:a", conflictReplace)), toEnlist("x", lockOf("k:b", conflictReplace)),
+			toEnlist("y", lockOf("k:c", conflictReplace)),
+			toEnlist("z", lockOf("k:d", conflictReplace))),
 		result: `["" "" "" ""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "w", "k:b": "x", "k:c": "y", "k:d": "z"}), redistest.State{
 			"": redistest.List{"p", "m w", "m x", "m y", "m z"}, "_noti": ones(5),

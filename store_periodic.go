@@ -110,7 +110,7 @@ type tickCall struct {
 }
 
 // tick carries out a call. holder is the id of the task that holds the lock, if one does. errEntryChanged and errNotDue
-// say that nothing was done, and so does a *DuplicateError: the lock is held and there was nothing to note.
+// say that nothing was done, and so does a *takenError: the lock is held and there was nothing to note.
 func (s *store) tick(ctx context.Context, c *tickCall) (holder string, err error) {
 	earlier := int64(0)
 	if !c.earlier.IsZero() {
@@ -141,7 +141,7 @@ func (s *store) tick(ctx context.Context, c *tickCall) (holder string, err error
 	case status < 0:
 		return "", errNotDue
 	case status == 2 && string(c.held) == string(c.was.raw):
-		return "", &DuplicateError{ID: holder}
+		return "", &takenError{holder}
 	}
 	return holder, nil
 }
