@@ -213,7 +213,7 @@ func TestCoalescerEmptyBundle(t *testing.T) {
 	h.until("the others have left", func() bool {
 		h.c.mu.Lock()
 		defer h.c.mu.Unlock()
-		return h.c.waitingForTest() == 1
+		return waitingIn(h.c) == 1
 	})
 	calls[0].ok()
 	call := h.call()

@@ -22,20 +22,9 @@ var (
 
 // Errors of enqueueing. None of them means that a task was half enqueued.
 var (
-	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued,
-	// cancelled or whatever was asked for. Of a queue with QueueConfig.Wait it may also say that too few replicas have
-	// confirmed the task, which is enqueued then. Enqueueing it again can run it twice. No question that changes
-	// nothing, as Ref.State, fails with it.
-	ErrUnknown = errors.New("delayed: unknown whether Redis carried out the request")
-
-	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
-	ErrFull = errors.New("delayed: Redis refuses writes")
 
 	// ErrDuplicate is wrapped by *DuplicateError.
 	ErrDuplicate = errors.New("delayed: such a task is there already")
-
-	// ErrNoID says that a task cannot be asked for because its message carries no id.
-	ErrNoID = errors.New("delayed: task has no id")
 
 	// ErrNoResult says that there is no result to wait for or to return: nothing was to be kept, the function returns
 	// nothing, or it returned what is not of the type that Await was asked for.
@@ -45,10 +34,6 @@ var (
 	ErrNotArchived = errors.New("delayed: task is not archived")
 	// ErrEnded says that a task cannot be cancelled because it has ended.
 	ErrEnded = errors.New("delayed: task has ended")
-
-	// ErrClosed is returned by a second Run of a Worker, Sweeper or Scheduler and by everything that uses a Redis
-	// handle after its Close, every Run included.
-	ErrClosed = errors.New("delayed: closed")
 )
 
 // Causes of a handler's context: context.Cause(ctx) is one of these when the worker cancelled it.

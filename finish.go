@@ -370,3 +370,21 @@ func shelvedOf(group []ending) []shelved {
 	}
 	return tasks
 }
+
+// membersOf are the claimed tasks of endings that join a group.
+func membersOf(endings []ending) []member {
+	members := make([]member, len(endings))
+	for i := range endings {
+		members[i], _ = newMember(endings[i].claim.raw) // which it was when the ending was made
+	}
+	return members
+}
+
+// sameGroup returns how many of the first endings join the same group.
+func sameGroup(group []ending) int {
+	n := 1
+	for n < len(group) && group[n].id == group[0].id {
+		n++
+	}
+	return n
+}

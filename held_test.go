@@ -94,7 +94,7 @@ func (h *held) enqueue(ctx context.Context, message string) (result chan error) 
 	count := func() int {
 		h.c.mu.Lock()
 		defer h.c.mu.Unlock()
-		return h.c.waitingForTest()
+		return waitingIn(h.c)
 	}
 	before := count()
 	result = make(chan error, 1)
@@ -103,8 +103,8 @@ func (h *held) enqueue(ctx context.Context, message string) (result chan error) 
 	return result
 }
 
-// waitingForTest is the number of tasks that wait.
-func (c *coalescer) waitingForTest() (n int) {
+// waitingIn is the number of tasks that wait.
+func waitingIn(c *coalescer) (n int) {
 	for b := c.first; b != nil; b = b.next {
 		n += b.waiting
 	}

@@ -1,10 +1,6 @@
 package delayed
 
-import (
-	"crypto/rand"
-	"encoding/hex"
-	mrand "math/rand/v2"
-)
+import mrand "math/rand/v2"
 
 // maxTaskID bounds an id given by the caller, in bytes.
 const maxTaskID = 256
@@ -31,11 +27,4 @@ func newTaskID() string {
 	var text taskIDText
 	text.fill()
 	return string(text[:])
-}
-
-// newWorkerID returns 128 random bits. Claims are filed under it, so two workers must never share one.
-func newWorkerID() string {
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails, says its documentation
-	return hex.EncodeToString(random[:])
 }

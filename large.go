@@ -27,14 +27,6 @@ func tooLargeInfo(size int, at time.Time, worker string) []byte {
 	return info.Encode()
 }
 
-// logTooLarge logs that a message was archived for its size.
-func logTooLarge(log journal, lines *lineLimit, s *store, id string, size int) {
-	lines.log(lineKey{queue: s.name, reason: reasonTooLarge}, func(n int) {
-		log.with("queue", s.name).with("id",
-			id).counted(n).WithError(tooLarge(size)).Error("message archived: it is too large, and stays in Redis")
-	})
-}
-
 // stored is a value as Redis holds it. One that is too large is not read: of it only the size is known.
 type stored struct {
 	bytes []byte // nil: there is none, or it is too large

@@ -13,20 +13,9 @@ import (
 )
 
 const (
-	// lockLife is how long ids, and locks of Debounce, are kept beyond the time when their task is due, and how long a
-	// task that was replaced is remembered. Both end earlier when the task does.
-	lockLife = 7 * 24 * time.Hour
+
 	// maxLockKey bounds a key of the caller, in bytes: with its prefix it is a name on the wire.
 	maxLockKey = 510
-)
-
-// What a lock is over. Names of locks begin with these letters, so that none is another's.
-const (
-	lockNothing = ""
-	lockArgs    = "u:" // function and arguments; a digest follows
-	lockKey     = "k:" // a key of the caller
-	lockID      = "#"  // the task's id
-	lockEntry   = "p:" // the name of a periodic entry
 )
 
 // lockRule is what options say about the lock of a task.
@@ -38,15 +27,6 @@ type lockRule struct {
 	conflict   Conflict
 	ruled      bool // conflict was given
 	err        error
-}
-
-// hold is what a task has to itself: its id, a lock or both. nil stands for a task that has neither.
-type hold struct {
-	reserve  bool   // the id may be no other task's
-	name     string // of the lock, "" for none
-	life     int64  // of the lock, ms
-	start    bool   // the lock ends when the task starts
-	conflict conflict
 }
 
 // holdOf says what the task is to have to itself when it is enqueued with the options of q.
@@ -90,19 +70,6 @@ func (t *Task) holdOf(o *callOptions) (*hold, error) {
 		h.name = lockKey + r.key
 	}
 	return h, nil
-}
-
-// write notes in the message that the task has something to give up at its end.
-func (h *hold) write(x *wire.Extra, id string) *wire.Extra {
-	if x == nil {
-		x = new(wire.Extra)
-	}
-	if h.name == "" {
-		x.Lock, x.LockLife = lockID+id, lockLife.Milliseconds()
-		return x
-	}
-	x.Lock, x.LockLife, x.LockStart = h.name, h.life, h.start
-	return x
 }
 
 // digestOf names a function and its arguments: 192 bits of the SHA-256 of the path, a zero byte and the encoded

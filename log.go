@@ -69,10 +69,10 @@ func (h slogHook) Fire(e *logrus.Entry) error {
 // journal is what the worker's loops log through. Fields have fixed names: queue, function, id, worker. Arguments of
 // tasks never appear in it.
 type journal struct {
-	Logger
+	logrus.FieldLogger
 }
 
-func newJournal(l Logger) journal {
+func newJournal(l logrus.FieldLogger) journal {
 	if l == nil {
 		l = logrus.StandardLogger()
 	}
@@ -117,4 +117,12 @@ func (j journal) relief(c *complaints, what string) {
 	if c.over() {
 		j.Info(what)
 	}
+}
+
+// logTooLarge logs that a message was archived for its size.
+func logTooLarge(log journal, lines *lineLimit, s *store, id string, size int) {
+	lines.log(lineKey{queue: s.name, reason: reasonTooLarge}, func(n int) {
+		log.with("queue", s.name).with("id",
+			id).counted(n).WithError(tooLarge(size)).Error("message archived: it is too large, and stays in Redis")
+	})
 }

@@ -2,9 +2,7 @@ package delayed
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -77,104 +75,6 @@ func TestLogLinesOfManyFunctionsShareOne(t *testing.T) {
 			t.Errorf("the last line is %q", last)
 		}
 	})
-}
-
-var lineCount = regexp.MustCompile(` count=(\d+)`)
-
-// linesAbout returns how many lines of a log have a message, and how many tasks they are about.
-func linesAbout(log, message string) (lines, tasks int) {
-	for line := range strings.Lines(log) {
-		if !strings.Contains(line, message) {
-			continue
-		}
-		n := 1
-		if m := lineCount.FindStringSubmatch(line); m != nil {
-			n, _ = strconv.Atoi(m[1])
-		}
-		lines, tasks = lines+1, tasks+n
-	}
-	return lines, tasks
-}
-
-// TestFloodOfBadMessages logs a line a second about what comes by the thousand, and counts all of it.
-func TestFloodOfBadMessages(t *testing.T) {
-	b := newBench(t)
-	const n = 2000
-	w := b.work(b.config(), b.fn("f", func() {}))
-	unknown := b.fn("unknown", func() {})
-	began := time.Now()
-	for i := range n {
-		b.do("RPUSH", b.name, fmt.Sprint("rubbish ", i))
-		b.do("RPUSH", b.name+"_noti", "1")
-	}
-	calls := make([]*Task, 500)
-	for i := range calls {
-		calls[i] = Call(unknown)
-	}
-	if _, err := b.q.DelayMany(t.Context(), calls...); err != nil {
-		t.Fatal(err)
-	}
-	b.until("all are seen to", func() bool { return b.size("_archived") == n && b.size("_parked") == len(calls) })
-	w.mustStop()
-	most := int(time.Since(began)/lineInterval) + 2
-	for message, want := range map[string]int{"it cannot be decoded": n,
-		"task parked: this worker cannot run it": len(calls)} {
-		if lines, tasks := linesAbout(b.log.String(), message); lines > most || tasks != want {
-			t.Errorf("%q: %d lines about %d tasks, expected at most %d about %d", message, lines, tasks, most, want)
-		}
-	}
-}
-
-// TestFloodOfBadGroups logs a line a second about groups whose lists are of another type, however many there are.
-func TestFloodOfBadGroups(t *testing.T) {
-	b := newBench(t)
-	const n = 300
-	for i := range n {
-		b.do("HSET", fmt.Sprint(b.name, "_group:", i), "a", "hash")
-		b.do("ZADD", b.name+"_groups", 1, i)
-	}
-	index, calls := b.indexed("index")
-	b.delayWith(b.q.With(Group("k"), soon), index, "a", 1)
-	began := time.Now()
-	w := b.work(b.config(), index)
-	await(b, "the call of the good group", calls)
-	b.until("all were tried", func() bool { return b.do("ZCOUNT", b.name+"_groups", "-inf", 1) == int64(0) })
-	w.mustStop()
-	most := int(time.Since(began)/lineInterval) + 2
-	if lines, groups := linesAbout(b.log.String(), "cannot be put together"); lines > most || groups < n {
-		t.Errorf("%d lines about %d groups, expected at most %d about %d", lines, groups, most, n)
-	}
-	for i := range n {
-		b.do("UNLINK", fmt.Sprint(b.name, "_group:", i))
-	}
-	b.do("UNLINK", b.name+"_groups")
-}
-
-// TestLogOfManyLegacyWorkers logs a line a second about the tasks of dead legacy workers, and of an id without end only
-// the beginning.
-func TestLogOfManyLegacyWorkers(t *testing.T) {
-	b := newBench(t)
-	const n = 200
-	for i := range n {
-		worker := fmt.Sprint("legacy-", i, strings.Repeat("é", 100_000*(i%2)))
-		b.do("HSET", b.name+"_processing", worker, fmt.Sprint("rubbish ", i))
-	}
-	cfg := b.config()
-	cfg.HeartbeatLife = time.Second
-	began := time.Now()
-	w := b.work(cfg, b.fn("f", func() {}))
-	b.until("all are given back and archived", func() bool { return b.size("_archived") == n })
-	w.mustStop()
-	most := int(time.Since(began)/lineInterval) + 2
-	if lines, tasks := linesAbout(b.log.String(), "gave back the task of a dead legacy worker"); lines > most ||
-		tasks != n {
-		t.Errorf("%d lines about %d tasks, expected at most %d about %d", lines, tasks, most, n)
-	}
-	for line := range strings.Lines(b.log.String()) {
-		if len(line) > 2*maxLogField {
-			t.Errorf("a line of %d bytes begins with %.200q", len(line), line)
-		}
-	}
 }
 
 func TestLongLogFieldsAreCut(t *testing.T) {

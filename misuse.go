@@ -15,7 +15,7 @@ import (
 var (
 	errNilContext = errors.New("delayed: the context is nil: pass context.Background() where there is no other")
 	errNoRedis    = errors.New("delayed: the *Redis is nil or zero: pass what Dial, FromPool or FromSource returned")
-	errNoQueue    = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")
+
 	errNoRef      = fmt.Errorf("%w: the *Ref is nil or zero; did Delay return an error?", ErrNoID)
 	errNoTask     = fmt.Errorf("%w: the *Task is nil or zero: make it with Call, NewGoTask or NewPyTask", ErrArguments)
 	errNoReceived = errors.New("delayed: the *Task is nil: TaskFromContext returns nil outside of a handler")

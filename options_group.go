@@ -2,6 +2,7 @@ package delayed
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -16,12 +17,6 @@ import (
 const (
 	// maxGroupKey bounds the key of a group, in bytes.
 	maxGroupKey = 256
-	// maxGroupSize bounds the calls that are gathered into one: reading more of them would keep Redis busy for longer
-	// than 5 ms.
-	maxGroupSize = 5_000
-	// defaultGrace and defaultGroupSize are those of a GatherPolicy that says nothing else.
-	defaultGrace     = time.Minute
-	defaultGroupSize = 1000
 )
 
 // Group gathers the call with others that have the same key, and one call is made of them:
@@ -207,4 +202,30 @@ func lastIsList(msg *wire.Message, how *wire.Gather) error {
 	how.Fixed = n - 1
 	msg.Meta.HasN, msg.Meta.N = false, 0
 	return nil
+}
+
+// gather hands messages to their groups, as many at a time as follow one another in one group. It returns how many are
+// gathered.
+func (q *Queue) gather(ctx context.Context, messages []envelope) (sent int, err error) {
+	members := make([]member, len(messages))
+	for i := range messages {
+		if members[i], err = newMember(messages[i].message); err != nil {
+			return 0, err
+		}
+	}
+	for sent < len(members) {
+		n, size := 0, 0
+		for _, m := range members[sent:] {
+			size += len(m.message)
+			if n == maxBatchTasks || n > 0 && (size > maxBatchBytes || m.group != members[sent].group) {
+				break
+			}
+			n++
+		}
+		if _, _, err := q.store.gather(ctx, members[sent:sent+n]); err != nil {
+			return sent, err
+		}
+		sent += n
+	}
+	return sent, nil
 }

@@ -2,7 +2,9 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -427,3 +429,49 @@ func (q *Queue) settle(ctx context.Context) error {
 	q.settled.Store(now)
 	return nil
 }
+
+// checkQueue says why a name cannot be that of a queue on r.
+func (r *Redis) checkQueue(name string) error {
+	if err := checkQueueName(name); err != nil {
+		return err
+	}
+	if r.oneSlot(name) {
+		return nil
+	}
+	found := fmt.Sprintf("delayed: queue name %q", name)
+	if r.prefix != "" {
+		found += fmt.Sprintf(" behind the key prefix %q", r.prefix)
+	}
+	const want = "all keys of a queue are in one slot of a Redis Cluster because of a {tag} in its name"
+	if tagged := "{" + strings.NewReplacer("{", "", "}", "").Replace(name) + "}"; len(tagged) > 2 && r.oneSlot(tagged) {
+		return fmt.Errorf("%s has no tag: %s: name it %q", found, want, tagged)
+	}
+	return fmt.Errorf("%s has no tag: %s: choose another prefix", found, want)
+}
+
+// checkSlots is what checkQueue says about slots for names that are known to be well formed.
+func (r *Redis) checkSlots(names []string) error {
+	for _, name := range names {
+		if checkQueueName(name) != nil {
+			continue // told elsewhere
+		}
+		if err := r.checkQueue(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oneSlot reports whether the keys of a queue may be used together by one script.
+func (r *Redis) oneSlot(name string) bool {
+	k := newQueueKeys(r.prefix, name)
+	slot := r.loops.Slot(k.list)
+	for _, key := range []string{k.noti, k.wake, k.workers} {
+		if r.loops.Slot(key) != slot {
+			return false
+		}
+	}
+	return true
+}
+
+var errNoQueue = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")

@@ -17,33 +17,16 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// callTimeout bounds one ordinary command. A Redis that stalls for longer is treated as away.
-	callTimeout = 5 * time.Second
+
 	// readTimeout is the connection's own bound. Every call brings a shorter one, but redigo cuts those of calls with a
 	// context to it, so it must not be shorter than that of the longest call, a BLPOP.
 	readTimeout = callTimeout + 2*waitTime
-	// callerConns bounds the connections that enqueueing goroutines share; further callers wait for a free one.
-	callerConns = 64
+
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
 	idleTimeout = 4 * time.Minute
 	// pingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
 	pingAfter = 10 * time.Second
 )
-
-// Source hands out connections to a Redis server or cluster. Packages rediscluster and redissentinel provide sources;
-// write one to connect in another way. Its methods are called concurrently.
-type Source interface {
-	// Conn returns a connection on which commands and scripts for key may be sent, or the error of dialling. The caller
-	// closes it. It should implement redis.ConnWithTimeout and redis.ConnWithContext.
-	Conn(ctx context.Context, key string) (redis.Conn, error)
-	// Slot returns a number that is the same for keys which one script may use together: the hash slot in a cluster, 0
-	// otherwise.
-	Slot(key string) int
-	// Close closes the idle connections. Conn fails after it.
-	Close() error
-
-	// If it has a method String() string, that is what logs say of the address. It must not show a password.
-}
 
 // Redis is a handle on a Redis server or cluster, safe for concurrent use. Create it with Dial, FromPool, FromSource,
 // rediscluster.Dial or redissentinel.Dial, and Close it at the end.
@@ -124,24 +107,6 @@ func FromSource(src Source) *Redis {
 func newRedis(calls, loops Source) *Redis {
 	return &Redis{calls: calls, loops: loops, coalescers: new(coalescers), signals: newSignals(loops)}
 }
-
-// boundedSource bounds the calls that use a source at a time.
-type boundedSource struct {
-	Source
-	places chan struct{}
-}
-
-// enter waits for a place.
-func (s *boundedSource) enter(ctx context.Context) error {
-	select {
-	case s.places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("delayed: waiting for a connection to Redis: %w", context.Cause(ctx))
-	}
-}
-
-func (s *boundedSource) leave() { <-s.places }
 
 // WithPrefix returns a handle that shares r's connections and puts prefix before every key, in place of a prefix that r
 // has. Queues and workers meet only if they use the same prefix. Python's package delayed knows no prefix.

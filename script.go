@@ -3,7 +3,6 @@ package delayed
 import (
 	"context"
 	"crypto/sha1" //nolint:gosec // Redis names scripts by SHA-1; nothing secret depends on it
-	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,10 +11,9 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-)
 
-//go:embed lua/*.lua
-var luaFiles embed.FS
+	"github.com/godelayed/delayed/lua"
+)
 
 // script is one file of lua/. Its header says what its keys and arguments are; a test holds header, body and this table
 // together.
@@ -82,7 +80,7 @@ var (
 )
 
 func newScript(name string, keys int) *script {
-	source, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	source, err := lua.Files.ReadFile(name + ".lua")
 	if err != nil {
 		panic(err) // the file is embedded: only a misspelt table can be the reason
 	}

@@ -175,12 +175,3 @@ func (f *function) argsOf(message []byte) (args []any, ok bool, err error) {
 	}
 	return args, true, nil
 }
-
-// idOf returns the id that a message carries, "" for none.
-func idOf(message []byte) string {
-	m, err := wire.Parse(message, wire.WorkerLimits)
-	if err != nil {
-		return ""
-	}
-	return m.Meta.ID
-}

@@ -80,7 +80,7 @@ func (r *Ref) State(ctx context.Context) (State, error) {
 	if err != nil {
 		return StateUnknown, err
 	}
-	state, _, _ := found.state()
+	state, _, _ := stateOf(&found)
 	if state == StateUnknown {
 		if _, waits, err := r.queue.store.aggregating(ctx, r.id); err != nil {
 			return StateUnknown, err
@@ -98,7 +98,7 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	if err != nil {
 		return TaskInfo{}, err
 	}
-	state, due, noted := found.state()
+	state, due, noted := stateOf(&found)
 	info := wire.ParseInfo(noted)
 	task := publicInfo(&info)
 	task.ID, task.State, task.Due = r.id, state, due
@@ -135,9 +135,9 @@ func (r *Ref) look(ctx context.Context, message bool) (seen, error) {
 	return r.queue.store.look(ctx, r.id, message)
 }
 
-// state sorts out which of the places counts, the first one if there are several tasks of one id: what still waits,
+// stateOf sorts out which of the places counts, the first one if there are several tasks of one id: what still waits,
 // what is archived, what is completed.
-func (s *seen) state() (state State, due time.Time, info []byte) {
+func stateOf(s *seen) (state State, due time.Time, info []byte) {
 	for _, place := range [...]struct {
 		state State
 		due   time.Time

@@ -27,8 +27,8 @@ func gatherWith(members ...member) func(s *store) (any, error) {
 	}
 }
 
-// group is what Redis holds of one group.
-func group(due int64, state string, messages ...string) redistest.State {
+// gathering is what Redis holds of one group.
+func gathering(due int64, state string, messages ...string) redistest.State {
 	return redistest.State{
 		"_group:g": redistest.List(messages), "_groups": redistest.Zset{"g": due},
 		"_gathered": redistest.Hash{"g": state},
@@ -42,100 +42,100 @@ var gatherCases = storeTable{script: "gather", refused: true, cases: []storeCase
 		name:   "first call",
 		do:     gatherWith(gatherings(patient, "x")...),
 		result: "1 calls, due 1m0s",
-		want:   with(group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x"), wake),
+		want:   with(gathering(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x"), wake),
 	},
 	{
 		name:   "several at once",
 		do:     gatherWith(gatherings(wire.Gather{Grace: 1000, MaxSize: 10}, "x", "y", "x")...),
 		result: "3 calls, due 1s",
-		want:   with(group(fromNow(time.Second), "now now+1000 0 10 15 6", "x", "y", "x"), wake),
+		want:   with(gathering(fromNow(time.Second), "now now+1000 0 10 15 6", "x", "y", "x"), wake),
 	},
 	{
 		name:   "another call: the group waits on, and nobody need be told",
-		seed:   group(later, "1000 2000 0 9 5 2", "x"),
+		seed:   gathering(later, "1000 2000 0 9 5 2", "x"),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 3}, "y")...),
 		result: "2 calls, due 1m0s",
-		want:   with(group(fromNow(time.Minute), "1000 now+60000 0 3 10 4", "x", "y"), wake),
+		want:   with(gathering(fromNow(time.Minute), "1000 now+60000 0 3 10 4", "x", "y"), wake),
 	},
 	{
 		name: "another call, while an earlier group waits",
-		seed: with(group(later, "1000 2000 0 9 5 2", "x"),
+		seed: with(gathering(later, "1000 2000 0 9 5 2", "x"),
 			redistest.State{"_groups": redistest.Zset{"g": later, "h": past}}),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 3}, "y")...),
 		result: "2 calls, due 1m0s",
-		want: with(group(fromNow(time.Minute), "1000 now+60000 0 3 10 4", "x", "y"), redistest.State{
+		want: with(gathering(fromNow(time.Minute), "1000 now+60000 0 3 10 4", "x", "y"), redistest.State{
 			"_groups": redistest.Zset{"g": fromNow(time.Minute), "h": past},
 		}),
 	},
 	{
 		name:   "the first call has waited for too long",
-		seed:   with(group(past+600_000, "1000 2000 600000 3 5 2", "x"), wake),
+		seed:   with(gathering(past+600_000, "1000 2000 600000 3 5 2", "x"), wake),
 		do:     gatherWith(gatherings(patient, "y")...),
 		result: "2 calls, due overdue",
-		want:   with(group(past+600_000, "1000 now+60000 600000 3 10 4", "x", "y"), wake),
+		want:   with(gathering(past+600_000, "1000 now+60000 600000 3 10 4", "x", "y"), wake),
 	},
 	{
 		name:   "full",
-		seed:   group(later, "1000 2000 0 3 10 4", "x", "y"),
+		seed:   gathering(later, "1000 2000 0 3 10 4", "x", "y"),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 3}, "z")...),
 		result: "3 calls, due overdue",
-		want:   with(group(fromNow(0), "1000 now+60000 0 3 15 6", "x", "y", "z"), wake),
+		want:   with(gathering(fromNow(0), "1000 now+60000 0 3 15 6", "x", "y", "z"), wake),
 	},
 	{
 		name:   "full before, and lent to a worker",
-		seed:   group(later, "1000 2000 0 2 10 4", "x", "y"),
+		seed:   gathering(later, "1000 2000 0 2 10 4", "x", "y"),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 2}, "z")...),
 		result: "3 calls, due later",
-		want:   group(later, "1000 now+60000 0 2 15 6", "x", "y", "z"),
+		want:   gathering(later, "1000 now+60000 0 2 15 6", "x", "y", "z"),
 	},
 	{
 		name:   "full, by a smaller policy than before",
-		seed:   group(later, "1000 2000 0 9 15 6", "x", "y", "v"),
+		seed:   gathering(later, "1000 2000 0 9 15 6", "x", "y", "v"),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 2}, "z")...),
 		result: "4 calls, due overdue",
-		want:   with(group(fromNow(0), "1000 now+60000 0 2 20 8", "x", "y", "v", "z"), wake),
+		want:   with(gathering(fromNow(0), "1000 now+60000 0 2 20 8", "x", "y", "v", "z"), wake),
 	},
 	{
 		name:   "full by bytes",
-		seed:   group(later, fmt.Sprintf("1000 2000 0 9 %d 2", groupBytes-5), "x"),
+		seed:   gathering(later, fmt.Sprintf("1000 2000 0 9 %d 2", groupBytes-5), "x"),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 9}, "y")...),
 		result: "2 calls, due overdue",
-		want:   with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 %d 4", groupBytes), "x", "y"), wake),
+		want:   with(gathering(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 %d 4", groupBytes), "x", "y"), wake),
 	},
 	{
 		name:   "full by values",
-		seed:   group(later, fmt.Sprintf("1000 2000 0 9 5 %d", groupValues-2), "x"),
+		seed:   gathering(later, fmt.Sprintf("1000 2000 0 9 5 %d", groupValues-2), "x"),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 9}, "y")...),
 		result: "2 calls, due overdue",
-		want:   with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 10 %d", groupValues), "x", "y"), wake),
+		want:   with(gathering(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 10 %d", groupValues), "x", "y"), wake),
 	},
 	{
 		name:   "not full by one byte and one value",
-		seed:   with(group(past, fmt.Sprintf("1000 2000 0 9 %d %d", groupBytes-6, groupValues-3), "x"), wake),
+		seed:   with(gathering(past, fmt.Sprintf("1000 2000 0 9 %d %d", groupBytes-6, groupValues-3), "x"), wake),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxSize: 9}, "y")...),
 		result: "2 calls, due 1m0s",
-		want: with(group(fromNow(time.Minute), fmt.Sprintf("1000 now+60000 0 9 %d %d", groupBytes-1, groupValues-1),
+		want: with(gathering(fromNow(time.Minute), fmt.Sprintf("1000 now+60000 0 9 %d %d", groupBytes-1, groupValues-1),
 			"x", "y"), wake),
 	},
 	{
 		name: "what is known of a group that is gone does not count",
 		seed: redistest.State{"_gathered": redistest.Hash{"g": "1000 2000 0 1 10 4"}},
 		do:   gatherWith(gatherings(patient, "x")...), result: "1 calls, due 1m0s",
-		want: with(group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x"), wake),
+		want: with(gathering(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x"), wake),
 	},
 	{
 		name:   "what is known of the group is lost",
 		seed:   redistest.State{"_group:g": redistest.List{"x"}, "_gathered": redistest.Hash{"g": "garbage"}},
 		do:     gatherWith(gatherings(patient, "y")...),
 		result: "2 calls, due 1m0s",
-		want:   with(group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x", "y"), wake),
+		want:   with(gathering(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x", "y"), wake),
 	},
 	{
 		name:   "first call from the future",
-		seed:   with(group(past, fmt.Sprintf("%d 2000 1000 9 5 2", int64(later)), "x"), wake),
+		seed:   with(gathering(past, fmt.Sprintf("%d 2000 1000 9 5 2", int64(later)), "x"), wake),
 		do:     gatherWith(gatherings(wire.Gather{Grace: 60_000, MaxDelay: 1000, MaxSize: 9}, "y")...),
 		result: "2 calls, due 1s",
-		want:   with(group(fromNow(time.Second), "now now+60000 1000 9 10 4", "x", "y"), wake),
+		want:   with(gathering(fromNow(time.Second), "now now+60000 1000 9 10 4", "x", "y"), wake),
 	},
 }}
 
@@ -153,44 +153,44 @@ var joinCases = storeTable{script: "join", cases: []storeCase{
 		do:     joinWith(patient, []uint64{4}, "4-1", "3-3"),
 		result: []bool{true, true},
 		want: working(with(left("3-1 3-2", "3"),
-			with(group(fromNow(time.Minute), "now now+60000 600000 3 10 4", "d", "c"), wake))),
+			with(gathering(fromNow(time.Minute), "now now+60000 600000 3 10 4", "d", "c"), wake))),
 	},
 	{
 		name:   "one that stands, two that do not",
-		seed:   working(with(group(past, "1000 2000 0 9 5 2", "x"), wake)),
+		seed:   working(with(gathering(past, "1000 2000 0 9 5 2", "x"), wake)),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-9", "4-1", "4-1"),
 		result: []bool{false, true, false},
 		want: working(with(left("3-1 3-2 3-3", "3 4"),
-			with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "d"), wake))),
+			with(gathering(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "d"), wake))),
 	},
 	{
 		name:   "none stands",
-		seed:   working(group(later, "1000 2000 0 9 5 2", "x")),
+		seed:   working(gathering(later, "1000 2000 0 9 5 2", "x")),
 		do:     joinWith(patient, []uint64{9}, "9-1"),
 		result: []bool{false},
 	},
 	{
 		name:   "full",
-		seed:   working(group(later, "1000 2000 0 3 10 4", "x", "y")),
+		seed:   working(gathering(later, "1000 2000 0 3 10 4", "x", "y")),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 3}, nil, "3-1"),
 		result: []bool{true},
 		want: working(with(left("3-2 3-3 4-1", "3 4"),
-			with(group(fromNow(0), "1000 now+60000 0 3 15 6", "x", "y", "a"), wake))),
+			with(gathering(fromNow(0), "1000 now+60000 0 3 15 6", "x", "y", "a"), wake))),
 	},
 	{
 		name:   "full before, and lent to a worker",
-		seed:   working(group(later, "1000 2000 0 2 10 4", "x", "y")),
+		seed:   working(gathering(later, "1000 2000 0 2 10 4", "x", "y")),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 3}, nil, "3-1"),
 		result: []bool{true},
-		want:   working(with(left("3-2 3-3 4-1", "3 4"), group(later, "1000 now+60000 0 3 15 6", "x", "y", "a"))),
+		want:   working(with(left("3-2 3-3 4-1", "3 4"), gathering(later, "1000 now+60000 0 3 15 6", "x", "y", "a"))),
 	},
 	{
 		name:   "the first call has waited for too long",
-		seed:   working(with(group(past+600_000, "1000 2000 600000 3 5 2", "x"), wake)),
+		seed:   working(with(gathering(past+600_000, "1000 2000 600000 3 5 2", "x"), wake)),
 		do:     joinWith(patient, nil, "3-1"),
 		result: []bool{true},
 		want: working(with(left("3-2 3-3 4-1", "3 4"),
-			with(group(past+600_000, "1000 now+60000 600000 3 10 4", "x", "a"), wake))),
+			with(gathering(past+600_000, "1000 now+60000 600000 3 10 4", "x", "a"), wake))),
 	},
 	{
 		name: "what is known of the group is lost",
@@ -199,23 +199,23 @@ var joinCases = storeTable{script: "join", cases: []storeCase{
 		do:     joinWith(patient, nil, "3-1"),
 		result: []bool{true},
 		want: working(with(left("3-2 3-3 4-1", "3 4"),
-			group(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x", "a"))),
+			gathering(fromNow(time.Minute), "now now+60000 600000 3 5 2", "x", "a"))),
 	},
 	{
 		name:   "full by bytes",
-		seed:   working(group(later, fmt.Sprintf("1000 2000 0 9 %d 2", groupBytes-5), "x")),
+		seed:   working(gathering(later, fmt.Sprintf("1000 2000 0 9 %d 2", groupBytes-5), "x")),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-1"),
 		result: []bool{true},
 		want: working(with(left("3-2 3-3 4-1", "3 4"),
-			with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 %d 4", groupBytes), "x", "a"), wake))),
+			with(gathering(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 %d 4", groupBytes), "x", "a"), wake))),
 	},
 	{
 		name:   "full by values",
-		seed:   working(group(later, fmt.Sprintf("1000 2000 0 9 5 %d", groupValues-2), "x")),
+		seed:   working(gathering(later, fmt.Sprintf("1000 2000 0 9 5 %d", groupValues-2), "x")),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, nil, "3-1"),
 		result: []bool{true},
 		want: working(with(left("3-2 3-3 4-1", "3 4"),
-			with(group(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 10 %d", groupValues), "x", "a"), wake))),
+			with(gathering(fromNow(0), fmt.Sprintf("1000 now+60000 0 9 10 %d", groupValues), "x", "a"), wake))),
 	},
 }}
 
@@ -284,37 +284,37 @@ var peekCases = storeTable{script: "peek", cases: []storeCase{
 	},
 	{
 		name: "with a control hash",
-		seed: both(group(past, "1 2 3 3 4 5", "x", "y"), controlled(nil)),
+		seed: both(gathering(past, "1 2 3 3 4 5", "x", "y"), controlled(nil)),
 		do:   peekWith(100), result: "3, version 5: [x y]",
 	},
 	{
 		name: "all",
-		seed: group(past, "1 2 3 3 4 5", "x", "y"),
+		seed: gathering(past, "1 2 3 3 4 5", "x", "y"),
 		do:   peekWith(100), result: "3: [x y]",
 	},
 	{
 		name: "one more than the group is to have",
-		seed: group(past, "1 2 3 2 4 5", "x", "y", "z", "v"),
+		seed: gathering(past, "1 2 3 2 4 5", "x", "y", "z", "v"),
 		do:   peekWith(100), result: "2: [x y z]",
 	},
 	{
 		name: "as many bytes as asked for",
-		seed: group(past, "1 2 3 9 4 5", "xxxx", "yyyy", "zzzz", "v"),
+		seed: gathering(past, "1 2 3 9 4 5", "xxxx", "yyyy", "zzzz", "v"),
 		do:   peekWith(9), result: "9: [xxxx yyyy]",
 	},
 	{
 		name: "the first alone is larger",
-		seed: group(past, "1 2 3 9 4 5", "xxxx", "yyyy"),
+		seed: gathering(past, "1 2 3 9 4 5", "xxxx", "yyyy"),
 		do:   peekWith(3), result: "9: [xxxx]",
 	},
 	{
 		name: "too large, behind others",
-		seed: group(past, "1 2 3 9 4 5", "xxxx", big("y", wire.WorkerLimits.Bytes+1), "zzzz"),
+		seed: gathering(past, "1 2 3 9 4 5", "xxxx", big("y", wire.WorkerLimits.Bytes+1), "zzzz"),
 		do:   peekWith(maxClaimBytes), result: "9: [xxxx]",
 	},
 	{
 		name: "too large, in front of others",
-		seed: group(past, "1 2 3 9 4 5", big("y", wire.WorkerLimits.Bytes+1), "zzzz"),
+		seed: gathering(past, "1 2 3 9 4 5", big("y", wire.WorkerLimits.Bytes+1), "zzzz"),
 		do:   peekWith(maxClaimBytes), result: "9: [], 1052673 bytes",
 	},
 	{
@@ -324,12 +324,12 @@ var peekCases = storeTable{script: "peek", cases: []storeCase{
 	},
 	{
 		name: "many",
-		seed: group(past, "1 2 3 1000 4 5", manyCalls...),
+		seed: gathering(past, "1 2 3 1000 4 5", manyCalls...),
 		do:   peekWith(1 << 20), result: fmt.Sprintf("1000: %s", manyCalls[:1001]),
 	},
 	{
 		name: "many, as many bytes as asked for",
-		seed: group(past, "1 2 3 1000 4 5", manyCalls...),
+		seed: gathering(past, "1 2 3 1000 4 5", manyCalls...),
 		do:   peekWith(5 * 700), result: fmt.Sprintf("1000: %s", manyCalls[:700]),
 	},
 }}
@@ -349,12 +349,12 @@ func fireWith(next int64, members []member, messages ...string) func(s *store) (
 var fireCases = storeTable{script: "fire", cases: []storeCase{
 	{
 		name: "the control hash has changed",
-		seed: both(group(past, "1000 2000 0 3 10 4", "x", "y"), controlled(nil)),
+		seed: both(gathering(past, "1000 2000 0 3 10 4", "x", "y"), controlled(nil)),
 		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "not, due overdue",
 	},
 	{
 		name: "the control hash is as it was",
-		seed: both(group(past, "1000 2000 0 3 10 4", "x", "y"), controlled(nil)),
+		seed: both(gathering(past, "1000 2000 0 3 10 4", "x", "y"), controlled(nil)),
 		do: func(s *store) (any, error) {
 			fired, due, err := s.fire(bg, "g", gatherings(patient, "x", "y"), 0, 5, [][]byte{[]byte("y")})
 			return fmt.Sprint(fired == firedHere, due), err
@@ -364,32 +364,32 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 	},
 	{
 		name: "all calls",
-		seed: with(group(past, "1000 2000 0 3 10 4", "x", "y"),
+		seed: with(gathering(past, "1000 2000 0 3 10 4", "x", "y"),
 			redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
 		do: fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "true, due never",
 		want: redistest.State{"": redistest.List{"p", "xy"}, "_noti": ones(2)},
 	},
 	{
 		name: "one call that is too large to be read: it becomes pending as it is",
-		seed: group(past, "1000 2000 0 3 700 2", big("x", 500), "y"),
+		seed: gathering(past, "1000 2000 0 3 700 2", big("x", 500), "y"),
 		do:   fireWith(0, []member{{bytes: 500}}), result: "true, due overdue",
-		want: with(group(fromNow(0), "1000 2000 0 3 200 2", "y"),
+		want: with(gathering(fromNow(0), "1000 2000 0 3 200 2", "y"),
 			redistest.State{"": redistest.List{big("x", 500)}, "_noti": ones(1), "_groups": redistest.Zset{"g": 2000}}),
 	},
 	{
 		name: "another one than that which is too large",
-		seed: group(past, "1000 2000 0 3 700 2", big("x", 501), "y"),
+		seed: gathering(past, "1000 2000 0 3 700 2", big("x", 501), "y"),
 		do:   fireWith(0, []member{{bytes: 500}}), result: "false, due overdue",
 	},
 	{
 		name: "one call, into several tasks",
-		seed: group(past, "1000 2000 0 3 5 2", "x"),
+		seed: gathering(past, "1000 2000 0 3 5 2", "x"),
 		do:   fireWith(0, gatherings(patient, "x"), "x", "y", "z"), result: "true, due never",
 		want: redistest.State{"": redistest.List{"x", "y", "z"}, "_noti": ones(3)},
 	},
 	{
 		name: "others have come: they wait for their grace",
-		seed: with(group(past, fmt.Sprintf("1000 %d 0 3 25 10", int64(later)), "x", "y", "z", "v"), redistest.State{
+		seed: with(gathering(past, fmt.Sprintf("1000 %d 0 3 25 10", int64(later)), "x", "y", "z", "v"), redistest.State{
 			"_groups":   redistest.Zset{"g": past, "h": past},
 			"_gathered": redistest.Hash{"g": fmt.Sprintf("1000 %d 0 3 25 10", int64(later)), "h": "s"},
 			"_group:h":  redistest.List{"w"},
@@ -404,58 +404,58 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 	},
 	{
 		name: "others have come: the first of them has waited for too long",
-		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
+		seed: gathering(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
 		do:   fireWith(5000, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(9000, fmt.Sprintf("5000 %d 4000 3 5 2", int64(later)), "v"),
+		want: with(gathering(9000, fmt.Sprintf("5000 %d 4000 3 5 2", int64(later)), "v"),
 			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "others have come, the first of them at a time nobody knows",
-		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
+		seed: gathering(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"),
+		want: with(gathering(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"),
 			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "others have come, by a clock that is slow",
-		seed: group(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
+		seed: gathering(past, fmt.Sprintf("1000 %d 4000 3 10 4", int64(later)), "x", "v"),
 		do:   fireWith(7, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"),
+		want: with(gathering(5000, fmt.Sprintf("1000 %d 4000 3 5 2", int64(later)), "v"),
 			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "others have come, by a clock that is fast",
-		seed: group(past, fmt.Sprintf("1000 %d 3600000 3 10 4", int64(later)), "x", "v"),
+		seed: gathering(past, fmt.Sprintf("1000 %d 3600000 3 10 4", int64(later)), "x", "v"),
 		do:   fireWith(later, gatherings(patient, "x"), "x'"), result: "true, due 1h0m0s",
-		want: with(group(fromNow(time.Hour), fmt.Sprintf("now %d 3600000 3 5 2", int64(later)), "v"),
+		want: with(gathering(fromNow(time.Hour), fmt.Sprintf("now %d 3600000 3 5 2", int64(later)), "v"),
 			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "full again",
-		seed: group(past, fmt.Sprintf("1000 %d 0 2 15 6", int64(later)), "x", "y", "z"),
+		seed: gathering(past, fmt.Sprintf("1000 %d 0 2 15 6", int64(later)), "x", "y", "z"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 2 10 4", int64(later)), "y", "z"),
+		want: with(gathering(fromNow(0), fmt.Sprintf("1000 %d 0 2 10 4", int64(later)), "y", "z"),
 			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "full again by bytes",
-		seed: group(past, fmt.Sprintf("1000 %d 0 9 %d 6", int64(later), groupBytes+5), "x", "y"),
+		seed: gathering(past, fmt.Sprintf("1000 %d 0 9 %d 6", int64(later), groupBytes+5), "x", "y"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 9 %d 4", int64(later), groupBytes), "y"),
+		want: with(gathering(fromNow(0), fmt.Sprintf("1000 %d 0 9 %d 4", int64(later), groupBytes), "y"),
 			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "full again by values",
-		seed: group(past, fmt.Sprintf("1000 %d 0 9 15 %d", int64(later), groupValues+2), "x", "y"),
+		seed: gathering(past, fmt.Sprintf("1000 %d 0 9 15 %d", int64(later), groupValues+2), "x", "y"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: with(group(fromNow(0), fmt.Sprintf("1000 %d 0 9 10 %d", int64(later), groupValues), "y"),
+		want: with(gathering(fromNow(0), fmt.Sprintf("1000 %d 0 9 10 %d", int64(later), groupValues), "y"),
 			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
 		name: "sums that are too small",
-		seed: group(past, fmt.Sprintf("1000 %d 0 9 3 1", int64(later)), "x", "y"),
+		seed: gathering(past, fmt.Sprintf("1000 %d 0 9 3 1", int64(later)), "x", "y"),
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due later",
-		want: with(group(later, fmt.Sprintf("1000 %d 0 9 0 0", int64(later)), "y"),
+		want: with(gathering(later, fmt.Sprintf("1000 %d 0 9 0 0", int64(later)), "y"),
 			redistest.State{"": redistest.List{"x'"}, "_noti": ones(1)}),
 	},
 	{
@@ -472,22 +472,22 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 	},
 	{
 		name: "another worker was faster: fewer calls are left",
-		seed: group(past, "1000 2000 0 9 5 2", "x"),
+		seed: gathering(past, "1000 2000 0 9 5 2", "x"),
 		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due overdue",
 	},
 	{
 		name: "another worker was faster: other calls have come",
-		seed: group(later, "1000 2000 0 9 15 6", "y", "z", "v"),
+		seed: gathering(later, "1000 2000 0 9 15 6", "y", "z", "v"),
 		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due later",
 	},
 	{
 		name: "another last call",
-		seed: group(later, "1000 2000 0 9 15 6", "x", "z", "v"),
+		seed: gathering(later, "1000 2000 0 9 15 6", "x", "z", "v"),
 		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due later",
 	},
 	{
 		name: "another first call",
-		seed: group(later, "1000 2000 0 9 15 6", "z", "y", "v"),
+		seed: gathering(later, "1000 2000 0 9 15 6", "z", "y", "v"),
 		do:   fireWith(0, gatherings(patient, "x", "y"), "xy"), result: "false, due later",
 	},
 	{
@@ -499,7 +499,7 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 	},
 	{
 		name: "a group that seemed without calls is not",
-		seed: group(later, "1000 2000 0 9 15 6", "x"),
+		seed: gathering(later, "1000 2000 0 9 15 6", "x"),
 		do:   fireWith(0, nil), result: "false, due later",
 	},
 }}
@@ -521,7 +521,7 @@ func TestGroupsOnKeysOfAnotherType(t *testing.T) {
 		for _, suffix := range c.suffixes {
 			s := newStore(src, "", redistest.Name(t))
 			conn := server.Dial(t)
-			state := with(group(past, "1000 2000 0 9 5 2", "x"), redistest.State{suffix: "another type"})
+			state := with(gathering(past, "1000 2000 0 9 5 2", "x"), redistest.State{suffix: "another type"})
 			redistest.Seed(t, conn, s.name, state)
 			result, err := c.do(s)
 			if diff := redistest.Diff(redistest.Dump(t, conn, s.name), state); err == nil || diff != "" {

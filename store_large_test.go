@@ -386,11 +386,11 @@ redis.call('ZADD', KEYS[2], unpack(due))
 redis.call('HSET', KEYS[3], unpack(states))`
 
 func (l *large) gathered() {
-	const group = "group1"
-	l.fill(100, thousandGathered, l.keys.group+group, l.keys.groups, l.keys.gathered)
+	const key = "group1"
+	l.fill(100, thousandGathered, l.keys.group+key, l.keys.groups, l.keys.gathered)
 	members := make([]member, maxBatchTasks)
 	for i := range members {
-		members[i] = member{message: fmt.Append(nil, "message ", i), group: group,
+		members[i] = member{message: fmt.Append(nil, "message ", i), group: key,
 			how: wire.Gather{Grace: 1000, MaxSize: 1000}, bytes: 10, values: 1}
 	}
 	size, _, err := l.gather(bg, members)
@@ -401,7 +401,7 @@ func (l *large) gathered() {
 	for range 20 {
 		_, _, err := l.ripe(bg, maxRipe, time.Minute)
 		l.must(err)
-		n, version, found, _, err := l.peek(bg, group, 1<<20)
+		n, version, found, _, err := l.peek(bg, key, 1<<20)
 		l.must(err)
 		if n != maxBatchTasks || len(found) < n {
 			l.t.Fatalf("%d of %d calls were read, expected %d", len(found), n, maxBatchTasks)
@@ -409,7 +409,7 @@ func (l *large) gathered() {
 		for i := range n {
 			members[i].message = found[i]
 		}
-		fired, _, err := l.fire(bg, group, members[:n], 0, version, [][]byte{[]byte("one for all")})
+		fired, _, err := l.fire(bg, key, members[:n], 0, version, [][]byte{[]byte("one for all")})
 		l.must(err)
 		if fired != firedHere {
 			l.t.Fatal("the group was not fired")

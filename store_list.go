@@ -127,3 +127,12 @@ func (s *store) field(ctx context.Context, hash, name string) ([]byte, error) {
 	}
 	return some[0].bytes, nil
 }
+
+// idOf returns the id that a message carries, "" for none.
+func idOf(message []byte) string {
+	m, err := wire.Parse(message, wire.WorkerLimits)
+	if err != nil {
+		return ""
+	}
+	return m.Meta.ID
+}

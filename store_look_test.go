@@ -15,7 +15,7 @@ func lookFor(id string, message bool) func(s *store) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		state, due, info := found.state()
+		state, due, info := stateOf(&found)
 		ms := due.UnixMilli()
 		if due.IsZero() {
 			ms = 0

@@ -115,7 +115,7 @@ var movingCases = []struct {
 	},
 	{
 		name: "call of all members of the last group",
-		seed: with(group(past, "1000 2000 0 3 10 4", "x", "y"),
+		seed: with(gathering(past, "1000 2000 0 3 10 4", "x", "y"),
 			redistest.State{"": redistest.List{"p"}, "_noti": ones(1), "_control": weighed}),
 		do:     fireWith(0, gatherings(patient, "x", "y"), "xy"),
 		result: "true, due never",
@@ -155,11 +155,11 @@ var movingCases = []struct {
 	},
 	{
 		name:   "last claims that join a group, and a stale one",
-		seed:   working(with(left("3-1", "3"), with(group(later, "1000 2000 0 9 5 2", "x"), wake))),
+		seed:   working(with(left("3-1", "3"), with(gathering(later, "1000 2000 0 9 5 2", "x"), wake))),
 		do:     joinWith(wire.Gather{Grace: 60_000, MaxSize: 9}, []uint64{3}, "3-1", "3-2"),
 		result: []bool{true, false},
 		want: working(with(left("", ""),
-			with(group(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "a"), wake))),
+			with(gathering(fromNow(time.Minute), "1000 now+60000 0 9 10 4", "x", "a"), wake))),
 	},
 	{
 		name: "rerun of the last task and of one that is not archived",
