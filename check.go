@@ -77,7 +77,7 @@ func (r *Redis) servers(ctx context.Context) ([]serverAt, error) {
 	if r.loops.Slot("0") == r.loops.Slot("1") {
 		return []serverAt{one}, nil
 	}
-	conn, err := r.loops.Conn(ctx, r.prefix)
+	conn, err := connect(ctx, r.loops, r.prefix)
 	if err != nil {
 		return nil, connError(err)
 	}
@@ -156,7 +156,7 @@ func (f *findings) warn(format string, args ...any) {
 
 // inspect asks one server. The error says that it did not answer.
 func inspect(ctx context.Context, src Source, p serverAt) (f findings, err error) {
-	conn, err := src.Conn(ctx, p.key)
+	conn, err := connect(ctx, src, p.key)
 	if err != nil {
 		return f, connError(err)
 	}

@@ -10,6 +10,19 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+// connect takes a connection out of a source.
+func connect(ctx context.Context, src Source, key string) (redis.Conn, error) {
+	conn, err := src.Conn(ctx, key)
+	if err == nil && isNil(conn) {
+		if bounded, ok := src.(*boundedSource); ok {
+			src = bounded.Source
+		}
+		return nil, fmt.Errorf("the Conn of a %T has returned neither a connection nor an error: expected one of them",
+			src)
+	}
+	return conn, err
+}
+
 // link is one connection that a loop keeps for long. It is not safe for concurrent use.
 type link struct {
 	src  Source
@@ -22,7 +35,7 @@ func (l *link) open(ctx context.Context) (fresh bool, err error) {
 	if l.conn != nil {
 		return false, nil
 	}
-	conn, err := l.src.Conn(ctx, l.key)
+	conn, err := connect(ctx, l.src, l.key)
 	if err != nil {
 		return false, connError(err)
 	}

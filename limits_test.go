@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,6 +176,15 @@ func TestMemoryUsed(t *testing.T) {
 		t.Errorf("after 64 MiB more: %d and %d bytes, before %d and %d", used, runtimeUsed, before, runtimeBefore)
 	}
 	runtime.KeepAlive(block)
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return // only Linux tells what is in main memory
+	}
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	peak, _, _ = strings.Cut(peak, "kB")
+	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || memoryUsed() > kib<<10+1<<20 {
+		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", memoryUsed(), kib, err)
+	}
 }
 
 // TestStopWhenEmpty: tasks that tasks enqueue are done first, parked ones that the worker knows and what is due too;

@@ -57,7 +57,7 @@ func TestMisuse(t *testing.T) {
 		misusedQueues(t, rdb), misusedRefs(t, rdb), misusedWorkers(t, rdb), misusedHandles(t, rdb), misusedTasks(rdb),
 		misusedOptions(t, rdb),
 		misusedFunctions(t, rdb), misusedArguments(t, rdb), misusedConfigs(rdb), misusedEntries(t, rdb), misusedURLs(),
-		misusedNames(rdb),
+		misusedNames(rdb), misusedConnections(t),
 	)
 	t.Logf("%d misuses", len(all))
 	if len(all) < 260 {

@@ -122,7 +122,7 @@ func (r *Redis) Ping(ctx context.Context) error {
 	if err := errors.Join(r.check(), checkContext(ctx)); err != nil {
 		return err
 	}
-	conn, err := r.calls.Conn(ctx, r.prefix)
+	conn, err := connect(ctx, r.calls, r.prefix)
 	if err != nil {
 		return connError(err)
 	}
@@ -159,7 +159,26 @@ func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
 type poolSource struct{ pool *redis.Pool }
 
 func (s poolSource) Conn(ctx context.Context, _ string) (redis.Conn, error) {
-	return s.pool.GetContext(ctx)
+	conn, err := s.pool.GetContext(ctx)
+	if err == nil {
+		err = checkDialled(conn)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// checkDialled returns an error if there is nothing in a connection of a pool, because the pool's Dial has returned
+// nil. Only the panic of a call tells.
+func checkDialled(conn redis.Conn) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the pool's Dial has returned neither a connection nor an error: expected one of them")
+		}
+	}()
+	_ = conn.Err() // what has broken it shows with the first command
+	return nil
 }
 
 func (s poolSource) Slot(string) int { return 0 }
@@ -178,6 +197,9 @@ func parseURL(rawURL string) (network, addr string, opts []redis.DialOption, lim
 		return network, addr, opts, limits, err
 	}
 	u, err := redisurl.Parse(rawURL, "6379")
+	if errors.Is(err, redisurl.ErrScheme) {
+		err = fmt.Errorf("%w, or unix as in unix:///path/redis.sock", err)
+	}
 	if err != nil {
 		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
 	}

@@ -46,6 +46,7 @@ func TestParametersOfURL(t *testing.T) {
 		"redis://a?dial_timeout=2":           "dial_timeout",
 		"redis://a?dial_timeout=1ns":         "dial_timeout",
 		"redis://a?pool_size=0":              "pool_size",
+		"redi://a":                           "expected redis or rediss, or unix as in unix:///path/redis.sock",
 		"redis://a?pool_sise=1":              `"pool_sise"`,
 		"redis://a?dial_timeout=2s":          "",
 		"redis://a/3?pool_size=2":            "",

@@ -225,7 +225,7 @@ func (s *signals) session(ctx context.Context, ping *time.Duration) error {
 		return errSignalIdle
 	}
 	dialling, cancel := context.WithTimeout(ctx, callTimeout)
-	conn, err := s.src.Conn(dialling, key)
+	conn, err := connect(dialling, s.src, key)
 	cancel()
 	if err != nil {
 		return err

@@ -115,9 +115,6 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 			task.State = StateAggregating
 		}
 	}
-	if state == StateCompleted || state == StateDropped {
-		message = info.Message
-	}
 	if msg, err := wire.Parse(message, wire.WorkerLimits); err == nil {
 		task.Function = msg.Path
 		if at := msg.Meta.EnqueuedAt; at > 0 {

@@ -69,7 +69,7 @@ func evalWaiting(ctx context.Context, src Source, replicas int, sc *script, keys
 		}
 		defer bounded.leave()
 	}
-	conn, err := src.Conn(ctx, keys[0])
+	conn, err := connect(ctx, src, keys[0])
 	if err != nil {
 		return nil, connError(err)
 	}
@@ -93,7 +93,7 @@ func connError(err error) error {
 
 // read sends one reading command.
 func (s *store) read(ctx context.Context, cmd string, args ...any) (any, error) {
-	conn, err := s.src.Conn(ctx, s.keys.list)
+	conn, err := connect(ctx, s.src, s.keys.list)
 	if err != nil {
 		return nil, connError(err)
 	}

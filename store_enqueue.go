@@ -80,7 +80,7 @@ func (s *store) open(ctx context.Context) (e enqueuer, err error) {
 		}
 		e.bounded = bounded
 	}
-	if e.conn, err = s.src.Conn(ctx, s.keys.list); err != nil {
+	if e.conn, err = connect(ctx, s.src, s.keys.list); err != nil {
 		e.leave()
 		return e, connError(err)
 	}

@@ -2,6 +2,7 @@ package rediscluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -23,12 +24,17 @@ func startFake(t *testing.T, answer func(args []string) string) *fakeredis.Serve
 
 // slotsReply says that one node serves all slots. A null host is what a node answers that does not know its name.
 func slotsReply(host, port string) string {
+	return fakeredis.Array(slotsEntry(0, 16383, host, port))
+}
+
+// slotsEntry is the part of such an answer about the slots of one node.
+func slotsEntry(first, last int, host, port string) string {
 	name := fakeredis.Null
 	if host != "" {
 		name = fakeredis.Bulk(host)
 	}
-	return fakeredis.Array(fakeredis.Array(":0\r\n", ":16383\r\n",
-		fakeredis.Array(name, ":"+port+"\r\n", fakeredis.Bulk("id"))))
+	node := fakeredis.Array(name, ":"+port+"\r\n", fakeredis.Bulk("id"))
+	return fakeredis.Array(fmt.Sprintf(":%d\r\n", first), fmt.Sprintf(":%d\r\n", last), node)
 }
 
 func isClusterSlots(args []string) bool {

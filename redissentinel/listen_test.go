@@ -74,6 +74,39 @@ func TestAnnouncedMaster(t *testing.T) {
 	}
 }
 
+// TestEverySentinelIsHeard has a first Sentinel that ends each subscription, and a second one that announces a new
+// master.
+func TestEverySentinelIsHeard(t *testing.T) {
+	t.Parallel()
+	old, successor := startMaster(t, "+old\r\n"), startMaster(t, "+new\r\n")
+	sentinel := func(subscribed, port, epoch string) *fakeredis.Server {
+		return startFake(t, func(args []string) string {
+			switch {
+			case args[0] == "SUBSCRIBE":
+				return subscribed
+			case args[1] == "MASTER":
+				return masterReply(port, epoch)
+			}
+			return fakeredis.Array(fakeredis.Bulk("127.0.0.1"), fakeredis.Bulk(old.Port()))
+		})
+	}
+	first := sentinel("", old.Port(), "1")
+	second := sentinel(fakeredis.Array(fakeredis.Bulk("subscribe"), fakeredis.Bulk("+switch-master"), ":1\r\n"),
+		successor.Port(), "2")
+	src := open(t, "redis://"+first.Addr()+","+second.Addr()+"?master=m")
+	held := connTo(t, src)
+	if reply, err := held.Do("INCR", "k"); err != nil || reply != "old" {
+		t.Fatalf("INCR: %v, %v", reply, err)
+	}
+	eventually(t, "the connection to the old master ends", func() bool {
+		_, err := held.Do("INCR", "k")
+		return err != nil
+	})
+	if reply, err := connTo(t, src).Do("INCR", "k"); err != nil || reply != "new" {
+		t.Errorf("INCR on a new connection: %v, %v", reply, err)
+	}
+}
+
 // TestWhatIsHeard has news that must be believed and others that must not.
 func TestWhatIsHeard(t *testing.T) {
 	a, b := startMaster(t, "+a\r\n"), startMaster(t, "+b\r\n")

@@ -100,6 +100,31 @@ func TestStaleSentinel(t *testing.T) {
 	}
 }
 
+// TestSentinelNamesALostMaster has a first Sentinel that still names a master which is gone.
+func TestSentinelNamesALostMaster(t *testing.T) {
+	old, successor := startMaster(t, "+old\r\n"), startMaster(t, "+new\r\n")
+	var over atomic.Bool
+	stale := startSentinel(t, old.Port)
+	good := startSentinel(t, func() string {
+		if over.Load() {
+			return successor.Port()
+		}
+		return old.Port()
+	})
+	src := openDeaf(t, "redis://"+stale.Addr()+","+good.Addr()+"?master=m")
+	if reply, err := connTo(t, src).Do("PING"); err != nil || reply != "old" {
+		t.Fatalf("PING: %v, %v", reply, err)
+	}
+	over.Store(true)
+	old.Close()
+	if _, err := src.Conn(t.Context(), "k"); err == nil {
+		t.Error("expected an error: the first Sentinel names the master that is gone")
+	}
+	if reply, err := connTo(t, src).Do("PING"); err != nil || reply != "new" {
+		t.Errorf("the second try: %v, %v", reply, err)
+	}
+}
+
 func TestManyAskOnce(t *testing.T) {
 	release := make(chan struct{})
 	master := startMaster(t, "+OK\r\n")

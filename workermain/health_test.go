@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	logrustest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -124,6 +127,29 @@ func TestHealthWithoutRedis(t *testing.T) {
 	c.awaitCheck("/readyz", 200, "")
 	c.sends(syscall.SIGTERM)
 	c.ends(exitClean)
+}
+
+// TestHealthEndsWithRun expects that a program which goes on after Run does not answer health checks any more.
+func TestHealthEndsWithRun(t *testing.T) {
+	_, flags := newQueue(t)
+	var address string
+	log, lines := logrustest.NewNullLogger()
+	code := run(Config{
+		Args: append(flags, "-health", "127.0.0.1:0", "-once"), Functions: []any{say},
+		Worker: delayed.WorkerConfig{Logger: log},
+	}, func(string) (string, bool) { return "", false }, func() []string { return nil }) // no environment
+	for _, line := range lines.AllEntries() {
+		if text, ok := line.Data["address"].(string); ok && line.Message == "answering health checks" {
+			address = text
+		}
+	}
+	if code != exitClean || address == "" {
+		t.Fatalf("code %d, address %q", code, address)
+	}
+	if conn, err := net.Dial("tcp", address); err == nil {
+		conn.Close()
+		t.Errorf("%s is open after Run", address)
+	}
 }
 
 func TestHealthAddressInUse(t *testing.T) {

@@ -27,6 +27,12 @@ func parseOrder(list string) (delayed.QueueOrder, error) {
 		if err != nil {
 			return nil, fmt.Errorf("queue %q has weight %q: expected a whole number", name, weight)
 		}
+		if j := strings.LastIndexByte(name, '='); j >= 0 {
+			if first, err := strconv.Atoi(strings.TrimSpace(name[j+1:])); err == nil {
+				return nil, fmt.Errorf("queue %q has two weights, %d and %d: expected one", strings.TrimSpace(name[:j]),
+					first, n)
+			}
+		}
 		if _, twice := weighted[name]; twice {
 			return nil, fmt.Errorf("queue %q is named twice", name)
 		}

@@ -149,6 +149,8 @@ func TestWrongSettings(t *testing.T) {
 		{[]string{"-queues", "a=1,b"}, nil, "a weight for every queue or for none"},
 		{[]string{"-queues", "a=x"}, nil, `queue "a" has weight "x"`},
 		{[]string{"-queues", "a=1,a=2"}, nil, `queue "a" is named twice`},
+		{[]string{"-queues", "a=1=2"}, nil, `queue "a" has two weights, 1 and 2: expected one`},
+		{[]string{"-queues", "b=1, a = 1 = 2"}, nil, `queue "a" has two weights`},
 		{nil, []string{"DELAYED_WAIT", "long"},
 			`invalid value "long" for environment variable DELAYED_WAIT: expected a duration`},
 		{nil, []string{"DELAYED_LEGACY", "perhaps"}, "DELAYED_LEGACY: expected true or false"},

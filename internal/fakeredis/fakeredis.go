@@ -105,6 +105,13 @@ func (s *Server) HangUp() {
 	}
 }
 
+// Connections returns how many connections there are.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
 // Addr returns host and port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 

@@ -28,6 +28,9 @@ var errMalformed = errors.New("malformed Redis URL: expected redis://[user:passw
 	"or the same " +
 	"with rediss://; the characters / ? # @ : and % of a user or password are written as %2F %3F %23 %40 %3A %25")
 
+// ErrScheme is for a URL with another scheme. Callers that know more schemes name them behind it.
+var ErrScheme = errors.New("unknown scheme of the Redis URL: expected redis or rediss")
+
 // Parse parses a URL with scheme redis or rediss. Servers without a port get the default port.
 func Parse(raw, defaultPort string) (*URL, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
@@ -40,7 +43,7 @@ func Parse(raw, defaultPort string) (*URL, error) {
 	case "rediss":
 		u.TLS = true
 	default:
-		return nil, errors.New("unknown scheme of the Redis URL: expected redis or rediss")
+		return nil, ErrScheme
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")

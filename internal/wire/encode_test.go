@@ -122,6 +122,8 @@ func TestEncodeRefuses(t *testing.T) {
 		{"65,537 values", make([]int, 65536), "at [65535]: expected at most 65536 values, found more"},
 		{"65,537 values in parts", [][]int{make([]int, 40000), make([]int, 40000)},
 			"at [1][25533]: expected at most 65536 values"},
+		{"65,539 values with the keys of structs", make([]struct{ A int }, 21846),
+			"at [21845]: expected at most 65536 values"},
 		{"65,537 values of any", make([]any, 65536), "at [65535]: expected at most 65536 values"},
 		{"a string of 1 MiB and a byte", strings.Repeat("x", 1<<20+1), "expected at most 1048576 bytes, found more"},
 		{"a string of 1 MiB", strings.Repeat("x", 1<<20), "expected at most 1048576 bytes"},
@@ -175,7 +177,8 @@ func TestEncodeUpToTheLimits(t *testing.T) {
 		"32 slices": deep, "65,536 values": make([]int, 65535),
 		"65,536 pairs": [][]int{make([]int, 32766), make([]int, 32767)},
 		"1 MiB":        strings.Repeat("x", 1<<20-5), "1 MiB of binary": make([]byte, 1<<20-5),
-		"a long chain of pointers": []any{chain, chain},
+		"a long chain of pointers":               []any{chain, chain},
+		"65,536 values with the keys of structs": make([]struct{ A int }, 21845),
 	} {
 		b := encode(t, v)
 		if err := Check(b, Default); err != nil {

@@ -37,6 +37,25 @@ func TestGatherIsChecked(t *testing.T) {
 	}
 }
 
+func TestHeadersAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		headers map[string]string
+		fits    bool
+	}{
+		{"8,192 bytes", map[string]string{"kk": strings.Repeat("v", 4094), "k": strings.Repeat("v", 4095)}, true},
+		{"8,193 bytes, of which two are names",
+			map[string]string{"a": strings.Repeat("v", 4096), "b": strings.Repeat("v", 4095)}, false},
+		{"a name of 8,193 bytes", map[string]string{strings.Repeat("k", 8193): ""}, false},
+	} {
+		m := Message{Kind: GoExtended, Path: "f", Meta: Meta{Extra: &Extra{Headers: c.headers}}}
+		_, err := Parse(m.Append(nil), Default)
+		if c.fits != (err == nil) || err != nil && !strings.Contains(err.Error(), `"h" to hold at most 8192 bytes`) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 func TestSkip(t *testing.T) {
 	for _, c := range []struct {
 		in, rest string
