@@ -66,8 +66,7 @@ func (e *executors) pause(i int, last *claim, done bool, start time.Time) bool {
 		timer.Stop()
 	}
 	e.mu.Lock()
-	e.resting--
-	e.beckon()
+	e.resting-- // who goes on takes a task, or tells the fetcher that there is room
 	e.mu.Unlock()
 	return true
 }

@@ -62,3 +62,25 @@ func TestArchiveBounds(t *testing.T) {
 		}
 	}
 }
+
+// What the sweeper of a worker archives is kept as the worker's configuration says.
+func TestArchiveBoundsOfWhatIsSwept(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.ArchiveMax, cfg.ArchiveFor = 2, time.Hour
+	for range 3 {
+		b.deadWorker(oversized)
+	}
+	b.work(cfg)
+	b.until("all are archived", func() bool { return b.counters()["archived"] == 3 })
+	page, total, err := b.q.Archived(t.Context(), 0, 10)
+	b.must(err)
+	if total != 2 {
+		t.Errorf("%d tasks are archived, expected 2", total)
+	}
+	for _, task := range page {
+		if left := time.Until(task.Due); left > time.Hour {
+			t.Errorf("a task is kept for %v, expected an hour", left)
+		}
+	}
+}

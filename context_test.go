@@ -69,3 +69,14 @@ func TestHandlerContextCarriesItsClaim(t *testing.T) {
 		t.Error("the claim is another task's")
 	}
 }
+
+// What a handler has left behind learns from its context that the handler has returned.
+func TestContextEndsWithItsHandler(t *testing.T) {
+	b := newBench(t)
+	left := make(chan context.Context, 1)
+	f := b.fn("f", func(ctx context.Context) { left <- ctx })
+	b.work(b.config(), f)
+	b.delay(f)
+	ctx := await(b, "the task", left)
+	await(b, "the end of its context", ctx.Done())
+}

@@ -201,10 +201,13 @@ func TestRetryThatComesTooLate(t *testing.T) {
 	}}
 	b.do("RPUSH", b.name, msg.Append(nil))
 	b.do("RPUSH", b.name+"_noti", 1)
-	b.work(b.config(), f)
+	w := b.work(b.config(), f)
 	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
-	if info := b.hash("_info")["late"]; !strings.Contains(info, "its RetryUntil was at 2020-09-13T12:26:40.000Z") {
-		t.Errorf("info %q", info)
+	info, err := b.q.Ref("late").Info(t.Context())
+	b.must(err)
+	if info.Attempts != 2 || info.Reason != "expired" || info.FirstFailed.UnixMilli() != 1_500_000_000_000 ||
+		info.Worker != w.ID() || !strings.Contains(info.Error, "its RetryUntil was at 2020-09-13T12:26:40.000Z") {
+		t.Errorf("info %+v, expected two attempts", info)
 	}
 	if b.counters()["expired"] != 1 {
 		t.Errorf("counters %v", b.counters())

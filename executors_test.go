@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 )
 
 // crew is executors without a fetcher, within a bubble of testing/synctest. Its tasks run until the test lets them go.
@@ -269,6 +270,20 @@ func TestExecutorsWaitForTheHeartbeat(t *testing.T) {
 	})
 }
 
+// suspended returns a time as it reads when the machine was suspended for d after it: by the wall clock it was longer
+// ago than by the monotonic one, which stood still.
+func suspended(t *testing.T, at time.Time, d time.Duration) time.Time {
+	t.Helper()
+	before := at
+	// The first word of a time that was read from both clocks holds the seconds of the wall clock, above 30 bits of
+	// nanoseconds. There is no other way to set one clock only.
+	*(*uint64)(unsafe.Pointer(&before)) -= uint64(d/time.Second) << 30 //nolint:gosec // see above
+	if at.Sub(before) != 0 || at.UnixNano()-before.UnixNano() != d.Nanoseconds() {
+		t.Fatalf("%v and %v: expected %v by the wall clock only", at, before, d)
+	}
+	return before
+}
+
 func TestFreshHeartbeat(t *testing.T) {
 	l, life := &lane{}, 10*time.Second
 	now := time.Now()
@@ -284,6 +299,8 @@ func TestFreshHeartbeat(t *testing.T) {
 		{"as old as it may be", now.Add(-8*time.Second + 1), true},
 		{"too old", now.Add(-8 * time.Second), false},
 		{"long ago", now.Add(-time.Hour), false},
+		{"a machine that was suspended for a little while since", suspended(t, now, 7*time.Second), true},
+		{"a machine that was suspended for too long since", suspended(t, now, 9*time.Second), false},
 	} {
 		l.confirmed.Store(&tt.at)
 		if got := l.freshAt(now, life); got != tt.want {

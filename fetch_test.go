@@ -1,6 +1,9 @@
 package delayed
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
 
 // A task whose notification got lost wakes nobody; the worker finds it all the same when it looks at its queues.
 func TestLostWakeUpIsNoticed(t *testing.T) {
@@ -16,5 +19,38 @@ func TestLostWakeUpIsNoticed(t *testing.T) {
 	w.moveNow()
 	if i := await(b, "the task without one", ran); i != 2 {
 		t.Errorf("task %d ran", i)
+	}
+}
+
+// A mover notices suspects whose notification is gone, as it does with other tasks.
+func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
+	r := newReceiver(t, nil)
+	for list, suspects := range map[string]bool{"": false, "_suspects": true} {
+		r.b.do("RPUSH", r.b.name+list, "m")
+		if _, err := r.groups[0].mover.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case wake := <-r.fetcher.wakes:
+			if wake.lane != 0 || wake.suspects != suspects {
+				t.Errorf("%+v, expected suspects to be %v", wake, suspects)
+			}
+		default:
+			t.Errorf("nobody is told of a task in %q", r.b.name+list)
+		}
+		r.b.do("DEL", r.b.name+list)
+	}
+}
+
+// A worker that stops while it waits puts back the notification that Redis may have given to it just then.
+func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.b.do("RPUSH", r.b.name, "m")
+	r.fetcher.waiters[0].blocking = true
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	r.fetcher.run(ctx)
+	if n := r.b.size("_noti"); n != 1 {
+		t.Errorf("%d notifications for one task", n)
 	}
 }

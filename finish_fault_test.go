@@ -178,3 +178,25 @@ func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 		}
 	})
 }
+
+// A claim that Redis wants to end in another way has not ended: its batch lasts until all of its claims have.
+func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
+	r := newReceiver(t, nil)
+	for _, s := range []string{"first", "second"} {
+		r.b.delay(r.f, s)
+	}
+	claims := r.claim(2)
+	claims[0].msg, _ = claims[0].parse()
+	r.l.finisher.add(r.cancellation(claims[0], false)) // nobody has cancelled it
+	for worked, ok := r.l.finisher.work(); worked; worked, ok = r.l.finisher.work() {
+		if !ok {
+			t.Fatal("Redis was not told")
+		}
+	}
+	if r.b.size("") != 1 || r.b.size("_processing:"+r.ID()) != 1 {
+		t.Errorf("%d pending, %d claimed, expected one of each", r.b.size(""), r.b.size("_processing:"+r.ID()))
+	}
+	if n := r.b.size("_claims:" + r.ID()); n != 1 || claims[1].batch.unsent != 1 {
+		t.Errorf("%d batches are noted, %d claims of it are not told, expected 1 and 1", n, claims[1].batch.unsent)
+	}
+}

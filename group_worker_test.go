@@ -408,3 +408,24 @@ func TestLoneCallThatCannotBeGathered(t *testing.T) {
 		t.Errorf("called with %d", n)
 	}
 }
+
+// A mover that was lent a group and could not reach Redis makes its call with the next look: nobody else would before
+// the loan is over.
+func TestLentGroupIsTriedAgain(t *testing.T) {
+	r := newReceiver(t, nil)
+	index, _ := r.b.indexed("index")
+	r.b.delayWith(r.b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "a", 1)
+	m := r.groups[0].mover
+	r.b.until("the group is due", func() bool {
+		lent, _, err := r.l.store.ripe(t.Context(), maxRipe, time.Hour)
+		r.b.must(err)
+		m.lent[0] = lent
+		return len(lent) == 1
+	})
+	if _, err := m.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.b.size(""); n != 1 || len(m.lent[0]) > 0 {
+		t.Errorf("%d calls are pending, %q is lent still", n, m.lent[0])
+	}
+}

@@ -326,3 +326,44 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	}
 	b.check(redistest.Invariants{Idle: true})
 }
+
+// A worker whose own heartbeat had expired does not judge others by what it has seen before: Redis may have lost what
+// they had written, or all of them stood still.
+func TestRegistrationAgainBreaksContact(t *testing.T) {
+	r := newReceiver(t, nil)
+	g := r.groups[0]
+	r.b.must(g.heartbeat.beat(t.Context()))
+	t.Cleanup(g.heartbeat.link.hangUp)
+	other := r.b.deadWorker("m")
+	r.b.pass(g.sweep)
+	t.Cleanup(g.sweep.link.hangUp)
+	long := time.Now().Add(-time.Hour)
+	g.sweep.contact.since, g.sweep.missed[r.l.store][other] = long.Add(-time.Hour), long
+	r.b.do("DEL", r.b.name+"_worker:"+r.ID())
+	r.b.must(g.heartbeat.beat(t.Context()))
+	r.b.pass(g.sweep)
+	if r.b.size("") != 0 {
+		t.Fatal("the other worker was judged dead")
+	}
+	if first := g.sweep.missed[r.l.store][other]; !first.After(long) {
+		t.Error("what was seen before still counts")
+	}
+}
+
+// A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.
+func TestStopGivesBackUnknownClaims(t *testing.T) {
+	r := newReceiver(t, nil)
+	h := r.groups[0].heartbeat
+	r.b.do("DEL", r.b.name+"_worker:"+r.ID())
+	r.b.must(h.beat(t.Context()))
+	h.link.hangUp()
+	r.b.do("HSET", r.b.name+"_processing:"+r.ID(), "7-1", "m")
+	r.b.must(r.unregister())
+	if pending := r.b.list(""); len(pending) != 1 || pending[0] != "m" {
+		t.Errorf("pending: %q, expected the task that nobody knew of", pending)
+	}
+	left := r.b.size("_workers") + r.b.size("_processing:"+r.ID()) + r.b.int("EXISTS", r.b.name+"_worker:"+r.ID())
+	if left != 0 {
+		t.Errorf("Redis still knows the worker: %v", redistest.Dump(t, r.b.conn, r.b.name))
+	}
+}

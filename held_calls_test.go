@@ -139,6 +139,14 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	if want := 2*parkedPage - 60; m.offset[0] != want || pages != 2 {
 		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
 	}
+	// Whoever has read all of them begins again: the worker may know more functions by then.
+	m.runnable = func(context.Context, *lane, []filed) ([]string, error) { pages++; return nil, nil }
+	for _, want := range []int{5, 8} {
+		r.b.must(m.find(t.Context(), 0, 3*parkedPage))
+		if m.offset[0] != 0 || pages != want {
+			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.offset[0], want)
+		}
+	}
 }
 
 // A queue that was found empty is not looked at again at once.

@@ -102,7 +102,9 @@ func TestLargeDueTasks(t *testing.T) {
 		b.do("HSET", b.name+"_tasks", id, oversized, id+"2", "rubbish")
 		b.do("ZADD", b.name+set, 1000, id, 1000, id+"2")
 	}
-	w, h := b.listened(b.config())
+	cfg := b.config()
+	cfg.ArchiveFor = time.Hour
+	w, h := b.listened(cfg)
 	s := b.start(w)
 	b.until("all are archived", func() bool { return b.size("_archived") == 4 })
 	s.mustStop()
@@ -110,9 +112,10 @@ func TestLargeDueTasks(t *testing.T) {
 		t.Errorf("events %+v", got)
 	}
 	for _, id := range []string{"s", "r"} {
-		if info, err := b.q.Ref(id).Info(t.Context()); err != nil || info.State != StateArchived ||
-			info.Reason != "too large" {
-			t.Errorf("%s: %+v, %v", id, info, err)
+		info, err := b.q.Ref(id).Info(t.Context())
+		if err != nil || info.State != StateArchived || info.Reason != "too large" ||
+			time.Until(info.Due) > cfg.ArchiveFor {
+			t.Errorf("%s: %+v, %v, expected to be kept for %v", id, info, err, cfg.ArchiveFor)
 		}
 	}
 	if n := b.counters()["archived"]; n != 4 {

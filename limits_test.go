@@ -279,8 +279,14 @@ func TestVacancy(t *testing.T) {
 	if at(200) {
 		t.Error("a task is pending")
 	}
+	b.do("DEL", b.name, b.name+"_noti") // as when another worker takes it
+	if at(259) {
+		t.Error("less than an hour after a task was pending")
+	}
+	if !at(260) {
+		t.Error("an hour after a task was pending: expected that it stops")
+	}
 	w.Resume()
-	await(b, "the task", ran)
 	s.mustStop()
 }
 

@@ -97,11 +97,15 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 	const each = 250
 	var ran atomic.Int64
 	f, g := b.fn("f", func() { ran.Add(1) }), b.fn("g", func() { ran.Add(1) })
-	large := b.config()
-	large.Concurrency = 50
-	workers := []*started{b.work(large, f), b.work(b.config(), g)}
-	for _, w := range workers {
+	var workers []*started
+	for fn, concurrency := range map[*Function]int{f: 50, g: 4} {
+		cfg := b.config()
+		cfg.Concurrency = concurrency
+		w, err := NewWorker(b.rdb, cfg)
+		b.must(err)
+		b.must(w.Register(fn))
 		w.groups[0].mover.every = time.Hour // nothing but the signal tells
+		workers = append(workers, b.start(w))
 	}
 	b.until("both hear signals", func() bool {
 		n, err := redis.Values(b.do("PUBSUB", "NUMSUB", b.name+"_signals"), nil)

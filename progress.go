@@ -35,7 +35,7 @@ func Progress(ctx context.Context, done, total int64, note string) error {
 			r = c.reporter.Load()
 		}
 	}
-	return r.report(ctx, wire.Progress{Done: max(done, 0), Total: max(total, 0), Note: note})
+	return r.report(ctx, wire.Progress{Done: done, Total: total, Note: note})
 }
 
 // Progress asks Redis what the task has reported last; zeros if it has not, or if it is pending or nothing is known of

@@ -205,6 +205,18 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+func TestProgressOfLessThanNothing(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(ctx context.Context) error { return Progress(ctx, -1, -10, "less than nothing") })
+	b.work(b.config(), f)
+	ref := b.delayWith(b.q.With(KeepResult(time.Hour)), f)
+	b.must(ref.Wait(b.within()))
+	done, total, note, err := ref.Progress(b.within())
+	if done != 0 || total != 0 || note != "less than nothing" || err != nil {
+		t.Errorf("%d of %d, %q, %v", done, total, note, err)
+	}
+}
+
 // TestProgressOfReleased gives back a task that has reported: what it said is forgotten.
 func TestProgressOfReleased(t *testing.T) {
 	b := newBench(t)

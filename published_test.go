@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -66,6 +67,17 @@ func TestFunctionsArePublished(t *testing.T) {
 		t.Error("left when the worker has stopped")
 	}
 	b.check(redistest.Invariants{})
+}
+
+// What is registered while the worker runs is published at once, not with its next heartbeat.
+func TestNewFunctionsArePublishedAtOnce(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.HeartbeatLife = 10 * time.Minute
+	w := b.work(cfg, b.fn("First", func() {}))
+	b.until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
+	b.must(w.Register(b.fn("Later", func() {})))
+	b.until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
 }
 
 // What cannot be published keeps no task waiting.

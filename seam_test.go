@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -115,6 +116,30 @@ func TestStepperGoexit(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
+	b.check(redistest.Invariants{Idle: true})
+}
+
+// TestStepperWithin cancels a task within which another one has run.
+func TestStepperWithin(t *testing.T) {
+	b := newBench(t)
+	var s seam.Stepper
+	var ref *Ref
+	inner := b.fn("inner", func() {})
+	outer := b.fn("outer", func(ctx context.Context) error {
+		b.delay(inner)
+		if run, _ := b.step(s); run == nil || run.Outcome != "done" {
+			t.Errorf("within the task: %+v", run)
+		}
+		b.must(ref.Cancel(ctx))
+		b.must(s.Beat(context.Background()))
+		return context.Cause(ctx)
+	})
+	ref = b.delay(outer)
+	s = b.stepper(inner, outer)
+	if run, _ := b.step(s); run == nil || run.Outcome != "canceled" || !errors.Is(run.Err, ErrCanceled) {
+		t.Errorf("expected that the context of the task has ended, found %+v", run)
+	}
+	b.must(s.Close())
 	b.check(redistest.Invariants{Idle: true})
 }
 

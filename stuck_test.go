@@ -286,13 +286,7 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			cfg := b.config()
 			cfg.Concurrency, cfg.StuckAfter, cfg.MaxStuck = 3, 10*time.Millisecond, 1
 			cfg.Grace, cfg.CancelGrace = tt.grace, 10*time.Millisecond
-			w, err := NewWorker(b.rdb, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Register(f, other); err != nil {
-				t.Fatal(err)
-			}
+			w, h := b.listened(cfg, f, other)
 			b.delay(other)
 			result := make(chan error, 1)
 			go func() { result <- w.Run(t.Context()) }()
@@ -304,7 +298,7 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			if tt.sound {
 				close(leaveOther)
 			}
-			err = await(b, "Run", result)
+			err := await(b, "Run", result)
 			var stuck *StuckError
 			if !errors.As(err, &stuck) || len(stuck.Funcs) != 2 || stuck.Funcs[0] != b.name+".f" ||
 				w.Status().StopReason != "stuck" {
@@ -327,7 +321,11 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			if !tt.sound {
 				close(leaveOther)
 			}
-			b.until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
+			b.until("the worker is gone", func() bool { return len(h.of(EventWorkerStopped)) == 1 })
+			last := h.of(EventWorkerStopped)[0]
+			if !errors.Is(last.Err, stuck) || last.Reason != "stuck" || w.Status().State != WorkerStopped {
+				t.Errorf("the last event: %+v, expected the error that Run returns", last)
+			}
 			b.check(redistest.Invariants{Idle: true})
 			if n := b.counters()["processed"]; n != 3 {
 				t.Errorf("processed %d, expected 3: late ends count", n)

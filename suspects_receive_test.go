@@ -138,6 +138,11 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	if !r.l.apart {
 		t.Error("nobody looks for it")
 	}
+	r.b.do("DEL", r.b.name+"_worker:"+r.ID())
+	r.fetcher.claimSuspect(t.Context(), 0, 1, 0)
+	if !r.l.apart {
+		t.Error("nobody looks for it again after a claim that has failed")
+	}
 }
 
 // What was claimed before a pause was known does not start.

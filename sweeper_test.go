@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
@@ -73,18 +74,23 @@ func TestSweeperJudgesByTwoLooks(t *testing.T) {
 }
 
 func TestSweeperForgetsWhatItSawBeforeContactBroke(t *testing.T) {
-	b := newBench(t)
-	id := b.deadWorker("m1")
-	g := b.sweepGroup(time.Minute, 10*time.Minute)
-	b.pass(g)
-	g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
-	g.contact.broken()
-	b.pass(g)
-	if b.size("") != 0 {
-		t.Fatal("judged dead although Redis was away in between")
-	}
-	if first := g.missed[b.q.store][id]; time.Since(first) > time.Minute {
-		t.Error("the look before the break still counts")
+	for what, breaks := range map[string]func(*sweepGroup){
+		"Redis was away in between":       func(g *sweepGroup) { g.contact.broken() },
+		"the first look was at a replica": func(g *sweepGroup) { g.server = "another" },
+	} {
+		b := newBench(t)
+		id := b.deadWorker("m1")
+		g := b.sweepGroup(time.Minute, 10*time.Minute)
+		b.pass(g)
+		g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
+		breaks(g)
+		b.pass(g)
+		if b.size("") != 0 {
+			t.Fatalf("judged dead although %s", what)
+		}
+		if first := g.missed[b.q.store][id]; time.Since(first) > time.Minute {
+			t.Errorf("the look before still counts although %s", what)
+		}
 	}
 }
 
@@ -145,9 +151,12 @@ func TestSweeperNeverArchivesForSharedDeaths(t *testing.T) {
 
 func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(int) {})
+	f := b.fn("f", func(int) {}, KeepResult(time.Hour))
 	ref := b.delay(f, 1)
 	b.delay(f, 2)
+	ends, unsubscribe := b.q.signals.subscribe(b.q.store.keys.endedOf(ref.ID()))
+	defer unsubscribe()
+	await(b, "the subscription", ends)
 	g := b.sweepGroup(time.Millisecond, time.Hour)
 	message, bystander := b.list("")[0], b.list("")[1]
 	for death := 1; death <= maxDeaths; death++ {
@@ -174,6 +183,9 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	}
 	if info := b.hash("_info")[ref.ID()]; !strings.Contains(info, "deaths") {
 		t.Errorf("info %q", info)
+	}
+	if how := await(b, "that it has ended", ends); how != "ended" {
+		t.Errorf("who waits for it is told %q", how)
 	}
 	if b.size("_deaths") != 0 {
 		t.Errorf("deaths are still counted: %v", b.hash("_deaths"))
@@ -205,19 +217,20 @@ func (b *bench) sweptDry(g *sweepGroup) {
 
 func TestDeathsLapse(t *testing.T) {
 	b := newBench(t)
-	task := Call(b.fn("f", func(int) {}), 1)
-	task.msg.Extend()
-	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = 2, time.Now().Add(-deathsLife-time.Minute).UnixMilli()
-	e, err := task.envelope(b.q, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.deadWorker(string(e.message))
+	task := wire.Message{Kind: wire.GoExtended, Path: b.name + ".f", Meta: wire.Meta{
+		ID: "id", Deaths: maxDeaths, DiedAt: time.Now().Add(-deathsLife - time.Minute).UnixMilli(),
+		Extra: &wire.Extra{AloneDeaths: maxDeaths - 1},
+	}}
+	id := b.deadWorker(string(task.Append(nil)))
+	b.do("HSET", b.name+"_claims:"+id, markAlone, "1-1")
 	g := b.sweepGroup(time.Millisecond, time.Hour)
-	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 1 })
+	b.until("it is swept", func() bool { b.pass(g); return b.size("")+b.size("_archived") == 1 })
+	if b.size("") != 1 {
+		t.Fatal("archived because of deaths that count no more")
+	}
 	msg, err := parseForTest(b.list("")[0])
-	if err != nil || msg.Meta.Deaths != 1 {
-		t.Errorf("deaths %d, %v", msg.Meta.Deaths, err)
+	if err != nil || msg.Meta.Deaths != 1 || msg.Meta.Extra == nil || msg.Meta.Extra.AloneDeaths != 1 {
+		t.Errorf("%+v, %v, expected one death, alone", msg.Meta, err)
 	}
 }
 
@@ -274,9 +287,13 @@ func TestSweeperWithoutLockOnlyLooks(t *testing.T) {
 	for w := range second.missed[b.q.store] {
 		second.missed[b.q.store][w] = time.Now().Add(-time.Minute) // it has been dead for long
 	}
+	second.certain, second.next = 2*time.Second, time.Hour
 	b.pass(second)
 	if b.size("") != 0 {
 		t.Fatal("swept without the lock")
+	}
+	if second.next > second.certain/2 {
+		t.Errorf("looks again after %v, though whoever has the lock may be dead", second.next)
 	}
 	b.do("DEL", b.name+"_sweeper")
 	b.pass(second)
@@ -286,17 +303,25 @@ func TestSweeperWithoutLockOnlyLooks(t *testing.T) {
 }
 
 func TestSweeperRunsAlone(t *testing.T) {
+	for _, interval := range []time.Duration{20 * time.Millisecond, time.Hour} {
+		t.Run(interval.String(), func(t *testing.T) { sweepAlone(t, interval) })
+	}
+}
+
+// sweepAlone has a worker die between two passes of a sweeper, which looks at least once in the life of a heartbeat.
+func sweepAlone(t *testing.T, interval time.Duration) {
 	b := newBench(t)
 	s, err := NewSweeper(b.rdb, SweeperConfig{
-		Queues: []string{b.name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+		Queues: []string{b.name}, Interval: interval, HeartbeatLife: shortestLife, Logger: b.log.logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.deadWorker("m1", "m2")
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- s.Run(ctx) }()
+	b.until("it has made a pass", func() bool { return b.int("EXISTS", b.name+"_sweeper") == 1 })
+	b.deadWorker("m1", "m2")
 	b.until("it is swept", func() bool { return b.size("") == 2 })
 	cancel()
 	if err := await(b, "Run", result); err != nil {

@@ -218,8 +218,11 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	l.confirmed.Store(&old)
 	beat.missed(fail)
 	beat.missed(fail)
-	beat.regained(l)
-	beat.regained(l)
+	b.do("SET", b.name+"_worker:"+w.ID(), "v", "PX", 60000) // it had not expired
+	for range 2 {
+		b.must(beat.beat(t.Context()))
+	}
+	beat.link.hangUp()
 	w.hooks.start(w.log)
 	w.hooks.stop(patience)
 	events := h.of()

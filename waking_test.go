@@ -252,6 +252,11 @@ func TestResumedQueueIsWaitedOn(t *testing.T) {
 	if n := b.size("_rewait:w"); n != 0 {
 		t.Error("the wait was ended for a queue that rests")
 	}
+	b.do("SET", b.name+"_rewait:w", "of another type")
+	if w.renew(t.Context(), func(int) bool { return false }, "w") == nil {
+		t.Error("the wait was ended by a key of another type")
+	}
+	b.do("DEL", b.name+"_rewait:w")
 	for range 2 {
 		b.must(w.renew(t.Context(), func(int) bool { return false }, "w"))
 		if n, _ := redis.Int(b.do("LLEN", b.name+"_rewait:w"), nil); n != 1 {

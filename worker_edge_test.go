@@ -402,6 +402,33 @@ func TestStatusBeforeRedisKnows(t *testing.T) {
 	<-done
 }
 
+// A worker is connected as long as it runs and all its heartbeats are fresh.
+func TestStatusConnected(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.Queues = Strict{b.name, b.name + ".second", b.name + ".third"}
+	w := b.work(cfg)
+	w.mustStop()
+	if s := w.Status(); s.Connected || s.State != WorkerStopped {
+		t.Errorf("stopped: %+v", s)
+	}
+	w.state.Store(int32(WorkerRunning))
+	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
+	for i := range w.lanes {
+		for j, l := range w.lanes {
+			l.confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
+		}
+		if w.Status().Connected {
+			t.Errorf("connected although the heartbeat on queue %d is old", i+1)
+		}
+	}
+	w.lanes[len(w.lanes)-1].confirmed.Store(&now)
+	if !w.Status().Connected {
+		t.Error("not connected although all heartbeats are fresh")
+	}
+	w.state.Store(int32(WorkerStopped))
+}
+
 // Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
 // once.
 func TestStopWhileTasksCome(t *testing.T) {

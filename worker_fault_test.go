@@ -67,6 +67,54 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	b.check(redistest.Invariants{Idle: true})
 }
 
+// A task whose notification was lost with the reply of a wait is looked for at once. Here nobody else would find it.
+func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 10)
+	f := b.fn("f", func(i int) { ran <- i })
+	waits := make(chan bool, 1)
+	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, func(request []byte) bool {
+		wait := bytes.Contains(request, []byte("BLPOP"))
+		if wait && len(waits) == 0 {
+			waits <- true
+		}
+		return wait
+	}))
+	cfg := b.config()
+	cfg.NoSweeper = true
+	w, err := NewWorker(rdb, cfg)
+	b.must(err)
+	b.must(w.Register(f))
+	w.groups[0].mover.pending = func(*lane, bool) {}
+	s := b.start(w)
+	await(b, "the worker to wait", waits)
+	b.delay(f, 1)
+	if i := await(b, "the task", ran); i != 1 {
+		t.Errorf("ran %d", i)
+	}
+	b.idle()
+	s.mustStop()
+	if n := dropped(dialer); n != 1 {
+		t.Errorf("%d replies were dropped, expected 1", n)
+	}
+	b.check(redistest.Invariants{Idle: true})
+}
+
+// A worker that Redis has forgotten registers when a claim says so, and not only when its next heartbeat is due.
+func TestForgottenWorkerRegistersWhenItClaims(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 10)
+	f := b.fn("f", func(i int) { ran <- i })
+	cfg := b.config()
+	cfg.HeartbeatLife = 10 * time.Minute
+	w := b.work(cfg, f)
+	b.do("DEL", b.name+"_worker:"+w.ID())
+	b.delay(f, 1)
+	if i := await(b, "the task", ran); i != 1 {
+		t.Errorf("ran %d", i)
+	}
+}
+
 // TestClaimThatFailsOnItsWayIsGivenBack lets claim fail after it has filed the task: the user may not send its last
 // write.
 func TestClaimThatFailsOnItsWayIsGivenBack(t *testing.T) {
@@ -289,8 +337,9 @@ func TestIdleWaitLastsItsTime(t *testing.T) {
 
 func TestWaitOnAnImpatientConnection(t *testing.T) {
 	b := newBench(t)
+	const timeout = 600 * time.Millisecond
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
-		return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialReadTimeout(600*time.Millisecond))
+		return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialReadTimeout(timeout))
 	}}
 	t.Cleanup(func() { pool.Close() })
 	w := &waiter{link: link{src: poolSource{pool}, key: b.name}}
@@ -301,8 +350,8 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 	if key, err := w.wait(ctx, keys); key != "" || err != nil {
 		t.Fatalf("%q, %v", key, err)
 	}
-	if w.limit < shortestWait || w.limit >= waitTime {
-		t.Errorf("waits %v; expected to have learnt the connection's timeout", w.limit)
+	if w.limit < shortestWait || w.limit >= timeout {
+		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.limit, timeout)
 	}
 }
 
