@@ -151,7 +151,7 @@ func (b *bunch) message(nowMs int64) []byte {
 		id = newTaskID()
 	}
 	x := *msg.Meta.Extra
-	x.Group, x.Gather, x.FirstFailed = "", nil, 0
+	x.Group, x.Gather, x.FirstFailed, x.AloneDeaths = "", nil, 0, 0
 	msg.Meta = wire.Meta{
 		ID: id, EnqueuedAt: nowMs, HasMaxRetry: msg.Meta.HasMaxRetry, MaxRetry: msg.Meta.MaxRetry, Extra: &x,
 		Rest: msg.Meta.Rest,

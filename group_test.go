@@ -335,18 +335,24 @@ func TestComposeWithinLimits(t *testing.T) {
 	}
 }
 
-// TestComposedOptions are those of the last call.
+// TestComposedOptions are those of the last call. It has not failed yet and no worker has died of it, whatever has
+// become of that call.
 func TestComposedOptions(t *testing.T) {
 	q := offline(t).With(Group("k"))
 	fn := Func(func([]int) {}, Name("compose.options"), MaxRetry(9))
 	first := messageOf(t, q.With(MaxRetry(1), Header("a", "1")), Call(fn, []int{1}))
-	second := messageOf(t, q.With(Header("b", "2")), Call(fn, []int{2}))
-	composed, _ := compose([][]byte{first, second}, 10, maxBatchTasks, 1, nil)
+	last, err := wire.Parse(messageOf(t, q.With(Header("b", "2")), Call(fn, []int{2})), wire.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last.Meta.Retried, last.Meta.Deaths, last.Meta.DiedAt = 1, 2, 3
+	last.Meta.Extra.AloneDeaths, last.Meta.Extra.FirstFailed = 1, 4
+	composed, _ := compose([][]byte{first, last.Append(nil)}, 10, maxBatchTasks, 1, nil)
 	msg, err := wire.Parse(composed[0], wire.Default)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := &msg.Meta; m.MaxRetry != 9 ||
+	if m := &msg.Meta; m.MaxRetry != 9 || m.Retried+m.Deaths != 0 || m.DiedAt != 0 ||
 		!reflect.DeepEqual(m.Extra, &wire.Extra{Headers: map[string]string{"b": "2"}}) {
 		t.Errorf("meta %+v with %+v", m, m.Extra)
 	}

@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import time
+import types
 from collections import Counter
 
 import msgpack
@@ -14,6 +15,10 @@ from producing import Blocking
 from working import Command
 
 import godelayed
+from godelayed.registry import Registry
+from godelayed.worker import Worker
+from godelayed.worker.lane import Lane
+from godelayed.worker.store import Haul
 
 
 def free_port():
@@ -207,3 +212,26 @@ def both(request, start):
 @pytest.fixture
 def q(redis):
     return godelayed.Queue('q', redis)
+
+
+@pytest.fixture
+def worker():
+    """Makes workers that never run."""
+    return lambda *queues, **settings: Worker(
+        redis_py.Redis(port=1),
+        queues[0] if isinstance(queues[0], dict) else list(queues),
+        registry=Registry(),
+        processes=False,
+        **settings,
+    )
+
+
+@pytest.fixture
+def lane():
+    """A lane that has claimed two tasks: 1-1 and 1-2."""
+    lane = Lane(
+        types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])), False
+    )
+    lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None)
+    lane.claim(None, 2, 0, False, [])
+    return lane

@@ -55,7 +55,7 @@ def test_a_task_in_a_thread_learns_that_its_time_is_over(limit, ran, why):
 def test_the_death_of_a_process_while_the_worker_stops_does_not_count(alone):
     ends = []
     lane = types.SimpleNamespace(finisher=types.SimpleNamespace(add=lambda e: ends.append(e.kind)))
-    c = types.SimpleNamespace(lane=lane, lost=False, canceled=False)
+    c = types.SimpleNamespace(lane=lane, lost=False, canceled=False, report=None)
     runs = Runs(None, types.SimpleNamespace(death=lambda c, alone: End(c, DEATH)), None)
     runs.died(c, alone)
     runs.leave()

@@ -12,7 +12,17 @@ from producing import GO
 from working import wait_for
 
 import godelayed
-from godelayed import CanceledError, DelayedError, FullError, Options, UnavailableError, UnknownError, asks
+from godelayed import (
+    ArgumentsError,
+    CanceledError,
+    DelayedError,
+    FullError,
+    Options,
+    State,
+    UnavailableError,
+    UnknownError,
+    asks,
+)
 from godelayed.coalescer import AsyncCoalescer, Coalescer
 from godelayed.info import Found, canceled
 from godelayed.keys import Keys
@@ -169,6 +179,21 @@ def test_errors_do_not_quote_what_redis_was_sent(redis):
 def test_errors_say_whether_anything_was_written(error, reads, kind):
     """Only UnknownError leaves it open."""
     assert type(explain('enqueue', error, reads=reads)) is kind
+
+
+@pytest.mark.parametrize('key', sorted(set(Keys.__slots__) - {'list', 'signals'}))
+def test_no_queue_is_named_like_a_key_of_another(key):
+    name = getattr(Keys('mail'), key)
+    with pytest.raises(ArgumentsError, match="key of queue 'mail|keys of another queue"):
+        Keys(name + 'x' if name.endswith(':') else name)
+
+
+@pytest.mark.parametrize(('completed', 'state'), [(6, State.COMPLETED), (5, State.UNKNOWN), (4, State.UNKNOWN)])
+def test_a_result_whose_time_is_over_is_not_there(completed, state):
+    """Whoever sweeps may come later."""
+    found = Found([5, None, None, None, None, completed, None, msgpack.packb({'reason': 'completed'}), None])
+    assert found.place()[0] is state
+    assert (found.outcome('x', 0) is not None) == (state is State.COMPLETED)
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,32 @@ def test_claims_whose_call_overlaps_a_registration_are_given_back(beating):
     assert store.released == ['1-1']
 
 
+@pytest.mark.parametrize(('intent', 'looks'), [(False, [True, False, False, False, True]), (True, [True] * 5)])
+def test_a_pause_has_each_heartbeat_look_for_its_end(beating, monkeypatch, intent, looks):
+    """Signals may be lost, and an idle worker claims nothing that would tell."""
+    store, lane, beats = beating
+    seen = []
+    monkeypatch.setattr(
+        heartbeat, 'beat', lambda *args: (seen.append(args[-1]), ([Pulse(True, 0, -1)], time.time()))[1]
+    )
+    lane.intent = intent
+    for _ in looks:
+        beats.beat()
+    assert seen == looks
+
+
+def test_a_worker_that_was_away_does_not_judge_others(beating):
+    """Its heartbeat has expired: Redis was away, or this machine, and then others may be in the same case."""
+    store, lane, beats = beating
+    beats.beat()
+    assert beats.contact.unbroken() is not None
+    store.alive, before = False, beats.contact.unbroken()
+    beats.beat()
+    assert beats.contact.unbroken() is None
+    beats.beat()
+    assert beats.contact.unbroken() > before
+
+
 @pytest.mark.parametrize(
     ('monotonic', 'wall', 'fresh'),
     [(0, 0, True), (11.5, 11.5, True), (12.5, 0, False), (0, 12.5, False), (12.5, 12.5, False)],

@@ -53,6 +53,14 @@ def test_value(vector):
     check_value(raw(vector), PROTOCOL)
 
 
+@pytest.mark.parametrize('char', ['x', 'é', '€', '😀'])
+def test_a_path_is_measured_in_bytes(char):
+    most = 512 // len(char.encode())
+    assert Message(msgpack.packb([char * most])).path == char * most
+    with pytest.raises(MessageError, match='expected a path of 1 to 512 bytes'):
+        Message(msgpack.packb([char * (most + 1)]))
+
+
 def nested(depth, inner=b'\xc0'):
     return b'\x91' * depth + inner
 

@@ -1,52 +1,33 @@
 """Parts of the worker, each by itself: what they clean up, forget and keep, on the paths that are seldom taken."""
 
 import logging
-import os
-import socket
 import types
 
 import msgpack
 import pytest
 import redis as redis_py
 
-from godelayed import Options, call, current
+from godelayed import ArgumentsError, Options, call, current
 from godelayed.context import Context
 from godelayed.keys import Keys
 from godelayed.registry import Function, Registry
 from godelayed.task import Stamp
 from godelayed.text import OneLine
-from godelayed.worker import Worker, calling, child, contact, info, nursery
+from godelayed.worker import calling, contact, info
 from godelayed.worker.executors import Executors
-from godelayed.worker.finish import ARCHIVE, EXPIRED, FAILED, RETRY, End, Finisher, _alike
-from godelayed.worker.groups import Firing, compose
+from godelayed.worker.finish import ARCHIVE, CANCEL, EXPIRED, FAILED, GATHER, RELEASE, RETRY, End, Finisher, _alike
+from godelayed.worker.follow import Follower
+from godelayed.worker.groups import Firing, Member, compose, join
+from godelayed.worker.judge import Ended, Judge, Rules
 from godelayed.worker.lane import Lane
 from godelayed.worker.lines import Lines
 from godelayed.worker.link import Link, Source, UnansweredError, UnreachableError
+from godelayed.worker.message import Message
 from godelayed.worker.mover import Mover
 from godelayed.worker.report import Reporter
 from godelayed.worker.runs import Runs
 from godelayed.worker.store import Acked, Death, Haul, Store
 from godelayed.worker.sweep import Sweeping
-
-
-@pytest.fixture
-def worker():
-    """Makes workers that never run."""
-    return lambda *queues, **settings: Worker(
-        redis_py.Redis(port=1), list(queues), registry=Registry(), processes=False, **settings
-    )
-
-
-@pytest.fixture
-def lane():
-    """A lane that has claimed two tasks: 1-1 and 1-2."""
-    lane = Lane(
-        types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])), False
-    )
-    lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None)
-    lane.claim(None, 2, 0, False, [])
-    return lane
-
 
 # Fetching.
 
@@ -83,6 +64,46 @@ def test_go_tasks_are_not_handed_on_to_the_queue_where_they_are(worker):
     assert [w._intake.can_run(lane, note) for lane in w._lanes] == [True, False]
 
 
+@pytest.mark.parametrize(('by_control', 'weights'), [((0, 0), [3, 1]), ((7, 0), [7, 1]), ((0, 5), [3, 5])])
+def test_a_weight_that_a_queue_was_told_counts_before_that_of_the_worker(worker, monkeypatch, by_control, weights):
+    f = worker({'a': 3, 'b': 1})._fetcher
+    for lane, weight in zip(f.lanes, by_control):
+        lane.weight = weight
+    seen = []
+    monkeypatch.setattr('random.choices', lambda population, weights: seen.append(weights) or [0])
+    assert f._arranged() == f.lanes
+    assert seen == [weights, weights[1:]]
+
+
+@pytest.mark.parametrize('of_one_queue', [False, True])
+def test_suspects_that_are_given_back_make_room_for_others(lane, of_one_queue):
+    executors = Executors(4, None, 15.0)
+    claims = lane.open()
+    for c in claims:
+        c.suspicion = 2
+    executors.ready.extend(claims)
+    executors.crowded = True
+    assert executors.take_back(lane if of_one_queue else None) == claims
+    assert not executors.crowded
+
+
+@pytest.mark.parametrize(('n', 'found'), [(1000, {'0'}), (1001, {'0', '1000'})])
+def test_of_many_cancelled_tasks_none_runs(redis, n, found):
+    """No more than 1,000 are kept in memory: then Redis is asked for each claim."""
+    redis.hset('q_control', 'version', 3)
+    redis.zadd('q_revoked', {f'{i}': (1 << 42) + i for i in range(n)})
+    lane = Lane(Store(Source(redis), '', 'q', 'w'), False)
+    follower = Follower([lane], Executors(1, None, 15.0), None, None, None)
+    claims = [
+        types.SimpleNamespace(batch=types.SimpleNamespace(version=3), message=types.SimpleNamespace(id=id))
+        for id in ('0', '1000', 'x')
+    ]
+    link = lane.store.link()
+    assert follower.screen(link, lane, claims) == found
+    link.hang_up()
+    redis.delete('q_revoked', 'q_control')
+
+
 # Running.
 
 
@@ -90,45 +111,6 @@ def test_what_redis_was_not_told_stays_with_what_is_done_meanwhile():
     lane = types.SimpleNamespace(done=['new'])
     Executors(1, None, 15.0).put_done(lane, ['old', 'older'])
     assert lane.done == ['old', 'older', 'new']
-
-
-def test_the_order_to_end_one_task_says_nothing_of_the_next(monkeypatch):
-    orders, obeyed = socket.socketpair()
-    tasks, theirs = socket.socketpair()
-    with orders, obeyed, tasks, theirs:
-        c = child._Child(tasks, obeyed)
-        seen = []
-
-        def wait():
-            orders.send(child.ORDER.pack(1, b'timeout'))
-            c.interrupt(0, None)
-
-        def fail():
-            seen.append(current().interrupted)
-            raise ValueError
-
-        registry = Registry()
-        registry.add(Function('m:wait', wait))
-        registry.add(Function('m:fail', fail))
-        monkeypatch.setattr(child, 'registry', registry)
-        ends = [c._task(n, 'q', msgpack.packb([path])) for n, path in ((1, 'm:wait'), (2, 'm:fail'))]
-        c._file.close()
-    assert [e.interrupted for e in ends] == ['timeout', '']
-    assert seen == [None]
-
-
-def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
-    """Each would be open for as long as the worker lives."""
-    fds = list(os.pipe())
-    p = object.__new__(nursery._Process)
-    p._children, answers = {}, []
-    p._answer = lambda *answer: answers.append(answer)
-    monkeypatch.setattr(nursery, 'os', types.SimpleNamespace(fork=lambda: 123, close=os.close))
-    p._fork(7, fds)
-    for fd in fds:
-        with pytest.raises(OSError, match='Bad file descriptor'):
-            os.fstat(fd)
-    assert (p._children, answers) == ({7: 123}, [(b'B', 7, 123)])
 
 
 @pytest.mark.parametrize('fails', [False, True])
@@ -152,6 +134,18 @@ def test_of_a_long_stack_the_end_is_kept():
     assert ended.stack.endswith('a and so on\n')
 
 
+@pytest.mark.parametrize(
+    ('function', 'worker', 'limit'), [(None, 0, 0), (None, 500, 500), (200, 500, 200), (800, 500, 800)]
+)
+@pytest.mark.parametrize('message', [['m:f'], ['m:f', [], {}, 0, {'id': 'x'}]])
+def test_the_timeout_of_a_function_counts_before_that_of_the_worker(lane, message, function, worker, limit):
+    (c, _) = lane.open()
+    c.message, c.function = Message(msgpack.packb(message)), Function('m:f', None, timeout=function)
+    lane.store.now = lambda: 5
+    assert Runs(None, Judge('w', Rules(timeout=worker)), None).prepare(c, None)
+    assert c.limit == limit
+
+
 # Ending.
 
 
@@ -160,6 +154,59 @@ def test_what_is_counted_differently_is_told_by_itself():
     ends = [End(None, ARCHIVE, counted) for counted in (FAILED, FAILED, EXPIRED, FAILED)]
     assert _alike(ends) == 2
     assert _alike(ends[2:]) == 1
+
+
+def test_calls_of_two_groups_are_told_by_themselves():
+    """All of one call join the group of its last."""
+    ends = [End(None, GATHER, id=id) for id in 'aab']
+    assert _alike(ends) == 2
+    assert _alike(ends[2:]) == 1
+
+
+def test_calls_that_join_a_group_at_once_leave_the_last_word_to_the_last(redis):
+    """When the group is due, and how many it holds."""
+    members = []
+    for size in (5, 2):
+        stamp = Stamp(Options(group='daily', group_grace=600, group_max_size=size), 1, legacy=False)
+        members.append(Member(stamp.packed(call('example.com/app.F', [1])).message))
+    store = Store(Source(redis), '', 'q', 'w')
+    redis.hset('q_processing:w', mapping={f'1-{i}': m.raw for i, m in enumerate(members, 1)})
+    link = store.link()
+    assert join(store, link, [], ['1-1', '1-2'], members) == [1, 1]
+    now, due = store.now(), redis.zscore('q_groups', members[0].group)
+    link.hang_up()
+    assert due <= now  # it is full
+    redis.delete('q_wake')
+
+
+@pytest.mark.parametrize(('error', 'lost'), [(UnansweredError('lost'), 0), (UnreachableError('away'), 2)])
+def test_claims_whose_end_may_have_been_told_are_not_lost_when_it_is_told_again(lane, error, lost):
+    f = Finisher(lane, Executors(1, None, 15.0), None, 10, 10)
+    answers = [error, [0, 0]]
+
+    def tell(*_):
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    f._call = tell
+    ends = [End(c, RETRY) for c in lane.open()]
+    assert f._tell(RETRY, ends) == ends
+    assert f._tell(RETRY, ends) == []
+    assert f._lost == lost
+
+
+def test_a_task_that_is_not_cancelled_any_more_goes_back_and_runs(lane):
+    """2 is the answer for a claim that stands, as its task was not cancelled, or another one has its id now."""
+    f = Finisher(lane, Executors(1, None, 15.0), None, 10, 10)
+    f._call = lambda *_: [2]
+    c, _ = lane.open()
+    c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
+    c.canceled, lane.revoked = True, {'x', 'y'}
+    assert f._tell(CANCEL, [End(c, CANCEL)]) == []
+    assert [(e.claim, e.kind) for e in f._pending] == [(c, RELEASE)]
+    assert (lane.revoked, c.canceled, c.settled) == ({'y'}, False, False)
 
 
 def test_a_batch_is_named_again_behind_a_lost_answer(lane):
@@ -187,11 +234,32 @@ def test_claims_that_are_settled_here_and_stand_in_redis_are_given_back(lane):
     assert lane.strangers(['1-1', '1-2', '1-3', '2-1', 'x'], 1) == ['1-1', '1-3']
 
 
-def test_nothing_is_kept_of_a_task_that_has_reported():
+@pytest.mark.parametrize('died', [False, True])
+@pytest.mark.parametrize(
+    ('what', 'ended'),
+    [
+        ({}, Ended()),
+        ({}, Ended(ok=False, says='drop')),
+        ({'canceled': True}, Ended(ok=False)),
+        ({'lost': True}, Ended()),
+    ],
+)
+def test_nothing_is_kept_of_a_task_that_has_reported(lane, died, what, ended):
+    c, other = lane.open()
+    c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
+    c.report = (1, 2, '')
+    for name, value in what.items():
+        setattr(c, name, value)
+    lane.store.now = lambda: 5
+    lane.finisher.add = lane.finisher.count_lost = lambda _: None
     r = Reporter('w')
-    r._late, r._sent = {'c': 1.0, 'd': 1.0}, {'c': 1.0, 'd': 1.0}
-    r.close('c')
-    assert (r._late, r._sent) == ({'d': 1.0}, {'d': 1.0})
+    r._late, r._sent = {c: 1.0, other: 1.0}, {c: 1.0, other: 1.0}
+    runs = Runs(None, Judge('w', Rules()), r)
+    if died:
+        runs.died(c, True)
+    else:
+        runs.conclude(c, ended)
+    assert (r._late, r._sent) == ({other: 1.0}, {other: 1.0})
 
 
 def test_texts_are_cut_between_characters():
@@ -243,6 +311,17 @@ def test_one_call_is_made_of_no_more_than_a_group_may_hold():
     assert [len(found) for found in compose(raws, 5, 9, set())] == [1, 5]
 
 
+def test_one_call_of_a_group_has_neither_failed_nor_died():
+    """Whatever has become of its last member on the way to the group."""
+    raw = (
+        Stamp(Options(group='daily', headers={'a': 'b'}), 1, legacy=False)
+        .packed(call('example.com/app.F', [1]))
+        .message
+    )
+    (composed,), _ = compose([Message(raw).with_meta(rt=1, ff=2, d=3, da=4, al=1)], 2, 9, set())
+    assert msgpack.unpackb(composed)[2].keys() == {'id', 'at', 'h'}
+
+
 def test_what_was_claimed_last_is_given_back_first():
     """Each goes to the front, so that all stand as they did."""
     pages, taken = [(['1-1', '10-1', '2-1', '1-10', '1-2'], 5), ([], 0)], []
@@ -263,6 +342,43 @@ def test_what_was_claimed_last_is_given_back_first():
     )
     assert Sweeping([store], 'w', 15.0, 8.0, contact.Contact(15.0), 10, 10)._sweep_hash(store, 'dead') == 5
     assert taken == ['10-1', '2-1', '1-10', '1-2', '1-1']
+
+
+@pytest.mark.parametrize(('claims', 'actions'), [(1, ['alone']), (2, ['count', 'count'])])
+def test_only_the_one_claim_of_a_dead_worker_died_alone(claims, actions):
+    """Not the last one of several that are read one after the other, either."""
+    held = [f'1-{i}' for i in range(claims)]
+
+    def sweep(link, liveness, hash, limits, verdicts):
+        for v in verdicts:
+            held.remove(v.token)
+            found.append(v.action)
+        return len(verdicts), 0
+
+    found = []
+    store = types.SimpleNamespace(
+        name='q',
+        keys=Keys('q', ''),
+        link=lambda: None,
+        now=lambda: 0,
+        death_of=lambda *_: Death(),
+        claim_tokens=lambda *_: (held[:1], len(held)),
+        claims=lambda link, hash, tokens: ([(t, msgpack.packb(['a:b'])) for t in tokens], len(tokens)),
+        sweep=sweep,
+    )
+    assert Sweeping([store], 'w', 15.0, 8.0, contact.Contact(15.0), 10, 10)._sweep_hash(store, 'dead') == claims
+    assert found == actions
+
+
+@pytest.mark.parametrize(
+    ('scheduled', 'retry', 'sooner'), [(-1, -1, -1), (5, -1, 5), (-1, 5, 5), (5, 9, 5), (9, 5, 5), (0, 9, 9)]
+)
+def test_the_next_look_is_when_the_next_task_is_due(scheduled, retry, sooner):
+    """0 ms: there may be more that is due, so the mover asks again."""
+    answers = {'scheduled': [scheduled], 'retry': [retry]}
+    lane = types.SimpleNamespace(store=types.SimpleNamespace(link=lambda: None, name='q'))
+    lane.store.move = lambda link, shelf, n: (answers[shelf].pop(0) if answers[shelf] else -1, [])
+    assert Mover([lane], lambda *_: None, None, None, 10, None)._move(lane) == sooner
 
 
 @pytest.mark.parametrize(('took', 'holds'), [(3.7, True), (3.8, False)])
@@ -320,6 +436,14 @@ def test_a_function_that_is_loaded_again_takes_the_place_of_the_old_one():
     registry.add(Function('m:f', new, retry=3))
     assert registry.get('m:f').call is new
     assert registry.get('m:f').retry == 3
+
+
+def test_a_function_keeps_its_path():
+    registry = Registry()
+    registry.add(Function('m:f', load := lambda: None))
+    with pytest.raises(ArgumentsError, match="path 'm:f'"):
+        registry.add(Function('m:f', written))
+    assert registry.get('m:f').call is load
 
 
 # The log.

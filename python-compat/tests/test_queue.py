@@ -267,6 +267,12 @@ def test_group(queue, redis):
     assert later.state() == 'scheduled'
 
 
+def test_a_call_is_found_in_a_long_group(queue):
+    """It is read page by page."""
+    refs = queue().options(group='search', group_grace=3600).delay_many([call(GO, [i]) for i in range(450)])
+    assert [refs[i].state() for i in (0, 199, 200, 399, 400, 449)] == ['aggregating'] * 6
+
+
 def test_info_of_what_waits(queue):
     ref = queue().options(countdown=3600).delay(GO, 1)
     info = ref.info()

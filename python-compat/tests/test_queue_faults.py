@@ -1,6 +1,7 @@
 """The producer when Redis fails or loses an answer, and when many threads, coroutines or processes use it at once."""
 
 import asyncio
+import os
 import signal
 import sys
 import threading
@@ -17,6 +18,7 @@ from redis.retry import Retry
 import godelayed
 import godelayed.aio
 from godelayed import FullError, Queue, UnavailableError, UnknownError, WaitTimeoutError
+from godelayed.coalescer import Coalescer
 
 
 def test_a_script_that_redis_has_forgotten(queue, redis):
@@ -268,6 +270,32 @@ def test_a_process_that_forks(server, redis):
     assert child.exitcode == 0
     assert redis.llen('mail') == 2
     client.close()
+
+
+@pytest.mark.filterwarnings('ignore:.*multi-threaded')
+def test_a_process_that_forks_while_a_thread_enqueues():
+    """That thread is not in the child: nobody there may wait for it."""
+    import multiprocessing
+
+    parent, began, go = os.getpid(), threading.Event(), threading.Event()
+
+    def send(_):
+        if os.getpid() == parent:
+            began.set()
+            assert go.wait(60)
+
+    coalescer = Coalescer(send)
+    thread = threading.Thread(target=coalescer.enqueue, args=(b'1',))
+    thread.start()
+    assert began.wait(60)
+    child = multiprocessing.get_context('fork').Process(target=coalescer.enqueue, args=(b'2',))
+    child.start()
+    child.join(20)
+    code = child.exitcode
+    child.kill()
+    go.set()
+    thread.join()
+    assert code == 0
 
 
 @pytest.fixture

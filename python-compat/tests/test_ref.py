@@ -119,7 +119,10 @@ def test_result_behind_an_outage(own_server, monkeypatch):
     monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
     monkeypatch.setattr(godelayed.ref, 'pause', lambda n: failures.append(n) or 0.01)
     client = own_server.client(retry=Retry(NoBackoff(), 0))
-    ref = Queue('mail', client).options(keep_result=60).delay(GO, 1)
+    two = own_server.client(
+        retry=Retry(NoBackoff(), 0), max_connections=2
+    )  # to listen and to look: none may stay behind
+    ref = Queue('mail', two).options(keep_result=60).delay(GO, 1)
     found = []
     t = threading.Thread(target=lambda: found.append(ref.result(timeout=120)), daemon=True)
     t.start()
@@ -129,9 +132,10 @@ def test_result_behind_an_outage(own_server, monkeypatch):
     own_server.start()
     wait_for(lambda: waiters(client, ref.id) == 1)
     end(client, ref.id, result=msgpack.packb(42))
-    t.join(60)
+    t.join(20)
     assert found == [42]
     client.close()
+    two.close()
 
 
 def test_result_of_a_task_that_is_replaced(queue, redis, server):
@@ -225,10 +229,13 @@ def test_progress(queue, redis):
     assert ref.state() == 'active'
 
 
-def test_delete_and_run_again(queue, redis):
-    ref = queue.options(deadline=datetime.datetime(2001, 1, 1, tzinfo=datetime.timezone.utc)).delay(GO, [1, b'x'], 1.5)
+@pytest.mark.parametrize(('year', 'over'), [(2001, {'dl', 'ru', 'xp'}), (2101, set())])
+def test_delete_and_run_again(queue, redis, year, over):
+    """Only times that are over are left out, as the task would not start, or not be tried again."""
+    end_of_it = datetime.datetime(year, 1, 1, tzinfo=datetime.timezone.utc)
+    ref = queue.options(deadline=end_of_it, retry_until=end_of_it).delay(GO, [1, b'x'], 1.5)
     before = msgpack.unpackb(redis.lindex('mail', 0))
-    before[2].update(rt=2, d=1, da=5, ff=7, zzz=[1])
+    before[2].update(rt=2, d=1, da=5, al=1, ff=7, zzz=[1], xp=before[2]['dl'])
     redis.lset('mail', 0, msgpack.packb(before))
     for change in (ref.delete, ref.run_again):
         with pytest.raises(NotArchivedError):
@@ -236,7 +243,7 @@ def test_delete_and_run_again(queue, redis):
     archive(redis, ref.id, reason='failed')
     ref.run_again()
     after = msgpack.unpackb(redis.lindex('mail', 0))
-    meta = {k: v for k, v in before[2].items() if k not in ('rt', 'd', 'da', 'ff', 'dl')}
+    meta = {k: v for k, v in before[2].items() if k not in {'rt', 'd', 'da', 'al', 'ff', *over}}
     assert after == [before[0], before[1], meta]
     assert redis.llen('mail_noti') == 1
     archive(redis, ref.id, reason='failed')
@@ -338,6 +345,23 @@ def test_who_begins_to_wait_beside_another_looks_once_more(server):
                     assert not first._event.is_set()
 
     asyncio.run(run())
+
+
+def test_the_channel_of_who_has_given_up_is_left(server, redis, monkeypatch):
+    """At once, while others go on listening."""
+    monkeypatch.setattr(godelayed.aio.signals, '_READ', 3600.0)
+
+    async def run():
+        async with redis_asyncio.Redis(port=server.port) as client:
+            signals = godelayed.aio.signals.Signals(client)
+            with signals.listen('stays') as stays:
+                with signals.listen('leaves') as leaves:
+                    await leaves.wait(60)
+                    await stays.wait(60)
+                while await client.pubsub_numsub('stays', 'leaves') != [(b'stays', 1), (b'leaves', 0)]:
+                    await asyncio.sleep(0.01)  # between two looks
+
+    asyncio.run(asyncio.wait_for(run(), 20))
 
 
 def test_many_who_wait_for_a_moment(server):

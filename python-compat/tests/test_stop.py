@@ -95,6 +95,18 @@ def test_a_signal_is_heard_from_the_moment_when_it_is_handled(monkeypatch):
     assert order.count('heard') == 1
 
 
+def test_signals_that_nobody_is_to_hear_end_no_worker(monkeypatch):
+    """nohup starts a program that ignores HUP."""
+    handled = []
+    monkeypatch.setattr(signal, 'set_wakeup_fd', lambda *_, **__: None)
+    monkeypatch.setattr(
+        signal, 'getsignal', lambda number: signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL
+    )
+    monkeypatch.setattr(signal, 'signal', lambda number, _: handled.append(signal.Signals(number).name))
+    cli._Program(None)._listen()
+    assert set(handled) == set(cli._ORDERS) - {'SIGHUP'}
+
+
 def test_queue_is_not_empty_while_redis_does_not_know_how_tasks_ended(q, redis, monkeypatch):
     """A task is to be tried again at once.
 

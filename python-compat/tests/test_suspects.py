@@ -11,9 +11,8 @@ import msgpack
 import pytest
 from working import control, left, ran, wait_for
 
-import godelayed
 from godelayed.registry import Function, Registry
-from godelayed.worker import Worker, fetch, mover, suspects
+from godelayed.worker import Worker, fetch, mover, suspects, sweep
 from godelayed.worker.contact import Contact
 from godelayed.worker.executors import suspects_held
 from godelayed.worker.fetch import Waiter
@@ -320,12 +319,6 @@ def test_length_counts_suspects(redis, queue):
     redis.delete('q_suspects', 'q_suspects_noti')
 
 
-def test_key_names_of_suspects_are_refused():
-    for name in ('q_suspects', 'q_rewait:1'):
-        with pytest.raises(godelayed.ArgumentsError):
-            godelayed.Queue(name, types.SimpleNamespace())
-
-
 # Waking.
 
 
@@ -466,6 +459,23 @@ def test_looks_follow_the_heartbeats(monkeypatch):
     assert s.look() == []
     s.clock += 0.02
     assert s.look() == ['b']
+
+
+def test_missing_heartbeats_of_another_server_say_nothing(monkeypatch):
+    """They may never have been written there: workers renew them first."""
+    s = Sight(monkeypatch)
+    server = b'a'
+    s.sweeping.link = types.SimpleNamespace(open=lambda: False, do=lambda *_: b'# Server\r\nrun_id:' + server + b'\r\n')
+    monkeypatch.setattr(sweep, 'survey', lambda *_: [])
+    s.sweeping.sweep()
+    since = s.contact.unbroken()
+    assert since is not None
+    s.clock += 1
+    s.sweeping.sweep()
+    assert s.contact.unbroken() == since
+    server = b'b'
+    s.sweeping.sweep()
+    assert s.contact.unbroken() == s.clock
 
 
 def test_who_was_seen_again_or_while_contact_was_lost_is_not_dead(monkeypatch):

@@ -149,10 +149,13 @@ async def ticks():
 @godelayed.task
 def sleep_on(ignore=False):
     """Sleeps until it is told to end, or longer."""
-    note('sleeping', os.getpid())
     end = time.monotonic() + 120
+    noted = False
     while time.monotonic() < end:
         try:
+            if not noted:
+                noted = True
+                note('sleeping', os.getpid())  # who reads it may have the task told to end before this returns
             time.sleep(120)
         except godelayed.TaskInterrupted as e:
             note('told', type(e).__name__)

@@ -151,7 +151,7 @@ def anew(name: str, old: bytes, now: int) -> tuple[str, bytes, bool]:
         return name, old, False
     id = meta.get('id', name)
     own = bool(meta.get('uk'))
-    gone = {'rt', 'd', 'da', 'ff'} | {
+    gone = {'rt', 'd', 'da', 'al', 'ff'} | {
         key for key in ('dl', 'xp', 'ru') if isinstance(meta.get(key), int) and meta[key] <= now
     }
     if not gone & meta.keys():

@@ -365,7 +365,7 @@ class Pool:
         if kind == b'B':
             p.pid = value
             return
-        if not p.tasks.fileno() >= 0:
+        if p.tasks.fileno() >= 0:
             self._read(p)  # what it told before it died
         self._bury(p, _cause(value))
 

@@ -92,6 +92,7 @@ class Runs:
     def conclude(self, c: Claim, ended: Ended) -> bool:
         """Says what becomes of a task whose call has ended: True, if it is done and to be acknowledged."""
         lane = c.lane
+        self._close_report(c)
         if c.lost:
             lane.settle([c])
             logger.warning(
@@ -102,13 +103,9 @@ class Runs:
         if ended.ok:
             if not c.leaves:
                 return True
-            if c.report is not None:
-                self._reporter.close(c)
             lane.finisher.add(self._judge.complete(c, ended, c.began))
             return False
         if c.canceled:
-            if c.report is not None:
-                self._reporter.close(c)
             lane.finisher.add(self._judge.cancellation(c, certain=True))
             return False
         if ended.interrupted == 'timeout':
@@ -126,6 +123,7 @@ class Runs:
     def died(self, c: Claim, alone: bool) -> None:
         """Sees to a task whose process died by itself; alone: no others did at the same time."""
         lane = c.lane
+        self._close_report(c)
         if c.lost:
             lane.settle([c])
             lane.finisher.count_lost(1)
@@ -135,3 +133,7 @@ class Runs:
             lane.finisher.add(End(c, RELEASE))
         else:
             lane.finisher.add(self._judge.death(c, alone))
+
+    def _close_report(self, c: Claim) -> None:
+        if c.report is not None:
+            self._reporter.close(c)

@@ -348,7 +348,7 @@ class Store:
         keys = [k.parked, k.tasks, k.info, k.heartbeat + self.worker, *self._mine, k.control]
         reply = link.run(SCRIPTS['unpark'], keys, batch, min(most, MAX_UNPARKED), MAX_CLAIM_BYTES, *ids)
         if not isinstance(reply, list) or len(reply) < 3:
-            raise ReplyError(f'unpark: expected three values or more, found {reply!r}')
+            raise ReplyError(f'unpark: expected three values or more, found {size_of(reply)}')
         return Haul(reply[0], reply[1], None, reply[2], reply[3:])
 
     def parked_page(self, link: Link, offset: int, n: int) -> list[tuple[str, bytes | None]]:
@@ -376,7 +376,7 @@ class Store:
         """
         reply = link.run(SCRIPTS['fields'], [hash], most, MAX_CLAIM_BYTES, *fields)
         if not isinstance(reply, list) or not 1 <= len(reply) <= len(fields):
-            raise ReplyError(f'fields: expected 1 to {len(fields)} values, found {reply!r:.100}')
+            raise ReplyError(f'fields: expected 1 to {len(fields)} values, found {size_of(reply)}')
         return reply
 
     def control(self, link: Link) -> Control:

@@ -1,0 +1,141 @@
+"""Claims, from the reply that brings them to the answer that ends them: what is done when a reply is lost, and in
+which order."""
+
+import time
+
+import msgpack
+import pytest
+
+from godelayed.worker import finish
+from godelayed.worker.executors import Executors
+from godelayed.worker.finish import CANCEL, COMPLETE, PARK, RELEASE, RETRY, End, Finisher
+from godelayed.worker.link import UnansweredError, UnreachableError
+from godelayed.worker.message import Message
+from godelayed.worker.store import Haul
+
+
+@pytest.fixture
+def finisher(lane):
+    lane.finisher = Finisher(lane, Executors(1, None, 15.0), None, 10, 10)
+    return lane.finisher
+
+
+# Claiming.
+
+
+@pytest.mark.parametrize('answer', [UnansweredError('lost'), UnreachableError('away')])
+def test_a_queue_whose_claim_failed_is_claimed_from_again(worker, answer):
+    """The notification that led to it is spent."""
+    f = worker('q')._fetcher
+    (lane,) = f.lanes
+    lane.hot = False
+
+    def claim(*_):
+        raise answer
+
+    lane.claim = claim
+    assert f.claim(lane, 1, 1) == 0
+    assert lane.hot
+    assert f.waiters[0].until > time.monotonic()
+
+
+def test_a_claim_that_finds_no_heartbeat_asks_for_one(worker):
+    f = worker('q')._fetcher
+    (lane,) = f.lanes
+    asked = []
+    lane.claim, lane.beat = lambda *_: (Haul(0), []), lambda: asked.append(lane)
+    assert f.claim(lane, 1, 0) == 0
+    assert asked == [lane]
+
+
+@pytest.mark.parametrize(('hot', 'parked', 'found'), [(False, [], False), (True, [], True), (False, ['x'], True)])
+def test_parked_tasks_are_claimed_though_nothing_is_pending(worker, hot, parked, found):
+    f = worker('a', 'b')._fetcher
+    for lane in f.lanes:
+        lane.hot, lane.confirmed = False, (time.monotonic(), time.time())
+    f.lanes[1].hot, f.lanes[1].parked = hot, parked
+    assert f.any_hot()[0] == found
+
+
+@pytest.mark.parametrize(('known', 'looks'), [(4, 1), (5, 0)])
+@pytest.mark.parametrize('status', [1, 0])
+def test_a_claim_tells_that_the_control_hash_has_changed(lane, known, status, looks):
+    """Also one that brings nothing, but not one that was refused: it says nothing of that."""
+    seen = []
+    lane.store.claim = lambda *_: Haul(status, 0, None, 5, [])
+    lane.version, lane.look = known, lambda: seen.append(1)
+    lane.claim(None, 1, 0, False, [])
+    assert len(seen) == looks * status
+
+
+def test_a_task_that_is_cancelled_before_it_begins_is_told(lane):
+    c, other = lane.open()
+    told = []
+    lane.cancel(c)
+    assert lane.begin(c, told.append)
+    assert lane.begin(other, told.append)
+    assert told == ['canceled']
+
+
+@pytest.mark.parametrize('order', ['pause', 'quiet'])
+def test_what_waits_is_given_back_when_no_more_is_to_start(worker, lane, order):
+    w = worker('q')
+    back = []
+    w._intake.give_back = back.extend
+    w._executors.add(lane.open())
+    getattr(w, order)()
+    assert back == lane.open()
+    assert w._executors.start() is None
+
+
+# Ending.
+
+
+def test_what_is_given_back_stands_as_it_did(lane, finisher, monkeypatch):
+    """Each call puts its tasks in front of all others."""
+    monkeypatch.setattr(finish, 'MAX_TOKENS', 2)
+    lane.store.claim = lambda *_: Haul(1, 0, None, 0, [b'a'] * 5)
+    ends = [End(c, RELEASE) for c in lane.claim(None, 5, 0, False, [])[1]]
+    queue = []
+    finisher._tell = lambda kind, group: queue.__setitem__(slice(0, 0), group) or []
+    assert finisher._flush(ends) == []
+    assert queue == ends
+
+
+@pytest.mark.parametrize(
+    ('kind', 'forgets'), [(RETRY, True), (PARK, True), (RELEASE, True), (COMPLETE, False), (CANCEL, False)]
+)
+def test_what_a_task_has_reported_does_not_outlast_it(lane, finisher, kind, forgets):
+    """It is forgotten before the claim ends; what is kept of a completed or cancelled task takes its place."""
+    c, other = lane.open()
+    c.message, c.report = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}])), (1, 2, '')
+    done = []
+    lane.store.progress = lambda link, token, id, report: done.append((token, id, report))
+    finisher._call = lambda kind, batches, group: done.append('ended') or [1] * len(group)
+    assert finisher._tell(kind, [End(c, kind), End(other, kind)]) == []
+    assert done == [*([('1-1', 'x', b'')] if forgets else []), 'ended']
+
+
+@pytest.mark.parametrize(('error', 'lost'), [(UnansweredError('lost'), 0), (UnreachableError('away'), 2)])
+def test_claims_that_may_have_been_acknowledged_are_not_lost_when_that_is_repeated(lane, finisher, error, lost):
+    claims = lane.open()
+    for c in claims:
+        c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
+    lane.finished(claims)
+    finisher.unanswered(claims, error)
+    assert lane.done == claims
+    finisher.acknowledged(claims, [0, 0])
+    assert finisher._lost == lost
+    assert lane.known == 0
+
+
+def test_a_worker_that_stops_gives_back_claims_that_it_does_not_know(redis, worker, q):
+    """Or they would wait until its heartbeat is over."""
+    w = worker('q')
+    w._source._client, (lane,) = redis, w._lanes
+    lane.confirmed = (0.0, 0.0)
+    redis.sadd('q_workers', w.id)
+    redis.hset(f'q_processing:{w.id}', mapping={f'{i}-1': f'{i}' for i in range(1, 4)})
+    w._unregister()
+    assert sorted(redis.lrange('q', 0, -1)) == [b'1', b'2', b'3']
+    assert not redis.exists('q_workers', f'q_processing:{w.id}')

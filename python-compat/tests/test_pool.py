@@ -1,0 +1,214 @@
+"""Worker processes and those who look after them: the pool, the nursery, and what a process makes of its orders."""
+
+import os
+import signal
+import socket
+import types
+
+import msgpack
+import pytest
+
+from godelayed import current
+from godelayed.registry import Function, Registry
+from godelayed.worker import child, nursery, pool
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+class Mother:
+    """A nursery that notes what it is told."""
+
+    def __init__(self):
+        self.signals, self.forked = [], []
+
+    def kill(self, number, sig):
+        self.signals.append(sig)
+
+    def fork(self, number, tasks, orders):
+        self.forked.append(number)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(pool, 'time', clock)
+    return clock
+
+
+@pytest.fixture
+def ends():
+    """Tasks that have left the pool, as (task, done)."""
+    return []
+
+
+@pytest.fixture
+def workers(ends):
+    """A pool of one process whose thread does not run. Of tasks that died it notes 'died'."""
+    executors = types.SimpleNamespace(leave=lambda c, done, took: ends.append(done), start=lambda: None)
+    p = pool.Pool(
+        executors, Mother(), 1, 3.0, 0, None, lambda c, ended: ended.ok, lambda *_: ends.append('died'), None, None
+    )
+    yield p
+    for process in p._processes.values():
+        process.tasks.close()
+        process.orders.close()
+    for s in (p._woken, p._wakes, p._selector):
+        s.close()
+
+
+@pytest.fixture
+def running(workers):
+    """A process of the pool that runs a task, with the process's end of its socket."""
+    tasks, theirs = socket.socketpair()
+    tasks.setblocking(False)
+    p = workers._processes[1] = pool._Process(1, tasks, socket.socket())
+    claim = types.SimpleNamespace(
+        started=0.0, lane=types.SimpleNamespace(name='q'), message=types.SimpleNamespace(path='m:f', id='x')
+    )
+    p.ready, p.claim, p.serial = True, claim, 7
+    with theirs:
+        yield p, theirs
+
+
+def test_what_a_process_has_told_before_it_died_counts(workers, running, ends):
+    """Its task has ended, so it has not died with the process, though the nursery is heard first."""
+    frame = msgpack.packb([7, 0, True, None, '', '', 0, '', '', False, ''])
+    running[1].sendall(pool.HEAD.pack(len(frame)) + frame)
+    workers.nursery.read = lambda: (b'D', 1, 9)
+    workers._hear()
+    assert (ends, workers._processes, list(workers._idle)) == ([True], {}, [])
+
+
+def test_a_task_is_told_to_end_until_it_does_or_is_killed(workers, running, clock):
+    """A signal that comes just before a call that blocks does not interrupt it, the next one does."""
+    p, _ = running
+    workers._tell(p, 'timeout')
+    told = []
+    while signal.SIGKILL not in workers.nursery.signals:
+        before, patience = len(workers.nursery.signals), workers._patience()
+        assert 0 < patience < 0.21
+        clock.now += patience + 0.001
+        workers._look_at_clocks()
+        told.append(len(workers.nursery.signals) - before)
+    assert clock.now == pytest.approx(103, abs=0.02)
+    assert set(workers.nursery.signals[:-1]) == {signal.SIGUSR1}
+    assert told == [1] * len(told)
+
+
+def test_what_does_not_end_at_a_stop_is_no_death(workers, running, ends, monkeypatch):
+    """It is killed by the worker itself, and given back as one that was told to end."""
+    ended = []
+    monkeypatch.setattr(workers, '_conclude', lambda c, e: ended.append(e.interrupted))
+    workers._do('kill')
+    assert workers.nursery.signals == [signal.SIGKILL]
+    workers.nursery.read = lambda: (b'D', 1, signal.SIGKILL)
+    workers._hear()
+    assert (ended, len(ends), 'died' in ends) == (['stopping'], 1, False)
+
+
+def test_processes_that_cannot_start_are_replaced_with_growing_pauses(workers, clock):
+    """Until one is ready."""
+    forked, pauses = workers.nursery.forked, []
+    for n in range(1, 8):
+        workers._fill()
+        assert forked == list(range(1, n + 1))
+        workers._bury(workers._processes[n], 'exit code 1')
+        workers._fill()
+        assert len(forked) == n
+        pauses.append(workers._patience())
+        clock.now += pauses[-1]
+    assert pauses[-1] > 10 * pauses[0]
+    workers._fill()
+    p = workers._processes[8]
+    workers._frame(p, [0, 2])
+    workers._bury(p, 'exit code 1')
+    workers._fill()
+    assert forked == list(range(1, 10))
+    workers._bury(workers._processes[9], 'exit code 1')
+    assert workers._patience() < 0.1
+
+
+@pytest.fixture
+def child_of(monkeypatch):
+    """Makes a worker process of functions, and its orders.
+
+    When it writes on the socket of its tasks, written is called.
+    """
+    sockets = []
+
+    def make(written=lambda _: None, **functions):
+        registry = Registry()
+        for name, f in functions.items():
+            registry.add(Function(f'm:{name}', f))
+        monkeypatch.setattr(child, 'registry', registry)
+        orders, obeyed = socket.socketpair()
+        sockets.extend((orders, obeyed))
+        return child._Child(types.SimpleNamespace(makefile=lambda _: None, sendall=written), obeyed), orders
+
+    yield make
+    for s in sockets:
+        s.close()
+
+
+def run(c, number, path):
+    return c._task(number, 'q', msgpack.packb([path]))
+
+
+def test_the_order_to_end_one_task_says_nothing_of_the_next(child_of):
+    seen = []
+
+    def wait():
+        orders.send(child.ORDER.pack(1, b'timeout'))
+        c.interrupt(0, None)
+
+    def fail():
+        seen.append(current().interrupted)
+        raise ValueError
+
+    c, orders = child_of(wait=wait, fail=fail)
+    assert [run(c, n, path).interrupted for n, path in ((1, 'm:wait'), (2, 'm:fail'))] == ['timeout', '']
+    assert seen == [None]
+
+
+@pytest.mark.parametrize('when', ['before the task', 'during a report'])
+def test_an_order_to_end_that_comes_early_is_obeyed(child_of, when):
+    """It waits for the task, or until the report is out: half a frame would be the end of all understanding."""
+    ran = []
+
+    def order():
+        orders.send(child.ORDER.pack(1, b'canceled'))
+        c.interrupt(0, None)
+
+    def report():
+        ran.append('begins')
+        current().progress(1)
+        ran.append('ends')
+
+    c, orders = child_of(report=report, written=lambda _: order() if when == 'during a report' else None)
+    if when == 'before the task':
+        order()
+    ended = run(c, 1, 'm:report')
+    assert (ended.ok, ended.interrupted) == (False, 'canceled')
+    assert ran == ([] if when == 'before the task' else ['begins'])
+
+
+def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
+    """Each would be open for as long as the worker lives."""
+    fds = list(os.pipe())
+    p = object.__new__(nursery._Process)
+    p._children, answers = {}, []
+    p._answer = lambda *answer: answers.append(answer)
+    monkeypatch.setattr(nursery, 'os', types.SimpleNamespace(fork=lambda: 123, close=os.close))
+    p._fork(7, fds)
+    for fd in fds:
+        with pytest.raises(OSError, match='Bad file descriptor'):
+            os.fstat(fd)
+    assert (p._children, answers) == ({7: 123}, [(b'B', 7, 123)])

@@ -1,0 +1,114 @@
+"""What a worker hears and tells beside its claims: signals, reports of progress, log lines at the end."""
+
+import re
+import types
+
+import msgpack
+import pytest
+
+from godelayed import Options, Worker, call
+from godelayed.registry import Function, Registry
+from godelayed.task import Stamp
+from godelayed.worker import mover
+from godelayed.worker.follow import Listener
+from godelayed.worker.groups import Firing
+from godelayed.worker.lane import Lane
+from godelayed.worker.link import ReplyError, Source
+from godelayed.worker.mover import Mover
+from godelayed.worker.report import Reporter
+from godelayed.worker.slot import Todo
+from godelayed.worker.store import Acked, Store
+
+
+@pytest.mark.parametrize(
+    ('kind', 'data', 'told'),
+    [
+        (b'subscribe', 1, ['look', 'parked ']),
+        (b'message', b'control', ['look']),
+        (b'message', b'parked m:f', ['parked m:f']),
+        (b'message', b'cancel x', ['cancel x']),
+        (b'message', b'what comes with another version', []),
+    ],
+)
+def test_a_subscription_that_begins_makes_up_for_what_was_missed(lane, kind, data, told):
+    heard = []
+    lane.store.keys, lane.look = types.SimpleNamespace(signals='q_signals'), lambda: heard.append('look')
+    listener = Listener(
+        [lane], lambda lane, id: heard.append(f'cancel {id}'), lambda path: heard.append(f'parked {path}')
+    )
+
+    def receive():
+        listener._stop.set()
+        return [kind, b'q_signals', data]
+
+    listener.link = types.SimpleNamespace(send=lambda *_: None, readable=lambda _: True, receive=receive)
+    listener._session()
+    assert heard == told
+
+
+def test_of_many_reports_ten_a_second_are_sent(lane):
+    r, (c, other) = Reporter('w'), lane.open()
+    r._thread = 'another'  # that sends them
+    for claim in (c, other):
+        claim.message = types.SimpleNamespace(id='x')
+    r._sent[c] = 50.0
+    r.report(c, 1, 2, '')
+    r.report(c, 2, 2, 'last')
+    assert r._late == {c: 50.1}
+    assert c.report == (2, 2, 'last')
+    r.report(other, 1, 2, '')
+    assert r._late[other] < 1  # at once
+
+
+def test_a_call_that_was_cancelled_in_its_group_is_forgotten(redis):
+    stamp = Stamp(Options(group='daily'), 1, legacy=False)
+    members = [stamp.packed(call('example.com/app.F', [i])) for i in range(3)]
+    group = members[0].group
+    redis.rpush(f'q_group:{group}', *(m.message for m in members))
+    redis.zadd('q_groups', {group: 1})
+    redis.hset('q_control', 'version', 1)
+    redis.zadd('q_revoked', {members[1].id: 1 << 42, 'another': 1 << 42})
+    store = Store(Source(redis), '', 'q', 'w')
+    link = store.link()
+    Firing(store, None)._fire_group(link, group)
+    link.hang_up()
+    (message,) = redis.lrange('q', 0, -1)
+    assert msgpack.unpackb(msgpack.unpackb(message)[1]) == [0, 2]
+    assert redis.zrange('q_revoked', 0, -1) == [b'another']
+
+
+@pytest.mark.parametrize(('parked', 'left'), [(0, []), (1, ['new'])])
+def test_parked_tasks_that_are_gone_are_not_looked_for(monkeypatch, parked, left):
+    lane = Lane(types.SimpleNamespace(link=lambda: None, name='q', parked_page=lambda *_: [('new', None)]), False)
+    lane.parked = ['old']
+    m = Mover([lane], None, lambda *_: True, lambda: None, 10, types.SimpleNamespace(flush=lambda **_: None))
+    monkeypatch.setattr(mover, 'check', lambda *_: [Todo(0, -1, parked, -1)])
+    m.look()
+    assert lane.parked == left
+    assert m.idle == (not left)
+
+
+@pytest.mark.parametrize(
+    ('ask', 'reply'),
+    [
+        (lambda store, link: store.claim(link, 1, 1, 0, False, False, Acked()), [b'secret']),
+        (lambda store, link: store.unpark(link, 1, 1, ['x']), [b'secret']),
+        (lambda store, link: store.claims(link, 'q_processing:w', ['1-1']), [b'secret', b'secret']),
+        (lambda store, link: store.release(link, [], ['1-1']), [b'secret', b'secret']),
+    ],
+)
+def test_what_is_said_of_a_reply_of_another_form_quotes_no_message(redis, ask, reply):
+    """It may hold what callers handed on, and errors are logged."""
+    with pytest.raises(ReplyError, match=f'expected .*, found {len(reply)}$'):
+        ask(Store(Source(redis), '', 'q', 'w'), types.SimpleNamespace(run=lambda *_: reply))
+
+
+def test_what_was_not_logged_yet_is_logged_at_the_stop(redis, q, caplog):
+    """Each kind of line comes once a second at most, and the last of them has the number of all others."""
+    registry = Registry()
+    registry.add(Function('m:f', None))
+    for _ in range(5):
+        q.delay('m:unknown')
+    Worker(redis, ['q'], registry=registry, processes=False, concurrency=1, stop_when_empty=True).run()
+    lines = [r.getMessage() for r in caplog.records if 'm:unknown' in r.getMessage()]
+    assert sum(int(found[1]) if (found := re.search(r'\((\d+) since', line)) else 1 for line in lines) == 5
