@@ -23,9 +23,6 @@ var (
 // Errors of enqueueing. None of them means that a task was half enqueued.
 var (
 
-	// ErrDuplicate is wrapped by *DuplicateError.
-	ErrDuplicate = errors.New("delayed: such a task is there already")
-
 	// ErrNoResult says that there is no result to wait for or to return: nothing was to be kept, the function returns
 	// nothing, or it returned what is not of the type that Await was asked for.
 	ErrNoResult = errors.New("delayed: no result")

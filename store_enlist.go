@@ -85,13 +85,16 @@ type enlistError struct {
 	takenError
 }
 
-func (e *enlistError) Error() string { return fmt.Sprintf("task %d: %v", e.index, e.takenError.Error()) }
+func (e *enlistError) Error() string {
+	return fmt.Sprintf("task %d: %v", e.index, e.takenError.Error())
+}
 func (e *enlistError) Unwrap() error { return &e.takenError }
 
 // takenError names the task that has the id or the lock that another one was to have.
 type takenError struct{ id string }
 
 func (e *takenError) Error() string { return fmt.Sprintf("delayed: task %q is there already", e.id) }
+func (e *takenError) Unwrap() error { return ErrDuplicate }
 
 // unlock frees the lock of a task that starts. left: at its end there is still something to free. replaced: it must not
 // start.

@@ -16,3 +16,6 @@ var (
 	// handle after its Close, every Run included.
 	ErrClosed = errors.New("delayed: closed")
 )
+
+// ErrDuplicate is wrapped by *DuplicateError.
+var ErrDuplicate = errors.New("delayed: such a task is there already")
