@@ -17,7 +17,8 @@ const (
 	DSTRunTwice
 )
 
-// maxPeriods bounds the changes of a zone that a search for a tick passes: two a year, for longer than the fields need.
+// maxPeriods bounds the periods of a zone that a search for a tick passes: up to five a year, as some end with the year
+// and have no change behind them, for longer than the fields need.
 const maxPeriods = 64
 
 // period is a time in which a zone does not change. What its clock shows is written as if in UTC.
@@ -29,6 +30,11 @@ type period struct {
 func periodAt(t time.Time, loc *time.Location) period {
 	t = t.In(loc)
 	start, end := t.ZoneBounds()
+	if !end.IsZero() && !end.After(t) {
+		// Where a zone goes on by rule, package time takes all years for 365 days long: on December 31 of a leap year
+		// it answers with the period that it says is over.
+		end = end.Add(24 * time.Hour)
+	}
 	_, offset := t.Zone()
 	return period{start, end, time.Duration(offset) * time.Second}
 }

@@ -13,8 +13,9 @@ var dstZones = []struct {
 	zone  string
 	years []int
 }{
-	{"Europe/Berlin", []int{1945, 1980, 2024, 2025, 2050}}, // 1945: two hours forward
-	{"America/New_York", []int{2006, 2007, 2025}},
+	{"Europe/Berlin", []int{1945, 1980, 2024, 2025, 2040, 2050}}, // 1945: two hours forward
+	{"America/New_York", []int{2006, 2007, 2025, 2040}},
+	{"Australia/Sydney", []int{2040}},                   // summer time at the end of the year
 	{"Australia/Lord_Howe", []int{1981, 2024, 2025}},    // half an hour
 	{"America/Sao_Paulo", []int{2017, 2018, 2019}},      // at midnight
 	{"Asia/Kolkata", []int{1945, 2025}},                 // without
@@ -97,7 +98,7 @@ func TestTicksOverChangesOfClocks(t *testing.T) {
 		for _, year := range z.years {
 			t.Run(fmt.Sprintf("%s %d", z.zone, year), func(t *testing.T) {
 				t.Parallel()
-				for _, change := range changesOf(loc, year) {
+				for _, change := range changesOf(t, loc, year) {
 					from, to := change.Add(-14*time.Hour).Truncate(time.Minute), change.Add(14*time.Hour)
 					clock := watch(loc, from.Add(-26*time.Hour), to) // from before all that is shown again
 					for _, spec := range dstSpecs {
@@ -115,12 +116,16 @@ func TestTicksOverChangesOfClocks(t *testing.T) {
 }
 
 // changesOf returns the moments of a year at which the zone changes, or one in its middle.
-func changesOf(loc *time.Location, year int) (changes []time.Time) {
+func changesOf(t *testing.T, loc *time.Location, year int) (changes []time.Time) {
+	t.Helper()
 	at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 	for end := at.AddDate(1, 0, 0); at.Before(end); {
-		_, next := at.In(loc).ZoneBounds()
+		next := periodAt(at, loc).end
 		if next.IsZero() || !next.Before(end) {
 			break
+		}
+		if !next.After(at) {
+			t.Fatalf("the period of %v ends at %v", at, next)
 		}
 		changes, at = append(changes, next), next
 	}
@@ -223,6 +228,12 @@ func TestDSTPolicies(t *testing.T) {
 		// Without summer time, and leap days.
 		{"30 2 * * *", "Asia/Kolkata", 0, "2025-03-30T00:00:00+05:30", []string{"2025-03-30T02:30:00+05:30"}},
 		{"0 0 29 2 *", "", 0, "2096-03-01T00:00:00Z", []string{"2104-02-29T00:00:00Z"}},
+		// A leap year beyond the tables of zones, which go on by rule.
+		{"0 9 * * *", "Europe/Berlin", 0, "2040-12-30T10:00:00+01:00",
+			[]string{"2040-12-31T09:00:00+01:00", "2041-01-01T09:00:00+01:00"}},
+		{"0 9 1 1 *", "America/New_York", 0, "2040-01-02T00:00:00-05:00", []string{"2041-01-01T09:00:00-05:00"}},
+		{"59 23 31 12 *", "Australia/Sydney", 0, "2040-01-02T00:00:00+11:00", []string{"2040-12-31T23:59:00+11:00"}},
+		{"0 0 29 2 *", "Europe/Berlin", 0, "2096-03-01T00:00:00+01:00", []string{"2104-02-29T00:00:00+01:00"}},
 	} {
 		table, err := newTimetable(c.spec, c.zone, c.policy)
 		if err != nil {

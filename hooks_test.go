@@ -166,11 +166,26 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 		runtime.Gosched()
 	}
 	h.emit(Event{Kind: EventTaskStarted})
+	h.emit(Event{Kind: EventTaskFailed})
 	h.stop(patience)
-	if len(got) != maxEvents+1 || got[maxEvents].Missed != 5 || got[maxEvents].Kind != EventTaskStarted ||
-		got[0].Missed != 0 {
-		t.Errorf("expected %d events, the last of which follows 5 missed ones; found %d, the last is %+v", maxEvents+1,
-			len(got), got[len(got)-1])
+	if len(got) != maxEvents+2 || got[0].Missed != 0 {
+		t.Fatalf("expected %d events, found %d, the first is %+v", maxEvents+2, len(got), got[0])
+	}
+	// The first one after those that were missed tells of them, and no other.
+	for i, want := range []Event{{Kind: EventTaskStarted, Missed: 5}, {Kind: EventTaskFailed}} {
+		if e := got[maxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
+			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)
+		}
+	}
+}
+
+// TestPatienceWithListeners: Run waits for them for as long as CancelGrace says, and for a second at least.
+func TestPatienceWithListeners(t *testing.T) {
+	for grace, want := range map[time.Duration]time.Duration{0: time.Second, time.Millisecond: time.Second,
+		time.Minute: time.Minute} {
+		if got := (WorkerConfig{CancelGrace: grace}).listenGrace(); got != want {
+			t.Errorf("with a CancelGrace of %v it waits for %v, expected %v", grace, got, want)
+		}
 	}
 }
 

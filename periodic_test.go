@@ -48,6 +48,9 @@ func TestSetListRemove(t *testing.T) {
 	if got := e.Next.Format(time.RFC3339); got != "2100-01-02T09:30:00+01:00" {
 		t.Errorf("next tick at %s", got)
 	}
+	if zone := e.Previous.Location().String(); zone != "Europe/Berlin" {
+		t.Errorf("the previous tick is shown in %s", zone)
+	}
 	if time.Since(e.Previous) > patience || e.Function != b.name+".set" || e.Owner != "" || e.Paused || e.Waiting {
 		t.Errorf("found %+v", e)
 	}
@@ -75,9 +78,6 @@ func TestSetListRemove(t *testing.T) {
 		t.Errorf("%v became %v", before, e)
 	}
 	b.must(p.Set(bg, Entry{Name: "e", Spec: "@hourly"}))
-	if e := b.entry("e"); !e.Previous.After(before) {
-		t.Errorf("with another spec it goes on from %v", e.Previous)
-	}
 	_, err := p.RunNow(bg, "e")
 	b.must(err)
 	b.must(p.Remove(bg, "e"))
@@ -89,6 +89,83 @@ func TestSetListRemove(t *testing.T) {
 	}
 	if lines := b.history("e"); len(lines) > 0 || b.size("_periodic")+b.size("_ticks") > 0 {
 		t.Errorf("something is left: %v", lines)
+	}
+}
+
+// TestSetHoldsFromNowOn: what changes when an entry ticks holds from now on, and makes up for no tick before now. All
+// else shifts nothing.
+func TestSetHoldsFromNowOn(t *testing.T) {
+	b := newBench(t)
+	p, task := b.periodic(), Call(b.fn("x", func() {}))
+	berlin := Entry{Name: "e", Spec: "@daily", Zone: "Europe/Berlin", Task: task}
+	later := time.Now().AddDate(1, 0, 0)
+	for name, c := range map[string]struct {
+		change func(e *Entry)
+		anew   bool
+	}{
+		"spec":    {func(e *Entry) { e.Spec = "@hourly" }, true},
+		"zone":    {func(e *Entry) { e.Zone = "Asia/Kolkata" }, true},
+		"DST":     {func(e *Entry) { e.DST = DSTRunTwice }, true},
+		"jitter":  {func(e *Entry) { e.Jitter = time.Minute }, true},
+		"from":    {func(e *Entry) { e.From = later }, true},
+		"until":   {func(e *Entry) { e.Until = later }, true},
+		"missed":  {func(e *Entry) { e.Missed = 7 }, false},
+		"overlap": {func(e *Entry) { e.Overlap = OverlapSkip }, false},
+		"options": {func(e *Entry) { e.Options = []Option{MaxRetry(1)} }, false},
+	} {
+		b.must(p.Set(bg, berlin))
+		b.rewind("e", 48*time.Hour)
+		before, changed := b.entry("e"), berlin
+		c.change(&changed)
+		b.must(p.Set(bg, changed))
+		if e := b.entry("e"); e.Previous.After(before.Previous) != c.anew || e.Next.Equal(before.Next) == c.anew {
+			t.Errorf("%s: after %v comes %v; it was after %v %v", name, e.Previous, e.Next, before.Previous,
+				before.Next)
+		}
+		b.must(p.Remove(bg, "e"))
+	}
+	// One that is over ticks again.
+	over := berlin
+	over.Until = time.Now().Add(-time.Hour)
+	b.must(p.Set(bg, over))
+	if e := b.entry("e"); !e.Next.IsZero() {
+		t.Errorf("it is over, and ticks at %v", e.Next)
+	}
+	over.Until = later
+	b.must(p.Set(bg, over))
+	if e := b.entry("e"); e.Next.IsZero() {
+		t.Error("it does not tick although it is over much later")
+	}
+}
+
+// TestChangesDropTheTickThatWaits: a tick that waits for the previous task is dropped when its entry is paused, and
+// when it does not queue ticks any more.
+func TestChangesDropTheTickThatWaits(t *testing.T) {
+	for name, change := range map[string]func(p *Periodic) error{
+		"Pause": func(p *Periodic) error { return p.Pause(bg, "e") },
+		"OverlapSkip": func(p *Periodic) error {
+			return p.Set(bg, Entry{Name: "e", Spec: "@hourly", Overlap: OverlapSkip})
+		},
+		"OverlapAllow": func(p *Periodic) error { return p.Set(bg, Entry{Name: "e", Spec: "@hourly"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			p, s := b.periodic(), b.scheduler(b.rdb, "")
+			b.must(p.Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {})),
+				Overlap: OverlapQueue}))
+			_, err := p.RunNow(bg, "e")
+			b.must(err)
+			b.rewind("e", time.Hour)
+			b.must(second(s.look(b.within())))
+			if !b.entry("e").Waiting {
+				t.Fatalf("no tick waits: %v", b.history("e"))
+			}
+			b.must(change(p))
+			b.must(second(s.look(b.within())))
+			if e := b.entry("e"); e.Waiting || b.size("") != 1 {
+				t.Errorf("the tick is not dropped: %d tasks, %+v", b.size(""), e)
+			}
+		})
 	}
 }
 
@@ -297,6 +374,20 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 	}
 	if !strings.Contains(b.log.String(), "cannot be served here") {
 		t.Errorf("nobody was told: %s", b.log)
+	}
+}
+
+// TestManyEntriesOfNewerVersions: more than one look reads do not keep another from its turn.
+func TestManyEntriesOfNewerVersions(t *testing.T) {
+	b := newBench(t)
+	for i := range agendaPage + 1 {
+		b.must(b.q.store.setEntry(bg, entryValue{name: fmt.Sprint("strange", i)}, []byte("?"), time.UnixMilli(past)))
+	}
+	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {}))}))
+	b.rewind("e", time.Hour)
+	b.must(second(b.scheduler(b.rdb, "").look(b.within())))
+	if lines := b.history("e"); b.size("") != 1 || len(lines) != 1 {
+		t.Errorf("%d tasks are pending: %v", b.size(""), lines)
 	}
 }
 

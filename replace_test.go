@@ -8,12 +8,28 @@ import (
 	"time"
 )
 
-// TestDebounceRunsTheLast runs a burst of calls once, with the arguments of the last.
+// TestDebounceRunsTheLast runs a burst of calls once, with the arguments of the last. They have one key, wherever it is
+// given.
 func TestDebounceRunsTheLast(t *testing.T) {
+	debounce, key := Debounce(200*time.Millisecond), UniqueKey("k", time.Hour)
+	for name, opts := range map[string]struct {
+		call []Option
+		fn   []FuncOption
+	}{
+		"key after":       {call: []Option{debounce, key}},
+		"key before":      {call: []Option{key, debounce}},
+		"key of function": {call: []Option{debounce}, fn: []FuncOption{key}},
+	} {
+		t.Run(name, func(t *testing.T) { debounced(t, opts.call, opts.fn...) })
+	}
+}
+
+// debounced delays a burst of calls with options that debounce them.
+func debounced(t *testing.T, call []Option, fn ...FuncOption) {
 	b := newBench(t)
 	ran := make(chan int, 100)
-	f := b.fn("f", func(n int) { ran <- n })
-	q := b.q.With(Debounce(200*time.Millisecond), UniqueKey("k", time.Hour))
+	f := b.fn("f", func(n int) { ran <- n }, fn...)
+	q := b.q.With(call...)
 	var group sync.WaitGroup
 	for p := range 10 {
 		group.Go(func() {

@@ -336,3 +336,36 @@ func TestInfoOfOthers(t *testing.T) {
 		t.Errorf("found %.200v", got)
 	}
 }
+
+// TestKeptForTheLongerTime: with KeepResult and Retention, everything is kept for the longer of the two.
+func TestKeptForTheLongerTime(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	b.work(b.config(), f)
+	for _, opts := range [][]Option{{KeepResult(time.Hour), Retention(2 * time.Hour)},
+		{KeepResult(2 * time.Hour), Retention(time.Hour)}} {
+		ref := b.delayWith(b.q.With(opts...), f)
+		b.must(ref.Wait(b.within()))
+		info, err := ref.Info(b.within())
+		b.must(err)
+		if d := info.Due.Sub(info.At); d < 2*time.Hour-patience || d > 2*time.Hour+patience {
+			t.Errorf("%v: it is kept for %v", opts, d)
+		}
+	}
+}
+
+// TestAwaitOfAnotherType returns no part of a value that does not fit.
+func TestAwaitOfAnotherType(t *testing.T) {
+	type returned struct {
+		A int
+		B string
+	}
+	type awaited struct{ A, B int }
+	b := newBench(t)
+	f := b.fn("f", func() returned { return returned{1, "two"} })
+	b.work(b.config(), f)
+	ref := b.delayWith(b.q.With(KeepResult(time.Hour)), f)
+	if got, err := Await[awaited](b.within(), ref); got != (awaited{}) || !errors.Is(err, ErrNoResult) {
+		t.Errorf("found %+v, %v", got, err)
+	}
+}

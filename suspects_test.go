@@ -227,10 +227,11 @@ func (b *bench) blocked() int {
 func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
+	var failed atomic.Bool
 	f := b.fn("f", func(s string) error {
 		entered <- s
 		<-leave
-		if s == "suspect" {
+		if s == "suspect" && failed.CompareAndSwap(false, true) {
 			return errors.New("planted")
 		}
 		return nil

@@ -49,7 +49,7 @@ type Result struct {
 	Calls []Call
 	// Archived are the tasks that went to the archive: they failed for good, or could not run.
 	Archived []Task
-	// Parked are the tasks whose functions are not among RunConfig.Funcs.
+	// Parked are the tasks that were parked: their functions are not among RunConfig.Funcs.
 	Parked []Task
 	// Waiting are the tasks that are still pending, scheduled or waiting for a retry.
 	Waiting []Task

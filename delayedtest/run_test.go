@@ -213,6 +213,11 @@ func TestRun(t *testing.T) {
 		t.Errorf("elapsed: %v, now %v", r.Elapsed, now.Sub(start))
 	}
 	// What was archived and parked before does not count; a parked task of a function that is known now runs.
+	again := cfg
+	again.Within = -1
+	if r = delayedtest.Run(t, again); r.Err() != nil || len(r.Archived)+len(r.Parked) > 0 {
+		t.Errorf("found %+v", r)
+	}
 	cfg.Funcs = append(cfg.Funcs, ping)
 	if r = delayedtest.Run(t, cfg); r.Err() != nil || len(r.Calls) != 2 || r.Calls[0].Task.Func != here+"ping" {
 		t.Errorf("found %+v", r)
@@ -372,6 +377,13 @@ func TestRunWithoutTime(t *testing.T) {
 	if len(r.Calls) != 1 || r.Calls[0].Task.Args[0] != 2 {
 		t.Errorf("found %+v", r)
 	}
+	// Nothing is due, and time passes all the same.
+	before := delayedtest.Now(t, first)
+	r = delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{first}, Within: time.Hour})
+	if passed := delayedtest.Now(t, first).Sub(before); len(r.Calls) != 0 || r.Elapsed != time.Hour ||
+		passed != time.Hour {
+		t.Errorf("%v passed, found %+v", passed, r)
+	}
 	prefixed := delayed.NewQueue("first", rdb.WithPrefix("p:"))
 	fails(t, func(t testing.TB) {
 		delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{first, prefixed}})
@@ -412,8 +424,14 @@ func TestInline(t *testing.T) {
 		delayedtest.Inline(t, d.q, d)
 		delay(t, d.q, (*diary).Forever)
 	}, "tasks delay tasks 100 deep")
-	// What a test makes inline is no longer so after it.
+	// What a test makes inline is afterwards as it was before.
 	passes(t, func(t testing.TB) { delayedtest.Inline(t, d.q, d) })
+	delay(t, d.q, welcome, 1, "en")
+	delayedtest.RequireEmpty(t, d.q)
+	other := newDiary(t)
+	passes(t, func(t testing.TB) { delayedtest.Inline(t, other.q, other) })
+	delay(t, other.q, (*diary).Write, "no longer")
+	other.wrote(t)
 	fails(t, func(t testing.TB) { delayedtest.Inline(t, d.q, 42) }, "expected an exported method")
 }
 
@@ -433,6 +451,8 @@ func TestBreak(t *testing.T) {
 		delayedtest.RequireCount(t, q, test.left, ping)
 		mend()
 	}
+	// What a test breaks is mended after it.
+	passes(t, func(t testing.TB) { delayedtest.Break(t, q, delayedtest.Down) })
 	delay(t, q, ping)
 	defer delayedtest.Break(t, q, delayedtest.Down)()
 	delayedtest.Drain(t, q, ping)
