@@ -50,8 +50,10 @@ func TestArchiveBounds(t *testing.T) {
 		most int
 		keep time.Duration
 		want string
-	}{{-1, 0, "ArchiveMax is -1: expected at least 1"},
-		{0, time.Millisecond, "ArchiveFor is 1ms: expected at least 1s"}} {
+	}{
+		{-1, 0, "ArchiveMax is -1: expected at least 1"},
+		{0, time.Millisecond, "ArchiveFor is 1ms: expected at least 1s"},
+	} {
 		_, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.name}, ArchiveMax: c.most, ArchiveFor: c.keep})
 		if err == nil || !strings.Contains(err.Error(), "WorkerConfig."+c.want) {
 			t.Errorf("%v, expected %q", err, c.want)

@@ -29,8 +29,11 @@ func TestEncode(t *testing.T) {
 		{"two: array", fnTwo, []any{int64(7), "x"}, wireList{7, "x"}},
 		{"context is not sent", fnCtxTwo, []any{int64(7), "x"}, wireList{7, "x"}},
 		{"receiver is not sent", (*testMailer).Send, []any{7}, 7},
-		{"three", fnThree, []any{1, &argItem{"n", 2}, []int{3, 4}},
-			wireList{1, wireDict{{"Name", "n"}, {"N", 2}}, wireList{3, 4}}},
+		{
+			"three", fnThree,
+			[]any{1, &argItem{"n", 2}, []int{3, 4}},
+			wireList{1, wireDict{{"Name", "n"}, {"N", 2}}, wireList{3, 4}},
+		},
 		{"variadic without", fnVariadic, nil, wireList{}},
 		{"variadic alone: the array itself", fnVariadic, []any{1, 2, 3}, wireList{1, 2, 3}},
 		{"variadic of one", fnVariadic, []any{1}, wireList{1}},
@@ -271,8 +274,10 @@ func TestEncodeArgs(t *testing.T) {
 		{[]any{5}, wireList{5}},
 		{[]any{nil}, wireList{nil}},
 		{[]any{[]int{1, 2}}, wireList{wireList{1, 2}}},
-		{[]any{int8(1), "x", argLabel("y"), argUserID(7), 2.5, argTime, argItem{"n", 1}},
-			wireList{1, "x", "y", 7, 2.5, argTime, wireList{"n", 1}}},
+		{
+			[]any{int8(1), "x", argLabel("y"), argUserID(7), 2.5, argTime, argItem{"n", 1}},
+			wireList{1, "x", "y", 7, 2.5, argTime, wireList{"n", 1}},
+		},
 		{[]any{map[string]int{"a": 1}, []byte("b"), (*argItem)(nil)}, wireList{wireDict{{"a", 1}}, []byte("b"), nil}},
 	} {
 		got, _, err := encodeArgs(wire.ByPosition, tt.args)

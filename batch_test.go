@@ -30,8 +30,10 @@ func TestTokensOfABatch(t *testing.T) {
 }
 
 func TestParseTokenOfOthers(t *testing.T) {
-	for _, token := range []string{"", "-", "7", "7-", "-1", "7-1-1", "7:1", "x-1", "7-x", "-7-1", "7.0-1", " 7-1",
-		"18446744073709551616-1"} {
+	for _, token := range []string{
+		"", "-", "7", "7-", "-1", "7-1-1", "7:1", "x-1", "7-x", "-7-1", "7.0-1", " 7-1",
+		"18446744073709551616-1",
+	} {
 		if number, place, ok := parseToken(token); ok {
 			t.Errorf("%q is claim %d of batch %d, expected no token", token, place, number)
 		}

@@ -103,8 +103,10 @@ func TestCancelFiled(t *testing.T) {
 	for _, ref := range []*Ref{scheduled, retrying, unknown} {
 		b.must(ref.Cancel(t.Context()))
 	}
-	for _, suffix := range []string{"_scheduled", "_retry", "_parked", "_tasks", "_info", "_locks", "_locked",
-		"_revoked"} {
+	for _, suffix := range []string{
+		"_scheduled", "_retry", "_parked", "_tasks", "_info", "_locks", "_locked",
+		"_revoked",
+	} {
 		if n := b.size(suffix); n != 0 {
 			t.Errorf("N%s has %d elements", suffix, n)
 		}

@@ -59,23 +59,31 @@ func TestCheck(t *testing.T) {
 			want: "eviction",
 			text: []string{"maxmemory-policy allkeys-lru: expected noeviction", `allow "eviction" by name`},
 		},
-		{name: "volatile eviction", args: []string{"--appendonly", "yes", "--maxmemory-policy", "volatile-ttl"},
-			want: "eviction"},
+		{
+			name: "volatile eviction", args: []string{"--appendonly", "yes", "--maxmemory-policy", "volatile-ttl"},
+			want: "eviction",
+		},
 		{
 			name: "eviction is allowed", args: []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"},
 			allow:   []string{"eviction"},
 			warning: "maxmemory-policy allkeys-lru",
 		},
-		{name: "replica", args: []string{"--appendonly", "yes", "--replicaof", host + " " + port}, want: "replica",
-			text: []string{"is a replica"}},
 		{
-			name: "replica that evicts", args: []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru",
-				"--replicaof", host + " " + port},
+			name: "replica", args: []string{"--appendonly", "yes", "--replicaof", host + " " + port}, want: "replica",
+			text: []string{"is a replica"},
+		},
+		{
+			name: "replica that evicts", args: []string{
+				"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru",
+				"--replicaof", host + " " + port,
+			},
 			allow: []string{"replica"}, want: "eviction", warning: "is a replica",
 		},
 		{
-			name: "no scripts", args: []string{"--appendonly", "yes", "--rename-command", "EVAL", "",
-				"--rename-command", "EVALSHA", ""}, want: "scripts",
+			name: "no scripts", args: []string{
+				"--appendonly", "yes", "--rename-command", "EVAL", "",
+				"--rename-command", "EVALSHA", "",
+			}, want: "scripts",
 			text: []string{"runs no Lua scripts", "ERR unknown command"},
 		},
 		{
@@ -92,8 +100,10 @@ func TestCheck(t *testing.T) {
 			name: "CONFIG is forbidden", args: []string{"--appendonly", "yes"}, user: "u",
 			do: [][]any{{"ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-config"}},
 		},
-		{name: "all at once", args: []string{"--maxmemory-policy", "allkeys-random", "--rename-command", "EVAL", ""},
-			want: "eviction scripts", warning: "append-only file"},
+		{
+			name: "all at once", args: []string{"--maxmemory-policy", "allkeys-random", "--rename-command", "EVAL", ""},
+			want: "eviction scripts", warning: "append-only file",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := redistest.Start(t, c.args...)
@@ -128,8 +138,10 @@ func TestCheck(t *testing.T) {
 
 // TestCheckJudges holds what servers say of themselves against what is expected.
 func TestCheckJudges(t *testing.T) {
-	sound := map[string]string{"redis_version": "7.2.4", "role": "master", "maxmemory_policy": "noeviction",
-		"aof_enabled": "1"}
+	sound := map[string]string{
+		"redis_version": "7.2.4", "role": "master", "maxmemory_policy": "noeviction",
+		"aof_enabled": "1",
+	}
 	for _, c := range []struct{ field, value, errs, warning string }{
 		{"redis_version", "6.2.0", "", ""},
 		{"redis_version", "6.0.20", "version", ""},
@@ -161,8 +173,10 @@ func TestCheckJudges(t *testing.T) {
 
 // TestCheckOfAServerThatIsNotReady: what passes is an error about the connection, not about a setting.
 func TestCheckOfAServerThatIsNotReady(t *testing.T) {
-	for _, reply := range []string{"-LOADING Redis is loading the dataset in memory\r\n", "-BUSY a script runs\r\n",
-		""} {
+	for _, reply := range []string{
+		"-LOADING Redis is loading the dataset in memory\r\n", "-BUSY a script runs\r\n",
+		"",
+	} {
 		server, err := fakeredis.Start(func([]string) string { return reply })
 		if err != nil {
 			t.Fatal(err)

@@ -101,8 +101,10 @@ func TestCoalescerTellsEachCaller(t *testing.T) {
 		not    error
 	}{
 		"full": {redis.Error("OOM command not allowed when used memory > 'maxmemory'."), ErrFull, ErrUnknown},
-		"refused": {redis.Error("NOREPLICAS Not enough good replicas"),
-			redis.Error("NOREPLICAS Not enough good replicas"), ErrUnknown},
+		"refused": {
+			redis.Error("NOREPLICAS Not enough good replicas"),
+			redis.Error("NOREPLICAS Not enough good replicas"), ErrUnknown,
+		},
 		"lost reply": {io.EOF, ErrUnknown, ErrFull},
 		"panic":      {errPlanted, ErrUnknown, ErrFull},
 	} {

@@ -92,8 +92,10 @@ var redisCommands = map[string]redisCommand{
 }
 
 // plainArgs is how many arguments a command has in its oldest form; more of them are further keys, fields or values.
-var plainArgs = map[string]int{"AUTH": 1, "EXISTS": 1, "HDEL": 2, "HSET": 3, "LPOP": 1, "LPUSH": 2, "RPUSH": 2,
-	"SADD": 2, "SREM": 2, "UNLINK": 1, "ZADD": 3, "ZREM": 2}
+var plainArgs = map[string]int{
+	"AUTH": 1, "EXISTS": 1, "HDEL": 2, "HSET": 3, "LPOP": 1, "LPUSH": 2, "RPUSH": 2,
+	"SADD": 2, "SREM": 2, "UNLINK": 1, "ZADD": 3, "ZREM": 2,
+}
 
 // optionWord is what an option looks like. Numbers, ranges such as -inf and names of fields are none.
 var optionWord = regexp.MustCompile(`^[A-Z]{2,}$`)
@@ -312,8 +314,10 @@ func TestCommandsCanFail(t *testing.T) {
 		{golang: `conn.Do("LMPOP", 1, key, "LEFT")`, want: "LMPOP is not in the list"},
 		{golang: `do(ctx, conn, 0, "SET", key, 1, "GET")`, want: "option GET of SET is not in the list"},
 		{golang: `s.read(ctx, "HRANDFIELD", hash, n)`},
-		{golang: `s.read(ctx, "HRANDFIELD", hash, n, "WITHVALUES")`,
-			want: "option WITHVALUES of HRANDFIELD is not in the list"},
+		{
+			golang: `s.read(ctx, "HRANDFIELD", hash, n, "WITHVALUES")`,
+			want:   "option WITHVALUES of HRANDFIELD is not in the list",
+		},
 		{golang: `redis.DoContext(conn, ctx, "RPUSH", args...)`},
 		{golang: `log("LMPOP")`},
 	} {
@@ -345,8 +349,13 @@ func TestCommandsCanFail(t *testing.T) {
 	for _, c := range []struct {
 		version, limit string
 		want           bool
-	}{{"6.2.0", "6.2", true}, {"6.10", "6.2", false}, {"2.6.12", "6.2", true}, {"7.0.0", "6.2", false},
-		{"5", "6.2", true}} {
+	}{
+		{"6.2.0", "6.2", true},
+		{"6.10", "6.2", false},
+		{"2.6.12", "6.2", true},
+		{"7.0.0", "6.2", false},
+		{"5", "6.2", true},
+	} {
 		if got := atMost(c.version, c.limit); got != c.want {
 			t.Errorf("atMost(%s, %s) = %v", c.version, c.limit, got)
 		}

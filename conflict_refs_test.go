@@ -195,8 +195,10 @@ func TestCancelBySkippedRef(t *testing.T) {
 			if n := await(b, "the next task", ran); n != 3 {
 				t.Errorf("%d ran", n)
 			}
-			for what, err := range map[string]error{"early": await(b, "the error", early).err,
-				"late": ref.Wait(b.within())} {
+			for what, err := range map[string]error{
+				"early": await(b, "the error", early).err,
+				"late":  ref.Wait(b.within()),
+			} {
 				if !errors.Is(err, ErrCanceled) {
 					t.Errorf("%s: Wait returned %v", what, err)
 				}
@@ -245,8 +247,10 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 						t.Errorf("of the one that stands, Await returned %d, %v", got.n, got.err)
 					}
 				}
-				for what, err := range map[string]error{"early": await(b, "the error", tellOld).err,
-					"late": old.Wait(b.within())} {
+				for what, err := range map[string]error{
+					"early": await(b, "the error", tellOld).err,
+					"late":  old.Wait(b.within()),
+				} {
 					var failed *TaskError
 					if !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.ID != old.ID() ||
 						failed.State != StateCanceled {

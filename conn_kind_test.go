@@ -27,8 +27,10 @@ func TestServerOfAnotherKind(t *testing.T) {
 		expected string
 	}{
 		"moved": {func([]string) string { return "-MOVED 5 10.0.0.1:6379\r\n" }, "", "rediscluster.Dial"},
-		"cross slot": {func([]string) string { return "-CROSSSLOT Keys in request don't hash to the same slot\r\n" },
-			"", "rediscluster.Dial"},
+		"cross slot": {
+			func([]string) string { return "-CROSSSLOT Keys in request don't hash to the same slot\r\n" },
+			"", "rediscluster.Dial",
+		},
 		"cluster, database": {func(args []string) string {
 			return "-ERR SELECT is not allowed in cluster mode\r\n"
 		}, "/1", "rediscluster.Dial"},

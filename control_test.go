@@ -245,7 +245,9 @@ func TestWorkerOrders(t *testing.T) {
 				do   func(context.Context) error
 				want WorkerState
 			}{
-				{control.Pause, WorkerPaused}, {control.Resume, WorkerRunning}, {control.Pause, WorkerPaused},
+				{control.Pause, WorkerPaused},
+				{control.Resume, WorkerRunning},
+				{control.Pause, WorkerPaused},
 				{control.Quiet, WorkerQuiet},
 			} {
 				b.must(step.do(t.Context()))
@@ -324,8 +326,10 @@ func TestFleet(t *testing.T) {
 	b.must(err)
 	closed.Close()
 	fleet := Fleet{NewQueue(b.name+".x", closed), b.q, NewQueue(b.name+".y", closed)}
-	for name, do := range map[string]func(context.Context) error{"Pause": fleet.Pause, "Restart": fleet.Restart,
-		"Resume": fleet.Resume} {
+	for name, do := range map[string]func(context.Context) error{
+		"Pause": fleet.Pause, "Restart": fleet.Restart,
+		"Resume": fleet.Resume,
+	} {
 		err := do(t.Context())
 		if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), b.name+".x") ||
 			!strings.Contains(err.Error(), b.name+".y") || strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {

@@ -33,11 +33,15 @@ func TestLimit(t *testing.T) {
 		{"a deadline", 0, nil, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, 3 * time.Hour},
 		{"the deadline is earlier", 0, hour, &wire.Extra{Deadline: now.Add(time.Minute).UnixMilli()}, 0, time.Minute},
 		{"the timeout is earlier", 0, hour, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, time.Hour},
-		{"a deadline, after a while", 0, nil, &wire.Extra{Deadline: now.Add(time.Hour).UnixMilli()}, time.Hour,
-			2 * time.Hour},
+		{
+			"a deadline, after a while", 0, nil, &wire.Extra{Deadline: now.Add(time.Hour).UnixMilli()}, time.Hour,
+			2 * time.Hour,
+		},
 		{"a deadline that has passed", 0, nil, &wire.Extra{Deadline: now.Add(-time.Hour).UnixMilli()}, 0, 1},
-		{"a deadline that passed while it ran", 0, nil, &wire.Extra{Deadline: now.Add(-time.Hour).UnixMilli()},
-			2 * time.Hour, time.Hour},
+		{
+			"a deadline that passed while it ran", 0, nil, &wire.Extra{Deadline: now.Add(-time.Hour).UnixMilli()},
+			2 * time.Hour, time.Hour,
+		},
 		{"a deadline for ever", 0, nil, &wire.Extra{Deadline: math.MaxInt64}, time.Hour, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,8 +166,11 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 	}{
 		{"TTL", []Option{TTL(time.Millisecond)}, "it did not start in time: its TTL ended at 20"},
 		{"TTL of a scheduled task", []Option{TTL(2 * time.Millisecond), In(time.Millisecond)}, "its TTL ended at"},
-		{"deadline", []Option{Deadline(time.Unix(1, 0))},
-			"it did not start in time: its deadline was at 1970-01-01T00:00:01.000Z"},
+		{
+			"deadline",
+			[]Option{Deadline(time.Unix(1, 0))},
+			"it did not start in time: its deadline was at 1970-01-01T00:00:01.000Z",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)

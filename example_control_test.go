@@ -58,8 +58,10 @@ func ExampleFleet() {
 	ctx := context.Background()
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
-	fleet := delayed.Fleet{delayed.NewQueue("example-fleet-mail", rdb),
-		delayed.NewQueue("example-fleet-thumbnails", rdb)}
+	fleet := delayed.Fleet{
+		delayed.NewQueue("example-fleet-mail", rdb),
+		delayed.NewQueue("example-fleet-thumbnails", rdb),
+	}
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
 		Queues: delayed.Weighted{"example-fleet-mail": 3, "example-fleet-thumbnails": 1},
 		Logger: delayed.SlogLogger(quietLog()),

@@ -65,8 +65,10 @@ func ExampleQueue_Periodic() {
 	defer rdb.Close()
 	ctx := context.Background()
 	p := delayed.NewQueue("example-control-periodic", rdb).Periodic()
-	err := p.Set(ctx, delayed.Entry{Name: "weekly", Spec: "0 6 * * mon", Zone: "Asia/Kolkata",
-		Task: delayed.Call(Summary, "weekly")})
+	err := p.Set(ctx, delayed.Entry{
+		Name: "weekly", Spec: "0 6 * * mon", Zone: "Asia/Kolkata",
+		Task: delayed.Call(Summary, "weekly"),
+	})
 	fmt.Println(err)
 	ref, err := p.RunNow(ctx, "weekly")
 	fmt.Println(ref.ID()[:7], err)

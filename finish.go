@@ -79,8 +79,10 @@ type finisher struct {
 }
 
 func newFinisher(l *lane, log journal, forward *store) *finisher {
-	return &finisher{lane: l, log: log, forward: forward, archiveMost: archivedMost, archiveKeep: archivedLife,
-		signal: make(chan struct{}, 1), done: make(chan struct{})}
+	return &finisher{
+		lane: l, log: log, forward: forward, archiveMost: archivedMost, archiveKeep: archivedLife,
+		signal: make(chan struct{}, 1), done: make(chan struct{}),
+	}
 }
 
 // add hands over endings. It never blocks.
@@ -364,8 +366,10 @@ func shelvedOf(group []ending) []shelved {
 	tasks := make([]shelved, len(group))
 	for i := range group {
 		e := &group[i]
-		tasks[i] = shelved{token: e.claim.token, id: e.id, wait: e.wait, message: e.message, info: e.info,
-			path: e.claim.msg.Path}
+		tasks[i] = shelved{
+			token: e.claim.token, id: e.id, wait: e.wait, message: e.message, info: e.info,
+			path: e.claim.msg.Path,
+		}
 		tasks[i].awaited = e.outcome == outcomeArchive && keeps(e.claim.msg.Meta.Extra)
 	}
 	return tasks

@@ -47,8 +47,10 @@ func TestFloodOfBadMessages(t *testing.T) {
 	b.until("all are seen to", func() bool { return b.size("_archived") == n && b.size("_parked") == len(calls) })
 	w.mustStop()
 	most := int(time.Since(began)/lineInterval) + 2
-	for message, want := range map[string]int{"it cannot be decoded": n,
-		"task parked: this worker cannot run it": len(calls)} {
+	for message, want := range map[string]int{
+		"it cannot be decoded":                   n,
+		"task parked: this worker cannot run it": len(calls),
+	} {
 		if lines, tasks := linesAbout(b.log.String(), message); lines > most || tasks != want {
 			t.Errorf("%q: %d lines about %d tasks, expected at most %d about %d", message, lines, tasks, most, want)
 		}

@@ -37,12 +37,16 @@ func TestFunctionAccepts(t *testing.T) {
 		{fn: fnError, path: testPath + "fnError", fails: true},
 		{fn: fnResult, path: testPath + "fnResult", params: 1, result: true},
 		{fn: fnBoth, path: testPath + "fnBoth", params: 2, result: true, fails: true},
-		{fn: (*testMailer).Send, path: testPath + "(*testMailer).Send", params: 1, ctx: true, fails: true,
-			needsMethod: true},
+		{
+			fn: (*testMailer).Send, path: testPath + "(*testMailer).Send", params: 1, ctx: true, fails: true,
+			needsMethod: true,
+		},
 		{fn: (*testMailer).Copy, path: testPath + "(*testMailer).Copy", params: 1, needsMethod: true},
 		{fn: testMailer.Copy, path: testPath + "testMailer.Copy", params: 1, needsMethod: true},
-		{fn: testPromoter.Send, path: testPath + "testPromoter.Send", params: 1, ctx: true, fails: true,
-			needsMethod: true},
+		{
+			fn: testPromoter.Send, path: testPath + "testPromoter.Send", params: 1, ctx: true, fails: true,
+			needsMethod: true,
+		},
 		{fn: fmt.Println, path: "fmt.Println", params: 1, variadic: true, result: true, fails: true},
 		{fn: syscall.Kill, path: "syscall.Kill", params: 2, fails: true},
 		{fn: http.Get, path: "net/http.Get", params: 1, result: true, fails: true},
@@ -51,8 +55,10 @@ func TestFunctionAccepts(t *testing.T) {
 		{fn: Func(fnLiteral(), Name("literal")), path: "literal", params: 1},
 		{fn: Func(fnGeneric[int], Name("generic.int")), path: "generic.int", params: 1, result: true},
 		{fn: Func((&testMailer{}).Send, Name("mail")), path: "mail", params: 1, ctx: true, fails: true},
-		{fn: Func((*testMailer).Send, Name("mail")), path: "mail", params: 1, ctx: true, fails: true,
-			needsMethod: true},
+		{
+			fn: Func((*testMailer).Send, Name("mail")), path: "mail", params: 1, ctx: true, fails: true,
+			needsMethod: true,
+		},
 		{fn: Func((*testMailer).hidden, Name("mail")), path: "mail", params: 1, needsMethod: true},
 		{fn: Func((*testBox[int]).Put, Name("box.int")), path: "box.int", params: 1, needsMethod: true},
 	}
@@ -92,14 +98,18 @@ func TestFunctionRefuses(t *testing.T) {
 		{"path", "example.com/app/mail.Welcome", []string{"found a string", "NewGoTask"}},
 		{"context", t.Context(), []string{"found a context.Context", "DelayContext"}},
 		{"literal", fnLiteral(), []string{"found a function literal", "Func and Name"}},
-		{"method value", (&testMailer{}).Send,
-			[]string{testPath + "(*testMailer).Send-fm", "found a method value", "Func and Name"}},
+		{
+			"method value", (&testMailer{}).Send,
+			[]string{testPath + "(*testMailer).Send-fm", "found a method value", "Func and Name"},
+		},
 		{"generic", fnGeneric[int], []string{testPath + "fnGeneric[...]", "generic", "Func and Name"}},
 		{"method of generic type", (*testBox[int]).Put, []string{"generic type", "Func and Name"}},
 		{"interface method", testSender.Copy, []string{"method expression on an interface", "type that implements it"}},
 		{"interface method with name", Func(testSender.Copy, Name("x")), []string{"method expression on an interface"}},
-		{"unexported method", (*testMailer).hidden,
-			[]string{"expected an exported method", "hidden", "RegisterMethods"}},
+		{
+			"unexported method", (*testMailer).hidden,
+			[]string{"expected an exported method", "hidden", "RegisterMethods"},
+		},
 
 		{"two results", fnTwoResults, []string{testPath + "fnTwoResults", "(T, error), found (int, string)", "struct"}},
 		{"three results", fnThreeResults, []string{"found (int, string, error)"}},
@@ -108,20 +118,26 @@ func TestFunctionRefuses(t *testing.T) {
 		{"channel", fnChan, []string{testPath + "fnChan", "parameter 1", "chan int"}},
 		{"function parameter", fnFunc, []string{"parameter 1", "func()"}},
 		{"interface with methods", fnReader, []string{"parameter 1", "fmt.Stringer"}},
-		{"context at the end", fnCtxLast,
-			[]string{"first parameter", "found func(int, context.Context)", "move it to the front"}},
+		{
+			"context at the end", fnCtxLast,
+			[]string{"first parameter", "found func(int, context.Context)", "move it to the front"},
+		},
 		{"context among the variadic", fnVariadicCtx, []string{"context.Context"}},
 		{"channel in a struct", fnChanHolder, []string{"parameter 1", "C", "chan int"}},
 		{"variadic channels", fnChans, []string{"chan int"}},
 		{"big array", fnBig, []string{"at most 16384 bytes", "[4096]int64 of 32768 bytes", "pointer"}},
 
-		{"name with colon", Func(fnNone, Name("mod:fn")),
-			[]string{"without a colon", `"mod:fn"`, "choose another Name"}},
+		{
+			"name with colon", Func(fnNone, Name("mod:fn")),
+			[]string{"without a colon", `"mod:fn"`, "choose another Name"},
+		},
 		{"no name", Func(fnNone, Name("")), []string{"found an empty one"}},
 		{"long name", Func(fnNone, Name(long)), []string{"at most 512 bytes", "513"}},
 		{"unprintable name", Func(fnNone, Name("a\n")), []string{"printable", `"a\n"`}},
-		{"alias with colon", Func(fnNone, Alias("ok", "mod:fn")),
-			[]string{testPath + "fnNone", "without a colon", "choose another Alias"}},
+		{
+			"alias with colon", Func(fnNone, Alias("ok", "mod:fn")),
+			[]string{testPath + "fnNone", "without a colon", "choose another Alias"},
+		},
 		{"alias twice", Func(fnNone, Alias("a", "b", "a")), []string{"a twice"}},
 		{"alias is name", Func(fnNone, Name("a"), Alias("a")), []string{"a twice"}},
 		{"nil option", Func(fnNone, nil), []string{"options", "nil"}},
@@ -133,8 +149,10 @@ func TestFunctionRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for side, make := range map[string]func(any) (*function, error){"worker": newFunction,
-				"producer": functionOf} {
+			for side, make := range map[string]func(any) (*function, error){
+				"worker":   newFunction,
+				"producer": functionOf,
+			} {
 				f, err := make(tt.fn)
 				if f != nil || !errors.Is(err, ErrFunction) {
 					t.Fatalf("%s: %v, %v; want an error that wraps ErrFunction", side, f, err)

@@ -208,8 +208,10 @@ func TestMembersOfGroups(t *testing.T) {
 		return m.group
 	}
 	same := name("k", Call(index, "t", 1))
-	for _, task := range []*Task{Call(index, "t"), Call(index, "t", 1, 2, 3), NewGoTask("a.index", "t", []int{1}),
-		NewGoTask("a.index", "t", []string(nil))} {
+	for _, task := range []*Task{
+		Call(index, "t"), Call(index, "t", 1, 2, 3), NewGoTask("a.index", "t", []int{1}),
+		NewGoTask("a.index", "t", []string(nil)),
+	} {
 		if got := name("k", task); got != same {
 			t.Errorf("another group: %s, expected %s", got, same)
 		}
@@ -231,8 +233,10 @@ func TestMembersOfGroups(t *testing.T) {
 // TestForeignMembers composes what other programs may gather.
 func TestForeignMembers(t *testing.T) {
 	member := func(payload []byte, n int, how *wire.Gather) []byte {
-		m := wire.Message{Kind: wire.GoExtended, Path: "f", Payload: payload,
-			Meta: wire.Meta{HasN: n >= 0, N: max(n, 0), Extra: &wire.Extra{Group: "g", Gather: how}}}
+		m := wire.Message{
+			Kind: wire.GoExtended, Path: "f", Payload: payload,
+			Meta: wire.Meta{HasN: n >= 0, N: max(n, 0), Extra: &wire.Extra{Group: "g", Gather: how}},
+		}
 		return m.Append(nil)
 	}
 	one := &wire.Gather{Fixed: 1}
@@ -241,16 +245,26 @@ func TestForeignMembers(t *testing.T) {
 		messages [][]byte
 		want     string // payloads
 	}{
-		{"counted", [][]byte{member([]byte("\x93\xa1t\x01\x02"), 3, one), member([]byte("\x91\xa1t"), 1, one),
-			member([]byte("\x92\xa1t\x03"), 2, one)}, "92a17493010203"},
-		{"counted, none fixed", [][]byte{member([]byte("\x92\x01\x02"), 2, nil), member(nil, 0, nil),
-			member([]byte("\x91\x03"), 1, nil)}, "93010203"},
-		{"not counted", [][]byte{member([]byte("\x92\x01\x02"), -1, nil), member(nil, -1, nil),
-			member([]byte("\xc0"), -1, nil)}, "920102"},
-		{"counted and not", [][]byte{member([]byte("\x93\xa1t\x01\x02"), 3, one),
-			member([]byte("\x92\xa1t\x91\x03"), -1, one), member([]byte("\x92\xa1t\xc0"), -1, one)}, "92a17493010203"},
-		{"lists that are not packed tightly", [][]byte{member([]byte("\xdc\x00\x01\x01"), -1, nil),
-			member([]byte("\xdd\x00\x00\x00\x01\x02"), -1, nil)}, "920102"},
+		{"counted", [][]byte{
+			member([]byte("\x93\xa1t\x01\x02"), 3, one), member([]byte("\x91\xa1t"), 1, one),
+			member([]byte("\x92\xa1t\x03"), 2, one),
+		}, "92a17493010203"},
+		{"counted, none fixed", [][]byte{
+			member([]byte("\x92\x01\x02"), 2, nil), member(nil, 0, nil),
+			member([]byte("\x91\x03"), 1, nil),
+		}, "93010203"},
+		{"not counted", [][]byte{
+			member([]byte("\x92\x01\x02"), -1, nil), member(nil, -1, nil),
+			member([]byte("\xc0"), -1, nil),
+		}, "920102"},
+		{"counted and not", [][]byte{
+			member([]byte("\x93\xa1t\x01\x02"), 3, one),
+			member([]byte("\x92\xa1t\x91\x03"), -1, one), member([]byte("\x92\xa1t\xc0"), -1, one),
+		}, "92a17493010203"},
+		{"lists that are not packed tightly", [][]byte{
+			member([]byte("\xdc\x00\x01\x01"), -1, nil),
+			member([]byte("\xdd\x00\x00\x00\x01\x02"), -1, nil),
+		}, "920102"},
 	} {
 		composed, members := compose(c.messages, 100, maxBatchTasks, 1, nil)
 		var got []string
@@ -273,8 +287,10 @@ func TestForeignMembers(t *testing.T) {
 	for name, bad := range map[string][]byte{
 		"no message": []byte("garbage"),
 		"no group":   (&wire.Message{Kind: wire.GoExtended, Path: "f", Payload: []byte("\x91\x01")}).Append(nil),
-		"Python": (&wire.Message{Kind: wire.PyExtended, Path: "m:f",
-			Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}}}).Append(nil),
+		"Python": (&wire.Message{
+			Kind: wire.PyExtended, Path: "m:f",
+			Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}},
+		}).Append(nil),
 		"no list": member([]byte{7}, -1, nil), "no list behind the fixed argument": member([]byte{0x92, 1, 2}, -1, one),
 		"no payload": member(nil, -1, one),
 		"too few":    member([]byte{0x90}, 0, one), "too many": member([]byte{0x93, 1, 0x90, 0x90}, -1, one),
@@ -285,8 +301,10 @@ func TestForeignMembers(t *testing.T) {
 			t.Errorf("%s: %d members became %d tasks: %q", name, len(members), len(composed), composed)
 		}
 	}
-	strange := (&wire.Message{Kind: wire.GoExtended, Path: "h", Payload: []byte("\x91\x09"),
-		Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}}}).Append(nil)
+	strange := (&wire.Message{
+		Kind: wire.GoExtended, Path: "h", Payload: []byte("\x91\x09"),
+		Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}},
+	}).Append(nil)
 	if composed, members := compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, maxBatchTasks, 1,
 		nil); len(composed) != 3 || len(members) != 5 {
 		t.Errorf("%d members became %d tasks, expected 5 and 3", len(members), len(composed))
@@ -371,17 +389,27 @@ func TestGroupIsRefused(t *testing.T) {
 		{"empty key", q.With(Group("")), Call(index, 1), ErrArguments, "key of 0 bytes"},
 		{"long key", q.With(Group(strings.Repeat("k", 257))), Call(index, 1), ErrArguments, "key of 257 bytes"},
 		{"key that is not UTF-8", q.With(Group("\xff")), Call(index, 1), ErrArguments, "in UTF-8"},
-		{"no list", q.With(Group("k")), Call(Func(func(int) {}, Name("refused.one")), 1), ErrFunction,
-			"variadic function or one whose last parameter is a slice"},
+		{
+			"no list", q.With(Group("k")), Call(Func(func(int) {}, Name("refused.one")), 1), ErrFunction,
+			"variadic function or one whose last parameter is a slice",
+		},
 		{"no parameters", q.With(Group("k")), Call(Func(func() {}, Name("refused.none"))), ErrFunction, "variadic"},
-		{"bytes", q.With(Group("k")), Call(Func(func([]byte) {}, Name("refused.bytes")), []byte{1}), ErrFunction,
-			"other than []byte"},
-		{"array", q.With(Group("k")), Call(Func(func([2]int) {}, Name("refused.array")), [2]int{1}), ErrFunction,
-			"variadic"},
-		{"slice, but not last", q.With(Group("k")), Call(Func(func([]int, int) {}, Name("refused.first")), []int{1}, 2),
-			ErrFunction, "variadic"},
-		{"by path without a slice", q.With(Group("k")), NewGoTask("a.b", 1, 2), ErrArguments,
-			"slice as the last argument of a task given by path, found integer"},
+		{
+			"bytes", q.With(Group("k")), Call(Func(func([]byte) {}, Name("refused.bytes")), []byte{1}), ErrFunction,
+			"other than []byte",
+		},
+		{
+			"array", q.With(Group("k")), Call(Func(func([2]int) {}, Name("refused.array")), [2]int{1}), ErrFunction,
+			"variadic",
+		},
+		{
+			"slice, but not last", q.With(Group("k")), Call(Func(func([]int, int) {}, Name("refused.first")), []int{1}, 2),
+			ErrFunction, "variadic",
+		},
+		{
+			"by path without a slice", q.With(Group("k")), NewGoTask("a.b", 1, 2), ErrArguments,
+			"slice as the last argument of a task given by path, found integer",
+		},
 		{"by path without arguments", q.With(Group("k")), NewGoTask("a.b"), ErrArguments, "found no argument"},
 		{"Python", q.With(Group("k")), NewPyTask("a:b", nil, nil), ErrArguments, "found a Python task"},
 		{"TaskID", q.With(TaskID("x"), Group("k")), Call(index, 1), ErrArguments, "no TaskID"},
@@ -396,8 +424,10 @@ func TestGroupIsRefused(t *testing.T) {
 			t.Errorf("%s, one of many: %v, expected %v", c.name, err, c.is)
 		}
 	}
-	locked := Task{msg: wire.Message{Kind: wire.GoPlain, Path: "f"}, fn: index.f,
-		extras: []extra{func(x *wire.Extra, _ int64) { x.Lock = "l" }}}
+	locked := Task{
+		msg: wire.Message{Kind: wire.GoPlain, Path: "f"}, fn: index.f,
+		extras: []extra{func(x *wire.Extra, _ int64) { x.Lock = "l" }},
+	}
 	if _, err := q.With(Group("k")).Enqueue(t.Context(), &locked); !errors.Is(err, ErrArguments) ||
 		!strings.Contains(err.Error(), "holds a lock") {
 		t.Errorf("with a lock: %v", err)
@@ -416,10 +446,16 @@ func TestGatherPolicies(t *testing.T) {
 			"Gather(GatherPolicy{Grace: 1s, MaxDelay: 1h0m0s, MaxSize: 7})",
 			wire.Gather{Grace: 1000, MaxDelay: 3_600_000, MaxSize: 7},
 		},
-		{GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond},
-			"Gather(GatherPolicy{Grace: 1ms, MaxDelay: 1.999ms})", wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000}},
-		{GatherPolicy{MaxSize: 1 << 30}, "Gather(GatherPolicy{MaxSize: 1073741824})",
-			wire.Gather{Grace: 60_000, MaxSize: 5_000}},
+		{
+			GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond},
+			"Gather(GatherPolicy{Grace: 1ms, MaxDelay: 1.999ms})",
+			wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000},
+		},
+		{
+			GatherPolicy{MaxSize: 1 << 30},
+			"Gather(GatherPolicy{MaxSize: 1073741824})",
+			wire.Gather{Grace: 60_000, MaxSize: 5_000},
+		},
 	} {
 		if text := Gather(c.policy).String(); text != c.text {
 			t.Errorf("%s, expected %s", text, c.text)

@@ -340,8 +340,11 @@ func TestGroupsAreListed(t *testing.T) {
 	if err != nil || len(groups) != 3 {
 		t.Fatalf("%v, %v, expected three groups", groups, err)
 	}
-	for i, want := range []GroupInfo{{"l", index.f.name, 1, time.Now().Add(time.Hour)},
-		{"k", index.f.name, 2, time.Now().Add(2 * time.Hour)}, {"", "", 1, time.UnixMilli(round)}} {
+	for i, want := range []GroupInfo{
+		{"l", index.f.name, 1, time.Now().Add(time.Hour)},
+		{"k", index.f.name, 2, time.Now().Add(2 * time.Hour)},
+		{"", "", 1, time.UnixMilli(round)},
+	} {
 		off := groups[i].Due.Sub(want.Due)
 		if want.Due = groups[i].Due; groups[i] != want || off.Abs() > time.Minute {
 			t.Errorf("%+v, expected %+v; due %v later", groups[i], want, off)
@@ -399,8 +402,10 @@ func TestLoneCallThatCannotBeGathered(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 1)
 	b.work(b.config(), b.fn("one", func(n int) { ran <- n }))
-	m := wire.Message{Kind: wire.GoExtended, Path: b.name + ".one", Payload: []byte{7},
-		Meta: wire.Meta{Extra: &wire.Extra{Group: "k"}}}
+	m := wire.Message{
+		Kind: wire.GoExtended, Path: b.name + ".one", Payload: []byte{7},
+		Meta: wire.Meta{Extra: &wire.Extra{Group: "k"}},
+	}
 	if err := b.q.store.enqueue(t.Context(), []envelope{{"", m.Append(nil)}}); err != nil {
 		t.Fatal(err)
 	}

@@ -97,8 +97,10 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 	defer func() {
 		// The codec is written not to panic on any input. Should it do so all the same, only this message suffers.
 		if p := recover(); p != nil {
-			err = &ArgumentError{Func: f.name, Index: -1, Want: "arguments",
-				Got: fmt.Sprintf("bytes on which decoding fails (%T)", p)}
+			err = &ArgumentError{
+				Func: f.name, Index: -1, Want: "arguments",
+				Got: fmt.Sprintf("bytes on which decoding fails (%T)", p),
+			}
 		}
 	}()
 	b := m.Payload

@@ -263,8 +263,10 @@ func (l *logText) logger() logrus.FieldLogger {
 	logger := logrus.New()
 	logger.SetOutput(l)
 	logger.SetLevel(logrus.DebugLevel)
-	logger.SetFormatter(&logrus.TextFormatter{DisableColors: true, TimestampFormat: "15:04:05.000",
-		FullTimestamp: true})
+	logger.SetFormatter(&logrus.TextFormatter{
+		DisableColors: true, TimestampFormat: "15:04:05.000",
+		FullTimestamp: true,
+	})
 	return logger
 }
 

@@ -286,8 +286,10 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife, cfg.NoSweeper = quietLife, true
 	b.work(cfg, f).mustStop() // so that Redis knows the scripts
-	src := &lateSource{Source: b.rdb.loops, script: scriptClaim, carried: make(chan struct{}),
-		deliver: make(chan struct{})}
+	src := &lateSource{
+		Source: b.rdb.loops, script: scriptClaim, carried: make(chan struct{}),
+		deliver: make(chan struct{}),
+	}
 	w := b.workWith(FromSource(src), cfg, f)
 	l := w.lanes[0]
 	b.until("the first look, which finds nothing, is over", func() bool { return l.newest() > 0 })

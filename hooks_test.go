@@ -69,8 +69,10 @@ func TestEventsOfAWorker(t *testing.T) {
 	s.mustStop()
 	got := h.names(EventWorkerStarted, EventWorkerPaused, EventWorkerResumed, EventWorkerQuiet, EventWorkerStopping,
 		EventWorkerStopped)
-	want := []string{"worker started", "worker paused", "worker resumed", "worker quiet", "worker stopping",
-		"worker stopped"}
+	want := []string{
+		"worker started", "worker paused", "worker resumed", "worker quiet", "worker stopping",
+		"worker stopped",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("expected %q, found %q", want, got)
 	}
@@ -181,8 +183,10 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 
 // TestPatienceWithListeners: Run waits for them for as long as CancelGrace says, and for a second at least.
 func TestPatienceWithListeners(t *testing.T) {
-	for grace, want := range map[time.Duration]time.Duration{0: time.Second, time.Millisecond: time.Second,
-		time.Minute: time.Minute} {
+	for grace, want := range map[time.Duration]time.Duration{
+		0: time.Second, time.Millisecond: time.Second,
+		time.Minute: time.Minute,
+	} {
 		if got := (WorkerConfig{CancelGrace: grace}).listenGrace(); got != want {
 			t.Errorf("with a CancelGrace of %v it waits for %v, expected %v", grace, got, want)
 		}

@@ -153,8 +153,10 @@ func (j *judgement) failed() *wire.Extra {
 }
 
 func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte) ending {
-	return ending{claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message,
-		info: j.info.Encode(), reason: j.info.Reason}
+	return ending{
+		claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message,
+		info: j.info.Encode(), reason: j.info.Reason,
+	}
 }
 
 // delay returns how long the task waits before it is tried again.

@@ -51,8 +51,10 @@ func TestQueueNames(t *testing.T) {
 // of another queue.
 func TestKeysOfQueuesDiffer(t *testing.T) {
 	seen := map[string]string{}
-	for _, name := range []string{"jobs", "jobs_", "_jobs", "jobs_x", "jobs:", "jobs:x", "jobs_worker", "jobs_claims",
-		"jobs_stats", "jobs_processingx"} {
+	for _, name := range []string{
+		"jobs", "jobs_", "_jobs", "jobs_x", "jobs:", "jobs:x", "jobs_worker", "jobs_claims",
+		"jobs_stats", "jobs_processingx",
+	} {
 		if err := checkQueueName(name); err != nil {
 			t.Fatal(err)
 		}

@@ -278,8 +278,10 @@ func TestKeyDictionaryCanFail(t *testing.T) {
 		{"| `N_results` |", "| `N_outcomes` |", "but not both: N_results, N_outcomes"},
 		{"| `N_revoked` |", "| `N_dropped` |", "but not both: N_revoked, N_dropped"},
 		{"| 90 days |", "| – |", "N_stats:: time to live: false, the scripts say true"},
-		{"| shelve | cancel, condemn, enlist, unpark |", "| shelve | cancel, enlist, unpark |",
-			"N_parked: taken out by [cancel enlist unpark], the scripts say [cancel condemn enlist unpark]"},
+		{
+			"| shelve | cancel, condemn, enlist, unpark |", "| shelve | cancel, enlist, unpark |",
+			"N_parked: taken out by [cancel enlist unpark], the scripts say [cancel condemn enlist unpark]",
+		},
 		{"| survey | – | one", "| – | – | one", "N_sweeper: put in by"},
 		{"| [trim](trim.lua) |", "| [trim](prune.lua) |", "malformed line"},
 		{"| [trim](trim.lua) |", "| [prune](prune.lua) |", "script trim: the row says"},

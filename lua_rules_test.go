@@ -61,8 +61,10 @@ func TestScriptRulesCanFail(t *testing.T) {
 		{good, "   3 notify list", "", "header has 2 keys"},
 		{good, "1 most tasks   2 life", "1 most tasks   3 life", "numbered from 1"},
 		{each, "for each queue: pending list, notify list", "for each queue: pending list", "header has 2 keys"},
-		{each, "for each queue: pending list, notify list, tasks hash", "1 pending list   2 notify list   3 tasks hash",
-			"for each queue: false"},
+		{
+			each, "for each queue: pending list, notify list, tasks hash", "1 pending list   2 notify list   3 tasks hash",
+			"for each queue: false",
+		},
 		// Keys.
 		{good, "redis.call('EXPIRE', KEYS[3], ARGV[2])", "tonumber(ARGV[2])", "key 3 of the header is not used"},
 		{good, "'LPOP', KEYS[1]", "'LPOP', KEYS[4]", "keys [4] are used"},
@@ -112,21 +114,31 @@ func TestScriptRulesCanFail(t *testing.T) {
 		{good, "math.min(left, most)", "left", "n is as large as the data"},
 		{good, "for i = 1, n", "for i = 1, left - 1", "left is as large as the data"},
 		{good, "for i = 1, n", "for i = 1, redis.call('LLEN', KEYS[1])", "ends where the data does"},
-		{good, "math.min(left, most)",
+		{
+			good, "math.min(left, most)",
 			"most\nlocal all = redis.call('HKEYS', KEYS[2])\nredis.call('HDEL', KEYS[2], unpack(all))",
-			"unpack(all): it is as long as the data"},
-		{good, "math.min(left, most)",
+			"unpack(all): it is as long as the data",
+		},
+		{
+			good, "math.min(left, most)",
 			"most\nlocal all = redis.call('LRANGE', KEYS[1], 0, -1)\nfor i = 1, #all do most = i end",
-			"all is as large as the data"},
-		{good, "math.min(left, most)",
+			"all is as large as the data",
+		},
+		{
+			good, "math.min(left, most)",
 			"most\nlocal all = redis.call('ZRANGEBYSCORE', KEYS[1], 0, 1)\nfor i = 1, #all do most = i end",
-			"all is as large as the data"},
-		{good, "math.min(left, most)",
+			"all is as large as the data",
+		},
+		{
+			good, "math.min(left, most)",
 			"most\nlocal all = redis.call('ZRANGEBYSCORE', KEYS[1], 0, 1, 'LIMIT', 0, ARGV[1])\nfor i = 1, #all do " +
-				"most = i end", ""},
-		{good, "math.min(left, most)",
+				"most = i end", "",
+		},
+		{
+			good, "math.min(left, most)",
 			"most\nlocal all = redis.call('ZRANGE', KEYS[1], 0, left - 1)\nfor i = 1, #all do most = i end",
-			"all is as large as the data"},
+			"all is as large as the data",
+		},
 		// Writes.
 		{good, "'LPOP'", "'RPUSH'", "the first write is RPUSH, which a full Redis refuses"},
 		{good, "is an LPOP", "is an HDEL", "the first write is LPOP"},

@@ -27,17 +27,23 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 		"Header": func(t *delayed.Task) { t.Header("k") }, "Headers": func(t *delayed.Task) { t.Headers() },
 		"IdempotencyKey": func(t *delayed.Task) { t.IdempotencyKey() },
 	} {
-		all = append(all, misuse{name + " outside of a handler", none(func() { do(delayed.TaskFromContext(ctx)) }),
-			"the *Task is nil"})
+		all = append(all, misuse{
+			name + " outside of a handler", none(func() { do(delayed.TaskFromContext(ctx)) }),
+			"the *Task is nil",
+		})
 	}
 	return append(all,
 		misuse{"ID without a context", none(func() { delayed.TaskFromContext(nil).ID() }), "the *Task is nil"}, //nolint:staticcheck // on purpose
 		misuse{"Enqueue(nil)", enqueue(nil), "the *Task is nil or zero"},
 		misuse{"Enqueue(&Task{})", enqueue(&delayed.Task{}), "the *Task is nil or zero"},
-		misuse{"DelayMany with nil",
-			func() error { _, err := q.DelayMany(ctx, delayed.Call(wrongOne, 1), nil); return err }, "task 2: "},
-		misuse{"DelayMany with a zero Task", func() error { _, err := q.DelayMany(ctx, &delayed.Task{}); return err },
-			"task 1: "},
+		misuse{
+			"DelayMany with nil",
+			func() error { _, err := q.DelayMany(ctx, delayed.Call(wrongOne, 1), nil); return err }, "task 2: ",
+		},
+		misuse{
+			"DelayMany with a zero Task", func() error { _, err := q.DelayMany(ctx, &delayed.Task{}); return err },
+			"task 1: ",
+		},
 		misuse{"DelayMany with a wrong call", func() error {
 			_, err := q.DelayMany(ctx, delayed.Call(wrongOne, 1), delayed.Call(wrongOne, "x"))
 			return err
@@ -47,24 +53,40 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 		misuse{"NewGoTask of a long path", enqueue(delayed.NewGoTask(strings.Repeat("p", 513))), "at most 512"},
 		misuse{"NewGoTask of bytes", enqueue(delayed.NewGoTask("\xff")), "not UTF-8"},
 		misuse{"NewGoTask with a channel", enqueue(delayed.NewGoTask("p.f", make(chan int))), "argument 1: "},
-		misuse{"NewGoTask with a context", enqueue(delayed.NewGoTask("p.f", 1, ctx)),
-			"argument 2: expected a value, found a context.Context"},
-		misuse{"NewGoTask with an option", enqueue(delayed.NewGoTask("p.f", 1, delayed.In(time.Hour))),
-			"found the option In, which is no argument"},
+		misuse{
+			"NewGoTask with a context", enqueue(delayed.NewGoTask("p.f", 1, ctx)),
+			"argument 2: expected a value, found a context.Context",
+		},
+		misuse{
+			"NewGoTask with an option", enqueue(delayed.NewGoTask("p.f", 1, delayed.In(time.Hour))),
+			"found the option In, which is no argument",
+		},
 		misuse{"NewPyTask without a path", enqueue(delayed.NewPyTask("", nil, nil)), "the path is empty"},
-		misuse{"NewPyTask of a Go path", enqueue(delayed.NewPyTask("example.com/app/mail.Welcome", nil, nil)),
-			"module:function"},
+		misuse{
+			"NewPyTask of a Go path", enqueue(delayed.NewPyTask("example.com/app/mail.Welcome", nil, nil)),
+			"module:function",
+		},
 		misuse{"NewPyTask of half a path", enqueue(delayed.NewPyTask("mail:", nil, nil)), "module:function"},
-		misuse{"NewPyTask with an option", enqueue(delayed.NewPyTask("m:f", []any{delayed.MaxRetry(1)}, nil)),
-			"found the option MaxRetry"},
-		misuse{"NewPyTask with a named option",
-			enqueue(delayed.NewPyTask("m:f", nil, map[string]any{"when": delayed.In(time.Hour)})), "argument when: "},
-		misuse{"NewPyTask with a channel", enqueue(delayed.NewPyTask("m:f", []any{make(chan int)}, nil)),
-			"cannot travel"},
-		misuse{"Progress outside of a handler", func() error { return delayed.Progress(ctx, 1, 2, "") },
-			"outside of a handler"},
-		misuse{"Progress without a context", func() error { return delayed.Progress(nil, 1, 2, "") },
-			"outside of a handler"}, //nolint:staticcheck // on purpose
+		misuse{
+			"NewPyTask with an option", enqueue(delayed.NewPyTask("m:f", []any{delayed.MaxRetry(1)}, nil)),
+			"found the option MaxRetry",
+		},
+		misuse{
+			"NewPyTask with a named option",
+			enqueue(delayed.NewPyTask("m:f", nil, map[string]any{"when": delayed.In(time.Hour)})), "argument when: ",
+		},
+		misuse{
+			"NewPyTask with a channel", enqueue(delayed.NewPyTask("m:f", []any{make(chan int)}, nil)),
+			"cannot travel",
+		},
+		misuse{
+			"Progress outside of a handler", func() error { return delayed.Progress(ctx, 1, 2, "") },
+			"outside of a handler",
+		},
+		misuse{
+			"Progress without a context", func() error { return delayed.Progress(nil, 1, 2, "") },
+			"outside of a handler",
+		}, //nolint:staticcheck // on purpose
 	)
 }
 
@@ -127,11 +149,15 @@ func misusedOptions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		if o.option != nil {
 			name = "option " + o.option.String()
 		}
-		all = append(all, misuse{name, func() error { _, err := q.With(o.option).Delay(wrongOne, 1); return err },
-			o.want})
+		all = append(all, misuse{
+			name, func() error { _, err := q.With(o.option).Delay(wrongOne, 1); return err },
+			o.want,
+		})
 		if d, ok := o.option.(delayed.TaskOption); ok && d.String() != "OnConflict(Skip)" {
-			all = append(all, misuse{"default " + name,
-				func() error { _, err := q.Delay(delayed.Func(wrongOne, d), 1); return err }, o.want})
+			all = append(all, misuse{
+				"default " + name,
+				func() error { _, err := q.Delay(delayed.Func(wrongOne, d), 1); return err }, o.want,
+			})
 		}
 	}
 	with := func(opts ...delayed.Option) func() error {
@@ -139,20 +165,30 @@ func misusedOptions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	}
 	return append(all,
 		misuse{"Front with In", with(delayed.Front(), delayed.In(time.Hour)), "Front with In"},
-		misuse{"Front with Debounce", with(delayed.Front(), delayed.Debounce(time.Hour)),
-			"Front with In, At or Debounce"},
-		misuse{"In as long as the TTL", with(delayed.In(time.Hour), delayed.TTL(time.Hour)),
-			"expected a TTL that is longer than the delay"},
-		misuse{"At after the TTL", with(delayed.At(time.Now().Add(time.Hour)), delayed.TTL(time.Minute)),
-			"expected a TTL that is longer"},
-		misuse{"Debounce past the deadline", with(delayed.Debounce(time.Hour), delayed.Deadline(time.Now())),
-			"expected a deadline after the task is due"},
+		misuse{
+			"Front with Debounce", with(delayed.Front(), delayed.Debounce(time.Hour)),
+			"Front with In, At or Debounce",
+		},
+		misuse{
+			"In as long as the TTL", with(delayed.In(time.Hour), delayed.TTL(time.Hour)),
+			"expected a TTL that is longer than the delay",
+		},
+		misuse{
+			"At after the TTL", with(delayed.At(time.Now().Add(time.Hour)), delayed.TTL(time.Minute)),
+			"expected a TTL that is longer",
+		},
+		misuse{
+			"Debounce past the deadline", with(delayed.Debounce(time.Hour), delayed.Deadline(time.Now())),
+			"expected a deadline after the task is due",
+		},
 		misuse{"At past a function's TTL", func() error {
 			_, err := q.With(delayed.In(time.Hour)).Delay(delayed.Func(wrongOne, delayed.TTL(time.Minute)), 1)
 			return err
 		}, "found one that ends 59m0s before"},
-		misuse{"TaskID that is replaced", with(delayed.TaskID("x"), delayed.OnConflict(delayed.Replace)),
-			"cannot replace one of its own id"},
+		misuse{
+			"TaskID that is replaced", with(delayed.TaskID("x"), delayed.OnConflict(delayed.Replace)),
+			"cannot replace one of its own id",
+		},
 		misuse{"a wrong option before a right one", with(delayed.TTL(0), delayed.TTL(time.Hour)), "option TTL(0s)"},
 		misuse{"one TaskID for two", func() error {
 			_, err := q.With(delayed.TaskID("x")).DelayMany(t.Context(), delayed.Call(wrongOne, 1),
@@ -196,8 +232,10 @@ func misusedFunctions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"an empty Name":           {delayed.Func(wrongOne, delayed.Name("")), "choose another Name"},
 		"a Name with a colon":     {delayed.Func(wrongOne, delayed.Name("a:b")), "choose another Name"},
 		"a Name of control bytes": {delayed.Func(wrongOne, delayed.Name("a\nb")), "choose another Name"},
-		"a long Name": {delayed.Func(wrongOne, delayed.Name(strings.Repeat("n", 513))),
-			"choose another Name"},
+		"a long Name": {
+			delayed.Func(wrongOne, delayed.Name(strings.Repeat("n", 513))),
+			"choose another Name",
+		},
 		"an empty Alias":   {delayed.Func(wrongOne, delayed.Alias("")), "choose another Alias"},
 		"an Alias twice":   {delayed.Func(wrongOne, delayed.Alias("a.b", "a.b")), "a.b twice"},
 		"Optional(-1)":     {delayed.Func(wrongOne, delayed.Optional(-1)), "Optional of 0 to 1"},
@@ -207,10 +245,14 @@ func misusedFunctions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			delayed.BackoffFunc(func(int, error) time.Duration { return 0 })), "choose one"},
 		"Middleware(nil)":        {delayed.Func(wrongOne, delayed.Middleware(nil)), "middleware 1 is nil"},
 		"a channel as parameter": {func(chan int) {}, "function cannot be delayed"},
-		"a large array as parameter": {delayed.Func(func([1 << 20]byte) {}, delayed.Name("x.large")),
-			"take a pointer or a slice"},
-		"an interface as a parameter": {delayed.Func(func(io.Reader) {}, delayed.Name("x.reader")),
-			"parameter 1: io.Reader cannot travel"},
+		"a large array as parameter": {
+			delayed.Func(func([1 << 20]byte) {}, delayed.Name("x.large")),
+			"take a pointer or a slice",
+		},
+		"an interface as a parameter": {
+			delayed.Func(func(io.Reader) {}, delayed.Name("x.reader")),
+			"parameter 1: io.Reader cannot travel",
+		},
 	} {
 		all = append(all, misuse{"Delay of " + name, func() error { _, err := q.Delay(f.fn); return err }, f.want})
 	}
@@ -232,18 +274,33 @@ func misusedArguments(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		args []any
 		want string
 	}{
-		"an option for any": {wrongAny, []any{"x", delayed.In(time.Hour)},
-			"argument 2: expected interface {}, found the option In" + refused},
-		"a secret option for any": {wrongAny, []any{delayed.Header("k", "hunter2")},
-			"found the option Header" + refused},
+		"an option for any": {
+			wrongAny,
+			[]any{"x", delayed.In(time.Hour)},
+			"argument 2: expected interface {}, found the option In" + refused,
+		},
+		"a secret option for any": {
+			wrongAny,
+			[]any{delayed.Header("k", "hunter2")},
+			"found the option Header" + refused,
+		},
 		"an option for a number": {wrongOne, []any{delayed.In(time.Hour)}, "found the option In" + refused},
 		"an option for a text":   {wrongText, []any{delayed.TaskID("x")}, "found the option TaskID" + refused},
-		"an option too many": {wrongOne, []any{1, delayed.MaxRetry(3)},
-			"argument 2: expected no argument, found the option MaxRetry" + refused},
-		"an option in the tail": {wrongList, []any{"x", 1, delayed.In(time.Hour)},
-			"argument 3: expected int64, found the option In" + refused},
-		"options as a list": {wrongList, []any{"x", delayed.MaxRetry(1)},
-			"found the option MaxRetry" + refused},
+		"an option too many": {
+			wrongOne,
+			[]any{1, delayed.MaxRetry(3)},
+			"argument 2: expected no argument, found the option MaxRetry" + refused,
+		},
+		"an option in the tail": {
+			wrongList,
+			[]any{"x", 1, delayed.In(time.Hour)},
+			"argument 3: expected int64, found the option In" + refused,
+		},
+		"options as a list": {
+			wrongList,
+			[]any{"x", delayed.MaxRetry(1)},
+			"found the option MaxRetry" + refused,
+		},
 		"an option of Func":         {wrongAny, []any{delayed.Name("x")}, "an option of Func"},
 		"a context":                 {wrongOne, []any{t.Context(), 1}, "DelayContext"},
 		"a context for any":         {wrongAny, []any{t.Context()}, "DelayContext"},
@@ -269,8 +326,10 @@ func misusedArguments(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"a cyclic map":              {wrongTable, []any{cyclic}, "argument 1"},
 		"too much":                  {wrongText, []any{strings.Repeat("x", 2<<20)}, "delayed: "},
 	} {
-		all = append(all, misuse{"Delay with " + name, func() error { _, err := q.Delay(c.fn, c.args...); return err },
-			c.want})
+		all = append(all, misuse{
+			"Delay with " + name, func() error { _, err := q.Delay(c.fn, c.args...); return err },
+			c.want,
+		})
 	}
 	return all
 }

@@ -31,49 +31,79 @@ func misusedConfigs(rdb *delayed.Redis) (all []misuse) {
 		"weight -1":      {delayed.WorkerConfig{Queues: delayed.Weighted{"q": -1}}, "weight -1"},
 		"weight 1001":    {delayed.WorkerConfig{Queues: delayed.Weighted{"q": 1001}}, "weight 1001"},
 		"Concurrency -1": {delayed.WorkerConfig{Queues: strict, Concurrency: -1}, "Concurrency is -1"},
-		"Concurrency 1e6": {delayed.WorkerConfig{Queues: strict, Concurrency: 1_000_000},
-			"Concurrency is 1000000"},
+		"Concurrency 1e6": {
+			delayed.WorkerConfig{Queues: strict, Concurrency: 1_000_000},
+			"Concurrency is 1000000",
+		},
 		"Prefetch 1e6":     {delayed.WorkerConfig{Queues: strict, Prefetch: 1_000_000}, "Prefetch is 1000000"},
 		"HeartbeatLife 15": {delayed.WorkerConfig{Queues: strict, HeartbeatLife: 15}, "HeartbeatLife is 15ns"},
-		"HeartbeatLife -1s": {delayed.WorkerConfig{Queues: strict, HeartbeatLife: -time.Second},
-			"HeartbeatLife is -1s"},
+		"HeartbeatLife -1s": {
+			delayed.WorkerConfig{Queues: strict, HeartbeatLife: -time.Second},
+			"HeartbeatLife is -1s",
+		},
 		"SweepInterval 8": {delayed.WorkerConfig{Queues: strict, SweepInterval: 8}, "SweepInterval is 8ns"},
-		"Grace 25": {delayed.WorkerConfig{Queues: strict, Grace: 25},
-			"Grace is 25ns: expected at least 1ms"},
-		"CancelGrace 3": {delayed.WorkerConfig{Queues: strict, CancelGrace: 3},
-			"CancelGrace is 3ns: expected at least 1ms"},
-		"Timeout 30": {delayed.WorkerConfig{Queues: strict, Timeout: 30},
-			"Timeout is 30ns: expected at least 1ms"},
+		"Grace 25": {
+			delayed.WorkerConfig{Queues: strict, Grace: 25},
+			"Grace is 25ns: expected at least 1ms",
+		},
+		"CancelGrace 3": {
+			delayed.WorkerConfig{Queues: strict, CancelGrace: 3},
+			"CancelGrace is 3ns: expected at least 1ms",
+		},
+		"Timeout 30": {
+			delayed.WorkerConfig{Queues: strict, Timeout: 30},
+			"Timeout is 30ns: expected at least 1ms",
+		},
 		"Timeout -1s": {delayed.WorkerConfig{Queues: strict, Timeout: -time.Second}, "Timeout is -1s"},
-		"StuckAfter 30": {delayed.WorkerConfig{Queues: strict, StuckAfter: 30},
-			"StuckAfter is 30ns: expected at least 1ms"},
+		"StuckAfter 30": {
+			delayed.WorkerConfig{Queues: strict, StuckAfter: 30},
+			"StuckAfter is 30ns: expected at least 1ms",
+		},
 		"MaxStuck 1e6": {delayed.WorkerConfig{Queues: strict, MaxStuck: 1_000_000}, "MaxStuck is 1000000"},
 		"MaxTasks -1":  {delayed.WorkerConfig{Queues: strict, MaxTasks: -1}, "MaxTasks is -1"},
-		"MaxTime 3600": {delayed.WorkerConfig{Queues: strict, MaxTime: 3600},
-			"MaxTime is 3.6µs: expected at least 1ms"},
+		"MaxTime 3600": {
+			delayed.WorkerConfig{Queues: strict, MaxTime: 3600},
+			"MaxTime is 3.6µs: expected at least 1ms",
+		},
 		"MaxTime -1s": {delayed.WorkerConfig{Queues: strict, MaxTime: -time.Second}, "MaxTime is -1s"},
-		"MaxMemory 512": {delayed.WorkerConfig{Queues: strict, MaxMemory: 512},
-			"MaxMemory is 512: expected a number of bytes of at least 1048576"},
+		"MaxMemory 512": {
+			delayed.WorkerConfig{Queues: strict, MaxMemory: 512},
+			"MaxMemory is 512: expected a number of bytes of at least 1048576",
+		},
 		"MaxMemory -1": {delayed.WorkerConfig{Queues: strict, MaxMemory: -1}, "MaxMemory is -1"},
-		"StopWhenEmptyFor 10": {delayed.WorkerConfig{Queues: strict, StopWhenEmptyFor: 10},
-			"StopWhenEmptyFor is 10ns: expected at least 1ms"},
-		"Rest 10": {delayed.WorkerConfig{Queues: strict, Rest: 10},
-			"Rest is 10ns: expected at least 1ms"},
+		"StopWhenEmptyFor 10": {
+			delayed.WorkerConfig{Queues: strict, StopWhenEmptyFor: 10},
+			"StopWhenEmptyFor is 10ns: expected at least 1ms",
+		},
+		"Rest 10": {
+			delayed.WorkerConfig{Queues: strict, Rest: 10},
+			"Rest is 10ns: expected at least 1ms",
+		},
 		"Rest -1s":      {delayed.WorkerConfig{Queues: strict, Rest: -time.Second}, "Rest is -1s"},
 		"ArchiveMax -1": {delayed.WorkerConfig{Queues: strict, ArchiveMax: -1}, "ArchiveMax is -1"},
 		"ArchiveFor 90": {delayed.WorkerConfig{Queues: strict, ArchiveFor: 90}, "ArchiveFor is 90ns"},
-		"Allow of anything": {delayed.WorkerConfig{Queues: strict, Allow: []string{"everything"}},
-			`unknown name "everything"`},
+		"Allow of anything": {
+			delayed.WorkerConfig{Queues: strict, Allow: []string{"everything"}},
+			`unknown name "everything"`,
+		},
 		"Legacy behind a prefix": {delayed.WorkerConfig{Queues: strict, Legacy: true}, "key prefix"},
 		"PythonQueue of spaces":  {delayed.WorkerConfig{Queues: strict, PythonQueue: "a b"}, "without spaces"},
-		"nil *logrus.Logger": {delayed.WorkerConfig{Queues: strict, Logger: (*logrus.Logger)(nil)},
-			"Logger is a nil or zero *logrus.Logger"},
-		"nil *logrus.Entry": {delayed.WorkerConfig{Queues: strict, Logger: (*logrus.Entry)(nil)},
-			"Logger is a nil or zero *logrus.Entry"},
-		"zero *logrus.Entry": {delayed.WorkerConfig{Queues: strict, Logger: &logrus.Entry{}},
-			"Logger is a nil or zero *logrus.Entry"},
-		"Periodic without a name": {delayed.WorkerConfig{Queues: strict, Periodic: []delayed.SchedulerConfig{{}}},
-			"name is empty"},
+		"nil *logrus.Logger": {
+			delayed.WorkerConfig{Queues: strict, Logger: (*logrus.Logger)(nil)},
+			"Logger is a nil or zero *logrus.Logger",
+		},
+		"nil *logrus.Entry": {
+			delayed.WorkerConfig{Queues: strict, Logger: (*logrus.Entry)(nil)},
+			"Logger is a nil or zero *logrus.Entry",
+		},
+		"zero *logrus.Entry": {
+			delayed.WorkerConfig{Queues: strict, Logger: &logrus.Entry{}},
+			"Logger is a nil or zero *logrus.Entry",
+		},
+		"Periodic without a name": {
+			delayed.WorkerConfig{Queues: strict, Periodic: []delayed.SchedulerConfig{{}}},
+			"name is empty",
+		},
 	} {
 		all = append(all, misuse{"WorkerConfig with " + name, func() error {
 			r := rdb
@@ -94,33 +124,47 @@ func misusedConfigs(rdb *delayed.Redis) (all []misuse) {
 		"HeartbeatLife 15": {delayed.SweeperConfig{Queues: strict, HeartbeatLife: 15}, "HeartbeatLife is 15ns"},
 		"ArchiveMax -1":    {delayed.SweeperConfig{Queues: strict, ArchiveMax: -1}, "ArchiveMax is -1"},
 		"ArchiveFor 1":     {delayed.SweeperConfig{Queues: strict, ArchiveFor: 1}, "ArchiveFor is 1ns"},
-		"a nil logger": {delayed.SweeperConfig{Queues: strict, Logger: (*logrus.Logger)(nil)},
-			"Logger is a nil or zero"},
+		"a nil logger": {
+			delayed.SweeperConfig{Queues: strict, Logger: (*logrus.Logger)(nil)},
+			"Logger is a nil or zero",
+		},
 	} {
-		all = append(all, misuse{"SweeperConfig with " + name,
-			func() error { _, err := delayed.NewSweeper(rdb, c.cfg); return err }, c.want})
+		all = append(all, misuse{
+			"SweeperConfig with " + name,
+			func() error { _, err := delayed.NewSweeper(rdb, c.cfg); return err }, c.want,
+		})
 	}
 	for name, c := range map[string]struct {
 		cfg  delayed.SchedulerConfig
 		want string
 	}{
 		"no Queue": {delayed.SchedulerConfig{}, "name is empty"},
-		"no Owner": {delayed.SchedulerConfig{Queue: "q",
-			Entries: []delayed.Entry{{Name: "e", Spec: "@daily", Task: delayed.Call(wrongOne, 1)}}},
-			"Owner is missing"},
-		"a long Owner": {delayed.SchedulerConfig{Queue: "q", Owner: strings.Repeat("o", 129)},
-			"Owner of 129 bytes"},
+		"no Owner": {
+			delayed.SchedulerConfig{
+				Queue:   "q",
+				Entries: []delayed.Entry{{Name: "e", Spec: "@daily", Task: delayed.Call(wrongOne, 1)}},
+			},
+			"Owner is missing",
+		},
+		"a long Owner": {
+			delayed.SchedulerConfig{Queue: "q", Owner: strings.Repeat("o", 129)},
+			"Owner of 129 bytes",
+		},
 		"a Version of no Owner": {delayed.SchedulerConfig{Queue: "q", Version: 1}, "Version is 1"},
 		"Version -1":            {delayed.SchedulerConfig{Queue: "q", Owner: "o", Version: -1}, "Version is -1"},
-		"a nil logger": {delayed.SchedulerConfig{Queue: "q", Logger: (*logrus.Entry)(nil)},
-			"Logger is a nil or zero"},
+		"a nil logger": {
+			delayed.SchedulerConfig{Queue: "q", Logger: (*logrus.Entry)(nil)},
+			"Logger is a nil or zero",
+		},
 		"an entry twice": {delayed.SchedulerConfig{Queue: "q", Owner: "o", Entries: []delayed.Entry{
 			{Name: "e", Spec: "@daily", Task: delayed.Call(wrongOne, 1)},
 			{Name: "e", Spec: "@daily", Task: delayed.Call(wrongOne, 1)},
 		}}, "declared twice"},
 	} {
-		all = append(all, misuse{"SchedulerConfig with " + name,
-			func() error { _, err := delayed.NewScheduler(rdb, c.cfg); return err }, c.want})
+		all = append(all, misuse{
+			"SchedulerConfig with " + name,
+			func() error { _, err := delayed.NewScheduler(rdb, c.cfg); return err }, c.want,
+		})
 	}
 	for name, c := range map[string]struct {
 		cfg  delayed.QueueConfig
@@ -150,12 +194,18 @@ func misusedEntries(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"History": func(ctx context.Context, p *delayed.Periodic) error { _, err := p.History(ctx, "e"); return err },
 	} {
 		all = append(all,
-			misuse{name + " of a nil Periodic", func() error { return do(t.Context(), nil) },
-				"the *Periodic is nil or zero"},
-			misuse{name + " of a zero Periodic", func() error { return do(t.Context(), &delayed.Periodic{}) },
-				"the *Periodic is nil or zero"},
-			misuse{name + " of entries without a context", func() error { return do(nil, q.Periodic()) },
-				"the context is nil"},
+			misuse{
+				name + " of a nil Periodic", func() error { return do(t.Context(), nil) },
+				"the *Periodic is nil or zero",
+			},
+			misuse{
+				name + " of a zero Periodic", func() error { return do(t.Context(), &delayed.Periodic{}) },
+				"the *Periodic is nil or zero",
+			},
+			misuse{
+				name + " of entries without a context", func() error { return do(nil, q.Periodic()) },
+				"the context is nil",
+			},
 		)
 	}
 	for name, c := range map[string]struct {
@@ -170,11 +220,15 @@ func misusedEntries(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"an unknown zone":    {func(e *delayed.Entry) { e.Zone = "Berlin" }, "Berlin"},
 		"no task":            {func(e *delayed.Entry) { e.Name, e.Task = "new", nil }, "has no task"},
 		"a zero task":        {func(e *delayed.Entry) { e.Task = &delayed.Task{} }, "the *Task is nil or zero"},
-		"a wrong task": {func(e *delayed.Entry) { e.Task = delayed.Call(wrongOne, delayed.In(time.Hour)) },
-			"found the option In"},
+		"a wrong task": {
+			func(e *delayed.Entry) { e.Task = delayed.Call(wrongOne, delayed.In(time.Hour)) },
+			"found the option In",
+		},
 		"a nil option": {func(e *delayed.Entry) { e.Options = []delayed.Option{nil} }, "option 1 is nil"},
-		"In": {func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.In(time.Hour)} },
-			"In and At"},
+		"In": {
+			func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.In(time.Hour)} },
+			"In and At",
+		},
 		"Jitter of 30":    {func(e *delayed.Entry) { e.Jitter = 30 }, "Jitter is 30ns: expected 1ms to 1h0m0s"},
 		"Jitter of a day": {func(e *delayed.Entry) { e.Jitter = 24 * time.Hour }, "Jitter is 24h0m0s"},
 		"Missed of -2":    {func(e *delayed.Entry) { e.Missed = -2 }, "Missed is -2"},
@@ -186,20 +240,30 @@ func misusedEntries(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		all = append(all, misuse{"Set with " + name, func() error { return q.Periodic().Set(t.Context(), e) }, c.want})
 	}
 	return append(all,
-		misuse{"Set through With(In)",
-			func() error { return q.With(delayed.In(time.Hour)).Periodic().Set(t.Context(), good) }, "In and At"},
-		misuse{"Set through a wrong With",
-			func() error { return q.With(delayed.TTL(0)).Periodic().Set(t.Context(), good) }, "option TTL(0s)"},
+		misuse{
+			"Set through With(In)",
+			func() error { return q.With(delayed.In(time.Hour)).Periodic().Set(t.Context(), good) }, "In and At",
+		},
+		misuse{
+			"Set through a wrong With",
+			func() error { return q.With(delayed.TTL(0)).Periodic().Set(t.Context(), good) }, "option TTL(0s)",
+		},
 		misuse{"Set of options without a task", func() error {
 			return q.With(delayed.Header("k", "v")).Periodic().Set(t.Context(),
 				delayed.Entry{Name: "e", Spec: "@daily"})
 		}, "options but no task"},
-		misuse{"Pause of no entry", func() error { return q.Periodic().Pause(t.Context(), "nothing") },
-			"no such periodic entry"},
-		misuse{"Remove of no entry", func() error { return q.Periodic().Remove(t.Context(), "") },
-			"no such periodic entry"},
-		misuse{"RunNow of no entry", func() error { _, err := q.Periodic().RunNow(t.Context(), "nothing"); return err },
-			"no such periodic entry"},
+		misuse{
+			"Pause of no entry", func() error { return q.Periodic().Pause(t.Context(), "nothing") },
+			"no such periodic entry",
+		},
+		misuse{
+			"Remove of no entry", func() error { return q.Periodic().Remove(t.Context(), "") },
+			"no such periodic entry",
+		},
+		misuse{
+			"RunNow of no entry", func() error { _, err := q.Periodic().RunNow(t.Context(), "nothing"); return err },
+			"no such periodic entry",
+		},
 	)
 }
 
@@ -244,8 +308,10 @@ func misusedNames(rdb *delayed.Redis) (all []misuse) {
 		"x_group:": "keys of another queue",
 	} {
 		all = append(all,
-			misuse{fmt.Sprintf("OpenQueue(%q)", name),
-				func() error { _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: name}); return err }, want},
+			misuse{
+				fmt.Sprintf("OpenQueue(%q)", name),
+				func() error { _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: name}); return err }, want,
+			},
 			misuse{fmt.Sprintf("NewQueue(%q)", name), none(func() { delayed.NewQueue(name, rdb) }), want},
 		)
 	}

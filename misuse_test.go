@@ -140,8 +140,10 @@ func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		q := delayed.NewQueue(redistest.Name(t), rdb)
 		all = append(all,
 			misuse{name + " of a nil Queue", func() error { return do(t.Context(), nil) }, "the *Queue is nil or zero"},
-			misuse{name + " of a zero Queue", func() error { return do(t.Context(), &delayed.Queue{}) },
-				"the *Queue is nil or zero"},
+			misuse{
+				name + " of a zero Queue", func() error { return do(t.Context(), &delayed.Queue{}) },
+				"the *Queue is nil or zero",
+			},
 			misuse{name + " without a context", func() error { return do(nil, q) }, "the context is nil"},
 		)
 	}
@@ -157,22 +159,34 @@ func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	}
 	q := delayed.NewQueue(redistest.Name(t), rdb)
 	return append(all,
-		misuse{"Delay of a nil Queue", func() error { _, err := (*delayed.Queue)(nil).Delay(wrongOne, 1); return err },
-			"the *Queue is nil or zero"},
+		misuse{
+			"Delay of a nil Queue", func() error { _, err := (*delayed.Queue)(nil).Delay(wrongOne, 1); return err },
+			"the *Queue is nil or zero",
+		},
 		misuse{"SetWeight(-1)", func() error { return q.SetWeight(t.Context(), -1) }, "weight -1"},
 		misuse{"SetWeight(1001)", func() error { return q.SetWeight(t.Context(), 1001) }, "weight 1001"},
-		misuse{"Archived(-1, 1)", func() error { _, _, err := q.Archived(t.Context(), -1, 1); return err },
-			"offset of 0 or more"},
+		misuse{
+			"Archived(-1, 1)", func() error { _, _, err := q.Archived(t.Context(), -1, 1); return err },
+			"offset of 0 or more",
+		},
 		misuse{"Archived(0, 0)", func() error { _, _, err := q.Archived(t.Context(), 0, 0); return err }, "1 to 1000"},
-		misuse{"Parked(0, 1001)", func() error { _, _, err := q.Parked(t.Context(), 0, 1001); return err },
-			"1 to 1000"},
-		misuse{"Fleet with nil", func() error { return delayed.Fleet{nil}.Pause(t.Context()) },
-			"queue 1 of the Fleet is nil"},
-		misuse{"Fleet with a zero Queue", func() error { return delayed.Fleet{{}}.Resume(t.Context()) },
-			"the *Queue is nil or zero"},
+		misuse{
+			"Parked(0, 1001)", func() error { _, _, err := q.Parked(t.Context(), 0, 1001); return err },
+			"1 to 1000",
+		},
+		misuse{
+			"Fleet with nil", func() error { return delayed.Fleet{nil}.Pause(t.Context()) },
+			"queue 1 of the Fleet is nil",
+		},
+		misuse{
+			"Fleet with a zero Queue", func() error { return delayed.Fleet{{}}.Resume(t.Context()) },
+			"the *Queue is nil or zero",
+		},
 		misuse{"Fleet without a context", func() error { return delayed.Fleet{q}.Restart(nil) }, "the context is nil"}, //nolint:staticcheck // on purpose
-		misuse{"order to no worker", func() error { return q.Worker("nobody").Pause(t.Context()) },
-			`no living worker "nobody"`},
+		misuse{
+			"order to no worker", func() error { return q.Worker("nobody").Pause(t.Context()) },
+			`no living worker "nobody"`,
+		},
 		misuse{"order to an empty id", func() error { return q.Worker("").Stop(t.Context()) }, `no living worker ""`},
 	)
 }
@@ -195,11 +209,15 @@ func misusedRefs(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	} {
 		all = append(all,
 			misuse{name + " of a nil Ref", func() error { return do(t.Context(), nil) }, "the *Ref is nil or zero"},
-			misuse{name + " of a zero Ref", func() error { return do(t.Context(), &delayed.Ref{}) },
-				"the *Ref is nil or zero"},
+			misuse{
+				name + " of a zero Ref", func() error { return do(t.Context(), &delayed.Ref{}) },
+				"the *Ref is nil or zero",
+			},
 			misuse{name + " of an empty id", func() error { return do(t.Context(), q.Ref("")) }, "task has no id"},
-			misuse{name + " of a Ref without a context", func() error { return do(nil, q.Ref("x")) },
-				"the context is nil"},
+			misuse{
+				name + " of a Ref without a context", func() error { return do(nil, q.Ref("x")) },
+				"the context is nil",
+			},
 		)
 	}
 	return append(all,
@@ -210,12 +228,18 @@ func misusedRefs(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		misuse{"ID of a nil Ref", none(func() { (*delayed.Ref)(nil).ID() }), "the *Ref is nil or zero"},
 		misuse{"Queue of a nil Ref", none(func() { (*delayed.Ref)(nil).Queue() }), "the *Ref is nil or zero"},
 		misuse{"Queue of a zero Ref", none(func() { (&delayed.Ref{}).Queue() }), "the *Ref is nil or zero"},
-		misuse{"RunAgainWith nil", func() error { return q.Ref("x").RunAgainWith(t.Context(), nil) },
-			"the *Task is nil or zero"},
-		misuse{"RunAgainWith a zero Task",
-			func() error { return q.Ref("x").RunAgainWith(t.Context(), &delayed.Task{}) }, "the *Task is nil or zero"},
-		misuse{"Delete of a task that is not there", func() error { return q.Ref("x").Delete(t.Context()) },
-			"not archived"},
+		misuse{
+			"RunAgainWith nil", func() error { return q.Ref("x").RunAgainWith(t.Context(), nil) },
+			"the *Task is nil or zero",
+		},
+		misuse{
+			"RunAgainWith a zero Task",
+			func() error { return q.Ref("x").RunAgainWith(t.Context(), &delayed.Task{}) }, "the *Task is nil or zero",
+		},
+		misuse{
+			"Delete of a task that is not there", func() error { return q.Ref("x").Delete(t.Context()) },
+			"not archived",
+		},
 		misuse{"Wait without KeepResult", func() error {
 			ref, err := q.With(delayed.In(time.Hour)).Delay(wrongOne, 1)
 			if err != nil {
@@ -257,10 +281,14 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"Listen": func(_ context.Context, w *delayed.Worker) error { return w.Listen(func(delayed.Event) {}) },
 	} {
 		all = append(all,
-			misuse{name + " of a nil Worker", func() error { return do(t.Context(), nil) },
-				"the *Worker is nil or zero"},
-			misuse{name + " of a zero Worker", func() error { return do(t.Context(), &delayed.Worker{}) },
-				"the *Worker is nil or zero"},
+			misuse{
+				name + " of a nil Worker", func() error { return do(t.Context(), nil) },
+				"the *Worker is nil or zero",
+			},
+			misuse{
+				name + " of a zero Worker", func() error { return do(t.Context(), &delayed.Worker{}) },
+				"the *Worker is nil or zero",
+			},
 			misuse{name + " after Run", func() error { return do(t.Context(), stopped) }, "delayed: closed: "},
 		)
 	}
@@ -280,12 +308,18 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	} {
 		q := delayed.NewQueue(redistest.Name(t), rdb)
 		all = append(all,
-			misuse{name + " of a nil WorkerControl", func() error { return do(t.Context(), nil) },
-				"the *WorkerControl is nil or zero"},
-			misuse{name + " of a zero WorkerControl", func() error { return do(t.Context(), &delayed.WorkerControl{}) },
-				"the *WorkerControl is nil or zero"},
-			misuse{name + " of a WorkerControl without a context", func() error { return do(nil, q.Worker("x")) },
-				"the context is nil"},
+			misuse{
+				name + " of a nil WorkerControl", func() error { return do(t.Context(), nil) },
+				"the *WorkerControl is nil or zero",
+			},
+			misuse{
+				name + " of a zero WorkerControl", func() error { return do(t.Context(), &delayed.WorkerControl{}) },
+				"the *WorkerControl is nil or zero",
+			},
+			misuse{
+				name + " of a WorkerControl without a context", func() error { return do(nil, q.Worker("x")) },
+				"the context is nil",
+			},
 		)
 	}
 	w := newWorker()
@@ -295,27 +329,41 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		misuse{"Run without a context", func() error { return w.Run(nil) }, "the context is nil"}, //nolint:staticcheck // on purpose
 		misuse{"Register(nil)", func() error { return w.Register(nil) }, "function cannot be delayed"},
 		misuse{"Register of a list", func() error { return w.Register([]any{wrongOne}) }, "function cannot be delayed"},
-		misuse{"Register of a nil function", func() error { return w.Register((func())(nil)) },
-			"function cannot be delayed"},
+		misuse{
+			"Register of a nil function", func() error { return w.Register((func())(nil)) },
+			"function cannot be delayed",
+		},
 		misuse{"Register of a nil Function", func() error { return w.Register((*delayed.Function)(nil)) }, "call Func"},
 		misuse{"Register of a zero Function", func() error { return w.Register(&delayed.Function{}) }, "call Func"},
-		misuse{"Register of a Function by value", func() error { return w.Register(delayed.Function{}) },
-			"function cannot be delayed"},
-		misuse{"Register of a call", func() error { return w.Register(delayed.Call(wrongOne, 1)) },
-			"function cannot be delayed"},
+		misuse{
+			"Register of a Function by value", func() error { return w.Register(delayed.Function{}) },
+			"function cannot be delayed",
+		},
+		misuse{
+			"Register of a call", func() error { return w.Register(delayed.Call(wrongOne, 1)) },
+			"function cannot be delayed",
+		},
 		misuse{"Register of a result", func() error { return w.Register(wrongResult()) }, "function cannot be delayed"},
 		misuse{"Register of a path", func() error { return w.Register("example.com/app/mail.Welcome") }, "a string"},
 		misuse{"Register twice", func() error { return w.Register(wrongText, wrongText) }, "taken already"},
-		misuse{"Register of a closure", func() error { n := 0; return w.Register(func() { n++ }) },
-			"wrap it with Func and Name"},
-		misuse{"Register of a method expression", func() error { return w.Register((*wrongMethods).Send) },
-			"receiver is missing"},
+		misuse{
+			"Register of a closure", func() error { n := 0; return w.Register(func() { n++ }) },
+			"wrap it with Func and Name",
+		},
+		misuse{
+			"Register of a method expression", func() error { return w.Register((*wrongMethods).Send) },
+			"receiver is missing",
+		},
 		misuse{"RegisterMethods(nil)", func() error { return w.RegisterMethods(nil) }, "a value with methods"},
-		misuse{"RegisterMethods of a nil pointer", func() error { return w.RegisterMethods((*wrongMethods)(nil)) },
-			"a nil *"},
+		misuse{
+			"RegisterMethods of a nil pointer", func() error { return w.RegisterMethods((*wrongMethods)(nil)) },
+			"a nil *",
+		},
 		misuse{"RegisterMethods of a number", func() error { return w.RegisterMethods(1) }, "an exported method"},
-		misuse{"RegisterMethods of a value", func() error { return w.RegisterMethods(wrongMethods{}) },
-			"pointer receivers"},
+		misuse{
+			"RegisterMethods of a value", func() error { return w.RegisterMethods(wrongMethods{}) },
+			"pointer receivers",
+		},
 		misuse{"Use(nil)", func() error { return w.Use(nil) }, "expected middleware, found nil"},
 		misuse{"Listen(nil)", func() error { return w.Listen(nil) }, "found nil"},
 		misuse{"middleware that panics", func() error {
@@ -365,8 +413,10 @@ func misusedHandles(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	} {
 		all = append(all,
 			misuse{name + " of a nil Redis", func() error { return do(nil) }, "the *Redis is nil or zero"},
-			misuse{name + " of a zero Redis", func() error { return do(&delayed.Redis{}) },
-				"the *Redis is nil or zero"},
+			misuse{
+				name + " of a zero Redis", func() error { return do(&delayed.Redis{}) },
+				"the *Redis is nil or zero",
+			},
 		)
 	}
 	closed, err := delayed.Dial(redistest.Shared(t).URL())
@@ -395,34 +445,56 @@ func misusedHandles(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		misuse{"FromPool(nil)", none(func() { delayed.FromPool(nil) }), "FromPool(nil)"},
 		misuse{"FromPool of a zero pool", func() error { return unfinished.Ping(t.Context()) }, "connecting to Redis"},
 		misuse{"FromSource(nil)", none(func() { delayed.FromSource(nil) }), "FromSource(nil)"},
-		misuse{"FromSource of a nil pointer", none(func() { delayed.FromSource((*wrongSource)(nil)) }),
-			"FromSource(nil)"},
+		misuse{
+			"FromSource of a nil pointer", none(func() { delayed.FromSource((*wrongSource)(nil)) }),
+			"FromSource(nil)",
+		},
 		misuse{"SlogLogger(nil)", none(func() { delayed.SlogLogger(nil) }), "SlogLogger(nil)"},
-		misuse{"SlogLogger of a nil pointer", none(func() { delayed.SlogLogger((*slog.JSONHandler)(nil)) }),
-			"SlogLogger(nil)"},
+		misuse{
+			"SlogLogger of a nil pointer", none(func() { delayed.SlogLogger((*slog.JSONHandler)(nil)) }),
+			"SlogLogger(nil)",
+		},
 		misuse{"Ping without a context", func() error { return rdb.Ping(nil) }, "the context is nil"},                  //nolint:staticcheck // on purpose
 		misuse{"Check without a context", func() error { _, err := rdb.Check(nil); return err }, "the context is nil"}, //nolint:staticcheck // on purpose
-		misuse{"Check with an unknown name", func() error { _, err := rdb.Check(t.Context(), "evictions"); return err },
-			`unknown name "evictions"`},
+		misuse{
+			"Check with an unknown name", func() error { _, err := rdb.Check(t.Context(), "evictions"); return err },
+			`unknown name "evictions"`,
+		},
 		misuse{"Ping of a closed handle", func() error { return closed.Ping(t.Context()) }, "closed"},
-		misuse{"Check of a closed handle", func() error { _, err := closed.Check(t.Context()); return err },
-			"delayed: closed"},
-		misuse{"Delay on a closed handle", func() error { _, err := late.Delay(wrongOne, 1); return err },
-			"delayed: closed"},
-		misuse{"Len on a closed handle", func() error { _, err := late.Len(t.Context()); return err },
-			"delayed: closed"},
-		misuse{"Run of a nil Sweeper", func() error { return (*delayed.Sweeper)(nil).Run(t.Context()) },
-			"the *Sweeper is nil or zero"},
-		misuse{"Run of a zero Sweeper", func() error { return new(delayed.Sweeper).Run(t.Context()) },
-			"the *Sweeper is nil or zero"},
+		misuse{
+			"Check of a closed handle", func() error { _, err := closed.Check(t.Context()); return err },
+			"delayed: closed",
+		},
+		misuse{
+			"Delay on a closed handle", func() error { _, err := late.Delay(wrongOne, 1); return err },
+			"delayed: closed",
+		},
+		misuse{
+			"Len on a closed handle", func() error { _, err := late.Len(t.Context()); return err },
+			"delayed: closed",
+		},
+		misuse{
+			"Run of a nil Sweeper", func() error { return (*delayed.Sweeper)(nil).Run(t.Context()) },
+			"the *Sweeper is nil or zero",
+		},
+		misuse{
+			"Run of a zero Sweeper", func() error { return new(delayed.Sweeper).Run(t.Context()) },
+			"the *Sweeper is nil or zero",
+		},
 		misuse{"Run of a Sweeper without a context", func() error { return sweeper.Run(nil) }, "the context is nil"}, //nolint:staticcheck // on purpose
 		misuse{"Run of a Sweeper twice", twice(sweeper.Run), "delayed: closed: Run was called before"},
-		misuse{"Run of a nil Scheduler", func() error { return (*delayed.Scheduler)(nil).Run(t.Context()) },
-			"the *Scheduler is nil or zero"},
-		misuse{"Run of a zero Scheduler", func() error { return new(delayed.Scheduler).Run(t.Context()) },
-			"the *Scheduler is nil or zero"},
-		misuse{"Run of a Scheduler without a context", func() error { return scheduler.Run(nil) },
-			"the context is nil"}, //nolint:staticcheck // on purpose
+		misuse{
+			"Run of a nil Scheduler", func() error { return (*delayed.Scheduler)(nil).Run(t.Context()) },
+			"the *Scheduler is nil or zero",
+		},
+		misuse{
+			"Run of a zero Scheduler", func() error { return new(delayed.Scheduler).Run(t.Context()) },
+			"the *Scheduler is nil or zero",
+		},
+		misuse{
+			"Run of a Scheduler without a context", func() error { return scheduler.Run(nil) },
+			"the context is nil",
+		}, //nolint:staticcheck // on purpose
 		misuse{"Run of a Scheduler twice", twice(scheduler.Run), "delayed: closed: Run was called before"},
 	)
 }

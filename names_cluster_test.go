@@ -77,8 +77,10 @@ func TestTextsOfHandles(t *testing.T) {
 		{delayed.Call(wrongText, "hunter2"), "task github.com/godelayed/delayed_test.wrongText (1 argument)"},
 		{delayed.Call(wrongList, "hunter2", 1, 2), "task github.com/godelayed/delayed_test.wrongList (3 arguments)"},
 		{delayed.NewGoTask("app/mail.Send"), "task app/mail.Send (0 arguments)"},
-		{delayed.NewPyTask("mail:send", []any{"hunter2"}, map[string]any{"key": "hunter2"}),
-			"task mail:send (2 arguments)"},
+		{
+			delayed.NewPyTask("mail:send", []any{"hunter2"}, map[string]any{"key": "hunter2"}),
+			"task mail:send (2 arguments)",
+		},
 		{delayed.Call(wrongText, 1), "task that was not built"},
 		{&delayed.Task{}, "task that was not built"},
 		{(*delayed.Task)(nil), "no task"},

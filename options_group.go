@@ -94,8 +94,10 @@ func (o gatherOption) applyFunc(d *funcDefaults) {
 
 // onWire is the policy with its defaults.
 func (o gatherOption) onWire() *wire.Gather {
-	w := &wire.Gather{Grace: max(o.Grace.Milliseconds(), 1), MaxDelay: max(o.MaxDelay.Milliseconds(), 0),
-		MaxSize: min(o.MaxSize, maxGroupSize)}
+	w := &wire.Gather{
+		Grace: max(o.Grace.Milliseconds(), 1), MaxDelay: max(o.MaxDelay.Milliseconds(), 0),
+		MaxSize: min(o.MaxSize, maxGroupSize),
+	}
 	if o.Grace == 0 {
 		w.Grace = defaultGrace.Milliseconds()
 	}

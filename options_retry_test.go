@@ -34,8 +34,10 @@ func TestRetryAndTimeOptions(t *testing.T) {
 		text   string
 		want   wire.Extra
 	}{
-		{Backoff(time.Second, 90*time.Second, 0), "Backoff(1s, 1m30s, 0s)",
-			wire.Extra{RetryDelays: []int64{1000, 90_000, 0}}},
+		{
+			Backoff(time.Second, 90*time.Second, 0), "Backoff(1s, 1m30s, 0s)",
+			wire.Extra{RetryDelays: []int64{1000, 90_000, 0}},
+		},
 		{Backoff(1999 * time.Microsecond), "Backoff(1.999ms)", wire.Extra{RetryDelays: []int64{1}}},
 		{Backoff(many...), "Backoff(" + strings.Repeat("0s, ", 63) + "0s)", wire.Extra{RetryDelays: make([]int64, 64)}},
 		{MaxBackoff(time.Minute), "MaxBackoff(1m0s)", wire.Extra{RetryCap: 60_000}},
@@ -79,8 +81,10 @@ func TestRetryAndTimeOptionsRefuse(t *testing.T) {
 	}{
 		{Backoff(), "option Backoff(): expected 1 to 64 delays, found 0"},
 		{Backoff(make([]time.Duration, 65)...), "expected 1 to 64 delays, found 65"},
-		{Backoff(time.Second, -time.Second),
-			"option Backoff(1s, -1s): expected no negative delay, found -1s as number 2"},
+		{
+			Backoff(time.Second, -time.Second),
+			"option Backoff(1s, -1s): expected no negative delay, found -1s as number 2",
+		},
 		{MaxBackoff(0), "option MaxBackoff(0s): expected a positive duration"},
 		{MaxBackoff(-1), "expected a positive duration"},
 		{RetryUntil(time.Time{}), "option RetryUntil(0001-01-01T00:00:00Z): expected a time after 1970"},

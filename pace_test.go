@@ -61,14 +61,23 @@ func TestPaceFollowsTheHandlers(t *testing.T) {
 	}{
 		{"nothing is known", []paceStep{{0, 0, 0, 0}, {ms, 0, 0, 0}, {time.Hour, 0, 0, 0}}},
 		{"one handler is enough", []paceStep{{0, 1, ms, 200}}},
-		{"what is known stays until others have ended",
-			[]paceStep{{0, 9, ms, 200}, {ms, 0, 0, 200}, {time.Hour, 0, 0, 200}}},
+		{
+			"what is known stays until others have ended",
+			[]paceStep{{0, 9, ms, 200}, {ms, 0, 0, 200}, {time.Hour, 0, 0, 200}},
+		},
 		{"longer ones are believed at once", []paceStep{{0, 9, ms, 200}, {ms, 1, 4 * ms, 50}, {ms, 1, time.Minute, 0}}},
-		{"shorter ones by half", []paceStep{{0, 9, 4 * ms, 50}, {ms, 9, 2 * ms, 66}, {ms, 9, 2 * ms, 80},
-			{ms, 99, 0, 160}, {ms, 99, 0, 320}}},
+		{"shorter ones by half", []paceStep{
+			{0, 9, 4 * ms, 50},
+			{ms, 9, 2 * ms, 66},
+			{ms, 9, 2 * ms, 80},
+			{ms, 99, 0, 160},
+			{ms, 99, 0, 320},
+		}},
 		{"the mean counts", []paceStep{{0, 3, ms, 200}, {ms / 2, 3, ms, 200}, {ms / 2, 3, 3 * ms, 100}}},
-		{"looks within the window wait for more",
-			[]paceStep{{0, 1, ms, 200}, {ms - 1, 1, time.Hour, 200}, {1, 0, 0, 0}}},
+		{
+			"looks within the window wait for more",
+			[]paceStep{{0, 1, ms, 200}, {ms - 1, 1, time.Hour, 200}, {1, 0, 0, 0}},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := pace{fixed: -1}

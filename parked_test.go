@@ -29,8 +29,14 @@ func TestParkedList(t *testing.T) {
 	for _, test := range []struct {
 		offset, n int
 		want      []listed
-	}{{0, 10, []listed{a, b, c, d}}, {0, 1, []listed{a}}, {1, 2, []listed{b, c}}, {3, 9, []listed{d}}, {4, 1, nil},
-		{9, 1, nil}} {
+	}{
+		{0, 10, []listed{a, b, c, d}},
+		{0, 1, []listed{a}},
+		{1, 2, []listed{b, c}},
+		{3, 9, []listed{d}},
+		{4, 1, nil},
+		{9, 1, nil},
+	} {
 		page, total, err := s.filedList(bg, s.keys.parked, test.offset, test.n)
 		if err != nil || total != 4 || !reflect.DeepEqual(page, test.want) {
 			t.Errorf("%d from %d: expected %v of 4, found %v of %d, %v", test.n, test.offset, test.want, page, total,

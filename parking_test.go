@@ -100,8 +100,10 @@ func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
 	f := b.fn("f", func(int) { ran.Add(1) })
-	rubbish := []string{"", "\xc1", "\x92\xa3foo", "not a message", "\x93\xa1a\xc4\x01", strings.Repeat("\x91", 5000),
-		"\x82\xa1a\x01\xa1b\x02"}
+	rubbish := []string{
+		"", "\xc1", "\x92\xa3foo", "not a message", "\x93\xa1a\xc4\x01", strings.Repeat("\x91", 5000),
+		"\x82\xa1a\x01\xa1b\x02",
+	}
 	for _, m := range rubbish {
 		b.do("RPUSH", b.name, m)
 		b.do("RPUSH", b.name+"_noti", "1")
@@ -141,12 +143,16 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 		{Kind: wire.GoExtended, Path: path, Payload: payload(1, four), Meta: wire.Meta{HasN: true, N: 2}},
 		{Kind: wire.GoExtended, Path: path, Payload: payload(secret), Meta: wire.Meta{HasN: true, N: 1}},
 		{Kind: wire.GoExtended, Path: path, Payload: payload(float64(four), true), Meta: wire.Meta{HasN: true, N: 2}},
-		{Kind: wire.GoExtended, Path: path, Payload: payload(map[string]int{secret: four}, ""),
-			Meta: wire.Meta{HasN: true, N: 2}},
+		{
+			Kind: wire.GoExtended, Path: path, Payload: payload(map[string]int{secret: four}, ""),
+			Meta: wire.Meta{HasN: true, N: 2},
+		},
 		{Kind: wire.GoPlain, Path: path, Payload: wire.AppendInt(nil, int64(four))},
 		{Kind: wire.GoPlain, Path: "a.b" + forged},
-		{Kind: wire.GoExtended, Path: path, Payload: payload(1, secret),
-			Meta: wire.Meta{HasN: true, N: 2, HasMaxRetry: true}},
+		{
+			Kind: wire.GoExtended, Path: path, Payload: payload(1, secret),
+			Meta: wire.Meta{HasN: true, N: 2, HasMaxRetry: true},
+		},
 	} {
 		if m.Kind == wire.GoExtended {
 			m.Meta.ID = fmt.Sprint(i, forged)
@@ -154,8 +160,10 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 		b.do("RPUSH", b.name, m.Append(nil))
 		b.do("RPUSH", b.name+"_noti", "1")
 	}
-	rubbish := [][]byte{wire.AppendInt(nil, int64(four)),
-		append([]byte("\x92\xa1f"), wire.AppendInt(nil, int64(four))...)}
+	rubbish := [][]byte{
+		wire.AppendInt(nil, int64(four)),
+		append([]byte("\x92\xa1f"), wire.AppendInt(nil, int64(four))...),
+	}
 	for _, m := range rubbish {
 		b.do("RPUSH", b.name, m)
 		b.do("RPUSH", b.name+"_noti", "1")

@@ -81,8 +81,10 @@ func TestSetListRemove(t *testing.T) {
 	_, err := p.RunNow(bg, "e")
 	b.must(err)
 	b.must(p.Remove(bg, "e"))
-	for name, err := range map[string]error{"Remove": p.Remove(bg, "e"), "Pause": p.Pause(bg, "e"),
-		"Resume": p.Resume(bg, "e"), "RunNow": second(p.RunNow(bg, "e"))} {
+	for name, err := range map[string]error{
+		"Remove": p.Remove(bg, "e"), "Pause": p.Pause(bg, "e"),
+		"Resume": p.Resume(bg, "e"), "RunNow": second(p.RunNow(bg, "e")),
+	} {
 		if !errors.Is(err, ErrNoEntry) {
 			t.Errorf("%s of an entry that is gone: %v", name, err)
 		}
@@ -151,8 +153,10 @@ func TestChangesDropTheTickThatWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			p, s := b.periodic(), b.scheduler(b.rdb, "")
-			b.must(p.Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {})),
-				Overlap: OverlapQueue}))
+			b.must(p.Set(bg, Entry{
+				Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {})),
+				Overlap: OverlapQueue,
+			}))
 			_, err := p.RunNow(bg, "e")
 			b.must(err)
 			b.rewind("e", time.Hour)
@@ -395,8 +399,10 @@ func TestManyEntriesOfNewerVersions(t *testing.T) {
 func TestSetWithOptionsOfTheQueue(t *testing.T) {
 	b := newBench(t)
 	q := b.q.With(Header("tenant", "a"), Header("trace", "b"), MaxRetry(3))
-	b.must(q.Periodic().Set(bg, Entry{Name: "e", Spec: "@daily", Task: Call(b.fn("f", func() {})),
-		Options: []Option{MaxRetry(5), Header("trace", "c")}}))
+	b.must(q.Periodic().Set(bg, Entry{
+		Name: "e", Spec: "@daily", Task: Call(b.fn("f", func() {})),
+		Options: []Option{MaxRetry(5), Header("trace", "c")},
+	}))
 	ref, err := b.q.Periodic().RunNow(bg, "e")
 	b.must(err)
 	msg := b.pending()[0]

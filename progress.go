@@ -111,8 +111,10 @@ func (r *reporter) close() {
 
 // sendProgress tells Redis.
 func (c *claim) sendProgress(ctx context.Context, p wire.Progress) error {
-	info := wire.Info{Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
-		Attempts: c.msg.Meta.Retried, Deaths: c.msg.Meta.Deaths, Progress: p}
+	info := wire.Info{
+		Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
+		Attempts: c.msg.Meta.Retried, Deaths: c.msg.Meta.Deaths, Progress: p,
+	}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}

@@ -33,11 +33,15 @@ var progressCases = storeTable{script: "progress", cases: []storeCase{
 	},
 	{
 		name: "what was kept of an older task makes place",
-		seed: working(redistest.State{"_results": redistest.Hash{"x": "r", "y": "r"},
-			"_completed": redistest.Zset{"x": later, "y": later}}),
+		seed: working(redistest.State{
+			"_results":   redistest.Hash{"x": "r", "y": "r"},
+			"_completed": redistest.Zset{"x": later, "y": later},
+		}),
 		do: progressWith("3-1", "x", "50 %"), result: true,
-		want: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"},
-			"_completed": redistest.Zset{"y": later}}),
+		want: working(redistest.State{
+			"_results":   redistest.Hash{"x": "50 %", "y": "r"},
+			"_completed": redistest.Zset{"y": later},
+		}),
 	},
 	{
 		name: "forgotten", seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"}}),

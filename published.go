@@ -41,8 +41,10 @@ func (r *registry) list() []byte {
 		var shapes wire.Shapes
 		for _, fn := range fns[:n] {
 			info := fn.info()
-			f := catalog.Function{Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic,
-				Optional: info.Optional}
+			f := catalog.Function{
+				Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic,
+				Optional: info.Optional,
+			}
 			// they were accepted when the function was registered
 			if f.SetTypes(&shapes, info.Params, info.Result) == nil {
 				all.Functions = append(all.Functions, f)

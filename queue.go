@@ -200,8 +200,10 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	if payload != nil {
 		d.payload = payload
 	}
-	t := Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry,
-		extras: f.extras, locks: f.locks, fn: f}
+	t := Task{
+		msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry,
+		extras: f.extras, locks: f.locks, fn: f,
+	}
 	return q.enqueue(ctx, &t, d)
 }
 

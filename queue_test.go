@@ -176,10 +176,15 @@ func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 	b := newBench(t)
 	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
 	b.must(err)
-	for _, bad := range []any{map[int]string{1: "a"}, map[bool]int{true: 1},
-		[]any{1, map[string]any{"a": []map[any]int{{2: 1}}}}} {
-		for _, task := range []*Task{NewPyTask("m:f", []any{bad}, nil),
-			NewPyTask("m:f", nil, map[string]any{"k": bad})} {
+	for _, bad := range []any{
+		map[int]string{1: "a"},
+		map[bool]int{true: 1},
+		[]any{1, map[string]any{"a": []map[any]int{{2: 1}}}},
+	} {
+		for _, task := range []*Task{
+			NewPyTask("m:f", []any{bad}, nil),
+			NewPyTask("m:f", nil, map[string]any{"k": bad}),
+		} {
 			if _, err := legacy.Enqueue(t.Context(), task); !errors.Is(err, ErrArguments) ||
 				!strings.Contains(err.Error(), "keys are strings") {
 				t.Errorf("%v: %v", bad, err)
@@ -267,12 +272,18 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 		"empty path":       {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("")); return err }, ErrFunction},
 		"long path":        {func() error { _, err := b.q.Enqueue(ctx, NewGoTask(big)); return err }, ErrFunction},
 		"Python path":      {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("m:f")); return err }, ErrFunction},
-		"Go path": {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a.b", nil, nil)); return err },
-			ErrFunction},
-		"two colons": {func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a:b:c", nil, nil)); return err },
-			ErrFunction},
-		"channel": {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); return err },
-			ErrArguments},
+		"Go path": {
+			func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a.b", nil, nil)); return err },
+			ErrFunction,
+		},
+		"two colons": {
+			func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a:b:c", nil, nil)); return err },
+			ErrFunction,
+		},
+		"channel": {
+			func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); return err },
+			ErrArguments,
+		},
 		"Python channel": {func() error {
 			_, err := b.q.Enqueue(ctx, NewPyTask("a:b", []any{make(chan int)}, nil))
 			return err
@@ -281,15 +292,19 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 			_, err := b.q.Enqueue(ctx, NewPyTask("a:b", nil, map[string]any{"k": func() {}}))
 			return err
 		}, ErrArguments},
-		"too large": {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", big)); return err },
-			ErrArguments},
+		"too large": {
+			func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", big)); return err },
+			ErrArguments,
+		},
 		"too large together": {func() error {
 			_, err := b.q.Enqueue(ctx, NewGoTask("a.B", big[:len(big)-20]))
 			return err
 		}, ErrArguments},
 		"nil task": {func() error { _, err := b.q.Enqueue(ctx, nil); return err }, ErrArguments},
-		"nil among many": {func() error { _, err := b.q.DelayMany(ctx, Call(plainForTest, 1), nil); return err },
-			ErrArguments},
+		"nil among many": {
+			func() error { _, err := b.q.DelayMany(ctx, Call(plainForTest, 1), nil); return err },
+			ErrArguments,
+		},
 		"one faulty of many": {func() error {
 			_, err := b.q.DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest))
 			return err

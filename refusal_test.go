@@ -77,10 +77,16 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 	}{
 		"ack":      {scriptAck, nil, nil, map[string]int{"processed": 2 * tasks}},
 		"complete": {scriptComplete, []Option{KeepResult(time.Hour)}, nil, map[string]int{"processed": 2 * tasks}},
-		"retry": {scriptShelve, nil, errors.New("no"),
-			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "retried": 2 * tasks}},
-		"archive": {scriptShelve, []Option{MaxRetry(0)}, errors.New("no"),
-			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "archived": 2 * tasks}},
+		"retry": {
+			scriptShelve, nil, errors.New("no"),
+			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "retried": 2 * tasks},
+		},
+		"archive": {
+			scriptShelve,
+			[]Option{MaxRetry(0)},
+			errors.New("no"),
+			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "archived": 2 * tasks},
+		},
 		"snooze": {scriptShelve, nil, Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
 	} {
 		for how, lost := range map[string]bool{"refused": false, "unanswered": true} {

@@ -27,8 +27,10 @@ func TestWorkerFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := w.Functions()
-	for i, name := range []string{testPath + "fnTwo", testPath + "TestWorkerFunctions.func1",
-		testPath + "TestWorkerFunctions.func2"} {
+	for i, name := range []string{
+		testPath + "fnTwo", testPath + "TestWorkerFunctions.func1",
+		testPath + "TestWorkerFunctions.func2",
+	} {
 		if f := got[i].Func; f == nil || f.Name() != name {
 			t.Errorf("function %d is %v, expected %s", i, f, name)
 		}
@@ -37,8 +39,10 @@ func TestWorkerFunctions(t *testing.T) {
 	integer, text := reflect.TypeFor[int](), reflect.TypeFor[string]()
 	want := []FunctionInfo{
 		{Path: testPath + "fnTwo", Params: []reflect.Type{reflect.TypeFor[int64](), text}},
-		{Path: "late", Aliases: []string{"later"}, Params: []reflect.Type{integer, text, reflect.TypeFor[[]bool]()},
-			Variadic: true, Optional: 2},
+		{
+			Path: "late", Aliases: []string{"later"}, Params: []reflect.Type{integer, text, reflect.TypeFor[[]bool]()},
+			Variadic: true, Optional: 2,
+		},
 		{Path: "list", Result: reflect.TypeFor[[]int]()},
 	}
 	if !reflect.DeepEqual(got, want) {

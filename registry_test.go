@@ -44,14 +44,26 @@ func TestRegistryRefuses(t *testing.T) {
 		{"same function in one call", []any{fnInt, fnInt}, []string{testPath + "fnInt", "taken already"}},
 		{"name is taken", []any{Func(fnInt, Name("taken"))}, []string{"taken: expected a path of its own"}},
 		{"alias is taken by a name", []any{Func(fnInt, Alias("taken"))}, []string{"taken: expected"}},
-		{"name is taken by an alias", []any{Func(fnInt, Name("alias"))},
-			[]string{"alias: expected", "found one taken by taken"}},
-		{"method expression", []any{(*testMailer).Send},
-			[]string{testPath + "(*testMailer).Send", "receiver is missing", "RegisterMethods"}},
-		{"named method expression", []any{Func((*testMailer).Send, Name("mail"))},
-			[]string{"mail: expected", "RegisterMethods", "Func and the same Name"}},
-		{"all that is wrong", []any{fnInt, fnNone, fnChan, nil, fnLiteral()},
-			[]string{"fnNone", "fnChan", "found nil", "literal"}},
+		{
+			"name is taken by an alias",
+			[]any{Func(fnInt, Name("alias"))},
+			[]string{"alias: expected", "found one taken by taken"},
+		},
+		{
+			"method expression",
+			[]any{(*testMailer).Send},
+			[]string{testPath + "(*testMailer).Send", "receiver is missing", "RegisterMethods"},
+		},
+		{
+			"named method expression",
+			[]any{Func((*testMailer).Send, Name("mail"))},
+			[]string{"mail: expected", "RegisterMethods", "Func and the same Name"},
+		},
+		{
+			"all that is wrong",
+			[]any{fnInt, fnNone, fnChan, nil, fnLiteral()},
+			[]string{"fnNone", "fnChan", "found nil", "literal"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,13 +106,27 @@ func TestRegistryMethods(t *testing.T) {
 		},
 		{&testMailer{got}, (*testMailer).Copy, []any{"x"}, "Copy x", nil},
 		{&testMailer{got}, testMailer.Copy, []any{"x"}, "Copy x", nil},
-		{testMailer{got}, testMailer.Copy, []any{"x"}, "Copy x",
-			[]string{testPath + "(*testMailer).Copy", testPath + "testMailer.Copy"}},
+		{
+			testMailer{got},
+			testMailer.Copy,
+			[]any{"x"},
+			"Copy x",
+			[]string{testPath + "(*testMailer).Copy", testPath + "testMailer.Copy"},
+		},
 		{testMailer{got}, (*testMailer).Copy, []any{"x"}, "Copy x", nil},
-		{testByValue{got}, (*testByValue).Run, []any{7}, "Run 7",
-			[]string{testPath + "(*testByValue).Run", testPath + "testByValue.Run"}},
-		{&testByValue{got}, testByValue.Run, []any{7}, "Run 7",
-			[]string{testPath + "(*testByValue).Run", testPath + "testByValue.Run"}},
+		{
+			testByValue{got},
+			(*testByValue).Run,
+			[]any{7},
+			"Run 7",
+			[]string{testPath + "(*testByValue).Run", testPath + "testByValue.Run"},
+		},
+		{
+			&testByValue{got}, testByValue.Run,
+			[]any{7},
+			"Run 7",
+			[]string{testPath + "(*testByValue).Run", testPath + "testByValue.Run"},
+		},
 		{testPromoter{&testMailer{got}}, testPromoter.Send, []any{7}, "Send 7", nil},
 		{&testPromoter{&testMailer{got}}, testPromoter.Send, []any{7}, "Send 7", []string{
 			testPath + "(*testPromoter).Copy", testPath + "(*testPromoter).Send", testPath + "testPromoter.Copy",

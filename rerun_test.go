@@ -109,10 +109,14 @@ func (b *bench) archive(n int) {
 	b.t.Helper()
 	for i := range n {
 		id := fmt.Sprintf("t%04d", i)
-		msg := wire.Message{Kind: wire.GoExtended, Path: "a.b",
-			Meta: wire.Meta{ID: id, Retried: 3, Deaths: 1, DiedAt: 5, EnqueuedAt: 7}}
-		info := wire.Info{Reason: []string{"failed", "deaths"}[i%2], Function: "a.b", Error: "no",
-			At: time.UnixMilli(9), Attempts: 4}
+		msg := wire.Message{
+			Kind: wire.GoExtended, Path: "a.b",
+			Meta: wire.Meta{ID: id, Retried: 3, Deaths: 1, DiedAt: 5, EnqueuedAt: 7},
+		}
+		info := wire.Info{
+			Reason: []string{"failed", "deaths"}[i%2], Function: "a.b", Error: "no",
+			At: time.UnixMilli(9), Attempts: 4,
+		}
 		b.do("HSET", b.name+"_tasks", id, msg.Append(nil))
 		b.do("HSET", b.name+"_info", id, info.Encode())
 		b.do("ZADD", b.name+"_archived", time.Now().Add(time.Hour).UnixMilli()+int64(i), id)
@@ -190,8 +194,10 @@ func TestRunArchivedAgain(t *testing.T) {
 func TestRerunMessages(t *testing.T) {
 	now := time.Now().UnixMilli()
 	extra := func(x wire.Extra) []byte {
-		m := wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01},
-			Meta: wire.Meta{ID: "x", Retried: 2, Deaths: 1, DiedAt: 1, Extra: &x}}
+		m := wire.Message{
+			Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01},
+			Meta: wire.Meta{ID: "x", Retried: 2, Deaths: 1, DiedAt: 1, Extra: &x},
+		}
 		return m.Append(nil)
 	}
 	for _, c := range []struct {
@@ -206,34 +212,46 @@ func TestRerunMessages(t *testing.T) {
 		{name: "no message", old: []byte("no message"), same: true},
 		{
 			name: "times that are over go, others stay",
-			old: extra(wire.Extra{Deadline: 5, Expiry: now + 1e6, RetryUntil: now, FirstFailed: 3, AloneDeaths: 2,
-				Timeout: 7, KeepResult: 9}),
-			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01},
-				Meta: wire.Meta{ID: "x", Extra: &wire.Extra{Expiry: now + 1e6, Timeout: 7, KeepResult: 9}}},
+			old: extra(wire.Extra{
+				Deadline: 5, Expiry: now + 1e6, RetryUntil: now, FirstFailed: 3, AloneDeaths: 2,
+				Timeout: 7, KeepResult: 9,
+			}),
+			want: wire.Message{
+				Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x01},
+				Meta: wire.Meta{ID: "x", Extra: &wire.Extra{Expiry: now + 1e6, Timeout: 7, KeepResult: 9}},
+			},
 		},
 		{
 			name: "arguments of a plain one",
 			old:  []byte("\x92\xa3a.b\xc4\x01\x01"), task: NewGoTask("a.b", 2, 3),
-			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x92, 2, 3},
-				Meta: wire.Meta{HasN: true, N: 2}},
+			want: wire.Message{
+				Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x92, 2, 3},
+				Meta: wire.Meta{HasN: true, N: 2},
+			},
 		},
 		{
 			name: "arguments in another form",
 			old:  extra(wire.Extra{Timeout: 7}), task: NewGoTask("a.b", 2),
-			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2},
-				Meta: wire.Meta{ID: "x", HasN: true, N: 1, Extra: &wire.Extra{Timeout: 7}}},
+			want: wire.Message{
+				Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2},
+				Meta: wire.Meta{ID: "x", HasN: true, N: 1, Extra: &wire.Extra{Timeout: 7}},
+			},
 		},
 		{
 			name: "arguments of a Python task",
 			old:  []byte("\x92\xa3a:b\x91\x01"), task: NewPyTask("a:b", []any{2}, map[string]any{"k": 1}),
-			want: wire.Message{Kind: wire.Py, Path: "a:b",
-				Py: &wire.PyCall{Args: []byte{0x91, 2}, Kwargs: []byte("\x81\xa1k\x01")}},
+			want: wire.Message{
+				Kind: wire.Py, Path: "a:b",
+				Py: &wire.PyCall{Args: []byte{0x91, 2}, Kwargs: []byte("\x81\xa1k\x01")},
+			},
 		},
 		{
 			name: "arguments of what is no message",
 			old:  []byte("no message"), task: NewGoTask("a.b", 2),
-			want: wire.Message{Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2},
-				Meta: wire.Meta{ID: "f", HasN: true, N: 1}},
+			want: wire.Message{
+				Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2},
+				Meta: wire.Meta{ID: "f", HasN: true, N: 1},
+			},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -73,8 +73,10 @@ func TestAwait(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, early := keep.Delay(odd)
-	for name, err := range map[string]error{"Delay": early,
-		"Func": Func(func() chan int { return nil }, Name("odd"), KeepResult(time.Hour)).err} {
+	for name, err := range map[string]error{
+		"Delay": early,
+		"Func":  Func(func() chan int { return nil }, Name("odd"), KeepResult(time.Hour)).err,
+	} {
 		if !errors.Is(err, ErrFunction) || !strings.Contains(errorText(err), "expected a result that can travel") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -86,12 +88,16 @@ func TestAwait(t *testing.T) {
 	}{
 		{"a small type", second(Await[int8](ctx, b.delay(double, 100))), "expected int8"},
 		{"another type", second(Await[string](ctx, b.delay(double, 1))), "expected string, found integer"},
-		{"a type that cannot travel", second(Await[chan int](ctx, b.delay(double, 1))),
-			"a result cannot be of the type chan int"},
+		{
+			"a type that cannot travel", second(Await[chan int](ctx, b.delay(double, 1))),
+			"a result cannot be of the type chan int",
+		},
 		{"nothing is returned", second(Await[int](ctx, b.delay(tick))), "returns nothing"},
 		{"nothing is kept", b.delay(move, point{}, 1).Wait(ctx), "give one to Queue.With or to Func"},
-		{"nothing is kept, said explicitly", b.delayWith(b.q.With(KeepResult(0)), double, 1).Wait(ctx),
-			"give one to Queue.With or to Func"},
+		{
+			"nothing is kept, said explicitly", b.delayWith(b.q.With(KeepResult(0)), double, 1).Wait(ctx),
+			"give one to Queue.With or to Func",
+		},
 		{"it cannot be kept", second(Await[int](ctx, unchecked)), "could not be kept"},
 		{"gathered", b.delayWith(b.q.With(KeepResult(time.Hour), Group("g")),
 			b.fn("sum", func(...int) int { return 0 }), 1).Wait(ctx), "is gathered with others"},
@@ -319,8 +325,12 @@ func TestStatesAndInfo(t *testing.T) {
 // TestInfoOfOthers reads what is no info, or one that other programs wrote.
 func TestInfoOfOthers(t *testing.T) {
 	pair := func(key string) []byte { return wire.AppendString(wire.AppendMapHeader(nil, 1), key) }
-	for _, b := range [][]byte{nil, {0xc1}, wire.AppendInt(nil, 1), wire.AppendString(pair("attempts"), "many"),
-		wire.AppendInt(pair("error"), 1)} {
+	for _, b := range [][]byte{
+		nil,
+		{0xc1},
+		wire.AppendInt(nil, 1), wire.AppendString(pair("attempts"), "many"),
+		wire.AppendInt(pair("error"), 1),
+	} {
 		if got := wire.ParseInfo(b); !reflect.DeepEqual(got, wire.Info{}) {
 			t.Errorf("%x became %+v", b, got)
 		}
@@ -342,8 +352,10 @@ func TestKeptForTheLongerTime(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() {})
 	b.work(b.config(), f)
-	for _, opts := range [][]Option{{KeepResult(time.Hour), Retention(2 * time.Hour)},
-		{KeepResult(2 * time.Hour), Retention(time.Hour)}} {
+	for _, opts := range [][]Option{
+		{KeepResult(time.Hour), Retention(2 * time.Hour)},
+		{KeepResult(2 * time.Hour), Retention(time.Hour)},
+	} {
 		ref := b.delayWith(b.q.With(opts...), f)
 		b.must(ref.Wait(b.within()))
 		info, err := ref.Info(b.within())

@@ -283,8 +283,10 @@ func (d *definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
 		if msg.Meta.Extra != nil {
 			x = *msg.Meta.Extra
 		}
-		for bit, field := range map[int64]*int64{relativeExpiry: &x.Expiry, relativeDeadline: &x.Deadline,
-			relativeRetryUntil: &x.RetryUntil} {
+		for bit, field := range map[int64]*int64{
+			relativeExpiry: &x.Expiry, relativeDeadline: &x.Deadline,
+			relativeRetryUntil: &x.RetryUntil,
+		} {
 			if d.relative&bit != 0 {
 				*field += ms
 			}

@@ -17,8 +17,10 @@ import (
 func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
 	t.Helper()
 	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
-	r := &record{was: entryValue{name: "e"},
-		def: definition{spec: spec, missed: MissedLatest, message: msg.Append(nil)}}
+	r := &record{
+		was: entryValue{name: "e"},
+		def: definition{spec: spec, missed: MissedLatest, message: msg.Append(nil)},
+	}
 	r.prev = utc(t, prev)
 	if change != nil {
 		change(r)
@@ -76,36 +78,58 @@ func TestPlans(t *testing.T) {
 	}{
 		{"not due", "@every 1m", "10:00:59", nil, "; seen 10:00:00 due 10:01:00", ""},
 		{"due", "@every 1m", "10:01:00", nil, "10:01:00 enqueued; seen 10:01:00 due 10:02:00", ""},
-		{"a little late", "@every 10s", "10:00:35", missed(MissedSkip),
-			"10:00:10 enqueued, 10:00:20 enqueued, 10:00:30 enqueued; seen 10:00:30 due 10:00:40", ""},
-		{"missed: latest", "@every 10s", "10:00:41", nil,
-			"10:00:10 missed, 10:00:40 enqueued; seen 10:00:40 due 10:00:50", ""},
+		{
+			"a little late", "@every 10s", "10:00:35", missed(MissedSkip),
+			"10:00:10 enqueued, 10:00:20 enqueued, 10:00:30 enqueued; seen 10:00:30 due 10:00:40", "",
+		},
+		{
+			"missed: latest", "@every 10s", "10:00:41", nil,
+			"10:00:10 missed, 10:00:40 enqueued; seen 10:00:40 due 10:00:50", "",
+		},
 		{"one missed", "@every 1h", "11:30:00", nil, "11:00:00 enqueued; seen 11:00:00 due 12:00:00", ""},
-		{"missed: two", "@every 1h", "14:30:00", missed(2),
-			"11:00:00 missed, 13:00:00 enqueued, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", ""},
-		{"missed: more than there are", "@every 1h", "12:30:00", missed(100),
-			"11:00:00 enqueued, 12:00:00 enqueued; seen 12:00:00 due 13:00:00", ""},
-		{"missed: skip", "@every 1h", "14:30:00", missed(MissedSkip), "11:00:00 missed; seen 14:00:00 due 15:00:00",
-			""},
-		{"missed: skip, but the latest is in time", "@every 1h", "14:00:10", missed(MissedSkip),
-			"11:00:00 missed, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", ""},
+		{
+			"missed: two", "@every 1h", "14:30:00", missed(2),
+			"11:00:00 missed, 13:00:00 enqueued, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", "",
+		},
+		{
+			"missed: more than there are", "@every 1h", "12:30:00", missed(100),
+			"11:00:00 enqueued, 12:00:00 enqueued; seen 12:00:00 due 13:00:00", "",
+		},
+		{
+			"missed: skip", "@every 1h", "14:30:00", missed(MissedSkip), "11:00:00 missed; seen 14:00:00 due 15:00:00",
+			"",
+		},
+		{
+			"missed: skip, but the latest is in time", "@every 1h", "14:00:10", missed(MissedSkip),
+			"11:00:00 missed, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", "",
+		},
 		{"paused", "@every 1m", "10:05:00", func(r *record) { r.paused = true }, "; seen 10:00:00 due never", ""},
-		{"over", "@every 1m", "10:05:00", func(r *record) { r.def.until = r.prev.Add(90 * time.Second) },
-			"10:01:00 enqueued; seen 10:01:00 due never", ""},
-		{"skip", "@every 1m", "10:01:00", overlap(OverlapSkip), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
-			"10:01:00 overlap; seen 10:01:00 due 10:02:00"},
-		{"skip several", "@every 10s", "10:00:20", overlap(OverlapSkip),
+		{
+			"over", "@every 1m", "10:05:00", func(r *record) { r.def.until = r.prev.Add(90 * time.Second) },
+			"10:01:00 enqueued; seen 10:01:00 due never", "",
+		},
+		{
+			"skip", "@every 1m", "10:01:00", overlap(OverlapSkip), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
+			"10:01:00 overlap; seen 10:01:00 due 10:02:00",
+		},
+		{
+			"skip several", "@every 10s", "10:00:20", overlap(OverlapSkip),
 			"10:00:10 enqueued, 10:00:20 overlap; seen 10:00:20 due 10:00:30",
-			"10:00:10 overlap, 10:00:20 overlap; seen 10:00:20 due 10:00:30"},
-		{"queue", "@every 1m", "10:01:00", overlap(OverlapQueue), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
-			"10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00"},
+			"10:00:10 overlap, 10:00:20 overlap; seen 10:00:20 due 10:00:30",
+		},
+		{
+			"queue", "@every 1m", "10:01:00", overlap(OverlapQueue), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
+			"10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00",
+		},
 		{
 			"queue several", "@every 10s", "10:00:30", overlap(OverlapQueue),
 			"10:00:10 enqueued, 10:00:20 queued, 10:00:30 overlap; seen 10:00:30 waits 10:00:20 due 10:00:20",
 			"10:00:10 queued, 10:00:20 overlap, 10:00:30 overlap; seen 10:00:30 waits 10:00:10 due 10:00:10",
 		},
-		{"one waits", "@every 1m", "10:00:30", waiting, "10:00:00 enqueued; seen 10:00:00 due 10:01:00",
-			"10:00:00 ; seen 10:00:00 waits 10:00:00 due 10:00:00"},
+		{
+			"one waits", "@every 1m", "10:00:30", waiting, "10:00:00 enqueued; seen 10:00:00 due 10:01:00",
+			"10:00:00 ; seen 10:00:00 waits 10:00:00 due 10:00:00",
+		},
 		{
 			"one waits, and another is due", "@every 1m", "10:01:00", waiting,
 			"10:00:00 enqueued, 10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00",
@@ -212,8 +236,10 @@ func TestRecords(t *testing.T) {
 		},
 	}
 	r.defRaw = r.def.encode()
-	for _, want := range []*record{r,
-		{was: entryValue{name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}}} {
+	for _, want := range []*record{
+		r,
+		{was: entryValue{name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}},
+	} {
 		want.defRaw = want.def.encode()
 		want.was.raw = nil
 		raw := want.encode()
@@ -238,8 +264,10 @@ func TestRecords(t *testing.T) {
 	if err != nil || !bytes.Equal(got.encode(), newer.encode()) {
 		t.Errorf("%v, %x", err, got.encode())
 	}
-	for _, raw := range []string{"", "\x90", "\xc0", "\x92\xc0\x80", "\x92\xc4\x00\x80",
-		"\x92\xc4\x01\x80\x81\xa5owner\x01", "x"} {
+	for _, raw := range []string{
+		"", "\x90", "\xc0", "\x92\xc0\x80", "\x92\xc4\x00\x80",
+		"\x92\xc4\x01\x80\x81\xa5owner\x01", "x",
+	} {
 		if _, err := decodeRecord(entryValue{"e", []byte(raw)}); !errors.Is(err, errEntryForm) {
 			t.Errorf("%q: %v", raw, err)
 		}

@@ -292,8 +292,10 @@ func TestPeriodicBesideWorker(t *testing.T) {
 		ran <- task.ID() + " " + text
 	})
 	cfg := b.config()
-	cfg.Periodic = []SchedulerConfig{{Queue: b.name, Owner: "test",
-		Entries: []Entry{{Name: "e", Spec: "@every 1s", Task: Call(fn, "hello")}}}}
+	cfg.Periodic = []SchedulerConfig{{
+		Queue: b.name, Owner: "test",
+		Entries: []Entry{{Name: "e", Spec: "@every 1s", Task: Call(fn, "hello")}},
+	}}
 	w := b.work(cfg, fn)
 	got := await(b, "a tick", ran)
 	if want := b.history("e"); !slices.Contains(want, strings.TrimSuffix(got, " hello")) {

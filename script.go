@@ -152,8 +152,10 @@ func (s *script) explain(err error) error {
 }
 
 // transient are the beginnings of answers that Redis gives while it comes back or is busy, and not for long.
-var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY",
-	"UNKILLABLE", "ERR max number of clients"}
+var transient = []string{
+	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY",
+	"UNKILLABLE", "ERR max number of clients",
+}
 
 // refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong
 // password, a key of another type; or whether the handle is closed.

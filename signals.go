@@ -55,8 +55,10 @@ type channel struct {
 }
 
 func newSignals(src Source) *signals {
-	s := &signals{src: src, linger: signalLinger, again: lookEvery, channels: map[string]*channel{},
-		change: make(chan struct{}, 1)}
+	s := &signals{
+		src: src, linger: signalLinger, again: lookEvery, channels: map[string]*channel{},
+		change: make(chan struct{}, 1),
+	}
 	s.open, s.shut = context.WithCancel(context.Background())
 	return s
 }

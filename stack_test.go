@@ -60,8 +60,10 @@ func TestStackIsBounded(t *testing.T) {
 }
 
 func TestGoroutineOf(t *testing.T) {
-	for text, want := range map[string]uint64{"goroutine 7 [running]:\n": 7, "goroutine x": 0, "": 0, "goroutines 7": 0,
-		"goroutine -1 ": 0} {
+	for text, want := range map[string]uint64{
+		"goroutine 7 [running]:\n": 7, "goroutine x": 0, "": 0, "goroutines 7": 0,
+		"goroutine -1 ": 0,
+	} {
 		if id, ok := goroutineOf([]byte(text)); id != want || ok != (want > 0) {
 			t.Errorf("%q: %d, %t", text, id, ok)
 		}

@@ -38,8 +38,10 @@ const (
 	StateCanceled
 )
 
-var stateNames = [...]string{"unknown", "scheduled", "retry", "parked", "archived", "active", "completed", "dropped",
-	"aggregating", "canceled"}
+var stateNames = [...]string{
+	"unknown", "scheduled", "retry", "parked", "archived", "active", "completed", "dropped",
+	"aggregating", "canceled",
+}
 
 // String returns the state as it is written in logs, such as "archived".
 func (s State) String() string {

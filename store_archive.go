@@ -28,8 +28,10 @@ func (s *store) rerun(ctx context.Context, tasks []rerun) ([]int, error) {
 		t := &tasks[i]
 		args = append(args, t.name, t.id, t.old, t.new, flag(t.own))
 	}
-	keys := []string{s.keys.archived, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked, s.keys.locks,
-		s.keys.locked}
+	keys := []string{
+		s.keys.archived, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked, s.keys.locks,
+		s.keys.locked,
+	}
 	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))
 	if err == nil && len(answers) != len(tasks) {
 		err = fmt.Errorf("%w: %d answers from rerun, expected %d", errReply, len(answers), len(tasks))

@@ -59,8 +59,10 @@ var rerunCases = storeTable{script: "rerun", cases: []storeCase{
 			redistest.State{"_revoked": redistest.Zset{"x": later, "x#2": later, "y": later}}),
 		do:     rerunWith(rerun{name: "x#2", id: "x", old: []byte("m x#2"), new: []byte("new")}),
 		result: []int{1},
-		want: redistest.State{"": redistest.List{"new"}, "_noti": ones(1),
-			"_revoked": redistest.Zset{"x#2": later, "y": later}},
+		want: redistest.State{
+			"": redistest.List{"new"}, "_noti": ones(1),
+			"_revoked": redistest.Zset{"x#2": later, "y": later},
+		},
 	},
 }}
 
@@ -78,8 +80,10 @@ var deleteCases = storeTable{script: "delete", cases: []storeCase{
 	},
 	{
 		name: "completed; what is reported of another stays",
-		seed: redistest.State{"_completed": redistest.Zset{"x": later},
-			"_results": redistest.Hash{"x": "r", "y": "50 %"}},
+		seed: redistest.State{
+			"_completed": redistest.Zset{"x": later},
+			"_results":   redistest.Hash{"x": "r", "y": "50 %"},
+		},
 		do:     deleteWith("x", "y"),
 		result: 1,
 		want:   redistest.State{"_results": redistest.Hash{"y": "50 %"}},

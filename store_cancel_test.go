@@ -18,8 +18,10 @@ func cancelWith(id string, keep time.Duration) func(s *store) (any, error) {
 func cancelSeen(id string, filed bool, keep time.Duration) func(s *store) (any, error) {
 	return func(s *store) (any, error) {
 		became, err := s.cancel(bg, id, filed, keep, []byte("c "+id))
-		return map[cancelled]string{cancelTooLate: "too late", cancelRevoked: "revoked", cancelTaken: "taken",
-			cancelAgain: "again"}[became], err
+		return map[cancelled]string{
+			cancelTooLate: "too late", cancelRevoked: "revoked", cancelTaken: "taken",
+			cancelAgain: "again",
+		}[became], err
 	}
 }
 
@@ -59,8 +61,10 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 		seed:   filedAs("_scheduled", redistest.Zset{"x": later}),
 		do:     cancelWith("x", time.Hour),
 		result: "taken",
-		want: both(redistest.State{"_completed": redistest.Zset{"x": fromNow(time.Hour)},
-			"_results": redistest.Hash{"x": "c x"}}, countedCancel),
+		want: both(redistest.State{
+			"_completed": redistest.Zset{"x": fromNow(time.Hour)},
+			"_results":   redistest.Hash{"x": "c x"},
+		}, countedCancel),
 	},
 	{
 		name: "retrying, after a report of progress",
@@ -181,8 +185,10 @@ var manyAnnulled, manyRevoked, manyLeft = func() (list []annulled, seed, want re
 		held[token] = manyClaims[token]
 	}
 	return list, with(manyHeld, redistest.State{"_revoked": set}),
-		with(manyHeld, redistest.State{"_processing:w": held,
-			testDay: counted(redistest.Hash{"canceled": fmt.Sprint(maxShelved)})})
+		with(manyHeld, redistest.State{
+			"_processing:w": held,
+			testDay:         counted(redistest.Hash{"canceled": fmt.Sprint(maxShelved)}),
+		})
 }()
 
 var annulCases = storeTable{script: "annul", cases: []storeCase{
@@ -289,8 +295,10 @@ func TestRevokedIDs(t *testing.T) {
 	for i := range 5 {
 		b.do("ZADD", b.name+"_revoked", later+i, fmt.Sprint("id", i))
 	}
-	for n, want := range map[int]string{4: "[id0 id1 id2 id3] false", 5: "[id0 id1 id2 id3 id4] true",
-		9: "[id0 id1 id2 id3 id4] true"} {
+	for n, want := range map[int]string{
+		4: "[id0 id1 id2 id3] false", 5: "[id0 id1 id2 id3 id4] true",
+		9: "[id0 id1 id2 id3 id4] true",
+	} {
 		ids, all, err := s.revoked(bg, n)
 		if got := fmt.Sprint(ids, all); err != nil || got != want {
 			t.Errorf("up to %d: %s, %v, expected %s", n, got, err, want)

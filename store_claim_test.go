@@ -54,8 +54,10 @@ func claimWith(c claimCall) func(s *store) (any, error) {
 }
 
 // fourLargest are as many bytes as one claim takes.
-var fourLargest = strings.Join([]string{big("a", wire.WorkerLimits.Bytes), big("b", wire.WorkerLimits.Bytes),
-	big("c", wire.WorkerLimits.Bytes), big("d", wire.WorkerLimits.Bytes)}, " ")
+var fourLargest = strings.Join([]string{
+	big("a", wire.WorkerLimits.Bytes), big("b", wire.WorkerLimits.Bytes),
+	big("c", wire.WorkerLimits.Bytes), big("d", wire.WorkerLimits.Bytes),
+}, " ")
 
 // queued is a queue with a live worker w and the given pending tasks and notifications.
 func queued(pending string, noti int) redistest.State {
@@ -195,8 +197,10 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 
 	{
 		name: "beside an older batch and another worker",
-		seed: with(queued("a", 1), redistest.State{"_processing:w": redistest.Hash{"6-1": "x"},
-			"_claims:w": redistest.Hash{"6": "5"}, "_processing:v": redistest.Hash{"7-1": "y"}}),
+		seed: with(queued("a", 1), redistest.State{
+			"_processing:w": redistest.Hash{"6-1": "x"},
+			"_claims:w":     redistest.Hash{"6": "5"}, "_processing:v": redistest.Hash{"7-1": "y"},
+		}),
 		do:     claimWith(claimCall{most: 5}),
 		result: claimReply{"a", 0},
 		want: with(queued("", 0), redistest.State{

@@ -71,8 +71,10 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 	},
 	{
 		name: "nothing is kept: what was reported of it goes",
-		seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r y"},
-			"_completed": redistest.Zset{"y": later}}),
+		seed: working(redistest.State{
+			"_results":   redistest.Hash{"x": "50 %", "y": "r y"},
+			"_completed": redistest.Zset{"y": later},
+		}),
 		do:     completeWith(nil, completed{token: "3-1", id: "x"}, completed{token: "3-2", id: "y"}),
 		result: all(2),
 		want: working(with(left("3-3 4-1", "3 4"), redistest.State{
@@ -136,8 +138,10 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 	},
 	{
 		name: "the last lock",
-		seed: working(redistest.State{"_locks": redistest.Hash{"@x": "a", "a": "x"},
-			"_locked": redistest.Zset{"a": later}}),
+		seed: working(redistest.State{
+			"_locks":  redistest.Hash{"@x": "a", "a": "x"},
+			"_locked": redistest.Zset{"a": later},
+		}),
 		do:     completeWith(nil, completed{token: "3-1", id: "x", keep: time.Hour, value: []byte("r x"), lock: true}),
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
@@ -180,8 +184,10 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 				"old200": past + 200, "old201": past + 201, "old202": past + 202, "old203": past + 203,
 				"old204": past + 204, "x": fromNow(time.Hour),
 			},
-			"_results": redistest.Hash{"old200": "r", "old201": "r", "old202": "r", "old203": "r", "old204": "r",
-				"x": "r x"},
+			"_results": redistest.Hash{
+				"old200": "r", "old201": "r", "old202": "r", "old203": "r", "old204": "r",
+				"x": "r x",
+			},
 			testDay: counted(redistest.Hash{"processed": "1"}),
 		})),
 	},
@@ -202,19 +208,25 @@ var expireCases = storeTable{script: "expire", cases: []storeCase{
 	{name: "nothing", do: expireWith(10), result: 0},
 	{
 		name: "nothing is over, and reports stay",
-		seed: redistest.State{"_completed": redistest.Zset{"x": later, "y": round},
-			"_results": redistest.Hash{"x": "r", "y": "r", "a": "50 %"}},
+		seed: redistest.State{
+			"_completed": redistest.Zset{"x": later, "y": round},
+			"_results":   redistest.Hash{"x": "r", "y": "r", "a": "50 %"},
+		},
 		do:     expireWith(10),
 		result: 0,
 	},
 	{
 		name: "what is over goes",
-		seed: redistest.State{"_completed": redistest.Zset{"x": later, "o": past, "p": past + 1},
-			"_results": redistest.Hash{"x": "r", "o": "r", "p": "r", "a": "50 %"}},
+		seed: redistest.State{
+			"_completed": redistest.Zset{"x": later, "o": past, "p": past + 1},
+			"_results":   redistest.Hash{"x": "r", "o": "r", "p": "r", "a": "50 %"},
+		},
 		do:     expireWith(10),
 		result: 2,
-		want: redistest.State{"_completed": redistest.Zset{"x": later},
-			"_results": redistest.Hash{"x": "r", "a": "50 %"}},
+		want: redistest.State{
+			"_completed": redistest.Zset{"x": later},
+			"_results":   redistest.Hash{"x": "r", "a": "50 %"},
+		},
 	},
 	{
 		name:   "all of it",
@@ -225,8 +237,10 @@ var expireCases = storeTable{script: "expire", cases: []storeCase{
 	},
 	{
 		name: "page by page",
-		seed: redistest.State{"_completed": redistest.Zset{"o": past, "p": past + 1},
-			"_results": redistest.Hash{"o": "r", "p": "r"}},
+		seed: redistest.State{
+			"_completed": redistest.Zset{"o": past, "p": past + 1},
+			"_results":   redistest.Hash{"o": "r", "p": "r"},
+		},
 		do:     expireWith(1),
 		result: 1,
 		want:   redistest.State{"_completed": redistest.Zset{"p": past + 1}, "_results": redistest.Hash{"p": "r"}},
@@ -236,10 +250,14 @@ var expireCases = storeTable{script: "expire", cases: []storeCase{
 // TestEndsAreTold listens to what the scripts publish that end tasks for good: the ends that somebody may wait for, of
 // claims that stood.
 func TestEndsAreTold(t *testing.T) {
-	shelving := shelving{on: shelfArchived, most: 10, tasks: []shelved{toShelve("2-1", "stale", 0),
-		toShelve("3-1", "x", 0), toShelve("3-2", "quiet", 0), toShelve("4-1", "y", 0)}}
-	sweeping := []verdict{judged("4-1", "d", "archive", "y"), judged("3-3", "other", "archive", "stale"),
-		judged("3-2", "b", "requeue", "again"), judged("3-1", "a", "archive", "x")}
+	shelving := shelving{on: shelfArchived, most: 10, tasks: []shelved{
+		toShelve("2-1", "stale", 0),
+		toShelve("3-1", "x", 0), toShelve("3-2", "quiet", 0), toShelve("4-1", "y", 0),
+	}}
+	sweeping := []verdict{
+		judged("4-1", "d", "archive", "y"), judged("3-3", "other", "archive", "stale"),
+		judged("3-2", "b", "requeue", "again"), judged("3-1", "a", "archive", "x"),
+	}
 	for i := range 4 {
 		shelving.tasks[i].awaited, sweeping[i].awaited = i != 2, true
 	}

@@ -213,8 +213,10 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		name: "too large: stays, the others are moved",
 		seed: redistest.State{
 			"_scheduled": redistest.Zset{"x": past, "y": past + 1, "z": past + 2},
-			"_tasks": redistest.Hash{"x": "m x", "y": big("y", wire.WorkerLimits.Bytes+1),
-				"z": big("z", wire.WorkerLimits.Bytes)},
+			"_tasks": redistest.Hash{
+				"x": "m x", "y": big("y", wire.WorkerLimits.Bytes+1),
+				"z": big("z", wire.WorkerLimits.Bytes),
+			},
 		},
 		do:     moveWith(shelfScheduled, 10),
 		result: "2 moved, next overdue, too large [{y 1052673}]",
@@ -225,8 +227,10 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 	},
 	{
 		name: "ids without a message are dropped",
-		seed: redistest.State{"_scheduled": redistest.Zset{"x": past, "y": past + 1},
-			"_tasks": redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"}},
+		seed: redistest.State{
+			"_scheduled": redistest.Zset{"x": past, "y": past + 1},
+			"_tasks":     redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"},
+		},
 		do:     moveWith(shelfScheduled, 10),
 		result: "1 moved, next never",
 		want:   redistest.State{"": redistest.List{"m y"}, "_noti": ones(1)},
@@ -398,8 +402,10 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 	},
 	{
 		name: "batch number used before",
-		seed: with(parkedXY, redistest.State{"_processing:w": redistest.Hash{"7-1": "a"},
-			"_claims:w": redistest.Hash{"7": "1"}}),
+		seed: with(parkedXY, redistest.State{
+			"_processing:w": redistest.Hash{"7-1": "a"},
+			"_claims:w":     redistest.Hash{"7": "1"},
+		}),
 		do:  unparkWith(9, "x"),
 		err: errBatchUsed,
 	},

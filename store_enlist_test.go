@@ -101,8 +101,10 @@ var manyListed, manyListedState = func() (list []listing, state redistest.State)
 	var messages redistest.List
 	for i := range maxEnlisted {
 		id := fmt.Sprintf("id%d", i)
-		list = append(list, listing{envelope{id, []byte("m " + id)},
-			&hold{reserve: true, name: "k:" + id, life: lockLife.Milliseconds()}})
+		list = append(list, listing{
+			envelope{id, []byte("m " + id)},
+			&hold{reserve: true, name: "k:" + id, life: lockLife.Milliseconds()},
+		})
 		locks["#"+id], locks["k:"+id] = id, id
 		messages = append(messages, "m "+id)
 	}
@@ -157,8 +159,10 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name: "a lock and an id: both last as long as the longer",
 		do: enlistWith(atBack,
-			listing{envelope{"x", []byte("m x")},
-				&hold{reserve: true, name: "k:a", life: lockLife.Milliseconds() + 5}}),
+			listing{
+				envelope{"x", []byte("m x")},
+				&hold{reserve: true, name: "k:a", life: lockLife.Milliseconds() + 5},
+			}),
 		result: `[""]`,
 		want: both(locked(idLife+5, redistest.Hash{"k:a": "x", "#x": "x"}),
 			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),

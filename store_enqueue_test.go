@@ -129,13 +129,17 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 		name: "later than a round time",
 		seed: redistest.State{"_scheduled": redistest.Zset{"x": round}, "_tasks": redistest.Hash{"x": "m"}},
 		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
-		want: redistest.State{"_scheduled": redistest.Zset{"x": round, "id0": later},
-			"_tasks": redistest.Hash{"x": "m", "id0": "message0"}},
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"x": round, "id0": later},
+			"_tasks":     redistest.Hash{"x": "m", "id0": "message0"},
+		},
 	},
 	{
 		name: "earlier, but the mover has been called",
-		seed: redistest.State{"_scheduled": redistest.Zset{"x": later + 1}, "_tasks": redistest.Hash{"x": "m"},
-			"_wake": ones(1)},
+		seed: redistest.State{
+			"_scheduled": redistest.Zset{"x": later + 1}, "_tasks": redistest.Hash{"x": "m"},
+			"_wake": ones(1),
+		},
 		do: func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
 		want: redistest.State{
 			"_scheduled": redistest.Zset{"x": later + 1, "id0": later},
@@ -146,8 +150,10 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 		name: "as late as the first: wakes nobody",
 		seed: redistest.State{"_scheduled": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "m"}},
 		do:   func(s *store) (any, error) { return nil, s.schedule(bg, envelopes(1), later, false) },
-		want: redistest.State{"_scheduled": redistest.Zset{"x": later, "id0": later},
-			"_tasks": redistest.Hash{"x": "m", "id0": "message0"}},
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"x": later, "id0": later},
+			"_tasks":     redistest.Hash{"x": "m", "id0": "message0"},
+		},
 	},
 	{
 		name: "as many as a call may have",
@@ -221,13 +227,19 @@ var reformCases = storeTable{script: "reform", refused: true, cases: []storeCase
 	},
 	{name: "somebody else was faster", seed: redistest.State{"_mode": "plain"}, do: reformed, result: "plain"},
 	{name: "there is none any more", do: reformed, result: "plain", want: redistest.State{"_mode": "plain"}},
-	{name: "pending", seed: redistest.State{"_mode": "extended", "": messages(1), "_noti": ones(1)}, do: reformed,
-		result: "extended"},
-	{name: "suspects", seed: redistest.State{"_mode": "extended", "_suspects": messages(1), "_suspects_noti": ones(1)},
-		do: reformed, result: "extended"},
-	{name: "active at a legacy worker",
+	{
+		name: "pending", seed: redistest.State{"_mode": "extended", "": messages(1), "_noti": ones(1)}, do: reformed,
+		result: "extended",
+	},
+	{
+		name: "suspects", seed: redistest.State{"_mode": "extended", "_suspects": messages(1), "_suspects_noti": ones(1)},
+		do: reformed, result: "extended",
+	},
+	{
+		name: "active at a legacy worker",
 		seed: redistest.State{"_mode": "extended", "_processing": redistest.Hash{"1": "m"}}, do: reformed,
-		result: "extended"},
+		result: "extended",
+	},
 }}
 
 // TestLength reads the number of pending tasks.

@@ -229,8 +229,10 @@ func TestErrorsOfScripts(t *testing.T) {
 		answer error
 		want   error // nil: neither ErrFull nor ErrUnknown
 	}{
-		{redis.Error("OOM command not allowed when used memory > 'maxmemory'. script: 219c, on @user_script:14."),
-			ErrFull},
+		{
+			redis.Error("OOM command not allowed when used memory > 'maxmemory'. script: 219c, on @user_script:14."),
+			ErrFull,
+		},
 		{redis.Error("ERR Error running script (call to f_219c): @user_script:14: @user_script: 14: -OOM command not " +
 			"allowed when used memory > 'maxmemory'. "), ErrFull},
 		{redis.Error("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to " +

@@ -156,8 +156,10 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 	},
 	{
 		name: "claims of another worker stay",
-		seed: working(redistest.State{"_processing:v": redistest.Hash{"3-1": "x"},
-			"_claims:v": redistest.Hash{"3": "1"}, "_workers": redistest.Set{"v", "w"}}),
+		seed: working(redistest.State{
+			"_processing:v": redistest.Hash{"3-1": "x"},
+			"_claims:v":     redistest.Hash{"3": "1"}, "_workers": redistest.Set{"v", "w"},
+		}),
 		do:     ackWith([]uint64{3}, 0, "3-1", "3-2", "3-3"),
 		result: all(3),
 		want: with(working(left("4-1", "4")), redistest.State{
@@ -168,8 +170,10 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 	},
 	{
 		name: "counters of the day exist: added to, and live as long as they did",
-		seed: working(redistest.State{testDay: redistest.Expiring{Value: redistest.Hash{"processed": "5",
-			"failed": "1"}, For: time.Hour}}),
+		seed: working(redistest.State{testDay: redistest.Expiring{Value: redistest.Hash{
+			"processed": "5",
+			"failed":    "1",
+		}, For: time.Hour}}),
 		do:     ackWith(nil, 0, "3-1"),
 		result: all(1),
 		want: with(working(left("3-2 3-3 4-1", "3 4")), redistest.State{
@@ -267,8 +271,10 @@ var releaseCases = storeTable{script: "release", cases: []storeCase{
 		seed:   manyHeld,
 		do:     releaseWith([]uint64{5}, manyTokens...),
 		result: all(maxTokens),
-		want: redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}, "": messages(maxTokens),
-			"_noti": ones(maxTokens)},
+		want: redistest.State{
+			"_worker:w": alive, "_workers": redistest.Set{"w"}, "": messages(maxTokens),
+			"_noti": ones(maxTokens),
+		},
 	},
 }}
 

@@ -194,8 +194,10 @@ var joinCases = storeTable{script: "join", cases: []storeCase{
 	},
 	{
 		name: "what is known of the group is lost",
-		seed: working(redistest.State{"_group:g": redistest.List{"x"}, "_gathered": redistest.Hash{"g": "garbage"},
-			"_groups": redistest.Zset{"g": past}}),
+		seed: working(redistest.State{
+			"_group:g": redistest.List{"x"}, "_gathered": redistest.Hash{"g": "garbage"},
+			"_groups": redistest.Zset{"g": past},
+		}),
 		do:     joinWith(patient, nil, "3-1"),
 		result: []bool{true},
 		want: working(with(left("3-2 3-3 4-1", "3 4"),
@@ -245,15 +247,19 @@ var ripeCases = storeTable{script: "ripe", cases: []storeCase{
 		name: "some, the earliest first",
 		seed: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": past, "i": later}},
 		do:   ripeWith(9), result: "[h g], next 5s",
-		want: redistest.State{"_groups": redistest.Zset{"g": fromNow(5 * time.Second), "h": fromNow(5 * time.Second),
-			"i": later}},
+		want: redistest.State{"_groups": redistest.Zset{
+			"g": fromNow(5 * time.Second), "h": fromNow(5 * time.Second),
+			"i": later,
+		}},
 	},
 	{
 		name: "no more than asked for",
 		seed: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": past, "i": past + 1}},
 		do:   ripeWith(2), result: "[h i], next overdue",
-		want: redistest.State{"_groups": redistest.Zset{"g": past + 2, "h": fromNow(5 * time.Second),
-			"i": fromNow(5 * time.Second)}},
+		want: redistest.State{"_groups": redistest.Zset{
+			"g": past + 2, "h": fromNow(5 * time.Second),
+			"i": fromNow(5 * time.Second),
+		}},
 	},
 }}
 
@@ -462,8 +468,10 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 		name: "what is known of the group is lost",
 		seed: redistest.State{"_group:g": redistest.List{"x", "y"}, "_groups": redistest.Zset{"g": past}},
 		do:   fireWith(0, gatherings(patient, "x"), "x'"), result: "true, due overdue",
-		want: redistest.State{"": redistest.List{"x'"}, "_noti": ones(1), "_group:g": redistest.List{"y"},
-			"_groups": redistest.Zset{"g": fromNow(0)}},
+		want: redistest.State{
+			"": redistest.List{"x'"}, "_noti": ones(1), "_group:g": redistest.List{"y"},
+			"_groups": redistest.Zset{"g": fromNow(0)},
+		},
 	},
 	{
 		name: "another worker was faster: the group is gone",
@@ -492,8 +500,10 @@ var fireCases = storeTable{script: "fire", cases: []storeCase{
 	},
 	{
 		name: "a group without calls is forgotten",
-		seed: redistest.State{"_groups": redistest.Zset{"g": past, "h": later},
-			"_gathered": redistest.Hash{"g": "1000 2000 0 9 15 6"}},
+		seed: redistest.State{
+			"_groups":   redistest.Zset{"g": past, "h": later},
+			"_gathered": redistest.Hash{"g": "1000 2000 0 9 15 6"},
+		},
 		do: fireWith(0, nil), result: "true, due never",
 		want: redistest.State{"_groups": redistest.Zset{"h": later}},
 	},
@@ -515,8 +525,11 @@ func TestGroupsOnKeysOfAnotherType(t *testing.T) {
 		do       func(s *store) (any, error)
 	}{
 		{"gather", []string{"_group:g", "_groups", "_gathered", "_wake"}, gatherWith(gatherings(patient, "y")...)},
-		{"fire", []string{"_group:g", "_groups", "_gathered", "", "_noti"},
-			fireWith(0, gatherings(patient, "x"), "x'")},
+		{
+			"fire",
+			[]string{"_group:g", "_groups", "_gathered", "", "_noti"},
+			fireWith(0, gatherings(patient, "x"), "x'"),
+		},
 	} {
 		for _, suffix := range c.suffixes {
 			s := newStore(src, "", redistest.Name(t))

@@ -47,8 +47,10 @@ func onLarge(t testing.TB, run func(*large), probe func(*redistest.Server) float
 	t.Helper()
 	server := redistest.Start(t)
 	rdb, err := Dial(server.URL())
-	m := &meter{Source: sourceOf(t, rdb, err), probe: func() float64 { return probe(server) },
-		most: map[string]float64{}, calls: map[string]int{}}
+	m := &meter{
+		Source: sourceOf(t, rdb, err), probe: func() float64 { return probe(server) },
+		most: map[string]float64{}, calls: map[string]int{},
+	}
 	l := &large{store: newStore(m, "", redistest.Name(t)), t: t, server: server, conn: server.Dial(t), meter: m}
 	// So that neither loading scripts nor connecting counts.
 	for _, row := range scripts {
@@ -161,8 +163,10 @@ func (l *large) pending() {
 			if batch%2 == 0 {
 				_, err = l.release(bg, "w", []uint64{batch}, part, l.store, true)
 			} else {
-				_, err = l.ack(bg, "w", ended{pulse: []string{"v", "u"}[batch%4/2], batches: []uint64{batch},
-					tokens: part}, 0)
+				_, err = l.ack(bg, "w", ended{
+					pulse: []string{"v", "u"}[batch%4/2], batches: []uint64{batch},
+					tokens: part,
+				}, 0)
 			}
 			l.must(err)
 		}
@@ -203,8 +207,10 @@ func (l *large) sweepAll(action string) (requeued, archived int) {
 		}
 		verdicts := make([]verdict, len(page))
 		for i, c := range page {
-			verdicts[i] = verdict{claimed: c, action: action, renewed: c.message, id: "id " + c.token,
-				info: make([]byte, 200), digest: "sha " + c.token}
+			verdicts[i] = verdict{
+				claimed: c, action: action, renewed: c.message, id: "id " + c.token,
+				info: make([]byte, 200), digest: "sha " + c.token,
+			}
 		}
 		r, a, _, err := l.sweep(bg, l.keys.heartbeat+"w", hash, sweepBounds, verdicts)
 		l.must(err)
@@ -352,8 +358,10 @@ func (l *large) over() {
 			batch[j].hold = &hold{reserve: true, name: fmt.Sprint("lock ", j, i/2), life: 60_000, conflict: conflictReplace}
 		}
 		for j := range ends {
-			ends[j] = completed{token: fmt.Sprintf("%d-1", i*maxShelved+j+1), id: fmt.Sprintf("id %d of %d", j, i),
-				keep: time.Hour, value: make([]byte, 100), lock: true, awaited: true}
+			ends[j] = completed{
+				token: fmt.Sprintf("%d-1", i*maxShelved+j+1), id: fmt.Sprintf("id %d of %d", j, i),
+				keep: time.Hour, value: make([]byte, 100), lock: true, awaited: true,
+			}
 		}
 		_, err := l.enlist(bg, place{how: "in", due: 1000}, batch)
 		l.must(err)
@@ -390,8 +398,10 @@ func (l *large) gathered() {
 	l.fill(100, thousandGathered, l.keys.group+key, l.keys.groups, l.keys.gathered)
 	members := make([]member, maxBatchTasks)
 	for i := range members {
-		members[i] = member{message: fmt.Append(nil, "message ", i), group: key,
-			how: wire.Gather{Grace: 1000, MaxSize: 1000}, bytes: 10, values: 1}
+		members[i] = member{
+			message: fmt.Append(nil, "message ", i), group: key,
+			how: wire.Gather{Grace: 1000, MaxSize: 1000}, bytes: 10, values: 1,
+		}
 	}
 	size, _, err := l.gather(bg, members)
 	l.must(err)

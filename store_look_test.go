@@ -36,15 +36,23 @@ var lookCases = storeTable{script: "look", cases: []storeCase{
 		do:     lookFor("x", true),
 		result: `unknown 0 "" ""`,
 	},
-	{name: "scheduled", seed: filedAs("_scheduled", redistest.Zset{"x": later}), do: lookFor("x", true),
-		result: `scheduled 4000000000001 "i x" "m x"`},
-	{name: "without its message", seed: filedAs("_retry", redistest.Zset{"x": round}), do: lookFor("x", false),
-		result: `retry 4000000000000 "i x" ""`},
-	{name: "retry", seed: filedAs("_retry", redistest.Zset{"x": past, "y": later}), do: lookFor("x", true),
-		result: `retry 1000 "i x" "m x"`},
 	{
-		name: "too large to be read", seed: redistest.State{"_archived": redistest.Zset{"x": later},
-			"_tasks": redistest.Hash{"x": big("m", wire.WorkerLimits.Bytes+1)}},
+		name: "scheduled", seed: filedAs("_scheduled", redistest.Zset{"x": later}), do: lookFor("x", true),
+		result: `scheduled 4000000000001 "i x" "m x"`,
+	},
+	{
+		name: "without its message", seed: filedAs("_retry", redistest.Zset{"x": round}), do: lookFor("x", false),
+		result: `retry 4000000000000 "i x" ""`,
+	},
+	{
+		name: "retry", seed: filedAs("_retry", redistest.Zset{"x": past, "y": later}), do: lookFor("x", true),
+		result: `retry 1000 "i x" "m x"`,
+	},
+	{
+		name: "too large to be read", seed: redistest.State{
+			"_archived": redistest.Zset{"x": later},
+			"_tasks":    redistest.Hash{"x": big("m", wire.WorkerLimits.Bytes+1)},
+		},
 		do: lookFor("x", true), result: `archived 4000000000001 "" of 1052673 bytes`,
 	},
 	{
@@ -56,10 +64,14 @@ var lookCases = storeTable{script: "look", cases: []storeCase{
 		},
 		do: lookFor("x", true), result: `archived 4000000000001 "" "m x"`,
 	},
-	{name: "parked", seed: filedAs("_parked", redistest.Zset{"x": later}), do: lookFor("x", true),
-		result: `parked 4000000000001 "i x" "m x"`},
-	{name: "archived", seed: filedAs("_archived", redistest.Zset{"x": later}), do: lookFor("x", true),
-		result: `archived 4000000000001 "i x" "m x"`},
+	{
+		name: "parked", seed: filedAs("_parked", redistest.Zset{"x": later}), do: lookFor("x", true),
+		result: `parked 4000000000001 "i x" "m x"`,
+	},
+	{
+		name: "archived", seed: filedAs("_archived", redistest.Zset{"x": later}), do: lookFor("x", true),
+		result: `archived 4000000000001 "i x" "m x"`,
+	},
 	{
 		name:   "completed",
 		seed:   redistest.State{"_completed": redistest.Zset{"x": round}, "_results": redistest.Hash{"x": "r x"}},
@@ -92,8 +104,13 @@ func TestScoresOfServers(t *testing.T) {
 	for _, c := range []struct {
 		score any
 		want  int64
-	}{{"4e+12", 4e12}, {[]byte("1735776000123"), 1735776000123}, {"1.7357760001235e+12", 1735776000123}, {int64(7), -1},
-		{"x", -1}} {
+	}{
+		{"4e+12", 4e12},
+		{[]byte("1735776000123"), 1735776000123},
+		{"1.7357760001235e+12", 1735776000123},
+		{int64(7), -1},
+		{"x", -1},
+	} {
 		got, err := scoreTime(c.score)
 		if (err != nil) != (c.want < 0) || err == nil && got.UnixMilli() != c.want {
 			t.Errorf("%v became %v, %v", c.score, got, err)

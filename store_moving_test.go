@@ -32,8 +32,10 @@ var movingCases = []struct {
 }{
 	{
 		name: "claim of everything",
-		seed: working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(2),
-			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
+		seed: working(redistest.State{
+			"": redistest.List{"x", "y"}, "_noti": ones(2),
+			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion,
+		}),
 		do:     claimWith(claimCall{batch: 7, most: 10}),
 		result: claimReply{"x y", 0},
 		want: with(working(nil), redistest.State{
@@ -45,8 +47,10 @@ var movingCases = []struct {
 	},
 	{
 		name: "claim of the last notification",
-		seed: working(redistest.State{"": redistest.List{"x", "y"}, "_noti": ones(1),
-			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
+		seed: working(redistest.State{
+			"": redistest.List{"x", "y"}, "_noti": ones(1),
+			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion,
+		}),
 		do:     claimWith(claimCall{batch: 7, most: 1}),
 		result: claimReply{"x", 1},
 		want: with(working(redistest.State{"": redistest.List{"y"}, "_noti": ones(1)}), redistest.State{
@@ -58,8 +62,10 @@ var movingCases = []struct {
 	},
 	{
 		name: "claim that ends all others",
-		seed: working(redistest.State{"": redistest.List{"x"}, "_noti": ones(1),
-			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion}),
+		seed: working(redistest.State{
+			"": redistest.List{"x"}, "_noti": ones(1),
+			testDay: counted(redistest.Hash{"processed": "1"}), "_control": oneVersion,
+		}),
 		do: claimWith(claimCall{batch: 7, most: 10, ended: ended{
 			pulse: "u", tokens: []string{"3-1", "3-2", "3-3", "4-1", "4-2"}, batches: []uint64{3, 4},
 		}}),
@@ -222,8 +228,10 @@ var movingCases = []struct {
 			"_ticks": redistest.Zset{"e": past}, historyOfE: redistest.List{"line"},
 		}),
 		do: func(s *store) (any, error) {
-			return s.tick(bg, &tickCall{was: entryValue{"e", []byte("old")}, free: []byte("new"), lock: "p:e",
-				rows: rowsE("enqueued", "overlap")})
+			return s.tick(bg, &tickCall{
+				was: entryValue{"e", []byte("old")}, free: []byte("new"), lock: "p:e",
+				rows: rowsE("enqueued", "overlap"),
+			})
 		},
 		result: "",
 		want: with(heldBy("e@1"), redistest.State{
@@ -233,8 +241,10 @@ var movingCases = []struct {
 	},
 	{
 		name: "removal of the only entry",
-		seed: redistest.State{"_periodic": redistest.Hash{"e": "old"}, "_ticks": redistest.Zset{"e": past},
-			historyOfE: redistest.List{"line"}},
+		seed: redistest.State{
+			"_periodic": redistest.Hash{"e": "old"}, "_ticks": redistest.Zset{"e": past},
+			historyOfE: redistest.List{"line"},
+		},
 		do:   setE("old", "", noTime),
 		want: redistest.State{},
 	},

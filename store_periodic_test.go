@@ -38,15 +38,19 @@ var agendaCases = storeTable{script: "agenda", cases: []storeCase{
 	},
 	{
 		name: "due ones in their order, one of which does not exist",
-		seed: redistest.State{"_periodic": redistest.Hash{"a": "A", "b": "B", "z": "Z"},
-			"_ticks": redistest.Zset{"a": past, "b": past - 1, "c": past + 1, "z": later}},
+		seed: redistest.State{
+			"_periodic": redistest.Hash{"a": "A", "b": "B", "z": "Z"},
+			"_ticks":    redistest.Zset{"a": past, "b": past - 1, "c": past + 1, "z": later},
+		},
 		do:     agendaOf(0),
 		result: "b=B a=A c= next true",
 	},
 	{
 		name: "without the first",
-		seed: redistest.State{"_periodic": redistest.Hash{"a": "A", "b": "B"},
-			"_ticks": redistest.Zset{"a": past, "b": past - 1}},
+		seed: redistest.State{
+			"_periodic": redistest.Hash{"a": "A", "b": "B"},
+			"_ticks":    redistest.Zset{"a": past, "b": past - 1},
+		},
 		do:     agendaOf(1),
 		result: "a=A next false",
 	},
@@ -75,8 +79,10 @@ func entryE(changes redistest.State) redistest.State {
 }
 
 var (
-	onlyF = redistest.State{"_periodic": redistest.Hash{"f": "F"}, "_ticks": redistest.Zset{"f": later},
-		"_history:e": nil}
+	onlyF = redistest.State{
+		"_periodic": redistest.Hash{"f": "F"}, "_ticks": redistest.Zset{"f": later},
+		"_history:e": nil,
+	}
 	laterTime  = time.UnixMilli(later)
 	changedE   = redistest.Hash{"e": "new", "f": "F"}
 	neverE     = redistest.Zset{"f": later}
@@ -86,20 +92,30 @@ var (
 )
 
 var entryCases = storeTable{script: "entry", cases: []storeCase{
-	{name: "new", do: setE("", "new", laterTime),
-		want: redistest.State{"_periodic": redistest.Hash{"e": "new"}, "_ticks": redistest.Zset{"e": later}}},
-	{name: "new, and paused", do: setE("", "new", noTime),
-		want: redistest.State{"_periodic": redistest.Hash{"e": "new"}}},
-	{name: "changed", seed: entryE(nil), do: setE("old", "new", laterTime),
-		want: entryE(redistest.State{"_periodic": changedE, "_ticks": laterE})},
-	{name: "paused", seed: entryE(nil), do: setE("old", "new", noTime),
-		want: entryE(redistest.State{"_periodic": changedE, "_ticks": neverE})},
+	{
+		name: "new", do: setE("", "new", laterTime),
+		want: redistest.State{"_periodic": redistest.Hash{"e": "new"}, "_ticks": redistest.Zset{"e": later}},
+	},
+	{
+		name: "new, and paused", do: setE("", "new", noTime),
+		want: redistest.State{"_periodic": redistest.Hash{"e": "new"}},
+	},
+	{
+		name: "changed", seed: entryE(nil), do: setE("old", "new", laterTime),
+		want: entryE(redistest.State{"_periodic": changedE, "_ticks": laterE}),
+	},
+	{
+		name: "paused", seed: entryE(nil), do: setE("old", "new", noTime),
+		want: entryE(redistest.State{"_periodic": changedE, "_ticks": neverE}),
+	},
 	{name: "removed with its history", seed: entryE(nil), do: setE("old", "", noTime), want: entryE(onlyF)},
 	{name: "changed by others", seed: entryE(nil), do: setE("older", "new", laterTime), err: errEntryChanged},
 	{name: "created by others", seed: entryE(nil), do: setE("", "new", laterTime), err: errEntryChanged},
 	{name: "removed by others", seed: entryE(onlyF), do: setE("old", "new", laterTime), err: errEntryChanged},
-	{name: "a time without an entry", seed: redistest.State{"_ticks": redistest.Zset{"e": past}},
-		do: setE("", "", noTime), want: redistest.State{}},
+	{
+		name: "a time without an entry", seed: redistest.State{"_ticks": redistest.Zset{"e": past}},
+		do: setE("", "", noTime), want: redistest.State{},
+	},
 }}
 
 // tickE ticks entry e, which is "free" and ticks later, or "held" and never, afterwards.
@@ -130,8 +146,10 @@ func rowsE(outcomes ...string) (rows []tickRow) {
 
 // heldX are the locks that task x holds.
 func heldX(expiry int64) redistest.State {
-	return redistest.State{"_locks": redistest.Hash{"p:e": "x", "@x": "p:e"},
-		"_locked": redistest.Zset{"p:e": expiry, "@x": expiry}}
+	return redistest.State{
+		"_locks":  redistest.Hash{"p:e": "x", "@x": "p:e"},
+		"_locked": redistest.Zset{"p:e": expiry, "@x": expiry},
+	}
 }
 
 // heldBy are the locks of a task that has just been enqueued.
@@ -156,25 +174,35 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	{
 		name: "several, behind others, and one that was missed",
 		seed: entryE(redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
-		do: tickE(tickCall{rows: rowsE("missed", "missed", "enqueued", "", "enqueued", ""),
-			earlier: time.UnixMilli(past)}),
+		do: tickE(tickCall{
+			rows:    rowsE("missed", "missed", "enqueued", "", "enqueued", ""),
+			earlier: time.UnixMilli(past),
+		}),
 		result: "",
 		want: entryE(redistest.State{
 			"": redistest.List{"p", "m2", "m3"}, "_noti": ones(3), "_periodic": changedE, "_ticks": laterE,
-			historyOfE: redistest.List{"3 now enqueued e@3", "2 now enqueued e@2", "1 now missed e@1", "line 1",
-				"line 2"},
+			historyOfE: redistest.List{
+				"3 now enqueued e@3", "2 now enqueued e@2", "1 now missed e@1", "line 1",
+				"line 2",
+			},
 		}),
 	},
-	{name: "the entry has changed", seed: entryE(redistest.State{"_periodic": changedE}),
-		do: tickE(tickCall{rows: rowsE("enqueued", "")}), err: errEntryChanged},
+	{
+		name: "the entry has changed", seed: entryE(redistest.State{"_periodic": changedE}),
+		do: tickE(tickCall{rows: rowsE("enqueued", "")}), err: errEntryChanged,
+	},
 	{name: "the entry is gone", do: tickE(tickCall{rows: rowsE("enqueued", "")}), err: errEntryChanged},
-	{name: "too early", seed: entryE(nil), do: tickE(tickCall{rows: rowsE("enqueued", ""), earlier: laterTime}),
-		err: errNotDue},
+	{
+		name: "too early", seed: entryE(nil), do: tickE(tickCall{rows: rowsE("enqueued", ""), earlier: laterTime}),
+		err: errNotDue,
+	},
 	{
 		name: "the lock is free: the first takes it",
 		seed: entryE(redistest.State{historyOfE: nil}),
-		do: tickE(tickCall{rows: rowsE("enqueued", "queued", "queued", "overlap", "overlap", "overlap"),
-			lock: "p:e"}),
+		do: tickE(tickCall{
+			rows: rowsE("enqueued", "queued", "queued", "overlap", "overlap", "overlap"),
+			lock: "p:e",
+		}),
 		result: "",
 		want: entryE(with(heldBy("e@1"), redistest.State{
 			"": redistest.List{"m1"}, "_noti": ones(1), "_periodic": changedE, "_ticks": laterE,

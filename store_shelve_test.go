@@ -115,8 +115,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	},
 	{
 		name: "snoozed: scheduled from now, wakes a mover",
-		seed: working(redistest.State{"_scheduled": redistest.Zset{"o": later}, "_retry": redistest.Zset{"p": past},
-			"_tasks": redistest.Hash{"o": "m", "p": "m"}}),
+		seed: working(redistest.State{
+			"_scheduled": redistest.Zset{"o": later}, "_retry": redistest.Zset{"p": past},
+			"_tasks": redistest.Hash{"o": "m", "p": "m"},
+		}),
 		do: shelving{on: shelfScheduled, counters: []string{"snoozed"}, tasks: []shelved{
 			toShelve("3-1", "x", time.Minute), toShelve("9-9", "y", 0),
 		}}.do,
@@ -159,8 +161,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		}}.do,
 		result: all(3),
 		want: working(with(left("4-1", "3 4"), redistest.State{
-			"_retry": redistest.Zset{"o": later, "x": fromNow(200 * 365 * 24 * time.Hour), "y": fromNow(time.Second),
-				"z": fromNow(200 * 365 * 24 * time.Hour)},
+			"_retry": redistest.Zset{
+				"o": later, "x": fromNow(200 * 365 * 24 * time.Hour), "y": fromNow(time.Second),
+				"z": fromNow(200 * 365 * 24 * time.Hour),
+			},
 			"_tasks": redistest.Hash{"o": "m", "x": "m x", "y": "m y", "z": "m z"},
 			"_info":  redistest.Hash{"x": "i x", "y": "i y", "z": "i z"},
 			"_wake":  ones(1),
@@ -179,8 +183,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	{
 		name: "parked: no mover is called",
 		seed: working(nil),
-		do: shelving{on: shelfParked, counters: []string{"parked"},
-			tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		do: shelving{
+			on: shelfParked, counters: []string{"parked"},
+			tasks: []shelved{toShelve("3-1", "x", time.Hour)},
+		}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_parked": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"},
@@ -191,8 +197,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	{
 		name: "archived: no mover is called",
 		seed: working(nil),
-		do: shelving{on: shelfArchived, most: 10, counters: []string{"archived"},
-			tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		do: shelving{
+			on: shelfArchived, most: 10, counters: []string{"archived"},
+			tasks: []shelved{toShelve("3-1", "x", time.Hour)},
+		}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"},
@@ -229,8 +237,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	{
 		name: "none stands: only the batch goes",
 		seed: working(left("4-1", "3 4")),
-		do: shelving{batches: []uint64{3}, on: shelfRetry, counters: []string{"failed"},
-			tasks: []shelved{toShelve("3-1", "v", 0)}}.do,
+		do: shelving{
+			batches: []uint64{3}, on: shelfRetry, counters: []string{"failed"},
+			tasks: []shelved{toShelve("3-1", "v", 0)},
+		}.do,
 		result: []bool{false},
 		want:   working(left("4-1", "4")),
 	},
@@ -289,16 +299,20 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	},
 	{
 		name: "an id that is taken becomes id#2, then id#3",
-		seed: working(redistest.State{"_scheduled": redistest.Zset{"x": later},
-			"_tasks": redistest.Hash{"x": "other"}}),
+		seed: working(redistest.State{
+			"_scheduled": redistest.Zset{"x": later},
+			"_tasks":     redistest.Hash{"x": "other"},
+		}),
 		do: shelving{on: shelfRetry, tasks: []shelved{
 			toShelve("3-1", "x", time.Minute), toShelve("3-2", "x", time.Minute), toShelve("3-3", "y", time.Minute),
 		}}.do,
 		result: all(3),
 		want: working(with(left("4-1", "3 4"), redistest.State{
 			"_scheduled": redistest.Zset{"x": later},
-			"_retry": redistest.Zset{"x#2": fromNow(time.Minute), "x#3": fromNow(time.Minute),
-				"y": fromNow(time.Minute)},
+			"_retry": redistest.Zset{
+				"x#2": fromNow(time.Minute), "x#3": fromNow(time.Minute),
+				"y": fromNow(time.Minute),
+			},
 			"_tasks": redistest.Hash{"x": "other", "x#2": "m x", "x#3": "m x", "y": "m y"},
 			"_info":  redistest.Hash{"x#2": "i x", "x#3": "i x", "y": "i y"}, "_wake": ones(1),
 		})),
@@ -321,8 +335,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 			"_scheduled": redistest.Zset{"s": later},
 			"_info":      redistest.Hash{"o1": "i1", "o3": "i3"},
 		}),
-		do: shelving{on: shelfArchived, most: 2, counters: []string{"archived"},
-			tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		do: shelving{
+			on: shelfArchived, most: 2, counters: []string{"archived"},
+			tasks: []shelved{toShelve("3-1", "x", time.Hour)},
+		}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_archived": redistest.Zset{"o3": later, "x": fromNow(time.Hour)},
@@ -334,8 +350,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	{
 		name: "trimming: one",
 		seed: working(filedAs("_archived", redistest.Zset{"o1": past, "o2": later})),
-		do: shelving{on: shelfArchived, most: 2, counters: []string{"archived"},
-			tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		do: shelving{
+			on: shelfArchived, most: 2, counters: []string{"archived"},
+			tasks: []shelved{toShelve("3-1", "x", time.Hour)},
+		}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_archived": redistest.Zset{"o2": later, "x": fromNow(time.Hour)},
@@ -346,10 +364,14 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	},
 	{
 		name: "trimming: not below the bound",
-		seed: working(redistest.State{"_archived": redistest.Zset{"o1": past}, "_tasks": redistest.Hash{"o1": "m1"},
-			"_info": redistest.Hash{"o1": "i1"}}),
-		do: shelving{on: shelfArchived, most: 2, counters: []string{"archived"},
-			tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		seed: working(redistest.State{
+			"_archived": redistest.Zset{"o1": past}, "_tasks": redistest.Hash{"o1": "m1"},
+			"_info": redistest.Hash{"o1": "i1"},
+		}),
+		do: shelving{
+			on: shelfArchived, most: 2, counters: []string{"archived"},
+			tasks: []shelved{toShelve("3-1", "x", time.Hour)},
+		}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_archived": redistest.Zset{"o1": past, "x": fromNow(time.Hour)},
@@ -360,8 +382,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	{
 		name: "trimming: no more than 1,000 in one call",
 		seed: working(manyOld),
-		do: shelving{on: shelfArchived, most: 1, counters: []string{"archived"},
-			tasks: []shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		do: shelving{
+			on: shelfArchived, most: 1, counters: []string{"archived"},
+			tasks: []shelved{toShelve("3-1", "x", time.Hour)},
+		}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_archived": redistest.Zset{
@@ -369,10 +393,14 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 				"old1004": past + 1004,
 				"x":       fromNow(time.Hour),
 			},
-			"_tasks": redistest.Hash{"old1000": "m", "old1001": "m", "old1002": "m", "old1003": "m", "old1004": "m",
-				"x": "m x"},
-			"_info": redistest.Hash{"old1000": "i", "old1001": "i", "old1002": "i", "old1003": "i", "old1004": "i",
-				"x": "i x"},
+			"_tasks": redistest.Hash{
+				"old1000": "m", "old1001": "m", "old1002": "m", "old1003": "m", "old1004": "m",
+				"x": "m x",
+			},
+			"_info": redistest.Hash{
+				"old1000": "i", "old1001": "i", "old1002": "i", "old1003": "i", "old1004": "i",
+				"x": "i x",
+			},
 			testDay: counted(redistest.Hash{"archived": "1", "trimmed": "1000"}),
 		})),
 	},
@@ -398,8 +426,10 @@ func TestFilingBeyondTenCopies(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			name := redistest.Name(t)
 			conn := server.Dial(t)
-			seed := with(dead, redistest.State{"_retry": set, "_tasks": tasks, "_info": infos,
-				"_processing:w": redistest.Hash{"3-1": "m x"}})
+			seed := with(dead, redistest.State{
+				"_retry": set, "_tasks": tasks, "_info": infos,
+				"_processing:w": redistest.Hash{"3-1": "m x"},
+			})
 			redistest.Seed(t, conn, name, present(seed))
 			start := redisTime(t, conn)
 			if _, err := do(newStore(src, "", name)); err != nil {

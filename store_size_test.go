@@ -14,8 +14,10 @@ import (
 )
 
 func bigMessage(i int) envelope {
-	msg := wire.Message{Kind: wire.GoExtended, Path: "a.b",
-		Payload: wire.AppendBin(nil, bytes.Repeat([]byte{'x'}, 1<<20-200)), Meta: wire.Meta{ID: fmt.Sprint(i)}}
+	msg := wire.Message{
+		Kind: wire.GoExtended, Path: "a.b",
+		Payload: wire.AppendBin(nil, bytes.Repeat([]byte{'x'}, 1<<20-200)), Meta: wire.Meta{ID: fmt.Sprint(i)},
+	}
 	return envelope{id: msg.Meta.ID, message: msg.Append(nil)}
 }
 
@@ -90,8 +92,10 @@ func TestParkedTasksCostLittle(t *testing.T) {
 	const n = 1000
 	payload := wire.AppendBin(nil, bytes.Repeat([]byte{'x'}, 64<<10))
 	for i := range n {
-		msg := wire.Message{Kind: wire.GoExtended, Path: "un.known", Payload: payload,
-			Meta: wire.Meta{ID: fmt.Sprint(i)}}
+		msg := wire.Message{
+			Kind: wire.GoExtended, Path: "un.known", Payload: payload,
+			Meta: wire.Meta{ID: fmt.Sprint(i)},
+		}
 		info := wire.Info{Reason: "unknown function", Function: "un.known", At: time.Now()}
 		b.do("HSET", b.name+"_tasks", msg.Meta.ID, msg.Append(nil))
 		b.do("HSET", b.name+"_info", msg.Meta.ID, info.Encode())

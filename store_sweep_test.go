@@ -45,21 +45,27 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 	},
 	{
 		name: "everything, with the lock renewed",
-		seed: working(redistest.State{"_sweeper": redistest.Expiring{Value: "me", For: time.Second},
+		seed: working(redistest.State{
+			"_sweeper": redistest.Expiring{Value: "me", For: time.Second},
 			"_workers": redistest.Set{"v", "w"}, "": messages(2), "_noti": ones(3),
-			"_processing": redistest.Hash{"l": "m"}}),
+			"_processing": redistest.Hash{"l": "m"},
+		}),
 		do:     surveyOf(false),
 		result: "[{mine:true workers:[v w] pending:2 noti:3 legacy:1}]",
-		want: working(redistest.State{"_sweeper": myLock, "_workers": redistest.Set{"v", "w"}, "": messages(2),
-			"_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
+		want: working(redistest.State{
+			"_sweeper": myLock, "_workers": redistest.Set{"v", "w"}, "": messages(2),
+			"_noti": ones(3), "_processing": redistest.Hash{"l": "m"},
+		}),
 	},
 	{
 		name:   "everything, and the lock is taken",
 		seed:   working(redistest.State{"": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
 		do:     surveyOf(false),
 		result: "[{mine:true workers:[w] pending:2 noti:3 legacy:1}]",
-		want: working(redistest.State{"_sweeper": myLock, "": messages(2), "_noti": ones(3),
-			"_processing": redistest.Hash{"l": "m"}}),
+		want: working(redistest.State{
+			"_sweeper": myLock, "": messages(2), "_noti": ones(3),
+			"_processing": redistest.Hash{"l": "m"},
+		}),
 	},
 	{
 		name:   "the lock is another's",
@@ -133,8 +139,10 @@ func sweepText(requeued, archived int, alive bool, err error) (any, error) {
 
 // judged is a verdict on a claim: the message goes on with "+" behind it.
 func judged(token, message, action, id string) verdict {
-	return verdict{claimed: claimed{token: token, message: []byte(message)}, action: action,
-		renewed: []byte(message + "+"), id: id, info: []byte("i " + id), digest: "sha " + message}
+	return verdict{
+		claimed: claimed{token: token, message: []byte(message)}, action: action,
+		renewed: []byte(message + "+"), id: id, info: []byte("i " + id), digest: "sha " + message,
+	}
 }
 
 var dead = working(redistest.State{"_worker:w": nil})
@@ -316,8 +324,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 	},
 	{
 		name: "deaths counted beside the message: the second, and the life of the counts begins anew",
-		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "1",
-			"sha b": "2"}, For: time.Minute}}),
+		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{
+			"sha a": "1",
+			"sha b": "2",
+		}, For: time.Minute}}),
 		do:     sweepW(judged("3-1", "a", "count", "x")),
 		result: "1 requeued, 0 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
@@ -327,8 +337,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 	},
 	{
 		name: "deaths counted beside the message: company is no evidence",
-		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "9",
-			"sha a alone": "2"}}}),
+		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{
+			"sha a":       "9",
+			"sha a alone": "2",
+		}}}),
 		do:     sweepW(judged("3-1", "a", "count", "x")),
 		result: "1 requeued, 0 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
@@ -350,8 +362,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 	},
 	{
 		name: "deaths counted beside the message: alone, one too many",
-		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "7",
-			"sha a alone": "2", "sha b": "2"}}}),
+		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{
+			"sha a":       "7",
+			"sha a alone": "2", "sha b": "2",
+		}}}),
 		do:     sweepW(judged("3-1", "a", "alone", "x")),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
@@ -363,8 +377,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 	},
 	{
 		name: "deaths counted beside the message: the only count goes with its task",
-		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{"sha a": "2",
-			"sha a alone": "2"}}}),
+		seed: with(dead, redistest.State{"_deaths": redistest.Expiring{Value: redistest.Hash{
+			"sha a":       "2",
+			"sha a alone": "2",
+		}}}),
 		do:     sweepW(judged("3-1", "a", "alone", "x")),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, with(left("3-2 3-3 4-1", "3 4"), redistest.State{
@@ -375,8 +391,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 	},
 	{
 		name: "a legacy worker's claim",
-		seed: redistest.State{"_processing": redistest.Hash{"l": "a", "k": "b"}, "": redistest.List{"p"},
-			"_noti": ones(1)},
+		seed: redistest.State{
+			"_processing": redistest.Hash{"l": "a", "k": "b"}, "": redistest.List{"p"},
+			"_noti": ones(1),
+		},
 		do:     sweepLegacyL(judged("l", "a", "requeue", "x")),
 		result: "1 requeued, 0 archived, alive false",
 		want: redistest.State{
@@ -430,8 +448,10 @@ var repairCases = storeTable{script: "repair", cases: []storeCase{
 	{name: "one too few", seed: queued("a b c d", 3), do: repairWith(10), result: 1, want: queued("a b c d", 4)},
 	{name: "one too many", seed: queued("a b", 3), do: repairWith(10), result: -1, want: queued("a b", 2)},
 	{name: "none at all", seed: queued("a b c", 0), do: repairWith(10), result: 3, want: queued("a b c", 3)},
-	{name: "too few, no more than asked for", seed: queued("a b c d", 1), do: repairWith(2), result: 2,
-		want: queued("a b c d", 3)},
+	{
+		name: "too few, no more than asked for", seed: queued("a b c d", 1), do: repairWith(2), result: 2,
+		want: queued("a b c d", 3),
+	},
 	{name: "too few, none asked for", seed: queued("a b", 1), do: repairWith(0), result: 0},
 	{
 		name: "as many as a call may add", seed: redistest.State{"": messages(2500)}, do: repairWith(2500),

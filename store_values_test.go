@@ -65,12 +65,18 @@ func pageWith(from, n int) func(s *store) (any, error) {
 
 var pageCases = storeTable{script: "page", cases: []storeCase{
 	{name: "nothing there", do: pageWith(0, 10), result: ""},
-	{name: "all", seed: redistest.State{"": messages(3), "_noti": ones(3)}, do: pageWith(0, 10),
-		result: `"message0" "message1" "message2"`},
-	{name: "some", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(9, 2),
-		result: `"message9" "message10"`},
-	{name: "the last", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(18, 10),
-		result: `"message18" "message19"`},
+	{
+		name: "all", seed: redistest.State{"": messages(3), "_noti": ones(3)}, do: pageWith(0, 10),
+		result: `"message0" "message1" "message2"`,
+	},
+	{
+		name: "some", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(9, 2),
+		result: `"message9" "message10"`,
+	},
+	{
+		name: "the last", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(18, 10),
+		result: `"message18" "message19"`,
+	},
 	{
 		name: "of one that is too large its size",
 		seed: redistest.State{"": redistest.List{"a", big("b", wire.WorkerLimits.Bytes+1), "c"}, "_noti": ones(3)},

@@ -56,8 +56,10 @@ func (s *store) forget(ctx context.Context, worker string) (bool, error) {
 }
 
 func (s *store) workerKeys(worker string) []string {
-	return []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker,
-		s.keys.control, s.keys.functions}
+	return []string{
+		s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker,
+		s.keys.control, s.keys.functions,
+	}
 }
 
 // publish notes which functions a worker runs, as a listing. It answers false if the worker is not registered.
@@ -155,8 +157,10 @@ func (s *store) move(
 
 // shelfKey returns the key of a set.
 func (s *store) shelfKey(of shelf) string {
-	return [...]string{shelfScheduled: s.keys.scheduled, shelfRetry: s.keys.retry, shelfParked: s.keys.parked,
-		shelfArchived: s.keys.archived}[of]
+	return [...]string{
+		shelfScheduled: s.keys.scheduled, shelfRetry: s.keys.retry, shelfParked: s.keys.parked,
+		shelfArchived: s.keys.archived,
+	}[of]
 }
 
 // filed is a task of a sorted set, without its message.

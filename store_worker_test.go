@@ -67,8 +67,10 @@ var beatCases = storeTable{script: "beat", cases: []storeCase{
 	},
 	{
 		name: "heartbeats of others stay",
-		seed: working(redistest.State{"_worker:v": redistest.Expiring{Value: "v", For: 2 * time.Hour},
-			"_workers": redistest.Set{"v", "w"}}),
+		seed: working(redistest.State{
+			"_worker:v": redistest.Expiring{Value: "v", For: 2 * time.Hour},
+			"_workers":  redistest.Set{"v", "w"},
+		}),
 		do:     beatWith(time.Hour, false, false, false),
 		result: []pulse{{true, -1, -1}},
 	},
@@ -107,17 +109,23 @@ var registerCases = storeTable{script: "register", cases: []storeCase{
 		seed:   redistest.State{"": redistest.List{"a"}, "_noti": ones(1), "_workers": redistest.Set{"v"}},
 		do:     registerWith("v"),
 		result: "[]",
-		want: redistest.State{"": redistest.List{"a"}, "_noti": ones(1), "_worker:w": alive,
-			"_workers": redistest.Set{"v", "w"}},
+		want: redistest.State{
+			"": redistest.List{"a"}, "_noti": ones(1), "_worker:w": alive,
+			"_workers": redistest.Set{"v", "w"},
+		},
 	},
 	{
 		name: "while it is known",
-		seed: redistest.State{"_worker:w": redistest.Expiring{Value: "old", For: time.Second},
-			"_workers": redistest.Set{"w"}},
+		seed: redistest.State{
+			"_worker:w": redistest.Expiring{Value: "old", For: time.Second},
+			"_workers":  redistest.Set{"w"},
+		},
 		do:     registerWith("new"),
 		result: "[]",
-		want: redistest.State{"_worker:w": redistest.Expiring{Value: "new", For: time.Hour},
-			"_workers": redistest.Set{"w"}},
+		want: redistest.State{
+			"_worker:w": redistest.Expiring{Value: "new", For: time.Hour},
+			"_workers":  redistest.Set{"w"},
+		},
 	},
 }}
 
@@ -163,12 +171,16 @@ var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
 	},
 	{
 		name: "claim times of empty claims go too, other workers stay",
-		seed: redistest.State{"_worker:w": alive, "_worker:v": alive, "_workers": redistest.Set{"v", "w"},
-			"_claims:w": redistest.Hash{"3": "1"}, "_claims:v": redistest.Hash{"3": "1"}},
+		seed: redistest.State{
+			"_worker:w": alive, "_worker:v": alive, "_workers": redistest.Set{"v", "w"},
+			"_claims:w": redistest.Hash{"3": "1"}, "_claims:v": redistest.Hash{"3": "1"},
+		},
 		do:     unregisterW,
 		result: true,
-		want: redistest.State{"_worker:v": alive, "_workers": redistest.Set{"v"},
-			"_claims:v": redistest.Hash{"3": "1"}},
+		want: redistest.State{
+			"_worker:v": alive, "_workers": redistest.Set{"v"},
+			"_claims:v": redistest.Hash{"3": "1"},
+		},
 	},
 	{
 		name:   "a second time",

@@ -365,10 +365,17 @@ func TestStopBesideAStuckHandler(t *testing.T) {
 }
 
 func TestMaxStuckDefaults(t *testing.T) {
-	for _, tt := range []struct{ concurrency, given, want int }{{1, 0, 1}, {5, 0, 1}, {100, 0, 10}, {100, 3, 3},
-		{100, -1, 0}} {
-		if got := (WorkerConfig{Concurrency: tt.concurrency,
-			MaxStuck: tt.given}).withDefaults().MaxStuck; got != tt.want {
+	for _, tt := range []struct{ concurrency, given, want int }{
+		{1, 0, 1},
+		{5, 0, 1},
+		{100, 0, 10},
+		{100, 3, 3},
+		{100, -1, 0},
+	} {
+		if got := (WorkerConfig{
+			Concurrency: tt.concurrency,
+			MaxStuck:    tt.given,
+		}).withDefaults().MaxStuck; got != tt.want {
 			t.Errorf("%d of %d: %d, expected %d", tt.given, tt.concurrency, got, tt.want)
 		}
 	}

@@ -52,8 +52,10 @@ func Call(fn any, args ...any) *Task {
 	if err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras,
-		locks: f.locks, fn: f, count: len(args)}
+	t := &Task{
+		msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras,
+		locks: f.locks, fn: f, count: len(args),
+	}
 	var structs bool
 	if t.msg.Payload, structs, err = f.appendPayload(wire.ByName, t.small[:0], args); err != nil {
 		return &Task{err: err}
@@ -74,8 +76,10 @@ func NewGoTask(path string, args ...any) *Task {
 	if err := checkPath(path, false); err != nil {
 		return &Task{err: err}
 	}
-	t := &Task{msg: wire.Message{Kind: wire.GoExtended, Path: path, Meta: wire.Meta{HasN: true, N: len(args)}},
-		count: len(args)}
+	t := &Task{
+		msg:   wire.Message{Kind: wire.GoExtended, Path: path, Meta: wire.Meta{HasN: true, N: len(args)}},
+		count: len(args),
+	}
 	var structs bool
 	var err error
 	if t.msg.Payload, structs, err = encodeArgs(wire.ByName, args); err == nil && structs {

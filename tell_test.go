@@ -27,8 +27,10 @@ func TestEventsOfTasks(t *testing.T) {
 		check func(last Event) bool
 	}{
 		"done": {fn: func(context.Context) error { return nil }, want: "started done"},
-		"retried": {fn: func(context.Context) error { return RetryIn(time.Hour, no) }, want: "started failed retried",
-			check: func(e Event) bool { return e.Wait == time.Hour && errors.Is(e.Err, no) }},
+		"retried": {
+			fn: func(context.Context) error { return RetryIn(time.Hour, no) }, want: "started failed retried",
+			check: func(e Event) bool { return e.Wait == time.Hour && errors.Is(e.Err, no) },
+		},
 		"archived": {
 			fn: func(context.Context) error { return no }, opts: []Option{MaxRetry(0)}, want: "started failed archived",
 			check: func(e Event) bool { return e.Reason == "failed" && errors.Is(e.Err, no) },
@@ -43,8 +45,10 @@ func TestEventsOfTasks(t *testing.T) {
 			want:  "started panicked failed archived",
 			check: func(e Event) bool { return errors.Is(e.Err, no) },
 		},
-		"ended its goroutine": {fn: func(context.Context) error { runtime.Goexit(); return nil },
-			opts: []Option{MaxRetry(0)}, want: "started panicked failed archived"},
+		"ended its goroutine": {
+			fn:   func(context.Context) error { runtime.Goexit(); return nil },
+			opts: []Option{MaxRetry(0)}, want: "started panicked failed archived",
+		},
 		"timed out": {
 			fn:   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 			opts: []Option{Timeout(time.Millisecond), MaxRetry(0)}, want: "started timed out failed archived",
@@ -54,12 +58,18 @@ func TestEventsOfTasks(t *testing.T) {
 			fn: func(context.Context) error { return Drop(no) }, want: "started dropped",
 			check: func(e Event) bool { return errors.Is(e.Err, no) },
 		},
-		"dropped, with a result": {fn: func(context.Context) error { return Drop(no) },
-			opts: []Option{KeepResult(time.Hour)}, want: "started dropped"},
-		"done, with a result": {fn: func(context.Context) error { return nil }, opts: []Option{KeepResult(time.Hour)},
-			want: "started done"},
-		"snoozed": {fn: func(context.Context) error { return Snooze(time.Hour) }, want: "started snoozed",
-			check: func(e Event) bool { return e.Wait == time.Hour && e.Err == nil }},
+		"dropped, with a result": {
+			fn:   func(context.Context) error { return Drop(no) },
+			opts: []Option{KeepResult(time.Hour)}, want: "started dropped",
+		},
+		"done, with a result": {
+			fn: func(context.Context) error { return nil }, opts: []Option{KeepResult(time.Hour)},
+			want: "started done",
+		},
+		"snoozed": {
+			fn: func(context.Context) error { return Snooze(time.Hour) }, want: "started snoozed",
+			check: func(e Event) bool { return e.Wait == time.Hour && e.Err == nil },
+		},
 		"no failure": {
 			fn: func(context.Context) error { return no }, tune: func(cfg *WorkerConfig) {
 				cfg.IsFailure, cfg.Backoff = func(error) bool { return false },

@@ -78,8 +78,10 @@ func TestWhatIsTheSame(t *testing.T) {
 		_, err := q.Enqueue(ctx, same)
 		inTheWay(t, err, first.ID())
 	}
-	for _, other := range []*Task{Call(f, 2, "a"), Call(f, 1, "b"), Call(g, 1, "a"), Call(one, []int{1}),
-		Call(one, []int{1, 2})} {
+	for _, other := range []*Task{
+		Call(f, 2, "a"), Call(f, 1, "b"), Call(g, 1, "a"), Call(one, []int{1}),
+		Call(one, []int{1, 2}),
+	} {
 		if _, err := q.Enqueue(ctx, other); err != nil {
 			t.Errorf("another call was refused: %v", err)
 		}
@@ -253,8 +255,10 @@ func TestUniquePythonTask(t *testing.T) {
 	}
 	_, err = q.Enqueue(t.Context(), NewPyTask("m:f", []any{1}, map[string]any{"a": 1}))
 	inTheWay(t, err, ref.ID())
-	for _, other := range []*Task{NewPyTask("m:f", []any{2}, map[string]any{"a": 1}), NewPyTask("m:f", []any{1}, nil),
-		NewPyTask("m:g", []any{1}, map[string]any{"a": 1})} {
+	for _, other := range []*Task{
+		NewPyTask("m:f", []any{2}, map[string]any{"a": 1}), NewPyTask("m:f", []any{1}, nil),
+		NewPyTask("m:g", []any{1}, map[string]any{"a": 1}),
+	} {
 		if _, err := q.Enqueue(t.Context(), other); err != nil {
 			t.Errorf("another call was refused: %v", err)
 		}

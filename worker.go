@@ -84,8 +84,10 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, where: rdb.where, prefix: rdb.prefix,
-		stopping: make(chan struct{})}
+	w := &Worker{
+		cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, where: rdb.where, prefix: rdb.prefix,
+		stopping: make(chan struct{}),
+	}
 	w.log = newJournal(cfg.Logger).with("worker", w.id)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
@@ -155,8 +157,10 @@ func (w *Worker) assemble(src Source) {
 		g.sweep.hooks = &w.hooks
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
 		g.sweep.bounds.archiveMost, g.sweep.bounds.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
-		waiter := &waiter{link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes,
-			arm: make(chan []string, 1)}
+		waiter := &waiter{
+			link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes,
+			arm: make(chan []string, 1),
+		}
 		for _, l := range g.lanes {
 			waiter.lanes = append(waiter.lanes, position[l])
 			waiter.stores = append(waiter.stores, l.store)

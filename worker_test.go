@@ -367,8 +367,10 @@ func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
 		Legacy: true, PythonQueue: "a_noti",
 		Queues: Weighted{"x": 0},
 	})
-	for _, want := range []string{"Concurrency", "Prefetch", "HeartbeatLife", "SweepInterval", "Legacy", "PythonQueue",
-		"weight 0"} {
+	for _, want := range []string{
+		"Concurrency", "Prefetch", "HeartbeatLife", "SweepInterval", "Legacy", "PythonQueue",
+		"weight 0",
+	} {
 		if !strings.Contains(errorText(err), want) {
 			t.Errorf("%v\ndoes not mention %s", err, want)
 		}

@@ -16,45 +16,83 @@ type aim struct {
 const whole = "worker and server CPU [s per 100,000]"
 
 var aims = []aim{
-	{text: "drain, AOF off: at least 30 times asynq", table: "aof", row: "drain, AOF off", figure: perSecond,
-		peer: "asynq", least: 30},
-	{text: "drain, AOF everysec: at least 30 times asynq", table: "aof", row: "drain, AOF everysec", figure: perSecond,
-		peer: "asynq", least: 30},
-	{text: "drain, AOF always: at least 60 times asynq", table: "aof", row: "drain, AOF always", figure: perSecond,
-		peer: "asynq", least: 60},
-	{text: "drain, AOF off: at least 0.6 of the ceiling", table: "aof", row: "drain, AOF off", figure: perSecond,
-		peer: "ceiling", least: 0.6},
-	{text: "drain, AOF everysec: at least 0.6 of the ceiling", table: "aof", row: "drain, AOF everysec",
-		figure: perSecond, peer: "ceiling", least: 0.6},
-	{text: "drain, AOF always: at least 0.6 of the ceiling", table: "aof", row: "drain, AOF always", figure: perSecond,
-		peer: "ceiling", least: 0.6},
-	{text: "enqueue, 64 producers: at least 0.6 of the ceiling", table: "enqueue", row: "64 producers",
-		figure: perSecond, peer: "ceiling", least: 0.6},
-	{text: "enqueue, 256 producers: at least 0.6 of the ceiling", table: "enqueue", row: "256 producers",
-		figure: perSecond, peer: "ceiling", least: 0.6},
-	{text: "enqueue, 1,000 a call: at least 0.6 of the ceiling", table: "enqueue", row: "1,000 a call",
-		figure: perSecond, peer: "ceiling", least: 0.6},
-	{text: "one blocking producer, median of a call: at most 1.2 times a bare pair of RPUSH", table: "enqueue",
-		row: "1 producer", figure: "a call, p50 [µs]", peer: "ceiling", most: 1.2},
-	{text: "idle wake-up, p50: at most 1.25 times a bare BLPOP and claim", table: latencyTable, row: "idle",
-		figure: "p50 [ms]", peer: "ceiling", most: 1.25},
-	{text: "latency at 50 % load, p99: at most 3 times the ceiling under the same load", table: latencyTable,
-		row: "50 % of capacity", figure: "p99 [ms]", peer: "ceiling", most: 3},
-	{text: "scheduled tasks on an idle worker, lateness p99: below 20 ms", table: latencyTable, row: latenessRow,
-		figure: "p99 [ms]", most: 20},
-	{text: "100,000 scheduled tasks due within one second, lateness p99: below 1 s", table: latencyTable, row: burstRow,
-		figure: "p99 [ms]", most: 1000},
-	{text: "wait of a short task while an executor is free, p99: below 50 ms", table: "fairness", row: fairnessRow,
-		figure: "wait while an executor is free, p99 [ms]", most: 50},
-	{text: "the same, longest: at most 250 ms", table: "fairness", row: fairnessRow,
-		figure: "wait while an executor is free, max [ms]", most: 250},
-	{text: "worker and server CPU per task: at most a twelfth of asynq's", table: "cost", row: "draining",
-		figure: whole, peer: "asynq", most: 1.0 / 12},
+	{
+		text: "drain, AOF off: at least 30 times asynq", table: "aof", row: "drain, AOF off", figure: perSecond,
+		peer: "asynq", least: 30,
+	},
+	{
+		text: "drain, AOF everysec: at least 30 times asynq", table: "aof", row: "drain, AOF everysec", figure: perSecond,
+		peer: "asynq", least: 30,
+	},
+	{
+		text: "drain, AOF always: at least 60 times asynq", table: "aof", row: "drain, AOF always", figure: perSecond,
+		peer: "asynq", least: 60,
+	},
+	{
+		text: "drain, AOF off: at least 0.6 of the ceiling", table: "aof", row: "drain, AOF off", figure: perSecond,
+		peer: "ceiling", least: 0.6,
+	},
+	{
+		text: "drain, AOF everysec: at least 0.6 of the ceiling", table: "aof", row: "drain, AOF everysec",
+		figure: perSecond, peer: "ceiling", least: 0.6,
+	},
+	{
+		text: "drain, AOF always: at least 0.6 of the ceiling", table: "aof", row: "drain, AOF always", figure: perSecond,
+		peer: "ceiling", least: 0.6,
+	},
+	{
+		text: "enqueue, 64 producers: at least 0.6 of the ceiling", table: "enqueue", row: "64 producers",
+		figure: perSecond, peer: "ceiling", least: 0.6,
+	},
+	{
+		text: "enqueue, 256 producers: at least 0.6 of the ceiling", table: "enqueue", row: "256 producers",
+		figure: perSecond, peer: "ceiling", least: 0.6,
+	},
+	{
+		text: "enqueue, 1,000 a call: at least 0.6 of the ceiling", table: "enqueue", row: "1,000 a call",
+		figure: perSecond, peer: "ceiling", least: 0.6,
+	},
+	{
+		text: "one blocking producer, median of a call: at most 1.2 times a bare pair of RPUSH", table: "enqueue",
+		row: "1 producer", figure: "a call, p50 [µs]", peer: "ceiling", most: 1.2,
+	},
+	{
+		text: "idle wake-up, p50: at most 1.25 times a bare BLPOP and claim", table: latencyTable, row: "idle",
+		figure: "p50 [ms]", peer: "ceiling", most: 1.25,
+	},
+	{
+		text: "latency at 50 % load, p99: at most 3 times the ceiling under the same load", table: latencyTable,
+		row: "50 % of capacity", figure: "p99 [ms]", peer: "ceiling", most: 3,
+	},
+	{
+		text: "scheduled tasks on an idle worker, lateness p99: below 20 ms", table: latencyTable, row: latenessRow,
+		figure: "p99 [ms]", most: 20,
+	},
+	{
+		text: "100,000 scheduled tasks due within one second, lateness p99: below 1 s", table: latencyTable, row: burstRow,
+		figure: "p99 [ms]", most: 1000,
+	},
+	{
+		text: "wait of a short task while an executor is free, p99: below 50 ms", table: "fairness", row: fairnessRow,
+		figure: "wait while an executor is free, p99 [ms]", most: 50,
+	},
+	{
+		text: "the same, longest: at most 250 ms", table: "fairness", row: fairnessRow,
+		figure: "wait while an executor is free, max [ms]", most: 250,
+	},
+	{
+		text: "worker and server CPU per task: at most a twelfth of asynq's", table: "cost", row: "draining",
+		figure: whole, peer: "asynq", most: 1.0 / 12,
+	},
 	{text: "a pending task: at most 110 bytes", table: "cost", row: "a pending task", figure: "bytes", most: 110},
-	{text: "EVALSHA per task when draining: at most 0.03", table: "cost", row: "draining", figure: "EVALSHA per task",
-		most: 0.03},
-	{text: "allocations per task in the worker: at most 5", table: "cost", row: "draining",
-		figure: "allocations per task in the worker", most: 5},
+	{
+		text: "EVALSHA per task when draining: at most 0.03", table: "cost", row: "draining", figure: "EVALSHA per task",
+		most: 0.03,
+	},
+	{
+		text: "allocations per task in the worker: at most 5", table: "cost", row: "draining",
+		figure: "allocations per task in the worker", most: 5,
+	},
 }
 
 // verdict is what became of an aim.

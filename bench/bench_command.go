@@ -57,10 +57,14 @@ func enqueueScenarios() []scenario {
 			n = 50_000
 		}
 		s = append(s,
-			scenario{name: "aof " + aof + " enqueue 64", aof: aof,
-				take: takeEnqueue("aof", "enqueue, 64 producers, AOF "+aof, 64, n)},
-			scenario{name: "aof " + aof + " enqueue batch", aof: aof,
-				take: takeBatch("aof", "enqueue, 1,000 a call, AOF "+aof, 4*n)})
+			scenario{
+				name: "aof " + aof + " enqueue 64", aof: aof,
+				take: takeEnqueue("aof", "enqueue, 64 producers, AOF "+aof, 64, n),
+			},
+			scenario{
+				name: "aof " + aof + " enqueue batch", aof: aof,
+				take: takeBatch("aof", "enqueue, 1,000 a call, AOF "+aof, 4*n),
+			})
 	}
 	return s
 }
@@ -69,27 +73,41 @@ func drainScenarios() []scenario {
 	const base = 400_000
 	one := func(table, row string) []drainRow { return []drainRow{{table, row}} }
 	s := []scenario{
-		{name: "aof off drain", aof: aofOff, rounds: aimed,
-			take: takeDrain(drain{n: base, rows: one("aof", "drain, AOF off")})},
+		{
+			name: "aof off drain", aof: aofOff, rounds: aimed,
+			take: takeDrain(drain{n: base, rows: one("aof", "drain, AOF off")}),
+		},
 		{name: "drain 50", rounds: aimed, take: takeDrain(drain{
 			n: base, cost: true, rows: []drainRow{{"drain", concurrencyRow(50)}, {"aof", "drain, AOF everysec"}},
 		})},
-		{name: "aof always drain", aof: aofAlways, rounds: aimed,
-			take: takeDrain(drain{n: base / 4, rows: one("aof", "drain, AOF always")})},
-		{name: "drain 1", awake: true, peers: twoPeers,
-			take: takeDrain(drain{n: base / 8, concurrency: 1, rows: one("drain", concurrencyRow(1))})},
+		{
+			name: "aof always drain", aof: aofAlways, rounds: aimed,
+			take: takeDrain(drain{n: base / 4, rows: one("aof", "drain, AOF always")}),
+		},
+		{
+			name: "drain 1", awake: true, peers: twoPeers,
+			take: takeDrain(drain{n: base / 8, concurrency: 1, rows: one("drain", concurrencyRow(1))}),
+		},
 	}
 	for _, c := range []int{10, 200} {
-		s = append(s, scenario{name: "drain " + count(c), peers: twoPeers,
-			take: takeDrain(drain{n: base / 2, concurrency: c, rows: one("drain", concurrencyRow(c))})})
+		s = append(s, scenario{
+			name: "drain " + count(c), peers: twoPeers,
+			take: takeDrain(drain{n: base / 2, concurrency: c, rows: one("drain", concurrencyRow(c))}),
+		})
 	}
 	return append(s,
-		scenario{name: "drain 1 KiB", peers: twoPeers,
-			take: takeDrain(drain{n: base / 4, size: 1 << 10, rows: one("drain", "payload 1 KiB")})},
-		scenario{name: "drain 10 KiB", peers: twoPeers,
-			take: takeDrain(drain{n: base / 16, size: 10 << 10, rows: one("drain", "payload 10 KiB")})},
-		scenario{name: "drain 1 ms", peers: twoPeers,
-			take: takeDrain(drain{n: base / 8, handler: "1ms", rows: one("drain", "handler 1 ms")})},
+		scenario{
+			name: "drain 1 KiB", peers: twoPeers,
+			take: takeDrain(drain{n: base / 4, size: 1 << 10, rows: one("drain", "payload 1 KiB")}),
+		},
+		scenario{
+			name: "drain 10 KiB", peers: twoPeers,
+			take: takeDrain(drain{n: base / 16, size: 10 << 10, rows: one("drain", "payload 10 KiB")}),
+		},
+		scenario{
+			name: "drain 1 ms", peers: twoPeers,
+			take: takeDrain(drain{n: base / 8, handler: "1ms", rows: one("drain", "handler 1 ms")}),
+		},
 		scenario{name: "drain mixed", rounds: 1, peers: twoPeers, take: takeDrain(drain{
 			n: base / 40, handler: "mixed", every: 100, rows: one("drain", "handler 1 ms, and 1 s each 100th"),
 		})},
@@ -106,8 +124,10 @@ func networkScenarios() []scenario {
 		slow  int // a lone producer is so many times slower
 	}{{"0 ms", 0, 2}, {"1 ms", time.Millisecond / 2, 20}} {
 		add := func(name string, take func(*bed) error) {
-			s = append(s, scenario{name: "network " + d.name + " " + name, proxy: true, delay: d.delay,
-				awake: name == "enqueue 1", take: take})
+			s = append(s, scenario{
+				name: "network " + d.name + " " + name, proxy: true, delay: d.delay,
+				awake: name == "enqueue 1", take: take,
+			})
 		}
 		row := " behind " + d.name
 		add("enqueue 1", takeEnqueue("network", "enqueue, 1 producer,"+row, 1, 20_000/d.slow))
@@ -142,16 +162,22 @@ func sizeScenarios() []scenario {
 		{name: "memory scheduled", rounds: 1, peers: twoPeers, take: takeScheduled(100_000, "100,000 scheduled")},
 	}
 	for _, pending := range []int{1_000, 10_000, 100_000, 1_000_000, 10_000_000} {
-		s = append(s, scenario{name: "growth pending " + count(pending), rounds: aimed, peers: self,
-			take: takePendingGrowth(pending, 200_000)})
+		s = append(s, scenario{
+			name: "growth pending " + count(pending), rounds: aimed, peers: self,
+			take: takePendingGrowth(pending, 200_000),
+		})
 	}
 	for _, n := range []int{1, 10, 100, 1000} {
-		s = append(s, scenario{name: "growth workers " + count(n), rounds: 2, peers: self,
-			take: takeWorkersGrowth(n, 100_000)})
+		s = append(s, scenario{
+			name: "growth workers " + count(n), rounds: 2, peers: self,
+			take: takeWorkersGrowth(n, 100_000),
+		})
 	}
 	for _, n := range []int{1, 10, 100, 1000} {
-		s = append(s, scenario{name: "growth queues " + count(n), rounds: 2, peers: self,
-			take: takeQueuesGrowth(n, 100_000)})
+		s = append(s, scenario{
+			name: "growth queues " + count(n), rounds: 2, peers: self,
+			take: takeQueuesGrowth(n, 100_000),
+		})
 	}
 	return s
 }

@@ -33,8 +33,18 @@ func (c *ceilingRun) tableB() error {
 func (c *ceilingRun) tableG() error {
 	c.head("(g) acknowledge and claim in one script: one round trip for k tasks, f connections of c callers each",
 		"tasks/s", "server CPU [s per 100,000]", "worker CPU [s per 100,000]")
-	for _, x := range [][3]int{{1, 1, 1}, {1, 1, 10}, {1, 1, 50}, {10, 10, 1}, {10, 10, 4}, {50, 10, 1}, {50, 10, 4},
-		{200, 10, 1}, {200, 10, 4}, {200, 50, 1}} {
+	for _, x := range [][3]int{
+		{1, 1, 1},
+		{1, 1, 10},
+		{1, 1, 50},
+		{10, 10, 1},
+		{10, 10, 4},
+		{50, 10, 1},
+		{50, 10, 4},
+		{200, 10, 1},
+		{200, 10, 4},
+		{200, 50, 1},
+	} {
 		n := c.slow(c.n, 2)
 		if x[0] == 1 {
 			n /= 4
@@ -71,8 +81,10 @@ func (c *ceilingRun) drainFused(n, k, callers, fetchers int) (bareRun, error) {
 			return bareRun{}, err
 		}
 		defer conn.Close()
-		all = append(all, &bareFetcher{conn: conn, script: script, name: "w" + strconv.Itoa(f) + "-", claim: k,
-			callers: callers, handler: handler})
+		all = append(all, &bareFetcher{
+			conn: conn, script: script, name: "w" + strconv.Itoa(f) + "-", claim: k,
+			callers: callers, handler: handler,
+		})
 	}
 	prepare := func() error { return errors.Join(script.Load(c.ctl), c.fill(n)) }
 	r, err := c.timed(prepare, func() (int, error) {

@@ -36,8 +36,10 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	for i, want := range []string{`"seconds"`, `"none":true`, `"none":true`, "expected op", "before", `"ready":true`,
-		"{", "{"} {
+	for i, want := range []string{
+		`"seconds"`, `"none":true`, `"none":true`, "expected op", "before", `"ready":true`,
+		"{", "{",
+	} {
 		if i >= len(lines) || !strings.Contains(lines[i], want) {
 			t.Fatalf("line %d: expected %s in\n%s", i, want, out.String())
 		}

@@ -13,8 +13,11 @@ func TestWaitsWhileFree(t *testing.T) {
 		last span
 		want float64
 	}{
-		{"called and begun while both are busy, but for the instant of its begin", span{Number: 12, Begin: 20, End: 21},
-			0},
+		{
+			"called and begun while both are busy, but for the instant of its begin",
+			span{Number: 12, Begin: 20, End: 21},
+			0,
+		},
 		{"waits 5 beside a free executor", span{Number: 30, Begin: 35, End: 36}, 5},
 		{"waits over a busy time", span{Number: 5, Begin: 25, End: 26}, 10},
 		{"called before anything ran", span{Number: -7, Begin: 3, End: 4}, 10},

@@ -107,8 +107,10 @@ func guardChecks(published, now *results) []check {
 			was, ok := old.better(peer)
 			is, ok2 := f.better(peer)
 			if ok && ok2 {
-				checks = append(checks, check{fmt.Sprintf("%s, %s, to %s", title(f.Table), f.Row, peer), was.Middle,
-					is.Middle, is.Low, is.High})
+				checks = append(checks, check{
+					fmt.Sprintf("%s, %s, to %s", title(f.Table), f.Row, peer), was.Middle,
+					is.Middle, is.Low, is.High,
+				})
 			}
 		}
 	}

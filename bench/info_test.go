@@ -13,8 +13,10 @@ func TestParseInfo(t *testing.T) {
 	if s.cpu != 3.75 || s.memory != 1000 || s.resident != 3000 {
 		t.Errorf("%+v", s)
 	}
-	before := &snapshot{cpu: 1.75, memory: 400, calls: map[string]float64{"evalsha": 4},
-		micros: map[string]float64{"evalsha": 100}}
+	before := &snapshot{
+		cpu: 1.75, memory: 400, calls: map[string]float64{"evalsha": 4},
+		micros: map[string]float64{"evalsha": 100},
+	}
 	d := s.since(before)
 	calls, micros := d.scripts()
 	if d.cpu != 2 || d.memory != 600 || d.commands() != 13 || calls != 6 || micros != 400 {

@@ -28,10 +28,14 @@ var commands = []command{
 	{"profile", "where time and allocations of a drain go, in the worker and in the server (15 s)", profileCommand},
 	{"guard", "whether the ratios to asynq and to the ceiling are still those that were published (2 min, 5 when in " +
 		"doubt)", guardCommand},
-	{"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench, peers and python",
-		publishCommand},
-	{"try", "take each figure of the base point once, with few tasks: whether a peer works here (10 s a peer)",
-		tryCommand},
+	{
+		"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench, peers and python",
+		publishCommand,
+	},
+	{
+		"try", "take each figure of the base point once, with few tasks: whether a peer works here (10 s a peer)",
+		tryCommand,
+	},
 	{"driver", "produce or work for a peer, as told on stdin (bench starts it itself)", driverCommand},
 	{"spin", "keep the cores busy at the lowest priority (bench starts it itself)", spinCommand},
 }

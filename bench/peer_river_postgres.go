@@ -82,8 +82,10 @@ func startPostgres(aof string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-c", clusterScript, "sh", dir, initdb, postgres, "-p", port, "-h", "127.0.0.1", "-c",
-		"unix_socket_directories="}
+	args := []string{
+		"-c", clusterScript, "sh", dir, initdb, postgres, "-p", port, "-h", "127.0.0.1", "-c",
+		"unix_socket_directories=",
+	}
 	switch aof {
 	case aofOff:
 		args = append(args, "-c", "fsync=off", "-c", "synchronous_commit=off")

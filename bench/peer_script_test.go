@@ -28,8 +28,10 @@ func TestScriptPeers(t *testing.T) {
 			producer := scriptDriver(t, p, s.addr)
 			const n = 20
 			worker := scriptDriver(t, p, s.addr)
-			if err := worker.begin(&request{Op: "work", N: 2 * n, Concurrency: p.executors(50),
-				Latency: true}); err != nil {
+			if err := worker.begin(&request{
+				Op: "work", N: 2 * n, Concurrency: p.executors(50),
+				Latency: true,
+			}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := producer.do(&request{Op: "enqueue", N: n, Rate: 1000}); err != nil {

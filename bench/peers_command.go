@@ -46,8 +46,10 @@ func peerScenarios() []scenario {
 		}
 		s = append(s, scenario{name: "drain " + aof, aof: aof, take: takeDrain(d)})
 		if aof != aofEverysec {
-			s = append(s, scenario{name: "enqueue 64 " + aof, aof: aof,
-				take: takeEnqueue(peersTable, "enqueue, 64 producers, AOF "+aof, 64, n)})
+			s = append(s, scenario{
+				name: "enqueue 64 " + aof, aof: aof,
+				take: takeEnqueue(peersTable, "enqueue, 64 producers, AOF "+aof, 64, n),
+			})
 		}
 	}
 	return s

@@ -13,8 +13,10 @@ type plan struct {
 }
 
 func newPlan(r *runner, scenarios []scenario) *plan {
-	p := &plan{within: r.within, aimed: make([]bool, len(scenarios)), last: make([]time.Duration, len(scenarios)),
-		to: make([]int, len(scenarios))}
+	p := &plan{
+		within: r.within, aimed: make([]bool, len(scenarios)), last: make([]time.Duration, len(scenarios)),
+		to: make([]int, len(scenarios)),
+	}
 	for i := range scenarios {
 		p.aimed[i], p.to[i] = scenarios[i].rounds == aimed, r.roundsOf(&scenarios[i])
 	}

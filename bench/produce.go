@@ -70,8 +70,10 @@ func produce(q queue, r *request) (*response, error) {
 	default:
 		err = fanOut(max(1, r.Producers), r.N, func(i int) error { return call(numberOf(), textOf(i)) })
 	}
-	a := &response{Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu, Mallocs: mallocs() - before,
-		Latencies: took}
+	a := &response{
+		Seconds: time.Since(start).Seconds(), CPU: processCPU() - cpu, Mallocs: mallocs() - before,
+		Latencies: took,
+	}
 	return a, errors.Join(err, stopProfile())
 }
 

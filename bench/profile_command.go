@@ -81,7 +81,8 @@ func profileCommand(ctx context.Context, args []string) error {
 		number(float64(a.Mallocs)/per))
 	printCommands(after.since(before), per)
 	for _, view := range [][]string{
-		{prefix + ".cpu.pprof"}, {"-cum", prefix + ".cpu.pprof"},
+		{prefix + ".cpu.pprof"},
+		{"-cum", prefix + ".cpu.pprof"},
 		{"-sample_index=alloc_objects", prefix + ".allocs.pprof"},
 	} {
 		if err := printTop(*top, view...); err != nil {

@@ -55,18 +55,24 @@ func TestPageHasEveryMarker(t *testing.T) {
 		t.Fatal(err)
 	}
 	bench, peers := sampleResults(), sampleResults()
-	for _, table := range []string{"enqueue", "drain", "aof", "network", latencyTable, "cost", "memory", growthTable,
-		"start", "fairness"} {
+	for _, table := range []string{
+		"enqueue", "drain", "aof", "network", latencyTable, "cost", "memory", growthTable,
+		"start", "fairness",
+	} {
 		bench.add(table, "a row of "+table, perSecond, false, "delayed", 4711)
 	}
 	for _, table := range []string{peersTable, peersTable + " cost", peersTable + " latency"} {
 		peers.add(table, "a row of "+table, perSecond, false, "delayed", 4711)
 	}
 	peers.Figures = peers.Figures[3:]
-	args := []string{"-docs", dir, "-published", filepath.Join(dir, "published.json"), "-published-python",
-		filepath.Join(dir, "python.json")}
-	for name, r := range map[string]*results{"bench.json": bench, "peers.json": peers,
-		"from-python.json": samplePython()} {
+	args := []string{
+		"-docs", dir, "-published", filepath.Join(dir, "published.json"), "-published-python",
+		filepath.Join(dir, "python.json"),
+	}
+	for name, r := range map[string]*results{
+		"bench.json": bench, "peers.json": peers,
+		"from-python.json": samplePython(),
+	} {
 		if err := r.write(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -92,8 +98,10 @@ func TestPageHasEveryMarker(t *testing.T) {
 		kept.find(pythonTable, pythonInside, perSecond) == nil {
 		t.Errorf("python.json: %+v, %v", kept, err)
 	}
-	for _, text := range []string{"| worker: at least 10 times RQ's SimpleWorker | **12** (12–12) | yes |",
-		"| keakon | 10 | – | 100 (80–110); × **1.25** (0.91–1.50) |"} {
+	for _, text := range []string{
+		"| worker: at least 10 times RQ's SimpleWorker | **12** (12–12) | yes |",
+		"| keakon | 10 | – | 100 (80–110); × **1.25** (0.91–1.50) |",
+	} {
 		if !strings.Contains(string(filled), text) {
 			t.Errorf("the page lacks %s", text)
 		}

@@ -35,16 +35,22 @@ const (
 
 func pythonScenarios() []scenario {
 	producers := []string{"godelayed", "godelayed-extended", "keakon", "rq", "celery-solo", "dramatiq-threads"}
-	inside := []string{"godelayed", "godelayed-extended", "keakon", "rq", "celery-solo", "celery-threads",
-		"dramatiq-threads"}
+	inside := []string{
+		"godelayed", "godelayed-extended", "keakon", "rq", "celery-solo", "celery-threads",
+		"dramatiq-threads",
+	}
 	processes := []string{"godelayed-processes", "rq-fork", "celery-defaults", "dramatiq"}
 	return []scenario{
 		{name: "enqueue 1", awake: true, peers: producers, take: takeEnqueue(pythonTable, pythonOneByOne, 1, 20_000)},
 		{name: "enqueue batch", peers: producers, take: takeBatch(pythonTable, pythonBulk, 200_000)},
-		{name: "drain inside", peers: inside,
-			take: takeDrain(drain{n: 50_000, rows: []drainRow{{pythonTable, pythonInside}}})},
-		{name: "drain processes", peers: processes,
-			take: takeDrain(drain{n: 50_000, rows: []drainRow{{pythonTable, pythonProcesses}}})},
+		{
+			name: "drain inside", peers: inside,
+			take: takeDrain(drain{n: 50_000, rows: []drainRow{{pythonTable, pythonInside}}}),
+		},
+		{
+			name: "drain processes", peers: processes,
+			take: takeDrain(drain{n: 50_000, rows: []drainRow{{pythonTable, pythonProcesses}}}),
+		},
 	}
 }
 
@@ -58,8 +64,10 @@ type pythonAim struct {
 }
 
 var pythonAims = []pythonAim{
-	{text: "bulk producer: at least 10 times keakon's, which has no call for many", row: pythonBulk, peer: "keakon",
-		other: pythonOneByOne, least: 10},
+	{
+		text: "bulk producer: at least 10 times keakon's, which has no call for many", row: pythonBulk, peer: "keakon",
+		other: pythonOneByOne, least: 10,
+	},
 	{text: "worker: not slower than keakon's", row: pythonInside, peer: "keakon", least: 1},
 	{text: "worker: at least 10 times RQ's SimpleWorker", row: pythonInside, peer: "rq", least: 10},
 	{text: "worker: at least 3 times Celery's with the solo pool", row: pythonInside, peer: "celery-solo", least: 3},
@@ -75,8 +83,10 @@ func pythonAimsTable(r *results) string {
 		if ours == nil || theirs == nil {
 			continue
 		}
-		both := figure{Values: map[string][]float64{"godelayed": ours.Values["godelayed"],
-			a.peer: theirs.Values[a.peer]}}
+		both := figure{Values: map[string][]float64{
+			"godelayed": ours.Values["godelayed"],
+			a.peer:      theirs.Values[a.peer],
+		}}
 		found, ok := both.ratio("godelayed", a.peer)
 		if !ok {
 			continue

@@ -6,8 +6,13 @@ import (
 )
 
 func samplePython() *results {
-	r := &results{Peers: []seen{{Name: "godelayed"}, {Name: "godelayed-processes"}, {Name: "keakon"}, {Name: "rq"},
-		{Name: "rq-fork"}}}
+	r := &results{Peers: []seen{
+		{Name: "godelayed"},
+		{Name: "godelayed-processes"},
+		{Name: "keakon"},
+		{Name: "rq"},
+		{Name: "rq-fork"},
+	}}
 	for i, ours := range []float64{100, 125, 120} {
 		r.add(pythonTable, pythonInside, perSecond, false, "godelayed", ours)
 		r.add(pythonTable, pythonInside, perSecond, false, "keakon", []float64{110, 100, 80}[i])
@@ -46,8 +51,10 @@ func TestPythonScenarios(t *testing.T) {
 	for _, p := range pythonPeers {
 		known[p.name] = true
 	}
-	o := options{rounds: 1, axisRounds: 1, scale: 0.01, quiet: true, among: pythonPeers,
-		peers: "godelayed,godelayed-processes,keakon"}
+	o := options{
+		rounds: 1, axisRounds: 1, scale: 0.01, quiet: true, among: pythonPeers,
+		peers: "godelayed,godelayed-processes,keakon",
+	}
 	r, err := o.runner("test", pythonPeers)
 	if err != nil {
 		t.Fatal(err)

@@ -50,8 +50,10 @@ func takeFairness(bursts int) func(*bed) error {
 		}
 		for range bursts {
 			next := time.Now().Add(period)
-			if _, err := bursty.do(&request{Op: "enqueue", N: burst, Batch: burst, Every: every,
-				Now: true}); err != nil {
+			if _, err := bursty.do(&request{
+				Op: "enqueue", N: burst, Batch: burst, Every: every,
+				Now: true,
+			}); err != nil {
 				return err
 			}
 			time.Sleep(time.Until(next))

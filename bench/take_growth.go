@@ -240,8 +240,10 @@ func takeQueuesGrowth(queues, n int) func(*bed) error {
 			return err
 		}
 		total := n / queues * queues
-		if err := worker.begin(&request{Op: "work", N: total, Concurrency: baseConcurrency,
-			Queues: queues}); err != nil {
+		if err := worker.begin(&request{
+			Op: "work", N: total, Concurrency: baseConcurrency,
+			Queues: queues,
+		}); err != nil {
 			return err
 		}
 		time.Sleep(2 * time.Second) // it registers with each of them

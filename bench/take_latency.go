@@ -90,8 +90,10 @@ func (b *bed) latencies(row string, n int, rate float64, lone bool) error {
 	if err != nil {
 		return err
 	}
-	if err := worker.begin(&request{Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency),
-		Latency: true}); err != nil {
+	if err := worker.begin(&request{
+		Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency),
+		Latency: true,
+	}); err != nil {
 		return err
 	}
 	time.Sleep(settle)
@@ -118,8 +120,10 @@ func takeLateness(row string, n int, seconds float64) func(*bed) error {
 		if err != nil {
 			return err
 		}
-		if err := worker.begin(&request{Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency),
-			Latency: true}); err != nil {
+		if err := worker.begin(&request{
+			Op: "work", N: n, Concurrency: b.peer.executors(baseConcurrency),
+			Latency: true,
+		}); err != nil {
 			return err
 		}
 		time.Sleep(settle)

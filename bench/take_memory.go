@@ -28,8 +28,10 @@ func takeMemory(n int, row string) func(*bed) error {
 		b.record("memory", row, "server, used [MiB]", true, after.since(before).memory/(1<<20))
 		b.record("memory", row, "server, resident [MiB]", true, after.resident/(1<<20))
 		some := max(500, int(20_000*b.scale))
-		if err := worker.begin(&request{Op: "work", N: some,
-			Concurrency: b.peer.executors(baseConcurrency)}); err != nil {
+		if err := worker.begin(&request{
+			Op: "work", N: some,
+			Concurrency: b.peer.executors(baseConcurrency),
+		}); err != nil {
 			return err
 		}
 		if _, err := worker.receive(); err != nil {

@@ -38,8 +38,10 @@ func work(q queue, r *request, rec *recorder, ready func() error) (*response, er
 	case <-limit.C:
 		return nil, fmt.Errorf("only %d of %d tasks were run within %v", rec.called.Load(), r.N, workLimit)
 	}
-	a := &response{Seconds: time.Since(start).Seconds(), Started: started.Seconds(), CPU: processCPU() - cpu,
-		Mallocs: mallocs() - before}
+	a := &response{
+		Seconds: time.Since(start).Seconds(), Started: started.Seconds(), CPU: processCPU() - cpu,
+		Mallocs: mallocs() - before,
+	}
 	if err := stopProfile(); err != nil {
 		return nil, err
 	}

@@ -71,15 +71,23 @@ func TestRequireEnqueued(t *testing.T) {
 			func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, 43, "en") },
 			append(instead, `expected on queue "test"`, here+`welcome(43, "en")`),
 		},
-		"other count": {func(t testing.TB) { delayedtest.RequireCount(t, q, 2, ping) },
-			append(instead, "2 times, found 1 times")},
-		"refuted": {func(t testing.TB) { delayedtest.RefuteEnqueued(t, q, welcome, delayedtest.AnyArgs) },
-			append(instead, "not expected", "welcome(AnyArgs)")},
+		"other count": {
+			func(t testing.TB) { delayedtest.RequireCount(t, q, 2, ping) },
+			append(instead, "2 times, found 1 times"),
+		},
+		"refuted": {
+			func(t testing.TB) { delayedtest.RefuteEnqueued(t, q, welcome, delayedtest.AnyArgs) },
+			append(instead, "not expected", "welcome(AnyArgs)"),
+		},
 		"not empty": {func(t testing.TB) { delayedtest.RequireEmpty(t, q) }, instead},
-		"no such call": {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, "42", "en") },
-			[]string{"cannot be enqueued", "argument 1: expected int64"}},
-		"no function": {func(t testing.TB) { delayedtest.RequireEnqueued(t, q, "welcome") },
-			[]string{"cannot be enqueued"}},
+		"no such call": {
+			func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, "42", "en") },
+			[]string{"cannot be enqueued", "argument 1: expected int64"},
+		},
+		"no function": {
+			func(t testing.TB) { delayedtest.RequireEnqueued(t, q, "welcome") },
+			[]string{"cannot be enqueued"},
+		},
 		"fewer arguments": {func(t testing.TB) {
 			delayedtest.RequireEnqueued(t, q, digest, 7, "tea", delayedtest.Any, delayedtest.Any)
 		}, instead},
@@ -97,8 +105,10 @@ func TestRequireEnqueuedByPath(t *testing.T) {
 	py := func(to string) *delayed.Task {
 		return delayed.NewPyTask("mail:send", []any{1, to}, map[string]any{"lang": "en"})
 	}
-	for _, task := range []*delayed.Task{py("ann"), delayed.NewGoTask("example.com/mail.Welcome", 42, "en"),
-		delayed.NewGoTask(here+"welcome", 1, "de")} {
+	for _, task := range []*delayed.Task{
+		py("ann"), delayed.NewGoTask("example.com/mail.Welcome", 42, "en"),
+		delayed.NewGoTask(here+"welcome", 1, "de"),
+	} {
 		if _, err := q.Enqueue(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}

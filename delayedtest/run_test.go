@@ -172,8 +172,10 @@ func TestDrainFails(t *testing.T) {
 	fails(t, func(t testing.TB) { delayedtest.Run(t, delayedtest.RunConfig{}) }, "Queues is empty")
 	fails(t, func(t testing.TB) { delayedtest.Drain(t, delayedtest.NewQueue(t), ping, ping) }, "is taken")
 	fails(t, func(t testing.TB) {
-		delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{delayedtest.NewQueue(t),
-			delayedtest.NewQueue(t)}})
+		delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{
+			delayedtest.NewQueue(t),
+			delayedtest.NewQueue(t),
+		}})
 	}, "on two servers")
 }
 
@@ -249,8 +251,10 @@ func TestRunThroughMiddleware(t *testing.T) {
 	if seen != "a true" || len(r.Calls) != 1 || r.Calls[0].Outcome != "archived" {
 		t.Errorf("middleware saw %q, and the task was %+v", seen, r.Calls)
 	}
-	if want := []delayed.EventKind{delayed.EventTaskStarted, delayed.EventTaskFailed,
-		delayed.EventTaskArchived}; !slices.Equal(heard, want) {
+	if want := []delayed.EventKind{
+		delayed.EventTaskStarted, delayed.EventTaskFailed,
+		delayed.EventTaskArchived,
+	}; !slices.Equal(heard, want) {
 		t.Errorf("expected %v, found %v", want, heard)
 	}
 }
@@ -288,8 +292,10 @@ func TestOutcomes(t *testing.T) {
 	delay(t, q, fns["discard"])
 	delay(t, q.With(delayed.TTL(time.Hour)), fns["late"])
 	delayedtest.Advance(t, q, time.Hour)
-	r := delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{q},
-		Funcs: []any{fns["discard"], fns["late"]}})
+	r := delayedtest.Run(t, delayedtest.RunConfig{
+		Queues: []*delayed.Queue{q},
+		Funcs:  []any{fns["discard"], fns["late"]},
+	})
 	if len(r.Calls) != 1 || r.Calls[0].Outcome != "archived" || len(r.Archived) != 2 ||
 		r.Archived[1].Reason != "expired" && r.Archived[0].Reason != "expired" {
 		t.Errorf("found %+v", r)
@@ -366,8 +372,10 @@ func TestRunWithoutTime(t *testing.T) {
 	delay(t, second, digest, 1)
 	delay(t, first.With(delayed.In(time.Minute)), digest, 2)
 	delay(t, first, digest, 3)
-	r := delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{first, second}, Funcs: []any{digest},
-		Within: -1})
+	r := delayedtest.Run(t, delayedtest.RunConfig{
+		Queues: []*delayed.Queue{first, second}, Funcs: []any{digest},
+		Within: -1,
+	})
 	if len(r.Calls) != 2 || r.Calls[0].Task.Queue != "first" || r.Calls[1].Task.Queue != "second" || r.Elapsed != 0 ||
 		len(r.Waiting) != 1 {
 		t.Errorf("found %+v", r)

@@ -136,8 +136,10 @@ func TestCustomLogger(t *testing.T) {
 
 func TestDependencies(t *testing.T) {
 	out := start(t, "", "dependencies").ends(0)
-	for _, want := range []string{"mail to ann@example.com: We have your order 1.\n",
-		"mail to bob@example.com: We have your order 2.\n"} {
+	for _, want := range []string{
+		"mail to ann@example.com: We have your order 1.\n",
+		"mail to bob@example.com: We have your order 2.\n",
+	} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("expected %q once in:\n%s", want, out)
 		}

@@ -63,8 +63,11 @@ func TestGoEnqueuesPythonTasks(t *testing.T) {
 		{
 			name: "two retries", task: delayed.NewPyTask("interop_tasks:fail_times", []any{"two", 9}, nil),
 			opts: []delayed.Option{delayed.MaxRetry(2)},
-			want: []pyCall{{"fail_times", []any{"two", 1.0}, kw{}}, {"fail_times", []any{"two", 2.0}, kw{}},
-				{"fail_times", []any{"two", 3.0}, kw{}}},
+			want: []pyCall{
+				{"fail_times", []any{"two", 1.0}, kw{}},
+				{"fail_times", []any{"two", 2.0}, kw{}},
+				{"fail_times", []any{"two", 3.0}, kw{}},
+			},
 		},
 	}
 	var want []pyCall

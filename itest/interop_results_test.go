@@ -82,8 +82,10 @@ func TestResultsOfPythonInGo(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	conn := server.Dial(t)
-	for _, cmd := range [][]any{{"HSET", queue + "_processing:py", "1-1", "m"},
-		{"HSET", queue + "_claims:py", "1", "1"}} {
+	for _, cmd := range [][]any{
+		{"HSET", queue + "_processing:py", "1-1", "m"},
+		{"HSET", queue + "_claims:py", "1", "1"},
+	} {
 		if _, err := conn.Do(cmd[0].(string), cmd[1:]...); err != nil { //nolint:errcheck // a literal above
 			t.Fatal(err)
 		}

@@ -117,8 +117,10 @@ var goShapes = map[string]recordedCall{
 	"two-list":        {"IntString", []any{7, "seven"}},
 	"context-and-two": {"ContextIntString", []any{true, 7, "seven"}},
 	"pointer":         {"Pointers", []any{7, true}},
-	"nested": {"Nested",
-		[]any{[][]int{{1, 2}, {}, {3}}, map[string][]map[string]int{"a": {{"x": 1}, {"x": 2}}}}},
+	"nested": {
+		"Nested",
+		[]any{[][]int{{1, 2}, {}, {3}}, map[string][]map[string]int{"a": {{"x": 1}, {"x": 2}}}},
+	},
 
 	"variadic-wrapped":       {"Join", []any{"a-b-c", 3}},
 	"variadic-wrapped-tuple": {"Join", []any{"a-b", 2}},

@@ -126,7 +126,8 @@ func TestPythonStubsResults(t *testing.T) {
 	}
 	if err := w.Register(
 		delayed.Func(func(_ context.Context, order stubOrder, price float64, notes map[string]int) (stubReceipt,
-			error) {
+			error,
+		) {
 			var n float64
 			for _, l := range order.Lines {
 				n += float64(l.Count)

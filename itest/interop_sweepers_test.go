@@ -158,8 +158,10 @@ func newMixedFleet(t *testing.T, server *redistest.Server, queue, pyQueue string
 	t.Helper()
 	return &mixedFleet{
 		t: t, server: server, life: 5 * time.Second, held: map[string]map[string]bool{}, deaths: map[string]int{},
-		setup: mixedSetup{URL: server.URL(), Queue: queue, PyQueue: pyQueue, Ledger: t.TempDir(),
-			Life: 3 * time.Second},
+		setup: mixedSetup{
+			URL: server.URL(), Queue: queue, PyQueue: pyQueue, Ledger: t.TempDir(),
+			Life: 3 * time.Second,
+		},
 	}
 }
 

@@ -149,8 +149,10 @@ func TestKillLifecycle(t *testing.T) {
 
 	conn := server.Dial(t)
 	redistest.CheckInvariants(t, conn, f.setup.Queue, redistest.Invariants{Idle: true})
-	for _, suffix := range []string{"_locks", "_locked", "_groups", "_gathered", "_scheduled", "_retry", "_parked",
-		"_archived", "_tasks", "_info"} {
+	for _, suffix := range []string{
+		"_locks", "_locked", "_groups", "_gathered", "_scheduled", "_retry", "_parked",
+		"_archived", "_tasks", "_info",
+	} {
 		if n, err := redis.Int(conn.Do("EXISTS", f.setup.Queue+suffix)); n != 0 || err != nil {
 			t.Errorf("N%s was left behind, %v: %v", suffix, err, redistest.Dump(t, conn, f.setup.Queue)[suffix])
 		}

@@ -72,8 +72,10 @@ func TestMatrix(t *testing.T) {
 			t.Run(string(from)+"-to-"+string(to), func(t *testing.T) {
 				t.Parallel() // they mostly wait
 				server := redistest.Shared(t)
-				p := &pair{t: t, server: server, queue: redistest.Name(t), producer: from, worker: to,
-					ledger: newPyLedger(t)}
+				p := &pair{
+					t: t, server: server, queue: redistest.Name(t), producer: from, worker: to,
+					ledger: newPyLedger(t),
+				}
 				p.produce = newProducer(t, p)
 				p.work = startMatrixWorker(p.t, p)
 				for _, s := range scenarios {

@@ -179,8 +179,10 @@ func startMatrixWorker(t *testing.T, p *pair) *matrixWorker {
 		w.process = matrixRole.Start(t, matrixSetup{p.server.URL(), p.queue, string(p.ledger), p.plain()})
 		waitFor(t, "the worker to be ready", func() bool { return strings.Contains(w.process.Output(), "ready") })
 	case pythonParty:
-		args := []string{"--url", p.server.URL(), "--queue", p.queue, "--life", life, "--concurrency",
-			strconv.Itoa(matrixConcurrency)}
+		args := []string{
+			"--url", p.server.URL(), "--queue", p.queue, "--life", life, "--concurrency",
+			strconv.Itoa(matrixConcurrency),
+		}
 		if p.plain() {
 			args = append(args, "--legacy")
 		}

@@ -273,8 +273,10 @@ func (m *machine) finish(rt *rapid.T) {
 
 // finishWith lets the handler of a worker return.
 func (m *machine) finishWith(rt *rapid.T, w *modelWorker) {
-	how := rapid.SampledFrom([]string{"done", "done", "fail", "fail", "panic", "discard", "drop", "snooze",
-		"retry in"}).Draw(rt, "how")
+	how := rapid.SampledFrom([]string{
+		"done", "done", "fail", "fail", "panic", "discard", "drop", "snooze",
+		"retry in",
+	}).Draw(rt, "how")
 	if w.dead && w.task.expiry != 0 {
 		how = "done" // the time by which it would judge stands still while nobody lets it ask for it
 	}

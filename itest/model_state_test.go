@@ -81,8 +81,10 @@ type model struct {
 }
 
 func newModel(now int64) *model {
-	return &model{now: now, start: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{},
-		groups: map[string]*modelGathered{}, revoked: map[string]bool{}}
+	return &model{
+		now: now, start: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{},
+		groups: map[string]*modelGathered{}, revoked: map[string]bool{},
+	}
 }
 
 // held returns the value of a lock that has not lapsed, "" for none.

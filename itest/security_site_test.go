@@ -41,8 +41,10 @@ type site struct {
 func single(t *testing.T) *site {
 	t.Helper()
 	server := redistest.Start(t)
-	s := &site{queue: "mail", servers: []*redistest.Server{server}, at: server, dial: delayed.Dial,
-		url: "redis://%s@" + server.Addr()}
+	s := &site{
+		queue: "mail", servers: []*redistest.Server{server}, at: server, dial: delayed.Dial,
+		url: "redis://%s@" + server.Addr(),
+	}
 	s.setUsers(t, aclRules(t)[forAll])
 	return s
 }
@@ -50,8 +52,10 @@ func single(t *testing.T) *site {
 func cluster(t *testing.T) *site {
 	t.Helper()
 	c := redistest.StartCluster(t)
-	s := &site{queue: "{mail}", servers: c.Nodes, dial: rediscluster.Dial,
-		url: "redis://%s@" + strings.Join(c.Addrs(), ",")}
+	s := &site{
+		queue: "{mail}", servers: c.Nodes, dial: rediscluster.Dial,
+		url: "redis://%s@" + strings.Join(c.Addrs(), ","),
+	}
 	s.at = c.NodeOf(t, s.queue)
 	for _, node := range c.Nodes {
 		if node != s.at {

@@ -21,8 +21,10 @@ import (
 // TestUsersOfSecurityPage creates the users that SECURITY.md proposes and lets a producer, a worker and its sweeper do
 // all they do: Redis must refuse none of it, and must refuse what the page promises.
 func TestUsersOfSecurityPage(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) *site{"Single": single, "Cluster": cluster,
-		"Sentinel": withSentinel} {
+	for name, start := range map[string]func(*testing.T) *site{
+		"Single": single, "Cluster": cluster,
+		"Sentinel": withSentinel,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testUsers(t, start(t))
@@ -240,12 +242,28 @@ func testUsers(t *testing.T, s *site) {
 
 	overwrite := "return redis.call('SET', KEYS[1], 'x')"
 	for user, cmds := range map[string][][]any{
-		"producer": {{"LRANGE", queue, 0, -1}, {"HGETALL", queue + "_tasks"}, {"RPUSH", "other", "x"}, {"FLUSHALL"},
-			{"KEYS", "*"}, {"ACL", "LIST"}},
-		"operator": {{"LRANGE", queue, 0, -1}, {"RPUSH", queue, "x"}, {"GET", queue + "_tasks"}, {"FLUSHALL"},
-			{"PUBLISH", "other_signals", "control"}},
-		"observer": {{"RPUSH", queue, "x"}, {"DEL", queue}, {"EVAL", overwrite, 1, queue}, {"LRANGE", "other", 0, -1},
-			{"PUBLISH", queue + "_signals", "control"}},
+		"producer": {
+			{"LRANGE", queue, 0, -1},
+			{"HGETALL", queue + "_tasks"},
+			{"RPUSH", "other", "x"},
+			{"FLUSHALL"},
+			{"KEYS", "*"},
+			{"ACL", "LIST"},
+		},
+		"operator": {
+			{"LRANGE", queue, 0, -1},
+			{"RPUSH", queue, "x"},
+			{"GET", queue + "_tasks"},
+			{"FLUSHALL"},
+			{"PUBLISH", "other_signals", "control"},
+		},
+		"observer": {
+			{"RPUSH", queue, "x"},
+			{"DEL", queue},
+			{"EVAL", overwrite, 1, queue},
+			{"LRANGE", "other", 0, -1},
+			{"PUBLISH", queue + "_signals", "control"},
+		},
 		"worker": {{"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}},
 	} {
 		for _, cmd := range cmds {
@@ -257,7 +275,9 @@ func testUsers(t *testing.T, s *site) {
 	}
 	// What the page admits.
 	for _, cmd := range [][]any{
-		{"ZRANGE", queue + "_scheduled", 0, -1}, {"HGET", queue + "_tasks", "an id"}, {"EVAL", overwrite, 1, queue},
+		{"ZRANGE", queue + "_scheduled", 0, -1},
+		{"HGET", queue + "_tasks", "an id"},
+		{"EVAL", overwrite, 1, queue},
 		{"WAIT", 0, 1},
 	} {
 		if err := s.try(t, "producer", cmd); err != nil {

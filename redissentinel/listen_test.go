@@ -122,7 +122,12 @@ func TestWhatIsHeard(t *testing.T) {
 		addr  string
 		epoch int64
 	}{
-		{a.Addr(), 5}, {b.Addr(), 5}, {b.Addr(), 4}, {replica.Addr(), 6}, {"127.0.0.1:1", 7}, {a.Addr(), 3},
+		{a.Addr(), 5},
+		{b.Addr(), 5},
+		{b.Addr(), 4},
+		{replica.Addr(), 6},
+		{"127.0.0.1:1", 7},
+		{a.Addr(), 3},
 		{b.Addr(), 5},
 	} {
 		src.heard(news.addr, news.epoch)

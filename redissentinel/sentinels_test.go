@@ -59,8 +59,10 @@ func TestErrorsOfDiscovery(t *testing.T) {
 		want        []string
 	}{
 		{gone.Addr(), "m", []string{"no Sentinel names the master m", gone.Addr(), "refused"}},
-		{good.Addr() + "," + gone.Addr(), "other",
-			[]string{"master other", good.Addr() + ": it knows no such master", gone.Addr(), "SENTINEL MASTERS"}},
+		{
+			good.Addr() + "," + gone.Addr(), "other",
+			[]string{"master other", good.Addr() + ": it knows no such master", gone.Addr(), "SENTINEL MASTERS"},
+		},
 		{refusing.Addr(), "m", []string{"NOAUTH"}},
 		{toNowhere.Addr(), "m", []string{"master m at " + gone.Addr(), "refused"}},
 		{toReplica.Addr(), "m", []string{"master m at " + replica.Addr(), "replica now"}},

@@ -79,8 +79,10 @@ func TestPrefixFlag(t *testing.T) {
 
 func TestSettingsOfRedis(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
-	flags := []string{"-redis", strings.Replace(server.URL(), "redis://", "redis://default:hunter2@", 1), "-queues",
-		"mail=3,news=1"}
+	flags := []string{
+		"-redis", strings.Replace(server.URL(), "redis://", "redis://default:hunter2@", 1), "-queues",
+		"mail=3,news=1",
+	}
 	server.Do(t, "ACL", "SETUSER", "default", ">hunter2")
 	c := launch(t, command("main", flags...))
 	c.ends(exitFailed)

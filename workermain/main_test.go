@@ -76,11 +76,13 @@ var programs = map[string]func(){
 	"no functions":  func() { Main() },
 	"own flags": func() {
 		greeting := flag.String("greeting", "hello", "what to `say`")
-		code := Run(Config{Functions: []any{say}, Flags: flag.CommandLine,
+		code := Run(Config{
+			Functions: []any{say}, Flags: flag.CommandLine,
 			Setup: func(context.Context, *delayed.Worker) error {
 				fmt.Println("greeting", *greeting)
 				return nil
-			}})
+			},
+		})
 		fmt.Println("after Run")
 		os.Exit(code)
 	},

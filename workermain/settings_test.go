@@ -104,12 +104,21 @@ func TestPrecedence(t *testing.T) {
 		{nil, []string{"REDIS_URL", "redis://plain"}, "redis://plain preset 1"},
 		{nil, []string{"REDIS_URL", "redis://plain", "DELAYED_REDIS", "redis://ours"}, "redis://ours preset 1"},
 		{[]string{"-redis=redis://flag"}, []string{"DELAYED_REDIS", "redis://ours"}, "redis://flag preset 1"},
-		{nil, []string{"DELAYED_REDIS", "", "REDIS_URL", "redis://plain", "DELAYED_CONCURRENCY", ""},
-			"redis://plain preset 1"},
-		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "2", "DELAYED_QUEUES", "mail"},
-			"redis://localhost:6379/0 mail 3"},
-		{[]string{"-concurrency=3"}, []string{"DELAYED_CONCURRENCY", "not looked at"},
-			"redis://localhost:6379/0 preset 3"},
+		{
+			nil,
+			[]string{"DELAYED_REDIS", "", "REDIS_URL", "redis://plain", "DELAYED_CONCURRENCY", ""},
+			"redis://plain preset 1",
+		},
+		{
+			[]string{"-concurrency=3"},
+			[]string{"DELAYED_CONCURRENCY", "2", "DELAYED_QUEUES", "mail"},
+			"redis://localhost:6379/0 mail 3",
+		},
+		{
+			[]string{"-concurrency=3"},
+			[]string{"DELAYED_CONCURRENCY", "not looked at"},
+			"redis://localhost:6379/0 preset 3",
+		},
 	} {
 		s, err := parsed(preset, test.args, test.env...)
 		if err != nil {
@@ -151,8 +160,11 @@ func TestWrongSettings(t *testing.T) {
 		{[]string{"-queues", "a=1,a=2"}, nil, `queue "a" is named twice`},
 		{[]string{"-queues", "a=1=2"}, nil, `queue "a" has two weights, 1 and 2: expected one`},
 		{[]string{"-queues", "b=1, a = 1 = 2"}, nil, `queue "a" has two weights`},
-		{nil, []string{"DELAYED_WAIT", "long"},
-			`invalid value "long" for environment variable DELAYED_WAIT: expected a duration`},
+		{
+			nil,
+			[]string{"DELAYED_WAIT", "long"},
+			`invalid value "long" for environment variable DELAYED_WAIT: expected a duration`,
+		},
 		{nil, []string{"DELAYED_LEGACY", "perhaps"}, "DELAYED_LEGACY: expected true or false"},
 	} {
 		if _, err := parsed(Config{}, test.args, test.env...); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -194,8 +206,10 @@ func TestQueueLists(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "1000": 1000, "1KiB": 1 << 10, "3M": 3 << 20, "512MiB": 512 << 20,
-		"2G": 2 << 30, "8589934591GiB": 8589934591 << 30} {
+	for text, want := range map[string]int64{
+		"0": 0, "1000": 1000, "1KiB": 1 << 10, "3M": 3 << 20, "512MiB": 512 << 20,
+		"2G": 2 << 30, "8589934591GiB": 8589934591 << 30,
+	} {
 		var got, again int64
 		if err := size(&got)(text); err != nil || got != want {
 			t.Errorf("%s: expected %d, found %d, %v", text, want, got, err)

@@ -20,8 +20,10 @@ func TestUsageErrors(t *testing.T) {
 		"queue name":          {[]string{"-queues", "mail_retry"}, "mail_retry"},
 		"concurrency and URL": {[]string{"-queues", "mail", "-concurrency", "9999999"}, "Concurrency is 9999999"},
 		"URL":                 {[]string{"-queues", "mail", "-redis", "http://user:hunter2@localhost"}, "scheme"},
-		"malformed URL": {[]string{"-queues", "mail", "-redis", "redis://user:hunter2@local host:x"},
-			"Redis URL"},
+		"malformed URL": {
+			[]string{"-queues", "mail", "-redis", "redis://user:hunter2@local host:x"},
+			"Redis URL",
+		},
 		"cluster": {[]string{"-queues", "mail", "-redis", "redis://user:hunter2@a,b"}, "rediscluster.Dial"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,8 +48,10 @@ func produce() error {
 	fmt.Println("delayed by 2 s:", ref)
 
 	// Many at once, all or none of them.
-	order := mail.Order{ID: 7,
-		Lines: []mail.Line{{Article: "Tea", Count: 2, Cents: 450}, {Article: "Biscuits", Count: 1, Cents: 199}}}
+	order := mail.Order{
+		ID:    7,
+		Lines: []mail.Line{{Article: "Tea", Count: 2, Cents: 450}, {Article: "Biscuits", Count: 1, Cents: 199}},
+	}
 	refs, err := queue.DelayMany(ctx, delayed.Call(mail.Receipt, 42, order), delayed.Call(mail.Welcome, 43, "de"))
 	if err != nil {
 		return err

@@ -133,8 +133,10 @@ func TestOf(t *testing.T) {
 		{"method of generic", (*box[int]).Put, here + "(*box[...]).Put", GenericMethod},
 		{"method of generic value", box[string].Get, here + "box[...].Get", GenericMethod},
 
-		{"reflect.MakeFunc", reflect.MakeFunc(reflect.TypeFor[func()](), nil).Interface(), "reflect.makeFuncStub",
-			Made},
+		{
+			"reflect.MakeFunc", reflect.MakeFunc(reflect.TypeFor[func()](), nil).Interface(), "reflect.makeFuncStub",
+			Made,
+		},
 		{"method of reflect.Value", reflect.ValueOf(s).Method(0).Interface(), "reflect.methodValueCall", Made},
 	}
 	for _, tt := range tests {
@@ -197,8 +199,10 @@ func TestParse(t *testing.T) {
 		{"example.com/a.F.deferwrap2", none, Func{Path: "example.com/a.F.deferwrap2", Kind: Closure}},
 		{"example.com/a.F-range1", none, Func{Path: "example.com/a.F-range1", Kind: Closure}},
 		{"example.com/a.F[...].func1", none, Func{Path: "example.com/a.F[...].func1", Kind: Closure}},
-		{"example.com/b.small.Get", reflect.TypeFor[func(small)](),
-			Func{Path: "example.com/b.small.Get", Kind: Closure}},
+		{
+			"example.com/b.small.Get", reflect.TypeFor[func(small)](),
+			Func{Path: "example.com/b.small.Get", Kind: Closure},
+		},
 		{here + "(*small).Get", reflect.TypeFor[func(small)](), Func{Path: here + "(*small).Get", Kind: Closure}},
 		{here + "small.Get", reflect.TypeFor[func(*small)](), Func{Path: here + "small.Get", Kind: Closure}},
 		{"nodots", none, Func{Path: "nodots", Kind: LocalMethod}},
@@ -230,14 +234,18 @@ func TestOfInProgram(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	for _, good := range []string{"f", "main.F", "example.com/app/mail.(*Mailer).Send", "sum.int", "grüße.senden",
-		strings.Repeat("x", MaxLen)} {
+	for _, good := range []string{
+		"f", "main.F", "example.com/app/mail.(*Mailer).Send", "sum.int", "grüße.senden",
+		strings.Repeat("x", MaxLen),
+	} {
 		if err := Check(good); err != nil {
 			t.Errorf("Check(%q): %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "mod:func", "go:builtin.error.Error", strings.Repeat("x", MaxLen+1), "a\xffb",
-		"a\nb", "a\x00b", "a\u200bb"} {
+	for _, bad := range []string{
+		"", "mod:func", "go:builtin.error.Error", strings.Repeat("x", MaxLen+1), "a\xffb",
+		"a\nb", "a\x00b", "a\u200bb",
+	} {
 		if err := Check(bad); err == nil || !strings.HasPrefix(err.Error(), "expected ") {
 			t.Errorf("Check(%q): %v", bad, err)
 		}

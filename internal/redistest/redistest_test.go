@@ -124,8 +124,10 @@ func TestArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"maxmemory": "3145728", "save": "", "appendonly": "no",
-		"bind": "127.0.0.1"} {
+	for name, want := range map[string]string{
+		"maxmemory": "3145728", "save": "", "appendonly": "no",
+		"bind": "127.0.0.1",
+	} {
 		if conf[name] != want {
 			t.Errorf("%s is %q, expected %q", name, conf[name], want)
 		}

@@ -82,8 +82,10 @@ func TestDumpPagesThroughManyKeys(t *testing.T) {
 }
 
 func TestDiff(t *testing.T) {
-	want := State{"": List{"a"}, "_noti": List{"1"}, "_workers": Set{"b", "a"},
-		"_worker:a": Expiring{Value: "", For: time.Hour}}
+	want := State{
+		"": List{"a"}, "_noti": List{"1"}, "_workers": Set{"b", "a"},
+		"_worker:a": Expiring{Value: "", For: time.Hour},
+	}
 	if d := Diff(State{"": List{"a"}, "_noti": List{"1"}, "_workers": Set{"a", "b"}, "_worker:a": Expiring{Value: ""}},
 		want); d != "" {
 		t.Errorf("equal states differ:\n%s", d)
@@ -141,8 +143,10 @@ func TestInvariants(t *testing.T) {
 		{
 			"at rest and idle",
 			func(s State) {
-				for _, k := range []string{"", "_noti", "_processing", "_processing:w1", "_claims:w1", "_worker:w1",
-					"_workers"} {
+				for _, k := range []string{
+					"", "_noti", "_processing", "_processing:w1", "_claims:w1", "_worker:w1",
+					"_workers",
+				} {
 					delete(s, k)
 				}
 			},
@@ -154,58 +158,109 @@ func TestInvariants(t *testing.T) {
 			"N_claims:w1 exists with 2",
 			"N_workers exists with 2", "N_worker:w1 exists",
 		}},
-		{"unknown key", func(s State) { s["_strange"] = "x" }, Invariants{},
-			[]string{"N_strange is not in the key table"}},
+		{
+			"unknown key", func(s State) { s["_strange"] = "x" },
+			Invariants{},
+			[]string{"N_strange is not in the key table"},
+		},
 		{"unknown worker key", func(s State) { s["_processing:"] = Hash{"1-1": "m"} }, Invariants{}, []string{
 			"N_processing: is not in the key table", "worker  holds 1 claims", "has no claim time",
 		}},
-		{"wrong type", func(s State) { s["_deaths"] = Expiring{Value: Set{"x"}} }, Invariants{},
-			[]string{"N_deaths: expected a hash, found a set"}},
-		{"no expiry", func(s State) { s["_worker:w1"] = "x" }, Invariants{},
-			[]string{"N_worker:w1: expected a time to live: true, found: false"}},
-		{"expiry", func(s State) { s["_tasks"] = Expiring{Value: s["_tasks"]} }, Invariants{},
-			[]string{"N_tasks: expected a time to live: false"}},
-		{"two wake-ups", func(s State) { s["_wake"] = List{"1", "1"} }, Invariants{},
-			[]string{"N_wake has 2 elements"}},
-		{"notification lost", func(s State) { s["_noti"] = List{"1"} }, Invariants{MoreNoti: 1},
-			[]string{"2 tasks are pending with 1 not"}},
+		{
+			"wrong type", func(s State) { s["_deaths"] = Expiring{Value: Set{"x"}} },
+			Invariants{},
+			[]string{"N_deaths: expected a hash, found a set"},
+		},
+		{
+			"no expiry", func(s State) { s["_worker:w1"] = "x" },
+			Invariants{},
+			[]string{"N_worker:w1: expected a time to live: true, found: false"},
+		},
+		{
+			"expiry", func(s State) { s["_tasks"] = Expiring{Value: s["_tasks"]} },
+			Invariants{},
+			[]string{"N_tasks: expected a time to live: false"},
+		},
+		{
+			"two wake-ups", func(s State) { s["_wake"] = List{"1", "1"} },
+			Invariants{},
+			[]string{"N_wake has 2 elements"},
+		},
+		{
+			"notification lost", func(s State) { s["_noti"] = List{"1"} },
+			Invariants{MoreNoti: 1},
+			[]string{"2 tasks are pending with 1 not"},
+		},
 		{"notification lost, allowed", func(s State) { s["_noti"] = List{"1"} }, Invariants{LessNoti: 1}, nil},
-		{"notification too many", func(s State) { s["_noti"] = List{"1", "1", "1"} }, Invariants{LessNoti: 1},
-			[]string{"2 tasks are pending with 3"}},
-		{"notification too many, allowed", func(s State) { s["_noti"] = List{"1", "1", "1"} }, Invariants{MoreNoti: 1},
-			nil},
-		{"all notifications lost", func(s State) { delete(s, "_noti") }, Invariants{},
-			[]string{"2 tasks are pending with 0"}},
-		{"in two sets", func(s State) { s["_retry"] = Zset{"b": 1, "a": 1} }, Invariants{},
-			[]string{`"a" is in N_scheduled and N_retry at once`}},
-		{"without message", func(s State) { s["_parked"] = Zset{"d": 1, "e": 1} }, Invariants{},
-			[]string{`"e" is in N_parked but has no message`}},
-		{"orphan", func(s State) { delete(s, "_archived") }, Invariants{},
-			[]string{`"c" has a message in N_tasks but is in no set`}},
+		{
+			"notification too many", func(s State) { s["_noti"] = List{"1", "1", "1"} },
+			Invariants{LessNoti: 1},
+			[]string{"2 tasks are pending with 3"},
+		},
+		{
+			"notification too many, allowed", func(s State) { s["_noti"] = List{"1", "1", "1"} },
+			Invariants{MoreNoti: 1},
+			nil,
+		},
+		{
+			"all notifications lost", func(s State) { delete(s, "_noti") },
+			Invariants{},
+			[]string{"2 tasks are pending with 0"},
+		},
+		{
+			"in two sets", func(s State) { s["_retry"] = Zset{"b": 1, "a": 1} },
+			Invariants{},
+			[]string{`"a" is in N_scheduled and N_retry at once`},
+		},
+		{
+			"without message", func(s State) { s["_parked"] = Zset{"d": 1, "e": 1} },
+			Invariants{},
+			[]string{`"e" is in N_parked but has no message`},
+		},
+		{
+			"orphan", func(s State) { delete(s, "_archived") },
+			Invariants{},
+			[]string{`"c" has a message in N_tasks but is in no set`},
+		},
 		{"completed", func(s State) {
 			s["_completed"], s["_results"] = Zset{"done": 1}, Hash{"done": "r", "active": "p"}
 		}, Invariants{}, nil},
-		{"completed without result", func(s State) { s["_completed"] = Zset{"done": 1} }, Invariants{},
-			[]string{`task "done" is in N_completed but nothing`}},
-		{"info left over", func(s State) { s["_info"] = Hash{"z": "i"} }, Invariants{},
-			[]string{`N_info tells of task "z"`}},
-		{"lock", func(s State) { s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"}, Zset{"k:l": 1, "@a": 1} },
-			Invariants{}, nil},
+		{
+			"completed without result", func(s State) { s["_completed"] = Zset{"done": 1} },
+			Invariants{},
+			[]string{`task "done" is in N_completed but nothing`},
+		},
+		{
+			"info left over", func(s State) { s["_info"] = Hash{"z": "i"} },
+			Invariants{},
+			[]string{`N_info tells of task "z"`},
+		},
+		{
+			"lock", func(s State) { s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"}, Zset{"k:l": 1, "@a": 1} },
+			Invariants{},
+			nil,
+		},
 		{"lock that never lapses", func(s State) {
 			s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"}, Zset{"@a": 1}
 		}, Invariants{}, []string{
 			`"k:l" in N_locks never lapses`,
 		}},
-		{"lapse of no lock", func(s State) { s["_locked"] = Zset{"@a": 1} }, Invariants{},
-			[]string{`"@a" in N_locked is not in N_locks`}},
+		{
+			"lapse of no lock", func(s State) { s["_locked"] = Zset{"@a": 1} },
+			Invariants{},
+			[]string{`"@a" in N_locked is not in N_locks`},
+		},
 		{"unknown worker", func(s State) { s["_workers"] = Set{"w2"} }, Invariants{}, []string{
 			"worker w1 holds 3 claims but is not in N_workers", "worker w1 has a heartbeat but is not in",
 		}},
 		{"claim without time", func(s State) { s["_claims:w1"] = Hash{"5": "1"} }, Invariants{}, []string{
 			`claim "4-1" has no claim time`, `claim "4-2" has no claim time`,
 		}},
-		{"odd token", func(s State) { s["_processing:w1"] = Hash{"4": "m"} }, Invariants{},
-			[]string{`token "4", expected <batch>-<i>`}},
+		{
+			"odd token", func(s State) { s["_processing:w1"] = Hash{"4": "m"} },
+			Invariants{},
+			[]string{`token "4", expected <batch>-<i>`},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

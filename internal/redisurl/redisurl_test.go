@@ -17,14 +17,18 @@ func TestParse(t *testing.T) {
 		{"REDISS://a:1,b:65535/", URL{TLS: true, Hosts: []string{"a:1", "b:65535"}}},
 		{"redis://a,b/12", URL{Hosts: []string{"a:6379", "b:6379"}, DB: 12}},
 		{"redis://a/3/", URL{Hosts: []string{"a:6379"}, DB: 3}},
-		{"redis://[::1]:7000,[fe80::1%25eth0],127.0.0.1",
-			URL{Hosts: []string{"[::1]:7000", "[fe80::1%25eth0]:6379", "127.0.0.1:6379"}}},
+		{
+			"redis://[::1]:7000,[fe80::1%25eth0],127.0.0.1",
+			URL{Hosts: []string{"[::1]:7000", "[fe80::1%25eth0]:6379", "127.0.0.1:6379"}},
+		},
 		{"redis://user:secret@a,b:7", URL{Hosts: []string{"a:6379", "b:7"}, User: "user", Password: "secret"}},
 		{"redis://:secret@a", URL{Hosts: []string{"a:6379"}, Password: "secret"}},
 		{"redis://u%40x:p%2F%3F%23%40%3A%25+@a", URL{Hosts: []string{"a:6379"}, User: "u@x", Password: "p/?#@:%+"}},
 		{"redis://u:p@q:r@a", URL{Hosts: []string{"a:6379"}, User: "u", Password: "p@q:r"}},
-		{"redis://a?master=m&x=1%2F2",
-			URL{Hosts: []string{"a:6379"}, Query: url.Values{"master": {"m"}, "x": {"1/2"}}}},
+		{
+			"redis://a?master=m&x=1%2F2",
+			URL{Hosts: []string{"a:6379"}, Query: url.Values{"master": {"m"}, "x": {"1/2"}}},
+		},
 		{"redis://a/1?master=a@b/c", URL{Hosts: []string{"a:6379"}, DB: 1, Query: url.Values{"master": {"a@b/c"}}}},
 	} {
 		got, err := Parse(test.raw, "6379")

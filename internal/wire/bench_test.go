@@ -33,8 +33,10 @@ func benchMessages(b *testing.B) map[string]Message {
 	return map[string]Message{
 		"bare":  {Kind: GoBare, Path: "example.com/app/mail.Welcome"},
 		"plain": {Kind: GoPlain, Path: "example.com/app/mail.Welcome", Payload: args},
-		"extended": {Kind: GoExtended, Path: "example.com/app/mail.Welcome", Payload: args,
-			Meta: Meta{ID: "01HZX3Y2Q8W4E5R6T7Y8U9I0P1", HasN: true, N: 2, EnqueuedAt: 1700000000000}},
+		"extended": {
+			Kind: GoExtended, Path: "example.com/app/mail.Welcome", Payload: args,
+			Meta: Meta{ID: "01HZX3Y2Q8W4E5R6T7Y8U9I0P1", HasN: true, N: 2, EnqueuedAt: 1700000000000},
+		},
 		"python": {Kind: Py, Path: "mail.tasks:welcome", Py: &PyCall{Args: args}},
 	}
 }
@@ -67,8 +69,10 @@ func BenchmarkMessageAppend(b *testing.B) {
 
 func benchOrder() order {
 	it := item{ID: 5, Name: "screw", Price: 1.5, Tags: []string{"m4", "steel"}}
-	return order{ID: 7, Email: ptr("someone@example.com"), Items: []item{it, it, it, it},
-		Placed: time.Unix(1700000000, 0).UTC()}
+	return order{
+		ID: 7, Email: ptr("someone@example.com"), Items: []item{it, it, it, it},
+		Placed: time.Unix(1700000000, 0).UTC(),
+	}
 }
 
 // benchValues are arguments as tasks have them.

@@ -110,8 +110,10 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 		default: // extensions
 			if !anything {
 				if _, end := timeAt(b, at); end < 0 {
-					return 0, 0, &FormatError{Offset: at, Want: "a value, with timestamps as the only extension",
-						Got: found(b, at)}
+					return 0, 0, &FormatError{
+						Offset: at, Want: "a value, with timestamps as the only extension",
+						Got: found(b, at),
+					}
 				}
 			}
 			if c <= codeExt32 {
@@ -135,8 +137,10 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 			continue
 		}
 		if d >= depth {
-			return 0, 0, &FormatError{Offset: at,
-				Want: fmt.Sprintf("at most %d arrays and maps inside one another", depth), Got: "one more"}
+			return 0, 0, &FormatError{
+				Offset: at,
+				Want:   fmt.Sprintf("at most %d arrays and maps inside one another", depth), Got: "one more",
+			}
 		}
 		total += int(n)
 		if total > elems {
@@ -159,8 +163,10 @@ func TooLong(n int, lim Limits) error {
 }
 
 func tooMany(at, more int) error {
-	return &FormatError{Offset: at, Want: "no more values than the limit allows",
-		Got: fmt.Sprintf("%d too many", max(more, 1))}
+	return &FormatError{
+		Offset: at, Want: "no more values than the limit allows",
+		Got: fmt.Sprintf("%d too many", max(more, 1)),
+	}
 }
 
 func cutOff(b []byte, at, total int) error {

@@ -56,8 +56,10 @@ func TestCheckRefuses(t *testing.T) {
 		{"map32 of 4 Gi pairs", "dfffffffff", "map that is cut off"},
 		{"map32 whose double overflows", "df80000000c0", "map that is cut off"},
 		{"array with a value missing", "9201", "array that is cut off"},
-		{"inner array takes what the outer was promised", "9391c0c0",
-			"at byte 2: expected 3 values more, found only 2 bytes"},
+		{
+			"inner array takes what the outer was promised", "9391c0c0",
+			"at byte 2: expected 3 values more, found only 2 bytes",
+		},
 		{"nil key", "81c001", "at byte 1: expected a string, integer or boolean as map key, found nil"},
 		{"float key", "81ca0000000001", "as map key, found float"},
 		{"binary key", "81c40061", "as map key, found binary of 0 bytes"},
@@ -97,8 +99,11 @@ func TestCheckLimits(t *testing.T) {
 		{"depth 33 with something in it", nested(33, "\x91", 0), Default, false},
 		{"depth 32 of maps", nested(31, "\x81\x01", 0x80), Default, true},
 		{"depth 33 of maps", nested(32, "\x81\x01", 0x80), Default, false},
-		{"side by side is not deep", append(AppendArrayHeader(nil, 40), bytes.Repeat([]byte{0x91, 0x90}, 40)...),
-			Limits{1e6, 1e6, 3, 9}, true},
+		{
+			"side by side is not deep", append(AppendArrayHeader(nil, 40), bytes.Repeat([]byte{0x91, 0x90}, 40)...),
+			Limits{1e6, 1e6, 3, 9},
+			true,
+		},
 		{"depth 0", []byte{0x90}, Limits{1e6, 1e6, 0, 9}, false},
 		{"scalar at depth 0", []byte{0x01}, Limits{1e6, 1e6, 0, 9}, true},
 		{"negative depth", []byte{0x90}, Limits{1e6, 1e6, -1, 9}, false},
@@ -106,12 +111,18 @@ func TestCheckLimits(t *testing.T) {
 		{"depth at the cap", nested(62, "\x91", 0x90), Limits{1e6, 1e6, 1000, 9}, true},
 		{"65,536 values", flat(65535), Default, true},
 		{"65,537 values", flat(65536), Default, false},
-		{"65,536 values in pairs", append(AppendMapHeader(nil, 32767), bytes.Repeat([]byte{1, 2}, 32767)...), Default,
-			true},
-		{"65,537 values in pairs", append(AppendMapHeader(nil, 32768), bytes.Repeat([]byte{1, 2}, 32768)...), Default,
-			false},
-		{"values of several arrays add up", append([]byte{0x92}, append(flat(40000), flat(40000)...)...), Default,
-			false},
+		{
+			"65,536 values in pairs", append(AppendMapHeader(nil, 32767), bytes.Repeat([]byte{1, 2}, 32767)...), Default,
+			true,
+		},
+		{
+			"65,537 values in pairs", append(AppendMapHeader(nil, 32768), bytes.Repeat([]byte{1, 2}, 32768)...), Default,
+			false,
+		},
+		{
+			"values of several arrays add up", append([]byte{0x92}, append(flat(40000), flat(40000)...)...), Default,
+			false,
+		},
 		{"1 MiB", AppendBin(nil, make([]byte, 1<<20-5)), Default, true},
 		{"1 MiB and a byte", AppendBin(nil, make([]byte, 1<<20-4)), Default, false},
 		{"no values", []byte{0x01}, Limits{Bytes: 9, Depth: 9}, false},
@@ -198,8 +209,10 @@ func TestCheckAllocatesNothing(t *testing.T) {
 
 // The loose rules, for what only Python reads, differ in keys and extensions alone.
 func TestSkimLoose(t *testing.T) {
-	for _, in := range []string{"81c001", "81ca0000000001", "81c40001", "819001", "818001", "d40100", "c90000000105aa",
-		"c7000a", "d801000102030405060708090a0b0c0d0e0f"} {
+	for _, in := range []string{
+		"81c001", "81ca0000000001", "81c40001", "819001", "818001", "d40100", "c90000000105aa",
+		"c7000a", "d801000102030405060708090a0b0c0d0e0f",
+	} {
 		b := unhex(t, in)
 		if _, _, err := skim(b, 0, 100, 10, strict); err == nil {
 			t.Errorf("%s: the strict rules accept it", in)

@@ -184,8 +184,10 @@ func TestDecodeAny(t *testing.T) {
 
 // Nothing of the previous value shows through, and nothing shares memory with the input.
 func TestDecodeIsFresh(t *testing.T) {
-	old := order{ID: 9, Email: ptr("old"), Items: []item{{ID: 8, note: "old"}}, Extra: map[string]any{"old": 1},
-		Next: &order{}}
+	old := order{
+		ID: 9, Email: ptr("old"), Items: []item{{ID: 8, note: "old"}}, Extra: map[string]any{"old": 1},
+		Next: &order{},
+	}
 	kept := old
 	in := encode(t, order{ID: 1})
 	if _, err := codecOf(t, reflect.TypeFor[order]()).Decode(in, reflect.ValueOf(&old).Elem()); err != nil {

@@ -114,8 +114,10 @@ func (e *encoder) encodeString(n *node, s string) *ValueError {
 		return err
 	}
 	if !utf8.ValidString(s) {
-		return &ValueError{Want: n.want() + " in UTF-8",
-			Got: fmt.Sprintf("string of %s%s; send it as []byte", count(len(s), "byte"), notUTF8)}
+		return &ValueError{
+			Want: n.want() + " in UTF-8",
+			Got:  fmt.Sprintf("string of %s%s; send it as []byte", count(len(s), "byte"), notUTF8),
+		}
 	}
 	e.dst = AppendString(e.dst, s)
 	return nil
@@ -165,8 +167,10 @@ func (e *encoder) encodeTime(v reflect.Value) *ValueError {
 // enter counts one container more.
 func (e *encoder) enter(depth int) *ValueError {
 	if depth == maxDepth {
-		return &ValueError{Want: fmt.Sprintf("at most %d arrays and maps inside one another", maxDepth),
-			Got: "one more, or a value that contains itself"}
+		return &ValueError{
+			Want: fmt.Sprintf("at most %d arrays and maps inside one another", maxDepth),
+			Got:  "one more, or a value that contains itself",
+		}
 	}
 	return nil
 }
@@ -254,8 +258,10 @@ func (e *encoder) encodeMap(n *node, v reflect.Value, depth int) *ValueError {
 	e.dst = e.dst[:first]
 	for i, s := range spans {
 		if i > 0 && bytes.Equal(keyOf(spans[i-1]), keyOf(s)) {
-			return &ValueError{Want: "keys that differ",
-				Got: "two keys of " + n.typ.String() + " that are the same in a message"}
+			return &ValueError{
+				Want: "keys that differ",
+				Got:  "two keys of " + n.typ.String() + " that are the same in a message",
+			}
 		}
 		e.dst = append(e.dst, old[s.key-first:s.end-first]...)
 	}

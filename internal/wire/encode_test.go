@@ -111,8 +111,10 @@ func TestEncodeRefuses(t *testing.T) {
 		v    any
 		want string
 	}{
-		{"a struct in itself", loop,
-			"expected at most 32 arrays and maps inside one another, found one more, or a value that contains itself"},
+		{
+			"a struct in itself", loop,
+			"expected at most 32 arrays and maps inside one another, found one more, or a value that contains itself",
+		},
 		{"a slice in itself", inSlice, "at most 32 arrays"},
 		{"a named slice in itself", selfSlice, "at most 32 arrays"},
 		{"a map in itself", inMap, "at most 32 arrays"},
@@ -120,35 +122,61 @@ func TestEncodeRefuses(t *testing.T) {
 		{"an interface in itself", []any{alone}, "at [0]: expected a value that ends, found pointers in a ring"},
 		{"33 slices", deep, "at most 32 arrays"},
 		{"65,537 values", make([]int, 65536), "at [65535]: expected at most 65536 values, found more"},
-		{"65,537 values in parts", [][]int{make([]int, 40000), make([]int, 40000)},
-			"at [1][25533]: expected at most 65536 values"},
-		{"65,539 values with the keys of structs", make([]struct{ A int }, 21846),
-			"at [21845]: expected at most 65536 values"},
+		{
+			"65,537 values in parts",
+			[][]int{make([]int, 40000), make([]int, 40000)},
+			"at [1][25533]: expected at most 65536 values",
+		},
+		{
+			"65,539 values with the keys of structs", make([]struct{ A int }, 21846),
+			"at [21845]: expected at most 65536 values",
+		},
 		{"65,537 values of any", make([]any, 65536), "at [65535]: expected at most 65536 values"},
 		{"a string of 1 MiB and a byte", strings.Repeat("x", 1<<20+1), "expected at most 1048576 bytes, found more"},
 		{"a string of 1 MiB", strings.Repeat("x", 1<<20), "expected at most 1048576 bytes"},
-		{"1 MiB in parts", []string{strings.Repeat("x", 1<<19), strings.Repeat("x", 1<<19)},
-			"at [1]: expected at most 1048576 bytes"},
+		{
+			"1 MiB in parts",
+			[]string{strings.Repeat("x", 1<<19), strings.Repeat("x", 1<<19)},
+			"at [1]: expected at most 1048576 bytes",
+		},
 		{"1 MiB of binary", [][]byte{make([]byte, 1<<20)}, "at [0]: expected at most 1048576 bytes"},
 		{"1 MiB of array", new([1 << 20]byte), "expected at most 1048576 bytes"},
-		{"text that is not UTF-8", []string{"ok", "\xff"},
-			"at [1]: expected string in UTF-8, found string of 1 byte that is not UTF-8; send it as []byte"},
+		{
+			"text that is not UTF-8",
+			[]string{"ok", "\xff"},
+			"at [1]: expected string in UTF-8, found string of 1 byte that is not UTF-8; send it as []byte",
+		},
 		{"text that is not UTF-8 as key", map[string]int{"\xff": 1}, "at [pair 0].key: expected string in UTF-8"},
 		{"text that is not UTF-8 in a field", named{L: "\xff"}, "at .L: expected wire.label in UTF-8"},
 		{"text that is not UTF-8 in a map", map[string]any{"k": "\xff"}, "at [pair 0]: expected string in UTF-8"},
-		{"a function in an any", []any{1, func() {}},
-			"at [1]: expected a value that can travel, found another: func() cannot travel in a task"},
-		{"an error in an any", map[string]any{"e": errors.New("x")},
-			"at [pair 0]: expected a value that can travel, found another: errors.errorString"},
-		{"a float as key", map[any]int{1.5: 1},
-			"at [pair 0].key: expected a string, integer or boolean as map key, found float64"},
+		{
+			"a function in an any",
+			[]any{1, func() {}},
+			"at [1]: expected a value that can travel, found another: func() cannot travel in a task",
+		},
+		{
+			"an error in an any",
+			map[string]any{"e": errors.New("x")},
+			"at [pair 0]: expected a value that can travel, found another: errors.errorString",
+		},
+		{
+			"a float as key",
+			map[any]int{1.5: 1},
+			"at [pair 0].key: expected a string, integer or boolean as map key, found float64",
+		},
 		{"nil as key", map[any]int{nil: 1}, "as map key, found nil"},
 		{"a pointer as key", map[any]int{&loop: 1}, "as map key, found *wire.ring"},
-		{"two keys that become one", map[any]int{int8(1): 1, int64(1): 2},
-			"expected keys that differ, found two keys of map[interface {}]int that are the same in a message"},
+		{
+			"two keys that become one",
+			map[any]int{int8(1): 1, int64(1): 2},
+			"expected keys that differ, found two keys of map[interface {}]int that are the same in a message",
+		},
 		{"two such keys with others", map[any]int{int8(1): 1, "a": 3, uint(1): 2}, "expected keys that differ"},
-		{"a time beyond all", []time.Time{time.Unix(math.MinInt64, 0).Add(-1)},
-			"at [0]: expected time.Time (timestamp), found a time that no timestamp holds"},
+		{
+			"a time beyond all",
+			[]time.Time{time.Unix(math.MinInt64, 0).Add(-1)},
+			"at [0]: expected time.Time (timestamp), found a time that no timestamp holds",
+		},
 	} {
 		rv := reflect.ValueOf(c.v)
 		dst := []byte("before")

@@ -217,15 +217,19 @@ func metaBool(raw []byte, i int, key string) (v bool, next int, err error) {
 func metaDelays(raw []byte, i int, key string) (delays []int64, next int, err error) {
 	n, at := arrayAt(raw, i)
 	if at < 0 || n < 1 || n > MaxRetryDelays {
-		return nil, 0, &FormatError{Offset: i,
-			Want: fmt.Sprintf("%q to be an array of 1 to %d waits", key, MaxRetryDelays), Got: found(raw, i)}
+		return nil, 0, &FormatError{
+			Offset: i,
+			Want:   fmt.Sprintf("%q to be an array of 1 to %d waits", key, MaxRetryDelays), Got: found(raw, i),
+		}
 	}
 	delays = make([]int64, n)
 	for k := range delays {
 		u, neg, end := intAt(raw, at)
 		if end < 0 || neg || int64(u) < 0 {
-			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold waits in ms", key),
-				Got: found(raw, at)}
+			return nil, 0, &FormatError{
+				Offset: at, Want: fmt.Sprintf("%q to hold waits in ms", key),
+				Got: found(raw, at),
+			}
 		}
 		delays[k], at = int64(u), end
 	}
@@ -239,15 +243,19 @@ const gatherParts = 4
 func metaGather(raw []byte, i int, key string) (g *Gather, next int, err error) {
 	n, at := arrayAt(raw, i)
 	if at < 0 || n != gatherParts {
-		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be an array of %d integers", key, gatherParts),
-			Got: found(raw, i)}
+		return nil, 0, &FormatError{
+			Offset: i, Want: fmt.Sprintf("%q to be an array of %d integers", key, gatherParts),
+			Got: found(raw, i),
+		}
 	}
 	g = new(Gather)
 	for k, most := range [gatherParts]int64{math.MaxInt32, math.MaxInt64, math.MaxInt64, math.MaxInt32} {
 		u, neg, end := intAt(raw, at)
 		if v := int64(u); end < 0 || neg || v < 0 || v > most {
-			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold integers from 0 to %d", key, most),
-				Got: found(raw, at)}
+			return nil, 0, &FormatError{
+				Offset: at, Want: fmt.Sprintf("%q to hold integers from 0 to %d", key, most),
+				Got: found(raw, at),
+			}
 		}
 		switch v := int64(u); k {
 		case 0:
@@ -268,8 +276,10 @@ func metaGather(raw []byte, i int, key string) (g *Gather, next int, err error) 
 func metaHeaders(raw []byte, i int, key string) (headers map[string]string, next int, err error) {
 	n, at := mapAt(raw, i)
 	if at < 0 || n < 1 || n > MaxHeaders {
-		return nil, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be a map of 1 to %d headers", key, MaxHeaders),
-			Got: found(raw, i)}
+		return nil, 0, &FormatError{
+			Offset: i, Want: fmt.Sprintf("%q to be a map of 1 to %d headers", key, MaxHeaders),
+			Got: found(raw, i),
+		}
 	}
 	headers = make(map[string]string, n)
 	size := 0
@@ -281,16 +291,22 @@ func metaHeaders(raw []byte, i int, key string) (headers map[string]string, next
 			value, end = text(raw, mid)
 		}
 		if end < 0 || !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("%q to hold strings by string, in UTF-8", key),
-				Got: found(raw, at)}
+			return nil, 0, &FormatError{
+				Offset: at, Want: fmt.Sprintf("%q to hold strings by string, in UTF-8", key),
+				Got: found(raw, at),
+			}
 		}
 		if size += len(name) + len(value); size > MaxHeaderBytes {
-			return nil, 0, &FormatError{Offset: i,
-				Want: fmt.Sprintf("%q to hold at most %d bytes", key, MaxHeaderBytes), Got: "more"}
+			return nil, 0, &FormatError{
+				Offset: i,
+				Want:   fmt.Sprintf("%q to hold at most %d bytes", key, MaxHeaderBytes), Got: "more",
+			}
 		}
 		if _, twice := headers[name]; twice {
-			return nil, 0, &FormatError{Offset: at, Want: fmt.Sprintf("each key of %q once", key),
-				Got: fmt.Sprintf("%q again", name)}
+			return nil, 0, &FormatError{
+				Offset: at, Want: fmt.Sprintf("each key of %q once", key),
+				Got: fmt.Sprintf("%q again", name),
+			}
 		}
 		headers[name], at = value, end
 	}

@@ -16,8 +16,10 @@ func TestGatherIsChecked(t *testing.T) {
 		{"negative", "\x94\xff\x00\x00\x00", "found integer"},
 		{"fixed beyond 31 bits", "\x94\xce\x80\x00\x00\x00\x00\x00\x00", "from 0 to 2147483647"},
 		{"size beyond 31 bits", "\x94\x00\x00\x00\xce\x80\x00\x00\x00", "from 0 to 2147483647"},
-		{"grace beyond 63 bits", "\x94\x00\xcf\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00",
-			"from 0 to 9223372036854775807"},
+		{
+			"grace beyond 63 bits", "\x94\x00\xcf\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+			"from 0 to 9223372036854775807",
+		},
 		{"zeros", "\x94\x00\x00\x00\x00", ""},
 	} {
 		m, err := Parse(message(c.value), Default)
@@ -44,8 +46,11 @@ func TestHeadersAreBounded(t *testing.T) {
 		fits    bool
 	}{
 		{"8,192 bytes", map[string]string{"kk": strings.Repeat("v", 4094), "k": strings.Repeat("v", 4095)}, true},
-		{"8,193 bytes, of which two are names",
-			map[string]string{"a": strings.Repeat("v", 4096), "b": strings.Repeat("v", 4095)}, false},
+		{
+			"8,193 bytes, of which two are names",
+			map[string]string{"a": strings.Repeat("v", 4096), "b": strings.Repeat("v", 4095)},
+			false,
+		},
 		{"a name of 8,193 bytes", map[string]string{strings.Repeat("k", 8193): ""}, false},
 	} {
 		m := Message{Kind: GoExtended, Path: "f", Meta: Meta{Extra: &Extra{Headers: c.headers}}}

@@ -137,11 +137,15 @@ func (r *reference) container(i, n, depth int, pairs, key bool) int {
 func FuzzParse(f *testing.F) {
 	seeds(f, func(b []byte) {
 		f.Add((&Message{Kind: GoPlain, Path: "main.f", Payload: b}).Append(nil))
-		f.Add((&Message{Kind: GoExtended, Path: "main.f", Payload: b,
-			Meta: Meta{ID: "x", Rest: &Pairs{1, append([]byte("\xa1r"), b...)}}}).Append(nil))
+		f.Add((&Message{
+			Kind: GoExtended, Path: "main.f", Payload: b,
+			Meta: Meta{ID: "x", Rest: &Pairs{1, append([]byte("\xa1r"), b...)}},
+		}).Append(nil))
 		f.Add((&Message{Kind: Py, Path: "m:f", Py: &PyCall{Args: append([]byte{0x91}, b...)}}).Append(nil))
-		f.Add((&Message{Kind: PyExtended, Path: "m:f", Py: &PyCall{Kwargs: append([]byte{0x81, 1}, b...)},
-			Meta: Meta{HasN: true}}).Append(nil))
+		f.Add((&Message{
+			Kind: PyExtended, Path: "m:f", Py: &PyCall{Kwargs: append([]byte{0x81, 1}, b...)},
+			Meta: Meta{HasN: true},
+		}).Append(nil))
 		f.Add(b)
 	})
 	f.Add([]byte("\xa6main.f"))

@@ -187,8 +187,10 @@ func says(t *testing.T, name, part string, b []byte, want json.RawMessage) {
 }
 
 func TestGoldenMessages(t *testing.T) {
-	kinds := map[string]Kind{"go-bare": GoBare, "go-plain": GoPlain, "go-extended": GoExtended, "py": Py,
-		"py-extended": PyExtended}
+	kinds := map[string]Kind{
+		"go-bare": GoBare, "go-plain": GoPlain, "go-extended": GoExtended, "py": Py,
+		"py-extended": PyExtended,
+	}
 	seen := map[Kind]bool{}
 	for _, v := range append(golden(t, "messages.json"), golden(t, "keakon.json")...) {
 		raw := v.raw(t)

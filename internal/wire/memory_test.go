@@ -42,8 +42,10 @@ func TestMemSize(t *testing.T) {
 func TestMemMap(t *testing.T) {
 	// In the lengths are those at which chance splits or doubles most tables: 897, 1780, 1793, 3560, 3585, 7130, 14250.
 	type big [200]byte
-	for _, n := range []int{0, 1, 7, 8, 9, 14, 15, 28, 29, 100, 447, 449, 895, 896, 897, 1500, 1780, 1792, 1793, 3560,
-		3585, 5000, 7130, 14250, 40000} {
+	for _, n := range []int{
+		0, 1, 7, 8, 9, 14, 15, 28, 29, 100, 447, 449, 895, 896, 897, 1500, 1780, 1792, 1793, 3560,
+		3585, 5000, 7130, 14250, 40000,
+	} {
 		for _, c := range []struct {
 			name      string
 			key, elem int
@@ -206,8 +208,10 @@ func TestDecodeMemory(t *testing.T) {
 
 // Sums beyond all numbers are too much, too.
 func TestMemoryDoesNotOverflow(t *testing.T) {
-	huge := reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.ArrayOf(1<<46, reflect.TypeFor[byte]()),
-		Tag: `msgpack:",omitempty"`}})
+	huge := reflect.StructOf([]reflect.StructField{{
+		Name: "A", Type: reflect.ArrayOf(1<<46, reflect.TypeFor[byte]()),
+		Tag: `msgpack:",omitempty"`,
+	}})
 	typ := reflect.SliceOf(reflect.SliceOf(huge))
 	row := append(AppendArrayHeader(nil, 65000), bytes.Repeat([]byte{0x80}, 65000)...)
 	in := append(AppendArrayHeader(nil, 3), bytes.Repeat(row, 3)...) // three times make the sum negative
@@ -245,8 +249,10 @@ func TestMemoryOfOrdinaryValues(t *testing.T) {
 	for i := range 20000 {
 		pairs["key"+strconv.Itoa(i)] = i
 	}
-	for name, v := range map[string]any{"rows": rows, "numbers": numbers, "pairs": pairs,
-		"one": map[string]any{"a": map[string]any{"b": map[string]any{"c": 1}}}} {
+	for name, v := range map[string]any{
+		"rows": rows, "numbers": numbers, "pairs": pairs,
+		"one": map[string]any{"a": map[string]any{"b": map[string]any{"c": 1}}},
+	} {
 		if _, _, err := DecodeAny(encode(t, v)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -20,8 +20,10 @@ const (
 	PyExtended                 // ["module:func", args, kwargs, retry, meta]
 )
 
-var kindNames = [...]string{"no kind", "bare Go task", "plain Go task", "extended Go task", "Python task",
-	"extended Python task"}
+var kindNames = [...]string{
+	"no kind", "bare Go task", "plain Go task", "extended Go task", "Python task",
+	"extended Python task",
+}
 
 // String returns the name that docs/PROTOCOL.md uses.
 func (k Kind) String() string {

@@ -53,11 +53,15 @@ func TestMessageRoundTrip(t *testing.T) {
 		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte("\x81\xa1a\x01")}},
 		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x90}, Kwargs: []byte{0x80}}, Retry: 3},
 		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0xc0}, Kwargs: []byte{0xc0}}, Retry: -1},
-		{Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 0x81, 0xc0, 0xd4, 5, 6}, Kwargs: []byte{0x80}},
-			Retry: math.MinInt64},
+		{
+			Kind: Py, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 0x81, 0xc0, 0xd4, 5, 6}, Kwargs: []byte{0x80}},
+			Retry: math.MinInt64,
+		},
 		{Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x90}, Kwargs: []byte{0x80}}},
-		{Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte{0x80}}, Retry: math.MaxInt64,
-			Meta: full},
+		{
+			Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte{0x80}}, Retry: math.MaxInt64,
+			Meta: full,
+		},
 	} {
 		raw := m.Append([]byte("before"))
 		if !bytes.HasPrefix(raw, []byte("before")) {
@@ -120,71 +124,107 @@ func TestParseRefuses(t *testing.T) {
 		{"a number", "07", "expected an array or a function path, found integer"},
 		{"a map", "80", "expected an array or a function path, found map of 0 pairs"},
 		{"an empty array", "90", "at byte 0: expected an array that begins with a function path, found an empty one"},
-		{"a path behind an empty array", "90a166",
-			"expected an array that begins with a function path, found an empty one"},
+		{
+			"a path behind an empty array", "90a166",
+			"expected an array that begins with a function path, found an empty one",
+		},
 		{"a path that is no string", "9207c0", "at byte 1: expected a function path, found integer"},
 		{"a path that is binary", "91c40166", "at byte 1: expected a function path, found binary of 1 byte"},
 		{"an empty path", "91a0", "at byte 1: expected a function path, found an empty string"},
 		{"an empty bare path", "a0", "at byte 0: expected a function path, found an empty string"},
-		{"a path of 513 bytes", "91" + str(strings.Repeat("p", 513)),
-			"expected a path of at most 512 bytes, found string of 513 bytes"},
+		{
+			"a path of 513 bytes", "91" + str(strings.Repeat("p", 513)),
+			"expected a path of at most 512 bytes, found string of 513 bytes",
+		},
 		{"a path that is not UTF-8", "91a2fffe", "expected a path in UTF-8"},
 		{"a bare Python path", str("m:f"), "expected an array around the path of a Python function"},
 		{"something behind a bare path", "a166c0", "at byte 2: expected the end, found 1 byte more"},
-		{"four elements for Go", "94a166c080c0",
-			"expected an array of 1 to 3 for a Go function, found array of 4 values"},
-		{"six elements for Python", "96a36d3a66908000800000"[:22],
-			"expected an array of 1 to 5 for a Python function, found array of 6 values"},
-		{"a payload that is a string", "92a166a107",
-			"at byte 3: expected a payload: binary or nil, found string of 1 byte"},
+		{
+			"four elements for Go", "94a166c080c0",
+			"expected an array of 1 to 3 for a Go function, found array of 4 values",
+		},
+		{
+			"six elements for Python", "96a36d3a66908000800000"[:22],
+			"expected an array of 1 to 5 for a Python function, found array of 6 values",
+		},
+		{
+			"a payload that is a string", "92a166a107",
+			"at byte 3: expected a payload: binary or nil, found string of 1 byte",
+		},
 		{"a payload that is an array", "92a1669107", "expected a payload: binary or nil, found array of 1 value"},
-		{"a payload that is cut off", "92a166c40507",
-			"expected a payload: binary or nil, found binary that is cut off"},
+		{
+			"a payload that is cut off", "92a166c40507",
+			"expected a payload: binary or nil, found binary that is cut off",
+		},
 		{"a payload of two values", "92a166c4020708", "at byte 6: expected the end, found 1 byte more"},
-		{"a payload that ends early", "92a166c4029201",
-			"at byte 5: expected a whole value, found array that is cut off"},
-		{"a payload with a foreign extension", "92a166c403d40100",
-			"at byte 5: expected a value, with timestamps as the only extension"},
-		{"a payload with a nil key", "92a166c40381c001",
-			"at byte 6: expected a string, integer or boolean as map key, found nil"},
+		{
+			"a payload that ends early", "92a166c4029201",
+			"at byte 5: expected a whole value, found array that is cut off",
+		},
+		{
+			"a payload with a foreign extension", "92a166c403d40100",
+			"at byte 5: expected a value, with timestamps as the only extension",
+		},
+		{
+			"a payload with a nil key", "92a166c40381c001",
+			"at byte 6: expected a string, integer or boolean as map key, found nil",
+		},
 		{"meta that is nil", "93a166c0c0", "at byte 4: expected meta: a map, found nil"},
 		{"meta that is an array", "93a166c090", "expected meta: a map, found array of 0 values"},
 		{"meta with a number as key", "93a166c0810101", "at byte 5: expected a string as key of meta, found integer"},
-		{"meta with a key twice", "93a166c082a16e01a16e01",
-			`at byte 8: expected each key of meta once, found "n" again`},
+		{
+			"meta with a key twice", "93a166c082a16e01a16e01",
+			`at byte 8: expected each key of meta once, found "n" again`,
+		},
 		{"meta that ends early", "93a166c082a16e01", "meta: a map, found map that is cut off"},
-		{"an id that is a number", "93a166c081a2696407",
-			"expected an id: a string of 1 to 512 bytes in UTF-8, found integer"},
+		{
+			"an id that is a number", "93a166c081a2696407",
+			"expected an id: a string of 1 to 512 bytes in UTF-8, found integer",
+		},
 		{"an empty id", "93a166c081a26964a0", "expected an id"},
 		{"an id of 513 bytes", "93a166c081a26964" + str(strings.Repeat("i", 513)), "expected an id"},
 		{"an id that is not UTF-8", "93a166c081a26964a1ff", "expected an id"},
-		{"n that is a string", "93a166c081a16ea131",
-			`expected "n" to be an integer from 0 to 2147483647, found string of 1 byte`},
+		{
+			"n that is a string", "93a166c081a16ea131",
+			`expected "n" to be an integer from 0 to 2147483647, found string of 1 byte`,
+		},
 		{"n below zero", "93a166c081a16eff", `expected "n" to be an integer from 0`},
 		{"n that is nil", "93a166c081a16ec0", `expected "n" to be an integer`},
-		{"n that is a float", "93a166c081a16ecb3ff0000000000000",
-			`expected "n" to be an integer from 0 to 2147483647, found float`},
+		{
+			"n that is a float", "93a166c081a16ecb3ff0000000000000",
+			`expected "n" to be an integer from 0 to 2147483647, found float`,
+		},
 		{"n of 2^31", "93a166c081a16ece80000000", "found integer"},
 		{"n of 2^64-1", "93a166c081a16ecfffffffffffffffff", "found integer"},
-		{"mr below the int32 range", "93a166c081a26d72d3ffffffff7fffffff",
-			`expected "mr" to be an integer from -2147483648`},
-		{"mr of 2^64-1, which is not -1", "93a166c081a26d72cfffffffffffffffff",
-			`expected "mr" to be an integer from -2147483648 to 2147483647, found integer`},
+		{
+			"mr below the int32 range", "93a166c081a26d72d3ffffffff7fffffff",
+			`expected "mr" to be an integer from -2147483648`,
+		},
+		{
+			"mr of 2^64-1, which is not -1", "93a166c081a26d72cfffffffffffffffff",
+			`expected "mr" to be an integer from -2147483648 to 2147483647, found integer`,
+		},
 		{"rt below zero", "93a166c081a27274ff", `expected "rt"`},
 		{"d below zero", "93a166c081a164ff", `expected "d"`},
 		{"at below zero", "93a166c081a26174ff", `expected "at" to be milliseconds since 1970, found integer`},
 		{"da of 2^63", "93a166c081a26461cf8000000000000000", `expected "da" to be milliseconds since 1970`},
 		{"an unknown key without a value", "93a166c081a178c1", "expected a value, found byte 0xc1"},
-		{"an unknown key too deep", "93a166c081a178" + strings.Repeat("91", 31) + "c0",
-			"expected at most 30 arrays and maps"},
-		{"arguments that are a number", "92a36d3a6607",
-			"at byte 5: expected arguments: an array or nil, found integer"},
+		{
+			"an unknown key too deep", "93a166c081a178" + strings.Repeat("91", 31) + "c0",
+			"expected at most 30 arrays and maps",
+		},
+		{
+			"arguments that are a number", "92a36d3a6607",
+			"at byte 5: expected arguments: an array or nil, found integer",
+		},
 		{"arguments that are a map", "92a36d3a6680", "expected arguments: an array or nil, found map of 0 pairs"},
 		{"arguments cut off", "92a36d3a669201", "expected arguments: an array or nil, found array that is cut off"},
 		{"arguments cut off inside", "92a36d3a6691a561", "found string that is cut off"},
 		{"arguments too deep", "92a36d3a66" + strings.Repeat("91", 31) + "90", "expected at most 31 arrays and maps"},
-		{"keyword arguments that are an array", "93a36d3a669090",
-			"expected keyword arguments: a map or nil, found array of 0 values"},
+		{
+			"keyword arguments that are an array", "93a36d3a669090",
+			"expected keyword arguments: a map or nil, found array of 0 values",
+		},
 		{"keyword arguments cut off inside", "93a36d3a669081a161a56162", "found string that is cut off"},
 		{"retry that is a string", "94a36d3a669080a133", "expected a number of retries, found string of 1 byte"},
 		{"retry that is a boolean", "94a36d3a669080c3", "expected a number of retries, found boolean"},
@@ -214,12 +254,16 @@ func TestParseLimits(t *testing.T) {
 		return m.Append(nil)
 	}
 	ext := func(rest int) []byte {
-		m := Message{Kind: GoExtended, Path: "f",
-			Meta: Meta{Rest: &Pairs{rest, bytes.Repeat([]byte("\xa1x\x90"), rest)}}}
+		m := Message{
+			Kind: GoExtended, Path: "f",
+			Meta: Meta{Rest: &Pairs{rest, bytes.Repeat([]byte("\xa1x\x90"), rest)}},
+		}
 		return m.Append(nil)
 	}
-	nested := (&Message{Kind: GoExtended, Path: "f",
-		Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x93\x01\x02\x03")}}}).Append(nil)
+	nested := (&Message{
+		Kind: GoExtended, Path: "f",
+		Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x93\x01\x02\x03")}},
+	}).Append(nil)
 	plain := func(payload []byte) []byte { return (&Message{Kind: GoPlain, Path: "f", Payload: payload}).Append(nil) }
 	elems := func(n int) Limits { return Limits{Bytes: 1 << 20, Elems: n, Depth: 32, Path: 512} }
 	for _, c := range []struct {
@@ -278,10 +322,14 @@ func TestParseAllocatesNothingForGo(t *testing.T) {
 
 // Growing a part of a parsed message must not write over what follows it in the raw bytes.
 func TestParsedPartsDoNotGrowIntoRaw(t *testing.T) {
-	m := Message{Kind: GoExtended, Path: "f", Payload: []byte{7},
-		Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x01")}, ID: "a"}}
-	py := Message{Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte{0x80}},
-		Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x01")}, ID: "a"}}
+	m := Message{
+		Kind: GoExtended, Path: "f", Payload: []byte{7},
+		Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x01")}, ID: "a"},
+	}
+	py := Message{
+		Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte{0x80}},
+		Meta: Meta{Rest: &Pairs{1, []byte("\xa1x\x01")}, ID: "a"},
+	}
 	for _, raw := range [][]byte{m.Append(nil), py.Append(nil)} {
 		before := bytes.Clone(raw)
 		got, err := Parse(raw, Default)
@@ -330,8 +378,10 @@ func TestMetaKeepAfterCopy(t *testing.T) {
 }
 
 func TestExtend(t *testing.T) {
-	for from, to := range map[Kind]Kind{GoBare: GoExtended, GoPlain: GoExtended, GoExtended: GoExtended, Py: Py,
-		PyExtended: PyExtended} {
+	for from, to := range map[Kind]Kind{
+		GoBare: GoExtended, GoPlain: GoExtended, GoExtended: GoExtended, Py: Py,
+		PyExtended: PyExtended,
+	} {
 		m := Message{Kind: from}
 		if m.Extend(); m.Kind != to {
 			t.Errorf("%v became %v, want %v", from, m.Kind, to)
@@ -369,8 +419,10 @@ func TestAppendPanicsOnMistakes(t *testing.T) {
 }
 
 func TestKindString(t *testing.T) {
-	for k, want := range map[Kind]string{0: "no kind", GoBare: "bare Go task", PyExtended: "extended Python task",
-		77: "kind 77"} {
+	for k, want := range map[Kind]string{
+		0: "no kind", GoBare: "bare Go task", PyExtended: "extended Python task",
+		77: "kind 77",
+	} {
 		if got := k.String(); got != want {
 			t.Errorf("%d: %q", k, got)
 		}

@@ -138,8 +138,10 @@ func (m *Meta) keep(raw []byte, from, to, restEnd int) {
 func metaID(raw []byte, i int, lim Limits) (id string, next int, err error) {
 	id, next = text(raw, i)
 	if next < 0 || id == "" || len(id) > lim.Path || !utf8.ValidString(id) {
-		return "", 0, &FormatError{Offset: i, Want: fmt.Sprintf("an id: a string of 1 to %d bytes in UTF-8", lim.Path),
-			Got: found(raw, i)}
+		return "", 0, &FormatError{
+			Offset: i, Want: fmt.Sprintf("an id: a string of 1 to %d bytes in UTF-8", lim.Path),
+			Got: found(raw, i),
+		}
 	}
 	return id, next, nil
 }
@@ -148,8 +150,10 @@ func metaID(raw []byte, i int, lim Limits) (id string, next int, err error) {
 func metaInt(raw []byte, i int, key string, lowest int64) (v, next int, err error) {
 	u, neg, next := intAt(raw, i)
 	if s := int64(u); next < 0 || s < lowest || s > math.MaxInt32 || !neg && s < 0 {
-		return 0, 0, &FormatError{Offset: i,
-			Want: fmt.Sprintf("%q to be an integer from %d to %d", key, lowest, math.MaxInt32), Got: found(raw, i)}
+		return 0, 0, &FormatError{
+			Offset: i,
+			Want:   fmt.Sprintf("%q to be an integer from %d to %d", key, lowest, math.MaxInt32), Got: found(raw, i),
+		}
 	}
 	return int(int64(u)), next, nil
 }
@@ -158,8 +162,10 @@ func metaInt(raw []byte, i int, key string, lowest int64) (v, next int, err erro
 func metaTime(raw []byte, i int, key string) (ms int64, next int, err error) {
 	u, neg, next := intAt(raw, i)
 	if next < 0 || neg || int64(u) < 0 {
-		return 0, 0, &FormatError{Offset: i, Want: fmt.Sprintf("%q to be milliseconds since 1970", key),
-			Got: found(raw, i)}
+		return 0, 0, &FormatError{
+			Offset: i, Want: fmt.Sprintf("%q to be milliseconds since 1970", key),
+			Got: found(raw, i),
+		}
 	}
 	return int64(u), next, nil
 }
@@ -167,8 +173,10 @@ func metaTime(raw []byte, i int, key string) (ms int64, next int, err error) {
 // append appends the map: the known keys in a fixed order, then Rest.
 func (m *Meta) append(dst []byte) []byte {
 	n := 0
-	for _, present := range [...]bool{m.ID != "", m.HasN, m.EnqueuedAt != 0, m.HasMaxRetry, m.Retried != 0,
-		m.Deaths != 0, m.DiedAt != 0} {
+	for _, present := range [...]bool{
+		m.ID != "", m.HasN, m.EnqueuedAt != 0, m.HasMaxRetry, m.Retried != 0,
+		m.Deaths != 0, m.DiedAt != 0,
+	} {
 		if present {
 			n++
 		}

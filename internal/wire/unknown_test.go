@@ -114,8 +114,10 @@ func TestFieldPaths(t *testing.T) {
 			t.Errorf("%.20q...: found %q", key, found)
 		}
 	}
-	for _, path := range []string{"", "[]", "[].X", "[].X.Y", "[].X[]", "[][]", ".X", "X", "[].", "[]Zed", `[]."Z`,
-		"[].Zed…", "nonsense"} {
+	for _, path := range []string{
+		"", "[]", "[].X", "[].X.Y", "[].X[]", "[][]", ".X", "X", "[].", "[]Zed", `[]."Z`,
+		"[].Zed…", "nonsense",
+	} {
 		if codec.Lacks(path) {
 			t.Errorf("%q leads nowhere, but is lacked", path)
 		}

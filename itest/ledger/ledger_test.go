@@ -92,8 +92,10 @@ func TestConcurrentWrites(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for j := range 500 {
-				w.Write(Event{Kind: Start, Task: fmt.Sprintf("k%d", 500*i+j), Worker: strings.Repeat("w", 32),
-					Token: "1-1"})
+				w.Write(Event{
+					Kind: Start, Task: fmt.Sprintf("k%d", 500*i+j), Worker: strings.Repeat("w", 32),
+					Token: "1-1",
+				})
 			}
 		})
 	}

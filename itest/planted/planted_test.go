@@ -44,8 +44,10 @@ func TestVerdicts(t *testing.T) {
 		after = " }\n"
 	)
 	for _, c := range []struct{ name, patch, words, want string }{
-		{"caught although the lines moved", head + diff + "-\treturn a + b\n+\treturn a - b\n" + after, "",
-			"caught by TestAdd/two"},
+		{
+			"caught although the lines moved", head + diff + "-\treturn a + b\n+\treturn a - b\n" + after, "",
+			"caught by TestAdd/two",
+		},
 		{
 			"caught although a line above differs",
 			strings.Replace(head+diff+"-\treturn a + b\n+\treturn a - b\n"+after, " func Add",
@@ -115,8 +117,10 @@ func TestUndo(t *testing.T) {
 
 func TestReadPytest(t *testing.T) {
 	for text, want := range map[string]result{
-		"..F\nFAILED tests/test_worker.py::test_a[x-1] - AssertionError: 1\n1 failed, 2 passed in 0.1s\n": {ran: 3,
-			failed: []string{"test_worker.py::test_a[x-1]"}},
+		"..F\nFAILED tests/test_worker.py::test_a[x-1] - AssertionError: 1\n1 failed, 2 passed in 0.1s\n": {
+			ran:    3,
+			failed: []string{"test_worker.py::test_a[x-1]"},
+		},
 		"...\n3 passed, 7 deselected in 0.10s\n": {ran: 3},
 		"7 deselected in 0.10s\n":                {},
 	} {

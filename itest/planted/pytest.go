@@ -29,8 +29,10 @@ func pyTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	}
 	python := filepath.Join(root, ".venv", "bin", "python")
 	cmd := exec.CommandContext(bounded, python,
-		append([]string{"-B", "-m", "pytest", "-p", "no:cacheprovider", "--maxfail=" + strconv.Itoa(most),
-			"--tb=short"}, t.args...)...)
+		append([]string{
+			"-B", "-m", "pytest", "-p", "no:cacheprovider", "--maxfail=" + strconv.Itoa(most),
+			"--tb=short",
+		}, t.args...)...)
 	cmd.Dir = filepath.Join(scratch, "python-compat")
 	cmd.WaitDelay = 10 * time.Second
 	var out bytes.Buffer
