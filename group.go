@@ -26,6 +26,9 @@ type member struct {
 	before  int    // values in fixed
 }
 
+// maxCalls bounds what compose makes: one script makes no more tasks pending.
+const maxCalls = 1000
+
 // errNotGathered says that a message does not ask to be gathered.
 var errNotGathered = errors.New("delayed: the message names no group")
 
@@ -167,10 +170,8 @@ func (b *bunch) message(nowMs int64) []byte {
 // compose makes calls of the first messages of a group: as a rule one call, of the first size messages or of as many as
 // fit. What cannot be put together with others becomes pending as it is: nothing that lies in a group can hold it up,
 // and a worker archives what is no message. It returns the calls and the members that they are made of; those that are
-// cancelled are among these, and in no call. There are at most as many calls as most says.
-func compose(
-	raws [][]byte, size, most int, nowMs int64, canceled map[string]bool,
-) (calls [][]byte, members []member) {
+// cancelled are among these, and in no call. There are at most maxCalls.
+func compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (calls [][]byte, members []member) {
 	var b bunch
 	flush := func() {
 		if b.size > 0 {
@@ -180,7 +181,7 @@ func compose(
 	}
 	members = make([]member, 0, len(raws))
 	for _, raw := range raws {
-		if len(calls) > most-2 { // one turn may add two
+		if len(calls) > maxCalls-2 { // one turn may add two
 			break
 		}
 		m, err := newMember(raw)

@@ -147,7 +147,7 @@ func TestComposeConcatenates(t *testing.T) {
 		messages, fixed, list := gatheredForTest(t, r, q, fn, 1+r.IntN(20))
 		got, left := reflect.MakeSlice(list.Type(), 0, 0), messages
 		for len(left) > 0 {
-			composed, members := compose(left, size, maxBatchTasks, 5, nil)
+			composed, members := compose(left, size, 5, nil)
 			if len(composed) != 1 || len(members) != min(size, len(left)) {
 				t.Fatalf("seed %d: %d of %d calls became %d, expected one of %d", seed, len(members), len(left),
 					len(composed), size)
@@ -266,7 +266,7 @@ func TestForeignMembers(t *testing.T) {
 			member([]byte("\xdd\x00\x00\x00\x01\x02"), -1, nil),
 		}, "920102"},
 	} {
-		composed, members := compose(c.messages, 100, maxBatchTasks, 1, nil)
+		composed, members := compose(c.messages, 100, 1, nil)
 		var got []string
 		for _, b := range composed {
 			m, err := wire.Parse(b, wire.Default)
@@ -296,7 +296,7 @@ func TestForeignMembers(t *testing.T) {
 		"too few":    member([]byte{0x90}, 0, one), "too many": member([]byte{0x93, 1, 0x90, 0x90}, -1, one),
 		"no array": member([]byte{7}, -1, one),
 	} {
-		composed, members := compose([][]byte{good(1), good(2), bad, good(3), bad}, 100, maxBatchTasks, 1, nil)
+		composed, members := compose([][]byte{good(1), good(2), bad, good(3), bad}, 100, 1, nil)
 		if len(members) != 5 || len(composed) != 4 || !bytes.Equal(composed[1], bad) || !bytes.Equal(composed[3], bad) {
 			t.Errorf("%s: %d members became %d tasks: %q", name, len(members), len(composed), composed)
 		}
@@ -305,22 +305,22 @@ func TestForeignMembers(t *testing.T) {
 		Kind: wire.GoExtended, Path: "h", Payload: []byte("\x91\x09"),
 		Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}},
 	}).Append(nil)
-	if composed, members := compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, maxBatchTasks, 1,
+	if composed, members := compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, 1,
 		nil); len(composed) != 3 || len(members) != 5 {
 		t.Errorf("%d members became %d tasks, expected 5 and 3", len(members), len(composed))
 	}
-	if composed, members := compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, maxBatchTasks, 1,
-		nil); len(composed) != len(members) || len(composed) > maxBatchTasks {
+	if composed, members := compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, 1,
+		nil); len(composed) != len(members) || len(composed) > maxCalls {
 		t.Errorf("%d members became %d tasks", len(members), len(composed))
 	}
 	mixed := append([][]byte{[]byte("garbage")}, slices.Repeat([][]byte{good(1), []byte("garbage")}, 1500)...)
 	for first := range 2 {
-		composed, members := compose(mixed[first:], 100, maxBatchTasks, 1, nil)
-		if len(composed) != len(members) || len(composed) > maxBatchTasks || len(composed) < maxBatchTasks-2 {
+		composed, members := compose(mixed[first:], 100, 1, nil)
+		if len(composed) != len(members) || len(composed) > maxCalls || len(composed) < maxCalls-2 {
 			t.Errorf("%d members, good and bad ones in turn, became %d tasks", len(members), len(composed))
 		}
 	}
-	if composed, members := compose(nil, 100, maxBatchTasks, 1, nil); len(composed)+len(members) > 0 {
+	if composed, members := compose(nil, 100, 1, nil); len(composed)+len(members) > 0 {
 		t.Errorf("no members became %q", composed)
 	}
 }
@@ -342,7 +342,7 @@ func TestComposeWithinLimits(t *testing.T) {
 	} {
 		raw := messageOf(t, q, c.task)
 		messages := slices.Repeat([][]byte{raw}, 10)
-		composed, members := compose(messages, 10, maxBatchTasks, 1, nil)
+		composed, members := compose(messages, 10, 1, nil)
 		if len(composed) != 1 || len(members) != c.fits {
 			t.Errorf("%s: %d members became %d tasks, expected %d and 1", name, len(members), len(composed), c.fits)
 			continue
@@ -365,7 +365,7 @@ func TestComposedOptions(t *testing.T) {
 	}
 	last.Meta.Retried, last.Meta.Deaths, last.Meta.DiedAt = 1, 2, 3
 	last.Meta.Extra.AloneDeaths, last.Meta.Extra.FirstFailed = 1, 4
-	composed, _ := compose([][]byte{first, last.Append(nil)}, 10, maxBatchTasks, 1, nil)
+	composed, _ := compose([][]byte{first, last.Append(nil)}, 10, 1, nil)
 	msg, err := wire.Parse(composed[0], wire.Default)
 	if err != nil {
 		t.Fatal(err)

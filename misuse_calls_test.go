@@ -76,7 +76,7 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 			enqueue(delayed.NewPyTask("m:f", nil, map[string]any{"when": delayed.In(time.Hour)})), "argument when: ",
 		},
 		misuse{
-			"NewPyTask with a channel", enqueue(delayed.NewPyTask("m:f", []any{make(chan int)}, nil)),
+			"NewPyTask with a channel", enqueue(delayed.NewPyTask("m:f", []any{make(chan int)}, nil)), //nolint:staticcheck // on purpose
 			"cannot travel",
 		},
 		misuse{
@@ -86,7 +86,7 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 		misuse{
 			"Progress without a context", func() error { return delayed.Progress(nil, 1, 2, "") },
 			"outside of a handler",
-		}, //nolint:staticcheck // on purpose
+		},
 	)
 }
 

@@ -492,9 +492,9 @@ func misusedHandles(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			"the *Scheduler is nil or zero",
 		},
 		misuse{
-			"Run of a Scheduler without a context", func() error { return scheduler.Run(nil) },
+			"Run of a Scheduler without a context", func() error { return scheduler.Run(nil) }, //nolint:staticcheck // on purpose
 			"the context is nil",
-		}, //nolint:staticcheck // on purpose
+		},
 		misuse{"Run of a Scheduler twice", twice(scheduler.Run), "delayed: closed: Run was called before"},
 	)
 }

@@ -76,7 +76,7 @@ func (m *mover) fireGroup(ctx context.Context, s *store, key string) (due time.D
 				return 0, err
 			}
 		}
-		calls, members := compose(raws, size, maxBatchTasks, s.now().UnixMilli(), canceled)
+		calls, members := compose(raws, size, s.now().UnixMilli(), canceled)
 		if large > 0 {
 			members = []member{{bytes: large}} // whoever claims it archives it
 		}

@@ -126,12 +126,12 @@ func TestStepperWithin(t *testing.T) {
 	var ref *Ref
 	inner := b.fn("inner", func() {})
 	outer := b.fn("outer", func(ctx context.Context) error {
-		b.delay(inner)
-		if run, _ := b.step(s); run == nil || run.Outcome != "done" {
+		b.delay(inner) //nolint:contextcheck // the tests of a bench have no context
+		if run, _ := b.step(s); run == nil || run.Outcome != "done" { //nolint:contextcheck // likewise
 			t.Errorf("within the task: %+v", run)
 		}
 		b.must(ref.Cancel(ctx))
-		b.must(s.Beat(context.Background()))
+		b.must(s.Beat(t.Context())) //nolint:contextcheck // that of the task ends meanwhile
 		return context.Cause(ctx)
 	})
 	ref = b.delay(outer)

@@ -310,6 +310,7 @@ func TestSweeperRunsAlone(t *testing.T) {
 
 // sweepAlone has a worker die between two passes of a sweeper, which looks at least once in the life of a heartbeat.
 func sweepAlone(t *testing.T, interval time.Duration) {
+	t.Helper()
 	b := newBench(t)
 	s, err := NewSweeper(b.rdb, SweeperConfig{
 		Queues: []string{b.name}, Interval: interval, HeartbeatLife: shortestLife, Logger: b.log.logger(),

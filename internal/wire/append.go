@@ -126,4 +126,5 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, codeFixExt4, extTime), uint32(sec))
 }
 
+// Nil is the value nil. It must not be changed.
 var Nil = AppendNil(nil)
