@@ -84,7 +84,7 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 			"outside of a handler",
 		},
 		misuse{
-			"Progress without a context", func() error { return delayed.Progress(nil, 1, 2, "") },
+			"Progress without a context", func() error { return delayed.Progress(nil, 1, 2, "") }, //nolint:staticcheck // on purpose
 			"outside of a handler",
 		},
 	)

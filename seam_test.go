@@ -126,7 +126,7 @@ func TestStepperWithin(t *testing.T) {
 	var ref *Ref
 	inner := b.fn("inner", func() {})
 	outer := b.fn("outer", func(ctx context.Context) error {
-		b.delay(inner) //nolint:contextcheck // the tests of a bench have no context
+		b.delay(inner)                                                //nolint:contextcheck // the tests of a bench have no context
 		if run, _ := b.step(s); run == nil || run.Outcome != "done" { //nolint:contextcheck // likewise
 			t.Errorf("within the task: %+v", run)
 		}
