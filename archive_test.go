@@ -16,32 +16,32 @@ func TestArchiveBounds(t *testing.T) {
 	w := b.work(cfg, fail)
 	for i := range 5 {
 		b.delay(fail, i)
-		b.until("it is archived", func() bool { return b.counters()["archived"] == i+1 })
+		b.Until("it is archived", func() bool { return b.counters()["archived"] == i+1 })
 	}
-	if n := b.size("_archived"); n != 3 {
+	if n := b.Size("_archived"); n != 3 {
 		t.Errorf("%d tasks are archived, expected 3", n)
 	}
 	if n := b.counters()["trimmed"]; n != 2 {
 		t.Errorf("%d tasks are counted as trimmed, expected 2", n)
 	}
-	last := b.int("EVAL", `return redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]`, 1, b.name+"_archived")
+	last := b.Int("EVAL", `return redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]`, 1, b.Name+"_archived")
 	if left := time.Until(time.UnixMilli(int64(last))); left > time.Hour || left < 50*time.Minute {
 		t.Errorf("the last one is kept for %v, expected an hour", left)
 	}
 	w.mustStop() // its own sweeper holds the lock
 	// A sweeper with narrower bounds keeps to them.
-	b.do("HSET", b.name+"_results", "old", "r")
-	b.do("ZADD", b.name+"_completed", 1, "old")
+	b.Do("HSET", b.Name+"_results", "old", "r")
+	b.Do("ZADD", b.Name+"_completed", 1, "old")
 	s, err := NewSweeper(b.rdb,
-		SweeperConfig{Queues: []string{b.name}, Interval: 10 * time.Millisecond, ArchiveMax: 1, Logger: b.log.logger()})
+		SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, ArchiveMax: 1, Logger: b.log.logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	b.until("the sweeper has trimmed",
-		func() bool { return b.size("_archived") == 1 && b.size("_completed")+b.size("_results") == 0 })
+	b.Until("the sweeper has trimmed",
+		func() bool { return b.Size("_archived") == 1 && b.Size("_completed")+b.Size("_results") == 0 })
 	stop()
 	if err := await(b, "the sweeper's end", done); err != nil {
 		t.Error(err)
@@ -54,11 +54,11 @@ func TestArchiveBounds(t *testing.T) {
 		{-1, 0, "ArchiveMax is -1: expected at least 1"},
 		{0, time.Millisecond, "ArchiveFor is 1ms: expected at least 1s"},
 	} {
-		_, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.name}, ArchiveMax: c.most, ArchiveFor: c.keep})
+		_, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
 		if err == nil || !strings.Contains(err.Error(), "WorkerConfig."+c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
 		}
-		_, err = NewSweeper(b.rdb, SweeperConfig{Queues: []string{b.name}, ArchiveMax: c.most, ArchiveFor: c.keep})
+		_, err = NewSweeper(b.rdb, SweeperConfig{Queues: []string{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
 		if err == nil || !strings.Contains(err.Error(), "SweeperConfig."+c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
 		}
@@ -74,9 +74,9 @@ func TestArchiveBoundsOfWhatIsSwept(t *testing.T) {
 		b.deadWorker(oversized)
 	}
 	b.work(cfg)
-	b.until("all are archived", func() bool { return b.counters()["archived"] == 3 })
+	b.Until("all are archived", func() bool { return b.counters()["archived"] == 3 })
 	page, total, err := b.q.Archived(t.Context(), 0, 10)
-	b.must(err)
+	b.Must(err)
 	if total != 2 {
 		t.Errorf("%d tasks are archived, expected 2", total)
 	}

@@ -100,24 +100,24 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			p := b.periodic()
-			b.must(p.Set(bg, Entry{Name: "e", Spec: "@every 1h", Task: Call(b.fn("first", func() {}))}))
+			b.Must(p.Set(bg, Entry{Name: "e", Spec: "@every 1h", Task: Call(b.fn("first", func() {}))}))
 			if c.paused {
-				b.must(p.Pause(bg, "e"))
+				b.Must(p.Pause(bg, "e"))
 			} else {
 				b.rewind("e", time.Hour) // so that one tick is due
 			}
 			came := false
 			src := &betweenSource{Source: b.rdb.loops, then: func() {
 				came = true
-				b.must(c.inner(b, p))
+				b.Must(c.inner(b, p))
 			}}
 			outer := b.periodic()
-			outer.queue.store = newStore(src, "", b.name)
+			outer.queue.store = newStore(src, "", b.Name)
 			if err := c.outer(b, outer); !errors.Is(err, c.err) || !came {
 				t.Errorf("found the error %v, expected %v; the other came in between: %v", err, c.err, came)
 			}
 			all, err := p.List(bg)
-			b.must(err)
+			b.Must(err)
 			found, ticks := "", 0
 			for _, e := range all {
 				found = e.Spec
@@ -128,8 +128,8 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 					t.Errorf("found %+v", e)
 				}
 			}
-			if found != c.want || b.size("_ticks") != ticks {
-				t.Errorf("the entry is %q, expected %q; %d times are noted", found, c.want, b.size("_ticks"))
+			if found != c.want || b.Size("_ticks") != ticks {
+				t.Errorf("the entry is %q, expected %q; %d times are noted", found, c.want, b.Size("_ticks"))
 			}
 			lately := 0
 			for _, m := range b.pending() {

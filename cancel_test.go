@@ -15,7 +15,7 @@ import (
 )
 
 // revoked returns how many ids are revoked.
-func (b *bench) revoked() int { return b.size("_revoked") }
+func (b *bench) revoked() int { return b.Size("_revoked") }
 
 // TestCancelPending cancels tasks that no worker has claimed: they never run.
 func TestCancelPending(t *testing.T) {
@@ -31,17 +31,17 @@ func TestCancelPending(t *testing.T) {
 				refs = append(refs, b.delay(f, i))
 			}
 			for i := 0; i < 10; i += 3 {
-				b.must(refs[i].Cancel(t.Context()))
-				b.must(refs[i].Cancel(t.Context())) // changes nothing
+				b.Must(refs[i].Cancel(t.Context()))
+				b.Must(refs[i].Cancel(t.Context())) // changes nothing
 			}
 			w, err := NewWorker(b.rdb, b.config())
-			b.must(err)
-			b.must(w.Register(f))
+			b.Must(err)
+			b.Must(w.Register(f))
 			if !hears {
 				deaf(w)
 			}
 			s := b.start(w)
-			b.idle()
+			b.Idle()
 			s.mustStop()
 			for i := range 10 {
 				if _, yes := ran.Load(i); yes != (i%3 != 0) {
@@ -51,7 +51,7 @@ func TestCancelPending(t *testing.T) {
 			if c := b.counters(); c["canceled"] != 4 || c["processed"] != 6 || b.revoked() != 0 {
 				t.Errorf("counters %v, %d revoked", c, b.revoked())
 			}
-			b.check(redistest.Invariants{Idle: true})
+			b.Check(redistest.Invariants{Idle: true})
 		})
 	}
 }
@@ -65,23 +65,23 @@ func TestCancelBetweenClaims(t *testing.T) {
 	cfg := b.config()
 	cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife = 1, -1, time.Hour
 	w, err := NewWorker(b.rdb, cfg)
-	b.must(err)
-	b.must(w.Register(f))
+	b.Must(err)
+	b.Must(w.Register(f))
 	deaf(w)
 	b.start(w)
-	b.until("it has looked", func() bool { return w.lanes[0].control.version.Load() >= 0 })
+	b.Until("it has looked", func() bool { return w.lanes[0].control.version.Load() >= 0 })
 	b.delay(f, 0)
 	await(b, "the first runs", started)
 	for i := 1; i < 20; i++ {
 		ref := b.delay(f, i)
-		b.must(ref.Cancel(t.Context()))
+		b.Must(ref.Cancel(t.Context()))
 	}
 	b.delay(f, 20)
 	close(release)
 	if n := await(b, "the last runs", started); n != 20 {
 		t.Errorf("task %d runs, which was cancelled", n)
 	}
-	b.idle()
+	b.Idle()
 	if c := b.counters(); c["canceled"] != 19 || c["processed"] != 2 {
 		t.Errorf("counters %v", c)
 	}
@@ -97,17 +97,17 @@ func TestCancelFiled(t *testing.T) {
 	b.work(cfg, f)
 	scheduled := b.delayWith(b.q.With(In(time.Hour), UniqueKey("k", time.Hour), KeepResult(time.Hour)), f)
 	retrying, unknown := b.delay(f), b.delay(b.fn("unknown", func() {}))
-	b.until("all are filed", func() bool { return b.size("_scheduled")+b.size("_retry")+b.size("_parked") == 3 })
+	b.Until("all are filed", func() bool { return b.Size("_scheduled")+b.Size("_retry")+b.Size("_parked") == 3 })
 	waited := make(chan error, 1)
 	go func() { waited <- scheduled.Wait(t.Context()) }()
 	for _, ref := range []*Ref{scheduled, retrying, unknown} {
-		b.must(ref.Cancel(t.Context()))
+		b.Must(ref.Cancel(t.Context()))
 	}
 	for _, suffix := range []string{
 		"_scheduled", "_retry", "_parked", "_tasks", "_info", "_locks", "_locked",
 		"_revoked",
 	} {
-		if n := b.size(suffix); n != 0 {
+		if n := b.Size(suffix); n != 0 {
 			t.Errorf("N%s has %d elements", suffix, n)
 		}
 	}
@@ -131,7 +131,7 @@ func TestCancelTooLate(t *testing.T) {
 	b.work(b.config(), fails, works)
 	archived, completed := b.delayWith(b.q.With(MaxRetry(0)), fails),
 		b.delayWith(b.q.With(KeepResult(time.Hour)), works)
-	b.until("both have ended", func() bool { return b.size("_archived") == 1 && b.size("_completed") == 1 })
+	b.Until("both have ended", func() bool { return b.Size("_archived") == 1 && b.Size("_completed") == 1 })
 	for _, ref := range []*Ref{archived, completed} {
 		if err := ref.Cancel(t.Context()); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), ref.String()) {
 			t.Errorf("Cancel: %v", err)
@@ -146,12 +146,12 @@ func TestCancelTooLate(t *testing.T) {
 	// An id that may be used again, though nobody knows that its task has ended.
 	own := b.q.With(TaskID("own"))
 	b.delayWith(own, works)
-	b.idle()
-	b.until("it has ended", func() bool { return b.size("_locks") == 0 })
-	b.must(b.q.Ref("own").Cancel(t.Context()))
+	b.Idle()
+	b.Until("it has ended", func() bool { return b.Size("_locks") == 0 })
+	b.Must(b.q.Ref("own").Cancel(t.Context()))
 	b.delayWith(own, works)
-	b.idle()
-	b.until("it has run again", func() bool { return b.counters()["processed"] == 4 })
+	b.Idle()
+	b.Until("it has run again", func() bool { return b.counters()["processed"] == 4 })
 }
 
 // TestCancelRunning ends the contexts of handlers, whatever they return then.
@@ -184,8 +184,8 @@ func TestCancelRunning(t *testing.T) {
 				cfg.HeartbeatLife = time.Hour // which alone would be too late
 			}
 			w, err := NewWorker(b.rdb, cfg)
-			b.must(err)
-			b.must(w.Register(f, blind))
+			b.Must(err)
+			b.Must(w.Register(f, blind))
 			if !hears {
 				deaf(w)
 			}
@@ -199,7 +199,7 @@ func TestCancelRunning(t *testing.T) {
 				await(b, "all run", started)
 			}
 			for _, ref := range refs {
-				b.must(ref.Cancel(t.Context()))
+				b.Must(ref.Cancel(t.Context()))
 			}
 			for range len(refs) - 1 {
 				if err := await(b, "the end of a context", causes); !errors.Is(err, ErrCanceled) {
@@ -207,7 +207,7 @@ func TestCancelRunning(t *testing.T) {
 				}
 			}
 			close(release)
-			b.idle()
+			b.Idle()
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
 			for i, ref := range refs[:4] {
@@ -215,8 +215,8 @@ func TestCancelRunning(t *testing.T) {
 					t.Errorf("%d: %v", i, err)
 				}
 			}
-			b.until("nothing is left",
-				func() bool { return b.revoked()+b.size("_locks")+b.size("_retry")+b.size("_scheduled") == 0 })
+			b.Until("nothing is left",
+				func() bool { return b.revoked()+b.Size("_locks")+b.Size("_retry")+b.Size("_scheduled") == 0 })
 			if c := b.counters(); c["canceled"] != 4 || c["processed"] != 1 || c["retried"] != 0 || c["archived"] != 0 {
 				t.Errorf("counters %v", c)
 			}
@@ -240,20 +240,20 @@ func TestCancelAfterSuccess(t *testing.T) {
 	cfg.HeartbeatLife = time.Hour
 	s := b.work(cfg, f)
 	l := s.lanes[0]
-	b.until("it has looked", func() bool { return l.control.version.Load() >= 0 })
+	b.Until("it has looked", func() bool { return l.control.version.Load() >= 0 })
 	l.control.looking.Lock() // signals reach the worker, but it does not look
 	own := b.q.With(TaskID("own"))
 	ref := b.delayWith(own, f)
 	await(b, "the first runs", started)
-	b.must(ref.Cancel(t.Context()))
-	b.until("the first has succeeded", func() bool { return b.counters()["processed"] == 1 && b.size("_locks") == 0 })
+	b.Must(ref.Cancel(t.Context()))
+	b.Until("the first has succeeded", func() bool { return b.counters()["processed"] == 1 && b.Size("_locks") == 0 })
 	if n := b.revoked(); n != 0 {
 		t.Errorf("%d revoked", n)
 	}
-	b.must(b.delayWith(own, f).Cancel(t.Context()))
+	b.Must(b.delayWith(own, f).Cancel(t.Context()))
 	l.control.looking.Unlock()
-	b.until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
-	b.idle()
+	b.Until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
+	b.Idle()
 	if c := b.counters(); c["canceled"] != 1 || ran.Load() != 1 || b.revoked() != 0 {
 		t.Errorf("%d ran, %d revoked, counters %v", ran.Load(), b.revoked(), c)
 	}
@@ -269,19 +269,19 @@ func TestCancelUnknownToTheWorker(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife = time.Hour
 	w, err := NewWorker(b.rdb, cfg)
-	b.must(err)
-	b.must(w.Register(f))
+	b.Must(err)
+	b.Must(w.Register(f))
 	deaf(w)
 	b.start(w)
 	for i, q := range []*Queue{b.q, b.q.With(MaxRetry(0))} {
 		ref := b.delayWith(q, f)
 		await(b, "it runs", started)
-		b.must(ref.Cancel(t.Context()))
+		b.Must(ref.Cancel(t.Context()))
 		release <- struct{}{}
-		b.until("it has ended", func() bool { return b.counters()["canceled"] == i+1 })
-		b.idle()
+		b.Until("it has ended", func() bool { return b.counters()["canceled"] == i+1 })
+		b.Idle()
 	}
-	if n := b.size("_retry") + b.size("_archived") + b.revoked(); n != 0 {
+	if n := b.Size("_retry") + b.Size("_archived") + b.revoked(); n != 0 {
 		t.Errorf("%d are left: %v", n, b.counters())
 	}
 }
@@ -291,9 +291,9 @@ func TestCancelOfManyTasks(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	// They are forgotten before those of this test, so those come last.
-	soon := int(redisTime(t, b.conn) + time.Hour.Milliseconds())
+	soon := int(redisTime(t, b.Conn) + time.Hour.Milliseconds())
 	for i := range revokedMost + 10 {
-		b.do("ZADD", b.name+"_revoked", soon+i, fmt.Sprint("other", i))
+		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
 	}
 	var ran atomic.Int64
 	started := make(chan struct{}, 1)
@@ -301,23 +301,23 @@ func TestCancelOfManyTasks(t *testing.T) {
 	waits := b.fn("waits", func(ctx context.Context) error { started <- struct{}{}; <-ctx.Done(); return ctx.Err() })
 	// The worker claims three at once. The first is among those that it reads, and it must ask for the second.
 	known, gone := b.delay(f), b.delay(f)
-	b.must(known.Cancel(t.Context()))
-	b.must(gone.Cancel(t.Context()))
-	b.do("ZADD", b.name+"_revoked", soon-1, known.ID())
+	b.Must(known.Cancel(t.Context()))
+	b.Must(gone.Cancel(t.Context()))
+	b.Do("ZADD", b.Name+"_revoked", soon-1, known.ID())
 	b.delay(f)
 	w, err := NewWorker(b.rdb, b.config())
-	b.must(err)
-	b.must(w.Register(f, waits))
+	b.Must(err)
+	b.Must(w.Register(f, waits))
 	deaf(w)
 	b.start(w)
-	b.idle()
+	b.Idle()
 	if ran.Load() != 1 || b.counters()["canceled"] != 2 {
 		t.Errorf("%d ran, counters %v", ran.Load(), b.counters())
 	}
 	ref := b.delay(waits)
 	await(b, "it runs", started)
-	b.must(ref.Cancel(t.Context()))
-	b.until("it has ended", func() bool { return b.counters()["canceled"] == 3 })
+	b.Must(ref.Cancel(t.Context()))
+	b.Until("it has ended", func() bool { return b.counters()["canceled"] == 3 })
 }
 
 // TestCancelOfDeadWorkersTask cancels a task whose worker has died, and would be archived for it.
@@ -328,14 +328,14 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	ref := b.delay(f)
 	s := b.q.store
 	_, err := s.register(bg, "dead", time.Minute, "v")
-	b.must(err)
+	b.Must(err)
 	got, err := s.claim(bg, claimCall{worker: "dead", batch: 1, most: 1})
 	if err != nil || len(got.messages) != 1 {
 		t.Fatal(got, err)
 	}
 	b.delay(f)
-	b.do("DEL", b.name+"_worker:dead")
-	b.must(ref.Cancel(t.Context()))
+	b.Do("DEL", b.Name+"_worker:dead")
+	b.Must(ref.Cancel(t.Context()))
 	g := b.sweepGroup(time.Minute, time.Hour)
 	b.pass(g)
 	g.missed[s]["dead"] = time.Now().Add(-2 * time.Minute)
@@ -343,8 +343,8 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	cfg := b.config()
 	cfg.NoSweeper = true
 	b.work(cfg, f)
-	b.until("it was swept and has ended", func() bool { return b.counters()["canceled"] == 1 })
-	b.idle()
+	b.Until("it was swept and has ended", func() bool { return b.counters()["canceled"] == 1 })
+	b.Idle()
 	if c := b.counters(); c["processed"] != 1 || c["swept"] != 1 || b.revoked() != 0 {
 		t.Errorf("counters %v, %d revoked", c, b.revoked())
 	}
@@ -403,10 +403,10 @@ func TestCancelRace(t *testing.T) {
 			t.Errorf("task %d succeeded %d times, Wait says %v", i, ended[i].Load(), err)
 		}
 	}
-	b.until("nothing is left", func() bool {
-		return b.size("_locks")+b.size("_locked")+b.size("_scheduled")+b.size("_retry")+b.size("_archived") == 0
+	b.Until("nothing is left", func() bool {
+		return b.Size("_locks")+b.Size("_locked")+b.Size("_scheduled")+b.Size("_retry")+b.Size("_archived") == 0
 	})
-	b.idle()
+	b.Idle()
 	one.mustStop()
 	two.mustStop()
 	if n := b.counters()["canceled"]; n != canceled || canceled == 0 {
@@ -414,7 +414,7 @@ func TestCancelRace(t *testing.T) {
 	}
 	// Those that had succeeded before they were cancelled.
 	t.Logf("%d of %d were cancelled, %d are still revoked", canceled, rounds, b.revoked())
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 // TestCancelGathered cancels calls that a group gathers, the first among them.
@@ -428,35 +428,35 @@ func TestCancelGathered(t *testing.T) {
 		refs = append(refs, b.delayWith(q, index, "a", i))
 	}
 	for _, i := range []int{0, 2, 3} {
-		b.must(refs[i].Cancel(t.Context()))
+		b.Must(refs[i].Cancel(t.Context()))
 	}
 	b.delayWith(q, index, "a", 5)
 	w := b.work(b.config(), index)
 	if got := await(b, "the call", calls); got != "a[1 4 5]" {
 		t.Errorf("called with %s", got)
 	}
-	b.idle()
-	b.until("the others are forgotten", func() bool { return b.revoked() == 0 })
+	b.Idle()
+	b.Until("the others are forgotten", func() bool { return b.revoked() == 0 })
 	// All of them.
 	q = b.q.With(Group("k"), whenFull(2))
 	first := b.delayWith(q, index, "b", 1)
-	b.must(first.Cancel(t.Context()))
+	b.Must(first.Cancel(t.Context()))
 	waited := make(chan error, 1)
 	go func() { waited <- b.q.Ref(first.ID()).Wait(b.within()) }() // as in another process
-	b.until("somebody waits", func() bool { return b.subscribed(first.ID()) == 1 })
+	b.Until("somebody waits", func() bool { return b.subscribed(first.ID()) == 1 })
 	w.mustStop() // else the last could be called before it is cancelled
 	last := b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "b", 2)
-	b.must(last.Cancel(t.Context()))
+	b.Must(last.Cancel(t.Context()))
 	b.work(b.config(), index)
-	b.until("the group is gone", func() bool { return b.size("_groups") == 0 && b.revoked() == 0 })
+	b.Until("the group is gone", func() bool { return b.Size("_groups") == 0 && b.revoked() == 0 })
 	if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrCanceled) {
 		t.Errorf("Wait: %v", err)
 	}
-	b.idle()
+	b.Idle()
 	if len(calls) > 0 {
 		t.Errorf("called with %s", <-calls)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestCancelGatheredRace cancels calls while their groups become one call: no other call is lost with them.
@@ -477,10 +477,10 @@ func TestCancelGatheredRace(t *testing.T) {
 	for i := range rounds {
 		// What is cancelled is the last call so far: if it has become a task by itself, no other call is in it.
 		b.delayWith(q, index, 2*i)
-		b.must(b.delayWith(q, index, 2*i+1).Cancel(t.Context()))
+		b.Must(b.delayWith(q, index, 2*i+1).Cancel(t.Context()))
 	}
-	b.until("all groups are gone", func() bool { return b.size("_groups") == 0 })
-	b.idle()
+	b.Until("all groups are gone", func() bool { return b.Size("_groups") == 0 })
+	b.Idle()
 	kept := 0
 	for i := range rounds {
 		if _, yes := ran.Load(2 * i); yes {
@@ -505,18 +505,18 @@ func TestCancelOfWhatWaitsInRedis(t *testing.T) {
 			t.Errorf("task %d runs, which was cancelled while it was pending", i)
 		}
 	})
-	b.must(b.q.Pause(t.Context()))
+	b.Must(b.q.Pause(t.Context()))
 	b.work(b.config(), f)
 	refs := make([]*Ref, n)
 	for i := range refs {
 		refs[i] = b.delay(f, i)
 	}
 	for i := 0; i < n; i += 2 {
-		b.must(refs[i].Cancel(t.Context()))
+		b.Must(refs[i].Cancel(t.Context()))
 		canceled[i].Store(true)
 	}
-	b.must(b.q.Resume(t.Context()))
-	b.idle()
+	b.Must(b.q.Resume(t.Context()))
+	b.Idle()
 	if c := b.counters(); ran.Load() != n/2 || c["canceled"] != n/2 || b.revoked() != 0 {
 		t.Errorf("%d have run, %d are revoked, counters %v", ran.Load(), b.revoked(), c)
 	}
@@ -541,8 +541,8 @@ func TestCancelOfWhatIsClaimed(t *testing.T) {
 	cfg := b.config()
 	cfg.Concurrency, cfg.Prefetch = 1, 8
 	w, err := NewWorker(b.rdb, cfg)
-	b.must(err)
-	b.must(w.Register(f))
+	b.Must(err)
+	b.Must(w.Register(f))
 	deaf(w)
 	b.start(w)
 	refs := make([]*Ref, 5)
@@ -550,12 +550,12 @@ func TestCancelOfWhatIsClaimed(t *testing.T) {
 		refs[i] = b.delay(f, i)
 	}
 	await(b, "the first runs", started)
-	b.until("the others are claimed", func() bool { return b.size("_processing:"+w.ID()) == len(refs) })
+	b.Until("the others are claimed", func() bool { return b.Size("_processing:"+w.ID()) == len(refs) })
 	for _, ref := range refs[1:] {
-		b.must(ref.Cancel(t.Context()))
+		b.Must(ref.Cancel(t.Context()))
 	}
 	close(release)
-	b.idle()
+	b.Idle()
 	if n := len(started); n > 1 || n != len(ended) {
 		t.Errorf("%d of them have started, %d have ended", n, len(ended))
 	}
@@ -564,7 +564,7 @@ func TestCancelOfWhatIsClaimed(t *testing.T) {
 			t.Errorf("its context ended with %v", cause)
 		}
 	}
-	if c := b.counters(); c["canceled"] < len(refs)-2 || b.size("_archived")+b.size("_retry") > 0 {
+	if c := b.counters(); c["canceled"] < len(refs)-2 || b.Size("_archived")+b.Size("_retry") > 0 {
 		t.Errorf("counters %v", c)
 	}
 }

@@ -276,14 +276,14 @@ func TestStartIsTold(t *testing.T) {
 	known := redistest.Name(t)
 	b.delayWith(NewQueue(known, b.rdb), b.fn("other", func() {}))
 	cfg := b.config()
-	cfg.Queues = Weighted{b.name: 3, known: 1}
+	cfg.Queues = Weighted{b.Name: 3, known: 1}
 	w := b.work(cfg, b.fn("f", func() {}))
-	b.until("the look for queues that nobody uses",
+	b.Until("the look for queues that nobody uses",
 		func() bool { return strings.Contains(b.log.String(), "knows of no task of this queue") })
 	w.mustStop()
 	text := b.log.String()
 	for _, want := range []string{
-		"worker started", "redis=\"" + b.server.Addr() + "\"", fmt.Sprintf("%s=3", b.name), "(weighted)",
+		"worker started", "redis=\"" + b.Server.Addr() + "\"", fmt.Sprintf("%s=3", b.Name), "(weighted)",
 		"concurrency=4", ".f]", "version=",
 	} {
 		if !strings.Contains(text, want) {

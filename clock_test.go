@@ -20,17 +20,17 @@ func wrongDay(s *store) *store {
 // and producers say.
 func TestCountersFollowRedis(t *testing.T) {
 	b := newBench(t)
-	if have, want := wrongDay(newStore(b.rdb.loops, "", b.name)).statsKey(), b.q.store.statsKey(); have == want {
+	if have, want := wrongDay(newStore(b.rdb.loops, "", b.Name)).statsKey(), b.q.store.statsKey(); have == want {
 		t.Fatalf("counters of %s three days later, too", want)
 	}
 	counted := func(what, counter string, n int) {
 		t.Helper()
-		days, err := redis.Strings(b.conn.Do("KEYS", b.name+"_stats:*"))
+		days, err := redis.Strings(b.Conn.Do("KEYS", b.Name+"_stats:*"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, day := range days {
-			if day != b.name+"_stats:"+time.UnixMilli(redisTime(t, b.conn)).UTC().Format("20060102") {
+			if day != b.Name+"_stats:"+time.UnixMilli(redisTime(t, b.Conn)).UTC().Format("20060102") {
 				t.Fatalf("%s counts on %v", what, days)
 			}
 		}
@@ -54,7 +54,7 @@ func TestCountersFollowRedis(t *testing.T) {
 	running := b.start(w)
 	b.delay(f)
 	await(b, "the task", ran)
-	b.idle()
+	b.Idle()
 	running.mustStop()
 	counted("a worker", "processed", 1)
 
@@ -65,8 +65,8 @@ func TestCountersFollowRedis(t *testing.T) {
 	}
 	counted("a producer", "canceled", 1)
 
-	b.do("ZADD", b.name+"_archived", past, "old")
-	b.do("HSET", b.name+"_tasks", "old", "m")
+	b.Do("ZADD", b.Name+"_archived", past, "old")
+	b.Do("HSET", b.Name+"_tasks", "old", "m")
 	g := b.sweepGroup(time.Minute, time.Minute)
 	g.server = ""
 	wrongDay(b.q.store)

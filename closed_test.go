@@ -11,19 +11,19 @@ import (
 
 // runs returns everything that has a Run, on one handle.
 func (b *bench) runs(rdb *Redis) map[string]func(context.Context) error {
-	b.t.Helper()
+	b.T.Helper()
 	w, err := NewWorker(rdb, b.config())
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	sweeper, err := NewSweeper(rdb,
-		SweeperConfig{Queues: []string{b.name}, Interval: 10 * time.Millisecond, Logger: b.log.logger()})
+		SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, Logger: b.log.logger()})
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	scheduler, err := NewScheduler(rdb, SchedulerConfig{Queue: b.name, Logger: b.log.logger()})
+	scheduler, err := NewScheduler(rdb, SchedulerConfig{Queue: b.Name, Logger: b.log.logger()})
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return map[string]func(context.Context) error{"worker": w.Run, "sweeper": sweeper.Run, "scheduler": scheduler.Run}
 }
@@ -32,7 +32,7 @@ func (b *bench) runs(rdb *Redis) map[string]func(context.Context) error {
 func TestRunOnAClosedHandle(t *testing.T) {
 	for _, when := range []string{"before", "meanwhile"} {
 		b := newBench(t)
-		rdb, err := Dial(b.server.URL())
+		rdb, err := Dial(b.Server.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestRunOnAClosedHandle(t *testing.T) {
 			}()
 		}
 		if when == "meanwhile" {
-			b.until("the worker is there", func() bool { n := b.int("EXISTS", "p:"+b.name+"_workers"); return n == 1 })
+			b.Until("the worker is there", func() bool { n := b.Int("EXISTS", "p:"+b.Name+"_workers"); return n == 1 })
 			rdb.Close()
 		}
 		for range runs {
@@ -60,7 +60,7 @@ func TestRunOnAClosedHandle(t *testing.T) {
 		if when == "before" && b.log.String() != "" {
 			t.Errorf("something was tried on a closed handle:\n%s", b.log)
 		}
-		b.do("DEL", "p:"+b.name+"_workers")
+		b.Do("DEL", "p:"+b.Name+"_workers")
 	}
 }
 
@@ -68,7 +68,7 @@ func TestRunOnAClosedHandle(t *testing.T) {
 // that, and says both.
 func TestClosedHandleWithTasks(t *testing.T) {
 	b := newBench(t)
-	rdb, err := Dial(b.server.URL())
+	rdb, err := Dial(b.Server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestClosedHandleWithTasks(t *testing.T) {
 	b.delay(f)
 	await(b, "the task", started)
 	rdb.Close()
-	b.until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
+	b.Until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
 	close(end)
 	if err := await(b, "Run", ended); !errors.Is(err, ErrClosed) ||
 		!strings.Contains(err.Error(), "was not told how 1 tasks ended") {

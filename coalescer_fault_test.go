@@ -18,13 +18,13 @@ import (
 // task.
 func TestProducersOnABadNetwork(t *testing.T) {
 	b := newBench(t)
-	b.server.Do(t, "SCRIPT", "LOAD", scriptEnqueue.source)
+	b.Server.Do(t, "SCRIPT", "LOAD", scriptEnqueue.source)
 	dialer := faultnet.NewDialer(faultnet.Random(1, faultnet.Rates{DropReply: 0.1, DropRequest: 0.1}), 0)
 	rdb := FromPool(&redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
-		return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialContextFunc(dialer.DialContext))
+		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(dialer.DialContext))
 	}})
 	defer rdb.Close()
-	q := NewQueue(b.name, rdb)
+	q := NewQueue(b.Name, rdb)
 	const producers, each = 64, 50
 	var mu sync.Mutex
 	confirmed, unknown := map[int]bool{}, 0
@@ -83,5 +83,5 @@ func TestProducersOnABadNetwork(t *testing.T) {
 	if len(confirmed) == unknown || unknown == 0 {
 		t.Errorf("%d tasks, %d of them unknown: expected some of either kind", len(confirmed), unknown)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }

@@ -55,10 +55,10 @@ func TestCoalescerSharesCalls(t *testing.T) {
 		h.expect(fmt.Sprint("result ", i), r, nil)
 	}
 	h.idle()
-	if n := h.size("_noti"); n != callsAtOnce+len(want) {
+	if n := h.Size("_noti"); n != callsAtOnce+len(want) {
 		t.Errorf("%d notifications", n)
 	}
-	h.check(redistest.Invariants{})
+	h.Check(redistest.Invariants{})
 }
 
 // TestCoalescerKeepsTheLimitsOfAScript fills bundles to either limit. The next task begins another one, and they go in
@@ -130,7 +130,7 @@ func TestCoalescerTellsEachCaller(t *testing.T) {
 			calls[0].ok()
 			h.expect("the call beside", busy[0], nil)
 			h.idle()
-			if got := h.list(""); !slices.Equal(got, redistest.List{"busy1", "d", "busy0"}) {
+			if got := h.List(""); !slices.Equal(got, redistest.List{"busy1", "d", "busy0"}) {
 				t.Errorf("Redis has %q", got)
 			}
 		})
@@ -212,7 +212,7 @@ func TestCoalescerEmptyBundle(t *testing.T) {
 	}
 	stays := h.enqueue(bg, "stays") // in the second bundle: the first one is empty then
 	cancel()
-	h.until("the others have left", func() bool {
+	h.Until("the others have left", func() bool {
 		h.c.mu.Lock()
 		defer h.c.mu.Unlock()
 		return waitingIn(h.c) == 1
@@ -232,7 +232,7 @@ func TestCoalescerEmptyBundle(t *testing.T) {
 		h.expect("a result", r, nil)
 	}
 	h.idle()
-	if got := h.list(""); len(got) != 3 {
+	if got := h.List(""); len(got) != 3 {
 		t.Errorf("Redis has %q", got)
 	}
 }
@@ -259,7 +259,7 @@ func TestCoalescerUnderWay(t *testing.T) {
 	call.ok()
 	h.expect("the other", other, nil)
 	h.idle()
-	if got := h.list(""); len(got) != 2 {
+	if got := h.List(""); len(got) != 2 {
 		t.Errorf("Redis has %q", got)
 	}
 }
@@ -382,8 +382,8 @@ func TestCoalescerStall(t *testing.T) {
 // TestCoalescersAreShared by the queues of a handle that have one list, and forgotten with them.
 func TestCoalescersAreShared(t *testing.T) {
 	b := newBench(t)
-	again := NewQueue(b.name, b.rdb)
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	again := NewQueue(b.Name, b.rdb)
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,29 +392,29 @@ func TestCoalescersAreShared(t *testing.T) {
 			t.Errorf("%s: another coalescer", name)
 		}
 	}
-	rdb, err := Dial(b.server.URL())
+	rdb, err := Dial(b.Server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
 	for name, q := range map[string]*Queue{
-		"another queue": NewQueue(b.name+"x", b.rdb), "prefix": NewQueue(b.name, b.rdb.WithPrefix("x:")),
-		"another handle": NewQueue(b.name, rdb),
+		"another queue": NewQueue(b.Name+"x", b.rdb), "prefix": NewQueue(b.Name, b.rdb.WithPrefix("x:")),
+		"another handle": NewQueue(b.Name, rdb),
 	} {
 		if q.coalescer == b.q.coalescer {
 			t.Errorf("%s: the same coalescer", name)
 		}
 	}
 	for i := range 10_000 {
-		NewQueue(fmt.Sprint(b.name, ".", i), b.rdb)
+		NewQueue(fmt.Sprint(b.Name, ".", i), b.rdb)
 	}
 	left := func() int {
 		b.rdb.coalescers.mu.Lock()
 		defer b.rdb.coalescers.mu.Unlock()
 		return len(b.rdb.coalescers.byKey)
 	}
-	b.until("the queues that are out of use are forgotten", func() bool { runtime.GC(); return left() == 1 })
-	if NewQueue(b.name, b.rdb).coalescer != b.q.coalescer {
+	b.Until("the queues that are out of use are forgotten", func() bool { runtime.GC(); return left() == 1 })
+	if NewQueue(b.Name, b.rdb).coalescer != b.q.coalescer {
 		t.Error("a queue that is in use was forgotten")
 	}
 	runtime.KeepAlive(b.q)

@@ -20,12 +20,12 @@ var conflicting = map[string]func(b *bench, q *Queue, fn *Function, arg int) *Re
 	"front": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q.With(Front()), fn, arg) },
 	"Enqueue": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
 		ref, err := q.Enqueue(bg, Call(fn, arg))
-		b.must(err)
+		b.Must(err)
 		return ref
 	},
 	"DelayMany": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
 		refs, err := q.DelayMany(bg, Call(fn, arg))
-		b.must(err)
+		b.Must(err)
 		return refs[0]
 	},
 }
@@ -38,13 +38,13 @@ type awaited struct {
 
 // awaiting waits for a task's result elsewhere, and returns once Redis has been asked to tell of it.
 func (b *bench) awaiting(ref *Ref) <-chan awaited {
-	b.t.Helper()
+	b.T.Helper()
 	c := make(chan awaited, 1)
 	go func() {
 		n, err := Await[int](b.within(), ref)
 		c <- awaited{n, err}
 	}()
-	b.until("it waits", func() bool { return len(c) > 0 || b.subscribed(ref.ID()) > 0 })
+	b.Until("it waits", func() bool { return len(c) > 0 || b.subscribed(ref.ID()) > 0 })
 	return c
 }
 
@@ -59,7 +59,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 				f := b.fn("f", func(n int) int { return 2 * n })
 				first := b.delayWith(b.q.With(lock, KeepResult(time.Hour)), f, 1)
 				last := time.Now().UnixMilli()
-				b.until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
+				b.Until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
 				skip := b.q.With(lock, OnConflict(Skip))
 				ref := call(b, skip, f, 2)
 				if ref.ID() != first.ID() {
@@ -100,7 +100,7 @@ func TestManySkippedRefs(t *testing.T) {
 	}
 	there := b.delay(f, 3)
 	refs, err := b.q.DelayMany(bg, calls...)
-	b.must(err)
+	b.Must(err)
 	if refs[2].ID() != there.ID() || refs[3].ID() != there.ID() {
 		t.Errorf("found the Refs of %v and %v, expected %v", refs[2], refs[3], there)
 	}
@@ -130,9 +130,9 @@ func TestFailureBySkippedRef(t *testing.T) {
 		}
 	}
 	// Its other methods are those of that task as well.
-	b.must(ref.RunAgain(bg))
-	b.until("it has failed again", func() bool { s, err := first.State(bg); return err == nil && s == StateArchived })
-	b.must(ref.Delete(bg))
+	b.Must(ref.RunAgain(bg))
+	b.Until("it has failed again", func() bool { s, err := first.State(bg); return err == nil && s == StateArchived })
+	b.Must(ref.Delete(bg))
 	if s, err := first.State(bg); s != StateUnknown || err != nil {
 		t.Errorf("deleted: its state is %v, %v", s, err)
 	}
@@ -147,10 +147,10 @@ func TestInfoBySkippedRef(t *testing.T) {
 			first := b.delayWith(b.q.With(UniqueKey("k", time.Hour), In(48*time.Hour)), f, 1)
 			ref := call(b, b.q.With(UniqueKey("k", time.Hour), OnConflict(Skip)), g, 2)
 			want, err := first.Info(bg)
-			b.must(err)
+			b.Must(err)
 			got, err := ref.Info(bg)
-			b.must(err)
-			if got != want || got.State != StateScheduled || got.Function != b.name+".f" ||
+			b.Must(err)
+			if got != want || got.State != StateScheduled || got.Function != b.Name+".f" ||
 				time.Until(got.Due) < 24*time.Hour {
 				t.Errorf("found %+v, expected %+v", got, want)
 			}
@@ -185,7 +185,7 @@ func TestCancelBySkippedRef(t *testing.T) {
 				b.work(b.config(), f)
 				await(b, "the task", began)
 			}
-			b.must(ref.Cancel(bg))
+			b.Must(ref.Cancel(bg))
 			if next := b.delayWith(skip, f, 3); next.ID() == first.ID() {
 				t.Errorf("the lock is held by the task that was cancelled")
 			}
@@ -206,7 +206,7 @@ func TestCancelBySkippedRef(t *testing.T) {
 			if err := ref.Cancel(bg); !errors.Is(err, ErrEnded) {
 				t.Errorf("cancelled again: %v", err)
 			}
-			b.idle()
+			b.Idle()
 			b.unlocked()
 			if len(ran) > 0 {
 				t.Errorf("%d more ran", len(ran))
@@ -232,7 +232,7 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				if ref.ID() == old.ID() {
 					t.Fatalf("both have the Ref of %v", ref)
 				}
-				b.must(old.Cancel(bg)) // what is replaced is cancelled already
+				b.Must(old.Cancel(bg)) // what is replaced is cancelled already
 				_, err := b.q.With(lock...).Delay(f, 3)
 				inTheWay(t, err, ref.ID())
 				if how == "later" {
@@ -258,17 +258,17 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 					}
 				}
 				info, err := old.Info(bg)
-				if info.State != StateCanceled || info.Function != b.name+".f" || err != nil {
+				if info.State != StateCanceled || info.Function != b.Name+".f" || err != nil {
 					t.Errorf("found %+v, %v", info, err)
 				}
 				if err := old.Cancel(bg); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), old.ID()) {
 					t.Errorf("cancelled when it was over: %v", err)
 				}
 				if how == "later" {
-					b.must(ref.Cancel(bg))
+					b.Must(ref.Cancel(bg))
 				}
 				b.unlocked()
-				b.check(redistest.Invariants{})
+				b.Check(redistest.Invariants{})
 			})
 		}
 	}

@@ -12,13 +12,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-func (b *bench) must(err error) {
-	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 // deaf has a worker hear no signals.
 func deaf(w *Worker) {
 	w.signals = newSignals(refusingSource{})
@@ -51,8 +44,8 @@ func TestPause(t *testing.T) {
 				b.delay(f, i)
 			}
 			w, err := NewWorker(b.rdb, cfg)
-			b.must(err)
-			b.must(w.Register(f))
+			b.Must(err)
+			b.Must(w.Register(f))
 			if !hears {
 				deaf(w)
 			}
@@ -60,26 +53,26 @@ func TestPause(t *testing.T) {
 			if n := await(b, "the first task", started); n != 0 {
 				t.Errorf("task %d is first", n)
 			}
-			b.until("tasks are claimed ahead", func() bool { return b.size("") == 0 })
-			b.must(b.q.Pause(t.Context()))
+			b.Until("tasks are claimed ahead", func() bool { return b.Size("") == 0 })
+			b.Must(b.q.Pause(t.Context()))
 			if paused, err := b.q.Paused(t.Context()); err != nil || !paused {
 				t.Errorf("Paused: %v, %v", paused, err)
 			}
-			b.until("they are given back", func() bool { return b.size("") == 4 && b.size("_processing:"+w.ID()) == 1 })
+			b.Until("they are given back", func() bool { return b.Size("") == 4 && b.Size("_processing:"+w.ID()) == 1 })
 			release <- struct{}{} // the running one ends
-			b.until("it is acknowledged", func() bool { return b.size("_processing:"+w.ID()) == 0 })
+			b.Until("it is acknowledged", func() bool { return b.Size("_processing:"+w.ID()) == 0 })
 			// What comes meanwhile waits, and what is due becomes pending.
 			b.delay(f, 5)
 			b.delayWith(b.q.With(In(time.Millisecond)), f, 6)
-			b.until("all are pending", func() bool { return b.size("") == 6 && b.size("_noti") >= 1 })
+			b.Until("all are pending", func() bool { return b.Size("") == 6 && b.Size("_noti") >= 1 })
 			// A worker that starts now heeds it too.
 			other := b.work(cfg, f)
 			b.delay(f, 7)
-			b.until("the others know it", func() bool { return b.size("") == 7 })
+			b.Until("the others know it", func() bool { return b.Size("") == 7 })
 			if len(started) > 0 {
 				t.Errorf("task %d was started while the queue was paused", <-started)
 			}
-			b.must(b.q.Resume(t.Context()))
+			b.Must(b.q.Resume(t.Context()))
 			if paused, err := b.q.Paused(t.Context()); err != nil || paused {
 				t.Errorf("Paused: %v, %v", paused, err)
 			}
@@ -87,7 +80,7 @@ func TestPause(t *testing.T) {
 			for range 7 {
 				await(b, "the others", started)
 			}
-			b.idle()
+			b.Idle()
 			s.mustStop()
 			other.mustStop()
 			if n := b.counters()["processed"]; n != 8 {
@@ -101,12 +94,12 @@ func TestPause(t *testing.T) {
 func TestPauseOfOneQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	other := NewQueue(b.name+".other", b.rdb)
+	other := NewQueue(b.Name+".other", b.rdb)
 	ran := make(chan string, 10)
 	f := b.fn("f", func(s string) { ran <- s })
 	cfg := b.config()
-	cfg.Queues = Strict{b.name, other.Name()}
-	b.must(b.q.Pause(t.Context()))
+	cfg.Queues = Strict{b.Name, other.Name()}
+	b.Must(b.q.Pause(t.Context()))
 	b.work(cfg, f)
 	b.delay(f, "paused")
 	for range 20 {
@@ -115,7 +108,7 @@ func TestPauseOfOneQueue(t *testing.T) {
 			t.Fatalf("found %q", got)
 		}
 	}
-	b.must(b.q.Resume(t.Context()))
+	b.Must(b.q.Resume(t.Context()))
 	if got := await(b, "the task that was held back", ran); got != "paused" {
 		t.Errorf("found %q", got)
 	}
@@ -129,19 +122,19 @@ func TestPausedWorkerIsIdle(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife, cfg.NoSweeper = 15*time.Second, true
 	w := b.work(cfg, f)
-	b.must(b.q.Pause(t.Context()))
-	b.until("the worker knows", w.lanes[0].queuePaused)
+	b.Must(b.q.Pause(t.Context()))
+	b.Until("the worker knows", w.lanes[0].queuePaused)
 	b.delay(f)
 	b.delay(f)
-	before, start := b.server.CommandStats(t), time.Now()
+	before, start := b.Server.CommandStats(t), time.Now()
 	<-time.After(2 * time.Second) // what is looked for is that nothing happens
-	diff := b.server.CommandStats(t).Since(before)
+	diff := b.Server.CommandStats(t).Since(before)
 	// Some were under way; the others come at fixed times.
 	if n, most := diff["evalsha"]+diff["blpop"], 15+5*int64(time.Since(start)/time.Second); n > most {
 		t.Errorf("%d calls, expected at most %d: %v", n, most, diff)
 	}
-	b.must(b.q.Resume(t.Context()))
-	b.idle()
+	b.Must(b.q.Resume(t.Context()))
+	b.Idle()
 }
 
 // TestRestart stops the workers that serve the queue, after their tasks, and no later one.
@@ -155,24 +148,24 @@ func TestRestart(t *testing.T) {
 	cfg.Concurrency = 1
 	run := func(hears bool) (*Worker, chan error) {
 		w, err := NewWorker(b.rdb, cfg)
-		b.must(err)
-		b.must(w.Register(f))
+		b.Must(err)
+		b.Must(w.Register(f))
 		if !hears {
 			deaf(w)
 		}
 		result := make(chan error, 1)
 		go func() { result <- w.Run(t.Context()) }()
-		b.until("it is connected",
+		b.Until("it is connected",
 			func() bool { return w.Status().Connected && w.lanes[0].control.version.Load() >= 0 })
 		return w, result
 	}
-	b.must(b.q.Restart(t.Context())) // before all of them
+	b.Must(b.q.Restart(t.Context())) // before all of them
 	one, oneOver := run(true)
 	two, twoOver := run(false)
 	b.delay(f, 1)
 	await(b, "the task", started)
-	b.must(b.q.Restart(t.Context()))
-	b.until("both stop", func() bool {
+	b.Must(b.q.Restart(t.Context()))
+	b.Until("both stop", func() bool {
 		return one.Status().StopReason == "restart" && two.Status().StopReason == "restart"
 	})
 	three, threeOver := run(true)
@@ -190,11 +183,11 @@ func TestRestart(t *testing.T) {
 	if reason := three.Status().StopReason; reason != "" {
 		t.Errorf("the new worker stops: %s", reason)
 	}
-	b.must(b.q.Worker(three.ID()).Stop(t.Context()))
+	b.Must(b.q.Worker(three.ID()).Stop(t.Context()))
 	if err := await(b, "the end of Run", threeOver); err != nil || three.Status().StopReason != "order" {
 		t.Errorf("Run: %v, reason %q", err, three.Status().StopReason)
 	}
-	if fields := b.hash("_control"); fields["worker:"+three.ID()] != "" {
+	if fields := b.Hash("_control"); fields["worker:"+three.ID()] != "" {
 		t.Errorf("the order outlives the worker: %v", fields)
 	}
 	if err := b.q.Worker(three.ID()).Pause(t.Context()); err == nil ||
@@ -208,17 +201,17 @@ func TestRestart(t *testing.T) {
 func TestRestartBeforeTheFirstLook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(b.q.Restart(t.Context())) // not for this worker
+	b.Must(b.q.Restart(t.Context())) // not for this worker
 	w, err := NewWorker(b.rdb, b.config())
-	b.must(err)
+	b.Must(err)
 	lc := &w.lanes[0].control
 	lc.looking.Lock()
 	s := b.start(w)
-	told := redisTime(t, b.conn)
-	b.until("it is later", func() bool { return redisTime(t, b.conn) > told })
-	b.must(b.q.Restart(t.Context()))
+	told := redisTime(t, b.Conn)
+	b.Until("it is later", func() bool { return redisTime(t, b.Conn) > told })
+	b.Must(b.q.Restart(t.Context()))
 	lc.looking.Unlock()
-	b.until("it stops", func() bool { return w.Status().StopReason == "restart" })
+	b.Until("it stops", func() bool { return w.Status().StopReason == "restart" })
 	s.mustStop()
 }
 
@@ -234,7 +227,7 @@ func TestWorkerOrders(t *testing.T) {
 				cfg.HeartbeatLife = time.Hour
 			}
 			w, err := NewWorker(b.rdb, cfg)
-			b.must(err)
+			b.Must(err)
 			if !hears {
 				deaf(w)
 			}
@@ -250,8 +243,8 @@ func TestWorkerOrders(t *testing.T) {
 				{control.Pause, WorkerPaused},
 				{control.Quiet, WorkerQuiet},
 			} {
-				b.must(step.do(t.Context()))
-				b.until(step.want.String(), func() bool { return w.Status().State == step.want })
+				b.Must(step.do(t.Context()))
+				b.Until(step.want.String(), func() bool { return w.Status().State == step.want })
 			}
 			if state := other.Status().State; state != WorkerRunning {
 				t.Errorf("the other worker is %v", state)
@@ -263,14 +256,14 @@ func TestWorkerOrders(t *testing.T) {
 func TestSetWeight(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	heavy, light := b.q, NewQueue(b.name+".light", b.rdb)
+	heavy, light := b.q, NewQueue(b.Name+".light", b.rdb)
 	cfg := b.config()
 	cfg.Queues = Weighted{heavy.Name(): 1, light.Name(): 999}
 	w := b.work(cfg)
-	b.must(heavy.SetWeight(t.Context(), 500))
-	b.until("the worker knows the weight", func() bool { return w.lanes[0].control.weight.Load() == 500 })
-	b.must(heavy.SetWeight(t.Context(), 0))
-	b.until("the worker knows that there is none", func() bool { return w.lanes[0].control.weight.Load() == 0 })
+	b.Must(heavy.SetWeight(t.Context(), 500))
+	b.Until("the worker knows the weight", func() bool { return w.lanes[0].control.weight.Load() == 500 })
+	b.Must(heavy.SetWeight(t.Context(), 0))
+	b.Until("the worker knows that there is none", func() bool { return w.lanes[0].control.weight.Load() == 0 })
 	for _, n := range []int{-1, 1001} {
 		if err := heavy.SetWeight(t.Context(), n); !errors.Is(err, ErrArguments) ||
 			!strings.Contains(err.Error(), "expected 1 to 1000, or 0") {
@@ -322,29 +315,29 @@ func TestReweigh(t *testing.T) {
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	closed, err := Dial(b.server.URL())
-	b.must(err)
+	closed, err := Dial(b.Server.URL())
+	b.Must(err)
 	closed.Close()
-	fleet := Fleet{NewQueue(b.name+".x", closed), b.q, NewQueue(b.name+".y", closed)}
+	fleet := Fleet{NewQueue(b.Name+".x", closed), b.q, NewQueue(b.Name+".y", closed)}
 	for name, do := range map[string]func(context.Context) error{
 		"Pause": fleet.Pause, "Restart": fleet.Restart,
 		"Resume": fleet.Resume,
 	} {
 		err := do(t.Context())
-		if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), b.name+".x") ||
-			!strings.Contains(err.Error(), b.name+".y") || strings.Contains(err.Error(), fmt.Sprintf("%q", b.name)) {
+		if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), b.Name+".x") ||
+			!strings.Contains(err.Error(), b.Name+".y") || strings.Contains(err.Error(), fmt.Sprintf("%q", b.Name)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	good := Fleet{b.q, NewQueue(b.name+".z", b.rdb)}
-	b.must(good.Pause(t.Context()))
+	good := Fleet{b.q, NewQueue(b.Name+".z", b.rdb)}
+	b.Must(good.Pause(t.Context()))
 	for _, q := range good {
 		if paused, err := q.Paused(t.Context()); err != nil || !paused {
 			t.Errorf("%s: %v, %v", q.Name(), paused, err)
 		}
 	}
-	b.must(good.Resume(t.Context()))
-	b.must(Fleet(nil).Restart(t.Context()))
+	b.Must(good.Resume(t.Context()))
+	b.Must(Fleet(nil).Restart(t.Context()))
 	if err := (Fleet{nil, b.q}).Pause(t.Context()); !errors.Is(err, ErrArguments) {
 		t.Errorf("a nil queue: %v", err)
 	}

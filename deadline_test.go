@@ -103,12 +103,12 @@ func TestTimeoutEndsTheContext(t *testing.T) {
 			if err := await(b, "the end of its context", cause); !errors.Is(err, ErrTimeout) {
 				t.Errorf("cause %v, expected ErrTimeout", err)
 			}
-			b.until("it is filed", func() bool { return b.size("_retry")+b.size("_archived") == 1 })
+			b.Until("it is filed", func() bool { return b.Size("_retry")+b.Size("_archived") == 1 })
 			if info := b.infoOf(ref); !strings.Contains(info, "handler took longer than") ||
 				!strings.Contains(info, "deadline exceeded") {
 				t.Errorf("info %q", info)
 			}
-			b.check(redistest.Invariants{})
+			b.Check(redistest.Invariants{})
 		})
 	}
 }
@@ -139,11 +139,11 @@ func TestTimedOutHandlers(t *testing.T) {
 			b.delay(f)
 			b.delay(g)
 			if tt.end == "" {
-				b.until("they are done",
+				b.Until("they are done",
 					func() bool { return b.counters()["processed"] == 2 && len(b.counters()) == 1 })
 				return
 			}
-			b.until("they are filed", func() bool { return b.size(tt.end) == 2 })
+			b.Until("they are filed", func() bool { return b.Size(tt.end) == 2 })
 			if tt.end != "_retry" {
 				return
 			}
@@ -178,23 +178,23 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 			f := b.fn("f", func(_ context.Context, i int) { ran <- i })
 			ref := b.delayWith(b.q.With(tt.opts...), f, 1)
 			inTime := b.q.With(TTL(time.Hour), Deadline(time.Now().Add(time.Hour)), RetryUntil(time.Unix(1, 0)))
-			last := redisTime(t, b.conn)
-			b.until("the time is over that it has to start", func() bool { return redisTime(t, b.conn) > last+10 })
+			last := redisTime(t, b.Conn)
+			b.Until("the time is over that it has to start", func() bool { return redisTime(t, b.Conn) > last+10 })
 			b.delayWith(inTime, f, 2)
 			b.work(b.config(), f)
-			b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+			b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 			if n := await(b, "the other task", ran); n != 2 || len(ran) > 0 {
 				t.Errorf("task %d has run", n)
 			}
 			if info := b.infoOf(ref); !strings.Contains(info, tt.text) || !strings.Contains(info, "expired") {
 				t.Errorf("info %q, expected %q", info, tt.text)
 			}
-			b.idle()
-			b.until("all is counted", func() bool {
+			b.Idle()
+			b.Until("all is counted", func() bool {
 				c := b.counters()
 				return c["expired"] == 1 && c["archived"] == 1 && c["processed"] == 1 && len(c) == 3
 			})
-			b.check(redistest.Invariants{})
+			b.Check(redistest.Invariants{})
 		})
 	}
 }
@@ -203,15 +203,15 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 func TestRetryThatComesTooLate(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() { t.Error("it has run") })
-	msg := wire.Message{Kind: wire.GoExtended, Path: b.name + ".f", Meta: wire.Meta{
+	msg := wire.Message{Kind: wire.GoExtended, Path: b.Name + ".f", Meta: wire.Meta{
 		ID: "late", Retried: 2, Extra: &wire.Extra{RetryUntil: 1_600_000_000_000, FirstFailed: 1_500_000_000_000},
 	}}
-	b.do("RPUSH", b.name, msg.Append(nil))
-	b.do("RPUSH", b.name+"_noti", 1)
+	b.Do("RPUSH", b.Name, msg.Append(nil))
+	b.Do("RPUSH", b.Name+"_noti", 1)
 	w := b.work(b.config(), f)
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	info, err := b.q.Ref("late").Info(t.Context())
-	b.must(err)
+	b.Must(err)
 	if info.Attempts != 2 || info.Reason != "expired" || info.FirstFailed.UnixMilli() != 1_500_000_000_000 ||
 		info.Worker != w.ID() || !strings.Contains(info.Error, "its RetryUntil was at 2020-09-13T12:26:40.000Z") {
 		t.Errorf("info %+v, expected two attempts", info)

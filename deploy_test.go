@@ -49,7 +49,7 @@ func (d *deploy) total() (tasks, runs int) {
 
 // produce delays n tasks as a version's producers do.
 func (d *deploy) produce(r *release, n int) {
-	d.t.Helper()
+	d.T.Helper()
 	for range n {
 		d.next++
 		d.delay(r.delay, append([]any{d.next}, r.args...)...)
@@ -58,33 +58,33 @@ func (d *deploy) produce(r *release, n int) {
 
 // settled waits until every task has run or is parked.
 func (d *deploy) settled(parked int) {
-	d.t.Helper()
-	d.idle()
-	d.until("every task has run or is parked", func() bool {
+	d.T.Helper()
+	d.Idle()
+	d.Until("every task has run or is parked", func() bool {
 		tasks, _ := d.total()
-		return d.size("_parked") == parked && tasks+parked == int(d.next) && d.size("") == 0
+		return d.Size("_parked") == parked && tasks+parked == int(d.next) && d.Size("") == 0
 	})
 }
 
 // over checks that each task has run once, and that none has failed.
 func (d *deploy) over() {
-	d.t.Helper()
+	d.T.Helper()
 	d.settled(0)
 	if tasks, runs := d.total(); tasks != int(d.next) || runs != tasks {
-		d.t.Errorf("expected %d tasks and as many runs, found %d and %d", d.next, tasks, runs)
+		d.T.Errorf("expected %d tasks and as many runs, found %d and %d", d.next, tasks, runs)
 	}
 	c := d.counters()
 	if c["failed"] != 0 || c["retried"] != 0 || c["archived"] != 0 || c["lost"] != 0 {
-		d.t.Errorf("expected no failures and no retries, found %v", c)
+		d.T.Errorf("expected no failures and no retries, found %v", c)
 	}
-	d.check(redistest.Invariants{})
+	d.Check(redistest.Invariants{})
 }
 
 // TestRollingDeployOfARenamedFunction has three versions: the first knows the old name, the second the new one and the
 // old one as its alias, the third the new name alone.
 func TestRollingDeployOfARenamedFunction(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
-	oldName, newName := d.name+".mail.Send", d.name+".post.Send"
+	oldName, newName := d.Name+".mail.Send", d.Name+".post.Send"
 	version := func(name string, opts ...FuncOption) *release {
 		f := Func(func(n int64) { d.ran(name, n) }, opts...)
 		return &release{version: name, fns: []any{f}, delay: f}
@@ -141,7 +141,7 @@ func TestRollingDeployOfARenamedFunction(t *testing.T) {
 // argument too many, which is an error.
 func TestRollingDeployOfAnAddedArgument(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
-	path, second := d.name+".Send", d.name+".Send2"
+	path, second := d.Name+".Send", d.Name+".Send2"
 	languages := map[string]int{}
 	f1 := Func(func(n int64) { d.ran("v1", n) }, Name(path))
 	f2 := Func(func(n int64, lang string) {

@@ -18,7 +18,7 @@ func BenchmarkDrain(b *testing.B) {
 		for _, concurrency := range []int{1, 10, 50} {
 			b.Run(fmt.Sprintf("legacy=%v/concurrency=%d", legacy, concurrency), func(b *testing.B) {
 				env := newBench(b)
-				q, err := OpenQueue(env.rdb, QueueConfig{Name: env.name, Legacy: legacy})
+				q, err := OpenQueue(env.rdb, QueueConfig{Name: env.Name, Legacy: legacy})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -36,8 +36,8 @@ func BenchmarkDrain(b *testing.B) {
 				before := scriptTime(b, env)
 				b.ResetTimer()
 				w := env.work(cfg, f)
-				env.until("all have run", func() bool { return ran.Load() == int64(b.N) })
-				env.idle()
+				env.Until("all have run", func() bool { return ran.Load() == int64(b.N) })
+				env.Idle()
 				b.StopTimer()
 				b.ReportMetric(float64(scriptTime(b, env)-before)/float64(b.N), "server-us/task")
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
@@ -50,7 +50,7 @@ func BenchmarkDrain(b *testing.B) {
 // scriptTime returns the microseconds that the server has spent in scripts.
 func scriptTime(b *testing.B, env *bench) int {
 	b.Helper()
-	info, err := redis.String(env.conn.Do("INFO", "commandstats"))
+	info, err := redis.String(env.Conn.Do("INFO", "commandstats"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestLostWakeUpIsNoticed(t *testing.T) {
 	w := b.work(cfg, f)
 	b.delay(f, 1)
 	await(b, "a task with a notification", ran) // the worker waits for the next notification now
-	b.do("RPUSH", b.name, Call(f, 2).msg.Append(nil))
+	b.Do("RPUSH", b.Name, Call(f, 2).msg.Append(nil))
 	w.moveNow()
 	if i := await(b, "the task without one", ran); i != 2 {
 		t.Errorf("task %d ran", i)
@@ -26,7 +26,7 @@ func TestLostWakeUpIsNoticed(t *testing.T) {
 func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	r := newReceiver(t, nil)
 	for list, suspects := range map[string]bool{"": false, "_suspects": true} {
-		r.b.do("RPUSH", r.b.name+list, "m")
+		r.b.Do("RPUSH", r.b.Name+list, "m")
 		if _, err := r.groups[0].mover.look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -36,21 +36,21 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 				t.Errorf("%+v, expected suspects to be %v", wake, suspects)
 			}
 		default:
-			t.Errorf("nobody is told of a task in %q", r.b.name+list)
+			t.Errorf("nobody is told of a task in %q", r.b.Name+list)
 		}
-		r.b.do("DEL", r.b.name+list)
+		r.b.Do("DEL", r.b.Name+list)
 	}
 }
 
 // A worker that stops while it waits puts back the notification that Redis may have given to it just then.
 func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 	r := newReceiver(t, nil)
-	r.b.do("RPUSH", r.b.name, "m")
+	r.b.Do("RPUSH", r.b.Name, "m")
 	r.fetcher.waiters[0].blocking = true
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	r.fetcher.run(ctx)
-	if n := r.b.size("_noti"); n != 1 {
+	if n := r.b.Size("_noti"); n != 1 {
 		t.Errorf("%d notifications for one task", n)
 	}
 }

@@ -303,7 +303,7 @@ type (
 // whoever comes first.
 func TestRollingDeployOfAStruct(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
-	name := Name(d.name + ".Place")
+	name := Name(d.Name + ".Place")
 	var mu sync.Mutex
 	wrong := []string{}
 	ran := func(version string, id, count int64) {
@@ -344,7 +344,7 @@ func TestRollingDeployOfAStruct(t *testing.T) {
 	}
 	said := map[string]int{}
 	for _, task := range page {
-		if task.Reason != reasonFields || task.Function != d.name+".Place" {
+		if task.Reason != reasonFields || task.Function != d.Name+".Place" {
 			t.Errorf("parked: %+v", task)
 		}
 		_, fields, _ := strings.Cut(task.Error, "(argument.field): ")
@@ -393,12 +393,12 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 		C    string
 	}
 	b := newBench(t)
-	name := Name(b.name + ".F")
+	name := Name(b.Name + ".F")
 	ran := make(chan full, 10)
 	lefts := b.work(b.config(), Func(func(left) {}, name))
 	sender := Func(func(v full) { ran <- v }, name)
 	ref := b.delay(sender, full{1, 2, 3})
-	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
 	rights, others := b.work(b.config(), Func(func(right) {}, name)), b.work(b.config(), Func(func(other) {}, name))
 	for range 5 {
 		for _, w := range []*started{lefts, rights, others} {
@@ -409,14 +409,14 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 			w.groups[0].mover.now()
 		}
 	}
-	b.until("each has looked", func() bool {
+	b.Until("each has looked", func() bool {
 		return lefts.groups[0].mover.looked.Load() && rights.groups[0].mover.looked.Load() &&
 			others.groups[0].mover.looked.Load()
 	})
-	if n := b.counters()["parked"]; n != 1 || b.size("_parked") != 1 {
-		t.Errorf("parked %d times, %d are", n, b.size("_parked"))
+	if n := b.counters()["parked"]; n != 1 || b.Size("_parked") != 1 {
+		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))
 	}
-	info := wire.ParseInfo([]byte(b.hash("_info")[ref.ID()]))
+	info := wire.ParseInfo([]byte(b.Hash("_info")[ref.ID()]))
 	if info.Reason != reasonFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
 		info.Attempts != 0 {
 		t.Errorf("info %+v", info)
@@ -428,19 +428,19 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	if got := await(b, "the task", ran); got != (full{1, 2, 3}) {
 		t.Errorf("ran with %+v", got)
 	}
-	b.idle()
+	b.Idle()
 	if c := b.counters(); c["failed"]+c["retried"]+c["archived"] != 0 {
 		t.Errorf("counters %v", c)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // parked is the first page of parked tasks.
 func (b *bench) parked() []filed {
-	b.t.Helper()
-	page, err := b.q.store.parkedPage(b.t.Context(), 0, parkedPage, false)
+	b.T.Helper()
+	page, err := b.q.store.parkedPage(b.T.Context(), 0, parkedPage, false)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return page
 }

@@ -148,7 +148,7 @@ func (k *filler) handle(_ context.Context, what string) error {
 
 // act does something at random.
 func (k *filler) act() {
-	k.t.Helper()
+	k.T.Helper()
 	whats := []string{"quick", "wait", "wait", "wait", "fail", "panic", "exit"}
 	what := whats[k.rng.IntN(len(whats))]
 	said := what
@@ -166,7 +166,7 @@ func (k *filler) act() {
 		said = k.pauseOrResume()
 	case 8:
 		if n := len(k.refs); n > 0 {
-			_ = k.refs[k.rng.IntN(n)].Cancel(k.t.Context()) // it may have ended
+			_ = k.refs[k.rng.IntN(n)].Cancel(k.T.Context()) // it may have ended
 		}
 		said = "cancel"
 	case 9:
@@ -193,27 +193,27 @@ func (k *filler) pauseOrResume() string {
 		k.w.Resume()
 		return "resume"
 	case 2:
-		k.must(k.q.Pause(k.t.Context()))
+		k.Must(k.q.Pause(k.T.Context()))
 		return "pause the queue"
 	case 3:
-		k.must(k.q.Resume(k.t.Context()))
+		k.Must(k.q.Resume(k.T.Context()))
 		return "resume the queue"
 	case 4:
-		k.must(order.Pause(k.t.Context()))
+		k.Must(order.Pause(k.T.Context()))
 		return "order to pause"
 	default:
-		k.must(order.Resume(k.t.Context()))
+		k.Must(order.Resume(k.T.Context()))
 		return "order to resume"
 	}
 }
 
 // calm ends all that goes on.
 func (k *filler) calm() {
-	k.t.Helper()
+	k.T.Helper()
 	k.w.Resume()
-	k.must(k.q.Worker(k.w.ID()).Resume(k.t.Context()))
-	k.must(k.q.Resume(k.t.Context()))
-	k.until("nothing is left to do", func() bool {
+	k.Must(k.q.Worker(k.w.ID()).Resume(k.T.Context()))
+	k.Must(k.q.Resume(k.T.Context()))
+	k.Until("nothing is left to do", func() bool {
 		k.letGo()
 		return k.left() == 0 && !k.w.paused.Load()
 	})
@@ -222,10 +222,10 @@ func (k *filler) calm() {
 // left returns the number of tasks that are not over. It is read in one step: between two a task could move from what
 // was not read yet to what has been read.
 func (k *filler) left() int {
-	k.t.Helper()
-	return k.int("EVAL", `return redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[1] .. '_suspects')
+	k.T.Helper()
+	return k.Int("EVAL", `return redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[1] .. '_suspects')
 		+ redis.call('ZCARD', KEYS[1] .. '_retry') + redis.call('HLEN', KEYS[1] .. '_processing:' .. ARGV[1])`,
-		1, k.name, k.w.ID())
+		1, k.Name, k.w.ID())
 }
 
 // letGo lets all tasks go that wait, but no later ones.
@@ -244,8 +244,8 @@ func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 	cfg := k.config()
 	cfg.Concurrency, cfg.MaxStuck, cfg.StuckAfter, cfg.NoSweeper = 10, 100, time.Millisecond, true
 	w, err := NewWorker(k.rdb, cfg)
-	k.must(err)
-	k.must(w.Register(k.f))
+	k.Must(err)
+	k.Must(w.Register(k.f))
 	w.fetcher.patience = 5 * time.Millisecond
 	k.w = k.start(w)
 	defer func() {
@@ -267,8 +267,8 @@ func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 		for range cfg.Concurrency - suspects {
 			k.delay(k.f, "probe")
 		}
-		k.until("all executors are busy", func() bool { return k.runs.Load() == int64(cfg.Concurrency) })
+		k.Until("all executors are busy", func() bool { return k.runs.Load() == int64(cfg.Concurrency) })
 		k.calm()
 	}
-	k.check(redistest.Invariants{})
+	k.Check(redistest.Invariants{})
 }

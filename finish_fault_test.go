@@ -26,8 +26,8 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 		f.add(ending{claim: claims[2], outcome: outcomeRelease})
 	}
 	f.add(ending{claim: claims[0], outcome: outcomeRelease}, ending{claim: claims[1], outcome: outcomeRelease})
-	r.b.do("RENAME", r.b.name+"_claims:"+r.ID(), r.b.name+"_hidden")
-	r.b.do("SET", r.b.name+"_claims:"+r.ID(), "of another type")
+	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
+	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
 	if worked, ok := f.work(); !worked || ok {
 		t.Fatalf("work: %v, %v, expected that Redis refuses", worked, ok)
 	}
@@ -41,9 +41,9 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 	if n := claims[0].batch.unsent; n != 3 {
 		t.Errorf("the batch lacks %d answers, expected 3: it would be forgotten too early, or never", n)
 	}
-	r.b.do("RENAME", r.b.name+"_hidden", r.b.name+"_claims:"+r.ID())
-	if _, ok := f.work(); !ok || r.b.size("_processing:"+r.ID()) != 0 || r.b.size("_claims:"+r.ID()) != 0 {
-		t.Errorf("Redis was not told: %v", r.b.hash("_claims:"+r.ID()))
+	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
+	if _, ok := f.work(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
+		t.Errorf("Redis was not told: %v", r.b.Hash("_claims:"+r.ID()))
 	}
 }
 
@@ -51,7 +51,7 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 func TestLostClaimsAreCountedLater(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.l.finisher.countLost(3)
-	r.b.must(r.b.rdb.Close())
+	r.b.Must(r.b.rdb.Close())
 	if _, ok := r.l.finisher.work(); ok || r.l.finisher.lost != 3 {
 		t.Errorf("%d claims are to be counted after a call that failed, expected 3", r.l.finisher.lost)
 	}
@@ -67,12 +67,12 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 	if _, err := r.b.q.DelayMany(t.Context(), calls...); err != nil {
 		t.Fatal(err)
 	}
-	before := r.b.list("")
+	before := r.b.List("")
 	r.giveBack(r.claim(len(calls)))
 	if _, ok := r.l.finisher.work(); !ok {
 		t.Fatal("Redis was not told")
 	}
-	if after := r.b.list(""); !slices.Equal(after, before) {
+	if after := r.b.List(""); !slices.Equal(after, before) {
 		t.Errorf("%d tasks are pending in another order than the %d before", len(after), len(before))
 	}
 }
@@ -84,14 +84,14 @@ func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 	beat := func(what string, want bool) {
 		t.Helper()
 		drain(r.l.control.poke)
-		r.b.must(h.beat(t.Context()))
+		r.b.Must(h.beat(t.Context()))
 		if got := signalled(r.l.control.poke); got != want {
 			t.Errorf("%s: the worker looks at the control hash: %v, expected %v", what, got, want)
 		}
 	}
 	beat("the first", true)
 	r.l.control.version.Store(0)
-	r.b.do("HSET", r.b.name+"_control", "version", 7)
+	r.b.Do("HSET", r.b.Name+"_control", "version", 7)
 	beat("nothing is intended", false)
 	r.l.control.intent.Store(true)
 	beat("a pause", true)
@@ -118,7 +118,7 @@ func TestLegacyWorkerIsMissedAnew(t *testing.T) {
 	r := newReceiver(t, nil)
 	g := newSweepGroup(r.b.rdb.loops, "", time.Minute, newContact(time.Minute), newJournal(r.b.log.logger()))
 	s := r.l.store
-	r.b.do("HSET", s.keys.legacy, "gone", "m")
+	r.b.Do("HSET", s.keys.legacy, "gone", "m")
 	for _, c := range []struct{ claims, missed int }{{1, 1}, {0, 0}} {
 		if dead, err := g.findDeadLegacy(t.Context(), s, c.claims); err != nil || len(dead) > 0 ||
 			len(g.missed[s]) != c.missed {
@@ -132,8 +132,8 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 	for _, c := range []struct{ scheduled, retry time.Duration }{{time.Hour, time.Minute}, {time.Minute, time.Hour}} {
 		r := newReceiver(t, nil)
 		for set, wait := range map[string]time.Duration{"_scheduled": c.scheduled, "_retry": c.retry} {
-			r.b.do("ZADD", r.b.name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
-			r.b.do("HSET", r.b.name+"_tasks", "id"+set, "m")
+			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
+			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
 		}
 		if next, err := r.groups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second ||
 			next < 0 {
@@ -193,10 +193,10 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 			t.Fatal("Redis was not told")
 		}
 	}
-	if r.b.size("") != 1 || r.b.size("_processing:"+r.ID()) != 1 {
-		t.Errorf("%d pending, %d claimed, expected one of each", r.b.size(""), r.b.size("_processing:"+r.ID()))
+	if r.b.Size("") != 1 || r.b.Size("_processing:"+r.ID()) != 1 {
+		t.Errorf("%d pending, %d claimed, expected one of each", r.b.Size(""), r.b.Size("_processing:"+r.ID()))
 	}
-	if n := r.b.size("_claims:" + r.ID()); n != 1 || claims[1].batch.unsent != 1 {
+	if n := r.b.Size("_claims:" + r.ID()); n != 1 || claims[1].batch.unsent != 1 {
 		t.Errorf("%d batches are noted, %d claims of it are not told, expected 1 and 1", n, claims[1].batch.unsent)
 	}
 }

@@ -19,7 +19,7 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := w.lanes[0]
-	if _, err := redis.String(b.conn.Do("SET", b.name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
+	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
 		t.Fatal(err)
 	}
 	ends := []struct {
@@ -56,7 +56,7 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	if got := b.counters(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("counters %v, expected %v", got, want)
 	}
-	if r, a, s := b.size("_retry"), b.size("_archived"), b.size("_scheduled"); r != 3 || a != 4 || s != 1 {
+	if r, a, s := b.Size("_retry"), b.Size("_archived"), b.Size("_scheduled"); r != 3 || a != 4 || s != 1 {
 		t.Errorf("%d, %d and %d tasks are retried, archived and scheduled", r, a, s)
 	}
 }

@@ -34,8 +34,8 @@ func TestFloodOfBadMessages(t *testing.T) {
 	unknown := b.fn("unknown", func() {})
 	began := time.Now()
 	for i := range n {
-		b.do("RPUSH", b.name, fmt.Sprint("rubbish ", i))
-		b.do("RPUSH", b.name+"_noti", "1")
+		b.Do("RPUSH", b.Name, fmt.Sprint("rubbish ", i))
+		b.Do("RPUSH", b.Name+"_noti", "1")
 	}
 	calls := make([]*Task, 500)
 	for i := range calls {
@@ -44,7 +44,7 @@ func TestFloodOfBadMessages(t *testing.T) {
 	if _, err := b.q.DelayMany(t.Context(), calls...); err != nil {
 		t.Fatal(err)
 	}
-	b.until("all are seen to", func() bool { return b.size("_archived") == n && b.size("_parked") == len(calls) })
+	b.Until("all are seen to", func() bool { return b.Size("_archived") == n && b.Size("_parked") == len(calls) })
 	w.mustStop()
 	most := int(time.Since(began)/lineInterval) + 2
 	for message, want := range map[string]int{
@@ -62,24 +62,24 @@ func TestFloodOfBadGroups(t *testing.T) {
 	b := newBench(t)
 	const n = 300
 	for i := range n {
-		b.do("HSET", fmt.Sprint(b.name, "_group:", i), "a", "hash")
-		b.do("ZADD", b.name+"_groups", 1, i)
+		b.Do("HSET", fmt.Sprint(b.Name, "_group:", i), "a", "hash")
+		b.Do("ZADD", b.Name+"_groups", 1, i)
 	}
 	index, calls := b.indexed("index")
 	b.delayWith(b.q.With(Group("k"), soon), index, "a", 1)
 	began := time.Now()
 	w := b.work(b.config(), index)
 	await(b, "the call of the good group", calls)
-	b.until("all were tried", func() bool { return b.do("ZCOUNT", b.name+"_groups", "-inf", 1) == int64(0) })
+	b.Until("all were tried", func() bool { return b.Do("ZCOUNT", b.Name+"_groups", "-inf", 1) == int64(0) })
 	w.mustStop()
 	most := int(time.Since(began)/lineInterval) + 2
 	if lines, groups := linesAbout(b.log.String(), "cannot be put together"); lines > most || groups < n {
 		t.Errorf("%d lines about %d groups, expected at most %d about %d", lines, groups, most, n)
 	}
 	for i := range n {
-		b.do("UNLINK", fmt.Sprint(b.name, "_group:", i))
+		b.Do("UNLINK", fmt.Sprint(b.Name, "_group:", i))
 	}
-	b.do("UNLINK", b.name+"_groups")
+	b.Do("UNLINK", b.Name+"_groups")
 }
 
 // TestLogOfManyLegacyWorkers logs a line a second about the tasks of dead legacy workers, and of an id without end only
@@ -89,13 +89,13 @@ func TestLogOfManyLegacyWorkers(t *testing.T) {
 	const n = 200
 	for i := range n {
 		worker := fmt.Sprint("legacy-", i, strings.Repeat("é", 100_000*(i%2)))
-		b.do("HSET", b.name+"_processing", worker, fmt.Sprint("rubbish ", i))
+		b.Do("HSET", b.Name+"_processing", worker, fmt.Sprint("rubbish ", i))
 	}
 	cfg := b.config()
 	cfg.HeartbeatLife = time.Second
 	began := time.Now()
 	w := b.work(cfg, b.fn("f", func() {}))
-	b.until("all are given back and archived", func() bool { return b.size("_archived") == n })
+	b.Until("all are given back and archived", func() bool { return b.Size("_archived") == n })
 	w.mustStop()
 	most := int(time.Since(began)/lineInterval) + 2
 	if lines, tasks := linesAbout(b.log.String(), "gave back the task of a dead legacy worker"); lines > most ||

@@ -40,13 +40,13 @@ func TestFront(t *testing.T) {
 			t.Errorf("%d ran, expected %d", n, want)
 		}
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestFrontOnALegacyQueue leaves the message as workers of other packages read it.
 func TestFrontOnALegacyQueue(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}

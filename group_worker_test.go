@@ -42,8 +42,8 @@ func TestGroupRunsAsOneCall(t *testing.T) {
 		NewGoTask(index.f.name, "a", []int{5, 6})); err != nil {
 		t.Fatal(err)
 	}
-	if n := b.size("_groups"); n != 2 || b.size("") != 0 {
-		t.Errorf("%d groups, %d pending tasks, expected 2 and none", n, b.size(""))
+	if n := b.Size("_groups"); n != 2 || b.Size("") != 0 {
+		t.Errorf("%d groups, %d pending tasks, expected 2 and none", n, b.Size(""))
 	}
 	ids := make(chan string, 2)
 	w, err := NewWorker(b.rdb, b.config())
@@ -70,8 +70,8 @@ func TestGroupRunsAsOneCall(t *testing.T) {
 		t.Errorf("called with %q", got)
 	}
 	await(b, "the task with the id of the first call", ids)
-	b.idle()
-	b.check(redistest.Invariants{})
+	b.Idle()
+	b.Check(redistest.Invariants{})
 }
 
 func TestGroupFiresWhenFull(t *testing.T) {
@@ -86,17 +86,17 @@ func TestGroupFiresWhenFull(t *testing.T) {
 	if slices.Sort(got); !slices.Equal(got, []string{"a[0 1 2]", "a[3 4 5]"}) {
 		t.Errorf("called with %q", got)
 	}
-	if left := b.list("_group:" + b.groupNames()[0]); len(left) != 1 {
+	if left := b.List("_group:" + b.groupNames()[0]); len(left) != 1 {
 		t.Errorf("%d calls wait on, expected one", len(left))
 	}
 }
 
 // groupNames are the names of the groups that wait.
 func (b *bench) groupNames() []string {
-	b.t.Helper()
-	names, err := redis.Strings(b.conn.Do("ZRANGE", b.name+"_groups", 0, -1))
+	b.T.Helper()
+	names, err := redis.Strings(b.Conn.Do("ZRANGE", b.Name+"_groups", 0, -1))
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return names
 }
@@ -105,11 +105,11 @@ func TestGroupFiresAtItsMaxDelay(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
 	w, err := NewWorker(b.rdb, b.config())
-	b.must(err)
-	b.must(w.Register(index))
+	b.Must(err)
+	b.Must(w.Register(index))
 	w.groups[0].mover.every = time.Hour // so that it must be woken
 	b.start(w)
-	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	q := b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Hour, MaxDelay: 200 * time.Millisecond}))
 	start := time.Now()
 	if _, err := q.DelayMany(t.Context(), Call(index, "a", 1), Call(index, "a", 2)); err != nil {
@@ -132,7 +132,7 @@ func TestGroupOfAnUnknownFunction(t *testing.T) {
 	q := b.q.With(Group("k"), whenFull(2))
 	b.delayWith(q, index, "a", 1)
 	b.delayWith(q, index, "a", 2)
-	b.until("the call is parked", func() bool { return b.size("_parked") == 1 })
+	b.Until("the call is parked", func() bool { return b.Size("_parked") == 1 })
 	b.work(b.config(), index)
 	if got := await(b, "the call", calls); got != "a[1 2]" {
 		t.Errorf("called with %s", got)
@@ -145,26 +145,26 @@ func TestGarbageInGroup(t *testing.T) {
 	index, calls := b.indexed("index")
 	q := b.q.With(Group("k"), soon)
 	b.delayWith(q, index, "a", 1)
-	b.do("RPUSH", b.name+"_group:"+b.groupNames()[0], "garbage")
+	b.Do("RPUSH", b.Name+"_group:"+b.groupNames()[0], "garbage")
 	b.delayWith(q, index, "a", 2)
-	b.do("ZADD", b.name+"_groups", 1, "nothing")
-	b.do("HSET", b.name+"_gathered", "nothing", "1 2 3 4 5 6")
-	b.do("ZADD", b.name+"_groups", 1, "wrong")
-	b.do("HSET", b.name+"_group:wrong", "a", "hash")
+	b.Do("ZADD", b.Name+"_groups", 1, "nothing")
+	b.Do("HSET", b.Name+"_gathered", "nothing", "1 2 3 4 5 6")
+	b.Do("ZADD", b.Name+"_groups", 1, "wrong")
+	b.Do("HSET", b.Name+"_group:wrong", "a", "hash")
 	b.work(b.config(), index)
 	got := []string{await(b, "a call", calls), await(b, "another", calls)}
 	if slices.Sort(got); !slices.Equal(got, []string{"a[1]", "a[2]"}) {
 		t.Errorf("called with %q", got)
 	}
-	b.until("the garbage is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("the garbage is archived", func() bool { return b.Size("_archived") == 1 })
 	if groups := b.groupNames(); !slices.Equal(groups, []string{"wrong"}) {
 		t.Errorf("groups %q, expected the one that cannot be read", groups)
 	}
 	if !strings.Contains(b.log.String(), "cannot be put together") {
 		t.Errorf("nothing is logged:\n%s", b.log)
 	}
-	b.do("ZREM", b.name+"_groups", "wrong")
-	b.do("UNLINK", b.name+"_group:wrong")
+	b.Do("ZREM", b.Name+"_groups", "wrong")
+	b.Do("UNLINK", b.Name+"_group:wrong")
 }
 
 // TestGroupsSurviveDeaths gathers 10,000 calls in 50 groups and fires them by movers that die at any moment, over
@@ -176,7 +176,7 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 	seed := rand.Uint64()
 	dialer := faultnet.NewDialer(faultnet.Random(seed, faultnet.Rates{DropReply: 0.05, DropRequest: 0.05, Delay: 0.1}),
 		time.Millisecond)
-	faulty := FromPool(b.server.Pool(t, redis.DialContextFunc(dialer.DialContext)))
+	faulty := FromPool(b.Server.Pool(t, redis.DialContextFunc(dialer.DialContext)))
 	index := b.fn("index", func(string, ...int) {})
 	var all sync.WaitGroup
 	var deaths atomic.Int64
@@ -190,7 +190,7 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 					over = len(b.groupNamesOn(b.rdb.loops)) == 0
 				default:
 				}
-				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.name), "w", false)},
+				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.Name), "w", false)},
 					newJournal(b.log.logger()))
 				m.loan = 10 * time.Millisecond
 				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
@@ -206,7 +206,7 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 			}
 		})
 	}
-	q := NewQueue(b.name, faulty).With(Group("k"), Gather(GatherPolicy{Grace: 3 * time.Millisecond, MaxSize: 7}))
+	q := NewQueue(b.Name, faulty).With(Group("k"), Gather(GatherPolicy{Grace: 3 * time.Millisecond, MaxSize: 7}))
 	want, unknown := map[string]map[int]bool{}, 0 // true: certainly sent
 	for i := range batches {
 		for tenant := range tenants {
@@ -243,30 +243,30 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 		}
 	}
 	t.Logf("seed %d: %v; %d movers died, %d tasks were made of %d calls, of %d batches nobody knows", seed,
-		dialer.Counts(), deaths.Load(), b.size(""), tenants*batches*batch, unknown)
+		dialer.Counts(), deaths.Load(), b.Size(""), tenants*batches*batch, unknown)
 	if counts := dialer.Counts(); counts.DroppedReplies < 20 || deaths.Load() < 20 {
 		t.Errorf("too few faults to prove anything: %v, %d deaths", counts, deaths.Load())
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // gatheredArgs says how often each id of each tenant is among the arguments of the pending tasks, which are made of at
 // most size calls of one id each.
 func (b *bench) gatheredArgs(size int) map[string]map[int]int {
-	b.t.Helper()
+	b.T.Helper()
 	got := map[string]map[int]int{}
 	ids := map[string]bool{}
 	for _, msg := range b.pending() {
 		values, _, err := wire.DecodeAny(msg.Payload)
 		args, _ := values.([]any)
 		if err != nil || len(args) != 2 || ids[msg.Meta.ID] {
-			b.t.Fatalf("%s %x: %v", msg.Meta.ID, msg.Payload, err)
+			b.T.Fatalf("%s %x: %v", msg.Meta.ID, msg.Payload, err)
 		}
 		ids[msg.Meta.ID] = true
 		tenant, _ := args[0].(string)
 		list, _ := args[1].([]any)
 		if len(list) > size {
-			b.t.Errorf("%d calls in one", len(list))
+			b.T.Errorf("%d calls in one", len(list))
 		}
 		if got[tenant] == nil {
 			got[tenant] = map[int]int{}
@@ -291,7 +291,7 @@ func TestFiringIsShared(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 8 {
-		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.name), "w", false)},
+		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.Name), "w", false)},
 			newJournal(b.log.logger()))
 		all.Go(func() {
 			for len(b.groupNamesOn(m.src)) > 0 {
@@ -311,14 +311,14 @@ func TestFiringIsShared(t *testing.T) {
 			}
 		}
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // groupNamesOn is groupNames over a source: the bench's connection is for one goroutine.
 func (b *bench) groupNamesOn(src Source) []string {
-	names, err := redis.Strings(newStore(src, "", b.name).read(context.Background(), "ZRANGE", b.name+"_groups", 0, -1))
+	names, err := redis.Strings(newStore(src, "", b.Name).read(context.Background(), "ZRANGE", b.Name+"_groups", 0, -1))
 	if err != nil {
-		b.t.Error(err)
+		b.T.Error(err)
 	}
 	return names
 }
@@ -333,9 +333,9 @@ func TestGroupsAreListed(t *testing.T) {
 	b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: 2 * time.Hour})), index, "a", 1)
 	ref := b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: 2 * time.Hour})), index, "a", 2)
 	b.delayWith(b.q.With(Group("l"), Gather(GatherPolicy{Grace: time.Hour})), index, "a", 3)
-	b.do("ZADD", b.name+"_groups", later, "gone")
-	b.do("ZADD", b.name+"_groups", round, "odd")
-	b.do("RPUSH", b.name+"_group:odd", "garbage")
+	b.Do("ZADD", b.Name+"_groups", later, "gone")
+	b.Do("ZADD", b.Name+"_groups", round, "odd")
+	b.Do("RPUSH", b.Name+"_group:odd", "garbage")
 	groups, err := b.q.Groups(ctx)
 	if err != nil || len(groups) != 3 {
 		t.Fatalf("%v, %v, expected three groups", groups, err)
@@ -359,8 +359,8 @@ func TestGroupsAreListed(t *testing.T) {
 			t.Errorf("%s: %+v, %v", id, info, err)
 		}
 	}
-	b.do("DEL", b.name+"_groups", b.name+"_group:odd")
-	b.do("SET", b.name+"_groups", "another type")
+	b.Do("DEL", b.Name+"_groups", b.Name+"_group:odd")
+	b.Do("SET", b.Name+"_groups", "another type")
 	if _, err := b.q.Groups(ctx); err == nil {
 		t.Error("a key of another type gave no error")
 	}
@@ -379,7 +379,7 @@ func TestScheduledCallsJoinTheirGroup(t *testing.T) {
 		Call(index, "a", 4)); err != nil {
 		t.Fatal(err)
 	}
-	b.until("four calls wait in the group", func() bool {
+	b.Until("four calls wait in the group", func() bool {
 		groups, err := b.q.Groups(t.Context())
 		return err == nil && len(groups) == 1 && groups[0].Size == 4
 	})
@@ -390,11 +390,11 @@ func TestScheduledCallsJoinTheirGroup(t *testing.T) {
 	if slices.Sort(words); strings.Join(words, " ") != "1 2 3 4 5 a" {
 		t.Errorf("called with %s", got)
 	}
-	b.idle()
-	if n := b.size("_scheduled") + b.size("_parked") + b.size("_groups"); n > 0 {
+	b.Idle()
+	if n := b.Size("_scheduled") + b.Size("_parked") + b.Size("_groups"); n > 0 {
 		t.Errorf("%d tasks are left", n)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestLoneCallThatCannotBeGathered runs alone, rather than to come back again and again.
@@ -403,7 +403,7 @@ func TestLoneCallThatCannotBeGathered(t *testing.T) {
 	ran := make(chan int, 1)
 	b.work(b.config(), b.fn("one", func(n int) { ran <- n }))
 	m := wire.Message{
-		Kind: wire.GoExtended, Path: b.name + ".one", Payload: []byte{7},
+		Kind: wire.GoExtended, Path: b.Name + ".one", Payload: []byte{7},
 		Meta: wire.Meta{Extra: &wire.Extra{Group: "k"}},
 	}
 	if err := b.q.store.enqueue(t.Context(), []envelope{{"", m.Append(nil)}}); err != nil {
@@ -421,16 +421,16 @@ func TestLentGroupIsTriedAgain(t *testing.T) {
 	index, _ := r.b.indexed("index")
 	r.b.delayWith(r.b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "a", 1)
 	m := r.groups[0].mover
-	r.b.until("the group is due", func() bool {
+	r.b.Until("the group is due", func() bool {
 		lent, _, err := r.l.store.ripe(t.Context(), maxRipe, time.Hour)
-		r.b.must(err)
+		r.b.Must(err)
 		m.lent[0] = lent
 		return len(lent) == 1
 	})
 	if _, err := m.look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := r.b.size(""); n != 1 || len(m.lent[0]) > 0 {
+	if n := r.b.Size(""); n != 1 || len(m.lent[0]) > 0 {
 		t.Errorf("%d calls are pending, %q is lent still", n, m.lent[0])
 	}
 }

@@ -16,17 +16,14 @@ import (
 )
 
 // patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
-const patience = 20 * time.Second
+const patience = redistest.Patience
 
 // bench is a queue on a real server with what tests need around it.
 type bench struct {
-	t      testing.TB
-	server *redistest.Server
-	rdb    *Redis
-	name   string
-	q      *Queue
-	conn   redis.Conn
-	log    *logText
+	*redistest.Bench
+	rdb *Redis
+	q   *Queue
+	log *logText
 }
 
 func newBench(t testing.TB) *bench {
@@ -41,15 +38,16 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rdb.Close() })
-	b := &bench{t: t, server: server, rdb: rdb, name: redistest.Name(t), conn: server.Dial(t), log: &logText{}}
-	b.q = NewQueue(b.name, rdb)
+	b := &bench{Bench: redistest.NewBench(t, server), rdb: rdb, log: &logText{}}
+	b.Log = b.log
+	b.q = NewQueue(b.Name, rdb)
 	return b
 }
 
 // config is that of a quick worker.
 func (b *bench) config() WorkerConfig {
 	return WorkerConfig{
-		Queues: Strict{b.name}, Concurrency: 4, HeartbeatLife: 2 * time.Second, SweepInterval: 100 * time.Millisecond,
+		Queues: Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second, SweepInterval: 100 * time.Millisecond,
 		Grace: 5 * time.Second, CancelGrace: time.Second, Logger: b.log.logger(),
 		Backoff: func(int) time.Duration { return time.Millisecond },
 	}
@@ -64,34 +62,34 @@ type started struct {
 
 // mustStop stops the worker and fails the test if it does not stop cleanly.
 func (s *started) mustStop() {
-	s.b.t.Helper()
+	s.b.T.Helper()
 	if err := s.stop(); err != nil {
-		s.b.t.Fatal(err)
+		s.b.T.Fatal(err)
 	}
 }
 
 // work starts a worker and waits until Redis knows it. It is stopped at the end of the test, and the queue is checked.
 func (b *bench) work(cfg WorkerConfig, fns ...any) *started {
-	b.t.Helper()
+	b.T.Helper()
 	return b.workWith(b.rdb, cfg, fns...)
 }
 
 func (b *bench) workWith(rdb *Redis, cfg WorkerConfig, fns ...any) *started {
-	b.t.Helper()
+	b.T.Helper()
 	w, err := NewWorker(rdb, cfg)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if len(fns) > 0 {
 		if err := w.Register(fns...); err != nil {
-			b.t.Fatal(err)
+			b.T.Fatal(err)
 		}
 	}
 	return b.start(w)
 }
 
 func (b *bench) start(w *Worker) *started {
-	b.t.Helper()
+	b.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error, 1)
 	go func() { result <- w.Run(ctx) }()
@@ -108,137 +106,52 @@ func (b *bench) start(w *Worker) *started {
 		})
 		return err
 	}}
-	b.t.Cleanup(func() {
-		if err := s.stop(); err != nil && !b.t.Failed() {
-			b.t.Errorf("Run: %v\n%s", err, b.log)
+	b.T.Cleanup(func() {
+		if err := s.stop(); err != nil && !b.T.Failed() {
+			b.T.Errorf("Run: %v\n%s", err, b.log)
 		}
 	})
-	b.until("the worker is connected", func() bool { return w.Status().Connected })
+	b.Until("the worker is connected", func() bool { return w.Status().Connected })
 	return s
-}
-
-// check holds the queue's keys against the invariants.
-func (b *bench) check(allow redistest.Invariants) {
-	b.t.Helper()
-	redistest.CheckInvariants(b.t, b.conn, b.name, allow)
-}
-
-// until waits for a condition on something that goes on elsewhere.
-func (b *bench) until(what string, cond func() bool) {
-	b.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !cond() {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("waited in vain until %s\nqueue: %s\nlog:\n%s", what,
-				redistest.Diff(redistest.Dump(b.t, b.conn, b.name), nil), b.log)
-		}
-		<-time.After(time.Millisecond) // between two looks
-	}
-}
-
-// idle waits until nothing is pending or claimed.
-func (b *bench) idle() {
-	b.t.Helper()
-	b.until("the queue is idle", func() bool {
-		// In one step: between two a task could move from what was not read yet to what has been read.
-		n, err := redis.Int(b.conn.Do(
-			"EVAL", `return #redis.call('KEYS', KEYS[1] .. '_processing:*') + redis.call('LLEN', KEYS[1])
-			+ redis.call('LLEN', KEYS[1] .. '_suspects')`, 1, b.name))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		return n == 0
-	})
-}
-
-func (b *bench) do(cmd string, args ...any) any {
-	b.t.Helper()
-	reply, err := b.conn.Do(cmd, args...)
-	if err != nil {
-		b.t.Fatalf("%s: %v", cmd, err)
-	}
-	return reply
-}
-
-// size returns the number of elements of one of the queue's keys.
-func (b *bench) size(suffix string) int {
-	b.t.Helper()
-	kind, _ := redis.String(b.do("TYPE", b.name+suffix), nil)
-	cmd := map[string]string{"list": "LLEN", "hash": "HLEN", "zset": "ZCARD", "set": "SCARD"}[kind]
-	if cmd == "" {
-		return 0
-	}
-	n, _ := redis.Int(b.do(cmd, b.name+suffix), nil)
-	return n
-}
-
-// list and hash return the value of one of the queue's keys, nil if there is none.
-func (b *bench) list(suffix string) redistest.List {
-	b.t.Helper()
-	v, _ := redistest.Dump(b.t, b.conn, b.name)[suffix].(redistest.List)
-	return v
-}
-
-func (b *bench) hash(suffix string) redistest.Hash {
-	b.t.Helper()
-	v, _ := redistest.Dump(b.t, b.conn, b.name)[suffix].(redistest.Hash)
-	return v
-}
-
-// int returns the reply of a command that answers a number.
-func (b *bench) int(cmd string, args ...any) int {
-	b.t.Helper()
-	n, err := redis.Int(b.conn.Do(cmd, args...))
-	if err != nil {
-		b.t.Fatalf("%s: %v", cmd, err)
-	}
-	return n
 }
 
 // counters returns those of today.
 func (b *bench) counters() map[string]int {
-	b.t.Helper()
-	m, err := redis.IntMap(b.conn.Do("HGETALL", b.q.store.statsKey()))
+	b.T.Helper()
+	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.q.store.statsKey()))
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return m
 }
 
 // await receives from a channel, or fails the test.
 func await[T any](b *bench, what string, c <-chan T) T {
-	b.t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(patience):
-		b.t.Fatalf("waited in vain for %s\nqueue: %s\nlog:\n%s", what,
-			redistest.Diff(redistest.Dump(b.t, b.conn, b.name), nil), b.log)
-		panic("unreachable")
-	}
+	b.T.Helper()
+	return redistest.Await(b.Bench, what, c)
 }
 
 func (b *bench) delay(fn any, args ...any) *Ref {
-	b.t.Helper()
+	b.T.Helper()
 	ref, err := b.q.Delay(fn, args...)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return ref
 }
 
 func (b *bench) delayWith(q *Queue, fn any, args ...any) *Ref {
-	b.t.Helper()
+	b.T.Helper()
 	ref, err := q.Delay(fn, args...)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return ref
 }
 
 // fn gives a function literal a name that no other test uses.
 func (b *bench) fn(name string, f any, opts ...FuncOption) *Function {
-	return Func(f, append([]FuncOption{Name(b.name + "." + name)}, opts...)...)
+	return Func(f, append([]FuncOption{Name(b.Name + "." + name)}, opts...)...)
 }
 
 // logText collects what is logged.

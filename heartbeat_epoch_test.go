@@ -30,11 +30,11 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	t.Helper()
 	b := newBench(t)
 	for _, sc := range []*script{scriptRegister, scriptBeat, scriptClaim, scriptAck, scriptRelease} {
-		b.do("SCRIPT", "LOAD", sc.source)
+		b.Do("SCRIPT", "LOAD", sc.source)
 	}
 	rdb, dialer := b.faulty(plan)
 	h := &beating{bench: b, dialer: dialer}
-	h.lane = newLane(newStore(rdb.loops, "", b.name), "w", false)
+	h.lane = newLane(newStore(rdb.loops, "", b.Name), "w", false)
 	log := newJournal(b.log.logger())
 	h.lane.finisher = newFinisher(h.lane, log, nil)
 	h.lane.finisher.exec = newExecutors(1, 0, quietLife, nil)
@@ -47,41 +47,41 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 
 // expect expects the value of the heartbeat in Redis, and what the lane holds for it: "" if there is none.
 func (h *beating) expect(what, inRedis, pulse string) {
-	h.t.Helper()
-	got, err := redis.String(h.conn.Do("GET", h.name+"_worker:w"))
+	h.T.Helper()
+	got, err := redis.String(h.Conn.Do("GET", h.Name+"_worker:w"))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	held := ""
 	if p := h.lane.pulse.Load(); p != nil {
 		held = *p
 	}
 	if got != inRedis || held != pulse {
-		h.t.Errorf("%s: the heartbeat is %q in Redis and %q here, expected %q and %q", what, got, held, inRedis, pulse)
+		h.T.Errorf("%s: the heartbeat is %q in Redis and %q here, expected %q and %q", what, got, held, inRedis, pulse)
 	}
 	if h.lane.epoch%2 != 0 {
-		h.t.Errorf("%s: a registration goes on still", what)
+		h.T.Errorf("%s: a registration goes on still", what)
 	}
 }
 
 // claims claims n tasks.
 func (h *beating) claims(n int) []*claim {
-	h.t.Helper()
+	h.T.Helper()
 	claims, _, err := h.lane.claim(bg, claimCall{most: n}, nil)
 	if err != nil || len(claims) != n {
-		h.t.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
+		h.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
 	return claims
 }
 
 // swept takes a claim from the worker while its heartbeat is gone, as a sweeper does.
 func (h *beating) swept(c *claim) {
-	h.t.Helper()
-	worker := h.name + "_worker:w"
+	h.T.Helper()
+	worker := h.Name + "_worker:w"
 	v := judged(c.token, string(c.raw), "requeue", "")
-	if n, _, alive, err := h.q.store.sweep(bg, worker, h.name+"_processing:w", sweepBounds, []verdict{v}); n != 1 ||
+	if n, _, alive, err := h.q.store.sweep(bg, worker, h.Name+"_processing:w", sweepBounds, []verdict{v}); n != 1 ||
 		alive || err != nil {
-		h.t.Fatalf("swept %d, alive %v, %v", n, alive, err)
+		h.T.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
 }
 
@@ -135,9 +135,9 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	if err := h.beat(bg); err != nil {
 		t.Fatal(err)
 	}
-	h.do("RPUSH", h.name, "a", "b", "c")
+	h.Do("RPUSH", h.Name, "a", "b", "c")
 	claims := h.claims(3)
-	h.do("DEL", h.name+"_worker:w")
+	h.Do("DEL", h.Name+"_worker:w")
 	h.swept(claims[1])
 	if err := h.beat(bg); !errors.Is(err, ErrUnknown) {
 		t.Fatalf("%v, expected ErrUnknown", err)
@@ -163,7 +163,7 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	if !h.lane.finisher.ack(claims, 0) {
 		t.Error("not acknowledged")
 	}
-	if n := h.size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || h.lane.finisher.lost != 1 {
+	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || h.lane.finisher.lost != 1 {
 		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), h.lane.finisher.lost)
 	}
 }
@@ -180,7 +180,7 @@ func TestEveryRegistrationHasItsValue(t *testing.T) {
 		if h.lane.epoch != uint64(2*i) {
 			t.Errorf("registration %d: epoch %d", i, h.lane.epoch)
 		}
-		h.do("DEL", h.name+"_worker:w")
+		h.Do("DEL", h.Name+"_worker:w")
 	}
 }
 
@@ -194,9 +194,9 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 			if err := h.beat(bg); err != nil {
 				t.Fatal(err)
 			}
-			h.do("RPUSH", h.name, "a", "b", "c")
+			h.Do("RPUSH", h.Name, "a", "b", "c")
 			claims := h.claims(3)
-			h.do("DEL", h.name+"_worker:w")
+			h.Do("DEL", h.Name+"_worker:w")
 			h.swept(claims[1])
 			if _, err := h.q.store.register(bg, "w", quietLife, "v:2"); err != nil {
 				t.Fatal(err)
@@ -221,7 +221,7 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 				t.Errorf("%d claims are known, and %d to be counted as lost: expected 1 and 1", known,
 					h.lane.finisher.lost)
 			}
-			if n := h.size("_processing:w"); n != 1 || h.counters()["processed"] != 2 {
+			if n := h.Size("_processing:w"); n != 1 || h.counters()["processed"] != 2 {
 				t.Errorf("%d claims are left, counters %v: expected one and two processed", n, h.counters())
 			}
 			if n := strings.Count(h.bench.log.String(), "claim was lost before the task ended"); n != 1 {
@@ -292,19 +292,19 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	}
 	w := b.workWith(FromSource(src), cfg, f)
 	l := w.lanes[0]
-	b.until("the first look, which finds nothing, is over", func() bool { return l.newest() > 0 })
+	b.Until("the first look, which finds nothing, is over", func() bool { return l.newest() > 0 })
 	src.on.Store(true)
 	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(f, 2), Call(f, 3)); err != nil {
 		t.Fatal(err)
 	}
 	await(b, "the claim to be carried out", src.carried)
 	src.on.Store(false)
-	if n := b.size("_processing:" + w.ID()); n == 0 {
+	if n := b.Size("_processing:" + w.ID()); n == 0 {
 		t.Fatal("nothing was claimed")
 	}
-	b.do("DEL", b.name+"_worker:"+w.ID())
+	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	l.beat()
-	b.until("the worker is registered again",
+	b.Until("the worker is registered again",
 		func() bool { return strings.Contains(b.log.String(), "registered again") })
 	if len(ran) > 0 {
 		t.Error("a task ran before the claim was answered")
@@ -314,8 +314,8 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	for range 3 {
 		got = append(got, await(b, "a task", ran))
 	}
-	b.idle()
-	b.until("it is logged that they went back", func() bool {
+	b.Idle()
+	b.Until("it is logged that they went back", func() bool {
 		return strings.Contains(b.log.String(), "gave back tasks whose claim got no reply")
 	})
 	w.mustStop()
@@ -326,7 +326,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	if c := b.counters(); c["processed"] != 3 || c["lost"] != 0 {
 		t.Errorf("counters %v", c)
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 // A worker whose own heartbeat had expired does not judge others by what it has seen before: Redis may have lost what
@@ -334,17 +334,17 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceiver(t, nil)
 	g := r.groups[0]
-	r.b.must(g.heartbeat.beat(t.Context()))
+	r.b.Must(g.heartbeat.beat(t.Context()))
 	t.Cleanup(g.heartbeat.link.hangUp)
 	other := r.b.deadWorker("m")
 	r.b.pass(g.sweep)
 	t.Cleanup(g.sweep.link.hangUp)
 	long := time.Now().Add(-time.Hour)
 	g.sweep.contact.since, g.sweep.missed[r.l.store][other] = long.Add(-time.Hour), long
-	r.b.do("DEL", r.b.name+"_worker:"+r.ID())
-	r.b.must(g.heartbeat.beat(t.Context()))
+	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
+	r.b.Must(g.heartbeat.beat(t.Context()))
 	r.b.pass(g.sweep)
-	if r.b.size("") != 0 {
+	if r.b.Size("") != 0 {
 		t.Fatal("the other worker was judged dead")
 	}
 	if first := g.sweep.missed[r.l.store][other]; !first.After(long) {
@@ -356,16 +356,16 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 func TestStopGivesBackUnknownClaims(t *testing.T) {
 	r := newReceiver(t, nil)
 	h := r.groups[0].heartbeat
-	r.b.do("DEL", r.b.name+"_worker:"+r.ID())
-	r.b.must(h.beat(t.Context()))
+	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
+	r.b.Must(h.beat(t.Context()))
 	h.link.hangUp()
-	r.b.do("HSET", r.b.name+"_processing:"+r.ID(), "7-1", "m")
-	r.b.must(r.unregister())
-	if pending := r.b.list(""); len(pending) != 1 || pending[0] != "m" {
+	r.b.Do("HSET", r.b.Name+"_processing:"+r.ID(), "7-1", "m")
+	r.b.Must(r.unregister())
+	if pending := r.b.List(""); len(pending) != 1 || pending[0] != "m" {
 		t.Errorf("pending: %q, expected the task that nobody knew of", pending)
 	}
-	left := r.b.size("_workers") + r.b.size("_processing:"+r.ID()) + r.b.int("EXISTS", r.b.name+"_worker:"+r.ID())
+	left := r.b.Size("_workers") + r.b.Size("_processing:"+r.ID()) + r.b.Int("EXISTS", r.b.Name+"_worker:"+r.ID())
 	if left != 0 {
-		t.Errorf("Redis still knows the worker: %v", redistest.Dump(t, r.b.conn, r.b.name))
+		t.Errorf("Redis still knows the worker: %v", redistest.Dump(t, r.b.Conn, r.b.Name))
 	}
 }

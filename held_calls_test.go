@@ -38,7 +38,7 @@ func (s heldSource) Slot(string) int { return 0 }
 func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 	b := newBench(t)
 	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
-	s := newStore(src, "", b.name)
+	s := newStore(src, "", b.Name)
 	c := newCoalescer(s)
 	ctx, leave := context.WithCancel(t.Context())
 	sent := make(chan error, 2)
@@ -51,7 +51,7 @@ func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 		}
 	}
 	go send(ctx)
-	b.until("one waits for a connection", waiting(1))
+	b.Until("one waits for a connection", waiting(1))
 	leave()
 	if err := <-sent; !errors.Is(err, context.Canceled) {
 		t.Errorf("who leaves: %v", err)
@@ -59,10 +59,10 @@ func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 	next, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go send(next)
-	b.until("another comes", waiting(1))
+	b.Until("another comes", waiting(1))
 	close(src.held)
-	if err := <-sent; err != nil || b.size("") != 1 {
-		t.Errorf("who came later: %v, %d tasks pending", err, b.size(""))
+	if err := <-sent; err != nil || b.Size("") != 1 {
+		t.Errorf("who came later: %v, %d tasks pending", err, b.Size(""))
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 func TestCoalescerWaitsAsTheMostPatient(t *testing.T) {
 	b := newBench(t)
 	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
-	s := newStore(src, "", b.name)
+	s := newStore(src, "", b.Name)
 	s.wait = 1
 	c := newCoalescer(s)
 	sent := make(chan error, 2)
@@ -78,7 +78,7 @@ func TestCoalescerWaitsAsTheMostPatient(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), life)
 		defer cancel()
 		go func() { sent <- c.enqueue(ctx, []byte("m"), time.Now()) }()
-		b.until("one more waits", func() bool {
+		b.Until("one more waits", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return c.last != nil && c.last.waiting == n+1
@@ -122,8 +122,8 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	r := newReceiver(t, nil)
 	for i := range 3 * parkedPage {
 		id := strings.Repeat("x", i+1)
-		r.b.do("ZADD", r.b.name+"_parked", 1e15+float64(i), id)
-		r.b.do("HSET", r.b.name+"_tasks", id, "m")
+		r.b.Do("ZADD", r.b.Name+"_parked", 1e15+float64(i), id)
+		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
 	}
 	m, pages := r.groups[0].mover, 0
 	m.runnable = func(_ context.Context, _ *lane, page []filed) (ids []string, err error) {
@@ -135,14 +135,14 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		}
 		return ids, nil
 	}
-	r.b.must(m.find(t.Context(), 0, 3*parkedPage))
+	r.b.Must(m.find(t.Context(), 0, 3*parkedPage))
 	if want := 2*parkedPage - 60; m.offset[0] != want || pages != 2 {
 		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
 	}
 	// Whoever has read all of them begins again: the worker may know more functions by then.
 	m.runnable = func(context.Context, *lane, []filed) ([]string, error) { pages++; return nil, nil }
 	for _, want := range []int{5, 8} {
-		r.b.must(m.find(t.Context(), 0, 3*parkedPage))
+		r.b.Must(m.find(t.Context(), 0, 3*parkedPage))
 		if m.offset[0] != 0 || pages != want {
 			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.offset[0], want)
 		}

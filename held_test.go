@@ -83,14 +83,14 @@ type held struct {
 func newHeld(t *testing.T) *held {
 	t.Helper()
 	b := newBench(t)
-	b.server.Do(t, "SCRIPT", "LOAD", scriptEnqueue.source)
+	b.Server.Do(t, "SCRIPT", "LOAD", scriptEnqueue.source)
 	src := &holdSource{Source: b.rdb.loops, calls: make(chan *heldCall)}
-	return &held{b, src, newCoalescer(newStore(src, "", b.name)), time.Now()}
+	return &held{b, src, newCoalescer(newStore(src, "", b.Name)), time.Now()}
 }
 
 // enqueue enqueues a message in a goroutine of its own and returns once it is on its way or waits.
 func (h *held) enqueue(ctx context.Context, message string) (result chan error) {
-	h.t.Helper()
+	h.T.Helper()
 	count := func() int {
 		h.c.mu.Lock()
 		defer h.c.mu.Unlock()
@@ -99,7 +99,7 @@ func (h *held) enqueue(ctx context.Context, message string) (result chan error) 
 	before := count()
 	result = make(chan error, 1)
 	go func() { result <- h.c.enqueue(ctx, []byte(message), h.now) }()
-	h.until("the task waits", func() bool { return count() > before })
+	h.Until("the task waits", func() bool { return count() > before })
 	return result
 }
 
@@ -113,7 +113,7 @@ func waitingIn(c *coalescer) (n int) {
 
 // busy starts as many calls as are under way at once, each with one task, and returns them.
 func (h *held) busy() (calls []*heldCall, results []chan error) {
-	h.t.Helper()
+	h.T.Helper()
 	for i := range callsAtOnce {
 		result := make(chan error, 1)
 		go func() { result <- h.c.enqueue(bg, fmt.Append(nil, "busy", i), h.now) }()
@@ -124,22 +124,22 @@ func (h *held) busy() (calls []*heldCall, results []chan error) {
 }
 
 func (h *held) call() *heldCall {
-	h.t.Helper()
+	h.T.Helper()
 	return await(h.bench, "a call", h.src.calls)
 }
 
 // expect expects what a caller gets.
 func (h *held) expect(what string, result chan error, want error) {
-	h.t.Helper()
+	h.T.Helper()
 	if err := await(h.bench, what, result); !errors.Is(err, want) || (want == nil) != (err == nil) {
-		h.t.Errorf("%s: %v, expected %v", what, err, want)
+		h.T.Errorf("%s: %v, expected %v", what, err, want)
 	}
 }
 
 // idle expects that nothing is left of all calls.
 func (h *held) idle() {
-	h.t.Helper()
-	h.until("no call is under way", func() bool {
+	h.T.Helper()
+	h.Until("no call is under way", func() bool {
 		h.c.mu.Lock()
 		defer h.c.mu.Unlock()
 		return h.c.calls+h.c.givenUp+h.c.opening == 0 && h.c.first == nil && h.c.last == nil

@@ -42,19 +42,19 @@ func (h *heard) names(kinds ...EventKind) []string {
 
 // listened makes a worker whose events are collected.
 func (b *bench) listened(cfg WorkerConfig, fns ...any) (*Worker, *heard) {
-	b.t.Helper()
+	b.T.Helper()
 	w, err := NewWorker(b.rdb, cfg)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if len(fns) > 0 {
 		if err := w.Register(fns...); err != nil {
-			b.t.Fatal(err)
+			b.T.Fatal(err)
 		}
 	}
 	h := &heard{}
 	if err := w.Listen(h.listen); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return w, h
 }

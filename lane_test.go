@@ -25,10 +25,10 @@ func newHeldLane(t *testing.T) *heldLane {
 	t.Helper()
 	b := newBench(t)
 	for _, sc := range []*script{scriptClaim, scriptAck} {
-		b.do("SCRIPT", "LOAD", sc.source)
+		b.Do("SCRIPT", "LOAD", sc.source)
 	}
 	h := &heldLane{bench: b, src: &holdSource{Source: b.rdb.loops, calls: make(chan *heldCall)}}
-	h.lane = newLane(newStore(h.src, "", b.name), "w", false)
+	h.lane = newLane(newStore(h.src, "", b.Name), "w", false)
 	h.finisher = newFinisher(h.lane, newJournal(b.log.logger()), nil)
 	h.finisher.exec = newExecutors(1, 0, time.Minute, nil)
 	h.beat = func() { h.beats++ }
@@ -38,18 +38,18 @@ func newHeldLane(t *testing.T) *heldLane {
 
 // registered registers the worker by another connection, as its heartbeat does.
 func (h *heldLane) registered(value string) {
-	h.t.Helper()
+	h.T.Helper()
 	if _, err := h.q.store.register(bg, "w", quietLife, value); err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	h.pulse.Store(&value)
 }
 
 // pend puts tasks into the queue. Their messages are letters.
 func (h *heldLane) pend(messages string) {
-	h.t.Helper()
+	h.T.Helper()
 	for m := range strings.FieldsSeq(messages) {
-		h.do("RPUSH", h.name, m)
+		h.Do("RPUSH", h.Name, m)
 	}
 }
 
@@ -62,7 +62,7 @@ type laneClaim struct {
 
 // begin starts a claim of n tasks and returns once its call is under way.
 func (h *heldLane) begin(n int, done ...*claim) (call *heldCall, result chan laneClaim) {
-	h.t.Helper()
+	h.T.Helper()
 	result = make(chan laneClaim, 1)
 	go func() {
 		var got laneClaim
@@ -74,22 +74,22 @@ func (h *heldLane) begin(n int, done ...*claim) (call *heldCall, result chan lan
 
 // claim claims n tasks.
 func (h *heldLane) claim(n int, done ...*claim) []*claim {
-	h.t.Helper()
+	h.T.Helper()
 	call, result := h.begin(n, done...)
 	call.ok()
 	got := await(h.bench, "the answer", result)
 	if got.err != nil {
-		h.t.Fatal(got.err)
+		h.T.Fatal(got.err)
 	}
 	return got.claims
 }
 
 // fail answers a call with an error: nobody knows whether it ran.
 func (h *heldLane) fail(call *heldCall, result chan laneClaim) {
-	h.t.Helper()
+	h.T.Helper()
 	call.answer <- io.ErrUnexpectedEOF
 	if got := await(h.bench, "the error", result); !errors.Is(got.err, ErrUnknown) || len(got.claims) > 0 {
-		h.t.Fatalf("%d claims, %v, expected ErrUnknown", len(got.claims), got.err)
+		h.T.Fatalf("%d claims, %v, expected ErrUnknown", len(got.claims), got.err)
 	}
 }
 
@@ -105,28 +105,28 @@ func tokens(claims []*claim) string {
 
 // expect expects which claims the lane knows, and which Redis has.
 func (h *heldLane) expect(what, known, inRedis string) {
-	h.t.Helper()
+	h.T.Helper()
 	open := h.open()
 	counted, _, _ := h.count()
 	if got := tokens(open); got != known || counted != len(open) {
-		h.t.Errorf("%s: the lane knows %q and counts %d, expected %q", what, got, counted, known)
+		h.T.Errorf("%s: the lane knows %q and counts %d, expected %q", what, got, counted, known)
 	}
-	held, err := redis.Strings(h.do("HKEYS", h.name+"_processing:w"), nil)
+	held, err := redis.Strings(h.Do("HKEYS", h.Name+"_processing:w"), nil)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	slices.Sort(held)
 	if got := strings.Join(held, " "); got != inRedis {
-		h.t.Errorf("%s: Redis has %q, expected %q", what, got, inRedis)
+		h.T.Errorf("%s: Redis has %q, expected %q", what, got, inRedis)
 	}
 }
 
 // batchTimes lists the batches whose claim time Redis has.
 func (h *heldLane) batchTimes() string {
-	h.t.Helper()
-	batches, err := redis.Strings(h.do("HKEYS", h.name+"_claims:w"), nil)
+	h.T.Helper()
+	batches, err := redis.Strings(h.Do("HKEYS", h.Name+"_claims:w"), nil)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	slices.Sort(batches)
 	return strings.Join(batches, " ")
@@ -250,7 +250,7 @@ func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 				otherCall.ok()
 			} else {
 				otherCall.ok()
-				h.until("the second claim is over", func() bool { known, _, _ := h.count(); return known == 2 })
+				h.Until("the second claim is over", func() bool { known, _, _ := h.count(); return known == 2 })
 				h.fail(lostCall, lost)
 			}
 			if got := await(h.bench, "the other claim", other); tokens(got.claims) != "2-1 2-2" {
@@ -330,10 +330,10 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	}
 	// Told twice, with the answer to the first lost: that they do not stand any more says nothing.
 	call, result = h.begin(1, three...)
-	h.do("HDEL", h.name+"_processing:w", "3-1") // as that call did
-	h.do("HDEL", h.name+"_claims:w", "3")
+	h.Do("HDEL", h.Name+"_processing:w", "3-1") // as that call did
+	h.Do("HDEL", h.Name+"_claims:w", "3")
 	h.fail(call, result)
-	h.do("SET", h.name+"_worker:w", "another") // each is looked at
+	h.Do("SET", h.Name+"_worker:w", "another") // each is looked at
 	h.claim(0, h.finisher.exec.takeDone(h.lane)...)
 	h.expect("told twice", "", "")
 	if h.finisher.lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
@@ -369,7 +369,7 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b")
 	one := h.claim(1)
-	h.do("DEL", h.name+"_worker:w")
+	h.Do("DEL", h.Name+"_worker:w")
 	call, result := h.begin(1, one...)
 	call.ok()
 	if got := await(h.bench, "the claim", result); !errors.Is(got.err, errNoHeartbeat) {
@@ -381,7 +381,7 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 	}
 	h.registered("again")
 	h.next-- // the number of a batch that exists
-	h.do("HSET", h.name+"_processing:w", "2-1", "x")
+	h.Do("HSET", h.Name+"_processing:w", "2-1", "x")
 	call, result = h.begin(1)
 	call.ok()
 	if got := await(h.bench, "the claim", result); !errors.Is(got.err, errBatchUsed) {

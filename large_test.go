@@ -24,11 +24,11 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.delay(f, 1)
-	b.do("RPUSH", b.name, oversized)
+	b.Do("RPUSH", b.Name, oversized)
 	b.delay(f, 2)
 	s := b.start(w)
 	sum := await(b, "a task", ran) + await(b, "a task", ran)
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	s.mustStop()
 	if sum != 3 {
 		t.Errorf("ran other tasks than 1 and 2")
@@ -42,7 +42,7 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 		t.Fatalf("archived %+v, %v", page, err)
 	}
 	ref := b.q.Ref(page[0].ID)
-	if b.hash("_tasks")[page[0].ID] != oversized {
+	if b.Hash("_tasks")[page[0].ID] != oversized {
 		t.Error("the message is not archived as it was")
 	}
 	if info, err := ref.Info(t.Context()); err != nil || info.State != StateArchived || info.Error != page[0].Error {
@@ -59,17 +59,17 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 	if err := ref.Delete(t.Context()); err != nil {
 		t.Error(err)
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 // TestLargeMessagesOfTheDead archives what a dead worker, and a dead legacy worker, held; their other tasks go back to
 // the queue, the first claimed first.
 func TestLargeMessagesOfTheDead(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
-	s := newStore(b.rdb.loops, "", b.name)
+	s := newStore(b.rdb.loops, "", b.Name)
 	dead := s.keys.processing + "dead"
-	b.do("HSET", dead, "1-1", "a", "1-2", oversized, "1-3", "b")
-	b.do("HSET", s.keys.legacy, "legacy", oversized)
+	b.Do("HSET", dead, "1-1", "a", "1-2", oversized, "1-3", "b")
+	b.Do("HSET", s.keys.legacy, "legacy", oversized)
 	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
 	if n, err := g.sweepHash(t.Context(), s, "dead"); n != 3 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
@@ -77,7 +77,7 @@ func TestLargeMessagesOfTheDead(t *testing.T) {
 	if err := g.sweepLegacy(t.Context(), s, "legacy"); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.list(""); fmt.Sprint(got) != "[a b]" {
+	if got := b.List(""); fmt.Sprint(got) != "[a b]" {
 		t.Errorf("pending: %.20q", got)
 	}
 	g.lines.close()
@@ -99,14 +99,14 @@ func TestLargeMessagesOfTheDead(t *testing.T) {
 func TestLargeDueTasks(t *testing.T) {
 	b := newBench(t)
 	for set, id := range map[string]string{"_scheduled": "s", "_retry": "r"} {
-		b.do("HSET", b.name+"_tasks", id, oversized, id+"2", "rubbish")
-		b.do("ZADD", b.name+set, 1000, id, 1000, id+"2")
+		b.Do("HSET", b.Name+"_tasks", id, oversized, id+"2", "rubbish")
+		b.Do("ZADD", b.Name+set, 1000, id, 1000, id+"2")
 	}
 	cfg := b.config()
 	cfg.ArchiveFor = time.Hour
 	w, h := b.listened(cfg)
 	s := b.start(w)
-	b.until("all are archived", func() bool { return b.size("_archived") == 4 })
+	b.Until("all are archived", func() bool { return b.Size("_archived") == 4 })
 	s.mustStop()
 	if got := h.of(EventTaskArchived); len(got) != 4 {
 		t.Errorf("events %+v", got)
@@ -130,9 +130,9 @@ func TestLargeMemberOfAGroup(t *testing.T) {
 	f := b.fn("f", func(list ...int) { ran <- list })
 	q := b.q.With(Group("g"), Gather(GatherPolicy{Grace: 50 * time.Millisecond}))
 	b.delayWith(q, f, 1)
-	group := b.do("ZRANGE", b.name+"_groups", 0, 0)
+	group := b.Do("ZRANGE", b.Name+"_groups", 0, 0)
 	name := fmt.Sprintf("%s", group.([]any)[0]) //nolint:errcheck // it is one
-	b.do("RPUSH", b.name+"_group:"+name, oversized)
+	b.Do("RPUSH", b.Name+"_group:"+name, oversized)
 	b.delayWith(q, f, 2)
 	if groups, err := b.q.Groups(t.Context()); err != nil || len(groups) != 1 || groups[0].Size != 3 ||
 		groups[0].Key != "g" {
@@ -140,7 +140,7 @@ func TestLargeMemberOfAGroup(t *testing.T) {
 	}
 	w := b.work(b.config(), f)
 	first, second := await(b, "a call", ran), await(b, "a call", ran)
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	w.mustStop()
 	if fmt.Sprint(first, second) != "[1] [2]" {
 		t.Errorf("called with %v and %v", first, second)

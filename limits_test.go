@@ -20,12 +20,12 @@ import (
 
 // runToEnd runs a worker until it stops by itself, and returns why it did.
 func (b *bench) runToEnd(cfg WorkerConfig, fns ...any) string {
-	b.t.Helper()
+	b.T.Helper()
 	w, _ := b.listened(cfg, fns...)
 	result := make(chan error, 1)
-	go func() { result <- w.Run(b.t.Context()) }()
+	go func() { result <- w.Run(b.T.Context()) }()
 	if err := await(b, "the worker to stop", result); err != nil {
-		b.t.Fatalf("Run: %v", err)
+		b.T.Fatalf("Run: %v", err)
 	}
 	return w.Status().StopReason
 }
@@ -56,10 +56,10 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 			if n := ran.Load(); n != int64(c.most) {
 				t.Errorf("expected %d tasks, found %d", c.most, n)
 			}
-			if n := b.size(""); n != c.tasks-c.most {
+			if n := b.Size(""); n != c.tasks-c.most {
 				t.Errorf("expected %d pending tasks, found %d", c.tasks-c.most, n)
 			}
-			b.check(redistest.Invariants{})
+			b.Check(redistest.Invariants{})
 		})
 	}
 }
@@ -88,18 +88,18 @@ func TestMaxTasksWaitsForTheLast(t *testing.T) {
 	for range 2 {
 		await(b, "a task", running)
 	}
-	b.until("the others are back", func() bool { return b.size("") == 2 })
+	b.Until("the others are back", func() bool { return b.Size("") == 2 })
 	if events := h.of(EventWorkerStopping); len(events) > 0 || w.Status().StopReason != "" {
 		t.Errorf("the worker stops before its tasks have ended: %v", events)
 	}
 	close(leave)
-	b.until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
+	b.Until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
 	s.mustStop()
 	if events := h.of(EventWorkerStopping); len(events) != 1 || events[0].Reason != stopTasks {
 		t.Errorf("expected one event with reason %q, found %+v", stopTasks, events)
 	}
-	if n := b.counters()["processed"]; n != 2 || b.size("_retry") != 0 {
-		t.Errorf("expected 2 tasks done and no retries, found %d and %d", n, b.size("_retry"))
+	if n := b.counters()["processed"]; n != 2 || b.Size("_retry") != 0 {
+		t.Errorf("expected 2 tasks done and no retries, found %d and %d", n, b.Size("_retry"))
 	}
 }
 
@@ -110,8 +110,8 @@ func TestMaxTasksCountsWhatEndsItsGoroutine(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.MaxTasks = 1
-	if reason := b.runToEnd(cfg, f); reason != stopTasks || b.size("_archived") != 1 {
-		t.Errorf("expected %q and an archived task, found %q and %d", stopTasks, reason, b.size("_archived"))
+	if reason := b.runToEnd(cfg, f); reason != stopTasks || b.Size("_archived") != 1 {
+		t.Errorf("expected %q and an archived task, found %q and %d", stopTasks, reason, b.Size("_archived"))
 	}
 }
 
@@ -127,8 +127,8 @@ func TestOnce(t *testing.T) {
 	b.delay(f)
 	b.delay(f)
 	for left := 1; left >= 0; left-- {
-		if reason := b.runToEnd(cfg, f); reason != stopTasks || b.size("") != left {
-			t.Errorf("expected %q and %d pending tasks, found %q and %d", stopTasks, left, reason, b.size(""))
+		if reason := b.runToEnd(cfg, f); reason != stopTasks || b.Size("") != left {
+			t.Errorf("expected %q and %d pending tasks, found %q and %d", stopTasks, left, reason, b.Size(""))
 		}
 	}
 	if ran.Load() != 2 {
@@ -203,7 +203,7 @@ func TestStopWhenEmpty(t *testing.T) {
 	})
 	parking := b.work(b.config())
 	b.delay(f, 0)
-	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
 	parking.mustStop()
 	b.delay(f, 5)
 	b.delayWith(b.q.With(In(time.Hour)), f, 0)
@@ -213,9 +213,9 @@ func TestStopWhenEmpty(t *testing.T) {
 	if reason := b.runToEnd(cfg, f); reason != stopEmpty {
 		t.Errorf("expected %q, found %q", stopEmpty, reason)
 	}
-	if n := ran.Load(); n != 8 || b.size("_scheduled") != 1 || b.size("_parked") != 0 {
-		t.Errorf("expected 8 tasks, 1 scheduled and none parked, found %d, %d and %d", n, b.size("_scheduled"),
-			b.size("_parked"))
+	if n := ran.Load(); n != 8 || b.Size("_scheduled") != 1 || b.Size("_parked") != 0 {
+		t.Errorf("expected 8 tasks, 1 scheduled and none parked, found %d, %d and %d", n, b.Size("_scheduled"),
+			b.Size("_parked"))
 	}
 }
 
@@ -231,7 +231,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	s := b.start(w)
 	await(b, "the task", running)
 	// only then anything counts as empty
-	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	v := &vacancy{worker: w}
 	for range 3 {
 		if v.look(t.Context(), time.Now().Add(time.Hour)) {
@@ -239,7 +239,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 		}
 	}
 	close(leave)
-	b.until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
+	b.Until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
 	s.mustStop()
 	if events := h.of(EventWorkerIdle, EventWorkerStopping); len(events) != 2 || events[0].Kind != EventWorkerIdle ||
 		events[1].Reason != stopEmpty {
@@ -254,7 +254,7 @@ func TestVacancy(t *testing.T) {
 	f := b.fn("f", func() { ran <- struct{}{} })
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	begin := time.Now()
 	v := &vacancy{worker: w, limit: time.Hour, since: begin, listened: true}
 	at := func(minutes int) bool { return v.look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
@@ -263,11 +263,11 @@ func TestVacancy(t *testing.T) {
 	if at(59) {
 		t.Error("after 59 minutes")
 	}
-	b.until("listeners know", func() bool { return idle() > before })
+	b.Until("listeners know", func() bool { return idle() > before })
 	b.delay(f)
 	await(b, "the task", ran)
-	b.idle()
-	b.until("it has ended", func() bool { still, _ := w.exec.stillness(); return still })
+	b.Idle()
+	b.Until("it has ended", func() bool { still, _ := w.exec.stillness(); return still })
 	if at(61) || at(120) {
 		t.Error("less than an hour after a task")
 	}
@@ -279,7 +279,7 @@ func TestVacancy(t *testing.T) {
 	if at(200) {
 		t.Error("a task is pending")
 	}
-	b.do("DEL", b.name, b.name+"_noti") // as when another worker takes it
+	b.Do("DEL", b.Name, b.Name+"_noti") // as when another worker takes it
 	if at(259) {
 		t.Error("less than an hour after a task was pending")
 	}
@@ -295,9 +295,9 @@ func TestIdleIsToldOnce(t *testing.T) {
 	f := b.fn("f", func() {})
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	v := &vacancy{worker: w, limit: -1, listened: true}
-	b.until("listeners were told", func() bool { // a claim may be under way
+	b.Until("listeners were told", func() bool { // a claim may be under way
 		v.look(t.Context(), time.Now())
 		return v.told
 	})
@@ -335,12 +335,12 @@ func TestRest(t *testing.T) {
 	b.delay(f)
 	b.delay(f)
 	await(b, "a task", times)
-	b.until("it is acknowledged while the executor rests", func() bool { return b.counters()["processed"] == 4 })
-	if n := b.size("_processing:" + s.ID()); n != 0 {
+	b.Until("it is acknowledged while the executor rests", func() bool { return b.counters()["processed"] == 4 })
+	if n := b.Size("_processing:" + s.ID()); n != 0 {
 		t.Errorf("%d tasks are claimed while the only executor rests", n)
 	}
 	s.mustStop()
-	if n := b.size(""); n != 1 {
+	if n := b.Size(""); n != 1 {
 		t.Errorf("expected that the last one is left, found %d", n)
 	}
 }
@@ -394,8 +394,8 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.StopWhenEmpty = true
-	if reason := b.runToEnd(cfg, f); reason != stopEmpty || b.size("") != 1 {
-		t.Errorf("expected %q and the task where it was, found %q and %d", stopEmpty, reason, b.size(""))
+	if reason := b.runToEnd(cfg, f); reason != stopEmpty || b.Size("") != 1 {
+		t.Errorf("expected %q and the task where it was, found %q and %d", stopEmpty, reason, b.Size(""))
 	}
 }
 

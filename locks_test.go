@@ -12,9 +12,9 @@ import (
 
 // unlocked expects that no lock is left, and that the keys are consistent.
 func (b *bench) unlocked() {
-	b.t.Helper()
-	b.until("all locks are free", func() bool { return b.size("_locks")+b.size("_locked") == 0 })
-	b.check(redistest.Invariants{})
+	b.T.Helper()
+	b.Until("all locks are free", func() bool { return b.Size("_locks")+b.Size("_locked") == 0 })
+	b.Check(redistest.Invariants{})
 }
 
 // TestLocksEndWithTheirTasks runs tasks to each of their ends, and enqueues them again.
@@ -57,7 +57,7 @@ func TestLocksEndWithTheirTasks(t *testing.T) {
 					await(b, "the task", ran)
 				}
 				b.unlocked()
-				b.idle()
+				b.Idle()
 				if kind == "lock" {
 					if _, err := q.Delay(f); err != nil {
 						t.Errorf("again: %v", err)
@@ -82,7 +82,7 @@ func TestIDOfATaskThatIsKept(t *testing.T) {
 	b.delayWith(archived, f, true)
 	b.delayWith(completed, f, false)
 	b.work(b.config(), f)
-	b.until("both are over", func() bool { return b.size("_archived") == 1 && b.size("_completed") == 1 })
+	b.Until("both are over", func() bool { return b.Size("_archived") == 1 && b.Size("_completed") == 1 })
 	for _, q := range []*Queue{archived, completed} {
 		_, err := q.Delay(f, false)
 		inTheWay(t, err, *q.options.id)
@@ -101,9 +101,9 @@ func TestLockLastsThroughRetries(t *testing.T) {
 	ref := b.delayWith(q, f)
 	b.work(cfg, f)
 	await(b, "the task", failed)
-	b.until("it waits", func() bool { return b.size("_retry") == 1 })
-	lapse, _ := redistest.Dump(t, b.conn, b.name)["_locked"].(redistest.Zset)
-	due, _ := redistest.Dump(t, b.conn, b.name)["_retry"].(redistest.Zset)
+	b.Until("it waits", func() bool { return b.Size("_retry") == 1 })
+	lapse, _ := redistest.Dump(t, b.Conn, b.Name)["_locked"].(redistest.Zset)
+	due, _ := redistest.Dump(t, b.Conn, b.Name)["_retry"].(redistest.Zset)
 	for name, at := range lapse {
 		if at < due[ref.ID()] {
 			t.Errorf("%s lapses %v before the retry", name, time.Duration(due[ref.ID()]-at)*time.Millisecond)
@@ -111,7 +111,7 @@ func TestLockLastsThroughRetries(t *testing.T) {
 	}
 	_, err := q.Delay(f)
 	inTheWay(t, err, ref.ID())
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestLocksOfTheDead: a task that is swept keeps its lock, and one that is archived by the sweeper loses it.
@@ -122,10 +122,10 @@ func TestLocksOfTheDead(t *testing.T) {
 	b.delayWith(q, f)
 	g := b.sweepGroup(time.Minute, time.Hour)
 	for deaths := 1; deaths <= maxDeaths; deaths++ {
-		message := b.list("")[0]
-		b.do("DEL", b.name, b.name+"_noti")
+		message := b.List("")[0]
+		b.Do("DEL", b.Name, b.Name+"_noti")
 		id := b.deadWorker(message)
-		b.do("HSET", b.name+"_claims:"+id, markAlone, "1-1")
+		b.Do("HSET", b.Name+"_claims:"+id, markAlone, "1-1")
 		b.pass(g)
 		g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
 		b.pass(g)
@@ -134,8 +134,8 @@ func TestLocksOfTheDead(t *testing.T) {
 			inTheWay(t, err, "x")
 		}
 	}
-	if b.size("_archived") != 1 {
-		t.Errorf("%d tasks are archived", b.size("_archived"))
+	if b.Size("_archived") != 1 {
+		t.Errorf("%d tasks are archived", b.Size("_archived"))
 	}
 	b.unlocked()
 }
@@ -171,8 +171,8 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 		ErrArguments) || !strings.Contains(err.Error(), "task 2") {
 		t.Errorf("a function's default: %v", err)
 	}
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
-	b.must(err)
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	b.Must(err)
 	for name, opts := range map[string][]Option{
 		"Unique": {Unique(time.Hour)}, "UniqueKey": {UniqueKey("k", time.Hour)}, "Debounce": {Debounce(time.Hour)},
 	} {
@@ -181,7 +181,7 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 			t.Errorf("%s for a plain Python task: %v", name, err)
 		}
 	}
-	if n := b.size("") + b.size("_scheduled") + b.size("_locks"); n != 0 {
+	if n := b.Size("") + b.Size("_scheduled") + b.Size("_locks"); n != 0 {
 		t.Errorf("%d elements were written", n)
 	}
 	// The function's default, made until start by the call; an option that is given again.
@@ -198,22 +198,22 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 // TestLocksEndWhenATaskIsHandedOn to another queue, whose workers do not know them.
 func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.q.store.settleMode(t.Context(), "extended"); err != nil {
 		t.Fatal(err)
 	}
-	b.do("SET", b.name+"-py_mode", "extended")
+	b.Do("SET", b.Name+"-py_mode", "extended")
 	if _, err := q.With(Unique(time.Hour), TaskID("x")).Enqueue(t.Context(),
 		NewPyTask("m:f", []any{1}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	cfg := b.config()
-	cfg.PythonQueue = b.name + "-py"
+	cfg.PythonQueue = b.Name + "-py"
 	b.work(cfg)
-	b.until("it is handed on", func() bool { return b.size("-py") == 1 })
+	b.Until("it is handed on", func() bool { return b.Size("-py") == 1 })
 	b.unlocked()
 }
 
@@ -222,8 +222,8 @@ func TestExpiredLocksAreDropped(t *testing.T) {
 	b := newBench(t)
 	for i := range lapsePage + 5 {
 		name := fmt.Sprint("k:", i)
-		b.do("HSET", b.name+"_locks", name, "x")
-		b.do("ZADD", b.name+"_locked", past, name)
+		b.Do("HSET", b.Name+"_locks", name, "x")
+		b.Do("ZADD", b.Name+"_locked", past, name)
 	}
 	b.pass(b.sweepGroup(time.Minute, time.Hour))
 	b.unlocked()

@@ -27,16 +27,16 @@ func marking(marks chan<- string, name string) func(HandlerFunc) HandlerFunc {
 
 // using makes a worker with middleware.
 func (b *bench) using(cfg WorkerConfig, mw []func(HandlerFunc) HandlerFunc, fns ...any) *started {
-	b.t.Helper()
+	b.T.Helper()
 	w, err := NewWorker(b.rdb, cfg)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if err := w.Use(mw...); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if err := w.Register(fns...); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return b.start(w)
 }
@@ -98,10 +98,10 @@ func TestMiddlewareDecides(t *testing.T) {
 	refused := b.fn("refused", func() { ran.Add(100) })
 	s := b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
 		switch task.Path() {
-		case b.name + ".skipped":
+		case b.Name + ".skipped":
 			seen <- nil
 			return nil
-		case b.name + ".refused":
+		case b.Name + ".refused":
 			seen <- fail
 			return fail
 		}
@@ -123,7 +123,7 @@ func TestMiddlewareDecides(t *testing.T) {
 	if err := await(b, "the panic", seen); !errors.As(err, &p) || !errors.Is(err, fail) {
 		t.Errorf("expected the panic, found %v", err)
 	}
-	if _, err := none.Enqueue(t.Context(), NewGoTask(b.name+".ok", "text")); err != nil {
+	if _, err := none.Enqueue(t.Context(), NewGoTask(b.Name+".ok", "text")); err != nil {
 		t.Fatal(err)
 	}
 	var misfit *ArgumentError
@@ -132,16 +132,16 @@ func TestMiddlewareDecides(t *testing.T) {
 	}
 	b.delayWith(none, skipped)
 	_ = await(b, "the skipped one", seen)
-	b.idle()
-	b.until("all are acknowledged", func() bool { return b.counters()["processed"] == 5 })
-	if ran.Load() != 1 || b.size("_archived") != 0 {
-		t.Errorf("expected 1 call and no archived tasks, found %d and %d", ran.Load(), b.size("_archived"))
+	b.Idle()
+	b.Until("all are acknowledged", func() bool { return b.counters()["processed"] == 5 })
+	if ran.Load() != 1 || b.Size("_archived") != 0 {
+		t.Errorf("expected 1 call and no archived tasks, found %d and %d", ran.Load(), b.Size("_archived"))
 	}
 	b.delayWith(none, refused)
 	_ = await(b, "the refused one", seen)
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	s.mustStop()
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestMiddlewareThatMisbehaves panics, ends its goroutine, and passes on another task. Each time the task fails and the
@@ -167,14 +167,14 @@ func TestMiddlewareThatMisbehaves(t *testing.T) {
 		"none": "next is given the task",
 	} {
 		b.delayWith(b.q.With(MaxRetry(0), TaskID(id)), f, "x")
-		b.until(id+" is archived", func() bool { return b.hash("_info")[id] != "" })
-		info := b.hash("_info")[id]
+		b.Until(id+" is archived", func() bool { return b.Hash("_info")[id] != "" })
+		info := b.Hash("_info")[id]
 		if !strings.Contains(info, says) || strings.Contains(info, "(*Worker).execute") {
 			t.Errorf("%s: expected an error with %q and no stack of the worker, found %q", id, says, info)
 		}
 	}
 	b.delay(f, "x")
-	b.idle()
+	b.Idle()
 }
 
 func TestMiddlewareChangesTheContext(t *testing.T) {
@@ -240,8 +240,8 @@ func TestTaskFromContext(t *testing.T) {
 	ref := b.delayWith(b.q.With(Header("k", "v"), Header("l", "w")), f, true)
 	for attempt := 1; attempt <= 2; attempt++ {
 		task := await(b, "the task", tasks)
-		if task.ID() != ref.ID() || task.IdempotencyKey() != ref.ID() || task.Queue() != b.name ||
-			task.Path() != b.name+".f" || task.Attempt() != attempt ||
+		if task.ID() != ref.ID() || task.IdempotencyKey() != ref.ID() || task.Queue() != b.Name ||
+			task.Path() != b.Name+".f" || task.Attempt() != attempt ||
 			task.MaxRetry() != 7 || task.Deaths() != 0 || task.EnqueuedAt().Before(before) ||
 			task.EnqueuedAt().After(time.Now()) {
 			t.Errorf("attempt %d: found %s of %s, %s, attempt %d of %d, %d deaths, enqueued at %v",
@@ -275,7 +275,7 @@ func TestTaskFromContext(t *testing.T) {
 // TestReceivedTaskIsEnqueuedAgain: it becomes a task of its own, with the same arguments.
 func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
 	b := newBench(t)
-	other := NewQueue(b.name+"-2", b.rdb)
+	other := NewQueue(b.Name+"-2", b.rdb)
 	f := b.fn("f", func(ctx context.Context, n int) error {
 		task := TaskFromContext(ctx)
 		if task.Attempt() == 1 {
@@ -286,11 +286,11 @@ func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
 	})
 	b.work(b.config(), f)
 	ref := b.delay(f, 42)
-	b.idle()
-	b.until("it is there", func() bool { return b.size("-2") == 1 })
-	messages, _ := redistest.Dump(t, b.conn, other.Name())[""].(redistest.List)
+	b.Idle()
+	b.Until("it is there", func() bool { return b.Size("-2") == 1 })
+	messages, _ := redistest.Dump(t, b.Conn, other.Name())[""].(redistest.List)
 	m, err := parseForTest(messages[0])
-	if err != nil || m.Path != b.name+".f" || string(m.Payload) != "\x2a" || m.Meta.Retried != 0 ||
+	if err != nil || m.Path != b.Name+".f" || string(m.Payload) != "\x2a" || m.Meta.Retried != 0 ||
 		m.Meta.ID == ref.ID() || m.Meta.ID == "" {
 		t.Errorf("found %+v, %v", m, err)
 	}

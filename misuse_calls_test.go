@@ -76,7 +76,7 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 			enqueue(delayed.NewPyTask("m:f", nil, map[string]any{"when": delayed.In(time.Hour)})), "argument when: ",
 		},
 		misuse{
-			"NewPyTask with a channel", enqueue(delayed.NewPyTask("m:f", []any{make(chan int)}, nil)), //nolint:staticcheck // on purpose
+			"NewPyTask with a channel", enqueue(delayed.NewPyTask("m:f", []any{make(chan int)}, nil)),
 			"cannot travel",
 		},
 		misuse{

@@ -81,7 +81,7 @@ type traceKey struct{}
 func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	b := newBench(t)
 	calls := 0
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Inject: func(ctx context.Context) map[string]string {
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Inject: func(ctx context.Context) map[string]string {
 		calls++
 		trace, _ := ctx.Value(traceKey{}).(string)
 		if trace == "" {
@@ -121,7 +121,7 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	if calls != 4 {
 		t.Errorf("Inject was called %d times, expected 4", calls)
 	}
-	if ref.Queue() != b.name {
+	if ref.Queue() != b.Name {
 		t.Errorf("ref %v", ref)
 	}
 	big := context.WithValue(t.Context(), traceKey{}, strings.Repeat("t", wire.MaxHeaderBytes))
@@ -140,7 +140,7 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 func TestHeadersOfPythonTasks(t *testing.T) {
 	b := newBench(t)
 	inject := func(context.Context) map[string]string { return map[string]string{"trace": "t1"} }
-	plain, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true, Inject: inject})
+	plain, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true, Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,14 +154,14 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 	if _, err := plain.With(Header("k", "v")).Enqueue(t.Context(), task); !errors.Is(err, ErrArguments) {
 		t.Errorf("expected ErrArguments, found %v", err)
 	}
-	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name + "x", Inject: inject})
+	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name + "x", Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := extended.With(Header("k", "v")).Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
-	message, err := redis.String(b.conn.Do("LINDEX", b.name+"x", 0))
+	message, err := redis.String(b.Conn.Do("LINDEX", b.Name+"x", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestInjectOnLegacyQueue(t *testing.T) {
 	b := newBench(t)
 	found := map[string]string{"trace": "t1"}
 	q, err := OpenQueue(b.rdb,
-		QueueConfig{Name: b.name, Legacy: true, Inject: func(context.Context) map[string]string { return found }})
+		QueueConfig{Name: b.Name, Legacy: true, Inject: func(context.Context) map[string]string { return found }})
 	if err != nil {
 		t.Fatal(err)
 	}

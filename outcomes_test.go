@@ -14,8 +14,8 @@ import (
 
 // infoOf returns what is known of a task that is filed.
 func (b *bench) infoOf(ref *Ref) string {
-	b.t.Helper()
-	return b.hash("_info")[ref.ID()]
+	b.T.Helper()
+	return b.Hash("_info")[ref.ID()]
 }
 
 func TestHandlersSayWhatBecomesOfTheirTasks(t *testing.T) {
@@ -35,8 +35,8 @@ func TestHandlersSayWhatBecomesOfTheirTasks(t *testing.T) {
 			f := b.fn("f", func() error { return tt.says })
 			b.work(b.config(), f)
 			b.delay(f)
-			b.until("the task has ended", func() bool { return len(b.counters()) == len(tt.counters) })
-			b.idle()
+			b.Until("the task has ended", func() bool { return len(b.counters()) == len(tt.counters) })
+			b.Idle()
 			if got := b.counters(); fmt.Sprint(got) != fmt.Sprint(tt.counters) {
 				t.Errorf("counters %v, expected %v", got, tt.counters)
 			}
@@ -45,11 +45,11 @@ func TestHandlersSayWhatBecomesOfTheirTasks(t *testing.T) {
 				if suffix == tt.where {
 					want = 1
 				}
-				if n := b.size(suffix); n != want {
+				if n := b.Size(suffix); n != want {
 					t.Errorf("%d tasks in %s, expected %d", n, suffix, want)
 				}
 			}
-			b.check(redistest.Invariants{})
+			b.Check(redistest.Invariants{})
 		})
 	}
 }
@@ -65,12 +65,12 @@ func TestSnoozedTasksRunAgainWithoutSpendingRetries(t *testing.T) {
 	}, MaxRetry(1), Backoff(0))
 	b.work(b.config(), f)
 	b.delay(f)
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	want := map[string]int{"snoozed": 4, "processed": 2, "failed": 2, "retried": 1, "archived": 1}
 	if got := b.counters(); ran.Load() != 6 || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("ran %d times, counters %v, expected %v", ran.Load(), got, want)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // An error that is no failure holds on the last attempt too.
@@ -88,12 +88,12 @@ func TestNoFailureOnTheLastAttempt(t *testing.T) {
 	cfg.IsFailure = func(err error) bool { return !errors.Is(err, busy) }
 	b.work(cfg, f)
 	b.delay(f)
-	b.until("it is done", func() bool { return b.counters()["processed"] == 1 })
+	b.Until("it is done", func() bool { return b.counters()["processed"] == 1 })
 	if got := b.counters(); ran.Load() != 4 || got["retried"] != 3 || len(got) != 2 {
 		t.Errorf("ran %d times, counters %v", ran.Load(), got)
 	}
-	b.idle()
-	b.check(redistest.Invariants{})
+	b.Idle()
+	b.Check(redistest.Invariants{})
 }
 
 // RetryUntil takes the place of the number of retries, and ends the task in time.
@@ -103,7 +103,7 @@ func TestRetryUntil(t *testing.T) {
 	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, MaxRetry(1), Backoff(0, 0, 0, time.Hour))
 	b.work(b.config(), f)
 	ref := b.delayWith(b.q.With(RetryUntil(time.Now().Add(10*time.Minute))), f)
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	if n := ran.Load(); n != 4 {
 		t.Errorf("ran %d times, expected 4, more than MaxRetry allows and none after the time", n)
 	}
@@ -118,8 +118,8 @@ func TestPolicyOfTheFunctionHoldsForMessagesWithoutIt(t *testing.T) {
 	var ran atomic.Int64
 	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, Backoff(0, 0, time.Hour))
 	b.work(b.config(), f)
-	if _, err := b.q.Enqueue(t.Context(), NewGoTask(b.name+".f")); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), NewGoTask(b.Name+".f")); err != nil {
 		t.Fatal(err)
 	}
-	b.until("it waits", func() bool { return ran.Load() == 3 && b.size("_retry") == 1 })
+	b.Until("it waits", func() bool { return ran.Load() == 3 && b.Size("_retry") == 1 })
 }

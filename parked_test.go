@@ -63,19 +63,19 @@ func TestParkedTasksAreVisible(t *testing.T) {
 	w := b.work(b.config())
 	before := b.q.store.now().Truncate(time.Millisecond).Add(-time.Second)
 	ref := b.delay(b.fn("unknown", func(int) {}), 1)
-	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
-	parked := redisTime(t, b.conn) // tasks that are parked in the same millisecond are in the order of their ids
-	b.until("the clock has gone on", func() bool { return redisTime(t, b.conn) > parked })
+	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
+	parked := redisTime(t, b.Conn) // tasks that are parked in the same millisecond are in the order of their ids
+	b.Until("the clock has gone on", func() bool { return redisTime(t, b.Conn) > parked })
 	if _, err := b.q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
-	b.until("both are parked", func() bool { return b.size("_parked") == 2 })
+	b.Until("both are parked", func() bool { return b.Size("_parked") == 2 })
 	page, total, err := b.q.Parked(t.Context(), 0, 10)
 	if err != nil || total != 2 || len(page) != 2 {
 		t.Fatalf("found %+v of %d, %v", page, total, err)
 	}
 	task := page[0]
-	if task.ID != ref.ID() || task.State != StateParked || task.Function != b.name+".unknown" ||
+	if task.ID != ref.ID() || task.State != StateParked || task.Function != b.Name+".unknown" ||
 		task.Reason != "unknown function" || task.Worker != w.ID() ||
 		task.At.Before(before) || task.Due.Sub(task.At) < parkedLife-time.Minute ||
 		task.Due.Sub(task.At) > parkedLife+time.Minute {
@@ -108,13 +108,13 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 		cfg := b.config()
 		cfg.Concurrency = concurrency
 		w, err := NewWorker(b.rdb, cfg)
-		b.must(err)
-		b.must(w.Register(fn))
+		b.Must(err)
+		b.Must(w.Register(fn))
 		w.groups[0].mover.every = time.Hour // nothing but the signal tells
 		workers = append(workers, b.start(w))
 	}
-	b.until("both hear signals", func() bool {
-		n, err := redis.Values(b.do("PUBSUB", "NUMSUB", b.name+"_signals"), nil)
+	b.Until("both hear signals", func() bool {
+		n, err := redis.Values(b.Do("PUBSUB", "NUMSUB", b.Name+"_signals"), nil)
 		return err == nil && n[1] == int64(1) // over one connection
 	})
 	start := time.Now()
@@ -122,7 +122,7 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 		b.delay(f)
 		b.delay(g)
 	}
-	b.until("all have run", func() bool { return ran.Load() == 2*each })
+	b.Until("all have run", func() bool { return ran.Load() == 2*each })
 	if n := b.counters()["parked"]; n > each+each {
 		t.Errorf("%d parkings of %d tasks", n, 2*each)
 	}
@@ -134,7 +134,7 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 	start = time.Now()
 	for i := range 40 {
 		b.delay([]any{f, g}[i%2])
-		b.until("it has run", func() bool { return ran.Load() == 2*each+int64(i)+1 })
+		b.Until("it has run", func() bool { return ran.Load() == 2*each+int64(i)+1 })
 	}
 	if took := time.Since(start); took > 40*50*time.Millisecond {
 		t.Errorf("40 tasks, each behind the other, took %v", took)
@@ -144,9 +144,9 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 			t.Errorf("%d lines with %q:\n%s", n, line, b.log)
 		}
 	}
-	b.idle()
-	if b.size("_parked")+b.size("_tasks")+b.size("_info") != 0 {
-		t.Errorf("left: %v", redistest.Dump(t, b.conn, b.name))
+	b.Idle()
+	if b.Size("_parked")+b.Size("_tasks")+b.Size("_info") != 0 {
+		t.Errorf("left: %v", redistest.Dump(t, b.Conn, b.Name))
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }

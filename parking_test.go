@@ -26,19 +26,19 @@ func TestUnknownFunctionIsParkedUntilAWorkerKnowsIt(t *testing.T) {
 		b.delay(g, i)
 	}
 	b.delay(f, 1)
-	b.until("all are parked", func() bool { return b.size("_parked") == 251 && known.Load() == 1 })
-	b.check(redistest.Invariants{})
-	info := b.hash("_info")[ref.ID()]
-	if !strings.Contains(info, "unknown function") || !strings.Contains(info, b.name+".later") {
+	b.Until("all are parked", func() bool { return b.Size("_parked") == 251 && known.Load() == 1 })
+	b.Check(redistest.Invariants{})
+	info := b.Hash("_info")[ref.ID()]
+	if !strings.Contains(info, "unknown function") || !strings.Contains(info, b.Name+".later") {
 		t.Errorf("info %q", info)
 	}
 	if err := w.Register(g); err != nil { // while it runs
 		t.Fatal(err)
 	}
-	b.until("they have run", func() bool { return later.Load() == 251 })
-	b.idle()
-	if b.size("_parked")+b.size("_tasks")+b.size("_info") != 0 {
-		t.Errorf("left: %v", redistest.Dump(t, b.conn, b.name))
+	b.Until("they have run", func() bool { return later.Load() == 251 })
+	b.Idle()
+	if b.Size("_parked")+b.Size("_tasks")+b.Size("_info") != 0 {
+		t.Errorf("left: %v", redistest.Dump(t, b.Conn, b.Name))
 	}
 }
 
@@ -51,15 +51,15 @@ func TestParkedTasksOfOthersDoNotHideThoseOfOurs(t *testing.T) {
 	for i := range 3 * parkedPage {
 		b.delay(foreign, i)
 	}
-	b.until("they are parked", func() bool { return b.size("_parked") == 3*parkedPage })
+	b.Until("they are parked", func() bool { return b.Size("_parked") == 3*parkedPage })
 	for i := range parkedPage {
 		b.delay(ours, i)
 	}
-	b.until("ours are parked", func() bool { return b.size("_parked") == 4*parkedPage })
+	b.Until("ours are parked", func() bool { return b.Size("_parked") == 4*parkedPage })
 	w.mustStop()
 	b.work(b.config(), ours)
-	b.until("ours have run", func() bool { return ran.Load() == parkedPage })
-	if n := b.size("_parked"); n != 3*parkedPage {
+	b.Until("ours have run", func() bool { return ran.Load() == parkedPage })
+	if n := b.Size("_parked"); n != 3*parkedPage {
 		t.Errorf("%d parked, expected %d", n, 3*parkedPage)
 	}
 }
@@ -70,10 +70,10 @@ func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
 	if _, err := b.q.Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
-	message := b.list("")[0]
+	message := b.List("")[0]
 	w := b.work(b.config())
-	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
-	for _, m := range b.hash("_tasks") {
+	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
+	for _, m := range b.Hash("_tasks") {
 		if m != message {
 			t.Errorf("parked as %q, expected %q", m, message)
 		}
@@ -82,18 +82,18 @@ func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
 	if _, err := b.q.Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{message, b.list("")[0]}
+	want := []string{message, b.List("")[0]}
 	cfg := b.config()
-	cfg.PythonQueue = b.name + "-py"
+	cfg.PythonQueue = b.Name + "-py"
 	b.work(cfg)
-	b.until("it is handed on, and so is the one that was parked",
-		func() bool { return b.size("-py") == 2 && b.size("-py_noti") == 2 && b.size("_parked") == 0 })
-	got, err := redis.Strings(b.conn.Do("LRANGE", b.name+"-py", 0, -1))
-	b.must(err)
+	b.Until("it is handed on, and so is the one that was parked",
+		func() bool { return b.Size("-py") == 2 && b.Size("-py_noti") == 2 && b.Size("_parked") == 0 })
+	got, err := redis.Strings(b.Conn.Do("LRANGE", b.Name+"-py", 0, -1))
+	b.Must(err)
 	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		t.Errorf("handed on as %q, expected %q", got, want)
 	}
-	b.idle()
+	b.Idle()
 }
 
 func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
@@ -105,15 +105,15 @@ func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
 		"\x82\xa1a\x01\xa1b\x02",
 	}
 	for _, m := range rubbish {
-		b.do("RPUSH", b.name, m)
-		b.do("RPUSH", b.name+"_noti", "1")
+		b.Do("RPUSH", b.Name, m)
+		b.Do("RPUSH", b.Name+"_noti", "1")
 		b.delay(f, 1)
 	}
 	b.work(b.config(), f)
-	b.until("all are archived",
-		func() bool { return b.size("_archived") == len(rubbish) && ran.Load() == int64(len(rubbish)) })
+	b.Until("all are archived",
+		func() bool { return b.Size("_archived") == len(rubbish) && ran.Load() == int64(len(rubbish)) })
 	left := map[string]bool{}
-	for _, m := range b.hash("_tasks") {
+	for _, m := range b.Hash("_tasks") {
 		left[m] = true
 	}
 	for _, m := range rubbish {
@@ -121,8 +121,8 @@ func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
 			t.Errorf("%q is not in the archive", m)
 		}
 	}
-	b.idle()
-	b.check(redistest.Invariants{})
+	b.Idle()
+	b.Check(redistest.Invariants{})
 }
 
 // TestNoValueAndNoControlCharacterIsKept of what a task brings along: in no line of the log and in nothing that is
@@ -131,10 +131,10 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 	b := newBench(t)
 	const secret, forged = "hunter2", "\n2026-01-01 level=error msg=forged\x1b[2J"
 	f := b.fn("f", func(n int8, s string) error { return errors.New("two\nlines\x1b") })
-	path := b.name + ".f"
+	path := b.Name + ".f"
 	payload := func(args ...any) []byte {
 		p, _, err := encodeArgs(wire.ByName, args)
-		b.must(err)
+		b.Must(err)
 		return p
 	}
 	four := 8731
@@ -157,22 +157,22 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 		if m.Kind == wire.GoExtended {
 			m.Meta.ID = fmt.Sprint(i, forged)
 		}
-		b.do("RPUSH", b.name, m.Append(nil))
-		b.do("RPUSH", b.name+"_noti", "1")
+		b.Do("RPUSH", b.Name, m.Append(nil))
+		b.Do("RPUSH", b.Name+"_noti", "1")
 	}
 	rubbish := [][]byte{
 		wire.AppendInt(nil, int64(four)),
 		append([]byte("\x92\xa1f"), wire.AppendInt(nil, int64(four))...),
 	}
 	for _, m := range rubbish {
-		b.do("RPUSH", b.name, m)
-		b.do("RPUSH", b.name+"_noti", "1")
+		b.Do("RPUSH", b.Name, m)
+		b.Do("RPUSH", b.Name+"_noti", "1")
 	}
 	w := b.work(b.config(), f)
-	b.until("all are filed", func() bool { return b.size("_archived")+b.size("_parked") == 8+len(rubbish) })
+	b.Until("all are filed", func() bool { return b.Size("_archived")+b.Size("_parked") == 8+len(rubbish) })
 	w.mustStop()
 	texts := map[string]string{"log": b.log.String()}
-	for id, raw := range b.hash("_info") {
+	for id, raw := range b.Hash("_info") {
 		i := wire.ParseInfo([]byte(raw))
 		texts["info of "+id] = i.Error + i.Function + i.Reason
 		if strings.ContainsFunc(i.Error+i.Function+i.Reason, wire.IsControl) {
@@ -197,30 +197,30 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 	g := b.fn("g", func(int) {})
 	w := b.work(b.config())
 	ref := b.delay(g, 1)
-	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
+	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
 	w.mustStop()
-	b.do("ZADD", b.name+"_parked", time.Now().Add(-time.Second).UnixMilli(), ref.ID())
+	b.Do("ZADD", b.Name+"_parked", time.Now().Add(-time.Second).UnixMilli(), ref.ID())
 	b.work(b.config())
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 && b.size("_parked") == 0 })
-	info := b.hash("_info")[ref.ID()]
-	if !strings.Contains(info, "parked too long") || !strings.Contains(info, b.name+".g") {
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 && b.Size("_parked") == 0 })
+	info := b.Hash("_info")[ref.ID()]
+	if !strings.Contains(info, "parked too long") || !strings.Contains(info, b.Name+".g") {
 		t.Errorf("info %q", info)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestExtendedPythonTasksAreHandedOn: no worker breaks on them unless the queue has had plain ones, so only then they
 // are parked, which the log tells once.
 func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	b := newBench(t)
-	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
+	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := b.config()
-	cfg.PythonQueue = b.name + "-py"
+	cfg.PythonQueue = b.Name + "-py"
 	cold, err := NewWorker(b.rdb, cfg)
-	b.must(err)
+	b.Must(err)
 	for _, g := range cold.groups {
 		g.mover.every = time.Hour
 	}
@@ -234,28 +234,28 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 		}
 	}
 	enqueue(20)
-	b.until("they are handed on", func() bool { return b.size("-py") == 20 })
-	if form, err := redis.String(b.conn.Do("GET", b.name+"-py_mode")); form != "extended" || err != nil {
+	b.Until("they are handed on", func() bool { return b.Size("-py") == 20 })
+	if form, err := redis.String(b.Conn.Do("GET", b.Name+"-py_mode")); form != "extended" || err != nil {
 		t.Errorf("the queue for Python tasks is %q, %v: its producers may add what its workers cannot read", form, err)
 	}
 	if log := b.log.String(); strings.Contains(log, "parked") || b.counters()["parked"] > 0 {
 		t.Errorf("found %v and\n%s", b.counters(), log)
 	}
 
-	b.do("SET", b.name+"-py_mode", "plain")
+	b.Do("SET", b.Name+"-py_mode", "plain")
 	enqueue(20)
-	b.until("they are parked", func() bool { return b.size("_parked") == 20 })
+	b.Until("they are parked", func() bool { return b.Size("_parked") == 20 })
 	for range 3 {
 		w.moveNow()
 	}
-	b.idle()
+	b.Idle()
 	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") ||
 		!strings.Contains(log, "serve another queue") {
 		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
 	}
-	b.do("SET", b.name+"-py_mode", "extended")
+	b.Do("SET", b.Name+"-py_mode", "extended")
 	w.moveNow()
-	b.until("they are handed on as well", func() bool { return b.size("-py") == 40 })
+	b.Until("they are handed on as well", func() bool { return b.Size("-py") == 40 })
 }
 
 // TestTextsForLogsAreOneLine holds what callers log themselves against an id that its producer has chosen.

@@ -24,9 +24,9 @@ func idInMessage(t testing.TB, raw string) string {
 
 // names are those of all entries, with their owners.
 func (b *bench) entryNames() string {
-	b.t.Helper()
+	b.T.Helper()
 	all, err := b.periodic().List(bg)
-	b.must(err)
+	b.Must(err)
 	var names []string
 	for _, e := range all {
 		names = append(names, e.Name+"/"+e.Owner)
@@ -39,7 +39,7 @@ func TestSetListRemove(t *testing.T) {
 	p := b.periodic()
 	fn := b.fn("set", func(int) {})
 	from := time.Date(2100, 1, 2, 0, 0, 0, 0, time.UTC)
-	b.must(p.Set(bg, Entry{
+	b.Must(p.Set(bg, Entry{
 		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: Call(fn, 1), DST: DSTRunTwice, Missed: 5,
 		Overlap: OverlapSkip, Jitter: time.Minute,
 		From: from, Until: from.AddDate(1, 0, 0),
@@ -51,7 +51,7 @@ func TestSetListRemove(t *testing.T) {
 	if zone := e.Previous.Location().String(); zone != "Europe/Berlin" {
 		t.Errorf("the previous tick is shown in %s", zone)
 	}
-	if time.Since(e.Previous) > patience || e.Function != b.name+".set" || e.Owner != "" || e.Paused || e.Waiting {
+	if time.Since(e.Previous) > patience || e.Function != b.Name+".set" || e.Owner != "" || e.Paused || e.Waiting {
 		t.Errorf("found %+v", e)
 	}
 	if got := fmt.Sprintln(e.Spec, e.Zone, e.DST, e.Missed, e.Overlap, e.Jitter, e.From.Equal(from),
@@ -59,8 +59,8 @@ func TestSetListRemove(t *testing.T) {
 		t.Errorf("found %s in %+v", got, e)
 	}
 	// Without a task, it keeps the one it has.
-	b.must(p.Set(bg, Entry{Name: "e", Spec: "@daily"}))
-	if e := b.entry("e"); e.Function != b.name+".set" || e.Spec != "@daily" || time.Until(e.Next) > 24*time.Hour {
+	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@daily"}))
+	if e := b.entry("e"); e.Function != b.Name+".set" || e.Spec != "@daily" || time.Until(e.Next) > 24*time.Hour {
 		t.Errorf("found %+v", e)
 	}
 	if err := p.Set(bg, Entry{Name: "f", Spec: "@daily"}); err == nil ||
@@ -73,14 +73,14 @@ func TestSetListRemove(t *testing.T) {
 	// The same again moves nothing.
 	b.rewind("e", time.Hour)
 	before := b.entry("e").Previous
-	b.must(p.Set(bg, Entry{Name: "e", Spec: "@daily", Missed: 7}))
+	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@daily", Missed: 7}))
 	if e := b.entry("e"); !e.Previous.Equal(before) || e.Missed != 7 {
 		t.Errorf("%v became %v", before, e)
 	}
-	b.must(p.Set(bg, Entry{Name: "e", Spec: "@hourly"}))
+	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@hourly"}))
 	_, err := p.RunNow(bg, "e")
-	b.must(err)
-	b.must(p.Remove(bg, "e"))
+	b.Must(err)
+	b.Must(p.Remove(bg, "e"))
 	for name, err := range map[string]error{
 		"Remove": p.Remove(bg, "e"), "Pause": p.Pause(bg, "e"),
 		"Resume": p.Resume(bg, "e"), "RunNow": second(p.RunNow(bg, "e")),
@@ -89,7 +89,7 @@ func TestSetListRemove(t *testing.T) {
 			t.Errorf("%s of an entry that is gone: %v", name, err)
 		}
 	}
-	if lines := b.history("e"); len(lines) > 0 || b.size("_periodic")+b.size("_ticks") > 0 {
+	if lines := b.history("e"); len(lines) > 0 || b.Size("_periodic")+b.Size("_ticks") > 0 {
 		t.Errorf("something is left: %v", lines)
 	}
 }
@@ -115,26 +115,26 @@ func TestSetHoldsFromNowOn(t *testing.T) {
 		"overlap": {func(e *Entry) { e.Overlap = OverlapSkip }, false},
 		"options": {func(e *Entry) { e.Options = []Option{MaxRetry(1)} }, false},
 	} {
-		b.must(p.Set(bg, berlin))
+		b.Must(p.Set(bg, berlin))
 		b.rewind("e", 48*time.Hour)
 		before, changed := b.entry("e"), berlin
 		c.change(&changed)
-		b.must(p.Set(bg, changed))
+		b.Must(p.Set(bg, changed))
 		if e := b.entry("e"); e.Previous.After(before.Previous) != c.anew || e.Next.Equal(before.Next) == c.anew {
 			t.Errorf("%s: after %v comes %v; it was after %v %v", name, e.Previous, e.Next, before.Previous,
 				before.Next)
 		}
-		b.must(p.Remove(bg, "e"))
+		b.Must(p.Remove(bg, "e"))
 	}
 	// One that is over ticks again.
 	over := berlin
 	over.Until = time.Now().Add(-time.Hour)
-	b.must(p.Set(bg, over))
+	b.Must(p.Set(bg, over))
 	if e := b.entry("e"); !e.Next.IsZero() {
 		t.Errorf("it is over, and ticks at %v", e.Next)
 	}
 	over.Until = later
-	b.must(p.Set(bg, over))
+	b.Must(p.Set(bg, over))
 	if e := b.entry("e"); e.Next.IsZero() {
 		t.Error("it does not tick although it is over much later")
 	}
@@ -153,21 +153,21 @@ func TestChangesDropTheTickThatWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			p, s := b.periodic(), b.scheduler(b.rdb, "")
-			b.must(p.Set(bg, Entry{
+			b.Must(p.Set(bg, Entry{
 				Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {})),
 				Overlap: OverlapQueue,
 			}))
 			_, err := p.RunNow(bg, "e")
-			b.must(err)
+			b.Must(err)
 			b.rewind("e", time.Hour)
-			b.must(second(s.look(b.within())))
+			b.Must(second(s.look(b.within())))
 			if !b.entry("e").Waiting {
 				t.Fatalf("no tick waits: %v", b.history("e"))
 			}
-			b.must(change(p))
-			b.must(second(s.look(b.within())))
-			if e := b.entry("e"); e.Waiting || b.size("") != 1 {
-				t.Errorf("the tick is not dropped: %d tasks, %+v", b.size(""), e)
+			b.Must(change(p))
+			b.Must(second(s.look(b.within())))
+			if e := b.entry("e"); e.Waiting || b.Size("") != 1 {
+				t.Errorf("the tick is not dropped: %d tasks, %+v", b.Size(""), e)
 			}
 		})
 	}
@@ -176,28 +176,28 @@ func TestChangesDropTheTickThatWaits(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	b := newBench(t)
 	p := b.periodic()
-	b.must(p.Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {})), Missed: 100}))
+	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {})), Missed: 100}))
 	b.schedule(b.scheduler(b.rdb, ""))
-	b.until("it ticks", func() bool { return b.size("") > 0 })
-	b.must(p.Pause(bg, "e"))
-	b.must(p.Pause(bg, "e"))
-	n := b.size("")
-	if e := b.entry("e"); !e.Paused || !e.Next.IsZero() || b.size("_ticks") > 0 {
+	b.Until("it ticks", func() bool { return b.Size("") > 0 })
+	b.Must(p.Pause(bg, "e"))
+	b.Must(p.Pause(bg, "e"))
+	n := b.Size("")
+	if e := b.entry("e"); !e.Paused || !e.Next.IsZero() || b.Size("_ticks") > 0 {
 		t.Errorf("found %+v", e)
 	}
-	b.must(p.Set(bg, Entry{Name: "e", Spec: "@every 20ms"}))
-	if e := b.entry("e"); !e.Paused || b.size("_ticks") > 0 {
+	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@every 20ms"}))
+	if e := b.entry("e"); !e.Paused || b.Size("_ticks") > 0 {
 		t.Errorf("changed while paused: found %+v", e)
 	}
 	ref, err := p.RunNow(bg, "e")
-	b.must(err)
+	b.Must(err)
 	if ids := b.pendingIDs(); len(ids) != n+1 || ids[n] != ref.ID() || !strings.HasPrefix(ref.ID(), "e@") {
 		t.Errorf("%d tasks were pending, now %v with %s", n, ids, ref)
 	}
 	b.rewind("e", time.Hour)
-	b.must(p.Resume(bg, "e"))
-	b.must(p.Resume(bg, "e"))
-	b.until("it ticks again", func() bool { return b.size("") > n+1 })
+	b.Must(p.Resume(bg, "e"))
+	b.Must(p.Resume(bg, "e"))
+	b.Until("it ticks again", func() bool { return b.Size("") > n+1 })
 	if lines := b.history("e"); slices.Contains(lines, "missed") {
 		t.Errorf("the pause was made up for: %v", lines)
 	}
@@ -206,17 +206,17 @@ func TestPauseAndResume(t *testing.T) {
 func TestRunNowWhileRunning(t *testing.T) {
 	b := newBench(t)
 	p := b.periodic()
-	b.must(p.Set(bg, Entry{Name: "e", Spec: "@daily", Task: Call(b.fn("x", func() {})), Overlap: OverlapSkip}))
+	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@daily", Task: Call(b.fn("x", func() {})), Overlap: OverlapSkip}))
 	first, err := p.RunNow(bg, "e")
-	b.must(err)
+	b.Must(err)
 	var held *DuplicateError
 	if _, err := p.RunNow(bg, "e"); !errors.As(err, &held) || held.ID != first.ID() {
 		t.Errorf("a second run: %v, expected one that names %s", err, first.ID())
 	}
-	if n := b.size(""); n != 1 {
+	if n := b.Size(""); n != 1 {
 		t.Errorf("%d tasks are pending", n)
 	}
-	b.must(p.Set(bg, Entry{Name: "e", Spec: "@daily"})) // allows overlaps
+	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@daily"})) // allows overlaps
 	if _, err := p.RunNow(bg, "e"); err != nil {
 		t.Error(err)
 	}
@@ -230,7 +230,7 @@ func TestDeclarations(t *testing.T) {
 	daily := func(name string, arg int) Entry { return Entry{Name: name, Spec: "@daily", Task: Call(fn, arg)} }
 	declare := func(owner string, entries ...Entry) {
 		t.Helper()
-		b.must(b.scheduler(b.rdb, owner, entries...).declare(bg))
+		b.Must(b.scheduler(b.rdb, owner, entries...).declare(bg))
 	}
 	expect := func(want string) {
 		t.Helper()
@@ -238,8 +238,8 @@ func TestDeclarations(t *testing.T) {
 			t.Errorf("entries %s, expected %s", got, want)
 		}
 	}
-	b.must(p.Set(bg, daily("free", 1)))
-	b.must(p.Set(bg, daily("taken", 1)))
+	b.Must(p.Set(bg, daily("free", 1)))
+	b.Must(p.Set(bg, daily("taken", 1)))
 	declare("shop", daily("a", 1), daily("b", 1), daily("taken", 1))
 	declare("blog", daily("c", 1), daily("a", 2))
 	expect("a/shop b/shop c/blog free/ taken/shop")
@@ -254,8 +254,8 @@ func TestDeclarations(t *testing.T) {
 	expect("b/shop d/shop free/")
 
 	// What is changed at run time stays until the declaration changes.
-	b.must(p.Set(bg, Entry{Name: "b", Spec: "@hourly"}))
-	b.must(p.Pause(bg, "b"))
+	b.Must(p.Set(bg, Entry{Name: "b", Spec: "@hourly"}))
+	b.Must(p.Pause(bg, "b"))
 	declare("shop", daily("b", 1), daily("d", 1))
 	if e := b.entry("b"); e.Spec != "@hourly" || !e.Paused || e.Owner != "shop" {
 		t.Errorf("found %+v", e)
@@ -285,7 +285,7 @@ func TestVersionsOfDeclarations(t *testing.T) {
 		}
 		s := b.scheduler(b.rdb, owner, entries...)
 		s.cfg.Version = version
-		b.must(s.declare(bg))
+		b.Must(s.declare(bg))
 	}
 	for _, step := range []struct {
 		version int64
@@ -316,7 +316,7 @@ func TestVersionsOfDeclarations(t *testing.T) {
 // TestConcurrentChanges of one entry are all made.
 func TestConcurrentChanges(t *testing.T) {
 	b := newBench(t)
-	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
 	b.schedule(b.scheduler(b.rdb, ""))
 	var changing sync.WaitGroup
 	for i := range 4 {
@@ -346,16 +346,16 @@ func TestConcurrentChanges(t *testing.T) {
 // TestPeriodicPython enqueues what Python workers read.
 func TestPeriodicPython(t *testing.T) {
 	b := newBench(t)
-	b.must(b.periodic().Set(bg,
+	b.Must(b.periodic().Set(bg,
 		Entry{Name: "e", Spec: "@daily", Task: NewPyTask("m:f", []any{1}, nil), Options: []Option{MaxRetry(2)}}))
 	_, err := b.periodic().RunNow(bg, "e")
-	b.must(err)
-	msg, err := wire.Parse([]byte(b.list("")[0]), wire.Default)
-	b.must(err)
+	b.Must(err)
+	msg, err := wire.Parse([]byte(b.List("")[0]), wire.Default)
+	b.Must(err)
 	if msg.Kind != wire.PyExtended || msg.Path != "m:f" || msg.Retry != 2 {
 		t.Errorf("found %+v", msg)
 	}
-	if form := b.do("GET", b.name+"_mode"); fmt.Sprintf("%s", form) != "extended" {
+	if form := b.Do("GET", b.Name+"_mode"); fmt.Sprintf("%s", form) != "extended" {
 		t.Errorf("the queue's form is %s", form)
 	}
 }
@@ -364,12 +364,12 @@ func TestPeriodicPython(t *testing.T) {
 func TestEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
 	strange := entryValue{name: "strange"}
-	b.must(b.q.store.setEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
-	b.must(b.q.store.setEntry(bg, entryValue{name: "gone"}, nil, time.UnixMilli(past)))
-	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.Must(b.q.store.setEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
+	b.Must(b.q.store.setEntry(bg, entryValue{name: "gone"}, nil, time.UnixMilli(past)))
+	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
 	b.schedule(b.scheduler(b.rdb, "test"))
-	b.until("the other ticks", func() bool { return b.size("") > 2 })
-	b.until("the time without an entry is gone", func() bool { return b.size("_ticks") == 2 })
+	b.Until("the other ticks", func() bool { return b.Size("") > 2 })
+	b.Until("the time without an entry is gone", func() bool { return b.Size("_ticks") == 2 })
 	if e, err := b.q.store.entry(bg, "strange"); err != nil || string(e.raw) != "?" {
 		t.Errorf("%q, %v", e.raw, err)
 	}
@@ -385,13 +385,13 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 func TestManyEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
 	for i := range agendaPage + 1 {
-		b.must(b.q.store.setEntry(bg, entryValue{name: fmt.Sprint("strange", i)}, []byte("?"), time.UnixMilli(past)))
+		b.Must(b.q.store.setEntry(bg, entryValue{name: fmt.Sprint("strange", i)}, []byte("?"), time.UnixMilli(past)))
 	}
-	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {}))}))
+	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {}))}))
 	b.rewind("e", time.Hour)
-	b.must(second(b.scheduler(b.rdb, "").look(b.within())))
-	if lines := b.history("e"); b.size("") != 1 || len(lines) != 1 {
-		t.Errorf("%d tasks are pending: %v", b.size(""), lines)
+	b.Must(second(b.scheduler(b.rdb, "").look(b.within())))
+	if lines := b.history("e"); b.Size("") != 1 || len(lines) != 1 {
+		t.Errorf("%d tasks are pending: %v", b.Size(""), lines)
 	}
 }
 
@@ -399,12 +399,12 @@ func TestManyEntriesOfNewerVersions(t *testing.T) {
 func TestSetWithOptionsOfTheQueue(t *testing.T) {
 	b := newBench(t)
 	q := b.q.With(Header("tenant", "a"), Header("trace", "b"), MaxRetry(3))
-	b.must(q.Periodic().Set(bg, Entry{
+	b.Must(q.Periodic().Set(bg, Entry{
 		Name: "e", Spec: "@daily", Task: Call(b.fn("f", func() {})),
 		Options: []Option{MaxRetry(5), Header("trace", "c")},
 	}))
 	ref, err := b.q.Periodic().RunNow(bg, "e")
-	b.must(err)
+	b.Must(err)
 	msg := b.pending()[0]
 	if x := msg.Meta.Extra; msg.Meta.ID != ref.ID() || msg.Meta.MaxRetry != 5 || x == nil ||
 		fmt.Sprint(x.Headers) != "map[tenant:a trace:c]" {

@@ -147,7 +147,7 @@ func TestProgress(t *testing.T) {
 	}
 	read := func(ref *Ref, want string) {
 		t.Helper()
-		b.until("others read "+want, func() bool {
+		b.Until("others read "+want, func() bool {
 			done, total, note, err := ref.Progress(b.within())
 			if err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func TestProgress(t *testing.T) {
 	read(ref, "last")
 	long := strings.Repeat("é", 4096)
 	say(long)
-	b.until("others read as much of a long note as is kept", func() bool {
+	b.Until("others read as much of a long note as is kept", func() bool {
 		done, _, note, err := ref.Progress(b.within())
 		return err == nil && done == int64(len(long)) && note == long[:4096]
 	})
@@ -174,7 +174,7 @@ func TestProgress(t *testing.T) {
 		t.Errorf("found %+v, %v", info, err)
 	}
 	step <- "done"
-	b.until("nothing is left of it", func() bool { return b.size("_results") == 0 })
+	b.Until("nothing is left of it", func() bool { return b.Size("_results") == 0 })
 
 	// It stays with what is kept.
 	ref = b.delayWith(b.q.With(KeepResult(time.Hour)), f)
@@ -193,9 +193,9 @@ func TestProgress(t *testing.T) {
 	ref = b.delay(f)
 	say("so far")
 	step <- "fail"
-	b.until("it is to be retried", func() bool { state, _ := ref.State(b.within()); return state == StateRetry })
+	b.Until("it is to be retried", func() bool { state, _ := ref.State(b.within()); return state == StateRetry })
 	read(ref, "so far")
-	if n := b.size("_results"); n != 1 {
+	if n := b.Size("_results"); n != 1 {
 		t.Errorf("%d results, expected that of the second task", n)
 	}
 
@@ -205,7 +205,7 @@ func TestProgress(t *testing.T) {
 	read(ref, "half")
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
-	b.until("the worker stops", func() bool { return w.Status().State != WorkerRunning })
+	b.Until("the worker stops", func() bool { return w.Status().State != WorkerRunning })
 	close(step)
 	if err := await(b, "the worker's end", stopped); err != nil {
 		t.Error(err)
@@ -220,7 +220,7 @@ func TestProgressOfLessThanNothing(t *testing.T) {
 	f := b.fn("f", func(ctx context.Context) error { return Progress(ctx, -1, -10, "less than nothing") })
 	b.work(b.config(), f)
 	ref := b.delayWith(b.q.With(KeepResult(time.Hour)), f)
-	b.must(ref.Wait(b.within()))
+	b.Must(ref.Wait(b.within()))
 	done, total, note, err := ref.Progress(b.within())
 	if done != 0 || total != 0 || note != "less than nothing" || err != nil {
 		t.Errorf("%d of %d, %q, %v", done, total, note, err)
@@ -248,13 +248,13 @@ func TestProgressOfReleased(t *testing.T) {
 	ref := b.delay(f)
 	await(b, "the report", began)
 	w.mustStop()
-	if n, results := b.size(""), b.size("_results"); n != 1 || results != 0 {
+	if n, results := b.Size(""), b.Size("_results"); n != 1 || results != 0 {
 		t.Errorf("%d tasks are pending and %d reports are left, expected 1 and 0", n, results)
 	}
 	if state, err := ref.State(b.within()); state != StateUnknown || err != nil {
 		t.Errorf("its state is %v, %v", state, err)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestProgressOfLost reports for a claim that another worker may have.
@@ -269,12 +269,12 @@ func TestProgressOfLost(t *testing.T) {
 	w := b.work(b.config(), f)
 	b.delay(f)
 	await(b, "the handler", began)
-	b.do("DEL", w.lanes[0].store.keys.processing+w.id)
+	b.Do("DEL", w.lanes[0].store.keys.processing+w.id)
 	began <- struct{}{}
 	if err := await(b, "Progress", gone); !errors.Is(err, ErrLost) {
 		t.Errorf("Progress: %v, expected ErrLost", err)
 	}
-	if n := b.size("_results"); n != 0 {
+	if n := b.Size("_results"); n != 0 {
 		t.Errorf("%d reports", n)
 	}
 	w.mustStop()

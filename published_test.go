@@ -14,14 +14,14 @@ import (
 
 // published is what Redis knows of a worker's functions; the zero value for none.
 func (b *bench) published(w *started) (found catalog.List) {
-	b.t.Helper()
-	raw, err := b.q.store.functionsOf(b.t.Context(), w.ID())
+	b.T.Helper()
+	raw, err := b.q.store.functionsOf(b.T.Context(), w.ID())
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if raw != nil {
 		if err := json.Unmarshal(raw, &found); err != nil || found.Version != catalog.Version {
-			b.t.Fatalf("%v in %s", err, raw)
+			b.T.Fatalf("%v in %s", err, raw)
 		}
 	}
 	return found
@@ -37,12 +37,12 @@ func TestFunctionsArePublished(t *testing.T) {
 	b := newBench(t)
 	place := b.fn("Place", func(int64, []item) (uint64, error) { return 0, nil }, Optional(1))
 	cfg := b.config()
-	second := b.name + "-second"
-	cfg.Queues = Strict{b.name, second}
+	second := b.Name + "-second"
+	cfg.Queues = Strict{b.Name, second}
 	w := b.work(cfg, place)
-	b.until("they are published", func() bool { return len(b.published(w).Functions) == 1 })
+	b.Until("they are published", func() bool { return len(b.published(w).Functions) == 1 })
 	f := b.published(w).Functions[0]
-	if f.Path != b.name+".Place" || f.Optional != 1 || len(f.Params) != 2 || f.Params[0].Type.Kind != "int64" ||
+	if f.Path != b.Name+".Place" || f.Optional != 1 || len(f.Params) != 2 || f.Params[0].Type.Kind != "int64" ||
 		f.Result.Type.Kind != "uint64" {
 		t.Errorf("published: %+v", f)
 	}
@@ -52,21 +52,21 @@ func TestFunctionsArePublished(t *testing.T) {
 		fields[1].Type.Kind != "optional" {
 		t.Errorf("fields of the struct: %+v", fields)
 	}
-	b.until("they are published on the other queue",
-		func() bool { return b.do("HGET", second+"_functions", w.ID()) != nil })
+	b.Until("they are published on the other queue",
+		func() bool { return b.Do("HGET", second+"_functions", w.ID()) != nil })
 
 	if err := w.Register(b.fn("Later", func() {})); err != nil {
 		t.Fatal(err)
 	}
-	b.until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
-	b.do("DEL", b.name+"_worker:"+w.ID(), b.name+"_functions") // Redis has forgotten it
+	b.Until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
+	b.Do("DEL", b.Name+"_worker:"+w.ID(), b.Name+"_functions") // Redis has forgotten it
 	w.groups[0].heartbeat.now()
-	b.until("they are published again", func() bool { return len(b.published(w).Functions) == 2 })
+	b.Until("they are published again", func() bool { return len(b.published(w).Functions) == 2 })
 	w.mustStop()
-	if b.size("_functions") != 0 || b.int("EXISTS", second+"_functions") != 0 {
+	if b.Size("_functions") != 0 || b.Int("EXISTS", second+"_functions") != 0 {
 		t.Error("left when the worker has stopped")
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // What is registered while the worker runs is published at once, not with its next heartbeat.
@@ -75,15 +75,15 @@ func TestNewFunctionsArePublishedAtOnce(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife = 10 * time.Minute
 	w := b.work(cfg, b.fn("First", func() {}))
-	b.until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
-	b.must(w.Register(b.fn("Later", func() {})))
-	b.until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
+	b.Until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
+	b.Must(w.Register(b.fn("Later", func() {})))
+	b.Until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
 }
 
 // What cannot be published keeps no task waiting.
 func TestWorkerRunsThoughItCannotPublish(t *testing.T) {
 	b := newBench(t)
-	b.do("SET", b.name+"_functions", "another type")
+	b.Do("SET", b.Name+"_functions", "another type")
 	ran := make(chan int, 1)
 	f := b.fn("f", func(n int) { ran <- n })
 	w := b.work(b.config(), f)
@@ -91,11 +91,11 @@ func TestWorkerRunsThoughItCannotPublish(t *testing.T) {
 	if n := await(b, "the task", ran); n != 7 {
 		t.Errorf("ran with %d", n)
 	}
-	b.until("it is logged", func() bool { return strings.Contains(b.log.String(), "cannot publish the functions") })
-	b.do("DEL", b.name+"_functions")
+	b.Until("it is logged", func() bool { return strings.Contains(b.log.String(), "cannot publish the functions") })
+	b.Do("DEL", b.Name+"_functions")
 	w.groups[0].heartbeat.now()
-	b.until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
-	b.idle()
+	b.Until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
+	b.Idle()
 }
 
 // A listing is made once for each set of functions, and is bounded.

@@ -43,7 +43,7 @@ func BenchmarkDelay(b *testing.B) {
 		for _, cancellable := range []bool{false, true} {
 			b.Run(fmt.Sprintf("producers=%d/cancellable=%v", producers, cancellable), func(b *testing.B) {
 				env := newBench(b)
-				defer env.do("UNLINK", env.name, env.name+"_noti")
+				defer env.Do("UNLINK", env.Name, env.Name+"_noti")
 				ctx := context.WithoutCancel(b.Context())
 				if cancellable {
 					ctx = b.Context()
@@ -75,7 +75,7 @@ func BenchmarkPair(b *testing.B) {
 func BenchmarkDelayMany(b *testing.B) {
 	const many = 1000
 	env := newBench(b)
-	defer env.do("UNLINK", env.name, env.name+"_noti")
+	defer env.Do("UNLINK", env.Name, env.Name+"_noti")
 	tasks := make([]*Task, 0, many)
 	b.ReportAllocs()
 	for i := range b.N {

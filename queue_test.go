@@ -26,13 +26,13 @@ func parseForTest(message string) (wire.Message, error) {
 
 // pending returns the queue's messages.
 func (b *bench) pending() []wire.Message {
-	b.t.Helper()
-	list := b.list("")
+	b.T.Helper()
+	list := b.List("")
 	messages := make([]wire.Message, len(list))
 	for i, m := range list {
 		var err error
 		if messages[i], err = parseForTest(m); err != nil {
-			b.t.Fatal(err)
+			b.T.Fatal(err)
 		}
 	}
 	return messages
@@ -53,13 +53,13 @@ func TestDelayWritesExtendedMessage(t *testing.T) {
 		m.Meta.EnqueuedAt < before || m.Meta.EnqueuedAt > time.Now().UnixMilli() {
 		t.Errorf("meta %+v, ref %s", m.Meta, ref)
 	}
-	if ref.Queue() != b.name || ref.String() != b.name+"/"+ref.ID() || b.q.Ref("x").ID() != "x" {
+	if ref.Queue() != b.Name || ref.String() != b.Name+"/"+ref.ID() || b.q.Ref("x").ID() != "x" {
 		t.Errorf("ref %v", ref)
 	}
 	if n, err := b.q.Len(t.Context()); n != 1 || err != nil {
 		t.Errorf("Len %d, %v", n, err)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 func TestDelayByPathSendsTheNumberOfArguments(t *testing.T) {
@@ -75,7 +75,7 @@ func TestDelayByPathSendsTheNumberOfArguments(t *testing.T) {
 
 func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
 func TestPythonFormsDoNotMix(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 	}
 	b.delay(plainForTest, 1) // Go tasks do not care
 	other := newBench(t)
-	legacy, _ = OpenQueue(other.rdb, QueueConfig{Name: other.name, Legacy: true})
+	legacy, _ = OpenQueue(other.rdb, QueueConfig{Name: other.Name, Legacy: true})
 	refs, err := legacy.With(MaxRetry(1)).DelayMany(ctx, task, task)
 	if err != nil {
 		t.Fatal(err)
@@ -134,36 +134,36 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	b := newBench(t)
 	task := NewPyTask("m:f", nil, nil)
 	for _, place := range [][]any{
-		{"RPUSH", b.name, "m"},
-		{"ZADD", b.name + "_scheduled", 1, "x"},
-		{"ZADD", b.name + "_retry", 1, "x"},
-		{"ZADD", b.name + "_parked", 1, "x"},
-		{"ZADD", b.name + "_archived", 1, "x"},
-		{"HSET", b.name + "_processing", "1", "m"},
-		{"HSET", b.name + "_processing:w", "1-1", "m"},
-		{"HSET", b.name + "_periodic", "e", "r"},
+		{"RPUSH", b.Name, "m"},
+		{"ZADD", b.Name + "_scheduled", 1, "x"},
+		{"ZADD", b.Name + "_retry", 1, "x"},
+		{"ZADD", b.Name + "_parked", 1, "x"},
+		{"ZADD", b.Name + "_archived", 1, "x"},
+		{"HSET", b.Name + "_processing", "1", "m"},
+		{"HSET", b.Name + "_processing:w", "1-1", "m"},
+		{"HSET", b.Name + "_periodic", "e", "r"},
 	} {
-		b.do("SADD", b.name+"_workers", "v", "w")
-		b.do("SET", b.name+"_mode", "extended")
-		b.do(fmt.Sprint(place[0]), place[1:]...)
-		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
-		b.must(err)
+		b.Do("SADD", b.Name+"_workers", "v", "w")
+		b.Do("SET", b.Name+"_mode", "extended")
+		b.Do(fmt.Sprint(place[0]), place[1:]...)
+		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+		b.Must(err)
 		if _, err := q.Enqueue(t.Context(), task); !strings.Contains(errorText(err), "may hold extended Python tasks") {
 			t.Errorf("with a task in %s: %v", place[1], err)
 		}
-		b.do("DEL", place[1])
+		b.Do("DEL", place[1])
 		if _, err := q.Enqueue(t.Context(), task); err != nil {
 			t.Errorf("behind a task in %s: %v", place[1], err)
 		}
-		if form := fmt.Sprintf("%s", b.do("GET", b.name+"_mode")); form != "plain" {
+		if form := fmt.Sprintf("%s", b.Do("GET", b.Name+"_mode")); form != "plain" {
 			t.Errorf("the form is %s", form)
 		}
-		b.do("DEL", b.name, b.name+"_noti")
+		b.Do("DEL", b.Name, b.Name+"_noti")
 	}
 	// Who has seen the form confirmed asks again after a while.
-	b.do("SET", b.name+"_mode", "extended")
-	b.do("RPUSH", b.name, "m")
-	q, _ := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	b.Do("SET", b.Name+"_mode", "extended")
+	b.Do("RPUSH", b.Name, "m")
+	q, _ := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
 	q.settled.Store(clock() - int64(settleLife))
 	if _, err := q.Enqueue(t.Context(), task); err == nil {
 		t.Error("a form that was confirmed long ago is relied on")
@@ -174,8 +174,8 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 // text.
 func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 	b := newBench(t)
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
-	b.must(err)
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	b.Must(err)
 	for _, bad := range []any{
 		map[int]string{1: "a"},
 		map[bool]int{true: 1},
@@ -191,23 +191,23 @@ func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 			}
 		}
 	}
-	if n := b.size(""); n != 0 {
+	if n := b.Size(""); n != 0 {
 		t.Errorf("%d tasks are pending", n)
 	}
 	_, err = legacy.Enqueue(t.Context(),
 		NewPyTask("m:f", []any{map[string]any{"a": []byte{1}}, time.Now(), uint64(math.MaxUint64), nil},
 			map[string]any{"k": 1.5}))
-	b.must(err)
+	b.Must(err)
 }
 
 // TestPythonTaskWithoutID: what can be asked only by an id is an error, never silence.
 func TestPythonTaskWithoutID(t *testing.T) {
 	b := newBench(t)
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
-	b.must(err)
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	b.Must(err)
 	ctx, task := t.Context(), NewPyTask("m:f", nil, nil)
 	ref, err := legacy.Enqueue(ctx, task)
-	b.must(err)
+	b.Must(err)
 	_, stateErr := ref.State(ctx)
 	for what, err := range map[string]error{
 		"Cancel": ref.Cancel(ctx), "Wait": ref.Wait(ctx), "RunAgain": ref.RunAgain(ctx), "Delete": ref.Delete(ctx),
@@ -218,30 +218,30 @@ func TestPythonTaskWithoutID(t *testing.T) {
 		}
 	}
 	later, err := legacy.With(In(time.Hour)).Enqueue(ctx, task)
-	b.must(err)
-	b.must(later.Cancel(ctx))
-	if n := b.size("_scheduled"); n != 0 {
+	b.Must(err)
+	b.Must(later.Cancel(ctx))
+	if n := b.Size("_scheduled"); n != 0 {
 		t.Errorf("%d tasks are scheduled", n)
 	}
 	if err := later.Cancel(ctx); !errors.Is(err, ErrNoID) {
 		t.Errorf("Cancel of one that is not scheduled any more: %v", err)
 	}
-	if n := b.size("_revoked"); n != 0 {
+	if n := b.Size("_revoked"); n != 0 {
 		t.Errorf("%d cancellations are noted that reach nobody", n)
 	}
 }
 
 func TestScheduledPythonTaskKeepsItsBytes(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
-	b.must(err)
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	b.Must(err)
 	q = q.With(In(time.Hour))
 	for range 2 { // equal messages must not collapse into one
 		if _, err := q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tasks := b.hash("_tasks")
+	tasks := b.Hash("_tasks")
 	if len(tasks) != 2 {
 		t.Errorf("%d tasks, expected 2", len(tasks))
 	}
@@ -314,7 +314,7 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 			t.Errorf("%s: %v, expected %v", name, err, tt.want)
 		}
 	}
-	if state := redistest.Dump(t, b.conn, b.name); len(state) != 0 {
+	if state := redistest.Dump(t, b.Conn, b.Name); len(state) != 0 {
 		t.Errorf("something was written: %v", state)
 	}
 	var misfit *ArgumentError
@@ -337,10 +337,10 @@ func TestDelayManySplitsBySize(t *testing.T) {
 		tasks = append(tasks, Call(f, large))
 	}
 	refs, err := b.q.DelayMany(t.Context(), tasks...)
-	if err != nil || len(refs) != 20 || b.size("") != 20 || b.size("_noti") != 20 {
-		t.Errorf("%d refs, %v, %d pending", len(refs), err, b.size(""))
+	if err != nil || len(refs) != 20 || b.Size("") != 20 || b.Size("_noti") != 20 {
+		t.Errorf("%d refs, %v, %d pending", len(refs), err, b.Size(""))
 	}
-	if calls := b.do("OBJECT", "ENCODING", b.name); calls == nil {
+	if calls := b.Do("OBJECT", "ENCODING", b.Name); calls == nil {
 		t.Error("no list")
 	}
 	if refs, err := b.q.DelayMany(t.Context()); err != nil || len(refs) != 0 {
@@ -396,17 +396,17 @@ func TestPrefixKeepsQueuesApart(t *testing.T) {
 	b := newBench(t)
 	rdb := b.rdb.WithPrefix("app:")
 	f := b.fn("f", func() {})
-	if _, err := NewQueue(b.name, rdb).Delay(f); err != nil {
+	if _, err := NewQueue(b.Name, rdb).Delay(f); err != nil {
 		t.Fatal(err)
 	}
-	if b.size("") != 0 {
+	if b.Size("") != 0 {
 		t.Error("the prefix was ignored")
 	}
-	if n, _ := NewQueue(b.name, rdb).Len(t.Context()); n != 1 {
+	if n, _ := NewQueue(b.Name, rdb).Len(t.Context()); n != 1 {
 		t.Errorf("%d pending under the prefix", n)
 	}
 	b.workWith(rdb, b.config(), f)
-	b.until("it has run", func() bool { n, _ := NewQueue(b.name, rdb).Len(t.Context()); return n == 0 })
+	b.Until("it has run", func() bool { n, _ := NewQueue(b.Name, rdb).Len(t.Context()); return n == 0 })
 }
 
 func TestDialUnderstandsURLs(t *testing.T) {
@@ -454,11 +454,11 @@ func TestHandle(t *testing.T) {
 	if err := b.rdb.Ping(ctx); err != nil {
 		t.Error(err)
 	}
-	rdb, _ := Dial(b.server.URL())
+	rdb, _ := Dial(b.Server.URL())
 	if err := rdb.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := NewQueue(b.name, rdb).Delay(plainForTest, 1); !errors.Is(err, ErrClosed) {
+	if _, err := NewQueue(b.Name, rdb).Delay(plainForTest, 1); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	if err := rdb.Ping(ctx); !errors.Is(err, ErrClosed) {
@@ -469,7 +469,7 @@ func TestHandle(t *testing.T) {
 	if err := rdb.Ping(ctx); err == nil {
 		t.Error("Ping of nobody")
 	}
-	if _, err := NewQueue(b.name, rdb).Delay(plainForTest, 1); err == nil || errors.Is(err, ErrUnknown) {
+	if _, err := NewQueue(b.Name, rdb).Delay(plainForTest, 1); err == nil || errors.Is(err, ErrUnknown) {
 		t.Errorf("nobody listens: %v: nothing was sent, so nothing is unknown", err)
 	}
 }
@@ -497,7 +497,7 @@ func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
 	queues := make([]*Queue, 3*callerConns) // the calls of one queue are shared
 	var group sync.WaitGroup
 	for i := range queues {
-		queues[i] = NewQueue(b.name+"."+strconv.Itoa(i), rdb)
+		queues[i] = NewQueue(b.Name+"."+strconv.Itoa(i), rdb)
 		for n := range 3 { // alone, with others, and in a call for many
 			group.Go(func() {
 				tasks := []*Task{Call(plainForTest, n), Call(plainForTest, n)}
@@ -512,7 +512,7 @@ func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
 			})
 		}
 	}
-	b.until("all places are taken", func() bool { return src.now.Load() == callerConns })
+	b.Until("all places are taken", func() bool { return src.now.Load() == callerConns })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) {

@@ -18,10 +18,10 @@ func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := w.lanes[0]
-	if _, err := redis.String(b.conn.Do("SET", b.name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
+	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
 		t.Fatal(err)
 	}
-	b.do("RPUSH", b.name, "no message", Call(f, 1).msg.Append(nil))
+	b.Do("RPUSH", b.Name, "no message", Call(f, 1).msg.Append(nil))
 	claims, _, err := l.claim(t.Context(), claimCall{most: 2}, nil)
 	if err != nil || len(claims) != 2 {
 		t.Fatalf("%d claims, %v", len(claims), err)

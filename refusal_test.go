@@ -113,12 +113,12 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 					for n := range tasks {
 						b.delayWith(q, f, n)
 					}
-					b.until("the first have ended",
-						func() bool { return src.times.Load() < 0 || name == "ack" && b.size("") == 0 })
+					b.Until("the first have ended",
+						func() bool { return src.times.Load() < 0 || name == "ack" && b.Size("") == 0 })
 					for n := range tasks {
 						b.delayWith(q, f, tasks+n)
 					}
-					b.idle()
+					b.Idle()
 					w.mustStop()
 					for n := range 2 * tasks {
 						if ran[n] != 1 {
@@ -134,7 +134,7 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 					if got["lost"] != 0 {
 						t.Errorf("%d claims are counted as lost", got["lost"])
 					}
-					filed := b.size("_retry") + b.size("_archived") + b.size("_scheduled") + b.size("_completed")
+					filed := b.Size("_retry") + b.Size("_archived") + b.Size("_scheduled") + b.Size("_completed")
 					if want := 2 * tasks; name != "ack" && filed != want {
 						t.Errorf("%d tasks are filed, expected %d", filed, want)
 					}

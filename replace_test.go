@@ -47,7 +47,7 @@ func debounced(t *testing.T, call []Option, fn ...FuncOption) {
 		t.Errorf("%d ran", n)
 	}
 	b.unlocked()
-	b.idle()
+	b.Idle()
 	if len(ran) > 0 {
 		t.Errorf("%d more ran", len(ran))
 	}
@@ -64,17 +64,17 @@ func TestReplacedWhilePending(t *testing.T) {
 			for i := range 10 {
 				b.delayWith(q, f, i)
 			}
-			if b.size("") != 10 || b.size("_revoked") != 9 {
-				t.Errorf("%d pending, %d revoked", b.size(""), b.size("_revoked"))
+			if b.Size("") != 10 || b.Size("_revoked") != 9 {
+				t.Errorf("%d pending, %d revoked", b.Size(""), b.Size("_revoked"))
 			}
 			b.work(b.config(), f)
 			if n := await(b, "the last", ran); n != 9 {
 				t.Errorf("%d ran", n)
 			}
-			b.idle()
+			b.Idle()
 			b.unlocked()
-			if len(ran) > 0 || b.size("_revoked") > 0 {
-				t.Errorf("%d ran as well, %d are revoked still", len(ran), b.size("_revoked"))
+			if len(ran) > 0 || b.Size("_revoked") > 0 {
+				t.Errorf("%d ran as well, %d are revoked still", len(ran), b.Size("_revoked"))
 			}
 		})
 	}
@@ -93,16 +93,16 @@ func TestReplacedBetweenClaimAndStart(t *testing.T) {
 	cfg.Concurrency, cfg.Prefetch = 1, 1
 	b.work(cfg, long, f)
 	await(b, "the long task", began)
-	b.until("the task is claimed", func() bool { return b.size("") == 0 })
+	b.Until("the task is claimed", func() bool { return b.Size("") == 0 })
 	b.delayWith(q, f, 2)
 	close(goOn)
 	if n := await(b, "the second task", ran); n != 2 {
 		t.Errorf("%d ran", n)
 	}
-	b.idle()
+	b.Idle()
 	b.unlocked()
-	if len(ran) > 0 || b.size("_revoked") > 0 {
-		t.Errorf("%d ran as well, %d are revoked still", len(ran), b.size("_revoked"))
+	if len(ran) > 0 || b.Size("_revoked") > 0 {
+		t.Errorf("%d ran as well, %d are revoked still", len(ran), b.Size("_revoked"))
 	}
 }
 
@@ -130,9 +130,9 @@ func TestReplacedWhileRunning(t *testing.T) {
 	if n := await(b, "the second task", began); n != 2 {
 		t.Errorf("%d ran", n)
 	}
-	b.idle()
+	b.Idle()
 	b.unlocked()
-	if n := b.size("_retry") + b.size("_archived") + b.size("_revoked"); n > 0 {
+	if n := b.Size("_retry") + b.Size("_archived") + b.Size("_revoked"); n > 0 {
 		t.Errorf("%d tasks are retried, archived or revoked", n)
 	}
 }
@@ -149,7 +149,7 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 			ref := b.delayWith(q, f, 1)
 			waited := make(chan error, 1)
 			go func() { waited <- ref.Wait(b.within()) }()
-			b.until("it waits", func() bool { return b.subscribed(ref.ID()) == 1 })
+			b.Until("it waits", func() bool { return b.subscribed(ref.ID()) == 1 })
 			b.delayWith(q, f, 2)
 			b.work(b.config(), f)
 			var failed *TaskError
@@ -170,7 +170,7 @@ func TestCancelledTaskIsKeptAsLongAsItsEnd(t *testing.T) {
 	} {
 		b := newBench(t)
 		ref := b.delayWith(b.q.With(In(time.Hour)), b.fn("f", func() int { return 1 }, opts...))
-		b.must(ref.Cancel(t.Context()))
+		b.Must(ref.Cancel(t.Context()))
 		if info, err := ref.Info(t.Context()); err != nil || info.State != StateCanceled {
 			t.Errorf("%s: %v, %v, expected that it was cancelled", what, info.State, err)
 		}

@@ -106,7 +106,7 @@ func TestRunAgain(t *testing.T) {
 
 // archive fills the archive with tasks of a function.
 func (b *bench) archive(n int) {
-	b.t.Helper()
+	b.T.Helper()
 	for i := range n {
 		id := fmt.Sprintf("t%04d", i)
 		msg := wire.Message{
@@ -117,9 +117,9 @@ func (b *bench) archive(n int) {
 			Reason: []string{"failed", "deaths"}[i%2], Function: "a.b", Error: "no",
 			At: time.UnixMilli(9), Attempts: 4,
 		}
-		b.do("HSET", b.name+"_tasks", id, msg.Append(nil))
-		b.do("HSET", b.name+"_info", id, info.Encode())
-		b.do("ZADD", b.name+"_archived", time.Now().Add(time.Hour).UnixMilli()+int64(i), id)
+		b.Do("HSET", b.Name+"_tasks", id, msg.Append(nil))
+		b.Do("HSET", b.Name+"_info", id, info.Encode())
+		b.Do("ZADD", b.Name+"_archived", time.Now().Add(time.Hour).UnixMilli()+int64(i), id)
 	}
 }
 
@@ -151,43 +151,43 @@ func TestRunArchivedAgain(t *testing.T) {
 	b := newBench(t)
 	const n = 1200 // more than one page
 	b.archive(n)
-	b.do("HSET", b.name+"_tasks", "odd", "no message")
-	b.do("ZADD", b.name+"_archived", 4_000_000_000_000, "odd")
+	b.Do("HSET", b.Name+"_tasks", "odd", "no message")
+	b.Do("ZADD", b.Name+"_archived", 4_000_000_000_000, "odd")
 	ctx := b.within()
 	seen := 0
 	got, err := b.q.RunArchivedAgain(ctx, func(task TaskInfo) bool {
 		if seen++; seen == 500 {
 			// One that fails again at once is left alone.
-			b.do("HSET", b.name+"_tasks", "later", "m")
-			b.do("ZADD", b.name+"_archived", 4_000_000_000_001, "later")
+			b.Do("HSET", b.Name+"_tasks", "later", "m")
+			b.Do("ZADD", b.Name+"_archived", 4_000_000_000_001, "later")
 		}
 		return task.Reason == "deaths"
 	})
 	if got != n/2 || err != nil || seen != n+1 {
 		t.Errorf("%d run again, %v, %d seen; expected %d", got, err, seen, n/2)
 	}
-	list := b.list("")
-	if len(list) != n/2 || b.size("_noti") != n/2 || b.size("_archived") != n/2+2 {
-		t.Errorf("%d are pending with %d notifications, %d are archived", len(list), b.size("_noti"),
-			b.size("_archived"))
+	list := b.List("")
+	if len(list) != n/2 || b.Size("_noti") != n/2 || b.Size("_archived") != n/2+2 {
+		t.Errorf("%d are pending with %d notifications, %d are archived", len(list), b.Size("_noti"),
+			b.Size("_archived"))
 	}
 	msg, err := wire.Parse([]byte(list[0]), wire.WorkerLimits)
 	if want := (wire.Meta{ID: "t0001", EnqueuedAt: 7}); err != nil || !reflect.DeepEqual(msg.Meta, want) {
 		t.Errorf("found %+v, %v, expected %+v", msg.Meta, err, want)
 	}
 	got, err = b.q.DeleteArchived(ctx, func(task TaskInfo) bool { return task.ID > "t" && task.ID < "t0600" })
-	if got != 300 || err != nil || b.size("_archived") != n/2+2-300 {
-		t.Errorf("%d deleted, %v, %d are left", got, err, b.size("_archived"))
+	if got != 300 || err != nil || b.Size("_archived") != n/2+2-300 {
+		t.Errorf("%d deleted, %v, %d are left", got, err, b.Size("_archived"))
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 	if got, err = b.q.RunArchivedAgain(ctx, nil); got != 302 || err != nil ||
-		b.size("_archived")+b.size("_tasks")+b.size("_info") != 0 {
-		t.Errorf("%d run again, %v, %d are left", got, err, b.size("_archived"))
+		b.Size("_archived")+b.Size("_tasks")+b.Size("_info") != 0 {
+		t.Errorf("%d run again, %v, %d are left", got, err, b.Size("_archived"))
 	}
 	if got, err = b.q.DeleteArchived(ctx, nil); got != 0 || err != nil {
 		t.Errorf("%d deleted of none, %v", got, err)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestRerunMessages holds what becomes of messages that run again.

@@ -43,7 +43,7 @@ func BenchmarkAwait(b *testing.B) {
 						mu.Unlock()
 					})
 				}
-				env.until("all have subscribed", func() bool {
+				env.Until("all have subscribed", func() bool {
 					return !slices.ContainsFunc(refs, func(r *Ref) bool { return env.subscribed(r.ID()) == 0 })
 				})
 				for range refs {
@@ -57,7 +57,7 @@ func BenchmarkAwait(b *testing.B) {
 			b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-us")
 			b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-us")
 			b.ReportMetric(0, "ns/op")
-			env.do("UNLINK", env.name+"_results", env.name+"_completed")
+			env.Do("UNLINK", env.Name+"_results", env.Name+"_completed")
 		})
 	}
 }

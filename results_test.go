@@ -16,7 +16,7 @@ import (
 // ended bounds a wait for a task.
 func (b *bench) within() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	b.t.Cleanup(cancel)
+	b.T.Cleanup(cancel)
 	return ctx
 }
 
@@ -154,7 +154,7 @@ func TestWaitEnds(t *testing.T) {
 	if err := (*Ref)(nil).Wait(ctx); err == nil {
 		t.Error("a nil Ref waits")
 	}
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: true})
+	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +165,13 @@ func TestWaitEnds(t *testing.T) {
 	if _, err := ref.State(b.within()); !errors.Is(err, ErrNoID) {
 		t.Errorf("a task without id: %v", err)
 	}
-	other, err := Dial(b.server.URL())
+	other, err := Dial(b.Server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref = NewQueue(b.name, other).Ref("x")
+	ref = NewQueue(b.Name, other).Ref("x")
 	go func() { waited <- ref.Wait(b.within()) }()
-	b.until("it has subscribed", func() bool { return b.subscribed("x") > 0 })
+	b.Until("it has subscribed", func() bool { return b.subscribed("x") > 0 })
 	other.Close()
 	if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
@@ -180,8 +180,8 @@ func TestWaitEnds(t *testing.T) {
 
 // subscribed returns how many connections listen to the end of a task.
 func (b *bench) subscribed(id string) int64 {
-	b.t.Helper()
-	reply, _ := b.do("PUBSUB", "NUMSUB", b.name+"_ended:"+id).([]any)
+	b.T.Helper()
+	reply, _ := b.Do("PUBSUB", "NUMSUB", b.Name+"_ended:"+id).([]any)
 	n, _ := reply[1].(int64)
 	return n
 }
@@ -191,7 +191,7 @@ func TestManyWait(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(n int) int { return n }, KeepResult(time.Hour))
 	const n = 1000
-	before := b.int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0)
+	before := b.Int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0)
 	refs := make([]*Ref, n)
 	for i := range refs {
 		refs[i] = b.delay(f, i)
@@ -207,9 +207,9 @@ func TestManyWait(t *testing.T) {
 			errs <- err
 		})
 	}
-	b.until("all have subscribed", func() bool {
+	b.Until("all have subscribed", func() bool {
 		return b.subscribed(refs[n-1].ID()) == 1 &&
-			b.int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0) >= before+n
+			b.Int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0) >= before+n
 	})
 	b.work(b.config(), f)
 	waiting.Wait()
@@ -232,7 +232,7 @@ func TestWaitForTheRightTask(t *testing.T) {
 	}
 	w.mustStop()
 	last := time.Now().UnixMilli()
-	b.until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
+	b.Until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
 	// As a producer does that does not look who has the id.
 	ref := &Ref{queue: q}
 	message, err := Call(f, 2).appendMessage(nil, q, time.Now().UnixMilli(), ref, nil)
@@ -250,7 +250,7 @@ func TestWaitForTheRightTask(t *testing.T) {
 		}
 		got <- n
 	}()
-	b.until("it waits", func() bool { return b.subscribed("daily") == 1 })
+	b.Until("it waits", func() bool { return b.subscribed("daily") == 1 })
 	if n, err := Await[int](b.within(), b.q.Ref("daily")); n != 1 || err != nil {
 		t.Errorf("who asks for the id finds %d, %v", n, err)
 	}
@@ -277,10 +277,10 @@ func TestStatesAndInfo(t *testing.T) {
 		StateArchived:  b.delayWith(b.q.With(MaxRetry(0)), fail, "a"),
 		StateCompleted: b.delay(keep, "c"),
 	}
-	b.idle()
+	b.Idle()
 	w.mustStop()
 	for want, ref := range refs {
-		b.until("the task is "+want.String(), func() bool {
+		b.Until("the task is "+want.String(), func() bool {
 			state, err := ref.State(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -297,7 +297,7 @@ func TestStatesAndInfo(t *testing.T) {
 		if want == StateUnknown {
 			continue
 		}
-		if info.Due.Before(start) || info.EnqueuedAt.Before(start) || !strings.HasPrefix(info.Function, b.name+".") {
+		if info.Due.Before(start) || info.EnqueuedAt.Before(start) || !strings.HasPrefix(info.Function, b.Name+".") {
 			t.Errorf("%s: found %+v", want, info)
 		}
 		switch want {
@@ -357,9 +357,9 @@ func TestKeptForTheLongerTime(t *testing.T) {
 		{KeepResult(2 * time.Hour), Retention(time.Hour)},
 	} {
 		ref := b.delayWith(b.q.With(opts...), f)
-		b.must(ref.Wait(b.within()))
+		b.Must(ref.Wait(b.within()))
 		info, err := ref.Info(b.within())
-		b.must(err)
+		b.Must(err)
 		if d := info.Due.Sub(info.At); d < 2*time.Hour-patience || d > 2*time.Hour+patience {
 			t.Errorf("%v: it is kept for %v", opts, d)
 		}

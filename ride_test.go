@@ -163,7 +163,7 @@ func TestLastTaskIsAcknowledged(t *testing.T) {
 	await(b, "the task", entered)
 	b.starving(w)
 	close(leave)
-	b.idle()
+	b.Idle()
 }
 
 // A worker that is paused claims nothing, so nothing is taken along.
@@ -181,7 +181,7 @@ func TestTasksThatEndDuringAPauseAreAcknowledged(t *testing.T) {
 	b.starving(w)
 	w.Pause()
 	close(leave)
-	b.idle()
+	b.Idle()
 }
 
 // A queue that is empty shares its worker with one that has plenty: claims of the other do not take its
@@ -199,9 +199,9 @@ func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 		started <- struct{}{}
 		<-steps
 	})
-	side := b.name + "-side"
+	side := b.Name + "-side"
 	cfg := b.config()
-	cfg.Queues = Strict{b.name, side}
+	cfg.Queues = Strict{b.Name, side}
 	cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife = 2, -1, quietLife
 	w := b.work(cfg, f, busy)
 	b.delayWith(NewQueue(side, b.rdb), f, 1)
@@ -215,7 +215,7 @@ func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 	}
 	await(b, "the first task of the busy queue", started)
 	close(leave)
-	held := func() bool { return b.int("HLEN", side+"_processing:"+w.ID()) > 0 }
+	held := func() bool { return b.Int("HLEN", side+"_processing:"+w.ID()) > 0 }
 	n := 0
 	for ; n < len(tasks)/2 && held(); n++ {
 		select {
@@ -232,7 +232,7 @@ func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 		for range started { //nolint:revive // those that were about to start
 		}
 	}()
-	b.idle()
+	b.Idle()
 	close(started)
 }
 
@@ -289,8 +289,8 @@ func TestAcknowledgementsRideOnClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := b.workWith(rdb, cfg, f)
-	b.until("all have run", func() bool { return ran.Load() == n })
-	b.idle()
+	b.Until("all have run", func() bool { return ran.Load() == n })
+	b.Idle()
 	w.mustStop()
 	t.Logf("%d claims acknowledged %d tasks, %d calls of ack %d", claimCalls.Load(), rode.Load(), ackCalls.Load(),
 		walked.Load())

@@ -231,8 +231,8 @@ func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 
 // starving waits until the fetcher of a worker waits for room and has left what is done to the finishers.
 func (b *bench) starving(w *started) {
-	b.t.Helper()
-	b.until("the fetcher waits for room and has left off", func() bool {
+	b.T.Helper()
+	b.Until("the fetcher waits for room and has left off", func() bool {
 		w.exec.mu.Lock()
 		defer w.exec.mu.Unlock()
 		return w.exec.served == nil && w.exec.hungry
@@ -276,19 +276,19 @@ func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	if _, err := b.q.DelayMany(t.Context(), Call(f, 0), Call(f, 1), Call(f, 2), Call(f, 3)); err != nil {
 		t.Fatal(err)
 	}
-	pending := b.list("")
+	pending := b.List("")
 	w.Resume()
 	await(b, "a task", entered)
 	await(b, "a task", entered)
 	start := time.Now()
-	b.until("two are back", func() bool { return released.Load() > 0 && b.size("") == 2 })
+	b.Until("two are back", func() bool { return released.Load() > 0 && b.Size("") == 2 })
 	if took := time.Since(start); took > 3*time.Second {
 		t.Errorf("given back after %v, expected %v", took, overdueTime)
 	}
-	if back := b.list(""); !slices.Equal(back, pending[2:]) {
+	if back := b.List(""); !slices.Equal(back, pending[2:]) {
 		t.Errorf("%q are back, expected %q", back, pending[2:])
 	}
-	if n := b.size("_processing:" + w.ID()); n != 2 {
+	if n := b.Size("_processing:" + w.ID()); n != 2 {
 		t.Errorf("%d are claimed, expected those two that run", n)
 	}
 }
@@ -333,8 +333,8 @@ func TestShortTasksLeaveAWorkerThatIsStuck(t *testing.T) {
 	if took := time.Since(start); took > 3*time.Second {
 		t.Errorf("the short tasks waited for %v, expected about %v", took, overdueTime)
 	}
-	b.until("what is left are the long tasks", func() bool {
-		return b.size("")+b.size("_processing:"+other.ID()) == 0 && b.size("_processing:"+stuck.ID()) == 2
+	b.Until("what is left are the long tasks", func() bool {
+		return b.Size("")+b.Size("_processing:"+other.ID()) == 0 && b.Size("_processing:"+stuck.ID()) == 2
 	})
 	if len(ran) > 0 {
 		t.Errorf("%d short tasks ran twice", len(ran))

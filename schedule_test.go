@@ -14,7 +14,7 @@ func TestScheduledTasksRunWhenDue(t *testing.T) {
 	ran := make(chan time.Time, 10)
 	f := b.fn("f", func(string) { ran <- time.Now() })
 	b.work(b.config(), f)
-	b.until("the worker sleeps", func() bool { return b.size("_workers") == 1 })
+	b.Until("the worker sleeps", func() bool { return b.Size("_workers") == 1 })
 	for _, tt := range []struct {
 		name  string
 		opt   func() Option
@@ -33,7 +33,7 @@ func TestScheduledTasksRunWhenDue(t *testing.T) {
 			t.Errorf("%s: ran after %v, expected %v", tt.name, at.Sub(start), tt.delay)
 		}
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 func TestEarlierTaskWakesTheMover(t *testing.T) {
@@ -41,17 +41,17 @@ func TestEarlierTaskWakesTheMover(t *testing.T) {
 	ran := make(chan string, 10)
 	f := b.fn("f", func(s string) { ran <- s })
 	w, err := NewWorker(b.rdb, b.config())
-	b.must(err)
-	b.must(w.Register(f))
+	b.Must(err)
+	b.Must(w.Register(f))
 	w.groups[0].mover.every = time.Hour // which alone would be too late
 	b.start(w)
 	b.delayWith(b.q.With(In(time.Hour)), f, "late")
-	b.until("the mover has seen it", func() bool { return b.size("_wake") == 0 })
+	b.Until("the mover has seen it", func() bool { return b.Size("_wake") == 0 })
 	b.delayWith(b.q.With(In(50*time.Millisecond)), f, "early")
 	if s := await(b, "the early task", ran); s != "early" {
 		t.Fatalf("ran %s", s)
 	}
-	if b.size("_scheduled") != 1 {
+	if b.Size("_scheduled") != 1 {
 		t.Error("the late task is gone")
 	}
 }
@@ -75,8 +75,8 @@ func TestThousandsFallDueTogether(t *testing.T) {
 	if len(seen) != len(calls) {
 		t.Errorf("%d different tasks ran, expected %d", len(seen), len(calls))
 	}
-	b.idle()
-	b.check(redistest.Invariants{})
+	b.Idle()
+	b.Check(redistest.Invariants{})
 }
 
 func TestTaskIDOfScheduledTaskIsTaken(t *testing.T) {
@@ -86,13 +86,13 @@ func TestTaskIDOfScheduledTaskIsTaken(t *testing.T) {
 	if ref := b.delayWith(q, f, 1); ref.ID() != "mine" {
 		t.Fatalf("id %q", ref.ID())
 	}
-	before := redistest.Dump(t, b.conn, b.name)
+	before := redistest.Dump(t, b.Conn, b.Name)
 	_, err := q.Delay(f, 2)
 	var dup *DuplicateError
 	if !errors.As(err, &dup) || dup.ID != "mine" || !errors.Is(err, ErrDuplicate) {
 		t.Errorf("error %v", err)
 	}
-	if d := redistest.Diff(redistest.Dump(t, b.conn, b.name), before); d != "" {
+	if d := redistest.Diff(redistest.Dump(t, b.Conn, b.Name), before); d != "" {
 		t.Errorf("the refused task left traces:\n%s", d)
 	}
 	if _, err := b.q.With(TaskID("mine")).Delay(f, 3); !errors.Is(err, ErrDuplicate) {
@@ -150,7 +150,7 @@ func TestBadOptionsAreErrors(t *testing.T) {
 	if _, err := b.q.With(TaskID("x")).DelayMany(t.Context(), Call(f, 1), Call(f, 2)); !errors.Is(err, ErrArguments) {
 		t.Errorf("one id for two tasks: %v", err)
 	}
-	if len(redistest.Dump(t, b.conn, b.name)) != 0 {
+	if len(redistest.Dump(t, b.Conn, b.Name)) != 0 {
 		t.Error("something was written")
 	}
 }

@@ -23,28 +23,28 @@ const shortEvery = 10 * time.Millisecond
 
 // scheduler makes one of the queue that may tick quickly.
 func (b *bench) scheduler(rdb *Redis, owner string, entries ...Entry) *Scheduler {
-	b.t.Helper()
-	s, err := newScheduler(rdb, SchedulerConfig{Queue: b.name, Owner: owner, Entries: entries, Logger: b.log.logger()},
+	b.T.Helper()
+	s, err := newScheduler(rdb, SchedulerConfig{Queue: b.Name, Owner: owner, Entries: entries, Logger: b.log.logger()},
 		shortEvery)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return s
 }
 
 // schedule runs a scheduler until the function it returns is called, or the test ends.
 func (b *bench) schedule(s *Scheduler) (stop func()) {
-	b.t.Helper()
+	b.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := await(b, "the scheduler to stop", done); err != nil {
-			b.t.Errorf("Run: %v", err)
+			b.T.Errorf("Run: %v", err)
 		}
 	})
-	b.t.Cleanup(stop)
+	b.T.Cleanup(stop)
 	return stop
 }
 
@@ -57,23 +57,23 @@ func (b *bench) periodic() *Periodic {
 
 // entry returns what is known of an entry.
 func (b *bench) entry(name string) PeriodicEntry {
-	b.t.Helper()
+	b.T.Helper()
 	all, err := b.periodic().List(bg)
-	b.must(err)
+	b.Must(err)
 	for _, e := range all {
 		if e.Name == name {
 			return e
 		}
 	}
-	b.t.Fatalf("no entry %q in %+v", name, all)
+	b.T.Fatalf("no entry %q in %+v", name, all)
 	return PeriodicEntry{}
 }
 
 // history returns the outcomes of an entry's ticks, the latest first.
 func (b *bench) history(name string) (lines []string) {
-	b.t.Helper()
+	b.T.Helper()
 	runs, err := b.periodic().History(bg, name)
-	b.must(err)
+	b.Must(err)
 	for _, r := range runs {
 		lines = append(lines, strings.TrimSpace(r.ID+" "+r.Skipped))
 	}
@@ -82,23 +82,23 @@ func (b *bench) history(name string) (lines []string) {
 
 // rewind makes an entry believe that nobody has seen to it for a while.
 func (b *bench) rewind(name string, d time.Duration) {
-	b.t.Helper()
+	b.T.Helper()
 	v, err := b.q.store.entry(bg, name)
-	b.must(err)
+	b.Must(err)
 	r, err := decodeRecord(v)
-	b.must(err)
+	b.Must(err)
 	tt, err := r.def.timetable(name)
-	b.must(err)
+	b.Must(err)
 	r.prev = r.prev.Add(-d)
 	r.next = tt.next(r.prev)
-	b.must(b.q.store.setEntry(bg, v, r.encode(), r.due(tt)))
+	b.Must(b.q.store.setEntry(bg, v, r.encode(), r.due(tt)))
 }
 
 // ids are the ids of all pending tasks.
 func (b *bench) pendingIDs() (ids []string) {
-	b.t.Helper()
-	for _, raw := range b.list("") {
-		ids = append(ids, idInMessage(b.t, raw))
+	b.T.Helper()
+	for _, raw := range b.List("") {
+		ids = append(ids, idInMessage(b.T, raw))
 	}
 	return ids
 }
@@ -116,8 +116,8 @@ func TestEachTickOnce(t *testing.T) {
 	}
 	var stops [3]func()
 	start := func(i int) {
-		rdb, err := Dial(b.server.URL())
-		b.must(err)
+		rdb, err := Dial(b.Server.URL())
+		b.Must(err)
 		stop := b.schedule(b.scheduler(rdb, "test", entries...))
 		stops[i] = func() {
 			stop()
@@ -134,14 +134,14 @@ func TestEachTickOnce(t *testing.T) {
 			stops[i]()
 			start(i)
 		case 1:
-			b.server.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-			b.conn = b.server.Dial(t)
+			b.Server.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			b.Conn = b.Server.Dial(t)
 		case 2:
-			b.server.Do(t, "SCRIPT", "FLUSH")
+			b.Server.Do(t, "SCRIPT", "FLUSH")
 		}
 		n := pending
-		b.until("more ticks are pending", func() bool {
-			pending = b.size("")
+		b.Until("more ticks are pending", func() bool {
+			pending = b.Size("")
 			return pending > n+20
 		})
 	}
@@ -175,7 +175,7 @@ func TestEachTickOnce(t *testing.T) {
 			t.Errorf("entry %s: the last tick was %d, the list says %v and %v", name, last, e.Previous, e.Next)
 		}
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // TestMissedTicks starts schedulers after nobody ran for a while.
@@ -184,13 +184,13 @@ func TestMissedTicks(t *testing.T) {
 	fn := b.fn("tick", func() {})
 	missed := map[string]int{"skip": MissedSkip, "latest": 0, "three": 3}
 	for name, n := range missed {
-		b.must(b.periodic().Set(bg, Entry{Name: name, Spec: "@every 1h", Task: Call(fn), Missed: n}))
+		b.Must(b.periodic().Set(bg, Entry{Name: name, Spec: "@every 1h", Task: Call(fn), Missed: n}))
 		b.rewind(name, 10*time.Hour)
 	}
 	for range 3 {
 		b.schedule(b.scheduler(b.rdb, ""))
 	}
-	b.until("all have been seen to", func() bool {
+	b.Until("all have been seen to", func() bool {
 		for name := range missed {
 			if time.Until(b.entry(name).Next) <= 0 {
 				return false
@@ -238,7 +238,7 @@ func TestOverlap(t *testing.T) {
 			w := b.work(b.config(), fn)
 			stop := b.schedule(b.scheduler(b.rdb, "test",
 				Entry{Name: "e", Spec: "@every 50ms", Task: Call(fn), Overlap: policy}))
-			b.until("it has ticked over a task that runs", func() bool {
+			b.Until("it has ticked over a task that runs", func() bool {
 				lines := b.history("e")
 				if policy == OverlapAllow {
 					// That ticks are enqueued is not enough: the worker may not have claimed the second before hold
@@ -248,13 +248,13 @@ func TestOverlap(t *testing.T) {
 				return len(lines) > 5 && running.Load() > 0 && strings.HasSuffix(lines[0], "overlap")
 			})
 			close(hold)
-			b.until("further tasks are over", func() bool {
+			b.Until("further tasks are over", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
 				return len(ran) > 3
 			})
 			stop()
-			b.idle()
+			b.Idle()
 			w.mustStop()
 			mu.Lock()
 			defer mu.Unlock()
@@ -266,7 +266,7 @@ func TestOverlap(t *testing.T) {
 					t.Errorf("task %s ran %d times", id, n)
 				}
 			}
-			if locks := b.hash("_locks"); len(locks)+b.size("_locked") > 0 {
+			if locks := b.Hash("_locks"); len(locks)+b.Size("_locked") > 0 {
 				t.Errorf("locks are left: %v", locks)
 			}
 			queued := 0
@@ -293,7 +293,7 @@ func TestPeriodicBesideWorker(t *testing.T) {
 	})
 	cfg := b.config()
 	cfg.Periodic = []SchedulerConfig{{
-		Queue: b.name, Owner: "test",
+		Queue: b.Name, Owner: "test",
 		Entries: []Entry{{Name: "e", Spec: "@every 1s", Task: Call(fn, "hello")}},
 	}}
 	w := b.work(cfg, fn)
@@ -302,7 +302,7 @@ func TestPeriodicBesideWorker(t *testing.T) {
 		t.Errorf("ran %s, history %v", got, want)
 	}
 	w.mustStop()
-	if _, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.name}, Periodic: []SchedulerConfig{{}}}); err == nil {
+	if _, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.Name}, Periodic: []SchedulerConfig{{}}}); err == nil {
 		t.Error("a faulty scheduler, and no error")
 	}
 }
@@ -313,13 +313,13 @@ func TestChangesAreNoticed(t *testing.T) {
 	s := b.scheduler(b.rdb, "")
 	s.every = time.Hour // which alone would be too late
 	b.schedule(s)
-	b.until("the scheduler listens", func() bool {
-		n, err := redis.Ints(b.conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0,
+	b.Until("the scheduler listens", func() bool {
+		n, err := redis.Ints(b.Conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0,
 			b.q.store.keys.signals()))
 		return err == nil && n[0] > 0
 	})
-	b.must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
-	b.until("it ticks", func() bool { return b.size("") > 0 })
+	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.Until("it ticks", func() bool { return b.Size("") > 0 })
 }
 
 // TestSchedulerWithoutRedis goes on when Redis comes back, and is quiet at its end.
@@ -329,17 +329,17 @@ func TestSchedulerWithoutRedis(t *testing.T) {
 	fn := b.fn("x", func() {})
 	server.Stop(t)
 	stop := b.schedule(b.scheduler(b.rdb, "test", Entry{Name: "e", Spec: "@every 10ms", Task: Call(fn)}))
-	b.until("it complains", func() bool { return strings.Contains(b.log.String(), "cannot declare periodic entries") })
+	b.Until("it complains", func() bool { return strings.Contains(b.log.String(), "cannot declare periodic entries") })
 	server.Restart(t)
-	b.conn = server.Dial(t)
-	b.until("it ticks", func() bool { return b.size("") > 0 })
+	b.Conn = server.Dial(t)
+	b.Until("it ticks", func() bool { return b.Size("") > 0 })
 	server.Stop(t)
-	b.until("it complains again",
+	b.Until("it complains again",
 		func() bool { return strings.Contains(b.log.String(), "cannot look for periodic entries") })
 	server.Restart(t)
-	b.conn = server.Dial(t)
-	n := b.size("")
-	b.until("it ticks again", func() bool { return b.size("") > n })
+	b.Conn = server.Dial(t)
+	n := b.Size("")
+	b.Until("it ticks again", func() bool { return b.Size("") > n })
 	stop()
 	if err := b.scheduler(b.rdb, "").Run(canceled()); err != nil {
 		t.Errorf("Run with a context that has ended: %v", err)
@@ -356,7 +356,7 @@ func canceled() context.Context {
 func TestSecondRunOfScheduler(t *testing.T) {
 	b := newBench(t)
 	s := b.scheduler(b.rdb, "")
-	b.must(s.Run(canceled()))
+	b.Must(s.Run(canceled()))
 	if err := s.Run(canceled()); !errors.Is(err, ErrClosed) {
 		t.Errorf("second Run: %v", err)
 	}

@@ -12,30 +12,30 @@ import (
 )
 
 func (b *bench) stepper(fns ...any) seam.Stepper {
-	b.t.Helper()
+	b.T.Helper()
 	w, err := NewWorker(b.rdb, b.config())
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if err := w.Register(fns...); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	s, err := seam.NewStepper(b.t.Context(), w)
+	s, err := seam.NewStepper(b.T.Context(), w)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	if err := w.Run(b.t.Context()); !errors.Is(err, ErrClosed) {
-		b.t.Errorf("Run of a worker that is stepped: expected ErrClosed, found %v", err)
+	if err := w.Run(b.T.Context()); !errors.Is(err, ErrClosed) {
+		b.T.Errorf("Run of a worker that is stepped: expected ErrClosed, found %v", err)
 	}
 	return s
 }
 
 // step makes one step in which a task comes to an end, or nothing is left for now.
 func (b *bench) step(s seam.Stepper) (*seam.Run, time.Duration) {
-	b.t.Helper()
-	run, wait, err := s.Step(b.t.Context())
+	b.T.Helper()
+	run, wait, err := s.Step(b.T.Context())
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return run, wait
 }
@@ -67,11 +67,11 @@ func TestStepper(t *testing.T) {
 	}{{true, nil, "done"}, {true, fail, "retry"}, {true, nil, "done"}, {false, nil, "parked"}} {
 		run, _ := b.step(s)
 		if run == nil || run.Called != want.called || !errors.Is(run.Err, want.err) || run.Outcome != want.outcome ||
-			run.Queue != b.name {
+			run.Queue != b.Name {
 			t.Errorf("expected %+v, found %+v", want, run)
 		}
 	}
-	b.until("the retry runs", func() bool {
+	b.Until("the retry runs", func() bool {
 		run, _ := b.step(s)
 		return run != nil
 	})
@@ -92,7 +92,7 @@ func TestStepper(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 	if got := b.counters()["processed"]; got != 4 {
 		t.Errorf("expected 4 tasks counted as processed, found %d", got)
 	}
@@ -110,13 +110,13 @@ func TestStepperGoexit(t *testing.T) {
 		t.Error("Step came back")
 	}()
 	await(b, "the goroutine", gone)
-	if b.size("_retry") != 1 {
+	if b.Size("_retry") != 1 {
 		t.Error("expected that the task is tried again")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 // TestStepperWithin cancels a task within which another one has run.
@@ -130,8 +130,8 @@ func TestStepperWithin(t *testing.T) {
 		if run, _ := b.step(s); run == nil || run.Outcome != "done" { //nolint:contextcheck // likewise
 			t.Errorf("within the task: %+v", run)
 		}
-		b.must(ref.Cancel(ctx))
-		b.must(s.Beat(t.Context())) //nolint:contextcheck // that of the task ends meanwhile
+		b.Must(ref.Cancel(ctx))
+		b.Must(s.Beat(t.Context())) //nolint:contextcheck // that of the task ends meanwhile
 		return context.Cause(ctx)
 	})
 	ref = b.delay(outer)
@@ -139,8 +139,8 @@ func TestStepperWithin(t *testing.T) {
 	if run, _ := b.step(s); run == nil || run.Outcome != "canceled" || !errors.Is(run.Err, ErrCanceled) {
 		t.Errorf("expected that the context of the task has ended, found %+v", run)
 	}
-	b.must(s.Close())
-	b.check(redistest.Invariants{Idle: true})
+	b.Must(s.Close())
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 func TestSeamMatch(t *testing.T) {
@@ -154,7 +154,7 @@ func TestSeamMatch(t *testing.T) {
 		}
 		return env.message
 	}
-	call, byPath := message(b.q, Call(fn, 1, "a", "b")), message(b.q, NewGoTask(b.name+".fn", 1, "a", "b"))
+	call, byPath := message(b.q, Call(fn, 1, "a", "b")), message(b.q, NewGoTask(b.Name+".fn", 1, "a", "b"))
 	for _, test := range []struct {
 		args []any
 		want bool
@@ -167,7 +167,7 @@ func TestSeamMatch(t *testing.T) {
 		{[]any{"wild", "b", "wild"}, false},
 	} {
 		match, path, err := seam.Match(fn, test.args, wild)
-		if err != nil || path != b.name+".fn" || match(call) != test.want || match(byPath) != test.want {
+		if err != nil || path != b.Name+".fn" || match(call) != test.want || match(byPath) != test.want {
 			t.Errorf("%v: expected %v, found %v and %v, path %q, %v", test.args, test.want, match(call), match(byPath),
 				path, err)
 		}

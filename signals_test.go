@@ -20,10 +20,10 @@ func signalBench(t *testing.T) *bench {
 
 // listeners returns how many connections have subscribed to a channel.
 func (b *bench) listeners(channel string) int {
-	b.t.Helper()
-	reply, err := redis.Values(b.conn.Do("PUBSUB", "NUMSUB", channel))
+	b.T.Helper()
+	reply, err := redis.Values(b.Conn.Do("PUBSUB", "NUMSUB", channel))
 	if err != nil || len(reply) != 2 {
-		b.t.Fatalf("PUBSUB: %v, %v", reply, err)
+		b.T.Fatalf("PUBSUB: %v, %v", reply, err)
 	}
 	n, _ := redis.Int(reply[1], nil)
 	return n
@@ -31,18 +31,18 @@ func (b *bench) listeners(channel string) int {
 
 // subscribers returns the number of connections that have subscribed to anything.
 func (b *bench) subscribers() int {
-	b.t.Helper()
-	text, err := redis.String(b.conn.Do("CLIENT", "LIST", "TYPE", "pubsub"))
+	b.T.Helper()
+	text, err := redis.String(b.Conn.Do("CLIENT", "LIST", "TYPE", "pubsub"))
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return strings.Count(text, "\n")
 }
 
 func expectSignal(b *bench, c <-chan string, want string) {
-	b.t.Helper()
+	b.T.Helper()
 	if got := await(b, fmt.Sprintf("signal %q", want), c); got != want {
-		b.t.Fatalf("signal %q, expected %q", got, want)
+		b.T.Fatalf("signal %q, expected %q", got, want)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestSignals(t *testing.T) {
 	if n := b.subscribers(); n != 1 {
 		t.Errorf("%d connections for %d subscribers, expected one", n, many)
 	}
-	b.do("PUBLISH", "c7", "seven")
+	b.Do("PUBLISH", "c7", "seven")
 	expectSignal(b, all[7], "seven")
 	expectSignal(b, all[57], "seven")
 	if len(all[8]) > 0 {
@@ -78,13 +78,13 @@ func TestSignals(t *testing.T) {
 	endLate()
 	endLate()
 	ends[7]()
-	b.do("PUBLISH", "c7", "again")
+	b.Do("PUBLISH", "c7", "again")
 	expectSignal(b, all[57], "again")
 	if len(all[7])+len(late) > 0 {
 		t.Error("a message came after unsubscribe")
 	}
 	ends[57]()
-	b.until("Redis knows that nobody listens", func() bool { return b.listeners("c7") == 0 })
+	b.Until("Redis knows that nobody listens", func() bool { return b.listeners("c7") == 0 })
 	// Given up and wanted again in one go.
 	_, end := s.subscribe("c8")
 	end()
@@ -93,7 +93,7 @@ func TestSignals(t *testing.T) {
 	again, end := s.subscribe("c8")
 	defer end()
 	expectSignal(b, again, "")
-	b.do("PUBLISH", "c8", "eight")
+	b.Do("PUBLISH", "c8", "eight")
 	for got := ""; got == ""; {
 		got = await(b, "the message", again)
 		if got != "" && got != "eight" {
@@ -113,16 +113,16 @@ func TestSignalsAfterABreak(t *testing.T) {
 	defer end()
 	expectSignal(b, c, "")
 	for range 3 {
-		b.do("CLIENT", "KILL", "TYPE", "pubsub")
+		b.Do("CLIENT", "KILL", "TYPE", "pubsub")
 		expectSignal(b, c, "")
-		b.do("PUBLISH", "c", "m")
+		b.Do("PUBLISH", "c", "m")
 		expectSignal(b, c, "m")
 	}
-	b.server.Stop(t)
-	b.server.Restart(t)
-	b.conn = b.server.Dial(t)
+	b.Server.Stop(t)
+	b.Server.Restart(t)
+	b.Conn = b.Server.Dial(t)
 	expectSignal(b, c, "")
-	b.do("PUBLISH", "c", "m")
+	b.Do("PUBLISH", "c", "m")
 	expectSignal(b, c, "m")
 }
 
@@ -130,7 +130,7 @@ func TestSignalsAfterABreak(t *testing.T) {
 func TestSignalsOverASilentNetwork(t *testing.T) {
 	t.Parallel()
 	b := signalBench(t)
-	proxy := faultnet.NewProxy(t, b.server.Addr())
+	proxy := faultnet.NewProxy(t, b.Server.Addr())
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialURLContext(ctx, proxy.URL(), redis.DialReadTimeout(shortestWait))
 	}}
@@ -141,7 +141,7 @@ func TestSignalsOverASilentNetwork(t *testing.T) {
 	expectSignal(b, c, "")
 	// The time-out of the pool's connections is shorter than the time between two signs of life, which adapts.
 	expectSignal(b, c, "")
-	b.do("PUBLISH", "c", "m")
+	b.Do("PUBLISH", "c", "m")
 	expectSignal(b, c, "m")
 }
 
@@ -153,7 +153,7 @@ func TestSignalsClosed(t *testing.T) {
 	expectSignal(b, c, "")
 	b.rdb.Close()
 	expectSignal(b, c, "") // look again: the handle is closed
-	b.until("the connection is closed", func() bool { return b.subscribers() == 0 })
+	b.Until("the connection is closed", func() bool { return b.subscribers() == 0 })
 	end()
 	late, end := s.subscribe("c")
 	expectSignal(b, late, "")
@@ -195,7 +195,7 @@ func TestSignalsEnd(t *testing.T) {
 		c, end := s.subscribe("c")
 		expectSignal(b, c, "")
 		end()
-		b.until("the connection is closed", func() bool { return b.subscribers() == 0 })
+		b.Until("the connection is closed", func() bool { return b.subscribers() == 0 })
 	}
 }
 

@@ -34,13 +34,13 @@ func TestSourceBoundsItsProducers(t *testing.T) {
 	rdb := FromSource(src)
 	first := make(chan error, 1)
 	go func() {
-		_, err := NewQueue(b.name, rdb).DelayContext(t.Context(), plainForTest, 1)
+		_, err := NewQueue(b.Name, rdb).DelayContext(t.Context(), plainForTest, 1)
 		first <- err
 	}()
 	await(b, "a producer to take the place", src.asked)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := NewQueue(b.name+".other", rdb).DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest, 2))
+	_, err := NewQueue(b.Name+".other", rdb).DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest, 2))
 	if err == nil || !strings.Contains(err.Error(), "waiting for a connection to Redis") {
 		t.Errorf("a second producer: %v", err)
 	}

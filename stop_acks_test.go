@@ -9,7 +9,7 @@ import (
 // stopBesideTwo begins to stop a worker of two executors, each of which runs a task until its channel of leave is
 // closed. Its fetcher was waiting for room.
 func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct{}, stopped chan error) {
-	b.t.Helper()
+	b.T.Helper()
 	entered := make(chan int, 2)
 	leave = []chan struct{}{make(chan struct{}), make(chan struct{})}
 	f := b.fn("f", func(i int) { entered <- i; <-leave[i] })
@@ -22,7 +22,7 @@ func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct
 	b.starving(w)
 	stopped = make(chan error, 1)
 	go func() { stopped <- w.stop() }()
-	b.until("its loops have ended", func() bool {
+	b.Until("its loops have ended", func() bool {
 		w.exec.mu.Lock()
 		defer w.exec.mu.Unlock()
 		return w.exec.stopped
@@ -37,7 +37,7 @@ func TestTasksThatEndDuringAStopAreAcknowledged(t *testing.T) {
 	b := newBench(t)
 	w, leave, stopped := b.stopBesideTwo(b.config())
 	close(leave[0])
-	b.until("its task is acknowledged while another runs", func() bool { return b.size("_processing:"+w.ID()) == 1 })
+	b.Until("its task is acknowledged while another runs", func() bool { return b.Size("_processing:"+w.ID()) == 1 })
 	close(leave[1])
 	if err := await(b, "the stop", stopped); err != nil {
 		t.Error(err)
@@ -56,10 +56,10 @@ func TestTasksThatEndBesideOneThatNeverDoesAreAcknowledged(t *testing.T) {
 	if err := await(b, "the stop", stopped); !errors.As(err, &still) {
 		t.Errorf("%v, expected *StillRunningError", err)
 	}
-	if n := b.size("_processing:" + w.ID()); n != 1 {
+	if n := b.Size("_processing:" + w.ID()); n != 1 {
 		t.Errorf("%d claims stand when Run has returned, expected that of the task that still runs", n)
 	}
 	w.stop = func() error { return nil }
 	close(leave[1])
-	b.until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
+	b.Until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
 }

@@ -293,7 +293,7 @@ func TestRevokedIDs(t *testing.T) {
 	b := newBench(t)
 	s := b.q.store
 	for i := range 5 {
-		b.do("ZADD", b.name+"_revoked", later+i, fmt.Sprint("id", i))
+		b.Do("ZADD", b.Name+"_revoked", later+i, fmt.Sprint("id", i))
 	}
 	for n, want := range map[int]string{
 		4: "[id0 id1 id2 id3] false", 5: "[id0 id1 id2 id3 id4] true",
@@ -308,8 +308,8 @@ func TestRevokedIDs(t *testing.T) {
 	if got := fmt.Sprint(found); err != nil || got != "[true false false true]" {
 		t.Errorf("found %s, %v", got, err)
 	}
-	b.must(s.forgive(bg, []string{"id0", "other"}))
-	if n := b.size("_revoked"); n != 4 {
+	b.Must(s.forgive(bg, []string{"id0", "other"}))
+	if n := b.Size("_revoked"); n != 4 {
 		t.Errorf("%d ids, expected 4", n)
 	}
 }

@@ -18,15 +18,15 @@ func TestLargeClaimMakesATable(t *testing.T) {
 	}{{5, []string{"listpack", "ziplist"}}, {64, []string{"hashtable"}}, {200, []string{"hashtable"}}} {
 		t.Run(strconv.Itoa(tt.n), func(t *testing.T) {
 			b := newBench(t)
-			b.do("SET", b.name+"_worker:w", "v")
+			b.Do("SET", b.Name+"_worker:w", "v")
 			for i := range tt.n {
-				b.do("RPUSH", b.name, fmt.Sprint("m", i+1))
+				b.Do("RPUSH", b.Name, fmt.Sprint("m", i+1))
 			}
 			got, err := b.q.store.claim(bg, claimCall{worker: "w", batch: 7, most: tt.n})
 			if err != nil || len(got.messages) != tt.n {
 				t.Fatalf("%d messages, %v", len(got.messages), err)
 			}
-			held := b.hash("_processing:w")
+			held := b.Hash("_processing:w")
 			for i := range tt.n {
 				if token, want := fmt.Sprint("7-", i+1), fmt.Sprint("m", i+1); held[token] != want ||
 					fmt.Sprintf("%s", got.messages[i]) != want {
@@ -36,7 +36,7 @@ func TestLargeClaimMakesATable(t *testing.T) {
 			if len(held) != tt.n {
 				t.Errorf("%d fields, expected %d", len(held), tt.n)
 			}
-			if encoding, _ := redis.String(b.do("OBJECT", "ENCODING", b.name+"_processing:w"),
+			if encoding, _ := redis.String(b.Do("OBJECT", "ENCODING", b.Name+"_processing:w"),
 				nil); !slices.Contains(tt.want, encoding) {
 				t.Errorf("encoding %q, expected one of %q", encoding, tt.want)
 			}

@@ -111,7 +111,7 @@ func TestControlIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectSignal(b, c, signalControl)
-	if was, _ := redis.Int(b.do("HLEN", b.name+"_control"), nil); was != 2 {
+	if was, _ := redis.Int(b.Do("HLEN", b.Name+"_control"), nil); was != 2 {
 		t.Errorf("%d fields, expected 2", was)
 	}
 }
@@ -123,7 +123,7 @@ func TestParkingIsPublished(t *testing.T) {
 	c, end := b.rdb.signals.subscribe(b.q.store.keys.signals())
 	defer end()
 	expectSignal(b, c, "")
-	b.do("HSET", b.name+"_processing:w", "1-1", "message")
+	b.Do("HSET", b.Name+"_processing:w", "1-1", "message")
 	task := shelved{token: "1-1", id: "x", wait: time.Hour, info: []byte{0x80}, path: "mail.Welcome"}
 	if _, _, err := b.q.store.shelve(t.Context(), "w", []uint64{1}, shelfParked, 0, nil, []shelved{task}); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ const largest = maxClaimBytes>>20 + 1
 func sized(t *testing.T) (*bench, *store) {
 	t.Helper()
 	b := newBenchOn(t, redistest.Start(t))
-	return b, newStore(b.rdb.loops, "", b.name)
+	return b, newStore(b.rdb.loops, "", b.Name)
 }
 
 func TestClaimTakesNoMoreThanItsBytes(t *testing.T) {
@@ -40,7 +40,7 @@ func TestClaimTakesNoMoreThanItsBytes(t *testing.T) {
 	if _, err := s.register(t.Context(), "w", time.Minute, ""); err != nil {
 		t.Fatal(err)
 	}
-	before := b.server.CommandStats(t)
+	before := b.Server.CommandStats(t)
 	got, err := s.claim(t.Context(), claimCall{worker: "w", batch: 1, most: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestClaimTakesNoMoreThanItsBytes(t *testing.T) {
 	if len(m) > largest || left != 100-len(m) {
 		t.Errorf("claimed %d messages of a megabyte, %d are left", len(m), left)
 	}
-	if n := b.server.CommandStats(t).Since(before)["lpush"]; n > 16 {
+	if n := b.Server.CommandStats(t).Since(before)["lpush"]; n > 16 {
 		t.Errorf("%d messages were taken and put back", n)
 	}
 }
@@ -62,7 +62,7 @@ func TestMoveTakesNoMoreThanItsBytes(t *testing.T) {
 		}
 	}
 	moved := 0
-	b.until("all are moved", func() bool {
+	b.Until("all are moved", func() bool {
 		n, _, _, err := s.move(t.Context(), shelfScheduled, moveBatch)
 		if err != nil || n > largest {
 			t.Fatalf("one call moved %d messages of a megabyte, %v", n, err)
@@ -75,14 +75,14 @@ func TestMoveTakesNoMoreThanItsBytes(t *testing.T) {
 func TestSweepTakesNoMoreThanItsBytes(t *testing.T) {
 	b, s := sized(t)
 	for i := range 40 {
-		b.do("HSET", s.keys.processing+"dead", fmt.Sprintf("1-%d", i+1), bigMessage(i).message)
+		b.Do("HSET", s.keys.processing+"dead", fmt.Sprintf("1-%d", i+1), bigMessage(i).message)
 	}
 	g := newSweepGroup(b.rdb.loops, "", 2*time.Second, newContact(2*time.Second), newJournal(b.log.logger()))
-	before := b.server.CommandStats(t)
+	before := b.Server.CommandStats(t)
 	if n, err := g.sweepHash(t.Context(), s, "dead"); n != 40 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
 	}
-	if n := b.server.CommandStats(t).Since(before)["evalsha"]; n < 40/largest {
+	if n := b.Server.CommandStats(t).Since(before)["evalsha"]; n < 40/largest {
 		t.Errorf("%d scripts for 40 messages of a megabyte", n)
 	}
 }
@@ -97,12 +97,12 @@ func TestParkedTasksCostLittle(t *testing.T) {
 			Meta: wire.Meta{ID: fmt.Sprint(i)},
 		}
 		info := wire.Info{Reason: "unknown function", Function: "un.known", At: time.Now()}
-		b.do("HSET", b.name+"_tasks", msg.Meta.ID, msg.Append(nil))
-		b.do("HSET", b.name+"_info", msg.Meta.ID, info.Encode())
-		b.do("ZADD", b.name+"_parked", time.Now().Add(time.Hour).UnixMilli(), msg.Meta.ID)
+		b.Do("HSET", b.Name+"_tasks", msg.Meta.ID, msg.Append(nil))
+		b.Do("HSET", b.Name+"_info", msg.Meta.ID, info.Encode())
+		b.Do("ZADD", b.Name+"_parked", time.Now().Add(time.Hour).UnixMilli(), msg.Meta.ID)
 	}
 	sent := func() (total int) {
-		text, _ := redis.String(b.do("INFO", "stats"), nil)
+		text, _ := redis.String(b.Do("INFO", "stats"), nil)
 		for line := range strings.Lines(text) {
 			if v, ok := strings.CutPrefix(line, "total_net_output_bytes:"); ok {
 				_, _ = fmt.Sscan(v, &total)
@@ -111,10 +111,10 @@ func TestParkedTasksCostLittle(t *testing.T) {
 		return total
 	}
 	w := b.work(b.config(), b.fn("f", func() {}))
-	start, before := b.server.CommandStats(t)["hstrlen"], sent()
-	b.until("it has looked at all of them", func() bool {
+	start, before := b.Server.CommandStats(t)["hstrlen"], sent()
+	b.Until("it has looked at all of them", func() bool {
 		w.moveNow()
-		return b.server.CommandStats(t)["hstrlen"] >= start+2*n
+		return b.Server.CommandStats(t)["hstrlen"] >= start+2*n
 	})
 	if got := sent() - before; got > n<<10*2 {
 		t.Errorf("an idle worker read %d bytes to look at %d parked tasks", got, n)

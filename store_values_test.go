@@ -98,7 +98,7 @@ func TestFieldsOfSeveralCalls(t *testing.T) {
 	ids := make([]string, 12)
 	for i := range ids {
 		ids[i] = fmt.Sprint("id", i)
-		b.do("HSET", s.keys.tasks, ids[i], big(string(rune('a'+i)), 1<<20))
+		b.Do("HSET", s.keys.tasks, ids[i], big(string(rune('a'+i)), 1<<20))
 	}
 	values, err := s.fields(bg, s.keys.tasks, ids, 1<<20)
 	if err != nil || len(values) != len(ids) {

@@ -50,12 +50,12 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		legacy bool
 		want   any
 	}{{false, structByName}, {true, structByPosition}} {
-		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name, Legacy: c.legacy})
+		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: c.legacy})
 		if err != nil {
 			t.Fatal(err)
 		}
 		list := packed(wireList{1, c.want})
-		call, byPath := Call(f, 1, structArg), NewGoTask(b.name+".f", 1, structArg)
+		call, byPath := Call(f, 1, structArg), NewGoTask(b.Name+".f", 1, structArg)
 		py := NewPyTask("m:f", []any{1, structArg}, map[string]any{"k": structArg})
 		for name, enqueue := range map[string]func(q *Queue) error{
 			"Delay":     func(q *Queue) error { _, err := q.Delay(f, 1, structArg); return err },
@@ -90,7 +90,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		if _, err := unique.Enqueue(t.Context(), call); err == nil {
 			t.Errorf("legacy %v: Delay and Call of the same arguments have different locks", c.legacy)
 		}
-		b.do("DEL", b.name, b.name+"_noti", b.name+"_locks", b.name+"_locked")
+		b.Do("DEL", b.Name, b.Name+"_noti", b.Name+"_locks", b.Name+"_locked")
 
 		// A periodic entry has the form of its queue.
 		entry := Entry{Name: "e", Spec: "@hourly", Task: call}
@@ -120,15 +120,15 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 
 // take takes the one pending message.
 func (b *bench) take() wire.Message {
-	b.t.Helper()
-	list := b.list("")
+	b.T.Helper()
+	list := b.List("")
 	if len(list) != 1 {
-		b.t.Fatalf("expected one pending message, found %q", list)
+		b.T.Fatalf("expected one pending message, found %q", list)
 	}
-	b.do("DEL", b.name, b.name+"_noti")
+	b.Do("DEL", b.Name, b.Name+"_noti")
 	m, err := wire.Parse([]byte(list[0]), wire.Default)
 	if err != nil {
-		b.t.Fatalf("%s: %v", hex.EncodeToString([]byte(list[0])), err)
+		b.T.Fatalf("%s: %v", hex.EncodeToString([]byte(list[0])), err)
 	}
 	return m
 }

@@ -252,21 +252,21 @@ func TestWorkerReplacesStuckHandlers(t *testing.T) {
 		t.Error(err)
 	}
 	await(b, "the task in its place", entered)
-	b.until("that is done", func() bool { return b.counters()["processed"] == 1 })
-	if n := b.size("_processing:" + w.ID()); n != 1 {
+	b.Until("that is done", func() bool { return b.counters()["processed"] == 1 })
+	if n := b.Size("_processing:" + w.ID()); n != 1 {
 		t.Errorf("%d claims stand, expected that of the stuck task", n)
 	}
 	if text := b.log.String(); !strings.Contains(text, "delayed.stuckOn") ||
-		!strings.Contains(text, "function="+b.name+".f") || strings.Contains(text, "stuckOn(0x") {
+		!strings.Contains(text, "function="+b.Name+".f") || strings.Contains(text, "stuckOn(0x") {
 		t.Error(text)
 	}
 	close(leave)
-	b.until("its end counts", func() bool { return b.counters()["processed"] == 2 })
+	b.Until("its end counts", func() bool { return b.counters()["processed"] == 2 })
 	b.delay(f, 2)
 	await(b, "the next task", entered)
-	b.idle()
+	b.Idle()
 	w.mustStop()
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
@@ -292,15 +292,15 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			go func() { result <- w.Run(t.Context()) }()
 			await(b, "the other handler", entered)
 			refs := []string{b.delay(f, 1).ID()}
-			b.until("it is stuck", func() bool { return strings.Contains(b.log.String(), refs[0]) })
+			b.Until("it is stuck", func() bool { return strings.Contains(b.log.String(), refs[0]) })
 			refs = append(refs, b.delay(f, 2).ID())
-			b.until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
+			b.Until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
 			if tt.sound {
 				close(leaveOther)
 			}
 			err := await(b, "Run", result)
 			var stuck *StuckError
-			if !errors.As(err, &stuck) || len(stuck.Funcs) != 2 || stuck.Funcs[0] != b.name+".f" ||
+			if !errors.As(err, &stuck) || len(stuck.Funcs) != 2 || stuck.Funcs[0] != b.Name+".f" ||
 				w.Status().StopReason != "stuck" {
 				t.Fatalf("Run: %v, stop reason %q", err, w.Status().StopReason)
 			}
@@ -311,22 +311,22 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			}
 			var running *StillRunningError
 			if others := errors.As(err, &running); others == tt.sound || others &&
-				!slices.Equal(running.Funcs, []string{b.name + ".other"}) {
+				!slices.Equal(running.Funcs, []string{b.Name + ".other"}) {
 				t.Errorf("Run: %v", err)
 			}
-			if n := b.size("_processing:" + w.ID()); n < 2 {
+			if n := b.Size("_processing:" + w.ID()); n < 2 {
 				t.Errorf("%d claims stand, expected those of the stuck tasks", n)
 			}
 			close(leave)
 			if !tt.sound {
 				close(leaveOther)
 			}
-			b.until("the worker is gone", func() bool { return len(h.of(EventWorkerStopped)) == 1 })
+			b.Until("the worker is gone", func() bool { return len(h.of(EventWorkerStopped)) == 1 })
 			last := h.of(EventWorkerStopped)[0]
 			if !errors.Is(last.Err, stuck) || last.Reason != "stuck" || w.Status().State != WorkerStopped {
 				t.Errorf("the last event: %+v, expected the error that Run returns", last)
 			}
-			b.check(redistest.Invariants{Idle: true})
+			b.Check(redistest.Invariants{Idle: true})
 			if n := b.counters()["processed"]; n != 3 {
 				t.Errorf("processed %d, expected 3: late ends count", n)
 			}
@@ -354,14 +354,14 @@ func TestStopBesideAStuckHandler(t *testing.T) {
 	go func() { result <- w.Run(ctx) }()
 	b.delay(f)
 	await(b, "the handler", entered)
-	b.until("it is stuck", func() bool { return strings.Contains(b.log.String(), "handler is stuck") })
+	b.Until("it is stuck", func() bool { return strings.Contains(b.log.String(), "handler is stuck") })
 	cancel()
 	var running *StillRunningError
 	if err := await(b, "Run", result); !errors.As(err, &running) || len(running.Funcs) != 1 {
 		t.Errorf("Run: %v", err)
 	}
 	close(leave)
-	b.until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
+	b.Until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
 }
 
 func TestMaxStuckDefaults(t *testing.T) {

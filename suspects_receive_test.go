@@ -36,9 +36,9 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 		change(&cfg)
 	}
 	w, err := NewWorker(b.rdb, cfg)
-	b.must(err)
+	b.Must(err)
 	r := &receiver{w, b, w.lanes[0], b.fn("f", func(string) {})}
-	b.must(w.Register(r.f))
+	b.Must(w.Register(r.f))
 	f := w.fetcher
 	n := len(w.lanes)
 	f.hot, f.held, f.mend, f.probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
@@ -50,7 +50,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 	}
 	now := time.Now()
 	for _, l := range w.lanes {
-		b.do("SET", l.store.keys.heartbeat+w.ID(), "v", "PX", 60000)
+		b.Do("SET", l.store.keys.heartbeat+w.ID(), "v", "PX", 60000)
 		l.confirmed.Store(&now)
 	}
 	return r
@@ -58,37 +58,37 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 
 // claim claims the next tasks.
 func (r *receiver) claim(n int) []*claim {
-	r.b.t.Helper()
-	claims, _, err := r.l.claim(r.b.t.Context(), claimCall{most: n}, nil)
+	r.b.T.Helper()
+	claims, _, err := r.l.claim(r.b.T.Context(), claimCall{most: n}, nil)
 	if err != nil || len(claims) != n {
-		r.b.t.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
+		r.b.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
 	return claims
 }
 
 // took receives the next tasks, and expects how many are to run, and how many are ready then.
 func (r *receiver) took(what string, n, kept, ready int) {
-	r.b.t.Helper()
-	if got := r.receive(r.b.t.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
-		r.b.t.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
+	r.b.T.Helper()
+	if got := r.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
+		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
 			ready)
 	}
 }
 
 // ends expects the endings that Redis is to be told, and forgets them.
 func (r *receiver) ends(what string, want ...outcome) {
-	r.b.t.Helper()
+	r.b.T.Helper()
 	var got []outcome
 	for _, e := range r.l.finisher.pending {
 		got = append(got, e.outcome)
 	}
 	r.l.finisher.pending = nil
 	if len(got) != len(want) {
-		r.b.t.Fatalf("%s: endings %v, expected %v", what, got, want)
+		r.b.T.Fatalf("%s: endings %v, expected %v", what, got, want)
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			r.b.t.Errorf("%s: endings %v, expected %v", what, got, want)
+			r.b.T.Errorf("%s: endings %v, expected %v", what, got, want)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	}
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 2)
-	if r.exec.markedTask() != nil || r.b.hash("_claims:" + r.ID())[markAlone] != "" {
+	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[markAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
 	if !r.exec.restless.After(time.Now()) {
@@ -122,7 +122,7 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	}
 	r.b.delay(r.f, "fresh")
 	claims := r.claim(1)
-	r.b.do("SET", r.b.name+"_claims:"+r.ID(), "of another type")
+	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
 	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
 		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.ready))
 	}
@@ -138,7 +138,7 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	if !r.l.apart {
 		t.Error("nobody looks for it")
 	}
-	r.b.do("DEL", r.b.name+"_worker:"+r.ID())
+	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	r.fetcher.claimSuspect(t.Context(), 0, 1, 0)
 	if !r.l.apart {
 		t.Error("nobody looks for it again after a claim that has failed")
@@ -183,11 +183,11 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 			list = "_suspects"
 		} else {
 			r.b.delay(r.f, "fresh")
-			r.b.do("LPOP", r.b.name+"_noti")
+			r.b.Do("LPOP", r.b.Name+"_noti")
 		}
 		c.set(r)
 		r.fetcher.handle(t.Context(), wakeUp{held: 1, suspects: c.suspects})
-		if n, noti := r.b.size("_processing:"+r.ID()), r.b.size(list+"_noti"); n != 0 || noti != 1 {
+		if n, noti := r.b.Size("_processing:"+r.ID()), r.b.Size(list+"_noti"); n != 0 || noti != 1 {
 			t.Errorf("%s: %d tasks claimed, %d notifications, expected 0 and 1", what, n, noti)
 		}
 	}
@@ -244,7 +244,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.l.parked.set([]string{"a", "b"})
-	r.b.do("DEL", r.l.store.keys.heartbeat+r.ID())
+	r.b.Do("DEL", r.l.store.keys.heartbeat+r.ID())
 	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, errNoHeartbeat) {
 		t.Errorf("claim without a heartbeat: %v", err)
 	}

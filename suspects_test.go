@@ -17,21 +17,21 @@ import (
 
 // delayDied enqueues a call that was in hand when so many workers died.
 func (b *bench) delayDied(deaths int, f any, args ...any) {
-	b.t.Helper()
+	b.T.Helper()
 	task := Call(f, args...)
 	task.msg.Extend()
 	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = deaths, time.Now().UnixMilli()
-	if _, err := b.q.Enqueue(b.t.Context(), task); err != nil {
-		b.t.Fatal(err)
+	if _, err := b.q.Enqueue(b.T.Context(), task); err != nil {
+		b.T.Fatal(err)
 	}
 }
 
 // workPatiently starts a worker that waits for so long for its other tasks to end.
 func (b *bench) workPatiently(patience time.Duration, f any) *started {
-	b.t.Helper()
+	b.T.Helper()
 	w, err := NewWorker(b.rdb, b.config())
-	b.must(err)
-	b.must(w.Register(f))
+	b.Must(err)
+	b.Must(w.Register(f))
 	w.fetcher.patience = patience
 	return b.start(w)
 }
@@ -74,7 +74,7 @@ func TestSuspectsRunAsTheirDeathsAllow(t *testing.T) {
 		cfg := b.config()
 		cfg.Concurrency, cfg.Prefetch = 10, -1
 		w := b.work(cfg, f)
-		b.until("all have run", func() bool { return ran.Load() == 30 && b.counters()["processed"] == 30 })
+		b.Until("all have run", func() bool { return ran.Load() == 30 && b.counters()["processed"] == 30 })
 		if err := w.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestSuspectsRunAsTheirDeathsAllow(t *testing.T) {
 		if n > most || most > 1 && n == 1 {
 			t.Errorf("%d tasks of %d deaths ran at once, expected at most %d", n, deaths, most)
 		}
-		b.check(redistest.Invariants{Idle: true})
+		b.Check(redistest.Invariants{Idle: true})
 	}
 }
 
@@ -109,21 +109,21 @@ func TestLoneTask(t *testing.T) {
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.until("it is in hand", func() bool { return w.exec.loneTask() != nil })
+	b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
 	b.delay(f, "fresh")
 	leave <- struct{}{}
 	if s := await(b, "the lone task", entered); s != "lone" {
 		t.Fatalf("%s came first", s)
 	}
-	b.until("Redis knows that it is alone", func() bool {
-		h := b.hash("_processing:" + w.ID())
-		_, ok := h[b.hash("_claims:" + w.ID())[markAlone]]
+	b.Until("Redis knows that it is alone", func() bool {
+		h := b.Hash("_processing:" + w.ID())
+		_, ok := h[b.Hash("_claims:" + w.ID())[markAlone]]
 		return ok && len(h) == 1
 	})
 	leave <- struct{}{}
 	await(b, "the fresh one", entered)
 	leave <- struct{}{}
-	b.idle()
+	b.Idle()
 	if want := []string{"+busy", "-busy", "+lone", "-lone", "+fresh", "-fresh"}; !slices.Equal(order, want) {
 		t.Errorf("expected %q, found %q", want, order)
 	}
@@ -136,7 +136,7 @@ func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	entered, leave := make(chan string, 10), make(chan struct{})
 	var w *started
 	alone := func() bool {
-		_, ok := b.hash("_claims:" + w.ID())[markAlone]
+		_, ok := b.Hash("_claims:" + w.ID())[markAlone]
 		return ok
 	}
 	var beside atomic.Bool
@@ -159,24 +159,24 @@ func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 		t.Error("the suspect is still noted as alone")
 	}
 	close(leave)
-	b.idle()
+	b.Idle()
 }
 
 // setAside puts a suspect where workers find it when they look; nobody is told.
 func (b *bench) setAside(f any, args ...any) {
-	b.t.Helper()
+	b.T.Helper()
 	task := Call(f, args...)
 	task.msg.Extend()
 	task.msg.Meta.ID, task.msg.Meta.Deaths, task.msg.Meta.DiedAt = newTaskID(), 9, time.Now().UnixMilli()
-	b.do("RPUSH", b.name+"_suspects", task.msg.Append(nil))
+	b.Do("RPUSH", b.Name+"_suspects", task.msg.Append(nil))
 }
 
 // heard waits until the fetcher has done all that it was told to do so far.
 func (s *started) heard() {
-	s.b.t.Helper()
+	s.b.T.Helper()
 	for range 2 { // when it takes the second it is through with the first
 		s.fetcher.wakes <- wakeUp{lane: -1}
-		s.b.until("the fetcher has looked", func() bool { return len(s.fetcher.wakes) == 0 })
+		s.b.Until("the fetcher has looked", func() bool { return len(s.fetcher.wakes) == 0 })
 	}
 }
 
@@ -187,13 +187,13 @@ func TestLoneTaskStartsOnce(t *testing.T) {
 	f := b.fn("f", func(s string) { entered <- s; <-leave })
 	w := b.workPatiently(time.Hour, f)
 	w.heard()
-	b.until("it waits for suspects", func() bool { return b.blocked() > 0 })
+	b.Until("it waits for suspects", func() bool { return b.blocked() > 0 })
 	b.setAside(f, "lone")
 	w.fetcher.nudge(0, true)
 	await(b, "the lone task", entered)
 	b.setAside(f, "next")
-	b.do("RPUSH", b.name+"_suspects_noti", "1")
-	b.until("the worker was told, and has put that back", func() bool { return b.size("_suspects_noti") == 1 })
+	b.Do("RPUSH", b.Name+"_suspects_noti", "1")
+	b.Until("the worker was told, and has put that back", func() bool { return b.Size("_suspects_noti") == 1 })
 	w.heard()
 	w.exec.mu.Lock()
 	ready := len(w.exec.ready)
@@ -205,15 +205,15 @@ func TestLoneTaskStartsOnce(t *testing.T) {
 	if s := await(b, "the next", entered); s != "next" {
 		t.Errorf("%s came again", s)
 	}
-	b.idle()
+	b.Idle()
 }
 
 // blocked returns how many clients wait for notifications of this queue.
 func (b *bench) blocked() int {
-	b.t.Helper()
+	b.T.Helper()
 	n := 0
-	text, err := redis.String(b.do("CLIENT", "LIST"), nil)
-	b.must(err)
+	text, err := redis.String(b.Do("CLIENT", "LIST"), nil)
+	b.Must(err)
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, "flags=b") {
 			n++
@@ -237,23 +237,23 @@ func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 		return nil
 	})
 	w := b.work(b.config(), f)
-	alone := func() bool { return b.hash("_claims:" + w.ID())[markAlone] != "" }
+	alone := func() bool { return b.Hash("_claims:" + w.ID())[markAlone] != "" }
 	b.delayDied(1, f, "suspect")
 	await(b, "the suspect", entered)
-	b.do("SET", b.name+"_info", "of another type") // its end cannot be told
+	b.Do("SET", b.Name+"_info", "of another type") // its end cannot be told
 	if !alone() {
 		t.Error("Redis does not know that it is alone")
 	}
 	leave <- struct{}{}
-	b.until("it has ended", func() bool { return len(w.exec.running()) == 0 })
+	b.Until("it has ended", func() bool { return len(w.exec.running()) == 0 })
 	b.delay(f, "fresh")
 	await(b, "the fresh one", entered)
-	if b.size("_processing:"+w.ID()) != 2 || alone() {
-		t.Errorf("%d claims, alone: %v", b.size("_processing:"+w.ID()), alone())
+	if b.Size("_processing:"+w.ID()) != 2 || alone() {
+		t.Errorf("%d claims, alone: %v", b.Size("_processing:"+w.ID()), alone())
 	}
-	b.do("DEL", b.name+"_info")
+	b.Do("DEL", b.Name+"_info")
 	close(leave)
-	b.idle()
+	b.Idle()
 }
 
 // A task that waits until it can run alone is given back when its worker, or its queue, is paused, and runs once that
@@ -277,12 +277,12 @@ func TestLoneTaskIsGivenBackWhenPaused(t *testing.T) {
 			b.delay(f, "busy")
 			await(b, "the busy one", entered)
 			b.delayDied(9, f, "lone")
-			b.until("it is in hand", func() bool { return w.exec.loneTask() != nil })
-			b.must(pauses.pause(w, b.q))
-			b.until("it is given back",
-				func() bool { return b.size("_processing:"+w.ID()) == 1 && b.size("_suspects") == 1 })
-			b.until("nothing is alone", func() bool { return w.exec.loneTask() == nil })
-			b.must(pauses.resume(w, b.q))
+			b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
+			b.Must(pauses.pause(w, b.q))
+			b.Until("it is given back",
+				func() bool { return b.Size("_processing:"+w.ID()) == 1 && b.Size("_suspects") == 1 })
+			b.Until("nothing is alone", func() bool { return w.exec.loneTask() == nil })
+			b.Must(pauses.resume(w, b.q))
 			leave <- struct{}{}
 			if s := await(b, "the lone task", entered); s != "lone" {
 				t.Errorf("%s came", s)
@@ -291,7 +291,7 @@ func TestLoneTaskIsGivenBackWhenPaused(t *testing.T) {
 			b.delay(f, "fresh")
 			await(b, "a fresh one", entered)
 			close(leave)
-			b.idle()
+			b.Idle()
 		})
 	}
 }
@@ -305,10 +305,10 @@ func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.until("it was set apart", func() bool { return b.size("_suspects") == 1 })
+	b.Until("it was set apart", func() bool { return b.Size("_suspects") == 1 })
 	// Only from here on does the worker wait for its sake, again and again; a task that came earlier would tell
 	// nothing.
-	b.until("the worker has taken it", func() bool { return b.size("_suspects") == 0 })
+	b.Until("the worker has taken it", func() bool { return b.Size("_suspects") == 0 })
 	b.delay(f, "fresh")
 	if s := await(b, "a fresh one", entered); s != "fresh" {
 		t.Fatalf("%s runs beside a busy one", s)
@@ -317,7 +317,7 @@ func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
 	if s := await(b, "the lone task", entered); s != "lone" {
 		t.Fatalf("%s came again", s)
 	}
-	b.idle()
+	b.Idle()
 }
 
 // Suspects that a worker may not hold wait where they hold up nobody, and cost Redis little.
@@ -341,15 +341,15 @@ func TestSuspectsDoNotHoldUpOthers(t *testing.T) {
 			t.Fatalf("%s came", s)
 		}
 	}
-	b.until("all others are set apart", func() bool { return b.size("") == 0 && b.size("_suspects") == 298 })
-	before := b.server.CommandStats(t)
+	b.Until("all others are set apart", func() bool { return b.Size("") == 0 && b.Size("_suspects") == 298 })
+	before := b.Server.CommandStats(t)
 	for range 100 {
 		b.delay(f, "fresh")
 		if s := await(b, "a fresh task", entered); s != "fresh" {
 			t.Fatalf("a third %s runs", s)
 		}
 	}
-	sent := b.server.CommandStats(t).Since(before)
+	sent := b.Server.CommandStats(t).Since(before)
 	if n := sent["evalsha"]; n > 600 {
 		t.Errorf("%d scripts for 100 tasks beside suspects that wait: %s", n, sent)
 	}
@@ -357,7 +357,7 @@ func TestSuspectsDoNotHoldUpOthers(t *testing.T) {
 		t.Errorf("the queue has %d pending tasks, %v; expected 298", n, err)
 	}
 	close(leave)
-	b.idle()
+	b.Idle()
 }
 
 // Suspects that a worker which stops has not started are pending again.
@@ -369,17 +369,17 @@ func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.until("it is in hand", func() bool { return w.exec.loneTask() != nil })
+	b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
-	b.until("it is given back", func() bool {
-		return b.size("_processing:"+w.ID()) == 1 && b.size("")+b.size("_suspects") == 1
+	b.Until("it is given back", func() bool {
+		return b.Size("_processing:"+w.ID()) == 1 && b.Size("")+b.Size("_suspects") == 1
 	})
 	close(leave)
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // A worker that stops while its handlers run tells Redis so: what it leaves behind has not died.
@@ -403,10 +403,10 @@ func TestStopIsNoDeath(t *testing.T) {
 	if err := w.Run(ctx); !errors.As(err, &still) {
 		t.Fatalf("expected that a handler still runs, found %v", err)
 	}
-	b.until("Redis is told", func() bool { return b.hash("_claims:" + w.ID())[markStopped] == "1" })
+	b.Until("Redis is told", func() bool { return b.Hash("_claims:" + w.ID())[markStopped] == "1" })
 	close(leave)
-	b.until("nothing of the worker is left", func() bool {
-		return b.size("_claims:"+w.ID()) == 0 && b.size("_workers") == 0
+	b.Until("nothing of the worker is left", func() bool {
+		return b.Size("_claims:"+w.ID()) == 0 && b.Size("_workers") == 0
 	})
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }

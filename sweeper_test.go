@@ -17,34 +17,34 @@ import (
 
 // deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
 func (b *bench) deadWorker(messages ...string) string {
-	b.t.Helper()
+	b.T.Helper()
 	id := newWorkerID()
-	b.do("SADD", b.name+"_workers", id)
+	b.Do("SADD", b.Name+"_workers", id)
 	for i, m := range messages {
-		b.do("HSET", b.name+"_processing:"+id, fmt.Sprintf("1-%d", i+1), m)
+		b.Do("HSET", b.Name+"_processing:"+id, fmt.Sprintf("1-%d", i+1), m)
 	}
-	b.do("HSET", b.name+"_claims:"+id, "1", "1")
+	b.Do("HSET", b.Name+"_claims:"+id, "1", "1")
 	return id
 }
 
 // sweepGroup returns a sweeper of the queue whose contact with Redis has lasted for a while.
 func (b *bench) sweepGroup(life, contact time.Duration) *sweepGroup {
-	b.t.Helper()
+	b.T.Helper()
 	c := newContact(life)
 	g := newSweepGroup(b.rdb.loops, "", life, c, newJournal(b.log.logger()))
 	g.add(b.q.store)
 	if err := g.open(context.Background()); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	b.t.Cleanup(g.link.hangUp)
+	b.T.Cleanup(g.link.hangUp)
 	c.since = time.Now().Add(-contact)
 	return g
 }
 
 func (b *bench) pass(g *sweepGroup) {
-	b.t.Helper()
+	b.T.Helper()
 	if err := g.pass(context.Background(), time.Second); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 }
 
@@ -53,20 +53,20 @@ func TestSweeperJudgesByTwoLooks(t *testing.T) {
 	id := b.deadWorker("m1")
 	g := b.sweepGroup(time.Minute, 10*time.Minute)
 	b.pass(g)
-	if b.size("") != 0 {
+	if b.Size("") != 0 {
 		t.Fatal("the only worker was judged dead at first sight")
 	}
 	// A living worker registers again within a quarter of its heartbeat's life.
 	g.missed[b.q.store][id] = time.Now().Add(-15 * time.Second)
 	g.next = time.Hour
 	b.pass(g)
-	if b.size("") != 0 || g.next > 500*time.Millisecond {
+	if b.Size("") != 0 || g.next > 500*time.Millisecond {
 		t.Fatalf("after a quarter of a life: judged dead, or looked at no sooner than after %v", g.next)
 	}
 	g.missed[b.q.store][id] = time.Now().Add(-15501 * time.Millisecond)
 	b.pass(g)
-	if b.size("") != 1 || b.size("_noti") != 1 || b.size("_workers") != 0 {
-		t.Fatalf("not swept: %v", redistest.Dump(t, b.conn, b.name))
+	if b.Size("") != 1 || b.Size("_noti") != 1 || b.Size("_workers") != 0 {
+		t.Fatalf("not swept: %v", redistest.Dump(t, b.Conn, b.Name))
 	}
 	if c := b.counters(); c["swept"] != 1 {
 		t.Errorf("counters %v", c)
@@ -85,7 +85,7 @@ func TestSweeperForgetsWhatItSawBeforeContactBroke(t *testing.T) {
 		g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
 		breaks(g)
 		b.pass(g)
-		if b.size("") != 0 {
+		if b.Size("") != 0 {
 			t.Fatalf("judged dead although %s", what)
 		}
 		if first := g.missed[b.q.store][id]; time.Since(first) > time.Minute {
@@ -100,14 +100,14 @@ func TestSweeperRequeuesInOldOrderAndCountsDeaths(t *testing.T) {
 	for i := range 25 {
 		b.delay(f, i)
 	}
-	messages := b.list("")
-	b.do("DEL", b.name, b.name+"_noti")
-	b.do("RPUSH", b.name, "waiting")
-	b.do("RPUSH", b.name+"_noti", "1")
+	messages := b.List("")
+	b.Do("DEL", b.Name, b.Name+"_noti")
+	b.Do("RPUSH", b.Name, "waiting")
+	b.Do("RPUSH", b.Name+"_noti", "1")
 	b.deadWorker(messages...)
 	g := b.sweepGroup(time.Millisecond, time.Hour)
-	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 26 })
-	after := b.list("")
+	b.Until("it is swept", func() bool { b.pass(g); return b.Size("") == 26 })
+	after := b.List("")
 	if after[25] != "waiting" {
 		t.Errorf("swept tasks stand behind waiting ones")
 	}
@@ -121,7 +121,7 @@ func TestSweeperRequeuesInOldOrderAndCountsDeaths(t *testing.T) {
 			t.Errorf("task %d: payload %d, %+v", i, msg.Payload[0], msg.Meta)
 		}
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // Company is no evidence: a death that a task shared with others counts, but leads no nearer to the archive.
@@ -131,12 +131,12 @@ func TestSweeperNeverArchivesForSharedDeaths(t *testing.T) {
 	b.delay(f, 1)
 	py := "\x91\xa3m:f"
 	g := b.sweepGroup(time.Millisecond, time.Hour)
-	message := b.list("")[0]
+	message := b.List("")[0]
 	for death := 1; death <= 3*maxDeaths; death++ {
-		b.do("DEL", b.name, b.name+"_noti")
+		b.Do("DEL", b.Name, b.Name+"_noti")
 		b.deadWorker(message, py, "rubbish")
 		b.sweptDry(g)
-		pending := b.list("")
+		pending := b.List("")
 		if len(pending) != 3 || pending[1] != py || pending[2] != "rubbish" {
 			t.Fatalf("after %d deaths: %q", death, pending)
 		}
@@ -146,7 +146,7 @@ func TestSweeperNeverArchivesForSharedDeaths(t *testing.T) {
 			t.Fatalf("after %d deaths: %+v, %v", death, msg.Meta, err)
 		}
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
@@ -158,17 +158,17 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	defer unsubscribe()
 	await(b, "the subscription", ends)
 	g := b.sweepGroup(time.Millisecond, time.Hour)
-	message, bystander := b.list("")[0], b.list("")[1]
+	message, bystander := b.List("")[0], b.List("")[1]
 	for death := 1; death <= maxDeaths; death++ {
-		b.do("DEL", b.name, b.name+"_noti")
-		b.do("HSET", b.name+"_claims:"+b.deadWorker(message, bystander), markAlone, "1-1")
+		b.Do("DEL", b.Name, b.Name+"_noti")
+		b.Do("HSET", b.Name+"_claims:"+b.deadWorker(message, bystander), markAlone, "1-1")
 		b.deadWorker("\x91\xa3m:f") // cannot carry its deaths, and nobody can note that it is alone
 		b.deadWorker("rubbish")
 		b.sweptDry(g)
-		pending := b.list("")
+		pending := b.List("")
 		if death == maxDeaths {
-			if len(pending) != 1 || pending[0] != bystander || b.size("_archived") != 3 {
-				t.Fatalf("after %d deaths: pending %q, %d archived", death, pending, b.size("_archived"))
+			if len(pending) != 1 || pending[0] != bystander || b.Size("_archived") != 3 {
+				t.Fatalf("after %d deaths: pending %q, %d archived", death, pending, b.Size("_archived"))
 			}
 			break
 		}
@@ -181,54 +181,54 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 			}
 		}
 	}
-	if info := b.hash("_info")[ref.ID()]; !strings.Contains(info, "deaths") {
+	if info := b.Hash("_info")[ref.ID()]; !strings.Contains(info, "deaths") {
 		t.Errorf("info %q", info)
 	}
 	if how := await(b, "that it has ended", ends); how != "ended" {
 		t.Errorf("who waits for it is told %q", how)
 	}
-	if b.size("_deaths") != 0 {
-		t.Errorf("deaths are still counted: %v", b.hash("_deaths"))
+	if b.Size("_deaths") != 0 {
+		t.Errorf("deaths are still counted: %v", b.Hash("_deaths"))
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // What a worker leaves behind that was stopping in good order has not died with it.
 func TestSweeperCountsNoDeathOfAStoppedWorker(t *testing.T) {
 	b := newBench(t)
 	b.delay(b.fn("f", func(int) {}), 1)
-	message := b.list("")[0]
-	b.do("DEL", b.name, b.name+"_noti")
+	message := b.List("")[0]
+	b.Do("DEL", b.Name, b.Name+"_noti")
 	id := b.deadWorker(message)
-	b.do("HSET", b.name+"_claims:"+id, markAlone, "1-1", markStopped, "1")
+	b.Do("HSET", b.Name+"_claims:"+id, markAlone, "1-1", markStopped, "1")
 	b.sweptDry(b.sweepGroup(time.Millisecond, time.Hour))
-	if got := b.list(""); len(got) != 1 || got[0] != message {
+	if got := b.List(""); len(got) != 1 || got[0] != message {
 		t.Errorf("expected the message as it was, found %q", got)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 // sweptDry makes passes until no worker is left to be swept.
 func (b *bench) sweptDry(g *sweepGroup) {
-	b.t.Helper()
+	b.T.Helper()
 	g.certain = time.Millisecond
-	b.until("it is swept", func() bool { b.pass(g); return b.size("_workers") == 0 })
+	b.Until("it is swept", func() bool { b.pass(g); return b.Size("_workers") == 0 })
 }
 
 func TestDeathsLapse(t *testing.T) {
 	b := newBench(t)
-	task := wire.Message{Kind: wire.GoExtended, Path: b.name + ".f", Meta: wire.Meta{
+	task := wire.Message{Kind: wire.GoExtended, Path: b.Name + ".f", Meta: wire.Meta{
 		ID: "id", Deaths: maxDeaths, DiedAt: time.Now().Add(-deathsLife - time.Minute).UnixMilli(),
 		Extra: &wire.Extra{AloneDeaths: maxDeaths - 1},
 	}}
 	id := b.deadWorker(string(task.Append(nil)))
-	b.do("HSET", b.name+"_claims:"+id, markAlone, "1-1")
+	b.Do("HSET", b.Name+"_claims:"+id, markAlone, "1-1")
 	g := b.sweepGroup(time.Millisecond, time.Hour)
-	b.until("it is swept", func() bool { b.pass(g); return b.size("")+b.size("_archived") == 1 })
-	if b.size("") != 1 {
+	b.Until("it is swept", func() bool { b.pass(g); return b.Size("")+b.Size("_archived") == 1 })
+	if b.Size("") != 1 {
 		t.Fatal("archived because of deaths that count no more")
 	}
-	msg, err := parseForTest(b.list("")[0])
+	msg, err := parseForTest(b.List("")[0])
 	if err != nil || msg.Meta.Deaths != 1 || msg.Meta.Extra == nil || msg.Meta.Extra.AloneDeaths != 1 {
 		t.Errorf("%+v, %v, expected one death, alone", msg.Meta, err)
 	}
@@ -237,19 +237,19 @@ func TestDeathsLapse(t *testing.T) {
 func TestSweeperSweepsLegacyClaims(t *testing.T) {
 	b := newBench(t)
 	dead, alive := redistest.Name(t), redistest.Name(t)
-	b.do("HSET", b.name+"_processing", dead, "\x91\xa3m:f", alive, "\x91\xa3m:g")
-	b.do("SET", alive, "1", "EX", 60)
-	t.Cleanup(func() { b.do("DEL", alive) })
+	b.Do("HSET", b.Name+"_processing", dead, "\x91\xa3m:f", alive, "\x91\xa3m:g")
+	b.Do("SET", alive, "1", "EX", 60)
+	t.Cleanup(func() { b.Do("DEL", alive) })
 	g := b.sweepGroup(time.Millisecond, time.Hour)
 	b.pass(g)
-	if b.size("") != 0 {
+	if b.Size("") != 0 {
 		t.Fatal("judged at first sight")
 	}
-	b.until("it is swept", func() bool { b.pass(g); return b.size("") == 1 })
-	if m := b.list("")[0]; m != "\x91\xa3m:f" {
+	b.Until("it is swept", func() bool { b.pass(g); return b.Size("") == 1 })
+	if m := b.List("")[0]; m != "\x91\xa3m:f" {
 		t.Errorf("requeued as %q", m)
 	}
-	if h := b.hash("_processing"); len(h) != 1 || h[alive] == "" {
+	if h := b.Hash("_processing"); len(h) != 1 || h[alive] == "" {
 		t.Errorf("legacy claims %q", h)
 	}
 }
@@ -258,21 +258,21 @@ func TestSweeperMendsNotifications(t *testing.T) {
 	b := newBench(t)
 	g := b.sweepGroup(time.Minute, time.Hour)
 	for range 2500 {
-		b.do("RPUSH", b.name, "m")
+		b.Do("RPUSH", b.Name, "m")
 	}
 	b.pass(g)
-	if b.size("_noti") != 0 {
+	if b.Size("_noti") != 0 {
 		t.Fatal("a deficit was mended at first sight")
 	}
 	b.pass(g)
-	if n := b.size("_noti"); n != 2500 {
+	if n := b.Size("_noti"); n != 2500 {
 		t.Fatalf("%d notifications, expected 2500", n)
 	}
 	for range 500 {
-		b.do("RPUSH", b.name+"_noti", "1")
+		b.Do("RPUSH", b.Name+"_noti", "1")
 	}
 	b.pass(g)
-	if n := b.size("_noti"); n != 2500 {
+	if n := b.Size("_noti"); n != 2500 {
 		t.Fatalf("%d notifications, expected the surplus to be gone at once", n)
 	}
 }
@@ -289,15 +289,15 @@ func TestSweeperWithoutLockOnlyLooks(t *testing.T) {
 	}
 	second.certain, second.next = 2*time.Second, time.Hour
 	b.pass(second)
-	if b.size("") != 0 {
+	if b.Size("") != 0 {
 		t.Fatal("swept without the lock")
 	}
 	if second.next > second.certain/2 {
 		t.Errorf("looks again after %v, though whoever has the lock may be dead", second.next)
 	}
-	b.do("DEL", b.name+"_sweeper")
+	b.Do("DEL", b.Name+"_sweeper")
 	b.pass(second)
-	if b.size("") != 1 {
+	if b.Size("") != 1 {
 		t.Fatal("not swept as soon as the lock was free")
 	}
 }
@@ -313,7 +313,7 @@ func sweepAlone(t *testing.T, interval time.Duration) {
 	t.Helper()
 	b := newBench(t)
 	s, err := NewSweeper(b.rdb, SweeperConfig{
-		Queues: []string{b.name}, Interval: interval, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+		Queues: []string{b.Name}, Interval: interval, HeartbeatLife: shortestLife, Logger: b.log.logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -321,9 +321,9 @@ func sweepAlone(t *testing.T, interval time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- s.Run(ctx) }()
-	b.until("it has made a pass", func() bool { return b.int("EXISTS", b.name+"_sweeper") == 1 })
+	b.Until("it has made a pass", func() bool { return b.Int("EXISTS", b.Name+"_sweeper") == 1 })
 	b.deadWorker("m1", "m2")
-	b.until("it is swept", func() bool { return b.size("") == 2 })
+	b.Until("it is swept", func() bool { return b.Size("") == 2 })
 	cancel()
 	if err := await(b, "Run", result); err != nil {
 		t.Error(err)
@@ -352,7 +352,7 @@ func TestNewSweeperSaysAllThatIsWrong(t *testing.T) {
 func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t, "--appendonly", "yes"))
 	s, err := NewSweeper(b.rdb, SweeperConfig{
-		Queues: []string{b.name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+		Queues: []string{b.Name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -361,14 +361,14 @@ func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
 	result := make(chan error, 1)
 	go func() { result <- s.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-result })
-	b.until("it has taken the lock",
-		func() bool { n, _ := redis.Int(b.conn.Do("EXISTS", b.name+"_sweeper")); return n == 1 })
-	b.server.Kill(t)
-	b.until("it has noticed", func() bool { return strings.Contains(b.log.String(), "cannot sweep") })
-	b.server.Restart(t)
-	b.conn = b.server.Dial(t)
+	b.Until("it has taken the lock",
+		func() bool { n, _ := redis.Int(b.Conn.Do("EXISTS", b.Name+"_sweeper")); return n == 1 })
+	b.Server.Kill(t)
+	b.Until("it has noticed", func() bool { return strings.Contains(b.log.String(), "cannot sweep") })
+	b.Server.Restart(t)
+	b.Conn = b.Server.Dial(t)
 	b.deadWorker("m")
-	b.until("it is swept", func() bool { return b.size("") == 1 })
+	b.Until("it is swept", func() bool { return b.Size("") == 1 })
 }
 
 func TestContactBreaksWhenACallIsSlow(t *testing.T) {

@@ -93,8 +93,8 @@ func TestEventsOfTasks(t *testing.T) {
 			s := b.start(w)
 			ref := b.delayWith(b.q.With(c.opts...), f)
 			kinds := strings.Fields(c.want)
-			b.until("it is over", func() bool { return slices.Contains(h.names(), "task "+kinds[len(kinds)-1]) })
-			b.idle()
+			b.Until("it is over", func() bool { return slices.Contains(h.names(), "task "+kinds[len(kinds)-1]) })
+			b.Idle()
 			s.mustStop()
 			var got []string
 			var last Event
@@ -102,7 +102,7 @@ func TestEventsOfTasks(t *testing.T) {
 				if e.Task == nil {
 					continue
 				}
-				if e.Task.ID() != ref.ID() || e.Queue != b.name || e.Task.Queue() != b.name || e.Task.Attempt() != 1 {
+				if e.Task.ID() != ref.ID() || e.Queue != b.Name || e.Task.Queue() != b.Name || e.Task.Attempt() != 1 {
 					t.Errorf("%s of queue %q, task %q of %q, attempt %d", e.Kind, e.Queue, e.Task.ID(), e.Task.Queue(),
 						e.Task.Attempt())
 				}
@@ -121,15 +121,15 @@ func TestEventsOfTasks(t *testing.T) {
 func TestEventsOfTasksThatDoNotRun(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
-	cfg.PythonQueue = b.name + "-py"
+	cfg.PythonQueue = b.Name + "-py"
 	w, h := b.listened(cfg)
 	s := b.start(w)
 	ref := b.delay(b.fn("unknown", func() {}))
-	b.do("RPUSH", b.name, "rubbish")
+	b.Do("RPUSH", b.Name, "rubbish")
 	if _, err := b.q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
-	b.until("all are seen to", func() bool { return b.size("_parked")+b.size("_archived")+b.size("-py") == 3 })
+	b.Until("all are seen to", func() bool { return b.Size("_parked")+b.Size("_archived")+b.Size("-py") == 3 })
 	s.mustStop()
 	parked, archived, forwarded := h.of(EventTaskParked), h.of(EventTaskArchived), h.of(EventTaskForwarded)
 	if len(parked) != 1 || parked[0].Task.ID() != ref.ID() || parked[0].Reason != "unknown function" ||
@@ -137,7 +137,7 @@ func TestEventsOfTasksThatDoNotRun(t *testing.T) {
 		t.Errorf("parked: %+v", parked)
 	}
 	if len(archived) != 1 || archived[0].Task != nil || archived[0].Reason != "undecodable" || archived[0].Err == nil ||
-		archived[0].Queue != b.name {
+		archived[0].Queue != b.Name {
 		t.Errorf("archived: %+v", archived)
 	}
 	if len(forwarded) != 1 || forwarded[0].Task.Path() != "m:f" {
@@ -149,12 +149,12 @@ func TestEventsOfTasksThatDoNotRun(t *testing.T) {
 func TestEventsTellHowLongATaskHasWaited(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})
-	m := wire.Message{Kind: wire.GoExtended, Path: b.name + ".f", Payload: []byte{0xa1, 'x'}}
+	m := wire.Message{Kind: wire.GoExtended, Path: b.Name + ".f", Payload: []byte{0xa1, 'x'}}
 	m.Meta.ID, m.Meta.EnqueuedAt = "a", time.Now().Add(-time.Hour).UnixMilli()
-	b.do("RPUSH", b.name, m.Append(nil))
+	b.Do("RPUSH", b.Name, m.Append(nil))
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	s.mustStop()
 	if started := h.of(EventTaskStarted); len(started) != 1 || started[0].Wait < time.Hour-time.Minute ||
 		started[0].Wait > time.Hour+time.Minute {
@@ -196,9 +196,9 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 	s := b.start(w)
 	ref := b.delay(f)
 	await(b, "the task", running)
-	b.do("DEL", b.name+"_processing:"+w.ID(), b.name+"_worker:"+w.ID())
+	b.Do("DEL", b.Name+"_processing:"+w.ID(), b.Name+"_worker:"+w.ID())
 	w.groups[0].heartbeat.now()
-	b.until("it is noticed", func() bool { return len(h.of(EventTaskLost)) > 0 })
+	b.Until("it is noticed", func() bool { return len(h.of(EventTaskLost)) > 0 })
 	s.mustStop()
 	if got := h.names(EventHeartbeatLost, EventHeartbeatRegained); !slices.Equal(got,
 		[]string{"heartbeat lost", "heartbeat regained"}) {
@@ -228,16 +228,16 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	l.confirmed.Store(&old)
 	beat.missed(fail)
 	beat.missed(fail)
-	b.do("SET", b.name+"_worker:"+w.ID(), "v", "PX", 60000) // it had not expired
+	b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000) // it had not expired
 	for range 2 {
-		b.must(beat.beat(t.Context()))
+		b.Must(beat.beat(t.Context()))
 	}
 	beat.link.hangUp()
 	w.hooks.start(w.log)
 	w.hooks.stop(patience)
 	events := h.of()
 	if got := h.names(); !slices.Equal(got, []string{"heartbeat lost", "heartbeat regained"}) ||
-		!errors.Is(events[0].Err, fail) || events[0].Queue != b.name {
+		!errors.Is(events[0].Err, fail) || events[0].Queue != b.Name {
 		t.Errorf("found %+v", events)
 	}
 }
@@ -287,9 +287,9 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	msg, err := parseForTest(string(e.message))
-	b.must(err)
+	b.Must(err)
 	msg.Meta.Extra = &wire.Extra{AloneDeaths: maxDeaths - 1}
-	redistest.Seed(t, b.conn, b.name, redistest.State{
+	redistest.Seed(t, b.Conn, b.Name, redistest.State{
 		"_workers": redistest.Set{"dead"}, "_processing:dead": redistest.Hash{"1-1": string(msg.Append(nil))},
 		"_claims:dead": redistest.Hash{"1": "1", "alone": "1-1"},
 	})
@@ -297,7 +297,7 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	cfg.HeartbeatLife = shortestLife
 	w, h := b.listened(cfg, f)
 	s := b.start(w)
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	s.mustStop()
 	archived := h.of(EventTaskArchived)
 	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.id ||

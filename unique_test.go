@@ -58,10 +58,10 @@ func TestOneOfManyProducersHasTheLock(t *testing.T) {
 			if ref := ok.Load(); ref == nil || refused[ref.ID()] != 49 {
 				t.Errorf("%v was accepted, others were refused because of %v", ref, refused)
 			}
-			if n := b.size("") + b.size("_scheduled"); n != 1 {
+			if n := b.Size("") + b.Size("_scheduled"); n != 1 {
 				t.Errorf("%d tasks stand", n)
 			}
-			b.check(redistest.Invariants{})
+			b.Check(redistest.Invariants{})
 		})
 	}
 }
@@ -74,7 +74,7 @@ func TestWhatIsTheSame(t *testing.T) {
 	ctx := t.Context()
 	q := b.q.With(Unique(time.Hour))
 	first := b.delayWith(q, f, 1, "a")
-	for _, same := range []*Task{Call(f, 1, "a"), Call(f, int64(1), "a"), NewGoTask(b.name+".f", 1, "a")} {
+	for _, same := range []*Task{Call(f, 1, "a"), Call(f, int64(1), "a"), NewGoTask(b.Name+".f", 1, "a")} {
 		_, err := q.Enqueue(ctx, same)
 		inTheWay(t, err, first.ID())
 	}
@@ -86,7 +86,7 @@ func TestWhatIsTheSame(t *testing.T) {
 			t.Errorf("another call was refused: %v", err)
 		}
 	}
-	_, err := q.Enqueue(ctx, NewGoTask(b.name+".one", []int{1}))
+	_, err := q.Enqueue(ctx, NewGoTask(b.Name+".one", []int{1}))
 	if !errors.Is(err, ErrDuplicate) {
 		t.Errorf("one argument, by path: %v", err)
 	}
@@ -131,16 +131,16 @@ func TestUntilStart(t *testing.T) {
 // its lock.
 func TestUntilStartOfAParkedTask(t *testing.T) {
 	b := newBench(t)
-	name := Name(b.name + ".f")
+	name := Name(b.Name + ".f")
 	type full struct{ A, B int }
 	ran := make(chan full, 2)
 	f := Func(func(v full) { ran <- v }, name)
 	q := b.q.With(UniqueKey("k", time.Hour), UntilStart())
 	old := b.work(b.config(), Func(func(struct{ A int }) { t.Error("it ran without a field") }, name))
 	ref := b.delayWith(q, f, full{1, 2})
-	b.until("it is parked", func() bool { return b.size("_parked") == 1 })
-	if c := b.counters(); c["parked"] != 1 || !strings.Contains(b.hash("_info")[ref.ID()], reasonFields) {
-		t.Errorf("counters %v, info %v", c, b.hash("_info"))
+	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
+	if c := b.counters(); c["parked"] != 1 || !strings.Contains(b.Hash("_info")[ref.ID()], reasonFields) {
+		t.Errorf("counters %v, info %v", c, b.Hash("_info"))
 	}
 	_, err := q.Delay(f, full{3, 4})
 	inTheWay(t, err, ref.ID())
@@ -149,11 +149,11 @@ func TestUntilStartOfAParkedTask(t *testing.T) {
 	if got := await(b, "the task", ran); got != (full{1, 2}) {
 		t.Errorf("ran with %+v", got)
 	}
-	b.idle()
+	b.Idle()
 	b.unlocked()
 	b.delayWith(q, f, full{3, 4})
 	await(b, "the next", ran)
-	b.idle()
+	b.Idle()
 }
 
 // TestUntilStartWithoutRedis: the task starts although its lock cannot be freed, and frees it when it is over.
@@ -184,8 +184,8 @@ func TestOnConflictSkip(t *testing.T) {
 	}
 	q := b.q.With(TaskID("x"), OnConflict(Skip), In(time.Hour))
 	first, again := b.delayWith(q, f, 2), b.delayWith(q, f, 3)
-	if first.ID() != "x" || again.ID() != "x" || b.size("") != 1 || b.size("_scheduled") != 1 {
-		t.Errorf("%v and %v, %d pending, %d scheduled", first, again, b.size(""), b.size("_scheduled"))
+	if first.ID() != "x" || again.ID() != "x" || b.Size("") != 1 || b.Size("_scheduled") != 1 {
+		t.Errorf("%v and %v, %d pending, %d scheduled", first, again, b.Size(""), b.Size("_scheduled"))
 	}
 	if _, err := b.q.With(OnConflict(Fail)).Delay(f, 1); !errors.Is(err, ErrDuplicate) {
 		t.Errorf("the call's option does not hold: %v", err)
@@ -231,8 +231,8 @@ func TestUniqueMany(t *testing.T) {
 			t.Errorf("tasks %d and %d are the same, but have the ids %s and %s", i-1, i, refs[i-1].ID(), ref.ID())
 		}
 	}
-	if len(distinct) != 1000 || b.size("") != 1000 {
-		t.Errorf("%d ids, %d tasks, expected 1000", len(distinct), b.size(""))
+	if len(distinct) != 1000 || b.Size("") != 1000 {
+		t.Errorf("%d ids, %d tasks, expected 1000", len(distinct), b.Size(""))
 	}
 	b.work(b.config(), f, plain)
 	for range 1000 {
@@ -244,7 +244,7 @@ func TestUniqueMany(t *testing.T) {
 // TestUniquePythonTask carries its lock in the extended form.
 func TestUniquePythonTask(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
+	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestUniquePythonTask(t *testing.T) {
 			t.Errorf("another call was refused: %v", err)
 		}
 	}
-	if x := b.pending()[0].Meta.Extra; x == nil || b.hash("_locks")[x.Lock] != ref.ID() {
-		t.Errorf("lock %+v of %v", x, b.hash("_locks"))
+	if x := b.pending()[0].Meta.Extra; x == nil || b.Hash("_locks")[x.Lock] != ref.ID() {
+		t.Errorf("lock %+v of %v", x, b.Hash("_locks"))
 	}
 }

@@ -38,7 +38,7 @@ func TestWaitWhileRedisIsAway(t *testing.T) {
 	src := &awaySource{Source: b.rdb.loops}
 	away := newRedis(src, src)
 	defer away.signals.close()
-	there := NewQueue(b.name, away).Ref(ref.ID())
+	there := NewQueue(b.Name, away).Ref(ref.ID())
 
 	type answer struct {
 		n   int
@@ -50,7 +50,7 @@ func TestWaitWhileRedisIsAway(t *testing.T) {
 		answered <- answer{n, err}
 	}()
 	// The first look, and the first attempt to subscribe behind it.
-	b.until("Redis has been asked for", func() bool { return src.asked.Load() >= 2 })
+	b.Until("Redis has been asked for", func() bool { return src.asked.Load() >= 2 })
 	select {
 	case a := <-answered:
 		t.Fatalf("Await gave up: %d, %v", a.n, a.err)
@@ -72,7 +72,7 @@ func TestWaitWhileRedisIsAway(t *testing.T) {
 // TestWaitThatRedisRefuses: it will not answer any better, however long one waits.
 func TestWaitThatRedisRefuses(t *testing.T) {
 	b := newBench(t)
-	b.do("SET", b.name+"_completed", "x")
+	b.Do("SET", b.Name+"_completed", "x")
 	err := b.q.Ref("x").Wait(t.Context())
 	var answer redis.Error
 	if !errors.As(err, &answer) || !strings.Contains(err.Error(), "WRONGTYPE") {
@@ -93,13 +93,13 @@ func TestWaitThatRedisRefuses(t *testing.T) {
 // TestReadsAreNeverUnknown: what only asks has changed nothing, whether or not it was answered.
 func TestReadsAreNeverUnknown(t *testing.T) {
 	b := newBench(t)
-	proxy := faultnet.NewProxy(t, b.server.Addr())
+	proxy := faultnet.NewProxy(t, b.Server.Addr())
 	rdb, err := Dial(proxy.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	ref := NewQueue(b.name, rdb).Ref("x")
+	ref := NewQueue(b.Name, rdb).Ref("x")
 	ask := func(ctx context.Context) error { _, err := ref.State(ctx); return err }
 	for name, call := range map[string]func(context.Context) error{"State": ask, "Cancel": ref.Cancel} {
 		if err := ask(t.Context()); err != nil {

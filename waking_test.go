@@ -30,7 +30,7 @@ type waker struct {
 }
 
 func (k *waker) start() {
-	k.t.Helper()
+	k.T.Helper()
 	order := Weighted{}
 	for i, q := range k.queues {
 		order[q.Name()] = i + 1
@@ -38,8 +38,8 @@ func (k *waker) start() {
 	cfg := k.config()
 	cfg.Queues, cfg.NoSweeper = order, true
 	w, err := NewWorker(k.rdb, cfg)
-	k.must(err)
-	k.must(w.Register(k.f))
+	k.Must(err)
+	k.Must(w.Register(k.f))
 	for _, wt := range w.fetcher.waiters {
 		wt.limit = time.Hour
 	}
@@ -52,13 +52,13 @@ func (k *waker) start() {
 
 // sure does something until it succeeds: connections are killed now and then.
 func (k *waker) sure(do func(context.Context) error) {
-	k.t.Helper()
-	k.until("it is done", func() bool { return do(k.t.Context()) == nil })
+	k.T.Helper()
+	k.Until("it is done", func() bool { return do(k.T.Context()) == nil })
 }
 
 // change does something at random that changes what the worker waits on, or how.
 func (k *waker) change() string {
-	k.t.Helper()
+	k.T.Helper()
 	i := k.rng.IntN(len(k.queues))
 	q := k.queues[i]
 	switch op := k.rng.IntN(12); op {
@@ -100,7 +100,7 @@ func (k *waker) change() string {
 		k.sure(func(ctx context.Context) error { return q.SetWeight(ctx, weight) })
 		return "weight of " + q.Name()
 	case 10:
-		k.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		k.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 		return "all connections are lost"
 	default:
 		k.w.mustStop()
@@ -117,7 +117,7 @@ func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	k := &waker{bench: b, rng: rand.New(rand.NewPCG(seed, 0)), entered: make(chan int, 100)}
 	for i := range 3 {
-		k.queues = append(k.queues, NewQueue(fmt.Sprint(k.name, i), k.rdb))
+		k.queues = append(k.queues, NewQueue(fmt.Sprint(k.Name, i), k.rdb))
 	}
 	k.paused = make([]bool, len(k.queues))
 	k.f = k.fn("f", func(i int) { k.entered <- i })
@@ -170,7 +170,7 @@ func (k *waker) starts(task int) bool {
 func TestFailedWaitsBackOff(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
-	b.do("SET", b.name+"_wake", "another type")
+	b.Do("SET", b.Name+"_wake", "another type")
 	ran := make(chan int, 100)
 	f := b.fn("f", func(i int) { ran <- i })
 	b.work(b.config(), f)
@@ -183,13 +183,13 @@ func TestFailedWaitsBackOff(t *testing.T) {
 		case <-end:
 			took := time.Since(start)
 			// 50 ms, doubled up to 2 s, ± 50 %: at most ten in the first two seconds, and then one a second.
-			if n := failedWaits(t, b.server); n > 10+int(took/time.Second) {
+			if n := failedWaits(t, b.Server); n > 10+int(took/time.Second) {
 				t.Errorf("%d waits have failed in %v", n, took)
 			}
 			if n := strings.Count(b.log.String(), "waiting for tasks again"); n > 0 {
 				t.Errorf("%d log lines say that waits succeed again", n)
 			}
-			b.do("DEL", b.name+"_wake")
+			b.Do("DEL", b.Name+"_wake")
 			return
 		default:
 		}
@@ -243,23 +243,23 @@ func failedWaits(t *testing.T, server *redistest.Server) (n int) {
 func TestResumedQueueIsWaitedOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	w := &waiter{lanes: []int{0, 1}, stores: []*store{b.q.store, newStore(b.rdb.loops, "", b.name+".x")}}
+	w := &waiter{lanes: []int{0, 1}, stores: []*store{b.q.store, newStore(b.rdb.loops, "", b.Name+".x")}}
 	rests := func(i int) bool { return i == 1 }
 	if keys := w.keys([]int{0, 1}, rests, true, "w"); len(keys) != 5 {
 		t.Errorf("keys %q", keys)
 	}
-	b.must(w.renew(t.Context(), rests, "w"))
-	if n := b.size("_rewait:w"); n != 0 {
+	b.Must(w.renew(t.Context(), rests, "w"))
+	if n := b.Size("_rewait:w"); n != 0 {
 		t.Error("the wait was ended for a queue that rests")
 	}
-	b.do("SET", b.name+"_rewait:w", "of another type")
+	b.Do("SET", b.Name+"_rewait:w", "of another type")
 	if w.renew(t.Context(), func(int) bool { return false }, "w") == nil {
 		t.Error("the wait was ended by a key of another type")
 	}
-	b.do("DEL", b.name+"_rewait:w")
+	b.Do("DEL", b.Name+"_rewait:w")
 	for range 2 {
-		b.must(w.renew(t.Context(), func(int) bool { return false }, "w"))
-		if n, _ := redis.Int(b.do("LLEN", b.name+"_rewait:w"), nil); n != 1 {
+		b.Must(w.renew(t.Context(), func(int) bool { return false }, "w"))
+		if n, _ := redis.Int(b.Do("LLEN", b.Name+"_rewait:w"), nil); n != 1 {
 			t.Errorf("%d notes to end the wait, expected one", n)
 		}
 	}
@@ -271,7 +271,7 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	w, err := NewWorker(b.rdb, b.config())
-	b.must(err)
+	b.Must(err)
 	l := w.lanes[0]
 	rests := func(when string, want bool) {
 		t.Helper()
@@ -284,23 +284,23 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	if len(l.control.poke) != 1 {
 		t.Error("found paused: nobody was asked to look")
 	}
-	b.do("SET", b.name+"_control", "of another type")
+	b.Do("SET", b.Name+"_control", "of another type")
 	if w.look(t.Context(), l) == nil {
 		t.Error("a look at a string succeeded")
 	}
 	rests("after a look that has failed", true)
-	b.do("UNLINK", b.name+"_control")
+	b.Do("UNLINK", b.Name+"_control")
 	drain(w.exec.changed)
-	b.must(w.look(t.Context(), l))
+	b.Must(w.look(t.Context(), l))
 	rests("after a look", false)
 	if len(w.exec.changed) != 1 {
 		t.Error("the fetcher was not told of the look")
 	}
 	l.restWhilePaused()
 	rests("found paused again", true)
-	b.must(w.look(t.Context(), l))
+	b.Must(w.look(t.Context(), l))
 	rests("after another look", false)
 	l.rest = queueRest{until: time.Now()}
-	b.must(w.look(t.Context(), l))
+	b.Must(w.look(t.Context(), l))
 	rests("Redis could not be asked", true)
 }

@@ -28,7 +28,7 @@ func TestHandlerReturnsTypedNilError(t *testing.T) {
 	f := b.fn("f", func() error { var e *nilError; return e }, MaxRetry(0))
 	b.work(b.config(), f)
 	b.delay(f)
-	b.until("the task is archived", func() bool { return b.size("_archived") == 1 })
+	b.Until("the task is archived", func() bool { return b.Size("_archived") == 1 })
 }
 
 func TestBackoffPanics(t *testing.T) {
@@ -38,7 +38,7 @@ func TestBackoffPanics(t *testing.T) {
 	cfg.Backoff = func(int) time.Duration { panic("backoff") }
 	b.work(cfg, f)
 	b.delay(f)
-	b.until("the task is tried again or archived", func() bool { return b.size("_archived")+b.size("_retry") == 1 })
+	b.Until("the task is tried again or archived", func() bool { return b.Size("_archived")+b.Size("_retry") == 1 })
 }
 
 // onMessage calls f when a message is logged.
@@ -74,7 +74,7 @@ func TestResumeDuringPause(t *testing.T) {
 	cfg.Logger = logger
 	w = b.work(cfg, f)
 	w.Pause()
-	b.until("the worker is running", func() bool { return w.Status().State == WorkerRunning })
+	b.Until("the worker is running", func() bool { return w.Status().State == WorkerRunning })
 	b.delay(f)
 	await(b, "the task, as the worker says that it is running", ran)
 }
@@ -114,7 +114,7 @@ func TestWhatIsAcceptedCanBeRead(t *testing.T) {
 	}
 	wide := func(n int) []any { return make([]any, n) }
 	one, two := b.fn("one", func(any) {}), b.fn("two", func(any, any) {})
-	ext, err := OpenQueue(b.rdb, QueueConfig{Name: b.name})
+	ext, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,8 @@ func TestDelayContextIsBoundedWhileRedisIsFrozen(t *testing.T) {
 		c.Close()
 	}
 	<-time.After(pingAfter + 100*time.Millisecond)
-	b.server.Pause(t)
-	defer b.server.Resume(t)
+	b.Server.Pause(t)
+	defer b.Server.Resume(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -213,9 +213,9 @@ func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	f := b.fn("f", func(ctx context.Context) { close(entered); <-ctx.Done(); cancelled <- time.Now() })
 	cfg := b.config()
 	cfg.Grace, cfg.CancelGrace = 500*time.Millisecond, 500*time.Millisecond
-	names := Strict{b.name}
+	names := Strict{b.Name}
 	for i := range 10 {
-		names = append(names, fmt.Sprintf("%s%d", b.name, i))
+		names = append(names, fmt.Sprintf("%s%d", b.Name, i))
 	}
 	cfg.Queues = names
 	w, err := NewWorker(b.rdb, cfg)
@@ -228,10 +228,10 @@ func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- w.Run(ctx) }()
-	b.until("connected", func() bool { return w.Status().Connected })
+	b.Until("connected", func() bool { return w.Status().Connected })
 	b.delay(f)
 	await(b, "the task", entered)
-	b.server.Pause(t)
+	b.Server.Pause(t)
 	start := time.Now()
 	cancel()
 	at := <-cancelled
@@ -245,7 +245,7 @@ func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	if d > 30*time.Second {
 		t.Errorf("Run returned after %v", d)
 	}
-	b.server.Resume(t)
+	b.Server.Resume(t)
 }
 
 func TestNothingStartsAfterStop(t *testing.T) {
@@ -273,11 +273,11 @@ func TestNothingStartsAfterStop(t *testing.T) {
 	go func() { result <- w.Run(ctx) }()
 	<-entered
 	<-entered
-	b.server.Pause(t)
+	b.Server.Pause(t)
 	cancel()
 	stopped := time.Now()
 	<-time.After(2 * time.Second)
-	b.server.Resume(t)
+	b.Server.Resume(t)
 	<-result
 	mu.Lock()
 	defer mu.Unlock()
@@ -299,9 +299,9 @@ func TestSweeperWithWrongClockLeavesParkedTasks(t *testing.T) {
 	cfg := b.config()
 	cfg.NoSweeper = true
 	b.work(cfg)
-	b.until("parked", func() bool { return b.size("_parked") == 1 })
+	b.Until("parked", func() bool { return b.Size("_parked") == 1 })
 	g := newSweepGroup(b.rdb.loops, "", 2*time.Second, newContact(2*time.Second), newJournal(b.log.logger()))
-	s := newStore(b.rdb.loops, "", b.name)
+	s := newStore(b.rdb.loops, "", b.Name)
 	s.now = func() time.Time { return time.Now().Add(8 * 24 * time.Hour) }
 	g.add(s)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -309,7 +309,7 @@ func TestSweeperWithWrongClockLeavesParkedTasks(t *testing.T) {
 	if err := g.pass(ctx, time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if b.size("_parked") != 1 {
+	if b.Size("_parked") != 1 {
 		t.Errorf("a sweeper whose clock is a week ahead archived a task that was parked a moment ago: %v", b.counters())
 	}
 }
@@ -318,7 +318,7 @@ func TestSmallPoolIsReported(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan struct{}, 1)
 	f := b.fn("f", func() { ran <- struct{}{} })
-	pool := b.server.Pool(t)
+	pool := b.Server.Pool(t)
 	pool.MaxActive, pool.Wait = 3, true
 	cfg := b.config()
 	w, err := NewWorker(FromPool(pool), cfg)
@@ -367,7 +367,7 @@ func TestCloseOfAnySource(t *testing.T) {
 func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
-	cfg.PythonQueue = b.name + "py"
+	cfg.PythonQueue = b.Name + "py"
 	w, err := NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +388,7 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 
 func TestStatusBeforeRedisKnows(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
-	b.server.Pause(t)
+	b.Server.Pause(t)
 	w, _ := NewWorker(b.rdb, b.config())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -397,7 +397,7 @@ func TestStatusBeforeRedisKnows(t *testing.T) {
 	if s := w.Status().State; s != WorkerNew {
 		t.Errorf("state %v; WorkerNew is documented for a worker that Redis does not know yet", s)
 	}
-	b.server.Resume(t)
+	b.Server.Resume(t)
 	cancel()
 	<-done
 }
@@ -406,7 +406,7 @@ func TestStatusBeforeRedisKnows(t *testing.T) {
 func TestStatusConnected(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
-	cfg.Queues = Strict{b.name, b.name + ".second", b.name + ".third"}
+	cfg.Queues = Strict{b.Name, b.Name + ".second", b.Name + ".third"}
 	w := b.work(cfg)
 	w.mustStop()
 	if s := w.Status(); s.Connected || s.State != WorkerStopped {
@@ -438,7 +438,7 @@ func TestStopWhileTasksCome(t *testing.T) {
 	const rounds, each = 40, 3
 	for i := range rounds {
 		w := b.work(b.config(), f)
-		b.until("the first look is over", func() bool { return w.lanes[0].newest() > 0 })
+		b.Until("the first look is over", func() bool { return w.lanes[0].newest() > 0 })
 		stopped := make(chan error, 1)
 		for j := range each {
 			if j == 1 {
@@ -449,16 +449,16 @@ func TestStopWhileTasksCome(t *testing.T) {
 		if err := await(b, "the worker's end", stopped); err != nil {
 			t.Fatal(err)
 		}
-		if n := b.size("_processing:" + w.ID()); n > 0 {
+		if n := b.Size("_processing:" + w.ID()); n > 0 {
 			t.Fatalf("the worker has left %d claims", n)
 		}
 	}
 	w := b.work(b.config(), f)
-	b.until("all have run", func() bool { return ran.Load() == rounds*each })
-	b.idle()
+	b.Until("all have run", func() bool { return ran.Load() == rounds*each })
+	b.Idle()
 	w.mustStop()
 	if n := b.counters()["processed"]; n != rounds*each {
 		t.Errorf("%d tasks were processed, expected %d", n, rounds*each)
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }

@@ -21,11 +21,11 @@ func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
 	pool := &redis.Pool{
 		MaxIdle: 10,
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
-			return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialContextFunc(d.DialContext),
+			return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(d.DialContext),
 				redis.DialReadTimeout(callTimeout))
 		},
 	}
-	b.t.Cleanup(func() { pool.Close() })
+	b.T.Cleanup(func() { pool.Close() })
 	return FromPool(pool), d
 }
 
@@ -48,13 +48,13 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply,
 		func(r []byte) bool { return armed.Load() && calls(scriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
-	b.until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].newest() > 0 })
+	b.Until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].newest() > 0 })
 	armed.Store(true)
 	b.delay(f, 1)
 	if i := await(b, "the task", ran); i != 1 {
 		t.Fatalf("ran %d", i)
 	}
-	b.idle()
+	b.Idle()
 	if dropped(dialer) == 0 {
 		t.Fatal("no reply was dropped")
 	}
@@ -64,7 +64,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 // A task whose notification was lost with the reply of a wait is looked for at once. Here nobody else would find it.
@@ -83,8 +83,8 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	cfg := b.config()
 	cfg.NoSweeper = true
 	w, err := NewWorker(rdb, cfg)
-	b.must(err)
-	b.must(w.Register(f))
+	b.Must(err)
+	b.Must(w.Register(f))
 	w.groups[0].mover.pending = func(*lane, bool) {}
 	s := b.start(w)
 	await(b, "the worker to wait", waits)
@@ -92,12 +92,12 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	if i := await(b, "the task", ran); i != 1 {
 		t.Errorf("ran %d", i)
 	}
-	b.idle()
+	b.Idle()
 	s.mustStop()
 	if n := dropped(dialer); n != 1 {
 		t.Errorf("%d replies were dropped, expected 1", n)
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 // A worker that Redis has forgotten registers when a claim says so, and not only when its next heartbeat is due.
@@ -108,7 +108,7 @@ func TestForgottenWorkerRegistersWhenItClaims(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife = 10 * time.Minute
 	w := b.work(cfg, f)
-	b.do("DEL", b.name+"_worker:"+w.ID())
+	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	b.delay(f, 1)
 	if i := await(b, "the task", ran); i != 1 {
 		t.Errorf("ran %d", i)
@@ -122,17 +122,17 @@ func TestClaimThatFailsOnItsWayIsGivenBack(t *testing.T) {
 	ran := make(chan int, 10)
 	f := b.fn("f", func(i int) { ran <- i })
 	w := b.work(b.config(), f)
-	b.until("the worker is registered", func() bool { return b.size("_workers") == 1 })
-	b.do("ACL", "SETUSER", "default", "-ltrim")
+	b.Until("the worker is registered", func() bool { return b.Size("_workers") == 1 })
+	b.Do("ACL", "SETUSER", "default", "-ltrim")
 	b.delay(f, 1)
-	b.until("the task is claimed", func() bool { return b.size("_processing:"+w.id) == 1 })
-	b.do("ACL", "SETUSER", "default", "+ltrim")
+	b.Until("the task is claimed", func() bool { return b.Size("_processing:"+w.id) == 1 })
+	b.Do("ACL", "SETUSER", "default", "+ltrim")
 	if i := await(b, "the task", ran); i != 1 {
 		t.Fatalf("ran %d", i)
 	}
-	b.idle()
+	b.Idle()
 	w.mustStop()
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 func TestLostReplyOfAckIsSentAgain(t *testing.T) {
@@ -145,10 +145,10 @@ func TestLostReplyOfAckIsSentAgain(t *testing.T) {
 		rdb, dialer := b.faulty(faultnet.Once(fault, calls(scriptAck)))
 		w := b.workWith(rdb, b.config(), f)
 		tasks := int64(0)
-		b.until("a task is acknowledged by a call of its own, and not with a claim", func() bool {
+		b.Until("a task is acknowledged by a call of its own, and not with a claim", func() bool {
 			b.delay(f, 1)
 			tasks++
-			b.idle()
+			b.Idle()
 			return dropped(dialer) == 1
 		})
 		if err := w.stop(); err != nil {
@@ -157,7 +157,7 @@ func TestLostReplyOfAckIsSentAgain(t *testing.T) {
 		if ran.Load() != tasks {
 			t.Errorf("%v: %d tasks ran %d times, %v", fault, tasks, ran.Load(), dialer.Counts())
 		}
-		b.check(redistest.Invariants{Idle: true})
+		b.Check(redistest.Invariants{Idle: true})
 	}
 	if n := b.counters()["lost"]; n != 0 {
 		t.Errorf("%d claims counted as lost; a repeated ack finds nothing because it has been carried out", n)
@@ -177,15 +177,15 @@ func TestLostReplyOfRetryDoesNotDouble(t *testing.T) {
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, calls(scriptShelve)))
 	w := b.workWith(rdb, b.config(), f)
 	b.delay(f, 1)
-	b.until("it has run twice", func() bool { return ran.Load() == 2 })
-	b.idle()
+	b.Until("it has run twice", func() bool { return ran.Load() == 2 })
+	b.Idle()
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
 	if ran.Load() != 2 || dropped(dialer) != 1 {
 		t.Errorf("ran %d times, %v", ran.Load(), dialer.Counts())
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 }
 
 func TestDelayWithoutReplyIsUnknown(t *testing.T) {
@@ -193,10 +193,10 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	f := b.fn("f", func(int) {})
 	b.delay(f, 0)
 	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(scriptEnqueue)))
-	if _, err := NewQueue(b.name, rdb).Delay(f, 1); !errors.Is(err, ErrUnknown) {
+	if _, err := NewQueue(b.Name, rdb).Delay(f, 1); !errors.Is(err, ErrUnknown) {
 		t.Errorf("error %v, expected ErrUnknown", err)
 	}
-	if n := b.size(""); n != 2 {
+	if n := b.Size(""); n != 2 {
 		t.Errorf("%d pending, expected 2", n)
 	}
 	calls := make([]*Task, maxBatchTasks+1)
@@ -205,7 +205,7 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	}
 	second := 0
 	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool { second++; return second == 2 }))
-	refs, err := NewQueue(b.name, rdb).DelayMany(t.Context(), calls...)
+	refs, err := NewQueue(b.Name, rdb).DelayMany(t.Context(), calls...)
 	var batch *BatchError
 	if !errors.As(err, &batch) || batch.Sent != maxBatchTasks || len(refs) != maxBatchTasks ||
 		!errors.Is(err, ErrUnknown) {
@@ -231,15 +231,15 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 	b.delay(f, 2)
 	await(b, "a task", entered)
 	await(b, "a task", entered)
-	b.do("DEL", b.name+"_worker:"+w.ID())
+	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	// Another worker's sweeper takes one of the two claims.
-	hash := b.name + "_processing:" + w.ID()
+	hash := b.Name + "_processing:" + w.ID()
 	page, _, err := claimsPage(b.q.store, hash, 10)
 	if err != nil || len(page) != 2 {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
 	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
-	if n, _, alive, err := b.q.store.sweep(t.Context(), b.name+"_worker:"+w.ID(), hash, sweepBounds,
+	if n, _, alive, err := b.q.store.sweep(t.Context(), b.Name+"_worker:"+w.ID(), hash, sweepBounds,
 		g.verdicts(b.q.store, page[:1], death{})); n != 1 || alive || err != nil {
 		t.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
@@ -247,15 +247,15 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 		t.Errorf("cause %v, expected ErrLost", err)
 	}
 	close(leave)
-	b.idle()
-	b.until("three runs", func() bool { return len(entered) == 1 }) // the swept one has run again
+	b.Idle()
+	b.Until("three runs", func() bool { return len(entered) == 1 }) // the swept one has run again
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
 	if len(causes) != 0 {
 		t.Error("the claim that stood was cancelled too")
 	}
-	b.check(redistest.Invariants{Idle: true})
+	b.Check(redistest.Invariants{Idle: true})
 	if c := b.counters(); c["lost"] != 1 || c["swept"] != 1 || c["processed"] != 2 {
 		t.Errorf("counters %v", c)
 	}
@@ -272,23 +272,23 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 	b.delay(f, 2)
 	await(b, "the first", entered)
 	l := w.lanes[0]
-	b.until("the second is claimed", func() bool { known, _, _ := l.count(); return known == 2 })
+	b.Until("the second is claimed", func() bool { known, _, _ := l.count(); return known == 2 })
 	// As after a pause of the process: the last heartbeat is old, and what was prefetched belongs to another by now.
 	old := time.Now().Add(-time.Minute)
 	l.confirmed.Store(&old)
 	if l.fresh(cfg.HeartbeatLife) {
 		t.Fatal("an old heartbeat counts as fresh")
 	}
-	b.do("DEL", b.name+"_worker:"+w.ID())
+	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	var token string
 	for _, c := range l.open() {
 		if m, err := parseForTest(string(c.raw)); err == nil && m.Payload[0] == 2 {
 			token = c.token
 		}
 	}
-	b.do("HDEL", b.name+"_processing:"+w.ID(), token)
+	b.Do("HDEL", b.Name+"_processing:"+w.ID(), token)
 	close(leave)
-	b.until("the loss was noticed", func() bool { return b.counters()["lost"] >= 1 })
+	b.Until("the loss was noticed", func() bool { return b.counters()["lost"] >= 1 })
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -305,10 +305,10 @@ func TestWorkerCarriesOnAfterRedisWasAway(t *testing.T) {
 	b.delay(f, 1)
 	await(b, "the first", ran)
 	for round := range 3 {
-		b.server.Kill(t)
-		b.server.Restart(t)
-		b.conn = b.server.Dial(t)
-		b.until("a task is accepted", func() bool { _, err := b.q.Delay(f, round); return err == nil })
+		b.Server.Kill(t)
+		b.Server.Restart(t)
+		b.Conn = b.Server.Dial(t)
+		b.Until("a task is accepted", func() bool { _, err := b.q.Delay(f, round); return err == nil })
 		await(b, "a task after the restart", ran)
 	}
 	if err := w.stop(); err != nil {
@@ -324,13 +324,13 @@ func TestIdleWaitLastsItsTime(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	l := &link{src: b.rdb.loops, key: b.name}
+	l := &link{src: b.rdb.loops, key: b.Name}
 	defer l.hangUp()
 	if _, err := l.open(ctx); err != nil {
 		t.Fatal(err)
 	}
 	// A context that can end must not let the connection's own timeout cut the wait short.
-	if key, err := wait(ctx, l, []string{b.name + "_noti"}, waitTime); key != "" || err != nil {
+	if key, err := wait(ctx, l, []string{b.Name + "_noti"}, waitTime); key != "" || err != nil {
 		t.Errorf("%q, %v", key, err)
 	}
 }
@@ -339,14 +339,14 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 	b := newBench(t)
 	const timeout = 600 * time.Millisecond
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
-		return redis.DialContext(ctx, "tcp", b.server.Addr(), redis.DialReadTimeout(timeout))
+		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialReadTimeout(timeout))
 	}}
 	t.Cleanup(func() { pool.Close() })
-	w := &waiter{link: link{src: poolSource{pool}, key: b.name}}
+	w := &waiter{link: link{src: poolSource{pool}, key: b.Name}}
 	defer w.link.hangUp()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	keys := []string{b.name + "_noti"}
+	keys := []string{b.Name + "_noti"}
 	if key, err := w.wait(ctx, keys); key != "" || err != nil {
 		t.Fatalf("%q, %v", key, err)
 	}
@@ -380,7 +380,7 @@ func TestStopDuringRegistration(t *testing.T) {
 			if err := w.Run(ctx); err != nil {
 				t.Errorf("Run: %v", err)
 			}
-			if n := b.size("_workers"); n != 0 {
+			if n := b.Size("_workers"); n != 0 {
 				t.Errorf("Redis knows %d workers, expected none", n)
 			}
 		})

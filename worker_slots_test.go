@@ -40,7 +40,7 @@ func newShards(t *testing.T) *shards {
 	src := &twoShards{pools: [2]*redis.Pool{a.Pool(t), c.Pool(t)}}
 	b := newBenchOn(t, a)
 	rdb := FromSource(src)
-	return &shards{bench: b, servers: [2]*redistest.Server{a, c}, rdb2: rdb, name2: b.name + "{b}"}
+	return &shards{bench: b, servers: [2]*redistest.Server{a, c}, rdb2: rdb, name2: b.Name + "{b}"}
 }
 
 func testOtherShardGoesOn(t *testing.T, fail, heal func(*redistest.Server)) {
@@ -49,7 +49,7 @@ func testOtherShardGoesOn(t *testing.T, fail, heal func(*redistest.Server)) {
 	ran := make(chan int, 1000)
 	f := s.fn("f", func(i int) { ran <- i })
 	cfg := s.config()
-	cfg.Queues = Strict{s.name, s.name2} // the first is the one that goes away
+	cfg.Queues = Strict{s.Name, s.name2} // the first is the one that goes away
 	w := s.workWith(s.rdb2, cfg, f)
 	q2 := NewQueue(s.name2, s.rdb2)
 	s.delayWith(q2, f, 0)
@@ -109,15 +109,15 @@ func TestHeartbeatOfOneShardIsNotDrivenByAnother(t *testing.T) {
 	f := s.fn("f", func(i int) { entered <- i; <-leave })
 	cfg := s.config()
 	cfg.Concurrency, cfg.Prefetch = 2, 4
-	cfg.Queues = Strict{s.name, s.name2}
+	cfg.Queues = Strict{s.Name, s.name2}
 	w := s.workWith(s.rdb2, cfg, f)
-	q1 := NewQueue(s.name, s.rdb2)
+	q1 := NewQueue(s.Name, s.rdb2)
 	for i := range 5 {
 		s.delayWith(q1, f, i)
 	}
 	await(s.bench, "a task", entered)
 	await(s.bench, "a task", entered)
-	s.until("tasks are claimed ahead",
+	s.Until("tasks are claimed ahead",
 		func() bool { w.exec.mu.Lock(); defer w.exec.mu.Unlock(); return len(w.exec.ready) == 3 })
 	s.servers[0].Pause(t)
 	<-time.After(2 * time.Second) // a heartbeat's life

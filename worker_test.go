@@ -35,7 +35,7 @@ func TestWorkerRunsWhatWasDelayed(t *testing.T) {
 	b.delay(none)
 	b.delay(variadic, "-", "a", "b", "c")
 	b.delay(structs, &person{"Ann", 30}, map[string][]int{"k": {1, 2}})
-	if _, err := b.q.Enqueue(t.Context(), NewGoTask(b.name+".plain", 8, "y")); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), NewGoTask(b.Name+".plain", 8, "y")); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]bool{"7x": true, "none": true, "a-b-c": true, "Ann30 map[k:[1 2]]": true, "8y": true}
@@ -46,7 +46,7 @@ func TestWorkerRunsWhatWasDelayed(t *testing.T) {
 			delete(want, s)
 		}
 	}
-	b.idle()
+	b.Idle()
 	if n := b.counters()["processed"]; n != 5 {
 		t.Errorf("processed is %d, expected 5", n)
 	}
@@ -65,12 +65,12 @@ func TestWorkerLeavesNothingBehind(t *testing.T) {
 	if err != nil || len(refs) != len(calls) {
 		t.Fatalf("%d refs, %v", len(refs), err)
 	}
-	b.until("all have run", func() bool { return ran.Load() == int64(len(calls)) })
+	b.Until("all have run", func() bool { return ran.Load() == int64(len(calls)) })
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
-	b.check(redistest.Invariants{Idle: true})
-	state := redistest.Dump(t, b.conn, b.name)
+	b.Check(redistest.Invariants{Idle: true})
+	state := redistest.Dump(t, b.Conn, b.Name)
 	for suffix := range state {
 		if suffix != "_sweeper" && !strings.HasPrefix(suffix, "_stats:") {
 			t.Errorf("key %q is left", suffix)
@@ -103,14 +103,14 @@ func TestWorkerRetriesThenSucceeds(t *testing.T) {
 			t.Fatalf("attempt %d, expected %d", got, i)
 		}
 	}
-	b.idle()
-	b.until("the counters are right", func() bool {
+	b.Idle()
+	b.Until("the counters are right", func() bool {
 		c := b.counters()
 		return c["processed"] == 4 && c["failed"] == 3 && c["retried"] == 3 && c["archived"] == 0
 	})
-	b.check(redistest.Invariants{})
-	if b.size("_retry")+b.size("_tasks")+b.size("_info") > 0 {
-		t.Errorf("left: %v", redistest.Dump(t, b.conn, b.name))
+	b.Check(redistest.Invariants{})
+	if b.Size("_retry")+b.Size("_tasks")+b.Size("_info") > 0 {
+		t.Errorf("left: %v", redistest.Dump(t, b.Conn, b.Name))
 	}
 }
 
@@ -136,16 +136,16 @@ func TestWorkerArchivesWhenNoRetriesAreLeft(t *testing.T) {
 			cfg.MaxRetry = tt.worker
 			b.work(cfg, f)
 			ref := b.delayWith(b.q.With(tt.opts...), f)
-			b.until("it is archived", func() bool { return b.size("_archived") == 1 })
+			b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 			if ran.Load() != tt.attempts {
 				t.Errorf("ran %d times, expected %d", ran.Load(), tt.attempts)
 			}
-			info := b.hash("_info")[ref.ID()]
+			info := b.Hash("_info")[ref.ID()]
 			if !strings.Contains(info, "no luck") || !strings.Contains(info, "failed") ||
-				!strings.Contains(info, b.name+".f") {
+				!strings.Contains(info, b.Name+".f") {
 				t.Errorf("info %q", info)
 			}
-			b.check(redistest.Invariants{})
+			b.Check(redistest.Invariants{})
 		})
 	}
 }
@@ -155,12 +155,12 @@ func TestWorkerArchivesWrongArgumentsAtOnce(t *testing.T) {
 	var ran atomic.Int64
 	f := b.fn("f", func(uint8) { ran.Add(1) })
 	b.work(b.config(), f)
-	ref, err := b.q.Enqueue(t.Context(), NewGoTask(b.name+".f", 300))
+	ref, err := b.q.Enqueue(t.Context(), NewGoTask(b.Name+".f", 300))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.until("it is archived", func() bool { return b.size("_archived") == 1 })
-	info := b.hash("_info")[ref.ID()]
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
+	info := b.Hash("_info")[ref.ID()]
 	if ran.Load() != 0 || !strings.Contains(info, "arguments") ||
 		!strings.Contains(info, "expected uint8, found integer") {
 		t.Errorf("ran %d times, info %q", ran.Load(), info)
@@ -181,10 +181,10 @@ func TestWorkerSurvivesPanicsAndGoexit(t *testing.T) {
 		b.delay(exits, i)
 		b.delay(fine, i)
 	}
-	b.until("all have ended", func() bool { return ran.Load() == 50 && b.size("_archived") == 100 })
-	b.idle()
+	b.Until("all have ended", func() bool { return ran.Load() == 50 && b.Size("_archived") == 100 })
+	b.Idle()
 	stacks, gone := 0, 0
-	for _, info := range b.hash("_info") {
+	for _, info := range b.Hash("_info") {
 		if strings.Contains(info, "assignment to entry in nil map") && strings.Contains(info, "worker_test.go:") {
 			stacks++
 		}
@@ -199,7 +199,7 @@ func TestWorkerSurvivesPanicsAndGoexit(t *testing.T) {
 
 func TestWorkerServesQueuesStrictly(t *testing.T) {
 	b := newBench(t)
-	low := NewQueue(b.name+"-low", b.rdb)
+	low := NewQueue(b.Name+"-low", b.rdb)
 	var mu sync.Mutex
 	var order []string
 	f := b.fn("f", func(s string) { mu.Lock(); order = append(order, s); mu.Unlock() })
@@ -208,9 +208,9 @@ func TestWorkerServesQueuesStrictly(t *testing.T) {
 		b.delay(f, fmt.Sprint("high", i))
 	}
 	cfg := b.config()
-	cfg.Queues, cfg.Concurrency = Strict{b.name, b.name + "-low"}, 1
+	cfg.Queues, cfg.Concurrency = Strict{b.Name, b.Name + "-low"}, 1
 	b.work(cfg, f)
-	b.until("all have run", func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 40 })
+	b.Until("all have run", func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 40 })
 	for i, s := range order {
 		want := fmt.Sprint("high", i)
 		if i >= 20 {
@@ -229,24 +229,24 @@ func TestWorkerStopGivesBackWhatHasNotStarted(t *testing.T) {
 	for i := range 10 {
 		b.delay(f, i)
 	}
-	before := b.list("")
+	before := b.List("")
 	cfg := b.config()
 	cfg.Concurrency, cfg.Prefetch = 1, 5
 	w := b.work(cfg, f)
 	await(b, "the first task", entered)
-	b.until("five are claimed ahead", func() bool { return b.size("") == 4 })
+	b.Until("five are claimed ahead", func() bool { return b.Size("") == 4 })
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
-	b.until("they are back", func() bool { return b.size("") == 9 })
+	b.Until("they are back", func() bool { return b.Size("") == 9 })
 	close(leave)
 	if err := await(b, "the stop", stopped); err != nil {
 		t.Fatal(err)
 	}
-	after := b.list("")
+	after := b.List("")
 	if fmt.Sprint(after) != fmt.Sprint(before[1:]) {
 		t.Errorf("order changed:\n%q\n%q", after, before[1:])
 	}
-	b.check(redistest.Invariants{MoreNoti: 1})
+	b.Check(redistest.Invariants{MoreNoti: 1})
 }
 
 func TestWorkerStopCancelsHandlersAfterGrace(t *testing.T) {
@@ -269,11 +269,11 @@ func TestWorkerStopCancelsHandlersAfterGrace(t *testing.T) {
 	if err := await(b, "the cause", cause); !errors.Is(err, ErrShutdown) {
 		t.Errorf("cause %v, expected ErrShutdown", err)
 	}
-	pending := b.list("")
+	pending := b.List("")
 	if len(pending) != 1 || !strings.Contains(pending[0], ref.ID()) || strings.Contains(pending[0], "\xa2rt") {
 		t.Errorf("pending %q: expected the task, without a retry spent", pending)
 	}
-	b.check(redistest.Invariants{})
+	b.Check(redistest.Invariants{})
 }
 
 func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
@@ -297,23 +297,23 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 	cancel()
 	var running *StillRunningError
 	if err := await(b, "Run", result); !errors.As(err, &running) || len(running.Funcs) != 1 ||
-		running.Funcs[0] != b.name+".stubborn" {
+		running.Funcs[0] != b.Name+".stubborn" {
 		t.Fatalf("Run: %v", err)
 	}
 	// The claim and the heartbeat stand, so that nobody runs the task a second time.
-	if n := b.size("_processing:" + w.ID()); n != 1 {
+	if n := b.Size("_processing:" + w.ID()); n != 1 {
 		t.Errorf("%d claims stand, expected 1", n)
 	}
-	ttl := b.int("PTTL", b.name+"_worker:"+w.ID())
-	b.until("the heartbeat is renewed", func() bool {
-		now := b.int("PTTL", b.name+"_worker:"+w.ID())
+	ttl := b.Int("PTTL", b.Name+"_worker:"+w.ID())
+	b.Until("the heartbeat is renewed", func() bool {
+		now := b.Int("PTTL", b.Name+"_worker:"+w.ID())
 		renewed := now > ttl
 		ttl = now
 		return renewed
 	})
 	close(leave)
-	b.until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
-	b.check(redistest.Invariants{Idle: true})
+	b.Until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
+	b.Check(redistest.Invariants{Idle: true})
 	if n := b.counters()["processed"]; n != 1 {
 		t.Errorf("processed %d, expected 1: the late end counts", n)
 	}
@@ -331,19 +331,19 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 	}
 	await(b, "the first", entered)
 	// Two or three: it claims again when no more than half of what it may claim ahead is left.
-	b.until("some are claimed ahead", func() bool {
+	b.Until("some are claimed ahead", func() bool {
 		w.exec.mu.Lock()
 		defer w.exec.mu.Unlock()
 		return len(w.exec.ready) >= 2
 	})
 	w.Pause()
-	b.until("they are back", func() bool { return b.size("") == 5 })
+	b.Until("they are back", func() bool { return b.Size("") == 5 })
 	if s := w.Status(); s.State != WorkerPaused || s.Busy != 1 || !s.Connected {
 		t.Errorf("status %+v", s)
 	}
 	leave <- struct{}{}
-	b.until("the first has ended", func() bool { return w.Status().Busy == 0 })
-	if n := b.size(""); n != 5 {
+	b.Until("the first has ended", func() bool { return w.Status().Busy == 0 })
+	if n := b.Size(""); n != 5 {
 		t.Errorf("%d pending while paused, expected 5", n)
 	}
 	w.Resume()
@@ -353,11 +353,11 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 	w.Quiet()
 	w.Resume() // does not end Quiet
 	leave <- struct{}{}
-	b.until("the second has ended", func() bool { return w.Status().Busy == 0 })
+	b.Until("the second has ended", func() bool { return w.Status().Busy == 0 })
 	if s := w.Status(); s.State != WorkerQuiet {
 		t.Errorf("status %+v", s)
 	}
-	b.until("all others are pending", func() bool { return b.size("") == 4 && b.size("_processing:"+w.ID()) == 0 })
+	b.Until("all others are pending", func() bool { return b.Size("") == 4 && b.Size("_processing:"+w.ID()) == 0 })
 }
 
 func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
@@ -417,5 +417,5 @@ func TestWorkerRunsMethods(t *testing.T) {
 	b.start(w)
 	b.delay((*counter).Add, 40)
 	b.delay((*counter).Add, 2)
-	b.until("both have run", func() bool { return c.n.Load() == 42 })
+	b.Until("both have run", func() bool { return c.n.Load() == 42 })
 }

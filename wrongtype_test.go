@@ -60,7 +60,7 @@ func TestWrongTypedKeyIsNamed(t *testing.T) {
 		"_groups":    func(q *Queue) error { _, err := q.With(Group("g")).Delay(listTask, 1); return err },
 	} {
 		q, name := q()
-		if _, err := b.conn.Do("PFADD", name+suffix, "x"); err != nil { // a string, of which nobody here makes any
+		if _, err := b.Conn.Do("PFADD", name+suffix, "x"); err != nil { // a string, of which nobody here makes any
 			t.Fatal(err)
 		}
 		err := do(q)
@@ -69,7 +69,7 @@ func TestWrongTypedKeyIsNamed(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: found %v, expected %q", suffix, err, want)
 		}
-		if _, err := b.conn.Do("DEL", name+suffix); err != nil {
+		if _, err := b.Conn.Do("DEL", name+suffix); err != nil {
 			t.Fatal(err)
 		}
 	}
