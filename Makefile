@@ -58,7 +58,7 @@ race-nested: ## The same without the root module, whose tests make cover runs (8
 	@$(each) -n go test -race -shuffle=on -count=1 -timeout=20m $(TESTFLAGS) ./...
 
 .PHONY: cover
-cover: ## Run the root module's tests with the race detector; check that they cover 85 % of the root package (5 min)
+cover: ## Run the root module's tests with the race detector; check that they cover 85 % of the engine (5 min)
 	@scripts/cover.sh
 
 .PHONY: itest

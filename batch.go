@@ -2,12 +2,12 @@ package delayed
 
 import (
 	"context"
-	"iter"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -69,7 +69,7 @@ func newBatch(l *lane, number uint64, messages []any) *batch {
 	b.at = time.Now()
 	list := make([]claim, n)
 	i := 0
-	for token := range tokensOf(number, n) {
+	for token := range redisstore.TokensOf(number, n) {
 		c := &list[i]
 		c.lane, c.batch, c.token = l, b, token
 		if size, large := messages[i].(int64); large {
@@ -92,25 +92,9 @@ func (c *claim) large() int { return c.batch.sizes[c] }
 // parse reads the message.
 func (c *claim) parse() (wire.Message, error) {
 	if size := c.large(); size > 0 {
-		return wire.Message{}, tooLarge(size)
+		return wire.Message{}, redisstore.TooLarge(size)
 	}
 	return wire.Parse(c.raw, wire.WorkerLimits)
-}
-
-// tokensOf returns the tokens of a batch of n claims, in order. All of them are parts of one string.
-func tokensOf(number uint64, n int) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		head := append(strconv.AppendUint(make([]byte, 0, 32), number, 10), '-')
-		var text strings.Builder
-		text.Grow(n * (len(head) + len(strconv.Itoa(n))))
-		for i := range n {
-			start := text.Len()
-			text.Write(strconv.AppendInt(head, int64(i+1), 10))
-			if !yield(text.String()[start:]) {
-				return
-			}
-		}
-	}
 }
 
 // parseToken splits a token into the number of its batch and its place in it, from 1.

@@ -7,16 +7,18 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 func TestTokensOfABatch(t *testing.T) {
 	for _, number := range []uint64{0, 1, 9, 10, math.MaxUint64} {
-		for _, n := range []int{0, 1, 9, 10, 11, 99, 100, maxClaim} {
+		for _, n := range []int{0, 1, 9, 10, 11, 99, 100, redisstore.MaxClaim} {
 			var want []string
 			for i := range n {
 				want = append(want, fmt.Sprintf("%d-%d", number, i+1))
 			}
-			got := slices.Collect(tokensOf(number, n))
+			got := slices.Collect(redisstore.TokensOf(number, n))
 			if !slices.Equal(got, want) {
 				t.Fatalf("%d tokens of batch %d:\n%q\nexpected\n%q", n, number, got, want)
 			}

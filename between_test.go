@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // betweenSource calls a function once, right before the first call of a script that writes.
@@ -47,7 +49,7 @@ func (c *betweenConn) ReceiveContext(ctx context.Context) (any, error) {
 }
 
 func (c *betweenConn) before(cmd string, args []any) {
-	if cmd == "EVALSHA" && (args[0] == scriptEntry.sha || args[0] == scriptTick.sha) {
+	if cmd == "EVALSHA" && (args[0] == redisstore.ScriptEntry.Sha || args[0] == redisstore.ScriptTick.Sha) {
 		c.s.once.Do(c.s.then)
 	}
 }
@@ -112,7 +114,7 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 				b.Must(c.inner(b, p))
 			}}
 			outer := b.periodic()
-			outer.queue.store = newStore(src, "", b.Name)
+			outer.queue.store = redisstore.NewStore(src, "", b.Name)
 			if err := c.outer(b, outer); !errors.Is(err, c.err) || !came {
 				t.Errorf("found the error %v, expected %v; the other came in between: %v", err, c.err, came)
 			}

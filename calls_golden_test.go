@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -66,7 +67,7 @@ func (v *goldenCall) check(t *testing.T, now int64) {
 	}
 	lock := ""
 	if h != nil {
-		lock = h.name
+		lock = h.Name
 	}
 	if lock != v.Lock {
 		t.Errorf("lock %q, expected %q", lock, v.Lock)
@@ -94,11 +95,11 @@ func (v *goldenCall) check(t *testing.T, now int64) {
 	if v.Group == "" {
 		return
 	}
-	m, err := newMember(b)
+	m, err := group.NewMember(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(m.group, m.bytes, m.values); got != fmt.Sprint(v.Group, v.List[0], v.List[1]) {
+	if got := fmt.Sprint(m.Group, m.Bytes, m.Values); got != fmt.Sprint(v.Group, v.List[0], v.List[1]) {
 		t.Errorf("group %s, expected %s %v", got, v.Group, v.List)
 	}
 }

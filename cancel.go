@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -42,29 +43,29 @@ func (r *Ref) Cancel(ctx context.Context) error {
 	}
 	s := r.queue.store
 	for {
-		found, err := s.look(ctx, r.id, true)
+		found, err := s.Look(ctx, r.id, true)
 		if err != nil {
 			return err
 		}
-		s.redisTime(found.now) // the cancellation is counted on that day
-		message := found.message
-		if !message.exists() && r.loose {
+		s.RedisTime(found.Now) // the cancellation is counted on that day
+		message := found.Message
+		if !message.Exists() && r.loose {
 			return r.gone()
 		}
 		// Who waits for it is to be told, which is all that is kept.
 		var keep time.Duration
 		var info []byte
-		if msg, err := wire.Parse(message.bytes, wire.WorkerLimits); message.bytes != nil && err == nil &&
+		if msg, err := wire.Parse(message.Bytes, wire.WorkerLimits); message.Bytes != nil && err == nil &&
 			keeps(msg.Meta.Extra) {
-			i := canceledInfo(&msg, s.now())
+			i := canceledInfo(&msg, s.Now())
 			info, keep = i.Encode(), milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}
-		switch became, err := s.cancel(ctx, r.id, message.exists(), keep, info); {
+		switch became, err := s.Cancel(ctx, r.id, message.Exists(), keep, info); {
 		case err != nil:
 			return err
-		case became == cancelTooLate:
+		case became == redisstore.CancelTooLate:
 			return fmt.Errorf("%w: task %s cannot be cancelled", ErrEnded, r)
-		case became != cancelAgain:
+		case became != redisstore.CancelAgain:
 			return nil
 		}
 	}
@@ -72,7 +73,10 @@ func (r *Ref) Cancel(ctx context.Context) error {
 
 // canceledInfo is what is kept of a task that was cancelled.
 func canceledInfo(m *wire.Message, now time.Time) wire.Info {
-	info := wire.Info{Reason: reasonCanceled, Function: m.Path, Attempts: m.Meta.Retried, Deaths: m.Meta.Deaths, At: now}
+	info := wire.Info{
+		Reason: reasonCanceled, Function: m.Path, Attempts: m.Meta.Retried, Deaths: m.Meta.Deaths,
+		At: now,
+	}
 	if at := m.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}
@@ -145,7 +149,7 @@ func (w *Worker) screen(ctx context.Context, claims []*claim) []*claim {
 	}
 	revoked, err := w.screened(ctx, l, b.version, claims)
 	if err != nil {
-		w.log.with("queue", l.store.name).trouble(&l.control.trouble,
+		w.log.With("queue", l.store.Name).Trouble(&l.control.trouble,
 			"cannot ask which tasks were canceled; giving them back", err)
 		l.rest = queueRest{until: time.Now().Add(pausedRest)}
 		w.giveBack(claims)
@@ -188,12 +192,12 @@ func (w *Worker) screened(ctx context.Context, l *lane, version int64, claims []
 	for i, c := range claims {
 		ids[i] = c.msg.Meta.ID
 	}
-	return l.store.areRevoked(ctx, ids)
+	return l.store.AreRevoked(ctx, ids)
 }
 
 // cancelClaim ends the claim of a task that was cancelled. certain: Redis need not know it any more.
 func (w *Worker) cancelClaim(c *claim, certain bool) {
-	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).Info("task canceled")
+	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).Info("task canceled")
 	w.tell(c, Event{Kind: EventTaskCanceled})
 	c.lane.finisher.add(w.cancellation(c, certain))
 }
@@ -208,10 +212,10 @@ func (w *Worker) cancellation(c *claim, certain bool) ending {
 }
 
 // annulledOf turns endings into what the store takes.
-func annulledOf(group []ending) []annulled {
-	tasks := make([]annulled, len(group))
+func annulledOf(group []ending) []redisstore.Annulled {
+	tasks := make([]redisstore.Annulled, len(group))
 	for i, c := range completedOf(group) {
-		tasks[i] = annulled{c, group[i].certain}
+		tasks[i] = redisstore.Annulled{Completed: c, Certain: group[i].certain}
 	}
 	return tasks
 }
@@ -247,14 +251,14 @@ func (w *Worker) cancelRunning(l *lane) {
 
 // lookRevoked learns which tasks were cancelled, and does what follows for those in hand.
 func (w *Worker) lookRevoked(ctx context.Context, l *lane) error {
-	ids, all, err := l.store.revoked(ctx, revokedMost)
+	ids, all, err := l.store.Revoked(ctx, revokedMost)
 	if err != nil {
 		return err
 	}
 	l.noteRevoked(ids, all)
 	for mine := w.exec.idsOf(l); !all && len(mine) > 0; {
 		n := min(len(mine), revokedMost)
-		revoked, err := l.store.areRevoked(ctx, mine[:n])
+		revoked, err := l.store.AreRevoked(ctx, mine[:n])
 		if err != nil {
 			return err
 		}

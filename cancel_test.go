@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -291,7 +292,7 @@ func TestCancelOfManyTasks(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	// They are forgotten before those of this test, so those come last.
-	soon := int(redisTime(t, b.Conn) + time.Hour.Milliseconds())
+	soon := int(redistest.Time(t, b.Conn) + time.Hour.Milliseconds())
 	for i := range revokedMost + 10 {
 		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
 	}
@@ -327,10 +328,10 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	f := b.fn("f", func() {})
 	ref := b.delay(f)
 	s := b.q.store
-	_, err := s.register(bg, "dead", time.Minute, "v")
+	_, err := s.Register(bg, "dead", time.Minute, "v")
 	b.Must(err)
-	got, err := s.claim(bg, claimCall{worker: "dead", batch: 1, most: 1})
-	if err != nil || len(got.messages) != 1 {
+	got, err := s.Claim(bg, redisstore.ClaimCall{Worker: "dead", Batch: 1, Most: 1})
+	if err != nil || len(got.Messages) != 1 {
 		t.Fatal(got, err)
 	}
 	b.delay(f)

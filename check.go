@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // What SettingError.Name can be.
@@ -77,12 +79,12 @@ func (r *Redis) servers(ctx context.Context) ([]serverAt, error) {
 	if r.loops.Slot("0") == r.loops.Slot("1") {
 		return []serverAt{one}, nil
 	}
-	conn, err := connect(ctx, r.loops, r.prefix)
+	conn, err := redisstore.Connect(ctx, r.loops, r.prefix)
 	if err != nil {
-		return nil, connError(err)
+		return nil, redisstore.ConnError(err)
 	}
 	defer conn.Close()
-	ranges, err := redis.Values(do(ctx, conn, callTimeout, "CLUSTER", "SLOTS"))
+	ranges, err := redis.Values(redisstore.Do(ctx, conn, redisstore.CallTimeout, "CLUSTER", "SLOTS"))
 	if err != nil {
 		return nil, fmt.Errorf("delayed: CLUSTER SLOTS: %w", err)
 	}
@@ -156,12 +158,12 @@ func (f *findings) warn(format string, args ...any) {
 
 // inspect asks one server. The error says that it did not answer.
 func inspect(ctx context.Context, src Source, p serverAt) (f findings, err error) {
-	conn, err := connect(ctx, src, p.key)
+	conn, err := redisstore.Connect(ctx, src, p.key)
 	if err != nil {
-		return f, connError(err)
+		return f, redisstore.ConnError(err)
 	}
 	defer conn.Close()
-	text, err := redis.String(do(ctx, conn, callTimeout, "INFO"))
+	text, err := redis.String(redisstore.Do(ctx, conn, redisstore.CallTimeout, "INFO"))
 	switch {
 	case passing(err):
 		return f, fmt.Errorf("delayed: INFO: %w", err)
@@ -172,7 +174,7 @@ func inspect(ctx context.Context, src Source, p serverAt) (f findings, err error
 	default:
 		f.judge(p.name, parseServerInfo(text))
 	}
-	if _, err = do(ctx, conn, callTimeout, "EVAL", "return 1", 0); passing(err) {
+	if _, err = redisstore.Do(ctx, conn, redisstore.CallTimeout, "EVAL", "return 1", 0); passing(err) {
 		return f, fmt.Errorf("delayed: EVAL: %w", err)
 	} else if err != nil {
 		f.refuse(settingScripts, "%s runs no Lua scripts: %v; expected that the user may call EVAL and EVALSHA", p.name,

@@ -7,12 +7,15 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 // wrongDay makes a store believe that Redis's clock is days ahead of what it is, as the clock of this machine may be.
-func wrongDay(s *store) *store {
-	s.redisTime(time.Now().Add(72 * time.Hour))
+func wrongDay(s *redisstore.Store) *redisstore.Store {
+	s.RedisTime(time.Now().Add(72 * time.Hour))
 	return s
 }
 
@@ -20,7 +23,8 @@ func wrongDay(s *store) *store {
 // and producers say.
 func TestCountersFollowRedis(t *testing.T) {
 	b := newBench(t)
-	if have, want := wrongDay(newStore(b.rdb.loops, "", b.Name)).statsKey(), b.q.store.statsKey(); have == want {
+	if have, want := wrongDay(redisstore.NewStore(b.rdb.loops, "", b.Name)).StatsKey(),
+		b.q.store.StatsKey(); have == want {
 		t.Fatalf("counters of %s three days later, too", want)
 	}
 	counted := func(what, counter string, n int) {
@@ -30,7 +34,7 @@ func TestCountersFollowRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, day := range days {
-			if day != b.Name+"_stats:"+time.UnixMilli(redisTime(t, b.Conn)).UTC().Format("20060102") {
+			if day != b.Name+"_stats:"+time.UnixMilli(redistest.Time(t, b.Conn)).UTC().Format("20060102") {
 				t.Fatalf("%s counts on %v", what, days)
 			}
 		}
@@ -86,20 +90,20 @@ func TestDeathsFollowRedis(t *testing.T) {
 		"its clock is slow": {time.Hour, deathsLife + time.Hour/2, 1},
 		"its clock is fast": {-time.Hour, deathsLife - time.Hour/2, 3},
 	} {
-		s := newStore(nil, "", "q")
-		s.redisTime(time.Now().Add(tt.skew))
+		s := redisstore.NewStore(nil, "", "q")
+		s.RedisTime(time.Now().Add(tt.skew))
 		task := Call(strings.ToUpper, "a")
 		task.msg.Extend()
-		task.msg.Meta.ID, task.msg.Meta.Deaths = newTaskID(), 2
-		task.msg.Meta.DiedAt = s.now().Add(-tt.ago).UnixMilli()
-		g := newSweepGroup(nil, "w", time.Minute, newContact(time.Minute), newJournal((&logText{}).logger()))
-		before := s.now().UnixMilli()
-		v := g.verdicts(s, []claimed{{token: "1-1", message: task.msg.Append(nil)}}, death{})[0]
-		msg, err := wire.Parse(v.renewed, wire.WorkerLimits)
+		task.msg.Meta.ID, task.msg.Meta.Deaths = wire.NewTaskID(), 2
+		task.msg.Meta.DiedAt = s.Now().Add(-tt.ago).UnixMilli()
+		g := newSweepGroup(nil, "w", time.Minute, newContact(time.Minute), loop.NewJournal((&logText{}).logger()))
+		before := s.Now().UnixMilli()
+		v := g.verdicts(s, []redisstore.Claimed{{Token: "1-1", Message: task.msg.Append(nil)}}, redisstore.Death{})[0]
+		msg, err := wire.Parse(v.Renewed, wire.WorkerLimits)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at := msg.Meta.DiedAt; at < before || at > s.now().UnixMilli() || msg.Meta.Deaths != tt.deaths {
+		if at := msg.Meta.DiedAt; at < before || at > s.Now().UnixMilli() || msg.Meta.Deaths != tt.deaths {
 			t.Errorf("%s: died at %d, expected %d or just after; %d deaths, expected %d",
 				name, at, before, msg.Meta.Deaths, tt.deaths)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -18,7 +19,7 @@ import (
 // task.
 func TestProducersOnABadNetwork(t *testing.T) {
 	b := newBench(t)
-	b.Server.Do(t, "SCRIPT", "LOAD", scriptEnqueue.source)
+	b.Server.Do(t, "SCRIPT", "LOAD", redisstore.ScriptEnqueue.Source)
 	dialer := faultnet.NewDialer(faultnet.Random(1, faultnet.Rates{DropReply: 0.1, DropRequest: 0.1}), 0)
 	rdb := FromPool(&redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(dialer.DialContext))

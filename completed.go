@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -25,7 +26,7 @@ func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
 		if info.Result, err = c.fn.encodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
 			info.Error = err.Error()
-			w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id",
+			w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id",
 				c.msg.Meta.ID).WithError(err).
 				Error("task is done, but its result cannot be kept")
 		}
@@ -93,13 +94,13 @@ func (f *function) encodeResult(value any) (b []byte, err error) {
 }
 
 // completedOf turns endings into what the store takes.
-func completedOf(group []ending) []completed {
-	tasks := make([]completed, len(group))
+func completedOf(group []ending) []redisstore.Completed {
+	tasks := make([]redisstore.Completed, len(group))
 	for i := range group {
 		e := &group[i]
-		t := completed{token: e.claim.token, id: e.id, keep: e.wait, value: e.info}
+		t := redisstore.Completed{Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info}
 		if x := e.claim.msg.Meta.Extra; x != nil {
-			t.lock, t.awaited = e.claim.held(), keeps(x)
+			t.Lock, t.Awaited = e.claim.held(), keeps(x)
 		}
 		tasks[i] = t
 	}

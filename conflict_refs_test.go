@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -55,7 +56,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 		for kind, lock := range map[string]Option{"key": UniqueKey("k", time.Hour), "id": TaskID("k")} {
 			t.Run(how+" "+kind, func(t *testing.T) {
 				b := newBench(t)
-				b.rdb.signals.again = time.Hour // so that it must be told
+				b.rdb.signals.Again = time.Hour // so that it must be told
 				f := b.fn("f", func(n int) int { return 2 * n })
 				first := b.delayWith(b.q.With(lock, KeepResult(time.Hour)), f, 1)
 				last := time.Now().UnixMilli()
@@ -93,7 +94,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 func TestManySkippedRefs(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(n int) int { return n }, Unique(time.Hour), OnConflict(Skip), KeepResult(time.Hour))
-	const n = 2*maxEnlisted + 10
+	const n = 2*redisstore.MaxEnlisted + 10
 	calls := make([]*Task, 0, n)
 	for i := range n {
 		calls = append(calls, Call(f, i/2*3%n)) // pairs, one behind the other
@@ -116,7 +117,7 @@ func TestManySkippedRefs(t *testing.T) {
 // TestFailureBySkippedRef tells of the end of the task that is there.
 func TestFailureBySkippedRef(t *testing.T) {
 	b := newBench(t)
-	b.rdb.signals.again = time.Hour // so that it must be told
+	b.rdb.signals.Again = time.Hour // so that it must be told
 	f := b.fn("f", func(int) (int, error) { return 0, errors.New("no") })
 	first := b.delayWith(b.q.With(UniqueKey("k", time.Hour), KeepResult(time.Hour), MaxRetry(1)), f, 1)
 	ref := b.delayWith(b.q.With(UniqueKey("k", time.Hour), OnConflict(Skip), MaxRetry(5)), f, 2)
@@ -166,7 +167,7 @@ func TestCancelBySkippedRef(t *testing.T) {
 	for name, opts := range map[string][]Option{"pending": nil, "scheduled": {In(time.Hour)}, "running": nil} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.rdb.signals.again = time.Hour // so that it must be told
+			b.rdb.signals.Again = time.Hour // so that it must be told
 			began, ran := make(chan struct{}, 1), make(chan int, 10)
 			f := b.fn("f", func(ctx context.Context, n int) error {
 				if name == "running" && n == 1 {
@@ -222,7 +223,7 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 		for name, opts := range map[string][]Option{"until end": nil, "until start": {UntilStart()}} {
 			t.Run(how+" "+name, func(t *testing.T) {
 				b := newBench(t)
-				b.rdb.signals.again = time.Hour // so that it must be told
+				b.rdb.signals.Again = time.Hour // so that it must be told
 				f := b.fn("f", func(n int) int { return 2 * n })
 				lock := append([]Option{UniqueKey("k", time.Hour)}, opts...)
 				q := b.q.With(append(lock, OnConflict(Replace), KeepResult(time.Hour))...)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // maxWeight bounds the weight of a queue.
@@ -28,7 +30,7 @@ func (q *Queue) Pause(ctx context.Context) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	_, err := q.store.setControl(ctx, controlPaused, valueNow)
+	_, err := q.store.SetControl(ctx, redisstore.ControlPaused, redisstore.ValueNow)
 	return err
 }
 
@@ -37,7 +39,7 @@ func (q *Queue) Resume(ctx context.Context) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	_, err := q.store.setControl(ctx, controlPaused, "")
+	_, err := q.store.SetControl(ctx, redisstore.ControlPaused, "")
 	return err
 }
 
@@ -46,8 +48,8 @@ func (q *Queue) Paused(ctx context.Context) (bool, error) {
 	if err := q.check(ctx); err != nil {
 		return false, err
 	}
-	c, err := q.store.control(ctx, "")
-	return c.paused, err
+	c, err := q.store.Control(ctx, "")
+	return c.Paused, err
 }
 
 // Restart makes every worker that serves the queue now stop as if the context of Run had ended, with the reason
@@ -57,7 +59,7 @@ func (q *Queue) Restart(ctx context.Context) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	_, err := q.store.setControl(ctx, controlRestart, valueNow)
+	_, err := q.store.SetControl(ctx, redisstore.ControlRestart, redisstore.ValueNow)
 	return err
 }
 
@@ -75,7 +77,7 @@ func (q *Queue) SetWeight(ctx context.Context, weight int) error {
 	if weight > 0 {
 		value = strconv.Itoa(weight)
 	}
-	_, err := q.store.setControl(ctx, controlWeight, value)
+	_, err := q.store.SetControl(ctx, redisstore.ControlWeight, value)
 	return err
 }
 
@@ -113,7 +115,7 @@ func (c *WorkerControl) order(ctx context.Context, order string) error {
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
-	lives, err := c.queue.store.lives(ctx, c.id)
+	lives, err := c.queue.store.Lives(ctx, c.id)
 	if err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func (c *WorkerControl) order(ctx context.Context, order string) error {
 		return fmt.Errorf("delayed: queue %q has no living worker %.100q: expected the id of one that serves it",
 			c.queue.name, c.id)
 	}
-	_, err = c.queue.store.setControl(ctx, controlWorker+c.id, order)
+	_, err = c.queue.store.SetControl(ctx, redisstore.ControlWorker+c.id, order)
 	return err
 }
 

@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // deaf has a worker hear no signals.
 func deaf(w *Worker) {
-	w.signals = newSignals(refusingSource{})
+	w.signals = redisstore.NewSignals(refusingSource{})
 }
 
 // refusingSource has no connections.
@@ -207,8 +210,8 @@ func TestRestartBeforeTheFirstLook(t *testing.T) {
 	lc := &w.lanes[0].control
 	lc.looking.Lock()
 	s := b.start(w)
-	told := redisTime(t, b.Conn)
-	b.Until("it is later", func() bool { return redisTime(t, b.Conn) > told })
+	told := redistest.Time(t, b.Conn)
+	b.Until("it is later", func() bool { return redistest.Time(t, b.Conn) > told })
 	b.Must(b.q.Restart(t.Context()))
 	lc.looking.Unlock()
 	b.Until("it stops", func() bool { return w.Status().StopReason == "restart" })

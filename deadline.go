@@ -73,7 +73,7 @@ func (w *Worker) stale(c *claim) bool {
 	m := &c.msg.Meta
 	id := m.ID
 	if id == "" {
-		id = newTaskID()
+		id = wire.NewTaskID()
 	}
 	text := fmt.Sprintf("it did not start in time: %s at %s", why,
 		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -84,7 +84,7 @@ func (w *Worker) stale(c *claim) bool {
 	if x.FirstFailed != 0 {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
-	w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", id).Warn("task archived: " + text)
+	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
 	w.tell(c, Event{Kind: EventTaskExpired})
 	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.Reason})
 	c.lane.finisher.add(ending{

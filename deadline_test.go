@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -46,7 +47,7 @@ func TestLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := Func(func() {}, append([]FuncOption{Name("limited")}, tt.opts...)...)
-			c := &claim{lane: newLane(newStore(nil, "", "q"), "w", false), fn: f.f}
+			c := &claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f.f}
 			c.msg.Meta.Extra = tt.extra
 			w := &Worker{cfg: WorkerConfig{Timeout: tt.cfg}}
 			got := w.limit(c, tt.ran)
@@ -178,8 +179,8 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 			f := b.fn("f", func(_ context.Context, i int) { ran <- i })
 			ref := b.delayWith(b.q.With(tt.opts...), f, 1)
 			inTime := b.q.With(TTL(time.Hour), Deadline(time.Now().Add(time.Hour)), RetryUntil(time.Unix(1, 0)))
-			last := redisTime(t, b.Conn)
-			b.Until("the time is over that it has to start", func() bool { return redisTime(t, b.Conn) > last+10 })
+			last := redistest.Time(t, b.Conn)
+			b.Until("the time is over that it has to start", func() bool { return redistest.Time(t, b.Conn) > last+10 })
 			b.delayWith(inTime, f, 2)
 			b.work(b.config(), f)
 			b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })

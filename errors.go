@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -22,6 +23,20 @@ var (
 
 // Errors of enqueueing. None of them means that a task was half enqueued.
 var (
+	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued,
+	// cancelled or whatever was asked for. Of a queue with QueueConfig.Wait it may also say that too few replicas have
+	// confirmed the task, which is enqueued then. Enqueueing it again can run it twice. No question that changes
+	// nothing, as Ref.State, fails with it.
+	ErrUnknown = redisstore.ErrUnknown
+
+	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
+	ErrFull = redisstore.ErrFull
+
+	// ErrDuplicate is wrapped by *DuplicateError.
+	ErrDuplicate = redisstore.ErrDuplicate
+
+	// ErrNoID says that a task cannot be asked for because its message carries no id.
+	ErrNoID = redisstore.ErrNoID
 
 	// ErrNoResult says that there is no result to wait for or to return: nothing was to be kept, the function returns
 	// nothing, or it returned what is not of the type that Await was asked for.
@@ -31,6 +46,10 @@ var (
 	ErrNotArchived = errors.New("delayed: task is not archived")
 	// ErrEnded says that a task cannot be cancelled because it has ended.
 	ErrEnded = errors.New("delayed: task has ended")
+
+	// ErrClosed is returned by a second Run of a Worker, Sweeper or Scheduler and by everything that uses a Redis
+	// handle after its Close, every Run included.
+	ErrClosed = redisstore.ErrClosed
 )
 
 // Causes of a handler's context: context.Cause(ctx) is one of these when the worker cancelled it.
@@ -92,8 +111,8 @@ func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 
 // duplicate makes the public error of the store's about a task that is in the way.
 func duplicate(err error) error {
-	if taken := (*takenError)(nil); errors.As(err, &taken) {
-		return &DuplicateError{ID: taken.id}
+	if taken := (*redisstore.TakenError)(nil); errors.As(err, &taken) {
+		return &DuplicateError{ID: taken.ID}
 	}
 	return err
 }

@@ -44,7 +44,7 @@ const (
 	EventTaskExpired                            // its time was over before it could start
 	EventTaskCanceled                           // it was canceled
 	EventTaskLost                               // another worker may run it: this one was believed dead
-	EventTaskReleased                           // it goes back to its queue: its handler was told to stop, as the worker stops
+	EventTaskReleased                           // it goes back to its queue, as the worker stops
 	EventTaskStuck                              // its handler has run for very long or ignores that it was told to stop
 	EventWorkerStarted                          // Run was called
 	EventWorkerIdle                             // all its queues are empty and no handler runs

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/godelayed/delayed"
@@ -58,9 +59,10 @@ func ExampleBackoff() {
 	_, err := patient.Delay(Deliver, 42)
 	fmt.Println(err)
 	_, err = q.With(delayed.Backoff(-time.Minute)).Delay(Deliver, 42)
-	fmt.Println(err)
-	// Output: <nil> delayed: arguments do not fit the function: option Backoff(-1m0s): expected no negative delay,
-	// found -1m0s as number 1
+	fmt.Println(strings.TrimPrefix(err.Error(), delayed.ErrArguments.Error()))
+	// Output:
+	// <nil>
+	// : option Backoff(-1m0s): expected no negative delay, found -1m0s as number 1
 }
 
 // Report has a policy of its own.

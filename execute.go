@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -37,8 +40,8 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 		}
 		if x := c.msg.Meta.Extra; x != nil && x.Group != "" {
 			// It was scheduled, and is due now. One that cannot be gathered runs alone.
-			if m, err := newMember(c.raw); err == nil {
-				f.add(ending{claim: c, outcome: outcomeGather, id: m.group})
+			if m, err := group.NewMember(c.raw); err == nil {
+				f.add(ending{claim: c, outcome: outcomeGather, id: m.Group})
 				continue
 			}
 		}
@@ -161,7 +164,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duration) (done bool) {
 	if c.lane.end(c) {
 		c.lane.settle(c)
-		w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).
+		w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 			Warn("task ended after its claim was lost; its outcome is discarded")
 		c.lane.finisher.countLost(1)
 		w.tell(c, Event{Kind: EventTaskLost})
@@ -197,16 +200,16 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 
 // undecodable archives a message that is none, or is too large, as it is. Its bytes are not sent back.
 func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
-	id := newTaskID()
+	id := wire.NewTaskID()
 	s := c.lane.store
 	info := wire.Info{Reason: "undecodable", Error: err.Error(), At: now, Worker: w.id}
 	if size := c.large(); size > 0 {
-		info.Reason = reasonTooLarge
+		info.Reason = redisstore.ReasonTooLarge
 		logTooLarge(w.log, &w.lines, s, id, size)
 	} else {
-		w.lines.log(lineKey{queue: s.name, reason: info.Reason}, func(n int) {
-			w.log.with("queue", s.name).with("id",
-				id).counted(n).WithError(err).Error("message archived: it cannot be decoded")
+		w.lines.Log(loop.LineKey{Queue: s.Name, Reason: info.Reason}, func(n int) {
+			w.log.With("queue", s.Name).With("id",
+				id).Counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
 	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.Reason, Err: err})
@@ -217,7 +220,7 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 // messages.
 func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	to := w.pythonStore
-	if to == nil || to.keys.list == c.lane.store.keys.list {
+	if to == nil || to.Keys.List == c.lane.store.Keys.List {
 		return w.park(c, parkedPython, now)
 	}
 	if c.msg.Kind == wire.PyExtended {
@@ -235,10 +238,10 @@ func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 
 // readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us
 // or from godelayed: it takes them from now on, but for a shared one, whose workers may be keakon's.
-func (w *Worker) readsExtended(ctx context.Context, to *store) (bool, error) {
-	form, err := to.mode(ctx)
+func (w *Worker) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
+	form, err := to.Mode(ctx)
 	if err == nil && form == "" && !w.cfg.Legacy {
-		form, err = to.settleMode(ctx, extendedForm)
+		form, err = to.SettleMode(ctx, extendedForm)
 	}
 	return form == extendedForm, err
 }
@@ -261,13 +264,13 @@ var parkedAdvice = map[string]string{
 func (w *Worker) park(c *claim, reason string, now time.Time, fields ...string) ending {
 	id := c.msg.Meta.ID
 	if id == "" {
-		id = newTaskID()
+		id = wire.NewTaskID()
 	}
-	queue, path := c.lane.store.name, c.msg.Path
-	w.lines.log(lineKey{queue, reason, path}, func(n int) {
-		log := w.log.with("queue", queue).with("function", path).with("id", id).counted(n)
+	queue, path := c.lane.store.Name, c.msg.Path
+	w.lines.Log(loop.LineKey{Queue: queue, Reason: reason, Function: path}, func(n int) {
+		log := w.log.With("queue", queue).With("function", path).With("id", id).Counted(n)
 		if len(fields) > 0 {
-			log = log.with("fields", strings.Join(fields, ", "))
+			log = log.With("fields", strings.Join(fields, ", "))
 		}
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})

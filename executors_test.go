@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // crew is executors without a fetcher, within a bubble of testing/synctest. Its tasks run until the test lets them go.
@@ -60,8 +63,8 @@ func newCrew(t *testing.T, n, prefetch int) *crew {
 }
 
 func (c *crew) newLane(name string) *lane {
-	l := newLane(newStore(nil, "", name), "w", false)
-	l.finisher = newFinisher(l, newJournal((&logText{}).logger()), nil)
+	l := newLane(redisstore.NewStore(nil, "", name), "w", false)
+	l.finisher = newFinisher(l, loop.NewJournal((&logText{}).logger()), nil)
 	l.finisher.exec = c.executors
 	l.beat = func() { c.beats++ }
 	c.beaten(l)
@@ -77,7 +80,7 @@ func (c *crew) beaten(l *lane) {
 // runTask is what executors do with a task.
 func (c *crew) runTask(task *claim) (done bool) {
 	c.list.Lock()
-	c.started = append(c.started, task.lane.store.name+task.token)
+	c.started = append(c.started, task.lane.store.Name+task.token)
 	leave := c.ways[task]
 	c.list.Unlock()
 	e := <-leave
@@ -130,7 +133,7 @@ func (c *crew) begun(what string, want ...*claim) {
 	synctest.Wait()
 	var tokens []string
 	for _, task := range want {
-		tokens = append(tokens, task.lane.store.name+task.token)
+		tokens = append(tokens, task.lane.store.Name+task.token)
 	}
 	c.list.Lock()
 	defer c.list.Unlock()

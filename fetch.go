@@ -5,6 +5,9 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 const (
@@ -32,7 +35,7 @@ type fetcher struct {
 	life      time.Duration // of a heartbeat
 	patience  time.Duration // shortestPatience
 	onDue     func()
-	log       journal
+	log       loop.Journal
 
 	order    []int
 	hot      []bool      // the queue has tasks, as far as is known
@@ -44,9 +47,9 @@ type fetcher struct {
 	flying   int         // calls under way
 	landed   chan flight // calls that are over
 	suspects suspectState
-	trouble  complaints // of claims
-	waits    complaints // of waits
-	lines    *lineLimit // log lines about parked tasks that were claimed
+	trouble  loop.Complaints // of claims
+	waits    loop.Complaints // of waits
+	lines    *loop.LineLimit // log lines about parked tasks that were claimed
 }
 
 // run claims tasks until ctx ends.
@@ -205,7 +208,7 @@ func (f *fetcher) probe(ctx context.Context) {
 	now := time.Now()
 	for _, w := range f.waiters {
 		var lanes []int
-		var stores []*store
+		var stores []*redisstore.Store
 		for j, i := range w.lanes {
 			if !f.paused(i) && !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) &&
 				f.lanes[i].fresh(f.life) {
@@ -216,13 +219,13 @@ func (f *fetcher) probe(ctx context.Context) {
 		if len(lanes) == 0 {
 			continue
 		}
-		todos, err := check(context.WithoutCancel(ctx), w.link.src, stores)
+		todos, err := redisstore.Check(context.WithoutCancel(ctx), w.link.Src, stores)
 		if err != nil {
-			w.until = now.Add(w.claims.next())
+			w.until = now.Add(w.claims.Next())
 			continue
 		}
 		for k, i := range lanes {
-			f.hot[i] = todos[k].pending > 0
+			f.hot[i] = todos[k].Pending > 0
 		}
 	}
 }
@@ -238,8 +241,8 @@ func (f *fetcher) arm(ctx context.Context) {
 		}
 		if w.blocking {
 			if err := w.renew(ctx, rests, f.worker); err != nil && ctx.Err() == nil {
-				f.log.trouble(&f.waits, "cannot wait for tasks; trying again", err)
-				w.until = time.Now().Add(w.backoff.next())
+				f.log.Trouble(&f.waits, "cannot wait for tasks; trying again", err)
+				w.until = time.Now().Add(w.backoff.Next())
 			}
 			continue
 		}
@@ -288,14 +291,14 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	if wake.waiter != nil {
 		wake.waiter.blocking = false
 		if wake.err == nil && wake.waiter.recovered(wake, time.Now()) {
-			wake.waiter.backoff.reset()
-			f.log.relief(&f.waits, "waiting for tasks again")
+			wake.waiter.backoff.Reset()
+			f.log.Relief(&f.waits, "waiting for tasks again")
 		}
 	}
 	switch {
 	case wake.err != nil:
 		if ctx.Err() == nil {
-			f.log.trouble(&f.waits, "cannot wait for tasks; trying again", wake.err)
+			f.log.Trouble(&f.waits, "cannot wait for tasks; trying again", wake.err)
 			wake.waiter.failed(wake.err, time.Now())
 			for _, i := range wake.waiter.lanes {
 				f.hot[i] = true // a notification may have been lost with the reply
@@ -346,7 +349,7 @@ func (f *fetcher) mendAfterStop() {
 		}
 		for _, i := range w.lanes {
 			// if it fails, another worker's next look mends the list
-			_, _, _ = f.lanes[i].claim(ctx, claimCall{mend: true}, nil)
+			_, _, _ = f.lanes[i].claim(ctx, redisstore.ClaimCall{Mend: true}, nil)
 		}
 	}
 }

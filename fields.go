@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -133,27 +134,29 @@ func unknownFieldsText(path string, fields []string) string {
 // runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and
 // where they are parked for fields, its structs have all. What is told of a task may leave fields out, so their
 // messages are read, unless it lacks one that is told.
-func runnable(ctx context.Context, s *store, r *registry, page []filed) (ids []string, err error) {
+func runnable(
+	ctx context.Context, s *redisstore.Store, r *registry, page []redisstore.Filed,
+) (ids []string, err error) {
 	var ask []string
 	for _, t := range page {
-		info := wire.ParseInfo(t.info)
+		info := wire.ParseInfo(t.Info)
 		switch f := r.lookup(info.Function); {
 		case f == nil:
 		case info.Reason != reasonFields:
-			ids = append(ids, t.id)
+			ids = append(ids, t.ID)
 		case !f.lacksAny(info.Fields):
-			ask = append(ask, t.id)
+			ask = append(ask, t.ID)
 		}
 	}
 	for read := 0; len(ask) > 0 && read < maxParkedBytes; {
-		messages, err := s.someFields(ctx, s.keys.tasks, ask[:min(len(ask), parkedPart)], wire.WorkerLimits.Bytes)
+		messages, err := s.SomeFields(ctx, s.Keys.Tasks, ask[:min(len(ask), parkedPart)], wire.WorkerLimits.Bytes)
 		if err != nil {
 			return nil, err
 		}
 		for i, m := range messages {
-			read += len(m.bytes)
+			read += len(m.Bytes)
 			// nil: it is gone or too large, which the release or the next claim sees to
-			if m.bytes == nil || r.accepts(m.bytes) {
+			if m.Bytes == nil || r.accepts(m.Bytes) {
 				ids = append(ids, ask[i])
 			}
 		}

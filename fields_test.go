@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -436,9 +437,9 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 }
 
 // parked is the first page of parked tasks.
-func (b *bench) parked() []filed {
+func (b *bench) parked() []redisstore.Filed {
 	b.T.Helper()
-	page, err := b.q.store.parkedPage(b.T.Context(), 0, parkedPage, false)
+	page, err := b.q.store.ParkedPage(b.T.Context(), 0, redisstore.ParkedPage, false)
 	if err != nil {
 		b.T.Fatal(err)
 	}

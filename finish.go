@@ -4,6 +4,10 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // outcome is how a claim ends other than by being done. The set is closed.
@@ -61,15 +65,15 @@ type ending struct {
 type finisher struct {
 	lane *lane
 	exec *executors
-	log  journal
+	log  loop.Journal
 	// archiveMost and archiveKeep bound the archive.
 	archiveMost int
 	archiveKeep time.Duration
-	forward     *store // of the queue for Python tasks; nil: none
+	forward     *redisstore.Store // of the queue for Python tasks; nil: none
 	// canceled is the ending of a claim whose task turns out to be cancelled.
 	canceled func(*claim) ending
 
-	trouble complaints
+	trouble loop.Complaints
 
 	mu      sync.Mutex // protects the following
 	pending []ending
@@ -78,7 +82,7 @@ type finisher struct {
 	done    chan struct{}
 }
 
-func newFinisher(l *lane, log journal, forward *store) *finisher {
+func newFinisher(l *lane, log loop.Journal, forward *redisstore.Store) *finisher {
 	return &finisher{
 		lane: l, log: log, forward: forward, archiveMost: archivedMost, archiveKeep: archivedLife,
 		signal: make(chan struct{}, 1), done: make(chan struct{}),
@@ -111,17 +115,17 @@ func (f *finisher) wake() {
 // run works until stop ends and nothing is left to tell, or until abandon ends.
 func (f *finisher) run(stop, abandon context.Context) {
 	defer close(f.done)
-	var wait backoff
+	var wait loop.Backoff
 	for {
 		worked, ok := f.work() //nolint:contextcheck // see flush
 		switch {
 		case !ok:
-			if !sleep(abandon, wait.next()) {
+			if !loop.Sleep(abandon, wait.Next()) {
 				return
 			}
 			continue
 		case worked:
-			wait.reset()
+			wait.Reset()
 			continue
 		}
 		select {
@@ -161,11 +165,11 @@ func (f *finisher) ack(done []*claim, lost int) bool {
 	if len(done) == 0 && lost == 0 {
 		return true
 	}
-	stood, err := f.lane.store.ack(context.Background(), f.lane.worker, e, lost)
+	stood, err := f.lane.store.Ack(context.Background(), f.lane.worker, e, lost)
 	if err != nil {
-		f.log.trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
+		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
 		f.unanswered(done, err)
-		if !mayHaveRun(err) {
+		if !redisstore.MayHaveRun(err) {
 			f.countLost(lost)
 		}
 		return false
@@ -179,7 +183,7 @@ func (f *finisher) acknowledged(done []*claim, stood []bool) {
 	if len(done) == 0 {
 		return
 	}
-	f.log.relief(&f.trouble, "Redis has been told how tasks ended")
+	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
 	lost := 0
 	for i, c := range done {
 		if stood != nil && !stood[i] && !c.unclear {
@@ -199,7 +203,7 @@ func (f *finisher) unanswered(done []*claim, err error) {
 		return
 	}
 	for _, c := range done {
-		c.unclear = c.unclear || mayHaveRun(err)
+		c.unclear = c.unclear || redisstore.MayHaveRun(err)
 	}
 	f.lane.reopen(done)
 	f.exec.putDone(f.lane, done)
@@ -208,7 +212,7 @@ func (f *finisher) unanswered(done []*claim, err error) {
 
 func (f *finisher) tooLate(c *claim) {
 	f.lane.owner.tell(c, Event{Kind: EventTaskLost})
-	f.log.with("function", c.msg.Path).with("id", c.msg.Meta.ID).
+	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
 
@@ -220,10 +224,10 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 		sorted[e.outcome] = append(sorted[e.outcome], e)
 	}
 	for kind, group := range sorted {
-		size := maxTokens
+		size := redisstore.MaxTokens
 		switch outcome(kind) {
 		case outcomeRetry, outcomeSnooze, outcomeArchive, outcomePark, outcomeComplete, outcomeCancel:
-			size = maxShelved
+			size = redisstore.MaxShelved
 		default:
 		}
 		if kind == int(outcomeRelease) {
@@ -248,12 +252,12 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 }
 
 // fitting returns how many of n endings, at most size, go into one call that moves their messages: it must neither stop
-// Redis for long nor take longer than callTimeout on a slow line, or it would be repeated for ever.
+// Redis for long nor take longer than redisstore.CallTimeout on a slow line, or it would be repeated for ever.
 func fitting(n, size int, at func(int) *ending) (fit int) {
 	bytes := 0
 	for fit < min(n, size) {
 		bytes += len(at(fit).claim.raw) + at(fit).claim.large() + len(at(fit).info)
-		if fit > 0 && bytes > maxClaimBytes {
+		if fit > 0 && bytes > redisstore.MaxClaimBytes {
 			break
 		}
 		fit++
@@ -278,14 +282,14 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 	}
 	stood, again, err := f.call(ctx, kind, claims, group)
 	if err != nil {
-		f.log.trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
+		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
 		f.lane.reopen(claims)
 		for _, c := range claims {
-			c.unclear = c.unclear || mayHaveRun(err)
+			c.unclear = c.unclear || redisstore.MayHaveRun(err)
 		}
 		return group
 	}
-	f.log.relief(&f.trouble, "Redis has been told how tasks ended")
+	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
 	lost := 0
 	for i := range group {
 		e := &group[i]
@@ -325,29 +329,31 @@ func (f *finisher) call(
 	}
 	switch kind {
 	case outcomeRetry:
-		return s.shelve(ctx, worker, batches, shelfRetry, 0, group[0].tally.counters("retried"), shelvedOf(group))
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfRetry, 0, group[0].tally.counters("retried"),
+			shelvedOf(group))
 	case outcomeArchive:
 		for i := range group {
 			group[i].wait = f.archiveKeep
 		}
-		return s.shelve(ctx, worker, batches, shelfArchived, f.archiveMost, group[0].tally.counters("archived"),
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfArchived, f.archiveMost,
+			group[0].tally.counters("archived"),
 			shelvedOf(group))
 	case outcomeSnooze:
-		return s.shelve(ctx, worker, batches, shelfScheduled, 0, []string{"snoozed"}, shelvedOf(group))
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfScheduled, 0, []string{"snoozed"}, shelvedOf(group))
 	case outcomePark:
-		return s.shelve(ctx, worker, batches, shelfParked, 0, []string{"parked"}, shelvedOf(group))
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfParked, 0, []string{"parked"}, shelvedOf(group))
 	case outcomeCancel:
-		return s.annul(ctx, worker, batches, annulledOf(group))
+		return s.Annul(ctx, worker, batches, annulledOf(group))
 	case outcomeComplete:
-		stood, err = s.complete(ctx, worker, batches, completedOf(group))
+		stood, err = s.Complete(ctx, worker, batches, completedOf(group))
 	case outcomeGather:
-		stood, err = s.join(ctx, worker, batches, tokens, membersOf(group))
+		stood, err = s.Join(ctx, worker, batches, tokens, membersOf(group))
 	case outcomeForward:
-		stood, err = s.release(ctx, worker, batches, tokens, f.forward, false)
+		stood, err = s.Release(ctx, worker, batches, tokens, f.forward, false)
 	case outcomeDefer:
-		stood, err = s.release(ctx, worker, batches, tokens, f.lane.suspects, false)
+		stood, err = s.Release(ctx, worker, batches, tokens, f.lane.suspects, false)
 	default:
-		stood, err = s.release(ctx, worker, batches, tokens, s, true)
+		stood, err = s.Release(ctx, worker, batches, tokens, s, true)
 	}
 	return stood, nil, err
 }
@@ -362,24 +368,24 @@ func (f *finisher) waiting() int {
 	return n + len(f.lane.done)
 }
 
-func shelvedOf(group []ending) []shelved {
-	tasks := make([]shelved, len(group))
+func shelvedOf(group []ending) []redisstore.Shelved {
+	tasks := make([]redisstore.Shelved, len(group))
 	for i := range group {
 		e := &group[i]
-		tasks[i] = shelved{
-			token: e.claim.token, id: e.id, wait: e.wait, message: e.message, info: e.info,
-			path: e.claim.msg.Path,
+		tasks[i] = redisstore.Shelved{
+			Token: e.claim.token, ID: e.id, Wait: e.wait, Message: e.message, Info: e.info,
+			Path: e.claim.msg.Path,
 		}
-		tasks[i].awaited = e.outcome == outcomeArchive && keeps(e.claim.msg.Meta.Extra)
+		tasks[i].Awaited = e.outcome == outcomeArchive && keeps(e.claim.msg.Meta.Extra)
 	}
 	return tasks
 }
 
 // membersOf are the claimed tasks of endings that join a group.
-func membersOf(endings []ending) []member {
-	members := make([]member, len(endings))
+func membersOf(endings []ending) []group.Member {
+	members := make([]group.Member, len(endings))
 	for i := range endings {
-		members[i], _ = newMember(endings[i].claim.raw) // which it was when the ending was made
+		members[i], _ = group.NewMember(endings[i].claim.raw) // which it was when the ending was made
 	}
 	return members
 }

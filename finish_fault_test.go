@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // What Redis has not answered for stands before what has come meanwhile, and is told as it would have been.
@@ -60,7 +63,7 @@ func TestLostClaimsAreCountedLater(t *testing.T) {
 // Tasks that go back in more than one call stand in their order.
 func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 	r := newReceiver(t, nil)
-	calls := make([]*Task, maxTokens+3)
+	calls := make([]*Task, redisstore.MaxTokens+3)
 	for i := range calls {
 		calls[i] = Call(r.f, "x")
 	}
@@ -116,9 +119,9 @@ func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
 // A legacy worker that was gone once, and has ended its task since, is given its time again.
 func TestLegacyWorkerIsMissedAnew(t *testing.T) {
 	r := newReceiver(t, nil)
-	g := newSweepGroup(r.b.rdb.loops, "", time.Minute, newContact(time.Minute), newJournal(r.b.log.logger()))
+	g := newSweepGroup(r.b.rdb.loops, "", time.Minute, newContact(time.Minute), loop.NewJournal(r.b.log.logger()))
 	s := r.l.store
-	r.b.Do("HSET", s.keys.legacy, "gone", "m")
+	r.b.Do("HSET", s.Keys.Legacy, "gone", "m")
 	for _, c := range []struct{ claims, missed int }{{1, 1}, {0, 0}} {
 		if dead, err := g.findDeadLegacy(t.Context(), s, c.claims); err != nil || len(dead) > 0 ||
 			len(g.missed[s]) != c.missed {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	for i := range ends {
 		b.delay(f, i)
 	}
-	claims, _, err := l.claim(t.Context(), claimCall{most: len(ends)}, nil)
+	claims, _, err := l.claim(t.Context(), redisstore.ClaimCall{Most: len(ends)}, nil)
 	if err != nil || len(claims) != len(ends) {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}

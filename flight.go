@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // mostFlying is how many claim calls are under way at a time: while Redis carries out one, the worker unpacks the
@@ -28,12 +30,12 @@ func (f *fetcher) claim(ctx context.Context, i, room, held int) int {
 	l := f.lanes[i]
 	// A claim is not cut off when the worker stops: its reply says what has to be given back.
 	kept := context.WithoutCancel(ctx)
-	call := claimCall{most: room, held: held, mend: f.mend[i]}
+	call := redisstore.ClaimCall{Most: room, Held: held, Mend: f.mend[i]}
 	done := f.exec.serve(l)
 	f.serving = true
 	fl := flight{lane: i, room: room}
 	f.exec.expect(room)
-	if !f.ahead(i, room) || held > 0 || call.mend {
+	if !f.ahead(i, room) || held > 0 || call.Mend {
 		fl.claims, fl.left, fl.err = l.claim(kept, call, done)
 		return f.conclude(ctx, fl)
 	}
@@ -82,24 +84,24 @@ func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
 func (f *fetcher) answered(fl flight) bool {
 	i := fl.lane
 	switch {
-	case errors.Is(fl.err, errNoHeartbeat):
+	case errors.Is(fl.err, redisstore.ErrNoHeartbeat):
 		f.lanes[i].beat()
 		f.of[i].until = time.Now().Add(20 * time.Millisecond)
 		return false
-	case errors.Is(fl.err, errBatchUsed):
-		f.log.with("queue", f.lanes[i].store.name).Error("a batch number was used before; going on with the next")
+	case errors.Is(fl.err, redisstore.ErrBatchUsed):
+		f.log.With("queue", f.lanes[i].store.Name).Error("a batch number was used before; going on with the next")
 		return false
-	case errors.Is(fl.err, errQueuePaused):
+	case errors.Is(fl.err, redisstore.ErrQueuePaused):
 		f.lanes[i].restWhilePaused()
 		f.hot[i] = true
 		return false
 	case fl.err != nil:
-		f.log.with("queue", f.lanes[i].store.name).trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
-		f.of[i].until = time.Now().Add(f.of[i].claims.next())
+		f.log.With("queue", f.lanes[i].store.Name).Trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
+		f.of[i].until = time.Now().Add(f.of[i].claims.Next())
 		f.hot[i] = true
 		return false
 	}
-	f.log.relief(&f.trouble, "claiming tasks again")
-	f.of[i].claims.reset()
+	f.log.Relief(&f.trouble, "claiming tasks again")
+	f.of[i].claims.Reset()
 	return true
 }

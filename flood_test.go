@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
 )
 
 var lineCount = regexp.MustCompile(` count=(\d+)`)
@@ -46,7 +48,7 @@ func TestFloodOfBadMessages(t *testing.T) {
 	}
 	b.Until("all are seen to", func() bool { return b.Size("_archived") == n && b.Size("_parked") == len(calls) })
 	w.mustStop()
-	most := int(time.Since(began)/lineInterval) + 2
+	most := int(time.Since(began)/loop.LineInterval) + 2
 	for message, want := range map[string]int{
 		"it cannot be decoded":                   n,
 		"task parked: this worker cannot run it": len(calls),
@@ -72,7 +74,7 @@ func TestFloodOfBadGroups(t *testing.T) {
 	await(b, "the call of the good group", calls)
 	b.Until("all were tried", func() bool { return b.Do("ZCOUNT", b.Name+"_groups", "-inf", 1) == int64(0) })
 	w.mustStop()
-	most := int(time.Since(began)/lineInterval) + 2
+	most := int(time.Since(began)/loop.LineInterval) + 2
 	if lines, groups := linesAbout(b.log.String(), "cannot be put together"); lines > most || groups < n {
 		t.Errorf("%d lines about %d groups, expected at most %d about %d", lines, groups, most, n)
 	}
@@ -97,13 +99,13 @@ func TestLogOfManyLegacyWorkers(t *testing.T) {
 	w := b.work(cfg, b.fn("f", func() {}))
 	b.Until("all are given back and archived", func() bool { return b.Size("_archived") == n })
 	w.mustStop()
-	most := int(time.Since(began)/lineInterval) + 2
+	most := int(time.Since(began)/loop.LineInterval) + 2
 	if lines, tasks := linesAbout(b.log.String(), "gave back the task of a dead legacy worker"); lines > most ||
 		tasks != n {
 		t.Errorf("%d lines about %d tasks, expected at most %d about %d", lines, tasks, most, n)
 	}
 	for line := range strings.Lines(b.log.String()) {
-		if len(line) > 2*maxLogField {
+		if len(line) > 2*loop.MaxLogField {
 			t.Errorf("a line of %d bytes begins with %.200q", len(line), line)
 		}
 	}

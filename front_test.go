@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -25,7 +26,7 @@ func TestFront(t *testing.T) {
 	if _, err := front.DelayMany(t.Context(), make([]*Task, 0)...); err != nil {
 		t.Errorf("no tasks: %v", err)
 	}
-	many := make([]*Task, maxEnlisted+1)
+	many := make([]*Task, redisstore.MaxEnlisted+1)
 	for i := range many {
 		many[i] = Call(f, i)
 	}

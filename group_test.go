@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func messageOf(t testing.TB, q *Queue, task *Task) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e.message
+	return e.Message
 }
 
 type pointForTest struct{ X, Y int16 }
@@ -147,7 +148,7 @@ func TestComposeConcatenates(t *testing.T) {
 		messages, fixed, list := gatheredForTest(t, r, q, fn, 1+r.IntN(20))
 		got, left := reflect.MakeSlice(list.Type(), 0, 0), messages
 		for len(left) > 0 {
-			composed, members := compose(left, size, 5, nil)
+			composed, members := group.Compose(left, size, 5, nil)
 			if len(composed) != 1 || len(members) != min(size, len(left)) {
 				t.Fatalf("seed %d: %d of %d calls became %d, expected one of %d", seed, len(members), len(left),
 					len(composed), size)
@@ -161,9 +162,9 @@ func TestComposeConcatenates(t *testing.T) {
 				msg.Meta.EnqueuedAt != 5 {
 				t.Fatalf("seed %d: meta %+v", seed, msg.Meta)
 			}
-			if members[0].msg.Meta.ID != msg.Meta.ID || msg.Meta.ID == "" {
+			if members[0].Msg.Meta.ID != msg.Meta.ID || msg.Meta.ID == "" {
 				t.Fatalf("seed %d: the call has the id %q, its first member %q", seed, msg.Meta.ID,
-					members[0].msg.Meta.ID)
+					members[0].Msg.Meta.ID)
 			}
 			result, err := fn.f.call(t.Context(), &msg)
 			if err != nil {
@@ -201,11 +202,11 @@ func TestMembersOfGroups(t *testing.T) {
 	index := Func(func(string, ...int) {}, Name("a.index"))
 	other := Func(func(string, ...int) {}, Name("a.other"))
 	name := func(key string, task *Task) string {
-		m, err := newMember(messageOf(t, q.With(Group(key)), task))
+		m, err := group.NewMember(messageOf(t, q.With(Group(key)), task))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.group
+		return m.Group
 	}
 	same := name("k", Call(index, "t", 1))
 	for _, task := range []*Task{
@@ -266,7 +267,7 @@ func TestForeignMembers(t *testing.T) {
 			member([]byte("\xdd\x00\x00\x00\x01\x02"), -1, nil),
 		}, "920102"},
 	} {
-		composed, members := compose(c.messages, 100, 1, nil)
+		composed, members := group.Compose(c.messages, 100, 1, nil)
 		var got []string
 		for _, b := range composed {
 			m, err := wire.Parse(b, wire.Default)
@@ -296,7 +297,7 @@ func TestForeignMembers(t *testing.T) {
 		"too few":    member([]byte{0x90}, 0, one), "too many": member([]byte{0x93, 1, 0x90, 0x90}, -1, one),
 		"no array": member([]byte{7}, -1, one),
 	} {
-		composed, members := compose([][]byte{good(1), good(2), bad, good(3), bad}, 100, 1, nil)
+		composed, members := group.Compose([][]byte{good(1), good(2), bad, good(3), bad}, 100, 1, nil)
 		if len(members) != 5 || len(composed) != 4 || !bytes.Equal(composed[1], bad) || !bytes.Equal(composed[3], bad) {
 			t.Errorf("%s: %d members became %d tasks: %q", name, len(members), len(composed), composed)
 		}
@@ -305,22 +306,22 @@ func TestForeignMembers(t *testing.T) {
 		Kind: wire.GoExtended, Path: "h", Payload: []byte("\x91\x09"),
 		Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}},
 	}).Append(nil)
-	if composed, members := compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, 1,
+	if composed, members := group.Compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, 1,
 		nil); len(composed) != 3 || len(members) != 5 {
 		t.Errorf("%d members became %d tasks, expected 5 and 3", len(members), len(composed))
 	}
-	if composed, members := compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, 1,
-		nil); len(composed) != len(members) || len(composed) > maxCalls {
+	if composed, members := group.Compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, 1,
+		nil); len(composed) != len(members) || len(composed) > group.MaxCalls {
 		t.Errorf("%d members became %d tasks", len(members), len(composed))
 	}
 	mixed := append([][]byte{[]byte("garbage")}, slices.Repeat([][]byte{good(1), []byte("garbage")}, 1500)...)
 	for first := range 2 {
-		composed, members := compose(mixed[first:], 100, 1, nil)
-		if len(composed) != len(members) || len(composed) > maxCalls || len(composed) < maxCalls-2 {
+		composed, members := group.Compose(mixed[first:], 100, 1, nil)
+		if len(composed) != len(members) || len(composed) > group.MaxCalls || len(composed) < group.MaxCalls-2 {
 			t.Errorf("%d members, good and bad ones in turn, became %d tasks", len(members), len(composed))
 		}
 	}
-	if composed, members := compose(nil, 100, 1, nil); len(composed)+len(members) > 0 {
+	if composed, members := group.Compose(nil, 100, 1, nil); len(composed)+len(members) > 0 {
 		t.Errorf("no members became %q", composed)
 	}
 }
@@ -342,7 +343,7 @@ func TestComposeWithinLimits(t *testing.T) {
 	} {
 		raw := messageOf(t, q, c.task)
 		messages := slices.Repeat([][]byte{raw}, 10)
-		composed, members := compose(messages, 10, 1, nil)
+		composed, members := group.Compose(messages, 10, 1, nil)
 		if len(composed) != 1 || len(members) != c.fits {
 			t.Errorf("%s: %d members became %d tasks, expected %d and 1", name, len(members), len(composed), c.fits)
 			continue
@@ -365,7 +366,7 @@ func TestComposedOptions(t *testing.T) {
 	}
 	last.Meta.Retried, last.Meta.Deaths, last.Meta.DiedAt = 1, 2, 3
 	last.Meta.Extra.AloneDeaths, last.Meta.Extra.FirstFailed = 1, 4
-	composed, _ := compose([][]byte{first, last.Append(nil)}, 10, 1, nil)
+	composed, _ := group.Compose([][]byte{first, last.Append(nil)}, 10, 1, nil)
 	msg, err := wire.Parse(composed[0], wire.Default)
 	if err != nil {
 		t.Fatal(err)
@@ -403,7 +404,8 @@ func TestGroupIsRefused(t *testing.T) {
 			"variadic",
 		},
 		{
-			"slice, but not last", q.With(Group("k")), Call(Func(func([]int, int) {}, Name("refused.first")), []int{1}, 2),
+			"slice, but not last", q.With(Group("k")),
+			Call(Func(func([]int, int) {}, Name("refused.first")), []int{1}, 2),
 			ErrFunction, "variadic",
 		},
 		{
@@ -465,8 +467,8 @@ func TestGatherPolicies(t *testing.T) {
 			Call(Func(func([]int) {}, Name("f"), Gather(GatherPolicy{MaxSize: 5})), []int{1}))
 		byFunc := messageOf(t, q, Call(Func(func([]int) {}, Name("f"), Gather(c.policy)), []int{1}))
 		for _, raw := range [][]byte{byCall, byFunc} {
-			if m, err := newMember(raw); err != nil || m.how != c.want {
-				t.Errorf("%s: %+v, %v, expected %+v", c.text, m.how, err, c.want)
+			if m, err := group.NewMember(raw); err != nil || m.How != c.want {
+				t.Errorf("%s: %+v, %v, expected %+v", c.text, m.How, err, c.want)
 			}
 		}
 	}

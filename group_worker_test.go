@@ -15,6 +15,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -190,8 +192,8 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 					over = len(b.groupNamesOn(b.rdb.loops)) == 0
 				default:
 				}
-				m := newMover(faulty.loops, []*lane{newLane(newStore(faulty.loops, "", b.Name), "w", false)},
-					newJournal(b.log.logger()))
+				m := newMover(faulty.loops, []*lane{newLane(redisstore.NewStore(faulty.loops, "", b.Name), "w", false)},
+					loop.NewJournal(b.log.logger()))
 				m.loan = 10 * time.Millisecond
 				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
 				for ctx.Err() == nil {
@@ -291,8 +293,8 @@ func TestFiringIsShared(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 8 {
-		m := newMover(b.rdb.loops, []*lane{newLane(newStore(b.rdb.loops, "", b.Name), "w", false)},
-			newJournal(b.log.logger()))
+		m := newMover(b.rdb.loops, []*lane{newLane(redisstore.NewStore(b.rdb.loops, "", b.Name), "w", false)},
+			loop.NewJournal(b.log.logger()))
 		all.Go(func() {
 			for len(b.groupNamesOn(m.src)) > 0 {
 				if _, err := m.fire(t.Context(), 0); err != nil {
@@ -316,7 +318,8 @@ func TestFiringIsShared(t *testing.T) {
 
 // groupNamesOn is groupNames over a source: the bench's connection is for one goroutine.
 func (b *bench) groupNamesOn(src Source) []string {
-	names, err := redis.Strings(newStore(src, "", b.Name).read(context.Background(), "ZRANGE", b.Name+"_groups", 0, -1))
+	names, err := redis.Strings(redisstore.NewStore(src, "", b.Name).Read(context.Background(), "ZRANGE",
+		b.Name+"_groups", 0, -1))
 	if err != nil {
 		b.T.Error(err)
 	}
@@ -406,7 +409,7 @@ func TestLoneCallThatCannotBeGathered(t *testing.T) {
 		Kind: wire.GoExtended, Path: b.Name + ".one", Payload: []byte{7},
 		Meta: wire.Meta{Extra: &wire.Extra{Group: "k"}},
 	}
-	if err := b.q.store.enqueue(t.Context(), []envelope{{"", m.Append(nil)}}); err != nil {
+	if err := b.q.store.Enqueue(t.Context(), []redisstore.Envelope{{ID: "", Message: m.Append(nil)}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := await(b, "the call", ran); n != 7 {
@@ -422,7 +425,7 @@ func TestLentGroupIsTriedAgain(t *testing.T) {
 	r.b.delayWith(r.b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "a", 1)
 	m := r.groups[0].mover
 	r.b.Until("the group is due", func() bool {
-		lent, _, err := r.l.store.ripe(t.Context(), maxRipe, time.Hour)
+		lent, _, err := r.l.store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
 		r.b.Must(err)
 		m.lent[0] = lent
 		return len(lent) == 1

@@ -22,13 +22,13 @@ func (q *Queue) Groups(ctx context.Context) ([]GroupInfo, error) {
 	if err := q.check(ctx); err != nil {
 		return nil, err
 	}
-	found, err := q.store.groups(ctx, maxGroupsListed)
+	found, err := q.store.Groups(ctx, maxGroupsListed)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]GroupInfo, len(found))
 	for i, g := range found {
-		list[i] = GroupInfo{Key: g.key, Func: g.function, Size: g.size, Due: g.due}
+		list[i] = GroupInfo{Key: g.Key, Func: g.Function, Size: g.Size, Due: g.Due}
 	}
 	return list, nil
 }

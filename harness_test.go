@@ -118,7 +118,7 @@ func (b *bench) start(w *Worker) *started {
 // counters returns those of today.
 func (b *bench) counters() map[string]int {
 	b.T.Helper()
-	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.q.store.statsKey()))
+	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.q.store.StatsKey()))
 	if err != nil {
 		b.T.Fatal(err)
 	}

@@ -5,18 +5,21 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when
 // they have expired, finds out which claims were lost meanwhile, and gives back claims whose replies never arrived.
 type heartbeat struct {
 	lanes   []*lane
-	stores  []*store
+	stores  []*redisstore.Store
 	worker  string
 	life    time.Duration
 	value   string
 	contact *contact
-	log     journal
+	log     loop.Journal
 	onBeat  func() // after every confirmed heartbeat
 	// listing returns what the worker's functions are, and a value that is another one after each change; nil: nothing
 	// is published.
@@ -30,19 +33,20 @@ type heartbeat struct {
 	published map[*lane]any  // what of listing Redis knows; nil for none
 
 	poke    chan struct{}
-	trouble complaints
-	untold  complaints // about functions that could not be published
-	link    link
+	trouble loop.Complaints
+	untold  loop.Complaints // about functions that could not be published
+	link    redisstore.Link
 }
 
 // shortestBeat is how long a heartbeat is waited for at least.
 const shortestBeat = 500 * time.Millisecond
 
 func newHeartbeat(
-	src Source, lanes []*lane, life time.Duration, value string, c *contact, log journal, onBeat func(),
+	src Source, lanes []*lane, life time.Duration, value string, c *contact, log loop.Journal, onBeat func(),
 ) *heartbeat {
 	h := &heartbeat{
-		link: link{src: src, key: lanes[0].store.keys.list}, lanes: lanes, worker: lanes[0].worker, life: life,
+		link: redisstore.Link{Src: src, Key: lanes[0].store.Keys.List}, lanes: lanes, worker: lanes[0].worker,
+		life:  life,
 		value: value, contact: c, log: log, onBeat: onBeat,
 		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
 	}
@@ -62,22 +66,22 @@ func (h *heartbeat) now() {
 
 // run beats until ctx ends.
 func (h *heartbeat) run(ctx context.Context) {
-	defer h.link.hangUp()
+	defer h.link.HangUp()
 	drain(h.poke) // functions that were registered before
-	var wait backoff
+	var wait loop.Backoff
 	for ctx.Err() == nil {
-		next := jitter(h.life*9/40, 0.1) // a quarter of the life at most: sweepers count on that
+		next := loop.Jitter(h.life*9/40, 0.1) // a quarter of the life at most: sweepers count on that
 		if err := h.beat(ctx); err != nil {
 			if ctx.Err() != nil {
 				return
 			}
-			h.log.trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
+			h.log.Trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
 			h.missed(err)
-			next = min(wait.next(), h.life/8)
+			next = min(wait.Next(), h.life/8)
 			drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
 		} else {
-			h.log.relief(&h.trouble, "heartbeat renewed")
-			wait.reset()
+			h.log.Relief(&h.trouble, "heartbeat renewed")
+			wait.Reset()
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -99,7 +103,7 @@ func drain(c chan struct{}) {
 // beat renews the heartbeats once.
 func (h *heartbeat) beat(ctx context.Context) error {
 	// Short, so that what a broken connection has swallowed is soon sent on another one.
-	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/8, shortestBeat), callTimeout))
+	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/8, shortestBeat), redisstore.CallTimeout))
 	defer cancel()
 	count, look := false, h.beats%lookAtLeast == 0
 	until := make([]uint64, len(h.lanes))
@@ -116,14 +120,14 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	}
 	h.beats++
 	for i, l := range h.lanes {
-		l.store.redisTime(now)
-		if pulses[i].version >= 0 {
-			l.versionIs(pulses[i].version)
+		l.store.RedisTime(now)
+		if pulses[i].Version >= 0 {
+			l.versionIs(pulses[i].Version)
 		}
-		if pulses[i].alive && l.confirmed.Load() != nil && !h.unsure[l] {
+		if pulses[i].Alive && l.confirmed.Load() != nil && !h.unsure[l] {
 			l.confirmed.Store(&sent)
 			h.regained(l)
-			if err := h.reconcile(ctx, l, pulses[i].claims, until[i]); err != nil {
+			if err := h.reconcile(ctx, l, pulses[i].Claims, until[i]); err != nil {
 				return err
 			}
 			continue
@@ -149,10 +153,10 @@ func (h *heartbeat) publish(ctx context.Context) {
 		if h.published[l] == state {
 			continue
 		}
-		noted, err := l.store.publish(ctx, h.worker, listing)
+		noted, err := l.store.Publish(ctx, h.worker, listing)
 		if err != nil {
 			if ctx.Err() == nil {
-				h.log.trouble(&h.untold, "cannot publish the functions of this worker; trying again", err)
+				h.log.Trouble(&h.untold, "cannot publish the functions of this worker; trying again", err)
 			}
 			return
 		}
@@ -160,22 +164,22 @@ func (h *heartbeat) publish(ctx context.Context) {
 			h.published[l] = state
 		}
 	}
-	h.log.relief(&h.untold, "functions of this worker published")
+	h.log.Relief(&h.untold, "functions of this worker published")
 }
 
 // call sends the heartbeats on a connection of their own.
-func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []pulse, now time.Time, err error) {
+func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []redisstore.Pulse, now time.Time, err error) {
 	done := h.contact.call()
 	defer func() {
 		done(err)
 		if err != nil {
-			h.link.hangUp()
+			h.link.HangUp()
 		}
 	}()
-	if _, err = h.link.open(ctx); err != nil {
+	if _, err = h.link.Open(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
-	return beat(ctx, &h.link, h.stores, h.worker, h.life, count, look)
+	return redisstore.Beat(ctx, &h.link, h.stores, h.worker, h.life, count, look)
 }
 
 // register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those
@@ -198,7 +202,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	deadline, _ := ctx.Deadline()
 	call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
-	tokens, err := l.store.register(call, h.worker, h.life, pulse)
+	tokens, err := l.store.Register(call, h.worker, h.life, pulse)
 	h.unsure[l] = err != nil
 	if err == nil || errors.Is(err, ErrUnknown) {
 		l.registered.Store(true)
@@ -224,7 +228,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	l.confirmed.Store(&sent)
 	h.regained(l)
 	if again {
-		h.log.with("queue", l.store.name).WithField("lost", lost).WithField("kept", len(before)-lost).
+		h.log.With("queue", l.store.Name).WithField("lost", lost).WithField("kept", len(before)-lost).
 			Warn("heartbeat had expired; registered again")
 	}
 	return h.release(ctx, l, l.strangers(tokens, until))
@@ -243,7 +247,7 @@ func (h *heartbeat) missed(err error) {
 func (h *heartbeat) lost(l *lane, err error) {
 	if l.owner != nil && !h.missing[l] {
 		h.missing[l] = true
-		l.owner.emit(Event{Kind: EventHeartbeatLost, Queue: l.store.name, Err: err})
+		l.owner.emit(Event{Kind: EventHeartbeatLost, Queue: l.store.Name, Err: err})
 	}
 }
 
@@ -251,7 +255,7 @@ func (h *heartbeat) lost(l *lane, err error) {
 func (h *heartbeat) regained(l *lane) {
 	if h.missing[l] {
 		delete(h.missing, l)
-		l.owner.emit(Event{Kind: EventHeartbeatRegained, Queue: l.store.name})
+		l.owner.emit(Event{Kind: EventHeartbeatRegained, Queue: l.store.Name})
 	}
 }
 
@@ -261,7 +265,7 @@ func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until ui
 	if claims < 0 || claims == 0 || !unclear && (calling || claims <= known) {
 		return nil
 	}
-	tokens, err := l.store.tokens(ctx, h.worker)
+	tokens, err := l.store.Tokens(ctx, h.worker)
 	if err != nil {
 		return err
 	}
@@ -271,11 +275,11 @@ func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until ui
 // release gives back claims whose replies were lost. No death is counted.
 func (h *heartbeat) release(ctx context.Context, l *lane, tokens []string) error {
 	for len(tokens) > 0 {
-		n := min(len(tokens), maxTokens)
-		if _, err := l.store.release(ctx, h.worker, nil, tokens[:n], l.store, true); err != nil {
+		n := min(len(tokens), redisstore.MaxTokens)
+		if _, err := l.store.Release(ctx, h.worker, nil, tokens[:n], l.store, true); err != nil {
 			return err
 		}
-		h.log.with("queue", l.store.name).WithField("tasks", n).Warn("gave back tasks whose claim got no reply")
+		h.log.With("queue", l.store.Name).WithField("tasks", n).Warn("gave back tasks whose claim got no reply")
 		tokens = tokens[n:]
 	}
 	return nil

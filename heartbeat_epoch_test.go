@@ -13,6 +13,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -29,19 +31,22 @@ type beating struct {
 func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	t.Helper()
 	b := newBench(t)
-	for _, sc := range []*script{scriptRegister, scriptBeat, scriptClaim, scriptAck, scriptRelease} {
-		b.Do("SCRIPT", "LOAD", sc.source)
+	for _, sc := range []*redisstore.Script{
+		redisstore.ScriptRegister, redisstore.ScriptBeat, redisstore.ScriptClaim,
+		redisstore.ScriptAck, redisstore.ScriptRelease,
+	} {
+		b.Do("SCRIPT", "LOAD", sc.Source)
 	}
 	rdb, dialer := b.faulty(plan)
 	h := &beating{bench: b, dialer: dialer}
-	h.lane = newLane(newStore(rdb.loops, "", b.Name), "w", false)
-	log := newJournal(b.log.logger())
+	h.lane = newLane(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
+	log := loop.NewJournal(b.log.logger())
 	h.lane.finisher = newFinisher(h.lane, log, nil)
 	h.lane.finisher.exec = newExecutors(1, 0, quietLife, nil)
 	h.heartbeat = newHeartbeat(rdb.loops, []*lane{h.lane}, quietLife, "v", newContact(quietLife), log,
 		func() { h.beaten++ })
 	h.lane.beat = h.now
-	t.Cleanup(h.link.hangUp)
+	t.Cleanup(h.link.HangUp)
 	return h
 }
 
@@ -67,7 +72,7 @@ func (h *beating) expect(what, inRedis, pulse string) {
 // claims claims n tasks.
 func (h *beating) claims(n int) []*claim {
 	h.T.Helper()
-	claims, _, err := h.lane.claim(bg, claimCall{most: n}, nil)
+	claims, _, err := h.lane.claim(bg, redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
 		h.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
@@ -79,7 +84,8 @@ func (h *beating) swept(c *claim) {
 	h.T.Helper()
 	worker := h.Name + "_worker:w"
 	v := judged(c.token, string(c.raw), "requeue", "")
-	if n, _, alive, err := h.q.store.sweep(bg, worker, h.Name+"_processing:w", sweepBounds, []verdict{v}); n != 1 ||
+	if n, _, alive, err := h.q.store.Sweep(bg, worker, h.Name+"_processing:w", sweepBounds,
+		[]redisstore.Verdict{v}); n != 1 ||
 		alive || err != nil {
 		h.T.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
@@ -89,7 +95,7 @@ func (h *beating) swept(c *claim) {
 func onRegister(fault faultnet.Fault, nth int) faultnet.Plan {
 	n := 0
 	return func(request []byte) faultnet.Fault {
-		if calls(scriptRegister)(request) {
+		if calls(redisstore.ScriptRegister)(request) {
 			if n++; n == nth {
 				return fault
 			}
@@ -198,14 +204,14 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 			claims := h.claims(3)
 			h.Do("DEL", h.Name+"_worker:w")
 			h.swept(claims[1])
-			if _, err := h.q.store.register(bg, "w", quietLife, "v:2"); err != nil {
+			if _, err := h.q.store.Register(bg, "w", quietLife, "v:2"); err != nil {
 				t.Fatal(err)
 			}
 			h.expect("registered, nothing marked", "v:2", "v:1")
 			var again []*claim
 			if way == "with a claim" {
 				var err error
-				if again, _, err = h.lane.claim(bg, claimCall{most: 5}, slices.Clone(claims)); err != nil {
+				if again, _, err = h.lane.claim(bg, redisstore.ClaimCall{Most: 5}, slices.Clone(claims)); err != nil {
 					t.Fatal(err)
 				}
 			} else {
@@ -234,7 +240,7 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 // lateSource hands out connections whose answers to a script are kept back.
 type lateSource struct {
 	Source
-	script  *script
+	script  *redisstore.Script
 	on      atomic.Bool
 	carried chan struct{} // receives when Redis has carried out the call
 	deliver chan struct{} // ends the delay
@@ -254,7 +260,7 @@ type lateConn struct {
 }
 
 func (c lateConn) wait(args []any) {
-	if len(args) > 0 && args[0] == c.src.script.sha && c.src.on.Load() {
+	if len(args) > 0 && args[0] == c.src.script.Sha && c.src.on.Load() {
 		c.src.carried <- struct{}{}
 		<-c.src.deliver
 	}
@@ -287,7 +293,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	cfg.HeartbeatLife, cfg.NoSweeper = quietLife, true
 	b.work(cfg, f).mustStop() // so that Redis knows the scripts
 	src := &lateSource{
-		Source: b.rdb.loops, script: scriptClaim, carried: make(chan struct{}),
+		Source: b.rdb.loops, script: redisstore.ScriptClaim, carried: make(chan struct{}),
 		deliver: make(chan struct{}),
 	}
 	w := b.workWith(FromSource(src), cfg, f)
@@ -335,10 +341,10 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceiver(t, nil)
 	g := r.groups[0]
 	r.b.Must(g.heartbeat.beat(t.Context()))
-	t.Cleanup(g.heartbeat.link.hangUp)
+	t.Cleanup(g.heartbeat.link.HangUp)
 	other := r.b.deadWorker("m")
 	r.b.pass(g.sweep)
-	t.Cleanup(g.sweep.link.hangUp)
+	t.Cleanup(g.sweep.link.HangUp)
 	long := time.Now().Add(-time.Hour)
 	g.sweep.contact.since, g.sweep.missed[r.l.store][other] = long.Add(-time.Hour), long
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
@@ -358,7 +364,7 @@ func TestStopGivesBackUnknownClaims(t *testing.T) {
 	h := r.groups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	r.b.Must(h.beat(t.Context()))
-	h.link.hangUp()
+	h.link.HangUp()
 	r.b.Do("HSET", r.b.Name+"_processing:"+r.ID(), "7-1", "m")
 	r.b.Must(r.unregister())
 	if pending := r.b.List(""); len(pending) != 1 || pending[0] != "m" {

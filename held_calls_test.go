@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // heldSource makes nobody a connection before it is let go: then whose context has ended has an error, as with others.
@@ -38,16 +41,16 @@ func (s heldSource) Slot(string) int { return 0 }
 func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 	b := newBench(t)
 	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
-	s := newStore(src, "", b.Name)
-	c := newCoalescer(s)
+	s := redisstore.NewStore(src, "", b.Name)
+	c := redisstore.NewCoalescer(s)
 	ctx, leave := context.WithCancel(t.Context())
 	sent := make(chan error, 2)
-	send := func(ctx context.Context) { sent <- c.enqueue(ctx, []byte("m"), time.Now()) }
+	send := func(ctx context.Context) { sent <- c.Enqueue(ctx, []byte("m"), time.Now()) }
 	waiting := func(n int) func() bool {
 		return func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return c.last != nil && c.last.waiting == n
+			c.Mu.Lock()
+			defer c.Mu.Unlock()
+			return c.Last != nil && c.Last.Waiting == n
 		}
 	}
 	go send(ctx)
@@ -70,24 +73,24 @@ func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 func TestCoalescerWaitsAsTheMostPatient(t *testing.T) {
 	b := newBench(t)
 	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
-	s := newStore(src, "", b.Name)
-	s.wait = 1
-	c := newCoalescer(s)
+	s := redisstore.NewStore(src, "", b.Name)
+	s.Wait = 1
+	c := redisstore.NewCoalescer(s)
 	sent := make(chan error, 2)
 	for n, life := range []time.Duration{time.Hour, time.Second} {
 		ctx, cancel := context.WithTimeout(t.Context(), life)
 		defer cancel()
-		go func() { sent <- c.enqueue(ctx, []byte("m"), time.Now()) }()
+		go func() { sent <- c.Enqueue(ctx, []byte("m"), time.Now()) }()
 		b.Until("one more waits", func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return c.last != nil && c.last.waiting == n+1
+			c.Mu.Lock()
+			defer c.Mu.Unlock()
+			return c.Last != nil && c.Last.Waiting == n+1
 		})
 	}
-	if c.mu.Lock(); c.last.within != longestWait {
-		t.Errorf("replicas are waited for %v, expected %v", c.last.within, longestWait)
+	if c.Mu.Lock(); c.Last.Within != redisstore.LongestWait {
+		t.Errorf("replicas are waited for %v, expected %v", c.Last.Within, redisstore.LongestWait)
 	}
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	close(src.held)
 	<-sent
 	<-sent
@@ -99,8 +102,9 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 		src := heldSource{held: make(chan struct{}), tries: make(chan time.Time, 10_000)}
 		close(src.held)
 		const life = 8 * time.Second
-		l := newLane(newStore(src, "", "q"), "w", false)
-		h := newHeartbeat(src, []*lane{l}, life, "v", newContact(life), newJournal((&logText{}).logger()), func() {})
+		l := newLane(redisstore.NewStore(src, "", "q"), "w", false)
+		h := newHeartbeat(src, []*lane{l}, life, "v", newContact(life), loop.NewJournal((&logText{}).logger()),
+			func() {})
 		ctx, cancel := context.WithCancel(t.Context())
 		go h.run(ctx)
 		<-time.After(5 * time.Minute)
@@ -120,29 +124,29 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 // A mover reads on behind those parked tasks that stay; those that it has found will be gone.
 func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	r := newReceiver(t, nil)
-	for i := range 3 * parkedPage {
+	for i := range 3 * redisstore.ParkedPage {
 		id := strings.Repeat("x", i+1)
 		r.b.Do("ZADD", r.b.Name+"_parked", 1e15+float64(i), id)
 		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
 	}
 	m, pages := r.groups[0].mover, 0
-	m.runnable = func(_ context.Context, _ *lane, page []filed) (ids []string, err error) {
+	m.runnable = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
 		if pages++; pages < 2 {
 			return nil, nil
 		}
 		for _, t := range page[:60] {
-			ids = append(ids, t.id)
+			ids = append(ids, t.ID)
 		}
 		return ids, nil
 	}
-	r.b.Must(m.find(t.Context(), 0, 3*parkedPage))
-	if want := 2*parkedPage - 60; m.offset[0] != want || pages != 2 {
+	r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+	if want := 2*redisstore.ParkedPage - 60; m.offset[0] != want || pages != 2 {
 		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
 	}
 	// Whoever has read all of them begins again: the worker may know more functions by then.
-	m.runnable = func(context.Context, *lane, []filed) ([]string, error) { pages++; return nil, nil }
+	m.runnable = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
 	for _, want := range []int{5, 8} {
-		r.b.Must(m.find(t.Context(), 0, 3*parkedPage))
+		r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
 		if m.offset[0] != 0 || pages != want {
 			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.offset[0], want)
 		}

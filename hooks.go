@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
 )
 
 // maxEvents is how many events wait for listeners that are slow; further ones are dropped and counted.
@@ -45,8 +47,8 @@ func (w *Worker) emit(e Event) { w.hooks.emit(e) }
 type hooks struct {
 	on        atomic.Bool   // there are listeners
 	listeners []func(Event) // unchanged once the worker runs
-	log       journal
-	trouble   complaints
+	log       loop.Journal
+	trouble   loop.Complaints
 	over      chan struct{} // closed when the last event was heard
 
 	mu     sync.Mutex // protects the following
@@ -78,7 +80,7 @@ func (h *hooks) emit(e Event) {
 }
 
 // start begins to tell listeners.
-func (h *hooks) start(log journal) {
+func (h *hooks) start(log loop.Journal) {
 	if !h.on.Load() {
 		return
 	}
@@ -146,7 +148,7 @@ func (c WorkerConfig) listenGrace() time.Duration { return max(c.CancelGrace, ti
 func (h *hooks) call(listener func(Event), e Event) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.trouble(&h.trouble, "a listener panicked", newPanicError(p))
+			h.log.Trouble(&h.trouble, "a listener panicked", newPanicError(p))
 		}
 	}()
 	listener(e)

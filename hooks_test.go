@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
 )
 
 // heard collects events.
@@ -157,7 +159,7 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 	for range maxEvents + 5 {
 		h.emit(Event{Kind: EventTaskDone})
 	}
-	h.start(newJournal((&logText{}).logger()))
+	h.start(loop.NewJournal((&logText{}).logger()))
 	for {
 		h.mu.Lock()
 		taken := len(h.queue) == 0

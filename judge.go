@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -37,7 +38,7 @@ type judgement struct {
 
 	msg  wire.Message // the message as it goes on
 	info wire.Info
-	log  journal
+	log  loop.Journal
 }
 
 func (j *judgement) decide() (e ending, done bool) {
@@ -89,7 +90,7 @@ func (j *judgement) prepare() {
 	j.msg.Extend()
 	m := &j.msg.Meta
 	if m.ID == "" {
-		m.ID = newTaskID()
+		m.ID = wire.NewTaskID()
 	}
 	j.info = wire.Info{
 		Reason: "failed", Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1, Deaths: m.Deaths,
@@ -100,7 +101,7 @@ func (j *judgement) prepare() {
 	if errors.As(j.err, &panicked) {
 		j.info.Stack = panicked.stack
 	}
-	j.log = j.w.log.with("queue", j.c.lane.store.name).with("function", j.msg.Path).with("id", m.ID).with("attempt",
+	j.log = j.w.log.With("queue", j.c.lane.store.Name).With("function", j.msg.Path).With("id", m.ID).With("attempt",
 		j.info.Attempts)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -34,7 +36,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
-	w := &Worker{cfg: j.cfg.withDefaults(), id: "w", log: newJournal(logger)}
+	w := &Worker{cfg: j.cfg.withDefaults(), id: "w", log: loop.NewJournal(logger)}
 	w.tasks, w.cancel = context.WithCancelCause(t.Context())
 	if j.stops {
 		w.cancel(ErrShutdown)
@@ -43,7 +45,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	if f.err != nil {
 		t.Fatal(f.err)
 	}
-	c := &claim{lane: newLane(newStore(nil, "", "q"), "w", false), fn: f.f, raw: []byte("raw")}
+	c := &claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f.f, raw: []byte("raw")}
 	c.msg = wire.Message{
 		Kind: wire.GoExtended, Path: "judged",
 		Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra},

@@ -7,13 +7,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // lane is one queue as one worker sees it: its claims and its heartbeat there.
 type lane struct {
-	store    *store
-	suspects *store // its pending list is that of the suspects
-	worker   string // id
+	store    *redisstore.Store
+	suspects *redisstore.Store // its pending list is that of the suspects
+	worker   string            // id
 	owner    *Worker
 	legacy   bool
 	finisher *finisher
@@ -54,10 +56,10 @@ type lane struct {
 }
 
 // now returns the time by Redis's clock.
-func (l *lane) now() time.Time { return l.store.now() }
+func (l *lane) now() time.Time { return l.store.Now() }
 
-func newLane(s *store, worker string, legacy bool) *lane {
-	l := &lane{store: s, suspects: s.suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{}}
+func newLane(s *redisstore.Store, worker string, legacy bool) *lane {
+	l := &lane{store: s, suspects: s.Suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{}}
 	l.control.poke = make(chan struct{}, 1)
 	l.control.version.Store(-1)
 	return l
@@ -80,65 +82,68 @@ func (l *lane) freshAt(now time.Time, life time.Duration) bool {
 
 // claim takes what call asks for, and acknowledges done in the same call. Whatever becomes of it, its batch number is
 // never used again.
-func (l *lane) claim(ctx context.Context, call claimCall, done []*claim) (claims []*claim, left int, err error) {
-	done, call.ended = l.ending(done)
+func (l *lane) claim(
+	ctx context.Context, call redisstore.ClaimCall, done []*claim,
+) (claims []*claim, left int, err error) {
+	done, call.Ended = l.ending(done)
 	l.mu.Lock()
 	l.next++
 	number, epoch := l.next, l.epoch
 	l.calling = append(l.calling, number)
 	l.mu.Unlock()
-	call.worker, call.batch, call.legacy = l.worker, number, l.legacy
-	take := l.store.claim
+	call.Worker, call.Batch, call.Legacy = l.worker, number, l.legacy
+	take := l.store.Claim
 	switch {
-	case call.parked != nil:
-		take = l.store.unpark
-	case call.suspects:
-		take = l.suspects.claim
+	case call.Parked != nil:
+		take = l.store.Unpark
+	case call.Suspects:
+		take = l.suspects.Claim
 	}
 	got, err := take(ctx, call)
-	if err == nil || errors.Is(err, errNoHeartbeat) || errors.Is(err, errBatchUsed) || errors.Is(err, errQueuePaused) {
-		l.finisher.acknowledged(done, got.stood)
+	if err == nil || errors.Is(err, redisstore.ErrNoHeartbeat) || errors.Is(err, redisstore.ErrBatchUsed) ||
+		errors.Is(err, redisstore.ErrQueuePaused) {
+		l.finisher.acknowledged(done, got.Stood)
 	} else {
 		l.finisher.unanswered(done, err)
 	}
-	b := newBatch(l, number, got.messages)
-	b.version, b.suspects = got.version, call.suspects
+	b := newBatch(l, number, got.Messages)
+	b.version, b.suspects = got.Version, call.Suspects
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calling = slices.DeleteFunc(l.calling, func(n uint64) bool { return n == number })
 	if err != nil {
-		if mayHaveRun(err) {
+		if redisstore.MayHaveRun(err) {
 			l.unclear = time.Now()
 		}
 		return nil, 0, err
 	}
-	l.versionIs(got.version)
+	l.versionIs(got.Version)
 	if epoch%2 != 0 || epoch != l.epoch {
 		// The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper
 		// may have given them to others. The next heartbeat gives back those that stand.
 		l.unclear = time.Now()
 		l.beat()
-		return nil, got.left, nil
+		return nil, got.Left, nil
 	}
 	if b.open > 0 {
 		l.batches[number] = b
 		l.known += b.open
 	}
-	return b.claims, got.left, nil
+	return b.claims, got.Left, nil
 }
 
 // ending prepares claims that are done for the call that ends them. It leaves out those that are lost, which it
 // settles.
-func (l *lane) ending(done []*claim) ([]*claim, ended) {
-	var e ended
+func (l *lane) ending(done []*claim) ([]*claim, redisstore.Ended) {
+	var e redisstore.Ended
 	if len(done) == 0 {
 		return nil, e
 	}
 	// The value is read before the marks: under this value, whatever is not marked stands.
 	if pulse := l.pulse.Load(); pulse != nil {
-		e.pulse = *pulse
+		e.Pulse = *pulse
 	}
-	e.tokens = make([]string, 0, len(done))
+	e.Tokens = make([]string, 0, len(done))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept := done[:0]
@@ -149,9 +154,9 @@ func (l *lane) ending(done []*claim) ([]*claim, ended) {
 			continue
 		}
 		kept = append(kept, c)
-		e.tokens = append(e.tokens, c.token)
+		e.Tokens = append(e.Tokens, c.token)
 	}
-	e.batches = l.finishedLocked(kept)
+	e.Batches = l.finishedLocked(kept)
 	if lost := len(done) - len(kept); lost > 0 {
 		l.finisher.countLost(lost)
 	}

@@ -6,6 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // lookAtLeast is the number of heartbeats after which a worker looks at the control hash also if it has nothing to do.
@@ -19,12 +22,12 @@ type laneControl struct {
 	weight atomic.Int32 // in place of the configured one; 0: none
 	poke   chan struct{}
 
-	trouble complaints
-	looking sync.Mutex   // one look at a time, so that none is overtaken by an older one
-	last    control      // what it found
-	version atomic.Int64 // of last; -1: there was none yet
-	looks   atomic.Int64 // moves on with every look
-	since   atomic.Int64 // when the worker has registered first, ms by Redis's clock; 0: not yet
+	trouble loop.Complaints
+	looking sync.Mutex         // one look at a time, so that none is overtaken by an older one
+	last    redisstore.Control // what it found
+	version atomic.Int64       // of last; -1: there was none yet
+	looks   atomic.Int64       // moves on with every look
+	since   atomic.Int64       // when the worker has registered first, ms by Redis's clock; 0: not yet
 }
 
 // lookAgain asks for a look at the control hash.
@@ -73,7 +76,7 @@ func (l *lane) queuePaused() bool { return l.control.paused.Load() }
 // follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat
 // does when signals are lost.
 func (w *Worker) follow(ctx context.Context, l *lane) {
-	told, unsubscribe := w.signals.subscribe(l.store.keys.signals()) //nolint:contextcheck // the connection is not this lane's alone
+	told, unsubscribe := w.signals.Subscribe(l.store.Keys.Signals()) //nolint:contextcheck // the connection is not this lane's alone
 	defer unsubscribe()
 	for {
 		select {
@@ -83,7 +86,7 @@ func (w *Worker) follow(ctx context.Context, l *lane) {
 				l.noteCanceled(id)
 				w.cancelRunning(l)
 				continue
-			case signalParked:
+			case redisstore.SignalParked:
 				if w.knows(id) {
 					w.moveNow()
 				}
@@ -100,7 +103,7 @@ func (w *Worker) follow(ctx context.Context, l *lane) {
 		}
 		if err := w.look(ctx, l); err != nil && ctx.Err() == nil {
 			// The next heartbeat finds the version still to be another one.
-			w.log.with("queue", l.store.name).WithError(err).Debug("cannot look at the control hash")
+			w.log.With("queue", l.store.Name).WithError(err).Debug("cannot look at the control hash")
 		}
 	}
 }
@@ -110,8 +113,6 @@ const (
 	signalControl = "control"
 	// signalCancel is published with an id behind it, when a task was cancelled that may be active.
 	signalCancel = "cancel"
-	// signalParked is published with the path of a function behind it, when tasks of it were parked.
-	signalParked = "parked"
 )
 
 // look reads the control hash and does what it says.
@@ -119,12 +120,12 @@ func (w *Worker) look(ctx context.Context, l *lane) error {
 	lc := &l.control
 	lc.looking.Lock()
 	defer lc.looking.Unlock()
-	now, err := l.store.control(ctx, w.id)
+	now, err := l.store.Control(ctx, w.id)
 	if err != nil {
 		return err
 	}
 	// In this order: what was cancelled before that version is among them.
-	if now.version != 0 {
+	if now.Version != 0 {
 		err = w.lookRevoked(ctx, l)
 	} else {
 		l.noteRevoked(nil, true)
@@ -133,40 +134,40 @@ func (w *Worker) look(ctx context.Context, l *lane) error {
 		return err
 	}
 	last := lc.last
-	if lc.version.Load() < 0 && !now.restartedAfter(lc.since.Load()) {
-		last.restart = now.restart // that was before this worker
+	if lc.version.Load() < 0 && !now.RestartedAfter(lc.since.Load()) {
+		last.Restart = now.Restart // that was before this worker
 	}
 	lc.last = now
-	lc.intent.Store(now.paused || now.order != "")
-	lc.weight.Store(int32(min(max(now.weight, 0), maxWeight))) //nolint:gosec // within these bounds
-	paused := lc.paused.Swap(now.paused)
+	lc.intent.Store(now.Paused || now.Order != "")
+	lc.weight.Store(int32(min(max(now.Weight, 0), maxWeight))) //nolint:gosec // within these bounds
+	paused := lc.paused.Swap(now.Paused)
 	lc.looks.Add(1)
-	if paused != now.paused {
-		w.pauseLane(l, now.paused)
-	} else if !now.paused {
+	if paused != now.Paused {
+		w.pauseLane(l, now.Paused)
+	} else if !now.Paused {
 		w.exec.signal() // the fetcher may have waited for this look
 	}
-	if now.order != last.order {
-		w.obey(last.order, now.order)
+	if now.Order != last.Order {
+		w.obey(last.Order, now.Order)
 	}
-	if now.restart != "" && now.restart != last.restart {
+	if now.Restart != "" && now.Restart != last.Restart {
 		w.stopFor(stopRestart)
 	}
-	lc.version.Store(now.version)
+	lc.version.Store(now.Version)
 	return nil
 }
 
 // pauseLane gives back what has not started when a queue is paused, and has it claimed from when it is resumed.
 func (w *Worker) pauseLane(l *lane, paused bool) {
-	log := w.log.with("queue", l.store.name)
+	log := w.log.With("queue", l.store.Name)
 	if !paused {
 		log.Info("queue resumed")
-		w.emit(Event{Kind: EventQueueResumed, Queue: l.store.name})
+		w.emit(Event{Kind: EventQueueResumed, Queue: l.store.Name})
 		w.exec.signal()
 		return
 	}
 	log.Info("queue paused: no more of its tasks are claimed")
-	w.emit(Event{Kind: EventQueuePaused, Queue: l.store.name})
+	w.emit(Event{Kind: EventQueuePaused, Queue: l.store.Name})
 	w.giveBack(w.exec.takeBackOf(l))
 }
 

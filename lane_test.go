@@ -11,25 +11,29 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // heldLane is a lane on a real server. Its calls are held, so that the test decides when each is answered.
 type heldLane struct {
 	*bench
 	*lane
-	src   *holdSource
+	src   *faultnet.HoldSource
 	beats int
 }
 
 func newHeldLane(t *testing.T) *heldLane {
 	t.Helper()
 	b := newBench(t)
-	for _, sc := range []*script{scriptClaim, scriptAck} {
-		b.Do("SCRIPT", "LOAD", sc.source)
+	for _, sc := range []*redisstore.Script{redisstore.ScriptClaim, redisstore.ScriptAck} {
+		b.Do("SCRIPT", "LOAD", sc.Source)
 	}
-	h := &heldLane{bench: b, src: &holdSource{Source: b.rdb.loops, calls: make(chan *heldCall)}}
-	h.lane = newLane(newStore(h.src, "", b.Name), "w", false)
-	h.finisher = newFinisher(h.lane, newJournal(b.log.logger()), nil)
+	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}
+	h.lane = newLane(redisstore.NewStore(h.src, "", b.Name), "w", false)
+	h.finisher = newFinisher(h.lane, loop.NewJournal(b.log.logger()), nil)
 	h.finisher.exec = newExecutors(1, 0, time.Minute, nil)
 	h.beat = func() { h.beats++ }
 	h.registered("v")
@@ -39,7 +43,7 @@ func newHeldLane(t *testing.T) *heldLane {
 // registered registers the worker by another connection, as its heartbeat does.
 func (h *heldLane) registered(value string) {
 	h.T.Helper()
-	if _, err := h.q.store.register(bg, "w", quietLife, value); err != nil {
+	if _, err := h.q.store.Register(bg, "w", quietLife, value); err != nil {
 		h.T.Fatal(err)
 	}
 	h.pulse.Store(&value)
@@ -61,22 +65,22 @@ type laneClaim struct {
 }
 
 // begin starts a claim of n tasks and returns once its call is under way.
-func (h *heldLane) begin(n int, done ...*claim) (call *heldCall, result chan laneClaim) {
+func (h *heldLane) begin(n int, done ...*claim) (call *faultnet.HeldCall, result chan laneClaim) {
 	h.T.Helper()
 	result = make(chan laneClaim, 1)
 	go func() {
 		var got laneClaim
-		got.claims, got.left, got.err = h.lane.claim(bg, claimCall{most: n}, done)
+		got.claims, got.left, got.err = h.lane.claim(bg, redisstore.ClaimCall{Most: n}, done)
 		result <- got
 	}()
-	return await(h.bench, "a call", h.src.calls), result
+	return await(h.bench, "a call", h.src.Calls), result
 }
 
 // claim claims n tasks.
 func (h *heldLane) claim(n int, done ...*claim) []*claim {
 	h.T.Helper()
 	call, result := h.begin(n, done...)
-	call.ok()
+	call.OK()
 	got := await(h.bench, "the answer", result)
 	if got.err != nil {
 		h.T.Fatal(got.err)
@@ -85,9 +89,9 @@ func (h *heldLane) claim(n int, done ...*claim) []*claim {
 }
 
 // fail answers a call with an error: nobody knows whether it ran.
-func (h *heldLane) fail(call *heldCall, result chan laneClaim) {
+func (h *heldLane) fail(call *faultnet.HeldCall, result chan laneClaim) {
 	h.T.Helper()
-	call.answer <- io.ErrUnexpectedEOF
+	call.Answer <- io.ErrUnexpectedEOF
 	if got := await(h.bench, "the error", result); !errors.Is(got.err, ErrUnknown) || len(got.claims) > 0 {
 		h.T.Fatalf("%d claims, %v, expected ErrUnknown", len(got.claims), got.err)
 	}
@@ -158,7 +162,7 @@ func TestClaimBesideARegistration(t *testing.T) {
 			times(tt.before)
 			call, result := h.begin(2)
 			times(tt.during)
-			call.ok()
+			call.OK()
 			got := await(h.bench, "the claim", result)
 			times(tt.after)
 			if got.err != nil || got.left != 1 {
@@ -196,7 +200,7 @@ func TestTwoClaimsUnderWay(t *testing.T) {
 		t.Errorf("two calls under way: calling %v, newest %d", calling, h.newest())
 	}
 	// The later one is carried out and answered first.
-	secondCall.ok()
+	secondCall.OK()
 	got := await(h.bench, "the second claim", second)
 	if tokens(got.claims) != "2-1 2-2" || got.left != 3 || string(got.claims[0].raw) != "a" {
 		t.Fatalf("the second claim brought %s, %d left, %v", tokens(got.claims), got.left, got.err)
@@ -209,7 +213,7 @@ func TestTwoClaimsUnderWay(t *testing.T) {
 	if got := h.strangers(all, h.newest()); len(got) > 0 {
 		t.Errorf("strangers %q while the first call is under way", got)
 	}
-	firstCall.ok()
+	firstCall.OK()
 	got1 := await(h.bench, "the first claim", first)
 	h.expect("both are over", "1-1 1-2 2-1 2-2", "1-1 1-2 2-1 2-2")
 	if _, calling, unclear := h.count(); calling || unclear || h.newest() != 2 {
@@ -247,9 +251,9 @@ func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 				if n := h.newest(); n != 1 {
 					t.Errorf("newest %d while the second call is under way", n)
 				}
-				otherCall.ok()
+				otherCall.OK()
 			} else {
-				otherCall.ok()
+				otherCall.OK()
 				h.Until("the second claim is over", func() bool { known, _, _ := h.count(); return known == 2 })
 				h.fail(lostCall, lost)
 			}
@@ -273,10 +277,10 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a")
 	first := h.claim(1)
-	h.src.conn = func(context.Context) error { return io.EOF }
-	_, _, err := h.lane.claim(bg, claimCall{most: 1}, slices.Clone(first))
+	h.src.OnDialed = func(context.Context) error { return io.EOF }
+	_, _, err := h.lane.claim(bg, redisstore.ClaimCall{Most: 1}, slices.Clone(first))
 	_, calling, unclear := h.count()
-	if err == nil || mayHaveRun(err) || calling || unclear || h.newest() != 2 {
+	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.newest() != 2 {
 		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.newest())
 	}
 	if first[0].unclear || len(h.done) != 1 || first[0].batch.unsent != 1 {
@@ -294,7 +298,7 @@ func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	ended := func(what, want string, claims ...*claim) []*claim {
 		t.Helper()
 		kept, e := h.ending(slices.Clone(claims))
-		if got := fmt.Sprintf("%v %v %s", e.tokens, e.batches, e.pulse); got != want {
+		if got := fmt.Sprintf("%v %v %s", e.Tokens, e.Batches, e.Pulse); got != want {
 			t.Errorf("%s: %s ends, expected %s", what, got, want)
 		}
 		return kept
@@ -304,7 +308,7 @@ func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	h.reopen(last)
 	ended("one of them again", "[1-2] [] v", one[1])
 	ended("the others again", "[2-2 1-3] [2 1] v", two[1], one[2])
-	if kept, e := h.ending(nil); kept != nil || e.tokens != nil || e.batches != nil || e.pulse != "" {
+	if kept, e := h.ending(nil); kept != nil || e.Tokens != nil || e.Batches != nil || e.Pulse != "" {
 		t.Errorf("nothing ends: %v", e)
 	}
 }
@@ -351,9 +355,9 @@ func TestOneBatchEndsInTwoCalls(t *testing.T) {
 	one := h.claim(3)
 	firstCall, first := h.begin(1, one[0], one[1])
 	secondCall, second := h.begin(1, one[2])
-	secondCall.ok()
+	secondCall.OK()
 	await(h.bench, "the second claim", second)
-	firstCall.ok()
+	firstCall.OK()
 	await(h.bench, "the first claim", first)
 	h.expect("both are told", "2-1 3-1", "2-1 3-1")
 	if got := h.batchTimes(); got != "2 3" {
@@ -371,8 +375,8 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 	one := h.claim(1)
 	h.Do("DEL", h.Name+"_worker:w")
 	call, result := h.begin(1, one...)
-	call.ok()
-	if got := await(h.bench, "the claim", result); !errors.Is(got.err, errNoHeartbeat) {
+	call.OK()
+	if got := await(h.bench, "the claim", result); !errors.Is(got.err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("%d claims, %v, expected errNoHeartbeat", len(got.claims), got.err)
 	}
 	h.expect("told", "", "")
@@ -383,8 +387,8 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 	h.next-- // the number of a batch that exists
 	h.Do("HSET", h.Name+"_processing:w", "2-1", "x")
 	call, result = h.begin(1)
-	call.ok()
-	if got := await(h.bench, "the claim", result); !errors.Is(got.err, errBatchUsed) {
+	call.OK()
+	if got := await(h.bench, "the claim", result); !errors.Is(got.err, redisstore.ErrBatchUsed) {
 		t.Errorf("%d claims, %v, expected errBatchUsed", len(got.claims), got.err)
 	}
 }
@@ -398,8 +402,8 @@ func TestLostClaimsAreNotAcknowledged(t *testing.T) {
 		t.Error("expected news the first time, and only then")
 	}
 	kept, e := h.ending(slices.Clone(one[:3]))
-	if tokens(kept) != "1-1 1-3" || !slices.Equal(e.tokens, []string{"1-1", "1-3"}) {
-		t.Errorf("%q end, told by %q, expected those that are not lost", tokens(kept), e.tokens)
+	if tokens(kept) != "1-1 1-3" || !slices.Equal(e.Tokens, []string{"1-1", "1-3"}) {
+		t.Errorf("%q end, told by %q, expected those that are not lost", tokens(kept), e.Tokens)
 	}
 	if !signalled(h.finisher.signal) || h.finisher.lost != 1 {
 		t.Errorf("%d are to be counted, expected 1", h.finisher.lost)

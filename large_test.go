@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -66,11 +68,11 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 // the queue, the first claimed first.
 func TestLargeMessagesOfTheDead(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
-	s := newStore(b.rdb.loops, "", b.Name)
-	dead := s.keys.processing + "dead"
+	s := redisstore.NewStore(b.rdb.loops, "", b.Name)
+	dead := s.Keys.Processing + "dead"
 	b.Do("HSET", dead, "1-1", "a", "1-2", oversized, "1-3", "b")
-	b.Do("HSET", s.keys.legacy, "legacy", oversized)
-	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
+	b.Do("HSET", s.Keys.Legacy, "legacy", oversized)
+	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), loop.NewJournal(b.log.logger()))
 	if n, err := g.sweepHash(t.Context(), s, "dead"); n != 3 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
 	}
@@ -80,7 +82,7 @@ func TestLargeMessagesOfTheDead(t *testing.T) {
 	if got := b.List(""); fmt.Sprint(got) != "[a b]" {
 		t.Errorf("pending: %.20q", got)
 	}
-	g.lines.close()
+	g.lines.Close()
 	if lines, tasks := linesAbout(b.log.String(), "it is too large"); lines != 2 || tasks != 2 {
 		t.Errorf("%d lines about %d tasks:\n%s", lines, tasks, b.log)
 	}

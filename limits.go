@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // Why a worker stops, as WorkerStatus.StopReason, its log and EventWorkerStopping say it.
@@ -88,7 +91,7 @@ func (w *Worker) allow() {
 func (w *Worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxTime > 0 {
 		watches = append(watches, func(ctx context.Context) {
-			if sleep(ctx, w.cfg.MaxTime) {
+			if loop.Sleep(ctx, w.cfg.MaxTime) {
 				w.stopFor(stopTime)
 			}
 		})
@@ -146,7 +149,7 @@ func (v *vacancy) run(ctx context.Context) {
 		interval = min(max(v.limit/10, emptyInterval), emptyMost)
 	}
 	v.since = time.Now()
-	for sleep(ctx, interval) {
+	for loop.Sleep(ctx, interval) {
 		if v.look(ctx, time.Now()) {
 			v.worker.stopFor(stopEmpty)
 			return
@@ -186,7 +189,7 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 		if !g.mover.looked.Load() {
 			return false, nil // there may be parked tasks that this worker knows
 		}
-		todos, err := check(ctx, g.mover.src, g.mover.stores)
+		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
 		if err != nil {
 			return false, err
 		}
@@ -194,7 +197,7 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 			if g.lanes[i].queuePaused() {
 				continue // nobody may run its tasks, for as long as it likes
 			}
-			if t.pending > 0 || t.suspects > 0 || t.due == 0 || t.group == 0 || g.lanes[i].parked.some.Load() {
+			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].parked.some.Load() {
 				return false, nil
 			}
 		}

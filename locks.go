@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // lockRule is what options say about the lock of a task.
 type lockRule struct {
-	over       string // lockNothing, lockArgs or lockKey
+	over       string // redisstore.LockNothing, redisstore.LockArgs or redisstore.LockKey
 	key        string
 	ttl        time.Duration
 	untilStart bool
@@ -30,7 +31,7 @@ type lockRule struct {
 }
 
 // holdOf says what the task is to have to itself when it is enqueued with the options of q.
-func (t *Task) holdOf(o *callOptions) (*hold, error) {
+func (t *Task) holdOf(o *callOptions) (*redisstore.Hold, error) {
 	if len(t.locks)+len(o.locks) == 0 && o.id == nil {
 		return nil, nil //nolint:nilnil // see hold
 	}
@@ -41,33 +42,36 @@ func (t *Task) holdOf(o *callOptions) (*hold, error) {
 	for _, apply := range o.locks {
 		apply(&r)
 	}
-	h := &hold{reserve: o.id != nil, start: r.untilStart, conflict: conflict(r.conflict), life: r.ttl.Milliseconds()}
+	h := &redisstore.Hold{
+		Reserve: o.id != nil, Start: r.untilStart, Conflict: redisstore.Conflict(r.conflict),
+		Life: r.ttl.Milliseconds(),
+	}
 	switch {
 	case r.err != nil:
 		return nil, r.err
 	case r.conflict > Replace:
 		return nil, fmt.Errorf("%w: OnConflict(%v), expected Fail, Skip or Replace", ErrArguments, r.conflict)
-	case h.reserve && r.conflict == Replace:
+	case h.Reserve && r.conflict == Replace:
 		return nil, fmt.Errorf("%w: TaskID with OnConflict(Replace) or Debounce: a task cannot replace one of its "+
 			"own id; "+
 			"leave TaskID out and give its text to UniqueKey", ErrArguments)
-	case r.over == lockNothing && r.untilStart:
+	case r.over == redisstore.LockNothing && r.untilStart:
 		return nil, fmt.Errorf("%w: UntilStart without a lock: add Unique or UniqueKey", ErrArguments)
-	case r.over == lockNothing && r.ruled && !h.reserve:
+	case r.over == redisstore.LockNothing && r.ruled && !h.Reserve:
 		return nil, fmt.Errorf("%w: OnConflict(%v) without a lock: add Unique, UniqueKey or TaskID", ErrArguments,
 			r.conflict)
-	case r.over != lockNothing && h.life <= 0:
+	case r.over != redisstore.LockNothing && h.Life <= 0:
 		return nil, fmt.Errorf("%w: the lock's ttl is %v: expected at least 1ms, and longer than the task waits and "+
 			"runs; a number without a unit counts nanoseconds", ErrArguments, r.ttl)
-	case r.over == lockKey && (r.key == "" || len(r.key) > maxLockKey || !utf8.ValidString(r.key)):
+	case r.over == redisstore.LockKey && (r.key == "" || len(r.key) > maxLockKey || !utf8.ValidString(r.key)):
 		return nil, fmt.Errorf("%w: UniqueKey of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(r.key),
 			maxLockKey)
 	}
 	switch r.over {
-	case lockArgs:
-		h.name = lockArgs + digestOf(&t.msg)
-	case lockKey:
-		h.name = lockKey + r.key
+	case redisstore.LockArgs:
+		h.Name = redisstore.LockArgs + digestOf(&t.msg)
+	case redisstore.LockKey:
+		h.Name = redisstore.LockKey + r.key
 	}
 	return h, nil
 }
@@ -89,18 +93,20 @@ func digestOf(m *wire.Message) string {
 }
 
 // enlist enqueues n of the tasks, from number first on, and gives those their Refs in whose stead others are there.
-func (q *Queue) enlist(ctx context.Context, envelopes []envelope, holds []*hold, refs []*Ref, first, n int) error {
-	tasks := make([]listing, n)
+func (q *Queue) enlist(
+	ctx context.Context, envelopes []redisstore.Envelope, holds []*redisstore.Hold, refs []*Ref, first, n int,
+) error {
+	tasks := make([]redisstore.Listing, n)
 	for i := range tasks {
-		tasks[i].envelope = envelopes[first+i]
+		tasks[i].Envelope = envelopes[first+i]
 		if holds != nil {
-			tasks[i].hold = holds[first+i]
+			tasks[i].Hold = holds[first+i]
 		}
 	}
-	others, err := q.store.enlist(ctx, q.options.place(), tasks)
-	var refused *enlistError
+	others, err := q.store.Enlist(ctx, q.options.place(), tasks)
+	var refused *redisstore.EnlistError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("task %d: %w", first+refused.index+1, &DuplicateError{ID: refused.id})
+		return fmt.Errorf("task %d: %w", first+refused.Index+1, &DuplicateError{ID: refused.ID})
 	}
 	for i, other := range others {
 		if other != "" {
@@ -111,14 +117,14 @@ func (q *Queue) enlist(ctx context.Context, envelopes []envelope, holds []*hold,
 }
 
 // become makes r the Ref of a task that somebody else has enqueued.
-func (r *Ref) become(id string) { r.id, r.text = id, taskIDText{} }
+func (r *Ref) become(id string) { r.id, r.text = id, wire.TaskIDText{} }
 
 // enlistOne enqueues one task.
-func (q *Queue) enlistOne(ctx context.Context, t listing, ref *Ref) error {
-	others, err := q.store.enlist(ctx, q.options.place(), []listing{t})
-	var refused *enlistError
+func (q *Queue) enlistOne(ctx context.Context, t redisstore.Listing, ref *Ref) error {
+	others, err := q.store.Enlist(ctx, q.options.place(), []redisstore.Listing{t})
+	var refused *redisstore.EnlistError
 	if errors.As(err, &refused) {
-		return &DuplicateError{ID: refused.id}
+		return &DuplicateError{ID: refused.ID}
 	}
 	if err == nil && others[0] != "" {
 		ref.become(others[0])
@@ -127,16 +133,16 @@ func (q *Queue) enlistOne(ctx context.Context, t listing, ref *Ref) error {
 }
 
 // place says where a task with these options goes.
-func (o *callOptions) place() place {
+func (o *callOptions) place() redisstore.Place {
 	switch {
 	case o.front:
-		return place{how: "front"}
+		return redisstore.Place{How: "front"}
 	case !o.later:
-		return place{how: "back"}
+		return redisstore.Place{How: "back"}
 	case o.relative:
-		return place{how: "in", due: o.due}
+		return redisstore.Place{How: "in", Due: o.due}
 	default:
-		return place{how: "at", due: o.due}
+		return redisstore.Place{How: "at", Due: o.due}
 	}
 }
 
@@ -157,8 +163,8 @@ func (w *Worker) unlockStart(c *claim) bool {
 // unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If
 // Redis does not answer, the task starts, and the lock ends with it.
 func (w *Worker) unlock(c *claim) (replaced bool) {
-	left, replaced, err := c.lane.store.unlock(w.tasks, c.msg.Meta.ID)
-	log := w.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID)
+	left, replaced, err := c.lane.store.Unlock(w.tasks, c.msg.Meta.ID)
+	log := w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID)
 	switch {
 	case err != nil:
 		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")
@@ -173,8 +179,8 @@ func (w *Worker) unlock(c *claim) (replaced bool) {
 // disown frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does
 // not answer, it lapses.
 func (f *finisher) disown(ctx context.Context, c *claim) {
-	if err := f.lane.store.disown(ctx, c.msg.Meta.ID); err != nil {
-		f.log.with("function", c.msg.Path).with("id", c.msg.Meta.ID).WithError(err).
+	if err := f.lane.store.Disown(ctx, c.msg.Meta.ID); err != nil {
+		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).WithError(err).
 			Warn("the lock of a task that was handed on could not be freed, and lasts until it lapses")
 	}
 }

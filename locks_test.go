@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -125,7 +126,7 @@ func TestLocksOfTheDead(t *testing.T) {
 		message := b.List("")[0]
 		b.Do("DEL", b.Name, b.Name+"_noti")
 		id := b.deadWorker(message)
-		b.Do("HSET", b.Name+"_claims:"+id, markAlone, "1-1")
+		b.Do("HSET", b.Name+"_claims:"+id, redisstore.MarkAlone, "1-1")
 		b.pass(g)
 		g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
 		b.pass(g)
@@ -202,7 +203,7 @@ func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.q.store.settleMode(t.Context(), "extended"); err != nil {
+	if _, err := b.q.store.SettleMode(t.Context(), "extended"); err != nil {
 		t.Fatal(err)
 	}
 	b.Do("SET", b.Name+"-py_mode", "extended")
@@ -220,7 +221,7 @@ func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 // TestExpiredLocksAreDropped by the sweeper.
 func TestExpiredLocksAreDropped(t *testing.T) {
 	b := newBench(t)
-	for i := range lapsePage + 5 {
+	for i := range redisstore.LapsePage + 5 {
 		name := fmt.Sprint("k:", i)
 		b.Do("HSET", b.Name+"_locks", name, "x")
 		b.Do("ZADD", b.Name+"_locked", past, name)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Errors of handles that were never made. Methods that return no error panic with them.
@@ -30,19 +32,6 @@ var (
 func must(err error) {
 	if err != nil {
 		panic(err)
-	}
-}
-
-// isNil reports whether v is nil or an interface that holds a nil pointer, map, slice, function or channel.
-func isNil(v any) bool {
-	r := reflect.ValueOf(v)
-	switch r.Kind() {
-	case reflect.Invalid:
-		return true
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		return r.IsNil()
-	default:
-		return false
 	}
 }
 
@@ -97,7 +86,7 @@ func (w *Worker) check() error {
 // checkLogger returns an error for a logger that would panic at its first line.
 func checkLogger(config string, l Logger) error {
 	entry, isEntry := l.(*logrus.Entry)
-	if l != nil && (isNil(l) || isEntry && entry.Logger == nil) {
+	if l != nil && (wire.IsNil(l) || isEntry && entry.Logger == nil) {
 		return fmt.Errorf("delayed: %s.Logger is a nil or zero %T: expected one that logs, or nothing for the default",
 			config, l)
 	}

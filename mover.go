@@ -4,16 +4,17 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 const (
-	// moveBatch bounds the tasks that one script makes pending.
-	moveBatch = 500
+
 	// checkInterval bounds the time between two looks of a mover.
 	checkInterval = 5 * time.Second
 	// parkedPages bounds the pages of parked tasks that are read at one look.
 	parkedPages = 10
-	parkedPage  = 100
 )
 
 // mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a
@@ -21,12 +22,12 @@ const (
 type mover struct {
 	src     Source
 	lanes   []*lane
-	stores  []*store
+	stores  []*redisstore.Store
 	pending func(lane *lane, suspects bool) // called for queues that have pending tasks, or suspects
 	// runnable returns the ids of those parked tasks that the worker can run or hand on.
-	runnable func(context.Context, *lane, []filed) ([]string, error)
+	runnable func(context.Context, *lane, []redisstore.Filed) ([]string, error)
 	found    func() // called when there are such tasks
-	log      journal
+	log      loop.Journal
 
 	poke    chan struct{}
 	offset  []int       // where to read on in each parked set
@@ -34,14 +35,14 @@ type mover struct {
 	lent    [][]string  // groups of each queue that are to be fired by this mover
 	loan    time.Duration
 	every   time.Duration // checkInterval
-	trouble complaints
-	lines   lineLimit // log lines about tasks
-	hooks   *hooks    // of the worker; nil: none
+	trouble loop.Complaints
+	lines   loop.LineLimit // log lines about tasks
+	hooks   *hooks         // of the worker; nil: none
 	// archiveKeep is how long tasks are archived that are too large to be moved.
 	archiveKeep time.Duration
 }
 
-func newMover(src Source, lanes []*lane, log journal) *mover {
+func newMover(src Source, lanes []*lane, log loop.Journal) *mover {
 	m := &mover{
 		src: src, lanes: lanes, log: log,
 		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)),
@@ -64,20 +65,20 @@ func (m *mover) now() {
 
 // run looks until ctx ends.
 func (m *mover) run(ctx context.Context) {
-	defer m.lines.close()
-	var wait backoff
+	defer m.lines.Close()
+	var wait loop.Backoff
 	for ctx.Err() == nil {
 		next, err := m.look(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return
 			}
-			m.log.trouble(&m.trouble, "cannot look for due tasks; trying again", err)
-			next = wait.next()
+			m.log.Trouble(&m.trouble, "cannot look for due tasks; trying again", err)
+			next = wait.Next()
 			drain(m.poke)
 		} else {
-			m.log.relief(&m.trouble, "looking for due tasks again")
-			wait.reset()
+			m.log.Relief(&m.trouble, "looking for due tasks again")
+			wait.Reset()
 			m.looked.Store(true)
 		}
 		timer := time.NewTimer(next)
@@ -92,19 +93,19 @@ func (m *mover) run(ctx context.Context) {
 
 // look moves what is due and returns when to look again.
 func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
-	todos, err := check(ctx, m.src, m.stores)
+	todos, err := redisstore.Check(ctx, m.src, m.stores)
 	if err != nil {
 		return 0, err
 	}
-	next = jitter(m.every-m.every/8, 0.14)
+	next = loop.Jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
-		if t.pending > 0 {
+		if t.Pending > 0 {
 			m.pending(m.lanes[i], false)
 		}
-		if t.suspects > 0 {
+		if t.Suspects > 0 {
 			m.pending(m.lanes[i], true)
 		}
-		due := t.due
+		due := t.Due
 		if due == 0 {
 			if due, err = m.move(ctx, m.stores[i]); err != nil {
 				return 0, err
@@ -113,7 +114,7 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 		if due >= 0 {
 			next = min(next, due)
 		}
-		due = t.group
+		due = t.Group
 		if due == 0 || len(m.lent[i]) > 0 {
 			if due, err = m.fire(ctx, i); err != nil {
 				return 0, err
@@ -122,8 +123,8 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 		if due >= 0 {
 			next = min(next, due)
 		}
-		if t.parked > 0 {
-			if err := m.find(ctx, i, t.parked); err != nil {
+		if t.Parked > 0 {
+			if err := m.find(ctx, i, t.Parked); err != nil {
 				return 0, err
 			}
 		} else {
@@ -134,11 +135,11 @@ func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
 }
 
 // move makes all due tasks of one queue pending and returns the time until the next is due, negative for none.
-func (m *mover) move(ctx context.Context, s *store) (next time.Duration, err error) {
+func (m *mover) move(ctx context.Context, s *redisstore.Store) (next time.Duration, err error) {
 	next = -1
-	for _, from := range []shelf{shelfScheduled, shelfRetry} {
+	for _, from := range []redisstore.Shelf{redisstore.ShelfScheduled, redisstore.ShelfRetry} {
 		for {
-			_, due, large, err := s.move(ctx, from, moveBatch)
+			_, due, large, err := s.Move(ctx, from, redisstore.MoveBatch)
 			if err == nil && len(large) > 0 {
 				err = m.archive(ctx, s, from, large)
 			}
@@ -158,20 +159,25 @@ func (m *mover) move(ctx context.Context, s *store) (next time.Duration, err err
 }
 
 // archive archives due tasks whose messages are too large for any worker, as they are.
-func (m *mover) archive(ctx context.Context, s *store, from shelf, large []largeTask) error {
+func (m *mover) archive(
+	ctx context.Context, s *redisstore.Store, from redisstore.Shelf, large []redisstore.LargeTask,
+) error {
 	for len(large) > 0 {
-		part := large[:min(len(large), trimPage)]
+		part := large[:min(len(large), redisstore.TrimPage)]
 		large = large[len(part):]
-		tasks := make([]filed, len(part))
+		tasks := make([]redisstore.Filed, len(part))
 		for i, t := range part {
-			tasks[i] = filed{t.id, tooLargeInfo(t.size, time.Now(), "")}
+			tasks[i] = redisstore.Filed{ID: t.ID, Info: redisstore.TooLargeInfo(t.Size, time.Now(), "")}
 		}
-		if _, err := s.condemn(ctx, from, m.archiveKeep, tasks); err != nil {
+		if _, err := s.Condemn(ctx, from, m.archiveKeep, tasks); err != nil {
 			return err
 		}
 		for _, t := range part {
-			logTooLarge(m.log, &m.lines, s, t.id, t.size)
-			m.hooks.emit(Event{Kind: EventTaskArchived, Queue: s.name, Reason: reasonTooLarge, Err: tooLarge(t.size)})
+			logTooLarge(m.log, &m.lines, s, t.ID, t.Size)
+			m.hooks.emit(Event{
+				Kind: EventTaskArchived, Queue: s.Name, Reason: redisstore.ReasonTooLarge,
+				Err: redisstore.TooLarge(t.Size),
+			})
 		}
 	}
 	return nil
@@ -203,7 +209,7 @@ func (m *mover) find(ctx context.Context, i, parked int) error {
 
 // findOn looks at one page, and returns the ids of those that this worker can run and the number of all.
 func (m *mover) findOn(ctx context.Context, i, offset int) (ids []string, n int, err error) {
-	page, err := m.stores[i].parkedPage(ctx, offset, parkedPage, false)
+	page, err := m.stores[i].ParkedPage(ctx, offset, redisstore.ParkedPage, false)
 	if err != nil {
 		return nil, 0, err
 	}

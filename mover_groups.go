@@ -3,6 +3,10 @@ package delayed
 import (
 	"context"
 	"time"
+
+	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 const (
@@ -22,7 +26,7 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 		next = -1
 		for len(m.lent[i]) > 0 {
 			due, err := m.fireGroup(ctx, s, m.lent[i][0])
-			if err != nil && !answered(err) {
+			if err != nil && !redisstore.Answered(err) {
 				return 0, err // the loan is not over
 			}
 			if err != nil {
@@ -33,7 +37,7 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 			m.lent[i] = m.lent[i][1:]
 		}
 		var wait time.Duration
-		if m.lent[i], wait, err = s.ripe(ctx, maxRipe, m.loan); err != nil {
+		if m.lent[i], wait, err = s.Ripe(ctx, redisstore.MaxRipe, m.loan); err != nil {
 			return 0, err
 		}
 		next = sooner(next, wait)
@@ -47,10 +51,10 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 
 // cannotFire logs that a key of a group, or of its queue, is not what it should be. Each call that joins a group has it
 // tried again.
-func (m *mover) cannotFire(s *store, key string, err error) {
-	m.lines.log(lineKey{queue: s.name, reason: "group"}, func(n int) {
-		m.log.with("queue", s.name).with("group",
-			key).counted(n).WithError(err).Error("the calls of a group cannot be put together; trying again")
+func (m *mover) cannotFire(s *redisstore.Store, key string, err error) {
+	m.lines.Log(loop.LineKey{Queue: s.Name, Reason: "group"}, func(n int) {
+		m.log.With("queue", s.Name).With("group",
+			key).Counted(n).WithError(err).Error("the calls of a group cannot be put together; trying again")
 	})
 }
 
@@ -64,9 +68,9 @@ func sooner(a, b time.Duration) time.Duration {
 
 // fireGroup makes the calls of one group until it is no longer due, and returns the time until it is, negative if it is
 // gone.
-func (m *mover) fireGroup(ctx context.Context, s *store, key string) (due time.Duration, err error) {
+func (m *mover) fireGroup(ctx context.Context, s *redisstore.Store, key string) (due time.Duration, err error) {
 	for range fireRounds {
-		size, version, raws, large, err := s.peek(ctx, key, maxClaimBytes)
+		size, version, raws, large, err := s.Peek(ctx, key, redisstore.MaxClaimBytes)
 		if err != nil {
 			return 0, err
 		}
@@ -76,27 +80,27 @@ func (m *mover) fireGroup(ctx context.Context, s *store, key string) (due time.D
 				return 0, err
 			}
 		}
-		calls, members := compose(raws, size, s.now().UnixMilli(), canceled)
+		calls, members := group.Compose(raws, size, s.Now().UnixMilli(), canceled)
 		if large > 0 {
-			members = []member{{bytes: large}} // whoever claims it archives it
+			members = []group.Member{{Bytes: large}} // whoever claims it archives it
 		}
 		next := int64(0)
 		if len(members) < len(raws) {
-			if follower, err := newMember(raws[len(members)]); err == nil {
-				next = follower.msg.Meta.EnqueuedAt
+			if follower, err := group.NewMember(raws[len(members)]); err == nil {
+				next = follower.Msg.Meta.EnqueuedAt
 			}
 		}
-		fired, due, err := s.fire(ctx, key, members, next, version, calls)
+		fired, due, err := s.Fire(ctx, key, members, next, version, calls)
 		switch {
 		case err != nil:
 			return 0, err
-		case fired == firedNot:
+		case fired == redisstore.FiredNot:
 			continue
-		case fired != firedHere:
+		case fired != redisstore.FiredHere:
 			return -1, nil // another worker was faster; if that leaves the group due, it is lent again
 		}
 		m.forgive(ctx, s, members, canceled)
-		m.log.with("queue", s.name).WithField("calls", len(members)).WithField("tasks",
+		m.log.With("queue", s.Name).WithField("calls", len(members)).WithField("tasks",
 			len(calls)).Debug("calls of a group are pending as one")
 		if due == 0 && ctx.Err() == nil {
 			continue
@@ -107,16 +111,16 @@ func (m *mover) fireGroup(ctx context.Context, s *store, key string) (due time.D
 }
 
 // canceledMembers returns the ids of those members that were cancelled.
-func canceledMembers(ctx context.Context, s *store, raws [][]byte) (canceled map[string]bool, err error) {
+func canceledMembers(ctx context.Context, s *redisstore.Store, raws [][]byte) (canceled map[string]bool, err error) {
 	ids := make([]string, 0, len(raws))
 	for _, raw := range raws {
-		if m, err := newMember(raw); err == nil && m.msg.Meta.ID != "" {
-			ids = append(ids, m.msg.Meta.ID)
+		if m, err := group.NewMember(raw); err == nil && m.Msg.Meta.ID != "" {
+			ids = append(ids, m.Msg.Meta.ID)
 		}
 	}
 	for len(ids) > 0 {
 		n := min(len(ids), revokedMost)
-		revoked, err := s.areRevoked(ctx, ids[:n])
+		revoked, err := s.AreRevoked(ctx, ids[:n])
 		if err != nil {
 			return nil, err
 		}
@@ -136,23 +140,23 @@ func canceledMembers(ctx context.Context, s *store, raws [][]byte) (canceled map
 
 // forgive has Redis forget that members were cancelled, which are in no call now. If it does not, they are forgotten in
 // time.
-func (m *mover) forgive(ctx context.Context, s *store, members []member, canceled map[string]bool) {
+func (m *mover) forgive(ctx context.Context, s *redisstore.Store, members []group.Member, canceled map[string]bool) {
 	var ids []string
 	for i := range members {
-		if id := members[i].msg.Meta.ID; canceled[id] {
+		if id := members[i].Msg.Meta.ID; canceled[id] {
 			ids = append(ids, id)
 		}
 	}
 	if len(ids) == 0 {
 		return
 	}
-	log := m.log.with("queue", s.name).WithField("calls", len(ids))
-	if err := s.forgive(ctx, ids); err != nil {
+	log := m.log.With("queue", s.Name).WithField("calls", len(ids))
+	if err := s.Forgive(ctx, ids); err != nil {
 		log.WithError(err).Debug("Redis was not told that cancelled calls have left their group")
 		return
 	}
 	for _, id := range ids {
-		_, _ = s.read(ctx, "PUBLISH", s.keys.endedOf(id), endedGathered) // somebody may wait for it who has only the id
+		_, _ = s.Read(ctx, "PUBLISH", s.Keys.EndedOf(id), endedGathered) // somebody may wait for it who has only the id
 	}
 	log.Info("cancelled calls have left their group")
 }

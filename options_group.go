@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -96,16 +98,16 @@ func (o gatherOption) applyFunc(d *funcDefaults) {
 func (o gatherOption) onWire() *wire.Gather {
 	w := &wire.Gather{
 		Grace: max(o.Grace.Milliseconds(), 1), MaxDelay: max(o.MaxDelay.Milliseconds(), 0),
-		MaxSize: min(o.MaxSize, maxGroupSize),
+		MaxSize: min(o.MaxSize, group.MaxGroupSize),
 	}
 	if o.Grace == 0 {
-		w.Grace = defaultGrace.Milliseconds()
+		w.Grace = group.DefaultGrace.Milliseconds()
 	}
 	if o.MaxDelay > 0 {
 		w.MaxDelay = max(w.MaxDelay, 1)
 	}
 	if w.MaxSize <= 0 {
-		w.MaxSize = defaultGroupSize
+		w.MaxSize = group.DefaultGroupSize
 	}
 	return w
 }
@@ -126,7 +128,7 @@ func (o gatherOption) String() string {
 
 // gathered prepares a task for its group: it returns x with what is to stand in the message, and rewrites the arguments
 // of a task given by path.
-func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *hold) (*wire.Extra, error) {
+func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *redisstore.Hold) (*wire.Extra, error) {
 	refuse := func(why string) (*wire.Extra, error) {
 		return nil, fmt.Errorf("%w: %s: Group: %s", ErrArguments, msg.Path, why)
 	}
@@ -208,23 +210,24 @@ func lastIsList(msg *wire.Message, how *wire.Gather) error {
 
 // gather hands messages to their groups, as many at a time as follow one another in one group. It returns how many are
 // gathered.
-func (q *Queue) gather(ctx context.Context, messages []envelope) (sent int, err error) {
-	members := make([]member, len(messages))
+func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sent int, err error) {
+	members := make([]group.Member, len(messages))
 	for i := range messages {
-		if members[i], err = newMember(messages[i].message); err != nil {
+		if members[i], err = group.NewMember(messages[i].Message); err != nil {
 			return 0, err
 		}
 	}
 	for sent < len(members) {
 		n, size := 0, 0
 		for _, m := range members[sent:] {
-			size += len(m.message)
-			if n == maxBatchTasks || n > 0 && (size > maxBatchBytes || m.group != members[sent].group) {
+			size += len(m.Message)
+			if n == redisstore.MaxBatchTasks || n > 0 &&
+				(size > redisstore.MaxBatchBytes || m.Group != members[sent].Group) {
 				break
 			}
 			n++
 		}
-		if _, _, err := q.store.gather(ctx, members[sent:sent+n]); err != nil {
+		if _, _, err := q.store.Gather(ctx, members[sent:sent+n]); err != nil {
 			return sent, err
 		}
 		sent += n

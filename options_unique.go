@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // Unique lets no second task with the same function and the same arguments into the queue for as long as this one is
@@ -22,7 +24,7 @@ type uniqueOption struct{ ttl time.Duration }
 
 func (o uniqueOption) applyCall(c *callOptions)  { c.locks = append(slices.Clip(c.locks), o.applyLock) }
 func (o uniqueOption) applyFunc(d *funcDefaults) { d.locks = append(slices.Clip(d.locks), o.applyLock) }
-func (o uniqueOption) applyLock(r *lockRule)     { r.over, r.ttl = lockArgs, o.ttl }
+func (o uniqueOption) applyLock(r *lockRule)     { r.over, r.ttl = redisstore.LockArgs, o.ttl }
 func (o uniqueOption) String() string            { return fmt.Sprintf("Unique(%v)", o.ttl) }
 
 // UniqueKey is Unique over a key of your own, in place of function and arguments: of all tasks of the queue that have
@@ -43,8 +45,11 @@ func (o uniqueKeyOption) applyCall(c *callOptions) {
 func (o uniqueKeyOption) applyFunc(d *funcDefaults) {
 	d.locks = append(slices.Clip(d.locks), o.applyLock)
 }
-func (o uniqueKeyOption) applyLock(r *lockRule) { r.over, r.key, r.ttl = lockKey, o.key, o.ttl }
-func (o uniqueKeyOption) String() string        { return fmt.Sprintf("UniqueKey(%q, %v)", o.key, o.ttl) }
+
+func (o uniqueKeyOption) applyLock(r *lockRule) {
+	r.over, r.key, r.ttl = redisstore.LockKey, o.key, o.ttl
+}
+func (o uniqueKeyOption) String() string { return fmt.Sprintf("UniqueKey(%q, %v)", o.key, o.ttl) }
 
 // UntilStart ends the lock of Unique or UniqueKey when the task starts to run for the first time, not when it is over:
 // what happens while it runs may enqueue it once more.
@@ -126,8 +131,8 @@ func (o debounceOption) applyCall(c *callOptions) {
 }
 
 func (o debounceOption) applyLock(r *lockRule) {
-	if r.over == lockNothing {
-		r.over, r.ttl = lockArgs, lockLife
+	if r.over == redisstore.LockNothing {
+		r.over, r.ttl = redisstore.LockArgs, redisstore.LockLife
 	}
 	r.untilStart, r.conflict, r.ruled = true, Replace, true
 	if o <= 0 {

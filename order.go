@@ -7,6 +7,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // QueueOrder says which queues a worker serves and in which order it looks at them: Strict or Weighted.
@@ -84,7 +86,7 @@ func checkNames(names []string) error {
 		return errors.New("delayed: no queues: name at least one, as in Strict{\"mail\"}")
 	}
 	for i, name := range names {
-		if err := checkQueueName(name); err != nil {
+		if err := redisstore.CheckQueueName(name); err != nil {
 			return err
 		}
 		if slices.Contains(names[:i], name) {

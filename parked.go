@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
-
-// maxListPage bounds how many parked or archived tasks one call reads.
-const maxListPage = 1000
 
 // Parked returns a page of the queue's parked tasks and how many there are. A task is parked when the worker that has
 // claimed it cannot run it: its function is unknown there, its structs have fields that those of the worker lack, or it
@@ -31,23 +29,23 @@ func (q *Queue) listFiled(
 	if err := q.check(ctx); err != nil {
 		return nil, 0, err
 	}
-	if offset < 0 || n < 1 || n > maxListPage {
+	if offset < 0 || n < 1 || n > redisstore.MaxListPage {
 		return nil, 0, fmt.Errorf("delayed: %s(%d, %d): expected an offset of 0 or more and 1 to %d tasks", name,
-			offset, n, maxListPage)
+			offset, n, redisstore.MaxListPage)
 	}
-	set := q.store.keys.parked
+	set := q.store.Keys.Parked
 	if state == StateArchived {
-		set = q.store.keys.archived
+		set = q.store.Keys.Archived
 	}
-	listed, total, err := q.store.filedList(ctx, set, offset, n)
+	listed, total, err := q.store.FiledList(ctx, set, offset, n)
 	if err != nil {
 		return nil, 0, err
 	}
 	page = make([]TaskInfo, len(listed))
 	for i, f := range listed {
-		info := wire.ParseInfo(f.info)
+		info := wire.ParseInfo(f.Info)
 		page[i] = publicInfo(&info)
-		page[i].ID, page[i].State, page[i].Due = f.id, state, time.UnixMilli(f.until)
+		page[i].ID, page[i].State, page[i].Due = f.ID, state, time.UnixMilli(f.Until)
 	}
 	return page, total, nil
 }

@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,63 +8,18 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
-
-// TestParkedList reads parked tasks page by page, and changes nothing.
-func TestParkedList(t *testing.T) {
-	server := redistest.Shared(t)
-	rdb, err := Dial(server.URL())
-	name := redistest.Name(t)
-	s := newStore(sourceOf(t, rdb, err), "", name)
-	seed := redistest.State{
-		"_parked": redistest.Zset{"a": past, "b": round, "c": later, "d": later + 1},
-		"_tasks":  redistest.Hash{"a": "m a", "c": "m c", "d": "m d"},
-		"_info":   redistest.Hash{"a": "i a", "b": "i b", "d": "i d"},
-	}
-	redistest.Seed(t, server.Dial(t), name, seed)
-	a, b, c, d := listed{filed{"a", []byte("i a")}, past}, listed{filed{"b", []byte("i b")}, round},
-		listed{filed{"c", nil}, later}, listed{filed{"d", []byte("i d")}, later + 1}
-	for _, test := range []struct {
-		offset, n int
-		want      []listed
-	}{
-		{0, 10, []listed{a, b, c, d}},
-		{0, 1, []listed{a}},
-		{1, 2, []listed{b, c}},
-		{3, 9, []listed{d}},
-		{4, 1, nil},
-		{9, 1, nil},
-	} {
-		page, total, err := s.filedList(bg, s.keys.parked, test.offset, test.n)
-		if err != nil || total != 4 || !reflect.DeepEqual(page, test.want) {
-			t.Errorf("%d from %d: expected %v of 4, found %v of %d, %v", test.n, test.offset, test.want, page, total,
-				err)
-		}
-	}
-	if diff := redistest.Diff(redistest.Dump(t, server.Dial(t), name), seed); diff != "" {
-		t.Errorf("reading has changed something: %s", diff)
-	}
-	none := newStore(s.src, "", name+"-none")
-	if page, total, err := none.filedList(bg, none.keys.parked, 0, 10); err != nil || total != 0 || page != nil {
-		t.Errorf("nothing parked: found %v of %d, %v", page, total, err)
-	}
-	for _, key := range []string{"_info", "_parked"} {
-		server.Do(t, "SET", name+key, "x")
-		if _, _, err := s.filedList(bg, s.keys.parked, 0, 1); err == nil {
-			t.Errorf("%s of the wrong type gave no error", key)
-		}
-	}
-}
 
 func TestParkedTasksAreVisible(t *testing.T) {
 	b := newBench(t)
 	w := b.work(b.config())
-	before := b.q.store.now().Truncate(time.Millisecond).Add(-time.Second)
+	before := b.q.store.Now().Truncate(time.Millisecond).Add(-time.Second)
 	ref := b.delay(b.fn("unknown", func(int) {}), 1)
 	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
-	parked := redisTime(t, b.Conn) // tasks that are parked in the same millisecond are in the order of their ids
-	b.Until("the clock has gone on", func() bool { return redisTime(t, b.Conn) > parked })
+	parked := redistest.Time(t, b.Conn) // tasks that are parked in the same millisecond are in the order of their ids
+	b.Until("the clock has gone on", func() bool { return redistest.Time(t, b.Conn) > parked })
 	if _, err := b.q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +42,7 @@ func TestParkedTasksAreVisible(t *testing.T) {
 		page[0].Function != "m:f" {
 		t.Errorf("second page: found %+v of %d, %v", page, total, err)
 	}
-	for _, wrong := range [][2]int{{-1, 1}, {0, 0}, {0, maxListPage + 1}} {
+	for _, wrong := range [][2]int{{-1, 1}, {0, 0}, {0, redisstore.MaxListPage + 1}} {
 		if _, _, err := b.q.Parked(t.Context(), wrong[0], wrong[1]); err == nil ||
 			!strings.Contains(err.Error(), "1 to 1000") {
 			t.Errorf("Parked(%d, %d): found %v", wrong[0], wrong[1], err)

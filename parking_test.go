@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -48,19 +49,19 @@ func TestParkedTasksOfOthersDoNotHideThoseOfOurs(t *testing.T) {
 	foreign := b.fn("foreign", func(int) {})
 	ours := b.fn("ours", func(int) { ran.Add(1) })
 	w := b.work(b.config())
-	for i := range 3 * parkedPage {
+	for i := range 3 * redisstore.ParkedPage {
 		b.delay(foreign, i)
 	}
-	b.Until("they are parked", func() bool { return b.Size("_parked") == 3*parkedPage })
-	for i := range parkedPage {
+	b.Until("they are parked", func() bool { return b.Size("_parked") == 3*redisstore.ParkedPage })
+	for i := range redisstore.ParkedPage {
 		b.delay(ours, i)
 	}
-	b.Until("ours are parked", func() bool { return b.Size("_parked") == 4*parkedPage })
+	b.Until("ours are parked", func() bool { return b.Size("_parked") == 4*redisstore.ParkedPage })
 	w.mustStop()
 	b.work(b.config(), ours)
-	b.Until("ours have run", func() bool { return ran.Load() == parkedPage })
-	if n := b.Size("_parked"); n != 3*parkedPage {
-		t.Errorf("%d parked, expected %d", n, 3*parkedPage)
+	b.Until("ours have run", func() bool { return ran.Load() == redisstore.ParkedPage })
+	if n := b.Size("_parked"); n != 3*redisstore.ParkedPage {
+		t.Errorf("%d parked, expected %d", n, 3*redisstore.ParkedPage)
 	}
 }
 

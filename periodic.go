@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // ErrNoEntry says that a queue has no periodic entry of a name.
@@ -120,14 +123,14 @@ func (p *Periodic) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	for range conflicts {
-		was, err := p.queue.store.entry(ctx, name)
+		was, err := p.queue.store.Entry(ctx, name)
 		if err != nil {
 			return err
 		}
-		if was.raw == nil {
+		if was.Raw == nil {
 			return noEntry(name)
 		}
-		if err = p.queue.store.setEntry(ctx, was, nil, time.Time{}); !errors.Is(err, errEntryChanged) {
+		if err = p.queue.store.SetEntry(ctx, was, nil, time.Time{}); !errors.Is(err, redisstore.ErrEntryChanged) {
 			return err
 		}
 	}
@@ -172,19 +175,19 @@ func (p *Periodic) change(
 	}
 	s := p.queue.store
 	for range conflicts {
-		was, err := s.entry(ctx, name)
+		was, err := s.Entry(ctx, name)
 		if err != nil {
 			return err
 		}
 		r := &record{was: was}
-		if was.raw != nil {
+		if was.Raw != nil {
 			if r, err = decodeRecord(was); err != nil {
 				return err
 			}
 		} else if !create {
 			return noEntry(name)
 		}
-		now, err := s.time(ctx)
+		now, err := s.Time(ctx)
 		if err != nil {
 			return err
 		}
@@ -192,17 +195,17 @@ func (p *Periodic) change(
 			return err
 		}
 		raw := r.encode()
-		if bytes.Equal(raw, was.raw) {
+		if bytes.Equal(raw, was.Raw) {
 			return nil
 		}
 		t, err := r.def.timetable(name)
 		if err != nil {
 			return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
 		}
-		if err = s.setEntry(ctx, was, raw, r.due(t)); err == nil {
+		if err = s.SetEntry(ctx, was, raw, r.due(t)); err == nil {
 			p.tell(ctx)
 		}
-		if !errors.Is(err, errEntryChanged) {
+		if !errors.Is(err, redisstore.ErrEntryChanged) {
 			return err
 		}
 	}
@@ -212,7 +215,7 @@ func (p *Periodic) change(
 // tell makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
 func (p *Periodic) tell(ctx context.Context) {
 	s := p.queue.store
-	_, _ = s.read(ctx, "PUBLISH", s.keys.signals(), periodicSignal)
+	_, _ = s.Read(ctx, "PUBLISH", s.Keys.Signals(), periodicSignal)
 }
 
 // periodicSignal is what schedulers are told when entries change.
@@ -231,11 +234,11 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 	}
 	s := p.queue.store
 	for range conflicts {
-		was, err := s.entry(ctx, name)
+		was, err := s.Entry(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if was.raw == nil {
+		if was.Raw == nil {
 			return nil, noEntry(name)
 		}
 		r, err := decodeRecord(was)
@@ -246,27 +249,28 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 		if err != nil {
 			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
 		}
-		now, err := s.time(ctx)
+		now, err := s.Time(ctx)
 		if err != nil {
 			return nil, err
 		}
-		id := tickID(name, now) + "-" + newTaskID()[:8]
-		c := &tickCall{was: was, free: was.raw, held: was.raw, dueFree: r.due(t), dueHeld: r.due(t)}
+		id := tickID(name, now) + "-" + wire.NewTaskID()[:8]
+		c := &redisstore.TickCall{Was: was, Free: was.Raw, Held: was.Raw, DueFree: r.due(t), DueHeld: r.due(t)}
 		if r.def.overlap != OverlapAllow {
-			c.lock = entryLock(name)
+			c.Lock = entryLock(name)
 		}
-		message, err := r.def.taskAt(id, c.lock, now)
+		message, err := r.def.taskAt(id, c.Lock, now)
 		if err != nil {
 			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
 		}
-		c.rows = []tickRow{{tick: now, id: id, message: message, free: tickEnqueued}}
-		if _, err = s.tick(ctx, c); err == nil {
+		c.Rows = []redisstore.TickRow{{Tick: now, ID: id, Message: message, Free: redisstore.TickEnqueued}}
+		if _, err = s.Tick(ctx, c); err == nil {
 			return p.queue.Ref(id), nil
 		}
-		if held := (*takenError)(nil); errors.As(err, &held) {
-			return nil, fmt.Errorf("delayed: periodic entry %q: its previous task is not over: %w", name, duplicate(err))
+		if held := (*redisstore.TakenError)(nil); errors.As(err, &held) {
+			return nil, fmt.Errorf("delayed: periodic entry %q: its previous task is not over: %w", name,
+				duplicate(err))
 		}
-		if !errors.Is(err, errEntryChanged) {
+		if !errors.Is(err, redisstore.ErrEntryChanged) {
 			return nil, err
 		}
 	}
@@ -278,14 +282,14 @@ func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
 	if err := p.check(ctx); err != nil {
 		return nil, err
 	}
-	values, err := p.queue.store.entries(ctx)
+	values, err := p.queue.store.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []PeriodicEntry
 	var errs []error
 	for _, v := range values {
-		if v.name[0] == '@' {
+		if v.Name[0] == '@' {
 			continue
 		}
 		r, err := decodeRecord(v)
@@ -295,7 +299,7 @@ func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
 		}
 		d := &r.def
 		e := PeriodicEntry{
-			Name: v.name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: d.dst, Missed: d.missed,
+			Name: v.Name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: d.dst, Missed: d.missed,
 			Overlap: d.overlap, Jitter: d.jitter,
 			From: d.from, Until: d.until, Owner: r.owner, Paused: r.paused, Previous: r.prev,
 			Waiting: !r.queued.IsZero(),
@@ -325,7 +329,7 @@ func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, err
 	if err := p.check(ctx); err != nil {
 		return nil, err
 	}
-	lines, err := p.queue.store.historyOf(ctx, name)
+	lines, err := p.queue.store.HistoryOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -333,15 +337,15 @@ func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, err
 	for _, line := range lines {
 		parts := strings.SplitN(line, " ", 4)
 		if len(parts) != 4 {
-			return nil, fmt.Errorf("%w: history of %q: %q", errReply, name, line)
+			return nil, fmt.Errorf("%w: history of %q: %q", redisstore.ErrReply, name, line)
 		}
 		tick, err1 := strconv.ParseInt(parts[0], 10, 64)
 		at, err2 := strconv.ParseInt(parts[1], 10, 64)
 		if err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("%w: history of %q: %q", errReply, name, line)
+			return nil, fmt.Errorf("%w: history of %q: %q", redisstore.ErrReply, name, line)
 		}
 		run := PeriodicRun{Tick: time.UnixMilli(tick), At: time.UnixMilli(at), ID: parts[3], Skipped: parts[2]}
-		if run.Skipped == tickEnqueued {
+		if run.Skipped == redisstore.TickEnqueued {
 			run.Skipped = ""
 		}
 		runs = append(runs, run)

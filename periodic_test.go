@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -363,15 +364,15 @@ func TestPeriodicPython(t *testing.T) {
 // TestEntriesOfNewerVersions are left alone, and those beside them served.
 func TestEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
-	strange := entryValue{name: "strange"}
-	b.Must(b.q.store.setEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
-	b.Must(b.q.store.setEntry(bg, entryValue{name: "gone"}, nil, time.UnixMilli(past)))
+	strange := redisstore.EntryValue{Name: "strange"}
+	b.Must(b.q.store.SetEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
+	b.Must(b.q.store.SetEntry(bg, redisstore.EntryValue{Name: "gone"}, nil, time.UnixMilli(past)))
 	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
 	b.schedule(b.scheduler(b.rdb, "test"))
 	b.Until("the other ticks", func() bool { return b.Size("") > 2 })
 	b.Until("the time without an entry is gone", func() bool { return b.Size("_ticks") == 2 })
-	if e, err := b.q.store.entry(bg, "strange"); err != nil || string(e.raw) != "?" {
-		t.Errorf("%q, %v", e.raw, err)
+	if e, err := b.q.store.Entry(bg, "strange"); err != nil || string(e.Raw) != "?" {
+		t.Errorf("%q, %v", e.Raw, err)
 	}
 	if all, err := b.periodic().List(bg); !errors.Is(err, errEntryForm) || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
@@ -384,8 +385,9 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 // TestManyEntriesOfNewerVersions: more than one look reads do not keep another from its turn.
 func TestManyEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
-	for i := range agendaPage + 1 {
-		b.Must(b.q.store.setEntry(bg, entryValue{name: fmt.Sprint("strange", i)}, []byte("?"), time.UnixMilli(past)))
+	for i := range redisstore.AgendaPage + 1 {
+		b.Must(b.q.store.SetEntry(bg, redisstore.EntryValue{Name: fmt.Sprint("strange", i)}, []byte("?"),
+			time.UnixMilli(past)))
 	}
 	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {}))}))
 	b.rewind("e", time.Hour)

@@ -118,7 +118,7 @@ func (c *claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}
-	stands, err := c.lane.store.progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, info.Encode())
+	stands, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, info.Encode())
 	if err == nil && !stands {
 		err = ErrLost
 	}
@@ -149,7 +149,7 @@ func forgetReports(ctx context.Context, group []ending) error {
 		if c.reporter.Load() == nil {
 			continue
 		}
-		if _, err := c.lane.store.progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, nil); err != nil {
+		if _, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, nil); err != nil {
 			return err
 		}
 	}

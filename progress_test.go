@@ -12,55 +12,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-func progressWith(token, id, report string) func(s *store) (any, error) {
-	return func(s *store) (any, error) { return s.progress(bg, "w", token, id, []byte(report)) }
-}
-
-var progressCases = storeTable{script: "progress", cases: []storeCase{
-	{
-		name: "reported", seed: working(nil), do: progressWith("3-1", "x", "50 %"), result: true,
-		want: working(redistest.State{"_results": redistest.Hash{"x": "50 %"}}),
-	},
-	{
-		name: "reported again", seed: working(redistest.State{"_results": redistest.Hash{"x": "40 %", "y": "r"}}),
-		do:     progressWith("3-1", "x", "50 %"),
-		result: true, want: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"}}),
-	},
-	{
-		name: "the claim does not stand", seed: working(redistest.State{"_results": redistest.Hash{"x": "40 %"}}),
-		do:     progressWith("2-1", "x", "50 %"),
-		result: false,
-	},
-	{
-		name: "what was kept of an older task makes place",
-		seed: working(redistest.State{
-			"_results":   redistest.Hash{"x": "r", "y": "r"},
-			"_completed": redistest.Zset{"x": later, "y": later},
-		}),
-		do: progressWith("3-1", "x", "50 %"), result: true,
-		want: working(redistest.State{
-			"_results":   redistest.Hash{"x": "50 %", "y": "r"},
-			"_completed": redistest.Zset{"y": later},
-		}),
-	},
-	{
-		name: "forgotten", seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"}}),
-		do:     progressWith("3-1", "x", ""),
-		result: true, want: working(redistest.State{"_results": redistest.Hash{"y": "r"}}),
-	},
-	{
-		name: "forgotten, but the claim does not stand",
-		seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %"}}), do: progressWith("2-1", "x", ""),
-		result: false,
-	},
-	{
-		name:   "not forgotten: what is kept of an older task",
-		seed:   working(redistest.State{"_results": redistest.Hash{"x": "r"}, "_completed": redistest.Zset{"x": past}}),
-		do:     progressWith("3-1", "x", ""),
-		result: true,
-	},
-}}
-
 // TestReporter holds the times at which reports are sent against what was reported when.
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -269,7 +220,7 @@ func TestProgressOfLost(t *testing.T) {
 	w := b.work(b.config(), f)
 	b.delay(f)
 	await(b, "the handler", began)
-	b.Do("DEL", w.lanes[0].store.keys.processing+w.id)
+	b.Do("DEL", w.lanes[0].store.Keys.Processing+w.id)
 	began <- struct{}{}
 	if err := await(b, "Progress", gone); !errors.Is(err, ErrLost) {
 		t.Errorf("Progress: %v, expected ErrLost", err)

@@ -15,7 +15,7 @@ import (
 // published is what Redis knows of a worker's functions; the zero value for none.
 func (b *bench) published(w *started) (found catalog.List) {
 	b.T.Helper()
-	raw, err := b.q.store.functionsOf(b.T.Context(), w.ID())
+	raw, err := b.q.store.FunctionsOf(b.T.Context(), w.ID())
 	if err != nil {
 		b.T.Fatal(err)
 	}

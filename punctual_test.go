@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // tickServer answers what schedulers ask of Redis, from memory and by the clock of a bubble: so that each tick has its
@@ -91,16 +93,16 @@ func (s *tickServer) do(cmd string, args []any) (any, error) {
 	sha := args[0]
 	args = args[2+n:]
 	switch sha {
-	case scriptAgenda.sha:
+	case redisstore.ScriptAgenda.Sha:
 		return s.agenda(now.UnixMilli()), nil
-	case scriptEntry.sha:
+	case redisstore.ScriptEntry.Sha:
 		name, due := text(0), args[3]
 		if s.values[name] != text(1) {
 			return int64(0), nil
 		}
 		s.file(name, text(2), due)
 		return int64(1), nil
-	case scriptTick.sha:
+	case redisstore.ScriptTick.Sha:
 		name, earlier := text(0), args[6].(int64) //nolint:errcheck // by contract
 		switch {
 		case s.values[name] != text(1):
@@ -151,10 +153,10 @@ func (s *tickServer) tell(rdb *Redis, channel, message string) {
 	if s.mute {
 		return
 	}
-	rdb.signals.mu.Lock()
-	defer rdb.signals.mu.Unlock()
-	if ch := rdb.signals.channels[channel]; ch != nil {
-		ch.send(message)
+	rdb.signals.Mu.Lock()
+	defer rdb.signals.Mu.Unlock()
+	if ch := rdb.signals.Channels[channel]; ch != nil {
+		ch.Send(message)
 	}
 }
 
@@ -188,7 +190,7 @@ func (s *tickServer) schedule(t *testing.T, entries ...Entry) (stop func()) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		rdb.signals.close()
+		rdb.signals.Close()
 	}
 }
 

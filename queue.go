@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -50,9 +51,9 @@ type QueueConfig struct {
 // Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent
 // use and holds no connection. Opening one is cheap; those of one handle that have the same name work together.
 type Queue struct {
-	store     *store
-	coalescer *coalescer
-	signals   *signals
+	store     *redisstore.Store
+	coalescer *redisstore.Coalescer
+	signals   *redisstore.Signals
 	name      string
 	legacy    bool
 	inject    func(context.Context) map[string]string
@@ -89,14 +90,14 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 		return nil, fmt.Errorf("delayed: QueueConfig.Wait is %d: expected the number of replicas that must have a "+
 			"task, from 0", cfg.Wait)
 	}
-	s := newStore(rdb.calls, rdb.prefix, cfg.Name)
-	if listenerOf(s.src) == nil { // the server of delayedtest has no replicas
-		s.wait = cfg.Wait
+	s := redisstore.NewStore(rdb.calls, rdb.prefix, cfg.Name)
+	if listenerOf(s.Src) == nil { // the server of delayedtest has no replicas
+		s.Wait = cfg.Wait
 	}
 	return &Queue{
-		store: s, coalescer: rdb.coalescers.of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
+		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
 		inject:  cfg.Inject,
-		settled: new(atomic.Int64), listener: listenerOf(s.src),
+		settled: new(atomic.Int64), listener: listenerOf(s.Src),
 	}, nil
 }
 
@@ -111,7 +112,7 @@ func (q *Queue) String() string {
 	if q.made() != nil {
 		return "no queue"
 	}
-	return wire.OneLine("queue " + q.store.keys.list)
+	return wire.OneLine("queue " + q.store.Keys.List)
 }
 
 // GoString is String.
@@ -122,7 +123,7 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 	if err := q.check(ctx); err != nil {
 		return 0, err
 	}
-	return q.store.length(ctx)
+	return q.store.Length(ctx)
 }
 
 // Ref returns a reference to the task with the given id. It does not ask Redis whether there is one.
@@ -148,8 +149,9 @@ func (q *Queue) With(opts ...Option) *Queue {
 	if c.options.err != nil {
 		c.optErr = c.options.err
 	}
-	if id := c.options.id; id != nil && (*id == "" || len(*id) > maxTaskID || !utf8.ValidString(*id)) {
-		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(*id), maxTaskID)
+	if id := c.options.id; id != nil && (*id == "" || len(*id) > wire.MaxTaskID || !utf8.ValidString(*id)) {
+		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(*id),
+			wire.MaxTaskID)
 	}
 	if c.optErr == nil && len(c.options.headers) > 0 {
 		c.optErr = checkHeaders(c.options.headers, "Header")
@@ -234,7 +236,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
 	now := q.stamp(time.Now())
 	python := false
-	var holds []*hold // nil: no task has anything to itself
+	var holds []*redisstore.Hold // nil: no task has anything to itself
 	for i, t := range tasks {
 		if err := t.check(); err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
@@ -246,7 +248,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		}
 		if h != nil {
 			if holds == nil {
-				holds = make([]*hold, len(tasks))
+				holds = make([]*redisstore.Hold, len(tasks))
 			}
 			holds[i] = h
 		}
@@ -259,16 +261,16 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		}
 		python = python || t.msg.Python()
 		d.message = b
-		d.envelopes = append(d.envelopes, envelope{ref.id, b[start:]})
+		d.envelopes = append(d.envelopes, redisstore.Envelope{ID: ref.id, Message: b[start:]})
 	}
 	if python {
 		if err := q.settle(ctx); err != nil {
 			return nil, &BatchError{Err: err}
 		}
 	}
-	most, enlist := maxBatchTasks, holds != nil || q.options.front
+	most, enlist := redisstore.MaxBatchTasks, holds != nil || q.options.front
 	if enlist {
-		most = maxEnlisted
+		most = redisstore.MaxEnlisted
 	}
 	sent := 0
 	if q.options.group != nil && !q.options.later {
@@ -279,8 +281,8 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	for sent < len(d.envelopes) {
 		n, size := 0, 0
 		for _, e := range d.envelopes[sent:] {
-			size += len(e.message)
-			if n == most || n > 0 && size > maxBatchBytes {
+			size += len(e.Message)
+			if n == most || n > 0 && size > redisstore.MaxBatchBytes {
 				break
 			}
 			n++
@@ -342,13 +344,17 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 	}
 	switch o := &q.options; {
 	case o.group != nil && !o.later:
-		_, err = q.gather(ctx, []envelope{{ref.id, d.message}})
+		_, err = q.gather(ctx, []redisstore.Envelope{{ID: ref.id, Message: d.message}})
 	case h != nil || o.front:
-		err = q.enlistOne(ctx, listing{envelope{ref.id, d.message}, h}, ref)
+		err = q.enlistOne(ctx, redisstore.Listing{
+			Envelope: redisstore.Envelope{ID: ref.id, Message: d.message},
+			Hold:     h,
+		}, ref)
 	case o.later:
-		err = duplicate(q.store.schedule(ctx, []envelope{{ref.id, d.message}}, o.due, o.relative))
+		err = duplicate(q.store.Schedule(ctx, []redisstore.Envelope{{ID: ref.id, Message: d.message}}, o.due,
+			o.relative))
 	default:
-		err = q.coalescer.enqueue(ctx, d.message, now)
+		err = q.coalescer.Enqueue(ctx, d.message, now)
 	}
 	if err != nil {
 		return nil, err // d may be in use
@@ -361,7 +367,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 // draft is memory in which messages are written, used again and again.
 type draft struct {
 	payload, message []byte
-	envelopes        []envelope // parts of message
+	envelopes        []redisstore.Envelope // parts of message
 }
 
 var drafts = sync.Pool{New: func() any { return new(draft) }}
@@ -382,11 +388,11 @@ func (d *draft) free() {
 }
 
 // send hands one batch to Redis.
-func (q *Queue) send(ctx context.Context, batch []envelope) error {
+func (q *Queue) send(ctx context.Context, batch []redisstore.Envelope) error {
 	if o := &q.options; o.later {
-		return duplicate(q.store.schedule(ctx, batch, o.due, o.relative))
+		return duplicate(q.store.Schedule(ctx, batch, o.due, o.relative))
 	}
-	return q.store.enqueue(ctx, batch)
+	return q.store.Enqueue(ctx, batch)
 }
 
 // form is that of the queue's Python tasks.
@@ -412,11 +418,11 @@ func (q *Queue) settle(ctx context.Context) error {
 	if at := q.settled.Load(); at > 0 && now-at < int64(settleLife) {
 		return nil
 	}
-	form, err := q.store.settleMode(ctx, q.form())
+	form, err := q.store.SettleMode(ctx, q.form())
 	if err == nil && form != q.form() {
 		var none bool
-		if none, err = q.store.holdsNone(ctx); none {
-			form, err = q.store.reform(ctx, form, q.form())
+		if none, err = q.store.HoldsNone(ctx); none {
+			form, err = q.store.Reform(ctx, form, q.form())
 		}
 	}
 	if err != nil {
@@ -434,7 +440,7 @@ func (q *Queue) settle(ctx context.Context) error {
 
 // checkQueue says why a name cannot be that of a queue on r.
 func (r *Redis) checkQueue(name string) error {
-	if err := checkQueueName(name); err != nil {
+	if err := redisstore.CheckQueueName(name); err != nil {
 		return err
 	}
 	if r.oneSlot(name) {
@@ -454,7 +460,7 @@ func (r *Redis) checkQueue(name string) error {
 // checkSlots is what checkQueue says about slots for names that are known to be well formed.
 func (r *Redis) checkSlots(names []string) error {
 	for _, name := range names {
-		if checkQueueName(name) != nil {
+		if redisstore.CheckQueueName(name) != nil {
 			continue // told elsewhere
 		}
 		if err := r.checkQueue(name); err != nil {
@@ -466,9 +472,9 @@ func (r *Redis) checkSlots(names []string) error {
 
 // oneSlot reports whether the keys of a queue may be used together by one script.
 func (r *Redis) oneSlot(name string) bool {
-	k := newQueueKeys(r.prefix, name)
-	slot := r.loops.Slot(k.list)
-	for _, key := range []string{k.noti, k.wake, k.workers} {
+	k := redisstore.NewQueueKeys(r.prefix, name)
+	slot := r.loops.Slot(k.List)
+	for _, key := range []string{k.Noti, k.Wake, k.Workers} {
 		if r.loops.Slot(key) != slot {
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 func benchTask(int64, string) {}
@@ -104,6 +105,6 @@ func BenchmarkNewTask(b *testing.B) {
 func BenchmarkTaskID(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		runtime.KeepAlive(newTaskID())
+		runtime.KeepAlive(wire.NewTaskID())
 	}
 }

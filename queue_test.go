@@ -15,6 +15,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -433,7 +434,7 @@ func TestDialUnderstandsURLs(t *testing.T) {
 		"unix://":                              "error malformed",
 		"redis://h?x=1":                        "error parameter",
 	} {
-		network, addr, _, _, err := parseURL(url)
+		network, addr, _, _, err := redisstore.ParseURL(url)
 		got := fmt.Sprint(network, " ", addr)
 		if err != nil {
 			got = "error " + err.Error()
@@ -494,7 +495,7 @@ func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
 	b := newBench(t)
 	src := &countingSource{Source: b.rdb.loops, hold: make(chan struct{})}
 	rdb := FromSource(src)
-	queues := make([]*Queue, 3*callerConns) // the calls of one queue are shared
+	queues := make([]*Queue, 3*redisstore.CallerConns) // the calls of one queue are shared
 	var group sync.WaitGroup
 	for i := range queues {
 		queues[i] = NewQueue(b.Name+"."+strconv.Itoa(i), rdb)
@@ -512,7 +513,7 @@ func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
 			})
 		}
 	}
-	b.Until("all places are taken", func() bool { return src.now.Load() == callerConns })
+	b.Until("all places are taken", func() bool { return src.now.Load() == redisstore.CallerConns })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) {
@@ -520,7 +521,7 @@ func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
 	}
 	close(src.hold)
 	group.Wait()
-	if n := src.most.Load(); n > callerConns {
+	if n := src.most.Load(); n > redisstore.CallerConns {
 		t.Errorf("%d connections at once", n)
 	}
 	for _, q := range queues {

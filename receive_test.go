@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // What cannot run here leaves a batch in another way; the worker still knows every claim by its token.
@@ -22,7 +24,7 @@ func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Do("RPUSH", b.Name, "no message", Call(f, 1).msg.Append(nil))
-	claims, _, err := l.claim(t.Context(), claimCall{most: 2}, nil)
+	claims, _, err := l.claim(t.Context(), redisstore.ClaimCall{Most: 2}, nil)
 	if err != nil || len(claims) != 2 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}

@@ -44,7 +44,7 @@ func (t *Task) Queue() string {
 	if t.mustExist().got == nil {
 		return ""
 	}
-	return t.got.claim.lane.store.name
+	return t.got.claim.lane.store.Name
 }
 
 // Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that a

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -66,7 +67,7 @@ func TestParametersOfURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	if calls, ok := rdb.calls.(poolSource); !ok || calls.pool.MaxActive != 2 {
+	if calls, ok := rdb.calls.(redisstore.PoolSource); !ok || calls.Pool.MaxActive != 2 {
 		t.Errorf("expected a pool of 2 connections, found %+v", rdb.calls)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // refusal refuses calls of a script several times in a row, as a Redis does that loads its data, or does not tell their
@@ -70,33 +72,38 @@ func (c *refusalConn) ReceiveContext(ctx context.Context) (any, error) {
 func TestEndingsAreToldAfterRefusals(t *testing.T) {
 	const tasks = 3
 	for name, c := range map[string]struct {
-		script *script
+		script *redisstore.Script
 		opts   []Option
 		err    error
 		want   map[string]int // counters
 	}{
-		"ack":      {scriptAck, nil, nil, map[string]int{"processed": 2 * tasks}},
-		"complete": {scriptComplete, []Option{KeepResult(time.Hour)}, nil, map[string]int{"processed": 2 * tasks}},
+		"ack": {redisstore.ScriptAck, nil, nil, map[string]int{"processed": 2 * tasks}},
+		"complete": {
+			redisstore.ScriptComplete,
+			[]Option{KeepResult(time.Hour)},
+			nil,
+			map[string]int{"processed": 2 * tasks},
+		},
 		"retry": {
-			scriptShelve, nil, errors.New("no"),
+			redisstore.ScriptShelve, nil, errors.New("no"),
 			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "retried": 2 * tasks},
 		},
 		"archive": {
-			scriptShelve,
+			redisstore.ScriptShelve,
 			[]Option{MaxRetry(0)},
 			errors.New("no"),
 			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "archived": 2 * tasks},
 		},
-		"snooze": {scriptShelve, nil, Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
+		"snooze": {redisstore.ScriptShelve, nil, Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
 	} {
 		for how, lost := range map[string]bool{"refused": false, "unanswered": true} {
 			for _, times := range []int{1, 2, 4} {
 				t.Run(name+" "+how+" "+strings.Repeat("I", times), func(t *testing.T) {
 					b := newBench(t)
-					src := &refusal{Source: b.rdb.loops, sha: c.script.sha, lost: lost}
+					src := &refusal{Source: b.rdb.loops, sha: c.script.Sha, lost: lost}
 					src.times.Store(int32(times))
 					rdb := newRedis(src, src)
-					defer rdb.signals.close()
+					defer rdb.signals.Close()
 					var mu sync.Mutex
 					ran := map[int]int{}
 					f := b.fn("f", func(n int) error {

@@ -26,6 +26,7 @@ func TestDebounceRunsTheLast(t *testing.T) {
 
 // debounced delays a burst of calls with options that debounce them.
 func debounced(t *testing.T, call []Option, fn ...FuncOption) {
+	t.Helper()
 	b := newBench(t)
 	ran := make(chan int, 100)
 	f := b.fn("f", func(n int) { ran <- n }, fn...)
@@ -143,7 +144,7 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 	for name, opts := range map[string][]Option{"scheduled": {In(time.Hour)}, "pending": nil} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.rdb.signals.again = time.Hour // so that it must be told
+			b.rdb.signals.Again = time.Hour // so that it must be told
 			f := b.fn("f", func(int) {})
 			q := b.q.With(append(opts, UniqueKey("k", time.Hour), OnConflict(Replace), KeepResult(time.Hour))...)
 			ref := b.delayWith(q, f, 1)

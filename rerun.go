@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func (r *Ref) Delete(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
-	n, err := r.queue.store.delete(ctx, []string{r.id})
+	n, err := r.queue.store.Delete(ctx, []string{r.id})
 	if err == nil && n == 0 {
 		err = r.notArchived()
 	}
@@ -56,16 +57,16 @@ func (r *Ref) Delete(ctx context.Context) error {
 func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
 	return q.eachArchived(ctx, only, func(ids []string) (done int, err error) {
 		for len(ids) > 0 {
-			messages, err := q.store.someFields(ctx, q.store.keys.tasks, ids, wire.WorkerLimits.Bytes)
+			messages, err := q.store.SomeFields(ctx, q.store.Keys.Tasks, ids, wire.WorkerLimits.Bytes)
 			if err != nil {
 				return done, err
 			}
-			var tasks []rerun
+			var tasks []redisstore.Rerun
 			for i, m := range messages {
-				if m.bytes == nil {
+				if m.Bytes == nil {
 					continue // gone, or too large to run
 				}
-				t, err := newRerun(ids[i], m.bytes, nil, q.stamp(time.Now()))
+				t, err := newRerun(ids[i], m.Bytes, nil, q.stamp(time.Now()))
 				if err != nil {
 					return done, err
 				}
@@ -75,7 +76,7 @@ func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) 
 			if len(tasks) == 0 {
 				continue
 			}
-			answers, err := q.store.rerun(ctx, tasks)
+			answers, err := q.store.Rerun(ctx, tasks)
 			for _, a := range answers {
 				done += max(a, 0)
 			}
@@ -90,7 +91,7 @@ func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) 
 // DeleteArchived deletes archived tasks: those of which only answers true, all of them if it is nil. It returns how
 // many, and works as RunArchivedAgain does.
 func (q *Queue) DeleteArchived(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
-	return q.eachArchived(ctx, only, func(ids []string) (int, error) { return q.store.delete(ctx, ids) })
+	return q.eachArchived(ctx, only, func(ids []string) (int, error) { return q.store.Delete(ctx, ids) })
 }
 
 // eachArchived hands the archived tasks to do that only chooses, in pages. do returns how many of them are not archived
@@ -100,7 +101,7 @@ func (q *Queue) eachArchived(
 ) (n int, err error) {
 	passed := 0 // at the front of the set: those that stay
 	for left := -1; left != 0; {
-		page, total, err := q.Archived(ctx, passed, maxListPage)
+		page, total, err := q.Archived(ctx, passed, redisstore.MaxListPage)
 		if err != nil {
 			return n, err
 		}
@@ -121,7 +122,7 @@ func (q *Queue) eachArchived(
 		}
 		gone := 0
 		for len(ids) > 0 {
-			part := ids[:min(len(ids), rerunPage)]
+			part := ids[:min(len(ids), redisstore.RerunPage)]
 			ids = ids[len(part):]
 			done, err := do(part)
 			gone += done
@@ -142,24 +143,24 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 	}
 	const tries = 3 // somebody else may edit it at the same time
 	for range tries {
-		message, err := r.queue.store.filedMessage(ctx, r.id)
+		message, err := r.queue.store.FiledMessage(ctx, r.id)
 		switch {
 		case err != nil:
 			return err
-		case message.size > 0:
+		case message.Size > 0:
 			return fmt.Errorf("delayed: task %s cannot run again, its message is too large: %w; delete it", r,
-				tooLarge(message.size))
-		case message.bytes == nil:
+				redisstore.TooLarge(message.Size))
+		case message.Bytes == nil:
 			return r.notArchived()
 		}
 		if t != nil {
 			t = t.on(r.queue)
 		}
-		again, err := newRerun(r.id, message.bytes, t, r.queue.stamp(time.Now()))
+		again, err := newRerun(r.id, message.Bytes, t, r.queue.stamp(time.Now()))
 		if err != nil {
 			return err
 		}
-		answers, err := r.queue.store.rerun(ctx, []rerun{again})
+		answers, err := r.queue.store.Rerun(ctx, []redisstore.Rerun{again})
 		switch {
 		case err != nil:
 			return err
@@ -178,8 +179,8 @@ func (r *Ref) notArchived() error {
 
 // newRerun prepares running a task again that is filed under name, with the arguments of t unless it is nil, at now, in
 // ms. What is not a message goes on as it is, unless there are arguments.
-func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
-	again := rerun{name: name, id: name, old: old, new: old}
+func newRerun(name string, old []byte, t *Task, now int64) (redisstore.Rerun, error) {
+	again := redisstore.Rerun{Name: name, ID: name, Old: old, New: old}
 	msg, err := wire.Parse(old, wire.WorkerLimits)
 	switch {
 	case err == nil && t != nil && t.msg.Path != msg.Path:
@@ -195,7 +196,7 @@ func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
 		}
 	}
 	if msg.Meta.ID != "" {
-		again.id = msg.Meta.ID
+		again.ID = msg.Meta.ID
 	}
 	if t != nil {
 		msg.Extend()
@@ -209,7 +210,7 @@ func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
 	if m.Extra != nil {
 		x := *m.Extra
 		x.FirstFailed, x.AloneDeaths = 0, 0
-		again.own = x.Lock != ""
+		again.Own = x.Lock != ""
 		for _, end := range []*int64{&x.Deadline, &x.Expiry, &x.RetryUntil} {
 			if *end <= now {
 				*end = 0
@@ -217,6 +218,6 @@ func newRerun(name string, old []byte, t *Task, now int64) (rerun, error) {
 		}
 		m.Extra = &x
 	}
-	again.new, err = finishMessage(nil, &msg)
+	again.New, err = finishMessage(nil, &msg)
 	return again, err
 }

@@ -263,8 +263,8 @@ func TestRerunMessages(t *testing.T) {
 			if !c.same {
 				want = c.want.Append(nil)
 			}
-			if string(r.new) != string(want) || string(r.old) != string(c.old) || r.name != "f" {
-				t.Errorf("found %q under %q, expected %q", r.new, r.name, want)
+			if string(r.New) != string(want) || string(r.Old) != string(c.old) || r.Name != "f" {
+				t.Errorf("found %q under %q, expected %q", r.New, r.Name, want)
 			}
 		})
 	}

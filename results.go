@@ -8,11 +8,10 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
-
-// lookEvery is the time between two looks of who waits for a task, without being told that it has ended.
-const lookEvery = 5 * time.Second
 
 // Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good. The task must
 // be enqueued with KeepResult or Retention, else the error wraps ErrNoResult, at once if this process has enqueued it,
@@ -112,12 +111,12 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	switch {
 	case ended:
 		return info, err
-	case refused(err):
+	case redisstore.Refused(err):
 		return info, err
 	}
-	told, unsubscribe := r.queue.signals.subscribe(r.queue.store.keys.endedOf(r.id)) //nolint:contextcheck // the connection serves others too
+	told, unsubscribe := r.queue.signals.Subscribe(r.queue.store.Keys.EndedOf(r.id)) //nolint:contextcheck // the connection serves others too
 	defer unsubscribe()
-	again := time.NewTicker(jitter(r.queue.signals.again, 0.2))
+	again := time.NewTicker(loop.Jitter(r.queue.signals.Again, 0.2))
 	defer again.Stop()
 	for {
 		select {
@@ -133,7 +132,7 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 			return wire.Info{}, fmt.Errorf("delayed: waiting for task %s: %w; Redis could not be asked: %w", r,
 				context.Cause(ctx), err)
 		}
-		if info, ended, err = r.outcome(ctx); ended || refused(err) {
+		if info, ended, err = r.outcome(ctx); ended || redisstore.Refused(err) {
 			return info, err
 		}
 	}
@@ -146,13 +145,13 @@ func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err erro
 	if err != nil {
 		return wire.Info{}, false, err
 	}
-	if !found.completed.IsZero() {
-		if info = wire.ParseInfo(found.result); !r.older(&info) {
+	if !found.Completed.IsZero() {
+		if info = wire.ParseInfo(found.Result); !r.older(&info) {
 			return info, true, r.failure(StateDropped, &info)
 		}
 	}
-	if !found.archived.IsZero() {
-		info = wire.ParseInfo(found.info)
+	if !found.Archived.IsZero() {
+		info = wire.ParseInfo(found.Info)
 		return info, true, r.failure(StateArchived, &info)
 	}
 	return wire.Info{}, false, nil
@@ -178,7 +177,7 @@ func (r *Ref) made() bool { return r.text[len(r.text)-1] != 0 }
 // name gives r an id that TaskID said, in place of a random one.
 func (r *Ref) name(id string, nowMs int64) {
 	r.id = id
-	r.text = taskIDText{len(r.text) - 1: 1}
+	r.text = wire.TaskIDText{len(r.text) - 1: 1}
 	binary.LittleEndian.PutUint64(r.text[:], uint64(nowMs)) //nolint:gosec // as many bits
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -107,7 +108,7 @@ func TestAwait(t *testing.T) {
 		}
 	}
 	ref = b.delayWith(b.q.With(MaxRetry(1)), double, -1)
-	b.rdb.signals.again = time.Hour // so that it must be told
+	b.rdb.signals.Again = time.Hour // so that it must be told
 	_, err = Await[int](ctx, ref)
 	var failed *TaskError
 	if !errors.As(err, &failed) {
@@ -237,7 +238,7 @@ func TestWaitForTheRightTask(t *testing.T) {
 	ref := &Ref{queue: q}
 	message, err := Call(f, 2).appendMessage(nil, q, time.Now().UnixMilli(), ref, nil)
 	if err == nil {
-		err = q.store.enqueue(t.Context(), []envelope{{ref.id, message}})
+		err = q.store.Enqueue(t.Context(), []redisstore.Envelope{{ID: ref.id, Message: message}})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // isDone gives a lane claims that are done, while no executor is at work.
@@ -126,17 +127,17 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 // One call tells Redis of so many at most; the others wait in their order, and what could not be told comes first.
 func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
 	inOffice(t, func(c *crew, one, _ *lane) {
-		claims := one.claimed(maxTokens + 20)
+		claims := one.claimed(redisstore.MaxTokens + 20)
 		c.isDone(claims...)
 		first := c.serve(one)
-		if !slices.Equal(first, claims[:maxTokens]) {
-			t.Fatalf("%d are taken, expected the first %d", len(first), maxTokens)
+		if !slices.Equal(first, claims[:redisstore.MaxTokens]) {
+			t.Fatalf("%d are taken, expected the first %d", len(first), redisstore.MaxTokens)
 		}
 		second := c.takeDone(one)
 		more := one.claimed(2)
 		c.isDone(more...)
 		c.putDone(one, first)
-		if !slices.Equal(second, claims[maxTokens:]) || !slices.Equal(first, claims[:maxTokens]) {
+		if !slices.Equal(second, claims[redisstore.MaxTokens:]) || !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Error("what was taken has changed")
 		}
 		c.putDone(one, second)
@@ -252,7 +253,7 @@ func endsIn(request []byte) int {
 	n, args := arguments(request)
 	keys, _ := strconv.Atoi(args[2])
 	plain := 3 + keys + 3 // of ack: life, lost, pulse
-	if calls(scriptClaim)(request) {
+	if calls(redisstore.ScriptClaim)(request) {
 		plain += 5
 	}
 	batches, _ := strconv.Atoi(args[plain])
@@ -265,10 +266,10 @@ func TestAcknowledgementsRideOnClaims(t *testing.T) {
 	var claimCalls, ackCalls, rode, walked atomic.Int64
 	rdb, _ := b.faulty(func(request []byte) faultnet.Fault {
 		switch {
-		case calls(scriptClaim)(request):
+		case calls(redisstore.ScriptClaim)(request):
 			claimCalls.Add(1)
 			rode.Add(int64(endsIn(request)))
-		case calls(scriptAck)(request):
+		case calls(redisstore.ScriptAck)(request):
 			ackCalls.Add(1)
 			walked.Add(int64(endsIn(request)))
 		}

@@ -1,6 +1,10 @@
 package delayed
 
-import "time"
+import (
+	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+)
 
 // room returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0 means
 // until changed says so. back are tasks that have waited for too long and are to be given back.
@@ -114,7 +118,7 @@ func (e *executors) putDone(l *lane, claims []*claim) {
 
 // takeDone takes as much of what is done as one call tells Redis. executors.mu is held.
 func (l *lane) takeDone() []*claim {
-	n := min(len(l.done), maxTokens)
+	n := min(len(l.done), redisstore.MaxTokens)
 	if n == 0 {
 		return nil
 	}

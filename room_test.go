@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 func TestSpace(t *testing.T) {
@@ -261,7 +262,7 @@ func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	})
 	var released atomic.Int64
 	rdb, _ := b.faulty(func(request []byte) faultnet.Fault {
-		if calls(scriptRelease)(request) {
+		if calls(redisstore.ScriptRelease)(request) {
 			released.Add(1)
 		}
 		return faultnet.None

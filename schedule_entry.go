@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -292,7 +293,7 @@ func (d *definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
 			}
 		}
 		if lock != "" {
-			x.Lock, x.LockLife = lock, overlapLife.Milliseconds()
+			x.Lock, x.LockLife = lock, redisstore.OverlapLife.Milliseconds()
 		}
 		msg.Meta.Extra = &x
 	}

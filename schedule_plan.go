@@ -3,13 +3,15 @@ package delayed
 import (
 	"strconv"
 	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // onTime is how late a tick may be enqueued before it counts as missed.
 const onTime = 30 * time.Second
 
 // entryLock is the name of the lock that tasks of an entry hold.
-func entryLock(name string) string { return lockEntry + name }
+func entryLock(name string) string { return redisstore.LockEntry + name }
 
 // tickID is the id of the task of a tick.
 func tickID(name string, tick time.Time) string {
@@ -55,49 +57,55 @@ func (r *record) overdue(t *timetable, now time.Time, most int) (ticks []time.Ti
 }
 
 // plan says how to see to what is due of an entry.
-func (r *record) plan(t *timetable, now time.Time) (*tickCall, error) {
-	c := &tickCall{was: r.was}
+func (r *record) plan(t *timetable, now time.Time) (*redisstore.TickCall, error) {
+	c := &redisstore.TickCall{Was: r.was}
 	if r.paused {
 		// It has no business in the set.
-		c.free = r.was.raw
-		c.held = c.free
+		c.Free = r.was.Raw
+		c.Held = c.Free
 		return c, nil
 	}
-	ticks, missed, seen := r.overdue(t, now, maxTicks)
+	ticks, missed, seen := r.overdue(t, now, redisstore.MaxTicks)
 	if r.def.overlap != OverlapAllow {
-		c.lock = entryLock(r.was.name)
+		c.Lock = entryLock(r.was.Name)
 	}
 	if !missed.IsZero() {
-		c.rows = append(c.rows, tickRow{tick: missed, free: tickMissed, held: tickMissed})
+		c.Rows = append(c.Rows, redisstore.TickRow{
+			Tick: missed, Free: redisstore.TickMissed,
+			Held: redisstore.TickMissed,
+		})
 	}
 	waits := !r.queued.IsZero()
 	if waits {
 		ticks = append([]time.Time{r.queued}, ticks...)
 	}
 	for i, tick := range ticks {
-		row := tickRow{tick: tick, id: tickID(r.was.name, tick), free: tickEnqueued, held: tickOverlap}
+		row := redisstore.TickRow{
+			Tick: tick, ID: tickID(r.was.Name, tick), Free: redisstore.TickEnqueued,
+			Held: redisstore.TickOverlap,
+		}
 		queue := r.def.overlap == OverlapQueue
 		switch {
-		case c.lock == "":
-			row.held = ""
+		case c.Lock == "":
+			row.Held = ""
 		case i == 0 && waits:
-			row.held = ""
+			row.Held = ""
 		case i == 0 && queue:
-			row.held = tickQueued
+			row.Held = redisstore.TickQueued
 		case i == 1 && queue:
-			row.free = tickQueued
+			row.Free = redisstore.TickQueued
 		case i > 0:
-			row.free = tickOverlap
+			row.Free = redisstore.TickOverlap
 		}
-		if row.free == tickEnqueued {
+		if row.Free == redisstore.TickEnqueued {
 			var err error
-			if row.message, err = r.def.taskAt(row.id, c.lock, now); err != nil {
+			if row.Message, err = r.def.taskAt(row.ID, c.Lock, now); err != nil {
 				return nil, err
 			}
 		}
-		c.rows = append(c.rows, row)
-		if due := t.due(tick); (i > 0 || !waits) && due.After(c.earlier) {
-			c.earlier = due
+		c.Rows = append(c.Rows, row)
+		if due := t.due(tick); (i > 0 || !waits) && due.After(c.Earlier) {
+			c.Earlier = due
 		}
 	}
 	after := *r
@@ -111,8 +119,8 @@ func (r *record) plan(t *timetable, now time.Time) (*tickCall, error) {
 			after.queued = ticks[1]
 		}
 	}
-	c.free, c.dueFree = after.encode(), after.due(t)
-	c.held, c.dueHeld = held.encode(), held.due(t)
+	c.Free, c.DueFree = after.encode(), after.due(t)
+	c.Held, c.DueHeld = held.encode(), held.due(t)
 	return c, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -18,7 +19,7 @@ func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
 	t.Helper()
 	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
 	r := &record{
-		was: entryValue{name: "e"},
+		was: redisstore.EntryValue{Name: "e"},
 		def: definition{spec: spec, missed: MissedLatest, message: msg.Append(nil)},
 	}
 	r.prev = utc(t, prev)
@@ -26,30 +27,30 @@ func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
 		change(r)
 	}
 	r.defRaw = r.def.encode()
-	r.was.raw = r.encode()
+	r.was.Raw = r.encode()
 	return r
 }
 
 // showPlan says what a call does with which ticks, when the lock is free or held, and what the entry waits for
 // afterwards.
-func showPlan(t *testing.T, c *tickCall, held bool) string {
+func showPlan(t *testing.T, c *redisstore.TickCall, held bool) string {
 	t.Helper()
 	var parts []string
-	for _, r := range c.rows {
-		outcome := r.free
+	for _, r := range c.Rows {
+		outcome := r.Free
 		if held {
-			outcome = r.held
+			outcome = r.Held
 		}
-		parts = append(parts, r.tick.UTC().Format("15:04:05")+" "+outcome)
-		if (outcome == tickEnqueued) != (r.message != nil) && !held {
-			t.Errorf("%v is %s with the message %q", r.tick, outcome, r.message)
+		parts = append(parts, r.Tick.UTC().Format("15:04:05")+" "+outcome)
+		if (outcome == redisstore.TickEnqueued) != (r.Message != nil) && !held {
+			t.Errorf("%v is %s with the message %q", r.Tick, outcome, r.Message)
 		}
 	}
-	raw, due := c.free, c.dueFree
+	raw, due := c.Free, c.DueFree
 	if held {
-		raw, due = c.held, c.dueHeld
+		raw, due = c.Held, c.DueHeld
 	}
-	after, err := decodeRecord(entryValue{"e", raw})
+	after, err := decodeRecord(redisstore.EntryValue{Name: "e", Raw: raw})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,10 +185,10 @@ func TestPlansOverTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			made := 0
-			for _, row := range c.rows {
-				if row.free == tickMissed {
-					if !row.tick.Equal(expected) || now.Sub(tt.due(expected)) <= onTime {
-						t.Fatalf("seed %d, %s: at %v the tick %v was missed, expected %v", seed, spec, now, row.tick,
+			for _, row := range c.Rows {
+				if row.Free == redisstore.TickMissed {
+					if !row.Tick.Equal(expected) || now.Sub(tt.due(expected)) <= onTime {
+						t.Fatalf("seed %d, %s: at %v the tick %v was missed, expected %v", seed, spec, now, row.Tick,
 							expected)
 					}
 					expected = time.Time{}
@@ -195,23 +196,23 @@ func TestPlansOverTime(t *testing.T) {
 				}
 				made++
 				if expected.IsZero() {
-					expected = row.tick // the first after a gap
+					expected = row.Tick // the first after a gap
 				}
-				if !row.tick.Equal(expected) || tt.due(row.tick).After(now) || c.earlier.Before(tt.due(row.tick)) {
-					t.Fatalf("seed %d, %s: at %v the tick %v, due %v, expected %v", seed, spec, now, row.tick,
-						tt.due(row.tick), expected)
+				if !row.Tick.Equal(expected) || tt.due(row.Tick).After(now) || c.Earlier.Before(tt.due(row.Tick)) {
+					t.Fatalf("seed %d, %s: at %v the tick %v, due %v, expected %v", seed, spec, now, row.Tick,
+						tt.due(row.Tick), expected)
 				}
-				expected = tt.next(row.tick)
+				expected = tt.next(row.Tick)
 			}
 			if expected.IsZero() {
 				// All that was missed is skipped.
 				if r.def.missed != MissedSkip {
 					t.Fatalf("seed %d, %s: nothing is made up for", seed, spec)
 				}
-			} else if late := now.Sub(tt.due(expected)); late >= 0 && made < maxTicks {
+			} else if late := now.Sub(tt.due(expected)); late >= 0 && made < redisstore.MaxTicks {
 				t.Fatalf("seed %d, %s: at %v the tick %v is %v late", seed, spec, now, expected, late)
 			}
-			if r, err = decodeRecord(entryValue{"e", c.free}); err != nil {
+			if r, err = decodeRecord(redisstore.EntryValue{Name: "e", Raw: c.Free}); err != nil {
 				t.Fatal(err)
 			}
 			if expected.IsZero() {
@@ -227,7 +228,8 @@ func TestPlansOverTime(t *testing.T) {
 func TestRecords(t *testing.T) {
 	at := func(s int64) time.Time { return time.UnixMilli(s).UTC() }
 	r := &record{
-		was: entryValue{name: "e"}, owner: "shop", declared: []byte{1, 2}, paused: true, prev: at(1000), next: at(2000),
+		was: redisstore.EntryValue{Name: "e"}, owner: "shop", declared: []byte{1, 2}, paused: true, prev: at(1000),
+		next:   at(2000),
 		queued: at(900),
 		def: definition{
 			spec: "@daily", zone: "Europe/Berlin", dst: DSTRunTwice, missed: MissedSkip, overlap: OverlapQueue,
@@ -238,19 +240,19 @@ func TestRecords(t *testing.T) {
 	r.defRaw = r.def.encode()
 	for _, want := range []*record{
 		r,
-		{was: entryValue{name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}},
+		{was: redisstore.EntryValue{Name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}},
 	} {
 		want.defRaw = want.def.encode()
-		want.was.raw = nil
+		want.was.Raw = nil
 		raw := want.encode()
-		got, err := decodeRecord(entryValue{"e", raw})
+		got, err := decodeRecord(redisstore.EntryValue{Name: "e", Raw: raw})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got.encode(), raw) {
 			t.Errorf("encoded again it is %x, was %x", got.encode(), raw)
 		}
-		got.was.raw = nil
+		got.was.Raw = nil
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("decoded it is\n%+v, was\n%+v", got, want)
 		}
@@ -260,7 +262,7 @@ func TestRecords(t *testing.T) {
 	newer.defRaw = append(wire.AppendMapHeader(nil, 3),
 		wire.AppendInt(wire.AppendString(wire.AppendBin(wire.AppendString(
 			wire.AppendString(wire.AppendString(nil, "spec"), "@daily"), "task"), []byte("m")), "more"), 1)...)
-	got, err := decodeRecord(entryValue{"e", newer.encode()})
+	got, err := decodeRecord(redisstore.EntryValue{Name: "e", Raw: newer.encode()})
 	if err != nil || !bytes.Equal(got.encode(), newer.encode()) {
 		t.Errorf("%v, %x", err, got.encode())
 	}
@@ -268,7 +270,7 @@ func TestRecords(t *testing.T) {
 		"", "\x90", "\xc0", "\x92\xc0\x80", "\x92\xc4\x00\x80",
 		"\x92\xc4\x01\x80\x81\xa5owner\x01", "x",
 	} {
-		if _, err := decodeRecord(entryValue{"e", []byte(raw)}); !errors.Is(err, errEntryForm) {
+		if _, err := decodeRecord(redisstore.EntryValue{Name: "e", Raw: []byte(raw)}); !errors.Is(err, errEntryForm) {
 			t.Errorf("%q: %v", raw, err)
 		}
 	}

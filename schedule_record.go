@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -14,7 +15,7 @@ import (
 // of the definition, in binary, and a map of the rest; whoever changes the rest takes over the definition as it is,
 // with what only others know of it.
 type record struct {
-	was        entryValue // as it was read
+	was        redisstore.EntryValue // as it was read
 	def        definition
 	defRaw     []byte
 	owner      string // who declares it; empty: it was set at run time
@@ -26,7 +27,8 @@ type record struct {
 
 // recordLimits allow an entry some more than its message.
 var recordLimits = wire.Limits{
-	Bytes: wire.WorkerLimits.Bytes + 8192, Elems: wire.WorkerLimits.Elems, Depth: wire.WorkerLimits.Depth, Path: wire.WorkerLimits.Path,
+	Bytes: wire.WorkerLimits.Bytes + 8192, Elems: wire.WorkerLimits.Elems, Depth: wire.WorkerLimits.Depth,
+	Path: wire.WorkerLimits.Path,
 }
 
 // digest tells definitions apart.
@@ -109,9 +111,9 @@ func (r *record) encode() []byte {
 var errEntryForm = errors.New("delayed: periodic entry cannot be read; a newer version may have written it")
 
 // decodeRecord reads an entry.
-func decodeRecord(e entryValue) (*record, error) {
-	fail := func(err error) (*record, error) { return nil, fmt.Errorf("%w: %q: %w", errEntryForm, e.name, err) }
-	value, err := decodeStored(e.raw)
+func decodeRecord(e redisstore.EntryValue) (*record, error) {
+	fail := func(err error) (*record, error) { return nil, fmt.Errorf("%w: %q: %w", errEntryForm, e.Name, err) }
+	value, err := decodeStored(e.Raw)
 	if err != nil {
 		return fail(err)
 	}

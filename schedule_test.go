@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -60,7 +61,7 @@ func TestThousandsFallDueTogether(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 5000)
 	f := b.fn("f", func(i int) { ran <- i })
-	calls := make([]*Task, 3*moveBatch+1)
+	calls := make([]*Task, 3*redisstore.MoveBatch+1)
 	for i := range calls {
 		calls[i] = Call(f, i)
 	}

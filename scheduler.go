@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // queuedCheck is how often a scheduler looks whether the task is over that a tick waits for.
@@ -44,14 +47,14 @@ type SchedulerConfig struct {
 type Scheduler struct {
 	cfg      SchedulerConfig
 	periodic *Periodic
-	store    *store
-	log      journal
+	store    *redisstore.Store
+	log      loop.Journal
 	declared []declaration
 	started  atomic.Bool
-	signals  *signals
+	signals  *redisstore.Signals
 	every    time.Duration // checkInterval
-	trouble  complaints
-	odd      complaints // about entries that this version cannot serve
+	trouble  loop.Complaints
+	odd      loop.Complaints // about entries that this version cannot serve
 }
 
 // declaration is an entry that the code declares.
@@ -77,10 +80,10 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	if err != nil {
 		return nil, fmt.Errorf("delayed: SchedulerConfig.Queue: %w", err)
 	}
-	q.store = newStore(rdb.loops, rdb.prefix, cfg.Queue) // never waits behind producers
+	q.store = redisstore.NewStore(rdb.loops, rdb.prefix, cfg.Queue) // never waits behind producers
 	s := &Scheduler{
 		cfg: cfg, periodic: &Periodic{queue: q, shortest: shortest}, store: q.store,
-		log:     newJournal(cfg.Logger).with("queue", cfg.Queue),
+		log:     loop.NewJournal(cfg.Logger).With("queue", cfg.Queue),
 		signals: rdb.signals, every: checkInterval,
 	}
 	var errs []error
@@ -146,19 +149,19 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
 		return fmt.Errorf("%w: Run was called before: make another scheduler", ErrClosed)
 	}
-	ctx, end := s.signals.until(ctx)
+	ctx, end := s.signals.Until(ctx)
 	defer end()
-	var wait backoff
+	var wait loop.Backoff
 	for ctx.Err() == nil {
 		err := s.declare(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		s.log.trouble(&s.trouble, "cannot declare periodic entries; trying again", err)
-		sleep(ctx, wait.next())
+		s.log.Trouble(&s.trouble, "cannot declare periodic entries; trying again", err)
+		loop.Sleep(ctx, wait.Next())
 	}
-	wait.reset()
-	told, forget := s.signals.subscribe(s.store.keys.signals()) //nolint:contextcheck // the connection serves others too
+	wait.Reset()
+	told, forget := s.signals.Subscribe(s.store.Keys.Signals()) //nolint:contextcheck // the connection serves others too
 	defer forget()
 	for ctx.Err() == nil {
 		next, err := s.look(ctx)
@@ -166,15 +169,15 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				break
 			}
-			s.log.trouble(&s.trouble, "cannot look for periodic entries that are due; trying again", err)
-			next = wait.next()
+			s.log.Trouble(&s.trouble, "cannot look for periodic entries that are due; trying again", err)
+			next = wait.Next()
 		} else {
-			s.log.relief(&s.trouble, "looking for periodic entries again")
-			wait.reset()
+			s.log.Relief(&s.trouble, "looking for periodic entries again")
+			wait.Reset()
 		}
 		s.rest(ctx, next, told)
 	}
-	return closing(ctx)
+	return redisstore.Closing(ctx)
 }
 
 // rest waits until it is time to look again, or entries have changed.
@@ -215,7 +218,7 @@ func (s *Scheduler) declare(ctx context.Context) error {
 		}
 		if err := s.periodic.change(ctx, d.name, true, func(r *record, now time.Time) error {
 			if r.owner != "" && r.owner != s.cfg.Owner {
-				s.log.with("entry", d.name).WithField("owner", r.owner).
+				s.log.With("entry", d.name).WithField("owner", r.owner).
 					Error("periodic entry is declared by another owner, and stays as that one says: choose another name")
 				return nil
 			}
@@ -234,54 +237,54 @@ func (s *Scheduler) declare(ctx context.Context) error {
 
 // outdated notes this program's version, and says whether a higher one has declared entries.
 func (s *Scheduler) outdated(ctx context.Context) (bool, error) {
-	was, err := s.store.entry(ctx, "@"+s.cfg.Owner) // no entry's name begins so
+	was, err := s.store.Entry(ctx, "@"+s.cfg.Owner) // no entry's name begins so
 	if err != nil {
 		return false, err
 	}
-	known, err := strconv.ParseInt(string(was.raw), 10, 64)
+	known, err := strconv.ParseInt(string(was.Raw), 10, 64)
 	if err != nil {
 		known = 0 // none, or what nobody can compare with
 	}
 	if s.cfg.Version <= known {
 		return s.cfg.Version < known, nil
 	}
-	// errEntryChanged: another program is at it, so look again.
-	return false, s.store.setEntry(ctx, was, strconv.AppendInt(nil, s.cfg.Version, 10), time.Time{})
+	// redisstore.ErrEntryChanged: another program is at it, so look again.
+	return false, s.store.SetEntry(ctx, was, strconv.AppendInt(nil, s.cfg.Version, 10), time.Time{})
 }
 
 // prune removes the entries of this owner that the code does not declare any more.
 func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
-	values, err := s.store.entries(ctx)
+	values, err := s.store.Entries(ctx)
 	if err != nil {
 		return err
 	}
 	for _, v := range values {
 		r, err := decodeRecord(v)
-		if err != nil || r.owner != s.cfg.Owner || names[v.name] {
+		if err != nil || r.owner != s.cfg.Owner || names[v.Name] {
 			continue
 		}
-		switch err := s.store.setEntry(ctx, v, nil, time.Time{}); {
-		case errors.Is(err, errEntryChanged):
+		switch err := s.store.SetEntry(ctx, v, nil, time.Time{}); {
+		case errors.Is(err, redisstore.ErrEntryChanged):
 			return err // look at all of them again
 		case err != nil:
 			return err
 		}
-		s.log.with("entry", v.name).Info("periodic entry removed: the code does not declare it any more")
+		s.log.With("entry", v.Name).Info("periodic entry removed: the code does not declare it any more")
 	}
 	return nil
 }
 
 // look enqueues what is due and returns when to look again.
 func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
-	next = jitter(s.every-s.every/8, 0.14)
+	next = loop.Jitter(s.every-s.every/8, 0.14)
 	for left := 0; ctx.Err() == nil; {
-		a, err := s.store.agenda(ctx, left)
+		a, err := s.store.Agenda(ctx, left)
 		if err != nil {
 			return 0, err
 		}
 		moved := false
-		for _, v := range a.entries {
-			wait, err := s.serve(ctx, v, a.now)
+		for _, v := range a.Entries {
+			wait, err := s.serve(ctx, v, a.Now)
 			if err != nil {
 				return 0, err
 			}
@@ -292,10 +295,10 @@ func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
 				moved = true
 			}
 		}
-		if a.next >= 0 {
-			next = min(next, a.next)
+		if a.Next >= 0 {
+			next = min(next, a.Next)
 		}
-		if !moved && len(a.entries) < agendaPage {
+		if !moved && len(a.Entries) < redisstore.AgendaPage {
 			return next, nil
 		}
 	}
@@ -303,54 +306,54 @@ func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
 }
 
 // serve sees to a due entry. It returns 0 when the entry is not due any more, else when to look at it again.
-func (s *Scheduler) serve(ctx context.Context, v entryValue, now time.Time) (wait time.Duration, err error) {
-	if len(v.raw) == 0 {
+func (s *Scheduler) serve(ctx context.Context, v redisstore.EntryValue, now time.Time) (wait time.Duration, err error) {
+	if len(v.Raw) == 0 {
 		// A time without an entry: nothing of this package leaves one.
-		return 0, ignoreChange(s.store.setEntry(ctx, v, nil, time.Time{}))
+		return 0, ignoreChange(s.store.SetEntry(ctx, v, nil, time.Time{}))
 	}
 	c, err := planOf(v, now)
 	if err != nil {
 		// Another instance may be able to: it is newer, or knows the zone.
-		s.log.with("entry", v.name).trouble(&s.odd, "periodic entry cannot be served here", err)
+		s.log.With("entry", v.Name).Trouble(&s.odd, "periodic entry cannot be served here", err)
 		return checkInterval, nil
 	}
-	if len(c.rows) == 0 {
+	if len(c.Rows) == 0 {
 		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with
 		// others.
-		return 0, ignoreChange(s.store.setEntry(ctx, v, c.free, c.dueFree))
+		return 0, ignoreChange(s.store.SetEntry(ctx, v, c.Free, c.DueFree))
 	}
-	holder, err := s.store.tick(ctx, c)
-	due := c.dueFree
+	holder, err := s.store.Tick(ctx, c)
+	due := c.DueFree
 	if holder != "" {
-		due = c.dueHeld
+		due = c.DueHeld
 	}
-	var held *takenError
+	var held *redisstore.TakenError
 	switch {
 	case errors.As(err, &held):
 		return queuedCheck, nil
-	case errors.Is(err, errEntryChanged), errors.Is(err, errNotDue):
+	case errors.Is(err, redisstore.ErrEntryChanged), errors.Is(err, redisstore.ErrNotDue):
 		return 0, nil
-	case err == nil && c.lock != "" && !due.IsZero() && !due.After(now):
+	case err == nil && c.Lock != "" && !due.IsZero() && !due.After(now):
 		return queuedCheck, nil // a tick waits now
 	}
 	return 0, err
 }
 
 // planOf reads an entry and says how to see to what is due of it.
-func planOf(v entryValue, now time.Time) (*tickCall, error) {
+func planOf(v redisstore.EntryValue, now time.Time) (*redisstore.TickCall, error) {
 	r, err := decodeRecord(v)
 	if err != nil {
 		return nil, err
 	}
-	t, err := r.def.timetable(v.name)
+	t, err := r.def.timetable(v.Name)
 	if err != nil {
-		return nil, fmt.Errorf("delayed: periodic entry %q: %w", v.name, err)
+		return nil, fmt.Errorf("delayed: periodic entry %q: %w", v.Name, err)
 	}
 	return r.plan(t, now)
 }
 
 func ignoreChange(err error) error {
-	if errors.Is(err, errEntryChanged) {
+	if errors.Is(err, redisstore.ErrEntryChanged) {
 		return nil
 	}
 	return err

@@ -83,7 +83,7 @@ func (b *bench) history(name string) (lines []string) {
 // rewind makes an entry believe that nobody has seen to it for a while.
 func (b *bench) rewind(name string, d time.Duration) {
 	b.T.Helper()
-	v, err := b.q.store.entry(bg, name)
+	v, err := b.q.store.Entry(bg, name)
 	b.Must(err)
 	r, err := decodeRecord(v)
 	b.Must(err)
@@ -91,7 +91,7 @@ func (b *bench) rewind(name string, d time.Duration) {
 	b.Must(err)
 	r.prev = r.prev.Add(-d)
 	r.next = tt.next(r.prev)
-	b.Must(b.q.store.setEntry(bg, v, r.encode(), r.due(tt)))
+	b.Must(b.q.store.SetEntry(bg, v, r.encode(), r.due(tt)))
 }
 
 // ids are the ids of all pending tasks.
@@ -315,7 +315,7 @@ func TestChangesAreNoticed(t *testing.T) {
 	b.schedule(s)
 	b.Until("the scheduler listens", func() bool {
 		n, err := redis.Ints(b.Conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0,
-			b.q.store.keys.signals()))
+			b.q.store.Keys.Signals()))
 		return err == nil && n[0] > 0
 	})
 	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -18,18 +19,18 @@ func init() {
 	seam.Locate = func(queue any) (any, string, string) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
 		must(q.made())
-		src := q.store.src
-		if bounded, ok := src.(*boundedSource); ok {
+		src := q.store.Src
+		if bounded, ok := src.(*redisstore.BoundedSource); ok {
 			src = bounded.Source
 		}
-		return src, strings.TrimSuffix(q.store.keys.list, q.name), q.name
+		return src, strings.TrimSuffix(q.store.Keys.List, q.name), q.name
 	}
 	seam.List = func(ctx context.Context, queue any) ([]seam.Filed, error) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
 		if err := q.check(ctx); err != nil {
 			return nil, err
 		}
-		return q.store.list(ctx)
+		return q.store.List(ctx)
 	}
 	seam.Match, seam.Args = matchTask, argsOfMessage
 	seam.NewStepper = func(ctx context.Context, worker any) (seam.Stepper, error) {
@@ -40,9 +41,9 @@ func init() {
 		return err
 	}
 	seam.Refusable = func(called string) bool {
-		for _, s := range scripts {
-			if s.sha == called || s.source == called {
-				header, _, _ := strings.Cut(s.source, "\nlocal ")
+		for _, s := range redisstore.Scripts {
+			if s.Sha == called || s.Source == called {
+				header, _, _ := strings.Cut(s.Source, "\nlocal ")
 				return strings.Contains(header, "A full Redis refuses it")
 			}
 		}
@@ -52,7 +53,7 @@ func init() {
 
 // listenerOf returns who wants to hear of the tasks that are enqueued through a source; nil for nobody.
 func listenerOf(src Source) seam.Listener {
-	if bounded, ok := src.(*boundedSource); ok {
+	if bounded, ok := src.(*redisstore.BoundedSource); ok {
 		src = bounded.Source
 	}
 	l, _ := src.(seam.Listener)
@@ -70,7 +71,7 @@ func (q *Queue) stamp(now time.Time) int64 {
 // accepted tells whoever wants to know that Redis has accepted tasks.
 func (q *Queue) accepted() {
 	if q.listener != nil {
-		q.listener.Enqueued(q.store.keys.list)
+		q.listener.Enqueued(q.store.Keys.List)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/seam"
 )
@@ -152,7 +153,7 @@ func TestSeamMatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return env.message
+		return env.Message
 	}
 	call, byPath := message(b.q, Call(fn, 1, "a", "b")), message(b.q, NewGoTask(b.Name+".fn", 1, "a", "b"))
 	for _, test := range []struct {
@@ -190,8 +191,9 @@ func TestSeamMatch(t *testing.T) {
 	if args, ok, err := seam.Args(fn, call); !ok || err != nil || !slices.Equal(args, []any{int64(1), "a", "b"}) {
 		t.Errorf("arguments: %v, %v, %v", args, ok, err)
 	}
-	if seam.Refusable("x") || seam.Refusable(scriptAck.sha) || !seam.Refusable(scriptEnqueue.sha) ||
-		!seam.Refusable(scriptMode.source) {
+	if seam.Refusable("x") || seam.Refusable(redisstore.ScriptAck.Sha) ||
+		!seam.Refusable(redisstore.ScriptEnqueue.Sha) ||
+		!seam.Refusable(redisstore.ScriptMode.Source) {
 		t.Error("a full Redis refuses enqueue and mode, and not ack")
 	}
 }

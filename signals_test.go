@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -54,7 +55,7 @@ func TestSignals(t *testing.T) {
 	var all []<-chan string
 	var ends []func()
 	for i := range many {
-		c, end := s.subscribe(fmt.Sprintf("c%d", i%50))
+		c, end := s.Subscribe(fmt.Sprintf("c%d", i%50))
 		all, ends = append(all, c), append(ends, end)
 	}
 	for _, c := range all {
@@ -70,7 +71,7 @@ func TestSignals(t *testing.T) {
 		t.Error("a message came to another channel")
 	}
 	// A subscriber that comes later is told at once that its subscription holds.
-	late, endLate := s.subscribe("c7")
+	late, endLate := s.Subscribe("c7")
 	if len(late) != 1 {
 		t.Error("a confirmed subscription is not known as such")
 	}
@@ -86,11 +87,11 @@ func TestSignals(t *testing.T) {
 	ends[57]()
 	b.Until("Redis knows that nobody listens", func() bool { return b.listeners("c7") == 0 })
 	// Given up and wanted again in one go.
-	_, end := s.subscribe("c8")
+	_, end := s.Subscribe("c8")
 	end()
 	ends[8]()
 	ends[58]()
-	again, end := s.subscribe("c8")
+	again, end := s.Subscribe("c8")
 	defer end()
 	expectSignal(b, again, "")
 	b.Do("PUBLISH", "c8", "eight")
@@ -109,7 +110,7 @@ func TestSignals(t *testing.T) {
 func TestSignalsAfterABreak(t *testing.T) {
 	t.Parallel()
 	b := signalBench(t)
-	c, end := b.rdb.signals.subscribe("c")
+	c, end := b.rdb.signals.Subscribe("c")
 	defer end()
 	expectSignal(b, c, "")
 	for range 3 {
@@ -132,11 +133,11 @@ func TestSignalsOverASilentNetwork(t *testing.T) {
 	b := signalBench(t)
 	proxy := faultnet.NewProxy(t, b.Server.Addr())
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
-		return redis.DialURLContext(ctx, proxy.URL(), redis.DialReadTimeout(shortestWait))
+		return redis.DialURLContext(ctx, proxy.URL(), redis.DialReadTimeout(redisstore.ShortestWait))
 	}}
 	rdb := FromPool(pool)
 	defer rdb.Close()
-	c, end := rdb.signals.subscribe("c")
+	c, end := rdb.signals.Subscribe("c")
 	defer end()
 	expectSignal(b, c, "")
 	// The time-out of the pool's connections is shorter than the time between two signs of life, which adapts.
@@ -149,13 +150,13 @@ func TestSignalsClosed(t *testing.T) {
 	t.Parallel()
 	b := signalBench(t)
 	s := b.rdb.signals
-	c, end := s.subscribe("c")
+	c, end := s.Subscribe("c")
 	expectSignal(b, c, "")
 	b.rdb.Close()
 	expectSignal(b, c, "") // look again: the handle is closed
 	b.Until("the connection is closed", func() bool { return b.subscribers() == 0 })
 	end()
-	late, end := s.subscribe("c")
+	late, end := s.Subscribe("c")
 	expectSignal(b, late, "")
 	end()
 	// Before Redis was ever reached.
@@ -163,7 +164,7 @@ func TestSignalsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, end = rdb.signals.subscribe("c")
+	c, end = rdb.signals.Subscribe("c")
 	defer end()
 	rdb.Close()
 	expectSignal(b, c, "")
@@ -171,16 +172,16 @@ func TestSignalsClosed(t *testing.T) {
 
 func TestSignalsOfASlowSubscriber(t *testing.T) {
 	t.Parallel()
-	ch := &channel{listeners: []chan string{make(chan string, signalBuffer)}}
-	for range signalBuffer {
-		ch.send("m")
+	ch := &redisstore.Channel{Listeners: []chan string{make(chan string, redisstore.SignalBuffer)}}
+	for range redisstore.SignalBuffer {
+		ch.Send("m")
 	}
-	if n := len(ch.listeners[0]); n != signalBuffer {
-		t.Errorf("%d messages wait, expected %d", n, signalBuffer)
+	if n := len(ch.Listeners[0]); n != redisstore.SignalBuffer {
+		t.Errorf("%d messages wait, expected %d", n, redisstore.SignalBuffer)
 	}
-	ch.send("lost")
-	ch.send("next")
-	if a, b := <-ch.listeners[0], <-ch.listeners[0]; a != "" || b != "next" || len(ch.listeners[0]) > 0 {
+	ch.Send("lost")
+	ch.Send("next")
+	if a, b := <-ch.Listeners[0], <-ch.Listeners[0]; a != "" || b != "next" || len(ch.Listeners[0]) > 0 {
 		t.Errorf("found %q and %q, expected the demand to look again and what came after", a, b)
 	}
 }
@@ -190,39 +191,11 @@ func TestSignalsEnd(t *testing.T) {
 	t.Parallel()
 	b := signalBench(t)
 	s := b.rdb.signals
-	s.linger = 0
+	s.Linger = 0
 	for range 3 {
-		c, end := s.subscribe("c")
+		c, end := s.Subscribe("c")
 		expectSignal(b, c, "")
 		end()
 		b.Until("the connection is closed", func() bool { return b.subscribers() == 0 })
 	}
-}
-
-// TestSignalsOnCluster publishes on each node what a process hears that is connected to one.
-func TestSignalsOnCluster(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
-	rdb, err := DialCluster(cluster.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rdb.Close()
-	b := newBench(t)
-	c, end := rdb.signals.subscribe("{mail}_signals")
-	defer end()
-	expectSignal(b, c, "")
-	for i, node := range cluster.Nodes {
-		node.Do(t, "PUBLISH", "{mail}_signals", fmt.Sprint(i))
-		expectSignal(b, c, fmt.Sprint(i))
-		other, end := rdb.signals.subscribe(fmt.Sprint("other", i))
-		expectSignal(b, other, "")
-		end()
-	}
-	for _, node := range cluster.Nodes {
-		node.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
-	}
-	expectSignal(b, c, "")
-	cluster.Nodes[2].Do(t, "PUBLISH", "{mail}_signals", "after")
-	expectSignal(b, c, "after")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -84,7 +85,7 @@ func (r *Ref) State(ctx context.Context) (State, error) {
 	}
 	state, _, _ := stateOf(&found)
 	if state == StateUnknown {
-		if _, waits, err := r.queue.store.aggregating(ctx, r.id); err != nil {
+		if _, waits, err := r.queue.store.Aggregating(ctx, r.id); err != nil {
 			return StateUnknown, err
 		} else if waits {
 			return StateAggregating, nil
@@ -104,13 +105,13 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	info := wire.ParseInfo(noted)
 	task := publicInfo(&info)
 	task.ID, task.State, task.Due = r.id, state, due
-	message := found.message.bytes
-	if size := found.message.size; size > 0 && task.Reason == "" {
-		task.Reason, task.Error = reasonTooLarge, tooLarge(size).Error()
+	message := found.Message.Bytes
+	if size := found.Message.Size; size > 0 && task.Reason == "" {
+		task.Reason, task.Error = redisstore.ReasonTooLarge, redisstore.TooLarge(size).Error()
 	}
 	if state == StateUnknown {
 		var waits bool
-		if message, waits, err = r.queue.store.aggregating(ctx, r.id); err != nil {
+		if message, waits, err = r.queue.store.Aggregating(ctx, r.id); err != nil {
 			return TaskInfo{}, err
 		}
 		if waits {
@@ -127,43 +128,32 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 }
 
 // look asks Redis for the task.
-func (r *Ref) look(ctx context.Context, message bool) (seen, error) {
+func (r *Ref) look(ctx context.Context, message bool) (redisstore.Seen, error) {
 	if err := r.check(ctx); err != nil {
-		return seen{}, err
+		return redisstore.Seen{}, err
 	}
-	return r.queue.store.look(ctx, r.id, message)
+	return r.queue.store.Look(ctx, r.id, message)
 }
 
-// stateOf sorts out which of the places counts, the first one if there are several tasks of one id: what still waits,
-// what is archived, what is completed.
-func stateOf(s *seen) (state State, due time.Time, info []byte) {
-	for _, place := range [...]struct {
-		state State
-		due   time.Time
-		info  []byte
-	}{
-		{StateScheduled, s.scheduled, s.info},
-		{StateRetry, s.retry, s.info},
-		{StateParked, s.parked, s.info},
-		{StateArchived, s.archived, s.info},
-		{StateCompleted, s.completed, s.result},
-	} {
-		if !place.due.IsZero() {
-			if place.state == StateCompleted {
-				switch info := wire.ParseInfo(place.info); info.Reason {
-				case "dropped":
-					place.state = StateDropped
-				case reasonCanceled:
-					place.state = StateCanceled
-				}
-			}
-			return place.state, place.due, place.info
+// placeStates are the states of tasks by the places where the store finds them.
+var placeStates = map[string]State{
+	"scheduled": StateScheduled, "retry": StateRetry, "parked": StateParked, "archived": StateArchived,
+	"completed": StateCompleted, "active": StateActive,
+}
+
+// stateOf returns the state of what the store has seen, with its time and what is known of it.
+func stateOf(s *redisstore.Seen) (state State, due time.Time, info []byte) {
+	place, due, info := s.Place()
+	state = placeStates[place]
+	if state == StateCompleted {
+		switch info := wire.ParseInfo(info); info.Reason {
+		case "dropped":
+			state = StateDropped
+		case reasonCanceled:
+			state = StateCanceled
 		}
 	}
-	if s.result != nil {
-		return StateActive, time.Time{}, s.result
-	}
-	return StateUnknown, time.Time{}, nil
+	return state, due, info
 }
 
 // publicInfo returns what users see of what is known of a task.

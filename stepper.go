@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
 )
 
@@ -65,7 +66,7 @@ func (s *stepper) Look(ctx context.Context) error {
 func (s *stepper) Sweep(ctx context.Context) error {
 	for _, g := range s.w.groups {
 		for _, st := range g.sweep.stores {
-			workers, err := st.workers(ctx)
+			workers, err := st.Workers(ctx)
 			if err != nil {
 				return err
 			}
@@ -73,7 +74,7 @@ func (s *stepper) Sweep(ctx context.Context) error {
 				if _, err := g.sweep.sweepHash(ctx, st, worker); err != nil {
 					return err
 				}
-				if _, err := st.forget(ctx, worker); err != nil {
+				if _, err := st.Forget(ctx, worker); err != nil {
 					return err
 				}
 			}
@@ -149,7 +150,8 @@ func (s *stepper) claim(ctx context.Context, l *lane, suspects bool) (c *claim, 
 		}
 	}
 	if len(claims) == 0 {
-		if claims, _, err = l.claim(ctx, claimCall{most: 1, suspects: suspects}, nil); err != nil || len(claims) == 0 {
+		if claims, _, err = l.claim(ctx, redisstore.ClaimCall{Most: 1, Suspects: suspects}, nil); err != nil ||
+			len(claims) == 0 {
 			return nil, false, err
 		}
 	}
@@ -172,7 +174,7 @@ func (s *stepper) claim(ctx context.Context, l *lane, suspects bool) (c *claim, 
 
 // run runs a claimed task, if it is ready, and tells Redis what became of it.
 func (s *stepper) run(c *claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
-	r = &seam.Run{Queue: c.lane.store.name, Message: c.raw}
+	r = &seam.Run{Queue: c.lane.store.Name, Message: c.raw}
 	if !ready {
 		return r, 0, s.settle(c, r)
 	}
@@ -234,19 +236,19 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 	defer s.claiming.Unlock()
 	wait = -1
 	for _, g := range s.w.groups {
-		todos, err := check(ctx, g.mover.src, g.mover.stores)
+		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
 		if err != nil {
 			return 0, false, err
 		}
 		for i, t := range todos {
 			switch {
-			case t.pending+t.suspects > 0:
+			case t.Pending+t.Suspects > 0:
 				return 0, false, fmt.Errorf("delayed: queue %q has %d pending tasks and gives none away: is it paused?",
-					g.lanes[i].store.name, t.pending+t.suspects)
-			case t.due == 0 || t.group == 0:
+					g.lanes[i].store.Name, t.Pending+t.Suspects)
+			case t.Due == 0 || t.Group == 0:
 				again = true
 			}
-			for _, due := range []time.Duration{t.due, t.group} {
+			for _, due := range []time.Duration{t.Due, t.Group} {
 				if due > 0 && (wait < 0 || due < wait) {
 					wait = due
 				}
@@ -272,11 +274,11 @@ func (s *stepper) Close() error {
 	var errs []error
 	for _, l := range w.lanes {
 		if _, ok := l.finisher.work(); !ok {
-			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended", l.store.name))
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended", l.store.Name))
 		}
 	}
 	for _, g := range w.groups {
-		g.heartbeat.link.hangUp()
+		g.heartbeat.link.HangUp()
 	}
 	if len(errs) == 0 {
 		errs = append(errs, w.unregister())

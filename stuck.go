@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
 )
 
 const (
@@ -26,7 +28,7 @@ type watchdog struct {
 	longRun time.Duration
 	emit    func(Event)
 	drain   func() // stops the worker
-	log     journal
+	log     loop.Journal
 
 	told  map[*claim]bool // that were reported; true: its executor was given up
 	fatal *StuckError     // why it has stopped the worker; written before drain is called
@@ -41,7 +43,7 @@ func newWatchdog(w *Worker) *watchdog {
 
 // run looks at the handlers until ctx ends.
 func (d *watchdog) run(ctx context.Context) {
-	for sleep(ctx, d.look(time.Now())) {
+	for loop.Sleep(ctx, d.look(time.Now())) {
 	}
 }
 
@@ -123,10 +125,10 @@ func (d *watchdog) handle(found []late) {
 // report tells of one handler.
 func (d *watchdog) report(l late, replaced bool, stack string) {
 	c := l.claim
-	log := d.log.with("queue", c.lane.store.name).with("function", c.msg.Path).with("id", c.msg.Meta.ID).with("ran",
+	log := d.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).With("ran",
 		l.ran.Round(time.Millisecond).String())
 	if stack != "" {
-		log = log.with("stack", stack)
+		log = log.With("stack", stack)
 	}
 	var reason string
 	switch {
@@ -135,14 +137,14 @@ func (d *watchdog) report(l late, replaced bool, stack string) {
 		log.Warn("handler has been running for very long; if that is too long, give it a Timeout")
 	case replaced:
 		reason = "replaced"
-		log.with("limit", l.limit.Round(time.Millisecond).String()).
+		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; another task may run in its place")
 	default:
 		reason = "given up"
-		log.with("limit", l.limit.Round(time.Millisecond).String()).
+		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; too many are to go on")
 	}
-	d.emit(Event{Kind: EventTaskStuck, Queue: c.lane.store.name, Task: taskOf(c), Duration: l.ran, Reason: reason})
+	d.emit(Event{Kind: EventTaskStuck, Queue: c.lane.store.Name, Task: taskOf(c), Duration: l.ran, Reason: reason})
 }
 
 // giveUp stops the worker.

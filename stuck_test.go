@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -33,7 +34,8 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 		w.dog = &watchdog{
 			exec: w.executors, limit: func(c *claim, _ time.Duration) time.Duration { return w.limits[c] },
 			after:   30 * time.Second,
-			longRun: longRun, log: newJournal(w.log.logger()), drain: func() { w.drains++ }, told: map[*claim]bool{},
+			longRun: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
+			told: map[*claim]bool{},
 			emit: func(e Event) { w.events = append(w.events, fmt.Sprint(e.Kind, " ", e.Reason, " ", e.Duration)) },
 		}
 		w.start()

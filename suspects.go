@@ -3,6 +3,9 @@ package delayed
 import (
 	"context"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // A worker that dies had tasks in hand. One of them may be the cause; most often none is. So a death that a task shared
@@ -133,8 +136,8 @@ func (w *Worker) inHand() (n int) {
 // will not count as one alone.
 func (w *Worker) markAlone(ctx context.Context, c *claim) {
 	w.exec.mark(c) // whatever the answer is
-	if err := c.lane.store.mark(ctx, w.id, markAlone, c.token); err != nil {
-		w.log.with("queue", c.lane.store.name).WithError(err).Debug("cannot note that a suspect runs alone")
+	if err := c.lane.store.Mark(ctx, w.id, redisstore.MarkAlone, c.token); err != nil {
+		w.log.With("queue", c.lane.store.Name).WithError(err).Debug("cannot note that a suspect runs alone")
 	}
 }
 
@@ -152,8 +155,8 @@ func (w *Worker) unmark(ctx context.Context) bool {
 }
 
 func (w *Worker) takeBackMark(ctx context.Context, c *claim) bool {
-	if err := c.lane.store.mark(ctx, w.id, markAlone, ""); err != nil {
-		w.log.with("queue", c.lane.store.name).WithError(err).Debug("cannot note that a suspect runs beside others")
+	if err := c.lane.store.Mark(ctx, w.id, redisstore.MarkAlone, ""); err != nil {
+		w.log.With("queue", c.lane.store.Name).WithError(err).Debug("cannot note that a suspect runs beside others")
 		return false
 	}
 	w.exec.mark(nil)
@@ -172,10 +175,10 @@ func (w *Worker) noteStop(ctx context.Context, l *lane) {
 	if known, _, _ := l.count(); known == 0 {
 		return
 	}
-	var wait backoff
-	err := l.store.mark(ctx, w.id, markStopped, "1")
-	for err != nil && sleep(ctx, wait.next()) {
-		err = l.store.mark(ctx, w.id, markStopped, "1")
+	var wait loop.Backoff
+	err := l.store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
+	for err != nil && loop.Sleep(ctx, wait.Next()) {
+		err = l.store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
 	}
 }
 
@@ -192,12 +195,12 @@ type suspectState struct {
 func (f *fetcher) findSuspects(ctx context.Context) {
 	f.suspects = suspectState{patience: f.patience}
 	for _, w := range f.waiters {
-		todos, err := check(ctx, w.link.src, w.stores)
+		todos, err := redisstore.Check(ctx, w.link.Src, w.stores)
 		if err != nil {
 			continue // the mover tells of them
 		}
 		for j, i := range w.lanes {
-			f.lanes[i].apart = todos[j].suspects > 0
+			f.lanes[i].apart = todos[j].Suspects > 0
 		}
 	}
 }
@@ -237,7 +240,7 @@ func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
 	f.exec.expect(most)
 	defer f.exec.arrived(most)
 	l := f.lanes[i]
-	call := claimCall{most: most, held: held, suspects: true}
+	call := redisstore.ClaimCall{Most: most, Held: held, Suspects: true}
 	fl.claims, fl.left, fl.err = l.claim(context.WithoutCancel(ctx), call, nil)
 	l.apart = fl.err != nil || fl.left > 0
 	if !f.answered(fl) {

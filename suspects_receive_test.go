@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // onLog is a logger that calls a function for each line.
@@ -50,7 +52,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 	}
 	now := time.Now()
 	for _, l := range w.lanes {
-		b.Do("SET", l.store.keys.heartbeat+w.ID(), "v", "PX", 60000)
+		b.Do("SET", l.store.Keys.Heartbeat+w.ID(), "v", "PX", 60000)
 		l.confirmed.Store(&now)
 	}
 	return r
@@ -59,7 +61,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 // claim claims the next tasks.
 func (r *receiver) claim(n int) []*claim {
 	r.b.T.Helper()
-	claims, _, err := r.l.claim(r.b.T.Context(), claimCall{most: n}, nil)
+	claims, _, err := r.l.claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
 		r.b.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
@@ -104,7 +106,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	}
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 2)
-	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[markAlone] != "" {
+	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
 	if !r.exec.restless.After(time.Now()) {
@@ -244,8 +246,8 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.l.parked.set([]string{"a", "b"})
-	r.b.Do("DEL", r.l.store.keys.heartbeat+r.ID())
-	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, errNoHeartbeat) {
+	r.b.Do("DEL", r.l.store.Keys.Heartbeat+r.ID())
+	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("claim without a heartbeat: %v", err)
 	}
 	if !r.l.parked.some.Load() || len(r.l.parked.take(9)) != 2 {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // delayDied enqueues a call that was in hand when so many workers died.
@@ -117,7 +119,7 @@ func TestLoneTask(t *testing.T) {
 	}
 	b.Until("Redis knows that it is alone", func() bool {
 		h := b.Hash("_processing:" + w.ID())
-		_, ok := h[b.Hash("_claims:" + w.ID())[markAlone]]
+		_, ok := h[b.Hash("_claims:" + w.ID())[redisstore.MarkAlone]]
 		return ok && len(h) == 1
 	})
 	leave <- struct{}{}
@@ -136,7 +138,7 @@ func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	entered, leave := make(chan string, 10), make(chan struct{})
 	var w *started
 	alone := func() bool {
-		_, ok := b.Hash("_claims:" + w.ID())[markAlone]
+		_, ok := b.Hash("_claims:" + w.ID())[redisstore.MarkAlone]
 		return ok
 	}
 	var beside atomic.Bool
@@ -167,7 +169,7 @@ func (b *bench) setAside(f any, args ...any) {
 	b.T.Helper()
 	task := Call(f, args...)
 	task.msg.Extend()
-	task.msg.Meta.ID, task.msg.Meta.Deaths, task.msg.Meta.DiedAt = newTaskID(), 9, time.Now().UnixMilli()
+	task.msg.Meta.ID, task.msg.Meta.Deaths, task.msg.Meta.DiedAt = wire.NewTaskID(), 9, time.Now().UnixMilli()
 	b.Do("RPUSH", b.Name+"_suspects", task.msg.Append(nil))
 }
 
@@ -237,7 +239,7 @@ func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 		return nil
 	})
 	w := b.work(b.config(), f)
-	alone := func() bool { return b.Hash("_claims:" + w.ID())[markAlone] != "" }
+	alone := func() bool { return b.Hash("_claims:" + w.ID())[redisstore.MarkAlone] != "" }
 	b.delayDied(1, f, "suspect")
 	await(b, "the suspect", entered)
 	b.Do("SET", b.Name+"_info", "of another type") // its end cannot be told
@@ -403,7 +405,7 @@ func TestStopIsNoDeath(t *testing.T) {
 	if err := w.Run(ctx); !errors.As(err, &still) {
 		t.Fatalf("expected that a handler still runs, found %v", err)
 	}
-	b.Until("Redis is told", func() bool { return b.Hash("_claims:" + w.ID())[markStopped] == "1" })
+	b.Until("Redis is told", func() bool { return b.Hash("_claims:" + w.ID())[redisstore.MarkStopped] == "1" })
 	close(leave)
 	b.Until("nothing of the worker is left", func() bool {
 		return b.Size("_claims:"+w.ID()) == 0 && b.Size("_workers") == 0

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // SweeperConfig says what a sweeper does. Its zero value lacks only Queues.
@@ -30,8 +33,8 @@ type SweeperConfig struct {
 type Sweeper struct {
 	groups  []*sweepGroup
 	cfg     SweeperConfig
-	log     journal
-	signals *signals
+	log     loop.Journal
+	signals *redisstore.Signals
 	started atomic.Bool
 }
 
@@ -62,15 +65,15 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	s := &Sweeper{cfg: cfg, signals: rdb.signals, log: newJournal(cfg.Logger)}
+	s := &Sweeper{cfg: cfg, signals: rdb.signals, log: loop.NewJournal(cfg.Logger)}
 	bySlot := map[int]*sweepGroup{}
 	for _, name := range cfg.Queues {
-		st := newStore(rdb.loops, rdb.prefix, name)
-		g := bySlot[st.slot()]
+		st := redisstore.NewStore(rdb.loops, rdb.prefix, name)
+		g := bySlot[st.Slot()]
 		if g == nil {
 			g = newSweepGroup(rdb.loops, "", cfg.HeartbeatLife, newContact(cfg.HeartbeatLife), s.log)
-			g.bounds.archiveMost, g.bounds.archiveKeep = cfg.ArchiveMax, cfg.ArchiveFor
-			bySlot[st.slot()] = g
+			g.bounds.ArchiveMost, g.bounds.ArchiveKeep = cfg.ArchiveMax, cfg.ArchiveFor
+			bySlot[st.Slot()] = g
 			s.groups = append(s.groups, g)
 		}
 		g.add(st)
@@ -90,7 +93,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
 		return fmt.Errorf("%w: Run was called before: make another sweeper", ErrClosed)
 	}
-	ctx, end := s.signals.until(ctx)
+	ctx, end := s.signals.Until(ctx)
 	defer end()
 	done := make(chan struct{})
 	for _, g := range s.groups {
@@ -102,5 +105,5 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	for range s.groups {
 		<-done
 	}
-	return closing(ctx)
+	return redisstore.Closing(ctx)
 }

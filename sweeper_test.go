@@ -11,6 +11,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -31,12 +33,12 @@ func (b *bench) deadWorker(messages ...string) string {
 func (b *bench) sweepGroup(life, contact time.Duration) *sweepGroup {
 	b.T.Helper()
 	c := newContact(life)
-	g := newSweepGroup(b.rdb.loops, "", life, c, newJournal(b.log.logger()))
+	g := newSweepGroup(b.rdb.loops, "", life, c, loop.NewJournal(b.log.logger()))
 	g.add(b.q.store)
 	if err := g.open(context.Background()); err != nil {
 		b.T.Fatal(err)
 	}
-	b.T.Cleanup(g.link.hangUp)
+	b.T.Cleanup(g.link.HangUp)
 	c.since = time.Now().Add(-contact)
 	return g
 }
@@ -154,14 +156,14 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	f := b.fn("f", func(int) {}, KeepResult(time.Hour))
 	ref := b.delay(f, 1)
 	b.delay(f, 2)
-	ends, unsubscribe := b.q.signals.subscribe(b.q.store.keys.endedOf(ref.ID()))
+	ends, unsubscribe := b.q.signals.Subscribe(b.q.store.Keys.EndedOf(ref.ID()))
 	defer unsubscribe()
 	await(b, "the subscription", ends)
 	g := b.sweepGroup(time.Millisecond, time.Hour)
 	message, bystander := b.List("")[0], b.List("")[1]
 	for death := 1; death <= maxDeaths; death++ {
 		b.Do("DEL", b.Name, b.Name+"_noti")
-		b.Do("HSET", b.Name+"_claims:"+b.deadWorker(message, bystander), markAlone, "1-1")
+		b.Do("HSET", b.Name+"_claims:"+b.deadWorker(message, bystander), redisstore.MarkAlone, "1-1")
 		b.deadWorker("\x91\xa3m:f") // cannot carry its deaths, and nobody can note that it is alone
 		b.deadWorker("rubbish")
 		b.sweptDry(g)
@@ -200,7 +202,7 @@ func TestSweeperCountsNoDeathOfAStoppedWorker(t *testing.T) {
 	message := b.List("")[0]
 	b.Do("DEL", b.Name, b.Name+"_noti")
 	id := b.deadWorker(message)
-	b.Do("HSET", b.Name+"_claims:"+id, markAlone, "1-1", markStopped, "1")
+	b.Do("HSET", b.Name+"_claims:"+id, redisstore.MarkAlone, "1-1", redisstore.MarkStopped, "1")
 	b.sweptDry(b.sweepGroup(time.Millisecond, time.Hour))
 	if got := b.List(""); len(got) != 1 || got[0] != message {
 		t.Errorf("expected the message as it was, found %q", got)
@@ -222,7 +224,7 @@ func TestDeathsLapse(t *testing.T) {
 		Extra: &wire.Extra{AloneDeaths: maxDeaths - 1},
 	}}
 	id := b.deadWorker(string(task.Append(nil)))
-	b.Do("HSET", b.Name+"_claims:"+id, markAlone, "1-1")
+	b.Do("HSET", b.Name+"_claims:"+id, redisstore.MarkAlone, "1-1")
 	g := b.sweepGroup(time.Millisecond, time.Hour)
 	b.Until("it is swept", func() bool { b.pass(g); return b.Size("")+b.Size("_archived") == 1 })
 	if b.Size("") != 1 {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -236,14 +237,14 @@ func checkPath(path string, python bool) error {
 }
 
 // envelope is the message of t for a queue, with its id.
-func (t *Task) envelope(q *Queue, nowMs int64) (envelope, error) {
+func (t *Task) envelope(q *Queue, nowMs int64) (redisstore.Envelope, error) {
 	var ref Ref
 	b, err := t.appendMessage(nil, q, nowMs, &ref, nil)
-	return envelope{id: ref.id, message: b}, err
+	return redisstore.Envelope{ID: ref.id, Message: b}, err
 }
 
 // appendMessage appends the message of t for a queue, and gives ref its id. h is what the task has to itself.
-func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hold) ([]byte, error) {
+func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *redisstore.Hold) ([]byte, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -310,7 +311,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *hol
 		ref.loose = plain
 	}
 	if h != nil {
-		more = h.write(more, ref.id)
+		more = h.Write(more, ref.id)
 	}
 	if more != nil && more.KeepResult > 0 && t.fn != nil && t.fn.noResult != nil {
 		return nil, t.fn.noResult
@@ -355,13 +356,13 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 type Ref struct {
 	queue *Queue
 	id    string
-	text  taskIDText // what id consists of, when it is random; zero if the task was not enqueued here
-	loose bool       // the message does not carry the id: it names the task only while that is scheduled
+	text  wire.TaskIDText // what id consists of, when it is random; zero if the task was not enqueued here
+	loose bool            // the message does not carry the id: it names the task only while that is scheduled
 }
 
 // random gives r a random id. A Ref is made once and never changes, so its id may share its memory.
 func (r *Ref) random() {
-	r.text.fill()
+	r.text.Fill()
 	r.id = unsafe.String(&r.text[0], len(r.text))
 }
 

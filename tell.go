@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -13,7 +14,7 @@ func (w *Worker) tell(c *claim, e Event) {
 	if w == nil || !w.listened() {
 		return
 	}
-	e.Queue = c.lane.store.name
+	e.Queue = c.lane.store.Name
 	if c.msg.Path != "" {
 		e.Task = taskOf(c)
 	}
@@ -68,12 +69,12 @@ func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
 }
 
 // tellSwept tells listeners of a task that the sweeper archives. A nil hooks has no listeners.
-func (h *hooks) tellSwept(s *store, msg *wire.Message, reason string) {
+func (h *hooks) tellSwept(s *redisstore.Store, msg *wire.Message, reason string) {
 	if h == nil || !h.on.Load() {
 		return
 	}
 	c := &claim{lane: &lane{store: s}, msg: *msg}
-	h.emit(Event{Kind: EventTaskArchived, Queue: s.name, Task: taskOf(c), Reason: reason})
+	h.emit(Event{Kind: EventTaskArchived, Queue: s.Name, Task: taskOf(c), Reason: reason})
 }
 
 // wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.

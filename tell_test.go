@@ -232,7 +232,7 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	for range 2 {
 		b.Must(beat.beat(t.Context()))
 	}
-	beat.link.hangUp()
+	beat.link.HangUp()
 	w.hooks.start(w.log)
 	w.hooks.stop(patience)
 	events := h.of()
@@ -286,7 +286,7 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	msg, err := parseForTest(string(e.message))
+	msg, err := parseForTest(string(e.Message))
 	b.Must(err)
 	msg.Meta.Extra = &wire.Extra{AloneDeaths: maxDeaths - 1}
 	redistest.Seed(t, b.Conn, b.Name, redistest.State{
@@ -300,7 +300,7 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	s.mustStop()
 	archived := h.of(EventTaskArchived)
-	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.id ||
+	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.ID ||
 		archived[0].Task.Deaths() != maxDeaths || archived[0].Task.MaxRetry() != 0 {
 		t.Errorf("found %+v", archived)
 	}

@@ -7,11 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
-
-// maxUnparked bounds the parked tasks that one script looks at.
-const maxUnparked = 200
 
 // parkedTasks are ids of parked tasks that a worker can run, as its mover has found them. Others may find them too;
 // who claims first has them.
@@ -52,11 +51,11 @@ func (p *parkedTasks) putBack(ids []string) {
 // claimParked claims at most n of the parked tasks that were found for this worker. They do not become pending in
 // between: another worker, which does not know their functions, would claim them and park them again.
 func (l *lane) claimParked(ctx context.Context, n int) ([]*claim, error) {
-	ids := l.parked.take(maxUnparked)
+	ids := l.parked.take(redisstore.MaxUnparked)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	claims, looked, err := l.claim(ctx, claimCall{most: n, parked: ids}, nil)
+	claims, looked, err := l.claim(ctx, redisstore.ClaimCall{Most: n, Parked: ids}, nil)
 	if err != nil {
 		looked = 0
 	}
@@ -71,25 +70,25 @@ func (w *Worker) knows(path string) bool {
 
 // runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
 // known of them tells. A task that it has parked itself is not taken back before what was in the way has changed.
-func (w *Worker) runnable(ctx context.Context, l *lane, page []filed) (ids []string, err error) {
-	var ours []filed
+func (w *Worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
+	var ours []redisstore.Filed
 	for _, t := range page {
-		info := wire.ParseInfo(t.info)
+		info := wire.ParseInfo(t.Info)
 		switch to := w.pythonStore; {
 		case !w.knows(info.Function) || info.Worker == w.id && info.Reason == parkedPython:
 		case w.registry.lookup(info.Function) != nil:
 			ours = append(ours, t)
-		case to.keys.list == l.store.keys.list:
+		case to.Keys.List == l.store.Keys.List:
 		case info.Reason == parkedPlain:
 			reads, err := w.readsExtended(ctx, to)
 			if err != nil {
 				return nil, err
 			}
 			if reads {
-				ids = append(ids, t.id)
+				ids = append(ids, t.ID)
 			}
 		default:
-			ids = append(ids, t.id)
+			ids = append(ids, t.ID)
 		}
 	}
 	fit, err := runnable(ctx, l.store, &w.registry, ours)
@@ -106,10 +105,10 @@ func (f *fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
 	}
 	kept = f.conclude(ctx, fl)
 	if len(fl.claims) > 0 {
-		queue, function := f.lanes[i].store.name, fl.claims[0].msg.Path
-		f.lines.log(lineKey{queue, "unparked", function}, func(n int) {
-			f.log.with("queue", queue).with("function",
-				function).counted(n).Info("parked tasks are claimed: this worker can run them")
+		queue, function := f.lanes[i].store.Name, fl.claims[0].msg.Path
+		f.lines.Log(loop.LineKey{Queue: queue, Reason: "unparked", Function: function}, func(n int) {
+			f.log.With("queue", queue).With("function",
+				function).Counted(n).Info("parked tasks are claimed: this worker can run them")
 		})
 	}
 	return kept

@@ -8,18 +8,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 // sweepBounds are those of a sweep, unless the configuration says otherwise.
-var sweepBounds = sweepLimits{
-	maxDeaths: maxDeaths, deathsLife: deathsLife, archiveKeep: archivedLife, archiveMost: archivedMost,
+var sweepBounds = redisstore.SweepLimits{
+	MaxDeaths: maxDeaths, DeathsLife: deathsLife, ArchiveKeep: archivedLife, ArchiveMost: archivedMost,
 }
 
 // findDead returns those of the workers that are dead beyond doubt: their heartbeats were missing at two looks, so far
 // apart that a living worker would have registered again, and contact with Redis was unbroken from before the first to
 // the second.
-func (g *sweepGroup) findDead(ctx context.Context, s *store, workers []string) (dead []string, err error) {
+func (g *sweepGroup) findDead(ctx context.Context, s *redisstore.Store, workers []string) (dead []string, err error) {
 	var others, missing []string
 	for _, w := range workers {
 		if w != g.own {
@@ -28,7 +30,7 @@ func (g *sweepGroup) findDead(ctx context.Context, s *store, workers []string) (
 	}
 	if len(others) > 0 {
 		done := g.contact.call()
-		left, err := s.lifetimes(ctx, &g.link, others)
+		left, err := s.Lifetimes(ctx, &g.link, others)
 		done(err)
 		if err != nil {
 			return nil, err
@@ -51,18 +53,18 @@ const expiryMargin = 20 * time.Millisecond
 func (g *sweepGroup) lookIn(d time.Duration) { g.next = min(g.next, max(d, expiryMargin)) }
 
 // findDeadLegacy returns the ids of legacy workers with claims whose liveness keys are missing beyond doubt.
-func (g *sweepGroup) findDeadLegacy(ctx context.Context, s *store, total int) (dead []string, err error) {
+func (g *sweepGroup) findDeadLegacy(ctx context.Context, s *redisstore.Store, total int) (dead []string, err error) {
 	if total == 0 {
 		g.surelyDead(s, legacyWorkers, nil)
 		return nil, nil
 	}
-	ids, _, err := s.claimTokens(ctx, s.keys.legacy, legacyPage)
+	ids, _, err := s.ClaimTokens(ctx, s.Keys.Legacy, legacyPage)
 	if err != nil {
 		return nil, err
 	}
 	var missing []string
 	for _, id := range ids {
-		alive, err := s.legacyAlive(ctx, id)
+		alive, err := s.LegacyAlive(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +86,7 @@ const (
 
 // surelyDead notes whose heartbeats are missing now, forgets those that are back, and returns those that have been
 // missing for long enough.
-func (g *sweepGroup) surelyDead(s *store, kind string, missing []string) (dead []string) {
+func (g *sweepGroup) surelyDead(s *redisstore.Store, kind string, missing []string) (dead []string) {
 	now := time.Now()
 	since, ok := g.contact.unbroken()
 	before := g.missed[s]
@@ -111,33 +113,33 @@ func (g *sweepGroup) surelyDead(s *store, kind string, missing []string) (dead [
 }
 
 // sweepLegacy takes the one claim of a dead legacy worker.
-func (g *sweepGroup) sweepLegacy(ctx context.Context, s *store, worker string) error {
-	page, _, err := s.claims(ctx, s.keys.legacy, []string{worker})
+func (g *sweepGroup) sweepLegacy(ctx context.Context, s *redisstore.Store, worker string) error {
+	page, _, err := s.Claims(ctx, s.Keys.Legacy, []string{worker})
 	if err != nil {
 		return err
 	}
 	liveness := worker
-	if liveness == "" || s.src.Slot(liveness) != s.slot() {
-		// Another node of the cluster holds the key; legacyAlive has asked it. This one never exists.
-		liveness = s.keys.heartbeat + "legacy"
+	if liveness == "" || s.Src.Slot(liveness) != s.Slot() {
+		// Another node of the cluster holds the key; LegacyAlive has asked it. This one never exists.
+		liveness = s.Keys.Heartbeat + "legacy"
 	}
-	verdicts := g.verdicts(s, page, death{legacy: true})
-	requeued, archived, alive, err := s.sweep(ctx, liveness, s.keys.legacy, g.bounds, verdicts)
+	verdicts := g.verdicts(s, page, redisstore.Death{Legacy: true})
+	requeued, archived, alive, err := s.Sweep(ctx, liveness, s.Keys.Legacy, g.bounds, verdicts)
 	if err != nil || alive {
 		return err
 	}
 	if requeued+archived > 0 {
-		g.lines.log(lineKey{queue: s.name, reason: "legacy"}, func(n int) {
-			g.log.with("queue", s.name).with("worker",
-				worker).counted(n).Warn("gave back the task of a dead legacy worker")
+		g.lines.Log(loop.LineKey{Queue: s.Name, Reason: "legacy"}, func(n int) {
+			g.log.With("queue", s.Name).With("worker",
+				worker).Counted(n).Warn("gave back the task of a dead legacy worker")
 		})
 	}
 	return nil
 }
 
 // verdicts decides what becomes of the claims of a dead worker. Only what died alone gets nearer to the archive.
-func (g *sweepGroup) verdicts(s *store, page []claimed, d death) []verdict {
-	verdicts, now := make([]verdict, len(page)), s.now()
+func (g *sweepGroup) verdicts(s *redisstore.Store, page []redisstore.Claimed, d redisstore.Death) []redisstore.Verdict {
+	verdicts, now := make([]redisstore.Verdict, len(page)), s.Now()
 	for i, c := range page {
 		verdicts[i] = g.verdict(s, c, d, now)
 	}
@@ -146,46 +148,48 @@ func (g *sweepGroup) verdicts(s *store, page []claimed, d death) []verdict {
 
 // verdict decides about one claim. Its death is counted in the message where that can carry it, and beside it where
 // not.
-func (g *sweepGroup) verdict(s *store, c claimed, d death, now time.Time) verdict {
-	if c.size > 0 {
+func (g *sweepGroup) verdict(
+	s *redisstore.Store, c redisstore.Claimed, d redisstore.Death, now time.Time,
+) redisstore.Verdict {
+	if c.Size > 0 {
 		return g.tooLarge(s, c, now)
 	}
-	v := verdict{claimed: c, action: "requeue", renewed: c.message}
-	msg, err := wire.Parse(c.message, wire.WorkerLimits)
+	v := redisstore.Verdict{Claimed: c, Action: "requeue", Renewed: c.Message}
+	msg, err := wire.Parse(c.Message, wire.WorkerLimits)
 	if err == nil {
-		v.id, v.awaited = msg.Meta.ID, keeps(msg.Meta.Extra)
+		v.ID, v.Awaited = msg.Meta.ID, keeps(msg.Meta.Extra)
 	}
-	if v.id == "" {
-		v.id = newTaskID()
+	if v.ID == "" {
+		v.ID = wire.NewTaskID()
 	}
 	info := wire.Info{
 		Reason: "deaths", Function: msg.Path, At: now,
 		Error: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand", maxDeaths),
 	}
-	alone := d.legacy || d.alone != ""
+	alone := d.Legacy || d.Alone != ""
 	switch {
-	case d.stopped, d.alone != "" && d.alone != c.token:
+	case d.Stopped, d.Alone != "" && d.Alone != c.Token:
 		// It has not died with this worker: that stopped, or had not started it.
 	case err != nil || msg.Kind == wire.Py:
 		// Not ours to change. Nobody can know that it is suspect either, so that no worker runs it alone on purpose.
-		sum := sha1.Sum(c.message) //nolint:gosec // see the import
-		v.action, v.digest = "count", hex.EncodeToString(sum[:])
-		if alone || d.sole {
-			v.action = "alone"
+		sum := sha1.Sum(c.Message) //nolint:gosec // see the import
+		v.Action, v.Digest = "count", hex.EncodeToString(sum[:])
+		if alone || d.Sole {
+			v.Action = "alone"
 		}
 		info.Deaths = maxDeaths
 	default:
 		counted := countDeath(&msg, alone, now)
-		info.Deaths, v.renewed = msg.Meta.Deaths, msg.Append(nil)
+		info.Deaths, v.Renewed = msg.Meta.Deaths, msg.Append(nil)
 		if counted >= maxDeaths {
-			v.action = "archive"
-			g.log.with("queue", s.name).with("function", msg.Path).with("id", v.id).WithField("deaths",
+			v.Action = "archive"
+			g.log.With("queue", s.Name).With("function", msg.Path).With("id", v.ID).WithField("deaths",
 				msg.Meta.Deaths).
 				Error("task archived: its worker died too often with nothing else in hand")
 			g.hooks.tellSwept(s, &msg, info.Reason)
 		}
 	}
-	v.info = info.Encode()
+	v.Info = info.Encode()
 	return v
 }
 
@@ -211,9 +215,15 @@ func countDeath(msg *wire.Message, alone bool, now time.Time) int {
 }
 
 // tooLarge is the verdict on a claim whose message is too large for any worker: it is archived as it is.
-func (g *sweepGroup) tooLarge(s *store, c claimed, now time.Time) verdict {
-	v := verdict{claimed: c, action: "archive", id: newTaskID(), info: tooLargeInfo(c.size, now, "")}
-	logTooLarge(g.log, g.lines, s, v.id, c.size)
-	g.hooks.emit(Event{Kind: EventTaskArchived, Queue: s.name, Reason: reasonTooLarge, Err: tooLarge(c.size)})
+func (g *sweepGroup) tooLarge(s *redisstore.Store, c redisstore.Claimed, now time.Time) redisstore.Verdict {
+	v := redisstore.Verdict{
+		Claimed: c, Action: "archive", ID: wire.NewTaskID(),
+		Info: redisstore.TooLargeInfo(c.Size, now, ""),
+	}
+	logTooLarge(g.log, g.lines, s, v.ID, c.Size)
+	g.hooks.emit(Event{
+		Kind: EventTaskArchived, Queue: s.Name, Reason: redisstore.ReasonTooLarge,
+		Err: redisstore.TooLarge(c.Size),
+	})
 	return v
 }

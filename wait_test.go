@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // awaySource has no connections until it is back.
@@ -37,7 +38,7 @@ func TestWaitWhileRedisIsAway(t *testing.T) {
 	ref := b.delay(f)
 	src := &awaySource{Source: b.rdb.loops}
 	away := newRedis(src, src)
-	defer away.signals.close()
+	defer away.signals.Close()
 	there := NewQueue(b.Name, away).Ref(ref.ID())
 
 	type answer struct {
@@ -84,7 +85,7 @@ func TestWaitThatRedisRefuses(t *testing.T) {
 		"BUSY Redis is busy":       false, "READONLY You can't write": false,
 		"ERR max number of clients reached": false,
 	} {
-		if refused(redis.Error(text)) != want {
+		if redisstore.Refused(redis.Error(text)) != want {
 			t.Errorf("%s: expected that Redis refuses: %v", text, want)
 		}
 	}
@@ -108,16 +109,16 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 		proxy.SetPlan(faultnet.Once(faultnet.DropReply,
 			func(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }), 0)
 		err := call(t.Context())
-		if err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "look: Redis has not answered") {
+		if err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "look: no answer of Redis") {
 			t.Errorf("%s: found %v", name, err)
 		}
 	}
-	for _, s := range scripts {
-		if slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek"}, s.name) != s.reads {
-			t.Errorf("%s only reads: %v", s.name, s.reads)
+	for _, s := range redisstore.Scripts {
+		if slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek"}, s.Name) != s.Reads {
+			t.Errorf("%s only reads: %v", s.Name, s.Reads)
 		}
-		if err := s.explain(errors.New("EOF")); errors.Is(err, ErrUnknown) == s.reads {
-			t.Errorf("%s, which only reads: %v: %v", s.name, s.reads, err)
+		if err := s.Explain(errors.New("EOF")); errors.Is(err, ErrUnknown) == s.Reads {
+			t.Errorf("%s, which only reads: %v: %v", s.Name, s.Reads, err)
 		}
 	}
 }

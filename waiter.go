@@ -7,13 +7,9 @@ import (
 	"os"
 	"slices"
 	"time"
-)
 
-const (
-	// waitTime bounds one BLPOP.
-	waitTime = 5 * time.Second
-	// shortestWait is what remains of it on connections that break off earlier.
-	shortestWait = 500 * time.Millisecond
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // wakeUp tells the fetcher that there may be tasks.
@@ -29,20 +25,20 @@ type wakeUp struct {
 
 // waiter blocks on the notify lists of one slot, on a connection of its own.
 type waiter struct {
-	link   link
+	link   redisstore.Link
 	lanes  []int // positions
-	stores []*store
+	stores []*redisstore.Store
 	wakes  chan<- wakeUp
 	arm    chan []string
-	limit  time.Duration // of one BLPOP; 0 means waitTime
+	limit  time.Duration // of one BLPOP; 0 means redisstore.WaitTime
 	// owned by the fetcher
 	blocking bool
-	on       []int     // lanes on whose notify lists it blocks
-	renewed  bool      // it was told to stop, because there are more lanes to block on
-	until    time.Time // no claims before on queues of this slot, because its server is away
-	backoff  backoff   // of waits
-	refused  time.Time // when Redis has last answered a wait with an error
-	claims   backoff   // of claims
+	on       []int        // lanes on whose notify lists it blocks
+	renewed  bool         // it was told to stop, because there are more lanes to block on
+	until    time.Time    // no claims before on queues of this slot, because its server is away
+	backoff  loop.Backoff // of waits
+	refused  time.Time    // when Redis has last answered a wait with an error
+	claims   loop.Backoff // of claims
 }
 
 // keys returns what to block on, and notes it: notify lists of lanes in the given order, without those that rest, and
@@ -54,8 +50,8 @@ func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, wor
 	for _, i := range order {
 		for j, lane := range w.lanes {
 			if lane == i && !rests(i) {
-				keys = append(keys, w.stores[j].keys.noti)
-				last = append(last, w.stores[j].keys.suspectsNoti)
+				keys = append(keys, w.stores[j].Keys.Noti)
+				last = append(last, w.stores[j].Keys.SuspectsNoti)
 				w.on = append(w.on, i)
 			}
 		}
@@ -64,9 +60,9 @@ func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, wor
 		keys = append(keys, last...)
 	}
 	for _, s := range w.stores {
-		keys = append(keys, s.keys.wake)
+		keys = append(keys, s.Keys.Wake)
 	}
-	return append(keys, w.stores[0].keys.rewait+worker)
+	return append(keys, w.stores[0].Keys.Rewait+worker)
 }
 
 // renew ends a wait that leaves out a lane that it should not. It must not be waited out: tasks of that lane would wait
@@ -75,14 +71,14 @@ func (w *waiter) renew(ctx context.Context, rests func(lane int) bool, worker st
 	if w.renewed || !slices.ContainsFunc(w.lanes, func(i int) bool { return !rests(i) && !slices.Contains(w.on, i) }) {
 		return nil
 	}
-	err := w.stores[0].rewait(ctx, worker, 2*waitTime)
+	err := w.stores[0].Rewait(ctx, worker, 2*redisstore.WaitTime)
 	w.renewed = err == nil
 	return err
 }
 
 // run waits whenever it is armed, until ctx ends.
 func (w *waiter) run(ctx context.Context) {
-	defer w.link.hangUp()
+	defer w.link.HangUp()
 	for {
 		var keys []string
 		select {
@@ -101,20 +97,20 @@ func (w *waiter) run(ctx context.Context) {
 
 // wait blocks once.
 func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
-	if _, err := w.link.open(ctx); err != nil {
+	if _, err := w.link.Open(ctx); err != nil {
 		return "", err
 	}
-	limit, start := cmp.Or(w.limit, waitTime), time.Now()
-	key, err := wait(ctx, &w.link, keys, limit)
+	limit, start := cmp.Or(w.limit, redisstore.WaitTime), time.Now()
+	key, err := redisstore.Wait(ctx, &w.link, keys, limit)
 	if err == nil {
 		return key, nil
 	}
-	w.link.hangUp()
+	w.link.HangUp()
 	if took := time.Since(start); errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil &&
-		took < limit+callTimeout/2 {
+		took < limit+redisstore.CallTimeout/2 {
 		// The connection's own timeout is shorter than the wait: wait for less from now on. If a notification was lost
 		// with it, the mover finds the task.
-		w.limit = max(took/2, shortestWait)
+		w.limit = max(took/2, redisstore.ShortestWait)
 		return "", nil
 	}
 	return "", err
@@ -122,8 +118,8 @@ func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
 
 // failed notes that a wait has failed: no claims before its back-off is over.
 func (w *waiter) failed(err error, now time.Time) {
-	w.until = now.Add(w.backoff.next())
-	if refused(err) {
+	w.until = now.Add(w.backoff.Next())
+	if redisstore.Refused(err) {
 		w.refused = now
 	}
 }
@@ -132,7 +128,7 @@ func (w *waiter) failed(err error, now time.Time) {
 // answered, such as a key of the wrong type, one that has brought a notification does not: Redis has looked at no key
 // behind that one.
 func (w *waiter) recovered(wake wakeUp, now time.Time) bool {
-	return wake.lane < 0 || now.Sub(w.refused) > complaintInterval
+	return wake.lane < 0 || now.Sub(w.refused) > loop.ComplaintInterval
 }
 
 // wake says what the element of a key means.
@@ -140,11 +136,11 @@ func (w *waiter) wake(key string, err error) wakeUp {
 	wake := wakeUp{lane: -1, waiter: w, err: err}
 	for j, s := range w.stores {
 		switch key {
-		case s.keys.noti:
+		case s.Keys.Noti:
 			wake.lane, wake.held = w.lanes[j], 1
-		case s.keys.suspectsNoti:
+		case s.Keys.SuspectsNoti:
 			wake.lane, wake.held, wake.suspects = w.lanes[j], 1, true
-		case s.keys.wake:
+		case s.Keys.Wake:
 			wake.lane, wake.due = w.lanes[j], true
 		}
 	}

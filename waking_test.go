@@ -11,6 +11,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -212,7 +214,12 @@ func TestRecoveredWait(t *testing.T) {
 		{"a notification after an answer", wrong, wakeUp{lane: 0, held: 1}, time.Second, false},
 		{"something is due after an answer", wrong, wakeUp{lane: 0, due: true}, time.Second, false},
 		{"nothing after an answer: all keys were looked at", wrong, wakeUp{lane: -1}, time.Second, true},
-		{"a notification long after an answer", wrong, wakeUp{lane: 0, held: 1}, complaintInterval + time.Second, true},
+		{
+			"a notification long after an answer", wrong,
+			wakeUp{lane: 0, held: 1},
+			loop.ComplaintInterval + time.Second,
+			true,
+		},
 		{"a notification after a broken connection", broken, wakeUp{lane: 0, held: 1}, time.Second, true},
 	} {
 		w := &waiter{}
@@ -243,7 +250,10 @@ func failedWaits(t *testing.T, server *redistest.Server) (n int) {
 func TestResumedQueueIsWaitedOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	w := &waiter{lanes: []int{0, 1}, stores: []*store{b.q.store, newStore(b.rdb.loops, "", b.Name+".x")}}
+	w := &waiter{
+		lanes:  []int{0, 1},
+		stores: []*redisstore.Store{b.q.store, redisstore.NewStore(b.rdb.loops, "", b.Name+".x")},
+	}
 	rests := func(i int) bool { return i == 1 }
 	if keys := w.keys([]int{0, 1}, rests, true, "w"); len(keys) != 5 {
 		t.Errorf("keys %q", keys)

@@ -8,13 +8,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Worker claims tasks from its queues and calls the functions registered with it. Create it with NewWorker, register
 // functions, and Run it. Its methods are safe for concurrent use.
 type Worker struct {
 	cfg         WorkerConfig
-	log         journal
+	log         loop.Journal
 	id          string
 	plan        orderPlan
 	registry    registry
@@ -23,9 +27,9 @@ type Worker struct {
 	exec        *executors
 	fetcher     *fetcher
 	watchdog    *watchdog
-	signals     *signals
-	lines       lineLimit // log lines about tasks
-	pythonStore *store
+	signals     *redisstore.Signals
+	lines       loop.LineLimit // log lines about tasks
+	pythonStore *redisstore.Store
 	schedulers  []*Scheduler
 
 	heard func(*claim, error) // hears what handlers returned, in tests; nil for nobody
@@ -64,15 +68,15 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: NewWorker: %w", err)
 	}
-	if p, ok := rdb.loops.(poolSource); ok && p.pool.MaxActive > 0 && p.pool.MaxActive < workerConns {
+	if p, ok := rdb.loops.(redisstore.PoolSource); ok && p.Pool.MaxActive > 0 && p.Pool.MaxActive < workerConns {
 		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at "+
 			"least one more: expected %d or more, or 0",
-			p.pool.MaxActive, workerConns)
+			p.Pool.MaxActive, workerConns)
 	}
 	cfg = cfg.withDefaults()
 	err := cfg.check(rdb.prefix)
 	var plan orderPlan
-	if isNil(cfg.Queues) {
+	if wire.IsNil(cfg.Queues) {
 		err = errors.Join(err, errors.New("delayed: WorkerConfig.Queues is missing: expected Strict or Weighted"))
 	} else {
 		var planErr error
@@ -88,21 +92,21 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, where: rdb.where, prefix: rdb.prefix,
 		stopping: make(chan struct{}),
 	}
-	w.log = newJournal(cfg.Logger).with("worker", w.id)
+	w.log = loop.NewJournal(cfg.Logger).With("worker", w.id)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
-		w.pythonStore = newStore(rdb.loops, rdb.prefix, cfg.PythonQueue)
+		w.pythonStore = redisstore.NewStore(rdb.loops, rdb.prefix, cfg.PythonQueue)
 	}
 	for _, name := range plan.names {
-		l := newLane(newStore(rdb.loops, rdb.prefix, name), w.id, cfg.Legacy)
+		l := newLane(redisstore.NewStore(rdb.loops, rdb.prefix, name), w.id, cfg.Legacy)
 		l.owner = w
-		if w.pythonStore != nil && l.store.slot() != w.pythonStore.slot() {
+		if w.pythonStore != nil && l.store.Slot() != w.pythonStore.Slot() {
 			return nil, fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the "+
 				"cluster: give both the same {tag}",
 				cfg.PythonQueue, name)
 		}
 		w.lanes = append(w.lanes, l)
-		l.finisher = newFinisher(l, w.log.with("queue", name), w.pythonStore)
+		l.finisher = newFinisher(l, w.log.With("queue", name), w.pythonStore)
 		l.finisher.canceled = w.canceledLate
 		l.finisher.archiveMost, l.finisher.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 	}
@@ -134,7 +138,7 @@ func (w *Worker) assemble(src Source) {
 	position := map[*lane]int{}
 	for i, l := range w.lanes {
 		position[l] = i
-		slot := l.store.slot()
+		slot := l.store.Slot()
 		g := bySlot[slot]
 		if g == nil {
 			g = &slotGroup{}
@@ -156,9 +160,9 @@ func (w *Worker) assemble(src Source) {
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
 		g.sweep.hooks = &w.hooks
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
-		g.sweep.bounds.archiveMost, g.sweep.bounds.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
+		g.sweep.bounds.ArchiveMost, g.sweep.bounds.ArchiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 		waiter := &waiter{
-			link: link{src: src, key: g.lanes[0].store.keys.list}, wakes: w.fetcher.wakes,
+			link: redisstore.Link{Src: src, Key: g.lanes[0].store.Keys.List}, wakes: w.fetcher.wakes,
 			arm: make(chan []string, 1),
 		}
 		for _, l := range g.lanes {
@@ -181,7 +185,7 @@ func (w *Worker) Register(fns ...any) error {
 	w.registered()
 	for _, fn := range fns {
 		if f, err := newFunction(fn); err == nil && f.inMain {
-			w.log.with("function", f.path()).
+			w.log.With("function", f.path()).
 				Warn("function of package main: a function of the same name in another program has the same path; " +
 					"move it to a package")
 		}
@@ -262,8 +266,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err == nil {
 		err = w.attach()
 	}
-	if w.signals.open.Err() != nil {
-		err = errHandleClosed
+	if w.signals.Open.Err() != nil {
+		err = redisstore.ErrHandleClosed
 	}
 	if err != nil {
 		w.state.Store(int32(WorkerStopped))
@@ -271,7 +275,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.logStart()
 	w.emit(Event{Kind: EventWorkerStarted})
-	ctx, end := w.signals.until(ctx)
+	ctx, end := w.signals.Until(ctx)
 	defer end()
 	w.exec.start()
 
@@ -307,13 +311,13 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	select {
 	case <-ctx.Done():
-		if closing(ctx) != nil {
+		if redisstore.Closing(ctx) != nil {
 			w.stopFor(stopClosed)
 		}
 		w.stopFor(stopContext)
 	case <-w.stopping:
 	}
-	defer context.AfterFunc(w.signals.open, giveUp)() // Redis cannot be told any more
+	defer context.AfterFunc(w.signals.Open, giveUp)() // Redis cannot be told any more
 	w.control.Lock()
 	w.state.Store(int32(WorkerStopping))
 	w.holdBack() // at once: the loops may have to wait for Redis
@@ -351,14 +355,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		<-idle
 		w.cancel(ErrShutdown)
 		told()
-		timer := time.AfterFunc(w.cfg.CancelGrace+callTimeout, giveUp)
+		timer := time.AfterFunc(w.cfg.CancelGrace+redisstore.CallTimeout, giveUp)
 		finishers.Wait()
 		timer.Stop()
 		giveUp()
 		stopBeats() // before unregister, or a heartbeat could register the worker again behind it
 		beats.Wait()
 		err := w.unregister()
-		w.lines.close()
+		w.lines.Close()
 		w.state.Store(int32(WorkerStopped))
 		w.emit(Event{Kind: EventWorkerStopped, Reason: reason, Err: w.stuck(reason, err)})
 		w.hooks.stop(w.cfg.listenGrace())
@@ -382,7 +386,7 @@ func (w *Worker) stuck(reason string, err error) error {
 	case reason == stopSettings:
 		return errors.Join(w.unfit, err)
 	case reason == stopClosed && !errors.Is(err, ErrClosed):
-		return errors.Join(errHandleClosed, err)
+		return errors.Join(redisstore.ErrHandleClosed, err)
 	case reason != stopStuck:
 		return err
 	case err == nil:
@@ -425,12 +429,12 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 // unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
 func (w *Worker) unregister() error {
 	var errs []error
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout) // for all together
+	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all together
 	defer cancel()
 	for _, l := range w.lanes {
 		if n := l.finisher.waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run "+
-				"again", l.store.name, n))
+				"again", l.store.Name, n))
 		}
 	}
 	for _, l := range w.lanes {
@@ -441,10 +445,10 @@ func (w *Worker) unregister() error {
 			continue
 		}
 		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
-		var wait backoff
-		gone, err := l.store.unregister(ctx, w.id)
-		for err != nil && !errors.Is(err, ErrClosed) && sleep(ctx, wait.next()) {
-			gone, err = l.store.unregister(ctx, w.id)
+		var wait loop.Backoff
+		gone, err := l.store.Unregister(ctx, w.id)
+		for err != nil && !errors.Is(err, ErrClosed) && loop.Sleep(ctx, wait.Next()) {
+			gone, err = l.store.Unregister(ctx, w.id)
 		}
 		if err == nil && !gone {
 			// Claims whose replies were lost: this process never had them in hand.
@@ -463,18 +467,18 @@ func (w *Worker) unregister() error {
 
 // releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
 func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
-	tokens, err := l.store.tokens(ctx, w.id)
+	tokens, err := l.store.Tokens(ctx, w.id)
 	if err != nil {
 		return err
 	}
 	for len(tokens) > 0 {
-		n := min(len(tokens), maxTokens)
-		if _, err := l.store.release(ctx, w.id, nil, tokens[:n], l.store, true); err != nil {
+		n := min(len(tokens), redisstore.MaxTokens)
+		if _, err := l.store.Release(ctx, w.id, nil, tokens[:n], l.store, true); err != nil {
 			return err
 		}
 		tokens = tokens[n:]
 	}
-	_, err = l.store.unregister(ctx, w.id)
+	_, err = l.store.Unregister(ctx, w.id)
 	return err
 }
 

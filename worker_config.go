@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 const (
@@ -206,7 +208,7 @@ func (c WorkerConfig) check(prefix string) error {
 			"know it", prefix))
 	}
 	if c.PythonQueue != "" {
-		if err := checkQueueName(c.PythonQueue); err != nil {
+		if err := redisstore.CheckQueueName(c.PythonQueue); err != nil {
 			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.PythonQueue: %w", err))
 		}
 	}

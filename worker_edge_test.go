@@ -13,6 +13,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -147,7 +149,7 @@ func TestWhatIsAcceptedCanBeRead(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if _, err := wire.Parse(e.message, wire.Default); err != nil {
+		if _, err := wire.Parse(e.Message, wire.Default); err != nil {
 			t.Errorf("%s: accepted, and refused by the worker: %v", name, err)
 		}
 	}
@@ -172,7 +174,7 @@ func TestDelayContextIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	<-time.After(pingAfter + 100*time.Millisecond)
+	<-time.After(redisstore.PingAfter + 100*time.Millisecond)
 	b.Server.Pause(t)
 	defer b.Server.Resume(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -201,8 +203,8 @@ func TestConnectingIsBoundedWhileRedisIsFrozen(t *testing.T) {
 		conn.Close()
 		t.Fatal("connected to a server that answers nothing")
 	}
-	if took := time.Since(start); took > 2*dialTimeout {
-		t.Errorf("failed after %v: %v; expected about %v", took, err, dialTimeout)
+	if took := time.Since(start); took > 2*redisstore.DialTimeout {
+		t.Errorf("failed after %v: %v; expected about %v", took, err, redisstore.DialTimeout)
 	}
 }
 
@@ -300,9 +302,9 @@ func TestSweeperWithWrongClockLeavesParkedTasks(t *testing.T) {
 	cfg.NoSweeper = true
 	b.work(cfg)
 	b.Until("parked", func() bool { return b.Size("_parked") == 1 })
-	g := newSweepGroup(b.rdb.loops, "", 2*time.Second, newContact(2*time.Second), newJournal(b.log.logger()))
-	s := newStore(b.rdb.loops, "", b.Name)
-	s.now = func() time.Time { return time.Now().Add(8 * 24 * time.Hour) }
+	g := newSweepGroup(b.rdb.loops, "", 2*time.Second, newContact(2*time.Second), loop.NewJournal(b.log.logger()))
+	s := redisstore.NewStore(b.rdb.loops, "", b.Name)
+	s.Now = func() time.Time { return time.Now().Add(8 * 24 * time.Hour) }
 	g.add(s)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()

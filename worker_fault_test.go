@@ -12,6 +12,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -22,7 +24,7 @@ func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
 		MaxIdle: 10,
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
 			return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(d.DialContext),
-				redis.DialReadTimeout(callTimeout))
+				redis.DialReadTimeout(redisstore.CallTimeout))
 		},
 	}
 	b.T.Cleanup(func() { pool.Close() })
@@ -30,8 +32,8 @@ func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
 }
 
 // calls says whether a request runs the given script.
-func calls(sc *script) func([]byte) bool {
-	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.sha)) }
+func calls(sc *redisstore.Script) func([]byte) bool {
+	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.Sha)) }
 }
 
 func dropped(d *faultnet.Dialer) int64 {
@@ -46,7 +48,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	b.work(b.config(), f).mustStop() // so that Redis knows the scripts
 	armed := atomic.Bool{}
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply,
-		func(r []byte) bool { return armed.Load() && calls(scriptClaim)(r) }))
+		func(r []byte) bool { return armed.Load() && calls(redisstore.ScriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
 	b.Until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].newest() > 0 })
 	armed.Store(true)
@@ -142,7 +144,7 @@ func TestLostReplyOfAckIsSentAgain(t *testing.T) {
 	b.work(b.config(), f).mustStop()
 	for _, fault := range []faultnet.Fault{faultnet.DropReply, faultnet.DropRequest} {
 		ran.Store(0)
-		rdb, dialer := b.faulty(faultnet.Once(fault, calls(scriptAck)))
+		rdb, dialer := b.faulty(faultnet.Once(fault, calls(redisstore.ScriptAck)))
 		w := b.workWith(rdb, b.config(), f)
 		tasks := int64(0)
 		b.Until("a task is acknowledged by a call of its own, and not with a claim", func() bool {
@@ -174,7 +176,7 @@ func TestLostReplyOfRetryDoesNotDouble(t *testing.T) {
 		return nil
 	})
 	b.work(b.config(), f).mustStop()
-	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, calls(scriptShelve)))
+	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.ScriptShelve)))
 	w := b.workWith(rdb, b.config(), f)
 	b.delay(f, 1)
 	b.Until("it has run twice", func() bool { return ran.Load() == 2 })
@@ -192,14 +194,14 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})
 	b.delay(f, 0)
-	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(scriptEnqueue)))
+	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.ScriptEnqueue)))
 	if _, err := NewQueue(b.Name, rdb).Delay(f, 1); !errors.Is(err, ErrUnknown) {
 		t.Errorf("error %v, expected ErrUnknown", err)
 	}
 	if n := b.Size(""); n != 2 {
 		t.Errorf("%d pending, expected 2", n)
 	}
-	calls := make([]*Task, maxBatchTasks+1)
+	calls := make([]*Task, redisstore.MaxBatchTasks+1)
 	for i := range calls {
 		calls[i] = Call(f, i)
 	}
@@ -207,7 +209,7 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool { second++; return second == 2 }))
 	refs, err := NewQueue(b.Name, rdb).DelayMany(t.Context(), calls...)
 	var batch *BatchError
-	if !errors.As(err, &batch) || batch.Sent != maxBatchTasks || len(refs) != maxBatchTasks ||
+	if !errors.As(err, &batch) || batch.Sent != redisstore.MaxBatchTasks || len(refs) != redisstore.MaxBatchTasks ||
 		!errors.Is(err, ErrUnknown) {
 		t.Errorf("%d refs, %v", len(refs), err)
 	}
@@ -238,9 +240,9 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 	if err != nil || len(page) != 2 {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
-	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), newJournal(b.log.logger()))
-	if n, _, alive, err := b.q.store.sweep(t.Context(), b.Name+"_worker:"+w.ID(), hash, sweepBounds,
-		g.verdicts(b.q.store, page[:1], death{})); n != 1 || alive || err != nil {
+	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), loop.NewJournal(b.log.logger()))
+	if n, _, alive, err := b.q.store.Sweep(t.Context(), b.Name+"_worker:"+w.ID(), hash, sweepBounds,
+		g.verdicts(b.q.store, page[:1], redisstore.Death{})); n != 1 || alive || err != nil {
 		t.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
 	if err := await(b, "a cancelled context", causes); !errors.Is(err, ErrLost) {
@@ -324,13 +326,13 @@ func TestIdleWaitLastsItsTime(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	l := &link{src: b.rdb.loops, key: b.Name}
-	defer l.hangUp()
-	if _, err := l.open(ctx); err != nil {
+	l := &redisstore.Link{Src: b.rdb.loops, Key: b.Name}
+	defer l.HangUp()
+	if _, err := l.Open(ctx); err != nil {
 		t.Fatal(err)
 	}
 	// A context that can end must not let the connection's own timeout cut the wait short.
-	if key, err := wait(ctx, l, []string{b.Name + "_noti"}, waitTime); key != "" || err != nil {
+	if key, err := redisstore.Wait(ctx, l, []string{b.Name + "_noti"}, redisstore.WaitTime); key != "" || err != nil {
 		t.Errorf("%q, %v", key, err)
 	}
 }
@@ -342,15 +344,15 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialReadTimeout(timeout))
 	}}
 	t.Cleanup(func() { pool.Close() })
-	w := &waiter{link: link{src: poolSource{pool}, key: b.Name}}
-	defer w.link.hangUp()
+	w := &waiter{link: redisstore.Link{Src: redisstore.PoolSource{Pool: pool}, Key: b.Name}}
+	defer w.link.HangUp()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	keys := []string{b.Name + "_noti"}
 	if key, err := w.wait(ctx, keys); key != "" || err != nil {
 		t.Fatalf("%q, %v", key, err)
 	}
-	if w.limit < shortestWait || w.limit >= timeout {
+	if w.limit < redisstore.ShortestWait || w.limit >= timeout {
 		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.limit, timeout)
 	}
 }
@@ -364,7 +366,7 @@ func TestStopDuringRegistration(t *testing.T) {
 			b.work(b.config()).mustStop() // so that Redis knows the scripts
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			once := faultnet.Once(fault, calls(scriptRegister))
+			once := faultnet.Once(fault, calls(redisstore.ScriptRegister))
 			rdb, dialer := b.faulty(func(request []byte) faultnet.Fault {
 				f := once(request)
 				if f == fault {

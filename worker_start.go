@@ -7,6 +7,9 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // startCheck bounds how long the start of a worker waits for what Redis says of its settings.
@@ -19,12 +22,12 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 	defer cancel()
 	servers := make([]serverAt, len(w.groups))
 	for i, g := range w.groups {
-		servers[i] = serverAt{g.lanes[0].store.keys.list, "Redis at " + w.where}
+		servers[i] = serverAt{g.lanes[0].store.Keys.List, "Redis at " + w.where}
 		if len(w.groups) > 1 {
-			servers[i].name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.name)
+			servers[i].name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.Name)
 		}
 	}
-	warnings, err := checkServers(ctx, w.lanes[0].store.src, servers, w.cfg.Allow)
+	warnings, err := checkServers(ctx, w.lanes[0].store.Src, servers, w.cfg.Allow)
 	var unfit *SettingError
 	if err != nil && !errors.As(err, &unfit) {
 		return false, nil // the loops say that Redis does not answer
@@ -38,20 +41,20 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 // followUp does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look
 // for queues that nobody uses.
 func (w *Worker) followUp(ctx context.Context, answered bool) {
-	for wait := (backoff{}); !answered; {
+	for wait := (loop.Backoff{}); !answered; {
 		var err error
-		if answered, err = w.checkSettings(ctx, callTimeout); err != nil {
+		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {
 			w.unfit = err
 			w.stopFor(stopSettings)
 			return
 		}
-		if !answered && !sleep(ctx, wait.next()) {
+		if !answered && !loop.Sleep(ctx, wait.Next()) {
 			return
 		}
 	}
 	for _, l := range w.lanes {
-		if used, err := l.store.used(ctx); err == nil && !used {
-			w.log.with("queue", l.store.name).
+		if used, err := l.store.Used(ctx); err == nil && !used {
+			w.log.With("queue", l.store.Name).
 				Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the " +
 					"key prefix?")
 		}
@@ -65,9 +68,9 @@ func (w *Worker) logStart() {
 	for i, f := range functions {
 		paths[i] = f.Path
 	}
-	log := w.log.with("redis", w.where)
+	log := w.log.With("redis", w.where)
 	if w.prefix != "" {
-		log = log.with("prefix", w.prefix)
+		log = log.With("prefix", w.prefix)
 	}
 	log.WithField("queues", w.plan.String()).WithField("concurrency", w.cfg.Concurrency).WithField("functions", paths).
 		WithField("version", libraryVersion()).Info("worker started")

@@ -21,8 +21,9 @@ var aims = []aim{
 		peer: "asynq", least: 30,
 	},
 	{
-		text: "drain, AOF everysec: at least 30 times asynq", table: "aof", row: "drain, AOF everysec", figure: perSecond,
-		peer: "asynq", least: 30,
+		text: "drain, AOF everysec: at least 30 times asynq", table: "aof", row: "drain, AOF everysec",
+		figure: perSecond,
+		peer:   "asynq", least: 30,
 	},
 	{
 		text: "drain, AOF always: at least 60 times asynq", table: "aof", row: "drain, AOF always", figure: perSecond,
@@ -37,8 +38,9 @@ var aims = []aim{
 		figure: perSecond, peer: "ceiling", least: 0.6,
 	},
 	{
-		text: "drain, AOF always: at least 0.6 of the ceiling", table: "aof", row: "drain, AOF always", figure: perSecond,
-		peer: "ceiling", least: 0.6,
+		text: "drain, AOF always: at least 0.6 of the ceiling", table: "aof", row: "drain, AOF always",
+		figure: perSecond,
+		peer:   "ceiling", least: 0.6,
 	},
 	{
 		text: "enqueue, 64 producers: at least 0.6 of the ceiling", table: "enqueue", row: "64 producers",
@@ -69,7 +71,8 @@ var aims = []aim{
 		figure: "p99 [ms]", most: 20,
 	},
 	{
-		text: "100,000 scheduled tasks due within one second, lateness p99: below 1 s", table: latencyTable, row: burstRow,
+		text: "100,000 scheduled tasks due within one second, lateness p99: below 1 s", table: latencyTable,
+		row:    burstRow,
 		figure: "p99 [ms]", most: 1000,
 	},
 	{
@@ -86,8 +89,9 @@ var aims = []aim{
 	},
 	{text: "a pending task: at most 110 bytes", table: "cost", row: "a pending task", figure: "bytes", most: 110},
 	{
-		text: "EVALSHA per task when draining: at most 0.03", table: "cost", row: "draining", figure: "EVALSHA per task",
-		most: 0.03,
+		text: "EVALSHA per task when draining: at most 0.03", table: "cost", row: "draining",
+		figure: "EVALSHA per task",
+		most:   0.03,
 	},
 	{
 		text: "allocations per task in the worker: at most 5", table: "cost", row: "draining",

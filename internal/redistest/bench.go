@@ -124,3 +124,22 @@ func (b *Bench) Hash(suffix string) Hash {
 	v, _ := Dump(b.T, b.Conn, b.Name)[suffix].(Hash)
 	return v
 }
+
+// Time is the time of the server, in ms.
+func Time(t testing.TB, conn redis.Conn) int64 {
+	t.Helper()
+	ms, err := TimeOf(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
+}
+
+// TimeOf is Time for a server that may refuse.
+func TimeOf(conn redis.Conn) (ms int64, err error) {
+	parts, err := redis.Int64s(conn.Do("TIME"))
+	if err != nil || len(parts) != 2 {
+		return 0, fmt.Errorf("TIME answered %v, %w", parts, err)
+	}
+	return parts[0]*1000 + parts[1]/1000, nil
+}

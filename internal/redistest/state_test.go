@@ -236,7 +236,10 @@ func TestInvariants(t *testing.T) {
 			[]string{`N_info tells of task "z"`},
 		},
 		{
-			"lock", func(s State) { s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"}, Zset{"k:l": 1, "@a": 1} },
+			"lock", func(s State) {
+				s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"},
+					Zset{"k:l": 1, "@a": 1}
+			},
 			Invariants{},
 			nil,
 		},

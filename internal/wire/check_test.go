@@ -112,11 +112,13 @@ func TestCheckLimits(t *testing.T) {
 		{"65,536 values", flat(65535), Default, true},
 		{"65,537 values", flat(65536), Default, false},
 		{
-			"65,536 values in pairs", append(AppendMapHeader(nil, 32767), bytes.Repeat([]byte{1, 2}, 32767)...), Default,
+			"65,536 values in pairs", append(AppendMapHeader(nil, 32767), bytes.Repeat([]byte{1, 2}, 32767)...),
+			Default,
 			true,
 		},
 		{
-			"65,537 values in pairs", append(AppendMapHeader(nil, 32768), bytes.Repeat([]byte{1, 2}, 32768)...), Default,
+			"65,537 values in pairs", append(AppendMapHeader(nil, 32768), bytes.Repeat([]byte{1, 2}, 32768)...),
+			Default,
 			false,
 		},
 		{

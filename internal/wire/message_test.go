@@ -59,8 +59,9 @@ func TestMessageRoundTrip(t *testing.T) {
 		},
 		{Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x90}, Kwargs: []byte{0x80}}},
 		{
-			Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte{0x80}}, Retry: math.MaxInt64,
-			Meta: full,
+			Kind: PyExtended, Path: "m:f", Py: &PyCall{Args: []byte{0x91, 1}, Kwargs: []byte{0x80}},
+			Retry: math.MaxInt64,
+			Meta:  full,
 		},
 	} {
 		raw := m.Append([]byte("before"))

@@ -144,7 +144,8 @@ var strictCases = []struct {
 		`found the key "` + strings.Repeat("a", 40) + `" and 20 bytes more`,
 	},
 	{
-		"a field's name where it has a tag", reflect.TypeFor[item](), "84a2494401a44e616d65a161a5507269636501a454616773c0",
+		"a field's name where it has a tag", reflect.TypeFor[item](),
+		"84a2494401a44e616d65a161a5507269636501a454616773c0",
 		`found the key "Name"`,
 	},
 	{"a field that stays at home", reflect.TypeFor[item](), "81a46e6f7465a161", `found the key "note"`},

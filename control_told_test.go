@@ -1,0 +1,42 @@
+package delayed
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// TestControlIsPublished listens while the control hash changes.
+func TestControlIsPublished(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, end := b.rdb.signals.Subscribe(b.q.store.Keys.Signals())
+	defer end()
+	expectSignal(b, c, "")
+	if err := b.q.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expectSignal(b, c, signalControl)
+	if was, _ := redis.Int(b.Do("HLEN", b.Name+"_control"), nil); was != 2 {
+		t.Errorf("%d fields, expected 2", was)
+	}
+}
+
+// TestParkingIsPublished parks a task: workers that know its function hear of it.
+func TestParkingIsPublished(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, end := b.rdb.signals.Subscribe(b.q.store.Keys.Signals())
+	defer end()
+	expectSignal(b, c, "")
+	b.Do("HSET", b.Name+"_processing:w", "1-1", "message")
+	task := redisstore.Shelved{Token: "1-1", ID: "x", Wait: time.Hour, Info: []byte{0x80}, Path: "mail.Welcome"}
+	if _, _, err := b.q.store.Shelve(t.Context(), "w", []uint64{1}, redisstore.ShelfParked, 0, nil,
+		[]redisstore.Shelved{task}); err != nil {
+		t.Fatal(err)
+	}
+	expectSignal(b, c, redisstore.SignalParked+" mail.Welcome")
+}

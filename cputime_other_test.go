@@ -1,8 +1,0 @@
-//go:build !linux
-
-package delayed
-
-import "time"
-
-// cpuTime cannot tell on this system.
-func cpuTime(int) (time.Duration, bool) { return 0, false }

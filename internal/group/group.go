@@ -1,0 +1,219 @@
+// Package group puts calls together: one call is made of those that were gathered. It knows nothing of Redis.
+package group
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Member is a call that is gathered in a group: a message with its arguments taken apart.
+type Member struct {
+	Message []byte
+	Msg     wire.Message
+	Group   string // what the group is called in Redis
+	How     wire.Gather
+	fixed   []byte // the arguments before the list, one after the other
+	list    []byte // the values of the list, one after the other
+	count   int    // their number
+	Bytes   int    // of the list
+	Values  int    // in the list, those inside one another included
+	before  int    // values in fixed
+}
+
+// MaxCalls bounds what compose makes: one script makes no more tasks pending.
+const MaxCalls = 1000
+
+// errNotGathered says that a message does not ask to be gathered.
+var errNotGathered = errors.New("delayed: the message names no group")
+
+// NewMember takes a message apart that names a group.
+func NewMember(message []byte) (m Member, err error) {
+	m.Message, m.Bytes = message, len(message) // for those that are no members
+	msg, err := wire.Parse(message, wire.WorkerLimits)
+	if err != nil {
+		return m, err
+	}
+	x := msg.Meta.Extra
+	if x == nil || x.Group == "" || msg.Python() {
+		return m, errNotGathered
+	}
+	if x.Gather != nil {
+		m.How = *x.Gather
+	} else {
+		m.How = wire.Gather{Grace: DefaultGrace.Milliseconds(), MaxSize: DefaultGroupSize}
+	}
+	if m.How.MaxSize < 1 || m.How.MaxSize > MaxGroupSize {
+		m.How.MaxSize = MaxGroupSize
+	}
+	m.Msg = msg
+	if err := m.split(); err != nil {
+		return m, err
+	}
+	m.Group = groupName(msg.Path, x.Group, m.How.Fixed, m.fixed)
+	return m, nil
+}
+
+// split finds the list that grows: what follows the fixed arguments. With n its values stand there one by one; without,
+// it is the last argument, or the payload itself.
+func (m *Member) split() error {
+	b := m.Msg.Payload
+	n, rest, isArray := wire.ArrayHeader(b)
+	lone := len(b) == 0 || bytes.Equal(b, wire.Nil) // no values at all
+	switch {
+	case m.How.Fixed == 0 && lone:
+		m.Bytes = 0
+		return nil
+	case !isArray:
+		return fmt.Errorf("delayed: expected arguments in an array, found %s", wire.Found(b))
+	case m.Msg.Meta.HasN && n < m.How.Fixed, !m.Msg.Meta.HasN && m.How.Fixed > 0 && n != m.How.Fixed+1:
+		return fmt.Errorf("delayed: expected %d arguments and a list, found %d", m.How.Fixed, n)
+	}
+	list := rest
+	for range m.How.Fixed {
+		after, values, err := wire.Skip(list)
+		if err != nil {
+			return err
+		}
+		list, m.before = after, m.before+values
+	}
+	m.fixed = rest[:len(rest)-len(list)]
+	n -= m.How.Fixed
+	if !m.Msg.Meta.HasN && m.How.Fixed > 0 {
+		last := list
+		if n, list, isArray = wire.ArrayHeader(last); !isArray {
+			if n, list = 0, nil; !bytes.Equal(last, wire.Nil) {
+				return fmt.Errorf("delayed: expected a list as the last argument, found %s", wire.Found(last))
+			}
+		}
+	}
+	m.list, m.count, m.Bytes = list, n, len(list)
+	for len(list) > 0 {
+		after, values, err := wire.Skip(list)
+		if err != nil {
+			return err
+		}
+		list, m.Values = after, m.Values+values
+	}
+	return nil
+}
+
+// groupName is what a group is called in Redis: a digest of what its members have in common.
+func groupName(path, key string, fixed int, args []byte) string {
+	h := sha256.New()
+	var head []byte
+	for _, s := range []string{path, key} {
+		head = append(binary.AppendUvarint(head, uint64(len(s))), s...)
+	}
+	h.Write(binary.AppendUvarint(head, uint64(max(fixed, 0))))
+	h.Write(args)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// bunch is members of one group that become one call.
+type bunch struct {
+	first, last   *Member
+	size          int // members
+	list          []byte
+	count, values int
+}
+
+// like says whether m belongs to the same group.
+func (b *bunch) like(m *Member) bool {
+	return m.Group == b.first.Group && m.Msg.Path == b.first.Msg.Path && bytes.Equal(m.fixed, b.first.fixed)
+}
+
+// fits says whether there is room for m in one message, whose head would be that of m.
+func (b *bunch) fits(m *Member) bool {
+	const heads = 32 // of the arrays and of the payload, with the id of the first member
+	size := len(m.Message) - m.Bytes + len(b.list) + m.Bytes + len(b.first.Msg.Meta.ID) + heads
+	return size <= wire.Default.Bytes && 2+m.before+b.values+m.Values <= wire.Default.Elems
+}
+
+func (b *bunch) add(m *Member) {
+	if b.size == 0 {
+		b.first = m
+	}
+	b.last = m
+	b.size++
+	b.list = append(b.list, m.list...)
+	b.count += m.count
+	b.values += m.Values
+}
+
+// message is the one call: the id of the first member and whatever else the last one says.
+func (b *bunch) message(nowMs int64) []byte {
+	msg := b.last.Msg
+	id := b.first.Msg.Meta.ID
+	if id == "" {
+		id = wire.NewTaskID()
+	}
+	x := *msg.Meta.Extra
+	x.Group, x.Gather, x.FirstFailed, x.AloneDeaths = "", nil, 0, 0
+	msg.Meta = wire.Meta{
+		ID: id, EnqueuedAt: nowMs, HasMaxRetry: msg.Meta.HasMaxRetry, MaxRetry: msg.Meta.MaxRetry, Extra: &x,
+		Rest: msg.Meta.Rest,
+	}
+	payload := make([]byte, 0, len(b.last.fixed)+len(b.list)+16)
+	if fixed := b.last.How.Fixed; fixed > 0 {
+		payload = append(wire.AppendArrayHeader(payload, fixed+1), b.last.fixed...)
+	}
+	msg.Payload = append(wire.AppendArrayHeader(payload, b.count), b.list...)
+	return msg.Append(nil)
+}
+
+// Compose makes calls of the first messages of a group: as a rule one call, of the first size messages or of as many as
+// fit. What cannot be put together with others becomes pending as it is: nothing that lies in a group can hold it up,
+// and a worker archives what is no message. It returns the calls and the members that they are made of; those that are
+// cancelled are among these, and in no call. There are at most MaxCalls.
+func Compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (calls [][]byte, members []Member) {
+	var b bunch
+	flush := func() {
+		if b.size > 0 {
+			calls = append(calls, b.message(nowMs))
+		}
+		b = bunch{}
+	}
+	members = make([]Member, 0, len(raws))
+	for _, raw := range raws {
+		if len(calls) > MaxCalls-2 { // one turn may add two
+			break
+		}
+		m, err := NewMember(raw)
+		members = append(members, m)
+		if err != nil {
+			flush()
+			calls = append(calls, raw)
+			continue
+		}
+		if canceled[m.Msg.Meta.ID] {
+			continue
+		}
+		if b.size > 0 && !b.like(&m) {
+			flush()
+		}
+		if b.size > 0 && (b.size == size || !b.fits(&m)) {
+			members = members[:len(members)-1]
+			break
+		}
+		b.add(&members[len(members)-1])
+	}
+	flush()
+	return calls, members
+}
+
+const (
+	// MaxGroupSize bounds the calls that are gathered into one: reading more of them would keep Redis busy for longer
+	// than 5 ms.
+	MaxGroupSize = 5_000
+	// DefaultGrace is that of a GatherPolicy that says nothing else.
+	DefaultGrace = time.Minute
+	// DefaultGroupSize likewise.
+	DefaultGroupSize = 1000
+)

@@ -1,0 +1,71 @@
+// Package loop has what each loop of a worker needs: back-off, waiting, and a journal that logs a trouble once.
+package loop
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Jitter returns d changed at random by up to the given part of it, either way.
+func Jitter(d time.Duration, part float64) time.Duration {
+	return time.Duration(float64(d) * (1 + part*(2*rand.Float64()-1)))
+}
+
+// Backoff spaces the attempts of one loop while Redis is away: 50 ms, doubled up to 2 s, ± 50 %. It is not safe for
+// concurrent use.
+type Backoff struct{ failures int }
+
+// Next returns how long to wait after another failure.
+func (b *Backoff) Next() time.Duration {
+	d := min(50*time.Millisecond<<min(b.failures, 6), 2*time.Second)
+	b.failures++
+	return Jitter(d, 0.5)
+}
+
+// Reset says that an attempt was successful.
+func (b *Backoff) Reset() { b.failures = 0 }
+
+// Sleep waits for d and says whether ctx did not end before.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Complaints limits how often a loop logs the same trouble: the first time, then once in ten seconds with a count.
+type Complaints struct {
+	mu      sync.Mutex
+	logged  time.Time
+	skipped int
+}
+
+// ComplaintInterval is the time between two log lines about the same trouble.
+const ComplaintInterval = 10 * time.Second
+
+// due says whether to log now, and how many times nothing was logged since.
+func (c *Complaints) due(now time.Time) (skipped int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.logged.IsZero() && now.Sub(c.logged) < ComplaintInterval {
+		c.skipped++
+		return 0, false
+	}
+	skipped, c.skipped, c.logged = c.skipped, 0, now
+	return skipped, true
+}
+
+// over says whether there was trouble, and forgets it.
+func (c *Complaints) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := !c.logged.IsZero()
+	c.logged, c.skipped = time.Time{}, 0
+	return was
+}

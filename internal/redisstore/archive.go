@@ -1,0 +1,51 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// RerunPage bounds the tasks that one script makes pending again or deletes. Their messages are read and sent, up to a
+// megabyte each.
+const RerunPage = 16
+
+// Rerun is an archived task that is to run again.
+type Rerun struct {
+	Name     string // that it is filed under
+	ID       string
+	Old, New []byte // its message as it is and as it is to be
+	Own      bool   // no other task may have its id
+}
+
+// Rerun makes archived tasks pending. Of each it answers 1 if it is pending, 0 if it was not archived, -1 if its
+// message was not the old one.
+func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
+	args := make([]any, 0, 1+5*len(tasks))
+	args = append(args, LockLife.Milliseconds())
+	for i := range tasks {
+		t := &tasks[i]
+		args = append(args, t.Name, t.ID, t.Old, t.New, flag(t.Own))
+	}
+	keys := []string{
+		s.Keys.Archived, s.Keys.Tasks, s.Keys.info, s.Keys.List, s.Keys.Noti, s.Keys.revoked, s.Keys.locks,
+		s.Keys.locked,
+	}
+	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))
+	if err == nil && len(answers) != len(tasks) {
+		err = fmt.Errorf("%w: %d answers from rerun, expected %d", ErrReply, len(answers), len(tasks))
+	}
+	return answers, err
+}
+
+// Delete deletes archived and completed tasks, and returns how many there were. A completed one whose time is over is
+// none.
+func (s *Store) Delete(ctx context.Context, ids []string) (int, error) {
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	return redis.Int(s.eval(ctx, scriptDelete,
+		[]string{s.Keys.Archived, s.Keys.Tasks, s.Keys.info, s.Keys.completed, s.Keys.results}, args...))
+}

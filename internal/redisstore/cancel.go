@@ -1,0 +1,144 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// revokedLife is how long a task that was cancelled, and that may be pending or active, must not run.
+	revokedLife = 7 * 24 * time.Hour
+	// PardonPage bounds the revocations that one script forgets.
+	PardonPage = 500
+)
+
+// Cancellation is what became of a task that was to be cancelled.
+type Cancellation uint8
+
+// What can become of it.
+const (
+	CancelTooLate Cancellation = iota // it has ended
+	cancelRevoked                     // it may be pending or active, and must not run
+	cancelTaken                       // it was taken out of where it waited
+	CancelAgain                       // it has only now come where it waits; nothing was done
+)
+
+// Cancel cancels a task. filed says whether it was found to wait; if so, keep is how long info says afterwards that it
+// was cancelled; 0: not at all.
+func (s *Store) Cancel(ctx context.Context, id string, filed bool, keep time.Duration, info []byte) (Cancellation, error) {
+	k := &s.Keys
+	keys := []string{
+		k.revoked, k.control, k.scheduled, k.retry, k.Parked, k.Archived, k.completed, k.Tasks, k.info, k.results,
+		k.locks, k.locked, s.StatsKey(),
+	}
+	n, err := redis.Int(s.eval(ctx, scriptCancel, keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info,
+		k.EndedOf(id), k.Signals(),
+		statsLife, PardonPage, flag(filed)))
+	return Cancellation(n), err //nolint:gosec // 0 to 3
+}
+
+// FiledMessage returns the message of a task that is scheduled, retrying, parked or archived.
+func (s *Store) FiledMessage(ctx context.Context, id string) (Stored, error) {
+	messages, err := s.SomeFields(ctx, s.Keys.Tasks, []string{id}, wire.WorkerLimits.Bytes)
+	if err != nil {
+		return Stored{}, err
+	}
+	return messages[0], nil
+}
+
+// Annulled is a claimed task that was cancelled.
+type Annulled struct {
+	Completed
+	Certain bool // it was cancelled, whatever Redis knows of it
+}
+
+// Annul ends claims of tasks that were cancelled. again says for each whether the claim stands, because the task is not
+// revoked any more.
+func (s *Store) Annul(
+	ctx context.Context, worker string, batches []uint64, tasks []Annulled,
+) (stood, again []bool, err error) {
+	args := make([]any, 0, 2+len(batches)+6*len(tasks))
+	args = append(args, statsLife)
+	args = appendBatches(args, batches)
+	for i := range tasks {
+		t := &tasks[i]
+		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, flag(t.Certain), s.channel(t.ID, t.Awaited))
+	}
+	keys := []string{
+		s.Keys.Processing + worker, s.Keys.claims + worker, s.Keys.revoked, s.Keys.completed, s.Keys.results,
+		s.Keys.locks, s.Keys.locked, s.StatsKey(),
+	}
+	reply, err := s.eval(ctx, scriptAnnul, keys, args...)
+	return answersAgain(reply, err, len(tasks))
+}
+
+// answersAgain converts a reply of n times one, zero, or two for a claim that stands still.
+func answersAgain(reply any, err error, n int) (stood, again []bool, _ error) {
+	stood, err = answers(reply, err, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, _ := redis.Values(reply, nil)
+	for i, v := range values {
+		if v == int64(2) {
+			if again == nil {
+				again = make([]bool, n)
+			}
+			again[i] = true
+		}
+	}
+	return stood, again, nil
+}
+
+// Pardon forgets at most n revocations whose time is over, and the control hash if it says nothing.
+func (s *Store) Pardon(ctx context.Context, n int) (int, error) {
+	return redis.Int(s.eval(ctx, scriptPardon, []string{s.Keys.revoked, s.Keys.control}, n))
+}
+
+// Revoked returns up to n ids of cancelled tasks. all is true if there are no more.
+func (s *Store) Revoked(ctx context.Context, n int) (ids []string, all bool, err error) {
+	if ids, err = redis.Strings(s.Read(ctx, "ZRANGE", s.Keys.revoked, 0, n)); err != nil {
+		return nil, false, err
+	}
+	if len(ids) > n {
+		return ids[:n], false, nil
+	}
+	return ids, true, nil
+}
+
+// AreRevoked says which of the ids are those of cancelled tasks.
+func (s *Store) AreRevoked(ctx context.Context, ids []string) ([]bool, error) {
+	args := make([]any, 0, 1+len(ids))
+	args = append(args, s.Keys.revoked)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	values, err := redis.Values(s.Read(ctx, "ZMSCORE", args...))
+	if err != nil {
+		return nil, err
+	}
+	if len(values) != len(ids) {
+		return nil, fmt.Errorf("%w: ZMSCORE", ErrReply)
+	}
+	found := make([]bool, len(ids))
+	for i, v := range values {
+		found[i] = v != nil
+	}
+	return found, nil
+}
+
+// Forgive forgets that tasks were cancelled: they have ended.
+func (s *Store) Forgive(ctx context.Context, ids []string) error {
+	args := make([]any, 0, 1+len(ids))
+	args = append(args, s.Keys.revoked)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	_, err := s.Read(ctx, "ZREM", args...)
+	return err
+}

@@ -1,0 +1,194 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// MaxClaim bounds the tasks of one claim: twice as many values go through Lua's unpack.
+	MaxClaim = 1000
+	// MaxClaimBytes bounds what one call reads or moves, unless its first task alone is larger. A claim ends at four
+	// times the size of the largest task.
+	MaxClaimBytes = 4 << 20
+)
+
+// ErrNoHeartbeat says that Redis does not know the worker (any more); it must register before it claims.
+var ErrNoHeartbeat = errors.New("delayed: no heartbeat")
+
+// ErrBatchUsed says that a batch number was used before. Nothing was claimed.
+var ErrBatchUsed = errors.New("delayed: batch number was used before")
+
+// ErrQueuePaused says that the queue is paused. Nothing was claimed.
+var ErrQueuePaused = errors.New("delayed: queue is paused")
+
+// ClaimCall is one call of claim.
+type ClaimCall struct {
+	Worker string
+	Batch  uint64
+	Most   int  // at most MaxClaim; 0 only mends the notify list
+	Held   int  // notifications in hand, 0 or 1
+	Legacy bool // Legacy workers share the queue
+	// Suspects: claim suspects of the queue
+	Suspects bool
+	Mend     bool  // Mend the notify list of a legacy queue too
+	Ended    Ended // end these claims by the way
+
+	Parked []string // ids of parked tasks to claim in place of pending ones; nil: these are not meant
+}
+
+// ClaimReply is what a claim brought.
+type ClaimReply struct {
+	// each a []byte, or the size, an int64, of one that is too large; message i has the token batch-(i+1)
+	Messages []any
+	Left     int    // what is still pending; of parked tasks, how many ids were looked at
+	Stood    []bool // which of the ended claims stood; nil: all
+	Version  int64  // of the control hash; 0: there is none
+}
+
+// Claim ends claims and moves pending messages into the worker's processing hash. Claims end also when it answers
+// ErrNoHeartbeat, ErrBatchUsed or ErrQueuePaused. It must never be sent again after an error of which MayHaveRun is
+// true.
+func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
+	keys := []string{
+		s.Keys.List, s.Keys.Noti, s.Keys.Heartbeat + c.Worker, s.Keys.Processing + c.Worker, s.Keys.claims + c.Worker,
+		s.StatsKey(),
+		s.Keys.control,
+	}
+	args := make([]any, 0, 9+len(c.Ended.Batches)+len(c.Ended.Tokens))
+	args = append(args, c.Batch, min(c.Most, MaxClaim), c.Held, wire.WorkerLimits.Bytes, flag(c.Legacy), flag(c.Mend),
+		statsLife)
+	reply, err := redis.Values(s.eval(ctx, ScriptClaim, keys, c.Ended.append(args)...))
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	if len(reply) < 3 {
+		return ClaimReply{}, fmt.Errorf("%w: %d values from claim", ErrReply, len(reply))
+	}
+	if got.Stood, err = c.Ended.answers(reply[2]); err != nil {
+		return ClaimReply{}, err
+	}
+	status, _ := reply[0].(int64)
+	left, _ := reply[1].(int64)
+	values := reply[3:]
+	switch {
+	case status == 1:
+	case status == 2 && len(values) > 0:
+		if got.Version, err = redis.Int64(values[0], nil); err != nil {
+			return ClaimReply{}, fmt.Errorf("%w: version of the control hash: %w", ErrReply, err)
+		}
+		values = values[1:]
+	case status == 0:
+		return got, ErrNoHeartbeat
+	case status == -2:
+		return got, ErrQueuePaused
+	default:
+		return got, ErrBatchUsed
+	}
+	got.Left = int(left)
+	for _, v := range values {
+		if _, err := storedOf(v); err != nil || v == nil {
+			return ClaimReply{}, fmt.Errorf("%w: %T as a message", ErrReply, v)
+		}
+	}
+	got.Messages = values
+	return got, nil
+}
+
+// Unpark moves parked tasks into the worker's processing hash. Like claim it must never be sent again after an error
+// of which MayHaveRun is true.
+func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
+	keys := []string{
+		s.Keys.Parked, s.Keys.Tasks, s.Keys.info, s.Keys.Heartbeat + c.Worker, s.Keys.Processing + c.Worker,
+		s.Keys.claims + c.Worker, s.Keys.control,
+	}
+	args := make([]any, 0, 3+len(c.Parked))
+	args = append(args, c.Batch, min(c.Most, MaxUnparked), MaxClaimBytes)
+	for _, id := range c.Parked {
+		args = append(args, id)
+	}
+	reply, err := redis.Values(s.eval(ctx, scriptUnpark, keys, args...))
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	if len(reply) < 3 {
+		return ClaimReply{}, fmt.Errorf("%w: %d values from unpark", ErrReply, len(reply))
+	}
+	numbers, err := ints(reply[:3], nil, 3)
+	if err != nil {
+		return ClaimReply{}, fmt.Errorf("%w: unpark: %w", ErrReply, err)
+	}
+	switch numbers[0] {
+	case 1:
+	case 0:
+		return ClaimReply{}, ErrNoHeartbeat
+	case -2:
+		return ClaimReply{}, ErrQueuePaused
+	default:
+		return ClaimReply{}, ErrBatchUsed
+	}
+	for _, v := range reply[3:] {
+		if _, ok := v.([]byte); !ok {
+			return ClaimReply{}, fmt.Errorf("%w: %T as a message", ErrReply, v)
+		}
+	}
+	return ClaimReply{Messages: reply[3:], Left: int(numbers[1]), Version: numbers[2]}, nil
+}
+
+// Wait blocks until one of keys has an element and returns the key it was popped from, or "" after limit.
+func Wait(ctx context.Context, l *Link, keys []string, limit time.Duration) (string, error) {
+	args := make([]any, 0, len(keys)+1)
+	for _, k := range keys {
+		args = append(args, k)
+	}
+	args = append(args, limit.Seconds())
+	// The connection waits longer than Redis does, or a slow answer would lose the notification in it.
+	reply, err := redis.Strings(Do(ctx, l.conn, CallTimeout+limit, "BLPOP", args...))
+	switch {
+	case errors.Is(err, redis.ErrNil):
+		return "", nil
+	case err != nil:
+		return "", err
+	case len(reply) != 2:
+		return "", fmt.Errorf("%w: %d values from BLPOP", ErrReply, len(reply))
+	}
+	return reply[0], nil
+}
+
+// Rewait ends the wait of a worker that has the rewait list among its keys.
+func (s *Store) Rewait(ctx context.Context, worker string, life time.Duration) error {
+	_, err := s.eval(ctx, scriptRewait, []string{s.Keys.Rewait + worker}, life.Milliseconds())
+	return err
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TokensOf returns the tokens of a batch of n claims, in order. All of them are parts of one string.
+func TokensOf(number uint64, n int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		head := append(strconv.AppendUint(make([]byte, 0, 32), number, 10), '-')
+		var text strings.Builder
+		text.Grow(n * (len(head) + len(strconv.Itoa(n))))
+		for i := range n {
+			start := text.Len()
+			text.Write(strconv.AppendInt(head, int64(i+1), 10))
+			if !yield(text.String()[start:]) {
+				return
+			}
+		}
+	}
+}

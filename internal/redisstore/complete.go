@@ -1,0 +1,47 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Completed is one task that has succeeded and leaves something behind.
+type Completed struct {
+	Token   string
+	ID      string
+	Keep    time.Duration // how long value is kept; 0: not at all
+	Value   []byte        // a wire.Info
+	Lock    bool          // it may hold a lock
+	Awaited bool          // somebody may wait for its end
+}
+
+// Progress notes what an active task reports; nil forgets it. It answers whether the claim stands.
+func (s *Store) Progress(ctx context.Context, worker, token, id string, report []byte) (bool, error) {
+	keys := []string{s.Keys.Processing + worker, s.Keys.completed, s.Keys.results}
+	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
+}
+
+// Expire deletes completed tasks that were kept for long enough, at most n.
+func (s *Store) Expire(ctx context.Context, n int) (int, error) {
+	return redis.Int(s.eval(ctx, scriptExpire, []string{s.Keys.completed, s.Keys.results}, n))
+}
+
+// Complete ends claims of tasks that have succeeded, keeps what is to be kept, frees their locks, forgets that they
+// were cancelled, and wakes who waits for them.
+func (s *Store) Complete(ctx context.Context, worker string, batches []uint64, tasks []Completed) ([]bool, error) {
+	args := make([]any, 0, 2+len(batches)+6*len(tasks))
+	args = append(args, statsLife)
+	args = appendBatches(args, batches)
+	for i := range tasks {
+		t := &tasks[i]
+		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, flag(t.Lock), s.channel(t.ID, t.Awaited))
+	}
+	keys := []string{
+		s.Keys.Processing + worker, s.Keys.claims + worker, s.Keys.completed, s.Keys.results, s.Keys.locks,
+		s.Keys.locked, s.StatsKey(), s.Keys.revoked,
+	}
+	reply, err := s.eval(ctx, ScriptComplete, keys, args...)
+	return answers(reply, err, len(tasks))
+}

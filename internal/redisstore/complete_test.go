@@ -1,0 +1,312 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+func completeWith(batches []uint64, tasks ...Completed) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return s.Complete(bg, "w", batches, tasks) }
+}
+
+// kept is a task of which a result is kept for an hour.
+func kept(token, id string) Completed {
+	return Completed{Token: token, ID: id, Keep: time.Hour, Value: []byte("r " + id), Awaited: true}
+}
+
+// manyKept are as many as one call completes, under tokens of manyTokens.
+var manyKept, manyCompleted = func() (list []Completed, state redistest.State) {
+	set, results := redistest.Zset{}, redistest.Hash{}
+	for i := range MaxShelved {
+		id := fmt.Sprintf("id%d", i)
+		list = append(list, kept(manyTokens[i], id))
+		set[id], results[id] = fromNow(time.Hour), "r "+id
+	}
+	held := redistest.Hash{}
+	for _, token := range manyTokens[MaxShelved:] {
+		held[token] = manyClaims[token]
+	}
+	return list, with(manyHeld, redistest.State{
+		"_processing:w": held, "_completed": set, "_results": results,
+		testDay: counted(redistest.Hash{"processed": fmt.Sprint(MaxShelved)}),
+	})
+}()
+
+// manyOver are 205 completed tasks whose time is over, five more than one call deletes.
+var manyOver = func() redistest.State {
+	set, results := redistest.Zset{}, redistest.Hash{}
+	for i := range 205 {
+		id := fmt.Sprintf("old%03d", i)
+		set[id], results[id] = int64(past+i), "r"
+	}
+	return redistest.State{"_completed": set, "_results": results}
+}()
+
+var completeCases = storeTable{script: "complete", cases: []storeCase{
+	{
+		name:   "results are kept",
+		seed:   working(nil),
+		do:     completeWith([]uint64{4}, kept("3-1", "x"), kept("4-1", "y")),
+		result: all(2),
+		want: working(with(left("3-2 3-3", "3"), redistest.State{
+			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour)},
+			"_results":   redistest.Hash{"x": "r x", "y": "r y"},
+			testDay:      counted(redistest.Hash{"processed": "2"}),
+		})),
+	},
+	{
+		name:   "nothing is kept",
+		seed:   working(nil),
+		do:     completeWith(nil, Completed{Token: "3-1", ID: "x"}),
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"),
+			redistest.State{testDay: counted(redistest.Hash{"processed": "1"})})),
+	},
+	{
+		name: "nothing is kept: what was reported of it goes",
+		seed: working(redistest.State{
+			"_results":   redistest.Hash{"x": "50 %", "y": "r y"},
+			"_completed": redistest.Zset{"y": later},
+		}),
+		do:     completeWith(nil, Completed{Token: "3-1", ID: "x"}, Completed{Token: "3-2", ID: "y"}),
+		result: all(2),
+		want: working(with(left("3-3 4-1", "3 4"), redistest.State{
+			"_results": redistest.Hash{"y": "r y"}, "_completed": redistest.Zset{"y": later},
+			testDay: counted(redistest.Hash{"processed": "2"}),
+		})),
+	},
+	{
+		name: "an id that was completed before: the last one is kept",
+		seed: working(redistest.State{
+			"_results": redistest.Hash{"x": "old", "y": "50 %"}, "_completed": redistest.Zset{"x": past},
+			"_retry": redistest.Zset{"x": later},
+			"_tasks": redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": "i"},
+		}),
+		do:     completeWith(nil, kept("3-1", "x"), kept("3-2", "y"), Completed{Token: "3-3", ID: "y"}),
+		result: all(3),
+		want: working(with(left("4-1", "3 4"), redistest.State{
+			"_results":   redistest.Hash{"x": "r x", "y": "r y"},
+			"_completed": redistest.Zset{"x": fromNow(time.Hour), "y": fromNow(time.Hour)},
+			"_retry":     redistest.Zset{"x": later},
+			"_tasks":     redistest.Hash{"x": "m"}, "_info": redistest.Hash{"x": "i"},
+			testDay: counted(redistest.Hash{"processed": "3"}),
+		})),
+	},
+	{
+		name: "stale tokens keep nothing",
+		seed: working(redistest.State{"_results": redistest.Hash{"v": "50 %"}}),
+		do: completeWith(nil, kept("2-1", "u"), kept("3-1", "x"), kept("3-1", "y"),
+			Completed{Token: "", ID: "v", Lock: true}),
+		result: []bool{false, true, false, false},
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_results": redistest.Hash{"v": "50 %", "x": "r x"}, "_completed": redistest.Zset{"x": fromNow(time.Hour)},
+			testDay: counted(redistest.Hash{"processed": "1"}),
+		})),
+	},
+	{
+		name: "none stands: only the batch goes",
+		seed: working(with(left("4-1", "3 4"),
+			redistest.State{"_locks": redistest.Hash{"@v": "l", "l": "v"}, "_locked": redistest.Zset{"l": later}})),
+		do: completeWith([]uint64{3},
+			Completed{Token: "3-1", ID: "v", Keep: time.Hour, Value: []byte("r"), Lock: true}),
+		result: []bool{false},
+		want: working(with(left("4-1", "4"),
+			redistest.State{"_locks": redistest.Hash{"@v": "l", "l": "v"}, "_locked": redistest.Zset{"l": later}})),
+	},
+	{
+		name: "locks end, of their holders only",
+		seed: working(redistest.State{
+			"_locks":  redistest.Hash{"@x": "a", "a": "x", "@y": "b", "b": "z", "@z": "b", "c": "o", "@o": "c"},
+			"_locked": redistest.Zset{"a": later, "b": later + 1, "c": past},
+		}),
+		do: completeWith(nil, Completed{Token: "3-1", ID: "x", Lock: true},
+			Completed{Token: "3-2", ID: "y", Lock: true},
+			Completed{Token: "3-3", ID: "n", Lock: true}, Completed{Token: "4-1", ID: "o"}),
+		result: all(4),
+		want: working(with(left("", "3 4"), redistest.State{
+			"_locks":  redistest.Hash{"b": "z", "@z": "b", "c": "o", "@o": "c"},
+			"_locked": redistest.Zset{"b": later + 1, "c": past},
+			testDay:   counted(redistest.Hash{"processed": "4"}),
+		})),
+	},
+	{
+		name: "the last lock",
+		seed: working(redistest.State{
+			"_locks":  redistest.Hash{"@x": "a", "a": "x"},
+			"_locked": redistest.Zset{"a": later},
+		}),
+		do:     completeWith(nil, Completed{Token: "3-1", ID: "x", Keep: time.Hour, Value: []byte("r x"), Lock: true}),
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_completed": redistest.Zset{"x": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x"},
+			testDay: counted(redistest.Hash{"processed": "1"}),
+		})),
+	},
+	{
+		name:   "that they were canceled is forgotten, unless their claim does not stand",
+		seed:   working(redistest.State{"_revoked": redistest.Zset{"x": later, "y": later, "v": later, "o": later}}),
+		do:     completeWith(nil, kept("3-1", "x"), Completed{Token: "3-2", ID: "y"}, Completed{Token: "2-1", ID: "v"}),
+		result: []bool{true, true, false},
+		want: working(with(left("3-3 4-1", "3 4"), redistest.State{
+			"_revoked": redistest.Zset{"v": later, "o": later}, "_completed": redistest.Zset{"x": fromNow(time.Hour)},
+			"_results": redistest.Hash{"x": "r x"},
+			testDay:    counted(redistest.Hash{"processed": "2"}),
+		})),
+	},
+	{
+		name: "what was kept for long enough goes, others stay",
+		seed: working(redistest.State{
+			"_completed": redistest.Zset{"o": past, "p": past + 1, "l": later, "r": round},
+			"_results":   redistest.Hash{"o": "r", "p": "r", "l": "r", "r": "r", "a": "50 %"},
+		}),
+		do:     completeWith(nil, kept("3-1", "x")),
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_completed": redistest.Zset{"l": later, "r": round, "x": fromNow(time.Hour)},
+			"_results":   redistest.Hash{"l": "r", "r": "r", "a": "50 %", "x": "r x"},
+			testDay:      counted(redistest.Hash{"processed": "1"}),
+		})),
+	},
+	{
+		name:   "no more than 200 go in one call",
+		seed:   working(manyOver),
+		do:     completeWith(nil, kept("3-1", "x")),
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"_completed": redistest.Zset{
+				"old200": past + 200, "old201": past + 201, "old202": past + 202, "old203": past + 203,
+				"old204": past + 204, "x": fromNow(time.Hour),
+			},
+			"_results": redistest.Hash{
+				"old200": "r", "old201": "r", "old202": "r", "old203": "r", "old204": "r",
+				"x": "r x",
+			},
+			testDay: counted(redistest.Hash{"processed": "1"}),
+		})),
+	},
+	{
+		name:   "as many as a call may have",
+		seed:   manyHeld,
+		do:     completeWith(nil, manyKept...),
+		result: all(MaxShelved),
+		want:   manyCompleted,
+	},
+}}
+
+func expireWith(n int) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return s.Expire(bg, n) }
+}
+
+var expireCases = storeTable{script: "expire", cases: []storeCase{
+	{name: "nothing", do: expireWith(10), result: 0},
+	{
+		name: "nothing is over, and reports stay",
+		seed: redistest.State{
+			"_completed": redistest.Zset{"x": later, "y": round},
+			"_results":   redistest.Hash{"x": "r", "y": "r", "a": "50 %"},
+		},
+		do:     expireWith(10),
+		result: 0,
+	},
+	{
+		name: "what is over goes",
+		seed: redistest.State{
+			"_completed": redistest.Zset{"x": later, "o": past, "p": past + 1},
+			"_results":   redistest.Hash{"x": "r", "o": "r", "p": "r", "a": "50 %"},
+		},
+		do:     expireWith(10),
+		result: 2,
+		want: redistest.State{
+			"_completed": redistest.Zset{"x": later},
+			"_results":   redistest.Hash{"x": "r", "a": "50 %"},
+		},
+	},
+	{
+		name:   "all of it",
+		seed:   redistest.State{"_completed": redistest.Zset{"o": past}, "_results": redistest.Hash{"o": "r"}},
+		do:     expireWith(10),
+		result: 1,
+		want:   redistest.State{},
+	},
+	{
+		name: "page by page",
+		seed: redistest.State{
+			"_completed": redistest.Zset{"o": past, "p": past + 1},
+			"_results":   redistest.Hash{"o": "r", "p": "r"},
+		},
+		do:     expireWith(1),
+		result: 1,
+		want:   redistest.State{"_completed": redistest.Zset{"p": past + 1}, "_results": redistest.Hash{"p": "r"}},
+	},
+}}
+
+// TestEndsAreTold listens to what the scripts publish that end tasks for good: the ends that somebody may wait for, of
+// claims that stood.
+func TestEndsAreTold(t *testing.T) {
+	shelving := shelving{on: ShelfArchived, most: 10, tasks: []Shelved{
+		toShelve("2-1", "stale", 0),
+		toShelve("3-1", "x", 0), toShelve("3-2", "quiet", 0), toShelve("4-1", "y", 0),
+	}}
+	sweeping := []Verdict{
+		judged("4-1", "d", "archive", "y"), judged("3-3", "other", "archive", "stale"),
+		judged("3-2", "b", "requeue", "again"), judged("3-1", "a", "archive", "x"),
+	}
+	for i := range 4 {
+		shelving.tasks[i].Awaited, sweeping[i].Awaited = i != 2, true
+	}
+	for _, c := range []struct {
+		script string
+		seed   redistest.State
+		do     func(s *Store) (any, error)
+		want   []string
+	}{
+		{"complete", working(nil), completeWith(nil, kept("3-1", "x"), kept("2-1", "stale"),
+			Completed{Token: "3-2", ID: "quiet"}, kept("4-1", "y")), []string{"x", "y"}},
+		{"shelve", working(nil), shelving.do, []string{"x", "y"}},
+		{"sweep", dead, sweepW(sweeping...), []string{"y", "x"}},
+	} {
+		t.Run(c.script, func(t *testing.T) {
+			server := redistest.Shared(t)
+			name := redistest.Name(t)
+			s := NewStore(dialled(t, server.URL()), "", name)
+			redistest.Seed(t, server.Dial(t), name, present(c.seed))
+			conn := redis.PubSubConn{Conn: server.Dial(t)}
+			if err := conn.PSubscribe(name + "_ended:*"); err != nil {
+				t.Fatal(err)
+			}
+			hear := func() string {
+				for {
+					switch v := conn.ReceiveWithTimeout(redistest.Patience).(type) {
+					case redis.Subscription:
+						return ""
+					case redis.Message:
+						return strings.TrimPrefix(v.Channel, name+"_ended:")
+					case error:
+						t.Fatal(v)
+					}
+				}
+			}
+			hear()
+			if _, err := c.do(s); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := server.Dial(t).Do("PUBLISH", name+"_ended:last", ""); err != nil {
+				t.Fatal(err)
+			}
+			var heard []string
+			for id := hear(); id != "last"; id = hear() {
+				heard = append(heard, id)
+			}
+			if !slices.Equal(heard, c.want) {
+				t.Errorf("heard %q, expected %q", heard, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package redisstore
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Connect takes a connection out of a source.
+func Connect(ctx context.Context, src Source, key string) (redis.Conn, error) {
+	conn, err := src.Conn(ctx, key)
+	if err == nil && wire.IsNil(conn) {
+		if bounded, ok := src.(*BoundedSource); ok {
+			src = bounded.Source
+		}
+		return nil, fmt.Errorf("the Conn of a %T has returned neither a connection nor an error: expected one of them",
+			src)
+	}
+	return conn, err
+}
+
+// Link is one connection that a loop keeps for long. It is not safe for concurrent use.
+type Link struct {
+	Src  Source
+	Key  string // of the node to connect to
+	conn redis.Conn
+}
+
+// Open connects unless there is a connection, and says whether it is a new one.
+func (l *Link) Open(ctx context.Context) (fresh bool, err error) {
+	if l.conn != nil {
+		return false, nil
+	}
+	conn, err := Connect(ctx, l.Src, l.Key)
+	if err != nil {
+		return false, ConnError(err)
+	}
+	l.conn = conn
+	return true, nil
+}
+
+// HangUp gives the connection up. The next open makes a new one.
+func (l *Link) HangUp() {
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
+	}
+}
+
+// Connected says whether there is a connection.
+func (l *Link) Connected() bool { return l.conn != nil }
+
+// eval runs a script.
+func (l *Link) eval(ctx context.Context, sc *Script, keys []string, args ...any) (any, error) {
+	return sc.run(ctx, l.conn, CallTimeout, keys, args)
+}
+
+// do sends a command.
+func (l *Link) do(ctx context.Context, cmd string, args ...any) (any, error) {
+	reply, err := Do(ctx, l.conn, CallTimeout, cmd, args...)
+	if err != nil {
+		return nil, fmt.Errorf("delayed: %s: %w", cmd, err)
+	}
+	return reply, nil
+}
+
+// Ping waits for an answer.
+func (l *Link) Ping(ctx context.Context) error {
+	_, err := l.do(ctx, "PING")
+	return err
+}
+
+// Time returns the time by Redis's clock.
+func (l *Link) Time(ctx context.Context) (time.Time, error) {
+	reply, err := l.do(ctx, "TIME")
+	parts, err := ints(reply, err, 2)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(parts[0], parts[1]*1000), nil
+}
+
+// ServerID returns the id of the server's process, which changes when it starts anew.
+func (l *Link) ServerID(ctx context.Context) (string, error) {
+	info, err := redis.String(l.do(ctx, "INFO", "server"))
+	if err != nil {
+		return "", err
+	}
+	lines := bufio.NewScanner(strings.NewReader(info))
+	for lines.Scan() {
+		if id, ok := strings.CutPrefix(lines.Text(), "run_id:"); ok {
+			return strings.TrimSpace(id), nil
+		}
+	}
+	return "", nil
+}

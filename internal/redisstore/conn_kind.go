@@ -1,0 +1,51 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	useCluster  = "the server is a node of a Redis Cluster: connect with rediscluster.Dial, and name queues like {mail}"
+	useSentinel = "the server is a Sentinel: connect with redissentinel.Dial, which asks it for the master"
+)
+
+// ofOtherKind returns the error with which a server has answered a command, with what to do if a handle for a single
+// server met a node of a cluster or a Sentinel. Sources that follow redirections wrap those that they give up.
+func ofOtherKind(ctx context.Context, conn redis.Conn, timeout time.Duration, err error) error {
+	answer, ok := err.(redis.Error) //nolint:errorlint // see above
+	if !ok {
+		return err
+	}
+	kind, _, _ := strings.Cut(string(answer), " ")
+	switch kind {
+	case "MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN":
+		return fmt.Errorf("%s: %w", useCluster, err)
+	}
+	if strings.Contains(string(answer), "is not allowed in cluster mode") {
+		return fmt.Errorf("%s, without a database: %w", useCluster, err)
+	}
+	if !strings.HasPrefix(string(answer), "ERR unknown command") {
+		return err
+	}
+	short, _, _ := strings.Cut(string(answer), ", with args") // which repeats the task
+	answer = redis.Error(short)
+	if conn != nil {
+		role, err := redis.Values(rawDo(ctx, conn, timeout, "ROLE"))
+		if kind, _ := redis.String(first(role), err); kind == "sentinel" {
+			return fmt.Errorf("%s: %w", useSentinel, answer)
+		}
+	}
+	return fmt.Errorf("the server, or a proxy before it, does not have what a Redis of version 6.2 has: %w", answer)
+}
+
+func first(values []any) any {
+	if len(values) == 0 {
+		return nil
+	}
+	return values[0]
+}

@@ -1,0 +1,62 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Fields of the control hash. Those for one worker are followed by its id.
+const (
+	ControlPaused  = "paused"
+	ControlRestart = "restart"
+	ControlWeight  = "weight"
+	ControlWorker  = "worker:"
+)
+
+// ValueNow stands for the time of the server.
+const ValueNow = "now"
+
+// Control is what the workers of a queue are told. Its zero value says that nothing was ever told.
+type Control struct {
+	Version int64  // rises with every change; 0: there is no control hash
+	Paused  bool   // claim nothing
+	Restart string // another value than before: stop when what runs has ended
+	Weight  int    // in weighted order; 0: as configured
+	Order   string // to this worker: pause, quiet or stop; "": none
+}
+
+// RestartedAfter says whether workers were told to restart after a time, in ms; 0 stands for one that has not come yet.
+func (c *Control) RestartedAfter(ms int64) bool {
+	at, err := strconv.ParseInt(c.Restart, 10, 64)
+	return err == nil && ms != 0 && at > ms
+}
+
+// SetControl changes one field of the control hash; "" deletes it. It returns whether there was one before.
+func (s *Store) SetControl(ctx context.Context, field, value string) (was bool, err error) {
+	return redis.Bool(s.eval(ctx, scriptControl, []string{s.Keys.control}, field, value, s.Keys.Signals()))
+}
+
+// Control reads the control hash as it is for one worker.
+func (s *Store) Control(ctx context.Context, worker string) (c Control, err error) {
+	reply, err := redis.Strings(s.Read(ctx, "HMGET", s.Keys.control, "version", ControlPaused, ControlRestart,
+		ControlWeight, ControlWorker+worker))
+	if err != nil {
+		return c, err
+	}
+	if len(reply) != 5 {
+		return c, fmt.Errorf("%w: HMGET", ErrReply)
+	}
+	// What is missing is "", and what is no number counts as missing.
+	c.Version, _ = strconv.ParseInt(reply[0], 10, 64)
+	c.Weight, _ = strconv.Atoi(reply[3])
+	c.Paused, c.Restart, c.Order = reply[1] != "", reply[2], reply[4]
+	return c, nil
+}
+
+// Lives says whether a worker has a heartbeat on the queue.
+func (s *Store) Lives(ctx context.Context, worker string) (bool, error) {
+	return redis.Bool(s.Read(ctx, "EXISTS", s.Keys.Heartbeat+worker))
+}

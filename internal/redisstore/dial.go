@@ -1,0 +1,162 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/idleconn"
+	"github.com/godelayed/delayed/internal/redisurl"
+)
+
+// DialSources returns a source for producers and one for loops, whose connections are made when they are needed, and
+// the address.
+func DialSources(rawURL string) (calls, loops Source, addr string, err error) {
+	network, addr, opts, limits, err := ParseURL(rawURL)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	dial := func(ctx context.Context) (redis.Conn, error) {
+		// All of it: a frozen server accepts connections, and then does not answer to what introduces them.
+		ctx, cancel := context.WithTimeout(ctx, limits.DialTimeout)
+		defer cancel()
+		conn, err := redis.DialContext(ctx, network, addr, opts...)
+		return conn, ofOtherKind(ctx, nil, 0, err)
+	}
+	pool := newPool(dial)
+	pool.MaxActive, pool.MaxIdle, pool.Wait = limits.PoolSize, limits.PoolSize, true
+	return PoolSource{pool}, PoolSource{newPool(dial)}, addr, nil
+}
+
+func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
+	return &redis.Pool{
+		DialContext:         dial,
+		MaxIdle:             CallerConns,
+		IdleTimeout:         idleTimeout,
+		TestOnBorrowContext: idleconn.Check(PingAfter, CallTimeout),
+	}
+}
+
+// PoolSource is the source of one server.
+type PoolSource struct{ Pool *redis.Pool }
+
+// Conn takes a connection out of the pool.
+func (s PoolSource) Conn(ctx context.Context, _ string) (redis.Conn, error) {
+	conn, err := s.Pool.GetContext(ctx)
+	if err == nil {
+		err = checkDialled(conn)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// Slot returns 0: all keys are on one server.
+func (s PoolSource) Slot(string) int { return 0 }
+
+// Close closes the pool.
+func (s PoolSource) Close() error { return s.Pool.Close() }
+
+// checkDialled returns an error if there is nothing in a connection of a pool, because the pool's Dial has returned
+// nil. Only the panic of a call tells.
+func checkDialled(conn redis.Conn) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the pool's Dial has returned neither a connection nor an error: expected one of them")
+		}
+	}()
+	_ = conn.Err() // what has broken it shows with the first command
+	return nil
+}
+
+// ParseURL turns a URL into what redigo dials. Passwords never appear in its errors.
+func ParseURL(rawURL string) (network, addr string, opts []redis.DialOption, limits redisurl.Limits, err error) {
+	limits = redisurl.Limits{DialTimeout: DialTimeout, PoolSize: CallerConns}
+	opts = []redis.DialOption{
+		redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(CallTimeout),
+		redis.DialClientName("delayed"),
+	}
+	if path, ok := strings.CutPrefix(rawURL, "unix://"); ok {
+		network, addr, opts, err = parseUnix(path, opts)
+		return network, addr, opts, limits, err
+	}
+	u, err := redisurl.Parse(rawURL, "6379")
+	if errors.Is(err, redisurl.ErrScheme) {
+		err = fmt.Errorf("%w, or unix as in unix:///path/redis.sock", err)
+	}
+	if err != nil {
+		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
+	}
+	if len(u.Hosts) > 1 || u.Query.Has("master") {
+		return "", "", nil, limits,
+			errors.New("delayed: the Redis URL does not name one server: use rediscluster.Dial for a cluster, " +
+				"redissentinel.Dial for Sentinel")
+	}
+	if err := u.Only(redisurl.Options...); err != nil {
+		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
+	}
+	secure, err := u.TLSConfig()
+	if err == nil {
+		limits, err = u.Limits(limits)
+	}
+	if err != nil {
+		return "", "", nil, limits, fmt.Errorf("delayed: %w", err)
+	}
+	if u.Password != "" {
+		opts = append(opts, redis.DialUsername(u.User), redis.DialPassword(u.Password))
+	}
+	opts = append(opts, redis.DialDatabase(u.DB), redis.DialUseTLS(u.TLS), redis.DialTLSConfig(secure),
+		redis.DialTLSHandshakeTimeout(limits.DialTimeout), redis.DialConnectTimeout(limits.DialTimeout))
+	return "tcp", u.Hosts[0], opts, limits, nil
+}
+
+// parseUnix reads what stands behind unix://, as in /run/redis.sock?db=1.
+func parseUnix(rest string, opts []redis.DialOption) (network, addr string, _ []redis.DialOption, err error) {
+	path, query, _ := strings.Cut(rest, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil || path == "" {
+		return "", "", nil, errors.New("delayed: malformed Redis URL: expected unix:///path or unix:///path?db=1")
+	}
+	if err := (&redisurl.URL{Query: values}).Only("db", "password", "user"); err != nil {
+		return "", "", nil, fmt.Errorf("delayed: %w", err)
+	}
+	user, password := values.Get("user"), values.Get("password")
+	if err := redisurl.CheckLogin(user, password); err != nil {
+		return "", "", nil, fmt.Errorf("delayed: %w", err)
+	}
+	if password != "" {
+		opts = append(opts, redis.DialUsername(user), redis.DialPassword(password))
+	}
+	if db := values.Get("db"); db != "" {
+		n, err := strconv.ParseUint(db, 10, 31)
+		if err != nil {
+			return "", "", nil, errors.New("delayed: db of the Redis URL: expected the number of a database, from 0")
+		}
+		opts = append(opts, redis.DialDatabase(int(n)))
+	}
+	return "unix", path, opts, nil
+}
+
+const (
+	// DialTimeout bounds connecting to a server, unless the URL says otherwise.
+	DialTimeout = 5 * time.Second
+
+	// readTimeout is the connection's own bound. Every call brings a shorter one, but redigo cuts those of calls with a
+	// context to it, so it must not be shorter than that of the longest call, a BLPOP.
+	readTimeout = CallTimeout + 2*WaitTime
+
+	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
+	idleTimeout = 4 * time.Minute
+	// PingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
+	PingAfter = 10 * time.Second
+)
+
+// WaitTime bounds one BLPOP.
+const WaitTime = 5 * time.Second

@@ -1,0 +1,580 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// whenDue shows the time until something is due.
+func whenDue(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "never"
+	case d == 0:
+		return "overdue"
+	}
+	// Redis's clock and this one are those of one machine, or nearly so.
+	if off := time.Now().Add(d).UnixMilli() - later; off > -60_000 && off < 60_000 {
+		return "later"
+	}
+	return d.String()
+}
+
+// filedAs are tasks in a sorted set, with messages and infos made of their ids.
+func filedAs(set string, due redistest.Zset) redistest.State {
+	tasks, infos := redistest.Hash{}, redistest.Hash{}
+	for id := range due {
+		tasks[id], infos[id] = "m "+id, "i "+id
+	}
+	s := redistest.State{set: due}
+	if len(due) > 0 {
+		s["_tasks"], s["_info"] = tasks, infos
+	}
+	return s
+}
+
+// checkOne and checkTwo look at the queue, and at another one in its slot.
+func checkOne(s *Store) (any, error) { return checkStores(s, s) }
+
+func checkTwo(s *Store) (any, error) {
+	return checkStores(s, NewStore(s.Src, "", s.Keys.List+".other"), s)
+}
+
+func checkStores(s *Store, stores ...*Store) (any, error) {
+	todos, err := Check(bg, s.Src, stores)
+	var text strings.Builder
+	for _, t := range todos {
+		fmt.Fprintf(&text, "%d pending, due %s, %d parked; ", t.Pending, whenDue(t.Due), t.Parked)
+		if t.Suspects > 0 {
+			fmt.Fprintf(&text, "%d suspects; ", t.Suspects)
+		}
+	}
+	return text.String(), err
+}
+
+var checkCases = storeTable{script: "check", cases: []storeCase{
+	{
+		name:   "empty",
+		do:     checkOne,
+		result: "0 pending, due never, 0 parked; ",
+	},
+	{
+		name:   "only notifications and archived tasks",
+		seed:   with(filedAs("_archived", redistest.Zset{"x": past}), redistest.State{"_noti": ones(3)}),
+		do:     checkOne,
+		result: "0 pending, due never, 0 parked; ",
+	},
+	{
+		name:   "pending",
+		seed:   redistest.State{"": messages(3), "_noti": ones(3)},
+		do:     checkOne,
+		result: "3 pending, due never, 0 parked; ",
+	},
+	{
+		name:   "scheduled for later",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": later, "y": later + 1e9}),
+		do:     checkOne,
+		result: "0 pending, due later, 0 parked; ",
+	},
+	{
+		name:   "scheduled for a round time",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": round}),
+		do:     checkOne,
+		result: "0 pending, due later, 0 parked; ",
+	},
+	{
+		name:   "a retry that is overdue",
+		seed:   filedAs("_retry", redistest.Zset{"x": past, "y": later}),
+		do:     checkOne,
+		result: "0 pending, due overdue, 0 parked; ",
+	},
+	{
+		name:   "the earlier of the two sets: scheduled",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": later}, "_retry": redistest.Zset{"y": later + 1e9}},
+		do:     checkOne,
+		result: "0 pending, due later, 0 parked; ",
+	},
+	{
+		name:   "the earlier of the two sets: retry",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": later + 1e9}, "_retry": redistest.Zset{"y": later}},
+		do:     checkOne,
+		result: "0 pending, due later, 0 parked; ",
+	},
+	{
+		name:   "overdue in one set, later in the other",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": past}, "_retry": redistest.Zset{"y": later}},
+		do:     checkOne,
+		result: "0 pending, due overdue, 0 parked; ",
+	},
+	{
+		name:   "parked",
+		seed:   filedAs("_parked", redistest.Zset{"x": past, "y": later}),
+		do:     checkOne,
+		result: "0 pending, due never, 2 parked; ",
+	},
+	{
+		name:   "suspects",
+		seed:   redistest.State{"_suspects": messages(3), "_suspects_noti": ones(3)},
+		do:     checkOne,
+		result: "0 pending, due never, 0 parked; 3 suspects; ",
+	},
+	{
+		name:   "each queue by itself",
+		seed:   with(filedAs("_retry", redistest.Zset{"x": past}), redistest.State{"": messages(2), "_noti": ones(2)}),
+		do:     checkTwo,
+		result: "0 pending, due never, 0 parked; 2 pending, due overdue, 0 parked; ",
+	},
+}}
+
+func moveWith(from Shelf, most int) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		n, next, large, err := s.Move(bg, from, most)
+		text := fmt.Sprintf("%d moved, next %s", n, whenDue(next))
+		if large != nil {
+			text += fmt.Sprintf(", too large %v", large)
+		}
+		return text, err
+	}
+}
+
+var manyDue, manyMoved = func() (state redistest.State, list redistest.List) {
+	set := redistest.Zset{}
+	for i := range 1000 {
+		id := fmt.Sprintf("id%04d", i)
+		set[id] = past
+		list = append(list, "m "+id)
+	}
+	return filedAs("_scheduled", set), list
+}()
+
+var moveCases = storeTable{script: "move", cases: []storeCase{
+	{
+		name:   "nothing there",
+		do:     moveWith(ShelfScheduled, 10),
+		result: "0 moved, next never",
+	},
+	{
+		name:   "nothing due",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": later}),
+		do:     moveWith(ShelfScheduled, 10),
+		result: "0 moved, next later",
+	},
+	{
+		name:   "nothing due, the first at a round time",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": round}),
+		do:     moveWith(ShelfScheduled, 10),
+		result: "0 moved, next later",
+	},
+	{
+		name: "due ones, the earliest first, behind what is pending",
+		seed: with(filedAs("_scheduled", redistest.Zset{"x": past + 2, "y": past, "z": later, "v": past + 1}),
+			redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
+		do:     moveWith(ShelfScheduled, 10),
+		result: "3 moved, next later",
+		want: with(filedAs("_scheduled", redistest.Zset{"z": later}), redistest.State{
+			"": redistest.List{"p", "m y", "m v", "m x"}, "_noti": ones(4),
+		}),
+	},
+	{
+		name:   "the last one",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": past}),
+		do:     moveWith(ShelfScheduled, 10),
+		result: "1 moved, next never",
+		want:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
+	},
+	{
+		name: "retries, not what is scheduled",
+		seed: with(filedAs("_retry", redistest.Zset{"x": past}),
+			redistest.State{"_scheduled": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
+		do:     moveWith(ShelfRetry, 10),
+		result: "1 moved, next never",
+		want: redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_scheduled": redistest.Zset{"y": past},
+			"_tasks": redistest.Hash{"y": "m y"},
+		},
+	},
+	{
+		name:   "no more than asked for",
+		seed:   filedAs("_scheduled", redistest.Zset{"x": past, "y": past + 1, "z": past + 2}),
+		do:     moveWith(ShelfScheduled, 2),
+		result: "2 moved, next overdue",
+		want: with(filedAs("_scheduled", redistest.Zset{"z": past + 2}), redistest.State{
+			"": redistest.List{"m x", "m y"}, "_noti": ones(2),
+		}),
+	},
+	{
+		name: "too large: stays, the others are moved",
+		seed: redistest.State{
+			"_scheduled": redistest.Zset{"x": past, "y": past + 1, "z": past + 2},
+			"_tasks": redistest.Hash{
+				"x": "m x", "y": big("y", wire.WorkerLimits.Bytes+1),
+				"z": big("z", wire.WorkerLimits.Bytes),
+			},
+		},
+		do:     moveWith(ShelfScheduled, 10),
+		result: "2 moved, next overdue, too large [{y 1052673}]",
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"y": past + 1},
+			"_tasks":     redistest.Hash{"y": big("y", wire.WorkerLimits.Bytes+1)},
+			"":           redistest.List{"m x", big("z", wire.WorkerLimits.Bytes)}, "_noti": ones(2),
+		},
+	},
+	{
+		name: "ids without a message are dropped",
+		seed: redistest.State{
+			"_scheduled": redistest.Zset{"x": past, "y": past + 1},
+			"_tasks":     redistest.Hash{"y": "m y"}, "_info": redistest.Hash{"x": "i"},
+		},
+		do:     moveWith(ShelfScheduled, 10),
+		result: "1 moved, next never",
+		want:   redistest.State{"": redistest.List{"m y"}, "_noti": ones(1)},
+	},
+	{
+		name:   "only ids without a message",
+		seed:   redistest.State{"_scheduled": redistest.Zset{"x": past}},
+		do:     moveWith(ShelfScheduled, 10),
+		result: "0 moved, next never",
+		want:   redistest.State{},
+	},
+	{
+		name:   "as many as a call may have",
+		seed:   manyDue,
+		do:     moveWith(ShelfScheduled, 1000),
+		result: "1000 moved, next never",
+		want:   redistest.State{"": manyMoved, "_noti": ones(1000)},
+	},
+}}
+
+// TestDueTimes holds the times until the next task is due, as check and move tell them, against Redis's clock.
+func TestDueTimes(t *testing.T) {
+	server := redistest.Shared(t)
+	name := redistest.Name(t)
+	conn := server.Dial(t)
+	s := NewStore(dialled(t, server.URL()), "", name)
+	due := redistest.Time(t, conn) + 3_600_000
+	redistest.Seed(t, conn, name, filedAs("_retry", redistest.Zset{"x": due}))
+	for what, look := range map[string]func() (time.Duration, error){
+		"check": func() (time.Duration, error) {
+			todos, err := Check(bg, s.Src, []*Store{s})
+			if err != nil {
+				return 0, err
+			}
+			return todos[0].Due, nil
+		},
+		"move": func() (time.Duration, error) {
+			_, next, _, err := s.Move(bg, ShelfRetry, 10)
+			return next, err
+		},
+	} {
+		start := redistest.Time(t, conn)
+		next, err := look()
+		end := redistest.Time(t, conn)
+		if err != nil || next.Milliseconds() > due-start || next.Milliseconds() < due-end {
+			t.Errorf("%s: next is due in %v, expected %d to %d ms, %v", what, next, due-end, due-start, err)
+		}
+	}
+}
+
+// TestPastIsByRedissClock moves and trims what was due a moment ago, and nothing that is due in a minute.
+func TestPastIsByRedissClock(t *testing.T) {
+	server := redistest.Shared(t)
+	src := dialled(t, server.URL())
+	for set, do := range map[string]func(s *Store) (int, error){
+		"_retry": func(s *Store) (int, error) {
+			n, _, _, err := s.Move(bg, ShelfRetry, 10)
+			return n, err
+		},
+		"_archived": func(s *Store) (int, error) { return s.Trim(bg, 10, 10) },
+	} {
+		name := redistest.Name(t)
+		conn := server.Dial(t)
+		now := redistest.Time(t, conn)
+		redistest.Seed(t, conn, name, filedAs(set, redistest.Zset{"x": now, "y": now + 60_000}))
+		if n, err := do(NewStore(src, "", name)); n != 1 || err != nil {
+			t.Errorf("%s: %d tasks, %v, expected 1", set, n, err)
+		}
+	}
+}
+
+// unparkWith lets worker w take parked tasks as batch 7.
+func unparkWith(most int, ids ...string) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		got, err := s.Unpark(bg, ClaimCall{Worker: "w", Batch: 7, Most: most, Parked: ids})
+		var text strings.Builder
+		fmt.Fprintf(&text, "%d looked at, version %d:", got.Left, got.Version)
+		for _, m := range got.Messages {
+			fmt.Fprintf(&text, " %.3s", m)
+		}
+		return text.String(), err
+	}
+}
+
+// adopted is what worker w has then.
+func adopted(messages ...string) redistest.State {
+	hash := redistest.Hash{}
+	for i, m := range messages {
+		hash[fmt.Sprint("7-", i+1)] = m
+	}
+	return with(queued("p", 1), redistest.State{"_processing:w": hash, "_claims:w": redistest.Hash{"7": nowMark}})
+}
+
+var parkedXY = with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past, "y": later}))
+
+var unparkCases = storeTable{script: "unpark", cases: []storeCase{
+	{
+		name:   "some, in the order asked for",
+		seed:   with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past, "y": later, "z": later})),
+		do:     unparkWith(9, "y", "x"),
+		result: "2 looked at, version 0: m y m x",
+		want:   with(adopted("m y", "m x"), filedAs("_parked", redistest.Zset{"z": later})),
+	},
+	{
+		name:   "as many as there is room for",
+		seed:   with(parkedXY, redistest.State{"_control": oneVersion}),
+		do:     unparkWith(1, "v", "x", "y"),
+		result: "2 looked at, version 5: m x",
+		want: with(with(adopted("m x"), filedAs("_parked", redistest.Zset{"y": later})),
+			redistest.State{"_control": oneVersion}),
+	},
+	{
+		name: "as many bytes as one claim has, but one at least",
+		seed: with(queued("p", 1), redistest.State{
+			"_parked": redistest.Zset{"x": past, "y": past, "z": past},
+			"_tasks":  redistest.Hash{"x": big("x", MaxClaimBytes-1), "y": "y", "z": "z"},
+		}),
+		do:     unparkWith(9, "x", "y", "z"),
+		result: "2 looked at, version 0: xxx y",
+		want: with(adopted(big("x", MaxClaimBytes-1), "y"), redistest.State{
+			"_parked": redistest.Zset{"z": past}, "_tasks": redistest.Hash{"z": "z"},
+		}),
+	},
+	{
+		name: "one twice, one that is not parked",
+		seed: with(with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past})),
+			redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"x": "m x", "y": "m y"}}),
+		do:     unparkWith(9, "y", "x", "x", "v"),
+		result: "4 looked at, version 0: m x",
+		want: with(adopted("m x"),
+			redistest.State{"_retry": redistest.Zset{"y": later}, "_tasks": redistest.Hash{"y": "m y"}}),
+	},
+	{
+		name:   "another worker was faster",
+		seed:   with(queued("p", 1), redistest.State{"_processing:v": redistest.Hash{"1-1": "m x"}}),
+		do:     unparkWith(9, "x"),
+		result: "1 looked at, version 0:",
+	},
+	{
+		name: "ids without a message are dropped",
+		seed: with(queued("p", 1), redistest.State{
+			"_parked": redistest.Zset{"x": past, "y": past}, "_tasks": redistest.Hash{"y": "m y"},
+			"_info": redistest.Hash{"x": "i"},
+		}),
+		do:     unparkWith(9, "x", "y"),
+		result: "2 looked at, version 0: m y",
+		want:   adopted("m y"),
+	},
+	{
+		name:   "only one without a message",
+		seed:   with(queued("p", 1), redistest.State{"_parked": redistest.Zset{"x": past}}),
+		do:     unparkWith(9, "x"),
+		result: "1 looked at, version 0:",
+		want:   queued("p", 1),
+	},
+	{
+		name: "no heartbeat",
+		seed: with(parkedXY, redistest.State{"_worker:w": nil}),
+		do:   unparkWith(9, "x"),
+		err:  ErrNoHeartbeat,
+	},
+	{
+		name: "paused",
+		seed: with(parkedXY, pausedQueue),
+		do:   unparkWith(9, "x"),
+		err:  ErrQueuePaused,
+	},
+	{
+		name: "batch number used before",
+		seed: with(parkedXY, redistest.State{
+			"_processing:w": redistest.Hash{"7-1": "a"},
+			"_claims:w":     redistest.Hash{"7": "1"},
+		}),
+		do:  unparkWith(9, "x"),
+		err: ErrBatchUsed,
+	},
+}}
+
+func condemnWith(tasks ...Filed) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return s.Condemn(bg, ShelfParked, time.Hour, tasks) }
+}
+
+var condemnCases = storeTable{script: "condemn", cases: []storeCase{
+	{
+		name: "due, in another set",
+		seed: filedAs("_retry", redistest.Zset{"x": past, "y": later}),
+		do: func(s *Store) (any, error) {
+			return s.Condemn(bg, ShelfRetry, time.Hour, []Filed{{"x", []byte("why")}, {"y", []byte("why")}})
+		},
+		result: 1,
+		want: redistest.State{
+			"_retry": redistest.Zset{"y": later}, "_archived": redistest.Zset{"x": fromNow(time.Hour)},
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "why", "y": "i y"},
+			testDay: counted(redistest.Hash{"archived": "1"}),
+		},
+	},
+	{
+		name:   "some",
+		seed:   filedAs("_parked", redistest.Zset{"x": past, "y": past, "z": past}),
+		do:     condemnWith(Filed{ID: "x", Info: []byte("why")}, Filed{ID: "z", Info: []byte("why too")}),
+		result: 2,
+		want: redistest.State{
+			"_parked":   redistest.Zset{"y": past},
+			"_archived": redistest.Zset{"x": fromNow(time.Hour), "z": fromNow(time.Hour)},
+			"_tasks":    redistest.Hash{"x": "m x", "y": "m y", "z": "m z"},
+			"_info":     redistest.Hash{"x": "why", "y": "i y", "z": "why too"},
+			testDay:     counted(redistest.Hash{"archived": "2"}),
+		},
+	},
+	{
+		name: "their ids and locks are free, those of others are not",
+		seed: both(filedAs("_parked", redistest.Zset{"x": past, "y": later}),
+			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
+		do:     condemnWith(Filed{ID: "x", Info: []byte("why")}, Filed{ID: "y", Info: []byte("why too")}),
+		result: 1,
+		want: both(redistest.State{
+			"_parked": redistest.Zset{"y": later}, "_archived": redistest.Zset{"x": fromNow(time.Hour)},
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "why", "y": "i y"},
+			testDay: counted(redistest.Hash{"archived": "1"}),
+		}, locked(later, redistest.Hash{"k:b": "y"})),
+	},
+	{
+		name:   "one that is not parked any more",
+		seed:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
+		do:     condemnWith(Filed{ID: "x", Info: []byte("why")}),
+		result: 0,
+	},
+	{
+		name: "counters exist",
+		seed: with(filedAs("_parked", redistest.Zset{"x": past}), redistest.State{
+			testDay: redistest.Expiring{Value: redistest.Hash{"archived": "4"}, For: time.Hour},
+		}),
+		do:     condemnWith(Filed{ID: "x", Info: []byte("why")}),
+		result: 1,
+		want: redistest.State{
+			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_info": redistest.Hash{"x": "why"},
+			testDay: redistest.Expiring{Value: redistest.Hash{"archived": "5"}, For: time.Hour},
+		},
+	},
+}}
+
+func trimWith(most, n int) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return s.Trim(bg, most, n) }
+}
+
+var trimCases = storeTable{script: "trim", cases: []storeCase{
+	{
+		name:   "nothing there",
+		do:     trimWith(10, 10),
+		result: 0,
+	},
+	{
+		name:   "neither old nor too many",
+		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later}),
+		do:     trimWith(2, 10),
+		result: 0,
+	},
+	{
+		name:   "too old",
+		seed:   filedAs("_archived", redistest.Zset{"x": past, "y": later, "z": past + 1}),
+		do:     trimWith(10, 10),
+		result: 2,
+		want: with(filedAs("_archived", redistest.Zset{"y": later}),
+			redistest.State{testDay: counted(redistest.Hash{"trimmed": "2"})}),
+	},
+	{
+		name:   "too old, no more than asked for",
+		seed:   filedAs("_archived", redistest.Zset{"x": past, "y": later, "z": past + 1}),
+		do:     trimWith(10, 1),
+		result: 1,
+		want: with(filedAs("_archived", redistest.Zset{"y": later, "z": past + 1}),
+			redistest.State{testDay: counted(redistest.Hash{"trimmed": "1"})}),
+	},
+	{
+		name:   "too many: the first to expire go",
+		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later + 1, "z": later + 2}),
+		do:     trimWith(1, 10),
+		result: 2,
+		want: with(filedAs("_archived", redistest.Zset{"z": later + 2}),
+			redistest.State{testDay: counted(redistest.Hash{"trimmed": "2"})}),
+	},
+	{
+		name:   "too many, no more than asked for",
+		seed:   filedAs("_archived", redistest.Zset{"x": later, "y": later + 1, "z": later + 2}),
+		do:     trimWith(0, 1),
+		result: 1,
+		want: with(filedAs("_archived", redistest.Zset{"y": later + 1, "z": later + 2}),
+			redistest.State{testDay: counted(redistest.Hash{"trimmed": "1"})}),
+	},
+	{
+		name: "tasks of other sets stay",
+		seed: redistest.State{
+			"_archived": redistest.Zset{"x": past}, "_retry": redistest.Zset{"y": past},
+			"_tasks": redistest.Hash{"x": "m", "y": "m"},
+			"_info":  redistest.Hash{"x": "i", "y": "i"},
+		},
+		do:     trimWith(0, 10),
+		result: 1,
+		want: redistest.State{
+			"_retry": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"y": "m"}, "_info": redistest.Hash{"y": "i"},
+			testDay: counted(redistest.Hash{"trimmed": "1"}),
+		},
+	},
+}}
+
+// TestParkedPage reads parked tasks page by page.
+func TestParkedPage(t *testing.T) {
+	server := redistest.Shared(t)
+	name := redistest.Name(t)
+	s := NewStore(dialled(t, server.URL()), "", name)
+	seed := redistest.State{
+		"_parked": redistest.Zset{"a": past, "b": past + 1, "c": later, "d": later + 1},
+		"_tasks":  redistest.Hash{"a": "m a", "c": "m c", "d": "m d"},
+		"_info":   redistest.Hash{"a": "i a", "b": "i b", "d": "i d"},
+	}
+	redistest.Seed(t, server.Dial(t), name, seed)
+	for _, c := range []struct {
+		offset, n int
+		expired   bool
+		want      string
+	}{
+		{0, 2, false, "c= d=i d "},
+		{2, 2, false, "a=i a b=i b "},
+		{3, 9, false, "a=i a "},
+		{4, 9, false, ""},
+		{0, 9, true, "a=i a b=i b "},
+		{1, 9, true, "b=i b "},
+		{0, 1, true, "a=i a "},
+	} {
+		page, err := s.ParkedPage(bg, c.offset, c.n, c.expired)
+		var text strings.Builder
+		for _, f := range page {
+			fmt.Fprintf(&text, "%s=%s ", f.ID, f.Info)
+		}
+		if err != nil || text.String() != c.want {
+			t.Errorf("%d from %d, expired %v: expected %q, found %q, %v", c.n, c.offset, c.expired, c.want, &text, err)
+		}
+	}
+	if _, err := redis.String(server.Do(t, "SET", name+"_info", "x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ParkedPage(bg, 0, 1, false); err == nil {
+		t.Error("a key of the wrong type gave no error")
+	}
+}

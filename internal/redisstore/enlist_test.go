@@ -1,0 +1,462 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// locked is a state with locks: lock or '#id' to task id, all of them lapsing at due. A lock is noted with its holder
+// too.
+func locked(due int64, holders redistest.Hash) redistest.State {
+	locks, lapse := redistest.Hash{}, redistest.Zset{}
+	for name, id := range holders {
+		locks[name], lapse[name] = id, due
+		if name != "#"+id {
+			locks["@"+id], lapse["@"+id] = name, due
+		}
+	}
+	return redistest.State{"_locks": locks, "_locked": lapse}
+}
+
+// both joins states: those of their keys that are hashes or sets are joined, of others the last holds.
+func both(states ...redistest.State) redistest.State {
+	out := redistest.State{}
+	for _, s := range states {
+		for suffix, value := range s {
+			switch value := value.(type) {
+			case redistest.Hash:
+				out[suffix] = joined(out[suffix], value)
+			case redistest.Zset:
+				out[suffix] = joined(out[suffix], value)
+			default:
+				out[suffix] = value
+			}
+		}
+	}
+	return out
+}
+
+func joined[M ~map[string]V, V any](old any, more M) M {
+	out := maps.Clone(more)
+	before, _ := old.(M)
+	for k, v := range before {
+		if _, ok := out[k]; !ok {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// strayHolder is task s, whose lock k:b has passed to another one.
+var strayHolder = redistest.State{"_locks": redistest.Hash{"@s": "k:b"}, "_locked": redistest.Zset{"@s": later}}
+
+// toEnlist is a task with a message made of its id.
+func toEnlist(id string, h *Hold) Listing {
+	return Listing{Envelope{id, []byte("m " + id)}, h}
+}
+
+// lockOf is a lock of an hour.
+func lockOf(name string, on Conflict) *Hold {
+	return &Hold{Name: name, Life: time.Hour.Milliseconds(), Conflict: on}
+}
+
+var (
+	ownID   = &Hold{Reserve: true}
+	hour    = fromNow(time.Hour)
+	idLife  = fromNow(LockLife)
+	atFront = Place{How: "front"}
+	atBack  = Place{How: "back"}
+	inMin   = Place{How: "in", Due: time.Minute.Milliseconds()}
+)
+
+// refusedError says which task was refused, and the id of the one in its way.
+type refusedError struct {
+	index int
+	id    string
+}
+
+func (e refusedError) Error() string {
+	return fmt.Sprintf("task %d was refused because of %s", e.index, e.id)
+}
+
+// enlistWith answers who is there instead of each task.
+func enlistWith(at Place, tasks ...Listing) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		others, err := s.Enlist(bg, at, tasks)
+		var refused *EnlistError
+		if errors.As(err, &refused) {
+			return nil, refusedError{refused.Index, refused.ID}
+		}
+		return fmt.Sprintf("%q", others), err
+	}
+}
+
+var manyListed, manyListedState = func() (list []Listing, state redistest.State) {
+	locks := redistest.Hash{}
+	var messages redistest.List
+	for i := range MaxEnlisted {
+		id := fmt.Sprintf("id%d", i)
+		list = append(list, Listing{
+			Envelope{id, []byte("m " + id)},
+			&Hold{Reserve: true, Name: "k:" + id, Life: LockLife.Milliseconds()},
+		})
+		locks["#"+id], locks["k:"+id] = id, id
+		messages = append(messages, "m "+id)
+	}
+	return list, both(locked(idLife, locks), redistest.State{"": messages, "_noti": ones(MaxEnlisted)})
+}()
+
+var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase{
+	{
+		name:   "at the back, under a lock",
+		seed:   redistest.State{"": redistest.List{"p"}, "_noti": ones(1)},
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
+			redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)}),
+	},
+	{
+		name:   "at the front, without a lock",
+		seed:   redistest.State{"": redistest.List{"p"}, "_noti": ones(1)},
+		do:     enlistWith(atFront, toEnlist("x", nil), toEnlist("y", nil)),
+		result: `["" ""]`,
+		want:   redistest.State{"": redistest.List{"m x", "m y", "p"}, "_noti": ones(3)},
+	},
+	{
+		name:   "later: the lock lasts from then",
+		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", conflictFail))),
+		result: `[""]`,
+		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), redistest.State{
+			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_wake": ones(1),
+		}),
+	},
+	{
+		name:   "at a time that is over: the lock lasts from now",
+		seed:   with(filedAs("_scheduled", redistest.Zset{"o": past - 1}), nil),
+		do:     enlistWith(Place{How: "at", Due: past}, toEnlist("x", lockOf("k:a", conflictFail))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}), filedAs("_scheduled", redistest.Zset{"o": past - 1}),
+			redistest.State{
+				"_scheduled": redistest.Zset{"x": past}, "_tasks": redistest.Hash{"x": "m x"},
+			}),
+	},
+	{
+		name:   "at a round time, earlier than all others: wakes a mover that has been called already",
+		seed:   with(filedAs("_scheduled", redistest.Zset{"o": later}), redistest.State{"_wake": ones(1)}),
+		do:     enlistWith(Place{How: "at", Due: round}, toEnlist("x", ownID)),
+		result: `[""]`,
+		want: both(locked(round+LockLife.Milliseconds(), redistest.Hash{"#x": "x"}),
+			filedAs("_scheduled", redistest.Zset{"o": later}), redistest.State{
+				"_scheduled": redistest.Zset{"x": round}, "_tasks": redistest.Hash{"x": "m x"}, "_wake": ones(1),
+			}),
+	},
+	{
+		name: "a lock and an id: both last as long as the longer",
+		do: enlistWith(atBack,
+			Listing{
+				Envelope{"x", []byte("m x")},
+				&Hold{Reserve: true, Name: "k:a", Life: LockLife.Milliseconds() + 5},
+			}),
+		result: `[""]`,
+		want: both(locked(idLife+5, redistest.Hash{"k:a": "x", "#x": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+	},
+	{
+		name: "held: refused, all or none",
+		seed: locked(later, redistest.Hash{"k:a": "o"}),
+		do:   enlistWith(atBack, toEnlist("x", nil), toEnlist("y", lockOf("k:a", conflictFail))),
+		err:  refusedError{1, "o"},
+	},
+	{
+		name: "held until a round time",
+		seed: locked(round, redistest.Hash{"k:a": "o"}),
+		do:   enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		err:  refusedError{0, "o"},
+	},
+	{
+		name:   "held: skipped, with nothing else to do",
+		seed:   locked(later, redistest.Hash{"k:a": "o"}),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictSkip))),
+		result: `["o"]`,
+		idle:   true,
+	},
+	{
+		name: "held: skipped, among others",
+		seed: locked(later, redistest.Hash{"k:a": "o"}),
+		do: enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictSkip)), toEnlist("y", lockOf("k:b", conflictSkip)),
+			toEnlist("z", nil)),
+		result: `["o" "" ""]`,
+		want: both(locked(later, redistest.Hash{"k:a": "o"}), locked(hour, redistest.Hash{"k:b": "y"}), redistest.State{
+			"": redistest.List{"m y", "m z"}, "_noti": ones(2),
+		}),
+	},
+	{
+		name:   "lapsed: taken over",
+		seed:   locked(past, redistest.Hash{"k:a": "o"}),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+	},
+	{
+		name: "others that have lapsed are dropped",
+		seed: both(locked(past, redistest.Hash{"k:b": "o", "#o": "o"}),
+			locked(later, redistest.Hash{"k:c": "p", "#p": "p"})),
+		do:     enlistWith(atBack, toEnlist("x", nil)),
+		result: `[""]`,
+		want: both(locked(later, redistest.Hash{"k:c": "p", "#p": "p"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+	},
+	{
+		name: "replaced: a scheduled task is gone",
+		seed: both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}),
+			filedAs("_scheduled", redistest.Zset{"o": later, "p": later})),
+		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", conflictReplace))),
+		result: `[""]`,
+		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}),
+			filedAs("_scheduled", redistest.Zset{"p": later}), redistest.State{
+				"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
+				"_wake": ones(1),
+			}),
+	},
+	{
+		name: "replaced: a retrying and a parked task are gone",
+		seed: both(locked(later, redistest.Hash{"k:a": "o", "k:b": "p"}),
+			filedAs("_retry", redistest.Zset{"o": later}), filedAs("_parked", redistest.Zset{"p": later})),
+		do: enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictReplace)),
+			toEnlist("y", lockOf("k:b", conflictReplace))),
+		result: `["" ""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x", "k:b": "y"}),
+			redistest.State{"": redistest.List{"m x", "m y"}, "_noti": ones(2)}),
+	},
+	{
+		name: "replaced: one that is pending or active is revoked, and keeps its id",
+		seed: both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}),
+			redistest.State{"": redistest.List{"m o"}, "_noti": ones(1)}),
+		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", conflictReplace))),
+		result: `[""]`,
+		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), redistest.State{
+			"": redistest.List{"m o"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
+			"_control": redistest.Hash{"version": nowMark},
+			"_locks":   redistest.Hash{"@o": "k:a", "#o": "o"}, "_locked": redistest.Zset{"@o": later, "#o": later},
+			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_wake": ones(1),
+		}),
+	},
+	{
+		name: "replaced: the version rises beyond the last",
+		seed: both(locked(later, redistest.Hash{"k:a": "o"}),
+			redistest.State{"_control": redistest.Hash{"version": "4000000000000"}}),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictReplace))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
+			"_control": redistest.Hash{"version": "4000000000001"},
+			"_locks":   redistest.Hash{"@o": "k:a"}, "_locked": redistest.Zset{"@o": later},
+		}),
+	},
+	{
+		name: "within one call: refused, skipped, replaced",
+		do: enlistWith(atBack, toEnlist("a", lockOf("k:s", conflictSkip)), toEnlist("b", lockOf("k:s", conflictSkip)),
+			toEnlist("c", lockOf("k:r", conflictReplace)), toEnlist("d", lockOf("k:r", conflictReplace)),
+			toEnlist("e", lockOf("k:r", conflictReplace))),
+		result: `["" "a" "" "" ""]`,
+		want: both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}),
+			redistest.State{"": redistest.List{"m a", "m e"}, "_noti": ones(2)}),
+	},
+	{
+		name: "within one call: refused",
+		do: enlistWith(atBack, toEnlist("a", lockOf("k:s", conflictFail)),
+			toEnlist("b", lockOf("k:s", conflictFail))),
+		err: refusedError{1, "a"},
+	},
+	{
+		name:   "an id of its own",
+		do:     enlistWith(atBack, toEnlist("x", ownID)),
+		result: `[""]`,
+		want: both(locked(idLife, redistest.Hash{"#x": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+	},
+	{
+		name: "an id that a pending or active task has",
+		seed: locked(later, redistest.Hash{"#x": "x"}),
+		do:   enlistWith(atBack, toEnlist("x", ownID)),
+		err:  refusedError{0, "x"},
+	},
+	{
+		name:   "an id that has lapsed",
+		seed:   locked(past, redistest.Hash{"#x": "x"}),
+		do:     enlistWith(atBack, toEnlist("x", ownID)),
+		result: `[""]`,
+		want: both(locked(idLife, redistest.Hash{"#x": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+	},
+	{
+		name: "an id that a filed task has",
+		seed: filedAs("_archived", redistest.Zset{"x": later}),
+		do:   enlistWith(atBack, toEnlist("x", ownID)),
+		err:  refusedError{0, "x"},
+	},
+	{
+		name:   "an id that a filed task has: skipped",
+		seed:   filedAs("_retry", redistest.Zset{"x": later}),
+		do:     enlistWith(atBack, toEnlist("x", &Hold{Reserve: true, Conflict: conflictSkip})),
+		result: `["x"]`,
+		idle:   true,
+	},
+	{
+		name: "an id that a completed task has",
+		seed: redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r"}},
+		do:   enlistWith(atBack, toEnlist("x", ownID)),
+		err:  refusedError{0, "x"},
+	},
+	{
+		name:   "an id that a completed task had",
+		seed:   redistest.State{"_completed": redistest.Zset{"x": past}, "_results": redistest.Hash{"x": "r"}},
+		do:     enlistWith(atBack, toEnlist("x", ownID)),
+		result: `[""]`,
+		want: both(locked(idLife, redistest.Hash{"#x": "x"}), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_completed": redistest.Zset{"x": past},
+			"_results": redistest.Hash{"x": "r"},
+		}),
+	},
+	{
+		name: "an id that a revoked task has",
+		seed: both(locked(later, redistest.Hash{"#x": "x"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
+		do:   enlistWith(atBack, toEnlist("x", ownID)),
+		err:  refusedError{0, "x"},
+	},
+	{
+		name:   "an id of a task that had ended when it was revoked",
+		seed:   redistest.State{"_revoked": redistest.Zset{"x": later, "y": later}},
+		do:     enlistWith(atBack, toEnlist("x", ownID)),
+		result: `[""]`,
+		want: both(locked(idLife, redistest.Hash{"#x": "x"}), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"y": later},
+		}),
+	},
+	{
+		name: "an id twice in one call",
+		do:   enlistWith(atBack, toEnlist("x", ownID), toEnlist("x", ownID)),
+		err:  refusedError{1, "x"},
+	},
+	{
+		name: "as many as a call may have",
+		do:   func(s *Store) (any, error) { _, err := s.Enlist(bg, atBack, manyListed); return nil, err },
+		want: manyListedState,
+	},
+}}
+
+func unlockOne(id string) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		left, replaced, err := s.Unlock(bg, id)
+		return fmt.Sprintf("left %v, replaced %v", left, replaced), err
+	}
+}
+
+var unlockCases = storeTable{script: "unlock", cases: []storeCase{
+	{
+		name:   "its lock, the last",
+		seed:   locked(later, redistest.Hash{"k:a": "x"}),
+		do:     unlockOne("x"),
+		result: "left false, replaced false",
+		want:   redistest.State{},
+	},
+	{
+		name:   "its lock, not its id",
+		seed:   locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}),
+		do:     unlockOne("x"),
+		result: "left true, replaced false",
+		want:   locked(later, redistest.Hash{"#x": "x", "k:b": "y"}),
+	},
+	{
+		name:   "nothing: it was freed before",
+		seed:   locked(later, redistest.Hash{"k:a": "y"}),
+		do:     unlockOne("x"),
+		result: "left false, replaced false",
+	},
+	{
+		name: "a lock that has passed to another task",
+		seed: both(locked(later, redistest.Hash{"k:a": "y"}), redistest.State{
+			"_locks": redistest.Hash{"@x": "k:a"}, "_locked": redistest.Zset{"@x": past},
+		}),
+		do:     unlockOne("x"),
+		result: "left false, replaced false",
+		want:   locked(later, redistest.Hash{"k:a": "y"}),
+	},
+	{
+		name: "replaced",
+		seed: both(locked(later, redistest.Hash{"k:a": "y"}),
+			redistest.State{"_revoked": redistest.Zset{"x": later}}),
+		do:     unlockOne("x"),
+		result: "left false, replaced true",
+	},
+	{
+		name: "left the queue",
+		seed: both(locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}),
+			redistest.State{"_revoked": redistest.Zset{"x": later}}),
+		do:   disownOne("x"),
+		want: both(locked(later, redistest.Hash{"k:b": "y"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
+	},
+	{
+		name: "left the queue: its lock has passed to another task",
+		seed: both(locked(later, redistest.Hash{"k:b": "y", "#s": "s"}), strayHolder),
+		do:   disownOne("s"),
+		want: locked(later, redistest.Hash{"k:b": "y"}),
+	},
+}}
+
+func disownOne(id string) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return nil, s.Disown(bg, id) }
+}
+
+func lapseWith(n int) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return s.Lapse(bg, n) }
+}
+
+var lapseCases = storeTable{script: "lapse", cases: []storeCase{
+	{
+		name:   "nothing",
+		do:     lapseWith(10),
+		result: 0,
+	},
+	{
+		name: "what has expired",
+		seed: both(locked(past, redistest.Hash{"k:a": "x", "#y": "y"}),
+			locked(later, redistest.Hash{"k:b": "y", "#x": "x"})),
+		do:     lapseWith(10),
+		result: 3,
+		want:   locked(later, redistest.Hash{"k:b": "y", "#x": "x"}),
+	},
+	{
+		name:   "no more than a page",
+		seed:   both(locked(past, redistest.Hash{"#x": "x"}), locked(past+1, redistest.Hash{"#y": "y"})),
+		do:     lapseWith(1),
+		result: 1,
+		want:   locked(past+1, redistest.Hash{"#y": "y"}),
+	},
+}}
+
+// TestEnlistOnKeysOfAnotherType leaves no task without its notification, and no lock without its task.
+func TestEnlistOnKeysOfAnotherType(t *testing.T) {
+	server := redistest.Shared(t)
+	src := dialled(t, server.URL())
+	for _, suffix := range []string{"", "_noti", "_locks", "_locked", "_revoked", "_completed"} {
+		s := NewStore(src, "", redistest.Name(t))
+		server.Do(t, "SET", s.Name+suffix, "another type")
+		if _, err := s.Enlist(bg, atBack,
+			[]Listing{toEnlist("x", &Hold{Reserve: true, Name: "k:a", Life: 1000})}); err == nil ||
+			errors.Is(err, ErrUnknown) {
+			t.Errorf("N%s is of another type: %v", suffix, err)
+		}
+		if state := redistest.Dump(t, server.Dial(t), s.Name); suffix != "" && len(state) != 1 {
+			t.Errorf("N%s is of another type, and this is left: %v", suffix, state)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package redisstore
+
+import "errors"
+
+// Errors of the store. Package delayed publishes them, and documents them there.
+var (
+	// ErrUnknown says that the connection broke after the request was sent: it may or may not have been carried out.
+	ErrUnknown = errors.New("delayed: unknown whether Redis carried out the request")
+	// ErrFull says that Redis refuses writes because its memory or its disk is full.
+	ErrFull = errors.New("delayed: Redis refuses writes")
+	// ErrNoID says that a task cannot be asked for because its message carries no id.
+	ErrNoID = errors.New("delayed: task has no id")
+	// ErrClosed says that the handle on Redis is closed, or that Run was called before.
+	ErrClosed = errors.New("delayed: closed")
+	// ErrDuplicate says that another task has the id or the lock.
+	ErrDuplicate = errors.New("delayed: such a task is there already")
+)

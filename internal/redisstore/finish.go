@@ -1,0 +1,161 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Shelf is a sorted set that tasks are filed in.
+type Shelf uint8
+
+// The sets.
+const (
+	ShelfScheduled Shelf = iota
+	ShelfRetry
+	ShelfParked
+	ShelfArchived
+)
+
+// Shelved is one task to be filed.
+type Shelved struct {
+	Token   string
+	ID      string
+	Wait    time.Duration // until it is due (retry) or expires
+	Message []byte        // none: as it was claimed
+	Info    []byte
+	Path    string // of its function, if it is parked
+	Awaited bool   // it ends, and somebody may wait for that
+}
+
+// Ended are claims whose tasks are done.
+type Ended struct {
+	Tokens  []string // at most MaxTokens
+	Batches []uint64 // of which nothing is left then
+	// Pulse is the value of the heartbeat under which all of them stood last. As long as Redis has that value, none was
+	// lost.
+	Pulse string
+}
+
+// append adds what ack and claim need to know.
+func (e *Ended) append(args []any) []any {
+	args = append(args, e.Pulse)
+	args = appendBatches(args, e.Batches)
+	for _, t := range e.Tokens {
+		args = append(args, t)
+	}
+	return args
+}
+
+// answers converts what ack and claim say of them: which claims stood, nil for all.
+func (e *Ended) answers(reply any) ([]bool, error) {
+	if _, all := reply.(int64); all {
+		return nil, nil
+	}
+	return answers(reply, nil, len(e.Tokens))
+}
+
+// Ack ends claims whose tasks are done, and adds lost to the day's count of lost claims. The answers say which claims
+// stood, nil that all did. It may be repeated freely, as all ends of a claim may.
+func (s *Store) Ack(ctx context.Context, worker string, e Ended, lost int) ([]bool, error) {
+	args := make([]any, 0, 4+len(e.Batches)+len(e.Tokens))
+	args = append(args, statsLife, lost)
+	args = e.append(args)
+	keys := []string{s.Keys.Processing + worker, s.Keys.claims + worker, s.StatsKey(), s.Keys.Heartbeat + worker}
+	reply, err := s.eval(ctx, ScriptAck, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	return e.answers(reply)
+}
+
+// Release gives claimed messages back unchanged: to the front or to the end of a queue.
+func (s *Store) Release(
+	ctx context.Context, worker string, batches []uint64, tokens []string, to *Store, front bool,
+) ([]bool, error) {
+	where := "back"
+	if front {
+		where = "front"
+	}
+	args := make([]any, 0, 2+len(batches)+len(tokens))
+	args = append(args, where)
+	args = appendBatches(args, batches)
+	for _, t := range tokens {
+		args = append(args, t)
+	}
+	keys := []string{s.Keys.Processing + worker, s.Keys.claims + worker, to.Keys.List, to.Keys.Noti}
+	reply, err := s.eval(ctx, ScriptRelease, keys, args...)
+	return answers(reply, err, len(tokens))
+}
+
+// channel is where the end of a task is told, "" if nobody waits for it.
+func (s *Store) channel(id string, awaited bool) string {
+	if !awaited {
+		return ""
+	}
+	return s.Keys.EndedOf(id)
+}
+
+// Shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to
+// raise by the number of tasks filed. canceled says which claims stand because their tasks were cancelled, nil for
+// none.
+func (s *Store) Shelve(
+	ctx context.Context, worker string, batches []uint64, on Shelf, most int, counters []string, tasks []Shelved,
+) (stood, canceled []bool, err error) {
+	set, wake, free, workers := s.Keys.retry, 1, 0, ""
+	switch on {
+	case ShelfRetry:
+	case ShelfScheduled:
+		set = s.Keys.scheduled
+	case ShelfParked:
+		set, wake, workers = s.Keys.Parked, 0, s.Keys.Signals()
+	case ShelfArchived:
+		set, wake, free = s.Keys.Archived, 0, 1 // the task is over
+	}
+	args := make([]any, 0, 7+len(counters)+len(batches)+6*len(tasks))
+	args = append(args, statsLife, most, wake, free, workers, len(counters))
+	for _, c := range counters {
+		args = append(args, c)
+	}
+	args = appendBatches(args, batches)
+	for i := range tasks {
+		t := &tasks[i]
+		told := s.channel(t.ID, t.Awaited)
+		if on == ShelfParked && t.Path != "" {
+			told = SignalParked + " " + t.Path
+		}
+		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, told)
+	}
+	keys := []string{
+		s.Keys.Processing + worker, s.Keys.claims + worker, s.Keys.Tasks, set, s.Keys.info, s.StatsKey(), s.Keys.Wake,
+		s.Keys.locks, s.Keys.locked, s.Keys.revoked,
+	}
+	reply, err := s.eval(ctx, ScriptShelve, keys, args...)
+	return answersAgain(reply, err, len(tasks))
+}
+
+func appendBatches(args []any, batches []uint64) []any {
+	args = append(args, len(batches))
+	for _, b := range batches {
+		args = append(args, b)
+	}
+	return args
+}
+
+// answers converts a reply of n ones and zeros.
+func answers(reply any, err error, n int) ([]bool, error) {
+	values, err := redis.Values(reply, err)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) != n {
+		return nil, fmt.Errorf("%w: %d answers, expected %d", ErrReply, len(values), n)
+	}
+	stood := make([]bool, n)
+	for i, v := range values {
+		stood[i] = v == int64(1)
+	}
+	return stood, nil
+}

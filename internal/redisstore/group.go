@@ -1,0 +1,177 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// MaxRipe bounds the groups that one call of ripe lends to a mover.
+	MaxRipe = 16
+	// maxPeek bounds the messages that one call of peek reads.
+	maxPeek = group.MaxGroupSize + 1
+)
+
+var (
+	// groupBytes and groupValues are the arguments at which a group is full. What one message may hold is somewhat
+	// more, as its head needs room too; whoever composes it goes by that.
+	groupBytes  = wire.Default.Bytes - 32<<10
+	groupValues = wire.Default.Elems - 512
+)
+
+// Gather adds up to MaxBatchTasks members to the group that all of them belong to, all or none, and returns the time
+// until it is due.
+func (s *Store) Gather(ctx context.Context, members []group.Member) (size int, due time.Duration, err error) {
+	args := make([]any, 0, 8+len(members))
+	bytes, values := weigh(members)
+	last := &members[len(members)-1]
+	args = append(args, last.Group, last.How.Grace, last.How.MaxDelay, last.How.MaxSize, bytes, values, groupBytes,
+		groupValues)
+	for i := range members {
+		args = append(args, members[i].Message)
+	}
+	reply, err := s.accept(ctx, scriptGather,
+		[]string{s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered, s.Keys.Wake}, args...)
+	answer, err := ints(reply, err, 2)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(answer[0]), time.Duration(answer[1]) * time.Millisecond, nil
+}
+
+// weigh returns the bytes and the number of values of the arguments of members.
+func weigh(members []group.Member) (bytes, values int) {
+	for i := range members {
+		bytes += members[i].Bytes
+		values += members[i].Values
+	}
+	return bytes, values
+}
+
+// Ripe returns up to n groups that are due, and the time until the next one is, negative for none. Nobody else is told
+// of these for the time of the loan.
+func (s *Store) Ripe(ctx context.Context, n int, loan time.Duration) (groups []string, next time.Duration, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptRipe, []string{s.Keys.groups}, n, loan.Milliseconds()))
+	if err != nil {
+		return nil, 0, err
+	}
+	ms, rest, err := numbered(reply)
+	if err != nil {
+		return nil, 0, err
+	}
+	if groups, err = redis.Strings(rest, nil); err != nil {
+		return nil, 0, fmt.Errorf("%w: ripe: %w", ErrReply, err)
+	}
+	return groups, time.Duration(ms) * time.Millisecond, nil
+}
+
+// numbered splits a reply that begins with a number.
+func numbered(reply []any) (n int64, rest []any, err error) {
+	if len(reply) == 0 {
+		return 0, nil, fmt.Errorf("%w: nothing", ErrReply)
+	}
+	n, ok := reply[0].(int64)
+	if !ok {
+		return 0, nil, fmt.Errorf("%w: %T in place of a number", ErrReply, reply[0])
+	}
+	return n, reply[1:], nil
+}
+
+// Answered says whether an error is Redis's answer, not the lack of one.
+func Answered(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer)
+}
+
+// Peek reads the first messages of a group: size, which is the number that one call is to be made of at most, and one
+// more; fewer if they have more than most bytes, or before one that is too large: if that is the first, large is its
+// size. version is that of the control hash.
+func (s *Store) Peek(
+	ctx context.Context, group string, most int,
+) (size int, version int64, messages [][]byte, large int, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.Keys.group + group, s.Keys.gathered, s.Keys.control},
+		group, most, maxPeek, wire.WorkerLimits.Bytes))
+	if err != nil {
+		return 0, 0, nil, 0, err
+	}
+	n, rest, err := numbered(reply)
+	if err == nil {
+		version, rest, err = numbered(rest)
+	}
+	if err != nil {
+		return 0, 0, nil, 0, err
+	}
+	found, err := storedAll(rest, nil)
+	if err != nil {
+		return 0, 0, nil, 0, err
+	}
+	for _, m := range found {
+		if m.Size > 0 {
+			return int(n), version, nil, m.Size, nil
+		}
+		messages = append(messages, m.Bytes)
+	}
+	return int(n), version, messages, 0, nil
+}
+
+// Firing says what became of a group that was to be fired.
+type Firing uint8
+
+// What can become of it.
+const (
+	firedElsewhere Firing = iota // somebody else was faster
+	FiredHere                    // its calls are pending
+	FiredNot                     // some of its calls may have been cancelled since they were read
+)
+
+// Fire makes messages pending in place of the members that they are made of, if the group still begins with these. next
+// is when the member behind them was made, in ms, 0 if there is none or nobody knows. version is what peek said.
+// Without members it forgets a group that is empty. due is the time until the group is due again, negative if it is
+// gone.
+func (s *Store) Fire(
+	ctx context.Context, group string, members []group.Member, next, version int64, messages [][]byte,
+) (fired Firing, due time.Duration, err error) {
+	var first, last []byte
+	if n := len(members); n > 0 {
+		first, last = members[0].Message, members[n-1].Message
+	}
+	bytes, values := weigh(members)
+	args := make([]any, 0, 10+len(messages))
+	args = append(args, group, len(members), first, last, bytes, values, next, groupBytes, groupValues, version)
+	for _, m := range messages {
+		args = append(args, m)
+	}
+	keys := []string{s.Keys.group + group, s.Keys.groups, s.Keys.gathered, s.Keys.List, s.Keys.Noti, s.Keys.control}
+	reply, err := s.eval(ctx, scriptFire, keys, args...)
+	answer, err := ints(reply, err, 2)
+	if err != nil {
+		return firedElsewhere, 0, err
+	}
+	return Firing(answer[0]), time.Duration(answer[1]) * time.Millisecond, nil //nolint:gosec // 0 to 2
+}
+
+// Join ends claims by adding their tasks to the group that all of them belong to.
+func (s *Store) Join(
+	ctx context.Context, worker string, batches []uint64, tokens []string, members []group.Member,
+) ([]bool, error) {
+	last := &members[len(members)-1]
+	args := make([]any, 0, 7+len(batches)+3*len(tokens))
+	args = append(args, last.Group, last.How.Grace, last.How.MaxDelay, last.How.MaxSize, groupBytes, groupValues)
+	args = appendBatches(args, batches)
+	for i, t := range tokens {
+		args = append(args, t, members[i].Bytes, members[i].Values)
+	}
+	keys := []string{
+		s.Keys.Processing + worker, s.Keys.claims + worker, s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered,
+		s.Keys.Wake,
+	}
+	reply, err := s.eval(ctx, scriptJoin, keys, args...)
+	return answers(reply, err, len(tokens))
+}

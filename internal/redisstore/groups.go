@@ -1,0 +1,82 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// groupPage bounds the messages of a group that one script reads for who looks for a task.
+const groupPage = 200
+
+// WaitingGroup is a group of calls that waits for more of them.
+type WaitingGroup struct {
+	Key, Function string // empty when the first call cannot be read
+	Size          int
+	Due           time.Time
+}
+
+// Groups reads the first n groups. Those that go meanwhile are left out.
+func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
+	found, err := redis.Values(s.Read(ctx, "ZRANGE", s.Keys.groups, 0, n-1, "WITHSCORES"))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]WaitingGroup, 0, len(found)/2)
+	for len(found) > 1 {
+		var name string
+		var due float64 // some servers write large round numbers as 4e+12
+		if found, err = redis.Scan(found, &name, &due); err != nil {
+			return nil, err
+		}
+		size, err := redis.Int(s.Read(ctx, "LLEN", s.Keys.group+name))
+		if err != nil {
+			return nil, err
+		}
+		if size == 0 {
+			continue
+		}
+		first, err := s.page(ctx, s.Keys.group+name, 0, 1)
+		if err != nil {
+			return nil, err
+		}
+		g := WaitingGroup{Size: size, Due: time.UnixMilli(int64(due))}
+		for _, m := range first {
+			if msg, err := wire.Parse(m.Bytes, wire.WorkerLimits); err == nil && msg.Meta.Extra != nil {
+				g.Key, g.Function = msg.Meta.Extra.Group, msg.Path
+			}
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}
+
+// Aggregating returns the message of the task with an id that waits in a group, and whether there is one. It reads the
+// groups one after the other, so it is for those who ask for one task, and only when the task is nowhere else.
+func (s *Store) Aggregating(ctx context.Context, id string) (message []byte, waits bool, err error) {
+	names, err := redis.Strings(s.Read(ctx, "ZRANGE", s.Keys.groups, 0, -1))
+	if err != nil {
+		return nil, false, err
+	}
+	for _, name := range names {
+		for from := 0; ; {
+			messages, err := s.page(ctx, s.Keys.group+name, from, groupPage)
+			if err != nil {
+				return nil, false, err
+			}
+			for _, m := range messages {
+				if msg, err := wire.Parse(m.Bytes, wire.WorkerLimits); err == nil && msg.Meta.ID == id {
+					return m.Bytes, true, nil
+				}
+			}
+			if len(messages) == 0 {
+				break
+			}
+			from += len(messages)
+		}
+	}
+	return nil, false, nil
+}

@@ -1,0 +1,99 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxQueueName bounds a queue's name, in bytes.
+const maxQueueName = 128
+
+// keySuffixes are what the keys of a queue add to its name; a queue whose own name ended in one would share keys with
+// another.
+var keySuffixes = []string{
+	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks",
+	"_info",
+	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked", "_control", "_functions",
+	"_groups", "_gathered", "_suspects", "_suspects_noti",
+	"_periodic", "_ticks",
+}
+
+// keyInfixes stand between a queue's name and a variable part.
+var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_rewait:", "_stats:", "_group:", "_history:"}
+
+// Keys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
+type Keys struct {
+	List, Noti, Wake                     string
+	Legacy, Workers                      string
+	scheduled, retry, Archived, Parked   string
+	Tasks, info, deaths, sweeper, mode   string
+	completed, results                   string
+	locks, locked, revoked, control      string
+	functions                            string
+	periodic, ticks, history             string // behind history follows the name of an entry
+	Processing, claims, Heartbeat, stats string // a worker's id or a day follows
+	groups, gathered                     string
+	group                                string // a group follows
+	suspects, SuspectsNoti               string // as list and noti, for tasks that are run with few others or alone
+	Rewait                               string // a worker's id follows
+}
+
+// NewQueueKeys returns the keys of a queue.
+func NewQueueKeys(prefix, name string) Keys {
+	n := prefix + name
+	return Keys{
+		List: n, Noti: n + "_noti", Wake: n + "_wake",
+		Legacy: n + "_processing", Workers: n + "_workers",
+		scheduled: n + "_scheduled", retry: n + "_retry", Archived: n + "_archived", Parked: n + "_parked",
+		Tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
+		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked",
+		revoked: n + "_revoked",
+		control: n + "_control", functions: n + "_functions",
+		suspects: n + "_suspects", SuspectsNoti: n + "_suspects_noti", Rewait: n + "_rewait:",
+		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
+		periodic: n + "_periodic", ticks: n + "_ticks", history: n + "_history:",
+		Processing: n + "_processing:", claims: n + "_claims:", Heartbeat: n + "_worker:", stats: n + "_stats:",
+	}
+}
+
+// statsOf returns the counter hash of the UTC day of t.
+func (k *Keys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
+
+// Signals is the channel on which workers of the queue are told of changes. Channels are not keys: they have names of
+// their own, in all databases of a server together.
+func (k *Keys) Signals() string { return k.List + "_signals" }
+
+// EndedOf returns the channel on which the end of a task is told. It is no key.
+func (k *Keys) EndedOf(id string) string { return k.List + "_ended:" + id }
+
+// CheckQueueName says why a name cannot be a queue's.
+func CheckQueueName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("delayed: queue name is empty")
+	case len(name) > maxQueueName:
+		return fmt.Errorf("delayed: queue name of %d bytes: expected at most %d", len(name), maxQueueName)
+	}
+	for _, r := range name {
+		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError {
+			return fmt.Errorf("delayed: queue name %q: expected printable characters without spaces", name)
+		}
+	}
+	for _, s := range keySuffixes {
+		if other, ok := strings.CutSuffix(name, s); ok {
+			return fmt.Errorf("delayed: queue name %q ends in %q, which is a key of queue %q: choose another name",
+				name, s, other)
+		}
+	}
+	for _, s := range keyInfixes {
+		if strings.Contains(name, s) {
+			return fmt.Errorf("delayed: queue name %q contains %q, which marks keys of another queue: choose another "+
+				"name", name, s)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// ReasonTooLarge is why a message is archived that is larger than workers read.
+	ReasonTooLarge = "too large"
+	// maxInfo bounds what is read of each task where many are listed: more than any wire.Info has that is kept of a
+	// task that waits.
+	maxInfo = 32 << 10
+)
+
+// TooLarge is the error about a message of size bytes, which stays in Redis.
+func TooLarge(size int) error { return wire.TooLong(size, wire.WorkerLimits) }
+
+// TooLargeInfo is what is known of such a message.
+func TooLargeInfo(size int, at time.Time, worker string) []byte {
+	info := wire.Info{Reason: ReasonTooLarge, Error: TooLarge(size).Error(), At: at, Worker: worker}
+	return info.Encode()
+}
+
+// Stored is a value as Redis holds it. One that is too large is not read: of it only the size is known.
+type Stored struct {
+	Bytes []byte // nil: there is none, or it is too large
+	Size  int    // 0 unless it is too large
+}
+
+// Exists says whether there is a value.
+func (v Stored) Exists() bool { return v.Bytes != nil || v.Size > 0 }
+
+// storedOf converts what a script has answered for a value.
+func storedOf(reply any) (Stored, error) {
+	switch v := reply.(type) {
+	case nil:
+		return Stored{}, nil
+	case []byte:
+		return Stored{Bytes: v}, nil
+	case int64:
+		return Stored{Size: int(v)}, nil
+	}
+	return Stored{}, fmt.Errorf("%w: %T as a value", ErrReply, reply)
+}
+
+func storedAll(reply any, err error) ([]Stored, error) {
+	values, err := redis.Values(reply, err)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Stored, len(values))
+	for i, v := range values {
+		if all[i], err = storedOf(v); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// SomeFields reads the first of the fields of a hash, as many as MaxClaimBytes allow but at least one. Values of more
+// than most bytes are too large.
+func (s *Store) SomeFields(ctx context.Context, hash string, fields []string, most int) ([]Stored, error) {
+	args := make([]any, 0, 2+len(fields))
+	args = append(args, most, MaxClaimBytes)
+	for _, f := range fields[:min(len(fields), MaxListPage)] {
+		args = append(args, f)
+	}
+	values, err := storedAll(s.eval(ctx, scriptFields, []string{hash}, args...))
+	if err == nil && (len(values) == 0 || len(values) > len(fields)) {
+		err = fmt.Errorf("%w: %d values from fields, expected 1 to %d", ErrReply, len(values), len(fields))
+	}
+	return values, err
+}
+
+// fields reads fields of a hash. It leaves out values of more than most bytes.
+func (s *Store) fields(ctx context.Context, hash string, fields []string, most int) ([][]byte, error) {
+	all := make([][]byte, 0, len(fields))
+	for len(all) < len(fields) {
+		some, err := s.SomeFields(ctx, hash, fields[len(all):], most)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range some {
+			all = append(all, v.Bytes)
+		}
+	}
+	return all, nil
+}
+
+// page reads up to n messages of a list after from others, as many as fit. No message is left when it returns none.
+func (s *Store) page(ctx context.Context, list string, from, n int) ([]Stored, error) {
+	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes))
+}

@@ -1,0 +1,449 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// mostCommands is how many commands one run of a script may call, whatever the size of the queue.
+const mostCommands = MaxBatchTasks + MaxBatchTasks/2
+
+// large is a server with a large queue on it.
+type large struct {
+	*Store
+	t      testing.TB
+	server *redistest.Server
+	conn   redis.Conn
+	meter  *meter
+}
+
+// largeCases work on queues as large as they get when all workers have been away.
+var largeCases = []struct {
+	name string
+	run  func(l *large)
+}{
+	{"a million pending without notifications", (*large).pending},
+	{"a hundred thousand claims of a dead worker", (*large).claims},
+	{"a hundred thousand claims of a dead worker to archive", (*large).poison},
+	{"a hundred thousand surplus notifications", (*large).surplus},
+	{"a hundred thousand scheduled, all due", (*large).due},
+	{"tens of thousands parked and archived", (*large).filed},
+	{"a hundred thousand expired locks, results and revocations", (*large).over},
+	{"a hundred thousand calls in a group, and as many groups", (*large).gathered},
+	{"a thousand large messages", (*large).bytes},
+}
+
+// onLarge runs a case on a server of its own and returns the most that probe grew by while a command, or a script, ran.
+func onLarge(t testing.TB, run func(*large), probe func(*redistest.Server) float64) *meter {
+	t.Helper()
+	server := redistest.Start(t)
+	m := &meter{
+		Source: dialled(t, server.URL()), probe: func() float64 { return probe(server) },
+		most: map[string]float64{}, calls: map[string]int{},
+	}
+	l := &large{Store: NewStore(m, "", redistest.Name(t)), t: t, server: server, conn: server.Dial(t), meter: m}
+	// So that neither loading scripts nor connecting counts.
+	for _, row := range Scripts {
+		server.Do(t, "SCRIPT", "LOAD", row.Source)
+	}
+	run(l)
+	if len(m.most) == 0 {
+		t.Error("nothing was measured")
+	}
+	return m
+}
+
+// TestScriptsAreBounded counts the commands that scripts call: all clients of the server wait for them.
+func TestScriptsAreBounded(t *testing.T) {
+	for _, c := range largeCases {
+		t.Run(c.name, func(t *testing.T) {
+			m := onLarge(t, c.run, func(server *redistest.Server) float64 {
+				return float64(server.CommandStats(t).Total("info"))
+			})
+			for name, n := range m.most {
+				if n--; n > mostCommands { // the script itself is one
+					t.Errorf("%s called %.0f commands, expected at most %d", name, n, mostCommands)
+				}
+			}
+			t.Logf("most commands: %v", m.most)
+		})
+	}
+}
+
+// BenchmarkScripts says how long the server's process is busy with the longest script. No client should have to wait
+// for more than 5 ms.
+func BenchmarkScripts(b *testing.B) {
+	for _, c := range largeCases {
+		b.Run(c.name, func(b *testing.B) {
+			if _, ok := cpuTime(1); !ok {
+				b.Skip("this system does not tell the processor time of another process")
+			}
+			var longest float64
+			for b.Loop() {
+				m := onLarge(b, c.run, func(server *redistest.Server) float64 {
+					busy, _ := cpuTime(server.PID())
+					return float64(busy) / float64(time.Millisecond)
+				})
+				for name, ms := range m.most {
+					longest = max(longest, ms)
+					b.Logf("%s %.2f ms", name, ms)
+				}
+			}
+			b.ReportMetric(longest, "longest-ms")
+			b.ReportMetric(0, "ns/op") // of filling the queue
+		})
+	}
+}
+
+// fill runs a script of the test's that fills the queue, n times with i from 0.
+func (l *large) fill(n int, source string, keys ...string) {
+	l.t.Helper()
+	fill := redis.NewScript(len(keys), source)
+	for i := range n {
+		args := redis.Args{}.AddFlat(keys).Add(i)
+		if _, err := fill.Do(l.conn, args...); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// must ends the test at an error.
+func (l *large) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// thousand fills a list with messages, a thousand at a time.
+const thousand = `local list = {}
+for i = 1, 1000 do list[i] = string.format('message %d %s', ARGV[1] * 1000 + i, string.rep('x', 50)) end
+return redis.call('RPUSH', KEYS[1], unpack(list))`
+
+func (l *large) pending() {
+	l.fill(1000, thousand, l.Keys.List)
+	ask := func() {
+		l.t.Helper()
+		conn, err := l.Src.Conn(bg, l.Keys.List)
+		l.must(err)
+		defer conn.Close()
+		sights, err := Survey(bg, &Link{conn: conn}, []*Store{l.Store}, "me", time.Hour)
+		l.must(err)
+		todos, err := Check(bg, l.Src, []*Store{l.Store})
+		l.must(err)
+		if sights[0].Pending != todos[0].Pending {
+			l.t.Errorf("survey sees %d, check %d pending tasks", sights[0].Pending, todos[0].Pending)
+		}
+	}
+	_, err := l.Register(bg, "w", time.Hour, "v")
+	l.must(err)
+	ask()
+	got, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: 1000})
+	l.must(err)
+	if got.Left != 1_000_000 {
+		l.t.Errorf("%d tasks are left, expected all", got.Left)
+	}
+	for batch := uint64(1); batch <= 40; batch++ {
+		got, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: batch, Most: MaxClaim, Legacy: batch > 30, Mend: true})
+		l.must(err)
+		tokens := slices.Collect(TokensOf(batch, len(got.Messages)))
+		for len(tokens) > 0 {
+			part := tokens[:min(MaxTokens, len(tokens))]
+			tokens = tokens[len(part):]
+			if batch%2 == 0 {
+				_, err = l.Release(bg, "w", []uint64{batch}, part, l.Store, true)
+			} else {
+				_, err = l.Ack(bg, "w", Ended{
+					Pulse: []string{"v", "u"}[batch%4/2], Batches: []uint64{batch},
+					Tokens: part,
+				}, 0)
+			}
+			l.must(err)
+		}
+		_, err = l.Repair(bg, RepairPage)
+		l.must(err)
+	}
+	for range 20 {
+		l.must(l.Enqueue(bg, envelopes(MaxBatchTasks)))
+	}
+	ask()
+	_, err = l.Length(bg)
+	l.must(err)
+	if n := l.meter.calls["claim"]; n != 41 {
+		l.t.Errorf("%d claims were measured, expected 41", n)
+	}
+}
+
+// thousandClaims fills a processing hash and a claims hash, a batch for each claim.
+const thousandClaims = `local claims, times = {}, {}
+for i = 1, 1000 do
+  local batch = ARGV[1] * 1000 + i
+  claims[2 * i - 1], claims[2 * i] = batch .. '-1', 'message ' .. batch .. string.rep('x', 50)
+  times[2 * i - 1], times[2 * i] = batch, 1763690000000
+end
+redis.call('HSET', KEYS[1], unpack(claims))
+redis.call('HSET', KEYS[2], unpack(times))
+redis.call('SADD', KEYS[3], 'w')`
+
+// largeSweep bounds a sweep as the configuration does by default.
+var largeSweep = SweepLimits{
+	MaxDeaths: 3, DeathsLife: 72 * time.Hour, ArchiveKeep: 90 * 24 * time.Hour, ArchiveMost: 10_000,
+}
+
+func (l *large) sweepAll(action string) (requeued, archived int) {
+	l.t.Helper()
+	hash := l.Keys.Processing + "w"
+	l.fill(100, thousandClaims, hash, l.Keys.claims+"w", l.Keys.Workers)
+	for {
+		page, total, err := claimsPage(l.Store, hash, SweepPage)
+		l.must(err)
+		if total == 0 {
+			break
+		}
+		verdicts := make([]Verdict, len(page))
+		for i, c := range page {
+			verdicts[i] = Verdict{
+				Claimed: c, Action: action, Renewed: c.Message, ID: "id " + c.Token,
+				Info: make([]byte, 200), Digest: "sha " + c.Token,
+			}
+		}
+		r, a, _, err := l.Sweep(bg, l.Keys.Heartbeat+"w", hash, largeSweep, verdicts)
+		l.must(err)
+		requeued, archived = requeued+r, archived+a
+	}
+	gone, err := l.Forget(bg, "w")
+	l.must(err)
+	if !gone {
+		l.t.Error("the worker was not forgotten")
+	}
+	return requeued, archived
+}
+
+func (l *large) claims() {
+	if n, _ := l.sweepAll("count"); n != 100_000 {
+		l.t.Errorf("%d tasks were given back, expected 100,000", n)
+	}
+}
+
+func (l *large) poison() {
+	if _, n := l.sweepAll("archive"); n != 100_000 {
+		l.t.Errorf("%d tasks were archived, expected 100,000", n)
+	}
+}
+
+func (l *large) surplus() {
+	const hundredThousand = `local ones = {}
+for i = 1, 1000 do ones[i] = '1' end
+for i = 1, 100 do redis.call('RPUSH', KEYS[1], unpack(ones)) end`
+	_, err := l.Register(bg, "w", time.Hour, "v")
+	l.must(err)
+	for batch, change := range []func() error{
+		func() error {
+			_, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: 1, Most: 10, Held: 1})
+			return err
+		},
+		func() error { _, err := l.Repair(bg, 0); return err },
+		func() error {
+			l.must(l.Enqueue(bg, envelopes(20)))
+			_, err := l.Repair(bg, 0)
+			return err
+		},
+		func() error {
+			_, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: 2, Most: 10, Held: 1, Legacy: true})
+			return err
+		},
+		func() error { _, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: 3, Most: 100}); return err },
+	} {
+		l.fill(1, hundredThousand, l.Keys.Noti)
+		if batch == 0 {
+			l.fill(9, hundredThousand, l.Keys.Noti) // a million
+		}
+		l.must(change())
+	}
+}
+
+// thousandDue fills a sorted set, the tasks hash and the info hash.
+const thousandDue = `local due, tasks, infos = {}, {}, {}
+for i = 1, 1000 do
+  local id = string.format('id%07d', ARGV[1] * 1000 + i)
+  due[2 * i - 1], due[2 * i] = 1763690000000 + i, id
+  tasks[2 * i - 1], tasks[2 * i] = id, 'message ' .. id .. string.rep('x', 50)
+  infos[2 * i - 1], infos[2 * i] = id, string.rep('i', 200)
+end
+redis.call('ZADD', KEYS[1], unpack(due))
+redis.call('HSET', KEYS[2], unpack(tasks))
+if KEYS[3] then redis.call('HSET', KEYS[3], unpack(infos)) end`
+
+func (l *large) due() {
+	l.fill(100, thousandDue, l.Keys.scheduled, l.Keys.Tasks)
+	for range 20 {
+		_, err := Check(bg, l.Src, []*Store{l.Store})
+		l.must(err)
+		n, _, _, err := l.Move(bg, ShelfScheduled, MoveBatch)
+		l.must(err)
+		if n != MoveBatch {
+			l.t.Errorf("%d tasks were moved, expected %d", n, MoveBatch)
+		}
+	}
+	for i := range 5 {
+		batch := envelopes(MaxBatchTasks)
+		for j := range batch {
+			batch[j].ID += fmt.Sprint(" of ", i)
+		}
+		l.must(l.Schedule(bg, batch, 1000, true))
+	}
+}
+
+func (l *large) filed() {
+	l.fill(20, thousandDue, l.Keys.Archived, l.Keys.Tasks, l.Keys.info)
+	l.fill(20, strings.ReplaceAll(thousandDue, "'id", "'parked"), l.Keys.Parked, l.Keys.Tasks, l.Keys.info)
+	l.fill(1, thousandClaims, l.Keys.Processing+"w", l.Keys.claims+"w", l.Keys.Workers)
+	_, err := l.Register(bg, "w", time.Hour, "v")
+	l.must(err)
+	for i := range 20 {
+		page, err := l.ParkedPage(bg, 500*i, ParkedPage, false)
+		l.must(err)
+		var ids []string
+		for _, f := range page {
+			ids = append(ids, f.ID)
+		}
+		_, err = l.Unpark(bg, ClaimCall{Worker: "w", Batch: uint64(5000 + i), Most: ParkedPage, Parked: ids})
+		l.must(err)
+		page, err = l.ParkedPage(bg, 0, TrimPage, true)
+		l.must(err)
+		_, err = l.Condemn(bg, ShelfParked, time.Hour, page)
+		l.must(err)
+		_, err = l.Trim(bg, 10_000, TrimPage)
+		l.must(err)
+	}
+	for i := range 10 {
+		var tasks []Shelved
+		for j := range MaxShelved {
+			tasks = append(tasks, toShelve(fmt.Sprintf("%d-1", i*MaxShelved+j+1), fmt.Sprintf("x%d of %d", j, i),
+				time.Hour))
+		}
+		_, _, err := l.Shelve(bg, "w", nil, ShelfArchived, 10_000, []string{"archived"}, tasks)
+		l.must(err)
+	}
+}
+
+// thousandOver fills three hashes and the sorted sets that say when their fields expire: long ago. The third has no
+// hash.
+const thousandOver = `for n = 0, 2 do
+  local due, values = {}, {}
+  for i = 1, 1000 do
+    local name = 'over' .. ARGV[1] * 1000 + i
+    due[2 * i - 1], due[2 * i] = 1763690000000, name
+    values[2 * i - 1], values[2 * i] = name, string.rep('x', 50)
+  end
+  redis.call('ZADD', KEYS[2 * n + 1], unpack(due))
+  if KEYS[2 * n + 2] then redis.call('HSET', KEYS[2 * n + 2], unpack(values)) end
+end`
+
+func (l *large) over() {
+	l.fill(100, thousandOver, l.Keys.locked, l.Keys.locks, l.Keys.completed, l.Keys.results, l.Keys.revoked)
+	l.fill(10, thousandClaims, l.Keys.Processing+"w", l.Keys.claims+"w", l.Keys.Workers)
+	for i := range 10 {
+		batch := make([]Listing, MaxEnlisted)
+		ends := make([]Completed, MaxShelved)
+		for j := range batch {
+			name := fmt.Sprintf("%d of %d", j, i)
+			batch[j].Envelope = Envelope{"id " + name, []byte("message")}
+			// Every second one replaces the one before.
+			batch[j].Hold = &Hold{
+				Reserve: true, Name: fmt.Sprint("lock ", j, i/2), Life: 60_000,
+				Conflict: conflictReplace,
+			}
+		}
+		for j := range ends {
+			ends[j] = Completed{
+				Token: fmt.Sprintf("%d-1", i*MaxShelved+j+1), ID: fmt.Sprintf("id %d of %d", j, i),
+				Keep: time.Hour, Value: make([]byte, 100), Lock: true, Awaited: true,
+			}
+		}
+		_, err := l.Enlist(bg, Place{How: "in", Due: 1000}, batch)
+		l.must(err)
+		_, err = l.Enlist(bg, Place{How: "back"}, []Listing{{Envelope: Envelope{"one", []byte("m")}}})
+		l.must(err)
+		stood, err := l.Complete(bg, "w", nil, ends)
+		l.must(err)
+		if !stood[0] || !stood[len(stood)-1] {
+			l.t.Error("a claim did not stand")
+		}
+		_, err = l.Cancel(bg, fmt.Sprint("some ", i), false, time.Hour, nil)
+		l.must(err)
+		for _, drop := range []func(context.Context, int) (int, error){l.Lapse, l.Expire, l.Pardon} {
+			_, err := drop(bg, PardonPage)
+			l.must(err)
+		}
+	}
+}
+
+// thousandGathered fills a group, the groups set and the gathered hash.
+const thousandGathered = `local calls, due, states = {}, {}, {}
+for i = 1, 1000 do
+  local group = 'group' .. ARGV[1] * 1000 + i
+  calls[i] = 'message ' .. group
+  due[2 * i - 1], due[2 * i] = 1763690000000, group
+  states[2 * i - 1], states[2 * i] = group, '1763690000000 1763690000000 0 1000 10 1'
+end
+redis.call('RPUSH', KEYS[1], unpack(calls))
+redis.call('ZADD', KEYS[2], unpack(due))
+redis.call('HSET', KEYS[3], unpack(states))`
+
+func (l *large) gathered() {
+	const key = "group1"
+	l.fill(100, thousandGathered, l.Keys.group+key, l.Keys.groups, l.Keys.gathered)
+	members := make([]group.Member, MaxBatchTasks)
+	for i := range members {
+		members[i] = group.Member{
+			Message: fmt.Append(nil, "message ", i), Group: key,
+			How: wire.Gather{Grace: 1000, MaxSize: 1000}, Bytes: 10, Values: 1,
+		}
+	}
+	size, _, err := l.Gather(bg, members)
+	l.must(err)
+	if size != 100_000+MaxBatchTasks {
+		l.t.Errorf("%d calls are in the group, expected all", size)
+	}
+	for range 20 {
+		_, _, err := l.Ripe(bg, MaxRipe, time.Minute)
+		l.must(err)
+		n, version, found, _, err := l.Peek(bg, key, 1<<20)
+		l.must(err)
+		if n != MaxBatchTasks || len(found) < n {
+			l.t.Fatalf("%d of %d calls were read, expected %d", len(found), n, MaxBatchTasks)
+		}
+		for i := range n {
+			members[i].Message = found[i]
+		}
+		fired, _, err := l.Fire(bg, key, members[:n], 0, version, [][]byte{[]byte("one for all")})
+		l.must(err)
+		if fired != FiredHere {
+			l.t.Fatal("the group was not fired")
+		}
+	}
+}
+
+func (l *large) bytes() {
+	l.fill(100, `for i = 1, 10 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end`, l.Keys.List)
+	_, err := l.Register(bg, "w", time.Hour, "v")
+	l.must(err)
+	for batch := uint64(1); batch <= 5; batch++ {
+		got, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: batch, Most: MaxClaim})
+		l.must(err)
+		if len(got.Messages) != 41 {
+			l.t.Errorf("%d tasks were claimed, expected 41", len(got.Messages))
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package redisstore
+
+import "time"
+
+const (
+	// MoveBatch bounds the tasks that one script makes pending.
+	MoveBatch = 500
+	// ParkedPage bounds the parked tasks that are read at a time.
+	ParkedPage = 100
+)
+
+// MaxListPage bounds how many parked or archived tasks one call reads.
+const MaxListPage = 1000
+
+// lookEvery is the time between two looks of who waits for a task, without being told that it has ended.
+const lookEvery = 5 * time.Second
+
+const (
+	// SweepPage bounds the claims that one script takes.
+	SweepPage = 100
+	// RepairPage bounds the notifications that one script adds.
+	RepairPage = 1000
+	// TrimPage bounds the tasks that one script deletes or condemns.
+	TrimPage = 100
+)
+
+// MaxUnparked bounds the parked tasks that one script looks at.
+const MaxUnparked = 200
+
+const (
+
+	// ShortestWait is what remains of it on connections that break off earlier.
+	ShortestWait = 500 * time.Millisecond
+)

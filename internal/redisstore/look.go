@@ -1,0 +1,104 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Seen is what Redis holds of one task. Its times are Redis's; those that are zero mean that the task is not in that
+// set.
+type Seen struct {
+	scheduled, retry, parked, Archived, Completed time.Time
+	Now                                           time.Time
+
+	Info    []byte // of the sets but completed
+	Result  []byte // what is kept of a completed task, or was reported by an active one
+	Message Stored // in one of the sets but completed; only if it was asked for
+}
+
+// Place returns where the task is, scheduled, retry, parked, archived, completed, active or unknown, with its time
+// there and what is known of it. If there are several tasks of one id, the first place counts: what still waits, what
+// is archived, what is completed.
+func (s *Seen) Place() (place string, due time.Time, info []byte) {
+	for _, at := range [...]struct {
+		name string
+		due  time.Time
+		info []byte
+	}{
+		{"scheduled", s.scheduled, s.Info},
+		{"retry", s.retry, s.Info},
+		{"parked", s.parked, s.Info},
+		{"archived", s.Archived, s.Info},
+		{"completed", s.Completed, s.Result},
+	} {
+		if !at.due.IsZero() {
+			return at.name, at.due, at.info
+		}
+	}
+	if s.Result != nil {
+		return "active", time.Time{}, s.Result
+	}
+	return "unknown", time.Time{}, nil
+}
+
+// Look reads what is known of a task. An entry whose time in the completed set is over is none.
+func (s *Store) Look(ctx context.Context, id string, message bool) (found Seen, err error) {
+	k := &s.Keys
+	keys := []string{k.scheduled, k.retry, k.Parked, k.Archived, k.completed, k.Tasks, k.info, k.results}
+	most := 0
+	if message {
+		most = wire.WorkerLimits.Bytes
+	}
+	reply, err := redis.Values(s.eval(ctx, scriptLook, keys, id, most, wire.InfoLimits.Bytes))
+	if err != nil {
+		return Seen{}, err
+	}
+	if len(reply) != 9 {
+		return Seen{}, fmt.Errorf("%w: %d values from look", ErrReply, len(reply))
+	}
+	now, err := redis.Int64(reply[0], nil)
+	if err != nil {
+		return Seen{}, fmt.Errorf("%w: look: %w", ErrReply, err)
+	}
+	found.Now = time.UnixMilli(now)
+	for i, t := range []*time.Time{&found.scheduled, &found.retry, &found.parked, &found.Archived, &found.Completed} {
+		if *t, err = scoreTime(reply[1+i]); err != nil {
+			return Seen{}, err
+		}
+	}
+	for i, b := range []*[]byte{&found.Info, &found.Result} {
+		if *b, err = redis.Bytes(reply[6+i], nil); err != nil && !errors.Is(err, redis.ErrNil) {
+			return Seen{}, fmt.Errorf("%w: look: %w", ErrReply, err)
+		}
+	}
+	if found.Message, err = storedOf(reply[8]); err != nil {
+		return Seen{}, err
+	}
+	if !found.Completed.IsZero() && found.Completed.UnixMilli() <= now {
+		found.Completed, found.Result = time.Time{}, nil
+	}
+	return found, nil
+}
+
+// scoreTime converts a score, ms since 1970, which servers write in several ways. The zero time stands for no score.
+func scoreTime(score any) (time.Time, error) {
+	text, err := redis.String(score, nil)
+	if errors.Is(err, redis.ErrNil) {
+		return time.Time{}, nil
+	}
+	var ms float64
+	if err == nil {
+		ms, err = strconv.ParseFloat(text, 64)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: score: %w", ErrReply, err)
+	}
+	return time.UnixMilli(int64(ms)), nil
+}

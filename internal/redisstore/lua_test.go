@@ -1,0 +1,442 @@
+package redisstore
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// refusedByFullRedis are the scripts that bring new tasks: a full Redis refuses them as a whole.
+var refusedByFullRedis = []string{"enlist", "enqueue", "gather", "mode", "reform", "schedule", "tick"}
+
+var (
+	luaKey     = regexp.MustCompile(`\bKEYS\[([^\]]*)\]`)
+	luaArg     = regexp.MustCompile(`\bARGV\[([^\]]*)\]`)
+	luaWord    = regexp.MustCompile(`[.:]?\s*[A-Za-z_]\w*`)
+	luaLocal   = regexp.MustCompile(`\blocal\s+(?:function\s+)?(\w+(?:\s*,\s*\w+)*)`)
+	luaParams  = regexp.MustCompile(`\bfunction\s*\w*\(([^)]*)\)`)
+	luaAssign  = regexp.MustCompile(`(?m)(?:^|\blocal\s+|\bthen\s+|\bdo\s+)\s*(\w+(?:\s*,\s*\w+)*)\s*=\s*([^=].*)$`)
+	luaNil     = regexp.MustCompile(`[=~]=\s*nil\b|\bnil\s*[=~]=`)
+	luaUnpack  = regexp.MustCompile(`\bunpack\((\w+)\)`)
+	luaIndex   = regexp.MustCompile(`^(\w+)(?:\s*\+\s*(\d+))?$`)
+	firstWrite = regexp.MustCompile(
+		`its first write is an? ([A-Z]+)(?:(?:, ([A-Z]+))? or ([A-Z]+))?\.| ([A-Z]+) is allowed\.`)
+)
+
+// luaKnown is the whole vocabulary that scripts have besides their own local names: nothing that only some servers have
+// (cmsgpack, struct, bit, os, print, goto), no loops but for, and nothing whose order differs between servers (pairs).
+var luaKnown = strings.Fields(`and break do else elseif end false for function if local not or return then true nil
+	redis KEYS ARGV tonumber unpack math string`)
+
+// luaMembers are the members of these.
+var luaMembers = strings.Fields("redis.call math.floor math.ceil math.min math.max string.format string.match")
+
+// unboundedCommands answer with a size, or with as many values, as the data has.
+var unboundedCommands = regexp.MustCompile(
+	`'(LLEN|HLEN|ZCARD|SCARD|HKEYS|HVALS|HGETALL|SMEMBERS|LRANGE|ZRANGE|ZRANGEBYSCORE)'`)
+
+// checkLua holds a script against the rules and against its row of the table of scripts.
+func checkLua(s *luaSource, row *Script) []string {
+	return slices.Concat(checkHeader(s, row), checkKeys(s), checkArgv(s), checkWords(s), checkBounds(s), checkWrites(s))
+}
+
+func checkHeader(s *luaSource, row *Script) (problems []string) {
+	h := &s.header
+	if h.name != row.Name || s.file != row.Name+".lua" {
+		problems = append(problems,
+			fmt.Sprintf("file %s, header %q and table %q name it differently", s.file, h.name, row.Name))
+	}
+	if len(h.keys) != row.keys || h.each != row.each {
+		problems = append(problems, fmt.Sprintf("header has %d keys (for each queue: %v), table %d (%v)", len(h.keys),
+			h.each, row.keys, row.each))
+	}
+	return problems
+}
+
+// checkKeys compares the keys of the header with those in use, and sees that commands get no others.
+func checkKeys(s *luaSource) (problems []string) {
+	used := map[int]bool{}
+	inPlace := 0
+	for _, c := range s.calls {
+		for _, arg := range keyArgs(c) {
+			if m := luaKey.FindString(arg); m != arg {
+				problems = append(problems, fmt.Sprintf("%s gets the key %s: expected one of KEYS", c.command, arg))
+				continue
+			}
+			inPlace++
+			n, err := s.keyNumbers(luaKey.FindStringSubmatch(arg)[1], c.at)
+			if err != nil {
+				problems = append(problems, err.Error())
+			}
+			for _, k := range n {
+				used[k] = true
+			}
+		}
+	}
+	if all := len(luaKey.FindAllString(s.bare, -1)); all != inPlace {
+		problems = append(problems,
+			fmt.Sprintf("KEYS is used %d times, but only %d times as the key of a command", all, inPlace))
+	}
+	for i := range s.header.keys {
+		if !used[i+1] {
+			problems = append(problems, fmt.Sprintf("key %d of the header is not used", i+1))
+		}
+		delete(used, i+1)
+	}
+	if len(used) > 0 {
+		problems = append(problems,
+			fmt.Sprintf("keys %v are used, but not in the header", slices.Sorted(maps.Keys(used))))
+	}
+	return problems
+}
+
+// keyNumbers resolves the index of KEYS in a command: a number, or with keys for each queue an offset from the loop's
+// variable.
+func (s *luaSource) keyNumbers(index string, at int) ([]int, error) {
+	if n, err := strconv.Atoi(index); err == nil && !s.header.each {
+		return []int{n}, nil
+	}
+	m := luaIndex.FindStringSubmatch(index)
+	if m == nil || !s.header.each {
+		return nil, fmt.Errorf("KEYS[%s]: expected a number", index)
+	}
+	loop := s.loopOf(m[1], at)
+	if loop == nil {
+		return nil, fmt.Errorf("KEYS[%s]: expected the variable of a loop", index)
+	}
+	offset, _ := strconv.Atoi("0" + m[2])
+	if loop.last == "#KEYS" {
+		if loop.first != "1" || loop.step != strconv.Itoa(len(s.header.keys)) {
+			return nil, fmt.Errorf("loop over KEYS from %s by %s: expected from 1 by %d", loop.first, loop.step,
+				len(s.header.keys))
+		}
+		return []int{1 + offset}, nil
+	}
+	first, err := s.keyNumbers(loop.first, loop.at)
+	if err != nil {
+		return nil, err
+	}
+	last, err := s.keyNumbers(loop.last, loop.at)
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for n := first[0]; n <= last[0]; n++ {
+		all = append(all, n+offset)
+	}
+	return all, nil
+}
+
+// checkArgv compares the arguments of the header with those in use.
+func checkArgv(s *luaSource) (problems []string) {
+	h := &s.header
+	used := map[int]bool{}
+	for _, m := range luaArg.FindAllStringSubmatch(s.bare, -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			used[n] = true
+		}
+	}
+	for _, loop := range s.loops {
+		first, err := strconv.Atoi(loop.first)
+		step, err2 := strconv.Atoi(loop.step)
+		if err2 != nil {
+			problems = append(problems, fmt.Sprintf("loop with the step %s: expected a number", loop.step))
+		}
+		if loop.last == "#ARGV" && step != h.width {
+			problems = append(problems,
+				fmt.Sprintf("loop to #ARGV by %d, but the header has groups of %d", step, h.width))
+		}
+		// Only where a loop reads arguments from a number on does it say which ones.
+		if err == nil && luaReads(s, loop) {
+			for i := range max(step, 1) {
+				used[first+i] = true
+			}
+		}
+	}
+	if strings.Contains(s.bare, "unpack(ARGV)") {
+		used[1] = true
+	}
+	for _, n := range h.fixed {
+		if !used[n] {
+			problems = append(problems, fmt.Sprintf("argument %d of the header is not used", n))
+		}
+		delete(used, n)
+	}
+	if h.open > 0 && !used[h.open] && !s.loopsFrom(h.open) {
+		problems = append(problems, fmt.Sprintf("arguments from %d on are in the header, but not used", h.open))
+	}
+	for i := range h.width {
+		delete(used, h.open+i)
+	}
+	if len(used) > 0 {
+		problems = append(problems,
+			fmt.Sprintf("arguments %v are used, but not in the header", slices.Sorted(maps.Keys(used))))
+	}
+	if h.open > 0 && (h.most < 1 || h.most > 2500) {
+		problems = append(problems,
+			fmt.Sprintf("any number of arguments from %d on: expected the header to say \"at most n\", n up to 2,500",
+				h.open))
+	}
+	return append(problems, s.checkGroups()...)
+}
+
+// luaReads says whether the body of a loop, up to its end or the next loop's, indexes ARGV with its variable.
+func luaReads(s *luaSource, loop luaLoop) bool {
+	rest := s.bare[loop.at:]
+	if next := luaFor.FindStringIndex(rest[1:]); next != nil {
+		rest = rest[:next[0]+1]
+	}
+	return regexp.MustCompile(`\bARGV\[` + loop.variable + `\b`).MatchString(rest)
+}
+
+// loopsFrom says whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of what
+// precedes it.
+func (s *luaSource) loopsFrom(n int) bool {
+	if strings.Contains(s.bare, "local first = "+strconv.Itoa(n)+" + ") &&
+		strings.Contains(s.bare, "unpack(ARGV, first)") {
+		return true
+	}
+	return slices.ContainsFunc(s.loops, func(l luaLoop) bool {
+		return l.last == "#ARGV" && strings.HasPrefix(l.first, strconv.Itoa(n)+" + ")
+	})
+}
+
+// checkGroups sees that every argument of a group is used, and none beyond it.
+func (s *luaSource) checkGroups() (problems []string) {
+	used := map[int]bool{}
+	for _, loop := range s.loops {
+		if loop.last != "#ARGV" {
+			continue
+		}
+		for _, m := range luaArg.FindAllStringSubmatch(s.bare[loop.at:], -1) {
+			if parts := luaIndex.FindStringSubmatch(m[1]); parts != nil && parts[1] == loop.variable {
+				offset, _ := strconv.Atoi("0" + parts[2])
+				used[offset] = true
+			}
+		}
+	}
+	if s.header.width < 2 {
+		return nil
+	}
+	for i := range s.header.width {
+		if !used[i] {
+			problems = append(problems, fmt.Sprintf("number %d of each group of arguments is not used", i+1))
+		}
+		delete(used, i)
+	}
+	if len(used) > 0 {
+		problems = append(problems,
+			fmt.Sprintf("groups of %d arguments: offsets %v are beyond them", s.header.width, used))
+	}
+	return problems
+}
+
+// checkWords sees that a script uses its own local names and the common vocabulary, and nothing else.
+func checkWords(s *luaSource) (problems []string) {
+	known := slices.Clone(luaKnown)
+	for _, m := range luaLocal.FindAllStringSubmatch(s.bare, -1) {
+		known = append(known, strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	for _, m := range luaParams.FindAllStringSubmatch(s.bare, -1) {
+		known = append(known, strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	for _, l := range s.loops {
+		known = append(known, l.variable)
+	}
+	owner := ""
+	for _, word := range luaWord.FindAllString(s.bare, -1) {
+		switch {
+		case word[0] == '.' && !strings.HasPrefix(word, ". "):
+			if member := owner + word; !slices.Contains(luaMembers, member) {
+				problems = append(problems,
+					fmt.Sprintf("%s: expected one of %s", member, strings.Join(luaMembers, ", ")))
+			}
+		case word[0] == ':':
+			problems = append(problems, fmt.Sprintf("method call %s: expected a function", word))
+		default:
+			word = strings.TrimSpace(strings.TrimPrefix(word, "."))
+			if !slices.Contains(known, word) {
+				problems = append(problems, fmt.Sprintf("%s is neither a local name nor common to all servers", word))
+			}
+			owner = word
+		}
+	}
+	if strings.Count(s.bare, "redis") != len(s.calls) {
+		problems = append(problems, "redis is used other than by redis.call('COMMAND', …)")
+	}
+	if luaNil.MatchString(s.bare) {
+		problems = append(problems,
+			"comparison with nil: Redis gives a script false for what is missing, so write: not x")
+	}
+	return problems
+}
+
+// checkBounds sees that loops and unpack end where arguments say, not where the data happens to.
+func checkBounds(s *luaSource) (problems []string) {
+	loose := map[string]bool{}
+	for range 3 { // names may pass through others
+		for _, m := range luaAssign.FindAllStringSubmatchIndex(s.bare, -1) {
+			value := s.code[m[4]:m[5]]
+			bad := unboundedCommands.MatchString(value) && !strings.Contains(value, "'LIMIT'")
+			for _, word := range luaWord.FindAllString(value, -1) {
+				bad = bad || loose[word]
+			}
+			// A range by rank is bounded by its ranks.
+			if strings.Contains(value, "'ZRANGE'") || strings.Contains(value, "'LRANGE'") {
+				bad = strings.Contains(value, "-1)") && !strings.Contains(value, ") - 1)") || rangeIsLoose(value, loose)
+			}
+			if strings.Contains(value, "math.min(") {
+				bad = false
+			}
+			for name := range strings.SplitSeq(s.code[m[2]:m[3]], ",") {
+				loose[strings.TrimSpace(name)] = bad
+			}
+		}
+	}
+	for _, l := range s.loops {
+		for _, word := range luaWord.FindAllString(l.first+" "+l.last, -1) {
+			if loose[strings.TrimSpace(word)] {
+				problems = append(problems,
+					fmt.Sprintf("loop from %s to %s: %s is as large as the data; bound it with math.min and an argument", l.first, l.last, strings.TrimSpace(word)))
+			}
+		}
+		if strings.Contains(l.first+l.last, "redis") {
+			problems = append(problems,
+				fmt.Sprintf("loop from %s to %s ends where the data does: bound it with math.min and an argument",
+					l.first, l.last))
+		}
+	}
+	for _, m := range luaUnpack.FindAllStringSubmatch(s.bare, -1) {
+		if loose[m[1]] {
+			problems = append(problems, fmt.Sprintf("unpack(%s): it is as long as the data", m[1]))
+		}
+	}
+	return problems
+}
+
+func rangeIsLoose(value string, loose map[string]bool) bool {
+	_, ranks, _ := strings.Cut(value, "], ")
+	for _, word := range luaWord.FindAllString(ranks, -1) {
+		if loose[strings.TrimSpace(word)] {
+			return true
+		}
+	}
+	return false
+}
+
+// checkWrites holds what a script writes first against what its header says about a full Redis.
+func checkWrites(s *luaSource) (problems []string) {
+	first := ""
+	for _, c := range s.calls {
+		cmd, ok := redisCommands[c.command]
+		if !ok {
+			problems = append(problems, fmt.Sprintf("%s is not in the list of commands", c.command))
+		}
+		if cmd.access != reads && first == "" {
+			first = c.command
+			if cmd.access == grows && !slices.Contains(refusedByFullRedis, s.header.name) {
+				problems = append(problems,
+					fmt.Sprintf("the first write is %s, which a full Redis refuses: begin with one that it allows",
+						c.command))
+			}
+		}
+	}
+	cost := s.header.cost
+	said := firstWrite.FindStringSubmatch(cost)
+	switch {
+	case first == "":
+		if !strings.Contains(cost, "Reads only") {
+			problems = append(problems, `it writes nothing: expected the header to say "Reads only"`)
+		}
+	case slices.Contains(refusedByFullRedis, s.header.name):
+		if !strings.Contains(cost, "A full Redis refuses it") {
+			problems = append(problems, `expected the header to say "A full Redis refuses it"`)
+		}
+	case said == nil || !strings.Contains(cost, "Works on a full Redis: "):
+		problems = append(problems,
+			`expected the header to say "Works on a full Redis: its first write is an X." or "… X is allowed."`)
+	case !slices.Contains(said[1:], first):
+		problems = append(problems, fmt.Sprintf("the header says %q, the first write is %s", said[0], first))
+	}
+	return problems
+}
+
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("../../lua/*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	if len(files) != len(Scripts) {
+		t.Errorf("%d files, %d rows in the table of scripts", len(files), len(Scripts))
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".lua")
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row := Scripts[name]
+			if row == nil {
+				t.Fatalf("%s is in no row of the table of scripts", file)
+			}
+			if row.Source != string(text) {
+				t.Errorf("the table embeds another text than %s has", file)
+			}
+			s, problems := parseLua(filepath.Base(file), string(text))
+			for _, p := range append(problems, checkLua(s, row)...) {
+				t.Error(p)
+			}
+		})
+	}
+}
+
+// TestScriptLimits holds the limits that the headers state against those that Go keeps.
+func TestScriptLimits(t *testing.T) {
+	for _, limit := range []struct {
+		script string
+		sent   int
+	}{
+		{"enqueue", MaxBatchTasks},
+		{"schedule", MaxBatchTasks},
+		{"enlist", MaxEnlisted},
+		{"claim", MaxClaim},
+		{"gather", MaxBatchTasks},
+		{"ripe", MaxRipe},
+		{"fire", MaxBatchTasks},
+		{"join", MaxTokens},
+		{"ack", MaxTokens},
+		{"release", MaxTokens},
+		{"shelve", MaxShelved},
+		{"complete", MaxShelved},
+		{"sweep", SweepPage},
+		{"repair", RepairPage},
+		{"move", MoveBatch},
+		{"unpark", MaxUnparked},
+		{"condemn", TrimPage},
+		{"trim", TrimPage},
+		{"agenda", AgendaPage},
+		{"tick", MaxTicks + 2}, // one that has waited, and a line about those that were missed
+		{"expire", TrimPage},
+		{"rerun", RerunPage},
+		{"delete", RerunPage},
+		{"lapse", LapsePage},
+		{"cancel", PardonPage},
+		{"annul", MaxShelved},
+		{"pardon", PardonPage},
+	} {
+		s, problems := parseLua(limit.script+".lua", Scripts[limit.script].Source)
+		if len(problems) > 0 {
+			t.Errorf("%s: %q", limit.script, problems)
+		}
+		if s.header.most == 0 || limit.sent > s.header.most {
+			t.Errorf("%s: its header allows %d, Go sends up to %d", limit.script, s.header.most, limit.sent)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Listed is a task of a sorted set, with its score.
+type Listed struct {
+	Filed
+	Until int64 // ms since 1970
+}
+
+// FiledList reads a page of a set, by rank, and how many tasks that has.
+func (s *Store) FiledList(ctx context.Context, set string, offset, n int) (page []Listed, total int, err error) {
+	if total, err = redis.Int(s.Read(ctx, "ZCARD", set)); err != nil || total <= offset {
+		return nil, total, err
+	}
+	pairs, err := redis.Strings(s.Read(ctx, "ZRANGE", set, offset, offset+n-1, "WITHSCORES"))
+	if err != nil {
+		return nil, 0, err
+	}
+	var ids []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		until, err := strconv.ParseFloat(pairs[i+1], 64)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%w: ZRANGE: score %q", ErrReply, pairs[i+1])
+		}
+		ids = append(ids, pairs[i])
+		page = append(page, Listed{Filed{ID: pairs[i]}, int64(until)})
+	}
+	infos, err := s.infos(ctx, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range page {
+		page[i].Info = infos[i]
+	}
+	return page, total, nil
+}
+
+// infos reads what is known of tasks beyond their messages; nil where nothing is, or more than this package writes.
+func (s *Store) infos(ctx context.Context, ids []string) ([][]byte, error) {
+	return s.fields(ctx, s.Keys.info, ids, maxInfo)
+}

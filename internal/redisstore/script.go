@@ -1,0 +1,202 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // Redis names scripts by SHA-1; nothing secret depends on it
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/lua"
+)
+
+// Script is one file of lua/. Its header says what its keys and arguments are; a test holds header, body and this table
+// together.
+type Script struct {
+	Name   string
+	keys   int  // number of KEYS
+	each   bool // keys is meant for each queue
+	Reads  bool // it changes nothing, as its header says
+	Source string
+	Sha    string
+}
+
+// Scripts is the table of all scripts by name.
+var Scripts = map[string]*Script{}
+
+// The scripts; the number is that of their keys.
+var (
+	ScriptEnqueue    = newScript("enqueue", 2)
+	scriptSchedule   = newScript("schedule", 3)
+	scriptEnlist     = newScript("enlist", 13)
+	scriptUnlock     = newScript("unlock", 3)
+	ScriptClaim      = newScript("claim", 7)
+	ScriptAck        = newScript("ack", 4)
+	ScriptShelve     = newScript("shelve", 10)
+	ScriptComplete   = newScript("complete", 8)
+	scriptProgress   = newScript("progress", 3)
+	scriptExpire     = newScript("expire", 2)
+	scriptRerun      = newScript("rerun", 8)
+	scriptDelete     = newScript("delete", 5)
+	scriptLook       = newScript("look", 8)
+	ScriptRelease    = newScript("release", 4)
+	ScriptBeat       = newScriptEach("beat", 3)
+	ScriptRegister   = newScript("register", 3)
+	scriptUnregister = newScript("unregister", 6)
+	scriptForget     = newScript("forget", 6)
+	scriptMark       = newScript("mark", 1)
+	scriptRewait     = newScript("rewait", 1)
+	scriptSweep      = newScript("sweep", 14)
+	scriptSurvey     = newScriptEach("survey", 5)
+	scriptLives      = newScriptEach("lives", 1)
+	scriptRepair     = newScript("repair", 2)
+	scriptCheck      = newScriptEach("check", 6)
+	scriptMove       = newScript("move", 5)
+	scriptUnpark     = newScript("unpark", 7)
+	scriptFields     = newScript("fields", 1)
+	scriptPage       = newScript("page", 1)
+	scriptCondemn    = newScript("condemn", 6)
+	scriptTrim       = newScript("trim", 4)
+	scriptLapse      = newScript("lapse", 2)
+	ScriptMode       = newScript("mode", 1)
+	scriptReform     = newScript("reform", 9)
+	ScriptAgenda     = newScript("agenda", 2)
+	ScriptEntry      = newScript("entry", 3)
+	ScriptTick       = newScript("tick", 7)
+	scriptGather     = newScript("gather", 4)
+	scriptRipe       = newScript("ripe", 1)
+	scriptPeek       = newScript("peek", 3)
+	scriptFire       = newScript("fire", 6)
+	scriptControl    = newScript("control", 1)
+	scriptJoin       = newScript("join", 6)
+	scriptCancel     = newScript("cancel", 13)
+	scriptAnnul      = newScript("annul", 8)
+	scriptPardon     = newScript("pardon", 2)
+	scriptPublish    = newScript("publish", 2)
+)
+
+func newScript(name string, keys int) *Script {
+	source, err := lua.Files.ReadFile(name + ".lua")
+	if err != nil {
+		panic(err) // the file is embedded: only a misspelt table can be the reason
+	}
+	sum := sha1.Sum(source) //nolint:gosec // see the import
+	s := &Script{Name: name, keys: keys, Source: string(source), Sha: hex.EncodeToString(sum[:])}
+	s.Reads = strings.Contains(s.Source, "Reads only")
+	Scripts[name] = s
+	return s
+}
+
+func newScriptEach(name string, keys int) *Script {
+	s := newScript(name, keys)
+	s.each = true
+	return s
+}
+
+// run evaluates the script on conn. It is sent a second time only when Redis answers that it does not know it, so it
+// never runs twice. timeout bounds the wait for the answer; 0 leaves it to the connection.
+func (s *Script) run(
+	ctx context.Context, conn redis.Conn, timeout time.Duration, keys []string, args []any,
+) (any, error) {
+	return s.send(ctx, conn, timeout, s.call(keys, args))
+}
+
+// call returns the arguments of EVALSHA.
+func (s *Script) call(keys []string, args []any) []any {
+	all := make([]any, 0, 2+len(keys)+len(args))
+	all = append(all, s.Sha, len(keys))
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	return append(all, args...)
+}
+
+// send is run with the arguments of EVALSHA: the script's SHA-1 and the number of keys come before them.
+func (s *Script) send(ctx context.Context, conn redis.Conn, timeout time.Duration, all []any) (any, error) {
+	reply, err := Do(ctx, conn, timeout, "EVALSHA", all...)
+	if err == nil {
+		return reply, nil
+	}
+	var answer redis.Error
+	if errors.As(err, &answer) && strings.HasPrefix(string(answer), "NOSCRIPT") {
+		all[0] = s.Source
+		if reply, err = Do(ctx, conn, timeout, "EVAL", all...); err == nil {
+			return reply, nil
+		}
+	}
+	return nil, s.Explain(err)
+}
+
+// errNoAnswer says that a question that changes nothing got no answer.
+var errNoAnswer = errors.New("no answer of Redis")
+
+// Explain sorts errors into those after which nothing was written and those after which nobody knows.
+func (s *Script) Explain(err error) error {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		if s.Reads {
+			return fmt.Errorf("delayed: %s: %w: %w", s.Name, errNoAnswer, err)
+		}
+		return fmt.Errorf("%w: %s: %w", ErrUnknown, s.Name, err)
+	}
+	text := string(answer)
+	if strings.HasPrefix(text, "OOM") || strings.Contains(text, "MISCONF") || strings.Contains(text, "-OOM") ||
+		strings.Contains(text, "OOM command not allowed") {
+		return fmt.Errorf("%w: %s: %w", ErrFull, s.Name, err)
+	}
+	return fmt.Errorf("delayed: %s: %w", s.Name, err)
+}
+
+// transient are the beginnings of answers that Redis gives while it comes back or is busy, and not for long.
+var transient = []string{
+	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY",
+	"UNKILLABLE", "ERR max number of clients",
+}
+
+// Refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong
+// password, a key of another type; or whether the handle is closed.
+func Refused(err error) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return errors.Is(err, ErrClosed) || errors.Is(err, ErrNoID) || errors.Is(err, ErrReply)
+	}
+	return !slices.ContainsFunc(transient, func(start string) bool { return strings.HasPrefix(string(answer), start) })
+}
+
+// MayHaveRun says whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the
+// script failed on its way.
+func MayHaveRun(err error) bool {
+	var answer redis.Error
+	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrReply) || errors.As(err, &answer)
+}
+
+// Do sends one command. An error about the type of a key says which key.
+func Do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
+	reply, err := rawDo(ctx, conn, timeout, cmd, args...)
+	if err != nil {
+		err = wrongType(conn, cmd, args, ofOtherKind(ctx, conn, timeout, err))
+	}
+	return reply, err
+}
+
+// rawDo sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the
+// connection.
+func rawDo(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
+	if ctx.Done() == nil {
+		if timeout > 0 {
+			return redis.DoWithTimeout(conn, timeout, cmd, args...)
+		}
+		return conn.Do(cmd, args...)
+	}
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	return redis.DoContext(conn, ctx, cmd, args...)
+}

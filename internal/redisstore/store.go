@@ -1,0 +1,195 @@
+// Package redisstore is a queue as Redis holds it. It alone knows keys, scripts and connections; it knows neither
+// functions nor workers.
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// statsLife is how long the counters of a day are kept, in seconds.
+	statsLife = 90 * 24 * 60 * 60
+	// MaxTokens bounds the claims that one script ends or gives back.
+	MaxTokens = 500
+	// MaxShelved bounds the tasks that one script files.
+	MaxShelved = 100
+)
+
+// Store is one queue as Redis holds it: each method is one script or one read, and nothing above it knows Redis.
+// Methods may be called concurrently.
+type Store struct {
+	Src  Source
+	Name string
+	Keys Keys
+	Now  func() time.Time // by Redis's clock, as far as skew is known
+	skew atomic.Int64     // Redis's clock less ours, ns
+	Wait int              // replicas that must have a task before it counts as accepted
+}
+
+// NewStore returns the store of a queue.
+func NewStore(src Source, prefix, name string) *Store {
+	s := &Store{Src: src, Name: name, Keys: NewQueueKeys(prefix, name)}
+	s.Now = func() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
+	return s
+}
+
+// RedisTime notes what time it is by Redis's clock.
+func (s *Store) RedisTime(now time.Time) { s.skew.Store(int64(time.Until(now))) }
+
+// Slot tells which stores may share a script.
+func (s *Store) Slot() int { return s.Src.Slot(s.Keys.List) }
+
+// StatsKey is the counter hash of today, by Redis's clock.
+func (s *Store) StatsKey() string { return s.Keys.statsOf(s.Now()) }
+
+// eval runs a script on a connection of the pool. An error that wraps ErrUnknown leaves open whether the script ran.
+func (s *Store) eval(ctx context.Context, sc *Script, keys []string, args ...any) (any, error) {
+	return evalOn(ctx, s.Src, sc, keys, args)
+}
+
+// accept runs a script that enqueues, and waits for the replicas that must have it.
+func (s *Store) accept(ctx context.Context, sc *Script, keys []string, args ...any) (any, error) {
+	return evalWaiting(ctx, s.Src, s.Wait, sc, keys, args)
+}
+
+func evalOn(ctx context.Context, src Source, sc *Script, keys []string, args []any) (any, error) {
+	return evalWaiting(ctx, src, 0, sc, keys, args)
+}
+
+func evalWaiting(ctx context.Context, src Source, replicas int, sc *Script, keys []string, args []any) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("delayed: %s: %w", sc.Name, context.Cause(ctx))
+	}
+	if bounded, ok := src.(*BoundedSource); ok {
+		if err := bounded.enter(ctx); err != nil {
+			return nil, err
+		}
+		defer bounded.leave()
+	}
+	conn, err := Connect(ctx, src, keys[0])
+	if err != nil {
+		return nil, ConnError(err)
+	}
+	defer conn.Close()
+	if replicas == 0 {
+		return sc.run(ctx, conn, CallTimeout, keys, args)
+	}
+	return sc.sendWaiting(ctx, conn, waitOf(ctx), replicas, sc.call(keys, args))
+}
+
+// ErrHandleClosed says why nothing can be asked of Redis any more.
+var ErrHandleClosed = fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
+
+// ConnError explains why there is no connection. Nothing was sent.
+func ConnError(err error) error {
+	if err.Error() == "redigo: get on closed pool" {
+		return ErrHandleClosed
+	}
+	return fmt.Errorf("delayed: connecting to Redis: %w", err)
+}
+
+// Read sends one reading command.
+func (s *Store) Read(ctx context.Context, cmd string, args ...any) (any, error) {
+	conn, err := Connect(ctx, s.Src, s.Keys.List)
+	if err != nil {
+		return nil, ConnError(err)
+	}
+	defer conn.Close()
+	reply, err := Do(ctx, conn, CallTimeout, cmd, args...)
+	if err != nil {
+		return nil, fmt.Errorf("delayed: %s: %w", cmd, err)
+	}
+	return reply, nil
+}
+
+// Length returns the number of pending tasks, suspects included.
+func (s *Store) Length(ctx context.Context) (int, error) {
+	n, err := redis.Int(s.Read(ctx, "LLEN", s.Keys.List))
+	if err != nil {
+		return 0, err
+	}
+	suspects, err := redis.Int(s.Read(ctx, "LLEN", s.Keys.suspects))
+	return n + suspects, err
+}
+
+// Suspects returns the store whose pending list is that of the queue's suspects. Everything else it shares with s.
+func (s *Store) Suspects() *Store {
+	other := &Store{Src: s.Src, Name: s.Name, Keys: s.Keys, Now: s.Now, Wait: s.Wait}
+	other.Keys.List, other.Keys.Noti = s.Keys.suspects, s.Keys.SuspectsNoti
+	return other
+}
+
+// Used reports whether Redis knows of a task that was ever on the queue. The counters of a day are kept for 90.
+func (s *Store) Used(ctx context.Context) (bool, error) {
+	k := &s.Keys
+	keys := []any{k.List, k.Legacy, k.scheduled, k.retry, k.Archived, k.Parked, k.completed, k.groups, k.periodic}
+	for day := range statsLife / (24 * 60 * 60) {
+		keys = append(keys, k.statsOf(s.Now().AddDate(0, 0, -day)))
+	}
+	n, err := redis.Int(s.Read(ctx, "EXISTS", keys...))
+	return n > 0, err
+}
+
+// SettleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that
+// holds.
+func (s *Store) SettleMode(ctx context.Context, want string) (string, error) {
+	return redis.String(s.eval(ctx, ScriptMode, []string{s.Keys.mode}, want))
+}
+
+// Reform replaces the form of Python tasks that was found, if no task is in one of the places that the script looks at,
+// and returns the form that holds. Whether tasks are active is for HoldsNone to say, before.
+func (s *Store) Reform(ctx context.Context, found, want string) (string, error) {
+	return redis.String(s.eval(ctx, scriptReform, []string{
+		s.Keys.mode, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.Parked, s.Keys.Archived, s.Keys.Legacy,
+		s.Keys.periodic,
+		s.Keys.suspects,
+	}, found, want))
+}
+
+// HoldsNone says whether no task is pending and none is active. In this order: one that becomes active after the first
+// look is found there.
+func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
+	if n, err := s.Length(ctx); n > 0 || err != nil {
+		return false, err
+	}
+	workers, err := s.Workers(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, w := range workers {
+		if n, err := redis.Int(s.Read(ctx, "HLEN", s.Keys.Processing+w)); n > 0 || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Mode returns the form that was settled, "" if none was yet.
+func (s *Store) Mode(ctx context.Context) (string, error) {
+	form, err := redis.String(s.Read(ctx, "GET", s.Keys.mode))
+	if errors.Is(err, redis.ErrNil) {
+		return "", nil
+	}
+	return form, err
+}
+
+// ErrReply says that Redis answered a script in a form that the script does not have.
+var ErrReply = errors.New("delayed: unexpected reply of a script; another version of the scripts may be in use")
+
+// ints converts a reply of n integers.
+func ints(reply any, err error, n int) ([]int64, error) {
+	values, err := redis.Int64s(reply, err)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) != n {
+		return nil, fmt.Errorf("%w: %d values, expected %d", ErrReply, len(values), n)
+	}
+	return values, nil
+}

@@ -1,0 +1,422 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// storeCase is one call of a store method: what Redis holds before, what the call returns, and what Redis holds after.
+// All keys of the queue are compared.
+type storeCase struct {
+	script string // set by the runner
+	name   string
+	seed   redistest.State
+	do     func(s *Store) (any, error)
+	result any             // what do returns; with err, nil
+	err    error           // by errors.Is
+	idle   bool            // it finds nothing to write, so a full Redis carries it out
+	want   redistest.State // nil: as seeded
+}
+
+// storeTable are the cases of one script. They run on a server, on a cluster, on a full server and on the embedded one.
+type storeTable struct {
+	script  string
+	refused bool // a full Redis refuses the script
+	cases   []storeCase
+}
+
+// storeTables are the tables of all scripts, which the files store_*_test.go hold.
+var storeTables = []storeTable{
+	enqueueCases, scheduleCases, enlistCases, modeCases, reformCases,
+	claimCases, unlockCases,
+	ackCases, shelveCases, completeCases, releaseCases,
+	beatCases, registerCases, unregisterCases, forgetCases, markCases, rewaitCases, publishCases,
+	surveyCases, livesCases, sweepCases, repairCases,
+	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
+	fieldsCases, pageCases, lookCases, progressCases, expireCases, rerunCases, deleteCases,
+	gatherCases, ripeCases, peekCases, fireCases, joinCases,
+	controlCases, cancelCases, annulCases, pardonCases,
+	agendaCases, entryCases, tickCases,
+}
+
+const (
+	// past and later are due times that have been over, or lie ahead, for as long as anybody will run these tests.
+	past  = 1_000
+	later = 4_000_000_000_001
+	// round is a due time that some servers write as 4e+12.
+	round = 4_000_000_000_000
+	// nowMark is what a claim time that is the present one is shown as.
+	nowMark = "now"
+	// fromNowBase marks scores of wanted sets that count from the moment of the call.
+	fromNowBase = 1 << 52
+	// testDay is the day whose counters are kept.
+	testDay = "_stats:20250102"
+)
+
+// fromNow is the score of a task that is due d after the call.
+func fromNow(d time.Duration) int64 { return fromNowBase + d.Milliseconds() }
+
+// counted are the counters of the day.
+func counted(h redistest.Hash) redistest.Expiring {
+	return redistest.Expiring{Value: h, For: statsLife * time.Second}
+}
+
+// alive is a heartbeat.
+var alive = redistest.Expiring{Value: "v", For: time.Hour}
+
+// with returns a state with changes made to it: a nil value stands for a key that does not exist.
+func with(state, changes redistest.State) redistest.State {
+	out := redistest.State{}
+	maps.Copy(out, state)
+	maps.Copy(out, changes)
+	return out
+}
+
+// present returns a state without the keys that do not exist.
+func present(state redistest.State) redistest.State {
+	out := maps.Clone(state)
+	maps.DeleteFunc(out, func(_ string, value any) bool { return value == nil })
+	return out
+}
+
+// ones are n notifications.
+func ones(n int) redistest.List { return slices.Repeat(redistest.List{"1"}, n) }
+
+// target is where cases run.
+type target struct {
+	src    Source
+	prefix string
+	tagged bool                                            // queue names carry a hash tag
+	dial   func(t testing.TB, key string) redis.Conn       // for seeding and looking
+	before func(t testing.TB, table *storeTable)           // called between seeding and the call; may be nil
+	after  func(t testing.TB, c *storeCase, got *callView) // called after the call, before looking; may be nil
+}
+
+// callView is what came of a call.
+type callView struct {
+	result any
+	err    error
+}
+
+// dialled returns a source of connections to a server, which is closed at the end of the test.
+func dialled(t testing.TB, url string) Source {
+	t.Helper()
+	calls, loops, _, err := DialSources(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { calls.Close(); loops.Close() })
+	return loops
+}
+
+// serverTarget is a single server.
+func serverTarget(t testing.TB, url string) *target {
+	t.Helper()
+	return &target{
+		src: dialled(t, url),
+		dial: func(t testing.TB, _ string) redis.Conn {
+			t.Helper()
+			conn, err := redis.DialURL(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			return conn
+		},
+	}
+}
+
+// TestStore runs all cases on the shared server, or on that which the environment names: the tests of the embedded
+// server use it so.
+func TestStore(t *testing.T) {
+	url := os.Getenv("DELAYED_STORE_URL")
+	if url == "" {
+		url = redistest.Shared(t).URL()
+	}
+	runTables(t, serverTarget(t, url))
+}
+
+// TestStoreOnFullServer runs all cases on a server whose memory is full at the moment of the call. Enqueueing is
+// refused and writes nothing; everything else works as ever.
+func TestStoreOnFullServer(t *testing.T) {
+	server := redistest.Start(t)
+	to := serverTarget(t, server.URL())
+	refused := false
+	to.before = func(t testing.TB, table *storeTable) {
+		t.Helper()
+		server.Do(t, "CONFIG", "SET", "maxmemory", 1)
+		refused = table.refused
+	}
+	to.after = func(t testing.TB, c *storeCase, got *callView) {
+		t.Helper()
+		server.Do(t, "CONFIG", "SET", "maxmemory", 0)
+		// What is refused for another reason is refused before the memory matters.
+		if refused && c.err == nil && !c.idle {
+			if !errors.Is(got.err, ErrFull) || errors.Is(got.err, ErrUnknown) {
+				t.Errorf("expected ErrFull, found %v", got.err)
+			}
+			c.want, c.result, c.err = nil, nil, ErrFull
+		}
+	}
+	runTables(t, to)
+}
+
+func runTables(t *testing.T, to *target) {
+	t.Helper()
+	for i := range storeTables {
+		table := &storeTables[i]
+		t.Run(table.script, func(t *testing.T) {
+			for _, c := range table.cases {
+				t.Run(c.name, func(t *testing.T) { c.run(t, to, table) })
+			}
+		})
+	}
+}
+
+// run runs one case.
+func (c storeCase) run(t *testing.T, to *target, table *storeTable) {
+	t.Helper()
+	name := redistest.Name(t)
+	if to.tagged {
+		name = "{" + name + "}.q"
+	}
+	key := to.prefix + name
+	conn := to.dial(t, key)
+	c.script = table.script
+	redistest.Seed(t, conn, key, present(c.seed))
+	sound := consistent(t, conn, key)
+	recorder := &recordingSource{Source: to.src}
+	s := fixedDay(NewStore(recorder, to.prefix, name))
+
+	if to.before != nil {
+		to.before(t, table)
+	}
+	start := redistest.Time(t, conn)
+	var got callView
+	got.result, got.err = c.do(s)
+	end := redistest.Time(t, conn)
+	if to.after != nil {
+		to.after(t, &c, &got)
+	}
+
+	switch {
+	case c.err != nil:
+		if !errors.Is(got.err, c.err) {
+			t.Errorf("expected the error %v, found %v with %v", c.err, got.err, got.result)
+		}
+	case got.err != nil:
+		t.Errorf("%v", got.err)
+	case !reflect.DeepEqual(got.result, c.result):
+		t.Errorf("returned %v, expected %v", got.result, c.result)
+	}
+	if c.want == nil {
+		c.want = c.seed
+	}
+	have := redistest.Dump(t, conn, key)
+	markTimes(have, c.want, start, end)
+	if diff := redistest.Diff(have, present(c.want)); diff != "" {
+		t.Errorf("after the call:\n%s", diff)
+	}
+	for suffix, value := range c.want {
+		if e, ok := value.(redistest.Expiring); ok && e.For > 0 {
+			if left := redistest.TTL(t, conn, key+suffix); left > e.For || left < e.For-time.Minute {
+				t.Errorf("key N%s lives for %v, expected %v", suffix, left, e.For)
+			}
+		}
+	}
+	// What was consistent stays so.
+	if sound {
+		redistest.CheckInvariants(t, conn, key, redistest.Invariants{})
+	}
+	recorder.check(t, key, table.script)
+}
+
+// fixedDay makes a store count on testDay.
+func fixedDay(s *Store) *Store {
+	s.Now = func() time.Time { return time.Date(2025, 1, 2, 23, 59, 0, 0, time.UTC) }
+	return s
+}
+
+// TestCommandsOnEmptyQueues counts what the scripts that run all the time cost when there is nothing to do.
+func TestCommandsOnEmptyQueues(t *testing.T) {
+	server := redistest.Start(t)
+	s := NewStore(dialled(t, server.URL()), "", redistest.Name(t))
+	if _, err := s.Register(bg, "w", time.Hour, "v"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		do   func(s *Store) (any, error)
+		want int64 // with the script itself, without TIME
+	}{
+		{"check", checkOne, 1 + 1},
+		{"survey", surveyOf(false), 1 + 4},
+		{"beat", beatWith(time.Hour, true, true, false), 1 + 3},
+		{"claim", claimWith(ClaimCall{Most: 10}), 1 + 6},
+	} {
+		for range 2 { // the second time the script is known and the lock taken
+			before := server.CommandStats(t)
+			if _, err := c.do(s); err != nil {
+				t.Fatal(err)
+			}
+			if diff := server.CommandStats(t).Since(before); diff["eval"] == 0 &&
+				diff.Total("ping", "client|setname", "select", "time") != c.want {
+				t.Errorf("%s: expected %d commands, found %v", c.name, c.want, diff)
+			}
+		}
+	}
+}
+
+// markTimes replaces those times in have that lie where want expects them, between start and end, by the marks of want.
+func markTimes(have, want redistest.State, start, end int64) {
+	for suffix, value := range have {
+		switch h := value.(type) {
+		case redistest.Zset:
+			w, _ := want[suffix].(redistest.Zset)
+			for id, score := range h {
+				if mark := w[id]; mark >= fromNowBase && start <= score-(mark-fromNowBase) &&
+					score-(mark-fromNowBase) <= end {
+					h[id] = mark
+				}
+			}
+		case redistest.Hash:
+			w, _ := want[suffix].(redistest.Hash)
+			for field, text := range h {
+				words, marks := strings.Split(text, " "), strings.Split(w[field], " ")
+				for i := range min(len(words), len(marks)) {
+					// A mark is "now", or "now+60000".
+					after, marked := strings.CutPrefix(marks[i], nowMark)
+					add, _ := strconv.ParseInt("0"+strings.TrimPrefix(after, "+"), 10, 64)
+					if ms, err := strconv.ParseInt(words[i], 10, 64); err == nil && marked && start <= ms-add &&
+						ms-add <= end {
+						words[i] = marks[i]
+					}
+				}
+				h[field] = strings.Join(words, " ")
+			}
+		case redistest.List:
+			if !strings.HasPrefix(suffix, "_history:") {
+				continue
+			}
+			for i, line := range h {
+				words := strings.Split(line, " ")
+				if ms, err := strconv.ParseInt(words[min(1, len(words)-1)], 10, 64); err == nil && start <= ms &&
+					ms <= end {
+					words[1] = nowMark
+					h[i] = strings.Join(words, " ")
+				}
+			}
+		}
+	}
+}
+
+// silent is a test that only notes that it failed.
+type silent struct {
+	testing.TB
+	failed bool
+}
+
+func (s *silent) Helper()               {}
+func (s *silent) Errorf(string, ...any) { s.failed = true }
+func consistent(t testing.TB, conn redis.Conn, key string) bool {
+	t.Helper()
+	s := &silent{TB: t}
+	redistest.CheckInvariants(s, conn, key, redistest.Invariants{})
+	return !s.failed
+}
+
+// recordingSource notes the keys that scripts are called with.
+type recordingSource struct {
+	Source
+
+	mu    sync.Mutex // protects calls
+	calls []recordedCall
+}
+
+type recordedCall struct {
+	sha  string
+	keys []string
+}
+
+func (s *recordingSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	conn, err := s.Source.Conn(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return &recordingConn{Conn: conn, source: s}, nil
+}
+
+type recordingConn struct {
+	redis.Conn
+	source *recordingSource
+}
+
+func (c *recordingConn) Do(cmd string, args ...any) (any, error) {
+	c.note(cmd, args)
+	return c.Conn.Do(cmd, args...)
+}
+
+func (c *recordingConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
+	c.note(cmd, args)
+	return redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
+}
+
+func (c *recordingConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	return redis.ReceiveWithTimeout(c.Conn, timeout)
+}
+
+func (c *recordingConn) note(cmd string, args []any) {
+	if cmd != "EVALSHA" {
+		return
+	}
+	call := recordedCall{sha: fmt.Sprint(args[0])}
+	n, _ := strconv.Atoi(fmt.Sprint(args[1]))
+	for _, key := range args[2 : 2+n] {
+		call.keys = append(call.keys, fmt.Sprint(key))
+	}
+	c.source.mu.Lock()
+	defer c.source.mu.Unlock()
+	c.source.calls = append(c.source.calls, call)
+}
+
+// check holds the keys of the calls against what the script's header says they are.
+func (s *recordingSource) check(t testing.TB, queue, name string) {
+	t.Helper()
+	row := Scripts[name]
+	header, _ := parseLua(name+".lua", row.Source)
+	seen := false
+	for _, call := range s.calls {
+		if call.sha != row.Sha {
+			continue
+		}
+		seen = true
+		if n := len(call.keys); n != row.keys && (!row.each || n%row.keys != 0) {
+			t.Errorf("script %s was called with %d keys, the table says %d", name, n, row.keys)
+			continue
+		}
+		for i, key := range call.keys {
+			said := header.header.keys[i%row.keys]
+			if suffix := strings.TrimPrefix(key, queue); !slices.ContainsFunc(keysCalled(said),
+				func(k dictionaryKey) bool { return k.matches(suffix) }) {
+				t.Errorf("script %s calls key %d %q, the store gives it N%s", name, i+1, said, suffix)
+			}
+		}
+	}
+	if !seen {
+		t.Errorf("script %s was not called", name)
+	}
+}

@@ -1,0 +1,112 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// storedTexts shows values, and the sizes of those that were not read.
+func storedTexts(values []Stored, err error) (any, error) {
+	var texts []string
+	for _, v := range values {
+		switch {
+		case v.Size > 0:
+			texts = append(texts, fmt.Sprintf("(%d bytes)", v.Size))
+		case v.Bytes == nil:
+			texts = append(texts, "-")
+		default:
+			texts = append(texts, fmt.Sprintf("%.20q", v.Bytes))
+		}
+	}
+	return strings.Join(texts, " "), err
+}
+
+func fieldsWith(most int, ids ...string) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return storedTexts(s.SomeFields(bg, s.Keys.Tasks, ids, most)) }
+}
+
+// filledTasks are tasks filed nowhere.
+func filledTasks(h redistest.Hash) redistest.State { return redistest.State{"_tasks": h} }
+
+var fieldsCases = storeTable{script: "fields", cases: []storeCase{
+	{name: "nothing there", do: fieldsWith(10, "x", "y"), result: "- -"},
+	{
+		name: "all, an empty one too", seed: filledTasks(redistest.Hash{"x": "m x", "y": ""}),
+		do: fieldsWith(10, "x", "z", "y"), result: `"m x" - ""`,
+	},
+	{
+		name: "of one that is too large its size", seed: filledTasks(redistest.Hash{"x": "four", "y": "fiver"}),
+		do: fieldsWith(4, "y", "x", "y"), result: `(5 bytes) "four" (5 bytes)`,
+	},
+	{
+		name: "as many bytes as one call reads",
+		seed: filledTasks(redistest.Hash{"x": big("x", MaxClaimBytes/2), "y": "m"}),
+		do: func(s *Store) (any, error) {
+			values, err := s.SomeFields(bg, s.Keys.Tasks, []string{"x", "x", "y"}, MaxClaimBytes)
+			return len(values), err
+		}, result: 2,
+	},
+	{
+		name: "the first in any case", seed: filledTasks(redistest.Hash{"x": big("x", MaxClaimBytes+1), "y": "m"}),
+		do: func(s *Store) (any, error) {
+			values, err := s.SomeFields(bg, s.Keys.Tasks, []string{"x", "y"}, MaxClaimBytes+1)
+			return len(values), err
+		}, result: 1,
+	},
+}}
+
+func pageWith(from, n int) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return storedTexts(s.page(bg, s.Keys.List, from, n)) }
+}
+
+var pageCases = storeTable{script: "page", cases: []storeCase{
+	{name: "nothing there", do: pageWith(0, 10), result: ""},
+	{
+		name: "all", seed: redistest.State{"": messages(3), "_noti": ones(3)}, do: pageWith(0, 10),
+		result: `"message0" "message1" "message2"`,
+	},
+	{
+		name: "some", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(9, 2),
+		result: `"message9" "message10"`,
+	},
+	{
+		name: "the last", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageWith(18, 10),
+		result: `"message18" "message19"`,
+	},
+	{
+		name: "of one that is too large its size",
+		seed: redistest.State{"": redistest.List{"a", big("b", wire.WorkerLimits.Bytes+1), "c"}, "_noti": ones(3)},
+		do:   pageWith(0, 10), result: `"a" (1052673 bytes) "c"`,
+	},
+	{
+		name: "as many bytes as fit",
+		seed: redistest.State{"": redistest.List(append(strings.Fields(fourLargest), "e")), "_noti": ones(5)},
+		do: func(s *Store) (any, error) {
+			values, err := s.page(bg, s.Keys.List, 0, 10)
+			return len(values), err
+		}, result: 4,
+	},
+}}
+
+// TestFieldsOfSeveralCalls reads more than one call returns.
+func TestFieldsOfSeveralCalls(t *testing.T) {
+	b, s := sizedStore(t)
+	ids := make([]string, 12)
+	for i := range ids {
+		ids[i] = fmt.Sprint("id", i)
+		b.Do("HSET", s.Keys.Tasks, ids[i], big(string(rune('a'+i)), 1<<20))
+	}
+	values, err := s.fields(bg, s.Keys.Tasks, ids, 1<<20)
+	if err != nil || len(values) != len(ids) {
+		t.Fatalf("%d values, %v", len(values), err)
+	}
+	for i, v := range values {
+		if len(v) != 1<<20 || v[0] != byte('a'+i) {
+			t.Errorf("value %d has %d bytes", i, len(v))
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Pulse is what a heartbeat learned about one queue.
+type Pulse struct {
+	Alive  bool // the heartbeat was renewed; false: it had expired
+	Claims int  // Claims that Redis holds for the worker; -1 when not asked for
+	// Version is that of the queue's control hash: 0 if there is none, -1 when not asked for.
+	Version int64
+}
+
+// Beat renews a worker's heartbeats on stores of one slot, and returns Redis's time.
+func Beat(
+	ctx context.Context, l *Link, stores []*Store, worker string, life time.Duration, count, control bool,
+) ([]Pulse, time.Time, error) {
+	keys := make([]string, 0, 3*len(stores))
+	for _, s := range stores {
+		keys = append(keys, s.Keys.Heartbeat+worker, s.Keys.Processing+worker, s.Keys.control)
+	}
+	reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
+	values, err := ints(reply, err, 2+3*len(stores))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	pulses := make([]Pulse, len(stores))
+	for i := range pulses {
+		pulses[i] = Pulse{Alive: values[2+3*i] == 1, Claims: int(values[3+3*i]), Version: values[4+3*i]}
+	}
+	return pulses, time.Unix(values[0], values[1]*1000), nil
+}
+
+// Register makes the worker known and returns the tokens of its claims that stand.
+func (s *Store) Register(ctx context.Context, worker string, life time.Duration, value string) ([]string, error) {
+	keys := []string{s.Keys.Heartbeat + worker, s.Keys.Workers, s.Keys.Processing + worker}
+	return redis.Strings(s.eval(ctx, ScriptRegister, keys, life.Milliseconds(), worker, value))
+}
+
+// Unregister forgets a worker that stops; false means that it still holds claims.
+func (s *Store) Unregister(ctx context.Context, worker string) (bool, error) {
+	return redis.Bool(s.eval(ctx, scriptUnregister, s.workerKeys(worker), worker))
+}
+
+// Forget drops a dead worker of which nothing is left.
+func (s *Store) Forget(ctx context.Context, worker string) (bool, error) {
+	return redis.Bool(s.eval(ctx, scriptForget, s.workerKeys(worker), worker))
+}
+
+func (s *Store) workerKeys(worker string) []string {
+	return []string{
+		s.Keys.Heartbeat + worker, s.Keys.Workers, s.Keys.Processing + worker, s.Keys.claims + worker,
+		s.Keys.control, s.Keys.functions,
+	}
+}
+
+// Publish notes which functions a worker runs, as a listing. It answers false if the worker is not registered.
+func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (bool, error) {
+	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.Keys.Heartbeat + worker, s.Keys.functions}, worker,
+		listing))
+}
+
+// FunctionsOf returns the listing that a worker has published, nil for none.
+func (s *Store) FunctionsOf(ctx context.Context, worker string) ([]byte, error) {
+	b, err := redis.Bytes(s.Read(ctx, "HGET", s.Keys.functions, worker))
+	if errors.Is(err, redis.ErrNil) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// What mark notes.
+const (
+	MarkAlone   = "alone"   // the token of the claim that runs with nothing else in hand
+	MarkStopped = "stopped" // the worker stops in good order
+)
+
+// Mark notes what a worker's death would say of its claims; "" takes a note back.
+func (s *Store) Mark(ctx context.Context, worker, note, value string) error {
+	_, err := s.eval(ctx, scriptMark, []string{s.Keys.claims + worker}, note, value)
+	return err
+}
+
+// Tokens returns the tokens of a worker's claims.
+func (s *Store) Tokens(ctx context.Context, worker string) ([]string, error) {
+	return redis.Strings(s.Read(ctx, "HKEYS", s.Keys.Processing+worker))
+}
+
+// Todo is what Check found on one queue.
+type Todo struct {
+	Pending int
+	Due     time.Duration // until the next scheduled task or retry; negative: none
+	Parked  int
+	// Suspects are pending too, in a list of their own.
+	Suspects int
+	Group    time.Duration // until the next group is due; negative: none
+}
+
+// Check looks at stores of one slot.
+func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
+	keys := make([]string, 0, 6*len(stores))
+	for _, s := range stores {
+		keys = append(keys, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.Parked, s.Keys.groups, s.Keys.suspects)
+	}
+	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
+	values, err := ints(reply, err, 5*len(stores))
+	if err != nil {
+		return nil, err
+	}
+	todos := make([]Todo, len(stores))
+	for i := range todos {
+		v := values[5*i:]
+		todos[i] = Todo{
+			Pending: int(v[0]), Due: time.Duration(v[1]) * time.Millisecond, Parked: int(v[2]),
+			Group: time.Duration(v[3]) * time.Millisecond, Suspects: int(v[4]),
+		}
+	}
+	return todos, nil
+}
+
+// LargeTask is a filed task whose message is too large to be read.
+type LargeTask struct {
+	ID   string
+	Size int
+}
+
+// Move makes up to most due tasks of one set pending and returns the time until the next one is due, negative for none.
+// Due tasks that are too large stay where they are.
+func (s *Store) Move(
+	ctx context.Context, from Shelf, most int,
+) (moved int, next time.Duration, large []LargeTask, err error) {
+	keys := []string{s.shelfKey(from), s.Keys.Tasks, s.Keys.info, s.Keys.List, s.Keys.Noti}
+	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxClaimBytes, wire.WorkerLimits.Bytes))
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	var ms int64
+	rest, err := redis.Scan(reply, &moved, &ms)
+	for err == nil && len(rest) > 0 {
+		var t LargeTask
+		rest, err = redis.Scan(rest, &t.ID, &t.Size)
+		large = append(large, t)
+	}
+	if err != nil {
+		return 0, 0, nil, fmt.Errorf("%w: move: %w", ErrReply, err)
+	}
+	return moved, time.Duration(ms) * time.Millisecond, large, nil
+}
+
+// shelfKey returns the key of a set.
+func (s *Store) shelfKey(of Shelf) string {
+	return [...]string{
+		ShelfScheduled: s.Keys.scheduled, ShelfRetry: s.Keys.retry, ShelfParked: s.Keys.Parked,
+		ShelfArchived: s.Keys.Archived,
+	}[of]
+}
+
+// Filed is a task of a sorted set, without its message.
+type Filed struct {
+	ID   string
+	Info []byte // nil when nothing is known
+}
+
+// ParkedPage reads a page of the parked set, what was parked last first, and each page in the order of parking; with
+// expired, from the beginning, and only tasks whose time there is over by our clock: condemn asks Redis's. Messages
+// stay where they are: a megabyte each, read by every worker at every look, would keep Redis busy.
+func (s *Store) ParkedPage(ctx context.Context, offset, n int, expired bool) ([]Filed, error) {
+	var ids []string
+	var err error
+	if expired {
+		now := s.Now().UnixMilli()
+		ids, err = redis.Strings(s.Read(ctx, "ZRANGEBYSCORE", s.Keys.Parked, "-inf", now, "LIMIT", offset, n))
+	} else {
+		ids, err = redis.Strings(s.Read(ctx, "ZRANGE", s.Keys.Parked, -offset-n, -offset-1))
+	}
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	infos, err := s.infos(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	page := make([]Filed, len(ids))
+	for i := range ids {
+		page[i] = Filed{ids[i], infos[i]}
+	}
+	return page, nil
+}
+
+// Condemn archives tasks that were parked for too long, or are due and too large; info says why.
+func (s *Store) Condemn(ctx context.Context, from Shelf, keep time.Duration, tasks []Filed) (int, error) {
+	args := make([]any, 0, 2+2*len(tasks))
+	args = append(args, statsLife, keep.Milliseconds())
+	for i := range tasks {
+		args = append(args, tasks[i].ID, tasks[i].Info)
+	}
+	keys := []string{s.shelfKey(from), s.Keys.Archived, s.Keys.info, s.StatsKey(), s.Keys.locks, s.Keys.locked}
+	return redis.Int(s.eval(ctx, scriptCondemn, keys, args...))
+}
+
+// Trim deletes archived tasks that are too old or too many, at most n.
+func (s *Store) Trim(ctx context.Context, most, n int) (int, error) {
+	return redis.Int(s.eval(ctx, scriptTrim, []string{s.Keys.Archived, s.Keys.Tasks, s.Keys.info, s.StatsKey()},
+		statsLife, most, n))
+}

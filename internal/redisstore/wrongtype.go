@@ -1,0 +1,101 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// keyTypes are the types of a queue's keys by what they add to its name. lua/README.md says what they hold.
+var keyTypes = map[string]string{
+	"_suspects": "list", "_suspects_noti": "list", "_rewait:": "list", "_functions": "hash",
+	"_noti": "list", "_wake": "list", "_processing": "hash", "_workers": "set",
+	"_scheduled": "zset", "_retry": "zset", "_parked": "zset", "_archived": "zset", "_completed": "zset",
+	"_results": "hash", "_tasks": "hash", "_info": "hash", "_deaths": "hash", "_sweeper": "string", "_mode": "string",
+	"_control": "hash", "_locks": "hash", "_locked": "zset", "_revoked": "zset", "_groups": "zset", "_gathered": "hash",
+	"_periodic": "hash", "_ticks": "zset",
+	"_processing:": "hash", "_claims:": "hash", "_worker:": "string", "_stats:": "hash", "_group:": "list",
+	"_history:": "list",
+}
+
+// maxTyped bounds the keys whose type is asked for after an error.
+const maxTyped = 64
+
+// TypeOfKey returns the type that a key of a queue has.
+func TypeOfKey(key string) string {
+	for _, infix := range keyInfixes {
+		if strings.Contains(key, infix) {
+			return keyTypes[infix]
+		}
+	}
+	for _, suffix := range keySuffixes {
+		if strings.HasSuffix(key, suffix) {
+			return keyTypes[suffix]
+		}
+	}
+	return "list" // pending tasks
+}
+
+// wrongType says which keys of a command are of the wrong type, if that is what Redis has answered.
+func wrongType(conn redis.Conn, cmd string, args []any, err error) error {
+	var answer redis.Error
+	if !errors.As(err, &answer) || !strings.Contains(string(answer), "WRONGTYPE") {
+		return err
+	}
+	keys := keysOfCommand(cmd, args)
+	var wrong []string
+	for i, found := range typesOf(conn, keys) {
+		if want := TypeOfKey(keys[i]); found != "" && found != "none" && found != want {
+			wrong = append(wrong, fmt.Sprintf("key %q is a %s, expected a %s", keys[i], found, want))
+		}
+	}
+	if len(wrong) == 0 {
+		return fmt.Errorf("one of the keys %q is of another type than expected, and TYPE does not say which: %w",
+			keys, err)
+	}
+	return fmt.Errorf("%s: another program writes there; rename or delete its key, or give the queue another name or "+
+		"key prefix: %w",
+		strings.Join(wrong, "; "), err)
+}
+
+// typesOf asks for the types of keys in one round trip. Those that Redis does not tell are "".
+func typesOf(conn redis.Conn, keys []string) []string {
+	types := make([]string, len(keys))
+	for _, key := range keys {
+		if conn.Send("TYPE", key) != nil {
+			return types
+		}
+	}
+	if conn.Flush() != nil {
+		return types
+	}
+	for i := range types {
+		reply, err := redis.ReceiveWithTimeout(conn, CallTimeout)
+		var answer redis.Error
+		if err != nil && !errors.As(err, &answer) {
+			break
+		}
+		types[i], _ = redis.String(reply, err)
+	}
+	return types
+}
+
+// keysOfCommand returns the first keys of a command or script.
+func keysOfCommand(cmd string, args []any) (keys []string) {
+	switch isScript := cmd == "EVAL" || cmd == "EVALSHA"; {
+	case isScript && len(args) >= 2:
+		n, _ := args[1].(int)
+		args = args[2:min(2+n, len(args))]
+	case cmd != "BLPOP" && cmd != "MGET" && cmd != "EXISTS":
+		args = args[:min(1, len(args))]
+	}
+	for _, a := range args[:min(maxTyped, len(args))] {
+		if key, ok := a.(string); ok && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,30 @@
+package wire
+
+import mrand "math/rand/v2"
+
+// MaxTaskID bounds an id given by the caller, in bytes.
+const MaxTaskID = 256
+
+// idAlphabet is Crockford's: without i, l, o and u.
+const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// TaskIDText is a random task id: 120 bits as 24 characters.
+type TaskIDText [24]byte
+
+// Fill makes a new id. The runtime's generator is a cipher (ChaCha8) that the operating system seeds for each process
+// and each thread: ids are unique across processes, and nobody guesses one.
+func (t *TaskIDText) Fill() {
+	const half = len(t) / 2
+	a, b := mrand.Uint64(), mrand.Uint64()
+	for i := range half {
+		t[i], t[half+i] = idAlphabet[a&31], idAlphabet[b&31]
+		a, b = a>>5, b>>5
+	}
+}
+
+// NewTaskID returns a random task id.
+func NewTaskID() string {
+	var text TaskIDText
+	text.Fill()
+	return string(text[:])
+}

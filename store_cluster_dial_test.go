@@ -1,8 +1,0 @@
-package delayed_test
-
-import (
-	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/rediscluster"
-)
-
-func init() { delayed.DialCluster = rediscluster.Dial }
