@@ -41,8 +41,12 @@ func (m *machine) enqueue(rt *rapid.T) {
 		option(delayed.MaxRetry(t.maxRetry))
 	}
 	if rapid.IntRange(0, 4).Draw(rt, "ttl") == 0 {
-		t.expiry = m.now + 120_000
-		option(delayed.TTL(2 * time.Minute))
+		life := int64(120_000)
+		if wait := t.due - m.now; wait >= life { // else the call is refused
+			life = wait + 60_000
+		}
+		t.expiry = m.now + life
+		option(delayed.TTL(ms(life)))
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "keep") == 0 {
 		t.keep = modelKeep
