@@ -125,10 +125,14 @@ func (s *Store) Suspects() *Store {
 	return other
 }
 
-// Used reports whether Redis knows of a task that was ever on the queue. The counters of a day are kept for 90.
-func (s *Store) Used(ctx context.Context) (bool, error) {
+// Used reports whether Redis knows of a task that was ever on the queue, or is claimed by a worker. The counters of a
+// day are kept for 90.
+func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	k := &s.Keys
-	keys := []any{k.List, k.Legacy, k.scheduled, k.retry, k.Archived, k.Parked, k.completed, k.groups, k.periodic}
+	keys := []any{
+		k.List, k.suspects, k.Processing + worker, k.Legacy, k.scheduled, k.retry, k.Archived, k.Parked, k.completed,
+		k.groups, k.periodic,
+	}
 	for day := range statsLife / (24 * 60 * 60) {
 		keys = append(keys, k.statsOf(s.Now().AddDate(0, 0, -day)))
 	}
