@@ -14,7 +14,12 @@ import (
 // unlocked expects that no lock is left, and that the keys are consistent.
 func (b *bench) unlocked() {
 	b.T.Helper()
-	b.Until("all locks are free", func() bool { return b.Size("_locks")+b.Size("_locked") == 0 })
+	b.Until("all locks are free, and no task is on its way", func() bool {
+		// In one step: a task is on its way between two.
+		return b.Int("EVAL", `return redis.call('HLEN', KEYS[1] .. '_locks') + redis.call('ZCARD', KEYS[1] .. '_locked')
+			+ redis.call('ZCARD', KEYS[1] .. '_retry') + redis.call('LLEN', KEYS[1])
+			+ #redis.call('KEYS', KEYS[1] .. '_processing:*')`, 1, b.Name) == 0
+	})
 	b.Check(redistest.Invariants{})
 }
 
