@@ -115,7 +115,7 @@ bench-guard: ## Check that the ratios to asynq and to the prototype are no more 
 .PHONY: limits
 limits: ## Check time and memory, on a machine with nothing else to do: a million tasks, 500 MiB of messages that are too large, the longest script (5 min)
 	@cd itest && go test -run='^TestMillion$$|^TestLargeMessages' -count=1 -v . -args -limits
-	@go test -run='^$$' -bench='^BenchmarkScripts$$' -benchtime=1x .
+	@go test -run='^$$' -bench='^BenchmarkScripts$$' -benchtime=1x ./internal/redisstore
 
 .PHONY: bench-smoke
 bench-smoke: ## Run each Go benchmark once, to see that it works (1 min)

@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +11,8 @@ import (
 	"github.com/godelayed/delayed/embedded"
 )
 
-// TestStore runs the root package's table of all scripts against this server. It is that package's own test, as what it
-// calls is not exported; here it gets a server.
+// TestStore runs the store's table of all scripts against this server. It is that package's own test, as other modules
+// cannot call it; here it gets a server.
 func TestStore(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -29,12 +30,15 @@ func TestStore(t *testing.T) {
 	if raceEnabled() {
 		args = append(args, "-race") // which is what has been compiled just now
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "-v", ".")...)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "-v", "./internal/redisstore")...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "DELAYED_STORE_URL="+srv.URL())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("go %q: %v\n%s", args, err, out)
+	}
+	if !bytes.Contains(out, []byte("--- PASS: TestStore/claim")) {
+		t.Fatalf("go %q has not run the table:\n%s", args, out)
 	}
 }
 
