@@ -1,44 +1,10 @@
 package delayed
 
 import (
-	"fmt"
 	"os"
-	"runtime"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestMain ends the shared server and fails when goroutines of the package are left.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	redistest.StopShared()
-	if code == 0 {
-		code = leaked()
-	}
-	os.Exit(code)
-}
-
-// leaked waits for goroutines that are about to end and reports those that stay.
-func leaked() int {
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		buf := make([]byte, 1<<20)
-		buf = buf[:runtime.Stack(buf, true)]
-		var left []string
-		for g := range strings.SplitSeq(string(buf), "\n\n") {
-			if strings.Contains(g, "godelayed/delayed") && !strings.Contains(g, "TestMain") {
-				left = append(left, g)
-			}
-		}
-		if len(left) == 0 {
-			return 0
-		}
-		if time.Now().After(deadline) {
-			fmt.Printf("goroutines left after all tests:\n%s\n", strings.Join(left, "\n\n"))
-			return 1
-		}
-		runtime.Gosched()
-	}
-}
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
