@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -410,71 +407,6 @@ func TestPrefixKeepsQueuesApart(t *testing.T) {
 	b.Until("it has run", func() bool { n, _ := NewQueue(b.Name, rdb).Len(t.Context()); return n == 0 })
 }
 
-func TestDialUnderstandsURLs(t *testing.T) {
-	for url, want := range map[string]string{
-		"redis://localhost":                    "tcp localhost:6379",
-		"redis://:secret@h:1/3":                "tcp h:1",
-		"rediss://u:secret@[::1]:7":            "tcp [::1]:7",
-		"unix:///run/redis.sock?db=2":          "unix /run/redis.sock",
-		"redis://a:1,b:2":                      "error rediscluster",
-		"redis://a:1?master=m":                 "error redissentinel",
-		"http://h":                             "error scheme",
-		"redis://h/x":                          "error database",
-		"redis://h/-1":                         "error database",
-		"redis://u:secret@h:port":              "error port",
-		"://":                                  "error scheme",
-		"redis+sentinel://u:secret@h/0":        "error scheme",
-		"redis://user:secret@a,b,c:1/0":        "error rediscluster",
-		"redis://user:sec%ret@h":               "error malformed",
-		"redis://127.0.0.1:6379/15":            "tcp 127.0.0.1:6379",
-		"redis://[fe80::1]":                    "tcp [fe80::1]:6379",
-		"unix:///var/run/redis/redis.sock":     "unix /var/run/redis/redis.sock",
-		"unix:///var/run/redis/redis.sock?db=": "unix /var/run/redis/redis.sock",
-		"unix:///r.sock?db=x":                  "error database",
-		"unix://":                              "error malformed",
-		"redis://h?x=1":                        "error parameter",
-	} {
-		network, addr, _, _, err := redisstore.ParseURL(url)
-		got := fmt.Sprint(network, " ", addr)
-		if err != nil {
-			got = "error " + err.Error()
-		}
-		if !strings.HasPrefix(got, strings.SplitAfter(want, " ")[0]) ||
-			!strings.Contains(got, strings.SplitN(want, " ", 2)[1]) {
-			t.Errorf("%s: %s, expected %s", url, got, want)
-		}
-		if strings.Contains(got, "secret") {
-			t.Errorf("%s: the error shows the password: %s", url, got)
-		}
-	}
-}
-
-func TestHandle(t *testing.T) {
-	b := newBench(t)
-	ctx := t.Context()
-	if err := b.rdb.Ping(ctx); err != nil {
-		t.Error(err)
-	}
-	rdb, _ := Dial(b.Server.URL())
-	if err := rdb.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := NewQueue(b.Name, rdb).Delay(plainForTest, 1); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
-	if err := rdb.Ping(ctx); !errors.Is(err, ErrClosed) {
-		t.Errorf("Ping after Close: %v", err)
-	}
-	rdb, _ = Dial("redis://127.0.0.1:1")
-	defer rdb.Close()
-	if err := rdb.Ping(ctx); err == nil {
-		t.Error("Ping of nobody")
-	}
-	if _, err := NewQueue(b.Name, rdb).Delay(plainForTest, 1); err == nil || errors.Is(err, ErrUnknown) {
-		t.Errorf("nobody listens: %v: nothing was sent, so nothing is unknown", err)
-	}
-}
-
 // countingSource counts the connections that are in use.
 type countingSource struct {
 	Source
@@ -489,44 +421,4 @@ func (s *countingSource) Conn(ctx context.Context, key string) (redis.Conn, erro
 	<-s.hold
 	defer s.now.Add(-1)
 	return s.Source.Conn(ctx, key)
-}
-
-func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
-	b := newBench(t)
-	src := &countingSource{Source: b.rdb.loops, hold: make(chan struct{})}
-	rdb := FromSource(src)
-	queues := make([]*Queue, 3*redisstore.CallerConns) // the calls of one queue are shared
-	var group sync.WaitGroup
-	for i := range queues {
-		queues[i] = NewQueue(b.Name+"."+strconv.Itoa(i), rdb)
-		for n := range 3 { // alone, with others, and in a call for many
-			group.Go(func() {
-				tasks := []*Task{Call(plainForTest, n), Call(plainForTest, n)}
-				if n < 2 {
-					tasks = tasks[:1]
-					if _, err := queues[i].Enqueue(t.Context(), tasks[0]); err != nil {
-						t.Error(err)
-					}
-				} else if _, err := queues[i].DelayMany(t.Context(), tasks...); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	b.Until("all places are taken", func() bool { return src.now.Load() == redisstore.CallerConns })
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that has ended: %v", err)
-	}
-	close(src.hold)
-	group.Wait()
-	if n := src.most.Load(); n > redisstore.CallerConns {
-		t.Errorf("%d connections at once", n)
-	}
-	for _, q := range queues {
-		if n, err := q.Len(t.Context()); n != 4 || err != nil {
-			t.Errorf("%s has %d tasks, %v", q.Name(), n, err)
-		}
-	}
 }
