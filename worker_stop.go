@@ -1,0 +1,66 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
+func (w *Worker) unregister() error {
+	var errs []error
+	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all together
+	defer cancel()
+	for _, l := range w.lanes {
+		if n := l.finisher.waiting(); n > 0 {
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run "+
+				"again", l.store.Name, n))
+		}
+	}
+	for _, l := range w.lanes {
+		if len(errs) > 0 {
+			break // Redis does not answer: its heartbeat's end says the same
+		}
+		if !l.registered.Load() {
+			continue
+		}
+		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
+		var wait loop.Backoff
+		gone, err := l.store.Unregister(ctx, w.id)
+		for err != nil && !errors.Is(err, ErrClosed) && loop.Sleep(ctx, wait.Next()) {
+			gone, err = l.store.Unregister(ctx, w.id)
+		}
+		if err == nil && !gone {
+			// Claims whose replies were lost: this process never had them in hand.
+			err = w.releaseStrangers(ctx, l)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	err := errors.Join(errs...)
+	if err != nil {
+		w.log.WithError(err).Error("worker could not take its leave from Redis")
+	}
+	return err
+}
+
+// releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
+func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
+	tokens, err := l.store.Tokens(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	for len(tokens) > 0 {
+		n := min(len(tokens), redisstore.MaxTokens)
+		if _, err := l.store.Release(ctx, w.id, nil, tokens[:n], l.store, true); err != nil {
+			return err
+		}
+		tokens = tokens[n:]
+	}
+	_, err = l.store.Unregister(ctx, w.id)
+	return err
+}
