@@ -9,10 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/delayedtest"
 	"github.com/godelayed/delayed/internal/seam"
-	"pgregory.net/rapid"
 )
 
 // enqueue enqueues tasks, with options of all kinds.
