@@ -74,6 +74,11 @@ func (s *Server) serve(c net.Conn) {
 			s.mu.Unlock()
 			reply = s.answer(args)
 		}
+		if strings.HasPrefix(reply, "-") {
+			// As Redis does: an error may quote arguments, and those any byte.
+			text := strings.TrimSuffix(reply, "\r\n")
+			reply = strings.NewReplacer("\r", " ", "\n", " ").Replace(text) + "\r\n"
+		}
 		if reply == "" {
 			return
 		}

@@ -14,7 +14,7 @@ func TestServer(t *testing.T) {
 		case "QUIT":
 			return ""
 		}
-		return "-ERR no\r\n"
+		return "-ERR no " + args[len(args)-1] + "\r\n"
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestServer(t *testing.T) {
 		got[1] != nil {
 		t.Errorf("GET: %q, %v", got, err)
 	}
-	if _, err := c.Do("SET"); err == nil || err.Error() != "ERR no" {
+	if _, err := c.Do("SET", "a\r\nb"); err == nil || err.Error() != "ERR no a  b" {
 		t.Errorf("SET: %v", err)
 	}
 	if _, err := c.Do("QUIT"); err == nil {
