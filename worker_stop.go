@@ -29,13 +29,9 @@ func (w *Worker) unregister() error {
 		}
 		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
 		var wait loop.Backoff
-		gone, err := l.store.Unregister(ctx, w.id)
+		err := w.unregisterFrom(ctx, l)
 		for err != nil && !errors.Is(err, ErrClosed) && loop.Sleep(ctx, wait.Next()) {
-			gone, err = l.store.Unregister(ctx, w.id)
-		}
-		if err == nil && !gone {
-			// Claims whose replies were lost: this process never had them in hand.
-			err = w.releaseStrangers(ctx, l)
+			err = w.unregisterFrom(ctx, l)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -46,6 +42,16 @@ func (w *Worker) unregister() error {
 		w.log.WithError(err).Error("worker could not take its leave from Redis")
 	}
 	return err
+}
+
+// unregisterFrom unregisters the worker from one queue.
+func (w *Worker) unregisterFrom(ctx context.Context, l *lane) error {
+	gone, err := l.store.Unregister(ctx, w.id)
+	if err != nil || gone {
+		return err
+	}
+	// Claims whose replies were lost: this process never had them in hand.
+	return w.releaseStrangers(ctx, l)
 }
 
 // releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
