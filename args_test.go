@@ -166,9 +166,9 @@ func TestEncodeRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := mustFunction(t, tt.fn)
 			_, err := f.encode(tt.args)
-			var e *ArgumentError
-			if !errors.As(err, &e) || !errors.Is(err, ErrArguments) {
-				t.Fatalf("%v, want an *ArgumentError", err)
+			var e *misfitError
+			if !errors.As(err, &e) || !errors.Is(err, errArguments) {
+				t.Fatalf("%v, want an *misfitError", err)
 			}
 			if e.Func != f.path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) ||
 				!strings.Contains(e.Got, tt.got) {
@@ -244,7 +244,7 @@ func TestEncodeNumbers(t *testing.T) {
 					_, want = value(n, to)
 				}
 				p := &param{typ: to}
-				got, ok := p.fit(arg.Interface())
+				got, ok := p.fit(arg.Interface(), nil)
 				if ok != want {
 					t.Fatalf("%s %v for %s: accepted %t, want %t", from, n, to, ok, want)
 				}
@@ -280,12 +280,12 @@ func TestEncodeArgs(t *testing.T) {
 		},
 		{[]any{map[string]int{"a": 1}, []byte("b"), (*argItem)(nil)}, wireList{wireDict{{"a", 1}}, []byte("b"), nil}},
 	} {
-		got, _, err := encodeArgs(wire.ByPosition, tt.args)
+		got, _, err := encodeArgs(wire.ByPosition, "a.b", tt.args, nil)
 		if err != nil || !bytes.Equal(got, packed(tt.want)) {
 			t.Errorf("encodeArgs(%v) = %x, %v; want %x", tt.args, got, err, packed(tt.want))
 		}
 	}
-	if got, _, err := encodeArgs(wire.ByName, nil); got != nil || err != nil {
+	if got, _, err := encodeArgs(wire.ByName, "a.b", nil, nil); got != nil || err != nil {
 		t.Errorf("encodeArgs() = %x, %v; want no payload, as of a function without parameters", got, err)
 	}
 	for _, tt := range []struct {
@@ -299,8 +299,8 @@ func TestEncodeArgs(t *testing.T) {
 		{[]any{1, "\xff"}, 1, "UTF-8"},
 		{[]any{make([]int, 40000), make([]int, 40000)}, -1, "65536"},
 	} {
-		_, _, err := encodeArgs(wire.ByName, tt.args)
-		var e *ArgumentError
+		_, _, err := encodeArgs(wire.ByName, "a.b", tt.args, nil)
+		var e *misfitError
 		if !errors.As(err, &e) || e.Index != tt.index || !strings.Contains(err.Error(), tt.part) {
 			t.Errorf("encodeArgs: %v, want index %d, %q", err, tt.index, tt.part)
 		}
@@ -376,7 +376,7 @@ func TestEncodeFlat(t *testing.T) {
 		t.Errorf("as deep as may be: %v", err)
 	}
 	if _, err := mustFunction(t, Func(func(any, int) {}, Name("f"))).encode([]any{deep, 1}); !errors.Is(err,
-		ErrArguments) {
+		errArguments) {
 		t.Errorf("one deeper, for the array of two arguments: %v", err)
 	}
 	many := make([]bool, wire.Default.Elems/2)
@@ -384,7 +384,7 @@ func TestEncodeFlat(t *testing.T) {
 	if _, err := f.encode([]any{many[1:], many[2:]}); err != nil {
 		t.Errorf("as many as may be: %v", err)
 	}
-	if _, err := f.encode([]any{many[1:], many[1:]}); !errors.Is(err, ErrArguments) {
+	if _, err := f.encode([]any{many[1:], many[1:]}); !errors.Is(err, errArguments) {
 		t.Errorf("one more: %v", err)
 	}
 }

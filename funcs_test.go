@@ -82,7 +82,7 @@ func fnMany(int, int8, uint, string, bool, []byte, float64, map[string]any, *int
 func fnTwoResults() (int, string)          { return 0, "" }
 func fnThreeResults() (int, string, error) { return 0, "", nil }
 func fnErrorFirst() (error, int)           { return nil, 0 } //nolint:revive,staticcheck // a function that is refused for this
-func fnOwnError() *ArgumentError           { return nil }
+func fnOwnError() *misfitError             { return nil }
 func fnChan(chan int)                      {}
 func fnFunc(func())                        {}
 func fnReader(fmt.Stringer)                {}

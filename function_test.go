@@ -140,12 +140,8 @@ func TestFunctionRefuses(t *testing.T) {
 		},
 		{"alias twice", Func(fnNone, Alias("a", "b", "a")), []string{"a twice"}},
 		{"alias is name", Func(fnNone, Name("a"), Alias("a")), []string{"a twice"}},
-		{"nil option", Func(fnNone, nil), []string{"options", "nil"}},
 		{"Func of nil", Func(nil), []string{"found nil"}},
-		{"Func of Func", Func(Func(fnNone)), []string{"found a *Function", "one call of Func"}},
 		{"Func of literal", Func(fnLiteral()), []string{"found a function literal"}},
-		{"nil Function", (*Function)(nil), []string{"found nil", "call Func"}},
-		{"zero Function", new(Function), []string{"a zero Function", "call Func"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -154,8 +150,8 @@ func TestFunctionRefuses(t *testing.T) {
 				"producer": functionOf,
 			} {
 				f, err := make(tt.fn)
-				if f != nil || !errors.Is(err, ErrFunction) {
-					t.Fatalf("%s: %v, %v; want an error that wraps ErrFunction", side, f, err)
+				if f != nil || !errors.Is(err, errFunction) {
+					t.Fatalf("%s: %v, %v; want an error that wraps errFunction", side, f, err)
 				}
 				for _, part := range tt.want {
 					if !strings.Contains(err.Error(), part) {
@@ -164,25 +160,6 @@ func TestFunctionRefuses(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestFuncOptions(t *testing.T) {
-	retries := 5
-	f := mustFunction(t, Func(fnTwo, Alias("old.A"), funcOption(func(d *funcDefaults) { d.maxRetry = &retries }),
-		Alias("old.B", "old.C")))
-	if f.path() != testPath+"fnTwo" || strings.Join(f.aliases(), " ") != "old.A old.B old.C" || f.maxRetry == nil ||
-		*f.maxRetry != 5 {
-		t.Errorf("%s, aliases %q, retries %v", f.path(), f.aliases(), f.maxRetry)
-	}
-	if f := mustFunction(t, Func(fnTwo, Name("a"), Name("b"))); f.path() != "b" || f.aliases() != nil ||
-		f.maxRetry != nil {
-		t.Errorf("%s, aliases %q, retries %v", f.path(), f.aliases(), f.maxRetry)
-	}
-	both := Func(fnTwo, Name("both"))
-	producers, err := functionOf(both)
-	if err != nil || producers != mustFunction(t, both) {
-		t.Error("one Function is two functions:", err)
 	}
 }
 
@@ -215,7 +192,7 @@ func TestFunctionOfIsCached(t *testing.T) {
 	var wg sync.WaitGroup
 	for range cap(first) {
 		wg.Go(func() {
-			f, err := functionOf(fnTwo)
+			f, err := cachedFunction(fnTwo)
 			if err != nil {
 				t.Error(err)
 			}
@@ -230,16 +207,16 @@ func TestFunctionOfIsCached(t *testing.T) {
 		}
 	}
 	// One code pointer, two types.
-	if f, err := functionOf(fnType(fnTwo)); err != nil || f == want || f.path() != want.path() {
+	if f, err := cachedFunction(fnType(fnTwo)); err != nil || f == want || f.path() != want.path() {
 		t.Errorf("of another type: %v, %v", f, err)
 	}
 	// Literals share code, and must be refused every time.
 	for range 3 {
-		if _, err := functionOf(fnLiteral()); err == nil {
+		if _, err := cachedFunction(fnLiteral()); err == nil {
 			t.Fatal("literal accepted")
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = functionOf(fnTwo) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = cachedFunction(fnTwo) }); n != 0 {
 		t.Errorf("%v allocations for a known function", n)
 	}
 }
@@ -248,7 +225,7 @@ func BenchmarkFunctionOf(b *testing.B) {
 	b.Run("known", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := functionOf(fnCtxTwo); err != nil {
+			if _, err := cachedFunction(fnCtxTwo); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -258,26 +235,6 @@ func BenchmarkFunctionOf(b *testing.B) {
 		for b.Loop() {
 			if _, err := newFunction(fnCtxTwo); err != nil {
 				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// BenchmarkTask compares a task of a func value with one of a path: they cost about the same.
-func BenchmarkTask(b *testing.B) {
-	b.Run("func", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if t := Call(fnCtxTwo, int64(42), "en"); t.err != nil {
-				b.Fatal(t.err)
-			}
-		}
-	})
-	b.Run("path", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if t := NewGoTask(testPath+"fnCtxTwo", int64(42), "en"); t.err != nil {
-				b.Fatal(t.err)
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,7 @@ func (f *function) free(fr *frame) {
 	f.frames.Put(fr)
 }
 
-// call runs the function with the arguments of a message that wire.Parse has accepted. The error is an *ArgumentError
+// call runs the function with the arguments of a message that wire.Parse has accepted. The error is an *misfitError
 // when they do not fit, and then nothing was called; a *panicError when the function panicked; otherwise the function's
 // own. Any number of calls may run at the same time, and none sees a value of another.
 //
@@ -92,12 +93,12 @@ func (f *function) call(ctx context.Context, m *wire.Message) (result any, err e
 	return result, err
 }
 
-// decode fills the frame with the arguments of a message. Errors are *ArgumentError.
+// decode fills the frame with the arguments of a message. Errors are *misfitError.
 func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 	defer func() {
 		// The codec is written not to panic on any input. Should it do so all the same, only this message suffers.
 		if p := recover(); p != nil {
-			err = &ArgumentError{
+			err = &misfitError{
 				Func: f.name, Index: -1, Want: "arguments",
 				Got: fmt.Sprintf("bytes on which decoding fails (%T)", p),
 			}
@@ -190,7 +191,7 @@ func (f *function) decodeSome(args []reflect.Value, first int, b []byte) (rest [
 }
 
 // decodeError turns an error of a codec into one that counts arguments as the caller of the function does.
-func (f *function) decodeError(i int, err error) *ArgumentError {
+func (f *function) decodeError(i int, err error) *misfitError {
 	var ve *wire.ValueError
 	if f.variadic && i == len(f.params)-1 && errors.As(err, &ve) {
 		if inner, ok := strings.CutPrefix(ve.Where, "["); ok {
@@ -198,14 +199,39 @@ func (f *function) decodeError(i int, err error) *ArgumentError {
 				if k, convErr := strconv.Atoi(index); convErr == nil {
 					elem := *ve
 					elem.Where = where
-					return argumentError(f.name, i+k, f.elem.typ, &elem)
+					return codecError(f.name, i+k, f.elem.typ, &elem)
 				}
 			}
 		}
 	}
-	return argumentError(f.name, i, f.params[i].typ, err)
+	return codecError(f.name, i, f.params[i].typ, err)
 }
 
-func (f *function) wrongForm(want string, b []byte) *ArgumentError {
-	return &ArgumentError{Func: f.name, Index: -1, Want: want, Got: wire.Found(b)}
+func (f *function) wrongForm(want string, b []byte) *misfitError {
+	return &misfitError{Func: f.name, Index: -1, Want: want, Got: wire.Found(b)}
+}
+
+// argsOf decodes the arguments of a message for f, those of a variadic tail one by one.
+func (f *function) argsOf(message []byte) (args []any, ok bool, err error) {
+	m, err := wire.Parse(message, wire.WorkerLimits)
+	if err != nil || m.Path != f.name && !slices.Contains(f.others, m.Path) {
+		return nil, false, nil //nolint:nilerr // what is no message is no call of f
+	}
+	fr := f.newFrame()
+	if err := f.decode(fr, &m); err != nil {
+		return nil, true, err
+	}
+	values := fr.args
+	if f.variadic {
+		var tail reflect.Value
+		values, tail = values[:len(values)-1], values[len(values)-1]
+		for i := range tail.Len() {
+			values = append(values, tail.Index(i))
+		}
+	}
+	args = make([]any, len(values))
+	for i, v := range values {
+		args[i] = v.Interface()
+	}
+	return args, true, nil
 }

@@ -142,7 +142,7 @@ func callAll(t *testing.T, fns []*function, m *wire.Message) {
 	t.Helper()
 	for _, fn := range fns {
 		result, err := fn.call(t.Context(), m)
-		var wrong *ArgumentError
+		var wrong *misfitError
 		if result != nil || err != nil && !errors.As(err, &wrong) {
 			t.Errorf("%T: %v, %v", fn.fn.Interface(), result, err)
 		}

@@ -252,9 +252,9 @@ func TestCallRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := mustFunction(t, tt.fn)
 			result, err := f.call(t.Context(), goMessage(t, f.path(), payloadOf(tt.payload), tt.n))
-			var e *ArgumentError
+			var e *misfitError
 			if !errors.As(err, &e) || result != nil {
-				t.Fatalf("%v, %v; want an *ArgumentError", result, err)
+				t.Fatalf("%v, %v; want an *misfitError", result, err)
 			}
 			if e.Func != f.path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) ||
 				!strings.Contains(e.Got, tt.got) {

@@ -130,7 +130,7 @@ func TestCallsAreIsolated(t *testing.T) {
 				if accepted, ok := want.(isolatedNil); ok {
 					want = accepted.v
 				} else if k == 2 {
-					if !errors.Is(err, ErrArguments) || got != nil {
+					if !errors.Is(err, errArguments) || got != nil {
 						t.Errorf("nil for %s: %v, called with %v", c.f.params[0].typ, err, got)
 					}
 					refused++
@@ -179,7 +179,7 @@ func TestShortPayloadIsNoCall(t *testing.T) {
 		t.Fatal(err, got)
 	}
 	for _, p := range []any{wireList{8}, wireList{8, "x"}, missing, nil, wireList{}} {
-		if err := call(p); !errors.Is(err, ErrArguments) || got != nil {
+		if err := call(p); !errors.Is(err, errArguments) || got != nil {
 			t.Errorf("payload %v: %v, called with %v", p, err, got)
 		}
 	}

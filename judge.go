@@ -75,7 +75,7 @@ func (j *judgement) decide() (e ending, done bool) {
 		return j.file(outcomeArchive, tallyFailed, archivedLife, j.c.raw), false
 	case says == saysDiscard:
 		return j.archive("its handler discarded it"), false
-	case late != nil && j.c.fn.policy != nil && j.c.fn.policy.failOnTimeout:
+	case late != nil && j.c.fn.policy.failOnTimeout:
 		return j.archive("it took too long"), false
 	}
 	if says != saysRetryIn && j.trust && j.w.cfg.IsFailure != nil && !j.w.cfg.IsFailure(j.err) {
@@ -163,10 +163,7 @@ func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte)
 // delay returns how long the task waits before it is tried again.
 func (j *judgement) delay() time.Duration {
 	retried := j.msg.Meta.Retried
-	p := j.c.fn.policy
-	if p == nil {
-		p = &policy{}
-	}
+	p := &j.c.fn.policy
 	longest := p.longest
 	var delays []int64
 	if x := j.msg.Meta.Extra; x != nil {
@@ -214,8 +211,8 @@ func (w *Worker) maxRetry(c *claim) int {
 	switch {
 	case c.msg.Meta.HasMaxRetry:
 		return c.msg.Meta.MaxRetry
-	case c.fn.maxRetry != nil:
-		return *c.fn.maxRetry
+	case c.fn.policy.maxRetry != nil:
+		return *c.fn.policy.maxRetry
 	}
 	return w.cfg.MaxRetry
 }

@@ -43,12 +43,6 @@ func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
 	return nil
 }
 
-// Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker.
-// It is given to Func, and matters where the function is registered.
-func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.middleware = append(slices.Clip(d.middleware), mw...) })
-}
-
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
 // is none.
 func TaskFromContext(ctx context.Context) *Task {
@@ -100,25 +94,28 @@ func callTask(ctx context.Context, t *Task) (err error) {
 			"another", ErrFunction)
 	}
 	t.got.result, err = t.got.claim.fn.call(ctx, &t.got.claim.msg)
-	return err
+	return public(err)
 }
 
 // callFunc goes on from the worker's middleware to that of the function.
 func callFunc(ctx context.Context, t *Task) error {
-	if t != nil && t.got != nil && t.got.claim.fn.chain != nil {
-		return t.got.claim.fn.chain(ctx, t)
+	if t != nil && t.got != nil {
+		if inner := defaultsOf(t.got.claim.fn).chain; inner != nil {
+			return inner(ctx, t)
+		}
 	}
 	return callTask(ctx, t)
 }
 
 // hasMiddleware says whether a task goes through middleware, which needs a context of its own.
-func (w *Worker) hasMiddleware(c *claim) bool { return w.chain != nil || c.fn.chain != nil }
+func (w *Worker) hasMiddleware(c *claim) bool { return w.chain != nil || defaultsOf(c.fn).chain != nil }
 
 // call calls the function of a claim, through middleware if there is any. When the function or middleware calls
 // runtime.Goexit, it does not return.
 func (w *Worker) call(ctx context.Context, c *claim) (result any, err error) {
 	if !w.hasMiddleware(c) {
-		return c.fn.call(ctx, &c.msg)
+		result, err = c.fn.call(ctx, &c.msg)
+		return result, public(err)
 	}
 	return w.callThrough(ctx, c)
 }
@@ -128,18 +125,8 @@ func (w *Worker) callThrough(ctx context.Context, c *claim) (result any, err err
 	t := taskOf(c)
 	outermost := w.chain
 	if outermost == nil {
-		outermost = c.fn.chain
+		outermost = defaultsOf(c.fn).chain
 	}
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if p := newPanicError(recover()); !p.exit {
-			result, err = nil, p
-		}
-	}()
-	err = outermost(ctx, t)
-	returned = true
+	err = protect(ctx, t, outermost)
 	return t.got.result, err
 }

@@ -9,14 +9,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can
-// be added at the end while producers of the old version still run, and while their tasks wait; it matters where the
-// function is registered. A variadic parameter counts as one. Tasks with more arguments than parameters stay an error,
-// and so does Delay with fewer.
-func Optional(n int) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.optional = n })
-}
-
 // checkOptional says whether the function has as many parameters as may be missing.
 func (f *function) checkOptional() error {
 	if f.optional < 0 || f.optional > len(f.params) {
@@ -63,7 +55,7 @@ func (f *function) decodeOptional(args []reflect.Value, b []byte, n int, rest []
 }
 
 // wrongNumber is wrongCount for a task, in which arguments may be missing.
-func (f *function) wrongNumber(got string) *ArgumentError {
+func (f *function) wrongNumber(got string) *misfitError {
 	e := f.wrongCount(got)
 	if f.optional > 0 {
 		e.Want = fmt.Sprintf("%s, the last %d of which may be missing", e.Want, f.optional)

@@ -102,7 +102,7 @@ func TestOptional(t *testing.T) {
 			for range 2 { // no call sees what another has left in the frame
 				_, err := f.call(ctx, goMessage(t, f.path(), payloadOf(c.payload), c.n))
 				if c.want == nil {
-					var misfit *ArgumentError
+					var misfit *misfitError
 					if !errors.As(err, &misfit) || misfit.Index != -1 && c.optional < len(f.params) {
 						t.Errorf("expected an error about the number of arguments, found %v, called with %#v", err,
 							notes)
@@ -117,19 +117,11 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// TestOptionalIsNotForProducers: they know the function, and Go would not compile a call with fewer arguments either.
-func TestOptionalIsNotForProducers(t *testing.T) {
-	f := Func(func(int, string) {}, Name("test.fn"), Optional(1))
-	if task := Call(f, 1); !errors.Is(task.err, ErrArguments) || strings.Contains(task.err.Error(), "missing") {
-		t.Errorf("expected ErrArguments, found %v", task.err)
-	}
-}
-
 func TestOptionalSaysWhatIsWrong(t *testing.T) {
 	for _, n := range []int{-1, 3} {
 		if err := Func(func(context.Context, int, string) {}, Name("test.fn"), Optional(n)).err; !errors.Is(err,
-			ErrFunction) || !strings.Contains(err.Error(), "Optional of 0 to 2") {
-			t.Errorf("Optional(%d): expected ErrFunction, found %v", n, err)
+			errFunction) || !strings.Contains(err.Error(), "Optional of 0 to 2") {
+			t.Errorf("Optional(%d): expected errFunction, found %v", n, err)
 		}
 	}
 	f := mustFunction(t, Func(func(int, string) {}, Name("test.fn"), Optional(1)))
@@ -139,7 +131,7 @@ func TestOptionalSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("expected %q, found %v", want, err)
 	}
 	_, err = f.call(t.Context(), goMessage(t, f.path(), packed("x"), noN))
-	var misfit *ArgumentError
+	var misfit *misfitError
 	if !errors.As(err, &misfit) || misfit.Index != 0 {
 		t.Errorf("expected an error about argument 0, found %v", err)
 	}

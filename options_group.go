@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -152,8 +151,8 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *red
 	switch f := t.fn; {
 	case o.gather != nil:
 		how = *o.gather
-	case f != nil && f.gather != nil:
-		how = *f.gather
+	case f != nil && defaultsOf(f).gather != nil:
+		how = *defaultsOf(f).gather
 	default:
 		how = *gatherOption{}.onWire()
 	}
@@ -164,18 +163,12 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *red
 				f.fn.Type().String(),
 				"let it take its values so, or leave Group out")
 		}
-		how.Fixed = len(f.params) - 1
+		how.Fixed = f.arity() - 1
 	} else if err := lastIsList(msg, &how); err != nil {
 		return refuse(err.Error())
 	}
 	x.Group, x.Gather = *o.group, &how
 	return x, nil
-}
-
-// growing says whether the function can take the values of many calls at once.
-func (f *function) growing() bool {
-	n := len(f.params)
-	return n > 0 && (f.variadic || f.params[n-1].typ.Kind() == reflect.Slice) && f.params[n-1].codec.FromArray()
 }
 
 // lastIsList turns the counted arguments of a task given by path into those of a call with a ready slice.

@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -14,10 +15,10 @@ const (
 	cut           = "...\n" // stands for what was left out
 )
 
-// callFrame and throughFrame name the functions below which the stack of a task is of no interest.
+// callFrame and protectFrame name the functions below which the stack of a task is of no interest.
 var (
 	callFrame    = reflect.TypeFor[function]().PkgPath() + ".(*function).call"
-	throughFrame = reflect.TypeFor[function]().PkgPath() + ".(*Worker).callThrough"
+	protectFrame = reflect.TypeFor[function]().PkgPath() + ".protect[...]"
 )
 
 // panicError is what a panic in a handler becomes, and a runtime.Goexit.
@@ -52,7 +53,7 @@ func newPanicError(value any) *panicError {
 			continue
 		case e.file == "" && inRuntime(fr.Function):
 			continue // the runtime's own way from a nil map or a bad index to gopanic
-		case fr.Function == callFrame || fr.Function == throughFrame:
+		case fr.Function == callFrame || fr.Function == protectFrame:
 			for len(stack) > 0 && strings.HasPrefix(stack[len(stack)-1], "reflect.Value.") {
 				stack = stack[:len(stack)-1]
 			}
@@ -77,6 +78,23 @@ func newPanicError(value any) *panicError {
 		}
 	}
 	return e
+}
+
+// protect calls something of others, and returns its error. A panic becomes a *panicError whose stack begins there. When
+// it calls runtime.Goexit, protect does not return: see newPanicError.
+func protect[T any](ctx context.Context, given T, call func(context.Context, T) error) (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if p := newPanicError(recover()); !p.exit {
+			err = p
+		}
+	}()
+	err = call(ctx, given)
+	returned = true
+	return err
 }
 
 func inRuntime(function string) bool {

@@ -134,7 +134,7 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 	f := b.fn("f", func(n int8, s string) error { return errors.New("two\nlines\x1b") })
 	path := b.Name + ".f"
 	payload := func(args ...any) []byte {
-		p, _, err := encodeArgs(wire.ByName, args)
+		p, _, err := encodeArgs(wire.ByName, "a.b", args, nil)
 		b.Must(err)
 		return p
 	}

@@ -30,12 +30,7 @@ func (r *registry) listing() ([]byte, any) {
 
 // list encodes the listing: of as many functions as there is room for, in the order of their paths.
 func (r *registry) list() []byte {
-	var fns []*function
-	for _, path := range r.paths() {
-		if f := r.lookup(path); f.path() == path {
-			fns = append(fns, f)
-		}
-	}
+	fns := r.all()
 	for n := len(fns); ; n /= 2 {
 		all := catalog.List{Version: catalog.Version, Functions: make([]catalog.Function, 0, n), More: len(fns) - n}
 		var shapes wire.Shapes

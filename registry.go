@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // registry holds the functions that a worker runs, by path and by alias. The zero value is empty. It is safe for
@@ -35,24 +37,27 @@ func (r *registry) paths() []string {
 	return nil
 }
 
-// add registers func values and *Functions: all of them, or none when anything is wrong with any. The error joins all
-// that is wrong.
-func (r *registry) add(fns ...any) error {
-	var errs []error
-	var good []*function
-	for _, fn := range fns {
-		f, err := newFunction(fn)
-		if err == nil && f.method {
-			err = functionError(f.name, "a function", "a method expression, whose receiver is missing",
-				"give the receiver to RegisterMethods, or register its method value wrapped with Func and the same Name")
+// all returns the functions, sorted by path.
+func (r *registry) all() []*function {
+	var fns []*function
+	for _, path := range r.paths() {
+		if f := r.lookup(path); f.path() == path { // else an alias
+			fns = append(fns, f)
 		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		good = append(good, f)
 	}
-	return r.put(good, errs)
+	return fns
+}
+
+// add registers functions: all of them, or none when anything is wrong with any, or there are errors already. The error
+// joins all that is wrong.
+func (r *registry) add(fns []*function, errs []error) error {
+	for _, f := range fns {
+		if f.method {
+			errs = append(errs, functionError(f.name, "a function", "a method expression, whose receiver is missing",
+				"give the receiver to RegisterMethods, or register its method value wrapped with Func and the same Name"))
+		}
+	}
+	return r.put(fns, errs)
 }
 
 // put adds all functions under all their paths, or none if there is any error.
@@ -129,7 +134,7 @@ func (r *registry) addMethods(recv any) (skipped []error, err error) {
 
 // boundMethod makes the function of a method of a receiver.
 func boundMethod(recv reflect.Value, m reflect.Method) (*function, error) {
-	f, err := newFunction(m.Func.Interface())
+	f, err := buildFunction(m.Func.Interface(), functionSpec{})
 	if err != nil {
 		return nil, err
 	}
@@ -156,4 +161,14 @@ func otherExpression(path, typeName string, pointer bool) string {
 	}
 	i := strings.LastIndex(path, from)
 	return path[:i] + to + path[i+len(from):]
+}
+
+// accepts says whether the function that a message names can be called with its arguments.
+func (r *registry) accepts(message []byte) bool {
+	m, err := wire.Parse(message, wire.WorkerLimits)
+	if err != nil {
+		return false
+	}
+	f := r.lookup(m.Path)
+	return f != nil && f.accepts(&m)
 }

@@ -16,10 +16,10 @@ func TestRegistryAdd(t *testing.T) {
 		t.Error("the zero registry is not empty")
 	}
 	sum := Func(fnGeneric[int], Name("sum.int"), Alias("old.sum", "older.sum"))
-	if err := r.add(fnNone, fnTwo, sum); err != nil {
+	if err := register(&r, fnNone, fnTwo, sum); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.add(); err != nil {
+	if err := register(&r); err != nil {
 		t.Error("nothing to add:", err)
 	}
 	want := []string{testPath + "fnNone", testPath + "fnTwo", "old.sum", "older.sum", "sum.int"}
@@ -68,13 +68,13 @@ func TestRegistryRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var r registry
-			if err := r.add(fnNone, Func(fnTwo, Name("taken"), Alias("alias"))); err != nil {
+			if err := register(&r, fnNone, Func(fnTwo, Name("taken"), Alias("alias"))); err != nil {
 				t.Fatal(err)
 			}
 			before := r.paths()
-			err := r.add(tt.fns...)
-			if !errors.Is(err, ErrFunction) {
-				t.Fatalf("%v, want an error that wraps ErrFunction", err)
+			err := register(&r, tt.fns...)
+			if !errors.Is(err, errFunction) {
+				t.Fatalf("%v, want an error that wraps errFunction", err)
 			}
 			for _, part := range tt.want {
 				if !strings.Contains(err.Error(), part) {
@@ -142,7 +142,7 @@ func TestRegistryMethods(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, err := range skipped {
-				if !errors.Is(err, ErrFunction) || !strings.Contains(err.Error(), "Chan") {
+				if !errors.Is(err, errFunction) || !strings.Contains(err.Error(), "Chan") {
 					t.Errorf("skipped: %v", err)
 				}
 			}
@@ -192,8 +192,8 @@ func TestRegistryMethodsRefuses(t *testing.T) {
 			}
 			before := r.paths()
 			_, err := r.addMethods(tt.recv)
-			if !errors.Is(err, ErrFunction) {
-				t.Fatalf("%v, want an error that wraps ErrFunction", err)
+			if !errors.Is(err, errFunction) {
+				t.Fatalf("%v, want an error that wraps errFunction", err)
 			}
 			for _, part := range tt.want {
 				if !strings.Contains(err.Error(), part) {
@@ -211,7 +211,7 @@ func TestRegistryMethodsRefuses(t *testing.T) {
 func TestRegistryNamedMethod(t *testing.T) {
 	var r registry
 	got := make(chan string, 1)
-	if err := r.add(Func((&testMailer{got}).Send, Name("mail.send"))); err != nil {
+	if err := register(&r, Func((&testMailer{got}).Send, Name("mail.send"))); err != nil {
 		t.Fatal(err)
 	}
 	producers := mustFunction(t, Func((*testMailer).Send, Name("mail.send")))
@@ -243,7 +243,7 @@ func TestRegistryWhileRunning(t *testing.T) {
 	for w := range 4 {
 		writers.Go(func() {
 			for i := range 50 {
-				if err := r.add(Func(fnNone, Name(fmt.Sprintf("w%d.f%d", w, i)))); err != nil {
+				if err := register(&r, Func(fnNone, Name(fmt.Sprintf("w%d.f%d", w, i)))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -260,7 +260,7 @@ func TestRegistryWhileRunning(t *testing.T) {
 func BenchmarkLookup(b *testing.B) {
 	var r registry
 	for i := range 100 {
-		if err := r.add(Func(fnNone, Name(fmt.Sprintf("example.com/app/mail.Function%d", i)))); err != nil {
+		if err := register(&r, Func(fnNone, Name(fmt.Sprintf("example.com/app/mail.Function%d", i)))); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -268,4 +268,19 @@ func BenchmarkLookup(b *testing.B) {
 	for b.Loop() {
 		r.lookup("example.com/app/mail.Function42")
 	}
+}
+
+// register adds functions to a registry, as Worker.Register does.
+func register(r *registry, fns ...any) error {
+	var good []*function
+	var errs []error
+	for _, fn := range fns {
+		f, err := newFunction(fn)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, f)
+	}
+	return r.add(good, errs)
 }

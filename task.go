@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -53,18 +52,19 @@ func Call(fn any, args ...any) *Task {
 	if err != nil {
 		return &Task{err: err}
 	}
+	d := defaultsOf(f)
 	t := &Task{
-		msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras,
-		locks: f.locks, fn: f, count: len(args),
+		msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.policy.maxRetry, extras: d.extras,
+		locks: d.locks, fn: f, count: len(args),
 	}
 	var structs bool
-	if t.msg.Payload, structs, err = f.appendPayload(wire.ByName, t.small[:0], args); err != nil {
-		return &Task{err: err}
+	if t.msg.Payload, structs, err = f.appendPayload(wire.ByName, t.small[:0], args, noArgument); err != nil {
+		return &Task{err: public(err)}
 	}
 	if structs { // which queue it is for is not known yet, and the values may change
 		t.legacy = new(legacy)
-		if t.legacy.payload, _, err = f.appendPayload(wire.ByPosition, nil, args); err != nil {
-			return &Task{err: err}
+		if t.legacy.payload, _, err = f.appendPayload(wire.ByPosition, nil, args, noArgument); err != nil {
+			return &Task{err: public(err)}
 		}
 	}
 	return t
@@ -83,16 +83,12 @@ func NewGoTask(path string, args ...any) *Task {
 	}
 	var structs bool
 	var err error
-	if t.msg.Payload, structs, err = encodeArgs(wire.ByName, args); err == nil && structs {
+	if t.msg.Payload, structs, err = encodeArgs(wire.ByName, path, args, noArgument); err == nil && structs {
 		t.legacy = new(legacy)
-		t.legacy.payload, _, err = encodeArgs(wire.ByPosition, args)
+		t.legacy.payload, _, err = encodeArgs(wire.ByPosition, path, args, noArgument)
 	}
 	if err != nil {
-		var misfit *ArgumentError
-		if errors.As(err, &misfit) {
-			misfit.Func = path
-		}
-		return &Task{err: err}
+		return &Task{err: public(err)}
 	}
 	return t
 }
@@ -156,7 +152,7 @@ func (t *Task) arguments() int {
 	case t.msg.Meta.HasN:
 		return t.msg.Meta.N
 	case t.got.claim.fn != nil:
-		return len(t.got.claim.fn.params)
+		return t.got.claim.fn.arity()
 	}
 	return -1
 }
@@ -340,7 +336,7 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 	if msg.Python() {
 		// args and kwargs were held against the limits one by one; Go's payload was as a whole.
 		if err := wire.Check(b[start:], wire.Default); err != nil {
-			return nil, overLimits(msg.Path, err)
+			return nil, public(overLimits(msg.Path, err))
 		}
 		if msg.Kind == wire.Py && !wire.TextKeys(b[start:]) {
 			return nil, &ArgumentError{

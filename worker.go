@@ -181,10 +181,20 @@ func (w *Worker) Register(fns ...any) error {
 	if err := w.registering("Register"); err != nil {
 		return err
 	}
-	err := w.registry.add(fns...)
-	w.registered()
+	var good []*function
+	var errs []error
 	for _, fn := range fns {
-		if f, err := newFunction(fn); err == nil && f.inMain {
+		f, err := newFunction(fn)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, f)
+	}
+	err := w.registry.add(good, errs)
+	w.registered()
+	for _, f := range good {
+		if f.inMain {
 			w.log.With("function", f.path()).
 				Warn("function of package main: a function of the same name in another program has the same path; " +
 					"move it to a package")
