@@ -21,7 +21,7 @@ func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
 	}
 	if keeps(c.msg.Meta.Extra) {
 		var err error
-		if info.Result, err = c.fn.encodeResult(value); err != nil {
+		if info.Result, err = c.fn.EncodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
 			info.Error = err.Error()
 			w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id",

@@ -32,7 +32,7 @@ func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
 // that changes while the handler runs.
 func (w *Worker) limit(c *claim, ran time.Duration) time.Duration {
 	d := w.cfg.Timeout
-	if own := c.fn.policy.timeout; own != 0 {
+	if own := c.fn.Policy.Timeout; own != 0 {
 		d = own
 	}
 	x := c.msg.Meta.Extra

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -11,7 +12,7 @@ import (
 // to Worker.Register. It is immutable and safe for concurrent use. The zero value is no function: using it is an error
 // that wraps ErrFunction.
 type Function struct {
-	f   *function
+	f   *function.Function
 	err error
 }
 
@@ -24,7 +25,7 @@ type FuncOption interface {
 type funcDefaults struct {
 	defaults
 
-	spec       functionSpec
+	spec       function.Spec
 	err        error // what is wrong with the first faulty option; wraps ErrFunction
 	middleware []func(HandlerFunc) HandlerFunc
 }
@@ -42,8 +43,8 @@ type defaults struct {
 var noDefaults defaults
 
 // defaultsOf returns what Func has said about a function.
-func defaultsOf(f *function) *defaults {
-	if d, ok := f.attached.(*defaults); ok {
+func defaultsOf(f *function.Function) *defaults {
+	if d, ok := f.Attached.(*defaults); ok {
 		return d
 	}
 	return &noDefaults
@@ -57,13 +58,13 @@ func (o funcOption) applyFunc(d *funcDefaults) { o(d) }
 // literals, method values and generic instances need one. It is at most 512 bytes long, printable, without a colon, and
 // the same on both sides.
 func Name(path string) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.spec.name, d.spec.named = path, true })
+	return funcOption(func(d *funcDefaults) { d.spec.Name, d.spec.Named = path, true })
 }
 
 // Alias adds paths under which workers run the function as well: those it had before it was renamed or moved. Tasks
 // delayed with the Function carry its name, never an alias.
 func Alias(paths ...string) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.spec.aliases = append(d.spec.aliases, paths...) })
+	return funcOption(func(d *funcDefaults) { d.spec.Aliases = append(d.spec.Aliases, paths...) })
 }
 
 // Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can
@@ -71,7 +72,7 @@ func Alias(paths ...string) FuncOption {
 // function is registered. A variadic parameter counts as one. Tasks with more arguments than parameters stay an error,
 // and so does Delay with fewer.
 func Optional(n int) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.spec.optional = n })
+	return funcOption(func(d *funcDefaults) { d.spec.Optional = n })
 }
 
 // Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker.
@@ -90,7 +91,7 @@ func Func(fn any, opts ...FuncOption) *Function {
 	var d funcDefaults
 	for _, o := range opts {
 		if o == nil {
-			return &Function{err: functionError("Func", "options", "nil", "leave it out")}
+			return &Function{err: function.Refusal("Func", "options", "nil", "leave it out")}
 		}
 		o.applyFunc(&d)
 	}
@@ -102,56 +103,56 @@ func Func(fn any, opts ...FuncOption) *Function {
 }
 
 // build makes the function that the options describe.
-func (d *funcDefaults) build(fn any) (*function, error) {
+func (d *funcDefaults) build(fn any) (*function.Function, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	if p := &d.spec.policy; p.backoff != nil && p.delays != nil {
-		return nil, functionError("Func", "Backoff or BackoffFunc", "both", "choose one")
+	if p := &d.spec.Policy; p.Backoff != nil && p.Delays != nil {
+		return nil, function.Refusal("Func", "Backoff or BackoffFunc", "both", "choose one")
 	}
 	if _, ok := fn.(*Function); ok {
-		return nil, functionError("Func", "a function", "a *Function", "give all options in one call of Func")
+		return nil, function.Refusal("Func", "a function", "a *Function", "give all options in one call of Func")
 	}
 	own := d.defaults
-	d.spec.attached = &own
-	f, err := buildFunction(fn, d.spec)
+	d.spec.Attached = &own
+	f, err := function.New(fn, d.spec)
 	if err != nil {
 		return nil, err
 	}
 	if own.chain, err = chain(d.middleware, callTask); err != nil {
-		return nil, fmt.Errorf("delayed: %s: %w", f.name, err)
+		return nil, fmt.Errorf("delayed: %s: %w", f.Path(), err)
 	}
-	if x := extraOf(own.extras, nil, 0); x != nil && x.KeepResult > 0 && f.noResult != nil {
-		return nil, f.noResult
+	if x := extraOf(own.extras, nil, 0); x != nil && x.KeepResult > 0 && f.NoResult != nil {
+		return nil, f.NoResult
 	}
 	return f, nil
 }
 
 // newFunction makes a function of a func value or takes it out of a *Function. Errors wrap ErrFunction.
-func newFunction(f any) (*function, error) {
+func newFunction(f any) (*function.Function, error) {
 	if v, ok := f.(*Function); ok {
 		return v.unwrap()
 	}
-	return buildFunction(f, functionSpec{})
+	return function.New(f, function.Spec{})
 }
 
 // functionOf is newFunction for producers: the second time it is a look-up.
-func functionOf(f any) (*function, error) {
+func functionOf(f any) (*function.Function, error) {
 	if v, ok := f.(*Function); ok {
 		return v.unwrap()
 	}
-	return cachedFunction(f)
+	return function.Of(f)
 }
 
 // unwrap returns what Func has made.
-func (v *Function) unwrap() (*function, error) {
+func (v *Function) unwrap() (*function.Function, error) {
 	switch {
 	case v == nil:
-		return nil, functionError("Function", "one made by Func", "nil", "call Func")
+		return nil, function.Refusal("Function", "one made by Func", "nil", "call Func")
 	case v.err != nil:
 		return nil, v.err
 	case v.f == nil:
-		return nil, functionError("Function", "one made by Func", "a zero Function", "call Func")
+		return nil, function.Refusal("Function", "one made by Func", "a zero Function", "call Func")
 	}
 	return v.f, nil
 }

@@ -4,19 +4,21 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/godelayed/delayed/internal/function"
 )
 
 func TestFuncOptions(t *testing.T) {
 	retries := 5
-	f := mustFunction(t, Func(fnTwo, Alias("old.A"), funcOption(func(d *funcDefaults) { d.spec.policy.maxRetry = &retries }),
+	f := mustFunction(t, Func(fnTwo, Alias("old.A"), funcOption(func(d *funcDefaults) { d.spec.Policy.MaxRetry = &retries }),
 		Alias("old.B", "old.C")))
-	if f.path() != testPath+"fnTwo" || strings.Join(f.aliases(), " ") != "old.A old.B old.C" || f.policy.maxRetry == nil ||
-		*f.policy.maxRetry != 5 {
-		t.Errorf("%s, aliases %q, retries %v", f.path(), f.aliases(), f.policy.maxRetry)
+	if f.Path() != testPath+"fnTwo" || strings.Join(f.Aliases(), " ") != "old.A old.B old.C" || f.Policy.MaxRetry == nil ||
+		*f.Policy.MaxRetry != 5 {
+		t.Errorf("%s, aliases %q, retries %v", f.Path(), f.Aliases(), f.Policy.MaxRetry)
 	}
-	if f := mustFunction(t, Func(fnTwo, Name("a"), Name("b"))); f.path() != "b" || f.aliases() != nil ||
-		f.policy.maxRetry != nil {
-		t.Errorf("%s, aliases %q, retries %v", f.path(), f.aliases(), f.policy.maxRetry)
+	if f := mustFunction(t, Func(fnTwo, Name("a"), Name("b"))); f.Path() != "b" || f.Aliases() != nil ||
+		f.Policy.MaxRetry != nil {
+		t.Errorf("%s, aliases %q, retries %v", f.Path(), f.Aliases(), f.Policy.MaxRetry)
 	}
 	both := Func(fnTwo, Name("both"))
 	producers, err := functionOf(both)
@@ -40,7 +42,7 @@ func TestFuncRefuses(t *testing.T) {
 		{"zero Function", new(Function), []string{"a zero Function", "call Func"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for side, make := range map[string]func(any) (*function, error){
+			for side, make := range map[string]func(any) (*function.Function, error){
 				"worker":   newFunction,
 				"producer": functionOf,
 			} {

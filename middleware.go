@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/godelayed/delayed/internal/function"
 )
 
 // HandlerFunc runs a task that a worker has received. What it returns decides what becomes of the task, as what a
@@ -78,7 +80,7 @@ func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, e
 func wrap(m func(HandlerFunc) HandlerFunc, next HandlerFunc) (h HandlerFunc, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			h, err = nil, newPanicError(p)
+			h, err = nil, function.NewPanic(p)
 		}
 	}()
 	return m(next), nil
@@ -93,7 +95,7 @@ func callTask(ctx context.Context, t *Task) (err error) {
 		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found "+
 			"another", ErrFunction)
 	}
-	t.got.result, err = t.got.claim.fn.call(ctx, &t.got.claim.msg)
+	t.got.result, err = t.got.claim.fn.Call(ctx, &t.got.claim.msg)
 	return public(err)
 }
 
@@ -114,7 +116,7 @@ func (w *Worker) hasMiddleware(c *claim) bool { return w.chain != nil || default
 // runtime.Goexit, it does not return.
 func (w *Worker) call(ctx context.Context, c *claim) (result any, err error) {
 	if !w.hasMiddleware(c) {
-		result, err = c.fn.call(ctx, &c.msg)
+		result, err = c.fn.Call(ctx, &c.msg)
 		return result, public(err)
 	}
 	return w.callThrough(ctx, c)
@@ -127,6 +129,6 @@ func (w *Worker) callThrough(ctx context.Context, c *claim) (result any, err err
 	if outermost == nil {
 		outermost = defaultsOf(c.fn).chain
 	}
-	err = protect(ctx, t, outermost)
+	err = function.Protect(ctx, t, outermost)
 	return t.got.result, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -157,13 +158,13 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *red
 		how = *gatherOption{}.onWire()
 	}
 	if f := t.fn; f != nil {
-		if !f.growing() {
-			return nil, functionError(f.name,
+		if !f.Growing() {
+			return nil, function.Refusal(f.Path(),
 				"a variadic function or one whose last parameter is a slice other than []byte, for Group",
-				f.fn.Type().String(),
+				f.Type().String(),
 				"let it take its values so, or leave Group out")
 		}
-		how.Fixed = f.arity() - 1
+		how.Fixed = f.Arity() - 1
 	} else if err := lastIsList(msg, &how); err != nil {
 		return refuse(err.Error())
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -71,7 +72,7 @@ func (o backoffOption) applyFunc(d *funcDefaults) {
 		d.fault(o, want)
 		return
 	}
-	d.spec.policy.delays = o
+	d.spec.Policy.Delays = o
 	d.write(o.extra())
 }
 
@@ -108,7 +109,7 @@ func (o maxBackoffOption) applyFunc(d *funcDefaults) {
 		d.fault(o, want)
 		return
 	}
-	d.spec.policy.longest = time.Duration(o)
+	d.spec.Policy.Longest = time.Duration(o)
 	d.write(o.extra())
 }
 
@@ -134,9 +135,9 @@ func (o retryUntilOption) String() string { return textOfTime("RetryUntil", time
 func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
 	return funcOption(func(d *funcDefaults) {
 		if fn == nil && d.err == nil {
-			d.err = functionError("BackoffFunc", "a function", "nil", "leave it out")
+			d.err = function.Refusal("BackoffFunc", "a function", "nil", "leave it out")
 		}
-		d.spec.policy.backoff = fn
+		d.spec.Policy.Backoff = fn
 	})
 }
 

@@ -195,7 +195,7 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	if q.legacy {
 		form = wire.ByPosition
 	}
-	payload, _, err := f.appendPayload(form, d.payload[:0], args, noArgument)
+	payload, _, err := f.AppendPayload(form, d.payload[:0], args, noArgument)
 	if err != nil {
 		return nil, public(err)
 	}
@@ -204,7 +204,7 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	}
 	own := defaultsOf(f)
 	t := Task{
-		msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.policy.maxRetry,
+		msg: wire.Message{Kind: wire.GoPlain, Path: f.Path(), Payload: payload}, maxRetry: f.Policy.MaxRetry,
 		extras: own.extras, locks: own.locks, fn: f,
 	}
 	return q.enqueue(ctx, &t, d)

@@ -23,8 +23,8 @@ type FunctionInfo struct {
 func (w *Worker) Functions() []FunctionInfo {
 	must(w.check())
 	var infos []FunctionInfo
-	for _, f := range w.registry.all() {
-		infos = append(infos, FunctionInfo(f.info()))
+	for _, f := range w.registry.All() {
+		infos = append(infos, FunctionInfo(f.Info()))
 	}
 	return infos
 }

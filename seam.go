@@ -88,12 +88,12 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 		return nil, "", err
 	}
 	if !slices.ContainsFunc(args, wild) {
-		if _, _, err := f.appendPayload(wire.ByName, nil, args, noArgument); err != nil {
+		if _, _, err := f.AppendPayload(wire.ByName, nil, args, noArgument); err != nil {
 			return nil, "", public(err)
 		}
 	}
 	return func(message []byte) bool {
-		found, ok, err := f.argsOf(message)
+		found, ok, err := f.ArgsOf(message)
 		if !ok || err != nil {
 			return false
 		}
@@ -109,13 +109,13 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 			}
 		}
 		// Both are written by the same parameters, so equal arguments are equal bytes.
-		a, err := f.encode(expected)
+		a, err := f.Encode(expected)
 		if err != nil {
 			return false
 		}
-		b, err := f.encode(found)
+		b, err := f.Encode(found)
 		return err == nil && bytes.Equal(a, b)
-	}, f.path(), nil
+	}, f.Path(), nil
 }
 
 // sameCall says whether a message is a call of the same function with the same arguments.
@@ -148,6 +148,6 @@ func argsOfMessage(fn any, message []byte) (args []any, ok bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	args, ok, err = f.argsOf(message)
+	args, ok, err = f.ArgsOf(message)
 	return args, ok, public(err)
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/godelayed/delayed/internal/function"
 )
 
 const (
@@ -64,8 +66,8 @@ func stackIn(dump []byte, goroutine uint64) string {
 	var text strings.Builder
 	for line := range bytes.Lines(append(append(bytes.Clone(bytes.TrimSpace(own)), '\n'), children...)) {
 		line = withoutArguments(line)
-		if text.Len()+len(line)+len(cut) > maxStuckStack {
-			text.WriteString(cut)
+		if text.Len()+len(line)+len(function.Cut) > maxStuckStack {
+			text.WriteString(function.Cut)
 			break
 		}
 		text.Write(line)

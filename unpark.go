@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -76,7 +77,7 @@ func (l *lane) claimParked(ctx context.Context, n int) ([]*claim, error) {
 
 // knows says whether this worker runs a function, or hands its tasks on.
 func (w *Worker) knows(path string) bool {
-	return w.registry.lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
+	return w.registry.Lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
 }
 
 // runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
@@ -87,7 +88,7 @@ func (w *Worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed)
 		info := wire.ParseInfo(t.Info)
 		switch to := w.pythonStore; {
 		case !w.knows(info.Function) || info.Worker == w.id && info.Reason == parkedPython:
-		case w.registry.lookup(info.Function) != nil:
+		case w.registry.Lookup(info.Function) != nil:
 			ours = append(ours, t)
 		case to.Keys.List == l.store.Keys.List:
 		case info.Reason == parkedPlain:
@@ -136,16 +137,16 @@ func unknownFieldsText(path string, fields []string) string {
 // where they are parked for fields, its structs have all. What is told of a task may leave fields out, so their
 // messages are read, unless it lacks one that is told.
 func runnable(
-	ctx context.Context, s *redisstore.Store, r *registry, page []redisstore.Filed,
+	ctx context.Context, s *redisstore.Store, r *function.Registry, page []redisstore.Filed,
 ) (ids []string, err error) {
 	var ask []string
 	for _, t := range page {
 		info := wire.ParseInfo(t.Info)
-		switch f := r.lookup(info.Function); {
+		switch f := r.Lookup(info.Function); {
 		case f == nil:
 		case info.Reason != reasonFields:
 			ids = append(ids, t.ID)
-		case !f.lacksAny(info.Fields):
+		case !f.LacksAny(info.Fields):
 			ask = append(ask, t.ID)
 		}
 	}
@@ -157,7 +158,7 @@ func runnable(
 		for i, m := range messages {
 			read += len(m.Bytes)
 			// nil: it is gone or too large, which the release or the next claim sees to
-			if m.Bytes == nil || r.accepts(m.Bytes) {
+			if m.Bytes == nil || r.Accepts(m.Bytes) {
 				ids = append(ids, ask[i])
 			}
 		}

@@ -1,4 +1,6 @@
-package delayed
+// Package function knows func values: it checks whether they can be delayed, encodes their arguments into the payload of
+// a message, and decodes a payload and calls them. It knows neither Redis nor workers.
+package function
 
 import (
 	"context"
@@ -22,20 +24,20 @@ import (
 // argument is looked at.
 const maxInline = 16 << 10
 
-// function is what there is to know about a function before a task is made of it or run. It is immutable: producers and
+// Function is what there is to know about a function before a task is made of it or run. It is immutable: producers and
 // executors share it.
-type function struct {
+type Function struct {
 	name     string
 	others   []string // aliases
-	policy   policy
-	attached any  // what the package above keeps with it
-	inMain   bool // named after package main, as functions of other programs may be
+	Policy   Policy
+	Attached any  // what the package above keeps with it
+	InMain   bool // named after package main, as functions of other programs may be
 
 	fn       reflect.Value
 	method   bool          // the first parameter of fn is a receiver
 	recv     reflect.Value // invalid unless a receiver is bound
 	written  reflect.Value // what somebody has written of a bound method, where fn is the compiler's; invalid elsewhere
-	takesCtx bool
+	TakesCtx bool
 	params   []param // what is sent: without receiver and context
 	variadic bool    // the last of params is the slice
 	optional int     // how many of the last params a task may lack
@@ -43,7 +45,7 @@ type function struct {
 	elem     param   // of that slice
 	result   bool    // returns a T
 	returns  param   // that T
-	noResult error   // why values of T cannot be kept; nil: they can
+	NoResult error   // why values of T cannot be kept; nil: they can
 	fails    bool    // returns an error, as the last result
 
 	frames *sync.Pool // of *frame
@@ -55,56 +57,62 @@ type param struct {
 	codec *wire.Codec
 }
 
-func (f *function) path() string      { return f.name }
-func (f *function) aliases() []string { return f.others }
+// Path returns the path under which tasks name the function.
+func (f *Function) Path() string { return f.name }
 
-// functionSpec is what is said about a function beside the func value. Its zero value says nothing.
-type functionSpec struct {
-	name     string // in place of the one that Go gives it, if named
-	named    bool
-	aliases  []string
-	optional int // how many of the last parameters a task may lack
-	policy   policy
-	attached any // kept with the function for the caller
+// Aliases returns other paths that tasks may name it by.
+func (f *Function) Aliases() []string { return f.others }
+
+// Type returns the type of the func value.
+func (f *Function) Type() reflect.Type { return f.fn.Type() }
+
+// Spec is what is said about a function beside the func value. Its zero value says nothing.
+type Spec struct {
+	Name     string // in place of the one that Go gives it, if named
+	Named    bool
+	Aliases  []string
+	Optional int // how many of the last parameters a task may lack
+	Policy   Policy
+	Attached any // kept with the function for the caller
 }
 
-// policy is what a function says about how workers treat its tasks. It is immutable, and its zero value leaves all to
+// Policy is what a function says about how workers treat its tasks. It is immutable, and its zero value leaves all to
 // the worker. What messages can carry stands in them as well, and holds.
-type policy struct {
-	maxRetry      *int          // nil: the worker's
-	timeout       time.Duration // 0: the worker's
-	failOnTimeout bool
-	delays        []time.Duration
-	backoff       func(retried int, err error) time.Duration
-	longest       time.Duration // wait before a retry; 0: any
+type Policy struct {
+	MaxRetry      *int          // nil: the worker's
+	Timeout       time.Duration // 0: the worker's
+	FailOnTimeout bool
+	Delays        []time.Duration
+	Backoff       func(retried int, err error) time.Duration
+	Longest       time.Duration // wait before a retry; 0: any
 }
 
-// buildFunction makes a function of a func value. Errors wrap errFunction.
-func buildFunction(fn any, spec functionSpec) (*function, error) {
+// New makes a function of a func value. Errors wrap ErrFunction.
+func New(fn any, spec Spec) (*Function, error) {
 	switch v := fn.(type) {
 	case context.Context:
-		return nil, functionError("context", "a function", "a context.Context", "call DelayContext(ctx, fn, ...)")
+		return nil, Refusal("context", "a function", "a context.Context", "call DelayContext(ctx, fn, ...)")
 	case string:
-		return nil, functionError(strconv.Quote(v), "a function", "a string", "make a task of a path with NewGoTask")
+		return nil, Refusal(strconv.Quote(v), "a function", "a string", "make a task of a path with NewGoTask")
 	}
 	found, err := funcpath.Of(fn)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w; give a function declared at package level, a method expression or a *Function",
-			errFunction, err)
+			ErrFunction, err)
 	}
-	if err := nameable(found, spec.named); err != nil {
+	if err := nameable(found, spec.Named); err != nil {
 		return nil, err
 	}
-	f := &function{
-		name: found.Path, inMain: found.Main, policy: spec.policy, attached: spec.attached,
-		fn: reflect.ValueOf(fn), method: found.Kind.Receiver(), optional: spec.optional,
+	f := &Function{
+		name: found.Path, InMain: found.Main, Policy: spec.Policy, Attached: spec.Attached,
+		fn: reflect.ValueOf(fn), method: found.Kind.Receiver(), optional: spec.Optional,
 	}
-	if spec.named {
-		f.name, f.inMain = spec.name, false
+	if spec.Named {
+		f.name, f.InMain = spec.Name, false
 	} else if found.Runtime != found.Path {
 		f.others = append(f.others, found.Runtime) // go-delayed sends the path as the runtime spells it
 	}
-	f.others = append(f.others, spec.aliases...)
+	f.others = append(f.others, spec.Aliases...)
 	if err := f.checkPaths(); err != nil {
 		return nil, err
 	}
@@ -124,10 +132,10 @@ func nameable(found funcpath.Func, named bool) error {
 	case funcpath.Plain:
 		return nil
 	case funcpath.InterfaceMethod:
-		return functionError(found.Path, anyKind, found.Kind.String(), "give the method of the type that implements it")
+		return Refusal(found.Path, anyKind, found.Kind.String(), "give the method of the type that implements it")
 	case funcpath.Method:
 		if name := found.Path[strings.LastIndexByte(found.Path, '.')+1:]; !named && !exported(name) {
-			return functionError(found.Path, "an exported method", "method "+name,
+			return Refusal(found.Path, "an exported method", "method "+name,
 				"export it, because RegisterMethods binds no others, or wrap it with Func and Name on both sides")
 		}
 		return nil
@@ -135,7 +143,7 @@ func nameable(found funcpath.Func, named bool) error {
 		if named {
 			return nil
 		}
-		return functionError(found.Path, anyKind, found.Kind.String()+", whose path may mean another one elsewhere",
+		return Refusal(found.Path, anyKind, found.Kind.String()+", whose path may mean another one elsewhere",
 			"wrap it with Func and Name on both sides")
 	}
 }
@@ -145,16 +153,16 @@ func exported(name string) bool {
 	return unicode.IsUpper(r)
 }
 
-func (f *function) checkPaths() error {
+func (f *Function) checkPaths() error {
 	if err := funcpath.Check(f.name); err != nil {
-		return fmt.Errorf("%w: %w; choose another Name", errFunction, err)
+		return fmt.Errorf("%w: %w; choose another Name", ErrFunction, err)
 	}
 	for i, alias := range f.others {
 		if err := funcpath.Check(alias); err != nil {
-			return fmt.Errorf("%w: alias of %s: %w; choose another Alias", errFunction, f.name, err)
+			return fmt.Errorf("%w: alias of %s: %w; choose another Alias", ErrFunction, f.name, err)
 		}
 		if alias == f.name || slices.Contains(f.others[:i], alias) {
-			return functionError(f.name, "aliases that differ from it and from each other", alias+" twice",
+			return Refusal(f.name, "aliases that differ from it and from each other", alias+" twice",
 				"leave one out")
 		}
 	}
@@ -167,14 +175,14 @@ var (
 )
 
 // plan checks the signature and prepares what every call of the function needs.
-func (f *function) plan() error {
+func (f *Function) plan() error {
 	t := f.fn.Type()
 	first := 0
 	if f.method {
 		first++
 	}
 	if first < t.NumIn() && t.In(first) == contextType {
-		f.takesCtx = true
+		f.TakesCtx = true
 		first++
 	}
 	f.variadic = t.IsVariadic()
@@ -182,23 +190,23 @@ func (f *function) plan() error {
 	for i := first; i < t.NumIn(); i++ {
 		typ := t.In(i)
 		if typ.Implements(contextType) {
-			return functionError(f.name, "a context as the first parameter or none", t.String(), "move it to the front")
+			return Refusal(f.name, "a context as the first parameter or none", t.String(), "move it to the front")
 		}
 		p, err := newParam(typ)
 		if err != nil {
-			return fmt.Errorf("%w: %s: expected parameters that can travel, found parameter %d: %w", errFunction,
+			return fmt.Errorf("%w: %s: expected parameters that can travel, found parameter %d: %w", ErrFunction,
 				f.name, len(f.params)+1, err)
 		}
 		f.params = append(f.params, p)
 		if inline += typ.Size(); inline > maxInline {
-			return functionError(f.name, fmt.Sprintf("parameters of at most %d bytes together by value", maxInline),
+			return Refusal(f.name, fmt.Sprintf("parameters of at most %d bytes together by value", maxInline),
 				fmt.Sprintf("%s of %d bytes", typ, typ.Size()), "take a pointer or a slice")
 		}
 	}
 	if f.variadic {
 		var err error
 		if f.elem, err = newParam(t.In(t.NumIn() - 1).Elem()); err != nil {
-			return fmt.Errorf("%w: %s: expected parameters that can travel, found the variadic one: %w", errFunction,
+			return fmt.Errorf("%w: %s: expected parameters that can travel, found the variadic one: %w", ErrFunction,
 				f.name, err)
 		}
 	}
@@ -214,7 +222,7 @@ func (f *function) plan() error {
 	return nil
 }
 
-func (f *function) planResults(t reflect.Type) error {
+func (f *Function) planResults(t reflect.Type) error {
 	const accepted = "no result, error, T or (T, error)"
 	n := t.NumOut()
 	if n > 0 && t.Out(n-1) == errorType {
@@ -224,9 +232,9 @@ func (f *function) planResults(t reflect.Type) error {
 	f.result = n == 1
 	switch {
 	case n > 1:
-		return functionError(f.name, accepted, results(t), "return one value, a struct for instance")
+		return Refusal(f.name, accepted, results(t), "return one value, a struct for instance")
 	case n == 1 && t.Out(0).Implements(errorType):
-		return functionError(f.name, accepted, results(t), "return error itself")
+		return Refusal(f.name, accepted, results(t), "return error itself")
 	case n == 1:
 		f.planResult(t.Out(0))
 	}
@@ -246,11 +254,11 @@ func newParam(t reflect.Type) (param, error) {
 	return param{t, c}, err
 }
 
-// arity returns how many parameters can be sent.
-func (f *function) arity() int { return len(f.params) }
+// Arity returns how many parameters can be sent.
+func (f *Function) Arity() int { return len(f.params) }
 
-// growing says whether the function can take the values of many calls at once.
-func (f *function) growing() bool {
+// Growing says whether the function can take the values of many calls at once.
+func (f *Function) Growing() bool {
 	n := len(f.params)
 	return n > 0 && (f.variadic || f.params[n-1].typ.Kind() == reflect.Slice) && f.params[n-1].codec.FromArray()
 }
@@ -262,18 +270,18 @@ type functionKey struct {
 	typ  reflect.Type
 }
 
-// functionCache holds what cachedFunction has made. A program has a bounded number of functions that may be put here:
+// functionCache holds what Of has made. A program has a bounded number of functions that may be put here:
 // declared ones. Function literals share code and are refused before.
 var functionCache struct {
-	read atomic.Pointer[map[functionKey]*function]
+	read atomic.Pointer[map[functionKey]*Function]
 	mu   sync.Mutex // guards the replacement of the map, which never changes itself
 }
 
-// cachedFunction is buildFunction without a spec for producers: the second time it is a look-up.
-func cachedFunction(f any) (*function, error) {
+// Of is New without a spec for producers: the second time it is a look-up.
+func Of(f any) (*Function, error) {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func {
-		return buildFunction(f, functionSpec{})
+		return New(f, Spec{})
 	}
 	key := functionKey{v.Pointer(), v.Type()}
 	if known := functionCache.read.Load(); known != nil {
@@ -281,13 +289,13 @@ func cachedFunction(f any) (*function, error) {
 			return fn, nil
 		}
 	}
-	fn, err := buildFunction(f, functionSpec{})
+	fn, err := New(f, Spec{})
 	if err != nil {
 		return nil, err
 	}
 	functionCache.mu.Lock()
 	defer functionCache.mu.Unlock()
-	next := map[functionKey]*function{}
+	next := map[functionKey]*Function{}
 	if known := functionCache.read.Load(); known != nil {
 		if first := (*known)[key]; first != nil {
 			return first, nil

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 
 // A listing is made once for each set of functions, and is bounded.
 func TestListingIsBounded(t *testing.T) {
-	var r registry
-	empty, _ := r.listing()
+	var r Registry
+	empty, _ := r.Listing()
 	var list catalog.List
 	if err := json.Unmarshal(empty, &list); err != nil || list.Version != catalog.Version || list.Functions == nil ||
 		len(list.Functions) != 0 {
@@ -25,13 +25,13 @@ func TestListingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b, state := r.listing()
+	b, state := r.Listing()
 	list = catalog.List{}
 	if err := json.Unmarshal(b, &list); err != nil || len(b) > maxListing || len(list.Functions) < 100 ||
 		len(list.Functions)+list.More != 1000 {
 		t.Errorf("%d bytes, %d functions and %d more, %v", len(b), len(list.Functions), list.More, err)
 	}
-	if again, same := r.listing(); &again[0] != &b[0] || same != state {
+	if again, same := r.Listing(); &again[0] != &b[0] || same != state {
 		t.Error("it was made twice")
 	}
 }

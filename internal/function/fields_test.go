@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -132,16 +132,16 @@ func TestStructChanges(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sender, receiver := functionOn(t, reflect.TypeOf(c.sent)), functionOn(t, reflect.TypeOf(c.to))
-			payload, err := sender.encode([]any{c.sent})
+			payload, err := sender.Encode([]any{c.sent})
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := goMessage(t, receiver.path(), payload, noN)
-			got, err := receiver.call(t.Context(), m)
-			if fields := strings.Join(receiver.unknownFields(m), " "); fields != c.park {
+			m := goMessage(t, receiver.Path(), payload, noN)
+			got, err := receiver.Call(t.Context(), m)
+			if fields := strings.Join(receiver.UnknownFields(m), " "); fields != c.park {
 				t.Errorf("unknown fields %q, expected %q", fields, c.park)
 			}
-			var wrong *misfitError
+			var wrong *ArgumentError
 			switch {
 			case c.want == missing || c.park != "":
 				if !errors.As(err, &wrong) {
@@ -159,7 +159,9 @@ func TestFunctionChanges(t *testing.T) {
 	type call struct{ args []any }
 	ran := func(args ...any) call { return call{args} }
 	var got call
-	named := func(fn any, opts ...FuncOption) *Function { return Func(fn, append(opts, Name("test.fn"))...) }
+	named := func(fn any, opts ...option) *specified {
+		return Func(fn, append(opts, Name("test.fn"))...)
+	}
 	one := named(func(a int) { got = ran(a) })
 	two := named(func(a, b int) { got = ran(a, b) })
 	swapped := named(func(b, a int) { got = ran(a, b) })
@@ -169,7 +171,7 @@ func TestFunctionChanges(t *testing.T) {
 	full := named(func(_ context.Context, a int) (string, error) { got = ran(a); return "", nil })
 	for _, c := range []struct {
 		name     string
-		from, to *Function
+		from, to *specified
 		args     []any
 		want     []any // nil: it does not fit
 	}{
@@ -183,23 +185,23 @@ func TestFunctionChanges(t *testing.T) {
 		{"context and results removed", full, one, []any{1}, []any{1}},
 	} {
 		from, to := mustFunction(t, c.from), mustFunction(t, c.to)
-		payload, err := from.encode(c.args)
+		payload, err := from.Encode(c.args)
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
 		got = call{}
-		m := goMessage(t, to.path(), payload, noN)
-		_, err = to.call(t.Context(), m)
-		var wrong *misfitError
+		m := goMessage(t, to.Path(), payload, noN)
+		_, err = to.Call(t.Context(), m)
+		var wrong *ArgumentError
 		if errors.As(err, &wrong) != (c.want == nil) || !reflect.DeepEqual(got.args, c.want) ||
-			to.unknownFields(m) != nil {
+			to.UnknownFields(m) != nil {
 			t.Errorf("%s: called with %v, %v, expected %v", c.name, got.args, err, c.want)
 		}
 	}
 }
 
 // functionOn returns a function that returns its one argument, of a type.
-func functionOn(t *testing.T, typ reflect.Type) *function {
+func functionOn(t *testing.T, typ reflect.Type) *Function {
 	t.Helper()
 	signature := reflect.FuncOf([]reflect.Type{typ}, []reflect.Type{typ}, false)
 	fn := reflect.MakeFunc(signature, func(args []reflect.Value) []reflect.Value { return args })
@@ -211,10 +213,12 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 	type old struct{ A int }
 	type current struct{ A, B int }
 	x, list := current{1, 2}, []any{current{1, 2}, current{3, 4}}
-	named := func(fn any, opts ...FuncOption) *Function { return Func(fn, append(opts, Name("test.fn"))...) }
+	named := func(fn any, opts ...option) *specified {
+		return Func(fn, append(opts, Name("test.fn"))...)
+	}
 	for _, c := range []struct {
 		name     string
-		old, new *Function
+		old, new *specified
 		args     []any
 		fields   string
 	}{
@@ -237,11 +241,11 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 		{"beside one more", named(func(old) {}), named(func(current, int) {}), []any{x, 1}, "1.B"},
 	} {
 		before, after := mustFunction(t, c.old), mustFunction(t, c.new)
-		payload, err := after.encode(c.args)
+		payload, err := after.Encode(c.args)
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
-		counted, _, err := encodeArgs(wire.ByName, "a.b", c.args, nil)
+		counted, _, err := EncodeArgs(wire.ByName, "a.b", c.args, nil)
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
@@ -249,7 +253,7 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 			if n == noN && c.name == "beside one more" {
 				continue // by position of the arguments it is one struct for the old version, of another length
 			}
-			fields := before.unknownFields(goMessage(t, before.path(), b, n))
+			fields := before.UnknownFields(goMessage(t, before.Path(), b, n))
 			if got := strings.Join(fields, " "); got != c.fields {
 				t.Errorf("%s, n=%d: found %q, expected %q", c.name, n, got, c.fields)
 			}
@@ -259,7 +263,7 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 						after.lacks(path))
 				}
 			}
-			if fields := after.unknownFields(goMessage(t, after.path(), b, n)); fields != nil {
+			if fields := after.UnknownFields(goMessage(t, after.Path(), b, n)); fields != nil {
 				t.Errorf("%s, n=%d: the sender lacks %v", c.name, n, fields)
 			}
 		}
@@ -274,7 +278,7 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 	for i := range 3 * wire.MaxUnknownFields {
 		many = append(many, wirePair{fmt.Sprintf("F%d", i), i})
 	}
-	if fields := f.unknownFields(goMessage(t, f.path(), packed(many), noN)); len(fields) != wire.MaxUnknownFields {
+	if fields := f.UnknownFields(goMessage(t, f.Path(), packed(many), noN)); len(fields) != wire.MaxUnknownFields {
 		t.Errorf("%d fields are told, expected %d", len(fields), wire.MaxUnknownFields)
 	}
 }

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -12,32 +12,32 @@ const (
 	maxStack      = 4 << 10 // bytes of stack that are kept
 	maxPanicText  = 1 << 10 // bytes of the panic's value that are kept
 	maxPanicDepth = 128     // frames that are looked at
-	cut           = "...\n" // stands for what was left out
+	Cut           = "...\n" // stands for what was left out
 )
 
 // callFrame and protectFrame name the functions below which the stack of a task is of no interest.
 var (
-	callFrame    = reflect.TypeFor[function]().PkgPath() + ".(*function).call"
-	protectFrame = reflect.TypeFor[function]().PkgPath() + ".protect[...]"
+	callFrame    = reflect.TypeFor[Function]().PkgPath() + ".(*Function).Call"
+	protectFrame = reflect.TypeFor[Function]().PkgPath() + ".Protect[...]"
 )
 
-// panicError is what a panic in a handler becomes, and a runtime.Goexit.
-type panicError struct {
+// PanicError is what a panic in a handler becomes, and a runtime.Goexit.
+type PanicError struct {
 	value any    // what was given to panic; nil after Goexit
 	exit  bool   // runtime.Goexit: testing's FailNow, or a helper that ends its goroutine
 	text  string // of the value, shortened
 	file  string // where, as the compiler spells it; "" if unknown
 	line  int
-	stack string // "function\n\tfile:line\n" per frame, innermost first, at most maxStack bytes
+	Stack string // "function\n\tfile:line\n" per frame, innermost first, at most maxStack bytes
 }
 
-// newPanicError describes the panic or the Goexit that is going on, whichever the stack shows. It is called by a
-// deferred function: with what recover returned, or with nil by a caller of function.call that finds itself unwound
+// NewPanic describes the panic or the Goexit that is going on, whichever the stack shows. It is called by a
+// deferred function: with what recover returned, or with nil by a caller of Function.Call that finds itself unwound
 // although call recovers panics. Goexit cannot be stopped, and a goroutine of its own for every task would cost more
 // than most tasks do; so that caller sees the task to its end and puts another goroutine in the place of the one that
 // is about to end.
-func newPanicError(value any) *panicError {
-	e := &panicError{value: value, exit: true}
+func NewPanic(value any) *PanicError {
+	e := &PanicError{value: value, exit: true}
 	var pcs [maxPanicDepth]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	var stack []string
@@ -65,11 +65,11 @@ func newPanicError(value any) *panicError {
 		stack = append(stack, fmt.Sprintf("%s\n\t%s:%d\n", fr.Function, fr.File, fr.Line))
 	}
 	for _, line := range stack {
-		if len(e.stack)+len(line)+len(cut) > maxStack {
-			e.stack += cut
+		if len(e.Stack)+len(line)+len(Cut) > maxStack {
+			e.Stack += Cut
 			break
 		}
-		e.stack += line
+		e.Stack += line
 	}
 	if !e.exit {
 		e.text = fmt.Sprint(value)
@@ -80,15 +80,15 @@ func newPanicError(value any) *panicError {
 	return e
 }
 
-// protect calls something of others, and returns its error. A panic becomes a *panicError whose stack begins there. When
-// it calls runtime.Goexit, protect does not return: see newPanicError.
-func protect[T any](ctx context.Context, given T, call func(context.Context, T) error) (err error) {
+// Protect calls something of others, and returns its error. A panic becomes a *PanicError whose stack begins there. When
+// it calls runtime.Goexit, protect does not return: see NewPanic.
+func Protect[T any](ctx context.Context, given T, call func(context.Context, T) error) (err error) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		if p := newPanicError(recover()); !p.exit {
+		if p := NewPanic(recover()); !p.exit {
 			err = p
 		}
 	}()
@@ -102,7 +102,7 @@ func inRuntime(function string) bool {
 }
 
 // Error implements error.
-func (e *panicError) Error() string {
+func (e *PanicError) Error() string {
 	where := ""
 	if e.file != "" {
 		where = fmt.Sprintf(" at %s:%d", e.file, e.line)
@@ -114,7 +114,7 @@ func (e *panicError) Error() string {
 }
 
 // Unwrap returns the value of the panic if it is an error.
-func (e *panicError) Unwrap() error {
+func (e *PanicError) Unwrap() error {
 	err, _ := e.value.(error)
 	return err
 }

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -12,29 +12,29 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// refuser says what an argument is that nobody can send, and where it belongs; "" if it may be one. Nil refuses none.
-type refuser func(argument any) string
+// Refuser says what an argument is that nobody can send, and where it belongs; "" if it may be one. Nil refuses none.
+type Refuser func(argument any) string
 
-func (r refuser) refuses(a any) string {
+func (r Refuser) refuses(a any) string {
 	if r == nil {
 		return ""
 	}
 	return r(a)
 }
 
-// encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing,
+// Encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing,
 // the bare value, or an array. A variadic function takes the values of its tail one by one, as Go does, or, where Go
 // would demand "...", the ready slice: it is recognized by being the only value there and no element itself. Structs go
-// by name. Errors are *misfitError.
-func (f *function) encode(args []any) ([]byte, error) {
-	b, _, err := f.appendPayload(wire.ByName, make([]byte, 0, 64), args, nil)
+// by name. Errors are *ArgumentError.
+func (f *Function) Encode(args []any) ([]byte, error) {
+	b, _, err := f.AppendPayload(wire.ByName, make([]byte, 0, 64), args, nil)
 	return b, err
 }
 
-// appendPayload is encode into the memory of dst, which is empty, in either form. It also says whether there is a
+// AppendPayload is encode into the memory of dst, which is empty, in either form. It also says whether there is a
 // struct among args: if not, both forms are the same.
-func (f *function) appendPayload(
-	form wire.Form, dst []byte, args []any, refuse refuser,
+func (f *Function) AppendPayload(
+	form wire.Form, dst []byte, args []any, refuse Refuser,
 ) (_ []byte, structs bool, _ error) {
 	fixed := len(f.params)
 	if f.variadic {
@@ -71,16 +71,16 @@ func (f *function) appendPayload(
 		return p.b, p.structs, nil
 	}
 	if err := wire.Check(p.b, wire.Default); err != nil {
-		return nil, false, overLimits(f.name, err)
+		return nil, false, OverLimits(f.name, err)
 	}
 	return p.b, p.structs, nil
 }
 
 // payload is the arguments of a function while they are written.
 type payload struct {
-	f       *function
+	f       *Function
 	form    wire.Form
-	refuse  refuser
+	refuse  Refuser
 	b       []byte
 	structs bool // there is a struct among them
 }
@@ -116,7 +116,7 @@ func (p *payload) arg(as *param, i int, a any) error {
 }
 
 // wantAt is the type of the argument at i, for messages.
-func (f *function) wantAt(i int) string {
+func (f *Function) wantAt(i int) string {
 	switch {
 	case f.variadic && i >= len(f.params)-1:
 		return f.elem.typ.String()
@@ -129,7 +129,7 @@ func (f *function) wantAt(i int) string {
 
 // misfit is the error for an argument that is not of the right type. It shows numbers, and of everything else the type
 // alone: arguments may be secret.
-func (f *function) misfit(i int, want string, a any, refuse refuser) *misfitError {
+func (f *Function) misfit(i int, want string, a any, refuse Refuser) *ArgumentError {
 	got := "nil"
 	if v := reflect.ValueOf(a); v.IsValid() {
 		got = v.Type().String()
@@ -142,10 +142,10 @@ func (f *function) misfit(i int, want string, a any, refuse refuser) *misfitErro
 	} else if what := refuse.refuses(a); what != "" {
 		got = what
 	}
-	return &misfitError{Func: f.name, Index: i, Want: want, Got: got}
+	return &ArgumentError{Func: f.name, Index: i, Want: want, Got: got}
 }
 
-func (f *function) wrongCount(got string) *misfitError {
+func (f *Function) wrongCount(got string) *ArgumentError {
 	types := make([]string, len(f.params))
 	for i, p := range f.params {
 		types[i] = p.typ.String()
@@ -170,13 +170,13 @@ func (f *function) wrongCount(got string) *misfitError {
 	if len(types) > 0 {
 		want += " (" + strings.Join(types, ", ") + ")"
 	}
-	return &misfitError{Func: f.name, Index: -1, Want: want, Got: got}
+	return &ArgumentError{Func: f.name, Index: -1, Want: want, Got: got}
 }
 
 // fit turns an argument into a value of the parameter's type. It accepts what is assignable, integers that fit,
 // integers for a float that holds them exactly, nil where there is one, and types of the same underlying type under
 // another name.
-func (p *param) fit(a any, refuse refuser) (reflect.Value, bool) {
+func (p *param) fit(a any, refuse Refuser) (reflect.Value, bool) {
 	v := reflect.ValueOf(a)
 	if !v.IsValid() {
 		switch p.typ.Kind() {
@@ -252,9 +252,9 @@ func exact(v reflect.Value, single bool) bool {
 	return f < 1<<64 && uint64(f) == v.Uint()
 }
 
-// encodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an
-// array, each argument by its own type. It also says whether there is a struct among them. Errors are *misfitError.
-func encodeArgs(form wire.Form, path string, args []any, refuse refuser) (payload []byte, structs bool, _ error) {
+// EncodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an
+// array, each argument by its own type. It also says whether there is a struct among them. Errors are *ArgumentError.
+func EncodeArgs(form wire.Form, path string, args []any, refuse Refuser) (payload []byte, structs bool, _ error) {
 	if len(args) == 0 {
 		return nil, false, nil // as Delay does: both have one lock
 	}
@@ -262,10 +262,10 @@ func encodeArgs(form wire.Form, path string, args []any, refuse refuser) (payloa
 	for i, a := range args {
 		if _, ok := a.(context.Context); ok {
 			const got = "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"
-			return nil, false, &misfitError{Func: path, Index: i, Want: "a value", Got: got}
+			return nil, false, &ArgumentError{Func: path, Index: i, Want: "a value", Got: got}
 		}
 		if got := refuse.refuses(a); got != "" {
-			return nil, false, &misfitError{Func: path, Index: i, Want: "a value", Got: got}
+			return nil, false, &ArgumentError{Func: path, Index: i, Want: "a value", Got: got}
 		}
 		if a == nil {
 			dst = wire.AppendNil(dst)
@@ -283,15 +283,15 @@ func encodeArgs(form wire.Form, path string, args []any, refuse refuser) (payloa
 		structs = structs || one
 	}
 	if err := wire.Check(dst, wire.Default); err != nil {
-		return nil, false, overLimits(path, err)
+		return nil, false, OverLimits(path, err)
 	}
 	return dst, structs, nil
 }
 
-func overLimits(path string, err error) *misfitError {
+func OverLimits(path string, err error) *ArgumentError {
 	want := fmt.Sprintf("at most %d values, %d deep, in %d bytes for all arguments together", wire.Default.Elems,
 		wire.Default.Depth, wire.Default.Bytes)
-	e := &misfitError{Func: path, Index: -1, Want: want, Got: err.Error()}
+	e := &ArgumentError{Func: path, Index: -1, Want: want, Got: err.Error()}
 	var fe *wire.FormatError
 	if errors.As(err, &fe) {
 		e.Got = fe.Got
@@ -300,8 +300,8 @@ func overLimits(path string, err error) *misfitError {
 }
 
 // codecError says in the terms of the function what the codec of type t said of the argument at i.
-func codecError(path string, i int, t reflect.Type, err error) *misfitError {
-	e := &misfitError{Func: path, Index: i, Want: t.String(), Got: err.Error()}
+func codecError(path string, i int, t reflect.Type, err error) *ArgumentError {
+	e := &ArgumentError{Func: path, Index: i, Want: t.String(), Got: err.Error()}
 	var ve *wire.ValueError
 	if errors.As(err, &ve) {
 		e.Want, e.Got = ve.Want, ve.Got

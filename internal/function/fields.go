@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"slices"
@@ -8,10 +8,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// unknownFields returns the fields that structs in the message of a task have and those of f lack, by paths such as
+// UnknownFields returns the fields that structs in the message of a task have and those of f lack, by paths such as
 // 1.Items[].SKU: the number of the argument, and what wire.Codec.Unknown calls the field. It returns none if the
 // message fits.
-func (f *function) unknownFields(m *wire.Message) []string {
+func (f *Function) UnknownFields(m *wire.Message) []string {
 	if f.accepts(m) {
 		return nil
 	}
@@ -41,14 +41,14 @@ func (f *function) unknownFields(m *wire.Message) []string {
 }
 
 // accepts says whether f can be called with the arguments of a message.
-func (f *function) accepts(m *wire.Message) bool {
+func (f *Function) accepts(m *wire.Message) bool {
 	fr, _ := f.frames.Get().(*frame)
 	defer f.free(fr)
 	return f.decode(fr, m) == nil
 }
 
-// lacks says whether f lacks a field with a path of unknownFields. It is false for other texts.
-func (f *function) lacks(path string) bool {
+// lacks says whether f lacks a field with a path of UnknownFields. It is false for other texts.
+func (f *Function) lacks(path string) bool {
 	digits := len(path) - len(strings.TrimLeft(path, "0123456789"))
 	i, err := strconv.Atoi(path[:digits])
 	return err == nil && i >= 1 && i <= len(f.params) && f.params[i-1].codec.Lacks(path[digits:])
@@ -56,7 +56,7 @@ func (f *function) lacks(path string) bool {
 
 // fieldSearch collects fields that a function lacks.
 type fieldSearch struct {
-	f     *function
+	f     *Function
 	found []string
 }
 
@@ -111,7 +111,7 @@ func (s *fieldSearch) counted(n int, b []byte) {
 	}
 }
 
-// lacksAny says whether f lacks one of the fields with these paths.
-func (f *function) lacksAny(paths []string) bool {
+// LacksAny says whether f lacks one of the fields with these paths.
+func (f *Function) LacksAny(paths []string) bool {
 	return slices.ContainsFunc(paths, f.lacks)
 }

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"reflect"
@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// functionInfo describes a function.
-type functionInfo struct {
+// Info describes a function.
+type Info struct {
 	Path     string         // under which tasks name it
 	Aliases  []string       // other paths that tasks may name it by
 	Params   []reflect.Type // of its arguments, without receiver and context
@@ -20,13 +20,13 @@ type functionInfo struct {
 	Func *runtime.Func
 }
 
-// info describes f. Its slices are the caller's.
-func (f *function) info() functionInfo {
-	info := functionInfo{Path: f.name, Aliases: slices.Clone(f.others), Variadic: f.variadic, Optional: f.optional}
+// Info describes f. Its slices are the caller's.
+func (f *Function) Info() Info {
+	info := Info{Path: f.name, Aliases: slices.Clone(f.others), Variadic: f.variadic, Optional: f.optional}
 	for _, p := range f.params {
 		info.Params = append(info.Params, p.typ)
 	}
-	if f.result && f.noResult == nil {
+	if f.result && f.NoResult == nil {
 		info.Result = f.returns.typ
 	}
 	written := f.fn

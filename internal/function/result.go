@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"fmt"
@@ -7,21 +7,21 @@ import (
 
 // planResult prepares keeping what the function returns. A type that cannot travel is an error only for those who want
 // to keep it.
-func (f *function) planResult(t reflect.Type) {
+func (f *Function) planResult(t reflect.Type) {
 	var err error
 	if f.returns, err = newParam(t); err != nil {
-		f.noResult = fmt.Errorf("%w: %s: expected a result that can travel, because KeepResult is given, found: %w",
-			errFunction, f.name, err)
+		f.NoResult = fmt.Errorf("%w: %s: expected a result that can travel, because KeepResult is given, found: %w",
+			ErrFunction, f.name, err)
 	}
 }
 
-// encodeResult encodes what the function has returned; nil if it returns nothing.
-func (f *function) encodeResult(value any) (b []byte, err error) {
+// EncodeResult encodes what the function has returned; nil if it returns nothing.
+func (f *Function) EncodeResult(value any) (b []byte, err error) {
 	switch {
 	case !f.result:
 		return nil, nil
-	case f.noResult != nil:
-		return nil, f.noResult
+	case f.NoResult != nil:
+		return nil, f.NoResult
 	}
 	defer func() {
 		if p := recover(); p != nil {
