@@ -10,9 +10,11 @@ import (
 
 func TestFuncOptions(t *testing.T) {
 	retries := 5
-	f := mustFunction(t, Func(fnTwo, Alias("old.A"), funcOption(func(d *funcDefaults) { d.spec.Policy.MaxRetry = &retries }),
+	f := mustFunction(t, Func(fnTwo, Alias("old.A"),
+		funcOption(func(d *funcDefaults) { d.spec.Policy.MaxRetry = &retries }),
 		Alias("old.B", "old.C")))
-	if f.Path() != testPath+"fnTwo" || strings.Join(f.Aliases(), " ") != "old.A old.B old.C" || f.Policy.MaxRetry == nil ||
+	if f.Path() != testPath+"fnTwo" || strings.Join(f.Aliases(), " ") != "old.A old.B old.C" ||
+		f.Policy.MaxRetry == nil ||
 		*f.Policy.MaxRetry != 5 {
 		t.Errorf("%s, aliases %q, retries %v", f.Path(), f.Aliases(), f.Policy.MaxRetry)
 	}
@@ -36,7 +38,10 @@ func TestFuncRefuses(t *testing.T) {
 		{"nil option", Func(fnNone, nil), []string{"options", "nil"}},
 		{"Func of nil", Func(nil), []string{"found nil"}},
 		{"Func of Func", Func(Func(fnNone)), []string{"found a *Function", "one call of Func"}},
-		{"name with colon", Func(fnNone, Name("mod:fn")), []string{"without a colon", `"mod:fn"`, "choose another Name"}},
+		{
+			"name with colon", Func(fnNone, Name("mod:fn")),
+			[]string{"without a colon", `"mod:fn"`, "choose another Name"},
+		},
 		{"alias twice", Func(fnNone, Alias("a", "b", "a")), []string{"a twice"}},
 		{"nil Function", (*Function)(nil), []string{"found nil", "call Func"}},
 		{"zero Function", new(Function), []string{"a zero Function", "call Func"}},

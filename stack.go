@@ -5,14 +5,13 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-
-	"github.com/godelayed/delayed/internal/function"
 )
 
 const (
 	maxStuckStack = 16 << 10 // bytes of stack in the report of a handler that is stuck
 	firstDump     = 256 << 10
 	largestDump   = 16 << 20 // of the stacks of all goroutines
+	cut           = "...\n"  // stands for what was left out
 )
 
 // goroutineID returns the number of the calling goroutine, as stacks show it; 0 if it cannot be told. It takes about a
@@ -66,8 +65,8 @@ func stackIn(dump []byte, goroutine uint64) string {
 	var text strings.Builder
 	for line := range bytes.Lines(append(append(bytes.Clone(bytes.TrimSpace(own)), '\n'), children...)) {
 		line = withoutArguments(line)
-		if text.Len()+len(line)+len(function.Cut) > maxStuckStack {
-			text.WriteString(function.Cut)
+		if text.Len()+len(line)+len(cut) > maxStuckStack {
+			text.WriteString(cut)
 			break
 		}
 		text.Write(line)

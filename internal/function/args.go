@@ -89,7 +89,8 @@ func (p *payload) tail(fixed int, tail []any) error {
 	f := p.f
 	slice := &f.params[fixed]
 	if len(tail) == 1 {
-		if _, ok := f.elem.fit(tail[0], p.refuse); !ok && tail[0] != nil && reflect.TypeOf(tail[0]).AssignableTo(slice.typ) {
+		if _, ok := f.elem.fit(tail[0], p.refuse); !ok && tail[0] != nil &&
+			reflect.TypeOf(tail[0]).AssignableTo(slice.typ) {
 			return p.arg(slice, fixed, tail[0])
 		}
 	}
@@ -288,6 +289,7 @@ func EncodeArgs(form wire.Form, path string, args []any, refuse Refuser) (payloa
 	return dst, structs, nil
 }
 
+// OverLimits says that arguments together are more than a message may hold.
 func OverLimits(path string, err error) *ArgumentError {
 	want := fmt.Sprintf("at most %d values, %d deep, in %d bytes for all arguments together", wire.Default.Elems,
 		wire.Default.Depth, wire.Default.Bytes)

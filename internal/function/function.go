@@ -1,5 +1,5 @@
-// Package function knows func values: it checks whether they can be delayed, encodes their arguments into the payload of
-// a message, and decodes a payload and calls them. It knows neither Redis nor workers.
+// Package function knows func values: it checks whether they can be delayed, encodes their arguments into the payload
+// of a message, and decodes a payload and calls them. It knows neither Redis nor workers.
 package function
 
 import (

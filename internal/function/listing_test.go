@@ -21,7 +21,8 @@ func TestListingIsBounded(t *testing.T) {
 	for i := range 1000 {
 		fn := reflect.MakeFunc(reflect.TypeFor[func(map[string][]structOuter)](),
 			func([]reflect.Value) []reflect.Value { return nil })
-		if err := register(&r, Func(fn.Interface(), Name(fmt.Sprintf("example.com/app/mail.Function%d", i)))); err != nil {
+		if err := register(&r, Func(fn.Interface(), Name(fmt.Sprintf("example.com/app/mail.Function%d", i)))); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ const (
 	maxStack      = 4 << 10 // bytes of stack that are kept
 	maxPanicText  = 1 << 10 // bytes of the panic's value that are kept
 	maxPanicDepth = 128     // frames that are looked at
-	Cut           = "...\n" // stands for what was left out
+	cut           = "...\n" // stands for what was left out
 )
 
 // callFrame and protectFrame name the functions below which the stack of a task is of no interest.
@@ -65,8 +65,8 @@ func NewPanic(value any) *PanicError {
 		stack = append(stack, fmt.Sprintf("%s\n\t%s:%d\n", fr.Function, fr.File, fr.Line))
 	}
 	for _, line := range stack {
-		if len(e.Stack)+len(line)+len(Cut) > maxStack {
-			e.Stack += Cut
+		if len(e.Stack)+len(line)+len(cut) > maxStack {
+			e.Stack += cut
 			break
 		}
 		e.Stack += line
@@ -80,8 +80,8 @@ func NewPanic(value any) *PanicError {
 	return e
 }
 
-// Protect calls something of others, and returns its error. A panic becomes a *PanicError whose stack begins there. When
-// it calls runtime.Goexit, protect does not return: see NewPanic.
+// Protect calls something of others, and returns its error. A panic becomes a *PanicError whose stack begins there.
+// When it calls runtime.Goexit, protect does not return: see NewPanic.
 func Protect[T any](ctx context.Context, given T, call func(context.Context, T) error) (err error) {
 	returned := false
 	defer func() {
