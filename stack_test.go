@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/godelayed/delayed/internal/function"
 )
 
 // sleeper waits in a function that stacks show.
@@ -50,7 +48,7 @@ func TestStackIsBounded(t *testing.T) {
 	dump := "goroutine 1 [running]:\n" + line + "\ngoroutine 22 [select]:\n" + strings.Repeat(line,
 		1000) + "created by main in goroutine 1\n\t/main.go:1"
 	text := stackIn([]byte(dump), 22)
-	if len(text) > maxStuckStack || len(text) < maxStuckStack-100 || !strings.HasSuffix(text, function.Cut) ||
+	if len(text) > maxStuckStack || len(text) < maxStuckStack-100 || !strings.HasSuffix(text, cut) ||
 		!strings.HasPrefix(text, "goroutine 22 [select]:\nmain.f(...)\n") {
 		t.Errorf("%d bytes: %.200s", len(text), text)
 	}
