@@ -140,6 +140,10 @@ VERSION ?=
 version: ## Write VERSION into every go.mod and into the Python package (1 s)
 	@scripts/version.sh $(VERSION)
 
+.PHONY: release-check
+release-check: ## Get and use the modules and the Python package of HEAD as others will once VERSION is out (1 min)
+	@scripts/release-check.sh $(VERSION)
+
 ##@ Habits
 
 .PHONY: lint
