@@ -131,6 +131,19 @@ planted: ## Break the code in each of the ways kept in itest/planted; a test mus
 python: ## Check style, types and packaging of python-compat, and run its tests (1 min)
 	@scripts/python.sh
 
+##@ Releases
+
+# The version of a release, such as v0.1.0; see CONTRIBUTING.md.
+VERSION ?=
+
+.PHONY: version
+version: ## Write VERSION into every go.mod and into the Python package (1 s)
+	@scripts/version.sh $(VERSION)
+
+.PHONY: release-check
+release-check: ## Get and use the modules and the Python package of HEAD as others will once VERSION is out (1 min)
+	@scripts/release-check.sh $(VERSION)
+
 ##@ Habits
 
 .PHONY: lint
