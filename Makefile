@@ -155,6 +155,10 @@ fmt: ## Format all Go files and tidy every go.mod (20 s)
 	@scripts/lint.sh fmt
 	@$(each) -o go mod tidy
 
+.PHONY: house
+house: ## Check which way packages import, knots of files, long files, exported names; HOUSE=-v lists them (10 s)
+	@cd itest && go run ./house $(HOUSE)
+
 .PHONY: vet
 vet: ## Run go vet, with the workspace and each module alone (1 min)
 	@$(each) -b go vet ./...

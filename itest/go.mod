@@ -8,6 +8,7 @@ require (
 	github.com/gomodule/redigo v1.9.3
 	github.com/sirupsen/logrus v1.10.2
 	go.uber.org/goleak v1.3.0
+	golang.org/x/tools v0.49.0
 	pgregory.net/rapid v1.2.0
 )
 
@@ -19,7 +20,9 @@ require (
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/shamaton/msgpack/v2 v2.4.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
-	golang.org/x/sys v0.13.0 // indirect
+	golang.org/x/mod v0.39.0 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 )
 
 replace (
