@@ -14,7 +14,7 @@ func (c *claim) leaves() bool {
 
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function
 // returned, began when it was called.
-func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
+func (w *worker) completion(c *claim, value any, began, now time.Time) ending {
 	info := wire.Info{
 		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
 		Began: began, At: now, Worker: w.id,
@@ -33,7 +33,7 @@ func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
 }
 
 // leave is the ending of a task that is over and leaves something behind: info, if something is to be kept.
-func (w *Worker) leave(c *claim, info *wire.Info) ending {
+func (w *worker) leave(c *claim, info *wire.Info) ending {
 	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra
 	if !keeps(x) || e.id == "" {

@@ -44,7 +44,7 @@ func claimFromContext(ctx context.Context) *claim {
 
 // contextOf makes the context of the handler of a claim, which ends limit after the claim has started; 0 is no limit.
 // The function must be called when the handler has ended.
-func (w *Worker) contextOf(c *claim, limit time.Duration) (context.Context, context.CancelCauseFunc) {
+func (w *worker) contextOf(c *claim, limit time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(w.tasks)
 	if limit > 0 {
 		ctx, cancel = withLimit(ctx, cancel, c.started.Add(limit))

@@ -30,7 +30,7 @@ func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
 // limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
 // is for any time. The call decides, then the function, then the worker; a deadline may cut it short. It reads nothing
 // that changes while the handler runs.
-func (w *Worker) limit(c *claim, ran time.Duration) time.Duration {
+func (w *worker) limit(c *claim, ran time.Duration) time.Duration {
 	d := w.cfg.Timeout
 	if own := c.fn.Policy.Timeout; own != 0 {
 		d = own
@@ -52,7 +52,7 @@ func (w *Worker) limit(c *claim, ran time.Duration) time.Duration {
 }
 
 // stale archives a task that it is too late to start, and says whether it is.
-func (w *Worker) stale(c *claim) bool {
+func (w *worker) stale(c *claim) bool {
 	x := c.msg.Meta.Extra
 	if x.Expiry == 0 && x.Deadline == 0 && x.RetryUntil == 0 {
 		return false
@@ -85,8 +85,8 @@ func (w *Worker) stale(c *claim) bool {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
 	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
-	w.tell(c, Event{Kind: EventTaskExpired})
-	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.Reason})
+	w.tell(c, event{Kind: kindTaskExpired})
+	w.tell(c, event{Kind: kindTaskArchived, Reason: info.Reason})
 	c.lane.finisher.add(ending{
 		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: archivedLife, id: id, message: c.raw,
 		info: info.Encode(),

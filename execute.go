@@ -14,7 +14,7 @@ import (
 
 // receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It
 // blocks while Redis is told that a suspect is alone no longer. It returns how many tasks are to run here.
-func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
+func (w *worker) receive(ctx context.Context, claims []*claim) (kept int) {
 	if len(claims) == 0 {
 		return 0
 	}
@@ -83,7 +83,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 }
 
 // giveBack releases claims whose tasks have not started.
-func (w *Worker) giveBack(claims []*claim) {
+func (w *worker) giveBack(claims []*claim) {
 	if len(claims) == 0 {
 		return
 	}
@@ -103,7 +103,7 @@ func (w *Worker) giveBack(claims []*claim) {
 
 // execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of
 // the task.
-func (w *Worker) execute(c *claim) (done bool) {
+func (w *worker) execute(c *claim) (done bool) {
 	if c.lane.isRevoked(c.msg.Meta.ID) {
 		w.cancelClaim(c, false)
 		return false
@@ -130,7 +130,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 		}
 		c.lane.settle(c)
 		c.lane.finisher.countLost(1)
-		w.tell(c, Event{Kind: EventTaskLost})
+		w.tell(c, event{Kind: kindTaskLost})
 		return false
 	}
 	if w.listened() {
@@ -162,13 +162,13 @@ func (w *Worker) execute(c *claim) (done bool) {
 }
 
 // conclude says what becomes of a task whose handler has ended: true, if it is done and to be acknowledged.
-func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duration) (done bool) {
+func (w *worker) conclude(c *claim, err error, returned bool, limit time.Duration) (done bool) {
 	if c.lane.end(c) {
 		c.lane.settle(c)
 		w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 			Warn("task ended after its claim was lost; its outcome is discarded")
 		c.lane.finisher.countLost(1)
-		w.tell(c, Event{Kind: EventTaskLost})
+		w.tell(c, event{Kind: kindTaskLost})
 		return false
 	}
 	if ackFirst {
@@ -200,7 +200,7 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 }
 
 // undecodable archives a message that is none, or is too large, as it is. Its bytes are not sent back.
-func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
+func (w *worker) undecodable(c *claim, err error, now time.Time) ending {
 	id := wire.NewTaskID()
 	s := c.lane.store
 	info := wire.Info{Reason: "undecodable", Error: err.Error(), At: now, Worker: w.id}
@@ -213,13 +213,13 @@ func (w *Worker) undecodable(c *claim, err error, now time.Time) ending {
 				id).Counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
-	w.tell(c, Event{Kind: EventTaskArchived, Reason: info.Reason, Err: err})
+	w.tell(c, event{Kind: kindTaskArchived, Reason: info.Reason, Err: err})
 	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, info: info.Encode()}
 }
 
 // python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
 // messages.
-func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
+func (w *worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	to := w.pythonStore
 	if to == nil || to.Keys.List == c.lane.store.Keys.List {
 		return w.park(c, parkedPython, now)
@@ -233,13 +233,13 @@ func (w *Worker) python(ctx context.Context, c *claim, now time.Time) ending {
 			return w.park(c, parkedPlain, now)
 		}
 	}
-	w.tell(c, Event{Kind: EventTaskForwarded})
+	w.tell(c, event{Kind: kindTaskForwarded})
 	return ending{claim: c, outcome: outcomeForward}
 }
 
 // readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us
 // or from godelayed: it takes them from now on, but for a shared one, whose workers may be keakon's.
-func (w *Worker) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
+func (w *worker) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
 	form, err := to.Mode(ctx)
 	if err == nil && form == "" && !w.cfg.Legacy {
 		form, err = to.SettleMode(ctx, extendedForm)
@@ -262,7 +262,7 @@ var parkedAdvice = map[string]string{
 }
 
 // park files a task for a worker that knows its function, and the fields of its arguments: here these were unknown.
-func (w *Worker) park(c *claim, reason string, now time.Time, fields ...string) ending {
+func (w *worker) park(c *claim, reason string, now time.Time, fields ...string) ending {
 	id := c.msg.Meta.ID
 	if id == "" {
 		id = wire.NewTaskID()
@@ -275,7 +275,7 @@ func (w *Worker) park(c *claim, reason string, now time.Time, fields ...string) 
 		}
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
-	w.tell(c, Event{Kind: EventTaskParked, Reason: reason})
+	w.tell(c, event{Kind: kindTaskParked, Reason: reason})
 	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: w.id}
 	if len(fields) > 0 {
 		info.Error = unknownFieldsText(c.msg.Path, fields)

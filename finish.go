@@ -211,7 +211,7 @@ func (f *finisher) unanswered(done []*claim, err error) {
 }
 
 func (f *finisher) tooLate(c *claim) {
-	f.lane.owner.tell(c, Event{Kind: EventTaskLost})
+	f.lane.owner.tell(c, event{Kind: kindTaskLost})
 	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }

@@ -42,7 +42,7 @@ type heartbeat struct {
 const shortestBeat = 500 * time.Millisecond
 
 func newHeartbeat(
-	src Source, lanes []*lane, life time.Duration, value string, c *contact, log loop.Journal, onBeat func(),
+	src redisstore.Source, lanes []*lane, life time.Duration, value string, c *contact, log loop.Journal, onBeat func(),
 ) *heartbeat {
 	h := &heartbeat{
 		link: redisstore.Link{Src: src, Key: lanes[0].store.Keys.List}, lanes: lanes, worker: lanes[0].worker,
@@ -247,7 +247,7 @@ func (h *heartbeat) missed(err error) {
 func (h *heartbeat) lost(l *lane, err error) {
 	if l.owner != nil && !h.missing[l] {
 		h.missing[l] = true
-		l.owner.emit(Event{Kind: EventHeartbeatLost, Queue: l.store.Name, Err: err})
+		l.owner.emit(event{Kind: kindHeartbeatLost, Queue: l.store.Name, Err: err})
 	}
 }
 
@@ -255,7 +255,7 @@ func (h *heartbeat) lost(l *lane, err error) {
 func (h *heartbeat) regained(l *lane) {
 	if h.missing[l] {
 		delete(h.missing, l)
-		l.owner.emit(Event{Kind: EventHeartbeatRegained, Queue: l.store.Name})
+		l.owner.emit(event{Kind: kindHeartbeatRegained, Queue: l.store.Name})
 	}
 }
 

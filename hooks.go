@@ -1,8 +1,6 @@
 package delayed
 
 import (
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,53 +12,29 @@ import (
 // maxEvents is how many events wait for listeners that are slow; further ones are dropped and counted.
 const maxEvents = 10_000
 
-// Listen has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an
-// error that wraps ErrClosed.
-//
-// Listeners hear of events shortly after they have happened, on a goroutine of their own: they cannot hold up the
-// worker, nor change what becomes of a task (see Use for that), and a panic of theirs is logged. A worker keeps up to
-// 10,000 events for listeners that are slow; further ones are dropped, and Event.Missed of the next one says how many.
-// When the worker stops, Run waits for listeners for as long as WorkerConfig.CancelGrace says, for a second at least.
-func (w *Worker) Listen(fn func(Event)) error {
-	if err := w.check(); err != nil {
-		return err
-	}
-	if fn == nil {
-		return fmt.Errorf("%w: Listen: expected a function that takes an Event, found nil", ErrFunction)
-	}
-	w.control.Lock()
-	defer w.control.Unlock()
-	if WorkerState(w.state.Load()) != WorkerNew {
-		return fmt.Errorf("%w: Listen after Run: call it before", ErrClosed)
-	}
-	w.hooks.listeners = append(slices.Clip(w.hooks.listeners), fn)
-	w.hooks.on.Store(true)
-	return nil
-}
-
 // listened says whether events are to be made at all: where making one costs something, ask before.
-func (w *Worker) listened() bool { return w.hooks.on.Load() }
+func (w *worker) listened() bool { return w.hooks.on.Load() }
 
 // emit tells listeners of an event. It never blocks.
-func (w *Worker) emit(e Event) { w.hooks.emit(e) }
+func (w *worker) emit(e event) { w.hooks.emit(e) }
 
 // hooks hands events to listeners. The zero value has none.
 type hooks struct {
 	on        atomic.Bool   // there are listeners
-	listeners []func(Event) // unchanged once the worker runs
+	listeners []func(event) // unchanged once the worker runs
 	log       loop.Journal
 	trouble   loop.Complaints
 	over      chan struct{} // closed when the last event was heard
 
 	mu     sync.Mutex // protects the following
 	more   sync.Cond
-	queue  []Event
+	queue  []event
 	missed int
 	closed bool
 }
 
 // emit adds an event to those that listeners are to hear. A nil hooks has no listeners.
-func (h *hooks) emit(e Event) {
+func (h *hooks) emit(e event) {
 	if h == nil || !h.on.Load() {
 		return
 	}
@@ -107,14 +81,14 @@ func (h *hooks) stop(patience time.Duration) {
 
 // tell calls the listeners: for events that were taken from the queue before, then for all that come, until the hooks
 // are closed.
-func (h *hooks) tell(events []Event) {
+func (h *hooks) tell(events []event) {
 	next, returned := 0, false
 	defer func() {
 		if !returned {
 			go h.tell(events[next:]) // a listener has ended this goroutine
 		}
 	}()
-	var spare []Event
+	var spare []event
 	for {
 		for next < len(events) {
 			e := events[next]
@@ -146,7 +120,7 @@ func (h *hooks) tell(events []Event) {
 func (c WorkerConfig) listenGrace() time.Duration { return max(c.CancelGrace, time.Second) }
 
 // call calls one listener.
-func (h *hooks) call(listener func(Event), e Event) {
+func (h *hooks) call(listener func(event), e event) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Trouble(&h.trouble, "a listener panicked", function.NewPanic(p))

@@ -12,7 +12,7 @@ import (
 )
 
 // judge decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
-func (w *Worker) judge(c *claim, err error, now time.Time) (e ending, done bool) {
+func (w *worker) judge(c *claim, err error, now time.Time) (e ending, done bool) {
 	defer func() {
 		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a
 		// common slip; it must not end the process.
@@ -31,7 +31,7 @@ func (w *Worker) judge(c *claim, err error, now time.Time) (e ending, done bool)
 
 // judgement is one decision about a task whose handler has returned an error.
 type judgement struct {
-	w     *Worker
+	w     *worker
 	c     *claim
 	err   error
 	now   time.Time // by Redis's clock
@@ -208,7 +208,7 @@ func (j *judgement) tooLate(wait time.Duration) bool {
 }
 
 // maxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
-func (w *Worker) maxRetry(c *claim) int {
+func (w *worker) maxRetry(c *claim) int {
 	switch {
 	case c.msg.Meta.HasMaxRetry:
 		return c.msg.Meta.MaxRetry

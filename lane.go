@@ -16,7 +16,7 @@ type lane struct {
 	store    *redisstore.Store
 	suspects *redisstore.Store // its pending list is that of the suspects
 	worker   string            // id
-	owner    *Worker
+	owner    *worker
 	legacy   bool
 	finisher *finisher
 
@@ -150,7 +150,7 @@ func (l *lane) ending(done []*claim) ([]*claim, redisstore.Ended) {
 	for _, c := range done {
 		if c.lost.Load() {
 			l.settleLocked(c)
-			l.owner.tell(c, Event{Kind: EventTaskLost})
+			l.owner.tell(c, event{Kind: kindTaskLost})
 			continue
 		}
 		kept = append(kept, c)

@@ -75,7 +75,7 @@ func (l *lane) queuePaused() bool { return l.control.paused.Load() }
 
 // follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat
 // does when signals are lost.
-func (w *Worker) follow(ctx context.Context, l *lane) {
+func (w *worker) follow(ctx context.Context, l *lane) {
 	told, unsubscribe := w.signals.Subscribe(l.store.Keys.Signals()) //nolint:contextcheck // the connection is not this lane's alone
 	defer unsubscribe()
 	for {
@@ -116,7 +116,7 @@ const (
 )
 
 // look reads the control hash and does what it says.
-func (w *Worker) look(ctx context.Context, l *lane) error {
+func (w *worker) look(ctx context.Context, l *lane) error {
 	lc := &l.control
 	lc.looking.Lock()
 	defer lc.looking.Unlock()
@@ -158,21 +158,21 @@ func (w *Worker) look(ctx context.Context, l *lane) error {
 }
 
 // pauseLane gives back what has not started when a queue is paused, and has it claimed from when it is resumed.
-func (w *Worker) pauseLane(l *lane, paused bool) {
+func (w *worker) pauseLane(l *lane, paused bool) {
 	log := w.log.With("queue", l.store.Name)
 	if !paused {
 		log.Info("queue resumed")
-		w.emit(Event{Kind: EventQueueResumed, Queue: l.store.Name})
+		w.emit(event{Kind: kindQueueResumed, Queue: l.store.Name})
 		w.exec.signal()
 		return
 	}
 	log.Info("queue paused: no more of its tasks are claimed")
-	w.emit(Event{Kind: EventQueuePaused, Queue: l.store.Name})
+	w.emit(event{Kind: kindQueuePaused, Queue: l.store.Name})
 	w.giveBack(w.exec.takeBackOf(l))
 }
 
 // obey does what was ordered for this worker on one of its queues. An order that is withdrawn is a pause that is over.
-func (w *Worker) obey(last, order string) {
+func (w *worker) obey(last, order string) {
 	switch order {
 	case orderPause:
 		w.Pause()

@@ -2,15 +2,13 @@ package delayed
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Why a worker stops, as WorkerStatus.StopReason, its log and EventWorkerStopping say it.
+// Why a worker stops, as WorkerStatus.StopReason, its log and kindWorkerStopping say it.
 const (
 	stopContext = "context"    // the context of Run has ended
 	stopClosed  = "closed"     // the handle on Redis was closed
@@ -31,45 +29,18 @@ const (
 	// emptyInterval and emptyMost bound the time between two looks whether there is anything to do.
 	emptyInterval = 50 * time.Millisecond
 	emptyMost     = time.Second
-
-	// leastMemory is less than any process has: a smaller limit was meant in another unit.
-	leastMemory = 1 << 20
 )
-
-// checkLimits returns what is wrong with the limits of a configuration.
-func (c WorkerConfig) checkLimits() error {
-	var errs []error
-	if c.MaxTasks < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxTasks is %d: expected 1 or more, or 0 for any number",
-			c.MaxTasks))
-	}
-	if c.MaxMemory < 0 || c.MaxMemory > 0 && c.MaxMemory < leastMemory {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxMemory is %d: expected a number of bytes of at "+
-			"least %d, which is 1 MiB, or 0 for any",
-			c.MaxMemory, leastMemory))
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"MaxTime", c.MaxTime}, {"StopWhenEmptyFor", c.StopWhenEmptyFor}, {"Rest", c.Rest}} {
-		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.%s is %v: expected a duration, or 0 for none", d.name,
-				d.value))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // stopFor makes the worker stop as if the context of Run had ended. The first reason holds. It never blocks and may be
 // called at any time.
-func (w *Worker) stopFor(reason string) {
+func (w *worker) stopFor(reason string) {
 	if w.reason.CompareAndSwap(nil, &reason) {
 		close(w.stopping)
 	}
 }
 
 // stopReason returns why the worker stops, "" if it does not.
-func (w *Worker) stopReason() string {
+func (w *worker) stopReason() string {
 	if reason := w.reason.Load(); reason != nil {
 		return *reason
 	}
@@ -77,7 +48,7 @@ func (w *Worker) stopReason() string {
 }
 
 // allow prepares the limits that the executors keep.
-func (w *Worker) allow() {
+func (w *worker) allow() {
 	w.exec.rest = w.cfg.Rest
 	w.exec.limited, w.exec.budget = w.cfg.Once || w.cfg.MaxTasks > 0, w.cfg.MaxTasks
 	if w.cfg.Once {
@@ -88,7 +59,7 @@ func (w *Worker) allow() {
 
 // watches returns what keeps the other limits, and notices for listeners that the worker is idle: functions that end
 // with their context.
-func (w *Worker) watches() (watches []func(context.Context)) {
+func (w *worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxTime > 0 {
 		watches = append(watches, func(ctx context.Context) {
 			if loop.Sleep(ctx, w.cfg.MaxTime) {
@@ -112,7 +83,7 @@ func (w *Worker) watches() (watches []func(context.Context)) {
 }
 
 // watchMemory stops the worker when the process has too much memory.
-func (w *Worker) watchMemory(ctx context.Context) {
+func (w *worker) watchMemory(ctx context.Context) {
 	ticker := time.NewTicker(memoryInterval)
 	defer ticker.Stop()
 	for {
@@ -132,7 +103,7 @@ func (w *Worker) watchMemory(ctx context.Context) {
 
 // vacancy finds out when a worker has nothing to do.
 type vacancy struct {
-	worker *Worker
+	worker *worker
 	// for how long there must be nothing to do until the worker stops; negative: it does not stop
 	limit    time.Duration
 	listened bool // listeners are told
@@ -178,13 +149,13 @@ func (v *vacancy) look(ctx context.Context, now time.Time) (enough bool) {
 	}
 	if v.listened && !v.told {
 		v.told = true
-		v.worker.emit(Event{Kind: EventWorkerIdle})
+		v.worker.emit(event{Kind: kindWorkerIdle})
 	}
 	return over
 }
 
 // empty says whether no task is pending or due on any queue that is not paused.
-func (w *Worker) empty(ctx context.Context) (bool, error) {
+func (w *worker) empty(ctx context.Context) (bool, error) {
 	for _, g := range w.groups {
 		if !g.mover.looked.Load() {
 			return false, nil // there may be parked tasks that this worker knows

@@ -20,7 +20,7 @@ const (
 // mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a
 // task once. On its way it notices pending tasks without notifications, and parked tasks that this worker can run.
 type mover struct {
-	src     Source
+	src     redisstore.Source
 	lanes   []*lane
 	stores  []*redisstore.Store
 	pending func(lane *lane, suspects bool) // called for queues that have pending tasks, or suspects
@@ -42,7 +42,7 @@ type mover struct {
 	archiveKeep time.Duration
 }
 
-func newMover(src Source, lanes []*lane, log loop.Journal) *mover {
+func newMover(src redisstore.Source, lanes []*lane, log loop.Journal) *mover {
 	m := &mover{
 		src: src, lanes: lanes, log: log,
 		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)),
@@ -174,8 +174,8 @@ func (m *mover) archive(
 		}
 		for _, t := range part {
 			logTooLarge(m.log, &m.lines, s, t.ID, t.Size)
-			m.hooks.emit(Event{
-				Kind: EventTaskArchived, Queue: s.Name, Reason: redisstore.ReasonTooLarge,
+			m.hooks.emit(event{
+				Kind: kindTaskArchived, Queue: s.Name, Reason: redisstore.ReasonTooLarge,
 				Err: redisstore.TooLarge(t.Size),
 			})
 		}

@@ -1,11 +1,9 @@
 package delayed
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -38,47 +36,6 @@ func (w Weighted) plan() (orderPlan, error) {
 	}
 	p.configured = slices.Clone(p.weights)
 	return p, checkNames(p.names)
-}
-
-// orderPlan is an order made ready for use.
-type orderPlan struct {
-	names   []string
-	weights []int // nil: strict
-	total   int
-	// configured are the weights before any change.
-	configured []int
-}
-
-// arrange puts the positions of names into the order of one round.
-func (p *orderPlan) arrange(positions []int) {
-	for i := range positions {
-		positions[i] = i
-	}
-	if p.weights == nil {
-		return
-	}
-	total := p.total
-	for i := range positions {
-		j, pick := i, rand.IntN(total)
-		for pick >= p.weights[positions[j]] {
-			pick -= p.weights[positions[j]]
-			j++
-		}
-		positions[i], positions[j] = positions[j], positions[i]
-		total -= p.weights[positions[i]]
-	}
-}
-
-// reweigh gives each queue the weight that of returns for its position, or the configured one where that is 0.
-func (p *orderPlan) reweigh(of func(i int) int) {
-	if p.weights == nil {
-		return
-	}
-	p.total = 0
-	for i := range p.weights {
-		p.weights[i] = cmp.Or(of(i), p.configured[i])
-		p.total += p.weights[i]
-	}
 }
 
 func checkNames(names []string) error {

@@ -1,42 +1,6 @@
 package delayed
 
-import (
-	"errors"
-	"time"
-)
-
-// handlerSays is what a handler may say beside "it failed".
-type handlerSays uint8
-
-const (
-	saysNothing handlerSays = iota
-	saysDiscard
-	saysDrop
-	saysRetryIn
-	saysSnooze
-)
-
-// outcomeError is the error by which a handler says what shall become of its task.
-type outcomeError struct {
-	says handlerSays
-	wait time.Duration
-	err  error // may be nil
-}
-
-// Error implements error.
-func (e *outcomeError) Error() string {
-	switch {
-	case e.err != nil:
-		return e.err.Error()
-	case e.says == saysSnooze:
-		return "delayed: snoozed for " + e.wait.String()
-	default:
-		return "delayed: dropped"
-	}
-}
-
-// Unwrap returns the handler's own error.
-func (e *outcomeError) Unwrap() error { return e.err }
+import "time"
 
 // Discard makes an error after which a task is not tried again: returned by a handler, wrapped or not, it archives the
 // task at once, whatever retries are left. Discard(nil) is nil, so that return delayed.Discard(f()) discards only what
@@ -68,12 +32,3 @@ func RetryIn(d time.Duration, err error) error {
 // not, it is no failure, spends no retry, and is counted as snoozed. A d of zero or less runs it again at once. A task
 // may snooze as often as it likes; TTL and Deadline bound it.
 func Snooze(d time.Duration) error { return &outcomeError{says: saysSnooze, wait: max(d, 0)} }
-
-// said returns what a handler says by its error; the outermost holds.
-func said(err error) (handlerSays, time.Duration) {
-	var o *outcomeError
-	if errors.As(err, &o) {
-		return o.says, o.wait
-	}
-	return saysNothing, 0
-}

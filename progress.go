@@ -3,14 +3,9 @@ package delayed
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
 
 	"github.com/godelayed/delayed/internal/wire"
 )
-
-// progressEvery is the shortest time between two reports of one task that reach Redis.
-const progressEvery = 100 * time.Millisecond
 
 // Progress reports how far a task is: done of total, in units of the handler's choice, and a note of up to 4 KiB; a
 // negative number counts as 0. ctx is the context that the handler was given, or made of it. Others read the last
@@ -43,115 +38,4 @@ func Progress(ctx context.Context, done, total int64, note string) error {
 func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err error) {
 	info, err := r.Info(ctx)
 	return info.Done, info.Total, info.Note, err
-}
-
-// reporter sends the reports of one task, some of them later.
-type reporter struct {
-	send func(context.Context, wire.Progress) error
-
-	mu    sync.Mutex // held while a report is sent
-	last  wire.Progress
-	late  bool        // last has not been sent
-	sent  time.Time   // when one was
-	timer *time.Timer // runs while late
-	over  bool        // the handler has returned
-	err   error       // of a report that was sent later
-}
-
-// report sends a report, or sees to it that it is sent unless a newer one is.
-func (r *reporter) report(ctx context.Context, p wire.Progress) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.over {
-		return errors.New("delayed: Progress after the handler has returned")
-	}
-	r.last = p
-	wait := progressEvery - time.Since(r.sent)
-	if wait <= 0 {
-		r.err = nil
-		return r.sendLocked(ctx)
-	}
-	if !r.late {
-		r.late = true
-		r.timer = time.AfterFunc(wait, r.flush)
-	}
-	err := r.err
-	r.err = nil
-	return err
-}
-
-// flush sends what waits.
-func (r *reporter) flush() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.late && !r.over {
-		r.err = r.sendLocked(context.Background())
-	}
-}
-
-func (r *reporter) sendLocked(ctx context.Context) error {
-	if r.timer != nil {
-		r.timer.Stop()
-	}
-	r.late = false
-	err := r.send(ctx, r.last)
-	r.sent = time.Now()
-	return err
-}
-
-// close ends reporting. Nothing is sent after it.
-func (r *reporter) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.over = true
-	if r.timer != nil {
-		r.timer.Stop()
-	}
-}
-
-// sendProgress tells Redis.
-func (c *claim) sendProgress(ctx context.Context, p wire.Progress) error {
-	info := wire.Info{
-		Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
-		Attempts: c.msg.Meta.Retried, Deaths: c.msg.Meta.Deaths, Progress: p,
-	}
-	if at := c.msg.Meta.EnqueuedAt; at > 0 {
-		info.Enqueued = time.UnixMilli(at)
-	}
-	stands, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, info.Encode())
-	if err == nil && !stands {
-		err = ErrLost
-	}
-	return err
-}
-
-// reported returns the last report, or nothing. The handler has returned.
-func (c *claim) reported() (last wire.Progress) {
-	if r := c.reporter.Load(); r != nil {
-		r.mu.Lock()
-		last = r.last
-		r.mu.Unlock()
-	}
-	return last
-}
-
-// quiet ends reporting for a handler that has returned.
-func (c *claim) quiet() {
-	if r := c.reporter.Load(); r != nil {
-		r.close()
-	}
-}
-
-// forgetReports has Redis forget what tasks have reported that do not end by success.
-func forgetReports(ctx context.Context, group []ending) error {
-	for i := range group {
-		c := group[i].claim
-		if c.reporter.Load() == nil {
-			continue
-		}
-		if _, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, nil); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -14,7 +14,7 @@ import (
 // stepper is a worker whose tasks run one at a time, in the goroutine of whoever asks for one: for package delayedtest.
 // It takes the place of the worker's loops, and uses what they use.
 type stepper struct {
-	w *Worker
+	w *worker
 
 	claiming sync.Mutex // claims are made and sorted one at a time
 
@@ -31,7 +31,7 @@ var outcomeNames = [outcomes]string{
 }
 
 // newStepper makes a worker known to Redis, in place of Run.
-func newStepper(ctx context.Context, w *Worker) (*stepper, error) {
+func newStepper(ctx context.Context, w *worker) (*stepper, error) {
 	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
 		return nil, ErrClosed
 	}

@@ -26,7 +26,7 @@ type watchdog struct {
 	limit   func(c *claim, ran time.Duration) time.Duration
 	after   time.Duration // for how long a handler may ignore that its time is over
 	longRun time.Duration
-	emit    func(Event)
+	emit    func(event)
 	drain   func() // stops the worker
 	log     loop.Journal
 
@@ -34,7 +34,7 @@ type watchdog struct {
 	fatal *StuckError     // why it has stopped the worker; written before drain is called
 }
 
-func newWatchdog(w *Worker) *watchdog {
+func newWatchdog(w *worker) *watchdog {
 	return &watchdog{
 		exec: w.exec, limit: w.limit, after: w.cfg.StuckAfter, longRun: longRun, emit: w.emit, log: w.log,
 		drain: func() { w.stopFor(stopStuck) }, told: map[*claim]bool{},
@@ -144,7 +144,7 @@ func (d *watchdog) report(l late, replaced bool, stack string) {
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; too many are to go on")
 	}
-	d.emit(Event{Kind: EventTaskStuck, Queue: c.lane.store.Name, Task: taskOf(c), Duration: l.ran, Reason: reason})
+	d.emit(event{Kind: kindTaskStuck, Queue: c.lane.store.Name, claim: c, Duration: l.ran, Reason: reason})
 }
 
 // giveUp stops the worker.

@@ -124,7 +124,7 @@ func (e *executors) release(c *claim) {
 }
 
 // inHand returns the number of claims of which Redis does not know how they ended.
-func (w *Worker) inHand() (n int) {
+func (w *worker) inHand() (n int) {
 	for _, l := range w.lanes {
 		known, _, _ := l.count()
 		n += known
@@ -134,7 +134,7 @@ func (w *Worker) inHand() (n int) {
 
 // markAlone tells Redis that nothing but c is in this worker's hands. If that fails c starts all the same: its death
 // will not count as one alone.
-func (w *Worker) markAlone(ctx context.Context, c *claim) {
+func (w *worker) markAlone(ctx context.Context, c *claim) {
 	w.exec.mark(c) // whatever the answer is
 	if err := c.lane.store.Mark(ctx, w.id, redisstore.MarkAlone, c.token); err != nil {
 		w.log.With("queue", c.lane.store.Name).WithError(err).Debug("cannot note that a suspect runs alone")
@@ -142,7 +142,7 @@ func (w *Worker) markAlone(ctx context.Context, c *claim) {
 }
 
 // unmark takes that back, before others start. It says whether they may.
-func (w *Worker) unmark(ctx context.Context) bool {
+func (w *worker) unmark(ctx context.Context) bool {
 	c := w.exec.markedTask()
 	if c == nil {
 		return true
@@ -154,7 +154,7 @@ func (w *Worker) unmark(ctx context.Context) bool {
 	return true
 }
 
-func (w *Worker) takeBackMark(ctx context.Context, c *claim) bool {
+func (w *worker) takeBackMark(ctx context.Context, c *claim) bool {
 	if err := c.lane.store.Mark(ctx, w.id, redisstore.MarkAlone, ""); err != nil {
 		w.log.With("queue", c.lane.store.Name).WithError(err).Debug("cannot note that a suspect runs beside others")
 		return false
@@ -164,14 +164,14 @@ func (w *Worker) takeBackMark(ctx context.Context, c *claim) bool {
 }
 
 // startLone starts the lone task, which is all that is in hand.
-func (w *Worker) startLone(ctx context.Context, c *claim) {
+func (w *worker) startLone(ctx context.Context, c *claim) {
 	w.markAlone(ctx, c)
 	w.exec.add([]*claim{c})
 }
 
 // noteStop tells Redis that the worker stops in good order, so that what it leaves behind has not died with it. It
 // tries until ctx ends.
-func (w *Worker) noteStop(ctx context.Context, l *lane) {
+func (w *worker) noteStop(ctx context.Context, l *lane) {
 	if known, _, _ := l.count(); known == 0 {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 // tell tells listeners of what has happened to a claimed task; e says what and why. It never blocks. A nil worker has
 // no listeners.
-func (w *Worker) tell(c *claim, e Event) {
+func (w *worker) tell(c *claim, e event) {
 	if w == nil || !w.listened() {
 		return
 	}
@@ -23,8 +23,8 @@ func (w *Worker) tell(c *claim, e Event) {
 }
 
 // tellStart tells listeners that a handler is about to be called.
-func (w *Worker) tellStart(c *claim) {
-	e := Event{Kind: EventTaskStarted}
+func (w *worker) tellStart(c *claim) {
+	e := event{Kind: kindTaskStarted}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		e.Wait = max(c.lane.now().Sub(time.UnixMilli(at)), 0)
 	}
@@ -33,38 +33,38 @@ func (w *Worker) tellStart(c *claim) {
 
 // tellEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing
 // more if it is done.
-func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
+func (w *worker) tellEnd(c *claim, err error, end *ending, done bool) {
 	if !w.listened() {
 		return
 	}
 	took := time.Since(c.started)
 	if err == nil {
-		w.tell(c, Event{Kind: EventTaskDone, Duration: took})
+		w.tell(c, event{Kind: kindTaskDone, Duration: took})
 		return
 	}
 	if end.tally == tallyFailed {
 		if wraps[*function.PanicError](err) {
-			w.tell(c, Event{Kind: EventTaskPanicked, Duration: took, Err: err})
+			w.tell(c, event{Kind: kindTaskPanicked, Duration: took, Err: err})
 		}
 		if wraps[*timeoutError](err) {
-			w.tell(c, Event{Kind: EventTaskTimedOut, Duration: took, Err: err})
+			w.tell(c, event{Kind: kindTaskTimedOut, Duration: took, Err: err})
 		}
-		w.tell(c, Event{Kind: EventTaskFailed, Duration: took, Err: err})
+		w.tell(c, event{Kind: kindTaskFailed, Duration: took, Err: err})
 	}
-	e := Event{Duration: took, Err: err}
+	e := event{Duration: took, Err: err}
 	switch {
 	case !done && end.outcome == outcomePark:
 		return // park has told it
 	case done || end.outcome == outcomeComplete:
-		e.Kind = EventTaskDropped
+		e.Kind = kindTaskDropped
 	case end.outcome == outcomeRetry:
-		e.Kind, e.Wait = EventTaskRetried, end.wait
+		e.Kind, e.Wait = kindTaskRetried, end.wait
 	case end.outcome == outcomeArchive:
-		e.Kind, e.Reason = EventTaskArchived, end.reason
+		e.Kind, e.Reason = kindTaskArchived, end.reason
 	case end.outcome == outcomeSnooze:
-		e.Kind, e.Wait, e.Err = EventTaskSnoozed, end.wait, nil
+		e.Kind, e.Wait, e.Err = kindTaskSnoozed, end.wait, nil
 	default:
-		e.Kind = EventTaskReleased
+		e.Kind = kindTaskReleased
 	}
 	w.tell(c, e)
 }
@@ -75,7 +75,7 @@ func (h *hooks) tellSwept(s *redisstore.Store, msg *wire.Message, reason string)
 		return
 	}
 	c := &claim{lane: &lane{store: s}, msg: *msg}
-	h.emit(Event{Kind: EventTaskArchived, Queue: s.Name, Task: taskOf(c), Reason: reason})
+	h.emit(event{Kind: kindTaskArchived, Queue: s.Name, claim: c, Reason: reason})
 }
 
 // wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.

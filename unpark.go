@@ -76,13 +76,13 @@ func (l *lane) claimParked(ctx context.Context, n int) ([]*claim, error) {
 }
 
 // knows says whether this worker runs a function, or hands its tasks on.
-func (w *Worker) knows(path string) bool {
+func (w *worker) knows(path string) bool {
 	return w.registry.Lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
 }
 
 // runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
 // known of them tells. A task that it has parked itself is not taken back before what was in the way has changed.
-func (w *Worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
+func (w *worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
 	var ours []redisstore.Filed
 	for _, t := range page {
 		info := wire.ParseInfo(t.Info)

@@ -1,57 +1,57 @@
 package delayed
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
-func (w *Worker) ID() string {
+func (w *worker) ID() string {
 	must(w.check())
 	return w.id
 }
 
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
 // on.
-func (w *Worker) Pause() {
+func (w *worker) Pause() {
 	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker paused")
-		w.emit(Event{Kind: EventWorkerPaused})
+		w.emit(event{Kind: kindWorkerPaused})
 	}
 }
 
 // Resume ends a Pause. It does not end Quiet.
-func (w *Worker) Resume() {
+func (w *worker) Resume() {
 	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
 		w.exec.hold(w.quiet.Load() || w.state.Load() >= int32(WorkerStopping))
 		w.log.Info("worker resumed")
-		w.emit(Event{Kind: EventWorkerResumed})
+		w.emit(event{Kind: kindWorkerResumed})
 	}
 }
 
 // Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
-func (w *Worker) Quiet() {
+func (w *worker) Quiet() {
 	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker is quiet: it claims no more tasks")
-		w.emit(Event{Kind: EventWorkerQuiet})
+		w.emit(event{Kind: kindWorkerQuiet})
 	}
 }
 
 // holdBack starts nothing more and gives back what has not started. The fetcher does so with what a claim under way
 // brings.
-func (w *Worker) holdBack() {
+func (w *worker) holdBack() {
 	w.exec.hold(true)
 	w.giveBack(w.exec.takeBack())
 }
 
 // Status returns a snapshot.
-func (w *Worker) Status() WorkerStatus {
+func (w *worker) Status() WorkerStatus {
 	must(w.check())
 	s := WorkerStatus{ID: w.id, State: WorkerState(w.state.Load()), StopReason: w.stopReason()}
 	if s.State == WorkerNew {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/internal/loop"
@@ -17,7 +16,7 @@ const startCheck = time.Second
 
 // checkSettings asks the servers of the worker's queues whether their settings are fit for tasks, and logs warnings.
 // answered is false if one of them did not answer.
-func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {
+func (w *worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	servers := make([]serverAt, len(w.groups))
@@ -40,7 +39,7 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 
 // followUp does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look
 // for queues that nobody uses.
-func (w *Worker) followUp(ctx context.Context, answered bool) {
+func (w *worker) followUp(ctx context.Context, answered bool) {
 	for wait := (loop.Backoff{}); !answered; {
 		var err error
 		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {
@@ -62,7 +61,7 @@ func (w *Worker) followUp(ctx context.Context, answered bool) {
 }
 
 // logStart logs that the worker begins, and what it is.
-func (w *Worker) logStart() {
+func (w *worker) logStart() {
 	functions := w.Functions()
 	paths := make([]string, len(functions))
 	for i, f := range functions {
@@ -78,18 +77,6 @@ func (w *Worker) logStart() {
 		w.log.Warn("no functions are registered: all tasks will be parked until a worker knows their functions; " +
 			"call Register before Run")
 	}
-}
-
-// String returns the order as it is configured: "critical, mail (strict)" or "critical=6, mail=3 (weighted)".
-func (p *orderPlan) String() string {
-	if p.configured == nil {
-		return strings.Join(p.names, ", ") + " (strict)"
-	}
-	items := make([]string, len(p.names))
-	for i, name := range p.names {
-		items[i] = fmt.Sprintf("%s=%d", name, p.configured[i])
-	}
-	return strings.Join(items, ", ") + " (weighted)"
 }
 
 // libraryVersion returns the version of this module that is linked into the program.

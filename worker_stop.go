@@ -10,7 +10,7 @@ import (
 )
 
 // unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
-func (w *Worker) unregister() error {
+func (w *worker) unregister() error {
 	var errs []error
 	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all together
 	defer cancel()
@@ -45,7 +45,7 @@ func (w *Worker) unregister() error {
 }
 
 // unregisterFrom unregisters the worker from one queue.
-func (w *Worker) unregisterFrom(ctx context.Context, l *lane) error {
+func (w *worker) unregisterFrom(ctx context.Context, l *lane) error {
 	gone, err := l.store.Unregister(ctx, w.id)
 	if err != nil || gone {
 		return err
@@ -55,7 +55,7 @@ func (w *Worker) unregisterFrom(ctx context.Context, l *lane) error {
 }
 
 // releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
-func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
+func (w *worker) releaseStrangers(ctx context.Context, l *lane) error {
 	tokens, err := l.store.Tokens(ctx, w.id)
 	if err != nil {
 		return err
