@@ -50,6 +50,3 @@ func (o keepOption) applyFunc(d *funcDefaults) {
 }
 
 func (o keepOption) String() string { return fmt.Sprintf("%s(%v)", o.name, o.life) }
-
-// keeps says whether a message says that something is kept of its task.
-func keeps(x *wire.Extra) bool { return x != nil && (x.KeepResult > 0 || x.Retention > 0) }

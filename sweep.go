@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -42,7 +43,7 @@ type sweepGroup struct {
 func newSweepGroup(src Source, own string, life time.Duration, c *contact, log loop.Journal) *sweepGroup {
 	id := own
 	if id == "" {
-		id = newWorkerID()
+		id = wire.NewWorkerID()
 	}
 	return &sweepGroup{
 		link: redisstore.Link{Src: src}, id: id, own: own, certain: life/4 + 500*time.Millisecond, life: life,
@@ -222,8 +223,8 @@ func (g *sweepGroup) sweepHash(ctx context.Context, s *redisstore.Store, worker 
 		d.Sole = taken == 0 && total == 1
 		// Last claimed first, as each goes to the front of the queue.
 		slices.SortFunc(tokens, func(a, b string) int {
-			an, ai, _ := parseToken(a)
-			bn, bi, _ := parseToken(b)
+			an, ai, _ := redisstore.ParseToken(a)
+			bn, bi, _ := redisstore.ParseToken(b)
 			return cmp.Or(cmp.Compare(bn, an), cmp.Compare(bi, ai))
 		})
 		for len(tokens) > 0 {
@@ -273,7 +274,9 @@ func (g *sweepGroup) trim(ctx context.Context, s *redisstore.Store) error {
 		}
 		for i := range page {
 			parked := wire.ParseInfo(page[i].Info)
-			info := wire.Info{Reason: "parked too long", Function: parked.Function, Error: parked.Error, At: s.Now()}
+			info := wire.Info{
+				Reason: lifecycle.ReasonParkedTooLong, Function: parked.Function, Error: parked.Error, At: s.Now(),
+			}
 			page[i].Info = info.Encode()
 		}
 		if len(page) == 0 {

@@ -316,7 +316,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 	if more != nil && more.KeepResult > 0 && t.fn != nil && t.fn.noResult != nil {
 		return nil, t.fn.noResult
 	}
-	if keeps(more) && !o.kept {
+	if more.Keeps() && !o.kept {
 		// The function's defaults say so.
 		kept := *q
 		kept.options.kept = true

@@ -89,7 +89,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{
-		cfg: cfg, id: newWorkerID(), plan: plan, signals: rdb.signals, where: rdb.where, prefix: rdb.prefix,
+		cfg: cfg, id: wire.NewWorkerID(), plan: plan, signals: rdb.signals, where: rdb.where, prefix: rdb.prefix,
 		stopping: make(chan struct{}),
 	}
 	w.log = loop.NewJournal(cfg.Logger).With("worker", w.id)
