@@ -95,18 +95,18 @@ func callTask(ctx context.Context, t *Task) (err error) {
 	if ctx == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given a context, found nil", ErrFunction)
 	}
-	if t == nil || t.got == nil {
+	if t == nil || t.got == nil || t.got.fn() == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found "+
 			"another", ErrFunction)
 	}
-	t.got.result, err = t.got.claim.fn.call(ctx, &t.got.claim.msg)
+	t.got.result, err = t.got.fn().call(ctx, &t.got.claim.msg)
 	return err
 }
 
 // callFunc goes on from the worker's middleware to that of the function.
 func callFunc(ctx context.Context, t *Task) error {
-	if t != nil && t.got != nil && t.got.claim.fn.chain != nil {
-		return t.got.claim.fn.chain(ctx, t)
+	if t != nil && t.got != nil && t.got.fn() != nil && t.got.fn().chain != nil {
+		return t.got.fn().chain(ctx, t)
 	}
 	return callTask(ctx, t)
 }

@@ -29,7 +29,9 @@ type sweepGroup struct {
 	contact *contact
 	log     loop.Journal
 	bounds  redisstore.SweepLimits
-	hooks   *hooks // of the worker that it runs in; nil: none
+	// onArchive is called for each task that is archived because of its worker's death, or for its size. The message is
+	// nil if it is too large to be read; then err says so. nil: nobody wants to know.
+	onArchive func(queue string, msg *wire.Message, reason string, err error)
 
 	link    redisstore.Link
 	server  string                                     // id of the Redis server's process
@@ -62,7 +64,7 @@ func (g *sweepGroup) add(s *redisstore.Store) {
 
 // run makes passes until ctx ends: in intervals, and when a heartbeat is about to end. A sweeper without a worker has
 // no heartbeat that keeps contact, so it pings between them.
-func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool) {
+func (g *sweepGroup) run(ctx context.Context, interval time.Duration) {
 	defer g.lines.Close()
 	defer g.link.HangUp()
 	interval = min(interval, g.life)
@@ -88,10 +90,11 @@ func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool)
 			if left <= 0 {
 				break
 			}
-			if ping {
+			alone := g.own == ""
+			if alone {
 				left = min(left, g.life/4)
 			}
-			if loop.Sleep(ctx, left) && ping && g.link.Connected() {
+			if loop.Sleep(ctx, left) && alone && g.link.Connected() {
 				g.ping(ctx)
 			}
 		}
@@ -203,6 +206,28 @@ func (g *sweepGroup) sweepQueue(ctx context.Context, s *redisstore.Store, seen *
 	}
 	if g.passes%trimEvery == 1 {
 		return g.trim(ctx, s)
+	}
+	return nil
+}
+
+// sweepAll sweeps all queues at once, for tests of programs: it trusts the script to find out which workers live.
+func (g *sweepGroup) sweepAll(ctx context.Context) error {
+	for _, s := range g.stores {
+		workers, err := s.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, worker := range workers {
+			if _, err := g.sweepHash(ctx, s, worker); err != nil {
+				return err
+			}
+			if _, err := s.Forget(ctx, worker); err != nil {
+				return err
+			}
+		}
+		if err := g.trim(ctx, s); err != nil {
+			return err
+		}
 	}
 	return nil
 }

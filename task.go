@@ -155,8 +155,8 @@ func (t *Task) arguments() int {
 		return t.count
 	case t.msg.Meta.HasN:
 		return t.msg.Meta.N
-	case t.got.claim.fn != nil:
-		return len(t.got.claim.fn.params)
+	case t.got.fn() != nil:
+		return len(t.got.fn().params)
 	}
 	return -1
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -68,13 +67,16 @@ func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
 	w.tell(c, e)
 }
 
-// tellSwept tells listeners of a task that the sweeper archives. A nil hooks has no listeners.
-func (h *hooks) tellSwept(s *redisstore.Store, msg *wire.Message, reason string) {
-	if h == nil || !h.on.Load() {
+// tellSwept tells listeners of a task that the sweeper archives; msg is nil if the message is not read.
+func (w *Worker) tellSwept(queue string, msg *wire.Message, reason string, err error) {
+	if !w.listened() {
 		return
 	}
-	c := &claim{lane: &lane{store: s}, msg: *msg}
-	h.emit(Event{Kind: EventTaskArchived, Queue: s.Name, Task: taskOf(c), Reason: reason})
+	e := Event{Kind: EventTaskArchived, Queue: queue, Reason: reason, Err: err}
+	if msg != nil {
+		e.Task = sweptTask(queue, msg)
+	}
+	w.emit(e)
 }
 
 // wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.

@@ -302,7 +302,9 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	s.mustStop()
 	archived := h.of(EventTaskArchived)
 	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.ID ||
-		archived[0].Task.Deaths() != lifecycle.MaxDeaths || archived[0].Task.MaxRetry() != 0 {
+		archived[0].Task.Deaths() != lifecycle.MaxDeaths || archived[0].Task.MaxRetry() != 0 ||
+		archived[0].Queue != b.Name || archived[0].Task.Queue() != b.Name ||
+		!strings.HasPrefix(archived[0].Task.String(), "task "+b.Name+".f "+e.ID) {
 		t.Errorf("found %+v", archived)
 	}
 }

@@ -189,7 +189,9 @@ func (g *sweepGroup) verdict(
 			g.log.With("queue", s.Name).With("function", msg.Path).With("id", v.ID).WithField("deaths",
 				msg.Meta.Deaths).
 				Error("task archived: its worker died too often with nothing else in hand")
-			g.hooks.tellSwept(s, &msg, info.Reason)
+			if g.onArchive != nil {
+				g.onArchive(s.Name, &msg, info.Reason, nil)
+			}
 		}
 	}
 	v.Info = info.Encode()
@@ -224,9 +226,8 @@ func (g *sweepGroup) tooLarge(s *redisstore.Store, c redisstore.Claimed, now tim
 		Info: redisstore.TooLargeInfo(c.Size, now, ""),
 	}
 	redisstore.LogTooLarge(g.log, g.lines, s.Name, v.ID, c.Size)
-	g.hooks.emit(Event{
-		Kind: EventTaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
-		Err: redisstore.TooLarge(c.Size),
-	})
+	if g.onArchive != nil {
+		g.onArchive(s.Name, nil, lifecycle.ReasonTooLarge, redisstore.TooLarge(c.Size))
+	}
 	return v
 }

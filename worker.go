@@ -158,7 +158,7 @@ func (w *Worker) assemble(src Source) {
 		g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) }
 		g.mover.runnable, g.mover.found = w.runnable, w.exec.signal
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
-		g.sweep.hooks = &w.hooks
+		g.sweep.onArchive = w.tellSwept
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
 		g.sweep.bounds.ArchiveMost, g.sweep.bounds.ArchiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 		waiter := &waiter{
@@ -287,7 +287,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		beats.Go(func() { g.heartbeat.run(beating) })
 		loops.Go(func() { g.mover.run(ctx) })
 		if !w.cfg.NoSweeper {
-			loops.Go(func() { g.sweep.run(ctx, w.cfg.SweepInterval, false) })
+			loops.Go(func() { g.sweep.run(ctx, w.cfg.SweepInterval) })
 		}
 	}
 	if w.cfg.StuckAfter > 0 {
