@@ -3,15 +3,17 @@ package delayed
 import (
 	"fmt"
 	"time"
+
+	"github.com/godelayed/delayed/internal/lifecycle"
 )
 
 // archiveBounds fills in what a configuration leaves out.
 func archiveBounds(most int, keep time.Duration) (int, time.Duration) {
 	if most == 0 {
-		most = archivedMost
+		most = lifecycle.MaxArchived
 	}
 	if keep == 0 {
-		keep = archivedLife
+		keep = lifecycle.ArchivedLife
 	}
 	return most, keep
 }

@@ -2,8 +2,6 @@ package delayed
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -96,12 +94,4 @@ func (c *claim) parse() (wire.Message, error) {
 		return wire.Message{}, redisstore.TooLarge(size)
 	}
 	return wire.Parse(c.raw, wire.WorkerLimits)
-}
-
-// parseToken splits a token into the number of its batch and its place in it, from 1.
-func parseToken(token string) (number uint64, place int, ok bool) {
-	head, tail, _ := strings.Cut(token, "-")
-	number, err1 := strconv.ParseUint(head, 10, 64)
-	place, err2 := strconv.Atoi(tail)
-	return number, place, err1 == nil && err2 == nil
 }

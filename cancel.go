@@ -53,7 +53,7 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		var keep time.Duration
 		var info []byte
 		if msg, err := wire.Parse(message.Bytes, wire.WorkerLimits); message.Bytes != nil && err == nil &&
-			keeps(msg.Meta.Extra) {
+			msg.Meta.Extra.Keeps() {
 			i := canceledInfo(&msg, s.Now())
 			info, keep = i.Encode(), milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -87,8 +88,8 @@ func TestDeathsFollowRedis(t *testing.T) {
 		skew, ago time.Duration
 		deaths    int
 	}{
-		"its clock is slow": {time.Hour, deathsLife + time.Hour/2, 1},
-		"its clock is fast": {-time.Hour, deathsLife - time.Hour/2, 3},
+		"its clock is slow": {time.Hour, lifecycle.DeathLife + time.Hour/2, 1},
+		"its clock is fast": {-time.Hour, lifecycle.DeathLife - time.Hour/2, 3},
 	} {
 		s := redisstore.NewStore(nil, "", "q")
 		s.RedisTime(time.Now().Add(tt.skew))

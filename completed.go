@@ -9,7 +9,7 @@ import (
 
 // leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
 func (c *claim) leaves() bool {
-	return keeps(c.msg.Meta.Extra) || c.held() || c.reporter.Load() != nil || c.canceled.Load()
+	return c.msg.Meta.Extra.Keeps() || c.held() || c.reporter.Load() != nil || c.canceled.Load()
 }
 
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function
@@ -19,7 +19,7 @@ func (w *worker) completion(c *claim, value any, began, now time.Time) ending {
 		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
 		Began: began, At: now, Worker: w.id,
 	}
-	if keeps(c.msg.Meta.Extra) {
+	if c.msg.Meta.Extra.Keeps() {
 		var err error
 		if info.Result, err = c.fn.EncodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
@@ -36,7 +36,7 @@ func (w *worker) completion(c *claim, value any, began, now time.Time) ending {
 func (w *worker) leave(c *claim, info *wire.Info) ending {
 	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra
-	if !keeps(x) || e.id == "" {
+	if !x.Keeps() || e.id == "" {
 		return e
 	}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
@@ -57,7 +57,7 @@ func completedOf(group []ending) []redisstore.Completed {
 		e := &group[i]
 		t := redisstore.Completed{Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info}
 		if x := e.claim.msg.Meta.Extra; x != nil {
-			t.Lock, t.Awaited = e.claim.held(), keeps(x)
+			t.Lock, t.Awaited = e.claim.held(), x.Keeps()
 		}
 		tasks[i] = t
 	}

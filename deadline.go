@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -78,8 +79,8 @@ func (w *worker) stale(c *claim) bool {
 	text := fmt.Sprintf("it did not start in time: %s at %s", why,
 		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	info := wire.Info{
-		Reason: "expired", Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths, At: now,
-		Worker: w.id,
+		Reason: lifecycle.ReasonExpired, Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
+		At: now, Worker: w.id,
 	}
 	if x.FirstFailed != 0 {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
@@ -88,7 +89,7 @@ func (w *worker) stale(c *claim) bool {
 	w.tell(c, event{Kind: kindTaskExpired})
 	w.tell(c, event{Kind: kindTaskArchived, Reason: info.Reason})
 	c.lane.finisher.add(ending{
-		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: archivedLife, id: id, message: c.raw,
+		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: lifecycle.ArchivedLife, id: id, message: c.raw,
 		info: info.Encode(),
 	})
 	return true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -203,10 +204,10 @@ func (w *worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 func (w *worker) undecodable(c *claim, err error, now time.Time) ending {
 	id := wire.NewTaskID()
 	s := c.lane.store
-	info := wire.Info{Reason: "undecodable", Error: err.Error(), At: now, Worker: w.id}
+	info := wire.Info{Reason: lifecycle.ReasonUndecodable, Error: err.Error(), At: now, Worker: w.id}
 	if size := c.large(); size > 0 {
-		info.Reason = redisstore.ReasonTooLarge
-		logTooLarge(w.log, &w.lines, s, id, size)
+		info.Reason = lifecycle.ReasonTooLarge
+		redisstore.LogTooLarge(w.log, &w.lines, s.Name, id, size)
 	} else {
 		w.lines.Log(loop.LineKey{Queue: s.Name, Reason: info.Reason}, func(n int) {
 			w.log.With("queue", s.Name).With("id",
@@ -214,7 +215,7 @@ func (w *worker) undecodable(c *claim, err error, now time.Time) ending {
 		})
 	}
 	w.tell(c, event{Kind: kindTaskArchived, Reason: info.Reason, Err: err})
-	return ending{claim: c, outcome: outcomeArchive, wait: archivedLife, id: id, info: info.Encode()}
+	return ending{claim: c, outcome: outcomeArchive, wait: lifecycle.ArchivedLife, id: id, info: info.Encode()}
 }
 
 // python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
@@ -280,5 +281,7 @@ func (w *worker) park(c *claim, reason string, now time.Time, fields ...string) 
 	if len(fields) > 0 {
 		info.Error = unknownFieldsText(c.msg.Path, fields)
 	}
-	return ending{claim: c, outcome: outcomePark, wait: parkedLife, id: id, message: c.raw, info: info.Encode()}
+	return ending{
+		claim: c, outcome: outcomePark, wait: lifecycle.ParkedLife, id: id, message: c.raw, info: info.Encode(),
+	}
 }

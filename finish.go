@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -84,7 +85,7 @@ type finisher struct {
 
 func newFinisher(l *lane, log loop.Journal, forward *redisstore.Store) *finisher {
 	return &finisher{
-		lane: l, log: log, forward: forward, archiveMost: archivedMost, archiveKeep: archivedLife,
+		lane: l, log: log, forward: forward, archiveMost: lifecycle.MaxArchived, archiveKeep: lifecycle.ArchivedLife,
 		signal: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 }
@@ -376,7 +377,7 @@ func shelvedOf(group []ending) []redisstore.Shelved {
 			Token: e.claim.token, ID: e.id, Wait: e.wait, Message: e.message, Info: e.info,
 			Path: e.claim.msg.Path,
 		}
-		tasks[i].Awaited = e.outcome == outcomeArchive && keeps(e.claim.msg.Meta.Extra)
+		tasks[i].Awaited = e.outcome == outcomeArchive && e.claim.msg.Meta.Extra.Keeps()
 	}
 	return tasks
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -71,9 +72,9 @@ func (j *judgement) decide() (e ending, done bool) {
 			return j.w.park(j.c, reasonFields, j.now, fields...), false
 		}
 		// The same bytes never fit, however often they are tried.
-		j.info.Reason = "arguments"
+		j.info.Reason = lifecycle.ReasonArguments
 		j.log.WithError(j.err).Error("task archived: its arguments do not fit the function")
-		return j.file(outcomeArchive, tallyFailed, archivedLife, j.c.raw), false
+		return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.c.raw), false
 	case says == saysDiscard:
 		return j.archive("its handler discarded it"), false
 	case late != nil && j.c.fn.Policy.FailOnTimeout:
@@ -94,9 +95,8 @@ func (j *judgement) prepare() {
 		m.ID = wire.NewTaskID()
 	}
 	j.info = wire.Info{
-		Reason: "failed", Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1, Deaths: m.Deaths,
-		At: j.now, Worker: j.w.id,
-		Progress: j.c.reported(),
+		Reason: lifecycle.ReasonFailed, Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1,
+		Deaths: m.Deaths, At: j.now, Worker: j.w.id, Progress: j.c.reported(),
 	}
 	var panicked *function.PanicError
 	if errors.As(j.err, &panicked) {
@@ -138,7 +138,7 @@ func (j *judgement) postpone() ending {
 func (j *judgement) archive(why string) ending {
 	j.failed()
 	j.log.WithError(j.err).Error("task archived: " + why)
-	return j.file(outcomeArchive, tallyFailed, archivedLife, j.msg.Append(nil))
+	return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.msg.Append(nil))
 }
 
 // failed notes in the message when the task has failed for the first time.

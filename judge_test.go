@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -175,7 +176,12 @@ func TestJudgeOutcomes(t *testing.T) {
 		raw     bool // the message goes on as it is
 		reason  string
 	}{
-		{"failed, no retries left", trial{opts: zero}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
+		{
+			"failed, no retries left",
+			trial{opts: zero},
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
+			"failed",
+		},
 		{
 			"failed, RetryUntil holds",
 			trial{opts: zero, extra: &wire.Extra{RetryUntil: in(11 * time.Second)}},
@@ -185,43 +191,48 @@ func TestJudgeOutcomes(t *testing.T) {
 			"failed, RetryUntil too soon",
 			trial{extra: &wire.Extra{RetryUntil: in(10 * time.Second)}},
 			outcomeArchive,
-			tallyFailed, archivedLife, false, "failed",
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, deadline too soon",
 			trial{extra: &wire.Extra{Deadline: in(10 * time.Second)}},
 			outcomeArchive,
-			tallyFailed, archivedLife, false, "failed",
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, of no use then",
 			trial{extra: &wire.Extra{Expiry: in(10 * time.Second)}},
 			outcomeArchive, tallyFailed,
-			archivedLife, false, "failed",
+			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, time enough",
 			trial{extra: &wire.Extra{Expiry: in(11 * time.Second), Deadline: in(time.Hour)}},
 			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
 		},
-		{"discarded", trial{err: Discard(errJudged)}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
+		{
+			"discarded",
+			trial{err: Discard(errJudged)},
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
+			"failed",
+		},
 		{
 			"discarded, wrapped",
 			trial{err: fmt.Errorf("so: %w", Discard(errJudged))},
 			outcomeArchive, tallyFailed,
-			archivedLife, false, "failed",
+			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded, joined",
 			trial{err: errors.Join(errJudged, Discard(errJudged))},
 			outcomeArchive, tallyFailed,
-			archivedLife, false, "failed",
+			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded while the worker stops",
 			trial{err: Discard(errJudged), stops: true},
 			outcomeArchive, tallyFailed,
-			archivedLife, false, "failed",
+			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"the outermost holds",
@@ -272,23 +283,23 @@ func TestJudgeOutcomes(t *testing.T) {
 			"no failure, no time left",
 			trial{cfg: WorkerConfig{IsFailure: never}, extra: &wire.Extra{RetryUntil: in(time.Second)}},
 			outcomeArchive,
-			tallyFailed, archivedLife, false, "failed",
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded whatever it is",
 			trial{cfg: WorkerConfig{IsFailure: never}, err: Discard(errJudged)},
-			outcomeArchive, tallyFailed, archivedLife, false, "failed",
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{"RetryIn spends a retry whatever it is", trial{
 			cfg: WorkerConfig{IsFailure: never}, opts: zero,
 			err: RetryIn(1, errJudged),
-		}, outcomeArchive, tallyFailed, archivedLife, false, "failed"},
+		}, outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed"},
 		{"took too long", trial{err: late}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
 		{
 			"took too long, and shall not",
 			trial{err: late, opts: []FuncOption{FailOnTimeout()}},
 			outcomeArchive,
-			tallyFailed, archivedLife, false, "failed",
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"a timeout of somebody else",
@@ -299,7 +310,7 @@ func TestJudgeOutcomes(t *testing.T) {
 		{
 			"wrong arguments",
 			trial{err: &ArgumentError{Func: "judged"}},
-			outcomeArchive, tallyFailed, archivedLife, true,
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, true,
 			"arguments",
 		},
 		{
@@ -311,13 +322,13 @@ func TestJudgeOutcomes(t *testing.T) {
 		{
 			"IsFailure panics",
 			trial{cfg: WorkerConfig{IsFailure: func(error) bool { panic("asked") }, MaxRetry: -1}},
-			outcomeArchive, tallyFailed, archivedLife, false, "failed",
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"the error panics",
 			trial{cfg: WorkerConfig{MaxRetry: -1}, err: (*nilError)(nil)},
 			outcomeArchive, tallyFailed,
-			archivedLife, false, "failed",
+			lifecycle.ArchivedLife, false, "failed",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -297,7 +297,7 @@ func (l *lane) strangers(tokens []string, until uint64) []string {
 	defer l.mu.Unlock()
 	var unknown []string
 	for _, token := range tokens {
-		if number, _, ok := parseToken(token); ok && number <= until && l.find(token) == nil {
+		if number, _, ok := redisstore.ParseToken(token); ok && number <= until && l.find(token) == nil {
 			unknown = append(unknown, token)
 		}
 	}
@@ -313,7 +313,7 @@ func (l *lane) unsettled(c *claim) bool {
 
 // find returns the open claim with a token, or nil. l.mu is held.
 func (l *lane) find(token string) *claim {
-	number, i, ok := parseToken(token)
+	number, i, ok := redisstore.ParseToken(token)
 	b := l.batches[number]
 	if !ok || b == nil || i < 1 || i > len(b.claims) || b.claims[i-1].settled {
 		return nil

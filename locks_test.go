@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -127,7 +128,7 @@ func TestLocksOfTheDead(t *testing.T) {
 	q := b.q.With(UniqueKey("k", time.Hour), TaskID("x"))
 	b.delayWith(q, f)
 	g := b.sweepGroup(time.Minute, time.Hour)
-	for deaths := 1; deaths <= maxDeaths; deaths++ {
+	for deaths := 1; deaths <= lifecycle.MaxDeaths; deaths++ {
 		message := b.List("")[0]
 		b.Do("DEL", b.Name, b.Name+"_noti")
 		id := b.deadWorker(message)
@@ -135,7 +136,7 @@ func TestLocksOfTheDead(t *testing.T) {
 		b.pass(g)
 		g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
 		b.pass(g)
-		if deaths < maxDeaths {
+		if deaths < lifecycle.MaxDeaths {
 			_, err := q.Delay(f)
 			inTheWay(t, err, "x")
 		}

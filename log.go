@@ -8,8 +8,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/godelayed/delayed/internal/loop"
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -65,13 +63,4 @@ func (h slogHook) Fire(e *logrus.Entry) error {
 		record.AddAttrs(slog.Any(k, v))
 	}
 	return h.handler.Handle(ctx, record)
-}
-
-// logTooLarge logs that a message was archived for its size.
-func logTooLarge(log loop.Journal, lines *loop.LineLimit, s *redisstore.Store, id string, size int) {
-	lines.Log(loop.LineKey{Queue: s.Name, Reason: redisstore.ReasonTooLarge}, func(n int) {
-		log.With("queue", s.Name).With("id",
-			id).Counted(n).WithError(redisstore.TooLarge(size)).
-			Error("message archived: it is too large, and stays in Redis")
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -47,7 +48,7 @@ func newMover(src redisstore.Source, lanes []*lane, log loop.Journal) *mover {
 		src: src, lanes: lanes, log: log,
 		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)),
 		loan: groupLoan, every: checkInterval,
-		archiveKeep: archivedLife,
+		archiveKeep: lifecycle.ArchivedLife,
 	}
 	for _, l := range lanes {
 		m.stores = append(m.stores, l.store)
@@ -173,9 +174,9 @@ func (m *mover) archive(
 			return err
 		}
 		for _, t := range part {
-			logTooLarge(m.log, &m.lines, s, t.ID, t.Size)
+			redisstore.LogTooLarge(m.log, &m.lines, s.Name, t.ID, t.Size)
 			m.hooks.emit(event{
-				Kind: kindTaskArchived, Queue: s.Name, Reason: redisstore.ReasonTooLarge,
+				Kind: kindTaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
 				Err: redisstore.TooLarge(t.Size),
 			})
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -31,8 +32,8 @@ func TestParkedTasksAreVisible(t *testing.T) {
 	task := page[0]
 	if task.ID != ref.ID() || task.State != StateParked || task.Function != b.Name+".unknown" ||
 		task.Reason != "unknown function" || task.Worker != w.ID() ||
-		task.At.Before(before) || task.Due.Sub(task.At) < parkedLife-time.Minute ||
-		task.Due.Sub(task.At) > parkedLife+time.Minute {
+		task.At.Before(before) || task.Due.Sub(task.At) < lifecycle.ParkedLife-time.Minute ||
+		task.Due.Sub(task.At) > lifecycle.ParkedLife+time.Minute {
 		t.Errorf("found %+v", task)
 	}
 	if page[1].Function != "m:f" || page[1].Reason != "python" {

@@ -7,11 +7,12 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// received is a task that a worker has claimed.
+// received is a task that a worker has claimed, or that its sweeper has found with a dead worker.
 type received struct {
 	task   Task
-	claim  *claim
-	result any // of the function, once middleware has called it
+	claim  *claim // nil: this worker has not claimed it
+	swept  string // the queue that it was found on, if this worker has not claimed it
+	result any    // of the function, once middleware has called it
 }
 
 // taskOf makes the task of a claim whose message was decoded.
@@ -19,6 +20,21 @@ func taskOf(c *claim) *Task {
 	r := &received{claim: c}
 	r.task.msg, r.task.got = c.msg, r
 	return &r.task
+}
+
+// sweptTask makes a task of a message that the sweeper has found with a dead worker.
+func sweptTask(queue string, msg *wire.Message) *Task {
+	r := &received{swept: queue}
+	r.task.msg, r.task.got = *msg, r
+	return &r.task
+}
+
+// fn is the function of the task, nil if it is unknown here or the worker has not claimed the task.
+func (r *received) fn() *function {
+	if r.claim == nil {
+		return nil
+	}
+	return r.claim.fn
 }
 
 // meta returns what a received message says about its task; nothing for tasks that are to be enqueued.
@@ -44,6 +60,9 @@ func (t *Task) Queue() string {
 	if t.mustExist().got == nil {
 		return ""
 	}
+	if t.got.claim == nil {
+		return t.got.swept
+	}
 	return t.got.claim.lane.store.Name
 }
 
@@ -59,7 +78,7 @@ func (t *Task) Attempt() int {
 // MaxRetry returns how often a received task is tried again before it is archived: at Attempt() > MaxRetry() a failure
 // is final. 0 for a task that is to be enqueued.
 func (t *Task) MaxRetry() int {
-	if t.mustExist().got == nil || t.got.claim.fn == nil {
+	if t.mustExist().got == nil || t.got.fn() == nil {
 		return 0
 	}
 	return t.got.claim.lane.owner.maxRetry(t.got.claim)

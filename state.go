@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -107,7 +108,7 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	task.ID, task.State, task.Due = r.id, state, due
 	message := found.Message.Bytes
 	if size := found.Message.Size; size > 0 && task.Reason == "" {
-		task.Reason, task.Error = redisstore.ReasonTooLarge, redisstore.TooLarge(size).Error()
+		task.Reason, task.Error = lifecycle.ReasonTooLarge, redisstore.TooLarge(size).Error()
 	}
 	if state == StateUnknown {
 		var waits bool

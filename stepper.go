@@ -65,22 +65,8 @@ func (s *stepper) Look(ctx context.Context) error {
 // Sweep implements seam.Stepper.
 func (s *stepper) Sweep(ctx context.Context) error {
 	for _, g := range s.w.groups {
-		for _, st := range g.sweep.stores {
-			workers, err := st.Workers(ctx)
-			if err != nil {
-				return err
-			}
-			for _, worker := range workers { // the script asks for the heartbeat
-				if _, err := g.sweep.sweepHash(ctx, st, worker); err != nil {
-					return err
-				}
-				if _, err := st.Forget(ctx, worker); err != nil {
-					return err
-				}
-			}
-			if err := g.sweep.trim(ctx, st); err != nil {
-				return err
-			}
+		if err := g.sweep.sweepAll(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -39,7 +40,7 @@ func suspectsHeld(executors, deaths int) int {
 // suspicionOf returns how many deaths of a task count now, at most 255.
 func suspicionOf(c *claim, now time.Time) uint8 {
 	m := &c.msg.Meta
-	if m.Deaths == 0 || now.UnixMilli()-m.DiedAt >= deathsLife.Milliseconds() {
+	if m.Deaths == 0 || now.UnixMilli()-m.DiedAt >= lifecycle.DeathLife.Milliseconds() {
 		return 0
 	}
 	return uint8(min(m.Deaths, 255)) //nolint:gosec // within these bounds

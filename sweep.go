@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -28,7 +29,9 @@ type sweepGroup struct {
 	contact *contact
 	log     loop.Journal
 	bounds  redisstore.SweepLimits
-	hooks   *hooks // of the worker that it runs in; nil: none
+	// onArchive is called for each task that is archived because of its worker's death, or for its size. The message is
+	// nil if it is too large to be read; then err says so. nil: nobody wants to know.
+	onArchive func(queue string, msg *wire.Message, reason string, err error)
 
 	link    redisstore.Link
 	server  string                                     // id of the Redis server's process
@@ -42,7 +45,7 @@ type sweepGroup struct {
 func newSweepGroup(src Source, own string, life time.Duration, c *contact, log loop.Journal) *sweepGroup {
 	id := own
 	if id == "" {
-		id = newWorkerID()
+		id = wire.NewWorkerID()
 	}
 	return &sweepGroup{
 		link: redisstore.Link{Src: src}, id: id, own: own, certain: life/4 + 500*time.Millisecond, life: life,
@@ -61,7 +64,7 @@ func (g *sweepGroup) add(s *redisstore.Store) {
 
 // run makes passes until ctx ends: in intervals, and when a heartbeat is about to end. A sweeper without a worker has
 // no heartbeat that keeps contact, so it pings between them.
-func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool) {
+func (g *sweepGroup) run(ctx context.Context, interval time.Duration) {
 	defer g.lines.Close()
 	defer g.link.HangUp()
 	interval = min(interval, g.life)
@@ -87,10 +90,11 @@ func (g *sweepGroup) run(ctx context.Context, interval time.Duration, ping bool)
 			if left <= 0 {
 				break
 			}
-			if ping {
+			alone := g.own == ""
+			if alone {
 				left = min(left, g.life/4)
 			}
-			if loop.Sleep(ctx, left) && ping && g.link.Connected() {
+			if loop.Sleep(ctx, left) && alone && g.link.Connected() {
 				g.ping(ctx)
 			}
 		}
@@ -206,6 +210,28 @@ func (g *sweepGroup) sweepQueue(ctx context.Context, s *redisstore.Store, seen *
 	return nil
 }
 
+// sweepAll sweeps all queues at once, for tests of programs: it trusts the script to find out which workers live.
+func (g *sweepGroup) sweepAll(ctx context.Context) error {
+	for _, s := range g.stores {
+		workers, err := s.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, worker := range workers {
+			if _, err := g.sweepHash(ctx, s, worker); err != nil {
+				return err
+			}
+			if _, err := s.Forget(ctx, worker); err != nil {
+				return err
+			}
+		}
+		if err := g.trim(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sweepHash takes all claims of a dead worker, page by page, and returns their number.
 func (g *sweepGroup) sweepHash(ctx context.Context, s *redisstore.Store, worker string) (int, error) {
 	liveness, hash := s.Keys.Heartbeat+worker, s.Keys.Processing+worker
@@ -222,8 +248,8 @@ func (g *sweepGroup) sweepHash(ctx context.Context, s *redisstore.Store, worker 
 		d.Sole = taken == 0 && total == 1
 		// Last claimed first, as each goes to the front of the queue.
 		slices.SortFunc(tokens, func(a, b string) int {
-			an, ai, _ := parseToken(a)
-			bn, bi, _ := parseToken(b)
+			an, ai, _ := redisstore.ParseToken(a)
+			bn, bi, _ := redisstore.ParseToken(b)
 			return cmp.Or(cmp.Compare(bn, an), cmp.Compare(bi, ai))
 		})
 		for len(tokens) > 0 {
@@ -273,7 +299,9 @@ func (g *sweepGroup) trim(ctx context.Context, s *redisstore.Store) error {
 		}
 		for i := range page {
 			parked := wire.ParseInfo(page[i].Info)
-			info := wire.Info{Reason: "parked too long", Function: parked.Function, Error: parked.Error, At: s.Now()}
+			info := wire.Info{
+				Reason: lifecycle.ReasonParkedTooLong, Function: parked.Function, Error: parked.Error, At: s.Now(),
+			}
 			page[i].Info = info.Encode()
 		}
 		if len(page) == 0 {

@@ -99,7 +99,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	for _, g := range s.groups {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			g.run(ctx, s.cfg.Interval, true)
+			g.run(ctx, s.cfg.Interval)
 		}()
 	}
 	for range s.groups {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -20,7 +21,7 @@ import (
 // deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
 func (b *bench) deadWorker(messages ...string) string {
 	b.T.Helper()
-	id := newWorkerID()
+	id := wire.NewWorkerID()
 	b.Do("SADD", b.Name+"_workers", id)
 	for i, m := range messages {
 		b.Do("HSET", b.Name+"_processing:"+id, fmt.Sprintf("1-%d", i+1), m)
@@ -134,7 +135,7 @@ func TestSweeperNeverArchivesForSharedDeaths(t *testing.T) {
 	py := "\x91\xa3m:f"
 	g := b.sweepGroup(time.Millisecond, time.Hour)
 	message := b.List("")[0]
-	for death := 1; death <= 3*maxDeaths; death++ {
+	for death := 1; death <= 3*lifecycle.MaxDeaths; death++ {
 		b.Do("DEL", b.Name, b.Name+"_noti")
 		b.deadWorker(message, py, "rubbish")
 		b.sweptDry(g)
@@ -161,14 +162,14 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	await(b, "the subscription", ends)
 	g := b.sweepGroup(time.Millisecond, time.Hour)
 	message, bystander := b.List("")[0], b.List("")[1]
-	for death := 1; death <= maxDeaths; death++ {
+	for death := 1; death <= lifecycle.MaxDeaths; death++ {
 		b.Do("DEL", b.Name, b.Name+"_noti")
 		b.Do("HSET", b.Name+"_claims:"+b.deadWorker(message, bystander), redisstore.MarkAlone, "1-1")
 		b.deadWorker("\x91\xa3m:f") // cannot carry its deaths, and nobody can note that it is alone
 		b.deadWorker("rubbish")
 		b.sweptDry(g)
 		pending := b.List("")
-		if death == maxDeaths {
+		if death == lifecycle.MaxDeaths {
 			if len(pending) != 1 || pending[0] != bystander || b.Size("_archived") != 3 {
 				t.Fatalf("after %d deaths: pending %q, %d archived", death, pending, b.Size("_archived"))
 			}
@@ -220,8 +221,8 @@ func (b *bench) sweptDry(g *sweepGroup) {
 func TestDeathsLapse(t *testing.T) {
 	b := newBench(t)
 	task := wire.Message{Kind: wire.GoExtended, Path: b.Name + ".f", Meta: wire.Meta{
-		ID: "id", Deaths: maxDeaths, DiedAt: time.Now().Add(-deathsLife - time.Minute).UnixMilli(),
-		Extra: &wire.Extra{AloneDeaths: maxDeaths - 1},
+		ID: "id", Deaths: lifecycle.MaxDeaths, DiedAt: time.Now().Add(-lifecycle.DeathLife - time.Minute).UnixMilli(),
+		Extra: &wire.Extra{AloneDeaths: lifecycle.MaxDeaths - 1},
 	}}
 	id := b.deadWorker(string(task.Append(nil)))
 	b.Do("HSET", b.Name+"_claims:"+id, redisstore.MarkAlone, "1-1")

@@ -152,8 +152,8 @@ func (t *Task) arguments() int {
 		return t.count
 	case t.msg.Meta.HasN:
 		return t.msg.Meta.N
-	case t.got.claim.fn != nil:
-		return t.got.claim.fn.Arity()
+	case t.got.fn() != nil:
+		return t.got.fn().Arity()
 	}
 	return -1
 }
@@ -313,7 +313,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 	if more != nil && more.KeepResult > 0 && t.fn != nil && t.fn.NoResult != nil {
 		return nil, t.fn.NoResult
 	}
-	if keeps(more) && !o.kept {
+	if more.Keeps() && !o.kept {
 		// The function's defaults say so.
 		kept := *q
 		kept.options.kept = true

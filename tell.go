@@ -69,13 +69,12 @@ func (w *worker) tellEnd(c *claim, err error, end *ending, done bool) {
 	w.tell(c, e)
 }
 
-// tellSwept tells listeners of a task that the sweeper archives. A nil hooks has no listeners.
-func (h *hooks) tellSwept(s *redisstore.Store, msg *wire.Message, reason string) {
-	if h == nil || !h.on.Load() {
+// tellSwept tells listeners of a task that the sweeper archives; msg is nil if the message is not read.
+func (w *worker) tellSwept(queue string, msg *wire.Message, reason string, err error) {
+	if !w.listened() {
 		return
 	}
-	c := &claim{lane: &lane{store: s}, msg: *msg}
-	h.emit(event{Kind: kindTaskArchived, Queue: s.Name, claim: c, Reason: reason})
+	w.emit(event{Kind: kindTaskArchived, Queue: queue, message: msg, Reason: reason, Err: err})
 }
 
 // wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -281,14 +282,14 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	f := b.fn("f", func() {})
 	task := Call(f)
 	task.msg.Extend()
-	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = maxDeaths-1, time.Now().UnixMilli()
+	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = lifecycle.MaxDeaths-1, time.Now().UnixMilli()
 	e, err := task.envelope(b.q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	msg, err := parseForTest(string(e.Message))
 	b.Must(err)
-	msg.Meta.Extra = &wire.Extra{AloneDeaths: maxDeaths - 1}
+	msg.Meta.Extra = &wire.Extra{AloneDeaths: lifecycle.MaxDeaths - 1}
 	redistest.Seed(t, b.Conn, b.Name, redistest.State{
 		"_workers": redistest.Set{"dead"}, "_processing:dead": redistest.Hash{"1-1": string(msg.Append(nil))},
 		"_claims:dead": redistest.Hash{"1": "1", "alone": "1-1"},
@@ -301,7 +302,9 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	s.mustStop()
 	archived := h.of(EventTaskArchived)
 	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.ID ||
-		archived[0].Task.Deaths() != maxDeaths || archived[0].Task.MaxRetry() != 0 {
+		archived[0].Task.Deaths() != lifecycle.MaxDeaths || archived[0].Task.MaxRetry() != 0 ||
+		archived[0].Queue != b.Name || archived[0].Task.Queue() != b.Name ||
+		!strings.HasPrefix(archived[0].Task.String(), "task "+b.Name+".f "+e.ID) {
 		t.Errorf("found %+v", archived)
 	}
 }

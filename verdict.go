@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -15,7 +16,8 @@ import (
 
 // sweepBounds are those of a sweep, unless the configuration says otherwise.
 var sweepBounds = redisstore.SweepLimits{
-	MaxDeaths: maxDeaths, DeathsLife: deathsLife, ArchiveKeep: archivedLife, ArchiveMost: archivedMost,
+	MaxDeaths: lifecycle.MaxDeaths, DeathsLife: lifecycle.DeathLife,
+	ArchiveKeep: lifecycle.ArchivedLife, ArchiveMost: lifecycle.MaxArchived,
 }
 
 // findDead returns those of the workers that are dead beyond doubt: their heartbeats were missing at two looks, so far
@@ -157,14 +159,15 @@ func (g *sweepGroup) verdict(
 	v := redisstore.Verdict{Claimed: c, Action: "requeue", Renewed: c.Message}
 	msg, err := wire.Parse(c.Message, wire.WorkerLimits)
 	if err == nil {
-		v.ID, v.Awaited = msg.Meta.ID, keeps(msg.Meta.Extra)
+		v.ID, v.Awaited = msg.Meta.ID, msg.Meta.Extra.Keeps()
 	}
 	if v.ID == "" {
 		v.ID = wire.NewTaskID()
 	}
 	info := wire.Info{
-		Reason: "deaths", Function: msg.Path, At: now,
-		Error: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand", maxDeaths),
+		Reason: lifecycle.ReasonDeaths, Function: msg.Path, At: now,
+		Error: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand",
+			lifecycle.MaxDeaths),
 	}
 	alone := d.Legacy || d.Alone != ""
 	switch {
@@ -177,16 +180,18 @@ func (g *sweepGroup) verdict(
 		if alone || d.Sole {
 			v.Action = "alone"
 		}
-		info.Deaths = maxDeaths
+		info.Deaths = lifecycle.MaxDeaths
 	default:
 		counted := countDeath(&msg, alone, now)
 		info.Deaths, v.Renewed = msg.Meta.Deaths, msg.Append(nil)
-		if counted >= maxDeaths {
+		if counted >= lifecycle.MaxDeaths {
 			v.Action = "archive"
 			g.log.With("queue", s.Name).With("function", msg.Path).With("id", v.ID).WithField("deaths",
 				msg.Meta.Deaths).
 				Error("task archived: its worker died too often with nothing else in hand")
-			g.hooks.tellSwept(s, &msg, info.Reason)
+			if g.onArchive != nil {
+				g.onArchive(s.Name, &msg, info.Reason, nil)
+			}
 		}
 	}
 	v.Info = info.Encode()
@@ -200,7 +205,7 @@ func countDeath(msg *wire.Message, alone bool, now time.Time) int {
 	if m.Extra != nil {
 		x = *m.Extra
 	}
-	if now.UnixMilli()-m.DiedAt >= deathsLife.Milliseconds() {
+	if now.UnixMilli()-m.DiedAt >= lifecycle.DeathLife.Milliseconds() {
 		m.Deaths, x.AloneDeaths = 0, 0
 	}
 	m.Deaths++
@@ -220,10 +225,9 @@ func (g *sweepGroup) tooLarge(s *redisstore.Store, c redisstore.Claimed, now tim
 		Claimed: c, Action: "archive", ID: wire.NewTaskID(),
 		Info: redisstore.TooLargeInfo(c.Size, now, ""),
 	}
-	logTooLarge(g.log, g.lines, s, v.ID, c.Size)
-	g.hooks.emit(Event{
-		Kind: EventTaskArchived, Queue: s.Name, Reason: redisstore.ReasonTooLarge,
-		Err: redisstore.TooLarge(c.Size),
-	})
+	redisstore.LogTooLarge(g.log, g.lines, s.Name, v.ID, c.Size)
+	if g.onArchive != nil {
+		g.onArchive(s.Name, nil, lifecycle.ReasonTooLarge, redisstore.TooLarge(c.Size))
+	}
 	return v
 }

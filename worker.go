@@ -56,7 +56,7 @@ type slotGroup struct {
 
 // newEngine returns a worker. It does not connect.
 func newEngine(cfg engineConfig) *worker {
-	w := &worker{cfg: cfg, id: newWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
+	w := &worker{cfg: cfg, id: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
 	w.log = cfg.Log.With("worker", w.id)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
@@ -115,7 +115,7 @@ func (w *worker) assemble(src redisstore.Source) {
 		g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) }
 		g.mover.runnable, g.mover.found = w.runnable, w.exec.signal
 		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
-		g.sweep.hooks = &w.hooks
+		g.sweep.onArchive = w.tellSwept
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
 		g.sweep.bounds.ArchiveMost, g.sweep.bounds.ArchiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 		waiter := &waiter{

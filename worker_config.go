@@ -110,18 +110,6 @@ type WorkerConfig struct {
 	Logger Logger
 }
 
-const (
-	// maxDeaths is how often a task may take its worker down, with nothing else in hand, before it is archived.
-	maxDeaths = 3
-	// deathsLife is how long a death counts.
-	deathsLife = 72 * time.Hour
-	// parkedLife is how long a task waits for a worker that knows its function before it is archived.
-	parkedLife = 7 * 24 * time.Hour
-	// archivedLife and archivedMost bound the archive of a queue unless the configuration does.
-	archivedLife = 90 * 24 * time.Hour
-	archivedMost = 10_000
-)
-
 // withDefaults returns a copy in which everything that was left out is filled in.
 func (c WorkerConfig) withDefaults() WorkerConfig {
 	c.ArchiveMax, c.ArchiveFor = archiveBounds(c.ArchiveMax, c.ArchiveFor)

@@ -192,3 +192,11 @@ func TokensOf(number uint64, n int) iter.Seq[string] {
 		}
 	}
 }
+
+// ParseToken splits a token into the number of its batch and its place in it, from 1.
+func ParseToken(token string) (number uint64, place int, ok bool) {
+	head, tail, _ := strings.Cut(token, "-")
+	number, err1 := strconv.ParseUint(head, 10, 64)
+	place, err2 := strconv.Atoi(tail)
+	return number, place, err1 == nil && err2 == nil
+}

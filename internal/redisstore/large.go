@@ -7,24 +7,30 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-const (
-	// ReasonTooLarge is why a message is archived that is larger than workers read.
-	ReasonTooLarge = "too large"
-	// maxInfo bounds what is read of each task where many are listed: more than any wire.Info has that is kept of a
-	// task that waits.
-	maxInfo = 32 << 10
-)
+// maxInfo bounds what is read of each task where many are listed: more than any wire.Info has that is kept of a task
+// that waits.
+const maxInfo = 32 << 10
 
 // TooLarge is the error about a message of size bytes, which stays in Redis.
 func TooLarge(size int) error { return wire.TooLong(size, wire.WorkerLimits) }
 
 // TooLargeInfo is what is known of such a message.
 func TooLargeInfo(size int, at time.Time, worker string) []byte {
-	info := wire.Info{Reason: ReasonTooLarge, Error: TooLarge(size).Error(), At: at, Worker: worker}
+	info := wire.Info{Reason: lifecycle.ReasonTooLarge, Error: TooLarge(size).Error(), At: at, Worker: worker}
 	return info.Encode()
+}
+
+// LogTooLarge logs that such a message of a queue was archived as the task id.
+func LogTooLarge(log loop.Journal, lines *loop.LineLimit, queue, id string, size int) {
+	lines.Log(loop.LineKey{Queue: queue, Reason: lifecycle.ReasonTooLarge}, func(n int) {
+		log.With("queue", queue).With("id", id).Counted(n).WithError(TooLarge(size)).
+			Error("message archived: it is too large, and stays in Redis")
+	})
 }
 
 // Stored is a value as Redis holds it. One that is too large is not read: of it only the size is known.

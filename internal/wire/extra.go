@@ -45,6 +45,9 @@ type Gather struct {
 	MaxSize  int   // how many tasks it has at most
 }
 
+// Keeps reports whether something is kept of the task when it has succeeded.
+func (x *Extra) Keeps() bool { return x != nil && (x.KeepResult > 0 || x.Retention > 0) }
+
 // isZero says whether there is nothing to write.
 func (x *Extra) isZero() bool { return x == nil || x.pairs() == 0 }
 

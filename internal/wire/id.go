@@ -1,6 +1,10 @@
 package wire
 
-import mrand "math/rand/v2"
+import (
+	"crypto/rand"
+	"encoding/hex"
+	mrand "math/rand/v2"
+)
 
 // MaxTaskID bounds an id given by the caller, in bytes.
 const MaxTaskID = 256
@@ -27,4 +31,11 @@ func NewTaskID() string {
 	var text TaskIDText
 	text.Fill()
 	return string(text[:])
+}
+
+// NewWorkerID returns 128 random bits. Claims are filed under it, so two workers must never share one.
+func NewWorkerID() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails, says its documentation
+	return hex.EncodeToString(random[:])
 }

@@ -1,0 +1,17 @@
+// Package lifecycle holds what workers and sweepers must agree on: how long a task is kept in each state, and the words
+// for why it was archived. It knows neither Redis nor functions.
+package lifecycle
+
+import "time"
+
+const (
+	// MaxDeaths is how often a task may take its worker down, with nothing else in hand, before it is archived.
+	MaxDeaths = 3
+	// DeathLife is how long a death counts.
+	DeathLife = 72 * time.Hour
+	// ParkedLife is how long a task waits for a worker that knows its function before it is archived.
+	ParkedLife = 7 * 24 * time.Hour
+	// ArchivedLife and MaxArchived bound the archive of a queue unless the configuration does.
+	ArchivedLife = 90 * 24 * time.Hour
+	MaxArchived  = 10_000
+)
