@@ -85,6 +85,18 @@ func newBatch(l *lane, number uint64, messages []any) *batch {
 	return b
 }
 
+// Queue returns the name of the queue that the task was claimed from.
+func (c *claim) Queue() string { return c.lane.store.Name }
+
+// Message returns the task's message.
+func (c *claim) Message() *wire.Message { return &c.msg }
+
+// Function returns the function of the task, nil if it is unknown here.
+func (c *claim) Function() *function.Function { return c.fn }
+
+// MaxRetry returns how often the task may be retried.
+func (c *claim) MaxRetry() int { return c.lane.owner.maxRetry(c) }
+
 // large is the size of a message that is too large to be read, 0 if it was read.
 func (c *claim) large() int { return c.batch.sizes[c] }
 

@@ -55,7 +55,7 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		if msg, err := wire.Parse(message.Bytes, wire.WorkerLimits); message.Bytes != nil && err == nil &&
 			msg.Meta.Extra.Keeps() {
 			i := canceledInfo(&msg, s.Now())
-			info, keep = i.Encode(), milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
+			info, keep = i.Encode(), wire.Milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}
 		switch became, err := s.Cancel(ctx, r.id, message.Exists(), keep, info); {
 		case err != nil:

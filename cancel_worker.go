@@ -239,6 +239,6 @@ func (l *lane) cancelHandler(c *claim) {
 		return
 	}
 	if c.cancel != nil {
-		c.cancel(ErrCanceled)
+		c.cancel(errCanceled)
 	}
 }

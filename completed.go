@@ -46,7 +46,7 @@ func (w *worker) leave(c *claim, info *wire.Info) ending {
 	if x.Retention > 0 {
 		info.Message = c.raw
 	}
-	e.wait, e.info = milliseconds(max(x.KeepResult, x.Retention)), info.Encode()
+	e.wait, e.info = wire.Milliseconds(max(x.KeepResult, x.Retention)), info.Encode()
 	return e
 }
 

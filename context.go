@@ -56,7 +56,7 @@ func (w *worker) contextOf(c *claim, limit time.Duration) (context.Context, cont
 func withLimit(
 	ctx context.Context, cancel context.CancelCauseFunc, end time.Time,
 ) (context.Context, context.CancelCauseFunc) {
-	ctx, stop := context.WithDeadlineCause(ctx, end, ErrTimeout)
+	ctx, stop := context.WithDeadlineCause(ctx, end, errTimeout)
 	return ctx, func(cause error) {
 		cancel(cause)
 		stop()

@@ -13,7 +13,7 @@ import (
 type otherKey struct{}
 
 func TestTaskContext(t *testing.T) {
-	w := &Worker{}
+	w := &worker{}
 	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
 	c := &claim{msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
 	ctx, cancel := w.contextOf(c, 0)
@@ -28,23 +28,23 @@ func TestTaskContext(t *testing.T) {
 	if ctx.Value(otherKey{}) != "value" || wrapped.Value(otherKey{}) != "other" {
 		t.Error("other values are not handed through")
 	}
-	cancel(ErrLost)
+	cancel(errLost)
 	<-wrapped.Done()
-	if !errors.Is(context.Cause(ctx), ErrLost) || !errors.Is(context.Cause(wrapped), ErrLost) ||
+	if !errors.Is(context.Cause(ctx), errLost) || !errors.Is(context.Cause(wrapped), errLost) ||
 		claimFromContext(wrapped) != c {
-		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), ErrLost)
+		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), errLost)
 	}
 	ctx, cancel = w.contextOf(&claim{}, 0)
 	defer cancel(nil)
-	w.cancel(ErrShutdown)
-	if <-ctx.Done(); !errors.Is(context.Cause(ctx), ErrShutdown) {
-		t.Errorf("cause %v, expected %v", context.Cause(ctx), ErrShutdown)
+	w.cancel(errShutdown)
+	if <-ctx.Done(); !errors.Is(context.Cause(ctx), errShutdown) {
+		t.Errorf("cause %v, expected %v", context.Cause(ctx), errShutdown)
 	}
 }
 
 // The context of a handler is part of its claim: it allocates no more than the standard library's.
 func TestTaskContextAllocates(t *testing.T) {
-	w, c := &Worker{}, &claim{}
+	w, c := &worker{}, &claim{}
 	w.tasks, w.cancel = context.WithCancelCause(t.Context())
 	defer w.cancel(nil)
 	plain := testing.AllocsPerRun(1000, func() {

@@ -17,7 +17,7 @@ import (
 
 // deaf has a worker hear no signals.
 func deaf(w *Worker) {
-	w.signals = redisstore.NewSignals(refusingSource{})
+	w.cfg.Signals = redisstore.NewSignals(refusingSource{})
 }
 
 // refusingSource has no connections.

@@ -9,11 +9,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// milliseconds converts what a message says.
-func milliseconds(ms int64) time.Duration {
-	return time.Duration(min(ms, unlimited)) * time.Millisecond
-}
-
 // timeoutError is the error of a handler that has returned one after its time was over.
 type timeoutError struct {
 	limit time.Duration
@@ -25,8 +20,8 @@ func (e *timeoutError) Error() string {
 	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.limit.Round(time.Millisecond), e.err)
 }
 
-// Unwrap returns ErrTimeout and the handler's error.
-func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
+// Unwrap returns errTimeout and the handler's error.
+func (e *timeoutError) Unwrap() []error { return []error{errTimeout, e.err} }
 
 // limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
 // is for any time. The call decides, then the function, then the worker; a deadline may cut it short. It reads nothing
@@ -38,7 +33,7 @@ func (w *worker) limit(c *claim, ran time.Duration) time.Duration {
 	}
 	x := c.msg.Meta.Extra
 	if x != nil && x.Timeout != 0 {
-		d = milliseconds(x.Timeout)
+		d = wire.Milliseconds(x.Timeout)
 	}
 	if x != nil && x.Deadline != 0 {
 		left := max(time.UnixMilli(x.Deadline).Sub(c.lane.now()), 1-ran) // an overflow of Sub is a long time as well
@@ -46,7 +41,7 @@ func (w *worker) limit(c *claim, ran time.Duration) time.Duration {
 			d = end
 		}
 	}
-	if d > milliseconds(unlimited)/2 {
+	if d > wire.Milliseconds(wire.Unlimited)/2 {
 		return 0 // nobody waits that long
 	}
 	return d

@@ -28,7 +28,7 @@ func TestLimit(t *testing.T) {
 		{"the worker's", time.Minute, nil, nil, 0, time.Minute},
 		{"the function's", time.Minute, hour, nil, 0, time.Hour},
 		{"the call's", time.Minute, hour, &wire.Extra{Timeout: 2000}, 0, 2 * time.Second},
-		{"none by the call", time.Minute, hour, &wire.Extra{Timeout: unlimited}, 0, 0},
+		{"none by the call", time.Minute, hour, &wire.Extra{Timeout: wire.Unlimited}, 0, 0},
 		{"beyond all bounds by the call", time.Minute, hour, &wire.Extra{Timeout: math.MaxInt64}, 0, 0},
 		{"none by the function", time.Minute, []FuncOption{Timeout(0)}, nil, 0, 0},
 		{"a deadline", 0, nil, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, 3 * time.Hour},
@@ -49,7 +49,7 @@ func TestLimit(t *testing.T) {
 			f := Func(func() {}, append([]FuncOption{Name("limited")}, tt.opts...)...)
 			c := &claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f.f}
 			c.msg.Meta.Extra = tt.extra
-			w := &Worker{cfg: WorkerConfig{Timeout: tt.cfg}}
+			w := &worker{cfg: engineConfig{Timeout: tt.cfg}}
 			got := w.limit(c, tt.ran)
 			if got != tt.want && got.Round(time.Minute) != tt.want && (got-tt.want).Abs() > time.Second {
 				t.Errorf("%v, expected %v", got, tt.want)

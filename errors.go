@@ -3,7 +3,7 @@ package delayed
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/godelayed/delayed/internal/function"
@@ -57,20 +57,20 @@ var (
 var (
 	// ErrLost says that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker
 	// may run the task now. Whatever the handler returns is discarded.
-	ErrLost = errors.New("delayed: claim lost")
+	ErrLost = errLost
 
 	// ErrCanceled says that the task was cancelled by Ref.Cancel, or replaced by a later one. Whatever error the
 	// handler returns, the task is not tried again. The *TaskError of who waits for the task wraps it too.
-	ErrCanceled = errors.New("delayed: task was canceled")
+	ErrCanceled = errCanceled
 
 	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then
 	// still counts: nil is success. The error that WorkerConfig.IsFailure and BackoffFunc get wraps it, whatever the
 	// handler returned.
-	ErrTimeout = errors.New("delayed: handler takes too long")
+	ErrTimeout = errTimeout
 
 	// ErrShutdown says that the worker is stopping and that the grace period is over. The task is given back when its
 	// handler returns.
-	ErrShutdown = errors.New("delayed: worker is shutting down")
+	ErrShutdown = errShutdown
 )
 
 // ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
@@ -170,9 +170,7 @@ type StillRunningError struct {
 }
 
 // Error implements error.
-func (e *StillRunningError) Error() string {
-	return fmt.Sprintf("delayed: %d handlers still run after shutdown: %s", len(e.Funcs), strings.Join(e.Funcs, ", "))
-}
+func (e *StillRunningError) Error() string { return (*runningError)(e).Error() }
 
 // StuckError is returned by Worker.Run when more handlers than WorkerConfig.MaxStuck ignore that their contexts have
 // ended: the worker has stopped because of them. Those that still run keep their claims until the process exits; then a
@@ -183,7 +181,34 @@ type StuckError struct {
 }
 
 // Error implements error.
-func (e *StuckError) Error() string {
-	return fmt.Sprintf("delayed: %d handlers are stuck: %s; let them return when their contexts end", len(e.Funcs),
-		strings.Join(e.Funcs, ", "))
+func (e *StuckError) Error() string { return (*stuckError)(e).Error() }
+
+// misfit returns the function whose arguments did not fit, if that is what err says.
+func misfit(err error) (path string, ok bool) {
+	var wrong *ArgumentError
+	if errors.As(err, &wrong) {
+		return wrong.Func, true
+	}
+	return "", false
+}
+
+// publicEnd turns what a worker says of its end, one error or several that are joined, into the errors that users know.
+func publicEnd(err error) error {
+	switch e := err.(type) { //nolint:errorlint // these are never wrapped but by errors.Join
+	case *runningError:
+		return (*StillRunningError)(e)
+	case *stuckError:
+		return (*StuckError)(e)
+	case interface{ Unwrap() []error }:
+		all := slices.Clone(e.Unwrap())
+		changed := false
+		for i, one := range all {
+			all[i] = publicEnd(one)
+			changed = changed || all[i] != one //nolint:errorlint // whether it is the same value
+		}
+		if changed {
+			return errors.Join(all...)
+		}
+	}
+	return err
 }

@@ -57,11 +57,26 @@ const (
 	EventHeartbeatRegained                      // Redis knows again that the worker lives
 	EventQueuePaused                            // no worker claims tasks of the queue until it is resumed
 	EventQueueResumed                           // workers claim tasks of the queue again
-	eventKinds                                  // one more than the last
+	publicKinds                                 // one more than the last
 )
 
+// publicEvent returns an event as listeners get it.
+func publicEvent(e *event) Event {
+	public := Event{
+		Kind: EventKind(e.Kind), At: e.At, Queue: e.Queue, Duration: e.Duration, Wait: e.Wait, Reason: e.Reason,
+		Err: publicEnd(e.Err), Missed: e.Missed,
+	}
+	switch {
+	case e.claim != nil && e.claim.Message().Path != "":
+		public.Task = taskOf(e.claim)
+	case e.message != nil:
+		public.Task = sweptTask(e.Queue, e.message)
+	}
+	return public
+}
+
 // eventNames are the names of the kinds.
-var eventNames = [eventKinds]string{
+var eventNames = [publicKinds]string{
 	EventTaskStarted: "task started", EventTaskDone: "task done", EventTaskFailed: "task failed",
 	EventTaskPanicked: "task panicked",
 	EventTaskTimedOut: "task timed out", EventTaskRetried: "task retried", EventTaskSnoozed: "task snoozed",
@@ -79,7 +94,7 @@ var eventNames = [eventKinds]string{
 
 // String returns the name of the kind, such as "task started".
 func (k EventKind) String() string {
-	if k > 0 && k < eventKinds {
+	if k > 0 && k < publicKinds {
 		return eventNames[k]
 	}
 	return "unknown event"

@@ -120,7 +120,7 @@ func (w *worker) execute(c *claim) (done bool) {
 	limit := w.limit(c, 0)
 	ctx := w.tasks
 	var cancel context.CancelCauseFunc
-	if c.fn.TakesCtx || w.hasMiddleware(c) {
+	if c.fn.TakesCtx || w.cfg.Wrapped(c) {
 		ctx, cancel = w.contextOf(c, limit)
 		defer cancel(nil)
 	}
@@ -157,7 +157,7 @@ func (w *worker) execute(c *claim) (done bool) {
 			done = false
 		}
 	}()
-	result, err = w.call(ctx, c)
+	result, err = w.cfg.Call(ctx, c)
 	returned = true
 	return false
 }
@@ -243,9 +243,9 @@ func (w *worker) python(ctx context.Context, c *claim, now time.Time) ending {
 func (w *worker) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
 	form, err := to.Mode(ctx)
 	if err == nil && form == "" && !w.cfg.Legacy {
-		form, err = to.SettleMode(ctx, extendedForm)
+		form, err = to.SettleMode(ctx, redisstore.ExtendedForm)
 	}
-	return form == extendedForm, err
+	return form == redisstore.ExtendedForm, err
 }
 
 // Why tasks are parked, besides reasonFields.

@@ -204,7 +204,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	defer cancel()
 	tokens, err := l.store.Register(call, h.worker, h.life, pulse)
 	h.unsure[l] = err != nil
-	if err == nil || errors.Is(err, ErrUnknown) {
+	if err == nil || errors.Is(err, redisstore.ErrUnknown) {
 		l.registered.Store(true)
 	}
 	if err != nil {

@@ -1,16 +1,31 @@
 package delayed
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // maxEvents is how many events wait for listeners that are slow; further ones are dropped and counted.
 const maxEvents = 10_000
+
+// Listen has fn called with every event, in their order, on a goroutine of its own. Call it before Run.
+func (w *worker) Listen(fn func(event)) error {
+	w.control.Lock()
+	defer w.control.Unlock()
+	if w.Begun() {
+		return fmt.Errorf("%w: Listen after Run: call it before", redisstore.ErrClosed)
+	}
+	w.hooks.listeners = append(slices.Clip(w.hooks.listeners), fn)
+	w.hooks.on.Store(true)
+	return nil
+}
 
 // listened says whether events are to be made at all: where making one costs something, ask before.
 func (w *worker) listened() bool { return w.hooks.on.Load() }
@@ -115,9 +130,6 @@ func (h *hooks) tell(events []event) {
 		}
 	}
 }
-
-// listenGrace is how long a worker that has stopped waits for its listeners.
-func (c WorkerConfig) listenGrace() time.Duration { return max(c.CancelGrace, time.Second) }
 
 // call calls one listener.
 func (h *hooks) call(listener func(event), e event) {

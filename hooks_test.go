@@ -153,11 +153,11 @@ func TestListenersCannotHarmTheWorker(t *testing.T) {
 
 func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 	var h hooks
-	var got []Event
-	h.listeners = []func(Event){func(e Event) { got = append(got, e) }}
+	var got []event
+	h.listeners = []func(event){func(e event) { got = append(got, e) }}
 	h.on.Store(true)
 	for range maxEvents + 5 {
-		h.emit(Event{Kind: EventTaskDone})
+		h.emit(event{Kind: kindTaskDone})
 	}
 	h.start(loop.NewJournal((&logText{}).logger()))
 	for {
@@ -169,14 +169,14 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	h.emit(Event{Kind: EventTaskStarted})
-	h.emit(Event{Kind: EventTaskFailed})
+	h.emit(event{Kind: kindTaskStarted})
+	h.emit(event{Kind: kindTaskFailed})
 	h.stop(patience)
 	if len(got) != maxEvents+2 || got[0].Missed != 0 {
 		t.Fatalf("expected %d events, found %d, the first is %+v", maxEvents+2, len(got), got[0])
 	}
 	// The first one after those that were missed tells of them, and no other.
-	for i, want := range []Event{{Kind: EventTaskStarted, Missed: 5}, {Kind: EventTaskFailed}} {
+	for i, want := range []event{{Kind: kindTaskStarted, Missed: 5}, {Kind: kindTaskFailed}} {
 		if e := got[maxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
 			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)
 		}
@@ -189,7 +189,7 @@ func TestPatienceWithListeners(t *testing.T) {
 		0: time.Second, time.Millisecond: time.Second,
 		time.Minute: time.Minute,
 	} {
-		if got := (WorkerConfig{CancelGrace: grace}).listenGrace(); got != want {
+		if got := (&engineConfig{CancelGrace: grace}).listenGrace(); got != want {
 			t.Errorf("with a CancelGrace of %v it waits for %v, expected %v", grace, got, want)
 		}
 	}
@@ -203,8 +203,8 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	}
 	var none *hooks
 	if n := testing.AllocsPerRun(100, func() {
-		w.emit(Event{Kind: EventTaskDone, Duration: time.Second})
-		none.emit(Event{Kind: EventTaskDone})
+		w.emit(event{Kind: kindTaskDone, Duration: time.Second})
+		none.emit(event{Kind: kindTaskDone})
 	}); n != 0 || len(w.hooks.queue) != 0 {
 		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.hooks.queue))
 	}
@@ -237,13 +237,22 @@ func TestHooksPage(t *testing.T) {
 		t.Errorf("kinds of events in event.go and docs/HOOKS.md differ: %d, %d and %d\n%q\n%q", eventKinds-1,
 			len(constants), len(rows), constants, rows)
 	}
-	for k := EventKind(1); k < eventKinds; k++ {
+	for k := EventKind(1); k < publicKinds; k++ {
 		if k.String() == "" || strings.ReplaceAll("Event"+strings.ReplaceAll(k.String(), " ", ""), "-",
 			"") != strings.ReplaceAll(strings.ToLower(constants[k-1]), "event", "Event") {
 			t.Errorf("%s is called %q", constants[k-1], k)
 		}
 	}
-	if EventKind(0).String() != "unknown event" || eventKinds.String() != "unknown event" {
+	engine, err := os.ReadFile("events.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, kind := range first(engine, `(?m)^\tkind(\w+)`) { // the same in the same order: their numbers are converted
+		if "Event"+kind != constants[i] {
+			t.Errorf("kind %d is %s to workers and %s to listeners", i+1, kind, constants[i])
+		}
+	}
+	if EventKind(0).String() != "unknown event" || publicKinds.String() != "unknown event" {
 		t.Error("kinds that are none have names")
 	}
 	_, reasons, _ := strings.Cut(string(page), "| reason |")

@@ -45,7 +45,7 @@ type judgement struct {
 
 func (j *judgement) decide() (e ending, done bool) {
 	says, wait := said(j.err)
-	if errors.Is(context.Cause(j.w.tasks), ErrShutdown) && (says == saysNothing || says == saysRetryIn) {
+	if errors.Is(context.Cause(j.w.tasks), errShutdown) && (says == saysNothing || says == saysRetryIn) {
 		// The handler was told to stop. Neither a retry nor a death is spent.
 		return ending{claim: j.c, outcome: outcomeRelease}, false
 	}
@@ -64,10 +64,9 @@ func (j *judgement) decide() (e ending, done bool) {
 		return j.file(outcomeSnooze, tallyNone, wait, j.c.raw), false
 	default:
 	}
-	var wrong *ArgumentError
 	late, _ := j.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
 	switch {
-	case errors.As(j.err, &wrong) && wrong.Func == j.c.fn.Path():
+	case j.misfit():
 		if fields := j.c.fn.UnknownFields(&j.c.msg); len(fields) > 0 {
 			return j.w.park(j.c, reasonFields, j.now, fields...), false
 		}
@@ -84,6 +83,12 @@ func (j *judgement) decide() (e ending, done bool) {
 		return j.postpone(), false
 	}
 	return j.fail(says == saysRetryIn, wait), false
+}
+
+// misfit reports whether the error says that the arguments do not fit the function of the task.
+func (j *judgement) misfit() bool {
+	path, ok := j.w.cfg.Misfit(j.err)
+	return ok && path == j.c.fn.Path()
 }
 
 // prepare fills in what all decisions need.
@@ -170,13 +175,13 @@ func (j *judgement) delay() time.Duration {
 	if x := j.msg.Meta.Extra; x != nil {
 		delays = x.RetryDelays
 		if x.RetryCap != 0 {
-			longest = milliseconds(x.RetryCap)
+			longest = wire.Milliseconds(x.RetryCap)
 		}
 	}
 	var d time.Duration
 	switch {
 	case len(delays) > 0:
-		d = milliseconds(delays[min(retried, len(delays)-1)])
+		d = wire.Milliseconds(delays[min(retried, len(delays)-1)])
 	case j.trust && p.Backoff != nil:
 		d = p.Backoff(retried, j.err)
 	case len(p.Delays) > 0:

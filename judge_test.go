@@ -37,7 +37,9 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
-	w := &Worker{cfg: j.cfg.withDefaults(), id: "w", log: loop.NewJournal(logger)}
+	cfg := j.cfg.withDefaults()
+	w := &worker{cfg: cfg.engine(new(Redis), orderPlan{}), id: "w", log: loop.NewJournal(logger)}
+	w.cfg.Misfit = misfit
 	w.tasks, w.cancel = context.WithCancelCause(t.Context())
 	if j.stops {
 		w.cancel(ErrShutdown)

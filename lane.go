@@ -249,7 +249,7 @@ func (l *lane) lose(c *claim) bool {
 	}
 	c.lost.Store(true)
 	if c.cancel != nil {
-		c.cancel(ErrLost)
+		c.cancel(errLost)
 	}
 	return true
 }

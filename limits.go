@@ -50,10 +50,7 @@ func (w *worker) stopReason() string {
 // allow prepares the limits that the executors keep.
 func (w *worker) allow() {
 	w.exec.rest = w.cfg.Rest
-	w.exec.limited, w.exec.budget = w.cfg.Once || w.cfg.MaxTasks > 0, w.cfg.MaxTasks
-	if w.cfg.Once {
-		w.exec.budget = 1
-	}
+	w.exec.limited, w.exec.budget = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
 	w.exec.onSpent = func() { w.stopFor(stopTasks) }
 }
 
@@ -74,7 +71,7 @@ func (w *worker) watches() (watches []func(context.Context)) {
 	switch {
 	case w.cfg.StopWhenEmptyFor > 0:
 		v.limit = w.cfg.StopWhenEmptyFor
-	case w.cfg.StopWhenEmpty || w.cfg.Once:
+	case w.cfg.StopWhenEmpty:
 		v.limit = 0
 	case !v.listened:
 		return watches

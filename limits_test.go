@@ -232,7 +232,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	await(b, "the task", running)
 	// only then anything counts as empty
 	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
-	v := &vacancy{worker: w}
+	v := &vacancy{worker: w.worker}
 	for range 3 {
 		if v.look(t.Context(), time.Now().Add(time.Hour)) {
 			t.Error("the worker is said to have nothing to do")
@@ -256,7 +256,7 @@ func TestVacancy(t *testing.T) {
 	s := b.start(w)
 	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	begin := time.Now()
-	v := &vacancy{worker: w, limit: time.Hour, since: begin, listened: true}
+	v := &vacancy{worker: w.worker, limit: time.Hour, since: begin, listened: true}
 	at := func(minutes int) bool { return v.look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
 	idle := func() int { return len(h.of(EventWorkerIdle)) }
 	before := idle()
@@ -296,7 +296,7 @@ func TestIdleIsToldOnce(t *testing.T) {
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
 	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
-	v := &vacancy{worker: w, limit: -1, listened: true}
+	v := &vacancy{worker: w.worker, limit: -1, listened: true}
 	b.Until("listeners were told", func() bool { // a claim may be under way
 		v.look(t.Context(), time.Now())
 		return v.told

@@ -12,39 +12,6 @@ import (
 // handler returns does.
 type HandlerFunc func(ctx context.Context, t *Task) error
 
-// Use puts middleware around the handlers of all functions that the worker runs. The first one given is the outermost;
-// further calls add more within. Call it before Run; afterwards it returns an error that wraps ErrClosed.
-//
-//	err := w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
-//		return func(ctx context.Context, t *delayed.Task) error {
-//			start := time.Now()
-//			err := next(ctx, t)
-//			observe(t.Path(), time.Since(start), err)
-//			return err
-//		}
-//	})
-//
-// Each function is called once, when Run begins; what it returns is called concurrently, for every task. Middleware may
-// give next another context, made of ctx, which is what the handler gets; it may return without calling next, and nil
-// then means that the task is done. Next decodes the arguments and calls the handler: its error is an *ArgumentError
-// when they do not fit, and the handler's panics are errors too. Middleware that stands around one function only is
-// given to Func: see Middleware.
-func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
-	if err := w.check(); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(mw, func(m func(HandlerFunc) HandlerFunc) bool { return m == nil }) {
-		return fmt.Errorf("%w: Use: expected middleware, found nil; leave it out", ErrFunction)
-	}
-	w.control.Lock()
-	defer w.control.Unlock()
-	if WorkerState(w.state.Load()) != WorkerNew {
-		return fmt.Errorf("%w: Use after Run: call it before", ErrClosed)
-	}
-	w.middleware = append(slices.Clip(w.middleware), mw...)
-	return nil
-}
-
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
 // is none.
 func TaskFromContext(ctx context.Context) *Task {

@@ -8,13 +8,15 @@ import (
 )
 
 // hasMiddleware says whether a task goes through middleware, which needs a context of its own.
-func (w *Worker) hasMiddleware(c *claim) bool { return w.chain != nil || defaultsOf(c.fn).chain != nil }
+func (w *Worker) hasMiddleware(c *claim) bool {
+	return w.chain != nil || defaultsOf(c.Function()).chain != nil
+}
 
 // call calls the function of a claim, through middleware if there is any. When the function or middleware calls
 // runtime.Goexit, it does not return.
 func (w *Worker) call(ctx context.Context, c *claim) (result any, err error) {
 	if !w.hasMiddleware(c) {
-		result, err = c.fn.Call(ctx, &c.msg)
+		result, err = c.Function().Call(ctx, c.Message())
 		return result, public(err)
 	}
 	return w.callThrough(ctx, c)
@@ -25,7 +27,7 @@ func (w *Worker) callThrough(ctx context.Context, c *claim) (result any, err err
 	t := taskOf(c)
 	outermost := w.chain
 	if outermost == nil {
-		outermost = defaultsOf(c.fn).chain
+		outermost = defaultsOf(c.Function()).chain
 	}
 	err = function.Protect(ctx, t, outermost)
 	return t.got.result, err
@@ -36,18 +38,18 @@ func callTask(ctx context.Context, t *Task) (err error) {
 	if ctx == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given a context, found nil", ErrFunction)
 	}
-	if t == nil || t.got == nil {
+	if t == nil || t.got == nil || t.got.fn() == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found "+
 			"another", ErrFunction)
 	}
-	t.got.result, err = t.got.claim.fn.Call(ctx, &t.got.claim.msg)
+	t.got.result, err = t.got.fn().Call(ctx, t.got.claim.Message())
 	return public(err)
 }
 
 // callFunc goes on from the worker's middleware to that of the function.
 func callFunc(ctx context.Context, t *Task) error {
-	if t != nil && t.got != nil {
-		if inner := defaultsOf(t.got.claim.fn).chain; inner != nil {
+	if t != nil && t.got != nil && t.got.fn() != nil {
+		if inner := defaultsOf(t.got.fn()).chain; inner != nil {
 			return inner(ctx, t)
 		}
 	}

@@ -8,9 +8,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// unlimited is how Timeout(0) stands in a message, in ms: longer than anybody waits.
-const unlimited = math.MaxInt64 / int64(time.Millisecond)
-
 // Timeout bounds one run of the task: after d, rounded up to milliseconds, the context of its handler ends with cause
 // ErrTimeout. The handler decides what follows. If it returns an error the task has failed, and is retried or archived
 // as after any other failure; see FailOnTimeout. If it returns none, the task is done. A handler that does not look at
@@ -24,7 +21,7 @@ func Timeout(d time.Duration) TaskOption { return timeoutOption(d) }
 type timeoutOption time.Duration
 
 func (o timeoutOption) extra() extra {
-	ms := unlimited
+	ms := wire.Unlimited
 	if o > 0 {
 		ms = wholeMilliseconds(time.Duration(o))
 	}

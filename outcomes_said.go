@@ -23,6 +23,11 @@ type outcomeError struct {
 	err  error // may be nil
 }
 
+// say makes an error by which a handler says what shall become of its task.
+func say(says handlerSays, wait time.Duration, err error) error {
+	return &outcomeError{says, wait, err}
+}
+
 // Error implements error.
 func (e *outcomeError) Error() string {
 	switch {

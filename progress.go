@@ -20,17 +20,7 @@ func Progress(ctx context.Context, done, total int64, note string) error {
 	if c == nil {
 		return errors.New("delayed: Progress outside of a handler: pass the context that the handler was given")
 	}
-	if c.msg.Meta.ID == "" {
-		return ErrNoID
-	}
-	r := c.reporter.Load()
-	if r == nil {
-		r = &reporter{send: c.sendProgress}
-		if !c.reporter.CompareAndSwap(nil, r) {
-			r = c.reporter.Load()
-		}
-	}
-	return r.report(ctx, wire.Progress{Done: done, Total: total, Note: note})
+	return c.Report(ctx, wire.Progress{Done: done, Total: total, Note: note})
 }
 
 // Progress asks Redis what the task has reported last; zeros if it has not, or if it is pending or nothing is known of

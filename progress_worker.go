@@ -6,11 +6,28 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 // progressEvery is the shortest time between two reports of one task that reach Redis.
 const progressEvery = 100 * time.Millisecond
+
+// Report reports how far the task is, now or a little later. The error says that the task carries no id, that it is
+// another worker's by now, or that Redis could not be told.
+func (c *claim) Report(ctx context.Context, p wire.Progress) error {
+	if c.msg.Meta.ID == "" {
+		return redisstore.ErrNoID
+	}
+	r := c.reporter.Load()
+	if r == nil {
+		r = &reporter{send: c.sendProgress}
+		if !c.reporter.CompareAndSwap(nil, r) {
+			r = c.reporter.Load()
+		}
+	}
+	return r.report(ctx, p)
+}
 
 // reporter sends the reports of one task, some of them later.
 type reporter struct {
@@ -87,7 +104,7 @@ func (c *claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	}
 	stands, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, info.Encode())
 	if err == nil && !stands {
-		err = ErrLost
+		err = errLost
 	}
 	return err
 }

@@ -15,12 +15,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// The forms of Python tasks, as Redis records them. Those of a queue have one.
-const (
-	plainForm    = "plain"    // what keakon's package delayed reads: path, arguments and retry count, without an id
-	extendedForm = "extended" // with an id and options; workers of keakon's package break on it
-)
-
 // QueueConfig says how a queue is opened. All programs that use one queue should open it in the same way.
 type QueueConfig struct {
 	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
@@ -399,9 +393,9 @@ func (q *Queue) send(ctx context.Context, batch []redisstore.Envelope) error {
 // form is that of the queue's Python tasks.
 func (q *Queue) form() string {
 	if q.legacy {
-		return plainForm
+		return redisstore.PlainForm
 	}
-	return extendedForm
+	return redisstore.ExtendedForm
 }
 
 // settleLife is for how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
@@ -433,7 +427,7 @@ func (q *Queue) settle(ctx context.Context) error {
 		return fmt.Errorf("delayed: queue %q may hold %s Python tasks, but was opened for %s ones: open it with "+
 			"QueueConfig{Legacy: %t}, or wait "+
 			"until it holds no task, archived ones and periodic entries included", q.name, form, q.form(),
-			form == plainForm)
+			form == redisstore.PlainForm)
 	}
 	q.settled.Store(now)
 	return nil

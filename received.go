@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -18,7 +19,7 @@ type received struct {
 // taskOf makes the task of a claim whose message was decoded.
 func taskOf(c *claim) *Task {
 	r := &received{claim: c}
-	r.task.msg, r.task.got = c.msg, r
+	r.task.msg, r.task.got = *c.Message(), r
 	return &r.task
 }
 
@@ -30,11 +31,11 @@ func sweptTask(queue string, msg *wire.Message) *Task {
 }
 
 // fn is the function of the task, nil if it is unknown here or the worker has not claimed the task.
-func (r *received) fn() *function {
+func (r *received) fn() *function.Function {
 	if r.claim == nil {
 		return nil
 	}
-	return r.claim.fn
+	return r.claim.Function()
 }
 
 // meta returns what a received message says about its task; nothing for tasks that are to be enqueued.
@@ -63,7 +64,7 @@ func (t *Task) Queue() string {
 	if t.got.claim == nil {
 		return t.got.swept
 	}
-	return t.got.claim.lane.store.Name
+	return t.got.claim.Queue()
 }
 
 // Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that a
@@ -81,7 +82,7 @@ func (t *Task) MaxRetry() int {
 	if t.mustExist().got == nil || t.got.fn() == nil {
 		return 0
 	}
-	return t.got.claim.lane.owner.maxRetry(t.got.claim)
+	return t.got.claim.MaxRetry()
 }
 
 // Deaths returns how often a worker has died lately that had the received task in hand.

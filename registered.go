@@ -23,8 +23,8 @@ type FunctionInfo struct {
 func (w *Worker) Functions() []FunctionInfo {
 	must(w.check())
 	var infos []FunctionInfo
-	for _, f := range w.registry.All() {
-		infos = append(infos, FunctionInfo(f.Info()))
+	for _, f := range w.worker.Functions() {
+		infos = append(infos, FunctionInfo(f))
 	}
 	return infos
 }

@@ -32,8 +32,8 @@ var outcomeNames = [outcomes]string{
 
 // newStepper makes a worker known to Redis, in place of Run.
 func newStepper(ctx context.Context, w *worker) (*stepper, error) {
-	if !w.state.CompareAndSwap(int32(WorkerNew), int32(WorkerRunning)) {
-		return nil, ErrClosed
+	if !w.phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
+		return nil, redisstore.ErrClosed
 	}
 	if err := w.attach(); err != nil {
 		return nil, err
@@ -250,12 +250,12 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 }
 
 // Stop implements seam.Stepper.
-func (s *stepper) Stop() { s.w.cancel(ErrShutdown) }
+func (s *stepper) Stop() { s.w.cancel(errShutdown) }
 
 // Close implements seam.Stepper.
 func (s *stepper) Close() error {
 	w := s.w
-	w.cancel(ErrShutdown)
+	w.cancel(errShutdown)
 	w.giveBack(w.exec.takeBack())
 	var errs []error
 	for _, l := range w.lanes {
@@ -269,7 +269,7 @@ func (s *stepper) Close() error {
 	if len(errs) == 0 {
 		errs = append(errs, w.unregister())
 	}
-	w.state.Store(int32(WorkerStopped))
+	w.phase.Store(int32(phaseStopped))
 	w.hooks.stop(w.cfg.listenGrace())
 	return errors.Join(errs...)
 }

@@ -31,7 +31,7 @@ type watchdog struct {
 	log     loop.Journal
 
 	told  map[*claim]bool // that were reported; true: its executor was given up
-	fatal *StuckError     // why it has stopped the worker; written before drain is called
+	fatal *stuckError     // why it has stopped the worker; written before drain is called
 }
 
 func newWatchdog(w *worker) *watchdog {
@@ -149,7 +149,7 @@ func (d *watchdog) report(l late, replaced bool, stack string) {
 
 // giveUp stops the worker.
 func (d *watchdog) giveUp() {
-	d.fatal = &StuckError{}
+	d.fatal = &stuckError{}
 	for c, stuck := range d.told {
 		if stuck {
 			d.fatal.Funcs = append(d.fatal.Funcs, c.fn.Path())

@@ -37,7 +37,9 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 			after:   30 * time.Second,
 			longRun: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
 			told: map[*claim]bool{},
-			emit: func(e Event) { w.events = append(w.events, fmt.Sprint(e.Kind, " ", e.Reason, " ", e.Duration)) },
+			emit: func(e event) {
+				w.events = append(w.events, fmt.Sprint(EventKind(e.Kind), " ", e.Reason, " ", e.Duration))
+			},
 		}
 		w.start()
 		synctest.Wait()

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/function"
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -15,10 +14,7 @@ func (w *worker) tell(c *claim, e event) {
 	if w == nil || !w.listened() {
 		return
 	}
-	e.Queue = c.lane.store.Name
-	if c.msg.Path != "" {
-		e.Task = taskOf(c)
-	}
+	e.Queue, e.claim = c.lane.store.Name, c
 	w.emit(e)
 }
 

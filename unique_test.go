@@ -164,7 +164,7 @@ func TestUntilStartWithoutRedis(t *testing.T) {
 	c := &claim{lane: newLane(b.q.store, "w", false), msg: b.pending()[0]}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	worker := &Worker{log: loop.NewJournal(b.log.logger()), tasks: ctx}
+	worker := &worker{log: loop.NewJournal(b.log.logger()), tasks: ctx}
 	if worker.unlock(c) || !c.held() {
 		t.Errorf("replaced, or nothing to free at the end: held %v", c.held())
 	}

@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // worker claims tasks from its queues and calls the functions registered with it. Its methods are safe for concurrent
@@ -32,7 +32,7 @@ type worker struct {
 
 	heard func(*claim, error) // hears what handlers returned, in tests; nil for nobody
 
-	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
+	tasks  context.Context // of all handlers; its cause is errShutdown once it is cancelled
 	cancel context.CancelCauseFunc
 
 	unfit    error // why Redis must not hold tasks, with the reason stopSettings

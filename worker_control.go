@@ -2,14 +2,12 @@ package delayed
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *worker) ID() string {
-	must(w.check())
 	return w.id
 }
 
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
 // on.
 func (w *worker) Pause() {
-	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(false, true) {
@@ -21,11 +19,10 @@ func (w *worker) Pause() {
 
 // Resume ends a Pause. It does not end Quiet.
 func (w *worker) Resume() {
-	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
-		w.exec.hold(w.quiet.Load() || w.state.Load() >= int32(WorkerStopping))
+		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(phaseStopping))
 		w.log.Info("worker resumed")
 		w.emit(event{Kind: kindWorkerResumed})
 	}
@@ -33,7 +30,6 @@ func (w *worker) Resume() {
 
 // Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
 func (w *worker) Quiet() {
-	must(w.check())
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.quiet.CompareAndSwap(false, true) {
@@ -51,30 +47,32 @@ func (w *worker) holdBack() {
 }
 
 // Status returns a snapshot.
-func (w *worker) Status() WorkerStatus {
-	must(w.check())
-	s := WorkerStatus{ID: w.id, State: WorkerState(w.state.Load()), StopReason: w.stopReason()}
-	if s.State == WorkerNew {
+func (w *worker) Status() status {
+	s := status{Phase: phase(w.phase.Load()), StopReason: w.stopReason()}
+	if s.Phase == phaseNew {
 		return s
 	}
 	s.Busy = len(w.exec.running())
-	s.Connected = s.State != WorkerStopped
+	s.Connected = s.Phase != phaseStopped
 	for _, l := range w.lanes {
 		s.Connected = s.Connected && l.fresh(w.cfg.HeartbeatLife)
 	}
-	if s.State == WorkerRunning {
+	if s.Phase == phaseRunning {
 		for _, l := range w.lanes {
 			if l.confirmed.Load() == nil {
-				s.State = WorkerNew // Redis does not know it yet
+				s.Phase = phaseNew // Redis does not know it yet
 				return s
 			}
 		}
 		switch {
 		case w.quiet.Load():
-			s.State = WorkerQuiet
+			s.Phase = phaseQuiet
 		case w.paused.Load():
-			s.State = WorkerPaused
+			s.Phase = phasePaused
 		}
 	}
 	return s
 }
+
+// Begun reports whether Run was called.
+func (w *worker) Begun() bool { return phase(w.phase.Load()) != phaseNew }

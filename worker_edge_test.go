@@ -414,7 +414,7 @@ func TestStatusConnected(t *testing.T) {
 	if s := w.Status(); s.Connected || s.State != WorkerStopped {
 		t.Errorf("stopped: %+v", s)
 	}
-	w.state.Store(int32(WorkerRunning))
+	w.phase.Store(int32(phaseRunning))
 	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
 	for i := range w.lanes {
 		for j, l := range w.lanes {
@@ -428,7 +428,7 @@ func TestStatusConnected(t *testing.T) {
 	if !w.Status().Connected {
 		t.Error("not connected although all heartbeats are fresh")
 	}
-	w.state.Store(int32(WorkerStopped))
+	w.phase.Store(int32(phaseStopped))
 }
 
 // Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run

@@ -105,7 +105,7 @@ func (l *life) start(ctx context.Context, answered bool) {
 		l.beats.Go(func() { g.heartbeat.run(l.beating) })
 		l.loops.Go(func() { g.mover.run(ctx) })
 		if !w.cfg.NoSweeper {
-			l.loops.Go(func() { g.sweep.run(ctx, w.cfg.SweepInterval, false) })
+			l.loops.Go(func() { g.sweep.run(ctx, w.cfg.SweepInterval) })
 		}
 	}
 	if w.cfg.StuckAfter > 0 {
@@ -167,7 +167,7 @@ func (l *life) drain(reason string) (idle <-chan struct{}) {
 		awaited = sound // the others do not return
 	}
 	if !waitFor(awaited, time.Until(l.grace)) {
-		w.cancel(ErrShutdown)
+		w.cancel(errShutdown)
 		waitFor(awaited, w.cfg.CancelGrace)
 	}
 	return all
@@ -177,7 +177,7 @@ func (l *life) drain(reason string) (idle <-chan struct{}) {
 func (l *life) finish(idle <-chan struct{}, reason string) error {
 	w := l.w
 	<-idle
-	w.cancel(ErrShutdown)
+	w.cancel(errShutdown)
 	l.endTold()
 	timer := time.AfterFunc(w.cfg.CancelGrace+redisstore.CallTimeout, l.giveUp)
 	l.finishers.Wait()

@@ -2,9 +2,7 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/godelayed/delayed/internal/loop"
@@ -21,20 +19,19 @@ func (w *worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 	defer cancel()
 	servers := make([]serverAt, len(w.groups))
 	for i, g := range w.groups {
-		servers[i] = serverAt{g.lanes[0].store.Keys.List, "Redis at " + w.where}
+		servers[i] = serverAt{g.lanes[0].store.Keys.List, "Redis at " + w.cfg.Where}
 		if len(w.groups) > 1 {
 			servers[i].name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.Name)
 		}
 	}
-	warnings, err := checkServers(ctx, w.lanes[0].store.Src, servers, w.cfg.Allow)
-	var unfit *SettingError
-	if err != nil && !errors.As(err, &unfit) {
-		return false, nil // the loops say that Redis does not answer
+	warnings, unfit, err := w.cfg.Settings(ctx, servers)
+	if err != nil {
+		return false, nil //nolint:nilerr // the loops say that Redis does not answer
 	}
 	for _, warning := range warnings {
 		w.log.Warn(warning)
 	}
-	return true, err
+	return true, unfit
 }
 
 // followUp does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look
@@ -67,32 +64,14 @@ func (w *worker) logStart() {
 	for i, f := range functions {
 		paths[i] = f.Path
 	}
-	log := w.log.With("redis", w.where)
-	if w.prefix != "" {
-		log = log.With("prefix", w.prefix)
+	log := w.log.With("redis", w.cfg.Where)
+	if w.cfg.Prefix != "" {
+		log = log.With("prefix", w.cfg.Prefix)
 	}
 	log.WithField("queues", w.plan.String()).WithField("concurrency", w.cfg.Concurrency).WithField("functions", paths).
-		WithField("version", libraryVersion()).Info("worker started")
+		WithField("version", w.cfg.Version).Info("worker started")
 	if len(functions) == 0 && w.pythonStore == nil {
 		w.log.Warn("no functions are registered: all tasks will be parked until a worker knows their functions; " +
 			"call Register before Run")
 	}
-}
-
-// libraryVersion returns the version of this module that is linked into the program.
-func libraryVersion() string {
-	const path = "github.com/godelayed/delayed"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if info.Main.Path == path {
-		return info.Main.Version
-	}
-	for _, dep := range info.Deps {
-		if dep.Path == path {
-			return dep.Version
-		}
-	}
-	return "unknown"
 }

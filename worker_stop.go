@@ -30,7 +30,7 @@ func (w *worker) unregister() error {
 		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
 		var wait loop.Backoff
 		err := w.unregisterFrom(ctx, l)
-		for err != nil && !errors.Is(err, ErrClosed) && loop.Sleep(ctx, wait.Next()) {
+		for err != nil && !errors.Is(err, redisstore.ErrClosed) && loop.Sleep(ctx, wait.Next()) {
 			err = w.unregisterFrom(ctx, l)
 		}
 		if err != nil {

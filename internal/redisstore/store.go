@@ -140,6 +140,12 @@ func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	return n > 0, err
 }
 
+// The forms of Python tasks, as Redis records them. Those of a queue have one.
+const (
+	PlainForm    = "plain"    // what keakon's package delayed reads: path, arguments and retry count, without an id
+	ExtendedForm = "extended" // with an id and options; workers of keakon's package break on it
+)
+
 // SettleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that
 // holds.
 func (s *Store) SettleMode(ctx context.Context, want string) (string, error) {

@@ -1,0 +1,14 @@
+package wire
+
+import (
+	"math"
+	"time"
+)
+
+// Unlimited is how a duration without a bound stands in a message, in ms: longer than anybody waits.
+const Unlimited = math.MaxInt64 / int64(time.Millisecond)
+
+// Milliseconds converts a duration in a message.
+func Milliseconds(ms int64) time.Duration {
+	return time.Duration(min(ms, Unlimited)) * time.Millisecond
+}

@@ -1,0 +1,271 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Worker claims tasks from its queues and calls the functions registered with it. Create it with NewWorker, register
+// functions, and Run it. Its methods are safe for concurrent use.
+type Worker struct {
+	*worker
+
+	mu         sync.Mutex                      // protects the following until Run
+	middleware []func(HandlerFunc) HandlerFunc // by Use
+	chain      HandlerFunc                     // made of it by Run; nil: there is none
+}
+
+// workerConns is how many connections a worker cannot do without.
+const workerConns = 5
+
+// NewWorker returns a worker, or everything that is wrong with cfg. It does not connect.
+func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
+	if err := rdb.check(); err != nil {
+		return nil, fmt.Errorf("delayed: NewWorker: %w", err)
+	}
+	if p, ok := rdb.loops.(redisstore.PoolSource); ok && p.Pool.MaxActive > 0 && p.Pool.MaxActive < workerConns {
+		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at "+
+			"least one more: expected %d or more, or 0",
+			p.Pool.MaxActive, workerConns)
+	}
+	cfg = cfg.withDefaults()
+	err := cfg.check(rdb.prefix)
+	var plan orderPlan
+	if wire.IsNil(cfg.Queues) {
+		err = errors.Join(err, errors.New("delayed: WorkerConfig.Queues is missing: expected Strict or Weighted"))
+	} else {
+		var planErr error
+		if plan, planErr = cfg.Queues.plan(); planErr == nil {
+			planErr = rdb.checkSlots(plan.names)
+		}
+		err = errors.Join(err, planErr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.checkPythonQueue(rdb, plan.names); err != nil {
+		return nil, err
+	}
+	schedulers, err := newSchedulers(rdb, cfg)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{}
+	e := cfg.engine(rdb, plan)
+	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.call, w.hasMiddleware, misfit
+	for _, s := range schedulers {
+		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) }) // its only error is that of a second Run
+	}
+	w.worker = newEngine(e)
+	return w, nil
+}
+
+// engine returns the configuration of the parts that do the work. Its defaults are filled in, and it is checked.
+func (c *WorkerConfig) engine(rdb *Redis, plan orderPlan) engineConfig {
+	e := engineConfig{
+		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
+		Queues: plan, Concurrency: c.Concurrency, Prefetch: c.prefetch(), HeartbeatLife: c.HeartbeatLife,
+		SweepInterval: c.SweepInterval, NoSweeper: c.NoSweeper, Grace: c.Grace, CancelGrace: c.CancelGrace,
+		MaxRetry: c.MaxRetry, Backoff: c.Backoff, IsFailure: c.IsFailure, Timeout: c.Timeout, StuckAfter: c.StuckAfter,
+		MaxStuck: c.MaxStuck, Legacy: c.Legacy, PythonQueue: c.PythonQueue, Rest: c.Rest, ArchiveMax: c.ArchiveMax,
+		ArchiveFor: c.ArchiveFor, MaxTasks: c.MaxTasks, MaxTime: c.MaxTime, MaxMemory: c.MaxMemory,
+		StopWhenEmpty: c.StopWhenEmpty, StopWhenEmptyFor: c.StopWhenEmptyFor, Version: libraryVersion(),
+	}
+	if c.Once {
+		e.MaxTasks, e.StopWhenEmpty = 1, true
+	}
+	e.Settings = func(ctx context.Context, servers []serverAt) (warnings []string, unfit, err error) {
+		warnings, err = checkServers(ctx, rdb.loops, servers, c.Allow)
+		if wrong := (*SettingError)(nil); errors.As(err, &wrong) {
+			return warnings, err, nil
+		}
+		return warnings, nil, err
+	}
+	return e
+}
+
+// checkPythonQueue returns an error if a script cannot hand tasks on from one of the queues.
+func (c *WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
+	if c.PythonQueue == "" {
+		return nil
+	}
+	to := redisstore.NewStore(rdb.loops, rdb.prefix, c.PythonQueue).Slot()
+	for _, name := range queues {
+		if redisstore.NewStore(rdb.loops, rdb.prefix, name).Slot() != to {
+			return fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the cluster: "+
+				"give both the same {tag}", c.PythonQueue, name)
+		}
+	}
+	return nil
+}
+
+// Register makes functions callable by tasks: functions of packages, or what Func returned. It returns everything that
+// is wrong with them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new
+// functions are claimed then.
+func (w *Worker) Register(fns ...any) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	var good []*function.Function
+	var errs []error
+	for _, fn := range fns {
+		f, err := newFunction(fn)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, f)
+	}
+	return w.worker.Register(good, errs)
+}
+
+// RegisterMethods registers every exported method of receiver that has an accepted signature. Tasks name them by method
+// expression:
+//
+//	q.Delay((*Mailer).Send, 42)
+//	err := w.RegisterMethods(&Mailer{db: db})
+func (w *Worker) RegisterMethods(receiver any) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	return w.worker.RegisterMethods(receiver)
+}
+
+// Use puts middleware around the handlers of all functions that the worker runs. The first one given is the outermost;
+// further calls add more within. Call it before Run; afterwards it returns an error that wraps ErrClosed.
+//
+//	err := w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
+//		return func(ctx context.Context, t *delayed.Task) error {
+//			start := time.Now()
+//			err := next(ctx, t)
+//			observe(t.Path(), time.Since(start), err)
+//			return err
+//		}
+//	})
+//
+// Each function is called once, when Run begins; what it returns is called concurrently, for every task. Middleware may
+// give next another context, made of ctx, which is what the handler gets; it may return without calling next, and nil
+// then means that the task is done. Next decodes the arguments and calls the handler: its error is an *ArgumentError
+// when they do not fit, and the handler's panics are errors too. Middleware that stands around one function only is
+// given to Func: see Middleware.
+func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(mw, func(m func(HandlerFunc) HandlerFunc) bool { return m == nil }) {
+		return fmt.Errorf("%w: Use: expected middleware, found nil; leave it out", ErrFunction)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.worker.Begun() {
+		return fmt.Errorf("%w: Use after Run: call it before", ErrClosed)
+	}
+	w.middleware = append(slices.Clip(w.middleware), mw...)
+	return nil
+}
+
+// build puts the worker's middleware together.
+func (w *Worker) build() (err error) {
+	w.mu.Lock() // Use may still be at work
+	defer w.mu.Unlock()
+	w.chain, err = chain(w.middleware, callFunc)
+	return err
+}
+
+// Listen has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an
+// error that wraps ErrClosed.
+//
+// Listeners hear of events shortly after they have happened, on a goroutine of their own: they cannot hold up the
+// worker, nor change what becomes of a task (see Use for that), and a panic of theirs is logged. A worker keeps up to
+// 10,000 events for listeners that are slow; further ones are dropped, and Event.Missed of the next one says how many.
+// When the worker stops, Run waits for listeners for as long as WorkerConfig.CancelGrace says, for a second at least.
+func (w *Worker) Listen(fn func(Event)) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if fn == nil {
+		return fmt.Errorf("%w: Listen: expected a function that takes an Event, found nil", ErrFunction)
+	}
+	return w.worker.Listen(func(e event) { fn(publicEvent(&e)) })
+}
+
+// Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for
+// running handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It
+// returns nil after a clean stop, *StillRunningError when handlers still run, *StuckError when it stopped because of
+// handlers that are stuck (both of them joined, if others still run), and ErrClosed when it was called before or the
+// handle on Redis is closed, also meanwhile. It handles no signals. While Redis is away it tries again and carries on
+// by itself.
+//
+// First Run asks the servers of its queues for their settings, as Redis.Check does: it returns a *SettingError if one
+// must not hold tasks and WorkerConfig.Allow does not name the reason, and logs warnings. Where Redis does not answer
+// yet, it asks once Redis does.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	return publicEnd(w.worker.Run(ctx))
+}
+
+// ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
+func (w *Worker) ID() string {
+	must(w.check())
+	return w.id
+}
+
+// Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
+// on.
+func (w *Worker) Pause() {
+	must(w.check())
+	w.worker.Pause()
+}
+
+// Resume ends a Pause. It does not end Quiet.
+func (w *Worker) Resume() {
+	must(w.check())
+	w.worker.Resume()
+}
+
+// Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
+func (w *Worker) Quiet() {
+	must(w.check())
+	w.worker.Quiet()
+}
+
+// Status returns a snapshot.
+func (w *Worker) Status() WorkerStatus {
+	must(w.check())
+	s := w.worker.Status()
+	return WorkerStatus{
+		ID: w.id, State: WorkerState(s.Phase), Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
+	}
+}
+
+// libraryVersion returns the version of this module that is linked into the program.
+func libraryVersion() string {
+	const path = "github.com/godelayed/delayed"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if info.Main.Path == path {
+		return info.Main.Version
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == path {
+			return dep.Version
+		}
+	}
+	return "unknown"
+}
