@@ -70,7 +70,7 @@ func TestCancelBetweenClaims(t *testing.T) {
 	b.Must(w.Register(f))
 	deaf(w)
 	b.start(w)
-	b.Until("it has looked", func() bool { return w.lanes[0].control.version.Load() >= 0 })
+	b.Until("it has looked", func() bool { return w.engine.lanes[0].control.version.Load() >= 0 })
 	b.delay(f, 0)
 	await(b, "the first runs", started)
 	for i := 1; i < 20; i++ {
@@ -240,7 +240,7 @@ func TestCancelAfterSuccess(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife = time.Hour
 	s := b.work(cfg, f)
-	l := s.lanes[0]
+	l := s.engine.lanes[0]
 	b.Until("it has looked", func() bool { return l.control.version.Load() >= 0 })
 	l.control.looking.Lock() // signals reach the worker, but it does not look
 	own := b.q.With(TaskID("own"))

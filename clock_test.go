@@ -55,7 +55,7 @@ func TestCountersFollowRedis(t *testing.T) {
 	if err := w.Register(f); err != nil {
 		t.Fatal(err)
 	}
-	wrongDay(w.lanes[0].store)
+	wrongDay(w.engine.lanes[0].store)
 	running := b.start(w)
 	b.delay(f)
 	await(b, "the task", ran)

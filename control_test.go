@@ -17,7 +17,7 @@ import (
 
 // deaf has a worker hear no signals.
 func deaf(w *Worker) {
-	w.cfg.Signals = redisstore.NewSignals(refusingSource{})
+	w.engine.cfg.Signals = redisstore.NewSignals(refusingSource{})
 }
 
 // refusingSource has no connections.
@@ -126,7 +126,7 @@ func TestPausedWorkerIsIdle(t *testing.T) {
 	cfg.HeartbeatLife, cfg.NoSweeper = 15*time.Second, true
 	w := b.work(cfg, f)
 	b.Must(b.q.Pause(t.Context()))
-	b.Until("the worker knows", w.lanes[0].queuePaused)
+	b.Until("the worker knows", w.engine.lanes[0].queuePaused)
 	b.delay(f)
 	b.delay(f)
 	before, start := b.Server.CommandStats(t), time.Now()
@@ -159,7 +159,7 @@ func TestRestart(t *testing.T) {
 		result := make(chan error, 1)
 		go func() { result <- w.Run(t.Context()) }()
 		b.Until("it is connected",
-			func() bool { return w.Status().Connected && w.lanes[0].control.version.Load() >= 0 })
+			func() bool { return w.Status().Connected && w.engine.lanes[0].control.version.Load() >= 0 })
 		return w, result
 	}
 	b.Must(b.q.Restart(t.Context())) // before all of them
@@ -207,7 +207,7 @@ func TestRestartBeforeTheFirstLook(t *testing.T) {
 	b.Must(b.q.Restart(t.Context())) // not for this worker
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
-	lc := &w.lanes[0].control
+	lc := &w.engine.lanes[0].control
 	lc.looking.Lock()
 	s := b.start(w)
 	told := redistest.Time(t, b.Conn)
@@ -264,9 +264,9 @@ func TestSetWeight(t *testing.T) {
 	cfg.Queues = Weighted{heavy.Name(): 1, light.Name(): 999}
 	w := b.work(cfg)
 	b.Must(heavy.SetWeight(t.Context(), 500))
-	b.Until("the worker knows the weight", func() bool { return w.lanes[0].control.weight.Load() == 500 })
+	b.Until("the worker knows the weight", func() bool { return w.engine.lanes[0].control.weight.Load() == 500 })
 	b.Must(heavy.SetWeight(t.Context(), 0))
-	b.Until("the worker knows that there is none", func() bool { return w.lanes[0].control.weight.Load() == 0 })
+	b.Until("the worker knows that there is none", func() bool { return w.engine.lanes[0].control.weight.Load() == 0 })
 	for _, n := range []int{-1, 1001} {
 		if err := heavy.SetWeight(t.Context(), n); !errors.Is(err, ErrArguments) ||
 			!strings.Contains(err.Error(), "expected 1 to 1000, or 0") {

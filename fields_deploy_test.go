@@ -116,16 +116,16 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	rights, others := b.work(b.config(), Func(func(right) {}, name)), b.work(b.config(), Func(func(other) {}, name))
 	for range 5 {
 		for _, w := range []*started{lefts, rights, others} {
-			ids, err := runnable(t.Context(), b.q.store, &w.registry, b.parked())
+			ids, err := runnable(t.Context(), b.q.store, &w.engine.registry, b.parked())
 			if err != nil || len(ids) != 0 {
 				t.Errorf("released %v, %v", ids, err)
 			}
-			w.groups[0].mover.now()
+			w.engine.groups[0].mover.now()
 		}
 	}
 	b.Until("each has looked", func() bool {
-		return lefts.groups[0].mover.looked.Load() && rights.groups[0].mover.looked.Load() &&
-			others.groups[0].mover.looked.Load()
+		return lefts.engine.groups[0].mover.looked.Load() && rights.engine.groups[0].mover.looked.Load() &&
+			others.engine.groups[0].mover.looked.Load()
 	})
 	if n := b.counters()["parked"]; n != 1 || b.Size("_parked") != 1 {
 		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))

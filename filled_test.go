@@ -173,7 +173,7 @@ func (k *filler) act() {
 		k.letGo()
 		said = "all go"
 	case 10:
-		k.w.fetcher.nudge(0, k.rng.IntN(2) == 0)
+		k.w.engine.fetcher.nudge(0, k.rng.IntN(2) == 0)
 		said = "nudge"
 	default:
 		// the worker may have seen to what was before, or not
@@ -215,7 +215,7 @@ func (k *filler) calm() {
 	k.Must(k.q.Resume(k.T.Context()))
 	k.Until("nothing is left to do", func() bool {
 		k.letGo()
-		return k.left() == 0 && !k.w.paused.Load()
+		return k.left() == 0 && !k.w.engine.paused.Load()
 	})
 }
 
@@ -246,7 +246,7 @@ func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 	w, err := NewWorker(k.rdb, cfg)
 	k.Must(err)
 	k.Must(w.Register(k.f))
-	w.fetcher.patience = 5 * time.Millisecond
+	w.engine.fetcher.patience = 5 * time.Millisecond
 	k.w = k.start(w)
 	defer func() {
 		if t.Failed() {

@@ -71,7 +71,7 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := r.b.List("")
-	r.giveBack(r.claim(len(calls)))
+	r.engine.giveBack(r.claim(len(calls)))
 	if _, ok := r.l.finisher.work(); !ok {
 		t.Fatal("Redis was not told")
 	}
@@ -83,7 +83,7 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 // A worker that waits for the end of a pause looks at the control hash with each heartbeat.
 func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 	r := newReceiver(t, nil)
-	h := r.groups[0].heartbeat
+	h := r.engine.groups[0].heartbeat
 	beat := func(what string, want bool) {
 		t.Helper()
 		drain(r.l.control.poke)
@@ -103,7 +103,7 @@ func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 // Listeners are told that a heartbeat is lost when it may have expired, not before.
 func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
 	r := newReceiver(t, nil)
-	h := r.groups[0].heartbeat
+	h := r.engine.groups[0].heartbeat
 	h.missed(ErrClosed)
 	if h.missing[r.l] {
 		t.Error("a fresh heartbeat is told to be lost")
@@ -138,7 +138,7 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
 			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
 		}
-		if next, err := r.groups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second ||
+		if next, err := r.engine.groups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second ||
 			next < 0 {
 			t.Errorf("%+v: next in %v, %v, expected a minute", c, next, err)
 		}
@@ -190,7 +190,7 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 	}
 	claims := r.claim(2)
 	claims[0].msg, _ = claims[0].parse()
-	r.l.finisher.add(r.cancellation(claims[0], false)) // nobody has cancelled it
+	r.l.finisher.add(r.engine.cancellation(claims[0], false)) // nobody has cancelled it
 	for worked, ok := r.l.finisher.work(); worked; worked, ok = r.l.finisher.work() {
 		if !ok {
 			t.Fatal("Redis was not told")

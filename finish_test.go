@@ -19,7 +19,7 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := w.lanes[0]
+	l := w.engine.lanes[0]
 	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
 		t.Fatal(err)
 	}

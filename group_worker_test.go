@@ -109,9 +109,9 @@ func TestGroupFiresAtItsMaxDelay(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register(index))
-	w.groups[0].mover.every = time.Hour // so that it must be woken
+	w.engine.groups[0].mover.every = time.Hour // so that it must be woken
 	b.start(w)
-	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.engine.groups[0].mover.looked.Load() })
 	q := b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Hour, MaxDelay: 200 * time.Millisecond}))
 	start := time.Now()
 	if _, err := q.DelayMany(t.Context(), Call(index, "a", 1), Call(index, "a", 2)); err != nil {
@@ -423,7 +423,7 @@ func TestLentGroupIsTriedAgain(t *testing.T) {
 	r := newReceiver(t, nil)
 	index, _ := r.b.indexed("index")
 	r.b.delayWith(r.b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "a", 1)
-	m := r.groups[0].mover
+	m := r.engine.groups[0].mover
 	r.b.Until("the group is due", func() bool {
 		lent, _, err := r.l.store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
 		r.b.Must(err)

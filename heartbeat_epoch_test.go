@@ -297,7 +297,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 		deliver: make(chan struct{}),
 	}
 	w := b.workWith(FromSource(src), cfg, f)
-	l := w.lanes[0]
+	l := w.engine.lanes[0]
 	b.Until("the first look, which finds nothing, is over", func() bool { return l.newest() > 0 })
 	src.on.Store(true)
 	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(f, 2), Call(f, 3)); err != nil {
@@ -339,7 +339,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 // they had written, or all of them stood still.
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceiver(t, nil)
-	g := r.groups[0]
+	g := r.engine.groups[0]
 	r.b.Must(g.heartbeat.beat(t.Context()))
 	t.Cleanup(g.heartbeat.link.HangUp)
 	other := r.b.deadWorker("m")
@@ -361,12 +361,12 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 // A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.
 func TestStopGivesBackUnknownClaims(t *testing.T) {
 	r := newReceiver(t, nil)
-	h := r.groups[0].heartbeat
+	h := r.engine.groups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	r.b.Must(h.beat(t.Context()))
 	h.link.HangUp()
 	r.b.Do("HSET", r.b.Name+"_processing:"+r.ID(), "7-1", "m")
-	r.b.Must(r.unregister())
+	r.b.Must(r.engine.unregister())
 	if pending := r.b.List(""); len(pending) != 1 || pending[0] != "m" {
 		t.Errorf("pending: %q, expected the task that nobody knew of", pending)
 	}

@@ -129,7 +129,7 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		r.b.Do("ZADD", r.b.Name+"_parked", 1e15+float64(i), id)
 		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
 	}
-	m, pages := r.groups[0].mover, 0
+	m, pages := r.engine.groups[0].mover, 0
 	m.runnable = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
 		if pages++; pages < 2 {
 			return nil, nil
@@ -156,8 +156,8 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 // A queue that was found empty is not looked at again at once.
 func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
 	r := newReceiver(t, nil)
-	r.fetcher.probe(t.Context())
-	if r.fetcher.probed[0].IsZero() || r.fetcher.hot[0] {
-		t.Errorf("probed %v, hot %v", r.fetcher.probed[0], r.fetcher.hot[0])
+	r.engine.fetcher.probe(t.Context())
+	if r.engine.fetcher.probed[0].IsZero() || r.engine.fetcher.hot[0] {
+		t.Errorf("probed %v, hot %v", r.engine.fetcher.probed[0], r.engine.fetcher.hot[0])
 	}
 }

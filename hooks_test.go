@@ -203,13 +203,13 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	}
 	var none *hooks
 	if n := testing.AllocsPerRun(100, func() {
-		w.emit(event{Kind: kindTaskDone, Duration: time.Second})
+		w.engine.emit(event{Kind: kindTaskDone, Duration: time.Second})
 		none.emit(event{Kind: kindTaskDone})
-	}); n != 0 || len(w.hooks.queue) != 0 {
-		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.hooks.queue))
+	}); n != 0 || len(w.engine.hooks.queue) != 0 {
+		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.engine.hooks.queue))
 	}
-	h := &w.hooks
-	h.start(w.log)
+	h := &w.engine.hooks
+	h.start(w.engine.log)
 	if h.over != nil {
 		t.Error("a goroutine waits for events that nobody hears")
 	}

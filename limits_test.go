@@ -231,8 +231,8 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	s := b.start(w)
 	await(b, "the task", running)
 	// only then anything counts as empty
-	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
-	v := &vacancy{worker: w.worker}
+	b.Until("the mover has looked", func() bool { return w.engine.groups[0].mover.looked.Load() })
+	v := &vacancy{worker: w.engine}
 	for range 3 {
 		if v.look(t.Context(), time.Now().Add(time.Hour)) {
 			t.Error("the worker is said to have nothing to do")
@@ -254,9 +254,9 @@ func TestVacancy(t *testing.T) {
 	f := b.fn("f", func() { ran <- struct{}{} })
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.engine.groups[0].mover.looked.Load() })
 	begin := time.Now()
-	v := &vacancy{worker: w.worker, limit: time.Hour, since: begin, listened: true}
+	v := &vacancy{worker: w.engine, limit: time.Hour, since: begin, listened: true}
 	at := func(minutes int) bool { return v.look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
 	idle := func() int { return len(h.of(EventWorkerIdle)) }
 	before := idle()
@@ -267,7 +267,7 @@ func TestVacancy(t *testing.T) {
 	b.delay(f)
 	await(b, "the task", ran)
 	b.Idle()
-	b.Until("it has ended", func() bool { still, _ := w.exec.stillness(); return still })
+	b.Until("it has ended", func() bool { still, _ := w.engine.exec.stillness(); return still })
 	if at(61) || at(120) {
 		t.Error("less than an hour after a task")
 	}
@@ -295,8 +295,8 @@ func TestIdleIsToldOnce(t *testing.T) {
 	f := b.fn("f", func() {})
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
-	v := &vacancy{worker: w.worker, limit: -1, listened: true}
+	b.Until("the mover has looked", func() bool { return w.engine.groups[0].mover.looked.Load() })
+	v := &vacancy{worker: w.engine, limit: -1, listened: true}
 	b.Until("listeners were told", func() bool { // a claim may be under way
 		v.look(t.Context(), time.Now())
 		return v.told
@@ -364,8 +364,8 @@ func TestNoLimitsNoWatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(w.watches()); n != 0 || w.exec.limited || w.exec.rest != 0 {
-		t.Errorf("found %d watches, a budget of %d tasks", n, w.exec.budget)
+	if n := len(w.engine.watches()); n != 0 || w.engine.exec.limited || w.engine.exec.rest != 0 {
+		t.Errorf("found %d watches, a budget of %d tasks", n, w.engine.exec.budget)
 	}
 }
 
@@ -373,8 +373,8 @@ func TestNoLimitsNoWatches(t *testing.T) {
 func TestFirstReasonToStopHolds(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
-	w.stopFor("one")
-	w.stopFor("two")
+	w.engine.stopFor("one")
+	w.engine.stopFor("two")
 	if err := w.Run(t.Context()); err != nil || !errors.Is(w.Run(t.Context()), ErrClosed) {
 		t.Errorf("Run: %v", err)
 	}
@@ -452,13 +452,13 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, looked := range []bool{false, true} {
-		w.groups[0].mover.looked.Store(looked)
-		if empty, err := w.empty(t.Context()); empty != looked || err != nil {
+		w.engine.groups[0].mover.looked.Store(looked)
+		if empty, err := w.engine.empty(t.Context()); empty != looked || err != nil {
 			t.Errorf("the mover has looked: %v; expected the same of empty, found %v, %v", looked, empty, err)
 		}
 	}
 	b.delayWith(b.q.With(At(time.Now().Add(-time.Hour))), plainForTest, 1)
-	if empty, err := w.empty(t.Context()); empty || err != nil {
+	if empty, err := w.engine.empty(t.Context()); empty || err != nil {
 		t.Errorf("a task is due: found %v, %v", empty, err)
 	}
 }

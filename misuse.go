@@ -77,7 +77,7 @@ func (p *Periodic) check(ctx context.Context) error {
 
 // check returns an error if w was not made by NewWorker.
 func (w *Worker) check() error {
-	if w == nil || w.worker == nil {
+	if w == nil || w.engine == nil {
 		return errNoWorker
 	}
 	return nil

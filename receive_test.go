@@ -19,7 +19,7 @@ func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 	if err := w.Register(f); err != nil {
 		t.Fatal(err)
 	}
-	l := w.lanes[0]
+	l := w.engine.lanes[0]
 	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
 	first, second := claims[0], claims[1]
-	w.receive(t.Context(), claims)
+	w.engine.receive(t.Context(), claims)
 	if l.find(first.token) != first || l.find(second.token) != second {
 		t.Errorf("tokens %s and %s name other claims now", first.token, second.token)
 	}

@@ -23,7 +23,7 @@ type FunctionInfo struct {
 func (w *Worker) Functions() []FunctionInfo {
 	must(w.check())
 	var infos []FunctionInfo
-	for _, f := range w.worker.Functions() {
+	for _, f := range w.engine.Functions() {
 		infos = append(infos, FunctionInfo(f))
 	}
 	return infos

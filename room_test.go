@@ -234,17 +234,17 @@ func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 func (b *bench) starving(w *started) {
 	b.T.Helper()
 	b.Until("the fetcher waits for room and has left off", func() bool {
-		w.exec.mu.Lock()
-		defer w.exec.mu.Unlock()
-		return w.exec.served == nil && w.exec.hungry
+		w.engine.exec.mu.Lock()
+		defer w.engine.exec.mu.Unlock()
+		return w.engine.exec.served == nil && w.engine.exec.hungry
 	})
 }
 
 // claimsAhead lets a worker believe that its handlers allow n tasks ahead.
 func (s *started) claimsAhead(n int) {
-	s.exec.mu.Lock()
-	defer s.exec.mu.Unlock()
-	s.exec.pace.mean, s.exec.pace.most, s.exec.pace.looked = time.Millisecond, n, time.Now()
+	s.engine.exec.mu.Lock()
+	defer s.engine.exec.mu.Unlock()
+	s.engine.exec.pace.mean, s.engine.exec.pace.most, s.engine.exec.pace.looked = time.Millisecond, n, time.Now()
 }
 
 // quiet life: no heartbeat comes within a test and makes the fetcher look again.

@@ -44,7 +44,7 @@ func TestEarlierTaskWakesTheMover(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register(f))
-	w.groups[0].mover.every = time.Hour // which alone would be too late
+	w.engine.groups[0].mover.every = time.Hour // which alone would be too late
 	b.start(w)
 	b.delayWith(b.q.With(In(time.Hour)), f, "late")
 	b.Until("the mover has seen it", func() bool { return b.Size("_wake") == 0 })

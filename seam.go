@@ -33,7 +33,7 @@ func init() {
 	}
 	seam.Match, seam.Args = matchTask, argsOfMessage
 	seam.NewStepper = func(ctx context.Context, worker any) (seam.Stepper, error) {
-		return newStepper(ctx, worker.(*Worker).worker) //nolint:errcheck // by contract
+		return newStepper(ctx, worker.(*Worker).engine) //nolint:errcheck // by contract
 	}
 	seam.Tick = func(ctx context.Context, scheduler any) error {
 		_, err := scheduler.(*Scheduler).look(ctx) //nolint:errcheck // by contract

@@ -23,9 +23,9 @@ func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct
 	stopped = make(chan error, 1)
 	go func() { stopped <- w.stop() }()
 	b.Until("its loops have ended", func() bool {
-		w.exec.mu.Lock()
-		defer w.exec.mu.Unlock()
-		return w.exec.stopped
+		w.engine.exec.mu.Lock()
+		defer w.engine.exec.mu.Unlock()
+		return w.engine.exec.stopped
 	})
 	return w, leave, stopped
 }

@@ -39,10 +39,10 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 	}
 	w, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
-	r := &receiver{w, b, w.lanes[0], b.fn("f", func(string) {})}
+	r := &receiver{w, b, w.engine.lanes[0], b.fn("f", func(string) {})}
 	b.Must(w.Register(r.f))
-	f := w.fetcher
-	n := len(w.lanes)
+	f := w.engine.fetcher
+	n := len(w.engine.lanes)
 	f.hot, f.held, f.mend, f.probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
 	f.order, f.of, f.landed = make([]int, n), make([]*waiter, n), make(chan flight, mostFlying)
 	for _, wt := range f.waiters {
@@ -51,7 +51,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 		}
 	}
 	now := time.Now()
-	for _, l := range w.lanes {
+	for _, l := range w.engine.lanes {
 		b.Do("SET", l.store.Keys.Heartbeat+w.ID(), "v", "PX", 60000)
 		l.confirmed.Store(&now)
 	}
@@ -71,8 +71,8 @@ func (r *receiver) claim(n int) []*claim {
 // took receives the next tasks, and expects how many are to run, and how many are ready then.
 func (r *receiver) took(what string, n, kept, ready int) {
 	r.b.T.Helper()
-	if got := r.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
-		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
+	if got := r.engine.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.engine.exec.ready) != ready {
+		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.engine.exec.ready), kept,
 			ready)
 	}
 }
@@ -101,15 +101,15 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delay(r.f, "fresh")
 	r.took("a fresh task", 1, 1, 1)
-	if !r.exec.restless.IsZero() {
+	if !r.engine.exec.restless.IsZero() {
 		t.Error("the worker is restless without a suspect")
 	}
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 2)
-	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
+	if r.engine.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
-	if !r.exec.restless.After(time.Now()) {
+	if !r.engine.exec.restless.After(time.Now()) {
 		t.Error("the worker may claim ahead")
 	}
 }
@@ -119,14 +119,14 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 1)
-	if r.exec.markedTask() == nil {
+	if r.engine.exec.markedTask() == nil {
 		t.Fatal("the suspect is not noted as alone")
 	}
 	r.b.delay(r.f, "fresh")
 	claims := r.claim(1)
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
-		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.ready))
+	if n := r.engine.receive(t.Context(), claims); n != 0 || len(r.engine.exec.ready) != 1 {
+		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.engine.exec.ready))
 	}
 	r.ends("the fresh task", outcomeRelease)
 }
@@ -141,7 +141,7 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 		t.Error("nobody looks for it")
 	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.fetcher.claimSuspect(t.Context(), 0, 1, 0)
+	r.engine.fetcher.claimSuspect(t.Context(), 0, 1, 0)
 	if !r.l.apart {
 		t.Error("nobody looks for it again after a claim that has failed")
 	}
@@ -153,7 +153,7 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r.b.delay(r.f, "before")
 	claims := r.claim(1)
 	r.l.control.paused.Store(true)
-	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
+	if n := r.engine.receive(t.Context(), claims); n != 0 || len(r.engine.exec.ready) != 0 {
 		t.Errorf("%d are to run", n)
 	}
 	r.ends("a task of a paused queue", outcomeRelease)
@@ -174,9 +174,9 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 		suspects bool
 	}{
 		"suspects of a paused queue":  {func(r *receiver) { r.l.control.paused.Store(true) }, true},
-		"suspects beside a lone task": {func(r *receiver) { r.fetcher.suspects.lone = &claim{} }, true},
+		"suspects beside a lone task": {func(r *receiver) { r.engine.fetcher.suspects.lone = &claim{} }, true},
 		"tasks of a paused queue":     {func(r *receiver) { r.l.control.paused.Store(true) }, false},
-		"tasks beside a lone task":    {func(r *receiver) { r.fetcher.suspects.lone = &claim{} }, false},
+		"tasks beside a lone task":    {func(r *receiver) { r.engine.fetcher.suspects.lone = &claim{} }, false},
 	} {
 		r := newReceiver(t, nil)
 		list := ""
@@ -188,7 +188,7 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 			r.b.Do("LPOP", r.b.Name+"_noti")
 		}
 		c.set(r)
-		r.fetcher.handle(t.Context(), wakeUp{held: 1, suspects: c.suspects})
+		r.engine.fetcher.handle(t.Context(), wakeUp{held: 1, suspects: c.suspects})
 		if n, noti := r.b.Size("_processing:"+r.ID()), r.b.Size(list+"_noti"); n != 0 || noti != 1 {
 			t.Errorf("%s: %d tasks claimed, %d notifications, expected 0 and 1", what, n, noti)
 		}
@@ -202,10 +202,10 @@ func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 		cfg.Queues = Strict{own[0] + "-other", own[0]}
 	})
 	r.b.setAside(r.f, "suspect")
-	r.fetcher.findSuspects(t.Context())
-	if r.lanes[0].apart || !r.lanes[1].apart {
-		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].apart,
-			r.lanes[1].apart)
+	r.engine.fetcher.findSuspects(t.Context())
+	if r.engine.lanes[0].apart || !r.engine.lanes[1].apart {
+		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.engine.lanes[0].apart,
+			r.engine.lanes[1].apart)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	ids := make([]string, len(claims))
 	for i, c := range claims {
 		c.msg, _ = c.parse()
-		endings[i] = r.park(c, parkedUnknown, time.Now())
+		endings[i] = r.engine.park(c, parkedUnknown, time.Now())
 		ids[i] = endings[i].id
 	}
 	if left := r.l.finisher.flush(endings); len(left) > 0 {
@@ -230,11 +230,11 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 		r.b.delay(r.f, "pending")
 	}
 	looks := 0
-	r.fetcher.onDue = func() { looks++ }
+	r.engine.fetcher.onDue = func() { looks++ }
 	r.l.parked.set(ids)
-	r.fetcher.hot[0] = true
-	r.fetcher.round(t.Context(), 4)
-	if n := r.inHand(); n != 4 || len(r.exec.ready) != 4 {
+	r.engine.fetcher.hot[0] = true
+	r.engine.fetcher.round(t.Context(), 4)
+	if n := r.engine.inHand(); n != 4 || len(r.engine.exec.ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)
 	}
 	if looks != 1 {

@@ -198,7 +198,7 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 	ref := b.delay(f)
 	await(b, "the task", running)
 	b.Do("DEL", b.Name+"_processing:"+w.ID(), b.Name+"_worker:"+w.ID())
-	w.groups[0].heartbeat.now()
+	w.engine.groups[0].heartbeat.now()
 	b.Until("it is noticed", func() bool { return len(h.of(EventTaskLost)) > 0 })
 	s.mustStop()
 	if got := h.names(EventHeartbeatLost, EventHeartbeatRegained); !slices.Equal(got,
@@ -218,14 +218,14 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
-	beat := w.groups[0].heartbeat
-	l := w.lanes[0]
+	beat := w.engine.groups[0].heartbeat
+	l := w.engine.lanes[0]
 	fail := errors.New("away")
 	beat.missed(fail) // it was not registered yet
 	now := time.Now()
 	l.confirmed.Store(&now)
 	beat.missed(fail)
-	old := now.Add(-w.cfg.HeartbeatLife)
+	old := now.Add(-w.engine.cfg.HeartbeatLife)
 	l.confirmed.Store(&old)
 	beat.missed(fail)
 	beat.missed(fail)
@@ -234,8 +234,8 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 		b.Must(beat.beat(t.Context()))
 	}
 	beat.link.HangUp()
-	w.hooks.start(w.log)
-	w.hooks.stop(patience)
+	w.engine.hooks.start(w.engine.log)
+	w.engine.hooks.stop(patience)
 	events := h.of()
 	if got := h.names(); !slices.Equal(got, []string{"heartbeat lost", "heartbeat regained"}) ||
 		!errors.Is(events[0].Err, fail) || events[0].Queue != b.Name {

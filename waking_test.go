@@ -42,10 +42,10 @@ func (k *waker) start() {
 	w, err := NewWorker(k.rdb, cfg)
 	k.Must(err)
 	k.Must(w.Register(k.f))
-	for _, wt := range w.fetcher.waiters {
+	for _, wt := range w.engine.fetcher.waiters {
 		wt.limit = time.Hour
 	}
-	for _, g := range w.groups {
+	for _, g := range w.engine.groups {
 		g.mover.every = time.Hour
 	}
 	k.order, k.own = false, false
@@ -282,7 +282,7 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	b := newBench(t)
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
-	l := w.lanes[0]
+	l := w.engine.lanes[0]
 	rests := func(when string, want bool) {
 		t.Helper()
 		if got := !l.restsUntil().IsZero(); got != want {
@@ -295,22 +295,22 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 		t.Error("found paused: nobody was asked to look")
 	}
 	b.Do("SET", b.Name+"_control", "of another type")
-	if w.look(t.Context(), l) == nil {
+	if w.engine.look(t.Context(), l) == nil {
 		t.Error("a look at a string succeeded")
 	}
 	rests("after a look that has failed", true)
 	b.Do("UNLINK", b.Name+"_control")
-	drain(w.exec.changed)
-	b.Must(w.look(t.Context(), l))
+	drain(w.engine.exec.changed)
+	b.Must(w.engine.look(t.Context(), l))
 	rests("after a look", false)
-	if len(w.exec.changed) != 1 {
+	if len(w.engine.exec.changed) != 1 {
 		t.Error("the fetcher was not told of the look")
 	}
 	l.restWhilePaused()
 	rests("found paused again", true)
-	b.Must(w.look(t.Context(), l))
+	b.Must(w.engine.look(t.Context(), l))
 	rests("after another look", false)
 	l.rest = queueRest{until: time.Now()}
-	b.Must(w.look(t.Context(), l))
+	b.Must(w.engine.look(t.Context(), l))
 	rests("Redis could not be asked", true)
 }

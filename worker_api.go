@@ -17,7 +17,7 @@ import (
 // Worker claims tasks from its queues and calls the functions registered with it. Create it with NewWorker, register
 // functions, and Run it. Its methods are safe for concurrent use.
 type Worker struct {
-	*worker
+	engine *worker
 
 	mu         sync.Mutex                      // protects the following until Run
 	middleware []func(HandlerFunc) HandlerFunc // by Use
@@ -65,7 +65,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	for _, s := range schedulers {
 		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) }) // its only error is that of a second Run
 	}
-	w.worker = newEngine(e)
+	w.engine = newEngine(e)
 	return w, nil
 }
 
@@ -125,7 +125,7 @@ func (w *Worker) Register(fns ...any) error {
 		}
 		good = append(good, f)
 	}
-	return w.worker.Register(good, errs)
+	return w.engine.Register(good, errs)
 }
 
 // RegisterMethods registers every exported method of receiver that has an accepted signature. Tasks name them by method
@@ -137,7 +137,7 @@ func (w *Worker) RegisterMethods(receiver any) error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	return w.worker.RegisterMethods(receiver)
+	return w.engine.RegisterMethods(receiver)
 }
 
 // Use puts middleware around the handlers of all functions that the worker runs. The first one given is the outermost;
@@ -166,7 +166,7 @@ func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.worker.Begun() {
+	if w.engine.Begun() {
 		return fmt.Errorf("%w: Use after Run: call it before", ErrClosed)
 	}
 	w.middleware = append(slices.Clip(w.middleware), mw...)
@@ -195,7 +195,7 @@ func (w *Worker) Listen(fn func(Event)) error {
 	if fn == nil {
 		return fmt.Errorf("%w: Listen: expected a function that takes an Event, found nil", ErrFunction)
 	}
-	return w.worker.Listen(func(e event) { fn(publicEvent(&e)) })
+	return w.engine.Listen(func(e event) { fn(publicEvent(&e)) })
 }
 
 // Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for
@@ -215,40 +215,40 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
-	return publicEnd(w.worker.Run(ctx))
+	return publicEnd(w.engine.Run(ctx))
 }
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *Worker) ID() string {
 	must(w.check())
-	return w.id
+	return w.engine.id
 }
 
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
 // on.
 func (w *Worker) Pause() {
 	must(w.check())
-	w.worker.Pause()
+	w.engine.Pause()
 }
 
 // Resume ends a Pause. It does not end Quiet.
 func (w *Worker) Resume() {
 	must(w.check())
-	w.worker.Resume()
+	w.engine.Resume()
 }
 
 // Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
 func (w *Worker) Quiet() {
 	must(w.check())
-	w.worker.Quiet()
+	w.engine.Quiet()
 }
 
 // Status returns a snapshot.
 func (w *Worker) Status() WorkerStatus {
 	must(w.check())
-	s := w.worker.Status()
+	s := w.engine.Status()
 	return WorkerStatus{
-		ID: w.id, State: WorkerState(s.Phase), Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
+		ID: w.engine.id, State: WorkerState(s.Phase), Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
 	}
 }
 

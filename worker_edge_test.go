@@ -68,7 +68,7 @@ func TestResumeDuringPause(t *testing.T) {
 	logger.AddHook(onMessage{"worker paused", func() {
 		go w.Resume()
 		// Either Resume waits for Pause to be done, or it is done here.
-		for end := time.Now().Add(200 * time.Millisecond); w.paused.Load() && time.Now().Before(end); {
+		for end := time.Now().Add(200 * time.Millisecond); w.engine.paused.Load() && time.Now().Before(end); {
 			<-time.After(time.Millisecond)
 		}
 		<-time.After(50 * time.Millisecond)
@@ -382,7 +382,7 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the worker is stopping
-	e := w.python(ctx, &claim{lane: w.lanes[0], raw: raw, msg: parsed}, time.Now())
+	e := w.engine.python(ctx, &claim{lane: w.engine.lanes[0], raw: raw, msg: parsed}, time.Now())
 	if e.outcome == outcomePark {
 		t.Error("Redis was not asked, and the task is parked as if it had answered")
 	}
@@ -414,21 +414,21 @@ func TestStatusConnected(t *testing.T) {
 	if s := w.Status(); s.Connected || s.State != WorkerStopped {
 		t.Errorf("stopped: %+v", s)
 	}
-	w.phase.Store(int32(phaseRunning))
+	w.engine.phase.Store(int32(phaseRunning))
 	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
-	for i := range w.lanes {
-		for j, l := range w.lanes {
+	for i := range w.engine.lanes {
+		for j, l := range w.engine.lanes {
 			l.confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
 		}
 		if w.Status().Connected {
 			t.Errorf("connected although the heartbeat on queue %d is old", i+1)
 		}
 	}
-	w.lanes[len(w.lanes)-1].confirmed.Store(&now)
+	w.engine.lanes[len(w.engine.lanes)-1].confirmed.Store(&now)
 	if !w.Status().Connected {
 		t.Error("not connected although all heartbeats are fresh")
 	}
-	w.phase.Store(int32(phaseStopped))
+	w.engine.phase.Store(int32(phaseStopped))
 }
 
 // Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
@@ -440,7 +440,7 @@ func TestStopWhileTasksCome(t *testing.T) {
 	const rounds, each = 40, 3
 	for i := range rounds {
 		w := b.work(b.config(), f)
-		b.Until("the first look is over", func() bool { return w.lanes[0].newest() > 0 })
+		b.Until("the first look is over", func() bool { return w.engine.lanes[0].newest() > 0 })
 		stopped := make(chan error, 1)
 		for j := range each {
 			if j == 1 {

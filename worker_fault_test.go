@@ -50,7 +50,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply,
 		func(r []byte) bool { return armed.Load() && calls(redisstore.ScriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
-	b.Until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].newest() > 0 })
+	b.Until("the first look, which finds nothing, is over", func() bool { return w.engine.lanes[0].newest() > 0 })
 	armed.Store(true)
 	b.delay(f, 1)
 	if i := await(b, "the task", ran); i != 1 {
@@ -87,7 +87,7 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	w, err := NewWorker(rdb, cfg)
 	b.Must(err)
 	b.Must(w.Register(f))
-	w.groups[0].mover.pending = func(*lane, bool) {}
+	w.engine.groups[0].mover.pending = func(*lane, bool) {}
 	s := b.start(w)
 	await(b, "the worker to wait", waits)
 	b.delay(f, 1)
@@ -127,7 +127,7 @@ func TestClaimThatFailsOnItsWayIsGivenBack(t *testing.T) {
 	b.Until("the worker is registered", func() bool { return b.Size("_workers") == 1 })
 	b.Do("ACL", "SETUSER", "default", "-ltrim")
 	b.delay(f, 1)
-	b.Until("the task is claimed", func() bool { return b.Size("_processing:"+w.id) == 1 })
+	b.Until("the task is claimed", func() bool { return b.Size("_processing:"+w.engine.id) == 1 })
 	b.Do("ACL", "SETUSER", "default", "+ltrim")
 	if i := await(b, "the task", ran); i != 1 {
 		t.Fatalf("ran %d", i)
@@ -273,7 +273,7 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 	b.delay(f, 1)
 	b.delay(f, 2)
 	await(b, "the first", entered)
-	l := w.lanes[0]
+	l := w.engine.lanes[0]
 	b.Until("the second is claimed", func() bool { known, _, _ := l.count(); return known == 2 })
 	// As after a pause of the process: the last heartbeat is old, and what was prefetched belongs to another by now.
 	old := time.Now().Add(-time.Minute)

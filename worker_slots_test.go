@@ -118,7 +118,7 @@ func TestHeartbeatOfOneShardIsNotDrivenByAnother(t *testing.T) {
 	await(s.bench, "a task", entered)
 	await(s.bench, "a task", entered)
 	s.Until("tasks are claimed ahead",
-		func() bool { w.exec.mu.Lock(); defer w.exec.mu.Unlock(); return len(w.exec.ready) == 3 })
+		func() bool { w.engine.exec.mu.Lock(); defer w.engine.exec.mu.Unlock(); return len(w.engine.exec.ready) == 3 })
 	s.servers[0].Pause(t)
 	<-time.After(2 * time.Second) // a heartbeat's life
 	close(leave)
