@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -254,7 +255,7 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 			return nil, err
 		}
 		id := tickID(name, now) + "-" + wire.NewTaskID()[:8]
-		c := &redisstore.TickCall{Was: was, Free: was.Raw, Held: was.Raw, DueFree: r.due(t), DueHeld: r.due(t)}
+		c := &schedule.Plan{Was: was, Free: was.Raw, Held: was.Raw, DueFree: r.due(t), DueHeld: r.due(t)}
 		if r.def.overlap != OverlapAllow {
 			c.Lock = entryLock(name)
 		}
@@ -262,7 +263,7 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 		if err != nil {
 			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
 		}
-		c.Rows = []redisstore.TickRow{{Tick: now, ID: id, Message: message, Free: redisstore.TickEnqueued}}
+		c.Ticks = []schedule.Tick{{At: now, ID: id, Message: message, Free: schedule.TickEnqueued}}
 		if _, err = s.Tick(ctx, c); err == nil {
 			return p.queue.Ref(id), nil
 		}
@@ -345,7 +346,7 @@ func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, err
 			return nil, fmt.Errorf("%w: history of %q: %q", redisstore.ErrReply, name, line)
 		}
 		run := PeriodicRun{Tick: time.UnixMilli(tick), At: time.UnixMilli(at), ID: parts[3], Skipped: parts[2]}
-		if run.Skipped == redisstore.TickEnqueued {
+		if run.Skipped == schedule.TickEnqueued {
 			run.Skipped = ""
 		}
 		runs = append(runs, run)

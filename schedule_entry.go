@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -293,7 +293,7 @@ func (d *definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
 			}
 		}
 		if lock != "" {
-			x.Lock, x.LockLife = lock, redisstore.OverlapLife.Milliseconds()
+			x.Lock, x.LockLife = lock, schedule.OverlapLife.Milliseconds()
 		}
 		msg.Meta.Extra = &x
 	}

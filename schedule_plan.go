@@ -4,14 +4,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 )
 
 // onTime is how late a tick may be enqueued before it counts as missed.
 const onTime = 30 * time.Second
 
 // entryLock is the name of the lock that tasks of an entry hold.
-func entryLock(name string) string { return redisstore.LockEntry + name }
+func entryLock(name string) string { return schedule.LockPrefix + name }
 
 // tickID is the id of the task of a tick.
 func tickID(name string, tick time.Time) string {
@@ -57,22 +57,22 @@ func (r *record) overdue(t *timetable, now time.Time, most int) (ticks []time.Ti
 }
 
 // plan says how to see to what is due of an entry.
-func (r *record) plan(t *timetable, now time.Time) (*redisstore.TickCall, error) {
-	c := &redisstore.TickCall{Was: r.was}
+func (r *record) plan(t *timetable, now time.Time) (*schedule.Plan, error) {
+	c := &schedule.Plan{Was: r.was}
 	if r.paused {
 		// It has no business in the set.
 		c.Free = r.was.Raw
 		c.Held = c.Free
 		return c, nil
 	}
-	ticks, missed, seen := r.overdue(t, now, redisstore.MaxTicks)
+	ticks, missed, seen := r.overdue(t, now, schedule.MaxTicks)
 	if r.def.overlap != OverlapAllow {
 		c.Lock = entryLock(r.was.Name)
 	}
 	if !missed.IsZero() {
-		c.Rows = append(c.Rows, redisstore.TickRow{
-			Tick: missed, Free: redisstore.TickMissed,
-			Held: redisstore.TickMissed,
+		c.Ticks = append(c.Ticks, schedule.Tick{
+			At: missed, Free: schedule.TickMissed,
+			Held: schedule.TickMissed,
 		})
 	}
 	waits := !r.queued.IsZero()
@@ -80,9 +80,9 @@ func (r *record) plan(t *timetable, now time.Time) (*redisstore.TickCall, error)
 		ticks = append([]time.Time{r.queued}, ticks...)
 	}
 	for i, tick := range ticks {
-		row := redisstore.TickRow{
-			Tick: tick, ID: tickID(r.was.Name, tick), Free: redisstore.TickEnqueued,
-			Held: redisstore.TickOverlap,
+		row := schedule.Tick{
+			At: tick, ID: tickID(r.was.Name, tick), Free: schedule.TickEnqueued,
+			Held: schedule.TickOverlap,
 		}
 		queue := r.def.overlap == OverlapQueue
 		switch {
@@ -91,21 +91,21 @@ func (r *record) plan(t *timetable, now time.Time) (*redisstore.TickCall, error)
 		case i == 0 && waits:
 			row.Held = ""
 		case i == 0 && queue:
-			row.Held = redisstore.TickQueued
+			row.Held = schedule.TickQueued
 		case i == 1 && queue:
-			row.Free = redisstore.TickQueued
+			row.Free = schedule.TickQueued
 		case i > 0:
-			row.Free = redisstore.TickOverlap
+			row.Free = schedule.TickOverlap
 		}
-		if row.Free == redisstore.TickEnqueued {
+		if row.Free == schedule.TickEnqueued {
 			var err error
 			if row.Message, err = r.def.taskAt(row.ID, c.Lock, now); err != nil {
 				return nil, err
 			}
 		}
-		c.Rows = append(c.Rows, row)
-		if due := t.due(tick); (i > 0 || !waits) && due.After(c.Earlier) {
-			c.Earlier = due
+		c.Ticks = append(c.Ticks, row)
+		if due := t.due(tick); (i > 0 || !waits) && due.After(c.NotBefore) {
+			c.NotBefore = due
 		}
 	}
 	after := *r

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -19,7 +19,7 @@ func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
 	t.Helper()
 	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
 	r := &record{
-		was: redisstore.EntryValue{Name: "e"},
+		was: schedule.EntryValue{Name: "e"},
 		def: definition{spec: spec, missed: MissedLatest, message: msg.Append(nil)},
 	}
 	r.prev = utc(t, prev)
@@ -33,24 +33,24 @@ func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
 
 // showPlan says what a call does with which ticks, when the lock is free or held, and what the entry waits for
 // afterwards.
-func showPlan(t *testing.T, c *redisstore.TickCall, held bool) string {
+func showPlan(t *testing.T, c *schedule.Plan, held bool) string {
 	t.Helper()
 	var parts []string
-	for _, r := range c.Rows {
+	for _, r := range c.Ticks {
 		outcome := r.Free
 		if held {
 			outcome = r.Held
 		}
-		parts = append(parts, r.Tick.UTC().Format("15:04:05")+" "+outcome)
-		if (outcome == redisstore.TickEnqueued) != (r.Message != nil) && !held {
-			t.Errorf("%v is %s with the message %q", r.Tick, outcome, r.Message)
+		parts = append(parts, r.At.UTC().Format("15:04:05")+" "+outcome)
+		if (outcome == schedule.TickEnqueued) != (r.Message != nil) && !held {
+			t.Errorf("%v is %s with the message %q", r.At, outcome, r.Message)
 		}
 	}
 	raw, due := c.Free, c.DueFree
 	if held {
 		raw, due = c.Held, c.DueHeld
 	}
-	after, err := decodeRecord(redisstore.EntryValue{Name: "e", Raw: raw})
+	after, err := decodeRecord(schedule.EntryValue{Name: "e", Raw: raw})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,10 +185,10 @@ func TestPlansOverTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			made := 0
-			for _, row := range c.Rows {
-				if row.Free == redisstore.TickMissed {
-					if !row.Tick.Equal(expected) || now.Sub(tt.due(expected)) <= onTime {
-						t.Fatalf("seed %d, %s: at %v the tick %v was missed, expected %v", seed, spec, now, row.Tick,
+			for _, row := range c.Ticks {
+				if row.Free == schedule.TickMissed {
+					if !row.At.Equal(expected) || now.Sub(tt.due(expected)) <= onTime {
+						t.Fatalf("seed %d, %s: at %v the tick %v was missed, expected %v", seed, spec, now, row.At,
 							expected)
 					}
 					expected = time.Time{}
@@ -196,23 +196,23 @@ func TestPlansOverTime(t *testing.T) {
 				}
 				made++
 				if expected.IsZero() {
-					expected = row.Tick // the first after a gap
+					expected = row.At // the first after a gap
 				}
-				if !row.Tick.Equal(expected) || tt.due(row.Tick).After(now) || c.Earlier.Before(tt.due(row.Tick)) {
-					t.Fatalf("seed %d, %s: at %v the tick %v, due %v, expected %v", seed, spec, now, row.Tick,
-						tt.due(row.Tick), expected)
+				if !row.At.Equal(expected) || tt.due(row.At).After(now) || c.NotBefore.Before(tt.due(row.At)) {
+					t.Fatalf("seed %d, %s: at %v the tick %v, due %v, expected %v", seed, spec, now, row.At,
+						tt.due(row.At), expected)
 				}
-				expected = tt.next(row.Tick)
+				expected = tt.next(row.At)
 			}
 			if expected.IsZero() {
 				// All that was missed is skipped.
 				if r.def.missed != MissedSkip {
 					t.Fatalf("seed %d, %s: nothing is made up for", seed, spec)
 				}
-			} else if late := now.Sub(tt.due(expected)); late >= 0 && made < redisstore.MaxTicks {
+			} else if late := now.Sub(tt.due(expected)); late >= 0 && made < schedule.MaxTicks {
 				t.Fatalf("seed %d, %s: at %v the tick %v is %v late", seed, spec, now, expected, late)
 			}
-			if r, err = decodeRecord(redisstore.EntryValue{Name: "e", Raw: c.Free}); err != nil {
+			if r, err = decodeRecord(schedule.EntryValue{Name: "e", Raw: c.Free}); err != nil {
 				t.Fatal(err)
 			}
 			if expected.IsZero() {
@@ -228,7 +228,7 @@ func TestPlansOverTime(t *testing.T) {
 func TestRecords(t *testing.T) {
 	at := func(s int64) time.Time { return time.UnixMilli(s).UTC() }
 	r := &record{
-		was: redisstore.EntryValue{Name: "e"}, owner: "shop", declared: []byte{1, 2}, paused: true, prev: at(1000),
+		was: schedule.EntryValue{Name: "e"}, owner: "shop", declared: []byte{1, 2}, paused: true, prev: at(1000),
 		next:   at(2000),
 		queued: at(900),
 		def: definition{
@@ -240,12 +240,12 @@ func TestRecords(t *testing.T) {
 	r.defRaw = r.def.encode()
 	for _, want := range []*record{
 		r,
-		{was: redisstore.EntryValue{Name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}},
+		{was: schedule.EntryValue{Name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}},
 	} {
 		want.defRaw = want.def.encode()
 		want.was.Raw = nil
 		raw := want.encode()
-		got, err := decodeRecord(redisstore.EntryValue{Name: "e", Raw: raw})
+		got, err := decodeRecord(schedule.EntryValue{Name: "e", Raw: raw})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func TestRecords(t *testing.T) {
 	newer.defRaw = append(wire.AppendMapHeader(nil, 3),
 		wire.AppendInt(wire.AppendString(wire.AppendBin(wire.AppendString(
 			wire.AppendString(wire.AppendString(nil, "spec"), "@daily"), "task"), []byte("m")), "more"), 1)...)
-	got, err := decodeRecord(redisstore.EntryValue{Name: "e", Raw: newer.encode()})
+	got, err := decodeRecord(schedule.EntryValue{Name: "e", Raw: newer.encode()})
 	if err != nil || !bytes.Equal(got.encode(), newer.encode()) {
 		t.Errorf("%v, %x", err, got.encode())
 	}
@@ -270,7 +270,7 @@ func TestRecords(t *testing.T) {
 		"", "\x90", "\xc0", "\x92\xc0\x80", "\x92\xc4\x00\x80",
 		"\x92\xc4\x01\x80\x81\xa5owner\x01", "x",
 	} {
-		if _, err := decodeRecord(redisstore.EntryValue{Name: "e", Raw: []byte(raw)}); !errors.Is(err, errEntryForm) {
+		if _, err := decodeRecord(schedule.EntryValue{Name: "e", Raw: []byte(raw)}); !errors.Is(err, errEntryForm) {
 			t.Errorf("%q: %v", raw, err)
 		}
 	}

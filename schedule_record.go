@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 // of the definition, in binary, and a map of the rest; whoever changes the rest takes over the definition as it is,
 // with what only others know of it.
 type record struct {
-	was        redisstore.EntryValue // as it was read
+	was        schedule.EntryValue // as it was read
 	def        definition
 	defRaw     []byte
 	owner      string // who declares it; empty: it was set at run time
@@ -111,7 +111,7 @@ func (r *record) encode() []byte {
 var errEntryForm = errors.New("delayed: periodic entry cannot be read; a newer version may have written it")
 
 // decodeRecord reads an entry.
-func decodeRecord(e redisstore.EntryValue) (*record, error) {
+func decodeRecord(e schedule.EntryValue) (*record, error) {
 	fail := func(err error) (*record, error) { return nil, fmt.Errorf("%w: %q: %w", errEntryForm, e.Name, err) }
 	value, err := decodeStored(e.Raw)
 	if err != nil {

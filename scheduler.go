@@ -12,6 +12,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 )
 
 // queuedCheck is how often a scheduler looks whether the task is over that a tick waits for.
@@ -306,7 +307,7 @@ func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
 }
 
 // serve sees to a due entry. It returns 0 when the entry is not due any more, else when to look at it again.
-func (s *Scheduler) serve(ctx context.Context, v redisstore.EntryValue, now time.Time) (wait time.Duration, err error) {
+func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.Time) (wait time.Duration, err error) {
 	if len(v.Raw) == 0 {
 		// A time without an entry: nothing of this package leaves one.
 		return 0, ignoreChange(s.store.SetEntry(ctx, v, nil, time.Time{}))
@@ -317,7 +318,7 @@ func (s *Scheduler) serve(ctx context.Context, v redisstore.EntryValue, now time
 		s.log.With("entry", v.Name).Trouble(&s.odd, "periodic entry cannot be served here", err)
 		return checkInterval, nil
 	}
-	if len(c.Rows) == 0 {
+	if len(c.Ticks) == 0 {
 		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with
 		// others.
 		return 0, ignoreChange(s.store.SetEntry(ctx, v, c.Free, c.DueFree))
@@ -340,7 +341,7 @@ func (s *Scheduler) serve(ctx context.Context, v redisstore.EntryValue, now time
 }
 
 // planOf reads an entry and says how to see to what is due of it.
-func planOf(v redisstore.EntryValue, now time.Time) (*redisstore.TickCall, error) {
+func planOf(v schedule.EntryValue, now time.Time) (*schedule.Plan, error) {
 	r, err := decodeRecord(v)
 	if err != nil {
 		return nil, err
