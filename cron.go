@@ -21,7 +21,7 @@ type timetable struct {
 	every time.Duration      // of @every, else 0
 	spec  *cron.SpecSchedule // otherwise: the fields as bit sets
 	loc   *time.Location
-	dst   DST
+	dst   dstPolicy
 	free  bool          // the hour field allows every hour: the entry follows the clock, whatever that shows
 	from  time.Time     // no tick before; zero: none
 	until time.Time     // no tick from then on; zero: none
@@ -31,7 +31,7 @@ type timetable struct {
 
 // newTimetable reads a spec: five fields, a descriptor such as @daily, or @every with a duration. A prefix CRON_TZ= or
 // TZ= names the zone, as the parameter does; if both do, they must agree.
-func newTimetable(spec, zone string, dst DST) (*timetable, error) {
+func newTimetable(spec, zone string, dst dstPolicy) (*timetable, error) {
 	text := strings.TrimSpace(spec)
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
 		rest, ok := strings.CutPrefix(text, prefix)

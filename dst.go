@@ -2,19 +2,13 @@ package delayed
 
 import "time"
 
-// DST says what happens to ticks at times that a clock leaves out or shows twice, when summer time begins or ends or a
-// zone changes in another way. The zero value runs a tick whose time is left out at the first moment after it, and one
-// whose time is shown twice at the first of both: each exactly once. Values may be combined with |.
-//
-// It concerns entries that name hours. Those whose hour field is * tick whenever the clock shows a time that the other
-// fields allow; @every knows no clocks at all.
-type DST uint8
+// dstPolicy is which ticks run whose time a clock leaves out or shows twice. The zero value runs each once. Its values
+// are those of the DST of an Entry.
+type dstPolicy uint8
 
 const (
-	// DSTSkipMissing skips ticks at times that the clock leaves out.
-	DSTSkipMissing DST = 1 << iota
-	// DSTRunTwice runs ticks at times that the clock shows twice both times.
-	DSTRunTwice
+	dstSkipMissing dstPolicy = 1 << iota // none at times that the clock leaves out
+	dstRunTwice                          // both at times that the clock shows twice
 )
 
 // maxPeriods bounds the periods of a zone that a search for a tick passes: up to five a year, as some end with the year
@@ -83,14 +77,14 @@ func (t *timetable) within(p *period, after time.Time) (tick time.Time, none boo
 		opens, shown := p.shows(p.start), p.shown(t.loc)
 		if p.start.After(after) {
 			from = opens.Add(-time.Second)
-			if shown.Before(opens) && !t.free && t.dst&DSTSkipMissing == 0 {
+			if shown.Before(opens) && !t.free && t.dst&dstSkipMissing == 0 {
 				missed := t.wall(shown.Add(-time.Second))
 				if !missed.IsZero() && missed.Before(opens) {
 					return p.start, false
 				}
 			}
 		}
-		if again := shown.Add(-time.Second); from.Before(again) && !t.free && t.dst&DSTRunTwice == 0 {
+		if again := shown.Add(-time.Second); from.Before(again) && !t.free && t.dst&dstRunTwice == 0 {
 			from = again
 		}
 	}

@@ -83,13 +83,13 @@ func (p *Periodic) Set(ctx context.Context, e Entry) error {
 	return p.change(ctx, e.Name, true, func(r *record, now time.Time) error {
 		switch {
 		case def.message != nil:
-		case r.defRaw == nil:
+		case r.was.Raw == nil:
 			return fmt.Errorf("delayed: periodic entry %q is new and has no task: expected what Call, NewGoTask or "+
 				"NewPyTask returned", e.Name)
 		default:
 			def.message, def.relative = r.def.message, r.def.relative
 		}
-		return r.define(e.Name, def, now)
+		return r.define(def, now)
 	})
 }
 
@@ -99,22 +99,6 @@ func (p *Periodic) settle(ctx context.Context, t *Task) error {
 		return nil
 	}
 	return p.queue.settle(ctx)
-}
-
-// define gives the record another definition.
-func (r *record) define(name string, def definition, now time.Time) error {
-	t, err := def.timetable(name)
-	if err != nil {
-		return err
-	}
-	if r.defRaw == nil || !r.def.ticksAs(&def) {
-		r.restart(t, now)
-	}
-	if def.overlap != OverlapQueue {
-		r.queued = time.Time{}
-	}
-	r.def, r.defRaw = def, def.encode()
-	return nil
 }
 
 // Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes
@@ -142,25 +126,14 @@ func (p *Periodic) Remove(ctx context.Context, name string) error {
 // waits for the previous task is dropped. The error wraps ErrNoEntry if there is none.
 func (p *Periodic) Pause(ctx context.Context, name string) error {
 	return p.change(ctx, name, false, func(r *record, _ time.Time) error {
-		r.paused, r.queued = true, time.Time{}
+		r.pause()
 		return nil
 	})
 }
 
 // Resume ends a pause. Ticks of the meantime are not made up for. The error wraps ErrNoEntry if there is no such entry.
 func (p *Periodic) Resume(ctx context.Context, name string) error {
-	return p.change(ctx, name, false, func(r *record, now time.Time) error {
-		if !r.paused {
-			return nil
-		}
-		t, err := r.def.timetable(name)
-		if err != nil {
-			return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
-		}
-		r.paused = false
-		r.restart(t, now)
-		return nil
-	})
+	return p.change(ctx, name, false, func(r *record, now time.Time) error { return r.resume(now) })
 }
 
 // conflicts is how often a change is tried that others come in between of.
@@ -199,11 +172,11 @@ func (p *Periodic) change(
 		if bytes.Equal(raw, was.Raw) {
 			return nil
 		}
-		t, err := r.def.timetable(name)
+		due, err := r.due()
 		if err != nil {
-			return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+			return err
 		}
-		if err = s.SetEntry(ctx, was, raw, r.due(t)); err == nil {
+		if err = s.SetEntry(ctx, was, raw, due); err == nil {
 			p.tell(ctx)
 		}
 		if !errors.Is(err, redisstore.ErrEntryChanged) {
@@ -246,25 +219,16 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := r.def.timetable(name)
-		if err != nil {
-			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
-		}
 		now, err := s.Time(ctx)
 		if err != nil {
 			return nil, err
 		}
 		id := tickID(name, now) + "-" + wire.NewTaskID()[:8]
-		c := &schedule.Plan{Was: was, Free: was.Raw, Held: was.Raw, DueFree: r.due(t), DueHeld: r.due(t)}
-		if r.def.overlap != OverlapAllow {
-			c.Lock = entryLock(name)
-		}
-		message, err := r.def.taskAt(id, c.Lock, now)
+		plan, err := r.planRun(id, now)
 		if err != nil {
-			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+			return nil, err
 		}
-		c.Ticks = []schedule.Tick{{At: now, ID: id, Message: message, Free: schedule.TickEnqueued}}
-		if _, err = s.Tick(ctx, c); err == nil {
+		if _, err = s.Tick(ctx, plan); err == nil {
 			return p.queue.Ref(id), nil
 		}
 		if held := (*redisstore.TakenError)(nil); errors.As(err, &held) {
@@ -300,8 +264,8 @@ func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
 		}
 		d := &r.def
 		e := PeriodicEntry{
-			Name: v.Name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: d.dst, Missed: d.missed,
-			Overlap: d.overlap, Jitter: d.jitter,
+			Name: v.Name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: DST(d.dst), Missed: d.missed,
+			Overlap: Overlap(d.overlap), Jitter: d.jitter,
 			From: d.from, Until: d.until, Owner: r.owner, Paused: r.paused, Previous: r.prev,
 			Waiting: !r.queued.IsZero(),
 		}

@@ -201,11 +201,10 @@ func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries
 	var want []string
 	now := time.Now()
 	for _, e := range entries {
-		tt, err := newTimetable(e.Spec, "", e.DST)
+		tt, err := (&definition{spec: e.Spec, jitter: e.Jitter}).timetable(e.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tt.name, tt.jit = e.Name, e.Jitter
 		for tick := tt.next(from.Add(-e.Jitter - 1)); !tick.After(now); tick = tt.next(tick) {
 			if due := tt.due(tick); due.After(from) && !due.After(now) {
 				want = append(want, fmt.Sprintf("%s at %d", tickID(e.Name, tick), due.UnixMilli()))

@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/godelayed/delayed/internal/schedule"
@@ -9,14 +8,6 @@ import (
 
 // onTime is how late a tick may be enqueued before it counts as missed.
 const onTime = 30 * time.Second
-
-// entryLock is the name of the lock that tasks of an entry hold.
-func entryLock(name string) string { return schedule.LockPrefix + name }
-
-// tickID is the id of the task of a tick.
-func tickID(name string, tick time.Time) string {
-	return name + "@" + strconv.FormatInt(tick.UnixMilli(), 10)
-}
 
 // overdue returns the ticks that are to be enqueued now, in their order; the first that is passed over because it was
 // missed, zero if none was; and the tick up to which all have been seen to then. most bounds them.
@@ -47,7 +38,7 @@ func (r *record) overdue(t *timetable, now time.Time, most int) (ticks []time.Ti
 	n := max(r.def.missed, 1)
 	ticks = t.last(r.prev, upTo, min(n, most))
 	seen = ticks[len(ticks)-1] // first is one of those
-	if r.def.missed == MissedSkip && now.Sub(t.due(seen)) > onTime {
+	if r.def.missed == missedSkip && now.Sub(t.due(seen)) > onTime {
 		return nil, first, seen
 	}
 	if ticks[0].After(first) {
@@ -56,23 +47,29 @@ func (r *record) overdue(t *timetable, now time.Time, most int) (ticks []time.Ti
 	return ticks, missed, seen
 }
 
+// planOf reads an entry and says how to see to what is due of it.
+func planOf(v schedule.EntryValue, now time.Time) (*schedule.Plan, error) {
+	r, err := decodeRecord(v)
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.timetable()
+	if err != nil {
+		return nil, err
+	}
+	return r.plan(t, now)
+}
+
 // plan says how to see to what is due of an entry.
 func (r *record) plan(t *timetable, now time.Time) (*schedule.Plan, error) {
-	c := &schedule.Plan{Was: r.was}
+	p := r.unchanged(time.Time{})
 	if r.paused {
-		// It has no business in the set.
-		c.Free = r.was.Raw
-		c.Held = c.Free
-		return c, nil
+		return p, nil // it has no business in the set
 	}
 	ticks, missed, seen := r.overdue(t, now, schedule.MaxTicks)
-	if r.def.overlap != OverlapAllow {
-		c.Lock = entryLock(r.was.Name)
-	}
 	if !missed.IsZero() {
-		c.Ticks = append(c.Ticks, schedule.Tick{
-			At: missed, Free: schedule.TickMissed,
-			Held: schedule.TickMissed,
+		p.Ticks = append(p.Ticks, schedule.Tick{
+			At: missed, Free: schedule.TickMissed, Held: schedule.TickMissed,
 		})
 	}
 	waits := !r.queued.IsZero()
@@ -81,12 +78,11 @@ func (r *record) plan(t *timetable, now time.Time) (*schedule.Plan, error) {
 	}
 	for i, tick := range ticks {
 		row := schedule.Tick{
-			At: tick, ID: tickID(r.was.Name, tick), Free: schedule.TickEnqueued,
-			Held: schedule.TickOverlap,
+			At: tick, ID: tickID(r.was.Name, tick), Free: schedule.TickEnqueued, Held: schedule.TickOverlap,
 		}
-		queue := r.def.overlap == OverlapQueue
+		queue := r.def.overlap == overlapQueue
 		switch {
-		case c.Lock == "":
+		case p.Lock == "":
 			row.Held = ""
 		case i == 0 && waits:
 			row.Held = ""
@@ -99,19 +95,19 @@ func (r *record) plan(t *timetable, now time.Time) (*schedule.Plan, error) {
 		}
 		if row.Free == schedule.TickEnqueued {
 			var err error
-			if row.Message, err = r.def.taskAt(row.ID, c.Lock, now); err != nil {
+			if row.Message, err = r.def.taskAt(row.ID, p.Lock, now); err != nil {
 				return nil, err
 			}
 		}
-		c.Ticks = append(c.Ticks, row)
-		if due := t.due(tick); (i > 0 || !waits) && due.After(c.NotBefore) {
-			c.NotBefore = due
+		p.Ticks = append(p.Ticks, row)
+		if due := t.due(tick); (i > 0 || !waits) && due.After(p.NotBefore) {
+			p.NotBefore = due
 		}
 	}
 	after := *r
 	after.prev, after.next, after.queued = seen, t.next(seen), time.Time{}
 	held := after
-	if r.def.overlap == OverlapQueue {
+	if r.def.overlap == overlapQueue {
 		if len(ticks) > 0 {
 			held.queued = ticks[0]
 		}
@@ -119,26 +115,31 @@ func (r *record) plan(t *timetable, now time.Time) (*schedule.Plan, error) {
 			after.queued = ticks[1]
 		}
 	}
-	c.Free, c.DueFree = after.encode(), after.due(t)
-	c.Held, c.DueHeld = held.encode(), held.due(t)
-	return c, nil
+	p.Free, p.DueFree = after.encode(), after.dueBy(t)
+	p.Held, p.DueHeld = held.encode(), held.dueBy(t)
+	return p, nil
 }
 
-// due returns when a scheduler must look at the entry next. Zero: never.
-func (r *record) due(t *timetable) time.Time {
-	switch {
-	case r.paused:
-		return time.Time{}
-	case !r.queued.IsZero():
-		return r.queued // over already: every look shows it until the previous task has ended
-	case r.next.IsZero():
-		return time.Time{}
+// planRun says how to enqueue the entry's task now, beside its ticks.
+func (r *record) planRun(id string, now time.Time) (*schedule.Plan, error) {
+	due, err := r.due()
+	if err != nil {
+		return nil, err
 	}
-	return t.due(r.next)
+	p := r.unchanged(due)
+	message, err := r.def.taskAt(id, p.Lock, now)
+	if err != nil {
+		return nil, entryError(r.was.Name, err)
+	}
+	p.Ticks = []schedule.Tick{{At: now, ID: id, Message: message, Free: schedule.TickEnqueued}}
+	return p, nil
 }
 
-// restart makes the entry tick from now on.
-func (r *record) restart(t *timetable, now time.Time) {
-	r.prev, r.queued = now, time.Time{}
-	r.next = t.next(now)
+// unchanged is a plan without ticks that leaves the entry as it is.
+func (r *record) unchanged(due time.Time) *schedule.Plan {
+	p := &schedule.Plan{Was: r.was, Free: r.was.Raw, Held: r.was.Raw, DueFree: due, DueHeld: due}
+	if r.def.overlap != overlapAllow {
+		p.Lock = entryLock(r.was.Name)
+	}
+	return p
 }

@@ -1,11 +1,7 @@
 package delayed
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +16,7 @@ func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
 	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
 	r := &record{
 		was: schedule.EntryValue{Name: "e"},
-		def: definition{spec: spec, missed: MissedLatest, message: msg.Append(nil)},
+		def: definition{spec: spec, missed: missedLatest, message: msg.Append(nil)},
 	}
 	r.prev = utc(t, prev)
 	if change != nil {
@@ -67,9 +63,9 @@ func showPlan(t *testing.T, c *schedule.Plan, held bool) string {
 func TestPlans(t *testing.T) {
 	const prev = "2025-01-02 10:00:00"
 	missed := func(n int) func(r *record) { return func(r *record) { r.def.missed = n } }
-	overlap := func(o Overlap) func(r *record) { return func(r *record) { r.def.overlap = o } }
+	overlap := func(o overlapPolicy) func(r *record) { return func(r *record) { r.def.overlap = o } }
 	waiting := func(r *record) {
-		r.def.overlap = OverlapQueue
+		r.def.overlap = overlapQueue
 		r.queued = r.prev
 	}
 	for _, c := range []struct {
@@ -80,7 +76,7 @@ func TestPlans(t *testing.T) {
 		{"not due", "@every 1m", "10:00:59", nil, "; seen 10:00:00 due 10:01:00", ""},
 		{"due", "@every 1m", "10:01:00", nil, "10:01:00 enqueued; seen 10:01:00 due 10:02:00", ""},
 		{
-			"a little late", "@every 10s", "10:00:35", missed(MissedSkip),
+			"a little late", "@every 10s", "10:00:35", missed(missedSkip),
 			"10:00:10 enqueued, 10:00:20 enqueued, 10:00:30 enqueued; seen 10:00:30 due 10:00:40", "",
 		},
 		{
@@ -97,11 +93,11 @@ func TestPlans(t *testing.T) {
 			"11:00:00 enqueued, 12:00:00 enqueued; seen 12:00:00 due 13:00:00", "",
 		},
 		{
-			"missed: skip", "@every 1h", "14:30:00", missed(MissedSkip), "11:00:00 missed; seen 14:00:00 due 15:00:00",
+			"missed: skip", "@every 1h", "14:30:00", missed(missedSkip), "11:00:00 missed; seen 14:00:00 due 15:00:00",
 			"",
 		},
 		{
-			"missed: skip, but the latest is in time", "@every 1h", "14:00:10", missed(MissedSkip),
+			"missed: skip, but the latest is in time", "@every 1h", "14:00:10", missed(missedSkip),
 			"11:00:00 missed, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", "",
 		},
 		{"paused", "@every 1m", "10:05:00", func(r *record) { r.paused = true }, "; seen 10:00:00 due never", ""},
@@ -110,20 +106,20 @@ func TestPlans(t *testing.T) {
 			"10:01:00 enqueued; seen 10:01:00 due never", "",
 		},
 		{
-			"skip", "@every 1m", "10:01:00", overlap(OverlapSkip), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
+			"skip", "@every 1m", "10:01:00", overlap(overlapSkip), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
 			"10:01:00 overlap; seen 10:01:00 due 10:02:00",
 		},
 		{
-			"skip several", "@every 10s", "10:00:20", overlap(OverlapSkip),
+			"skip several", "@every 10s", "10:00:20", overlap(overlapSkip),
 			"10:00:10 enqueued, 10:00:20 overlap; seen 10:00:20 due 10:00:30",
 			"10:00:10 overlap, 10:00:20 overlap; seen 10:00:20 due 10:00:30",
 		},
 		{
-			"queue", "@every 1m", "10:01:00", overlap(OverlapQueue), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
+			"queue", "@every 1m", "10:01:00", overlap(overlapQueue), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
 			"10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00",
 		},
 		{
-			"queue several", "@every 10s", "10:00:30", overlap(OverlapQueue),
+			"queue several", "@every 10s", "10:00:30", overlap(overlapQueue),
 			"10:00:10 enqueued, 10:00:20 queued, 10:00:30 overlap; seen 10:00:30 waits 10:00:20 due 10:00:20",
 			"10:00:10 queued, 10:00:20 overlap, 10:00:30 overlap; seen 10:00:30 waits 10:00:10 due 10:00:10",
 		},
@@ -164,7 +160,7 @@ func TestPlansOverTime(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		spec := []string{"@every 1s", "@every 7s", "* * * * *", "*/5 * * * *", "0 * * * *"}[rnd.IntN(5)]
 		r := planned(t, spec, "2025-01-02 10:00:00", func(r *record) {
-			r.def.missed = []int{MissedSkip, MissedLatest, 3, 100}[rnd.IntN(4)]
+			r.def.missed = []int{missedSkip, missedLatest, 3, 100}[rnd.IntN(4)]
 			r.def.jitter = []time.Duration{0, 0, 20 * time.Second, 3 * time.Minute}[rnd.IntN(4)]
 		})
 		tt, err := r.def.timetable("e")
@@ -206,7 +202,7 @@ func TestPlansOverTime(t *testing.T) {
 			}
 			if expected.IsZero() {
 				// All that was missed is skipped.
-				if r.def.missed != MissedSkip {
+				if r.def.missed != missedSkip {
 					t.Fatalf("seed %d, %s: nothing is made up for", seed, spec)
 				}
 			} else if late := now.Sub(tt.due(expected)); late >= 0 && made < schedule.MaxTicks {
@@ -223,186 +219,4 @@ func TestPlansOverTime(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestRecords(t *testing.T) {
-	at := func(s int64) time.Time { return time.UnixMilli(s).UTC() }
-	r := &record{
-		was: schedule.EntryValue{Name: "e"}, owner: "shop", declared: []byte{1, 2}, paused: true, prev: at(1000),
-		next:   at(2000),
-		queued: at(900),
-		def: definition{
-			spec: "@daily", zone: "Europe/Berlin", dst: DSTRunTwice, missed: MissedSkip, overlap: OverlapQueue,
-			jitter: time.Second,
-			from:   at(5), until: at(7), relative: 3, message: []byte("m"),
-		},
-	}
-	r.defRaw = r.def.encode()
-	for _, want := range []*record{
-		r,
-		{was: schedule.EntryValue{Name: "e"}, def: definition{spec: "@daily", missed: 1, message: []byte("m")}},
-	} {
-		want.defRaw = want.def.encode()
-		want.was.Raw = nil
-		raw := want.encode()
-		got, err := decodeRecord(schedule.EntryValue{Name: "e", Raw: raw})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got.encode(), raw) {
-			t.Errorf("encoded again it is %x, was %x", got.encode(), raw)
-		}
-		got.was.Raw = nil
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("decoded it is\n%+v, was\n%+v", got, want)
-		}
-	}
-	// What a newer version adds to a definition stays.
-	newer := *r
-	newer.defRaw = append(wire.AppendMapHeader(nil, 3),
-		wire.AppendInt(wire.AppendString(wire.AppendBin(wire.AppendString(
-			wire.AppendString(wire.AppendString(nil, "spec"), "@daily"), "task"), []byte("m")), "more"), 1)...)
-	got, err := decodeRecord(schedule.EntryValue{Name: "e", Raw: newer.encode()})
-	if err != nil || !bytes.Equal(got.encode(), newer.encode()) {
-		t.Errorf("%v, %x", err, got.encode())
-	}
-	for _, raw := range []string{
-		"", "\x90", "\xc0", "\x92\xc0\x80", "\x92\xc4\x00\x80",
-		"\x92\xc4\x01\x80\x81\xa5owner\x01", "x",
-	} {
-		if _, err := decodeRecord(schedule.EntryValue{Name: "e", Raw: []byte(raw)}); !errors.Is(err, errEntryForm) {
-			t.Errorf("%q: %v", raw, err)
-		}
-	}
-}
-
-func TestEntryChecks(t *testing.T) {
-	rdb, err := Dial("redis://localhost:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rdb.Close()
-	work := Func(func(int) {}, Name("checks.work"))
-	good := Entry{Name: "e", Spec: "@daily", Task: Call(work, 1)}
-	for _, c := range []struct {
-		want   string // of the error; empty: none
-		change func(e *Entry)
-	}{
-		{"", func(*Entry) {}},
-		{"", func(e *Entry) {
-			e.Options, e.Zone, e.Missed, e.Overlap = []Option{MaxRetry(3), Header("k", "v")}, "Asia/Kolkata", 100,
-				OverlapQueue
-			e.From, e.Until, e.Jitter = time.Unix(1, 0), time.Unix(2, 0), time.Hour
-		}},
-		{"without a name", func(e *Entry) { e.Name = "" }},
-		{"129 bytes", func(e *Entry) { e.Name = strings.Repeat("n", 129) }},
-		{"begin with @", func(e *Entry) { e.Name = "@e" }},
-		{"printable", func(e *Entry) { e.Name = "two words" }},
-		{"the spec", func(e *Entry) { e.Spec = "" }},
-		{"at least 1s", func(e *Entry) { e.Spec = "@every 999ms" }},
-		{"Missed is -2", func(e *Entry) { e.Missed = -2 }},
-		{"Missed is 101", func(e *Entry) { e.Missed = 101 }},
-		{"DST is 4", func(e *Entry) { e.DST = 4 }},
-		{"Overlap is 3", func(e *Entry) { e.Overlap = 3 }},
-		{"Jitter is", func(e *Entry) { e.Jitter = -1 }},
-		{"Jitter is", func(e *Entry) { e.Jitter = time.Hour + 1 }},
-		{"expected a time after From", func(e *Entry) { e.From, e.Until = time.Unix(2, 0), time.Unix(2, 0) }},
-		{"From is 1969", func(e *Entry) { e.From = time.Unix(-1, 0).UTC() }},
-		{"up to the year 9999", func(e *Entry) { e.From = time.Unix(1<<60, 0) }},
-		{"Until is", func(e *Entry) { e.Until = time.Unix(1<<60, 0) }},
-		{"has no task", func(e *Entry) { e.Task = nil }},
-		{"options but no task", func(e *Entry) { e.Task, e.Options = nil, []Option{MaxRetry(1)} }},
-		{"argument 1", func(e *Entry) { e.Task = Call(work, "x") }},
-		{"In and At", func(e *Entry) { e.Options = []Option{In(time.Second)} }},
-		{"TaskID", func(e *Entry) { e.Options = []Option{TaskID("x")} }},
-		{"Front", func(e *Entry) { e.Options = []Option{Front()} }},
-		{"Unique", func(e *Entry) { e.Options = []Option{Unique(time.Hour)} }},
-		{"Unique", func(e *Entry) { e.Task = Call(Func(func() {}, Name("checks.unique"), Unique(time.Hour))) }},
-		{"option 1 is nil", func(e *Entry) { e.Options = []Option{nil} }},
-		{"", func(e *Entry) { e.Task, e.Overlap = NewPyTask("m:f", nil, nil), OverlapSkip }},
-		{"", func(e *Entry) { e.Task = NewPyTask("m:f", nil, nil) }},
-	} {
-		e := good
-		c.change(&e)
-		_, err := NewScheduler(rdb, SchedulerConfig{Queue: "q", Owner: "o", Entries: []Entry{e}})
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%+v: %v, expected an error with %q", e, err, c.want)
-		}
-	}
-	for overlap, want := range map[Overlap]string{OverlapAllow: "", OverlapSkip: "nobody knows when it is over"} {
-		e := Entry{Name: "e", Spec: "@daily", Task: NewPyTask("m:f", nil, nil), Overlap: overlap}
-		_, err := NewScheduler(rdb, SchedulerConfig{Queue: "q", Owner: "o", Legacy: true, Entries: []Entry{e}})
-		if want == "" && err != nil || want != "" && !strings.Contains(errorText(err), want) {
-			t.Errorf("%v on a legacy queue: %v, expected an error with %q", overlap, err, want)
-		}
-	}
-	for _, c := range []struct {
-		cfg  SchedulerConfig
-		want string
-	}{
-		{SchedulerConfig{}, "queue name is empty"},
-		{SchedulerConfig{Queue: "q", Entries: []Entry{good}}, "Owner is missing"},
-		{SchedulerConfig{Queue: "q", Owner: strings.Repeat("o", 129)}, "129 bytes"},
-		{SchedulerConfig{Queue: "q", Owner: "o", Version: -1}, "Version is -1"},
-		{SchedulerConfig{Queue: "q", Version: 1}, "Version is 1"},
-		{SchedulerConfig{Queue: "q", Owner: "o", Entries: []Entry{good, good}}, "declared twice"},
-	} {
-		if _, err := NewScheduler(rdb, c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, expected an error with %q", c.cfg, err, c.want)
-		}
-	}
-	if _, err := NewScheduler(nil, SchedulerConfig{Queue: "q"}); err == nil {
-		t.Error("no handle, and no error")
-	}
-}
-
-// TestMessagesOfTicks have the id and the time of their tick; what options count from the present counts from there.
-func TestMessagesOfTicks(t *testing.T) {
-	rdb, err := Dial("redis://localhost:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rdb.Close()
-	q := NewQueue("q", rdb)
-	e := Entry{
-		Name: "e", Spec: "@daily", Overlap: OverlapSkip, Task: Call(Func(func(int) {}, Name("ticks.work")), 7),
-		Options: []Option{MaxRetry(3), Header("k", "v"), countsFromNow{}},
-	}
-	def, err := e.define(q, shortestEvery)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := e.define(q, shortestEvery)
-	if err != nil || !bytes.Equal(def.encode(), again.encode()) {
-		t.Errorf("the same entry has two definitions: %v\n%x\n%x", err, def.encode(), again.encode())
-	}
-	now := time.UnixMilli(1_700_000_000_000)
-	raw, err := def.taskAt("e@1", "p:e", now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	msg, err := wire.Parse(raw, wire.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, x := msg.Meta, msg.Meta.Extra
-	got := fmt.Sprintf("%s %s %d %d %v %d %d %s %v", msg.Path, m.ID, m.EnqueuedAt-now.UnixMilli(), m.MaxRetry,
-		x.Headers, x.Expiry-now.UnixMilli(), x.Deadline, x.Lock, x.LockLife > 0)
-	if want := "ticks.work e@1 0 3 map[k:v] 5000 12345 p:e true"; got != want {
-		t.Errorf("found %s, expected %s", got, want)
-	}
-	if raw, err = def.taskAt("e@1", "", now); err != nil {
-		t.Fatal(err)
-	}
-	if msg, err = wire.Parse(raw, wire.Default); err != nil || msg.Meta.Extra.Lock != "" {
-		t.Errorf("%v: a lock that nobody asked for: %+v", err, msg.Meta.Extra)
-	}
-}
-
-// countsFromNow is an option that sets one time from the present and one fixed.
-type countsFromNow struct{}
-
-func (countsFromNow) String() string { return "countsFromNow" }
-func (countsFromNow) applyCall(c *callOptions) {
-	c.extras = append(c.extras, func(x *wire.Extra, nowMs int64) { x.Expiry, x.Deadline = nowMs+5000, 12345 })
 }

@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -29,51 +28,6 @@ type record struct {
 var recordLimits = wire.Limits{
 	Bytes: wire.WorkerLimits.Bytes + 8192, Elems: wire.WorkerLimits.Elems, Depth: wire.WorkerLimits.Depth,
 	Path: wire.WorkerLimits.Path,
-}
-
-// digest tells definitions apart.
-func digest(def []byte) []byte {
-	sum := sha256.Sum256(def)
-	return sum[:8]
-}
-
-// encode returns the definition as MessagePack: the same bytes for the same definition. What has its default is left
-// out.
-func (d *definition) encode() []byte {
-	var body []byte
-	n := 0
-	put := func(key string) {
-		n++
-		body = wire.AppendString(body, key)
-	}
-	number := func(key string, v, initial int64) {
-		if v != initial {
-			put(key)
-			body = wire.AppendInt(body, v)
-		}
-	}
-	moment := func(key string, t time.Time) {
-		if !t.IsZero() {
-			put(key)
-			body = wire.AppendInt(body, t.UnixMilli())
-		}
-	}
-	put("spec")
-	body = wire.AppendString(body, d.spec)
-	if d.zone != "" {
-		put("zone")
-		body = wire.AppendString(body, d.zone)
-	}
-	number("dst", int64(d.dst), 0)
-	number("missed", int64(d.missed), MissedLatest)
-	number("overlap", int64(d.overlap), 0)
-	number("jitter", d.jitter.Milliseconds(), 0)
-	moment("from", d.from)
-	moment("until", d.until)
-	number("relative", d.relative, 0)
-	put("task")
-	body = wire.AppendBin(body, d.message)
-	return append(wire.AppendMapHeader(nil, n), body...)
 }
 
 // encode returns the record as Redis holds it.
@@ -135,11 +89,11 @@ func decodeRecord(e schedule.EntryValue) (*record, error) {
 	d := &r.def
 	d.spec, d.zone, d.message = f.text("spec"), f.text("zone"), f.bin("task")
 	d.from, d.until, d.relative = f.moment("from"), f.moment("until"), f.number("relative", 0, 1<<16)
-	d.dst = DST(f.number("dst", 0, int64(DSTSkipMissing|DSTRunTwice)))      //nolint:gosec // bounded
-	d.overlap = Overlap(f.number("overlap", 0, int64(len(overlapNames)-1))) //nolint:gosec // bounded
+	d.dst = dstPolicy(f.number("dst", 0, int64(dstSkipMissing|dstRunTwice))) //nolint:gosec // bounded
+	d.overlap = overlapPolicy(f.number("overlap", 0, int64(overlapQueue)))   //nolint:gosec // bounded
 	d.jitter = time.Duration(f.number("jitter", 0, maxJitter.Milliseconds())) * time.Millisecond
-	if d.missed = int(f.number("missed", MissedSkip, maxMissed)); d.missed == 0 {
-		d.missed = MissedLatest
+	if d.missed = int(f.number("missed", missedSkip, maxMissed)); d.missed == 0 {
+		d.missed = missedLatest
 	}
 	if f.err != nil {
 		return fail(f.err)
@@ -147,67 +101,77 @@ func decodeRecord(e schedule.EntryValue) (*record, error) {
 	return r, nil
 }
 
-// decodeStored decodes one value after checking it.
-func decodeStored(raw []byte) (any, error) {
-	if err := wire.Check(raw, recordLimits); err != nil {
-		return nil, err
+// timetable says when the entry ticks.
+func (r *record) timetable() (*timetable, error) { return r.def.timetable(r.was.Name) }
+
+// define gives the entry another definition.
+func (r *record) define(def definition, now time.Time) error {
+	t, err := def.timetable(r.was.Name)
+	if err != nil {
+		return err
 	}
-	value, _, err := wire.DecodeAny(raw)
-	return value, err
-}
-
-func asMap(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
-}
-
-// fields reads the values of a map and keeps the first error.
-type fields struct {
-	values map[string]any
-	err    error
-}
-
-func (f *fields) wrong(key, want string) {
-	if f.err == nil {
-		f.err = fmt.Errorf("%q: expected %s, found %v", key, want, f.values[key])
+	if r.defRaw == nil || !r.def.ticksAs(&def) {
+		r.restart(t, now)
 	}
-}
-
-func (f *fields) text(key string) string {
-	s, ok := f.values[key].(string)
-	if !ok && f.values[key] != nil {
-		f.wrong(key, "a string")
+	if def.overlap != overlapQueue {
+		r.queued = time.Time{}
 	}
-	return s
+	r.def, r.defRaw = def, def.encode()
+	return nil
 }
 
-func (f *fields) bin(key string) []byte {
-	b, ok := f.values[key].([]byte)
-	if !ok && f.values[key] != nil {
-		f.wrong(key, "binary")
+// declare gives the entry the definition that the code of its owner declares, unless that is the one declared last:
+// then changes made since then stay.
+func (r *record) declare(owner string, def definition, now time.Time) error {
+	sum := def.digest()
+	if r.owner == owner && bytes.Equal(r.declared, sum) {
+		return nil
 	}
-	return bytes.Clone(b)
+	r.owner, r.declared = owner, sum
+	return r.define(def, now)
 }
 
-func (f *fields) flag(key string) bool {
-	b, ok := f.values[key].(bool)
-	if !ok && f.values[key] != nil {
-		f.wrong(key, "a boolean")
+// pause makes the entry tick no more, and drops a tick that waits.
+func (r *record) pause() { r.paused, r.queued = true, time.Time{} }
+
+// resume ends a pause.
+func (r *record) resume(now time.Time) error {
+	if !r.paused {
+		return nil
 	}
-	return b
-}
-
-func (f *fields) number(key string, lowest, highest int64) int64 {
-	n, ok := f.values[key].(int64)
-	if f.values[key] != nil && (!ok || n < lowest || n > highest) {
-		f.wrong(key, fmt.Sprintf("a number from %d to %d", lowest, highest))
+	t, err := r.timetable()
+	if err != nil {
+		return err
 	}
-	return n
+	r.paused = false
+	r.restart(t, now)
+	return nil
 }
 
-func (f *fields) moment(key string) time.Time {
-	if f.values[key] == nil {
+// restart makes the entry tick from now on.
+func (r *record) restart(t *timetable, now time.Time) {
+	r.prev, r.queued = now, time.Time{}
+	r.next = t.next(now)
+}
+
+// due returns when a scheduler must look at the entry next. Zero: never.
+func (r *record) due() (time.Time, error) {
+	t, err := r.timetable()
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.dueBy(t), nil
+}
+
+// dueBy is due for who has the entry's timetable.
+func (r *record) dueBy(t *timetable) time.Time {
+	switch {
+	case r.paused:
+		return time.Time{}
+	case !r.queued.IsZero():
+		return r.queued // over already: every look shows it until the previous task has ended
+	case r.next.IsZero():
 		return time.Time{}
 	}
-	return time.UnixMilli(f.number(key, 0, 1<<53)).UTC()
+	return t.due(r.next)
 }
