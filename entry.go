@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -92,12 +93,12 @@ func (o Overlap) String() string {
 var overlapNames = [...]string{"allow", "skip", "queue"}
 
 // define checks an entry and returns it as it is kept. Of an entry without a task, message and relative are missing.
-func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err error) {
-	d = definition{
-		spec: e.Spec, zone: e.Zone, dst: dstPolicy(e.DST), missed: e.Missed, overlap: overlapPolicy(e.Overlap),
-		jitter: e.Jitter, from: e.From, until: e.Until,
+func (e *Entry) define(q *Queue, shortest time.Duration) (d schedule.Definition, err error) {
+	d = schedule.Definition{
+		Spec: e.Spec, Zone: e.Zone, DST: schedule.DST(e.DST), Missed: e.Missed, Overlap: schedule.Overlap(e.Overlap),
+		Jitter: e.Jitter, From: e.From, Until: e.Until,
 	}
-	if err := d.normalize(e.Name, shortest); err != nil {
+	if err := d.Normalize(e.Name, shortest); err != nil {
 		return d, err
 	}
 	bad := func(format string, args ...any) error {
@@ -109,10 +110,10 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 		}
 		return d, nil
 	}
-	if d.message, d.relative, err = e.Task.template(q.With(e.Options...)); err != nil {
+	if d.Message, d.Relative, err = e.Task.template(q.With(e.Options...)); err != nil {
 		return d, bad("%w", err)
 	}
-	msg, err := wire.Parse(d.message, wire.Default)
+	msg, err := wire.Parse(d.Message, wire.Default)
 	if err != nil {
 		return d, bad("%w", err)
 	}
@@ -154,7 +155,7 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 		return nil, 0, err
 	}
 	if x, y := msg.Meta.Extra, moved.Meta.Extra; x != nil {
-		relative = relativeOf(x, y, apart)
+		relative = schedule.RelativeTimes(x, y, apart)
 		if x.Group != "" {
 			return nil, 0, errors.New("the option Group: ticks are not gathered: leave it out")
 		}

@@ -103,22 +103,22 @@ func TestMessagesOfTicks(t *testing.T) {
 		Name: "e", Spec: "@daily", Overlap: OverlapSkip, Task: Call(Func(func(int) {}, Name("ticks.work")), 7),
 		Options: []Option{MaxRetry(3), Header("k", "v"), countsFromNow{}},
 	}
-	def, err := e.define(q, shortestEvery)
+	def, err := e.define(q, schedule.ShortestEvery)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := e.define(q, shortestEvery)
+	again, err := e.define(q, schedule.ShortestEvery)
 	if err != nil || !reflect.DeepEqual(def, again) {
 		t.Errorf("the same entry has two definitions: %v\n%+v\n%+v", err, def, again)
 	}
 	now := time.UnixMilli(1_700_000_000_000)
-	message := func(def definition) *wire.Message {
+	message := func(def schedule.Definition) *wire.Message {
 		t.Helper()
-		r := &record{was: schedule.EntryValue{Name: "e"}}
-		if err := r.define(def, now); err != nil {
+		r := &schedule.Record{Was: schedule.EntryValue{Name: "e"}}
+		if err := r.Define(def, now); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := r.planRun("e@1", now)
+		plan, err := r.PlanRun("e@1", now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestMessagesOfTicks(t *testing.T) {
 		t.Errorf("found %s, expected %s", got, want)
 	}
 	e.Overlap = OverlapAllow
-	if def, err = e.define(q, shortestEvery); err != nil {
+	if def, err = e.define(q, schedule.ShortestEvery); err != nil {
 		t.Fatal(err)
 	}
 	if x := message(def).Meta.Extra; x.Lock != "" {
@@ -144,21 +144,24 @@ func TestMessagesOfTicks(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreTheSchedules: what an Entry may say is what internal/schedule knows, by the same numbers, which stand
-// in Redis.
-func TestPoliciesAreTheSchedules(t *testing.T) {
-	for _, c := range [][2]int{
-		{int(DSTSkipMissing), int(dstSkipMissing)},
-		{int(DSTRunTwice), int(dstRunTwice)},
-		{int(OverlapAllow), int(overlapAllow)},
-		{int(OverlapSkip), int(overlapSkip)},
-		{int(OverlapQueue), int(overlapQueue)},
-		{len(overlapNames), int(overlapQueue) + 1},
-		{MissedSkip, missedSkip},
-		{MissedLatest, missedLatest},
+// TestPoliciesAgree: what an Entry may say, internal/schedule knows by the same numbers, which stand in Redis.
+func TestPoliciesAgree(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		here int
+		kept int
+	}{
+		{"DSTSkipMissing", int(DSTSkipMissing), int(schedule.DSTSkipMissing)},
+		{"DSTRunTwice", int(DSTRunTwice), int(schedule.DSTRunTwice)},
+		{"OverlapAllow", int(OverlapAllow), int(schedule.OverlapAllow)},
+		{"OverlapSkip", int(OverlapSkip), int(schedule.OverlapSkip)},
+		{"OverlapQueue", int(OverlapQueue), int(schedule.OverlapQueue)},
+		{"the number of overlaps", len(overlapNames), int(schedule.OverlapQueue) + 1},
+		{"MissedSkip", MissedSkip, schedule.MissedSkip},
+		{"MissedLatest", MissedLatest, schedule.MissedLatest},
 	} {
-		if c[0] != c[1] {
-			t.Errorf("%d here, %d there", c[0], c[1])
+		if c.here != c.kept {
+			t.Errorf("%s is %d, and %d in internal/schedule", c.name, c.here, c.kept)
 		}
 	}
 }

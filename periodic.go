@@ -36,7 +36,7 @@ func (q *Queue) Periodic() *Periodic {
 	own := *q
 	own.inject = nil
 	own.legacy = false // ids come with every tick
-	return &Periodic{queue: &own, shortest: shortestEvery}
+	return &Periodic{queue: &own, shortest: schedule.ShortestEvery}
 }
 
 // PeriodicEntry is what is known of a periodic entry.
@@ -80,16 +80,16 @@ func (p *Periodic) Set(ctx context.Context, e Entry) error {
 	if err := p.settle(ctx, e.Task); err != nil {
 		return err
 	}
-	return p.change(ctx, e.Name, true, func(r *record, now time.Time) error {
+	return p.change(ctx, e.Name, true, func(r *schedule.Record, now time.Time) error {
 		switch {
-		case def.message != nil:
-		case r.was.Raw == nil:
+		case def.Message != nil:
+		case r.Was.Raw == nil:
 			return fmt.Errorf("delayed: periodic entry %q is new and has no task: expected what Call, NewGoTask or "+
 				"NewPyTask returned", e.Name)
 		default:
-			def.message, def.relative = r.def.message, r.def.relative
+			def.Message, def.Relative = r.Def.Message, r.Def.Relative
 		}
-		return r.define(def, now)
+		return r.Define(def, now)
 	})
 }
 
@@ -125,15 +125,15 @@ func (p *Periodic) Remove(ctx context.Context, name string) error {
 // Pause makes an entry tick no more until Resume, also beyond restarts and changes of its declaration. A tick that
 // waits for the previous task is dropped. The error wraps ErrNoEntry if there is none.
 func (p *Periodic) Pause(ctx context.Context, name string) error {
-	return p.change(ctx, name, false, func(r *record, _ time.Time) error {
-		r.pause()
+	return p.change(ctx, name, false, func(r *schedule.Record, _ time.Time) error {
+		r.Pause()
 		return nil
 	})
 }
 
 // Resume ends a pause. Ticks of the meantime are not made up for. The error wraps ErrNoEntry if there is no such entry.
 func (p *Periodic) Resume(ctx context.Context, name string) error {
-	return p.change(ctx, name, false, func(r *record, now time.Time) error { return r.resume(now) })
+	return p.change(ctx, name, false, func(r *schedule.Record, now time.Time) error { return r.Resume(now) })
 }
 
 // conflicts is how often a change is tried that others come in between of.
@@ -142,7 +142,7 @@ const conflicts = 100
 // change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty
 // for a new entry.
 func (p *Periodic) change(
-	ctx context.Context, name string, create bool, how func(r *record, now time.Time) error,
+	ctx context.Context, name string, create bool, how func(r *schedule.Record, now time.Time) error,
 ) error {
 	if err := p.check(ctx); err != nil {
 		return err
@@ -153,9 +153,9 @@ func (p *Periodic) change(
 		if err != nil {
 			return err
 		}
-		r := &record{was: was}
+		r := &schedule.Record{Was: was}
 		if was.Raw != nil {
-			if r, err = decodeRecord(was); err != nil {
+			if r, err = schedule.Decode(was); err != nil {
 				return err
 			}
 		} else if !create {
@@ -168,11 +168,11 @@ func (p *Periodic) change(
 		if err := how(r, now); err != nil {
 			return err
 		}
-		raw := r.encode()
+		raw := r.Encode()
 		if bytes.Equal(raw, was.Raw) {
 			return nil
 		}
-		due, err := r.due()
+		due, err := r.Due()
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 		if was.Raw == nil {
 			return nil, noEntry(name)
 		}
-		r, err := decodeRecord(was)
+		r, err := schedule.Decode(was)
 		if err != nil {
 			return nil, err
 		}
@@ -223,8 +223,8 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 		if err != nil {
 			return nil, err
 		}
-		id := tickID(name, now) + "-" + wire.NewTaskID()[:8]
-		plan, err := r.planRun(id, now)
+		id := schedule.TickID(name, now) + "-" + wire.NewTaskID()[:8]
+		plan, err := r.PlanRun(id, now)
 		if err != nil {
 			return nil, err
 		}
@@ -257,22 +257,22 @@ func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
 		if v.Name[0] == '@' {
 			continue
 		}
-		r, err := decodeRecord(v)
+		r, err := schedule.Decode(v)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		d := &r.def
+		d := &r.Def
 		e := PeriodicEntry{
-			Name: v.Name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: DST(d.dst), Missed: d.missed,
-			Overlap: Overlap(d.overlap), Jitter: d.jitter,
-			From: d.from, Until: d.until, Owner: r.owner, Paused: r.paused, Previous: r.prev,
-			Waiting: !r.queued.IsZero(),
+			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(), DST: DST(d.DST), Missed: d.Missed,
+			Overlap: Overlap(d.Overlap), Jitter: d.Jitter,
+			From: d.From, Until: d.Until, Owner: r.Owner, Paused: r.Paused, Previous: r.Prev,
+			Waiting: !r.Queued.IsZero(),
 		}
-		if !r.paused {
-			e.Next = r.next
+		if !r.Paused {
+			e.Next = r.Next
 		}
-		if loc, err := zoneOf(d.zone); err == nil {
+		if loc, err := schedule.LoadZone(d.Zone); err == nil {
 			e.Next, e.Previous = inZone(e.Next, loc), inZone(e.Previous, loc)
 		}
 		all = append(all, e)

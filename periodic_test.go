@@ -375,7 +375,7 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 	if e, err := b.q.store.Entry(bg, "strange"); err != nil || string(e.Raw) != "?" {
 		t.Errorf("%q, %v", e.Raw, err)
 	}
-	if all, err := b.periodic().List(bg); !errors.Is(err, errEntryForm) || len(all) != 1 {
+	if all, err := b.periodic().List(bg); !errors.Is(err, schedule.ErrUnreadable) || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
 	if !strings.Contains(b.log.String(), "cannot be served here") {

@@ -64,13 +64,13 @@ type Scheduler struct {
 // declaration is an entry that the code declares.
 type declaration struct {
 	name string
-	def  definition
+	def  schedule.Definition
 	task *Task
 }
 
 // NewScheduler returns a scheduler, or everything that is wrong with cfg and its entries. It does not connect.
 func NewScheduler(rdb *Redis, cfg SchedulerConfig) (*Scheduler, error) {
-	return newScheduler(rdb, cfg, shortestEvery)
+	return newScheduler(rdb, cfg, schedule.ShortestEvery)
 }
 
 func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
@@ -111,7 +111,7 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case def.message == nil:
+		case def.Message == nil:
 			errs = append(errs, fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or "+
 				"NewPyTask returned", e.Name))
 		case names[e.Name]:
@@ -220,13 +220,13 @@ func (s *Scheduler) declare(ctx context.Context) error {
 		if err := s.periodic.settle(ctx, d.task); err != nil {
 			return err
 		}
-		if err := s.periodic.change(ctx, d.name, true, func(r *record, now time.Time) error {
-			if r.owner != "" && r.owner != s.cfg.Owner {
-				s.log.With("entry", d.name).WithField("owner", r.owner).
+		if err := s.periodic.change(ctx, d.name, true, func(r *schedule.Record, now time.Time) error {
+			if r.Owner != "" && r.Owner != s.cfg.Owner {
+				s.log.With("entry", d.name).WithField("owner", r.Owner).
 					Error("periodic entry is declared by another owner, and stays as that one says: choose another name")
 				return nil
 			}
-			return r.declare(s.cfg.Owner, d.def, now)
+			return r.Declare(s.cfg.Owner, d.def, now)
 		}); err != nil {
 			return err
 		}
@@ -258,8 +258,8 @@ func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
 		return err
 	}
 	for _, v := range values {
-		r, err := decodeRecord(v)
-		if err != nil || r.owner != s.cfg.Owner || names[v.Name] {
+		r, err := schedule.Decode(v)
+		if err != nil || r.Owner != s.cfg.Owner || names[v.Name] {
 			continue
 		}
 		switch err := s.store.SetEntry(ctx, v, nil, time.Time{}); {
@@ -310,7 +310,7 @@ func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.T
 		// A time without an entry: nothing of this package leaves one.
 		return 0, ignoreChange(s.store.SetEntry(ctx, v, nil, time.Time{}))
 	}
-	plan, err := planOf(v, now)
+	plan, err := schedule.PlanOf(v, now)
 	if err != nil {
 		// Another instance may be able to: it is newer, or knows the zone.
 		s.log.With("entry", v.Name).Trouble(&s.odd, "periodic entry cannot be served here", err)

@@ -1,4 +1,4 @@
-package delayed
+package schedule
 
 import (
 	"math/rand/v2"
@@ -6,30 +6,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 // planned is an entry whose ticks up to a time have been seen to.
-func planned(t *testing.T, spec, prev string, change func(r *record)) *record {
+func planned(t *testing.T, spec, prev string, change func(r *Record)) *Record {
 	t.Helper()
 	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
-	r := &record{
-		was: schedule.EntryValue{Name: "e"},
-		def: definition{spec: spec, missed: missedLatest, message: msg.Append(nil)},
+	r := &Record{
+		Was: EntryValue{Name: "e"},
+		Def: Definition{Spec: spec, Missed: MissedLatest, Message: msg.Append(nil)},
 	}
-	r.prev = utc(t, prev)
+	r.Prev = utc(t, prev)
 	if change != nil {
 		change(r)
 	}
-	r.defRaw = r.def.encode()
-	r.was.Raw = r.encode()
+	r.defRaw = r.Def.encode()
+	r.Was.Raw = r.Encode()
 	return r
 }
 
 // showPlan says what a call does with which ticks, when the lock is free or held, and what the entry waits for
 // afterwards.
-func showPlan(t *testing.T, c *schedule.Plan, held bool) string {
+func showPlan(t *testing.T, c *Plan, held bool) string {
 	t.Helper()
 	var parts []string
 	for _, r := range c.Ticks {
@@ -38,7 +37,7 @@ func showPlan(t *testing.T, c *schedule.Plan, held bool) string {
 			outcome = r.Held
 		}
 		parts = append(parts, r.At.UTC().Format("15:04:05")+" "+outcome)
-		if (outcome == schedule.TickEnqueued) != (r.Message != nil) && !held {
+		if (outcome == TickEnqueued) != (r.Message != nil) && !held {
 			t.Errorf("%v is %s with the message %q", r.At, outcome, r.Message)
 		}
 	}
@@ -46,13 +45,13 @@ func showPlan(t *testing.T, c *schedule.Plan, held bool) string {
 	if held {
 		raw, due = c.Held, c.DueHeld
 	}
-	after, err := decodeRecord(schedule.EntryValue{Name: "e", Raw: raw})
+	after, err := Decode(EntryValue{Name: "e", Raw: raw})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Join(parts, ", ") + "; seen " + after.prev.Format("15:04:05")
-	if !after.queued.IsZero() {
-		text += " waits " + after.queued.Format("15:04:05")
+	text := strings.Join(parts, ", ") + "; seen " + after.Prev.Format("15:04:05")
+	if !after.Queued.IsZero() {
+		text += " waits " + after.Queued.Format("15:04:05")
 	}
 	if due.IsZero() {
 		return text + " due never"
@@ -62,21 +61,21 @@ func showPlan(t *testing.T, c *schedule.Plan, held bool) string {
 
 func TestPlans(t *testing.T) {
 	const prev = "2025-01-02 10:00:00"
-	missed := func(n int) func(r *record) { return func(r *record) { r.def.missed = n } }
-	overlap := func(o overlapPolicy) func(r *record) { return func(r *record) { r.def.overlap = o } }
-	waiting := func(r *record) {
-		r.def.overlap = overlapQueue
-		r.queued = r.prev
+	missed := func(n int) func(r *Record) { return func(r *Record) { r.Def.Missed = n } }
+	overlap := func(o Overlap) func(r *Record) { return func(r *Record) { r.Def.Overlap = o } }
+	waiting := func(r *Record) {
+		r.Def.Overlap = OverlapQueue
+		r.Queued = r.Prev
 	}
 	for _, c := range []struct {
 		name, spec, now string
-		change          func(r *record)
+		change          func(r *Record)
 		free, held      string
 	}{
 		{"not due", "@every 1m", "10:00:59", nil, "; seen 10:00:00 due 10:01:00", ""},
 		{"due", "@every 1m", "10:01:00", nil, "10:01:00 enqueued; seen 10:01:00 due 10:02:00", ""},
 		{
-			"a little late", "@every 10s", "10:00:35", missed(missedSkip),
+			"a little late", "@every 10s", "10:00:35", missed(MissedSkip),
 			"10:00:10 enqueued, 10:00:20 enqueued, 10:00:30 enqueued; seen 10:00:30 due 10:00:40", "",
 		},
 		{
@@ -93,33 +92,33 @@ func TestPlans(t *testing.T) {
 			"11:00:00 enqueued, 12:00:00 enqueued; seen 12:00:00 due 13:00:00", "",
 		},
 		{
-			"missed: skip", "@every 1h", "14:30:00", missed(missedSkip), "11:00:00 missed; seen 14:00:00 due 15:00:00",
+			"missed: skip", "@every 1h", "14:30:00", missed(MissedSkip), "11:00:00 missed; seen 14:00:00 due 15:00:00",
 			"",
 		},
 		{
-			"missed: skip, but the latest is in time", "@every 1h", "14:00:10", missed(missedSkip),
+			"missed: skip, but the latest is in time", "@every 1h", "14:00:10", missed(MissedSkip),
 			"11:00:00 missed, 14:00:00 enqueued; seen 14:00:00 due 15:00:00", "",
 		},
-		{"paused", "@every 1m", "10:05:00", func(r *record) { r.paused = true }, "; seen 10:00:00 due never", ""},
+		{"paused", "@every 1m", "10:05:00", func(r *Record) { r.Paused = true }, "; seen 10:00:00 due never", ""},
 		{
-			"over", "@every 1m", "10:05:00", func(r *record) { r.def.until = r.prev.Add(90 * time.Second) },
+			"over", "@every 1m", "10:05:00", func(r *Record) { r.Def.Until = r.Prev.Add(90 * time.Second) },
 			"10:01:00 enqueued; seen 10:01:00 due never", "",
 		},
 		{
-			"skip", "@every 1m", "10:01:00", overlap(overlapSkip), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
+			"skip", "@every 1m", "10:01:00", overlap(OverlapSkip), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
 			"10:01:00 overlap; seen 10:01:00 due 10:02:00",
 		},
 		{
-			"skip several", "@every 10s", "10:00:20", overlap(overlapSkip),
+			"skip several", "@every 10s", "10:00:20", overlap(OverlapSkip),
 			"10:00:10 enqueued, 10:00:20 overlap; seen 10:00:20 due 10:00:30",
 			"10:00:10 overlap, 10:00:20 overlap; seen 10:00:20 due 10:00:30",
 		},
 		{
-			"queue", "@every 1m", "10:01:00", overlap(overlapQueue), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
+			"queue", "@every 1m", "10:01:00", overlap(OverlapQueue), "10:01:00 enqueued; seen 10:01:00 due 10:02:00",
 			"10:01:00 queued; seen 10:01:00 waits 10:01:00 due 10:01:00",
 		},
 		{
-			"queue several", "@every 10s", "10:00:30", overlap(overlapQueue),
+			"queue several", "@every 10s", "10:00:30", overlap(OverlapQueue),
 			"10:00:10 enqueued, 10:00:20 queued, 10:00:30 overlap; seen 10:00:30 waits 10:00:20 due 10:00:20",
 			"10:00:10 queued, 10:00:20 overlap, 10:00:30 overlap; seen 10:00:30 waits 10:00:10 due 10:00:10",
 		},
@@ -135,7 +134,7 @@ func TestPlans(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := planned(t, c.spec, prev, c.change)
-			tt, err := r.def.timetable("e")
+			tt, err := r.Def.Timetable("e")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,16 +158,16 @@ func TestPlansOverTime(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		spec := []string{"@every 1s", "@every 7s", "* * * * *", "*/5 * * * *", "0 * * * *"}[rnd.IntN(5)]
-		r := planned(t, spec, "2025-01-02 10:00:00", func(r *record) {
-			r.def.missed = []int{missedSkip, missedLatest, 3, 100}[rnd.IntN(4)]
-			r.def.jitter = []time.Duration{0, 0, 20 * time.Second, 3 * time.Minute}[rnd.IntN(4)]
+		r := planned(t, spec, "2025-01-02 10:00:00", func(r *Record) {
+			r.Def.Missed = []int{MissedSkip, MissedLatest, 3, 100}[rnd.IntN(4)]
+			r.Def.Jitter = []time.Duration{0, 0, 20 * time.Second, 3 * time.Minute}[rnd.IntN(4)]
 		})
-		tt, err := r.def.timetable("e")
+		tt, err := r.Def.Timetable("e")
 		if err != nil {
 			t.Fatal(err)
 		}
-		expected := tt.next(r.prev)
-		now := r.prev
+		expected := tt.Next(r.Prev)
+		now := r.Prev
 		for range 300 {
 			away := rnd.IntN(20) == 0
 			if away {
@@ -182,8 +181,8 @@ func TestPlansOverTime(t *testing.T) {
 			}
 			made := 0
 			for _, row := range c.Ticks {
-				if row.Free == schedule.TickMissed {
-					if !row.At.Equal(expected) || now.Sub(tt.due(expected)) <= onTime {
+				if row.Free == TickMissed {
+					if !row.At.Equal(expected) || now.Sub(tt.Due(expected)) <= onTime {
 						t.Fatalf("seed %d, %s: at %v the tick %v was missed, expected %v", seed, spec, now, row.At,
 							expected)
 					}
@@ -194,28 +193,28 @@ func TestPlansOverTime(t *testing.T) {
 				if expected.IsZero() {
 					expected = row.At // the first after a gap
 				}
-				if !row.At.Equal(expected) || tt.due(row.At).After(now) || c.NotBefore.Before(tt.due(row.At)) {
+				if !row.At.Equal(expected) || tt.Due(row.At).After(now) || c.NotBefore.Before(tt.Due(row.At)) {
 					t.Fatalf("seed %d, %s: at %v the tick %v, due %v, expected %v", seed, spec, now, row.At,
-						tt.due(row.At), expected)
+						tt.Due(row.At), expected)
 				}
-				expected = tt.next(row.At)
+				expected = tt.Next(row.At)
 			}
 			if expected.IsZero() {
 				// All that was missed is skipped.
-				if r.def.missed != missedSkip {
+				if r.Def.Missed != MissedSkip {
 					t.Fatalf("seed %d, %s: nothing is made up for", seed, spec)
 				}
-			} else if late := now.Sub(tt.due(expected)); late >= 0 && made < schedule.MaxTicks {
+			} else if late := now.Sub(tt.Due(expected)); late >= 0 && made < MaxTicks {
 				t.Fatalf("seed %d, %s: at %v the tick %v is %v late", seed, spec, now, expected, late)
 			}
-			if r, err = decodeRecord(schedule.EntryValue{Name: "e", Raw: c.Free}); err != nil {
+			if r, err = Decode(EntryValue{Name: "e", Raw: c.Free}); err != nil {
 				t.Fatal(err)
 			}
 			if expected.IsZero() {
-				expected = tt.next(r.prev)
+				expected = tt.Next(r.Prev)
 			}
-			if !r.next.Equal(expected) && !r.paused {
-				t.Fatalf("seed %d, %s: next is %v, expected %v", seed, spec, r.next, expected)
+			if !r.Next.Equal(expected) && !r.Paused {
+				t.Fatalf("seed %d, %s: next is %v, expected %v", seed, spec, r.Next, expected)
 			}
 		}
 	}

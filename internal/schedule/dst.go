@@ -1,14 +1,15 @@
-package delayed
+package schedule
 
 import "time"
 
-// dstPolicy is which ticks run whose time a clock leaves out or shows twice. The zero value runs each once. Its values
-// are those of the DST of an Entry.
-type dstPolicy uint8
+// DST says which ticks run whose time a clock leaves out or shows twice. The zero value runs each once. Values may be
+// combined with |. Users know it, and its numbers, as the DST of the root package.
+type DST uint8
 
+// Values of DST.
 const (
-	dstSkipMissing dstPolicy = 1 << iota // none at times that the clock leaves out
-	dstRunTwice                          // both at times that the clock shows twice
+	DSTSkipMissing DST = 1 << iota // none at times that the clock leaves out
+	DSTRunTwice                    // both at times that the clock shows twice
 )
 
 // maxPeriods bounds the periods of a zone that a search for a tick passes: up to five a year, as some end with the year
@@ -52,7 +53,7 @@ func (p *period) shown(loc *time.Location) time.Time {
 }
 
 // nextCron returns the first tick of the fields after a time. Zero: none.
-func (t *timetable) nextCron(after time.Time) time.Time {
+func (t *Timetable) nextCron(after time.Time) time.Time {
 	p := periodAt(after, t.loc)
 	for range maxPeriods {
 		tick, none := t.within(&p, after)
@@ -71,20 +72,20 @@ func (t *timetable) nextCron(after time.Time) time.Time {
 
 // within returns the first tick after a time within a period, zero if there is none; and whether there will be none
 // after it either.
-func (t *timetable) within(p *period, after time.Time) (tick time.Time, none bool) {
+func (t *Timetable) within(p *period, after time.Time) (tick time.Time, none bool) {
 	from := p.shows(after)
 	if !p.start.IsZero() {
 		opens, shown := p.shows(p.start), p.shown(t.loc)
 		if p.start.After(after) {
 			from = opens.Add(-time.Second)
-			if shown.Before(opens) && !t.free && t.dst&dstSkipMissing == 0 {
+			if shown.Before(opens) && !t.free && t.dst&DSTSkipMissing == 0 {
 				missed := t.wall(shown.Add(-time.Second))
 				if !missed.IsZero() && missed.Before(opens) {
 					return p.start, false
 				}
 			}
 		}
-		if again := shown.Add(-time.Second); from.Before(again) && !t.free && t.dst&dstRunTwice == 0 {
+		if again := shown.Add(-time.Second); from.Before(again) && !t.free && t.dst&DSTRunTwice == 0 {
 			from = again
 		}
 	}

@@ -1,4 +1,4 @@
-package delayed
+package schedule
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ var dstSpecs = []string{
 	"0 0 1 * *", "*/20 0-23/3 * * *", "0 0,1 13 * 5",
 }
 
-var dstPolicies = []dstPolicy{0, dstSkipMissing, dstRunTwice, dstSkipMissing | dstRunTwice}
+var dstPolicies = []DST{0, DSTSkipMissing, DSTRunTwice, DSTSkipMissing | DSTRunTwice}
 
 // glance is what a clock shows at a moment, as if in UTC.
 type glance struct{ at, shows time.Time }
@@ -54,7 +54,7 @@ func watch(loc *time.Location, from, to time.Time) (all []glance) {
 }
 
 // allows says whether the fields of a spec allow what a clock shows.
-func (t *timetable) allows(w time.Time) bool {
+func (t *Timetable) allows(w time.Time) bool {
 	const star = 1 << 63
 	day, weekday := t.spec.Dom>>w.Day()&1 == 1, t.spec.Dow>>int(w.Weekday())&1 == 1
 	if t.spec.Dom&star != 0 || t.spec.Dow&star != 0 {
@@ -67,17 +67,17 @@ func (t *timetable) allows(w time.Time) bool {
 }
 
 // expectedTicks finds the ticks from a time on in another way than the code: by looking at the clock all the time.
-func expectedTicks(t *timetable, clock []glance, from time.Time) (ticks []time.Time) {
+func expectedTicks(t *Timetable, clock []glance, from time.Time) (ticks []time.Time) {
 	high := clock[0].shows.Add(-time.Second)
 	for _, g := range clock {
 		again := !g.shows.After(high)
 		// What the clock has left out since the last look.
 		missing := false
 		for m := high.Add(30 * time.Second); !again && m.Before(g.shows) && !t.free &&
-			t.dst&dstSkipMissing == 0; m = m.Add(30 * time.Second) {
+			t.dst&DSTSkipMissing == 0; m = m.Add(30 * time.Second) {
 			missing = missing || t.allows(m)
 		}
-		if !g.at.Before(from) && (missing || (!again || t.free || t.dst&dstRunTwice != 0) && t.allows(g.shows)) {
+		if !g.at.Before(from) && (missing || (!again || t.free || t.dst&DSTRunTwice != 0) && t.allows(g.shows)) {
 			ticks = append(ticks, g.at)
 		}
 		if !again {
@@ -135,7 +135,7 @@ func changesOf(t *testing.T, loc *time.Location, year int) (changes []time.Time)
 	return changes
 }
 
-func checkTicks(t *testing.T, spec, zone string, policy dstPolicy, clock []glance, from, to time.Time) {
+func checkTicks(t *testing.T, spec, zone string, policy DST, clock []glance, from, to time.Time) {
 	t.Helper()
 	table, err := newTimetable(spec, zone, policy)
 	if err != nil {
@@ -143,7 +143,7 @@ func checkTicks(t *testing.T, spec, zone string, policy dstPolicy, clock []glanc
 	}
 	want := expectedTicks(table, clock, from)
 	var got []time.Time
-	for tick := table.next(from.Add(-time.Millisecond)); !tick.IsZero() && tick.Before(to); tick = table.next(tick) {
+	for tick := table.Next(from.Add(-time.Millisecond)); !tick.IsZero() && tick.Before(to); tick = table.Next(tick) {
 		if len(got) > 0 && !tick.After(got[len(got)-1]) {
 			t.Fatalf("%s in %s, policy %d: %v follows %v", spec, zone, policy, tick, got[len(got)-1])
 		}
@@ -167,7 +167,7 @@ func checkTicks(t *testing.T, spec, zone string, policy dstPolicy, clock []glanc
 			if i > 0 && !ask.After(got[i-1]) {
 				ask = got[i-1]
 			}
-			if next := table.next(ask); !next.Equal(got[i]) {
+			if next := table.Next(ask); !next.Equal(got[i]) {
 				t.Fatalf("%s in %s, policy %d: after %v comes %v, expected %v", spec, zone, policy, ask, next, got[i])
 			}
 		}
@@ -191,7 +191,7 @@ func checkTicks(t *testing.T, spec, zone string, policy dstPolicy, clock []glanc
 func TestDSTPolicies(t *testing.T) {
 	for _, c := range []struct {
 		spec, zone string
-		policy     dstPolicy
+		policy     DST
 		after      string
 		want       []string // in local time
 	}{
@@ -201,7 +201,7 @@ func TestDSTPolicies(t *testing.T) {
 			[]string{"2025-03-30T03:00:00+02:00", "2025-03-31T02:30:00+02:00"},
 		},
 		{
-			"30 2 * * *", "Europe/Berlin", dstSkipMissing, "2025-03-29T03:00:00+01:00",
+			"30 2 * * *", "Europe/Berlin", DSTSkipMissing, "2025-03-29T03:00:00+01:00",
 			[]string{"2025-03-31T02:30:00+02:00"},
 		},
 		{
@@ -215,7 +215,7 @@ func TestDSTPolicies(t *testing.T) {
 			[]string{"2025-10-26T02:30:00+02:00", "2025-10-27T02:30:00+01:00"},
 		},
 		{
-			"30 2 * * *", "Europe/Berlin", dstRunTwice, "2025-10-26T00:00:00+02:00",
+			"30 2 * * *", "Europe/Berlin", DSTRunTwice, "2025-10-26T00:00:00+02:00",
 			[]string{"2025-10-26T02:30:00+02:00", "2025-10-26T02:30:00+01:00", "2025-10-27T02:30:00+01:00"},
 		},
 		{
@@ -233,7 +233,7 @@ func TestDSTPolicies(t *testing.T) {
 			[]string{"2018-11-04T01:00:00-02:00", "2018-11-05T00:00:00-02:00"},
 		},
 		{
-			"0 0 * * *", "America/Sao_Paulo", dstSkipMissing, "2018-11-03T00:00:00-03:00",
+			"0 0 * * *", "America/Sao_Paulo", DSTSkipMissing, "2018-11-03T00:00:00-03:00",
 			[]string{"2018-11-05T00:00:00-02:00"},
 		},
 		// Apia, December 2011: the 29th is followed by the 31st.
@@ -242,7 +242,7 @@ func TestDSTPolicies(t *testing.T) {
 			[]string{"2011-12-29T09:00:00-10:00", "2011-12-31T00:00:00+14:00", "2011-12-31T09:00:00+14:00"},
 		},
 		{
-			"0 9 * * *", "Pacific/Apia", dstSkipMissing, "2011-12-29T09:00:00-10:00",
+			"0 9 * * *", "Pacific/Apia", DSTSkipMissing, "2011-12-29T09:00:00-10:00",
 			[]string{"2011-12-31T09:00:00+14:00"},
 		},
 		{
@@ -270,7 +270,7 @@ func TestDSTPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range c.want {
-			at = table.next(at)
+			at = table.Next(at)
 			if got := at.Format(time.RFC3339); got != want {
 				t.Errorf("%s in %s, policy %d: tick %d after %s is %s, expected %s", c.spec, c.zone, c.policy, i+1,
 					c.after, got, want)
