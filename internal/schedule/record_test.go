@@ -60,3 +60,96 @@ func TestRecords(t *testing.T) {
 		}
 	}
 }
+
+// stored is the record as another process reads it.
+func stored(t *testing.T, r *Record) *Record {
+	t.Helper()
+	read, err := Decode(EntryValue{Name: r.Was.Name, Raw: r.Encode()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// TestDeclarationsHoldOnce: a declaration that has not changed leaves alone what was set since then; one that has takes
+// over, and so does another owner's.
+func TestDeclarationsHoldOnce(t *testing.T) {
+	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
+	now := utc(t, "2025-01-02 10:00:30")
+	r := &Record{Was: EntryValue{Name: "e"}}
+	declare := func(owner, spec, want string) {
+		t.Helper()
+		if err := r.Declare(owner, Definition{Spec: spec, Missed: 1, Message: msg.Append(nil)}, now); err != nil {
+			t.Fatal(err)
+		}
+		if r = stored(t, r); r.Def.Spec != want || r.Owner != owner {
+			t.Errorf("the entry of %s ticks %s, expected %s", r.Owner, r.Def.Spec, want)
+		}
+	}
+	declare("shop", "@every 1m", "@every 1m")
+	set := r.Def
+	set.Spec = "@every 2m"
+	if err := r.Define(set, now); err != nil {
+		t.Fatal(err)
+	}
+	declare("shop", "@every 1m", "@every 2m")
+	declare("shop", "@every 3m", "@every 3m")
+	if err := r.Define(set, now); err != nil {
+		t.Fatal(err)
+	}
+	declare("other", "@every 3m", "@every 3m")
+}
+
+// TestPausedRecords are due at no time, and drop the tick that waits. When the pause ends, ticks of the meantime are not
+// made up for.
+func TestPausedRecords(t *testing.T) {
+	r := planned(t, "@every 1m", "2025-01-02 10:00:00", func(r *Record) {
+		r.Def.Overlap, r.Queued = OverlapQueue, r.Prev
+	})
+	due := func(want time.Time) {
+		t.Helper()
+		if at, err := stored(t, r).Due(); err != nil || !at.Equal(want) {
+			t.Errorf("due at %v, %v, expected %v", at, err, want)
+		}
+	}
+	due(r.Queued)
+	r.Pause()
+	due(time.Time{})
+	if waits := stored(t, r).Queued; !waits.IsZero() {
+		t.Errorf("the tick %v waits on", waits)
+	}
+	if p, err := PlanOf(EntryValue{Name: "e", Raw: r.Encode()}, utc(t, "2025-01-02 11:00:00")); err != nil ||
+		len(p.Ticks) > 0 || !p.DueFree.IsZero() {
+		t.Errorf("a paused entry: %v, %+v", err, p)
+	}
+	now := utc(t, "2025-01-02 11:00:30")
+	for range 2 { // the second has nothing to end
+		if err := r.Resume(now); err != nil {
+			t.Fatal(err)
+		}
+		due(utc(t, "2025-01-02 11:01:00"))
+		now = now.Add(time.Hour)
+	}
+}
+
+// TestPlanRun enqueues the task under the lock of its ticks, and leaves the entry as it is, paused or not.
+func TestPlanRun(t *testing.T) {
+	r := planned(t, "@every 1m", "2025-01-02 10:00:00", func(r *Record) { r.Def.Overlap = OverlapSkip })
+	r.Next = utc(t, "2025-01-02 10:01:00")
+	for _, due := range []time.Time{r.Next, {}} {
+		now := utc(t, "2025-01-02 10:00:30")
+		p, err := r.PlanRun("e@1", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(p.Free, p.Was.Raw) || !bytes.Equal(p.Held, p.Was.Raw) || !p.DueFree.Equal(due) ||
+			!p.DueHeld.Equal(due) || p.Lock != "p:e" {
+			t.Errorf("found %+v, expected it due at %v", p, due)
+		}
+		if len(p.Ticks) != 1 || p.Ticks[0].ID != "e@1" || !p.Ticks[0].At.Equal(now) || p.Ticks[0].Message == nil ||
+			p.Ticks[0].Free != TickEnqueued {
+			t.Errorf("found ticks %+v", p.Ticks)
+		}
+		r.Pause()
+	}
+}
