@@ -3,6 +3,7 @@ package schedule
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -151,5 +152,41 @@ func TestPlanRun(t *testing.T) {
 			t.Errorf("found ticks %+v", p.Ticks)
 		}
 		r.Pause()
+	}
+}
+
+// TestBytesOfRecords pins what schedulers of all versions read and compare byte for byte, and the digests by which they
+// know a declaration again.
+func TestBytesOfRecords(t *testing.T) {
+	at := func(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+	for _, c := range []struct {
+		r             Record
+		bytes, digest string
+	}{
+		{
+			Record{Def: Definition{Spec: "@daily", Missed: MissedLatest, Message: []byte("m")}},
+			"92c41582a473706563a6406461696c79a47461736bc4016d80", "c7bd0cf7c3e86ee1",
+		},
+		{
+			Record{
+				Owner: "shop", declared: []byte{1, 2}, Paused: true, Prev: at(1000), Next: at(2000), Queued: at(900),
+				Def: Definition{
+					Spec: "@daily", Zone: "Europe/Berlin", DST: DSTRunTwice, Missed: MissedSkip, Overlap: OverlapQueue,
+					Jitter: time.Second, From: at(5), Until: at(7), Relative: 3, Message: []byte("m"),
+				},
+			},
+			"92c45f8aa473706563a6406461696c79a47a6f6e65ad4575726f70652f4265726c696ea364737402a66d6973736564ffa76f7665726c6170" +
+				"02a66a6974746572cd03e8a466726f6d05a5756e74696c07a872656c617469766503a47461736bc4016d86a56f776e6572a473686f70a8" +
+				"6465636c61726564c4020102a6706175736564c3a470726576cd03e8a46e657874cd07d0a6717565756564cd0384",
+			"6459f2acf76c1fcc",
+		},
+	} {
+		c.r.defRaw = c.r.Def.encode()
+		if raw := fmt.Sprintf("%x", c.r.Encode()); raw != c.bytes {
+			t.Errorf("%+v is %s, expected %s", c.r, raw, c.bytes)
+		}
+		if sum := fmt.Sprintf("%x", c.r.Def.digest()); sum != c.digest {
+			t.Errorf("the digest of %+v is %s, expected %s", c.r.Def, sum, c.digest)
+		}
 	}
 }
