@@ -20,7 +20,8 @@ func TestNormalize(t *testing.T) {
 		t.Errorf("%v, %+v, expected %+v", err, d, want)
 	}
 	most := Definition{
-		Spec: "@every 1s", DST: DSTSkipMissing | DSTRunTwice, Missed: maxMissed, Overlap: OverlapQueue, Jitter: maxJitter,
+		Spec: "@every 1s", DST: DSTSkipMissing | DSTRunTwice, Missed: maxMissed, Overlap: OverlapQueue,
+		Jitter: maxJitter,
 	}
 	if err := most.Normalize("e", time.Second); err != nil {
 		t.Error(err)

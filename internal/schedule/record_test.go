@@ -101,8 +101,8 @@ func TestDeclarationsHoldOnce(t *testing.T) {
 	declare("other", "@every 3m", "@every 3m")
 }
 
-// TestPausedRecords are due at no time, and drop the tick that waits. When the pause ends, ticks of the meantime are not
-// made up for.
+// TestPausedRecords are due at no time, and drop the tick that waits. When the pause ends, ticks of the meantime are
+// not made up for.
 func TestPausedRecords(t *testing.T) {
 	r := planned(t, "@every 1m", "2025-01-02 10:00:00", func(r *Record) {
 		r.Def.Overlap, r.Queued = OverlapQueue, r.Prev
@@ -175,9 +175,10 @@ func TestBytesOfRecords(t *testing.T) {
 					Jitter: time.Second, From: at(5), Until: at(7), Relative: 3, Message: []byte("m"),
 				},
 			},
-			"92c45f8aa473706563a6406461696c79a47a6f6e65ad4575726f70652f4265726c696ea364737402a66d6973736564ffa76f7665726c6170" +
-				"02a66a6974746572cd03e8a466726f6d05a5756e74696c07a872656c617469766503a47461736bc4016d86a56f776e6572a473686f70a8" +
-				"6465636c61726564c4020102a6706175736564c3a470726576cd03e8a46e657874cd07d0a6717565756564cd0384",
+			"92c45f8aa473706563a6406461696c79a47a6f6e65ad4575726f70652f4265726c696ea364737402a66d6973" +
+				"736564ffa76f7665726c617002a66a6974746572cd03e8a466726f6d05a5756e74696c07a872656c61746976" +
+				"6503a47461736bc4016d86a56f776e6572a473686f70a86465636c61726564c4020102a6706175736564c3a4" +
+				"70726576cd03e8a46e657874cd07d0a6717565756564cd0384",
 			"6459f2acf76c1fcc",
 		},
 	} {
