@@ -80,8 +80,8 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 		notBefore = p.NotBefore.UnixMilli()
 	}
 	args := make([]any, 0, 10+5*len(p.Ticks))
-	args = append(args, p.Was.Name, p.Was.Raw, p.Free, p.Held, dueText(p.DueFree), dueText(p.DueHeld), notBefore, p.Lock,
-		schedule.OverlapLife.Milliseconds(), historyMost)
+	args = append(args, p.Was.Name, p.Was.Raw, p.Free, p.Held, dueText(p.DueFree), dueText(p.DueHeld), notBefore,
+		p.Lock, schedule.OverlapLife.Milliseconds(), historyMost)
 	for i := range p.Ticks {
 		t := &p.Ticks[i]
 		args = append(args, t.At.UnixMilli(), t.ID, t.Message, t.Free, t.Held)

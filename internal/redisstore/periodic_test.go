@@ -194,7 +194,8 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	},
 	{name: "the entry is gone", do: tickE(schedule.Plan{Ticks: ticksE("enqueued", "")}), err: ErrEntryChanged},
 	{
-		name: "too early", seed: entryE(nil), do: tickE(schedule.Plan{Ticks: ticksE("enqueued", ""), NotBefore: laterTime}),
+		name: "too early", seed: entryE(nil),
+		do:  tickE(schedule.Plan{Ticks: ticksE("enqueued", ""), NotBefore: laterTime}),
 		err: ErrNotDue,
 	},
 	{
@@ -223,8 +224,10 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	{
 		name: "the lock is held, and nothing is to be noted",
 		seed: entryE(heldX(later)),
-		do:   tickE(schedule.Plan{Ticks: ticksE("enqueued", ""), Lock: "p:e", Free: []byte("new"), Held: []byte("old")}),
-		err:  ErrDuplicate,
+		do: tickE(schedule.Plan{
+			Ticks: ticksE("enqueued", ""), Lock: "p:e", Free: []byte("new"), Held: []byte("old"),
+		}),
+		err: ErrDuplicate,
 	},
 	{
 		name:   "the lock has lapsed",
