@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -35,7 +36,7 @@ func (q *Queue) Periodic() *Periodic {
 	own := *q
 	own.inject = nil
 	own.legacy = false // ids come with every tick
-	return &Periodic{queue: &own, shortest: shortestEvery}
+	return &Periodic{queue: &own, shortest: schedule.ShortestEvery}
 }
 
 // PeriodicEntry is what is known of a periodic entry.
@@ -79,16 +80,16 @@ func (p *Periodic) Set(ctx context.Context, e Entry) error {
 	if err := p.settle(ctx, e.Task); err != nil {
 		return err
 	}
-	return p.change(ctx, e.Name, true, func(r *record, now time.Time) error {
+	return p.change(ctx, e.Name, true, func(r *schedule.Record, now time.Time) error {
 		switch {
-		case def.message != nil:
-		case r.defRaw == nil:
+		case def.Message != nil:
+		case r.Was.Raw == nil:
 			return fmt.Errorf("delayed: periodic entry %q is new and has no task: expected what Call, NewGoTask or "+
 				"NewPyTask returned", e.Name)
 		default:
-			def.message, def.relative = r.def.message, r.def.relative
+			def.Message, def.Relative = r.Def.Message, r.Def.Relative
 		}
-		return r.define(e.Name, def, now)
+		return r.Define(def, now)
 	})
 }
 
@@ -98,22 +99,6 @@ func (p *Periodic) settle(ctx context.Context, t *Task) error {
 		return nil
 	}
 	return p.queue.settle(ctx)
-}
-
-// define gives the record another definition.
-func (r *record) define(name string, def definition, now time.Time) error {
-	t, err := def.timetable(name)
-	if err != nil {
-		return err
-	}
-	if r.defRaw == nil || !r.def.ticksAs(&def) {
-		r.restart(t, now)
-	}
-	if def.overlap != OverlapQueue {
-		r.queued = time.Time{}
-	}
-	r.def, r.defRaw = def, def.encode()
-	return nil
 }
 
 // Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes
@@ -140,26 +125,15 @@ func (p *Periodic) Remove(ctx context.Context, name string) error {
 // Pause makes an entry tick no more until Resume, also beyond restarts and changes of its declaration. A tick that
 // waits for the previous task is dropped. The error wraps ErrNoEntry if there is none.
 func (p *Periodic) Pause(ctx context.Context, name string) error {
-	return p.change(ctx, name, false, func(r *record, _ time.Time) error {
-		r.paused, r.queued = true, time.Time{}
+	return p.change(ctx, name, false, func(r *schedule.Record, _ time.Time) error {
+		r.Pause()
 		return nil
 	})
 }
 
 // Resume ends a pause. Ticks of the meantime are not made up for. The error wraps ErrNoEntry if there is no such entry.
 func (p *Periodic) Resume(ctx context.Context, name string) error {
-	return p.change(ctx, name, false, func(r *record, now time.Time) error {
-		if !r.paused {
-			return nil
-		}
-		t, err := r.def.timetable(name)
-		if err != nil {
-			return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
-		}
-		r.paused = false
-		r.restart(t, now)
-		return nil
-	})
+	return p.change(ctx, name, false, func(r *schedule.Record, now time.Time) error { return r.Resume(now) })
 }
 
 // conflicts is how often a change is tried that others come in between of.
@@ -168,7 +142,7 @@ const conflicts = 100
 // change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty
 // for a new entry.
 func (p *Periodic) change(
-	ctx context.Context, name string, create bool, how func(r *record, now time.Time) error,
+	ctx context.Context, name string, create bool, how func(r *schedule.Record, now time.Time) error,
 ) error {
 	if err := p.check(ctx); err != nil {
 		return err
@@ -179,9 +153,9 @@ func (p *Periodic) change(
 		if err != nil {
 			return err
 		}
-		r := &record{was: was}
+		r := &schedule.Record{Was: was}
 		if was.Raw != nil {
-			if r, err = decodeRecord(was); err != nil {
+			if r, err = schedule.Decode(was); err != nil {
 				return err
 			}
 		} else if !create {
@@ -194,15 +168,15 @@ func (p *Periodic) change(
 		if err := how(r, now); err != nil {
 			return err
 		}
-		raw := r.encode()
+		raw := r.Encode()
 		if bytes.Equal(raw, was.Raw) {
 			return nil
 		}
-		t, err := r.def.timetable(name)
+		due, err := r.Due()
 		if err != nil {
-			return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+			return err
 		}
-		if err = s.SetEntry(ctx, was, raw, r.due(t)); err == nil {
+		if err = s.SetEntry(ctx, was, raw, due); err == nil {
 			p.tell(ctx)
 		}
 		if !errors.Is(err, redisstore.ErrEntryChanged) {
@@ -241,29 +215,20 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 		if was.Raw == nil {
 			return nil, noEntry(name)
 		}
-		r, err := decodeRecord(was)
+		r, err := schedule.Decode(was)
 		if err != nil {
 			return nil, err
-		}
-		t, err := r.def.timetable(name)
-		if err != nil {
-			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
 		}
 		now, err := s.Time(ctx)
 		if err != nil {
 			return nil, err
 		}
-		id := tickID(name, now) + "-" + wire.NewTaskID()[:8]
-		c := &redisstore.TickCall{Was: was, Free: was.Raw, Held: was.Raw, DueFree: r.due(t), DueHeld: r.due(t)}
-		if r.def.overlap != OverlapAllow {
-			c.Lock = entryLock(name)
-		}
-		message, err := r.def.taskAt(id, c.Lock, now)
+		id := schedule.TickID(name, now) + "-" + wire.NewTaskID()[:8]
+		plan, err := r.PlanRun(id, now)
 		if err != nil {
-			return nil, fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+			return nil, err
 		}
-		c.Rows = []redisstore.TickRow{{Tick: now, ID: id, Message: message, Free: redisstore.TickEnqueued}}
-		if _, err = s.Tick(ctx, c); err == nil {
+		if _, err = s.Tick(ctx, plan); err == nil {
 			return p.queue.Ref(id), nil
 		}
 		if held := (*redisstore.TakenError)(nil); errors.As(err, &held) {
@@ -292,22 +257,22 @@ func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
 		if v.Name[0] == '@' {
 			continue
 		}
-		r, err := decodeRecord(v)
+		r, err := schedule.Decode(v)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		d := &r.def
+		d := &r.Def
 		e := PeriodicEntry{
-			Name: v.Name, Spec: d.spec, Zone: d.zone, Function: d.path(), DST: d.dst, Missed: d.missed,
-			Overlap: d.overlap, Jitter: d.jitter,
-			From: d.from, Until: d.until, Owner: r.owner, Paused: r.paused, Previous: r.prev,
-			Waiting: !r.queued.IsZero(),
+			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(), DST: DST(d.DST), Missed: d.Missed,
+			Overlap: Overlap(d.Overlap), Jitter: d.Jitter,
+			From: d.From, Until: d.Until, Owner: r.Owner, Paused: r.Paused, Previous: r.Prev,
+			Waiting: !r.Queued.IsZero(),
 		}
-		if !r.paused {
-			e.Next = r.next
+		if !r.Paused {
+			e.Next = r.Next
 		}
-		if loc, err := zoneOf(d.zone); err == nil {
+		if loc, err := schedule.LoadZone(d.Zone); err == nil {
 			e.Next, e.Previous = inZone(e.Next, loc), inZone(e.Previous, loc)
 		}
 		all = append(all, e)
@@ -345,7 +310,7 @@ func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, err
 			return nil, fmt.Errorf("%w: history of %q: %q", redisstore.ErrReply, name, line)
 		}
 		run := PeriodicRun{Tick: time.UnixMilli(tick), At: time.UnixMilli(at), ID: parts[3], Skipped: parts[2]}
-		if run.Skipped == redisstore.TickEnqueued {
+		if run.Skipped == schedule.TickEnqueued {
 			run.Skipped = ""
 		}
 		runs = append(runs, run)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -364,9 +365,9 @@ func TestPeriodicPython(t *testing.T) {
 // TestEntriesOfNewerVersions are left alone, and those beside them served.
 func TestEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
-	strange := redisstore.EntryValue{Name: "strange"}
+	strange := schedule.EntryValue{Name: "strange"}
 	b.Must(b.q.store.SetEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
-	b.Must(b.q.store.SetEntry(bg, redisstore.EntryValue{Name: "gone"}, nil, time.UnixMilli(past)))
+	b.Must(b.q.store.SetEntry(bg, schedule.EntryValue{Name: "gone"}, nil, time.UnixMilli(past)))
 	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
 	b.schedule(b.scheduler(b.rdb, "test"))
 	b.Until("the other ticks", func() bool { return b.Size("") > 2 })
@@ -374,7 +375,7 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 	if e, err := b.q.store.Entry(bg, "strange"); err != nil || string(e.Raw) != "?" {
 		t.Errorf("%q, %v", e.Raw, err)
 	}
-	if all, err := b.periodic().List(bg); !errors.Is(err, errEntryForm) || len(all) != 1 {
+	if all, err := b.periodic().List(bg); !errors.Is(err, schedule.ErrUnreadable) || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
 	if !strings.Contains(b.log.String(), "cannot be served here") {
@@ -386,7 +387,7 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 func TestManyEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
 	for i := range redisstore.AgendaPage + 1 {
-		b.Must(b.q.store.SetEntry(bg, redisstore.EntryValue{Name: fmt.Sprint("strange", i)}, []byte("?"),
+		b.Must(b.q.store.SetEntry(bg, schedule.EntryValue{Name: fmt.Sprint("strange", i)}, []byte("?"),
 			time.UnixMilli(past)))
 	}
 	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {}))}))

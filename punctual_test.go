@@ -14,6 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 )
 
 // tickServer answers what schedulers ask of Redis, from memory and by the clock of a bubble: so that each tick has its
@@ -201,14 +202,13 @@ func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries
 	var want []string
 	now := time.Now()
 	for _, e := range entries {
-		tt, err := newTimetable(e.Spec, "", e.DST)
+		tt, err := (&schedule.Definition{Spec: e.Spec, DST: schedule.DST(e.DST), Jitter: e.Jitter}).Timetable(e.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tt.name, tt.jit = e.Name, e.Jitter
-		for tick := tt.next(from.Add(-e.Jitter - 1)); !tick.After(now); tick = tt.next(tick) {
-			if due := tt.due(tick); due.After(from) && !due.After(now) {
-				want = append(want, fmt.Sprintf("%s at %d", tickID(e.Name, tick), due.UnixMilli()))
+		for tick := tt.Next(from.Add(-e.Jitter - 1)); !tick.After(now); tick = tt.Next(tick) {
+			if due := tt.Due(tick); due.After(from) && !due.After(now) {
+				want = append(want, fmt.Sprintf("%s at %d", schedule.TickID(e.Name, tick), due.UnixMilli()))
 			}
 		}
 	}
@@ -303,8 +303,8 @@ func TestTicksWithoutSignals(t *testing.T) {
 		synctest.Wait()
 		late := s.since()
 		for i, tick := range late {
-			if id := tickID("e", start.Truncate(time.Second).Add(time.Duration(i+1)*time.Second)); !strings.HasPrefix(
-				tick, id+" ") {
+			id := schedule.TickID("e", start.Truncate(time.Second).Add(time.Duration(i+1)*time.Second))
+			if !strings.HasPrefix(tick, id+" ") {
 				t.Errorf("tick %d is %s, expected %s", i, tick, id)
 			}
 		}

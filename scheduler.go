@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +11,15 @@ import (
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 )
 
-// queuedCheck is how often a scheduler looks whether the task is over that a tick waits for.
-const queuedCheck = time.Second
+const (
+	// queuedCheck is how often a scheduler looks whether the task is over that a tick waits for.
+	queuedCheck = time.Second
+	// maxOwner bounds SchedulerConfig.Owner, in bytes.
+	maxOwner = 128
+)
 
 // SchedulerConfig says what a scheduler does. Its zero value lacks only Queue.
 type SchedulerConfig struct {
@@ -60,13 +64,13 @@ type Scheduler struct {
 // declaration is an entry that the code declares.
 type declaration struct {
 	name string
-	def  definition
+	def  schedule.Definition
 	task *Task
 }
 
 // NewScheduler returns a scheduler, or everything that is wrong with cfg and its entries. It does not connect.
 func NewScheduler(rdb *Redis, cfg SchedulerConfig) (*Scheduler, error) {
-	return newScheduler(rdb, cfg, shortestEvery)
+	return newScheduler(rdb, cfg, schedule.ShortestEvery)
 }
 
 func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
@@ -92,9 +96,9 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 		errs = append(errs, errors.New("delayed: SchedulerConfig.Owner is missing: expected the name of the service "+
 			"that declares the entries, "+
 			"so that others do not remove them"))
-	case len(cfg.Owner) > maxEntryName || !utf8.ValidString(cfg.Owner):
+	case len(cfg.Owner) > maxOwner || !utf8.ValidString(cfg.Owner):
 		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Owner of %d bytes: expected at most %d in UTF-8",
-			len(cfg.Owner), maxEntryName))
+			len(cfg.Owner), maxOwner))
 	}
 	if cfg.Version < 0 || cfg.Version > 0 && cfg.Owner == "" {
 		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Version is %d: expected 0, or a positive number "+
@@ -107,7 +111,7 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case def.message == nil:
+		case def.Message == nil:
 			errs = append(errs, fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or "+
 				"NewPyTask returned", e.Name))
 		case names[e.Name]:
@@ -216,18 +220,13 @@ func (s *Scheduler) declare(ctx context.Context) error {
 		if err := s.periodic.settle(ctx, d.task); err != nil {
 			return err
 		}
-		if err := s.periodic.change(ctx, d.name, true, func(r *record, now time.Time) error {
-			if r.owner != "" && r.owner != s.cfg.Owner {
-				s.log.With("entry", d.name).WithField("owner", r.owner).
+		if err := s.periodic.change(ctx, d.name, true, func(r *schedule.Record, now time.Time) error {
+			if r.Owner != "" && r.Owner != s.cfg.Owner {
+				s.log.With("entry", d.name).WithField("owner", r.Owner).
 					Error("periodic entry is declared by another owner, and stays as that one says: choose another name")
 				return nil
 			}
-			sum := digest(d.def.encode())
-			if r.owner == s.cfg.Owner && bytes.Equal(r.declared, sum) {
-				return nil
-			}
-			r.owner, r.declared = s.cfg.Owner, sum
-			return r.define(d.name, d.def, now)
+			return r.Declare(s.cfg.Owner, d.def, now)
 		}); err != nil {
 			return err
 		}
@@ -259,8 +258,8 @@ func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
 		return err
 	}
 	for _, v := range values {
-		r, err := decodeRecord(v)
-		if err != nil || r.owner != s.cfg.Owner || names[v.Name] {
+		r, err := schedule.Decode(v)
+		if err != nil || r.Owner != s.cfg.Owner || names[v.Name] {
 			continue
 		}
 		switch err := s.store.SetEntry(ctx, v, nil, time.Time{}); {
@@ -306,26 +305,26 @@ func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
 }
 
 // serve sees to a due entry. It returns 0 when the entry is not due any more, else when to look at it again.
-func (s *Scheduler) serve(ctx context.Context, v redisstore.EntryValue, now time.Time) (wait time.Duration, err error) {
+func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.Time) (wait time.Duration, err error) {
 	if len(v.Raw) == 0 {
 		// A time without an entry: nothing of this package leaves one.
 		return 0, ignoreChange(s.store.SetEntry(ctx, v, nil, time.Time{}))
 	}
-	c, err := planOf(v, now)
+	plan, err := schedule.PlanOf(v, now)
 	if err != nil {
 		// Another instance may be able to: it is newer, or knows the zone.
 		s.log.With("entry", v.Name).Trouble(&s.odd, "periodic entry cannot be served here", err)
 		return checkInterval, nil
 	}
-	if len(c.Rows) == 0 {
+	if len(plan.Ticks) == 0 {
 		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with
 		// others.
-		return 0, ignoreChange(s.store.SetEntry(ctx, v, c.Free, c.DueFree))
+		return 0, ignoreChange(s.store.SetEntry(ctx, v, plan.Free, plan.DueFree))
 	}
-	holder, err := s.store.Tick(ctx, c)
-	due := c.DueFree
+	holder, err := s.store.Tick(ctx, plan)
+	due := plan.DueFree
 	if holder != "" {
-		due = c.DueHeld
+		due = plan.DueHeld
 	}
 	var held *redisstore.TakenError
 	switch {
@@ -333,23 +332,10 @@ func (s *Scheduler) serve(ctx context.Context, v redisstore.EntryValue, now time
 		return queuedCheck, nil
 	case errors.Is(err, redisstore.ErrEntryChanged), errors.Is(err, redisstore.ErrNotDue):
 		return 0, nil
-	case err == nil && c.Lock != "" && !due.IsZero() && !due.After(now):
+	case err == nil && plan.Lock != "" && !due.IsZero() && !due.After(now):
 		return queuedCheck, nil // a tick waits now
 	}
 	return 0, err
-}
-
-// planOf reads an entry and says how to see to what is due of it.
-func planOf(v redisstore.EntryValue, now time.Time) (*redisstore.TickCall, error) {
-	r, err := decodeRecord(v)
-	if err != nil {
-		return nil, err
-	}
-	t, err := r.def.timetable(v.Name)
-	if err != nil {
-		return nil, fmt.Errorf("delayed: periodic entry %q: %w", v.Name, err)
-	}
-	return r.plan(t, now)
 }
 
 func ignoreChange(err error) error {

@@ -98,7 +98,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if msg, err := wire.Parse(d.message, wire.Default); err != nil || !bytes.Equal(msg.Payload, list) {
+		if msg, err := wire.Parse(d.Message, wire.Default); err != nil || !bytes.Equal(msg.Payload, list) {
 			t.Errorf("periodic, legacy %v: payload %x, %v, expected %x", c.legacy, msg.Payload, err, list)
 		}
 

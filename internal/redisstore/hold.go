@@ -3,6 +3,7 @@ package redisstore
 import (
 	"time"
 
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -13,10 +14,10 @@ const LockLife = 7 * 24 * time.Hour
 // What a lock is over. Names of locks begin with these letters, so that none is another's.
 const (
 	LockNothing = ""
-	LockArgs    = "u:" // function and arguments; a digest follows
-	LockKey     = "k:" // a key of the caller
-	lockID      = "#"  // the task's id
-	LockEntry   = "p:" // the name of a periodic entry
+	LockArgs    = "u:"                // function and arguments; a digest follows
+	LockKey     = "k:"                // a key of the caller
+	lockID      = "#"                 // the task's id
+	LockEntry   = schedule.LockPrefix // the name of a periodic entry
 )
 
 // Hold is what a task has to itself: its id, a lock or both. nil stands for a task that has neither.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/godelayed/delayed/internal/schedule"
 )
 
 // refusedByFullRedis are the scripts that bring new tasks: a full Redis refuses them as a whole.
@@ -422,7 +424,7 @@ func TestScriptLimits(t *testing.T) {
 		{"condemn", TrimPage},
 		{"trim", TrimPage},
 		{"agenda", AgendaPage},
-		{"tick", MaxTicks + 2}, // one that has waited, and a line about those that were missed
+		{"tick", schedule.MaxTicks + 2}, // one that has waited, and a line about those that were missed
 		{"expire", TrimPage},
 		{"rerun", RerunPage},
 		{"delete", RerunPage},

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -229,9 +230,9 @@ var movingCases = []struct {
 			"_ticks": redistest.Zset{"e": past}, historyOfE: redistest.List{"line"},
 		}),
 		do: func(s *Store) (any, error) {
-			return s.Tick(bg, &TickCall{
-				Was: EntryValue{"e", []byte("old")}, Free: []byte("new"), Lock: "p:e",
-				Rows: rowsE("enqueued", "overlap"),
+			return s.Tick(bg, &schedule.Plan{
+				Was: schedule.EntryValue{Name: "e", Raw: []byte("old")}, Free: []byte("new"), Lock: "p:e",
+				Ticks: ticksE("enqueued", "overlap"),
 			})
 		},
 		result: "",

@@ -7,18 +7,15 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/schedule"
 )
 
 const (
 	// AgendaPage bounds the due entries of one look.
 	AgendaPage = 100
-	// MaxTicks bounds the ticks that one script handles.
-	MaxTicks = 100
 	// historyMost is how many lines of history an entry keeps.
 	historyMost = 100
-	// OverlapLife is how long the lock lasts at most that keeps runs of an entry apart, should nobody free it; each
-	// wait for a retry adds to it.
-	OverlapLife = 24 * time.Hour
 )
 
 // Answers of the scripts of periodic entries that leave everything as it is.
@@ -31,13 +28,7 @@ var (
 type Agenda struct {
 	Now     time.Time     // by the clock of Redis
 	Next    time.Duration // until an entry is due that is not yet; negative: there is none
-	Entries []EntryValue
-}
-
-// EntryValue is an entry as Redis holds it. No bytes: there is none.
-type EntryValue struct {
-	Name string
-	Raw  []byte
+	Entries []schedule.EntryValue
 }
 
 // Agenda returns up to AgendaPage due entries, after skipping some.
@@ -53,7 +44,7 @@ func (s *Store) Agenda(ctx context.Context, skip int) (Agenda, error) {
 	}
 	a := Agenda{Now: time.UnixMilli(now), Next: time.Duration(next) * time.Millisecond}
 	for len(rest) > 0 {
-		var e EntryValue
+		var e schedule.EntryValue
 		if rest, err = redis.Scan(rest, &e.Name, &e.Raw); err != nil {
 			return Agenda{}, fmt.Errorf("%w: agenda: %w", ErrReply, err)
 		}
@@ -72,7 +63,7 @@ func dueText(due time.Time) any {
 
 // SetEntry replaces an entry; no raw bytes remove it, and its history with it. ErrEntryChanged: it is not as it was
 // read.
-func (s *Store) SetEntry(ctx context.Context, was EntryValue, raw []byte, due time.Time) error {
+func (s *Store) SetEntry(ctx context.Context, was schedule.EntryValue, raw []byte, due time.Time) error {
 	keys := []string{s.Keys.periodic, s.Keys.ticks, s.Keys.history + was.Name}
 	done, err := redis.Bool(s.eval(ctx, ScriptEntry, keys, was.Name, was.Raw, raw, dueText(due)))
 	if err == nil && !done {
@@ -81,50 +72,22 @@ func (s *Store) SetEntry(ctx context.Context, was EntryValue, raw []byte, due ti
 	return err
 }
 
-// Outcomes of ticks, as history shows them.
-const (
-	TickEnqueued = "enqueued"
-	TickMissed   = "missed"
-	TickOverlap  = "overlap"
-	TickQueued   = "queued"
-)
-
-// TickRow is one tick with what becomes of it, depending on the lock.
-type TickRow struct {
-	Tick       time.Time
-	ID         string
-	Message    []byte
-	Free, Held string
-}
-
-// TickCall is one change of an entry by its ticks.
-type TickCall struct {
-	Was     EntryValue
-	Free    []byte    // the entry afterwards, if the lock is free
-	Held    []byte    // the same, if it is held
-	DueFree time.Time // when it ticks next; zero: never
-	DueHeld time.Time
-	Earlier time.Time // must have come; zero: any time will do
-	Lock    string    // empty: none
-	Rows    []TickRow
-}
-
-// Tick carries out a call. holder is the id of the task that holds the lock, if one does. ErrEntryChanged and ErrNotDue
+// Tick carries out a plan. holder is the id of the task that holds the lock, if one does. ErrEntryChanged and ErrNotDue
 // say that nothing was done, and so does a *TakenError: the lock is held and there was nothing to note.
-func (s *Store) Tick(ctx context.Context, c *TickCall) (holder string, err error) {
-	earlier := int64(0)
-	if !c.Earlier.IsZero() {
-		earlier = c.Earlier.UnixMilli()
+func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err error) {
+	notBefore := int64(0)
+	if !p.NotBefore.IsZero() {
+		notBefore = p.NotBefore.UnixMilli()
 	}
-	args := make([]any, 0, 10+5*len(c.Rows))
-	args = append(args, c.Was.Name, c.Was.Raw, c.Free, c.Held, dueText(c.DueFree), dueText(c.DueHeld), earlier, c.Lock,
-		OverlapLife.Milliseconds(), historyMost)
-	for i := range c.Rows {
-		r := &c.Rows[i]
-		args = append(args, r.Tick.UnixMilli(), r.ID, r.Message, r.Free, r.Held)
+	args := make([]any, 0, 10+5*len(p.Ticks))
+	args = append(args, p.Was.Name, p.Was.Raw, p.Free, p.Held, dueText(p.DueFree), dueText(p.DueHeld), notBefore,
+		p.Lock, schedule.OverlapLife.Milliseconds(), historyMost)
+	for i := range p.Ticks {
+		t := &p.Ticks[i]
+		args = append(args, t.At.UnixMilli(), t.ID, t.Message, t.Free, t.Held)
 	}
 	keys := []string{
-		s.Keys.List, s.Keys.Noti, s.Keys.periodic, s.Keys.ticks, s.Keys.history + c.Was.Name, s.Keys.locks,
+		s.Keys.List, s.Keys.Noti, s.Keys.periodic, s.Keys.ticks, s.Keys.history + p.Was.Name, s.Keys.locks,
 		s.Keys.locked,
 	}
 	reply, err := redis.Values(s.eval(ctx, ScriptTick, keys, args...))
@@ -140,28 +103,28 @@ func (s *Store) Tick(ctx context.Context, c *TickCall) (holder string, err error
 		return "", ErrEntryChanged
 	case status < 0:
 		return "", ErrNotDue
-	case status == 2 && string(c.Held) == string(c.Was.Raw):
+	case status == 2 && string(p.Held) == string(p.Was.Raw):
 		return "", &TakenError{holder}
 	}
 	return holder, nil
 }
 
 // Entry returns an entry, without bytes if there is none.
-func (s *Store) Entry(ctx context.Context, name string) (EntryValue, error) {
+func (s *Store) Entry(ctx context.Context, name string) (schedule.EntryValue, error) {
 	raw, err := redis.Bytes(s.Read(ctx, "HGET", s.Keys.periodic, name))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
-		return EntryValue{}, err
+		return schedule.EntryValue{}, err
 	}
-	return EntryValue{name, raw}, nil
+	return schedule.EntryValue{Name: name, Raw: raw}, nil
 }
 
 // Entries returns all entries, in no order.
-func (s *Store) Entries(ctx context.Context) ([]EntryValue, error) {
+func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
 	names, err := redis.Strings(s.Read(ctx, "HKEYS", s.Keys.periodic))
 	if err != nil {
 		return nil, err
 	}
-	var all []EntryValue
+	var all []schedule.EntryValue
 	for len(names) > 0 {
 		n := min(len(names), AgendaPage)
 		args := make([]any, 0, n+1)
@@ -178,7 +141,7 @@ func (s *Store) Entries(ctx context.Context) ([]EntryValue, error) {
 		}
 		for i, raw := range values {
 			if raw != nil {
-				all = append(all, EntryValue{names[i], raw})
+				all = append(all, schedule.EntryValue{Name: names[i], Raw: raw})
 			}
 		}
 		names = names[n:]

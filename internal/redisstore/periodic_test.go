@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/schedule"
 )
 
 // agendaOf looks at what is due, after passing over some entries.
@@ -65,7 +66,7 @@ var agendaCases = storeTable{script: "agenda", cases: []storeCase{
 // setE writes or removes entry e.
 func setE(was, raw string, due time.Time) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		return nil, s.SetEntry(bg, EntryValue{"e", []byte(was)}, []byte(raw), due)
+		return nil, s.SetEntry(bg, schedule.EntryValue{Name: "e", Raw: []byte(was)}, []byte(raw), due)
 	}
 }
 
@@ -119,10 +120,10 @@ var entryCases = storeTable{script: "entry", cases: []storeCase{
 }}
 
 // tickE ticks entry e, which is "free" and ticks later, or "held" and never, afterwards.
-func tickE(c TickCall) func(s *Store) (any, error) {
+func tickE(c schedule.Plan) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		c := c
-		c.Was = EntryValue{"e", []byte("old")}
+		c.Was = schedule.EntryValue{Name: "e", Raw: []byte("old")}
 		if c.Free == nil {
 			c.Free, c.Held = []byte("new"), []byte("held")
 		}
@@ -132,16 +133,16 @@ func tickE(c TickCall) func(s *Store) (any, error) {
 	}
 }
 
-// rowsE are ticks at 1, 2 … ms.
-func rowsE(outcomes ...string) (rows []TickRow) {
+// ticksE are ticks at 1, 2 … ms.
+func ticksE(outcomes ...string) (ticks []schedule.Tick) {
 	for i := 0; i < len(outcomes); i += 2 {
 		n := i/2 + 1
-		rows = append(rows, TickRow{
-			Tick: time.UnixMilli(int64(n)), ID: fmt.Sprint("e@", n), Message: fmt.Append(nil, "m", n),
+		ticks = append(ticks, schedule.Tick{
+			At: time.UnixMilli(int64(n)), ID: fmt.Sprint("e@", n), Message: fmt.Append(nil, "m", n),
 			Free: outcomes[i], Held: outcomes[i+1],
 		})
 	}
-	return rows
+	return ticks
 }
 
 // heldX are the locks that task x holds.
@@ -156,7 +157,7 @@ func heldX(expiry int64) redistest.State {
 func heldBy(id string) redistest.State {
 	return redistest.State{
 		"_locks":  redistest.Hash{"p:e": id, "@" + id: "p:e"},
-		"_locked": redistest.Zset{"p:e": fromNow(OverlapLife), "@" + id: fromNow(OverlapLife)},
+		"_locked": redistest.Zset{"p:e": fromNow(schedule.OverlapLife), "@" + id: fromNow(schedule.OverlapLife)},
 	}
 }
 
@@ -164,7 +165,7 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	{
 		name:   "one tick",
 		seed:   entryE(redistest.State{historyOfE: nil}),
-		do:     tickE(TickCall{Rows: rowsE("enqueued", "")}),
+		do:     tickE(schedule.Plan{Ticks: ticksE("enqueued", "")}),
 		result: "",
 		want: entryE(redistest.State{
 			"": redistest.List{"m1"}, "_noti": ones(1), "_periodic": changedE, "_ticks": laterE,
@@ -174,9 +175,9 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	{
 		name: "several, behind others, and one that was missed",
 		seed: entryE(redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
-		do: tickE(TickCall{
-			Rows:    rowsE("missed", "missed", "enqueued", "", "enqueued", ""),
-			Earlier: time.UnixMilli(past),
+		do: tickE(schedule.Plan{
+			Ticks:     ticksE("missed", "missed", "enqueued", "", "enqueued", ""),
+			NotBefore: time.UnixMilli(past),
 		}),
 		result: "",
 		want: entryE(redistest.State{
@@ -189,19 +190,20 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	},
 	{
 		name: "the entry has changed", seed: entryE(redistest.State{"_periodic": changedE}),
-		do: tickE(TickCall{Rows: rowsE("enqueued", "")}), err: ErrEntryChanged,
+		do: tickE(schedule.Plan{Ticks: ticksE("enqueued", "")}), err: ErrEntryChanged,
 	},
-	{name: "the entry is gone", do: tickE(TickCall{Rows: rowsE("enqueued", "")}), err: ErrEntryChanged},
+	{name: "the entry is gone", do: tickE(schedule.Plan{Ticks: ticksE("enqueued", "")}), err: ErrEntryChanged},
 	{
-		name: "too early", seed: entryE(nil), do: tickE(TickCall{Rows: rowsE("enqueued", ""), Earlier: laterTime}),
+		name: "too early", seed: entryE(nil),
+		do:  tickE(schedule.Plan{Ticks: ticksE("enqueued", ""), NotBefore: laterTime}),
 		err: ErrNotDue,
 	},
 	{
 		name: "the lock is free: the first takes it",
 		seed: entryE(redistest.State{historyOfE: nil}),
-		do: tickE(TickCall{
-			Rows: rowsE("enqueued", "queued", "queued", "overlap", "overlap", "overlap"),
-			Lock: "p:e",
+		do: tickE(schedule.Plan{
+			Ticks: ticksE("enqueued", "queued", "queued", "overlap", "overlap", "overlap"),
+			Lock:  "p:e",
 		}),
 		result: "",
 		want: entryE(with(heldBy("e@1"), redistest.State{
@@ -212,7 +214,7 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	{
 		name:   "the lock is held",
 		seed:   entryE(with(heldX(later), redistest.State{historyOfE: nil})),
-		do:     tickE(TickCall{Rows: rowsE("enqueued", "queued", "queued", "overlap"), Lock: "p:e"}),
+		do:     tickE(schedule.Plan{Ticks: ticksE("enqueued", "queued", "queued", "overlap"), Lock: "p:e"}),
 		result: "x",
 		want: entryE(with(heldX(later), redistest.State{
 			"_periodic": redistest.Hash{"e": "held", "f": "F"}, "_ticks": neverE,
@@ -222,13 +224,15 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	{
 		name: "the lock is held, and nothing is to be noted",
 		seed: entryE(heldX(later)),
-		do:   tickE(TickCall{Rows: rowsE("enqueued", ""), Lock: "p:e", Free: []byte("new"), Held: []byte("old")}),
-		err:  ErrDuplicate,
+		do: tickE(schedule.Plan{
+			Ticks: ticksE("enqueued", ""), Lock: "p:e", Free: []byte("new"), Held: []byte("old"),
+		}),
+		err: ErrDuplicate,
 	},
 	{
 		name:   "the lock has lapsed",
 		seed:   entryE(with(heldX(past), redistest.State{historyOfE: nil})),
-		do:     tickE(TickCall{Rows: rowsE("enqueued", "overlap"), Lock: "p:e"}),
+		do:     tickE(schedule.Plan{Ticks: ticksE("enqueued", "overlap"), Lock: "p:e"}),
 		result: "",
 		want: entryE(with(heldBy("e@1"), redistest.State{
 			"": redistest.List{"m1"}, "_noti": ones(1), "_periodic": changedE, "_ticks": laterE,
@@ -238,7 +242,7 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 	{
 		name:   "history has a bound",
 		seed:   entryE(redistest.State{historyOfE: longHistory(historyMost)}),
-		do:     tickE(TickCall{Rows: rowsE("enqueued", "")}),
+		do:     tickE(schedule.Plan{Ticks: ticksE("enqueued", "")}),
 		result: "",
 		want: entryE(redistest.State{
 			"": redistest.List{"m1"}, "_noti": ones(1), "_periodic": changedE, "_ticks": laterE,
@@ -266,7 +270,7 @@ func TestReadEntries(t *testing.T) {
 	}
 	const n = 2*AgendaPage + 1
 	for i := range n {
-		if err := s.SetEntry(bg, EntryValue{Name: fmt.Sprint(i)}, fmt.Append(nil, "v", i),
+		if err := s.SetEntry(bg, schedule.EntryValue{Name: fmt.Sprint(i)}, fmt.Append(nil, "v", i),
 			time.UnixMilli(past)); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,6 @@
-package delayed
+// Package schedule says when the periodic entries of a queue tick, and what becomes of an entry and of its tasks when
+// they do. It is pure: it is told what time it is and what Redis holds, and returns a Plan of what to write.
+package schedule
 
 import (
 	"errors"
@@ -10,28 +12,28 @@ import (
 )
 
 const (
-	// shortestEvery bounds what @every may ask for: each tick is a task and a line of history.
-	shortestEvery = time.Second
+	// ShortestEvery bounds what @every may ask for: each tick is a task and a line of history.
+	ShortestEvery = time.Second
 	// farthest is the step in which a tick is looked for that is years away, such as February 29 around 2100.
 	farthest = 4 * 365 * 24 * time.Hour
 )
 
-// timetable says when an entry ticks. It is a function of the entry alone, so that all processes agree on it.
-type timetable struct {
-	every time.Duration      // of @every, else 0
-	spec  *cron.SpecSchedule // otherwise: the fields as bit sets
-	loc   *time.Location
-	dst   DST
-	free  bool          // the hour field allows every hour: the entry follows the clock, whatever that shows
-	from  time.Time     // no tick before; zero: none
-	until time.Time     // no tick from then on; zero: none
-	jit   time.Duration // longest delay of a tick
-	name  string        // of the entry, for the jitter
+// Timetable says when an entry ticks. It is a function of the entry alone, so that all processes agree on it.
+type Timetable struct {
+	every  time.Duration      // of @every, else 0
+	spec   *cron.SpecSchedule // otherwise: the fields as bit sets
+	loc    *time.Location
+	dst    DST
+	free   bool          // the hour field allows every hour: the entry follows the clock, whatever that shows
+	from   time.Time     // no tick before; zero: none
+	until  time.Time     // no tick from then on; zero: none
+	jitter time.Duration // longest delay of a tick
+	name   string        // of the entry, for the jitter
 }
 
 // newTimetable reads a spec: five fields, a descriptor such as @daily, or @every with a duration. A prefix CRON_TZ= or
 // TZ= names the zone, as the parameter does; if both do, they must agree.
-func newTimetable(spec, zone string, dst DST) (*timetable, error) {
+func newTimetable(spec, zone string, dst DST) (*Timetable, error) {
 	text := strings.TrimSpace(spec)
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
 		rest, ok := strings.CutPrefix(text, prefix)
@@ -46,11 +48,11 @@ func newTimetable(spec, zone string, dst DST) (*timetable, error) {
 		zone, text = name, strings.TrimSpace(fields)
 		break
 	}
-	loc, err := zoneOf(zone)
+	loc, err := LoadZone(zone)
 	if err != nil {
 		return nil, err
 	}
-	t := &timetable{loc: loc, dst: dst}
+	t := &Timetable{loc: loc, dst: dst}
 	if every, ok := strings.CutPrefix(text, "@every "); ok {
 		if t.every, err = time.ParseDuration(strings.TrimSpace(every)); err != nil {
 			return nil, fmt.Errorf("the spec %q: expected a duration such as 90s or 1h30m after @every, found %q", spec,
@@ -81,8 +83,8 @@ func newTimetable(spec, zone string, dst DST) (*timetable, error) {
 	return t, nil
 }
 
-// zoneOf loads a zone by its name. "" is UTC; the zone of the machine is refused, because others may have another.
-func zoneOf(name string) (*time.Location, error) {
+// LoadZone loads a zone by its name. "" is UTC; the zone of the machine is refused, because others may have another.
+func LoadZone(name string) (*time.Location, error) {
 	switch name {
 	case "":
 		return time.UTC, nil
@@ -99,7 +101,7 @@ func zoneOf(name string) (*time.Location, error) {
 
 // wall returns the first time after w that the fields allow, where times are what a clock shows, written as if in UTC.
 // Zero: never.
-func (t *timetable) wall(w time.Time) time.Time {
+func (t *Timetable) wall(w time.Time) time.Time {
 	// cron looks five years ahead, and leap days may be eight years apart.
 	for range 2 {
 		if next := t.spec.Next(w); !next.IsZero() {
@@ -110,8 +112,8 @@ func (t *timetable) wall(w time.Time) time.Time {
 	return time.Time{}
 }
 
-// next returns the first tick after a time, without jitter. Zero: none.
-func (t *timetable) next(after time.Time) time.Time {
+// Next returns the first tick after a time, without jitter. Zero: none.
+func (t *Timetable) Next(after time.Time) time.Time {
 	if !t.from.IsZero() && after.Before(t.from) {
 		after = t.from.Add(-time.Millisecond)
 	}
@@ -129,7 +131,7 @@ func (t *timetable) next(after time.Time) time.Time {
 
 // nextEvery counts from the entry's start, or from 1970, and not from when a process began: so a restart shifts
 // nothing.
-func (t *timetable) nextEvery(after time.Time) time.Time {
+func (t *Timetable) nextEvery(after time.Time) time.Time {
 	origin, every := int64(0), t.every.Milliseconds()
 	if !t.from.IsZero() {
 		origin = t.from.UnixMilli()
@@ -142,9 +144,9 @@ func (t *timetable) nextEvery(after time.Time) time.Time {
 	return time.UnixMilli(origin + (n+1)*every).In(t.loc)
 }
 
-// due returns when a tick is enqueued: up to the jitter later, which is the same on all instances.
-func (t *timetable) due(tick time.Time) time.Time {
-	most := uint64(t.jit.Milliseconds()) //nolint:gosec // not negative
+// Due returns when a tick is enqueued: up to the jitter later, which is the same on all instances.
+func (t *Timetable) Due(tick time.Time) time.Time {
+	most := uint64(t.jitter.Milliseconds()) //nolint:gosec // not negative
 	if most == 0 {
 		return tick
 	}
@@ -162,7 +164,7 @@ func (t *timetable) due(tick time.Time) time.Time {
 }
 
 // last returns the latest ticks after one time and up to another, at most n, in their order.
-func (t *timetable) last(after, upTo time.Time, n int) []time.Time {
+func (t *Timetable) last(after, upTo time.Time, n int) []time.Time {
 	if !t.until.IsZero() && !upTo.Before(t.until) {
 		upTo = t.until.Add(-time.Millisecond)
 	}
@@ -173,7 +175,7 @@ func (t *timetable) last(after, upTo time.Time, n int) []time.Time {
 			from = after
 		}
 		var ring []time.Time
-		for tick := t.next(from); !tick.IsZero() && !tick.After(upTo); tick = t.next(tick) {
+		for tick := t.Next(from); !tick.IsZero() && !tick.After(upTo); tick = t.Next(tick) {
 			if len(ring) == n {
 				ring = append(ring[:0], ring[1:]...)
 			}

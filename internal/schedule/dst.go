@@ -1,20 +1,15 @@
-package delayed
+package schedule
 
 import "time"
 
-// DST says what happens to ticks at times that a clock leaves out or shows twice, when summer time begins or ends or a
-// zone changes in another way. The zero value runs a tick whose time is left out at the first moment after it, and one
-// whose time is shown twice at the first of both: each exactly once. Values may be combined with |.
-//
-// It concerns entries that name hours. Those whose hour field is * tick whenever the clock shows a time that the other
-// fields allow; @every knows no clocks at all.
+// DST says which ticks run whose time a clock leaves out or shows twice. The zero value runs each once. Values may be
+// combined with |. Users know it, and its numbers, as the DST of the root package.
 type DST uint8
 
+// Values of DST.
 const (
-	// DSTSkipMissing skips ticks at times that the clock leaves out.
-	DSTSkipMissing DST = 1 << iota
-	// DSTRunTwice runs ticks at times that the clock shows twice both times.
-	DSTRunTwice
+	DSTSkipMissing DST = 1 << iota // none at times that the clock leaves out
+	DSTRunTwice                    // both at times that the clock shows twice
 )
 
 // maxPeriods bounds the periods of a zone that a search for a tick passes: up to five a year, as some end with the year
@@ -58,7 +53,7 @@ func (p *period) shown(loc *time.Location) time.Time {
 }
 
 // nextCron returns the first tick of the fields after a time. Zero: none.
-func (t *timetable) nextCron(after time.Time) time.Time {
+func (t *Timetable) nextCron(after time.Time) time.Time {
 	p := periodAt(after, t.loc)
 	for range maxPeriods {
 		tick, none := t.within(&p, after)
@@ -77,7 +72,7 @@ func (t *timetable) nextCron(after time.Time) time.Time {
 
 // within returns the first tick after a time within a period, zero if there is none; and whether there will be none
 // after it either.
-func (t *timetable) within(p *period, after time.Time) (tick time.Time, none bool) {
+func (t *Timetable) within(p *period, after time.Time) (tick time.Time, none bool) {
 	from := p.shows(after)
 	if !p.start.IsZero() {
 		opens, shown := p.shows(p.start), p.shown(t.loc)

@@ -1,4 +1,4 @@
-package delayed
+package schedule
 
 import (
 	"fmt"
@@ -54,7 +54,7 @@ func watch(loc *time.Location, from, to time.Time) (all []glance) {
 }
 
 // allows says whether the fields of a spec allow what a clock shows.
-func (t *timetable) allows(w time.Time) bool {
+func (t *Timetable) allows(w time.Time) bool {
 	const star = 1 << 63
 	day, weekday := t.spec.Dom>>w.Day()&1 == 1, t.spec.Dow>>int(w.Weekday())&1 == 1
 	if t.spec.Dom&star != 0 || t.spec.Dow&star != 0 {
@@ -67,7 +67,7 @@ func (t *timetable) allows(w time.Time) bool {
 }
 
 // expectedTicks finds the ticks from a time on in another way than the code: by looking at the clock all the time.
-func expectedTicks(t *timetable, clock []glance, from time.Time) (ticks []time.Time) {
+func expectedTicks(t *Timetable, clock []glance, from time.Time) (ticks []time.Time) {
 	high := clock[0].shows.Add(-time.Second)
 	for _, g := range clock {
 		again := !g.shows.After(high)
@@ -143,7 +143,7 @@ func checkTicks(t *testing.T, spec, zone string, policy DST, clock []glance, fro
 	}
 	want := expectedTicks(table, clock, from)
 	var got []time.Time
-	for tick := table.next(from.Add(-time.Millisecond)); !tick.IsZero() && tick.Before(to); tick = table.next(tick) {
+	for tick := table.Next(from.Add(-time.Millisecond)); !tick.IsZero() && tick.Before(to); tick = table.Next(tick) {
 		if len(got) > 0 && !tick.After(got[len(got)-1]) {
 			t.Fatalf("%s in %s, policy %d: %v follows %v", spec, zone, policy, tick, got[len(got)-1])
 		}
@@ -167,7 +167,7 @@ func checkTicks(t *testing.T, spec, zone string, policy DST, clock []glance, fro
 			if i > 0 && !ask.After(got[i-1]) {
 				ask = got[i-1]
 			}
-			if next := table.next(ask); !next.Equal(got[i]) {
+			if next := table.Next(ask); !next.Equal(got[i]) {
 				t.Fatalf("%s in %s, policy %d: after %v comes %v, expected %v", spec, zone, policy, ask, next, got[i])
 			}
 		}
@@ -270,7 +270,7 @@ func TestDSTPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range c.want {
-			at = table.next(at)
+			at = table.Next(at)
 			if got := at.Format(time.RFC3339); got != want {
 				t.Errorf("%s in %s, policy %d: tick %d after %s is %s, expected %s", c.spec, c.zone, c.policy, i+1,
 					c.after, got, want)

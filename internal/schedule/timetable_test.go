@@ -1,4 +1,4 @@
-package delayed
+package schedule
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 )
 
 // table makes a timetable of a good spec.
-func table(t *testing.T, spec string) *timetable {
+func table(t *testing.T, spec string) *Timetable {
 	t.Helper()
 	tt, err := newTimetable(spec, "", 0)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestSpecs(t *testing.T) {
 			t.Errorf("%s: %v", c.spec, err)
 			continue
 		}
-		if got := tt.next(utc(t, c.after)); !got.Equal(utc(t, c.want)) {
+		if got := tt.Next(utc(t, c.after)); !got.Equal(utc(t, c.want)) {
 			t.Errorf("%s: after %s comes %v, expected %s", c.spec, c.after, got, c.want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestTicksWithinBounds(t *testing.T) {
 	tt.from, tt.until = utc(t, "2025-01-02 00:01:00"), utc(t, "2025-01-02 00:16:00")
 	var got []string
 	for at := utc(t, "2025-01-01 00:00:00"); ; {
-		if at = tt.next(at); at.IsZero() {
+		if at = tt.Next(at); at.IsZero() {
 			break
 		}
 		got = append(got, at.Format(time.TimeOnly))
@@ -90,10 +90,10 @@ func TestTicksWithinBounds(t *testing.T) {
 	}
 	tt = table(t, "0 * * * *")
 	tt.from, tt.until = utc(t, "2025-01-02 03:00:00"), utc(t, "2025-01-02 04:00:00")
-	if got := tt.next(utc(t, "2025-01-01 00:00:00")); !got.Equal(tt.from) {
+	if got := tt.Next(utc(t, "2025-01-01 00:00:00")); !got.Equal(tt.from) {
 		t.Errorf("the first tick is at %v, expected %v", got, tt.from)
 	}
-	if got := tt.next(tt.from); !got.IsZero() {
+	if got := tt.Next(tt.from); !got.IsZero() {
 		t.Errorf("a tick at %v, and none was expected from %v on", got, tt.until)
 	}
 }
@@ -101,27 +101,27 @@ func TestTicksWithinBounds(t *testing.T) {
 // TestJitter is the same for the same tick, differs between ticks and entries, and fills its range.
 func TestJitter(t *testing.T) {
 	tt, other := table(t, "* * * * *"), table(t, "* * * * *")
-	tt.jit, other.jit, other.name = time.Minute, time.Minute, "f"
+	tt.jitter, other.jitter, other.name = time.Minute, time.Minute, "f"
 	var lowest, highest time.Duration = time.Hour, 0
 	same := 0
 	at := utc(t, "2025-01-02 00:00:00")
 	for range 1000 {
-		at = tt.next(at)
-		d := tt.due(at).Sub(at)
+		at = tt.Next(at)
+		d := tt.Due(at).Sub(at)
 		lowest, highest = min(lowest, d), max(highest, d)
-		if d != tt.due(at.In(time.FixedZone("x", 3600))).Sub(at) {
+		if d != tt.Due(at.In(time.FixedZone("x", 3600))).Sub(at) {
 			t.Fatalf("the jitter of %v depends on more than the tick", at)
 		}
-		if other.due(at).Equal(tt.due(at)) {
+		if other.Due(at).Equal(tt.Due(at)) {
 			same++
 		}
 	}
 	if lowest < 0 || lowest > time.Second || highest > time.Minute || highest < 59*time.Second || same > 10 {
 		t.Errorf("jitter from %v to %v, %d of 1000 like those of another entry", lowest, highest, same)
 	}
-	tt.jit = 0
-	if !tt.due(at).Equal(at) {
-		t.Errorf("without jitter, %v is due at %v", at, tt.due(at))
+	tt.jitter = 0
+	if !tt.Due(at).Equal(at) {
+		t.Errorf("without jitter, %v is due at %v", at, tt.Due(at))
 	}
 }
 

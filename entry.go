@@ -3,22 +3,10 @@ package delayed
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
-)
-
-const (
-	// maxEntryName bounds the name of a periodic entry, in bytes. The ids of its tasks begin with it.
-	maxEntryName = 128
-	// maxMissed bounds the missed ticks that are made up for.
-	maxMissed = 100
-	// maxJitter bounds the jitter of ticks.
-	maxJitter = time.Hour
 )
 
 // Entry is a task that is enqueued again and again: at the times of a cron spec, or every so often. Declare entries in
@@ -66,6 +54,21 @@ const (
 	MissedLatest = 1  // enqueues the latest tick that was missed
 )
 
+// DST says what happens to ticks at times that a clock leaves out or shows twice, when summer time begins or ends or a
+// zone changes in another way. The zero value runs a tick whose time is left out at the first moment after it, and one
+// whose time is shown twice at the first of both: each exactly once. Values may be combined with |.
+//
+// It concerns entries that name hours. Those whose hour field is * tick whenever the clock shows a time that the other
+// fields allow; @every knows no clocks at all.
+type DST uint8
+
+const (
+	// DSTSkipMissing skips ticks at times that the clock leaves out.
+	DSTSkipMissing DST = 1 << iota
+	// DSTRunTwice runs ticks at times that the clock shows twice both times.
+	DSTRunTwice
+)
+
 // Overlap says what happens when an entry ticks while its previous task is not over. Whether it is, Redis knows by a
 // lock that the task holds until its end, for 24 h at most.
 type Overlap uint8
@@ -89,81 +92,17 @@ func (o Overlap) String() string {
 
 var overlapNames = [...]string{"allow", "skip", "queue"}
 
-// checkEntryName says why a name cannot be an entry's.
-func checkEntryName(name string) error {
-	switch {
-	case name == "":
-		return errors.New("delayed: periodic entry without a name: give it one that stays")
-	case len(name) > maxEntryName:
-		return fmt.Errorf("delayed: name of a periodic entry of %d bytes: expected at most %d", len(name), maxEntryName)
-	case name[0] == '@':
-		return fmt.Errorf("delayed: periodic entry %q: a name does not begin with @", name)
-	}
-	for _, r := range name {
-		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError {
-			return fmt.Errorf("delayed: periodic entry %q: expected a name of printable characters without spaces",
-				name)
-		}
-	}
-	return nil
-}
-
-// definition is an entry as it is kept: what of it says when to do what.
-type definition struct {
-	spec, zone  string
-	dst         DST
-	missed      int
-	overlap     Overlap
-	jitter      time.Duration
-	from, until time.Time
-	message     []byte // a message without id and time
-	relative    int64  // which times in it count from the tick: bits of relativeExpiry …
-}
-
-// Bits of definition.relative.
-const (
-	relativeExpiry = 1 << iota
-	relativeDeadline
-	relativeRetryUntil
-)
-
 // define checks an entry and returns it as it is kept. Of an entry without a task, message and relative are missing.
-func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err error) {
-	if err := checkEntryName(e.Name); err != nil {
+func (e *Entry) define(q *Queue, shortest time.Duration) (d schedule.Definition, err error) {
+	d = schedule.Definition{
+		Spec: e.Spec, Zone: e.Zone, DST: schedule.DST(e.DST), Missed: e.Missed, Overlap: schedule.Overlap(e.Overlap),
+		Jitter: e.Jitter, From: e.From, Until: e.Until,
+	}
+	if err := d.Normalize(e.Name, shortest); err != nil {
 		return d, err
 	}
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("delayed: periodic entry %q: %w", e.Name, fmt.Errorf(format, args...))
-	}
-	d = definition{
-		spec: strings.TrimSpace(e.Spec), zone: e.Zone, dst: e.DST, missed: e.Missed, overlap: e.Overlap,
-		jitter: e.Jitter.Truncate(time.Millisecond), from: wholeMs(e.From), until: wholeMs(e.Until),
-	}
-	if d.missed == 0 {
-		d.missed = MissedLatest
-	}
-	switch {
-	case d.missed < MissedSkip || d.missed > maxMissed:
-		return d, bad("Missed is %d: expected MissedSkip or 1 to %d", e.Missed, maxMissed)
-	case e.DST > DSTSkipMissing|DSTRunTwice:
-		return d, bad("DST is %d: expected DSTSkipMissing, DSTRunTwice, both or none", e.DST)
-	case int(e.Overlap) >= len(overlapNames):
-		return d, bad("Overlap is %d: expected OverlapAllow, OverlapSkip or OverlapQueue", e.Overlap)
-	case e.Jitter < 0 || e.Jitter > maxJitter || e.Jitter > 0 && e.Jitter < time.Millisecond:
-		return d, bad("Jitter is %v: expected 1ms to %v, or 0 for none", e.Jitter, maxJitter)
-	case !e.From.IsZero() && (e.From.UnixMilli() < 0 || e.From.Year() > maxYear):
-		return d, bad("From is %v: expected a time from 1970 up to the year 9999", e.From)
-	case !e.Until.IsZero() && (e.Until.UnixMilli() <= 0 || e.Until.Year() > maxYear):
-		return d, bad("Until is %v: expected a time from 1970 up to the year 9999", e.Until)
-	case !e.From.IsZero() && !e.Until.IsZero() && !e.From.Before(e.Until):
-		return d, bad("Until is %v: expected a time after From, %v", e.Until, e.From)
-	}
-	t, err := d.timetable(e.Name)
-	if err != nil {
-		return d, bad("%w", err)
-	}
-	if t.every > 0 && t.every < shortest {
-		return d, bad("the spec %q: expected at least %v after @every", e.Spec, shortest)
 	}
 	if e.Task == nil {
 		if len(e.Options) > 0 || q.options.given {
@@ -171,42 +110,18 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d definition, err erro
 		}
 		return d, nil
 	}
-	if d.message, d.relative, err = e.Task.template(q.With(e.Options...)); err != nil {
+	if d.Message, d.Relative, err = e.Task.template(q.With(e.Options...)); err != nil {
 		return d, bad("%w", err)
 	}
-	msg, err := wire.Parse(d.message, wire.Default)
+	msg, err := wire.Parse(d.Message, wire.Default)
 	if err != nil {
 		return d, bad("%w", err)
 	}
-	if msg.Kind == wire.Py && d.overlap != OverlapAllow {
+	if msg.Kind == wire.Py && e.Overlap != OverlapAllow {
 		return d, bad("%s: a Python task of a legacy queue carries no id, so that nobody knows when it is over: "+
 			"leave out Overlap", msg.Path)
 	}
 	return d, nil
-}
-
-// wholeMs is a time as Redis keeps it.
-func wholeMs(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return time.UnixMilli(t.UnixMilli()).UTC()
-}
-
-// timetable says when the entry with the definition ticks.
-func (d *definition) timetable(name string) (*timetable, error) {
-	t, err := newTimetable(d.spec, d.zone, d.dst)
-	if err != nil {
-		return nil, err
-	}
-	t.name, t.jit, t.from, t.until = name, d.jitter, d.from, d.until
-	return t, nil
-}
-
-// ticksAs says whether two definitions tick at the same times.
-func (d *definition) ticksAs(o *definition) bool {
-	return d.spec == o.spec && d.zone == o.zone && d.dst == o.dst && d.jitter == o.jitter && d.from.Equal(o.from) &&
-		d.until.Equal(o.until)
 }
 
 // template returns the message of t for a queue, without id and time, and which times in it count from the moment of
@@ -240,14 +155,7 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 		return nil, 0, err
 	}
 	if x, y := msg.Meta.Extra, moved.Meta.Extra; x != nil {
-		for bit, times := range map[int64][2]int64{
-			relativeExpiry: {x.Expiry, y.Expiry}, relativeDeadline: {x.Deadline, y.Deadline},
-			relativeRetryUntil: {x.RetryUntil, y.RetryUntil},
-		} {
-			if times[1]-times[0] == apart {
-				relative |= bit
-			}
-		}
+		relative = schedule.RelativeTimes(x, y, apart)
 		if x.Group != "" {
 			return nil, 0, errors.New("the option Group: ticks are not gathered: leave it out")
 		}
@@ -266,45 +174,4 @@ func (t *Task) bare(q *Queue, nowMs int64) (msg wire.Message, err error) {
 	msg, err = wire.Parse(raw, wire.WorkerLimits)
 	msg.Meta.ID, msg.Meta.EnqueuedAt = "", 0
 	return msg, err
-}
-
-// taskAt returns the message of one task of the entry. An empty lock means that it holds none.
-func (d *definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
-	msg, err := wire.Parse(d.message, wire.WorkerLimits)
-	if err != nil {
-		return nil, err
-	}
-	if msg.Kind != wire.GoExtended && msg.Kind != wire.PyExtended {
-		return d.message, nil
-	}
-	ms := now.UnixMilli()
-	msg.Meta.ID, msg.Meta.EnqueuedAt = id, ms
-	if d.relative != 0 || lock != "" {
-		var x wire.Extra
-		if msg.Meta.Extra != nil {
-			x = *msg.Meta.Extra
-		}
-		for bit, field := range map[int64]*int64{
-			relativeExpiry: &x.Expiry, relativeDeadline: &x.Deadline,
-			relativeRetryUntil: &x.RetryUntil,
-		} {
-			if d.relative&bit != 0 {
-				*field += ms
-			}
-		}
-		if lock != "" {
-			x.Lock, x.LockLife = lock, redisstore.OverlapLife.Milliseconds()
-		}
-		msg.Meta.Extra = &x
-	}
-	return msg.Append(nil), nil
-}
-
-// path returns the path of the entry's function.
-func (d *definition) path() string {
-	msg, err := wire.Parse(d.message, wire.WorkerLimits)
-	if err != nil {
-		return ""
-	}
-	return strings.Clone(msg.Path)
 }

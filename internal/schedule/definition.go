@@ -1,0 +1,161 @@
+package schedule
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// maxMissed bounds the missed ticks that are made up for.
+	maxMissed = 100
+	// maxJitter bounds the jitter of ticks.
+	maxJitter = time.Hour
+	// maxYear bounds times, so that they are exact as numbers of milliseconds in Redis.
+	maxYear = 9999
+)
+
+// Values of Definition.Missed; others are numbers of ticks.
+const (
+	MissedSkip   = -1 // enqueues no tick that was missed
+	MissedLatest = 1  // enqueues the latest tick that was missed
+)
+
+// Overlap says what becomes of a tick while the previous task of the entry is not over. Users know it, and its numbers,
+// as the Overlap of the root package.
+type Overlap uint8
+
+// Values of Overlap.
+const (
+	OverlapAllow Overlap = iota // enqueues it all the same
+	OverlapSkip                 // leaves it out
+	OverlapQueue                // enqueues it once the previous task is over, and leaves out further ones
+)
+
+// Definition is what of an entry is kept in Redis: when it ticks, and what is enqueued then.
+type Definition struct {
+	Spec, Zone  string
+	DST         DST
+	Missed      int // so many of the ticks that were missed are made up for, the latest ones; or MissedSkip
+	Overlap     Overlap
+	Jitter      time.Duration
+	From, Until time.Time
+	Message     []byte // a message without id and time
+	Relative    int64  // which times in it count from the tick: bits of relativeExpiry …
+}
+
+// Normalize fills in what is left out, cuts times to the milliseconds that Redis keeps, and says what is wrong with the
+// definition of the entry of a name. shortest is the least that @every may ask for.
+func (d *Definition) Normalize(name string, shortest time.Duration) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	bad := func(format string, args ...any) error { return entryError(name, fmt.Errorf(format, args...)) }
+	given := *d
+	d.Spec, d.Jitter = strings.TrimSpace(d.Spec), d.Jitter.Truncate(time.Millisecond)
+	d.From, d.Until = wholeMs(d.From), wholeMs(d.Until)
+	if d.Missed == 0 {
+		d.Missed = MissedLatest
+	}
+	switch {
+	case d.Missed < MissedSkip || d.Missed > maxMissed:
+		return bad("Missed is %d: expected MissedSkip or 1 to %d", given.Missed, maxMissed)
+	case d.DST > DSTSkipMissing|DSTRunTwice:
+		return bad("DST is %d: expected DSTSkipMissing, DSTRunTwice, both or none", given.DST)
+	case d.Overlap > OverlapQueue:
+		return bad("Overlap is %d: expected OverlapAllow, OverlapSkip or OverlapQueue", given.Overlap)
+	case given.Jitter < 0 || given.Jitter > maxJitter || given.Jitter > 0 && given.Jitter < time.Millisecond:
+		return bad("Jitter is %v: expected 1ms to %v, or 0 for none", given.Jitter, maxJitter)
+	case !given.From.IsZero() && (given.From.UnixMilli() < 0 || given.From.Year() > maxYear):
+		return bad("From is %v: expected a time from 1970 up to the year 9999", given.From)
+	case !given.Until.IsZero() && (given.Until.UnixMilli() <= 0 || given.Until.Year() > maxYear):
+		return bad("Until is %v: expected a time from 1970 up to the year 9999", given.Until)
+	case !given.From.IsZero() && !given.Until.IsZero() && !given.From.Before(given.Until):
+		return bad("Until is %v: expected a time after From, %v", given.Until, given.From)
+	}
+	t, err := d.Timetable(name)
+	if err != nil {
+		return err
+	}
+	if t.every > 0 && t.every < shortest {
+		return bad("the spec %q: expected at least %v after @every", given.Spec, shortest)
+	}
+	return nil
+}
+
+// entryError says which entry an error is about.
+func entryError(name string, err error) error {
+	return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
+}
+
+// wholeMs is a time as Redis keeps it.
+func wholeMs(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return time.UnixMilli(t.UnixMilli()).UTC()
+}
+
+// Timetable returns when an entry of that name ticks. The jitter depends on the name.
+func (d *Definition) Timetable(name string) (*Timetable, error) {
+	t, err := newTimetable(d.Spec, d.Zone, d.DST)
+	if err != nil {
+		return nil, entryError(name, err)
+	}
+	t.name, t.jitter, t.from, t.until = name, d.Jitter, d.From, d.Until
+	return t, nil
+}
+
+// ticksAs says whether two definitions tick at the same times.
+func (d *Definition) ticksAs(o *Definition) bool {
+	return d.Spec == o.Spec && d.Zone == o.Zone && d.DST == o.DST && d.Jitter == o.Jitter && d.From.Equal(o.From) &&
+		d.Until.Equal(o.Until)
+}
+
+// digest tells definitions apart.
+func (d *Definition) digest() []byte {
+	sum := sha256.Sum256(d.encode())
+	return sum[:8]
+}
+
+// encode returns the definition as MessagePack: the same bytes for the same definition. What has its default is left
+// out.
+func (d *Definition) encode() []byte {
+	var body []byte
+	n := 0
+	put := func(key string) {
+		n++
+		body = wire.AppendString(body, key)
+	}
+	number := func(key string, v, initial int64) {
+		if v != initial {
+			put(key)
+			body = wire.AppendInt(body, v)
+		}
+	}
+	moment := func(key string, t time.Time) {
+		if !t.IsZero() {
+			put(key)
+			body = wire.AppendInt(body, t.UnixMilli())
+		}
+	}
+	put("spec")
+	body = wire.AppendString(body, d.Spec)
+	if d.Zone != "" {
+		put("zone")
+		body = wire.AppendString(body, d.Zone)
+	}
+	number("dst", int64(d.DST), 0)
+	number("missed", int64(d.Missed), MissedLatest)
+	number("overlap", int64(d.Overlap), 0)
+	number("jitter", d.Jitter.Milliseconds(), 0)
+	moment("from", d.From)
+	moment("until", d.Until)
+	number("relative", d.Relative, 0)
+	put("task")
+	body = wire.AppendBin(body, d.Message)
+	return append(wire.AppendMapHeader(nil, n), body...)
+}

@@ -1,0 +1,72 @@
+package schedule
+
+import (
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Bits of Definition.Relative. Definitions in Redis have them.
+const (
+	relativeExpiry = 1 << iota
+	relativeDeadline
+	relativeRetryUntil
+)
+
+// timesOf returns the times of a message that may count from its tick, by their bits.
+func timesOf(x *wire.Extra) map[int64]*int64 {
+	return map[int64]*int64{
+		relativeExpiry: &x.Expiry, relativeDeadline: &x.Deadline, relativeRetryUntil: &x.RetryUntil,
+	}
+}
+
+// RelativeTimes compares what was made of one call at two moments, which are apart ms from one another, and returns
+// which of its times count from the moment: bits of Definition.Relative.
+func RelativeTimes(x, y *wire.Extra, apart int64) (relative int64) {
+	later := timesOf(y)
+	for bit, at := range timesOf(x) {
+		if *later[bit]-*at == apart {
+			relative |= bit
+		}
+	}
+	return relative
+}
+
+// taskAt returns the message of one task of the entry. An empty lock means that it holds none.
+func (d *Definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
+	msg, err := wire.Parse(d.Message, wire.WorkerLimits)
+	if err != nil {
+		return nil, err
+	}
+	if msg.Kind != wire.GoExtended && msg.Kind != wire.PyExtended {
+		return d.Message, nil
+	}
+	ms := now.UnixMilli()
+	msg.Meta.ID, msg.Meta.EnqueuedAt = id, ms
+	if d.Relative != 0 || lock != "" {
+		var x wire.Extra
+		if msg.Meta.Extra != nil {
+			x = *msg.Meta.Extra
+		}
+		for bit, at := range timesOf(&x) {
+			if d.Relative&bit != 0 {
+				*at += ms
+			}
+		}
+		if lock != "" {
+			x.Lock, x.LockLife = lock, OverlapLife.Milliseconds()
+		}
+		msg.Meta.Extra = &x
+	}
+	return msg.Append(nil), nil
+}
+
+// Path returns the path of the entry's function.
+func (d *Definition) Path() string {
+	msg, err := wire.Parse(d.Message, wire.WorkerLimits)
+	if err != nil {
+		return ""
+	}
+	return strings.Clone(msg.Path)
+}

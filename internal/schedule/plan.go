@@ -1,0 +1,143 @@
+package schedule
+
+import (
+	"strconv"
+	"time"
+)
+
+const (
+	// MaxTicks bounds the ticks of one Plan.
+	MaxTicks = 100
+	// OverlapLife is how long the lock lasts at most that keeps runs of an entry apart, should nobody free it; each
+	// wait for a retry adds to it.
+	OverlapLife = 24 * time.Hour
+	// LockPrefix is what the name of that lock begins with; the entry's name follows.
+	LockPrefix = "p:"
+)
+
+// Outcomes of ticks, as history shows them.
+const (
+	TickEnqueued = "enqueued"
+	TickMissed   = "missed"
+	TickOverlap  = "overlap"
+	TickQueued   = "queued"
+)
+
+// Tick is one tick with what becomes of it, depending on the lock.
+type Tick struct {
+	At         time.Time
+	ID         string // of its task
+	Message    []byte // the task, if the tick is enqueued
+	Free, Held string // the outcome if the lock is free, or held; empty: there is nothing to note
+}
+
+// Plan is one change of an entry by its ticks. It is carried out only if the entry is still as it was read.
+type Plan struct {
+	Was       EntryValue
+	Free      []byte    // the entry afterwards, if the lock is free
+	Held      []byte    // the same, if it is held
+	DueFree   time.Time // when a scheduler must look at it next; zero: never
+	DueHeld   time.Time
+	NotBefore time.Time // must have come by the clock of Redis; zero: any time will do
+	Lock      string    // empty: none
+	Ticks     []Tick
+}
+
+// PlanOf reads an entry and returns what becomes of its ticks that are due. A plan without ticks says when to look at
+// the entry again.
+func PlanOf(v EntryValue, now time.Time) (*Plan, error) {
+	r, err := Decode(v)
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.timetable()
+	if err != nil {
+		return nil, err
+	}
+	return r.plan(t, now)
+}
+
+// plan returns what becomes of the ticks that are due.
+func (r *Record) plan(t *Timetable, now time.Time) (*Plan, error) {
+	p := r.unchanged(time.Time{})
+	if r.Paused {
+		return p, nil // it has no business in the set
+	}
+	ticks, missed, seen := r.overdue(t, now, MaxTicks)
+	if !missed.IsZero() {
+		p.Ticks = append(p.Ticks, Tick{At: missed, Free: TickMissed, Held: TickMissed})
+	}
+	waits := !r.Queued.IsZero()
+	if waits {
+		ticks = append([]time.Time{r.Queued}, ticks...)
+	}
+	for i, at := range ticks {
+		tick := Tick{At: at, ID: TickID(r.Was.Name, at), Free: TickEnqueued, Held: TickOverlap}
+		queue := r.Def.Overlap == OverlapQueue
+		switch {
+		case p.Lock == "":
+			tick.Held = ""
+		case i == 0 && waits:
+			tick.Held = ""
+		case i == 0 && queue:
+			tick.Held = TickQueued
+		case i == 1 && queue:
+			tick.Free = TickQueued
+		case i > 0:
+			tick.Free = TickOverlap
+		}
+		if tick.Free == TickEnqueued {
+			var err error
+			if tick.Message, err = r.Def.taskAt(tick.ID, p.Lock, now); err != nil {
+				return nil, err
+			}
+		}
+		p.Ticks = append(p.Ticks, tick)
+		if due := t.Due(at); (i > 0 || !waits) && due.After(p.NotBefore) {
+			p.NotBefore = due
+		}
+	}
+	after := *r
+	after.Prev, after.Next, after.Queued = seen, t.Next(seen), time.Time{}
+	held := after
+	if r.Def.Overlap == OverlapQueue {
+		if len(ticks) > 0 {
+			held.Queued = ticks[0]
+		}
+		if len(ticks) > 1 {
+			after.Queued = ticks[1]
+		}
+	}
+	p.Free, p.DueFree = after.Encode(), after.dueBy(t)
+	p.Held, p.DueHeld = held.Encode(), held.dueBy(t)
+	return p, nil
+}
+
+// PlanRun returns how the entry's task is enqueued now, under an id of its own, beside the ticks.
+func (r *Record) PlanRun(id string, now time.Time) (*Plan, error) {
+	due, err := r.Due()
+	if err != nil {
+		return nil, err
+	}
+	p := r.unchanged(due)
+	message, err := r.Def.taskAt(id, p.Lock, now)
+	if err != nil {
+		return nil, entryError(r.Was.Name, err)
+	}
+	p.Ticks = []Tick{{At: now, ID: id, Message: message, Free: TickEnqueued}}
+	return p, nil
+}
+
+// unchanged returns a plan without ticks that leaves the entry as it is.
+func (r *Record) unchanged(due time.Time) *Plan {
+	p := &Plan{Was: r.Was, Free: r.Was.Raw, Held: r.Was.Raw, DueFree: due, DueHeld: due}
+	if r.Def.Overlap != OverlapAllow {
+		p.Lock = LockPrefix + r.Was.Name
+	}
+	return p
+}
+
+// TickID returns the id of the task of a tick.
+func TickID(name string, tick time.Time) string {
+	return name + "@" + strconv.FormatInt(tick.UnixMilli(), 10)
+}

@@ -1,0 +1,182 @@
+package schedule
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// EntryValue is an entry as Redis holds it. No bytes: there is none.
+type EntryValue struct {
+	Name string
+	Raw  []byte
+}
+
+// Record is a periodic entry in Redis: its definition, and what has become of it. As bytes it is the MessagePack array
+// of the definition, in binary, and a map of the rest; whoever changes the rest takes over the definition as it is,
+// with what only others know of it.
+type Record struct {
+	Was        EntryValue // as it was read
+	Def        Definition
+	defRaw     []byte
+	Owner      string // who declares it; empty: it was set at run time
+	declared   []byte // digest of the definition that was declared last
+	Paused     bool
+	Prev, Next time.Time // the last tick that was seen to, and the next; zero: none
+	Queued     time.Time // the tick that waits for the end of the previous task; zero: none
+}
+
+// recordLimits allow an entry some more than its message.
+var recordLimits = wire.Limits{
+	Bytes: wire.WorkerLimits.Bytes + 8192, Elems: wire.WorkerLimits.Elems, Depth: wire.WorkerLimits.Depth,
+	Path: wire.WorkerLimits.Path,
+}
+
+// Encode returns the record as Redis holds it.
+func (r *Record) Encode() []byte {
+	var body []byte
+	n := 0
+	put := func(key string) {
+		n++
+		body = wire.AppendString(body, key)
+	}
+	if r.Owner != "" {
+		put("owner")
+		body = wire.AppendString(body, r.Owner)
+		put("declared")
+		body = wire.AppendBin(body, r.declared)
+	}
+	if r.Paused {
+		put("paused")
+		body = wire.AppendBool(body, true)
+	}
+	for _, t := range []struct {
+		key string
+		at  time.Time
+	}{{"prev", r.Prev}, {"next", r.Next}, {"queued", r.Queued}} {
+		if !t.at.IsZero() {
+			put(t.key)
+			body = wire.AppendInt(body, t.at.UnixMilli())
+		}
+	}
+	dst := wire.AppendBin(wire.AppendArrayHeader(nil, 2), r.defRaw)
+	return append(wire.AppendMapHeader(dst, n), body...)
+}
+
+// ErrUnreadable says that an entry cannot be read: it is damaged, or a newer version of this package has written it.
+var ErrUnreadable = errors.New("delayed: periodic entry cannot be read; a newer version may have written it")
+
+// Decode reads an entry.
+func Decode(e EntryValue) (*Record, error) {
+	fail := func(err error) (*Record, error) { return nil, fmt.Errorf("%w: %q: %w", ErrUnreadable, e.Name, err) }
+	value, err := decodeStored(e.Raw)
+	if err != nil {
+		return fail(err)
+	}
+	parts, ok := value.([]any)
+	if !ok || len(parts) != 2 {
+		return fail(errors.New("expected an array of two"))
+	}
+	f := fields{values: asMap(parts[1])}
+	r := &Record{Was: e, Owner: f.text("owner"), declared: f.bin("declared"), Paused: f.flag("paused")}
+	r.Prev, r.Next, r.Queued = f.moment("prev"), f.moment("next"), f.moment("queued")
+	r.defRaw, ok = parts[0].([]byte)
+	if !ok || f.err != nil {
+		return fail(errors.Join(f.err, errors.New("expected a definition and a map")))
+	}
+	if value, err = decodeStored(r.defRaw); err != nil {
+		return fail(err)
+	}
+	f = fields{values: asMap(value)}
+	d := &r.Def
+	d.Spec, d.Zone, d.Message = f.text("spec"), f.text("zone"), f.bin("task")
+	d.From, d.Until, d.Relative = f.moment("from"), f.moment("until"), f.number("relative", 0, 1<<16)
+	d.DST = DST(f.number("dst", 0, int64(DSTSkipMissing|DSTRunTwice))) //nolint:gosec // bounded
+	d.Overlap = Overlap(f.number("overlap", 0, int64(OverlapQueue)))   //nolint:gosec // bounded
+	d.Jitter = time.Duration(f.number("jitter", 0, maxJitter.Milliseconds())) * time.Millisecond
+	if d.Missed = int(f.number("missed", MissedSkip, maxMissed)); d.Missed == 0 {
+		d.Missed = MissedLatest
+	}
+	if f.err != nil {
+		return fail(f.err)
+	}
+	return r, nil
+}
+
+// timetable returns when the entry ticks.
+func (r *Record) timetable() (*Timetable, error) { return r.Def.Timetable(r.Was.Name) }
+
+// Define gives the entry another definition.
+func (r *Record) Define(def Definition, now time.Time) error {
+	t, err := def.Timetable(r.Was.Name)
+	if err != nil {
+		return err
+	}
+	if r.defRaw == nil || !r.Def.ticksAs(&def) {
+		r.restart(t, now)
+	}
+	if def.Overlap != OverlapQueue {
+		r.Queued = time.Time{}
+	}
+	r.Def, r.defRaw = def, def.encode()
+	return nil
+}
+
+// Declare gives the entry the definition that the code of its owner declares, unless that is the one declared last:
+// then changes made since then stay.
+func (r *Record) Declare(owner string, def Definition, now time.Time) error {
+	sum := def.digest()
+	if r.Owner == owner && bytes.Equal(r.declared, sum) {
+		return nil
+	}
+	r.Owner, r.declared = owner, sum
+	return r.Define(def, now)
+}
+
+// Pause makes the entry tick no more, and drops a tick that waits.
+func (r *Record) Pause() { r.Paused, r.Queued = true, time.Time{} }
+
+// Resume ends a pause.
+func (r *Record) Resume(now time.Time) error {
+	if !r.Paused {
+		return nil
+	}
+	t, err := r.timetable()
+	if err != nil {
+		return err
+	}
+	r.Paused = false
+	r.restart(t, now)
+	return nil
+}
+
+// restart makes the entry tick from now on.
+func (r *Record) restart(t *Timetable, now time.Time) {
+	r.Prev, r.Queued = now, time.Time{}
+	r.Next = t.Next(now)
+}
+
+// Due returns when a scheduler must look at the entry next. Zero: never.
+func (r *Record) Due() (time.Time, error) {
+	t, err := r.timetable()
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.dueBy(t), nil
+}
+
+// dueBy is Due for callers that have the entry's timetable.
+func (r *Record) dueBy(t *Timetable) time.Time {
+	switch {
+	case r.Paused:
+		return time.Time{}
+	case !r.Queued.IsZero():
+		return r.Queued // over already: every look shows it until the previous task has ended
+	case r.Next.IsZero():
+		return time.Time{}
+	}
+	return t.Due(r.Next)
+}
