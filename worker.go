@@ -11,6 +11,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -60,7 +61,7 @@ type slotGroup struct {
 	lanes     []*lane
 	heartbeat *heartbeat
 	mover     *mover
-	sweep     *sweepGroup
+	sweeper   *sweep.Group
 }
 
 // NewWorker returns a worker, or everything that is wrong with cfg. It does not connect.
@@ -148,8 +149,8 @@ func (w *Worker) assemble(src Source) {
 		g.lanes = append(g.lanes, l)
 	}
 	for _, g := range w.groups {
-		contact := newContact(w.cfg.HeartbeatLife)
-		g.heartbeat = newHeartbeat(src, g.lanes, w.cfg.HeartbeatLife, value, contact, w.log, w.beaten)
+		health := sweep.NewLinkHealth(w.cfg.HeartbeatLife)
+		g.heartbeat = newHeartbeat(src, g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.beaten)
 		g.heartbeat.listing = w.registry.listing
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
@@ -157,10 +158,7 @@ func (w *Worker) assemble(src Source) {
 		g.mover = newMover(src, g.lanes, w.log)
 		g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) }
 		g.mover.runnable, g.mover.found = w.runnable, w.exec.signal
-		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
-		g.sweep.onArchive = w.tellSwept
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
-		g.sweep.bounds.ArchiveMost, g.sweep.bounds.ArchiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 		waiter := &waiter{
 			link: redisstore.Link{Src: src, Key: g.lanes[0].store.Keys.List}, wakes: w.fetcher.wakes,
 			arm: make(chan []string, 1),
@@ -168,8 +166,12 @@ func (w *Worker) assemble(src Source) {
 		for _, l := range g.lanes {
 			waiter.lanes = append(waiter.lanes, position[l])
 			waiter.stores = append(waiter.stores, l.store)
-			g.sweep.add(l.store)
 		}
+		g.sweeper = sweep.NewGroup(sweep.Config{
+			Source: src, Stores: waiter.stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
+			ArchiveMax: w.cfg.ArchiveMax, ArchiveFor: w.cfg.ArchiveFor,
+			Health: health, Log: w.log, OnArchive: w.tellSwept,
+		})
 		w.fetcher.waiters = append(w.fetcher.waiters, waiter)
 	}
 }
@@ -287,7 +289,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		beats.Go(func() { g.heartbeat.run(beating) })
 		loops.Go(func() { g.mover.run(ctx) })
 		if !w.cfg.NoSweeper {
-			loops.Go(func() { g.sweep.run(ctx, w.cfg.SweepInterval) })
+			loops.Go(func() { g.sweeper.Run(ctx) })
 		}
 	}
 	if w.cfg.StuckAfter > 0 {
