@@ -43,12 +43,10 @@ type heartbeat struct {
 const shortestBeat = 500 * time.Millisecond
 
 func newHeartbeat(
-	src Source, lanes []*lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal,
-	onBeat func(),
+	lanes []*lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal, onBeat func(),
 ) *heartbeat {
 	h := &heartbeat{
-		link: redisstore.Link{Src: src, Key: lanes[0].store.Keys.List}, lanes: lanes, worker: lanes[0].worker,
-		life:  life,
+		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
 		value: value, health: health, log: log, onBeat: onBeat,
 		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
 	}

@@ -44,7 +44,7 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	log := loop.NewJournal(b.log.logger())
 	h.lane.finisher = newFinisher(h.lane, log, nil)
 	h.lane.finisher.exec = newExecutors(1, 0, quietLife, nil)
-	h.heartbeat = newHeartbeat(rdb.loops, []*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
+	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
 		func() { h.beaten++ })
 	h.lane.beat = h.now
 	t.Cleanup(h.link.HangUp)

@@ -73,7 +73,7 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 	log := loop.NewJournal(cfg.Logger)
 	for _, stores := range bySlot {
 		s.groups = append(s.groups, sweep.NewGroup(sweep.Config{
-			Source: rdb.loops, Stores: stores, Interval: cfg.Interval, Life: cfg.HeartbeatLife,
+			Stores: stores, Interval: cfg.Interval, Life: cfg.HeartbeatLife,
 			ArchiveMax: cfg.ArchiveMax, ArchiveFor: cfg.ArchiveFor,
 			Health: sweep.NewLinkHealth(cfg.HeartbeatLife), Log: log,
 		}))

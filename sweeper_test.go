@@ -34,7 +34,7 @@ func (b *bench) deadWorker(messages ...string) string {
 func (b *bench) sweep() {
 	b.T.Helper()
 	g := sweep.NewGroup(sweep.Config{
-		Source: b.rdb.loops, Stores: []*redisstore.Store{b.q.store}, Log: loop.NewJournal(b.log.logger()),
+		Stores: []*redisstore.Store{b.q.store}, Log: loop.NewJournal(b.log.logger()),
 		ArchiveMax: lifecycle.MaxArchived, ArchiveFor: lifecycle.ArchivedLife,
 	})
 	b.Must(g.SweepAll(context.Background()))

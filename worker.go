@@ -150,7 +150,7 @@ func (w *Worker) assemble(src Source) {
 	}
 	for _, g := range w.groups {
 		health := sweep.NewLinkHealth(w.cfg.HeartbeatLife)
-		g.heartbeat = newHeartbeat(src, g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.beaten)
+		g.heartbeat = newHeartbeat(g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.beaten)
 		g.heartbeat.listing = w.registry.listing
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
@@ -160,7 +160,7 @@ func (w *Worker) assemble(src Source) {
 		g.mover.runnable, g.mover.found = w.runnable, w.exec.signal
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
 		waiter := &waiter{
-			link: redisstore.Link{Src: src, Key: g.lanes[0].store.Keys.List}, wakes: w.fetcher.wakes,
+			link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes,
 			arm: make(chan []string, 1),
 		}
 		for _, l := range g.lanes {
@@ -168,7 +168,7 @@ func (w *Worker) assemble(src Source) {
 			waiter.stores = append(waiter.stores, l.store)
 		}
 		g.sweeper = sweep.NewGroup(sweep.Config{
-			Source: src, Stores: waiter.stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
+			Stores: waiter.stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
 			ArchiveMax: w.cfg.ArchiveMax, ArchiveFor: w.cfg.ArchiveFor,
 			Health: health, Log: w.log, OnArchive: w.tellSwept,
 		})

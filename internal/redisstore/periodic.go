@@ -148,7 +148,7 @@ func (s *Store) Tick(ctx context.Context, c *TickCall) (holder string, err error
 
 // Entry returns an entry, without bytes if there is none.
 func (s *Store) Entry(ctx context.Context, name string) (EntryValue, error) {
-	raw, err := redis.Bytes(s.Read(ctx, "HGET", s.Keys.periodic, name))
+	raw, err := redis.Bytes(s.do(ctx, "HGET", s.Keys.periodic, name))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
 		return EntryValue{}, err
 	}
@@ -157,7 +157,7 @@ func (s *Store) Entry(ctx context.Context, name string) (EntryValue, error) {
 
 // Entries returns all entries, in no order.
 func (s *Store) Entries(ctx context.Context) ([]EntryValue, error) {
-	names, err := redis.Strings(s.Read(ctx, "HKEYS", s.Keys.periodic))
+	names, err := redis.Strings(s.do(ctx, "HKEYS", s.Keys.periodic))
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (s *Store) Entries(ctx context.Context) ([]EntryValue, error) {
 		for _, name := range names[:n] {
 			args = append(args, name)
 		}
-		values, err := redis.ByteSlices(s.Read(ctx, "HMGET", args...))
+		values, err := redis.ByteSlices(s.do(ctx, "HMGET", args...))
 		if err != nil {
 			return nil, err
 		}
@@ -188,12 +188,12 @@ func (s *Store) Entries(ctx context.Context) ([]EntryValue, error) {
 
 // HistoryOf returns the lines of an entry's history, the latest first.
 func (s *Store) HistoryOf(ctx context.Context, name string) ([]string, error) {
-	return redis.Strings(s.Read(ctx, "LRANGE", s.Keys.history+name, 0, historyMost-1))
+	return redis.Strings(s.do(ctx, "LRANGE", s.Keys.history+name, 0, historyMost-1))
 }
 
 // Time returns the time by the clock of Redis.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
-	reply, err := s.Read(ctx, "TIME")
+	reply, err := s.do(ctx, "TIME")
 	parts, err := ints(reply, err, 2)
 	if err != nil {
 		return time.Time{}, err

@@ -89,7 +89,7 @@ func (s *Store) LegacyAlive(ctx context.Context, id string) (bool, error) {
 // Ages says whether the queue has anything that goes when it is old enough.
 func (s *Store) Ages(ctx context.Context) (bool, error) {
 	k := &s.Keys
-	n, err := redis.Int(s.Read(ctx, "EXISTS", k.Archived, k.Parked, k.completed, k.locked, k.revoked))
+	n, err := redis.Int(s.do(ctx, "EXISTS", k.Archived, k.Parked, k.completed, k.locked, k.revoked))
 	return n > 0, err
 }
 
@@ -125,12 +125,12 @@ type Claimed struct {
 
 // ClaimTokens returns tokens of claims: all of them if there are at most n, else some n. There are total claims.
 func (s *Store) ClaimTokens(ctx context.Context, from ClaimHash, n int) (tokens []string, total int, err error) {
-	total, err = redis.Int(s.Read(ctx, "HLEN", from.key))
+	total, err = redis.Int(s.do(ctx, "HLEN", from.key))
 	if err != nil || total == 0 {
 		return nil, total, err
 	}
 	// HRANDFIELD with a positive count returns distinct fields, all of them if there are fewer.
-	tokens, err = redis.Strings(s.Read(ctx, "HRANDFIELD", from.key, n))
+	tokens, err = redis.Strings(s.do(ctx, "HRANDFIELD", from.key, n))
 	return tokens, total, err
 }
 
@@ -175,13 +175,13 @@ type Death struct {
 
 // DeathOf reads what a dead worker had noted.
 func (s *Store) DeathOf(ctx context.Context, worker string) (d Death, err error) {
-	notes, err := redis.Strings(s.Read(ctx, "HMGET", s.Keys.claims+worker, MarkAlone, MarkStopped))
+	notes, err := redis.Strings(s.do(ctx, "HMGET", s.Keys.claims+worker, MarkAlone, MarkStopped))
 	if err != nil {
 		return d, err
 	}
 	d.Alone, d.Stopped = notes[0], notes[1] != ""
 	if d.Alone != "" {
-		stands, err := redis.Bool(s.Read(ctx, "HEXISTS", s.ClaimsOf(worker).key, d.Alone))
+		stands, err := redis.Bool(s.do(ctx, "HEXISTS", s.ClaimsOf(worker).key, d.Alone))
 		if err != nil {
 			return d, err
 		}

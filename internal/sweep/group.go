@@ -18,7 +18,6 @@ const trimEvery = 8
 
 // Config says what a Group sweeps, and how.
 type Config struct {
-	Source redisstore.Source
 	Stores []*redisstore.Store // the queues, at least one, all of one slot
 	// Worker is the id of the worker that the group runs in: it lives, and its heartbeat keeps contact with Redis and
 	// brings the time. "" if the group runs alone.
@@ -65,7 +64,7 @@ func NewGroup(cfg Config) *Group {
 			MaxDeaths: lifecycle.MaxDeaths, DeathsLife: lifecycle.DeathLife,
 			ArchiveKeep: cfg.ArchiveFor, ArchiveMost: cfg.ArchiveMax,
 		},
-		link:   redisstore.Link{Src: cfg.Source, Key: cfg.Stores[0].Keys.List},
+		link:   cfg.Stores[0].NewLink(),
 		missed: map[*redisstore.Store]map[string]time.Time{}, deficit: map[*redisstore.Store]int{},
 		lines: &loop.LineLimit{},
 	}

@@ -46,7 +46,7 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 // config is that of a group that runs alone.
 func (b *bench) config(life time.Duration) Config {
 	return Config{
-		Source: b.source, Stores: []*redisstore.Store{b.store}, Interval: time.Second, Life: life,
+		Stores: []*redisstore.Store{b.store}, Interval: time.Second, Life: life,
 		ArchiveMax: lifecycle.MaxArchived, ArchiveFor: lifecycle.ArchivedLife,
 		Health: NewLinkHealth(life), Log: loop.NewJournal(b.log.logger()),
 		OnArchive: func(_ string, _ *wire.Message, reason string, _ error) { b.told = append(b.told, reason) },
