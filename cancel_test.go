@@ -337,10 +337,7 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	b.delay(f)
 	b.Do("DEL", b.Name+"_worker:dead")
 	b.Must(ref.Cancel(t.Context()))
-	g := b.sweepGroup(time.Minute, time.Hour)
-	b.pass(g)
-	g.missed[s]["dead"] = time.Now().Add(-2 * time.Minute)
-	b.pass(g)
+	b.sweep()
 	cfg := b.config()
 	cfg.NoSweeper = true
 	b.work(cfg, f)

@@ -48,7 +48,7 @@ type engineConfig struct {
 
 	// Settings asks the servers that hold the queues whether they are fit for tasks: unfit says why one of them is not,
 	// err that one did not answer.
-	Settings func(ctx context.Context, servers []serverAt) (warnings []string, unfit, err error)
+	Settings func(ctx context.Context, servers []redisstore.Server) (warnings []string, unfit, err error)
 	// Prepare is called once, before the first task.
 	Prepare func() error
 	// Call calls the function of a claim, through what the package above has put around it. When that calls

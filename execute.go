@@ -222,7 +222,7 @@ func (w *worker) undecodable(c *claim, err error, now time.Time) ending {
 // messages.
 func (w *worker) python(ctx context.Context, c *claim, now time.Time) ending {
 	to := w.pythonStore
-	if to == nil || to.Keys.List == c.lane.store.Keys.List {
+	if to == nil || to.SameQueue(c.lane.store) {
 		return w.park(c, parkedPython, now)
 	}
 	if c.msg.Kind == wire.PyExtended {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -113,20 +112,6 @@ func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
 	h.missed(ErrClosed)
 	if !h.missing[r.l] {
 		t.Error("nobody is told that an old heartbeat is lost")
-	}
-}
-
-// A legacy worker that was gone once, and has ended its task since, is given its time again.
-func TestLegacyWorkerIsMissedAnew(t *testing.T) {
-	r := newReceiver(t, nil)
-	g := newSweepGroup(r.b.rdb.loops, "", time.Minute, newContact(time.Minute), loop.NewJournal(r.b.log.logger()))
-	s := r.l.store
-	r.b.Do("HSET", s.Keys.Legacy, "gone", "m")
-	for _, c := range []struct{ claims, missed int }{{1, 1}, {0, 0}} {
-		if dead, err := g.findDeadLegacy(t.Context(), s, c.claims); err != nil || len(dead) > 0 ||
-			len(g.missed[s]) != c.missed {
-			t.Errorf("%d claims: dead %v, %v, missed %v, expected %d", c.claims, dead, err, g.missed[s], c.missed)
-		}
 	}
 }
 

@@ -318,8 +318,13 @@ func TestFiringIsShared(t *testing.T) {
 
 // groupNamesOn is groupNames over a source: the bench's connection is for one goroutine.
 func (b *bench) groupNamesOn(src Source) []string {
-	names, err := redis.Strings(redisstore.NewStore(src, "", b.Name).Read(context.Background(), "ZRANGE",
-		b.Name+"_groups", 0, -1))
+	conn, err := redisstore.Connect(context.Background(), src, b.Name)
+	if err != nil {
+		b.T.Error(err)
+		return nil
+	}
+	defer conn.Close()
+	names, err := redis.Strings(conn.Do("ZRANGE", b.Name+"_groups", 0, -1))
 	if err != nil {
 		b.T.Error(err)
 	}

@@ -8,19 +8,20 @@ import (
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/sweep"
 )
 
 // heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when
 // they have expired, finds out which claims were lost meanwhile, and gives back claims whose replies never arrived.
 type heartbeat struct {
-	lanes   []*lane
-	stores  []*redisstore.Store
-	worker  string
-	life    time.Duration
-	value   string
-	contact *contact
-	log     loop.Journal
-	onBeat  func() // after every confirmed heartbeat
+	lanes  []*lane
+	stores []*redisstore.Store
+	worker string
+	life   time.Duration
+	value  string
+	health *sweep.LinkHealth
+	log    loop.Journal
+	onBeat func() // after every confirmed heartbeat
 	// listing returns what the worker's functions are, and a value that is another one after each change; nil: nothing
 	// is published.
 	listing func() ([]byte, any)
@@ -42,12 +43,11 @@ type heartbeat struct {
 const shortestBeat = 500 * time.Millisecond
 
 func newHeartbeat(
-	src redisstore.Source, lanes []*lane, life time.Duration, value string, c *contact, log loop.Journal, onBeat func(),
+	lanes []*lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal, onBeat func(),
 ) *heartbeat {
 	h := &heartbeat{
-		link: redisstore.Link{Src: src, Key: lanes[0].store.Keys.List}, lanes: lanes, worker: lanes[0].worker,
-		life:  life,
-		value: value, contact: c, log: log, onBeat: onBeat,
+		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
+		value: value, health: health, log: log, onBeat: onBeat,
 		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
@@ -169,7 +169,7 @@ func (h *heartbeat) publish(ctx context.Context) {
 
 // call sends the heartbeats on a connection of their own.
 func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []redisstore.Pulse, now time.Time, err error) {
-	done := h.contact.call()
+	done := h.health.Call()
 	defer func() {
 		done(err)
 		if err != nil {
@@ -190,7 +190,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	if again {
 		h.lost(l, nil)
 		// Redis was away for longer than the heartbeat lives, or this process stood still: so may have all others.
-		h.contact.broken()
+		h.health.Break()
 	}
 	until := l.newest()
 	l.register()

@@ -16,6 +16,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/sweep"
 )
 
 // beating is one lane on a real server and its heartbeat, whose calls the test makes.
@@ -43,7 +44,7 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	log := loop.NewJournal(b.log.logger())
 	h.lane.finisher = newFinisher(h.lane, log, nil)
 	h.lane.finisher.exec = newExecutors(1, 0, quietLife, nil)
-	h.heartbeat = newHeartbeat(rdb.loops, []*lane{h.lane}, quietLife, "v", newContact(quietLife), log,
+	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
 		func() { h.beaten++ })
 	h.lane.beat = h.now
 	t.Cleanup(h.link.HangUp)
@@ -79,16 +80,11 @@ func (h *beating) claims(n int) []*claim {
 	return claims
 }
 
-// swept takes a claim from the worker while its heartbeat is gone, as a sweeper does.
+// swept takes a claim from the worker while its heartbeat is gone, as a sweeper does. Its message goes on with "+"
+// behind it.
 func (h *beating) swept(c *claim) {
 	h.T.Helper()
-	worker := h.Name + "_worker:w"
-	v := judged(c.token, string(c.raw), "requeue", "")
-	if n, _, alive, err := h.q.store.Sweep(bg, worker, h.Name+"_processing:w", sweepBounds,
-		[]redisstore.Verdict{v}); n != 1 ||
-		alive || err != nil {
-		h.T.Fatalf("swept %d, alive %v, %v", n, alive, err)
-	}
+	h.requeue("w", redisstore.Claimed{Token: c.token, Message: c.raw}, append(slices.Clone(c.raw), '+'))
 }
 
 // onRegister breaks the nth registration.
@@ -342,19 +338,15 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 	g := r.engine.groups[0]
 	r.b.Must(g.heartbeat.beat(t.Context()))
 	t.Cleanup(g.heartbeat.link.HangUp)
-	other := r.b.deadWorker("m")
-	r.b.pass(g.sweep)
-	t.Cleanup(g.sweep.link.HangUp)
-	long := time.Now().Add(-time.Hour)
-	g.sweep.contact.since, g.sweep.missed[r.l.store][other] = long.Add(-time.Hour), long
+	before, ok := g.heartbeat.health.UnbrokenSince()
+	if !ok {
+		t.Fatal("no contact after a heartbeat")
+	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	r.b.Must(g.heartbeat.beat(t.Context()))
-	r.b.pass(g.sweep)
-	if r.b.Size("") != 0 {
-		t.Fatal("the other worker was judged dead")
-	}
-	if first := g.sweep.missed[r.l.store][other]; !first.After(long) {
-		t.Error("what was seen before still counts")
+	r.b.Must(g.heartbeat.beat(t.Context()))
+	if since, ok := g.heartbeat.health.UnbrokenSince(); !ok || !since.After(before) {
+		t.Errorf("contact since %v, %v, expected later than %v", since, ok, before)
 	}
 }
 

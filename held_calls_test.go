@@ -12,6 +12,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/sweep"
 )
 
 // heldSource makes nobody a connection before it is let go: then whose context has ended has an error, as with others.
@@ -103,7 +104,7 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 		close(src.held)
 		const life = 8 * time.Second
 		l := newLane(redisstore.NewStore(src, "", "q"), "w", false)
-		h := newHeartbeat(src, []*lane{l}, life, "v", newContact(life), loop.NewJournal((&logText{}).logger()),
+		h := newHeartbeat([]*lane{l}, life, "v", sweep.NewLinkHealth(life), loop.NewJournal((&logText{}).logger()),
 			func() {})
 		ctx, cancel := context.WithCancel(t.Context())
 		go h.run(ctx)

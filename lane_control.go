@@ -76,7 +76,7 @@ func (l *lane) queuePaused() bool { return l.control.paused.Load() }
 // follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat
 // does when signals are lost.
 func (w *worker) follow(ctx context.Context, l *lane) {
-	told, unsubscribe := w.cfg.Signals.Subscribe(l.store.Keys.Signals()) //nolint:contextcheck // the connection is not this lane's alone
+	told, unsubscribe := w.cfg.Signals.SubscribeQueue(l.store) //nolint:contextcheck // its connection serves others
 	defer unsubscribe()
 	for {
 		select {

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/loop"
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -62,39 +60,6 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 		t.Error(err)
 	}
 	b.Check(redistest.Invariants{Idle: true})
-}
-
-// TestLargeMessagesOfTheDead archives what a dead worker, and a dead legacy worker, held; their other tasks go back to
-// the queue, the first claimed first.
-func TestLargeMessagesOfTheDead(t *testing.T) {
-	b := newBenchOn(t, redistest.Start(t))
-	s := redisstore.NewStore(b.rdb.loops, "", b.Name)
-	dead := s.Keys.Processing + "dead"
-	b.Do("HSET", dead, "1-1", "a", "1-2", oversized, "1-3", "b")
-	b.Do("HSET", s.Keys.Legacy, "legacy", oversized)
-	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), loop.NewJournal(b.log.logger()))
-	if n, err := g.sweepHash(t.Context(), s, "dead"); n != 3 || err != nil {
-		t.Fatalf("swept %d, %v", n, err)
-	}
-	if err := g.sweepLegacy(t.Context(), s, "legacy"); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.List(""); fmt.Sprint(got) != "[a b]" {
-		t.Errorf("pending: %.20q", got)
-	}
-	g.lines.Close()
-	if lines, tasks := linesAbout(b.log.String(), "it is too large"); lines != 2 || tasks != 2 {
-		t.Errorf("%d lines about %d tasks:\n%s", lines, tasks, b.log)
-	}
-	page, _, err := b.q.Archived(t.Context(), 0, 10)
-	if err != nil || len(page) != 2 {
-		t.Fatalf("archived %+v, %v", page, err)
-	}
-	for _, task := range page {
-		if task.Reason != "too large" || !strings.Contains(task.Error, fmt.Sprint(len(oversized), " bytes")) {
-			t.Errorf("archived %+v", task)
-		}
-	}
 }
 
 // TestLargeDueTasks archives due tasks that are too large, and moves the others.

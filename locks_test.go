@@ -127,15 +127,12 @@ func TestLocksOfTheDead(t *testing.T) {
 	f := b.fn("f", func() {})
 	q := b.q.With(UniqueKey("k", time.Hour), TaskID("x"))
 	b.delayWith(q, f)
-	g := b.sweepGroup(time.Minute, time.Hour)
 	for deaths := 1; deaths <= lifecycle.MaxDeaths; deaths++ {
 		message := b.List("")[0]
 		b.Do("DEL", b.Name, b.Name+"_noti")
 		id := b.deadWorker(message)
 		b.Do("HSET", b.Name+"_claims:"+id, redisstore.MarkAlone, "1-1")
-		b.pass(g)
-		g.missed[b.q.store][id] = time.Now().Add(-2 * time.Minute)
-		b.pass(g)
+		b.sweep()
 		if deaths < lifecycle.MaxDeaths {
 			_, err := q.Delay(f)
 			inTheWay(t, err, "x")
@@ -232,6 +229,6 @@ func TestExpiredLocksAreDropped(t *testing.T) {
 		b.Do("HSET", b.Name+"_locks", name, "x")
 		b.Do("ZADD", b.Name+"_locked", past, name)
 	}
-	b.pass(b.sweepGroup(time.Minute, time.Hour))
+	b.sweep()
 	b.unlocked()
 }

@@ -33,11 +33,11 @@ func (q *Queue) listFiled(
 		return nil, 0, fmt.Errorf("delayed: %s(%d, %d): expected an offset of 0 or more and 1 to %d tasks", name,
 			offset, n, redisstore.MaxListPage)
 	}
-	set := q.store.Keys.Parked
+	shelf := redisstore.ShelfParked
 	if state == StateArchived {
-		set = q.store.Keys.Archived
+		shelf = redisstore.ShelfArchived
 	}
-	listed, total, err := q.store.FiledList(ctx, set, offset, n)
+	listed, total, err := q.store.FiledList(ctx, shelf, offset, n)
 	if err != nil {
 		return nil, 0, err
 	}

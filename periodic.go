@@ -189,7 +189,7 @@ func (p *Periodic) change(
 // tell makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
 func (p *Periodic) tell(ctx context.Context) {
 	s := p.queue.store
-	_, _ = s.Read(ctx, "PUBLISH", s.Keys.Signals(), periodicSignal)
+	_ = s.Signal(ctx, periodicSignal)
 }
 
 // periodicSignal is what schedulers are told when entries change.

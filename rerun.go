@@ -57,7 +57,7 @@ func (r *Ref) Delete(ctx context.Context) error {
 func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
 	return q.eachArchived(ctx, only, func(ids []string) (done int, err error) {
 		for len(ids) > 0 {
-			messages, err := q.store.SomeFields(ctx, q.store.Keys.Tasks, ids, wire.WorkerLimits.Bytes)
+			messages, err := q.store.FiledMessages(ctx, ids)
 			if err != nil {
 				return done, err
 			}

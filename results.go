@@ -114,9 +114,10 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	case redisstore.Refused(err):
 		return info, err
 	}
-	told, unsubscribe := r.queue.signals.Subscribe(r.queue.store.Keys.EndedOf(r.id)) //nolint:contextcheck // the connection serves others too
+	signals := r.queue.signals
+	told, unsubscribe := signals.SubscribeEnd(r.queue.store, r.id) //nolint:contextcheck // its connection serves others
 	defer unsubscribe()
-	again := time.NewTicker(loop.Jitter(r.queue.signals.Again, 0.2))
+	again := time.NewTicker(loop.Jitter(signals.Again, 0.2))
 	defer again.Stop()
 	for {
 		select {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -19,21 +18,6 @@ func sized(t *testing.T) (*bench, *redisstore.Store) {
 	t.Helper()
 	b := newBenchOn(t, redistest.Start(t))
 	return b, redisstore.NewStore(b.rdb.loops, "", b.Name)
-}
-
-func TestSweepTakesNoMoreThanItsBytes(t *testing.T) {
-	b, s := sized(t)
-	for i := range 40 {
-		b.Do("HSET", s.Keys.Processing+"dead", fmt.Sprintf("1-%d", i+1), bigMessage(i).Message)
-	}
-	g := newSweepGroup(b.rdb.loops, "", 2*time.Second, newContact(2*time.Second), loop.NewJournal(b.log.logger()))
-	before := b.Server.CommandStats(t)
-	if n, err := g.sweepHash(t.Context(), s, "dead"); n != 40 || err != nil {
-		t.Fatalf("swept %d, %v", n, err)
-	}
-	if n := b.Server.CommandStats(t).Since(before)["evalsha"]; n < 40/largest {
-		t.Errorf("%d scripts for 40 messages of a megabyte", n)
-	}
 }
 
 func TestMoveTakesNoMoreThanItsBytes(t *testing.T) {

@@ -1,23 +1,19 @@
 package delayed
 
-import "github.com/godelayed/delayed/internal/redisstore"
+import (
+	"context"
 
-// claimsPage reads claims of a processing hash: all of them if there are at most n, else some n.
-func claimsPage(s *redisstore.Store, hash string, n int) (page []redisstore.Claimed, total int, err error) {
-	tokens, total, err := s.ClaimTokens(bg, hash, n)
-	for len(tokens) > 0 && err == nil {
-		var some []redisstore.Claimed
-		var read int
-		some, read, err = s.Claims(bg, hash, tokens)
-		page, tokens = append(page, some...), tokens[read:]
-	}
-	return page, total, err
-}
+	"github.com/godelayed/delayed/internal/redisstore"
+)
 
-// judged is a verdict on a claim: the message goes on with "+" behind it.
-func judged(token, message, action, id string) redisstore.Verdict {
-	return redisstore.Verdict{
-		Claimed: redisstore.Claimed{Token: token, Message: []byte(message)}, Action: action,
-		Renewed: []byte(message + "+"), ID: id, Info: []byte("i " + id), Digest: "sha " + message,
+// requeue takes a claim from a worker whose heartbeat is gone, as a sweeper does. Its message goes on as renewed.
+func (b *bench) requeue(worker string, c redisstore.Claimed, renewed []byte) {
+	b.T.Helper()
+	s := b.q.store
+	action := redisstore.SweepAction{Claimed: c, Kind: "requeue", Renewed: renewed}
+	n, _, alive, err := s.Sweep(context.Background(), s.ClaimsOf(worker), redisstore.SweepLimits{},
+		[]redisstore.SweepAction{action})
+	if n != 1 || alive || err != nil {
+		b.T.Fatalf("swept %d, alive %v, %v", n, alive, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/sweep"
 )
 
 // SweeperConfig says what a sweeper does. Its zero value lacks only Queues.
@@ -31,9 +32,7 @@ type SweeperConfig struct {
 // go-delayed, and mends notify lists. Every worker runs one; a Sweeper of its own is for queues that only legacy
 // workers serve. Any number may run on one queue.
 type Sweeper struct {
-	groups  []*sweepGroup
-	cfg     SweeperConfig
-	log     loop.Journal
+	groups  []*sweep.Group
 	signals *redisstore.Signals
 	started atomic.Bool
 }
@@ -65,18 +64,19 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	s := &Sweeper{cfg: cfg, signals: rdb.signals, log: loop.NewJournal(cfg.Logger)}
-	bySlot := map[int]*sweepGroup{}
+	bySlot := map[int][]*redisstore.Store{}
 	for _, name := range cfg.Queues {
 		st := redisstore.NewStore(rdb.loops, rdb.prefix, name)
-		g := bySlot[st.Slot()]
-		if g == nil {
-			g = newSweepGroup(rdb.loops, "", cfg.HeartbeatLife, newContact(cfg.HeartbeatLife), s.log)
-			g.bounds.ArchiveMost, g.bounds.ArchiveKeep = cfg.ArchiveMax, cfg.ArchiveFor
-			bySlot[st.Slot()] = g
-			s.groups = append(s.groups, g)
-		}
-		g.add(st)
+		bySlot[st.Slot()] = append(bySlot[st.Slot()], st)
+	}
+	s := &Sweeper{signals: rdb.signals}
+	log := loop.NewJournal(cfg.Logger)
+	for _, stores := range bySlot {
+		s.groups = append(s.groups, sweep.NewGroup(sweep.Config{
+			Stores: stores, Interval: cfg.Interval, Life: cfg.HeartbeatLife,
+			ArchiveMax: cfg.ArchiveMax, ArchiveFor: cfg.ArchiveFor,
+			Health: sweep.NewLinkHealth(cfg.HeartbeatLife), Log: log,
+		}))
 	}
 	return s, nil
 }
@@ -99,7 +99,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	for _, g := range s.groups {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			g.run(ctx, s.cfg.Interval)
+			g.Run(ctx)
 		}()
 	}
 	for range s.groups {

@@ -90,7 +90,7 @@ func (w *worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed)
 		case !w.knows(info.Function) || info.Worker == w.id && info.Reason == parkedPython:
 		case w.registry.Lookup(info.Function) != nil:
 			ours = append(ours, t)
-		case to.Keys.List == l.store.Keys.List:
+		case to.SameQueue(l.store):
 		case info.Reason == parkedPlain:
 			reads, err := w.readsExtended(ctx, to)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -51,7 +52,7 @@ type slotGroup struct {
 	lanes     []*lane
 	heartbeat *heartbeat
 	mover     *mover
-	sweep     *sweepGroup
+	sweeper   *sweep.Group
 }
 
 // newEngine returns a worker. It does not connect.
@@ -105,8 +106,8 @@ func (w *worker) assemble(src redisstore.Source) {
 		g.lanes = append(g.lanes, l)
 	}
 	for _, g := range w.groups {
-		contact := newContact(w.cfg.HeartbeatLife)
-		g.heartbeat = newHeartbeat(src, g.lanes, w.cfg.HeartbeatLife, value, contact, w.log, w.beaten)
+		health := sweep.NewLinkHealth(w.cfg.HeartbeatLife)
+		g.heartbeat = newHeartbeat(g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.beaten)
 		g.heartbeat.listing = w.registry.Listing
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
@@ -114,19 +115,20 @@ func (w *worker) assemble(src redisstore.Source) {
 		g.mover = newMover(src, g.lanes, w.log)
 		g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) }
 		g.mover.runnable, g.mover.found = w.runnable, w.exec.signal
-		g.sweep = newSweepGroup(src, w.id, w.cfg.HeartbeatLife, contact, w.log)
-		g.sweep.onArchive = w.tellSwept
 		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
-		g.sweep.bounds.ArchiveMost, g.sweep.bounds.ArchiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 		waiter := &waiter{
-			link: redisstore.Link{Src: src, Key: g.lanes[0].store.Keys.List}, wakes: w.fetcher.wakes,
+			link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes,
 			arm: make(chan []string, 1),
 		}
 		for _, l := range g.lanes {
 			waiter.lanes = append(waiter.lanes, position[l])
 			waiter.stores = append(waiter.stores, l.store)
-			g.sweep.add(l.store)
 		}
+		g.sweeper = sweep.NewGroup(sweep.Config{
+			Stores: waiter.stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
+			ArchiveMax: w.cfg.ArchiveMax, ArchiveFor: w.cfg.ArchiveFor,
+			Health: health, Log: w.log, OnArchive: w.tellSwept,
+		})
 		w.fetcher.waiters = append(w.fetcher.waiters, waiter)
 	}
 }

@@ -83,7 +83,7 @@ func (c *WorkerConfig) engine(rdb *Redis, plan orderPlan) engineConfig {
 	if c.Once {
 		e.MaxTasks, e.StopWhenEmpty = 1, true
 	}
-	e.Settings = func(ctx context.Context, servers []serverAt) (warnings []string, unfit, err error) {
+	e.Settings = func(ctx context.Context, servers []redisstore.Server) (warnings []string, unfit, err error) {
 		warnings, err = checkServers(ctx, rdb.loops, servers, c.Allow)
 		if wrong := (*SettingError)(nil); errors.As(err, &wrong) {
 			return warnings, err, nil

@@ -13,7 +13,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
 
-	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -291,28 +290,6 @@ func TestNothingStartsAfterStop(t *testing.T) {
 	}
 	if n > 0 {
 		t.Errorf("%d tasks that were claimed ahead were started after the worker was told to stop", n)
-	}
-}
-
-func TestSweeperWithWrongClockLeavesParkedTasks(t *testing.T) {
-	b := newBench(t)
-	other := b.fn("other", func() {})
-	b.delay(other)
-	cfg := b.config()
-	cfg.NoSweeper = true
-	b.work(cfg)
-	b.Until("parked", func() bool { return b.Size("_parked") == 1 })
-	g := newSweepGroup(b.rdb.loops, "", 2*time.Second, newContact(2*time.Second), loop.NewJournal(b.log.logger()))
-	s := redisstore.NewStore(b.rdb.loops, "", b.Name)
-	s.Now = func() time.Time { return time.Now().Add(8 * 24 * time.Hour) }
-	g.add(s)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	if err := g.pass(ctx, time.Second); err != nil {
-		t.Fatal(err)
-	}
-	if b.Size("_parked") != 1 {
-		t.Errorf("a sweeper whose clock is a week ahead archived a task that was parked a moment ago: %v", b.counters())
 	}
 }
 

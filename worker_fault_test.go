@@ -12,7 +12,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
-	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -235,16 +234,16 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 	await(b, "a task", entered)
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	// Another worker's sweeper takes one of the two claims.
-	hash := b.Name + "_processing:" + w.ID()
-	page, _, err := claimsPage(b.q.store, hash, 10)
-	if err != nil || len(page) != 2 {
+	from := b.q.store.ClaimsOf(w.ID())
+	tokens, total, err := b.q.store.ClaimTokens(t.Context(), from, 1)
+	if err != nil || total != 2 {
+		t.Fatalf("%d claims, %v", total, err)
+	}
+	page, _, err := b.q.store.Claims(t.Context(), from, tokens)
+	if err != nil || len(page) != 1 {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
-	g := newSweepGroup(b.rdb.loops, "", time.Second, newContact(time.Second), loop.NewJournal(b.log.logger()))
-	if n, _, alive, err := b.q.store.Sweep(t.Context(), b.Name+"_worker:"+w.ID(), hash, sweepBounds,
-		g.verdicts(b.q.store, page[:1], redisstore.Death{})); n != 1 || alive || err != nil {
-		t.Fatalf("swept %d, alive %v, %v", n, alive, err)
-	}
+	b.requeue(w.ID(), page[0], page[0].Message)
 	if err := await(b, "a cancelled context", causes); !errors.Is(err, ErrLost) {
 		t.Errorf("cause %v, expected ErrLost", err)
 	}

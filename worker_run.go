@@ -105,7 +105,7 @@ func (l *life) start(ctx context.Context, answered bool) {
 		l.beats.Go(func() { g.heartbeat.run(l.beating) })
 		l.loops.Go(func() { g.mover.run(ctx) })
 		if !w.cfg.NoSweeper {
-			l.loops.Go(func() { g.sweep.run(ctx, w.cfg.SweepInterval) })
+			l.loops.Go(func() { g.sweeper.Run(ctx) })
 		}
 	}
 	if w.cfg.StuckAfter > 0 {

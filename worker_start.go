@@ -17,11 +17,11 @@ const startCheck = time.Second
 func (w *worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	servers := make([]serverAt, len(w.groups))
+	servers := make([]redisstore.Server, len(w.groups))
 	for i, g := range w.groups {
-		servers[i] = serverAt{g.lanes[0].store.Keys.List, "Redis at " + w.cfg.Where}
+		servers[i] = g.lanes[0].store.Server(w.cfg.Where)
 		if len(w.groups) > 1 {
-			servers[i].name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.Name)
+			servers[i].Name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.Name)
 		}
 	}
 	warnings, unfit, err := w.cfg.Settings(ctx, servers)

@@ -11,7 +11,8 @@ const (
 	DeathLife = 72 * time.Hour
 	// ParkedLife is how long a task waits for a worker that knows its function before it is archived.
 	ParkedLife = 7 * 24 * time.Hour
-	// ArchivedLife and MaxArchived bound the archive of a queue unless the configuration does.
+	// ArchivedLife is how long an archived task is kept, unless the configuration says otherwise.
 	ArchivedLife = 90 * 24 * time.Hour
-	MaxArchived  = 10_000
+	// MaxArchived is how many archived tasks a queue keeps, unless the configuration says otherwise.
+	MaxArchived = 10_000
 )

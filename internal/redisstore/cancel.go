@@ -102,7 +102,7 @@ func (s *Store) Pardon(ctx context.Context, n int) (int, error) {
 
 // Revoked returns up to n ids of cancelled tasks. all is true if there are no more.
 func (s *Store) Revoked(ctx context.Context, n int) (ids []string, all bool, err error) {
-	if ids, err = redis.Strings(s.Read(ctx, "ZRANGE", s.Keys.revoked, 0, n)); err != nil {
+	if ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.Keys.revoked, 0, n)); err != nil {
 		return nil, false, err
 	}
 	if len(ids) > n {
@@ -118,7 +118,7 @@ func (s *Store) AreRevoked(ctx context.Context, ids []string) ([]bool, error) {
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	values, err := redis.Values(s.Read(ctx, "ZMSCORE", args...))
+	values, err := redis.Values(s.do(ctx, "ZMSCORE", args...))
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +139,6 @@ func (s *Store) Forgive(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	_, err := s.Read(ctx, "ZREM", args...)
+	_, err := s.do(ctx, "ZREM", args...)
 	return err
 }

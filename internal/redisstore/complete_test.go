@@ -254,7 +254,7 @@ func TestEndsAreTold(t *testing.T) {
 		toShelve("2-1", "stale", 0),
 		toShelve("3-1", "x", 0), toShelve("3-2", "quiet", 0), toShelve("4-1", "y", 0),
 	}}
-	sweeping := []Verdict{
+	sweeping := []SweepAction{
 		judged("4-1", "d", "archive", "y"), judged("3-3", "other", "archive", "stale"),
 		judged("3-2", "b", "requeue", "again"), judged("3-1", "a", "archive", "x"),
 	}

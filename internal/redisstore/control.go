@@ -41,7 +41,7 @@ func (s *Store) SetControl(ctx context.Context, field, value string) (was bool, 
 
 // Control reads the control hash as it is for one worker.
 func (s *Store) Control(ctx context.Context, worker string) (c Control, err error) {
-	reply, err := redis.Strings(s.Read(ctx, "HMGET", s.Keys.control, "version", ControlPaused, ControlRestart,
+	reply, err := redis.Strings(s.do(ctx, "HMGET", s.Keys.control, "version", ControlPaused, ControlRestart,
 		ControlWeight, ControlWorker+worker))
 	if err != nil {
 		return c, err
@@ -58,5 +58,5 @@ func (s *Store) Control(ctx context.Context, worker string) (c Control, err erro
 
 // Lives says whether a worker has a heartbeat on the queue.
 func (s *Store) Lives(ctx context.Context, worker string) (bool, error) {
-	return redis.Bool(s.Read(ctx, "EXISTS", s.Keys.Heartbeat+worker))
+	return redis.Bool(s.do(ctx, "EXISTS", s.Keys.Heartbeat+worker))
 }

@@ -221,11 +221,11 @@ func forwardWith(batches []uint64, tokens ...string) func(s *Store) (any, error)
 		if err != nil {
 			return nil, err
 		}
-		pending, err := redis.Strings(other.Read(bg, "LRANGE", other.Keys.List, 0, -1))
+		pending, err := redis.Strings(other.do(bg, "LRANGE", other.Keys.List, 0, -1))
 		if err != nil {
 			return nil, err
 		}
-		noti, err := redis.Int(other.Read(bg, "LLEN", other.Keys.Noti))
+		noti, err := redis.Int(other.do(bg, "LLEN", other.Keys.Noti))
 		return fmt.Sprint(stood, pending, noti), err
 	}
 }

@@ -21,7 +21,7 @@ type WaitingGroup struct {
 
 // Groups reads the first n groups. Those that go meanwhile are left out.
 func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
-	found, err := redis.Values(s.Read(ctx, "ZRANGE", s.Keys.groups, 0, n-1, "WITHSCORES"))
+	found, err := redis.Values(s.do(ctx, "ZRANGE", s.Keys.groups, 0, n-1, "WITHSCORES"))
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
 		if found, err = redis.Scan(found, &name, &due); err != nil {
 			return nil, err
 		}
-		size, err := redis.Int(s.Read(ctx, "LLEN", s.Keys.group+name))
+		size, err := redis.Int(s.do(ctx, "LLEN", s.Keys.group+name))
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
 // Aggregating returns the message of the task with an id that waits in a group, and whether there is one. It reads the
 // groups one after the other, so it is for those who ask for one task, and only when the task is nowhere else.
 func (s *Store) Aggregating(ctx context.Context, id string) (message []byte, waits bool, err error) {
-	names, err := redis.Strings(s.Read(ctx, "ZRANGE", s.Keys.groups, 0, -1))
+	names, err := redis.Strings(s.do(ctx, "ZRANGE", s.Keys.groups, 0, -1))
 	if err != nil {
 		return nil, false, err
 	}

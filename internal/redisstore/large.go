@@ -84,6 +84,11 @@ func (s *Store) SomeFields(ctx context.Context, hash string, fields []string, mo
 	return values, err
 }
 
+// FiledMessages reads the messages of the first of some filed tasks, as SomeFields does.
+func (s *Store) FiledMessages(ctx context.Context, ids []string) ([]Stored, error) {
+	return s.SomeFields(ctx, s.Keys.Tasks, ids, wire.WorkerLimits.Bytes)
+}
+
 // fields reads fields of a hash. It leaves out values of more than most bytes.
 func (s *Store) fields(ctx context.Context, hash string, fields []string, most int) ([][]byte, error) {
 	all := make([][]byte, 0, len(fields))

@@ -137,12 +137,12 @@ func (l *large) pending() {
 		conn, err := l.Src.Conn(bg, l.Keys.List)
 		l.must(err)
 		defer conn.Close()
-		sights, err := Survey(bg, &Link{conn: conn}, []*Store{l.Store}, "me", time.Hour)
+		queues, err := Survey(bg, &Link{conn: conn}, []*Store{l.Store}, "me", time.Hour)
 		l.must(err)
 		todos, err := Check(bg, l.Src, []*Store{l.Store})
 		l.must(err)
-		if sights[0].Pending != todos[0].Pending {
-			l.t.Errorf("survey sees %d, check %d pending tasks", sights[0].Pending, todos[0].Pending)
+		if queues[0].Pending != todos[0].Pending {
+			l.t.Errorf("survey sees %d, check %d pending tasks", queues[0].Pending, todos[0].Pending)
 		}
 	}
 	_, err := l.Register(bg, "w", time.Hour, "v")
@@ -205,19 +205,19 @@ func (l *large) sweepAll(action string) (requeued, archived int) {
 	hash := l.Keys.Processing + "w"
 	l.fill(100, thousandClaims, hash, l.Keys.claims+"w", l.Keys.Workers)
 	for {
-		page, total, err := claimsPage(l.Store, hash, SweepPage)
+		page, total, err := claimsPage(l.Store, l.ClaimsOf("w"), SweepPage)
 		l.must(err)
 		if total == 0 {
 			break
 		}
-		verdicts := make([]Verdict, len(page))
+		actions := make([]SweepAction, len(page))
 		for i, c := range page {
-			verdicts[i] = Verdict{
-				Claimed: c, Action: action, Renewed: c.Message, ID: "id " + c.Token,
+			actions[i] = SweepAction{
+				Claimed: c, Kind: action, Renewed: c.Message, ID: "id " + c.Token,
 				Info: make([]byte, 200), Digest: "sha " + c.Token,
 			}
 		}
-		r, a, _, err := l.Sweep(bg, l.Keys.Heartbeat+"w", hash, largeSweep, verdicts)
+		r, a, _, err := l.Sweep(bg, l.ClaimsOf("w"), largeSweep, actions)
 		l.must(err)
 		requeued, archived = requeued+r, archived+a
 	}

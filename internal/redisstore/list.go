@@ -18,7 +18,7 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	messages, err := s.listed(ctx, s.Keys.List)
 	suspects, err2 := s.listed(ctx, s.Keys.suspects)
 	messages, err = append(messages, suspects...), errors.Join(err, err2)
-	revoked, err2 := redis.Strings(s.Read(ctx, "ZRANGE", s.Keys.revoked, 0, -1))
+	revoked, err2 := redis.Strings(s.do(ctx, "ZRANGE", s.Keys.revoked, 0, -1))
 	err = errors.Join(err, err2)
 	for _, m := range messages {
 		f := seam.Filed{State: "pending", ID: idOf(m), Message: m}
@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	err = errors.Join(err, err2)
 	for _, worker := range workers {
 		hash := s.Keys.Processing + worker
-		tokens, err2 := redis.Strings(s.Read(ctx, "HKEYS", hash))
+		tokens, err2 := redis.Strings(s.do(ctx, "HKEYS", hash))
 		err = errors.Join(err, err2)
 		claims, err2 := s.fields(ctx, hash, tokens, wire.WorkerLimits.Bytes)
 		err = errors.Join(err, err2)
@@ -63,7 +63,7 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 
 // Workers returns the ids in the worker set.
 func (s *Store) Workers(ctx context.Context) ([]string, error) {
-	return redis.Strings(s.Read(ctx, "SMEMBERS", s.Keys.Workers))
+	return redis.Strings(s.do(ctx, "SMEMBERS", s.Keys.Workers))
 }
 
 // scored is a member of a sorted set whose scores are times.
@@ -74,7 +74,7 @@ type scored struct {
 
 // scores returns a sorted set of times.
 func (s *Store) scores(ctx context.Context, key string) (all []scored, err error) {
-	values, err := redis.Strings(s.Read(ctx, "ZRANGE", key, 0, -1, "WITHSCORES"))
+	values, err := redis.Strings(s.do(ctx, "ZRANGE", key, 0, -1, "WITHSCORES"))
 	for i := 0; i+1 < len(values) && err == nil; i += 2 {
 		var ms float64
 		ms, err = strconv.ParseFloat(values[i+1], 64)

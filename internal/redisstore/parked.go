@@ -14,12 +14,13 @@ type Listed struct {
 	Until int64 // ms since 1970
 }
 
-// FiledList reads a page of a set, by rank, and how many tasks that has.
-func (s *Store) FiledList(ctx context.Context, set string, offset, n int) (page []Listed, total int, err error) {
-	if total, err = redis.Int(s.Read(ctx, "ZCARD", set)); err != nil || total <= offset {
+// FiledList reads a page of a shelf, by rank, and how many tasks that has.
+func (s *Store) FiledList(ctx context.Context, on Shelf, offset, n int) (page []Listed, total int, err error) {
+	set := s.shelfKey(on)
+	if total, err = redis.Int(s.do(ctx, "ZCARD", set)); err != nil || total <= offset {
 		return nil, total, err
 	}
-	pairs, err := redis.Strings(s.Read(ctx, "ZRANGE", set, offset, offset+n-1, "WITHSCORES"))
+	pairs, err := redis.Strings(s.do(ctx, "ZRANGE", set, offset, offset+n-1, "WITHSCORES"))
 	if err != nil {
 		return nil, 0, err
 	}

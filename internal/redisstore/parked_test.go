@@ -31,7 +31,7 @@ func TestParkedList(t *testing.T) {
 		{4, 1, nil},
 		{9, 1, nil},
 	} {
-		page, total, err := s.FiledList(bg, s.Keys.Parked, test.offset, test.n)
+		page, total, err := s.FiledList(bg, ShelfParked, test.offset, test.n)
 		if err != nil || total != 4 || !reflect.DeepEqual(page, test.want) {
 			t.Errorf("%d from %d: expected %v of 4, found %v of %d, %v", test.n, test.offset, test.want, page, total,
 				err)
@@ -41,12 +41,12 @@ func TestParkedList(t *testing.T) {
 		t.Errorf("reading has changed something: %s", diff)
 	}
 	none := NewStore(s.Src, "", name+"-none")
-	if page, total, err := none.FiledList(bg, none.Keys.Parked, 0, 10); err != nil || total != 0 || page != nil {
+	if page, total, err := none.FiledList(bg, ShelfParked, 0, 10); err != nil || total != 0 || page != nil {
 		t.Errorf("nothing parked: found %v of %d, %v", page, total, err)
 	}
 	for _, key := range []string{"_info", "_parked"} {
 		server.Do(t, "SET", name+key, "x")
-		if _, _, err := s.FiledList(bg, s.Keys.Parked, 0, 1); err == nil {
+		if _, _, err := s.FiledList(bg, ShelfParked, 0, 1); err == nil {
 			t.Errorf("%s of the wrong type gave no error", key)
 		}
 	}

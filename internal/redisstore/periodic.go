@@ -111,7 +111,7 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 
 // Entry returns an entry, without bytes if there is none.
 func (s *Store) Entry(ctx context.Context, name string) (schedule.EntryValue, error) {
-	raw, err := redis.Bytes(s.Read(ctx, "HGET", s.Keys.periodic, name))
+	raw, err := redis.Bytes(s.do(ctx, "HGET", s.Keys.periodic, name))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
 		return schedule.EntryValue{}, err
 	}
@@ -120,7 +120,7 @@ func (s *Store) Entry(ctx context.Context, name string) (schedule.EntryValue, er
 
 // Entries returns all entries, in no order.
 func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
-	names, err := redis.Strings(s.Read(ctx, "HKEYS", s.Keys.periodic))
+	names, err := redis.Strings(s.do(ctx, "HKEYS", s.Keys.periodic))
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
 		for _, name := range names[:n] {
 			args = append(args, name)
 		}
-		values, err := redis.ByteSlices(s.Read(ctx, "HMGET", args...))
+		values, err := redis.ByteSlices(s.do(ctx, "HMGET", args...))
 		if err != nil {
 			return nil, err
 		}
@@ -151,12 +151,12 @@ func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
 
 // HistoryOf returns the lines of an entry's history, the latest first.
 func (s *Store) HistoryOf(ctx context.Context, name string) ([]string, error) {
-	return redis.Strings(s.Read(ctx, "LRANGE", s.Keys.history+name, 0, historyMost-1))
+	return redis.Strings(s.do(ctx, "LRANGE", s.Keys.history+name, 0, historyMost-1))
 }
 
 // Time returns the time by the clock of Redis.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
-	reply, err := s.Read(ctx, "TIME")
+	reply, err := s.do(ctx, "TIME")
 	parts, err := ints(reply, err, 2)
 	if err != nil {
 		return time.Time{}, err

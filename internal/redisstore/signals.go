@@ -378,5 +378,27 @@ func (s *Signals) deliver(name, message string, confirmed bool) {
 	}
 }
 
+// SubscribeQueue subscribes to what the workers and schedulers of a queue are told.
+func (s *Signals) SubscribeQueue(queue *Store) (messages <-chan string, unsubscribe func()) {
+	return s.Subscribe(queue.Keys.Signals())
+}
+
+// SubscribeEnd subscribes to how a task ends.
+func (s *Signals) SubscribeEnd(queue *Store, id string) (messages <-chan string, unsubscribe func()) {
+	return s.Subscribe(queue.Keys.EndedOf(id))
+}
+
+// Signal tells the workers and schedulers of the queue something that they find out by themselves, but later.
+func (s *Store) Signal(ctx context.Context, message string) error {
+	_, err := s.do(ctx, "PUBLISH", s.Keys.Signals(), message)
+	return err
+}
+
+// SignalEnd tells who waits for a task how it has ended, where no script does.
+func (s *Store) SignalEnd(ctx context.Context, id, how string) error {
+	_, err := s.do(ctx, "PUBLISH", s.Keys.EndedOf(id), how)
+	return err
+}
+
 // SignalParked is published with the path of a function behind it, when tasks of it were parked.
 const SignalParked = "parked"

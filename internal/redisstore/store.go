@@ -42,6 +42,9 @@ func NewStore(src Source, prefix, name string) *Store {
 // RedisTime notes what time it is by Redis's clock.
 func (s *Store) RedisTime(now time.Time) { s.skew.Store(int64(time.Until(now))) }
 
+// SameQueue reports whether two stores are of one queue.
+func (s *Store) SameQueue(other *Store) bool { return s.Keys.List == other.Keys.List }
+
 // Slot tells which stores may share a script.
 func (s *Store) Slot() int { return s.Src.Slot(s.Keys.List) }
 
@@ -94,8 +97,8 @@ func ConnError(err error) error {
 	return fmt.Errorf("delayed: connecting to Redis: %w", err)
 }
 
-// Read sends one reading command.
-func (s *Store) Read(ctx context.Context, cmd string, args ...any) (any, error) {
+// do sends one command.
+func (s *Store) do(ctx context.Context, cmd string, args ...any) (any, error) {
 	conn, err := Connect(ctx, s.Src, s.Keys.List)
 	if err != nil {
 		return nil, ConnError(err)
@@ -110,11 +113,11 @@ func (s *Store) Read(ctx context.Context, cmd string, args ...any) (any, error) 
 
 // Length returns the number of pending tasks, suspects included.
 func (s *Store) Length(ctx context.Context) (int, error) {
-	n, err := redis.Int(s.Read(ctx, "LLEN", s.Keys.List))
+	n, err := redis.Int(s.do(ctx, "LLEN", s.Keys.List))
 	if err != nil {
 		return 0, err
 	}
-	suspects, err := redis.Int(s.Read(ctx, "LLEN", s.Keys.suspects))
+	suspects, err := redis.Int(s.do(ctx, "LLEN", s.Keys.suspects))
 	return n + suspects, err
 }
 
@@ -136,7 +139,7 @@ func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	for day := range statsLife / (24 * 60 * 60) {
 		keys = append(keys, k.statsOf(s.Now().AddDate(0, 0, -day)))
 	}
-	n, err := redis.Int(s.Read(ctx, "EXISTS", keys...))
+	n, err := redis.Int(s.do(ctx, "EXISTS", keys...))
 	return n > 0, err
 }
 
@@ -173,7 +176,7 @@ func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, w := range workers {
-		if n, err := redis.Int(s.Read(ctx, "HLEN", s.Keys.Processing+w)); n > 0 || err != nil {
+		if n, err := redis.Int(s.do(ctx, "HLEN", s.Keys.Processing+w)); n > 0 || err != nil {
 			return false, err
 		}
 	}
@@ -182,7 +185,7 @@ func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 
 // Mode returns the form that was settled, "" if none was yet.
 func (s *Store) Mode(ctx context.Context) (string, error) {
-	form, err := redis.String(s.Read(ctx, "GET", s.Keys.mode))
+	form, err := redis.String(s.do(ctx, "GET", s.Keys.mode))
 	if errors.Is(err, redis.ErrNil) {
 		return "", nil
 	}

@@ -11,16 +11,18 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Sight is what a sweeper saw of one queue.
-type Sight struct {
-	Mine          bool // the advisory lock is this sweeper's
+// SurveyedQueue is what a sweeper has seen of one queue.
+type SurveyedQueue struct {
+	Locked        bool // the advisory lock is this sweeper's
 	Workers       []string
 	Pending, Noti int
 	Legacy        int // claims of legacy workers
 }
 
 // Survey looks at stores of one slot and tries to take, or renews, their advisory locks.
-func Survey(ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration) ([]Sight, error) {
+func Survey(
+	ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration,
+) ([]SurveyedQueue, error) {
 	keys := make([]string, 0, 5*len(stores))
 	for _, s := range stores {
 		keys = append(keys, s.Keys.sweeper, s.Keys.Workers, s.Keys.List, s.Keys.Noti, s.Keys.Legacy)
@@ -32,20 +34,20 @@ func Survey(ctx context.Context, l *Link, stores []*Store, sweeper string, lock 
 	if len(reply) != len(stores) {
 		return nil, fmt.Errorf("%w: %d queues from survey", ErrReply, len(reply))
 	}
-	sights := make([]Sight, len(stores))
+	queues := make([]SurveyedQueue, len(stores))
 	for i := range reply {
 		row, err := redis.Values(reply[i], nil)
 		if err != nil || len(row) != 5 {
 			return nil, fmt.Errorf("%w: survey", ErrReply)
 		}
-		s := &sights[i]
+		s := &queues[i]
 		var mine int
 		if _, err := redis.Scan(row, &mine, &s.Workers, &s.Pending, &s.Noti, &s.Legacy); err != nil {
 			return nil, fmt.Errorf("%w: survey: %w", ErrReply, err)
 		}
-		s.Mine = mine == 1
+		s.Locked = mine == 1
 	}
-	return sights, nil
+	return queues, nil
 }
 
 // livesMost bounds the heartbeats that one script looks at.
@@ -87,8 +89,31 @@ func (s *Store) LegacyAlive(ctx context.Context, id string) (bool, error) {
 // Ages says whether the queue has anything that goes when it is old enough.
 func (s *Store) Ages(ctx context.Context) (bool, error) {
 	k := &s.Keys
-	n, err := redis.Int(s.Read(ctx, "EXISTS", k.Archived, k.Parked, k.completed, k.locked, k.revoked))
+	n, err := redis.Int(s.do(ctx, "EXISTS", k.Archived, k.Parked, k.completed, k.locked, k.revoked))
 	return n > 0, err
+}
+
+// ClaimHash is where Redis keeps claims, with the key that exists as long as their worker lives.
+type ClaimHash struct{ key, liveness string }
+
+// ClaimsOf returns where the claims of a worker are.
+func (s *Store) ClaimsOf(worker string) ClaimHash {
+	return ClaimHash{s.Keys.Processing + worker, s.Keys.Heartbeat + worker}
+}
+
+// LegacyClaims returns where the claims of all legacy workers are, to sweep that of one of them.
+func (s *Store) LegacyClaims(worker string) ClaimHash {
+	if worker == "" || s.Src.Slot(worker) != s.Slot() {
+		// Another node of the cluster holds the key; LegacyAlive has asked it. This one never exists.
+		return ClaimHash{s.Keys.Legacy, s.Keys.Heartbeat + "legacy"}
+	}
+	return ClaimHash{s.Keys.Legacy, worker}
+}
+
+// LegacyWorkers returns the ids of legacy workers that hold claims: all of them if there are at most n, else some n.
+func (s *Store) LegacyWorkers(ctx context.Context, n int) ([]string, error) {
+	ids, _, err := s.ClaimTokens(ctx, ClaimHash{key: s.Keys.Legacy}, n)
+	return ids, err
 }
 
 // Claimed is a claim as a sweeper reads it.
@@ -98,22 +123,21 @@ type Claimed struct {
 	Size    int // of a message that is too large to be read; 0: it was read
 }
 
-// ClaimTokens returns tokens of a processing hash: all of them if there are at most n, else some n.
-// The hash is empty when total is 0.
-func (s *Store) ClaimTokens(ctx context.Context, hash string, n int) (tokens []string, total int, err error) {
-	total, err = redis.Int(s.Read(ctx, "HLEN", hash))
+// ClaimTokens returns tokens of claims: all of them if there are at most n, else some n. There are total claims.
+func (s *Store) ClaimTokens(ctx context.Context, from ClaimHash, n int) (tokens []string, total int, err error) {
+	total, err = redis.Int(s.do(ctx, "HLEN", from.key))
 	if err != nil || total == 0 {
 		return nil, total, err
 	}
 	// HRANDFIELD with a positive count returns distinct fields, all of them if there are fewer.
-	tokens, err = redis.Strings(s.Read(ctx, "HRANDFIELD", hash, n))
+	tokens, err = redis.Strings(s.do(ctx, "HRANDFIELD", from.key, n))
 	return tokens, total, err
 }
 
 // Claims reads the first of the claims with these tokens, as many as fit into one call. It returns how many tokens it
 // has read; claims that have ended are left out of the page.
-func (s *Store) Claims(ctx context.Context, hash string, tokens []string) (page []Claimed, read int, err error) {
-	messages, err := s.SomeFields(ctx, hash, tokens, wire.WorkerLimits.Bytes)
+func (s *Store) Claims(ctx context.Context, from ClaimHash, tokens []string) (page []Claimed, read int, err error) {
+	messages, err := s.SomeFields(ctx, from.key, tokens, wire.WorkerLimits.Bytes)
 	for i, token := range tokens[:min(len(tokens), len(messages))] {
 		if m := messages[i]; m.Exists() {
 			page = append(page, Claimed{token, m.Bytes, m.Size})
@@ -122,10 +146,10 @@ func (s *Store) Claims(ctx context.Context, hash string, tokens []string) (page 
 	return page, len(messages), err
 }
 
-// Verdict is what happens to a dead worker's claim.
-type Verdict struct {
+// SweepAction is what happens to a dead worker's claim.
+type SweepAction struct {
 	Claimed
-	Action  string // requeue, archive, count or alone
+	Kind    string // requeue, archive, count or alone
 	Renewed []byte // the message as it goes on; none if it is too large: it goes on as it is
 	ID      string // to archive it under
 	Info    []byte
@@ -149,15 +173,15 @@ type Death struct {
 	Legacy  bool   // it was a legacy worker, which runs one task at a time
 }
 
-// DeathOf reads what a worker has noted, for its claims in hash.
-func (s *Store) DeathOf(ctx context.Context, worker, hash string) (d Death, err error) {
-	notes, err := redis.Strings(s.Read(ctx, "HMGET", s.Keys.claims+worker, MarkAlone, MarkStopped))
+// DeathOf reads what a dead worker had noted.
+func (s *Store) DeathOf(ctx context.Context, worker string) (d Death, err error) {
+	notes, err := redis.Strings(s.do(ctx, "HMGET", s.Keys.claims+worker, MarkAlone, MarkStopped))
 	if err != nil {
 		return d, err
 	}
 	d.Alone, d.Stopped = notes[0], notes[1] != ""
 	if d.Alone != "" {
-		stands, err := redis.Bool(s.Read(ctx, "HEXISTS", hash, d.Alone))
+		stands, err := redis.Bool(s.do(ctx, "HEXISTS", s.ClaimsOf(worker).key, d.Alone))
 		if err != nil {
 			return d, err
 		}
@@ -168,24 +192,24 @@ func (s *Store) DeathOf(ctx context.Context, worker, hash string) (d Death, err 
 	return d, nil
 }
 
-// Sweep takes claims from a dead worker. alive is true, and nothing happens, if liveness exists. Claims come last
-// claimed first.
+// Sweep takes claims from a dead worker. alive is true, and nothing happens, if it lives. Claims come last claimed
+// first.
 func (s *Store) Sweep(
-	ctx context.Context, liveness, hash string, lim SweepLimits, verdicts []Verdict,
+	ctx context.Context, from ClaimHash, lim SweepLimits, actions []SweepAction,
 ) (requeued, archived int, alive bool, err error) {
-	args := make([]any, 0, 5+8*len(verdicts))
+	args := make([]any, 0, 5+8*len(actions))
 	args = append(args, statsLife, int64(lim.DeathsLife/time.Second), lim.MaxDeaths, lim.ArchiveKeep.Milliseconds(),
 		lim.ArchiveMost)
-	for i := range verdicts {
-		v := &verdicts[i]
-		var old any = v.Message
-		if v.Size > 0 {
-			old = v.Size
+	for i := range actions {
+		a := &actions[i]
+		var old any = a.Message
+		if a.Size > 0 {
+			old = a.Size
 		}
-		args = append(args, v.Token, old, v.Renewed, v.Action, v.ID, v.Info, v.Digest, s.channel(v.ID, v.Awaited))
+		args = append(args, a.Token, old, a.Renewed, a.Kind, a.ID, a.Info, a.Digest, s.channel(a.ID, a.Awaited))
 	}
 	keys := []string{
-		liveness, hash, s.Keys.List, s.Keys.Noti, s.Keys.Tasks, s.Keys.Archived, s.Keys.info, s.Keys.deaths,
+		from.liveness, from.key, s.Keys.List, s.Keys.Noti, s.Keys.Tasks, s.Keys.Archived, s.Keys.info, s.Keys.deaths,
 		s.StatsKey(),
 		s.Keys.locks, s.Keys.locked, s.Keys.completed, s.Keys.results, s.Keys.revoked,
 	}

@@ -23,11 +23,11 @@ func surveyOf(two bool) func(s *Store) (any, error) {
 		if two {
 			stores = append(stores, NewStore(s.Src, "", s.Keys.List+".other"))
 		}
-		sights, err := Survey(bg, &Link{conn: conn}, stores, "me", time.Hour)
-		for i := range sights {
-			slices.Sort(sights[i].Workers)
+		queues, err := Survey(bg, &Link{conn: conn}, stores, "me", time.Hour)
+		for i := range queues {
+			slices.Sort(queues[i].Workers)
 		}
-		return fmt.Sprintf("%+v", sights), err
+		return fmt.Sprintf("%+v", queues), err
 	}
 }
 
@@ -40,7 +40,7 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 	{
 		name:   "empty: the lock is taken",
 		do:     surveyOf(false),
-		result: "[{Mine:true Workers:[] Pending:0 Noti:0 Legacy:0}]",
+		result: "[{Locked:true Workers:[] Pending:0 Noti:0 Legacy:0}]",
 		want:   redistest.State{"_sweeper": myLock},
 	},
 	{
@@ -51,7 +51,7 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 			"_processing": redistest.Hash{"l": "m"},
 		}),
 		do:     surveyOf(false),
-		result: "[{Mine:true Workers:[v w] Pending:2 Noti:3 Legacy:1}]",
+		result: "[{Locked:true Workers:[v w] Pending:2 Noti:3 Legacy:1}]",
 		want: working(redistest.State{
 			"_sweeper": myLock, "_workers": redistest.Set{"v", "w"}, "": messages(2),
 			"_noti": ones(3), "_processing": redistest.Hash{"l": "m"},
@@ -61,7 +61,7 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 		name:   "everything, and the lock is taken",
 		seed:   working(redistest.State{"": messages(2), "_noti": ones(3), "_processing": redistest.Hash{"l": "m"}}),
 		do:     surveyOf(false),
-		result: "[{Mine:true Workers:[w] Pending:2 Noti:3 Legacy:1}]",
+		result: "[{Locked:true Workers:[w] Pending:2 Noti:3 Legacy:1}]",
 		want: working(redistest.State{
 			"_sweeper": myLock, "": messages(2), "_noti": ones(3),
 			"_processing": redistest.Hash{"l": "m"},
@@ -71,25 +71,26 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 		name:   "the lock is another's",
 		seed:   working(redistest.State{"_sweeper": otherLock, "": messages(1), "_noti": ones(1)}),
 		do:     surveyOf(false),
-		result: "[{Mine:false Workers:[w] Pending:1 Noti:1 Legacy:0}]",
+		result: "[{Locked:false Workers:[w] Pending:1 Noti:1 Legacy:0}]",
 	},
 	{
 		name:   "only notifications",
 		seed:   redistest.State{"_noti": ones(2), "_sweeper": otherLock},
 		do:     surveyOf(false),
-		result: "[{Mine:false Workers:[] Pending:0 Noti:2 Legacy:0}]",
+		result: "[{Locked:false Workers:[] Pending:0 Noti:2 Legacy:0}]",
 	},
 	{
 		name:   "only legacy claims",
 		seed:   redistest.State{"_processing": redistest.Hash{"a": "m", "b": "m"}, "_sweeper": otherLock},
 		do:     surveyOf(false),
-		result: "[{Mine:false Workers:[] Pending:0 Noti:0 Legacy:2}]",
+		result: "[{Locked:false Workers:[] Pending:0 Noti:0 Legacy:2}]",
 	},
 	{
-		name:   "each queue by itself",
-		seed:   redistest.State{"": messages(2), "_noti": ones(1), "_sweeper": otherLock},
-		do:     surveyOf(true),
-		result: "[{Mine:false Workers:[] Pending:2 Noti:1 Legacy:0} {Mine:true Workers:[] Pending:0 Noti:0 Legacy:0}]",
+		name: "each queue by itself",
+		seed: redistest.State{"": messages(2), "_noti": ones(1), "_sweeper": otherLock},
+		do:   surveyOf(true),
+		result: "[{Locked:false Workers:[] Pending:2 Noti:1 Legacy:0} " +
+			"{Locked:true Workers:[] Pending:0 Noti:0 Legacy:0}]",
 	},
 }}
 
@@ -120,16 +121,16 @@ var livesCases = storeTable{script: "lives", cases: []storeCase{
 var testLimits = SweepLimits{MaxDeaths: 3, DeathsLife: 2 * time.Hour, ArchiveKeep: time.Hour, ArchiveMost: 2}
 
 // sweepW sweeps claims of worker w.
-func sweepW(verdicts ...Verdict) func(s *Store) (any, error) {
+func sweepW(actions ...SweepAction) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		return sweepText(s.Sweep(bg, s.Keys.Heartbeat+"w", s.Keys.Processing+"w", testLimits, verdicts))
+		return sweepText(s.Sweep(bg, s.ClaimsOf("w"), testLimits, actions))
 	}
 }
 
 // sweepLegacyL sweeps claims of legacy workers, with a key of the queue in place of the one that the worker's id names.
-func sweepLegacyL(verdicts ...Verdict) func(s *Store) (any, error) {
+func sweepLegacyL(actions ...SweepAction) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		return sweepText(s.Sweep(bg, s.Keys.Heartbeat+"l", s.Keys.Legacy, testLimits, verdicts))
+		return sweepText(s.Sweep(bg, ClaimHash{s.Keys.Legacy, s.Keys.Heartbeat + "l"}, testLimits, actions))
 	}
 }
 
@@ -137,10 +138,10 @@ func sweepText(requeued, archived int, alive bool, err error) (any, error) {
 	return fmt.Sprintf("%d requeued, %d archived, alive %v", requeued, archived, alive), err
 }
 
-// judged is a verdict on a claim: the message goes on with "+" behind it.
-func judged(token, message, action, id string) Verdict {
-	return Verdict{
-		Claimed: Claimed{Token: token, Message: []byte(message)}, Action: action,
+// judged is what happens to a claim: the message goes on with "+" behind it.
+func judged(token, message, action, id string) SweepAction {
+	return SweepAction{
+		Claimed: Claimed{Token: token, Message: []byte(message)}, Kind: action,
 		Renewed: []byte(message + "+"), ID: id, Info: []byte("i " + id), Digest: "sha " + message,
 	}
 }
@@ -189,8 +190,8 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		name: "too large to be read: archived as it is, if it has the size",
 		seed: with(dead, redistest.State{"_processing:w": redistest.Hash{"3-1": big("a", 500), "3-2": big("b", 600)}}),
 		do: sweepW(
-			Verdict{Claimed: Claimed{Token: "3-1", Size: 500}, Action: "archive", ID: "x", Info: []byte("i x")},
-			Verdict{Claimed: Claimed{Token: "3-2", Size: 500}, Action: "archive", ID: "y", Info: []byte("i y")},
+			SweepAction{Claimed: Claimed{Token: "3-1", Size: 500}, Kind: "archive", ID: "x", Info: []byte("i x")},
+			SweepAction{Claimed: Claimed{Token: "3-2", Size: 500}, Kind: "archive", ID: "y", Info: []byte("i y")},
 		),
 		result: "0 requeued, 1 archived, alive false",
 		want: with(dead, redistest.State{
@@ -417,8 +418,8 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 	},
 }}
 
-// manyJudged are verdicts on the first claims of manyHeld, last claimed first.
-var manyJudged, manySwept = func() (list []Verdict, state redistest.State) {
+// manyJudged are actions on the first claims of manyHeld, last claimed first.
+var manyJudged, manySwept = func() (list []SweepAction, state redistest.State) {
 	hash, pending := redistest.Hash{}, redistest.List{}
 	for i, m := range messages(MaxTokens) {
 		if i < SweepPage {
@@ -460,13 +461,13 @@ var repairCases = storeTable{script: "repair", cases: []storeCase{
 	},
 }}
 
-// claimsPage reads claims of a processing hash: all of them if there are at most n, else some n.
-func claimsPage(s *Store, hash string, n int) (page []Claimed, total int, err error) {
-	tokens, total, err := s.ClaimTokens(bg, hash, n)
+// claimsPage reads claims: all of them if there are at most n, else some n.
+func claimsPage(s *Store, from ClaimHash, n int) (page []Claimed, total int, err error) {
+	tokens, total, err := s.ClaimTokens(bg, from, n)
 	for len(tokens) > 0 && err == nil {
 		var some []Claimed
 		var read int
-		some, read, err = s.Claims(bg, hash, tokens)
+		some, read, err = s.Claims(bg, from, tokens)
 		page, tokens = append(page, some...), tokens[read:]
 	}
 	return page, total, err
@@ -481,7 +482,7 @@ func TestClaimsPage(t *testing.T) {
 	s := NewStore(dialled(t, server.URL()), "", name)
 	hash := s.Keys.Processing + "w"
 	for left := maps.Clone(manyClaims); len(left) > 0; {
-		page, total, err := claimsPage(s, hash, 200)
+		page, total, err := claimsPage(s, s.ClaimsOf("w"), 200)
 		if err != nil || total != len(left) || len(page) != min(200, total) {
 			t.Fatalf("expected %d of %d claims, found %d of %d, %v", min(200, len(left)), len(left), len(page), total,
 				err)
@@ -494,7 +495,7 @@ func TestClaimsPage(t *testing.T) {
 			server.Do(t, "HDEL", hash, c.Token)
 		}
 	}
-	if page, total, err := claimsPage(s, hash, 200); err != nil || total != 0 || len(page) > 0 {
+	if page, total, err := claimsPage(s, s.ClaimsOf("w"), 200); err != nil || total != 0 || len(page) > 0 {
 		t.Errorf("no claims: found %d of %d, %v", len(page), total, err)
 	}
 }

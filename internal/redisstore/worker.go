@@ -70,7 +70,7 @@ func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (boo
 
 // FunctionsOf returns the listing that a worker has published, nil for none.
 func (s *Store) FunctionsOf(ctx context.Context, worker string) ([]byte, error) {
-	b, err := redis.Bytes(s.Read(ctx, "HGET", s.Keys.functions, worker))
+	b, err := redis.Bytes(s.do(ctx, "HGET", s.Keys.functions, worker))
 	if errors.Is(err, redis.ErrNil) {
 		return nil, nil
 	}
@@ -91,7 +91,7 @@ func (s *Store) Mark(ctx context.Context, worker, note, value string) error {
 
 // Tokens returns the tokens of a worker's claims.
 func (s *Store) Tokens(ctx context.Context, worker string) ([]string, error) {
-	return redis.Strings(s.Read(ctx, "HKEYS", s.Keys.Processing+worker))
+	return redis.Strings(s.do(ctx, "HKEYS", s.Keys.Processing+worker))
 }
 
 // Todo is what Check found on one queue.
@@ -177,9 +177,9 @@ func (s *Store) ParkedPage(ctx context.Context, offset, n int, expired bool) ([]
 	var err error
 	if expired {
 		now := s.Now().UnixMilli()
-		ids, err = redis.Strings(s.Read(ctx, "ZRANGEBYSCORE", s.Keys.Parked, "-inf", now, "LIMIT", offset, n))
+		ids, err = redis.Strings(s.do(ctx, "ZRANGEBYSCORE", s.Keys.Parked, "-inf", now, "LIMIT", offset, n))
 	} else {
-		ids, err = redis.Strings(s.Read(ctx, "ZRANGE", s.Keys.Parked, -offset-n, -offset-1))
+		ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.Keys.Parked, -offset-n, -offset-1))
 	}
 	if err != nil || len(ids) == 0 {
 		return nil, err

@@ -1,0 +1,203 @@
+package redisstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// What UnfitSetting.Name can be. The documentation of delayed.SettingError says what each means.
+const (
+	settingEviction = "eviction"
+	settingReplica  = "replica"
+	settingScripts  = "scripts"
+	settingVersion  = "version"
+)
+
+// SettingNames are the names of all settings that may be unfit.
+var SettingNames = []string{settingEviction, settingReplica, settingScripts, settingVersion}
+
+// Server is a Redis server, given by a key that it holds, and called by its name where something is said about it.
+type Server struct{ Key, Name string }
+
+// Server returns the server of a queue, at the address where.
+func (s *Store) Server(where string) Server { return Server{s.Keys.List, "Redis at " + where} }
+
+// Servers returns the masters of a cluster, or the one server that there is, at the address where.
+func Servers(ctx context.Context, src Source, key, where string) ([]Server, error) {
+	if src.Slot("0") == src.Slot("1") {
+		return []Server{{key, "Redis at " + where}}, nil
+	}
+	conn, err := Connect(ctx, src, key)
+	if err != nil {
+		return nil, ConnError(err)
+	}
+	defer conn.Close()
+	ranges, err := redis.Values(Do(ctx, conn, CallTimeout, "CLUSTER", "SLOTS"))
+	if err != nil {
+		return nil, fmt.Errorf("delayed: CLUSTER SLOTS: %w", err)
+	}
+	owners := map[int]string{}
+	for _, item := range ranges {
+		var first, last int
+		var master []any
+		fields, err := redis.Values(item, nil)
+		if err == nil {
+			_, err = redis.Scan(fields, &first, &last, &master)
+		}
+		if err != nil || len(master) < 2 {
+			return nil, fmt.Errorf("delayed: CLUSTER SLOTS: unexpected reply %v", item)
+		}
+		host, _ := redis.String(master[0], nil)
+		port, _ := redis.Int(master[1], nil)
+		for slot := first; slot <= last; slot++ {
+			owners[slot] = fmt.Sprintf("%s:%d", host, port)
+		}
+	}
+	return serversOf(src, owners), nil
+}
+
+// serversOf returns the servers that own slots.
+func serversOf(src Source, owners map[int]string) (servers []Server) {
+	const tries = 1 << 16 // four for each slot
+	seen := map[string]bool{"": true}
+	for i := range tries {
+		key := strconv.Itoa(i)
+		if owner := owners[src.Slot(key)]; !seen[owner] {
+			seen[owner] = true
+			servers = append(servers, Server{key, "Redis at " + owner})
+		}
+	}
+	return servers
+}
+
+// Findings is what was found out about the settings of one server.
+type Findings struct {
+	Unfit    []UnfitSetting
+	Warnings []string // sentences for the log
+}
+
+// UnfitSetting is a setting with which a server must not, or cannot, hold tasks.
+type UnfitSetting struct {
+	Name string // one of SettingNames
+	Text string // which server, what was found, what was expected and what to do
+}
+
+func (f *Findings) refuse(name, format string, args ...any) {
+	f.Unfit = append(f.Unfit, UnfitSetting{name, fmt.Sprintf(format, args...)})
+}
+
+func (f *Findings) warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Inspect asks a server for its settings, and judges them. The error says that it did not answer.
+func Inspect(ctx context.Context, src Source, server Server) (f Findings, err error) {
+	conn, err := Connect(ctx, src, server.Key)
+	if err != nil {
+		return f, ConnError(err)
+	}
+	defer conn.Close()
+	text, err := redis.String(Do(ctx, conn, CallTimeout, "INFO"))
+	switch {
+	case passing(err):
+		return f, fmt.Errorf("delayed: INFO: %w", err)
+	case err != nil:
+		f.warn("%s does not answer INFO (%v), so that its version, its maxmemory-policy, its role and whether it "+
+			"writes an append-only file are unknown", server.Name, err)
+	default:
+		f.judge(server.Name, parseServerInfo(text))
+	}
+	if _, err = Do(ctx, conn, CallTimeout, "EVAL", "return 1", 0); passing(err) {
+		return f, fmt.Errorf("delayed: EVAL: %w", err)
+	} else if err != nil {
+		f.refuse(settingScripts, "%s runs no Lua scripts: %v; expected that the user may call EVAL and EVALSHA",
+			server.Name, err)
+	}
+	return f, nil
+}
+
+// passing reports whether an error says nothing about a server's settings: it does not answer, or not now.
+func passing(err error) bool {
+	var answer redis.Error
+	if err == nil || !errors.As(err, &answer) {
+		return err != nil
+	}
+	code, _, _ := strings.Cut(string(answer), " ")
+	switch code {
+	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOAUTH":
+		return true
+	default:
+		return false
+	}
+}
+
+// parseServerInfo reads the answer to INFO.
+func parseServerInfo(text string) map[string]string {
+	fields := map[string]string{}
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for lines.Scan() {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok {
+			fields[name] = strings.TrimSpace(value)
+		}
+	}
+	return fields
+}
+
+// judge says what is wrong with a server that has told of itself.
+func (f *Findings) judge(server string, info map[string]string) {
+	var unknown []string
+	switch version := info["redis_version"]; {
+	case version == "":
+		unknown = append(unknown, "redis_version")
+	case olderThan(version, 6, 2):
+		f.refuse(settingVersion,
+			"%s is version %s: expected 6.2 or later, which has the commands that the scripts call",
+			server, version)
+	}
+	switch info["role"] {
+	case "master":
+	case "":
+		unknown = append(unknown, "role")
+	default:
+		f.refuse(settingReplica,
+			"%s is a replica: expected the master, as a replica refuses writes or loses them; connect "+
+				"to the master, with package redissentinel where Sentinel knows it", server)
+	}
+	switch policy := info["maxmemory_policy"]; policy {
+	case "noeviction":
+	case "":
+		unknown = append(unknown, "maxmemory_policy")
+	default:
+		f.refuse(settingEviction, "%s has maxmemory-policy %s: expected noeviction, because an eviction deletes tasks "+
+			"without a trace; CONFIG SET maxmemory-policy noeviction", server, policy)
+	}
+	switch aof := info["aof_enabled"]; {
+	case aof == "" && info["server_name"] != "embedded":
+		unknown = append(unknown, "aof_enabled")
+	case aof == "0" && info["server_name"] != "embedded": // which promises to forget everything
+		f.warn("%s writes no append-only file: tasks since its last snapshot are lost when it stops; "+
+			"CONFIG SET appendonly yes", server)
+	}
+	if len(unknown) > 0 {
+		f.warn("%s does not tell %s in INFO: make sure that its version is 6.2 or later, that it is a master, that "+
+			"its maxmemory-policy is noeviction and that it writes an append-only file", server,
+			strings.Join(unknown, ", "))
+	}
+}
+
+// olderThan reports whether a version such as 7.4.1 is older than major.minor. One that it cannot read is not.
+func olderThan(version string, major, minor int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	a, err1 := strconv.Atoi(parts[0])
+	b, err2 := strconv.Atoi(parts[1])
+	return err1 == nil && err2 == nil && (a < major || a == major && b < minor)
+}

@@ -1,0 +1,105 @@
+package sweep
+
+import (
+	"crypto/sha1" //nolint:gosec // names equal messages; nothing secret depends on it
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// actions decides what becomes of the claims of a dead worker. Only a task that died alone gets nearer to the archive.
+func (g *Group) actions(s *redisstore.Store, page []redisstore.Claimed, d redisstore.Death) []redisstore.SweepAction {
+	actions, now := make([]redisstore.SweepAction, len(page)), s.Now()
+	for i, c := range page {
+		actions[i] = g.action(s, c, d, now)
+	}
+	return actions
+}
+
+// action decides about one claim. Its death is counted in the message where that can carry it, and beside it where
+// not.
+func (g *Group) action(
+	s *redisstore.Store, c redisstore.Claimed, d redisstore.Death, now time.Time,
+) redisstore.SweepAction {
+	if c.Size > 0 {
+		return g.archiveTooLarge(s, c, now)
+	}
+	a := redisstore.SweepAction{Claimed: c, Kind: "requeue", Renewed: c.Message}
+	msg, err := wire.Parse(c.Message, wire.WorkerLimits)
+	if err == nil {
+		a.ID, a.Awaited = msg.Meta.ID, msg.Meta.Extra.Keeps()
+	}
+	if a.ID == "" {
+		a.ID = wire.NewTaskID()
+	}
+	info := wire.Info{
+		Reason: lifecycle.ReasonDeaths, Function: msg.Path, At: now,
+		Error: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand",
+			lifecycle.MaxDeaths),
+	}
+	alone := d.Legacy || d.Alone != ""
+	switch {
+	case d.Stopped, d.Alone != "" && d.Alone != c.Token:
+		// It has not died with this worker: that stopped, or had not started it.
+	case err != nil || msg.Kind == wire.Py:
+		// Not ours to change. Nobody can know that it is suspect either, so that no worker runs it alone on purpose.
+		sum := sha1.Sum(c.Message) //nolint:gosec // see the import
+		a.Kind, a.Digest = "count", hex.EncodeToString(sum[:])
+		if alone || d.Sole {
+			a.Kind = "alone"
+		}
+		info.Deaths = lifecycle.MaxDeaths
+	default:
+		counted := countDeath(&msg, alone, now)
+		info.Deaths, a.Renewed = msg.Meta.Deaths, msg.Append(nil)
+		if counted >= lifecycle.MaxDeaths {
+			a.Kind = "archive"
+			g.cfg.Log.With("queue", s.Name).With("function", msg.Path).With("id", a.ID).WithField("deaths",
+				msg.Meta.Deaths).
+				Error("task archived: its worker died too often with nothing else in hand")
+			if g.cfg.OnArchive != nil {
+				g.cfg.OnArchive(s.Name, &msg, info.Reason, nil)
+			}
+		}
+	}
+	a.Info = info.Encode()
+	return a
+}
+
+// countDeath counts the death of a worker in a message, and returns how many of its deaths were deaths alone.
+func countDeath(msg *wire.Message, alone bool, now time.Time) int {
+	msg.Extend()
+	m, x := &msg.Meta, wire.Extra{}
+	if m.Extra != nil {
+		x = *m.Extra
+	}
+	if now.UnixMilli()-m.DiedAt >= lifecycle.DeathLife.Milliseconds() {
+		m.Deaths, x.AloneDeaths = 0, 0
+	}
+	m.Deaths++
+	m.DiedAt = now.UnixMilli()
+	if alone {
+		x.AloneDeaths++
+	}
+	if x.AloneDeaths > 0 || m.Extra != nil {
+		m.Extra = &x
+	}
+	return int(x.AloneDeaths)
+}
+
+// archiveTooLarge returns the action on a claim whose message is too large for any worker: it is archived as it is.
+func (g *Group) archiveTooLarge(s *redisstore.Store, c redisstore.Claimed, now time.Time) redisstore.SweepAction {
+	a := redisstore.SweepAction{
+		Claimed: c, Kind: "archive", ID: wire.NewTaskID(),
+		Info: redisstore.TooLargeInfo(c.Size, now, ""),
+	}
+	redisstore.LogTooLarge(g.cfg.Log, g.lines, s.Name, a.ID, c.Size)
+	if g.cfg.OnArchive != nil {
+		g.cfg.OnArchive(s.Name, nil, lifecycle.ReasonTooLarge, redisstore.TooLarge(c.Size))
+	}
+	return a
+}

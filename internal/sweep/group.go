@@ -1,0 +1,259 @@
+// Package sweep finds workers that have died, and decides what becomes of the tasks that they held: each goes back to
+// its queue, unless it has taken down too many workers; then it is archived. On its way the sweeper mends notify lists
+// and drops what was kept for long enough.
+package sweep
+
+import (
+	"context"
+	"time"
+
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// trimEvery is the number of passes between two looks at the age of archived and parked tasks.
+const trimEvery = 8
+
+// Config says what a Group sweeps, and how.
+type Config struct {
+	Stores []*redisstore.Store // the queues, at least one, all of one slot
+	// Worker is the id of the worker that the group runs in: it lives, and its heartbeat keeps contact with Redis and
+	// brings the time. "" if the group runs alone.
+	Worker   string
+	Interval time.Duration // between two passes, ± 20 %; they come at least once in Life
+	Life     time.Duration // of the heartbeats of all workers
+	// ArchiveMax and ArchiveFor bound the archive.
+	ArchiveMax int
+	ArchiveFor time.Duration
+	// Health is that of the connections to the server of these queues.
+	Health *LinkHealth
+	Log    loop.Journal
+	// OnArchive is called before a dead worker's task is archived: for its deaths, or because its message is too large
+	// to be read; then msg is nil and err says how large it is. nil: nobody wants to know.
+	OnArchive func(queue string, msg *wire.Message, reason string, err error)
+}
+
+// Group sweeps queues of one slot.
+type Group struct {
+	cfg          Config
+	id           string        // of this sweeper, in the advisory lock
+	confirmAfter time.Duration // how far apart two looks are that miss the heartbeat of a dead worker
+	limits       redisstore.SweepLimits
+
+	link    redisstore.Link
+	server  string                                     // id of the Redis server's process
+	missed  map[*redisstore.Store]map[string]time.Time // when the heartbeat of a worker was first missed
+	deficit map[*redisstore.Store]int                  // notifications that were missing at the last pass
+	passes  int
+	next    time.Duration // until the next pass, as this one finds it
+	trouble loop.Complaints
+	lines   *loop.LineLimit // log lines about tasks
+}
+
+// NewGroup returns a sweeper of queues. It does not connect.
+func NewGroup(cfg Config) *Group {
+	id := cfg.Worker
+	if id == "" {
+		id = wire.NewWorkerID()
+	}
+	return &Group{
+		cfg: cfg, id: id, confirmAfter: cfg.Life/4 + 500*time.Millisecond,
+		limits: redisstore.SweepLimits{
+			MaxDeaths: lifecycle.MaxDeaths, DeathsLife: lifecycle.DeathLife,
+			ArchiveKeep: cfg.ArchiveFor, ArchiveMost: cfg.ArchiveMax,
+		},
+		link:   cfg.Stores[0].NewLink(),
+		missed: map[*redisstore.Store]map[string]time.Time{}, deficit: map[*redisstore.Store]int{},
+		lines: &loop.LineLimit{},
+	}
+}
+
+// Run makes passes until ctx ends: in intervals, and when a heartbeat is about to end. A group that runs alone has no
+// heartbeat that keeps contact, so it pings between them.
+func (g *Group) Run(ctx context.Context) {
+	defer g.lines.Close()
+	defer g.link.HangUp()
+	interval := min(g.cfg.Interval, g.cfg.Life)
+	alone := g.cfg.Worker == ""
+	var wait loop.Backoff
+	for ctx.Err() == nil {
+		g.next = loop.Jitter(interval, 0.2)
+		err := g.pass(ctx, interval)
+		next := g.next
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			g.link.HangUp()
+			g.cfg.Health.Break()
+			g.cfg.Log.Trouble(&g.trouble, "cannot sweep; trying again", err)
+			next = min(max(wait.Next(), interval/4), interval)
+		} else {
+			g.cfg.Log.Relief(&g.trouble, "sweeping again")
+			wait.Reset()
+		}
+		for end := time.Now().Add(next); ctx.Err() == nil; {
+			left := time.Until(end)
+			if left <= 0 {
+				break
+			}
+			if alone {
+				left = min(left, g.cfg.Life/4)
+			}
+			if loop.Sleep(ctx, left) && alone && g.link.Connected() {
+				g.ping(ctx)
+			}
+		}
+	}
+}
+
+// open connects, and notes when the server is another one than before: then heartbeats may be missing that were never
+// written there.
+func (g *Group) open(ctx context.Context) error {
+	fresh, err := g.link.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if fresh {
+		g.cfg.Health.Break()
+	}
+	done := g.cfg.Health.Call()
+	id, err := g.link.ServerID(ctx)
+	done(err)
+	if err != nil {
+		return err
+	}
+	if id != g.server {
+		if g.server != "" {
+			g.cfg.Health.Break()
+		}
+		g.server = id
+	}
+	if g.cfg.Worker != "" {
+		return nil // the worker's heartbeat brings the time
+	}
+	now, err := g.link.Time(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range g.cfg.Stores {
+		s.RedisTime(now)
+	}
+	return nil
+}
+
+// ping keeps contact.
+func (g *Group) ping(ctx context.Context) {
+	done := g.cfg.Health.Call()
+	err := g.link.Ping(ctx)
+	done(err)
+	if err != nil {
+		g.link.HangUp()
+	}
+}
+
+// pass looks once at all queues of the group.
+func (g *Group) pass(ctx context.Context, interval time.Duration) error {
+	if err := g.open(ctx); err != nil {
+		return err
+	}
+	done := g.cfg.Health.Call()
+	// The lock outlives one pass of its holder, so that the others do not take turns with it.
+	queues, err := redisstore.Survey(ctx, &g.link, g.cfg.Stores, g.id, interval*3/2)
+	done(err)
+	if err != nil {
+		return err
+	}
+	g.passes++
+	for i := range queues {
+		if err := g.sweepQueue(ctx, g.cfg.Stores[i], &queues[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepQueue sweeps one queue. Without the advisory lock it only looks, so that it can act as soon as the lock is free.
+func (g *Group) sweepQueue(ctx context.Context, s *redisstore.Store, seen *redisstore.SurveyedQueue) error {
+	dead, err := g.findDead(ctx, s, seen.Workers)
+	if err != nil {
+		return err
+	}
+	legacy, err := g.findDeadLegacy(ctx, s, seen.Legacy)
+	if err != nil {
+		return err
+	}
+	if !seen.Locked {
+		if len(dead)+len(legacy) > 0 {
+			g.lookIn(g.confirmAfter / 2) // whoever has the lock may be among them
+		}
+		return nil
+	}
+	for _, worker := range dead {
+		n, err := g.takeClaims(ctx, s, worker)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			g.cfg.Log.With("queue", s.Name).With("worker", worker).WithField("tasks",
+				n).Warn("gave back the tasks of a dead worker")
+		}
+		if _, err := s.Forget(ctx, worker); err != nil {
+			return err
+		}
+	}
+	for _, worker := range legacy {
+		if err := g.takeLegacyClaim(ctx, s, worker); err != nil {
+			return err
+		}
+	}
+	if err := g.repair(ctx, s, seen.Pending-seen.Noti); err != nil {
+		return err
+	}
+	if g.passes%trimEvery == 1 {
+		return g.trim(ctx, s)
+	}
+	return nil
+}
+
+// repair removes surplus notifications, and adds those that have been missing at two passes: between them a worker that
+// was woken has had the time to claim.
+func (g *Group) repair(ctx context.Context, s *redisstore.Store, deficit int) error {
+	last := g.deficit[s]
+	g.deficit[s] = max(deficit, 0)
+	if deficit < 0 {
+		_, err := s.Repair(ctx, 0)
+		return err
+	}
+	for missing := min(deficit, last); missing > 0; missing -= redisstore.RepairPage {
+		added, err := s.Repair(ctx, min(missing, redisstore.RepairPage))
+		if err != nil || added <= 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// SweepAll gives back the tasks of all workers without a heartbeat, at first sight, and drops what is too old.
+func (g *Group) SweepAll(ctx context.Context) error {
+	for _, s := range g.cfg.Stores {
+		workers, err := s.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, worker := range workers {
+			if _, err := g.takeClaims(ctx, s, worker); err != nil {
+				return err
+			}
+			if _, err := s.Forget(ctx, worker); err != nil {
+				return err
+			}
+		}
+		if err := g.trim(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// bench is a queue on a real server with what tests need around it.
+type bench struct {
+	*redistest.Bench
+	source redisstore.Source
+	store  *redisstore.Store
+	log    *logText
+	told   []string // reasons that OnArchive was called with
+}
+
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	return newBenchOn(t, redistest.Shared(t))
+}
+
+func newBenchOn(t testing.TB, server *redistest.Server) *bench {
+	t.Helper()
+	b := &bench{
+		Bench: redistest.NewBench(t, server), log: &logText{},
+		source: redisstore.PoolSource{Pool: server.Pool(t)},
+	}
+	b.Log = b.log
+	b.store = redisstore.NewStore(b.source, "", b.Name)
+	return b
+}
+
+// config is that of a group that runs alone.
+func (b *bench) config(life time.Duration) Config {
+	return Config{
+		Stores: []*redisstore.Store{b.store}, Interval: time.Second, Life: life,
+		ArchiveMax: lifecycle.MaxArchived, ArchiveFor: lifecycle.ArchivedLife,
+		Health: NewLinkHealth(life), Log: loop.NewJournal(b.log.logger()),
+		OnArchive: func(_ string, _ *wire.Message, reason string, _ error) { b.told = append(b.told, reason) },
+	}
+}
+
+// group returns a sweeper of the queue whose contact with Redis has lasted for a while.
+func (b *bench) group(life, contact time.Duration) *Group {
+	b.T.Helper()
+	g := NewGroup(b.config(life))
+	b.Must(g.open(context.Background()))
+	b.T.Cleanup(g.link.HangUp)
+	g.cfg.Health.since = time.Now().Add(-contact)
+	return g
+}
+
+func (b *bench) pass(g *Group) {
+	b.T.Helper()
+	b.Must(g.pass(context.Background(), time.Second))
+}
+
+// sweptDry makes passes until no worker is left to be swept.
+func (b *bench) sweptDry(g *Group) {
+	b.T.Helper()
+	g.confirmAfter = time.Millisecond
+	b.Until("it is swept", func() bool { b.pass(g); return b.Size("_workers") == 0 })
+}
+
+// deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
+func (b *bench) deadWorker(messages ...string) string {
+	b.T.Helper()
+	id := wire.NewWorkerID()
+	b.Do("SADD", b.Name+"_workers", id)
+	for i, m := range messages {
+		b.Do("HSET", b.Name+"_processing:"+id, fmt.Sprintf("1-%d", i+1), m)
+	}
+	b.Do("HSET", b.Name+"_claims:"+id, "1", "1")
+	return id
+}
+
+// counters returns those of today.
+func (b *bench) counters() map[string]int {
+	b.T.Helper()
+	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.store.StatsKey()))
+	b.Must(err)
+	return m
+}
+
+// extended returns a message for Go with an argument of one byte.
+func extended(id string, arg byte) wire.Message {
+	return wire.Message{Kind: wire.GoExtended, Path: "a.f", Payload: []byte{arg}, Meta: wire.Meta{ID: id}}
+}
+
+func text(m wire.Message) string { return string(m.Append(nil)) }
+
+func parse(t testing.TB, message string) wire.Message {
+	t.Helper()
+	msg, err := wire.Parse([]byte(message), wire.WorkerLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return msg
+}
+
+// logText collects what is logged.
+type logText struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *logText) logger() logrus.FieldLogger {
+	logger := logrus.New()
+	logger.SetOutput(l)
+	return logger
+}

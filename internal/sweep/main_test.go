@@ -1,0 +1,10 @@
+package sweep
+
+import (
+	"os"
+	"testing"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
