@@ -9,16 +9,6 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// maxWeight bounds the weight of a queue.
-const maxWeight = 1000
-
-// Orders to one worker.
-const (
-	orderPause = "pause"
-	orderQuiet = "quiet"
-	orderStop  = "stop"
-)
-
 // Pause makes all workers, those that start later too, run no further tasks of the queue until Resume. What they have
 // claimed and not started they give back; running handlers go on. Workers hear of it at once, and no task is claimed
 // from the moment on when Pause has returned. Tasks can be enqueued meanwhile, and scheduled ones become pending. It is

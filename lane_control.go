@@ -205,3 +205,13 @@ func (e *executors) takeBackOf(l *lane) (claims []*claim) {
 	e.ready = kept
 	return claims
 }
+
+// maxWeight bounds the weight of a queue.
+const maxWeight = 1000
+
+// Orders to one worker.
+const (
+	orderPause = "pause"
+	orderQuiet = "quiet"
+	orderStop  = "stop"
+)

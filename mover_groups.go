@@ -156,7 +156,7 @@ func (m *mover) forgive(ctx context.Context, s *redisstore.Store, members []grou
 		return
 	}
 	for _, id := range ids {
-		_ = s.SignalEnd(ctx, id, endedGathered) // somebody may wait for it who has only the id
+		_ = s.SignalEnd(ctx, id, redisstore.EndGathered) // somebody may wait for it who has only the id
 	}
 	log.Info("cancelled calls have left their group")
 }

@@ -77,7 +77,7 @@ func decodeResult(i *wire.Info, dst reflect.Value) error {
 // What is published of a task that has ended and leaves nothing behind, in place of "ended".
 const (
 	endedReplaced = "replaced" // by enlist.lua
-	endedGathered = "canceled" // left out of the call of its group
+	endedGathered = redisstore.EndGathered
 )
 
 // leftNothing is what is known of a task that has ended so, nil if more is.

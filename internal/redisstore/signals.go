@@ -394,6 +394,9 @@ func (s *Store) Signal(ctx context.Context, message string) error {
 	return err
 }
 
+// EndGathered is the end of a call that was left out of the call of its group.
+const EndGathered = "canceled"
+
 // SignalEnd tells who waits for a task how it has ended, where no script does.
 func (s *Store) SignalEnd(ctx context.Context, id, how string) error {
 	_, err := s.do(ctx, "PUBLISH", s.Keys.EndedOf(id), how)
