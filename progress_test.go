@@ -121,7 +121,7 @@ func TestProgress(t *testing.T) {
 		return err == nil && done == int64(len(long)) && note == long[:4096]
 	})
 	if info, err := ref.Info(b.within()); err != nil || info.State != StateActive || info.Function != f.f.Path() ||
-		info.Worker != w.engine.id || info.EnqueuedAt.IsZero() {
+		info.Worker != w.engine.ID() || info.EnqueuedAt.IsZero() {
 		t.Errorf("found %+v, %v", info, err)
 	}
 	step <- "done"
@@ -220,7 +220,7 @@ func TestProgressOfLost(t *testing.T) {
 	w := b.work(b.config(), f)
 	b.delay(f)
 	await(b, "the handler", began)
-	b.Do("DEL", w.engine.lanes[0].store.Keys.Processing+w.engine.id)
+	b.Do("DEL", w.engine.lanes[0].store.Keys.Processing+w.engine.ID())
 	began <- struct{}{}
 	if err := await(b, "Progress", gone); !errors.Is(err, ErrLost) {
 		t.Errorf("Progress: %v, expected ErrLost", err)

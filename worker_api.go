@@ -221,7 +221,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *Worker) ID() string {
 	must(w.check())
-	return w.engine.id
+	return w.engine.ID()
 }
 
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
@@ -248,7 +248,7 @@ func (w *Worker) Status() WorkerStatus {
 	must(w.check())
 	s := w.engine.Status()
 	return WorkerStatus{
-		ID: w.engine.id, State: WorkerState(s.Phase), Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
+		ID: w.engine.ID(), State: WorkerState(s.Phase), Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
 	}
 }
 

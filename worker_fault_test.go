@@ -126,7 +126,7 @@ func TestClaimThatFailsOnItsWayIsGivenBack(t *testing.T) {
 	b.Until("the worker is registered", func() bool { return b.Size("_workers") == 1 })
 	b.Do("ACL", "SETUSER", "default", "-ltrim")
 	b.delay(f, 1)
-	b.Until("the task is claimed", func() bool { return b.Size("_processing:"+w.engine.id) == 1 })
+	b.Until("the task is claimed", func() bool { return b.Size("_processing:"+w.engine.ID()) == 1 })
 	b.Do("ACL", "SETUSER", "default", "+ltrim")
 	if i := await(b, "the task", ran); i != 1 {
 		t.Fatalf("ran %d", i)
