@@ -145,7 +145,7 @@ func (w *worker) cancelClaim(c *claim, certain bool) {
 // cancellation is the ending of a cancelled task.
 func (w *worker) cancellation(c *claim, certain bool) ending {
 	info := canceledInfo(&c.msg, c.lane.now())
-	info.Worker = w.id
+	info.Worker = w.uid
 	e := w.leave(c, &info)
 	e.outcome, e.certain = outcomeCancel, certain
 	return e

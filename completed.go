@@ -17,7 +17,7 @@ func (c *claim) leaves() bool {
 func (w *worker) completion(c *claim, value any, began, now time.Time) ending {
 	info := wire.Info{
 		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
-		Began: began, At: now, Worker: w.id,
+		Began: began, At: now, Worker: w.uid,
 	}
 	if c.msg.Meta.Extra.Keeps() {
 		var err error

@@ -75,7 +75,7 @@ func (w *worker) stale(c *claim) bool {
 		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	info := wire.Info{
 		Reason: lifecycle.ReasonExpired, Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
-		At: now, Worker: w.id,
+		At: now, Worker: w.uid,
 	}
 	if x.FirstFailed != 0 {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)

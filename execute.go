@@ -204,7 +204,7 @@ func (w *worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 func (w *worker) undecodable(c *claim, err error, now time.Time) ending {
 	id := wire.NewTaskID()
 	s := c.lane.store
-	info := wire.Info{Reason: lifecycle.ReasonUndecodable, Error: err.Error(), At: now, Worker: w.id}
+	info := wire.Info{Reason: lifecycle.ReasonUndecodable, Error: err.Error(), At: now, Worker: w.uid}
 	if size := c.large(); size > 0 {
 		info.Reason = lifecycle.ReasonTooLarge
 		redisstore.LogTooLarge(w.log, &w.lines, s.Name, id, size)
@@ -277,7 +277,7 @@ func (w *worker) park(c *claim, reason string, now time.Time, fields ...string) 
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
 	w.tell(c, event{Kind: kindTaskParked, Reason: reason})
-	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: w.id}
+	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: w.uid}
 	if len(fields) > 0 {
 		info.Error = unknownFieldsText(c.msg.Path, fields)
 	}

@@ -101,7 +101,7 @@ func (j *judgement) prepare() {
 	}
 	j.info = wire.Info{
 		Reason: lifecycle.ReasonFailed, Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1,
-		Deaths: m.Deaths, At: j.now, Worker: j.w.id, Progress: j.c.reported(),
+		Deaths: m.Deaths, At: j.now, Worker: j.w.uid, Progress: j.c.reported(),
 	}
 	var panicked *function.PanicError
 	if errors.As(j.err, &panicked) {

@@ -38,7 +38,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
 	cfg := j.cfg.withDefaults()
-	w := &worker{cfg: cfg.engine(new(Redis), orderPlan{}), id: "w", log: loop.NewJournal(logger)}
+	w := &worker{cfg: cfg.engine(new(Redis), orderPlan{}), uid: "w", log: loop.NewJournal(logger)}
 	w.cfg.Misfit = misfit
 	w.tasks, w.cancel = context.WithCancelCause(t.Context())
 	if j.stops {

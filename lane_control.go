@@ -120,7 +120,7 @@ func (w *worker) look(ctx context.Context, l *lane) error {
 	lc := &l.control
 	lc.looking.Lock()
 	defer lc.looking.Unlock()
-	now, err := l.store.Control(ctx, w.id)
+	now, err := l.store.Control(ctx, w.uid)
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (w *worker) inHand() (n int) {
 // will not count as one alone.
 func (w *worker) markAlone(ctx context.Context, c *claim) {
 	w.exec.mark(c) // whatever the answer is
-	if err := c.lane.store.Mark(ctx, w.id, redisstore.MarkAlone, c.token); err != nil {
+	if err := c.lane.store.Mark(ctx, w.uid, redisstore.MarkAlone, c.token); err != nil {
 		w.log.With("queue", c.lane.store.Name).WithError(err).Debug("cannot note that a suspect runs alone")
 	}
 }
@@ -156,7 +156,7 @@ func (w *worker) unmark(ctx context.Context) bool {
 }
 
 func (w *worker) takeBackMark(ctx context.Context, c *claim) bool {
-	if err := c.lane.store.Mark(ctx, w.id, redisstore.MarkAlone, ""); err != nil {
+	if err := c.lane.store.Mark(ctx, w.uid, redisstore.MarkAlone, ""); err != nil {
 		w.log.With("queue", c.lane.store.Name).WithError(err).Debug("cannot note that a suspect runs beside others")
 		return false
 	}
@@ -177,9 +177,9 @@ func (w *worker) noteStop(ctx context.Context, l *lane) {
 		return
 	}
 	var wait loop.Backoff
-	err := l.store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
+	err := l.store.Mark(ctx, w.uid, redisstore.MarkStopped, "1")
 	for err != nil && loop.Sleep(ctx, wait.Next()) {
-		err = l.store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
+		err = l.store.Mark(ctx, w.uid, redisstore.MarkStopped, "1")
 	}
 }
 

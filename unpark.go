@@ -87,7 +87,7 @@ func (w *worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed)
 	for _, t := range page {
 		info := wire.ParseInfo(t.Info)
 		switch to := w.pythonStore; {
-		case !w.knows(info.Function) || info.Worker == w.id && info.Reason == parkedPython:
+		case !w.knows(info.Function) || info.Worker == w.uid && info.Reason == parkedPython:
 		case w.registry.Lookup(info.Function) != nil:
 			ours = append(ours, t)
 		case to.SameQueue(l.store):

@@ -20,7 +20,7 @@ import (
 type worker struct {
 	cfg         engineConfig
 	log         loop.Journal
-	id          string
+	uid         string
 	plan        orderPlan
 	registry    function.Registry
 	lanes       []*lane
@@ -57,14 +57,14 @@ type slotGroup struct {
 
 // newEngine returns a worker. It does not connect.
 func newEngine(cfg engineConfig) *worker {
-	w := &worker{cfg: cfg, id: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
-	w.log = cfg.Log.With("worker", w.id)
+	w := &worker{cfg: cfg, uid: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
+	w.log = cfg.Log.With("worker", w.uid)
 	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
 		w.pythonStore = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)
 	}
 	for _, name := range w.plan.names {
-		l := newLane(redisstore.NewStore(cfg.Source, cfg.Prefix, name), w.id, cfg.Legacy)
+		l := newLane(redisstore.NewStore(cfg.Source, cfg.Prefix, name), w.uid, cfg.Legacy)
 		l.owner = w
 		w.lanes = append(w.lanes, l)
 		l.finisher = newFinisher(l, w.log.With("queue", name), w.pythonStore)
@@ -87,7 +87,7 @@ func (w *worker) assemble(src redisstore.Source) {
 		l.finisher.exec = w.exec
 	}
 	w.fetcher = &fetcher{
-		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
+		worker: w.uid, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
 		wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
 		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow,
 		life: w.cfg.HeartbeatLife, log: w.log,
@@ -125,7 +125,7 @@ func (w *worker) assemble(src redisstore.Source) {
 			waiter.stores = append(waiter.stores, l.store)
 		}
 		g.sweeper = sweep.NewGroup(sweep.Config{
-			Stores: waiter.stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
+			Stores: waiter.stores, Worker: w.uid, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
 			ArchiveMax: w.cfg.ArchiveMax, ArchiveFor: w.cfg.ArchiveFor,
 			Health: health, Log: w.log, OnArchive: w.tellSwept,
 		})

@@ -2,7 +2,7 @@ package delayed
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *worker) ID() string {
-	return w.id
+	return w.uid
 }
 
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go

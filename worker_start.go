@@ -49,7 +49,7 @@ func (w *worker) followUp(ctx context.Context, answered bool) {
 		}
 	}
 	for _, l := range w.lanes {
-		if used, err := l.store.Used(ctx, w.id); err == nil && !used {
+		if used, err := l.store.Used(ctx, w.uid); err == nil && !used {
 			w.log.With("queue", l.store.Name).
 				Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the " +
 					"key prefix?")

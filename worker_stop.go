@@ -46,7 +46,7 @@ func (w *worker) unregister() error {
 
 // unregisterFrom unregisters the worker from one queue.
 func (w *worker) unregisterFrom(ctx context.Context, l *lane) error {
-	gone, err := l.store.Unregister(ctx, w.id)
+	gone, err := l.store.Unregister(ctx, w.uid)
 	if err != nil || gone {
 		return err
 	}
@@ -56,17 +56,17 @@ func (w *worker) unregisterFrom(ctx context.Context, l *lane) error {
 
 // releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
 func (w *worker) releaseStrangers(ctx context.Context, l *lane) error {
-	tokens, err := l.store.Tokens(ctx, w.id)
+	tokens, err := l.store.Tokens(ctx, w.uid)
 	if err != nil {
 		return err
 	}
 	for len(tokens) > 0 {
 		n := min(len(tokens), redisstore.MaxTokens)
-		if _, err := l.store.Release(ctx, w.id, nil, tokens[:n], l.store, true); err != nil {
+		if _, err := l.store.Release(ctx, w.uid, nil, tokens[:n], l.store, true); err != nil {
 			return err
 		}
 		tokens = tokens[n:]
 	}
-	_, err = l.store.Unregister(ctx, w.id)
+	_, err = l.store.Unregister(ctx, w.uid)
 	return err
 }
