@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -54,7 +55,7 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		var info []byte
 		if msg, err := wire.Parse(message.Bytes, wire.WorkerLimits); message.Bytes != nil && err == nil &&
 			msg.Meta.Extra.Keeps() {
-			i := canceledInfo(&msg, s.Now())
+			i := engine.CanceledInfo(&msg, s.Now())
 			info, keep = i.Encode(), wire.Milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}
 		switch became, err := s.Cancel(ctx, r.id, message.Exists(), keep, info); {

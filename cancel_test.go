@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -70,7 +71,7 @@ func TestCancelBetweenClaims(t *testing.T) {
 	b.Must(w.Register(f))
 	deaf(w)
 	b.start(w)
-	b.Until("it has looked", func() bool { return w.engine.lanes[0].control.version.Load() >= 0 })
+	b.Until("it has looked", func() bool { return w.engine.Lanes[0].Control.Version.Load() >= 0 })
 	b.delay(f, 0)
 	await(b, "the first runs", started)
 	for i := 1; i < 20; i++ {
@@ -240,9 +241,9 @@ func TestCancelAfterSuccess(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife = time.Hour
 	s := b.work(cfg, f)
-	l := s.engine.lanes[0]
-	b.Until("it has looked", func() bool { return l.control.version.Load() >= 0 })
-	l.control.looking.Lock() // signals reach the worker, but it does not look
+	l := s.engine.Lanes[0]
+	b.Until("it has looked", func() bool { return l.Control.Version.Load() >= 0 })
+	l.Control.Looking.Lock() // signals reach the worker, but it does not look
 	own := b.q.With(TaskID("own"))
 	ref := b.delayWith(own, f)
 	await(b, "the first runs", started)
@@ -252,7 +253,7 @@ func TestCancelAfterSuccess(t *testing.T) {
 		t.Errorf("%d revoked", n)
 	}
 	b.Must(b.delayWith(own, f).Cancel(t.Context()))
-	l.control.looking.Unlock()
+	l.Control.Looking.Unlock()
 	b.Until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
 	b.Idle()
 	if c := b.counters(); c["canceled"] != 1 || ran.Load() != 1 || b.revoked() != 0 {
@@ -293,7 +294,7 @@ func TestCancelOfManyTasks(t *testing.T) {
 	b := newBench(t)
 	// They are forgotten before those of this test, so those come last.
 	soon := int(redistest.Time(t, b.Conn) + time.Hour.Milliseconds())
-	for i := range revokedMost + 10 {
+	for i := range engine.RevokedMost + 10 {
 		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
 	}
 	var ran atomic.Int64

@@ -51,7 +51,7 @@ func TestCountersFollowRedis(t *testing.T) {
 	if err := w.Register(f); err != nil {
 		t.Fatal(err)
 	}
-	wrongDay(w.engine.lanes[0].store)
+	wrongDay(w.engine.Lanes[0].Store)
 	running := b.start(w)
 	b.delay(f)
 	await(b, "the task", ran)

@@ -7,52 +7,53 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 type otherKey struct{}
 
 func TestTaskContext(t *testing.T) {
-	w := &worker{}
-	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
-	c := &claim{msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
-	ctx, cancel := w.contextOf(c, 0)
+	w := &engine.Worker{}
+	w.Tasks, w.Cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
+	c := &engine.Claim{Msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
+	ctx, cancel := w.ContextOf(c, 0)
 	if got := fmt.Sprint(ctx); got != "delayed: task x" {
 		t.Errorf("it prints as %q", got)
 	}
 	wrapped, stop := context.WithTimeout(context.WithValue(ctx, otherKey{}, "other"), time.Hour)
 	defer stop()
-	if claimFromContext(ctx) != c || claimFromContext(wrapped) != c || claimFromContext(t.Context()) != nil {
+	if engine.ClaimFromContext(ctx) != c || engine.ClaimFromContext(wrapped) != c || engine.ClaimFromContext(t.Context()) != nil {
 		t.Error("the claim is not what the context carries")
 	}
 	if ctx.Value(otherKey{}) != "value" || wrapped.Value(otherKey{}) != "other" {
 		t.Error("other values are not handed through")
 	}
-	cancel(errLost)
+	cancel(engine.ErrLost)
 	<-wrapped.Done()
-	if !errors.Is(context.Cause(ctx), errLost) || !errors.Is(context.Cause(wrapped), errLost) ||
-		claimFromContext(wrapped) != c {
-		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), errLost)
+	if !errors.Is(context.Cause(ctx), engine.ErrLost) || !errors.Is(context.Cause(wrapped), engine.ErrLost) ||
+		engine.ClaimFromContext(wrapped) != c {
+		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), engine.ErrLost)
 	}
-	ctx, cancel = w.contextOf(&claim{}, 0)
+	ctx, cancel = w.ContextOf(&engine.Claim{}, 0)
 	defer cancel(nil)
-	w.cancel(errShutdown)
-	if <-ctx.Done(); !errors.Is(context.Cause(ctx), errShutdown) {
-		t.Errorf("cause %v, expected %v", context.Cause(ctx), errShutdown)
+	w.Cancel(engine.ErrShutdown)
+	if <-ctx.Done(); !errors.Is(context.Cause(ctx), engine.ErrShutdown) {
+		t.Errorf("cause %v, expected %v", context.Cause(ctx), engine.ErrShutdown)
 	}
 }
 
 // The context of a handler is part of its claim: it allocates no more than the standard library's.
 func TestTaskContextAllocates(t *testing.T) {
-	w, c := &worker{}, &claim{}
-	w.tasks, w.cancel = context.WithCancelCause(t.Context())
-	defer w.cancel(nil)
+	w, c := &engine.Worker{}, &engine.Claim{}
+	w.Tasks, w.Cancel = context.WithCancelCause(t.Context())
+	defer w.Cancel(nil)
 	plain := testing.AllocsPerRun(1000, func() {
-		_, cancel := context.WithCancelCause(w.tasks)
+		_, cancel := context.WithCancelCause(w.Tasks)
 		cancel(nil)
 	})
 	if ours := testing.AllocsPerRun(1000, func() {
-		_, cancel := w.contextOf(c, 0)
+		_, cancel := w.ContextOf(c, 0)
 		cancel(nil)
 	}); ours > plain {
 		t.Errorf("%v allocations, expected at most %v", ours, plain)
@@ -63,7 +64,7 @@ func TestTaskContextAllocates(t *testing.T) {
 func TestHandlerContextCarriesItsClaim(t *testing.T) {
 	b := newBench(t)
 	ids := make(chan string, 1)
-	f := b.fn("f", func(ctx context.Context) { ids <- claimFromContext(ctx).msg.Meta.ID })
+	f := b.fn("f", func(ctx context.Context) { ids <- engine.ClaimFromContext(ctx).Msg.Meta.ID })
 	b.work(b.config(), f)
 	if ref := b.delay(f); await(b, "the task", ids) != ref.ID() {
 		t.Error("the claim is another task's")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -59,9 +60,9 @@ func (q *Queue) SetWeight(ctx context.Context, weight int) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	if weight < 0 || weight > maxWeight {
+	if weight < 0 || weight > engine.MaxWeight {
 		return fmt.Errorf("%w: queue %q: weight %d: expected 1 to %d, or 0 for the configured one", ErrArguments,
-			q.name, weight, maxWeight)
+			q.name, weight, engine.MaxWeight)
 	}
 	value := ""
 	if weight > 0 {
@@ -87,16 +88,16 @@ type WorkerControl struct {
 }
 
 // Pause makes the worker claim no more tasks, from none of its queues, until Resume. See Worker.Pause.
-func (c *WorkerControl) Pause(ctx context.Context) error { return c.order(ctx, orderPause) }
+func (c *WorkerControl) Pause(ctx context.Context) error { return c.order(ctx, engine.OrderPause) }
 
 // Resume ends a Pause.
 func (c *WorkerControl) Resume(ctx context.Context) error { return c.order(ctx, "") }
 
 // Quiet makes the worker claim no more tasks for good. See Worker.Quiet.
-func (c *WorkerControl) Quiet(ctx context.Context) error { return c.order(ctx, orderQuiet) }
+func (c *WorkerControl) Quiet(ctx context.Context) error { return c.order(ctx, engine.OrderQuiet) }
 
 // Stop makes the worker stop as if the context of Run had ended, with the reason "order".
-func (c *WorkerControl) Stop(ctx context.Context) error { return c.order(ctx, orderStop) }
+func (c *WorkerControl) Stop(ctx context.Context) error { return c.order(ctx, engine.OrderStop) }
 
 func (c *WorkerControl) order(ctx context.Context, order string) error {
 	if c == nil || c.queue == nil {

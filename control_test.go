@@ -17,7 +17,7 @@ import (
 
 // deaf has a worker hear no signals.
 func deaf(w *Worker) {
-	w.engine.cfg.Signals = redisstore.NewSignals(refusingSource{})
+	w.engine.Cfg.Signals = redisstore.NewSignals(refusingSource{})
 }
 
 // refusingSource has no connections.
@@ -126,7 +126,7 @@ func TestPausedWorkerIsIdle(t *testing.T) {
 	cfg.HeartbeatLife, cfg.NoSweeper = 15*time.Second, true
 	w := b.work(cfg, f)
 	b.Must(b.q.Pause(t.Context()))
-	b.Until("the worker knows", w.engine.lanes[0].queuePaused)
+	b.Until("the worker knows", w.engine.Lanes[0].QueuePaused)
 	b.delay(f)
 	b.delay(f)
 	before, start := b.Server.CommandStats(t), time.Now()
@@ -159,7 +159,7 @@ func TestRestart(t *testing.T) {
 		result := make(chan error, 1)
 		go func() { result <- w.Run(t.Context()) }()
 		b.Until("it is connected",
-			func() bool { return w.Status().Connected && w.engine.lanes[0].control.version.Load() >= 0 })
+			func() bool { return w.Status().Connected && w.engine.Lanes[0].Control.Version.Load() >= 0 })
 		return w, result
 	}
 	b.Must(b.q.Restart(t.Context())) // before all of them
@@ -207,13 +207,13 @@ func TestRestartBeforeTheFirstLook(t *testing.T) {
 	b.Must(b.q.Restart(t.Context())) // not for this worker
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
-	lc := &w.engine.lanes[0].control
-	lc.looking.Lock()
+	lc := &w.engine.Lanes[0].Control
+	lc.Looking.Lock()
 	s := b.start(w)
 	told := redistest.Time(t, b.Conn)
 	b.Until("it is later", func() bool { return redistest.Time(t, b.Conn) > told })
 	b.Must(b.q.Restart(t.Context()))
-	lc.looking.Unlock()
+	lc.Looking.Unlock()
 	b.Until("it stops", func() bool { return w.Status().StopReason == "restart" })
 	s.mustStop()
 }
@@ -264,9 +264,9 @@ func TestSetWeight(t *testing.T) {
 	cfg.Queues = Weighted{heavy.Name(): 1, light.Name(): 999}
 	w := b.work(cfg)
 	b.Must(heavy.SetWeight(t.Context(), 500))
-	b.Until("the worker knows the weight", func() bool { return w.engine.lanes[0].control.weight.Load() == 500 })
+	b.Until("the worker knows the weight", func() bool { return w.engine.Lanes[0].Control.Weight.Load() == 500 })
 	b.Must(heavy.SetWeight(t.Context(), 0))
-	b.Until("the worker knows that there is none", func() bool { return w.engine.lanes[0].control.weight.Load() == 0 })
+	b.Until("the worker knows that there is none", func() bool { return w.engine.Lanes[0].Control.Weight.Load() == 0 })
 	for _, n := range []int{-1, 1001} {
 		if err := heavy.SetWeight(t.Context(), n); !errors.Is(err, ErrArguments) ||
 			!strings.Contains(err.Error(), "expected 1 to 1000, or 0") {
@@ -283,10 +283,10 @@ func TestReweigh(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := func(weights ...int) (a int) {
-		p.reweigh(func(i int) int { return weights[i] })
+		p.Reweigh(func(i int) int { return weights[i] })
 		order := make([]int, 2)
 		for range 1000 {
-			p.arrange(order)
+			p.Arrange(order)
 			if order[0] == 0 {
 				a++
 			}
@@ -309,8 +309,8 @@ func TestReweigh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strict.reweigh(func(int) int { return 7 })
-	if strict.weights != nil {
+	strict.Reweigh(func(int) int { return 7 })
+	if strict.Weights != nil {
 		t.Error("a strict order has weights")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -47,10 +48,10 @@ func TestLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := Func(func() {}, append([]FuncOption{Name("limited")}, tt.opts...)...)
-			c := &claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f.f}
-			c.msg.Meta.Extra = tt.extra
-			w := &worker{cfg: engineConfig{Timeout: tt.cfg}}
-			got := w.limit(c, tt.ran)
+			c := &engine.Claim{Lane: engine.NewLane(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f.f}
+			c.Msg.Meta.Extra = tt.extra
+			w := &engine.Worker{Cfg: engine.Config{Timeout: tt.cfg}}
+			got := w.Limit(c, tt.ran)
 			if got != tt.want && got.Round(time.Minute) != tt.want && (got-tt.want).Abs() > time.Second {
 				t.Errorf("%v, expected %v", got, tt.want)
 			}

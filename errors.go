@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -57,20 +58,20 @@ var (
 var (
 	// ErrLost says that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker
 	// may run the task now. Whatever the handler returns is discarded.
-	ErrLost = errLost
+	ErrLost = engine.ErrLost
 
 	// ErrCanceled says that the task was cancelled by Ref.Cancel, or replaced by a later one. Whatever error the
 	// handler returns, the task is not tried again. The *TaskError of who waits for the task wraps it too.
-	ErrCanceled = errCanceled
+	ErrCanceled = engine.ErrCanceled
 
 	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then
 	// still counts: nil is success. The error that WorkerConfig.IsFailure and BackoffFunc get wraps it, whatever the
 	// handler returned.
-	ErrTimeout = errTimeout
+	ErrTimeout = engine.ErrTimeout
 
 	// ErrShutdown says that the worker is stopping and that the grace period is over. The task is given back when its
 	// handler returns.
-	ErrShutdown = errShutdown
+	ErrShutdown = engine.ErrShutdown
 )
 
 // ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
@@ -146,7 +147,9 @@ func (e *TaskError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrCanceled) true for a task that was cancelled.
-func (e *TaskError) Is(target error) bool { return target == ErrCanceled && e.Reason == reasonCanceled }
+func (e *TaskError) Is(target error) bool {
+	return target == ErrCanceled && e.Reason == engine.ReasonCanceled
+}
 
 // BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not, except that after an
 // ErrUnknown the tasks that follow the first Sent may be enqueued as well.
@@ -170,7 +173,7 @@ type StillRunningError struct {
 }
 
 // Error implements error.
-func (e *StillRunningError) Error() string { return (*runningError)(e).Error() }
+func (e *StillRunningError) Error() string { return (*engine.RunningError)(e).Error() }
 
 // StuckError is returned by Worker.Run when more handlers than WorkerConfig.MaxStuck ignore that their contexts have
 // ended: the worker has stopped because of them. Those that still run keep their claims until the process exits; then a
@@ -181,7 +184,7 @@ type StuckError struct {
 }
 
 // Error implements error.
-func (e *StuckError) Error() string { return (*stuckError)(e).Error() }
+func (e *StuckError) Error() string { return (*engine.StuckError)(e).Error() }
 
 // misfit returns the function whose arguments did not fit, if that is what err says.
 func misfit(err error) (path string, ok bool) {
@@ -195,9 +198,9 @@ func misfit(err error) (path string, ok bool) {
 // publicEnd turns what a worker says of its end, one error or several that are joined, into the errors that users know.
 func publicEnd(err error) error {
 	switch e := err.(type) { //nolint:errorlint // these are never wrapped but by errors.Join
-	case *runningError:
+	case *engine.RunningError:
 		return (*StillRunningError)(e)
-	case *stuckError:
+	case *engine.StuckError:
 		return (*StuckError)(e)
 	case interface{ Unwrap() []error }:
 		all := slices.Clone(e.Unwrap())

@@ -1,6 +1,10 @@
 package delayed
 
-import "time"
+import (
+	"time"
+
+	"github.com/godelayed/delayed/internal/engine"
+)
 
 // Event is something that has happened in a worker; Worker.Listen subscribes to them. docs/HOOKS.md says when each kind
 // comes and which fields it fills in; all others are zero.
@@ -61,16 +65,16 @@ const (
 )
 
 // publicEvent returns an event as listeners get it.
-func publicEvent(e *event) Event {
+func publicEvent(e *engine.Event) Event {
 	public := Event{
 		Kind: EventKind(e.Kind), At: e.At, Queue: e.Queue, Duration: e.Duration, Wait: e.Wait, Reason: e.Reason,
 		Err: publicEnd(e.Err), Missed: e.Missed,
 	}
 	switch {
-	case e.claim != nil && e.claim.Message().Path != "":
-		public.Task = taskOf(e.claim)
-	case e.message != nil:
-		public.Task = sweptTask(e.Queue, e.message)
+	case e.Claim != nil && e.Claim.Message().Path != "":
+		public.Task = taskOf(e.Claim)
+	case e.Message != nil:
+		public.Task = sweptTask(e.Queue, e.Message)
 	}
 	return public
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -58,7 +59,7 @@ func TestRollingDeployOfAStruct(t *testing.T) {
 	}
 	said := map[string]int{}
 	for _, task := range page {
-		if task.Reason != reasonFields || task.Function != d.Name+".Place" {
+		if task.Reason != engine.ReasonFields || task.Function != d.Name+".Place" {
 			t.Errorf("parked: %+v", task)
 		}
 		_, fields, _ := strings.Cut(task.Error, "(argument.field): ")
@@ -116,22 +117,22 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	rights, others := b.work(b.config(), Func(func(right) {}, name)), b.work(b.config(), Func(func(other) {}, name))
 	for range 5 {
 		for _, w := range []*started{lefts, rights, others} {
-			ids, err := runnable(t.Context(), b.q.store, &w.engine.registry, b.parked())
+			ids, err := engine.Runnable(t.Context(), b.q.store, &w.engine.Registry, b.parked())
 			if err != nil || len(ids) != 0 {
 				t.Errorf("released %v, %v", ids, err)
 			}
-			w.engine.groups[0].mover.now()
+			w.engine.Groups[0].Mover.Now()
 		}
 	}
 	b.Until("each has looked", func() bool {
-		return lefts.engine.groups[0].mover.looked.Load() && rights.engine.groups[0].mover.looked.Load() &&
-			others.engine.groups[0].mover.looked.Load()
+		return lefts.engine.Groups[0].Mover.Looked.Load() && rights.engine.Groups[0].Mover.Looked.Load() &&
+			others.engine.Groups[0].Mover.Looked.Load()
 	})
 	if n := b.counters()["parked"]; n != 1 || b.Size("_parked") != 1 {
 		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))
 	}
 	info := wire.ParseInfo([]byte(b.Hash("_info")[ref.ID()]))
-	if info.Reason != reasonFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
+	if info.Reason != engine.ReasonFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
 		info.Attempts != 0 {
 		t.Errorf("info %+v", info)
 	}

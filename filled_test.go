@@ -11,27 +11,28 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // suspectLeaves are the ways in which a suspect leaves the executors, from each of which others must come in again.
 var suspectLeaves = map[string]struct {
 	starts bool // it has
-	leave  func(*crew, *claim)
+	leave  func(*crew, *engine.Claim)
 }{
-	"it ends":             {true, func(c *crew, s *claim) { c.end(s, endDone) }},
-	"it fails":            {true, func(c *crew, s *claim) { c.end(s, endSeenTo) }},
-	"it leaves":           {true, func(c *crew, s *claim) { c.end(s, endGoexit) }},
-	"it is stuck":         {true, func(c *crew, s *claim) { c.replaceAll(s) }},
-	"all is taken back":   {false, func(c *crew, _ *claim) { c.takeBack() }},
-	"its queue is paused": {false, func(c *crew, s *claim) { c.takeBackOf(s.lane) }},
-	"it is dismissed":     {false, func(c *crew, s *claim) { c.takeBack(); c.dismiss(s) }},
+	"it ends":             {true, func(c *crew, s *engine.Claim) { c.end(s, endDone) }},
+	"it fails":            {true, func(c *crew, s *engine.Claim) { c.end(s, endSeenTo) }},
+	"it leaves":           {true, func(c *crew, s *engine.Claim) { c.end(s, endGoexit) }},
+	"it is stuck":         {true, func(c *crew, s *engine.Claim) { c.replaceAll(s) }},
+	"all is taken back":   {false, func(c *crew, _ *engine.Claim) { c.TakeBack() }},
+	"its queue is paused": {false, func(c *crew, s *engine.Claim) { c.TakeBackOf(s.Lane) }},
+	"it is dismissed":     {false, func(c *crew, s *engine.Claim) { c.TakeBack(); c.Dismiss(s) }},
 }
 
 // replaceAll puts other executors in the place of those that run a task.
-func (c *crew) replaceAll(task *claim) {
-	for i := range c.slots {
-		c.replace(i, task)
+func (c *crew) replaceAll(task *engine.Claim) {
+	for i := range c.Slots {
+		c.Replace(i, task)
 	}
 }
 
@@ -40,17 +41,17 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, n, 0)
-		c.reserve(spares)
-		c.start()
+		c.Reserve(spares)
+		c.Start()
 		test(c)
 		synctest.Wait()
-		c.takeBack()
+		c.TakeBack()
 		for _, leave := range c.ways {
 			close(leave)
 		}
-		c.stop()
-		c.over.Wait()
-		c.late.Wait()
+		c.Stop()
+		c.Over.Wait()
+		c.Late.Wait()
 	})
 }
 
@@ -58,12 +59,12 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 func (c *crew) expectAllFree(what string) {
 	c.t.Helper()
 	synctest.Wait()
-	if !signalled(c.changed) {
+	if !signalled(c.Changed) {
 		c.t.Errorf("%s: the fetcher is not told", what)
 	}
-	n, _, _ := c.room()
-	if n != c.n || c.loneTask() != nil || c.isCrowded() {
-		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.loneTask(), c.n, c.isCrowded())
+	n, _, _ := c.Room()
+	if n != c.N || c.LoneTask() != nil || c.IsCrowded() {
+		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.LoneTask(), c.N, c.IsCrowded())
 	}
 }
 
@@ -72,14 +73,14 @@ func TestLoneTaskLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 4, 1, func(c *crew) {
 			lone := c.suspects(c.lane, 1, 9)
-			if !c.admit(lone[0]) || c.loneTask() != lone[0] {
+			if !c.Admit(lone[0]) || c.LoneTask() != lone[0] {
 				t.Fatal("it is not alone")
 			}
-			c.hold(!way.starts)
-			c.add(lone)
+			c.Hold(!way.starts)
+			c.Add(lone)
 			synctest.Wait()
-			signalled(c.changed)
-			if n, _, _ := c.room(); n != 0 {
+			signalled(c.Changed)
+			if n, _, _ := c.Room(); n != 0 {
 				t.Errorf("%s: room for %d beside it", name, n)
 			}
 			way.leave(c, lone[0])
@@ -93,23 +94,23 @@ func TestSuspectLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 10, 1, func(c *crew) {
 			tasks := c.suspects(c.lane, 4, 2)
-			if !c.admit(tasks[0]) {
+			if !c.Admit(tasks[0]) {
 				t.Fatal("the first may not come in")
 			}
-			c.hold(!way.starts)
-			c.add(tasks[:1])
+			c.Hold(!way.starts)
+			c.Add(tasks[:1])
 			synctest.Wait()
-			if !c.admit(tasks[1]) {
+			if !c.Admit(tasks[1]) {
 				t.Fatal("the second may not come in")
 			}
-			c.add(tasks[1:2])
+			c.Add(tasks[1:2])
 			synctest.Wait()
-			if c.admit(tasks[2]) || !c.isCrowded() {
+			if c.Admit(tasks[2]) || !c.IsCrowded() {
 				t.Fatal("the third comes in")
 			}
-			signalled(c.changed)
+			signalled(c.Changed)
 			way.leave(c, tasks[0])
-			if synctest.Wait(); !signalled(c.changed) || c.isCrowded() || !c.admit(tasks[3]) {
+			if synctest.Wait(); !signalled(c.Changed) || c.IsCrowded() || !c.Admit(tasks[3]) {
 				t.Errorf("%s: no other comes in", name)
 			}
 		})
@@ -173,7 +174,7 @@ func (k *filler) act() {
 		k.letGo()
 		said = "all go"
 	case 10:
-		k.w.engine.fetcher.nudge(0, k.rng.IntN(2) == 0)
+		k.w.engine.Fetcher.Nudge(0, k.rng.IntN(2) == 0)
 		said = "nudge"
 	default:
 		// the worker may have seen to what was before, or not
@@ -215,7 +216,7 @@ func (k *filler) calm() {
 	k.Must(k.q.Resume(k.T.Context()))
 	k.Until("nothing is left to do", func() bool {
 		k.letGo()
-		return k.left() == 0 && !k.w.engine.paused.Load()
+		return k.left() == 0 && !k.w.engine.Paused.Load()
 	})
 }
 
@@ -246,7 +247,7 @@ func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 	w, err := NewWorker(k.rdb, cfg)
 	k.Must(err)
 	k.Must(w.Register(k.f))
-	w.engine.fetcher.patience = 5 * time.Millisecond
+	w.engine.Fetcher.Patience = 5 * time.Millisecond
 	k.w = k.start(w)
 	defer func() {
 		if t.Failed() {

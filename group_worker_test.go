@@ -14,6 +14,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -109,9 +110,9 @@ func TestGroupFiresAtItsMaxDelay(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register(index))
-	w.engine.groups[0].mover.every = time.Hour // so that it must be woken
+	w.engine.Groups[0].Mover.Every = time.Hour // so that it must be woken
 	b.start(w)
-	b.Until("the mover has looked", func() bool { return w.engine.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.engine.Groups[0].Mover.Looked.Load() })
 	q := b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Hour, MaxDelay: 200 * time.Millisecond}))
 	start := time.Now()
 	if _, err := q.DelayMany(t.Context(), Call(index, "a", 1), Call(index, "a", 2)); err != nil {
@@ -192,12 +193,12 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 					over = len(b.groupNamesOn(b.rdb.loops)) == 0
 				default:
 				}
-				m := newMover(faulty.loops, []*lane{newLane(redisstore.NewStore(faulty.loops, "", b.Name), "w", false)},
+				m := engine.NewMover(faulty.loops, []*engine.Lane{engine.NewLane(redisstore.NewStore(faulty.loops, "", b.Name), "w", false)},
 					loop.NewJournal(b.log.logger()))
-				m.loan = 10 * time.Millisecond
+				m.Loan = 10 * time.Millisecond
 				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
 				for ctx.Err() == nil {
-					if next, err := m.fire(ctx, 0); err == nil && next != 0 {
+					if next, err := m.Fire(ctx, 0); err == nil && next != 0 {
 						break
 					}
 				}
@@ -293,11 +294,11 @@ func TestFiringIsShared(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 8 {
-		m := newMover(b.rdb.loops, []*lane{newLane(redisstore.NewStore(b.rdb.loops, "", b.Name), "w", false)},
+		m := engine.NewMover(b.rdb.loops, []*engine.Lane{engine.NewLane(redisstore.NewStore(b.rdb.loops, "", b.Name), "w", false)},
 			loop.NewJournal(b.log.logger()))
 		all.Go(func() {
-			for len(b.groupNamesOn(m.src)) > 0 {
-				if _, err := m.fire(t.Context(), 0); err != nil {
+			for len(b.groupNamesOn(m.Src)) > 0 {
+				if _, err := m.Fire(t.Context(), 0); err != nil {
 					t.Error(err)
 					return
 				}
@@ -428,17 +429,17 @@ func TestLentGroupIsTriedAgain(t *testing.T) {
 	r := newReceiver(t, nil)
 	index, _ := r.b.indexed("index")
 	r.b.delayWith(r.b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "a", 1)
-	m := r.engine.groups[0].mover
+	m := r.engine.Groups[0].Mover
 	r.b.Until("the group is due", func() bool {
-		lent, _, err := r.l.store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
+		lent, _, err := r.l.Store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
 		r.b.Must(err)
-		m.lent[0] = lent
+		m.Lent[0] = lent
 		return len(lent) == 1
 	})
-	if _, err := m.look(t.Context()); err != nil {
+	if _, err := m.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := r.b.Size(""); n != 1 || len(m.lent[0]) > 0 {
-		t.Errorf("%d calls are pending, %q is lent still", n, m.lent[0])
+	if n := r.b.Size(""); n != 1 || len(m.Lent[0]) > 0 {
+		t.Errorf("%d calls are pending, %q is lent still", n, m.Lent[0])
 	}
 }

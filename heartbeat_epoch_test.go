@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -22,8 +23,8 @@ import (
 // beating is one lane on a real server and its heartbeat, whose calls the test makes.
 type beating struct {
 	*bench
-	*heartbeat
-	lane   *lane
+	*engine.Heartbeat
+	lane   *engine.Lane
 	dialer *faultnet.Dialer
 	beaten int // how often onBeat was called
 }
@@ -40,14 +41,14 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	}
 	rdb, dialer := b.faulty(plan)
 	h := &beating{bench: b, dialer: dialer}
-	h.lane = newLane(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
+	h.lane = engine.NewLane(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
 	log := loop.NewJournal(b.log.logger())
-	h.lane.finisher = newFinisher(h.lane, log, nil)
-	h.lane.finisher.exec = newExecutors(1, 0, quietLife, nil)
-	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
+	h.lane.Finisher = engine.NewFinisher(h.lane, log, nil)
+	h.lane.Finisher.Exec = engine.NewExecutors(1, 0, quietLife, nil)
+	h.Heartbeat = engine.NewHeartbeat([]*engine.Lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
 		func() { h.beaten++ })
-	h.lane.beat = h.now
-	t.Cleanup(h.link.HangUp)
+	h.lane.Beat = h.Now
+	t.Cleanup(h.Link.HangUp)
 	return h
 }
 
@@ -59,21 +60,21 @@ func (h *beating) expect(what, inRedis, pulse string) {
 		h.T.Fatal(err)
 	}
 	held := ""
-	if p := h.lane.pulse.Load(); p != nil {
+	if p := h.lane.Pulse.Load(); p != nil {
 		held = *p
 	}
 	if got != inRedis || held != pulse {
 		h.T.Errorf("%s: the heartbeat is %q in Redis and %q here, expected %q and %q", what, got, held, inRedis, pulse)
 	}
-	if h.lane.epoch%2 != 0 {
+	if h.lane.Epoch%2 != 0 {
 		h.T.Errorf("%s: a registration goes on still", what)
 	}
 }
 
 // claims claims n tasks.
-func (h *beating) claims(n int) []*claim {
+func (h *beating) claims(n int) []*engine.Claim {
 	h.T.Helper()
-	claims, _, err := h.lane.claim(bg, redisstore.ClaimCall{Most: n}, nil)
+	claims, _, err := h.lane.Claim(bg, redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
 		h.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
@@ -82,9 +83,9 @@ func (h *beating) claims(n int) []*claim {
 
 // swept takes a claim from the worker while its heartbeat is gone, as a sweeper does. Its message goes on with "+"
 // behind it.
-func (h *beating) swept(c *claim) {
+func (h *beating) swept(c *engine.Claim) {
 	h.T.Helper()
-	h.requeue("w", redisstore.Claimed{Token: c.token, Message: c.raw}, append(slices.Clone(c.raw), '+'))
+	h.requeue("w", redisstore.Claimed{Token: c.Token, Message: c.Raw}, append(slices.Clone(c.Raw), '+'))
 }
 
 // onRegister breaks the nth registration.
@@ -104,7 +105,7 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 	for _, fault := range []faultnet.Fault{faultnet.DropReply, faultnet.DropRequest} {
 		t.Run(fault.String(), func(t *testing.T) {
 			h := newBeating(t, onRegister(fault, 1))
-			if err := h.beat(bg); !errors.Is(err, ErrUnknown) {
+			if err := h.Beat(bg); !errors.Is(err, ErrUnknown) {
 				t.Fatalf("%v, expected ErrUnknown", err)
 			}
 			inRedis := ""
@@ -112,17 +113,17 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 				inRedis = "v:1"
 			}
 			h.expect("nobody knows", inRedis, "")
-			if h.lane.fresh(quietLife) || h.beaten != 0 {
+			if h.lane.Fresh(quietLife) || h.beaten != 0 {
 				t.Error("the worker believes in a heartbeat that Redis has not confirmed")
 			}
-			if err := h.beat(bg); err != nil {
+			if err := h.Beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.expect("registered again", "v:2", "v:2")
-			if !h.lane.fresh(quietLife) || h.beaten != 1 {
+			if !h.lane.Fresh(quietLife) || h.beaten != 1 {
 				t.Error("the heartbeat is confirmed, and the worker does not believe in it")
 			}
-			if err := h.beat(bg); err != nil {
+			if err := h.Beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.expect("renewed", "v:2", "v:2")
@@ -134,39 +135,39 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 // The heartbeat in Redis is alive from then on; only a further registration tells what was lost.
 func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	h := newBeating(t, onRegister(faultnet.DropReply, 2))
-	if err := h.beat(bg); err != nil {
+	if err := h.Beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.Do("RPUSH", h.Name, "a", "b", "c")
 	claims := h.claims(3)
 	h.Do("DEL", h.Name+"_worker:w")
 	h.swept(claims[1])
-	if err := h.beat(bg); !errors.Is(err, ErrUnknown) {
+	if err := h.Beat(bg); !errors.Is(err, ErrUnknown) {
 		t.Fatalf("%v, expected ErrUnknown", err)
 	}
 	h.expect("nobody knows", "v:2", "v:1")
-	if claims[1].lost.Load() {
+	if claims[1].Lost.Load() {
 		t.Error("a claim is marked as lost, and nobody has said so")
 	}
-	if err := h.beat(bg); err != nil {
+	if err := h.Beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.expect("registered once more", "v:3", "v:3")
 	for i, want := range []bool{false, true, false} {
-		if got := claims[i].lost.Load(); got != want {
-			t.Errorf("claim %s: lost is %v", claims[i].token, got)
+		if got := claims[i].Lost.Load(); got != want {
+			t.Errorf("claim %s: lost is %v", claims[i].Token, got)
 		}
 	}
-	if err := h.beat(bg); err != nil {
+	if err := h.Beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.expect("renewed", "v:3", "v:3")
 	// What rode on the doubt is told now: two stand, one is lost.
-	if !h.lane.finisher.ack(claims, 0) {
+	if !h.lane.Finisher.Ack(claims, 0) {
 		t.Error("not acknowledged")
 	}
-	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || h.lane.finisher.lost != 1 {
-		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), h.lane.finisher.lost)
+	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || h.lane.Finisher.Lost != 1 {
+		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), h.lane.Finisher.Lost)
 	}
 }
 
@@ -174,13 +175,13 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 func TestEveryRegistrationHasItsValue(t *testing.T) {
 	h := newBeating(t, nil)
 	for i := 1; i <= 3; i++ {
-		if err := h.beat(bg); err != nil {
+		if err := h.Beat(bg); err != nil {
 			t.Fatal(err)
 		}
 		want := "v:" + strconv.Itoa(i)
 		h.expect("registered", want, want)
-		if h.lane.epoch != uint64(2*i) {
-			t.Errorf("registration %d: epoch %d", i, h.lane.epoch)
+		if h.lane.Epoch != uint64(2*i) {
+			t.Errorf("registration %d: epoch %d", i, h.lane.Epoch)
 		}
 		h.Do("DEL", h.Name+"_worker:w")
 	}
@@ -193,7 +194,7 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 	for _, way := range []string{"with a claim", "on their own"} {
 		t.Run(way, func(t *testing.T) {
 			h := newBeating(t, nil)
-			if err := h.beat(bg); err != nil {
+			if err := h.Beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.Do("RPUSH", h.Name, "a", "b", "c")
@@ -204,24 +205,24 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.expect("registered, nothing marked", "v:2", "v:1")
-			var again []*claim
+			var again []*engine.Claim
 			if way == "with a claim" {
 				var err error
-				if again, _, err = h.lane.claim(bg, redisstore.ClaimCall{Most: 5}, slices.Clone(claims)); err != nil {
+				if again, _, err = h.lane.Claim(bg, redisstore.ClaimCall{Most: 5}, slices.Clone(claims)); err != nil {
 					t.Fatal(err)
 				}
 			} else {
 				again = h.claims(1)
-				if !h.lane.finisher.ack(slices.Clone(claims), 0) {
+				if !h.lane.Finisher.Ack(slices.Clone(claims), 0) {
 					t.Fatal("not acknowledged")
 				}
 			}
-			if len(again) != 1 || string(again[0].raw) != "b+" {
+			if len(again) != 1 || string(again[0].Raw) != "b+" {
 				t.Errorf("%d tasks claimed, expected the one that was swept", len(again))
 			}
-			if known, _, _ := h.lane.count(); known != 1 || h.lane.finisher.lost != 1 {
+			if known, _, _ := h.lane.Count(); known != 1 || h.lane.Finisher.Lost != 1 {
 				t.Errorf("%d claims are known, and %d to be counted as lost: expected 1 and 1", known,
-					h.lane.finisher.lost)
+					h.lane.Finisher.Lost)
 			}
 			if n := h.Size("_processing:w"); n != 1 || h.counters()["processed"] != 2 {
 				t.Errorf("%d claims are left, counters %v: expected one and two processed", n, h.counters())
@@ -293,8 +294,8 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 		deliver: make(chan struct{}),
 	}
 	w := b.workWith(FromSource(src), cfg, f)
-	l := w.engine.lanes[0]
-	b.Until("the first look, which finds nothing, is over", func() bool { return l.newest() > 0 })
+	l := w.engine.Lanes[0]
+	b.Until("the first look, which finds nothing, is over", func() bool { return l.Newest() > 0 })
 	src.on.Store(true)
 	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(f, 2), Call(f, 3)); err != nil {
 		t.Fatal(err)
@@ -305,7 +306,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 		t.Fatal("nothing was claimed")
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
-	l.beat()
+	l.Beat()
 	b.Until("the worker is registered again",
 		func() bool { return strings.Contains(b.log.String(), "registered again") })
 	if len(ran) > 0 {
@@ -335,17 +336,17 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 // they had written, or all of them stood still.
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceiver(t, nil)
-	g := r.engine.groups[0]
-	r.b.Must(g.heartbeat.beat(t.Context()))
-	t.Cleanup(g.heartbeat.link.HangUp)
-	before, ok := g.heartbeat.health.UnbrokenSince()
+	g := r.engine.Groups[0]
+	r.b.Must(g.Heartbeat.Beat(t.Context()))
+	t.Cleanup(g.Heartbeat.Link.HangUp)
+	before, ok := g.Heartbeat.Health.UnbrokenSince()
 	if !ok {
 		t.Fatal("no contact after a heartbeat")
 	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.b.Must(g.heartbeat.beat(t.Context()))
-	r.b.Must(g.heartbeat.beat(t.Context()))
-	if since, ok := g.heartbeat.health.UnbrokenSince(); !ok || !since.After(before) {
+	r.b.Must(g.Heartbeat.Beat(t.Context()))
+	r.b.Must(g.Heartbeat.Beat(t.Context()))
+	if since, ok := g.Heartbeat.Health.UnbrokenSince(); !ok || !since.After(before) {
 		t.Errorf("contact since %v, %v, expected later than %v", since, ok, before)
 	}
 }
@@ -353,12 +354,12 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 // A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.
 func TestStopGivesBackUnknownClaims(t *testing.T) {
 	r := newReceiver(t, nil)
-	h := r.engine.groups[0].heartbeat
+	h := r.engine.Groups[0].Heartbeat
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.b.Must(h.beat(t.Context()))
-	h.link.HangUp()
+	r.b.Must(h.Beat(t.Context()))
+	h.Link.HangUp()
 	r.b.Do("HSET", r.b.Name+"_processing:"+r.ID(), "7-1", "m")
-	r.b.Must(r.engine.unregister())
+	r.b.Must(r.engine.Unregister())
 	if pending := r.b.List(""); len(pending) != 1 || pending[0] != "m" {
 		t.Errorf("pending: %q, expected the task that nobody knew of", pending)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/loop"
 )
 
@@ -84,12 +85,12 @@ func TestEventsOfAWorker(t *testing.T) {
 		}
 	}
 	for _, e := range h.of(EventWorkerStopping, EventWorkerStopped) {
-		if e.Reason != stopContext || e.Err != nil {
-			t.Errorf("%s: expected reason %q and no error, found %q and %v", e.Kind, stopContext, e.Reason, e.Err)
+		if e.Reason != engine.StopContext || e.Err != nil {
+			t.Errorf("%s: expected reason %q and no error, found %q and %v", e.Kind, engine.StopContext, e.Reason, e.Err)
 		}
 	}
-	if reason := w.Status().StopReason; reason != stopContext {
-		t.Errorf("status: expected reason %q, found %q", stopContext, reason)
+	if reason := w.Status().StopReason; reason != engine.StopContext {
+		t.Errorf("status: expected reason %q, found %q", engine.StopContext, reason)
 	}
 }
 
@@ -152,32 +153,32 @@ func TestListenersCannotHarmTheWorker(t *testing.T) {
 }
 
 func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
-	var h hooks
-	var got []event
-	h.listeners = []func(event){func(e event) { got = append(got, e) }}
-	h.on.Store(true)
-	for range maxEvents + 5 {
-		h.emit(event{Kind: kindTaskDone})
+	var h engine.Hooks
+	var got []engine.Event
+	h.Listeners = []func(engine.Event){func(e engine.Event) { got = append(got, e) }}
+	h.On.Store(true)
+	for range engine.MaxEvents + 5 {
+		h.Emit(engine.Event{Kind: engine.KindTaskDone})
 	}
-	h.start(loop.NewJournal((&logText{}).logger()))
+	h.Start(loop.NewJournal((&logText{}).logger()))
 	for {
-		h.mu.Lock()
-		taken := len(h.queue) == 0
-		h.mu.Unlock()
+		h.Mu.Lock()
+		taken := len(h.Queue) == 0
+		h.Mu.Unlock()
 		if taken {
 			break
 		}
 		runtime.Gosched()
 	}
-	h.emit(event{Kind: kindTaskStarted})
-	h.emit(event{Kind: kindTaskFailed})
-	h.stop(patience)
-	if len(got) != maxEvents+2 || got[0].Missed != 0 {
-		t.Fatalf("expected %d events, found %d, the first is %+v", maxEvents+2, len(got), got[0])
+	h.Emit(engine.Event{Kind: engine.KindTaskStarted})
+	h.Emit(engine.Event{Kind: engine.KindTaskFailed})
+	h.Stop(patience)
+	if len(got) != engine.MaxEvents+2 || got[0].Missed != 0 {
+		t.Fatalf("expected %d events, found %d, the first is %+v", engine.MaxEvents+2, len(got), got[0])
 	}
 	// The first one after those that were missed tells of them, and no other.
-	for i, want := range []event{{Kind: kindTaskStarted, Missed: 5}, {Kind: kindTaskFailed}} {
-		if e := got[maxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
+	for i, want := range []engine.Event{{Kind: engine.KindTaskStarted, Missed: 5}, {Kind: engine.KindTaskFailed}} {
+		if e := got[engine.MaxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
 			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)
 		}
 	}
@@ -189,7 +190,7 @@ func TestPatienceWithListeners(t *testing.T) {
 		0: time.Second, time.Millisecond: time.Second,
 		time.Minute: time.Minute,
 	} {
-		if got := (&engineConfig{CancelGrace: grace}).listenGrace(); got != want {
+		if got := (&engine.Config{CancelGrace: grace}).ListenGrace(); got != want {
 			t.Errorf("with a CancelGrace of %v it waits for %v, expected %v", grace, got, want)
 		}
 	}
@@ -201,16 +202,16 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var none *hooks
+	var none *engine.Hooks
 	if n := testing.AllocsPerRun(100, func() {
-		w.engine.emit(event{Kind: kindTaskDone, Duration: time.Second})
-		none.emit(event{Kind: kindTaskDone})
-	}); n != 0 || len(w.engine.hooks.queue) != 0 {
-		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.engine.hooks.queue))
+		w.engine.Emit(engine.Event{Kind: engine.KindTaskDone, Duration: time.Second})
+		none.Emit(engine.Event{Kind: engine.KindTaskDone})
+	}); n != 0 || len(w.engine.Hooks.Queue) != 0 {
+		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.engine.Hooks.Queue))
 	}
-	h := &w.engine.hooks
-	h.start(w.engine.log)
-	if h.over != nil {
+	h := &w.engine.Hooks
+	h.Start(w.engine.Log)
+	if h.Over != nil {
 		t.Error("a goroutine waits for events that nobody hears")
 	}
 }
@@ -233,8 +234,8 @@ func TestHooksPage(t *testing.T) {
 	}
 	constants, rows := first(source, `(?m)^\t(Event(?:Task|Worker|Heartbeat|Queue)\w+) .*//`),
 		first(page, "(?m)^\\| `(Event\\w+)` \\|")
-	if len(constants) != int(eventKinds)-1 || !slices.Equal(constants, rows) {
-		t.Errorf("kinds of events in event.go and docs/HOOKS.md differ: %d, %d and %d\n%q\n%q", eventKinds-1,
+	if len(constants) != int(engine.EventKinds)-1 || !slices.Equal(constants, rows) {
+		t.Errorf("kinds of events in event.go and docs/HOOKS.md differ: %d, %d and %d\n%q\n%q", engine.EventKinds-1,
 			len(constants), len(rows), constants, rows)
 	}
 	for k := EventKind(1); k < publicKinds; k++ {
@@ -243,11 +244,11 @@ func TestHooksPage(t *testing.T) {
 			t.Errorf("%s is called %q", constants[k-1], k)
 		}
 	}
-	engine, err := os.ReadFile("events.go")
+	engine, err := os.ReadFile("internal/engine/events.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, kind := range first(engine, `(?m)^\tkind(\w+)`) { // the same in the same order: their numbers are converted
+	for i, kind := range first(engine, `(?m)^\tKind(\w+)`) { // the same in the same order: their numbers are converted
 		if "Event"+kind != constants[i] {
 			t.Errorf("kind %d is %s to workers and %s to listeners", i+1, kind, constants[i])
 		}
@@ -256,7 +257,7 @@ func TestHooksPage(t *testing.T) {
 		t.Error("kinds that are none have names")
 	}
 	_, reasons, _ := strings.Cut(string(page), "| reason |")
-	source, err = os.ReadFile("limits.go")
+	source, err = os.ReadFile("internal/engine/limits.go")
 	if err != nil {
 		t.Fatal(err)
 	}

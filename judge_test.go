@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -33,36 +34,36 @@ type trial struct {
 // judgedAt is the time of Redis when it is judged.
 var judgedAt = time.UnixMilli(1_700_000_000_000)
 
-func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
+func (j trial) judge(t *testing.T) (e engine.Ending, done bool, info map[string]any) {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
 	cfg := j.cfg.withDefaults()
-	w := &worker{cfg: cfg.engine(new(Redis), orderPlan{}), uid: "w", log: loop.NewJournal(logger)}
-	w.cfg.Misfit = misfit
-	w.tasks, w.cancel = context.WithCancelCause(t.Context())
+	w := &engine.Worker{Cfg: cfg.engine(new(Redis), engine.Order{}), UID: "w", Log: loop.NewJournal(logger)}
+	w.Cfg.Misfit = misfit
+	w.Tasks, w.Cancel = context.WithCancelCause(t.Context())
 	if j.stops {
-		w.cancel(ErrShutdown)
+		w.Cancel(ErrShutdown)
 	}
 	f := Func(func() {}, append([]FuncOption{Name("judged")}, j.opts...)...)
 	if f.err != nil {
 		t.Fatal(f.err)
 	}
-	c := &claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f.f, raw: []byte("raw")}
-	c.msg = wire.Message{
+	c := &engine.Claim{Lane: engine.NewLane(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f.f, Raw: []byte("raw")}
+	c.Msg = wire.Message{
 		Kind: wire.GoExtended, Path: "judged",
 		Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra},
 	}
 	if j.plain {
-		c.msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
+		c.Msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
 	}
-	before := fmt.Sprintf("%+v %+v", c.msg, j.extra)
-	e, done = w.judge(c, j.err, judgedAt)
-	if after := fmt.Sprintf("%+v %+v", c.msg, j.extra); after != before {
+	before := fmt.Sprintf("%+v %+v", c.Msg, j.extra)
+	e, done = w.Judge(c, j.err, judgedAt)
+	if after := fmt.Sprintf("%+v %+v", c.Msg, j.extra); after != before {
 		t.Errorf("the claim's message was changed from %s to %s", before, after)
 	}
-	if e.info != nil {
-		value, _, err := wire.DecodeAny(e.info)
+	if e.Info != nil {
+		value, _, err := wire.DecodeAny(e.Info)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,11 +73,11 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 }
 
 // parsed returns the meta of the message as it goes on.
-func (j trial) parsed(t *testing.T, e *ending) wire.Meta {
+func (j trial) parsed(t *testing.T, e *engine.Ending) wire.Meta {
 	t.Helper()
-	m, err := wire.Parse(e.message, wire.WorkerLimits)
+	m, err := wire.Parse(e.Message, wire.WorkerLimits)
 	if err != nil {
-		t.Fatalf("message %q: %v", e.message, err)
+		t.Fatalf("message %q: %v", e.Message, err)
 	}
 	return m.Meta
 }
@@ -153,7 +154,7 @@ func TestJudgeBackoff(t *testing.T) {
 			}
 			e, done, info := tt.judge(t)
 			m := tt.parsed(t, &e)
-			if done || e.outcome != outcomeRetry || e.tally != tallyFailed || e.wait != tt.wait ||
+			if done || e.Outcome != engine.OutcomeRetry || e.Tally != engine.TallyFailed || e.Wait != tt.wait ||
 				m.Retried != tt.retried+1 {
 				t.Errorf("%+v, meta %+v, expected a retry in %v", e, m, tt.wait)
 			}
@@ -168,12 +169,12 @@ func TestJudgeBackoff(t *testing.T) {
 func TestJudgeOutcomes(t *testing.T) {
 	never := func(error) bool { return false }
 	zero := []FuncOption{MaxRetry(0)}
-	late := &timeoutError{time.Second, errJudged}
+	late := &engine.TimeoutError{Limit: time.Second, Err: errJudged}
 	for _, tt := range []struct {
 		name string
 		trial
-		outcome outcome
-		tally   tally
+		outcome engine.Outcome
+		tally   engine.Tally
 		wait    time.Duration
 		raw     bool // the message goes on as it is
 		reason  string
@@ -181,155 +182,155 @@ func TestJudgeOutcomes(t *testing.T) {
 		{
 			"failed, no retries left",
 			trial{opts: zero},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
+			engine.OutcomeArchive, engine.TallyFailed, lifecycle.ArchivedLife, false,
 			"failed",
 		},
 		{
 			"failed, RetryUntil holds",
 			trial{opts: zero, extra: &wire.Extra{RetryUntil: in(11 * time.Second)}},
-			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
+			engine.OutcomeRetry, engine.TallyFailed, 10 * time.Second, false, "failed",
 		},
 		{
 			"failed, RetryUntil too soon",
 			trial{extra: &wire.Extra{RetryUntil: in(10 * time.Second)}},
-			outcomeArchive,
-			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			engine.OutcomeArchive,
+			engine.TallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, deadline too soon",
 			trial{extra: &wire.Extra{Deadline: in(10 * time.Second)}},
-			outcomeArchive,
-			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			engine.OutcomeArchive,
+			engine.TallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, of no use then",
 			trial{extra: &wire.Extra{Expiry: in(10 * time.Second)}},
-			outcomeArchive, tallyFailed,
+			engine.OutcomeArchive, engine.TallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, time enough",
 			trial{extra: &wire.Extra{Expiry: in(11 * time.Second), Deadline: in(time.Hour)}},
-			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
+			engine.OutcomeRetry, engine.TallyFailed, 10 * time.Second, false, "failed",
 		},
 		{
 			"discarded",
 			trial{err: Discard(errJudged)},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
+			engine.OutcomeArchive, engine.TallyFailed, lifecycle.ArchivedLife, false,
 			"failed",
 		},
 		{
 			"discarded, wrapped",
 			trial{err: fmt.Errorf("so: %w", Discard(errJudged))},
-			outcomeArchive, tallyFailed,
+			engine.OutcomeArchive, engine.TallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded, joined",
 			trial{err: errors.Join(errJudged, Discard(errJudged))},
-			outcomeArchive, tallyFailed,
+			engine.OutcomeArchive, engine.TallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded while the worker stops",
 			trial{err: Discard(errJudged), stops: true},
-			outcomeArchive, tallyFailed,
+			engine.OutcomeArchive, engine.TallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"the outermost holds",
 			trial{err: RetryIn(time.Second, Discard(errJudged))},
-			outcomeRetry, tallyFailed,
+			engine.OutcomeRetry, engine.TallyFailed,
 			time.Second, false, "failed",
 		},
-		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, outcomeSnooze, tallyNone, time.Hour, true, "snoozed"},
-		{"snoozed, negative", trial{err: Snooze(-1)}, outcomeSnooze, tallyNone, 0, true, "snoozed"},
+		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, engine.OutcomeSnooze, engine.TallyNone, time.Hour, true, "snoozed"},
+		{"snoozed, negative", trial{err: Snooze(-1)}, engine.OutcomeSnooze, engine.TallyNone, 0, true, "snoozed"},
 		{
 			"snoozed while the worker stops",
 			trial{err: Snooze(time.Hour), stops: true},
-			outcomeSnooze, tallyNone,
+			engine.OutcomeSnooze, engine.TallyNone,
 			time.Hour, true, "snoozed",
 		},
 		{
 			"snoozed, a message without meta",
 			trial{err: Snooze(time.Hour), plain: true},
-			outcomeSnooze, tallyNone,
+			engine.OutcomeSnooze, engine.TallyNone,
 			time.Hour, true, "snoozed",
 		},
 		{
 			"failed, a message without meta",
 			trial{plain: true},
-			outcomeRetry, tallyFailed, 10 * time.Second, false,
+			engine.OutcomeRetry, engine.TallyFailed, 10 * time.Second, false,
 			"failed",
 		},
-		{"failed while the worker stops", trial{stops: true}, outcomeRelease, tallyNone, 0, false, ""},
+		{"failed while the worker stops", trial{stops: true}, engine.OutcomeRelease, engine.TallyNone, 0, false, ""},
 		{
 			"to be retried while the worker stops",
 			trial{err: RetryIn(time.Hour, errJudged), stops: true},
-			outcomeRelease,
-			tallyNone, 0, false, "",
+			engine.OutcomeRelease,
+			engine.TallyNone, 0, false, "",
 		},
 		{
 			"no failure",
 			trial{cfg: WorkerConfig{IsFailure: never}},
-			outcomeRetry, tallyNone, 10 * time.Second, true,
+			engine.OutcomeRetry, engine.TallyNone, 10 * time.Second, true,
 			"not failed",
 		},
 		{
 			"no failure, no retries left",
 			trial{cfg: WorkerConfig{IsFailure: never}, opts: zero},
-			outcomeRetry, tallyNone,
+			engine.OutcomeRetry, engine.TallyNone,
 			10 * time.Second, true, "not failed",
 		},
 		{
 			"no failure, no time left",
 			trial{cfg: WorkerConfig{IsFailure: never}, extra: &wire.Extra{RetryUntil: in(time.Second)}},
-			outcomeArchive,
-			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			engine.OutcomeArchive,
+			engine.TallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded whatever it is",
 			trial{cfg: WorkerConfig{IsFailure: never}, err: Discard(errJudged)},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			engine.OutcomeArchive, engine.TallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{"RetryIn spends a retry whatever it is", trial{
 			cfg: WorkerConfig{IsFailure: never}, opts: zero,
 			err: RetryIn(1, errJudged),
-		}, outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed"},
-		{"took too long", trial{err: late}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
+		}, engine.OutcomeArchive, engine.TallyFailed, lifecycle.ArchivedLife, false, "failed"},
+		{"took too long", trial{err: late}, engine.OutcomeRetry, engine.TallyFailed, 10 * time.Second, false, "failed"},
 		{
 			"took too long, and shall not",
 			trial{err: late, opts: []FuncOption{FailOnTimeout()}},
-			outcomeArchive,
-			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			engine.OutcomeArchive,
+			engine.TallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"a timeout of somebody else",
 			trial{err: fmt.Errorf("so: %w", ErrTimeout), opts: []FuncOption{FailOnTimeout()}},
-			outcomeRetry,
-			tallyFailed, 10 * time.Second, false, "failed",
+			engine.OutcomeRetry,
+			engine.TallyFailed, 10 * time.Second, false, "failed",
 		},
 		{
 			"wrong arguments",
 			trial{err: &ArgumentError{Func: "judged"}},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, true,
+			engine.OutcomeArchive, engine.TallyFailed, lifecycle.ArchivedLife, true,
 			"arguments",
 		},
 		{
 			"wrong arguments of another",
 			trial{err: &ArgumentError{Func: "other"}},
-			outcomeRetry, tallyFailed,
+			engine.OutcomeRetry, engine.TallyFailed,
 			10 * time.Second, false, "failed",
 		},
 		{
 			"IsFailure panics",
 			trial{cfg: WorkerConfig{IsFailure: func(error) bool { panic("asked") }, MaxRetry: -1}},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			engine.OutcomeArchive, engine.TallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"the error panics",
 			trial{cfg: WorkerConfig{MaxRetry: -1}, err: (*nilError)(nil)},
-			outcomeArchive, tallyFailed,
+			engine.OutcomeArchive, engine.TallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 	} {
@@ -339,16 +340,16 @@ func TestJudgeOutcomes(t *testing.T) {
 				tt.err = errJudged
 			}
 			e, done, info := tt.judge(t)
-			if done || e.outcome != tt.outcome || e.tally != tt.tally || e.wait != tt.wait {
+			if done || e.Outcome != tt.outcome || e.Tally != tt.tally || e.Wait != tt.wait {
 				t.Errorf("%+v, expected outcome %d, tally %d, wait %v", e, tt.outcome, tt.tally, tt.wait)
 			}
 			if tt.reason != "" && info["reason"] != tt.reason {
 				t.Errorf("info %v, expected reason %q", info, tt.reason)
 			}
-			if raw := string(e.message) == "raw"; raw != tt.raw {
-				t.Errorf("message %q", e.message)
+			if raw := string(e.Message) == "raw"; raw != tt.raw {
+				t.Errorf("message %q", e.Message)
 			}
-			if tt.reason != "" && e.id == "" {
+			if tt.reason != "" && e.ID == "" {
 				t.Error("it has no id")
 			}
 			if tt.reason == "failed" {
@@ -370,11 +371,11 @@ func TestJudgeOutcomes(t *testing.T) {
 // What is dropped frees its lock, and who waits for its result learns that there is none.
 func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l"}}.judge(t)
-	if done || e.outcome != outcomeComplete || e.id != "id" || e.wait != 0 || e.info != nil {
+	if done || e.Outcome != engine.OutcomeComplete || e.ID != "id" || e.Wait != 0 || e.Info != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
 	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
-	if info := wire.ParseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second ||
+	if info := wire.ParseInfo(e.Info); done || e.Outcome != engine.OutcomeComplete || e.ID != "id" || e.Wait != time.Second ||
 		info.Reason != "dropped" || info.Result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
@@ -405,7 +406,7 @@ func TestJudgeSurvivesPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j.err = errJudged
 			e, _, info := j.judge(t)
-			if e.outcome != outcomeRetry || e.wait < 3*time.Second || e.wait > 7*time.Second {
+			if e.Outcome != engine.OutcomeRetry || e.Wait < 3*time.Second || e.Wait > 7*time.Second {
 				t.Errorf("%+v", e)
 			}
 			if text := fmt.Sprint(info["error"]); !strings.Contains(text, "asked") ||
@@ -429,7 +430,7 @@ func TestOutcomesAreErrors(t *testing.T) {
 		Snooze(time.Minute).Error(); text != "delayed: dropped, delayed: snoozed for 1m0s" {
 		t.Error(text)
 	}
-	late := &timeoutError{1500 * time.Millisecond, errJudged}
+	late := &engine.TimeoutError{Limit: 1500 * time.Millisecond, Err: errJudged}
 	if !errors.Is(late, ErrTimeout) || !errors.Is(late, errJudged) ||
 		late.Error() != "delayed: handler took longer than 1.5s: no luck" {
 		t.Error(late)

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -50,8 +51,8 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 			}
 			cfg := b.config()
 			cfg.MaxTasks, cfg.Concurrency, cfg.Prefetch = c.most, c.executors, c.prefetch
-			if reason := b.runToEnd(cfg, f); reason != stopTasks {
-				t.Errorf("expected %q, found %q", stopTasks, reason)
+			if reason := b.runToEnd(cfg, f); reason != engine.StopTasks {
+				t.Errorf("expected %q, found %q", engine.StopTasks, reason)
 			}
 			if n := ran.Load(); n != int64(c.most) {
 				t.Errorf("expected %d tasks, found %d", c.most, n)
@@ -95,8 +96,8 @@ func TestMaxTasksWaitsForTheLast(t *testing.T) {
 	close(leave)
 	b.Until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
 	s.mustStop()
-	if events := h.of(EventWorkerStopping); len(events) != 1 || events[0].Reason != stopTasks {
-		t.Errorf("expected one event with reason %q, found %+v", stopTasks, events)
+	if events := h.of(EventWorkerStopping); len(events) != 1 || events[0].Reason != engine.StopTasks {
+		t.Errorf("expected one event with reason %q, found %+v", engine.StopTasks, events)
 	}
 	if n := b.counters()["processed"]; n != 2 || b.Size("_retry") != 0 {
 		t.Errorf("expected 2 tasks done and no retries, found %d and %d", n, b.Size("_retry"))
@@ -110,8 +111,8 @@ func TestMaxTasksCountsWhatEndsItsGoroutine(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.MaxTasks = 1
-	if reason := b.runToEnd(cfg, f); reason != stopTasks || b.Size("_archived") != 1 {
-		t.Errorf("expected %q and an archived task, found %q and %d", stopTasks, reason, b.Size("_archived"))
+	if reason := b.runToEnd(cfg, f); reason != engine.StopTasks || b.Size("_archived") != 1 {
+		t.Errorf("expected %q and an archived task, found %q and %d", engine.StopTasks, reason, b.Size("_archived"))
 	}
 }
 
@@ -121,14 +122,14 @@ func TestOnce(t *testing.T) {
 	f := b.fn("f", func() { ran.Add(1) })
 	cfg := b.config()
 	cfg.Once, cfg.Prefetch = true, 10
-	if reason := b.runToEnd(cfg, f); reason != stopEmpty {
-		t.Errorf("no task: expected %q, found %q", stopEmpty, reason)
+	if reason := b.runToEnd(cfg, f); reason != engine.StopEmpty {
+		t.Errorf("no task: expected %q, found %q", engine.StopEmpty, reason)
 	}
 	b.delay(f)
 	b.delay(f)
 	for left := 1; left >= 0; left-- {
-		if reason := b.runToEnd(cfg, f); reason != stopTasks || b.Size("") != left {
-			t.Errorf("expected %q and %d pending tasks, found %q and %d", stopTasks, left, reason, b.Size(""))
+		if reason := b.runToEnd(cfg, f); reason != engine.StopTasks || b.Size("") != left {
+			t.Errorf("expected %q and %d pending tasks, found %q and %d", engine.StopTasks, left, reason, b.Size(""))
 		}
 	}
 	if ran.Load() != 2 {
@@ -140,8 +141,8 @@ func TestMaxTime(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
 	cfg.MaxTime = 20 * time.Millisecond
-	if reason := b.runToEnd(cfg); reason != stopTime {
-		t.Errorf("expected %q, found %q", stopTime, reason)
+	if reason := b.runToEnd(cfg); reason != engine.StopTime {
+		t.Errorf("expected %q, found %q", engine.StopTime, reason)
 	}
 }
 
@@ -149,22 +150,22 @@ func TestMaxMemory(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
 	cfg.MaxMemory = leastMemory
-	if reason := b.runToEnd(cfg); reason != stopMemory {
-		t.Errorf("expected %q, found %q", stopMemory, reason)
+	if reason := b.runToEnd(cfg); reason != engine.StopMemory {
+		t.Errorf("expected %q, found %q", engine.StopMemory, reason)
 	}
 	if !strings.Contains(b.log.String(), "WorkerConfig.MaxMemory") {
 		t.Errorf("the log does not say why:\n%s", b.log)
 	}
 	cfg.MaxMemory = math.MaxInt64
-	cfg.MaxTime = 2 * memoryInterval
-	if reason := b.runToEnd(cfg); reason != stopTime {
-		t.Errorf("within the limit: expected %q, found %q", stopTime, reason)
+	cfg.MaxTime = 2 * engine.MemoryInterval
+	if reason := b.runToEnd(cfg); reason != engine.StopTime {
+		t.Errorf("within the limit: expected %q, found %q", engine.StopTime, reason)
 	}
 }
 
 func TestMemoryUsed(t *testing.T) {
 	debug.FreeOSMemory() // or what other tests have left behind may go while this one looks
-	before, runtimeBefore := memoryUsed(), runtimeMemory()
+	before, runtimeBefore := engine.MemoryUsed(), engine.RuntimeMemory()
 	if before < 1<<20 || runtimeBefore < 1<<20 {
 		t.Fatalf("found %d and %d bytes, expected at least a megabyte", before, runtimeBefore)
 	}
@@ -172,7 +173,7 @@ func TestMemoryUsed(t *testing.T) {
 	for i := 0; i < len(block); i += 1024 {
 		block[i] = 1
 	}
-	if used, runtimeUsed := memoryUsed(), runtimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
+	if used, runtimeUsed := engine.MemoryUsed(), engine.RuntimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
 		t.Errorf("after 64 MiB more: %d and %d bytes, before %d and %d", used, runtimeUsed, before, runtimeBefore)
 	}
 	runtime.KeepAlive(block)
@@ -182,8 +183,8 @@ func TestMemoryUsed(t *testing.T) {
 	}
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	peak, _, _ = strings.Cut(peak, "kB")
-	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || memoryUsed() > kib<<10+1<<20 {
-		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", memoryUsed(), kib, err)
+	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || engine.MemoryUsed() > kib<<10+1<<20 {
+		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", engine.MemoryUsed(), kib, err)
 	}
 }
 
@@ -210,8 +211,8 @@ func TestStopWhenEmpty(t *testing.T) {
 	b.delayWith(b.q.With(At(time.Now().Add(-time.Hour))), f, 0)
 	cfg := b.config()
 	cfg.StopWhenEmpty = true
-	if reason := b.runToEnd(cfg, f); reason != stopEmpty {
-		t.Errorf("expected %q, found %q", stopEmpty, reason)
+	if reason := b.runToEnd(cfg, f); reason != engine.StopEmpty {
+		t.Errorf("expected %q, found %q", engine.StopEmpty, reason)
 	}
 	if n := ran.Load(); n != 8 || b.Size("_scheduled") != 1 || b.Size("_parked") != 0 {
 		t.Errorf("expected 8 tasks, 1 scheduled and none parked, found %d, %d and %d", n, b.Size("_scheduled"),
@@ -231,10 +232,10 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	s := b.start(w)
 	await(b, "the task", running)
 	// only then anything counts as empty
-	b.Until("the mover has looked", func() bool { return w.engine.groups[0].mover.looked.Load() })
-	v := &vacancy{worker: w.engine}
+	b.Until("the mover has looked", func() bool { return w.engine.Groups[0].Mover.Looked.Load() })
+	v := &engine.Vacancy{Worker: w.engine}
 	for range 3 {
-		if v.look(t.Context(), time.Now().Add(time.Hour)) {
+		if v.Look(t.Context(), time.Now().Add(time.Hour)) {
 			t.Error("the worker is said to have nothing to do")
 		}
 	}
@@ -242,8 +243,8 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	b.Until("the worker has stopped", func() bool { return w.Status().State == WorkerStopped })
 	s.mustStop()
 	if events := h.of(EventWorkerIdle, EventWorkerStopping); len(events) != 2 || events[0].Kind != EventWorkerIdle ||
-		events[1].Reason != stopEmpty {
-		t.Errorf("expected that the worker is idle and stops for %q, found %+v", stopEmpty, events)
+		events[1].Reason != engine.StopEmpty {
+		t.Errorf("expected that the worker is idle and stops for %q, found %+v", engine.StopEmpty, events)
 	}
 }
 
@@ -254,10 +255,10 @@ func TestVacancy(t *testing.T) {
 	f := b.fn("f", func() { ran <- struct{}{} })
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.engine.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.engine.Groups[0].Mover.Looked.Load() })
 	begin := time.Now()
-	v := &vacancy{worker: w.engine, limit: time.Hour, since: begin, listened: true}
-	at := func(minutes int) bool { return v.look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
+	v := &engine.Vacancy{Worker: w.engine, Limit: time.Hour, Since: begin, Listened: true}
+	at := func(minutes int) bool { return v.Look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
 	idle := func() int { return len(h.of(EventWorkerIdle)) }
 	before := idle()
 	if at(59) {
@@ -267,7 +268,7 @@ func TestVacancy(t *testing.T) {
 	b.delay(f)
 	await(b, "the task", ran)
 	b.Idle()
-	b.Until("it has ended", func() bool { still, _ := w.engine.exec.stillness(); return still })
+	b.Until("it has ended", func() bool { still, _ := w.engine.Exec.Stillness(); return still })
 	if at(61) || at(120) {
 		t.Error("less than an hour after a task")
 	}
@@ -295,13 +296,13 @@ func TestIdleIsToldOnce(t *testing.T) {
 	f := b.fn("f", func() {})
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.engine.groups[0].mover.looked.Load() })
-	v := &vacancy{worker: w.engine, limit: -1, listened: true}
+	b.Until("the mover has looked", func() bool { return w.engine.Groups[0].Mover.Looked.Load() })
+	v := &engine.Vacancy{Worker: w.engine, Limit: -1, Listened: true}
 	b.Until("listeners were told", func() bool { // a claim may be under way
-		v.look(t.Context(), time.Now())
-		return v.told
+		v.Look(t.Context(), time.Now())
+		return v.Told
 	})
-	if v.look(t.Context(), time.Now().Add(24*time.Hour)) {
+	if v.Look(t.Context(), time.Now().Add(24*time.Hour)) {
 		t.Error("expected that listeners were told, and that the worker goes on")
 	}
 	s.mustStop()
@@ -364,8 +365,8 @@ func TestNoLimitsNoWatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(w.engine.watches()); n != 0 || w.engine.exec.limited || w.engine.exec.rest != 0 {
-		t.Errorf("found %d watches, a budget of %d tasks", n, w.engine.exec.budget)
+	if n := len(w.engine.Watches()); n != 0 || w.engine.Exec.Limited || w.engine.Exec.Rest != 0 {
+		t.Errorf("found %d watches, a budget of %d tasks", n, w.engine.Exec.Budget)
 	}
 }
 
@@ -373,8 +374,8 @@ func TestNoLimitsNoWatches(t *testing.T) {
 func TestFirstReasonToStopHolds(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
-	w.engine.stopFor("one")
-	w.engine.stopFor("two")
+	w.engine.StopFor("one")
+	w.engine.StopFor("two")
 	if err := w.Run(t.Context()); err != nil || !errors.Is(w.Run(t.Context()), ErrClosed) {
 		t.Errorf("Run: %v", err)
 	}
@@ -394,8 +395,8 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.StopWhenEmpty = true
-	if reason := b.runToEnd(cfg, f); reason != stopEmpty || b.Size("") != 1 {
-		t.Errorf("expected %q and the task where it was, found %q and %d", stopEmpty, reason, b.Size(""))
+	if reason := b.runToEnd(cfg, f); reason != engine.StopEmpty || b.Size("") != 1 {
+		t.Errorf("expected %q and the task where it was, found %q and %d", engine.StopEmpty, reason, b.Size(""))
 	}
 }
 
@@ -403,13 +404,13 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		spent := 0
-		c.mu.Lock()
-		c.limited, c.budget, c.onSpent = true, 1, func() { spent++ }
-		c.mu.Unlock()
+		c.Mu.Lock()
+		c.Limited, c.Budget, c.OnSpent = true, 1, func() { spent++ }
+		c.Mu.Unlock()
 		tasks := c.tasks(c.lane, 1)
-		c.add(tasks)
+		c.Add(tasks)
 		synctest.Wait()
-		if stuck, _ := c.replace(0, tasks[0]); !stuck || spent != 1 {
+		if stuck, _ := c.Replace(0, tasks[0]); !stuck || spent != 1 {
 			t.Errorf("expected that the last task is given up, found %v and %d", stuck, spent)
 		}
 	})
@@ -419,16 +420,16 @@ func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 func TestBudget(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		spent := 0
-		c.mu.Lock()
-		c.limited, c.budget, c.onSpent = true, 2, func() { spent++ }
-		c.mu.Unlock()
-		if n, _, _ := c.room(); n != 2 {
+		c.Mu.Lock()
+		c.Limited, c.Budget, c.OnSpent = true, 2, func() { spent++ }
+		c.Mu.Unlock()
+		if n, _, _ := c.Room(); n != 2 {
 			t.Errorf("room for %d, expected 2", n)
 		}
 		tasks := c.tasks(c.lane, 4)
-		c.add(tasks)
+		c.Add(tasks)
 		synctest.Wait()
-		if n, _, _ := c.room(); n != 0 || len(c.started) != 2 || !c.exhausted() || len(c.changed) != 1 {
+		if n, _, _ := c.Room(); n != 0 || len(c.started) != 2 || !c.Exhausted() || len(c.Changed) != 1 {
 			t.Errorf("room for %d after %d of 2 have started", n, len(c.started))
 		}
 		c.ways[tasks[0]] <- endDone
@@ -438,7 +439,7 @@ func TestBudget(t *testing.T) {
 		}
 		c.ways[tasks[1]] <- endSeenTo
 		synctest.Wait()
-		if back := c.takeBack(); spent != 1 || len(c.started) != 2 || len(back) != 2 {
+		if back := c.TakeBack(); spent != 1 || len(c.started) != 2 || len(back) != 2 {
 			t.Errorf("both have ended: spent %d, started %d, %d left", spent, len(c.started), len(back))
 		}
 	})
@@ -452,13 +453,13 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, looked := range []bool{false, true} {
-		w.engine.groups[0].mover.looked.Store(looked)
-		if empty, err := w.engine.empty(t.Context()); empty != looked || err != nil {
+		w.engine.Groups[0].Mover.Looked.Store(looked)
+		if empty, err := w.engine.Empty(t.Context()); empty != looked || err != nil {
 			t.Errorf("the mover has looked: %v; expected the same of empty, found %v, %v", looked, empty, err)
 		}
 	}
 	b.delayWith(b.q.With(At(time.Now().Add(-time.Hour))), plainForTest, 1)
-	if empty, err := w.engine.empty(t.Context()); empty || err != nil {
+	if empty, err := w.engine.Empty(t.Context()); empty || err != nil {
 		t.Errorf("a task is due: found %v, %v", empty, err)
 	}
 }

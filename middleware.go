@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 )
 
@@ -15,7 +16,7 @@ type HandlerFunc func(ctx context.Context, t *Task) error
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
 // is none.
 func TaskFromContext(ctx context.Context) *Task {
-	c := claimFromContext(ctx)
+	c := engine.ClaimFromContext(ctx)
 	if c == nil {
 		return nil
 	}

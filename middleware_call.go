@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 )
 
 // hasMiddleware says whether a task goes through middleware, which needs a context of its own.
-func (w *Worker) hasMiddleware(c *claim) bool {
+func (w *Worker) hasMiddleware(c *engine.Claim) bool {
 	return w.chain != nil || defaultsOf(c.Function()).chain != nil
 }
 
 // call calls the function of a claim, through middleware if there is any. When the function or middleware calls
 // runtime.Goexit, it does not return.
-func (w *Worker) call(ctx context.Context, c *claim) (result any, err error) {
+func (w *Worker) call(ctx context.Context, c *engine.Claim) (result any, err error) {
 	if !w.hasMiddleware(c) {
 		result, err = c.Function().Call(ctx, c.Message())
 		return result, public(err)
@@ -23,7 +24,7 @@ func (w *Worker) call(ctx context.Context, c *claim) (result any, err error) {
 }
 
 // callThrough calls the function of a claim through middleware.
-func (w *Worker) callThrough(ctx context.Context, c *claim) (result any, err error) {
+func (w *Worker) callThrough(ctx context.Context, c *engine.Claim) (result any, err error) {
 	t := taskOf(c)
 	outermost := w.chain
 	if outermost == nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -304,10 +305,10 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &claim{fn: fn}
-	c.msg.Payload = []byte{1}
+	c := &engine.Claim{Fn: fn}
+	c.Msg.Payload = []byte{1}
 	measure := func(call func()) float64 { call(); return testing.AllocsPerRun(200, call) }
-	plain := measure(func() { _, _ = fn.Call(t.Context(), &c.msg) })
+	plain := measure(func() { _, _ = fn.Call(t.Context(), &c.Msg) })
 	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain {
 		t.Errorf("expected %v allocations, found %v", plain, n)
 	}

@@ -6,36 +6,39 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // QueueOrder says which queues a worker serves and in which order it looks at them: Strict or Weighted.
 type QueueOrder interface {
-	plan() (orderPlan, error)
+	plan() (engine.Order, error)
 }
 
 // Strict serves queues by priority: a task of a later queue is claimed only when the earlier ones are empty.
 type Strict []string
 
-func (s Strict) plan() (orderPlan, error) { return orderPlan{names: slices.Clone(s)}, checkNames(s) }
+func (s Strict) plan() (engine.Order, error) {
+	return engine.Order{Names: slices.Clone(s)}, checkNames(s)
+}
 
 // Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. Weights
 // are 1 to 1000; Queue.SetWeight changes them while workers run.
 type Weighted map[string]int
 
-func (w Weighted) plan() (orderPlan, error) {
-	var p orderPlan
-	p.names = slices.Sorted(maps.Keys(w))
-	for _, name := range p.names {
+func (w Weighted) plan() (engine.Order, error) {
+	var p engine.Order
+	p.Names = slices.Sorted(maps.Keys(w))
+	for _, name := range p.Names {
 		weight := w[name]
-		if weight < 1 || weight > maxWeight {
-			return p, fmt.Errorf("delayed: queue %q has weight %d: expected 1 to %d", name, weight, maxWeight)
+		if weight < 1 || weight > engine.MaxWeight {
+			return p, fmt.Errorf("delayed: queue %q has weight %d: expected 1 to %d", name, weight, engine.MaxWeight)
 		}
-		p.weights = append(p.weights, weight)
-		p.total += weight
+		p.Weights = append(p.Weights, weight)
+		p.Total += weight
 	}
-	p.configured = slices.Clone(p.weights)
-	return p, checkNames(p.names)
+	p.Configured = slices.Clone(p.Weights)
+	return p, checkNames(p.Names)
 }
 
 func checkNames(names []string) error {

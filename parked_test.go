@@ -65,7 +65,7 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 		w, err := NewWorker(b.rdb, cfg)
 		b.Must(err)
 		b.Must(w.Register(fn))
-		w.engine.groups[0].mover.every = time.Hour // nothing but the signal tells
+		w.engine.Groups[0].Mover.Every = time.Hour // nothing but the signal tells
 		workers = append(workers, b.start(w))
 	}
 	b.Until("both hear signals", func() bool {

@@ -223,8 +223,8 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	cfg.PythonQueue = b.Name + "-py"
 	cold, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
-	for _, g := range cold.engine.groups {
-		g.mover.every = time.Hour
+	for _, g := range cold.engine.Groups {
+		g.Mover.Every = time.Hour
 	}
 	w := b.start(cold)
 	enqueue := func(n int) {
@@ -248,7 +248,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	enqueue(20)
 	b.Until("they are parked", func() bool { return b.Size("_parked") == 20 })
 	for range 3 {
-		w.engine.moveNow()
+		w.engine.MoveNow()
 	}
 	b.Idle()
 	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") ||
@@ -256,7 +256,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
 	}
 	b.Do("SET", b.Name+"-py_mode", "extended")
-	w.engine.moveNow()
+	w.engine.MoveNow()
 	b.Until("they are handed on as well", func() bool { return b.Size("-py") == 40 })
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 // An error says that ctx is none of a handler, that the task carries no id (ErrNoID), that it is another worker's by
 // now (ErrLost), or that Redis could not be told; none of them needs to stop the handler.
 func Progress(ctx context.Context, done, total int64, note string) error {
-	c := claimFromContext(ctx)
+	c := engine.ClaimFromContext(ctx)
 	if c == nil {
 		return errors.New("delayed: Progress outside of a handler: pass the context that the handler was given")
 	}

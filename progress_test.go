@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -20,13 +21,13 @@ func TestReporter(t *testing.T) {
 		var sent []int64
 		failure := errors.New("no connection")
 		var fail error
-		r := &reporter{send: func(_ context.Context, p wire.Progress) error {
+		r := &engine.Reporter{Send: func(_ context.Context, p wire.Progress) error {
 			at, sent = append(at, time.Since(start)), append(sent, p.Done)
 			return fail
 		}}
 		report := func(n int64, want error) {
 			t.Helper()
-			if err := r.report(t.Context(), wire.Progress{Done: n}); !errors.Is(err, want) {
+			if err := r.Report(t.Context(), wire.Progress{Done: n}); !errors.Is(err, want) {
 				t.Errorf("report %d: %v, expected %v", n, err, want)
 			}
 		}
@@ -54,9 +55,9 @@ func TestReporter(t *testing.T) {
 		step(time.Second)
 		report(10, failure) // at once, its own
 		report(11, nil)     // never: the handler returns
-		r.close()
+		r.Close()
 		step(time.Second)
-		if err := r.report(t.Context(), wire.Progress{}); err == nil {
+		if err := r.Report(t.Context(), wire.Progress{}); err == nil {
 			t.Error("a report after the end")
 		}
 		want := []int64{0, 100, 1090, 1190, 2100, 2200, 2300, 3210}
@@ -220,7 +221,7 @@ func TestProgressOfLost(t *testing.T) {
 	w := b.work(b.config(), f)
 	b.delay(f)
 	await(b, "the handler", began)
-	b.Do("DEL", w.engine.lanes[0].store.Keys.Processing+w.engine.ID())
+	b.Do("DEL", w.engine.Lanes[0].Store.Keys.Processing+w.engine.ID())
 	began <- struct{}{}
 	if err := await(b, "Progress", gone); !errors.Is(err, ErrLost) {
 		t.Errorf("Progress: %v, expected ErrLost", err)

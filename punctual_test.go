@@ -13,6 +13,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/schedule"
 )
@@ -299,7 +300,7 @@ func TestTicksWithoutSignals(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		time.Sleep(checkInterval) //nolint:forbidigo // as above
+		time.Sleep(engine.CheckInterval) //nolint:forbidigo // as above
 		synctest.Wait()
 		late := s.since()
 		for i, tick := range late {
@@ -308,8 +309,8 @@ func TestTicksWithoutSignals(t *testing.T) {
 				t.Errorf("tick %d is %s, expected %s", i, tick, id)
 			}
 		}
-		if len(late) != int(checkInterval/time.Second) {
-			t.Errorf("after %v, found %q", checkInterval, late)
+		if len(late) != int(engine.CheckInterval/time.Second) {
+			t.Errorf("after %v, found %q", engine.CheckInterval, late)
 		}
 		start = time.Now()
 		time.Sleep(time.Minute) //nolint:forbidigo // as above

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -11,13 +12,13 @@ import (
 // received is a task that a worker has claimed, or that its sweeper has found with a dead worker.
 type received struct {
 	task   Task
-	claim  *claim // nil: this worker has not claimed it
-	swept  string // the queue that it was found on, if this worker has not claimed it
-	result any    // of the function, once middleware has called it
+	claim  *engine.Claim // nil: this worker has not claimed it
+	swept  string        // the queue that it was found on, if this worker has not claimed it
+	result any           // of the function, once middleware has called it
 }
 
 // taskOf makes the task of a claim whose message was decoded.
-func taskOf(c *claim) *Task {
+func taskOf(c *engine.Claim) *Task {
 	r := &received{claim: c}
 	r.task.msg, r.task.got = *c.Message(), r
 	return &r.task

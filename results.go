@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -84,9 +85,9 @@ const (
 func leftNothing(how string) *wire.Info {
 	switch how {
 	case endedReplaced:
-		return &wire.Info{Reason: reasonCanceled, Error: "another task has taken its place", At: time.Now()}
+		return &wire.Info{Reason: engine.ReasonCanceled, Error: "another task has taken its place", At: time.Now()}
 	case endedGathered:
-		return &wire.Info{Reason: reasonCanceled, At: time.Now()}
+		return &wire.Info{Reason: engine.ReasonCanceled, At: time.Now()}
 	}
 	return nil
 }
@@ -163,7 +164,7 @@ func (r *Ref) failure(state State, info *wire.Info) error {
 	if info.Reason == "completed" {
 		return nil
 	}
-	if info.Reason == reasonCanceled {
+	if info.Reason == engine.ReasonCanceled {
 		state = StateCanceled
 	}
 	return &TaskError{

@@ -8,22 +8,23 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // isDone gives a lane claims that are done, while no executor is at work.
-func (c *crew) isDone(claims ...*claim) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *crew) isDone(claims ...*engine.Claim) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	for _, task := range claims {
-		c.busy++
-		c.leave(task, true, 0)
+		c.Busy++
+		c.Leave(task, true, 0)
 	}
 }
 
 // inOffice runs a test with executors that do not work, and two lanes.
-func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
+func inOffice(t *testing.T, test func(c *crew, one, two *engine.Lane)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, 4, 0)
@@ -34,90 +35,90 @@ func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
 // Somebody must know of all that is done: the fetcher, which takes it along, or the lane's finisher.
 func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("the finisher, when nobody claims", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			c.isDone(one.claimed(1)...)
-			if !told(one.finisher.signal) || told(two.finisher.signal) || told(c.changed) {
+		inOffice(t, func(c *crew, one, two *engine.Lane) {
+			c.isDone(claimed(one, 1)...)
+			if !told(one.Finisher.Signal) || told(two.Finisher.Signal) || told(c.Changed) {
 				t.Error("expected the lane's finisher to be told, and nobody else")
 			}
-			c.isDone(one.claimed(2)...)
-			if told(one.finisher.signal) {
+			c.isDone(claimed(one, 2)...)
+			if told(one.Finisher.Signal) {
 				t.Error("the finisher is told again although it has not taken the first")
 			}
-			if n := len(c.takeDone(one)); n != 3 {
+			if n := len(c.TakeDone(one)); n != 3 {
 				t.Errorf("it takes %d, expected 3", n)
 			}
-			c.isDone(one.claimed(1)...)
-			if !told(one.finisher.signal) {
+			c.isDone(claimed(one, 1)...)
+			if !told(one.Finisher.Signal) {
 				t.Error("the finisher is not told again after it has taken what was done")
 			}
 		})
 	})
 	t.Run("nobody, while the fetcher claims from the lane", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			if done := c.serve(one); len(done) != 0 {
+		inOffice(t, func(c *crew, one, two *engine.Lane) {
+			if done := c.Serve(one); len(done) != 0 {
 				t.Errorf("%d are done at first", len(done))
 			}
-			claims := one.claimed(3)
+			claims := claimed(one, 3)
 			c.isDone(claims...)
-			if told(one.finisher.signal) || told(c.changed) {
+			if told(one.Finisher.Signal) || told(c.Changed) {
 				t.Error("somebody is told although the fetcher comes by")
 			}
-			if done := c.serve(one); !slices.Equal(done, claims) {
+			if done := c.Serve(one); !slices.Equal(done, claims) {
 				t.Errorf("the fetcher takes %d along, expected 3", len(done))
 			}
-			if done := c.serve(one); len(done) != 0 {
+			if done := c.Serve(one); len(done) != 0 {
 				t.Errorf("the fetcher takes %d along a second time", len(done))
 			}
-			if told(one.finisher.signal) {
+			if told(one.Finisher.Signal) {
 				t.Error("the finisher is told of what the fetcher has taken")
 			}
 		})
 	})
 	t.Run("the fetcher, when it waits for room", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			c.hungry = true
-			c.isDone(one.claimed(1)...)
-			if !told(c.changed) || told(one.finisher.signal) || c.served != one {
+		inOffice(t, func(c *crew, one, two *engine.Lane) {
+			c.Hungry = true
+			c.isDone(claimed(one, 1)...)
+			if !told(c.Changed) || told(one.Finisher.Signal) || c.Served != one {
 				t.Error("expected the fetcher to be told, and nobody else")
 			}
-			c.isDone(two.claimed(1)...)
-			if told(c.changed) || !told(two.finisher.signal) {
+			c.isDone(claimed(two, 1)...)
+			if told(c.Changed) || !told(two.Finisher.Signal) {
 				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
 			}
-			c.leaveOff()
-			if !told(one.finisher.signal) || c.served != nil {
+			c.LeaveOff()
+			if !told(one.Finisher.Signal) || c.Served != nil {
 				t.Error("the fetcher leaves off, and the finisher is not told")
 			}
 		})
 	})
 	t.Run("the finisher, when the fetcher turns to another lane", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			c.serve(one)
-			c.isDone(one.claimed(1)...)
-			c.isDone(two.claimed(1)...)
-			if !told(two.finisher.signal) {
+		inOffice(t, func(c *crew, one, two *engine.Lane) {
+			c.Serve(one)
+			c.isDone(claimed(one, 1)...)
+			c.isDone(claimed(two, 1)...)
+			if !told(two.Finisher.Signal) {
 				t.Error("the finisher of the other lane is not told")
 			}
-			if done := c.serve(two); len(done) != 1 || done[0].lane != two {
+			if done := c.Serve(two); len(done) != 1 || done[0].Lane != two {
 				t.Errorf("the fetcher takes %d along, expected the one of this lane", len(done))
 			}
-			if !told(one.finisher.signal) || told(two.finisher.signal) {
+			if !told(one.Finisher.Signal) || told(two.Finisher.Signal) {
 				t.Error("expected the finisher of the lane that the fetcher left to be told")
 			}
-			c.serve(one)
-			if told(two.finisher.signal) {
+			c.Serve(one)
+			if told(two.Finisher.Signal) {
 				t.Error("a finisher is told of nothing")
 			}
 		})
 	})
 	t.Run("nobody, when nothing is done", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			c.serve(one)
-			c.leaveOff()
-			c.leaveOff()
-			c.busy = 1
-			c.leave(one.claimed(1)[0], false, 0) // failed: somebody else sees to it
-			if told(one.finisher.signal) || told(c.changed) || len(one.done) > 0 {
+		inOffice(t, func(c *crew, one, two *engine.Lane) {
+			c.Serve(one)
+			c.LeaveOff()
+			c.LeaveOff()
+			c.Busy = 1
+			c.Leave(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
+			if told(one.Finisher.Signal) || told(c.Changed) || len(one.Done) > 0 {
 				t.Error("a finisher is told of nothing")
 			}
 		})
@@ -126,25 +127,25 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 
 // One call tells Redis of so many at most; the others wait in their order, and what could not be told comes first.
 func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
-	inOffice(t, func(c *crew, one, _ *lane) {
-		claims := one.claimed(redisstore.MaxTokens + 20)
+	inOffice(t, func(c *crew, one, _ *engine.Lane) {
+		claims := claimed(one, redisstore.MaxTokens + 20)
 		c.isDone(claims...)
-		first := c.serve(one)
+		first := c.Serve(one)
 		if !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Fatalf("%d are taken, expected the first %d", len(first), redisstore.MaxTokens)
 		}
-		second := c.takeDone(one)
-		more := one.claimed(2)
+		second := c.TakeDone(one)
+		more := claimed(one, 2)
 		c.isDone(more...)
-		c.putDone(one, first)
+		c.PutDone(one, first)
 		if !slices.Equal(second, claims[redisstore.MaxTokens:]) || !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Error("what was taken has changed")
 		}
-		c.putDone(one, second)
+		c.PutDone(one, second)
 		want := slices.Concat(second, first, more)
-		var got []*claim
+		var got []*engine.Claim
 		for range 3 {
-			got = append(got, c.takeDone(one)...)
+			got = append(got, c.TakeDone(one)...)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%d are taken, expected %d in order", len(got), len(want))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -40,16 +41,16 @@ func TestSpace(t *testing.T) {
 		{"a free executor goes idle", 4, 3, 10, 0, 0, 11},
 		{"a free executor goes idle unless something comes", 4, 3, 10, 0, 7, 0},
 
-		{"a lot fits", 4, 4, paceMost, paceMost - claimLot, 0, claimLot},
-		{"not quite a lot fits", 4, 4, paceMost, paceMost - claimLot + 1, 0, 0},
-		{"not quite a lot fits, for what is coming", 4, 4, paceMost, 500, paceMost - claimLot - 499, 0},
-		{"one lot at a time", 4, 4, paceMost, 0, 0, claimLot},
-		{"one lot beyond the free executors", 50, 10, paceMost, 0, 0, 40 + claimLot},
-		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + claimLot},
+		{"a lot fits", 4, 4, engine.PaceMost, engine.PaceMost - engine.ClaimLot, 0, engine.ClaimLot},
+		{"not quite a lot fits", 4, 4, engine.PaceMost, engine.PaceMost - engine.ClaimLot + 1, 0, 0},
+		{"not quite a lot fits, for what is coming", 4, 4, engine.PaceMost, 500, engine.PaceMost - engine.ClaimLot - 499, 0},
+		{"one lot at a time", 4, 4, engine.PaceMost, 0, 0, engine.ClaimLot},
+		{"one lot beyond the free executors", 50, 10, engine.PaceMost, 0, 0, 40 + engine.ClaimLot},
+		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + engine.ClaimLot},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &executors{n: tt.n, busy: tt.busy, ahead: tt.ahead, ready: make([]*claim, tt.ready), coming: tt.come}
-			if got := e.space(); got != tt.want {
+			e := &engine.Executors{N: tt.n, Busy: tt.busy, Ahead: tt.ahead, Ready: make([]*engine.Claim, tt.ready), Coming: tt.come}
+			if got := e.Space(); got != tt.want {
 				t.Errorf("space for %d, expected %d", got, tt.want)
 			}
 		})
@@ -57,9 +58,9 @@ func TestSpace(t *testing.T) {
 }
 
 // expectRoom looks for room once.
-func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*claim) {
+func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*engine.Claim) {
 	c.t.Helper()
-	gotN, gotWait, gotBack := c.room()
+	gotN, gotWait, gotBack := c.Room()
 	if gotN != n || gotWait != wait || !slices.Equal(gotBack, back) {
 		c.t.Errorf("%s: room for %d, %v to wait, %d given back; expected %d, %v, %d", what, gotN, gotWait, len(gotBack),
 			n, wait, len(back))
@@ -68,41 +69,41 @@ func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*claim
 
 // learned lets the crew know handlers that allow n tasks ahead.
 func (c *crew) learned(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pace.mean, c.pace.most, c.pace.looked = time.Millisecond, n, time.Now()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.Pace.Mean, c.Pace.Most, c.Pace.Looked = time.Millisecond, n, time.Now()
 }
 
 func TestRoom(t *testing.T) {
 	inCrew(t, 2, 6, func(c *crew) {
 		c.expectRoom("nothing was claimed", 8, 0)
-		c.expect(8)
+		c.Expect(8)
 		c.expectRoom("eight are coming", 0, 0)
 		tasks := c.tasks(c.lane, 8)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("two of eight", tasks[:2]...)
 		// The claim is over in the fetcher's eyes only when it says so.
 		c.expectRoom("eight are coming, and there", 0, 0)
-		c.arrived(8)
+		c.Arrived(8)
 		c.expectRoom("six are ready", 0, 0)
 		for _, task := range tasks[:2] {
 			c.end(task, endSeenTo)
 		}
 		c.expectRoom("four are ready", 0, 0)
-		if told(c.changed) {
+		if told(c.Changed) {
 			t.Error("the fetcher is told of room for two, expected it to wait for three")
 		}
 		c.end(tasks[2], endSeenTo)
-		if !told(c.changed) {
+		if !told(c.Changed) {
 			t.Error("the fetcher is not told of room for three")
 		}
 		c.end(tasks[3], endSeenTo)
-		if told(c.changed) {
+		if told(c.Changed) {
 			t.Error("the fetcher is told twice")
 		}
 		c.expectRoom("two are ready", 4, 0)
 		c.end(tasks[4], endSeenTo)
-		if told(c.changed) {
+		if told(c.Changed) {
 			t.Error("the fetcher is told of room although it does not wait for it")
 		}
 	})
@@ -112,7 +113,7 @@ func TestRoomAheadIsWhatThePaceAllows(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		c.expectRoom("nothing is known of the handlers", 2, 0)
 		tasks := c.tasks(c.lane, 2)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("both", tasks...)
 		c.expectRoom("all are busy", 0, 0)
 		<-time.After(time.Millisecond)
@@ -131,9 +132,9 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 			inCrew(t, 2, prefetch, func(c *crew) {
 				c.learned(10)
 				c.expectRoom("before", 12, 0)
-				c.calm()
+				c.Calm()
 				c.expectRoom("from then on", 2, 0)
-				<-time.After(restlessTime - 1)
+				<-time.After(engine.RestlessTime - 1)
 				c.expectRoom("at the end of the rest", 2, 0)
 				<-time.After(1)
 				c.expectRoom("after it", 12, 0)
@@ -146,15 +147,15 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 func TestNoRoomBesideALoneTask(t *testing.T) {
 	inCrew(t, 3, 6, func(c *crew) {
 		lone := c.suspects(c.lane, 1, 9)
-		c.admit(lone[0])
+		c.Admit(lone[0])
 		c.expectRoom("it has not started", 0, 0)
-		c.add(lone)
+		c.Add(lone)
 		c.begun("alone", lone...)
 		<-time.After(time.Minute)
 		c.expectRoom("it runs", 0, 0)
-		told(c.changed)
+		told(c.Changed)
 		c.end(lone[0], endSeenTo)
-		if !told(c.changed) {
+		if !told(c.Changed) {
 			t.Error("it has ended, and the fetcher is not told")
 		}
 		c.expectRoom("it has ended", 9, 0)
@@ -164,18 +165,18 @@ func TestNoRoomBesideALoneTask(t *testing.T) {
 func TestOverdueTasksGoBack(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		busy := c.tasks(c.lane, 2)
-		c.add(busy)
+		c.Add(busy)
 		c.begun("both", busy...)
 		c.learned(10)
 		first := c.tasks(c.lane, 2)
-		c.add(first)
-		c.expectRoom("they have just come, and there is room for more", 8, overdueTime)
-		<-time.After(overdueTime - 1)
+		c.Add(first)
+		c.expectRoom("they have just come, and there is room for more", 8, engine.OverdueTime)
+		<-time.After(engine.OverdueTime - 1)
 		later := c.tasks(c.lane, 4)
-		c.add(later)
+		c.Add(later)
 		c.expectRoom("one moment is left to them", 0, 1)
 		<-time.After(1)
-		c.expectRoom("they are overdue", 0, restlessTime, slices.Concat(first, later)...)
+		c.expectRoom("they are overdue", 0, engine.RestlessTime, slices.Concat(first, later)...)
 		c.learned(10)
 		c.expectRoom("they are back, and the worker is restless", 0, 0)
 		for _, task := range busy {
@@ -189,14 +190,14 @@ func TestOverdueTasksGoBack(t *testing.T) {
 func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 	inCrew(t, 1, -1, func(c *crew) {
 		busy := c.tasks(c.lane, 1)
-		c.add(busy)
+		c.Add(busy)
 		c.begun("one", busy...)
 		c.learned(10)
 		ahead := c.tasks(c.lane, 3)
-		c.add(ahead)
-		<-time.After(overdueTime)
-		c.expectRoom("three are overdue", 0, restlessTime, ahead...)
-		<-time.After(restlessTime)
+		c.Add(ahead)
+		<-time.After(engine.OverdueTime)
+		c.expectRoom("three are overdue", 0, engine.RestlessTime, ahead...)
+		<-time.After(engine.RestlessTime)
 		c.expectRoom("the rest is over, and nothing is known", 0, 0)
 	})
 }
@@ -204,23 +205,23 @@ func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 func TestNoTaskIsOverdueWhileAnExecutorIsFree(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		tasks := c.tasks(c.lane, 3)
-		c.add(tasks[:1])
+		c.Add(tasks[:1])
 		c.begun("the first", tasks[0])
-		c.hold(true) // the free executor starts nothing for now, as when the heartbeat is old
-		c.add(tasks[1:])
+		c.Hold(true) // the free executor starts nothing for now, as when the heartbeat is old
+		c.Add(tasks[1:])
 		<-time.After(time.Hour)
-		c.expectRoom("one executor is free", 0, overdueTime)
+		c.expectRoom("one executor is free", 0, engine.OverdueTime)
 		c.beaten(c.lane)
-		c.hold(false)
+		c.Hold(false)
 		c.begun("it goes on", tasks[1])
-		c.expectRoom("none is free", 0, restlessTime, tasks[2])
+		c.expectRoom("none is free", 0, engine.RestlessTime, tasks[2])
 	})
 }
 
 func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 	inCrew(t, 2, 4, func(c *crew) {
 		tasks := c.tasks(c.lane, 6)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("two of them", tasks[:2]...)
 		<-time.After(time.Hour)
 		c.expectRoom("four have waited for an hour", 0, 0)
@@ -234,17 +235,17 @@ func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 func (b *bench) starving(w *started) {
 	b.T.Helper()
 	b.Until("the fetcher waits for room and has left off", func() bool {
-		w.engine.exec.mu.Lock()
-		defer w.engine.exec.mu.Unlock()
-		return w.engine.exec.served == nil && w.engine.exec.hungry
+		w.engine.Exec.Mu.Lock()
+		defer w.engine.Exec.Mu.Unlock()
+		return w.engine.Exec.Served == nil && w.engine.Exec.Hungry
 	})
 }
 
 // claimsAhead lets a worker believe that its handlers allow n tasks ahead.
 func (s *started) claimsAhead(n int) {
-	s.engine.exec.mu.Lock()
-	defer s.engine.exec.mu.Unlock()
-	s.engine.exec.pace.mean, s.engine.exec.pace.most, s.engine.exec.pace.looked = time.Millisecond, n, time.Now()
+	s.engine.Exec.Mu.Lock()
+	defer s.engine.Exec.Mu.Unlock()
+	s.engine.Exec.Pace.Mean, s.engine.Exec.Pace.Most, s.engine.Exec.Pace.Looked = time.Millisecond, n, time.Now()
 }
 
 // quiet life: no heartbeat comes within a test and makes the fetcher look again.
@@ -284,7 +285,7 @@ func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	start := time.Now()
 	b.Until("two are back", func() bool { return released.Load() > 0 && b.Size("") == 2 })
 	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("given back after %v, expected %v", took, overdueTime)
+		t.Errorf("given back after %v, expected %v", took, engine.OverdueTime)
 	}
 	if back := b.List(""); !slices.Equal(back, pending[2:]) {
 		t.Errorf("%q are back, expected %q", back, pending[2:])
@@ -332,7 +333,7 @@ func TestShortTasksLeaveAWorkerThatIsStuck(t *testing.T) {
 		}
 	}
 	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("the short tasks waited for %v, expected about %v", took, overdueTime)
+		t.Errorf("the short tasks waited for %v, expected about %v", took, engine.OverdueTime)
 	}
 	b.Until("what is left are the long tasks", func() bool {
 		return b.Size("")+b.Size("_processing:"+other.ID()) == 0 && b.Size("_processing:"+stuck.ID()) == 2

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -44,7 +45,7 @@ func TestEarlierTaskWakesTheMover(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register(f))
-	w.engine.groups[0].mover.every = time.Hour // which alone would be too late
+	w.engine.Groups[0].Mover.Every = time.Hour // which alone would be too late
 	b.start(w)
 	b.delayWith(b.q.With(In(time.Hour)), f, "late")
 	b.Until("the mover has seen it", func() bool { return b.Size("_wake") == 0 })
@@ -109,7 +110,7 @@ func TestDefaultBackoffGrowsToSixHours(t *testing.T) {
 	} {
 		low, high := time.Duration(1<<62), time.Duration(0)
 		for range 2000 {
-			d := defaultBackoff(n)
+			d := engine.DefaultBackoff(n)
 			low, high = min(low, d), max(high, d)
 		}
 		if low < want*3/4 || high > want*5/4 || low > want*4/5 || high < want*6/5 {

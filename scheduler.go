@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/schedule"
@@ -56,7 +57,7 @@ type Scheduler struct {
 	declared []declaration
 	started  atomic.Bool
 	signals  *redisstore.Signals
-	every    time.Duration // checkInterval
+	every    time.Duration // engine.CheckInterval
 	trouble  loop.Complaints
 	odd      loop.Complaints // about entries that this version cannot serve
 }
@@ -88,7 +89,7 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	s := &Scheduler{
 		cfg: cfg, periodic: &Periodic{queue: q, shortest: shortest}, store: q.store,
 		log:     loop.NewJournal(cfg.Logger).With("queue", cfg.Queue),
-		signals: rdb.signals, every: checkInterval,
+		signals: rdb.signals, every: engine.CheckInterval,
 	}
 	var errs []error
 	switch {
@@ -314,7 +315,7 @@ func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.T
 	if err != nil {
 		// Another instance may be able to: it is newer, or knows the zone.
 		s.log.With("entry", v.Name).Trouble(&s.odd, "periodic entry cannot be served here", err)
-		return checkInterval, nil
+		return engine.CheckInterval, nil
 	}
 	if len(plan.Ticks) == 0 {
 		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
@@ -33,7 +34,7 @@ func init() {
 	}
 	seam.Match, seam.Args = matchTask, argsOfMessage
 	seam.NewStepper = func(ctx context.Context, worker any) (seam.Stepper, error) {
-		return newStepper(ctx, worker.(*Worker).engine) //nolint:errcheck // by contract
+		return engine.NewStepper(ctx, worker.(*Worker).engine) //nolint:errcheck // by contract
 	}
 	seam.Tick = func(ctx context.Context, scheduler any) error {
 		_, err := scheduler.(*Scheduler).look(ctx) //nolint:errcheck // by contract

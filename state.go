@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -150,7 +151,7 @@ func stateOf(s *redisstore.Seen) (state State, due time.Time, info []byte) {
 		switch info := wire.ParseInfo(info); info.Reason {
 		case "dropped":
 			state = StateDropped
-		case reasonCanceled:
+		case engine.ReasonCanceled:
 			state = StateCanceled
 		}
 	}

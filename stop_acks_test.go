@@ -23,9 +23,9 @@ func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct
 	stopped = make(chan error, 1)
 	go func() { stopped <- w.stop() }()
 	b.Until("its loops have ended", func() bool {
-		w.engine.exec.mu.Lock()
-		defer w.engine.exec.mu.Unlock()
-		return w.engine.exec.stopped
+		w.engine.Exec.Mu.Lock()
+		defer w.engine.Exec.Mu.Unlock()
+		return w.engine.Exec.Stopped
 	})
 	return w, leave, stopped
 }

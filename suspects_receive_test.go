@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -25,7 +26,7 @@ func (fn onLog) logger() logrus.FieldLogger {
 type receiver struct {
 	*Worker
 	b *bench
-	l *lane // of its first queue
+	l *engine.Lane // of its first queue
 	f *Function
 }
 
@@ -39,29 +40,29 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 	}
 	w, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
-	r := &receiver{w, b, w.engine.lanes[0], b.fn("f", func(string) {})}
+	r := &receiver{w, b, w.engine.Lanes[0], b.fn("f", func(string) {})}
 	b.Must(w.Register(r.f))
-	f := w.engine.fetcher
-	n := len(w.engine.lanes)
-	f.hot, f.held, f.mend, f.probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
-	f.order, f.of, f.landed = make([]int, n), make([]*waiter, n), make(chan flight, mostFlying)
-	for _, wt := range f.waiters {
-		for _, i := range wt.lanes {
-			f.of[i] = wt
+	f := w.engine.Fetcher
+	n := len(w.engine.Lanes)
+	f.Hot, f.Held, f.Mend, f.Probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.Order, f.Of, f.Landed = make([]int, n), make([]*engine.Waiter, n), make(chan engine.Flight, engine.MostFlying)
+	for _, wt := range f.Waiters {
+		for _, i := range wt.Lanes {
+			f.Of[i] = wt
 		}
 	}
 	now := time.Now()
-	for _, l := range w.engine.lanes {
-		b.Do("SET", l.store.Keys.Heartbeat+w.ID(), "v", "PX", 60000)
-		l.confirmed.Store(&now)
+	for _, l := range w.engine.Lanes {
+		b.Do("SET", l.Store.Keys.Heartbeat+w.ID(), "v", "PX", 60000)
+		l.Confirmed.Store(&now)
 	}
 	return r
 }
 
 // claim claims the next tasks.
-func (r *receiver) claim(n int) []*claim {
+func (r *receiver) claim(n int) []*engine.Claim {
 	r.b.T.Helper()
-	claims, _, err := r.l.claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
+	claims, _, err := r.l.Claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
 		r.b.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
@@ -71,20 +72,20 @@ func (r *receiver) claim(n int) []*claim {
 // took receives the next tasks, and expects how many are to run, and how many are ready then.
 func (r *receiver) took(what string, n, kept, ready int) {
 	r.b.T.Helper()
-	if got := r.engine.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.engine.exec.ready) != ready {
-		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.engine.exec.ready), kept,
+	if got := r.engine.Receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.engine.Exec.Ready) != ready {
+		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.engine.Exec.Ready), kept,
 			ready)
 	}
 }
 
 // ends expects the endings that Redis is to be told, and forgets them.
-func (r *receiver) ends(what string, want ...outcome) {
+func (r *receiver) ends(what string, want ...engine.Outcome) {
 	r.b.T.Helper()
-	var got []outcome
-	for _, e := range r.l.finisher.pending {
-		got = append(got, e.outcome)
+	var got []engine.Outcome
+	for _, e := range r.l.Finisher.Pending {
+		got = append(got, e.Outcome)
 	}
-	r.l.finisher.pending = nil
+	r.l.Finisher.Pending = nil
 	if len(got) != len(want) {
 		r.b.T.Fatalf("%s: endings %v, expected %v", what, got, want)
 	}
@@ -101,15 +102,15 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delay(r.f, "fresh")
 	r.took("a fresh task", 1, 1, 1)
-	if !r.engine.exec.restless.IsZero() {
+	if !r.engine.Exec.Restless.IsZero() {
 		t.Error("the worker is restless without a suspect")
 	}
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 2)
-	if r.engine.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
+	if r.engine.Exec.MarkedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
-	if !r.engine.exec.restless.After(time.Now()) {
+	if !r.engine.Exec.Restless.After(time.Now()) {
 		t.Error("the worker may claim ahead")
 	}
 }
@@ -119,16 +120,16 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 1)
-	if r.engine.exec.markedTask() == nil {
+	if r.engine.Exec.MarkedTask() == nil {
 		t.Fatal("the suspect is not noted as alone")
 	}
 	r.b.delay(r.f, "fresh")
 	claims := r.claim(1)
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if n := r.engine.receive(t.Context(), claims); n != 0 || len(r.engine.exec.ready) != 1 {
-		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.engine.exec.ready))
+	if n := r.engine.Receive(t.Context(), claims); n != 0 || len(r.engine.Exec.Ready) != 1 {
+		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.engine.Exec.Ready))
 	}
-	r.ends("the fresh task", outcomeRelease)
+	r.ends("the fresh task", engine.OutcomeRelease)
 }
 
 // A suspect that comes among other tasks is set apart, and looked for there.
@@ -136,13 +137,13 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delayDied(2, r.f, "suspect")
 	r.took("a suspect of two deaths", 1, 0, 0)
-	r.ends("it", outcomeDefer)
-	if !r.l.apart {
+	r.ends("it", engine.OutcomeDefer)
+	if !r.l.Apart {
 		t.Error("nobody looks for it")
 	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.engine.fetcher.claimSuspect(t.Context(), 0, 1, 0)
-	if !r.l.apart {
+	r.engine.Fetcher.ClaimSuspect(t.Context(), 0, 1, 0)
+	if !r.l.Apart {
 		t.Error("nobody looks for it again after a claim that has failed")
 	}
 }
@@ -152,19 +153,19 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delay(r.f, "before")
 	claims := r.claim(1)
-	r.l.control.paused.Store(true)
-	if n := r.engine.receive(t.Context(), claims); n != 0 || len(r.engine.exec.ready) != 0 {
+	r.l.Control.Paused.Store(true)
+	if n := r.engine.Receive(t.Context(), claims); n != 0 || len(r.engine.Exec.Ready) != 0 {
 		t.Errorf("%d are to run", n)
 	}
-	r.ends("a task of a paused queue", outcomeRelease)
+	r.ends("a task of a paused queue", engine.OutcomeRelease)
 
-	var l *lane
-	r = newReceiver(t, func(cfg *WorkerConfig) { cfg.Logger = onLog(func() { l.control.paused.Store(true) }).logger() })
+	var l *engine.Lane
+	r = newReceiver(t, func(cfg *WorkerConfig) { cfg.Logger = onLog(func() { l.Control.Paused.Store(true) }).logger() })
 	l = r.l
 	r.b.delay(r.b.fn("unknown", func() {})) // which is logged
 	r.b.delay(r.f, "meanwhile")
 	r.took("the pause comes meanwhile", 2, 1, 0)
-	r.ends("both", outcomePark, outcomeRelease)
+	r.ends("both", engine.OutcomePark, engine.OutcomeRelease)
 }
 
 // Notifications of a queue that is paused, or beside a lone task, are put back, and nothing is claimed for them.
@@ -173,10 +174,10 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 		set      func(r *receiver)
 		suspects bool
 	}{
-		"suspects of a paused queue":  {func(r *receiver) { r.l.control.paused.Store(true) }, true},
-		"suspects beside a lone task": {func(r *receiver) { r.engine.fetcher.suspects.lone = &claim{} }, true},
-		"tasks of a paused queue":     {func(r *receiver) { r.l.control.paused.Store(true) }, false},
-		"tasks beside a lone task":    {func(r *receiver) { r.engine.fetcher.suspects.lone = &claim{} }, false},
+		"suspects of a paused queue":  {func(r *receiver) { r.l.Control.Paused.Store(true) }, true},
+		"suspects beside a lone task": {func(r *receiver) { r.engine.Fetcher.Suspects.Lone = &engine.Claim{} }, true},
+		"tasks of a paused queue":     {func(r *receiver) { r.l.Control.Paused.Store(true) }, false},
+		"tasks beside a lone task":    {func(r *receiver) { r.engine.Fetcher.Suspects.Lone = &engine.Claim{} }, false},
 	} {
 		r := newReceiver(t, nil)
 		list := ""
@@ -188,7 +189,7 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 			r.b.Do("LPOP", r.b.Name+"_noti")
 		}
 		c.set(r)
-		r.engine.fetcher.handle(t.Context(), wakeUp{held: 1, suspects: c.suspects})
+		r.engine.Fetcher.Handle(t.Context(), engine.WakeUp{Held: 1, Suspects: c.suspects})
 		if n, noti := r.b.Size("_processing:"+r.ID()), r.b.Size(list+"_noti"); n != 0 || noti != 1 {
 			t.Errorf("%s: %d tasks claimed, %d notifications, expected 0 and 1", what, n, noti)
 		}
@@ -202,10 +203,10 @@ func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 		cfg.Queues = Strict{own[0] + "-other", own[0]}
 	})
 	r.b.setAside(r.f, "suspect")
-	r.engine.fetcher.findSuspects(t.Context())
-	if r.engine.lanes[0].apart || !r.engine.lanes[1].apart {
-		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.engine.lanes[0].apart,
-			r.engine.lanes[1].apart)
+	r.engine.Fetcher.FindSuspects(t.Context())
+	if r.engine.Lanes[0].Apart || !r.engine.Lanes[1].Apart {
+		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.engine.Lanes[0].Apart,
+			r.engine.Lanes[1].Apart)
 	}
 }
 
@@ -216,25 +217,25 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 		r.b.delay(r.f, "parked")
 	}
 	claims := r.claim(3)
-	endings := make([]ending, len(claims))
+	endings := make([]engine.Ending, len(claims))
 	ids := make([]string, len(claims))
 	for i, c := range claims {
-		c.msg, _ = c.parse()
-		endings[i] = r.engine.park(c, parkedUnknown, time.Now())
-		ids[i] = endings[i].id
+		c.Msg, _ = c.Parse()
+		endings[i] = r.engine.Park(c, engine.ParkedUnknown, time.Now())
+		ids[i] = endings[i].ID
 	}
-	if left := r.l.finisher.flush(endings); len(left) > 0 {
+	if left := r.l.Finisher.Flush(endings); len(left) > 0 {
 		t.Fatalf("%d are not parked", len(left))
 	}
 	for range 5 {
 		r.b.delay(r.f, "pending")
 	}
 	looks := 0
-	r.engine.fetcher.onDue = func() { looks++ }
-	r.l.parked.set(ids)
-	r.engine.fetcher.hot[0] = true
-	r.engine.fetcher.round(t.Context(), 4)
-	if n := r.engine.inHand(); n != 4 || len(r.engine.exec.ready) != 4 {
+	r.engine.Fetcher.OnDue = func() { looks++ }
+	r.l.Parked.Set(ids)
+	r.engine.Fetcher.Hot[0] = true
+	r.engine.Fetcher.Round(t.Context(), 4)
+	if n := r.engine.InHand(); n != 4 || len(r.engine.Exec.Ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)
 	}
 	if looks != 1 {
@@ -245,12 +246,12 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 // The ids of parked tasks are kept when a claim of them fails.
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
 	r := newReceiver(t, nil)
-	r.l.parked.set([]string{"a", "b"})
-	r.b.Do("DEL", r.l.store.Keys.Heartbeat+r.ID())
-	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
+	r.l.Parked.Set([]string{"a", "b"})
+	r.b.Do("DEL", r.l.Store.Keys.Heartbeat+r.ID())
+	if _, err := r.l.ClaimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("claim without a heartbeat: %v", err)
 	}
-	if !r.l.parked.some.Load() || len(r.l.parked.take(9)) != 2 {
+	if !r.l.Parked.Some.Load() || len(r.l.Parked.Take(9)) != 2 {
 		t.Error("the worker has forgotten what is parked for it")
 	}
 }

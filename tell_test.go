@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -198,7 +199,7 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 	ref := b.delay(f)
 	await(b, "the task", running)
 	b.Do("DEL", b.Name+"_processing:"+w.ID(), b.Name+"_worker:"+w.ID())
-	w.engine.groups[0].heartbeat.now()
+	w.engine.Groups[0].Heartbeat.Now()
 	b.Until("it is noticed", func() bool { return len(h.of(EventTaskLost)) > 0 })
 	s.mustStop()
 	if got := h.names(EventHeartbeatLost, EventHeartbeatRegained); !slices.Equal(got,
@@ -218,24 +219,24 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
-	beat := w.engine.groups[0].heartbeat
-	l := w.engine.lanes[0]
+	beat := w.engine.Groups[0].Heartbeat
+	l := w.engine.Lanes[0]
 	fail := errors.New("away")
-	beat.missed(fail) // it was not registered yet
+	beat.Missed(fail) // it was not registered yet
 	now := time.Now()
-	l.confirmed.Store(&now)
-	beat.missed(fail)
-	old := now.Add(-w.engine.cfg.HeartbeatLife)
-	l.confirmed.Store(&old)
-	beat.missed(fail)
-	beat.missed(fail)
+	l.Confirmed.Store(&now)
+	beat.Missed(fail)
+	old := now.Add(-w.engine.Cfg.HeartbeatLife)
+	l.Confirmed.Store(&old)
+	beat.Missed(fail)
+	beat.Missed(fail)
 	b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000) // it had not expired
 	for range 2 {
-		b.Must(beat.beat(t.Context()))
+		b.Must(beat.Beat(t.Context()))
 	}
-	beat.link.HangUp()
-	w.engine.hooks.start(w.engine.log)
-	w.engine.hooks.stop(patience)
+	beat.Link.HangUp()
+	w.engine.Hooks.Start(w.engine.Log)
+	w.engine.Hooks.Stop(patience)
 	events := h.of()
 	if got := h.names(); !slices.Equal(got, []string{"heartbeat lost", "heartbeat regained"}) ||
 		!errors.Is(events[0].Err, fail) || events[0].Queue != b.Name {
@@ -245,13 +246,13 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 
 // TestEachKindOfEventIsMade looks for the kinds in the source: one that nobody emits must not be documented.
 func TestEachKindOfEventIsMade(t *testing.T) {
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("internal/engine/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var source strings.Builder
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || name == "event.go" {
+		if strings.HasSuffix(name, "_test.go") || filepath.Base(name) == "events.go" {
 			continue
 		}
 		text, err := os.ReadFile(name)
@@ -267,12 +268,12 @@ func TestEachKindOfEventIsMade(t *testing.T) {
 	kinds := regexp.MustCompile(`(?m)^\t(Event(?:Task|Worker|Heartbeat|Queue)\w+) .*//`).
 		FindAllStringSubmatch(string(text), -1)
 	for _, m := range kinds {
-		if !strings.Contains(source.String(), m[1]) {
+		if !strings.Contains(source.String(), "Kind"+strings.TrimPrefix(m[1], "Event")) {
 			t.Errorf("nobody emits %s", m[1])
 		}
 	}
-	if len(kinds) != int(eventKinds)-1 {
-		t.Errorf("found %d kinds, expected %d", len(kinds), eventKinds-1)
+	if len(kinds) != int(engine.EventKinds)-1 {
+		t.Errorf("found %d kinds, expected %d", len(kinds), engine.EventKinds-1)
 	}
 }
 

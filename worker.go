@@ -2,218 +2,271 @@ package delayed
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"runtime/debug"
+	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
-	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// worker claims tasks from its queues and calls the functions registered with it. Its methods are safe for concurrent
-// use.
-type worker struct {
-	cfg         engineConfig
-	log         loop.Journal
-	uid         string
-	plan        orderPlan
-	registry    function.Registry
-	lanes       []*lane
-	groups      []*slotGroup
-	exec        *executors
-	fetcher     *fetcher
-	watchdog    *watchdog
-	lines       loop.LineLimit // log lines about tasks
-	pythonStore *redisstore.Store
+// Worker claims tasks from its queues and calls the functions registered with it. Create it with NewWorker, register
+// functions, and Run it. Its methods are safe for concurrent use.
+type Worker struct {
+	engine *engine.Worker
 
-	heard func(*claim, error) // hears what handlers returned, in tests; nil for nobody
-
-	tasks  context.Context // of all handlers; its cause is errShutdown once it is cancelled
-	cancel context.CancelCauseFunc
-
-	unfit    error // why Redis must not hold tasks, with the reason stopSettings
-	hooks    hooks
-	stopping chan struct{} // closed by stopFor
-
-	control sync.Mutex // what is held back agrees with the following
-	phase   atomic.Int32
-	paused  atomic.Bool
-	quiet   atomic.Bool
-	reason  atomic.Pointer[string] // to stop; nil: none yet
+	mu         sync.Mutex                      // protects the following until Run
+	middleware []func(HandlerFunc) HandlerFunc // by Use
+	chain      HandlerFunc                     // made of it by Run; nil: there is none
 }
 
-// slotGroup is what a worker does for queues of one slot.
-type slotGroup struct {
-	lanes     []*lane
-	heartbeat *heartbeat
-	mover     *mover
-	sweeper   *sweep.Group
-}
+// workerConns is how many connections a worker cannot do without.
+const workerConns = 5
 
-// newEngine returns a worker. It does not connect.
-func newEngine(cfg engineConfig) *worker {
-	w := &worker{cfg: cfg, uid: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
-	w.log = cfg.Log.With("worker", w.uid)
-	w.tasks, w.cancel = context.WithCancelCause(context.Background())
-	if cfg.PythonQueue != "" {
-		w.pythonStore = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)
+// NewWorker returns a worker, or everything that is wrong with cfg. It does not connect.
+func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
+	if err := rdb.check(); err != nil {
+		return nil, fmt.Errorf("delayed: NewWorker: %w", err)
 	}
-	for _, name := range w.plan.names {
-		l := newLane(redisstore.NewStore(cfg.Source, cfg.Prefix, name), w.uid, cfg.Legacy)
-		l.owner = w
-		w.lanes = append(w.lanes, l)
-		l.finisher = newFinisher(l, w.log.With("queue", name), w.pythonStore)
-		l.finisher.canceled = w.canceledLate
-		l.finisher.archiveMost, l.finisher.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
+	if p, ok := rdb.loops.(redisstore.PoolSource); ok && p.Pool.MaxActive > 0 && p.Pool.MaxActive < workerConns {
+		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at "+
+			"least one more: expected %d or more, or 0",
+			p.Pool.MaxActive, workerConns)
 	}
-	w.assemble(cfg.Source)
-	return w
-}
-
-// assemble makes the parts of the worker.
-func (w *worker) assemble(src redisstore.Source) {
-	host, _ := os.Hostname()
-	value := fmt.Sprintf("%s:%d", host, os.Getpid())
-	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.Prefetch, w.cfg.HeartbeatLife, w.execute)
-	w.allow()
-	w.exec.reserve(w.cfg.MaxStuck)
-	w.watchdog = newWatchdog(w)
-	for _, l := range w.lanes {
-		l.finisher.exec = w.exec
-	}
-	w.fetcher = &fetcher{
-		worker: w.uid, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
-		wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
-		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow,
-		life: w.cfg.HeartbeatLife, log: w.log,
-	}
-	bySlot := map[int]*slotGroup{}
-	position := map[*lane]int{}
-	for i, l := range w.lanes {
-		position[l] = i
-		slot := l.store.Slot()
-		g := bySlot[slot]
-		if g == nil {
-			g = &slotGroup{}
-			bySlot[slot] = g
-			w.groups = append(w.groups, g)
+	cfg = cfg.withDefaults()
+	err := cfg.check(rdb.prefix)
+	var plan engine.Order
+	if wire.IsNil(cfg.Queues) {
+		err = errors.Join(err, errors.New("delayed: WorkerConfig.Queues is missing: expected Strict or Weighted"))
+	} else {
+		var planErr error
+		if plan, planErr = cfg.Queues.plan(); planErr == nil {
+			planErr = rdb.checkSlots(plan.Names)
 		}
-		g.lanes = append(g.lanes, l)
+		err = errors.Join(err, planErr)
 	}
-	for _, g := range w.groups {
-		health := sweep.NewLinkHealth(w.cfg.HeartbeatLife)
-		g.heartbeat = newHeartbeat(g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.beaten)
-		g.heartbeat.listing = w.registry.Listing
-		for _, l := range g.lanes {
-			l.beat = g.heartbeat.now
-		}
-		g.mover = newMover(src, g.lanes, w.log)
-		g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) }
-		g.mover.runnable, g.mover.found = w.runnable, w.exec.signal
-		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
-		waiter := &waiter{
-			link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes,
-			arm: make(chan []string, 1),
-		}
-		for _, l := range g.lanes {
-			waiter.lanes = append(waiter.lanes, position[l])
-			waiter.stores = append(waiter.stores, l.store)
-		}
-		g.sweeper = sweep.NewGroup(sweep.Config{
-			Stores: waiter.stores, Worker: w.uid, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
-			ArchiveMax: w.cfg.ArchiveMax, ArchiveFor: w.cfg.ArchiveFor,
-			Health: health, Log: w.log, OnArchive: w.tellSwept,
-		})
-		w.fetcher.waiters = append(w.fetcher.waiters, waiter)
+	if err != nil {
+		return nil, err
 	}
+	if err := cfg.checkPythonQueue(rdb, plan.Names); err != nil {
+		return nil, err
+	}
+	schedulers, err := newSchedulers(rdb, cfg)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{}
+	e := cfg.engine(rdb, plan)
+	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.call, w.hasMiddleware, misfit
+	for _, s := range schedulers {
+		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) }) // its only error is that of a second Run
+	}
+	w.engine = engine.New(e)
+	return w, nil
 }
 
-// Register makes functions callable by tasks, unless there are errors already or anything is wrong with any. Parked
-// tasks of theirs are claimed then.
-func (w *worker) Register(fns []*function.Function, errs []error) error {
-	if err := w.registering("Register"); err != nil {
-		return err
+// engine returns the configuration of the parts that do the work. Its defaults are filled in, and it is checked.
+func (c *WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
+	e := engine.Config{
+		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
+		Queues: plan, Concurrency: c.Concurrency, Prefetch: c.prefetch(), HeartbeatLife: c.HeartbeatLife,
+		SweepInterval: c.SweepInterval, NoSweeper: c.NoSweeper, Grace: c.Grace, CancelGrace: c.CancelGrace,
+		MaxRetry: c.MaxRetry, Backoff: c.Backoff, IsFailure: c.IsFailure, Timeout: c.Timeout, StuckAfter: c.StuckAfter,
+		MaxStuck: c.MaxStuck, Legacy: c.Legacy, PythonQueue: c.PythonQueue, Rest: c.Rest, ArchiveMax: c.ArchiveMax,
+		ArchiveFor: c.ArchiveFor, MaxTasks: c.MaxTasks, MaxTime: c.MaxTime, MaxMemory: c.MaxMemory,
+		StopWhenEmpty: c.StopWhenEmpty, StopWhenEmptyFor: c.StopWhenEmptyFor, Version: libraryVersion(),
 	}
-	err := w.registry.Add(fns, errs)
-	w.registered()
-	for _, f := range fns {
-		if f.InMain {
-			w.log.With("function", f.Path()).
-				Warn("function of package main: a function of the same name in another program has the same path; " +
-					"move it to a package")
+	if c.Once {
+		e.MaxTasks, e.StopWhenEmpty = 1, true
+	}
+	e.Settings = func(ctx context.Context, servers []redisstore.Server) (warnings []string, unfit, err error) {
+		warnings, err = checkServers(ctx, rdb.loops, servers, c.Allow)
+		if wrong := (*SettingError)(nil); errors.As(err, &wrong) {
+			return warnings, err, nil
 		}
+		return warnings, nil, err
 	}
-	return err
+	return e
 }
 
-// registered says that there are new functions: parked tasks of theirs become pending, and Redis is told.
-func (w *worker) registered() {
-	w.moveNow()
-	for _, g := range w.groups {
-		g.heartbeat.now()
+// checkPythonQueue returns an error if a script cannot hand tasks on from one of the queues.
+func (c *WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
+	if c.PythonQueue == "" {
+		return nil
 	}
-}
-
-// RegisterMethods registers the methods of a receiver, as function.Registry.AddMethods does.
-func (w *worker) RegisterMethods(receiver any) error {
-	if err := w.registering("RegisterMethods"); err != nil {
-		return err
-	}
-	skipped, err := w.registry.AddMethods(receiver)
-	w.registered()
-	for _, why := range skipped {
-		w.log.WithError(why).Debug("method not registered")
-	}
-	return err
-}
-
-// registering returns an error if functions cannot be registered any more.
-func (w *worker) registering(method string) error {
-	if phase(w.phase.Load()) == phaseStopped {
-		return fmt.Errorf("%w: %s after Run has returned: make another worker", redisstore.ErrClosed, method)
+	to := redisstore.NewStore(rdb.loops, rdb.prefix, c.PythonQueue).Slot()
+	for _, name := range queues {
+		if redisstore.NewStore(rdb.loops, rdb.prefix, name).Slot() != to {
+			return fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the cluster: "+
+				"give both the same {tag}", c.PythonQueue, name)
+		}
 	}
 	return nil
 }
 
-// Functions describes what is registered, sorted by path.
-func (w *worker) Functions() []function.Info {
-	var infos []function.Info
-	for _, f := range w.registry.All() {
-		infos = append(infos, f.Info())
+// Register makes functions callable by tasks: functions of packages, or what Func returned. It returns everything that
+// is wrong with them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new
+// functions are claimed then.
+func (w *Worker) Register(fns ...any) error {
+	if err := w.check(); err != nil {
+		return err
 	}
-	return infos
-}
-
-// room returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not started.
-func (w *worker) room() (int, time.Duration) {
-	if !w.mayClaim() {
-		w.giveBack(w.exec.takeBack())
-		return 0, 0
+	var good []*function.Function
+	var errs []error
+	for _, fn := range fns {
+		f, err := newFunction(fn)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, f)
 	}
-	n, wait, back := w.exec.room()
-	w.giveBack(back)
-	return n, wait
+	return w.engine.Register(good, errs)
 }
 
-// mayClaim says whether the worker claims tasks at all.
-func (w *worker) mayClaim() bool {
-	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.limited || !w.exec.exhausted())
-}
-
-// beaten wakes whoever waits for a heartbeat.
-func (w *worker) beaten() {
-	w.exec.wake()
-	w.exec.signal()
-}
-
-func (w *worker) moveNow() {
-	for _, g := range w.groups {
-		g.mover.looked.Store(false) // until it has, nobody knows whether there is anything to do
-		g.mover.now()
+// RegisterMethods registers every exported method of receiver that has an accepted signature. Tasks name them by method
+// expression:
+//
+//	q.Delay((*Mailer).Send, 42)
+//	err := w.RegisterMethods(&Mailer{db: db})
+func (w *Worker) RegisterMethods(receiver any) error {
+	if err := w.check(); err != nil {
+		return err
 	}
+	return w.engine.RegisterMethods(receiver)
+}
+
+// Use puts middleware around the handlers of all functions that the worker runs. The first one given is the outermost;
+// further calls add more within. Call it before Run; afterwards it returns an error that wraps ErrClosed.
+//
+//	err := w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
+//		return func(ctx context.Context, t *delayed.Task) error {
+//			start := time.Now()
+//			err := next(ctx, t)
+//			observe(t.Path(), time.Since(start), err)
+//			return err
+//		}
+//	})
+//
+// Each function is called once, when Run begins; what it returns is called concurrently, for every task. Middleware may
+// give next another context, made of ctx, which is what the handler gets; it may return without calling next, and nil
+// then means that the task is done. Next decodes the arguments and calls the handler: its error is an *ArgumentError
+// when they do not fit, and the handler's panics are errors too. Middleware that stands around one function only is
+// given to Func: see Middleware.
+func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(mw, func(m func(HandlerFunc) HandlerFunc) bool { return m == nil }) {
+		return fmt.Errorf("%w: Use: expected middleware, found nil; leave it out", ErrFunction)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.engine.Begun() {
+		return fmt.Errorf("%w: Use after Run: call it before", ErrClosed)
+	}
+	w.middleware = append(slices.Clip(w.middleware), mw...)
+	return nil
+}
+
+// build puts the worker's middleware together.
+func (w *Worker) build() (err error) {
+	w.mu.Lock() // Use may still be at work
+	defer w.mu.Unlock()
+	w.chain, err = chain(w.middleware, callFunc)
+	return err
+}
+
+// Listen has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an
+// error that wraps ErrClosed.
+//
+// Listeners hear of events shortly after they have happened, on a goroutine of their own: they cannot hold up the
+// worker, nor change what becomes of a task (see Use for that), and a panic of theirs is logged. A worker keeps up to
+// 10,000 events for listeners that are slow; further ones are dropped, and Event.Missed of the next one says how many.
+// When the worker stops, Run waits for listeners for as long as WorkerConfig.CancelGrace says, for a second at least.
+func (w *Worker) Listen(fn func(Event)) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if fn == nil {
+		return fmt.Errorf("%w: Listen: expected a function that takes an Event, found nil", ErrFunction)
+	}
+	return w.engine.Listen(func(e engine.Event) { fn(publicEvent(&e)) })
+}
+
+// Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for
+// running handlers for WorkerConfig.Grace, cancels their contexts with cause ErrShutdown, and waits for CancelGrace. It
+// returns nil after a clean stop, *StillRunningError when handlers still run, *StuckError when it stopped because of
+// handlers that are stuck (both of them joined, if others still run), and ErrClosed when it was called before or the
+// handle on Redis is closed, also meanwhile. It handles no signals. While Redis is away it tries again and carries on
+// by itself.
+//
+// First Run asks the servers of its queues for their settings, as Redis.Check does: it returns a *SettingError if one
+// must not hold tasks and WorkerConfig.Allow does not name the reason, and logs warnings. Where Redis does not answer
+// yet, it asks once Redis does.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	return publicEnd(w.engine.Run(ctx))
+}
+
+// ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
+func (w *Worker) ID() string {
+	must(w.check())
+	return w.engine.ID()
+}
+
+// Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
+// on.
+func (w *Worker) Pause() {
+	must(w.check())
+	w.engine.Pause()
+}
+
+// Resume ends a Pause. It does not end Quiet.
+func (w *Worker) Resume() {
+	must(w.check())
+	w.engine.Resume()
+}
+
+// Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
+func (w *Worker) Quiet() {
+	must(w.check())
+	w.engine.Quiet()
+}
+
+// Status returns a snapshot.
+func (w *Worker) Status() WorkerStatus {
+	must(w.check())
+	s := w.engine.Status()
+	return WorkerStatus{
+		ID: w.engine.ID(), State: WorkerState(s.Phase), Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
+	}
+}
+
+// libraryVersion returns the version of this module that is linked into the program.
+func libraryVersion() string {
+	const path = "github.com/godelayed/delayed"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if info.Main.Path == path {
+		return info.Main.Version
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == path {
+			return dep.Version
+		}
+	}
+	return "unknown"
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -67,7 +68,7 @@ func TestResumeDuringPause(t *testing.T) {
 	logger.AddHook(onMessage{"worker paused", func() {
 		go w.Resume()
 		// Either Resume waits for Pause to be done, or it is done here.
-		for end := time.Now().Add(200 * time.Millisecond); w.engine.paused.Load() && time.Now().Before(end); {
+		for end := time.Now().Add(200 * time.Millisecond); w.engine.Paused.Load() && time.Now().Before(end); {
 			<-time.After(time.Millisecond)
 		}
 		<-time.After(50 * time.Millisecond)
@@ -359,8 +360,8 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the worker is stopping
-	e := w.engine.python(ctx, &claim{lane: w.engine.lanes[0], raw: raw, msg: parsed}, time.Now())
-	if e.outcome == outcomePark {
+	e := w.engine.Python(ctx, &engine.Claim{Lane: w.engine.Lanes[0], Raw: raw, Msg: parsed}, time.Now())
+	if e.Outcome == engine.OutcomePark {
 		t.Error("Redis was not asked, and the task is parked as if it had answered")
 	}
 }
@@ -391,21 +392,21 @@ func TestStatusConnected(t *testing.T) {
 	if s := w.Status(); s.Connected || s.State != WorkerStopped {
 		t.Errorf("stopped: %+v", s)
 	}
-	w.engine.phase.Store(int32(phaseRunning))
+	w.engine.Phase.Store(int32(engine.PhaseRunning))
 	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
-	for i := range w.engine.lanes {
-		for j, l := range w.engine.lanes {
-			l.confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
+	for i := range w.engine.Lanes {
+		for j, l := range w.engine.Lanes {
+			l.Confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
 		}
 		if w.Status().Connected {
 			t.Errorf("connected although the heartbeat on queue %d is old", i+1)
 		}
 	}
-	w.engine.lanes[len(w.engine.lanes)-1].confirmed.Store(&now)
+	w.engine.Lanes[len(w.engine.Lanes)-1].Confirmed.Store(&now)
 	if !w.Status().Connected {
 		t.Error("not connected although all heartbeats are fresh")
 	}
-	w.engine.phase.Store(int32(phaseStopped))
+	w.engine.Phase.Store(int32(engine.PhaseStopped))
 }
 
 // Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
@@ -417,7 +418,7 @@ func TestStopWhileTasksCome(t *testing.T) {
 	const rounds, each = 40, 3
 	for i := range rounds {
 		w := b.work(b.config(), f)
-		b.Until("the first look is over", func() bool { return w.engine.lanes[0].newest() > 0 })
+		b.Until("the first look is over", func() bool { return w.engine.Lanes[0].Newest() > 0 })
 		stopped := make(chan error, 1)
 		for j := range each {
 			if j == 1 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -49,7 +50,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply,
 		func(r []byte) bool { return armed.Load() && calls(redisstore.ScriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
-	b.Until("the first look, which finds nothing, is over", func() bool { return w.engine.lanes[0].newest() > 0 })
+	b.Until("the first look, which finds nothing, is over", func() bool { return w.engine.Lanes[0].Newest() > 0 })
 	armed.Store(true)
 	b.delay(f, 1)
 	if i := await(b, "the task", ran); i != 1 {
@@ -86,7 +87,7 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	w, err := NewWorker(rdb, cfg)
 	b.Must(err)
 	b.Must(w.Register(f))
-	w.engine.groups[0].mover.pending = func(*lane, bool) {}
+	w.engine.Groups[0].Mover.Pending = func(*engine.Lane, bool) {}
 	s := b.start(w)
 	await(b, "the worker to wait", waits)
 	b.delay(f, 1)
@@ -272,19 +273,19 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 	b.delay(f, 1)
 	b.delay(f, 2)
 	await(b, "the first", entered)
-	l := w.engine.lanes[0]
-	b.Until("the second is claimed", func() bool { known, _, _ := l.count(); return known == 2 })
+	l := w.engine.Lanes[0]
+	b.Until("the second is claimed", func() bool { known, _, _ := l.Count(); return known == 2 })
 	// As after a pause of the process: the last heartbeat is old, and what was prefetched belongs to another by now.
 	old := time.Now().Add(-time.Minute)
-	l.confirmed.Store(&old)
-	if l.fresh(cfg.HeartbeatLife) {
+	l.Confirmed.Store(&old)
+	if l.Fresh(cfg.HeartbeatLife) {
 		t.Fatal("an old heartbeat counts as fresh")
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	var token string
-	for _, c := range l.open() {
-		if m, err := parseForTest(string(c.raw)); err == nil && m.Payload[0] == 2 {
-			token = c.token
+	for _, c := range l.Open() {
+		if m, err := parseForTest(string(c.Raw)); err == nil && m.Payload[0] == 2 {
+			token = c.Token
 		}
 	}
 	b.Do("HDEL", b.Name+"_processing:"+w.ID(), token)
@@ -343,16 +344,16 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialReadTimeout(timeout))
 	}}
 	t.Cleanup(func() { pool.Close() })
-	w := &waiter{link: redisstore.Link{Src: redisstore.PoolSource{Pool: pool}, Key: b.Name}}
-	defer w.link.HangUp()
+	w := &engine.Waiter{Link: redisstore.Link{Src: redisstore.PoolSource{Pool: pool}, Key: b.Name}}
+	defer w.Link.HangUp()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	keys := []string{b.Name + "_noti"}
-	if key, err := w.wait(ctx, keys); key != "" || err != nil {
+	if key, err := w.Wait(ctx, keys); key != "" || err != nil {
 		t.Fatalf("%q, %v", key, err)
 	}
-	if w.limit < redisstore.ShortestWait || w.limit >= timeout {
-		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.limit, timeout)
+	if w.Limit < redisstore.ShortestWait || w.Limit >= timeout {
+		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.Limit, timeout)
 	}
 }
 

@@ -118,7 +118,11 @@ func TestHeartbeatOfOneShardIsNotDrivenByAnother(t *testing.T) {
 	await(s.bench, "a task", entered)
 	await(s.bench, "a task", entered)
 	s.Until("tasks are claimed ahead",
-		func() bool { w.engine.exec.mu.Lock(); defer w.engine.exec.mu.Unlock(); return len(w.engine.exec.ready) == 3 })
+		func() bool {
+			w.engine.Exec.Mu.Lock()
+			defer w.engine.Exec.Mu.Unlock()
+			return len(w.engine.Exec.Ready) == 3
+		})
 	s.servers[0].Pause(t)
 	<-time.After(2 * time.Second) // a heartbeat's life
 	close(leave)

@@ -332,9 +332,9 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 	await(b, "the first", entered)
 	// Two or three: it claims again when no more than half of what it may claim ahead is left.
 	b.Until("some are claimed ahead", func() bool {
-		w.engine.exec.mu.Lock()
-		defer w.engine.exec.mu.Unlock()
-		return len(w.engine.exec.ready) >= 2
+		w.engine.Exec.Mu.Lock()
+		defer w.engine.Exec.Mu.Unlock()
+		return len(w.engine.Exec.Ready) >= 2
 	})
 	w.Pause()
 	b.Until("they are back", func() bool { return b.Size("") == 5 })

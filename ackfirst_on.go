@@ -1,5 +1,0 @@
-//go:build ackfirst
-
-package delayed
-
-const ackFirst = true

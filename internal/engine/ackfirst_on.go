@@ -1,0 +1,5 @@
+//go:build ackfirst
+
+package engine
+
+const ackFirst = true

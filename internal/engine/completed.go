@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
+func (c *Claim) leaves() bool {
+	return c.Msg.Meta.Extra.Keeps() || c.Held() || c.reporter.Load() != nil || c.canceled.Load()
+}
+
+// completion is the ending of a task that has succeeded and leaves something behind. value is what its function
+// returned, began when it was called.
+func (w *Worker) completion(c *Claim, value any, began, now time.Time) Ending {
+	info := wire.Info{
+		Reason: "completed", Function: c.Msg.Path, Attempts: c.Msg.Meta.Retried + 1, Deaths: c.Msg.Meta.Deaths,
+		Began: began, At: now, Worker: w.UID,
+	}
+	if c.Msg.Meta.Extra.Keeps() {
+		var err error
+		if info.Result, err = c.Fn.EncodeResult(value); err != nil {
+			// The function has done its work. Running it again would not make its result fit.
+			info.Error = err.Error()
+			w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id",
+				c.Msg.Meta.ID).WithError(err).
+				Error("task is done, but its result cannot be kept")
+		}
+	}
+	return w.leave(c, &info)
+}
+
+// leave is the ending of a task that is over and leaves something behind: info, if something is to be kept.
+func (w *Worker) leave(c *Claim, info *wire.Info) Ending {
+	e := Ending{Claim: c, Outcome: OutcomeComplete, ID: c.Msg.Meta.ID}
+	x := c.Msg.Meta.Extra
+	if !x.Keeps() || e.ID == "" {
+		return e
+	}
+	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
+		info.Enqueued = time.UnixMilli(at)
+	}
+	info.Progress = c.reported()
+	if x.Retention > 0 {
+		info.Message = c.Raw
+	}
+	e.Wait, e.Info = wire.Milliseconds(max(x.KeepResult, x.Retention)), info.Encode()
+	return e
+}
+
+// completedOf turns endings into what the store takes.
+func completedOf(group []Ending) []redisstore.Completed {
+	tasks := make([]redisstore.Completed, len(group))
+	for i := range group {
+		e := &group[i]
+		t := redisstore.Completed{Token: e.Claim.Token, ID: e.ID, Keep: e.Wait, Value: e.Info}
+		if x := e.Claim.Msg.Meta.Extra; x != nil {
+			t.Lock, t.Awaited = e.Claim.Held(), x.Keeps()
+		}
+		tasks[i] = t
+	}
+	return tasks
+}

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// TimeoutError is the error of a handler that has returned one after its time was over.
+type TimeoutError struct {
+	Limit time.Duration
+	Err   error
+}
+
+// Error implements error.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.Limit.Round(time.Millisecond), e.Err)
+}
+
+// Unwrap returns ErrTimeout and the handler's error.
+func (e *TimeoutError) Unwrap() []error { return []error{ErrTimeout, e.Err} }
+
+// Limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
+// is for any time. The call decides, then the function, then the worker; a deadline may cut it short. It reads nothing
+// that changes while the handler runs.
+func (w *Worker) Limit(c *Claim, ran time.Duration) time.Duration {
+	d := w.Cfg.Timeout
+	if own := c.Fn.Policy.Timeout; own != 0 {
+		d = own
+	}
+	x := c.Msg.Meta.Extra
+	if x != nil && x.Timeout != 0 {
+		d = wire.Milliseconds(x.Timeout)
+	}
+	if x != nil && x.Deadline != 0 {
+		left := max(time.UnixMilli(x.Deadline).Sub(c.Lane.now()), 1-ran) // an overflow of Sub is a long time as well
+		if end := ran + min(left, math.MaxInt64-ran); d == 0 || end < d {
+			d = end
+		}
+	}
+	if d > wire.Milliseconds(wire.Unlimited)/2 {
+		return 0 // nobody waits that long
+	}
+	return d
+}
+
+// stale archives a task that it is too late to start, and says whether it is.
+func (w *Worker) stale(c *Claim) bool {
+	x := c.Msg.Meta.Extra
+	if x.Expiry == 0 && x.Deadline == 0 && x.RetryUntil == 0 {
+		return false
+	}
+	now := c.Lane.now()
+	var at int64
+	var why string
+	switch ms := now.UnixMilli(); {
+	case x.Expiry != 0 && ms >= x.Expiry:
+		at, why = x.Expiry, "its TTL ended"
+	case x.Deadline != 0 && ms >= x.Deadline:
+		at, why = x.Deadline, "its deadline was"
+	case x.RetryUntil != 0 && x.FirstFailed != 0 && ms >= x.RetryUntil:
+		at, why = x.RetryUntil, "its RetryUntil was"
+	default:
+		return false
+	}
+	m := &c.Msg.Meta
+	id := m.ID
+	if id == "" {
+		id = wire.NewTaskID()
+	}
+	text := fmt.Sprintf("it did not start in time: %s at %s", why,
+		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
+	info := wire.Info{
+		Reason: lifecycle.ReasonExpired, Function: c.Msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
+		At: now, Worker: w.UID,
+	}
+	if x.FirstFailed != 0 {
+		info.FirstFailed = time.UnixMilli(x.FirstFailed)
+	}
+	w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", id).Warn("task archived: " + text)
+	w.tell(c, Event{Kind: kindTaskExpired})
+	w.tell(c, Event{Kind: kindTaskArchived, Reason: info.Reason})
+	c.Lane.Finisher.Add(Ending{
+		Claim: c, Outcome: OutcomeArchive, Tally: TallyExpired, Wait: lifecycle.ArchivedLife, ID: id, Message: c.Raw,
+		Info: info.Encode(),
+	})
+	return true
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Judge decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
+func (w *Worker) Judge(c *Claim, err error, now time.Time) (e Ending, done bool) {
+	defer func() {
+		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a
+		// common slip; it must not end the process.
+		if p := recover(); p != nil {
+			err := fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
+				"(WorkerConfig.IsFailure, "+
+				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The "+
+				"error: %v", err, p, err)
+			j := judgement{w: w, c: c, err: err, now: now}
+			e, done = j.decide()
+		}
+	}()
+	j := judgement{w: w, c: c, err: err, now: now, trust: true}
+	return j.decide()
+}
+
+// judgement is one decision about a task whose handler has returned an error.
+type judgement struct {
+	w     *Worker
+	c     *Claim
+	err   error
+	now   time.Time // by Redis's clock
+	trust bool      // ask functions of others
+
+	msg  wire.Message // the message as it goes on
+	info wire.Info
+	log  loop.Journal
+}
+
+func (j *judgement) decide() (e Ending, done bool) {
+	says, wait := said(j.err)
+	if errors.Is(context.Cause(j.w.Tasks), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
+		// The handler was told to stop. Neither a retry nor a death is spent.
+		return Ending{Claim: j.c, Outcome: OutcomeRelease}, false
+	}
+	j.prepare()
+	switch says {
+	case SaysDrop:
+		j.log.WithError(j.err).Info("task dropped: its handler said so")
+		if j.c.leaves() {
+			j.info.Reason = "dropped"
+			return j.w.leave(j.c, &j.info), false
+		}
+		return Ending{}, true
+	case SaysSnooze:
+		j.info.Reason = "snoozed"
+		j.log.WithField("delay", wait.String()).Debug("task snoozed")
+		return j.file(OutcomeSnooze, TallyNone, wait, j.c.Raw), false
+	default:
+	}
+	late, _ := j.err.(*TimeoutError) //nolint:errorlint // conclude puts it outermost
+	switch {
+	case j.misfit():
+		if fields := j.c.Fn.UnknownFields(&j.c.Msg); len(fields) > 0 {
+			return j.w.Park(j.c, ReasonFields, j.now, fields...), false
+		}
+		// The same bytes never fit, however often they are tried.
+		j.info.Reason = lifecycle.ReasonArguments
+		j.log.WithError(j.err).Error("task archived: its arguments do not fit the function")
+		return j.file(OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, j.c.Raw), false
+	case says == SaysDiscard:
+		return j.archive("its handler discarded it"), false
+	case late != nil && j.c.Fn.Policy.FailOnTimeout:
+		return j.archive("it took too long"), false
+	}
+	if says != SaysRetryIn && j.trust && j.w.Cfg.IsFailure != nil && !j.w.Cfg.IsFailure(j.err) {
+		return j.postpone(), false
+	}
+	return j.fail(says == SaysRetryIn, wait), false
+}
+
+// misfit reports whether the error says that the arguments do not fit the function of the task.
+func (j *judgement) misfit() bool {
+	path, ok := j.w.Cfg.Misfit(j.err)
+	return ok && path == j.c.Fn.Path()
+}
+
+// prepare fills in what all decisions need.
+func (j *judgement) prepare() {
+	j.msg = j.c.Msg
+	j.msg.Extend()
+	m := &j.msg.Meta
+	if m.ID == "" {
+		m.ID = wire.NewTaskID()
+	}
+	j.info = wire.Info{
+		Reason: lifecycle.ReasonFailed, Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1,
+		Deaths: m.Deaths, At: j.now, Worker: j.w.UID, Progress: j.c.reported(),
+	}
+	var panicked *function.PanicError
+	if errors.As(j.err, &panicked) {
+		j.info.Stack = panicked.Stack
+	}
+	j.log = j.w.Log.With("queue", j.c.Lane.Store.Name).With("function", j.msg.Path).With("id", m.ID).With("attempt",
+		j.info.Attempts)
+}
+
+// fail retries the task, or archives it. wait holds if it is given.
+func (j *judgement) fail(given bool, wait time.Duration) Ending {
+	x := j.failed()
+	if x.RetryUntil == 0 && j.msg.Meta.Retried >= j.w.maxRetry(j.c) {
+		return j.archive("it failed and no retries are left")
+	}
+	if !given {
+		wait = j.delay()
+	}
+	if j.tooLate(wait) {
+		return j.archive("it failed and there is no time left for another try")
+	}
+	j.msg.Meta.Retried++
+	j.log.WithError(j.err).WithField("delay", wait.String()).Warn("task failed and is tried again")
+	return j.file(OutcomeRetry, TallyFailed, wait, j.msg.Append(nil))
+}
+
+// postpone tries the task again, for a reason that is no failure.
+func (j *judgement) postpone() Ending {
+	wait := j.delay()
+	if j.tooLate(wait) {
+		return j.archive("there is no time left for another try")
+	}
+	j.info.Reason = "not failed"
+	j.log.WithError(j.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
+	return j.file(OutcomeRetry, TallyNone, wait, j.c.Raw)
+}
+
+// archive ends the task for good.
+func (j *judgement) archive(why string) Ending {
+	j.failed()
+	j.log.WithError(j.err).Error("task archived: " + why)
+	return j.file(OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, j.msg.Append(nil))
+}
+
+// failed notes in the message when the task has failed for the first time.
+func (j *judgement) failed() *wire.Extra {
+	x := wire.Extra{}
+	if shared := j.msg.Meta.Extra; shared != nil {
+		x = *shared
+	}
+	if x.FirstFailed == 0 {
+		x.FirstFailed = j.now.UnixMilli()
+	}
+	j.msg.Meta.Extra, j.info.FirstFailed = &x, time.UnixMilli(x.FirstFailed)
+	return &x
+}
+
+func (j *judgement) file(o Outcome, t Tally, wait time.Duration, message []byte) Ending {
+	return Ending{
+		Claim: j.c, Outcome: o, Tally: t, Wait: wait, ID: j.msg.Meta.ID, Message: message,
+		Info: j.info.Encode(), reason: j.info.Reason,
+	}
+}
+
+// delay returns how long the task waits before it is tried again.
+func (j *judgement) delay() time.Duration {
+	retried := j.msg.Meta.Retried
+	p := &j.c.Fn.Policy
+	longest := p.Longest
+	var delays []int64
+	if x := j.msg.Meta.Extra; x != nil {
+		delays = x.RetryDelays
+		if x.RetryCap != 0 {
+			longest = wire.Milliseconds(x.RetryCap)
+		}
+	}
+	var d time.Duration
+	switch {
+	case len(delays) > 0:
+		d = wire.Milliseconds(delays[min(retried, len(delays)-1)])
+	case j.trust && p.Backoff != nil:
+		d = p.Backoff(retried, j.err)
+	case len(p.Delays) > 0:
+		d = p.Delays[min(retried, len(p.Delays)-1)]
+	case j.trust:
+		d = j.w.Cfg.Backoff(retried)
+	default:
+		d = DefaultBackoff(retried)
+	}
+	if longest > 0 {
+		d = min(d, longest)
+	}
+	return max(d, 0)
+}
+
+// tooLate says whether a task that waits for so long could not start any more.
+func (j *judgement) tooLate(wait time.Duration) bool {
+	x := j.msg.Meta.Extra
+	if x == nil {
+		return false
+	}
+	start := j.now.UnixMilli() + wait.Milliseconds()
+	for _, end := range [...]int64{x.RetryUntil, x.Deadline, x.Expiry} {
+		if end != 0 && start >= end {
+			return true
+		}
+	}
+	return false
+}
+
+// maxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
+func (w *Worker) maxRetry(c *Claim) int {
+	switch {
+	case c.Msg.Meta.HasMaxRetry:
+		return c.Msg.Meta.MaxRetry
+	case c.Fn.Policy.MaxRetry != nil:
+		return *c.Fn.Policy.MaxRetry
+	}
+	return w.Cfg.MaxRetry
+}

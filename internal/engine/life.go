@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// life is one run of a worker: what of it goes on, and what ends when.
+type life struct {
+	w     *Worker
+	grace time.Time // until then handlers may run
+
+	loops, beats, finishers sync.WaitGroup
+
+	// Three contexts end one after the other. told ends when no task runs any more, abandon when Redis shall not be told
+	// any more, and beating at the very end.
+	told, abandon, beating        context.Context
+	endTold, giveUp, endHeartbeat context.CancelFunc
+}
+
+// Run claims and runs tasks until ctx ends, or something else stops the worker; then it claims no more, gives back tasks
+// that have not started, and waits for running handlers.
+//
+//nolint:contextcheck // what was claimed is brought to its end after ctx
+func (w *Worker) Run(ctx context.Context) error {
+	if !w.Phase.CompareAndSwap(int32(phaseNew), int32(PhaseRunning)) {
+		return fmt.Errorf("%w: Run was called before: make another worker", redisstore.ErrClosed)
+	}
+	answered, err := w.prepare(ctx)
+	if err != nil {
+		w.Phase.Store(int32(PhaseStopped))
+		return err
+	}
+	w.logStart()
+	w.Emit(Event{Kind: kindWorkerStarted})
+	ctx, end := w.Cfg.Signals.Until(ctx)
+	defer end()
+
+	l := newLife(w)
+	l.start(ctx, answered)
+	select {
+	case <-ctx.Done():
+		if redisstore.Closing(ctx) != nil {
+			w.StopFor(stopClosed)
+		}
+		w.StopFor(StopContext)
+	case <-w.stopping:
+	}
+	defer context.AfterFunc(w.Cfg.Signals.Open, l.giveUp)() // Redis cannot be told any more
+	reason := l.stop(end)
+	idle := l.drain(reason)
+	if waitFor(idle, 0) {
+		err := l.finish(idle, reason)
+		w.Log.Info("worker stopped")
+		return w.because(reason, err)
+	}
+	// What remains is done without the caller: a handler that still runs keeps its claim and its heartbeat.
+	err = w.stillRunning(reason)
+	go func() { _ = l.finish(idle, reason) }() // its error is told by the log
+	w.Log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
+	return err
+}
+
+// prepare does what comes before the first claim. answered is false if Redis did not say whether it is fit for tasks.
+func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
+	answered, err = w.checkSettings(ctx, startCheck)
+	if err == nil {
+		err = w.attach()
+	}
+	if w.Cfg.Signals.Open.Err() != nil {
+		err = redisstore.ErrHandleClosed
+	}
+	return answered, err
+}
+
+// attach makes ready what calls functions, and the listeners, of which there will be no more.
+func (w *Worker) attach() error {
+	w.control.Lock() // Listen may still be at work
+	defer w.control.Unlock()
+	if err := w.Cfg.Prepare(); err != nil {
+		return err
+	}
+	w.Hooks.Start(w.Log)
+	return nil
+}
+
+func newLife(w *Worker) *life {
+	l := &life{w: w}
+	l.told, l.endTold = context.WithCancel(context.Background())
+	l.abandon, l.giveUp = context.WithCancel(context.Background())
+	l.beating, l.endHeartbeat = context.WithCancel(context.Background())
+	return l
+}
+
+// start begins everything that goes on while the worker runs. What claims and moves tasks ends with ctx.
+func (l *life) start(ctx context.Context, answered bool) {
+	w := l.w
+	w.Exec.Start()
+	for _, g := range w.Groups {
+		l.beats.Go(func() { g.Heartbeat.Run(l.beating) })
+		l.loops.Go(func() { g.Mover.run(ctx) })
+		if !w.Cfg.NoSweeper {
+			l.loops.Go(func() { g.sweeper.Run(ctx) })
+		}
+	}
+	if w.Cfg.StuckAfter > 0 {
+		l.beats.Go(func() { w.watchdog.run(l.beating) })
+	}
+	for _, wt := range w.Fetcher.Waiters {
+		l.loops.Go(func() { wt.run(ctx) })
+	}
+	for _, lane := range w.Lanes {
+		l.finishers.Go(func() { lane.Finisher.run(l.told, l.abandon) })
+		l.beats.Go(func() { w.follow(l.beating, lane) })
+	}
+	l.loops.Go(func() { w.Fetcher.Run(ctx) })
+	l.loops.Go(func() { w.followUp(ctx, answered) })
+	for _, beside := range w.Cfg.Beside {
+		l.loops.Go(func() { beside(ctx) })
+	}
+	for _, watch := range w.Watches() {
+		l.loops.Go(func() { watch(ctx) })
+	}
+}
+
+// stop ends claiming, says so, and returns why.
+func (l *life) stop(end context.CancelFunc) (reason string) {
+	w := l.w
+	w.control.Lock()
+	w.Phase.Store(int32(phaseStopping))
+	w.holdBack() // at once: the loops may have to wait for Redis
+	w.control.Unlock()
+	end()
+	reason = w.stopReason()
+	w.Log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
+	w.Emit(Event{Kind: kindWorkerStopping, Reason: reason})
+	if reason != stopStuck {
+		for _, lane := range w.Lanes {
+			l.beats.Go(func() { w.noteStop(l.beating, lane) })
+		}
+	}
+	l.grace = time.Now().Add(w.Cfg.Grace)
+	l.loops.Wait()
+	return reason
+}
+
+// drain gives back what has not started and waits for running handlers, first for the grace, then with their contexts
+// cancelled. The channel that it returns is closed when all of them have returned.
+func (l *life) drain(reason string) (idle <-chan struct{}) {
+	w := l.w
+	w.GiveBack(w.Exec.TakeBack())
+	w.Exec.Stop()
+	sound, all := make(chan struct{}), make(chan struct{})
+	go func() {
+		w.Exec.Over.Wait()
+		close(sound)
+		w.Exec.Late.Wait()
+		close(all)
+	}()
+	awaited := all
+	if reason == stopStuck {
+		awaited = sound // the others do not return
+	}
+	if !waitFor(awaited, time.Until(l.grace)) {
+		w.Cancel(ErrShutdown)
+		waitFor(awaited, w.Cfg.CancelGrace)
+	}
+	return all
+}
+
+// finish tells Redis how the last tasks ended, once all handlers have returned, and takes the worker's leave.
+func (l *life) finish(idle <-chan struct{}, reason string) error {
+	w := l.w
+	<-idle
+	w.Cancel(ErrShutdown)
+	l.endTold()
+	timer := time.AfterFunc(w.Cfg.CancelGrace+redisstore.CallTimeout, l.giveUp)
+	l.finishers.Wait()
+	timer.Stop()
+	l.giveUp()
+	l.endHeartbeat() // before unregister, or a heartbeat could register the worker again behind it
+	l.beats.Wait()
+	err := w.Unregister()
+	w.lines.Close()
+	w.Phase.Store(int32(PhaseStopped))
+	w.Emit(Event{Kind: kindWorkerStopped, Reason: reason, Err: w.because(reason, err)})
+	w.Hooks.Stop(w.Cfg.ListenGrace())
+	return err
+}
+
+// because returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that was
+// closed, or the settings of Redis.
+func (w *Worker) because(reason string, err error) error {
+	switch {
+	case reason == stopSettings:
+		return errors.Join(w.unfit, err)
+	case reason == stopClosed && !errors.Is(err, redisstore.ErrClosed):
+		return errors.Join(redisstore.ErrHandleClosed, err)
+	case reason != stopStuck:
+		return err
+	case err == nil:
+		return w.watchdog.Fatal
+	}
+	return errors.Join(w.watchdog.Fatal, err)
+}
+
+// stillRunning returns the error of a worker whose handlers have not returned.
+func (w *Worker) stillRunning(reason string) error {
+	running := &RunningError{}
+	for _, c := range w.Exec.Running() {
+		if reason != stopStuck || !w.Exec.givenUp(c) {
+			running.Funcs = append(running.Funcs, c.Fn.Path())
+		}
+	}
+	if reason == stopStuck && len(running.Funcs) == 0 {
+		return w.watchdog.Fatal
+	}
+	return w.because(reason, running)
+}
+
+// waitFor reports whether done closes within d.
+func waitFor(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	}
+}

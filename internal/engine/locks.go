@@ -1,0 +1,48 @@
+package engine
+
+import "context"
+
+// unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has
+// seen to what becomes of it.
+func (w *Worker) unlockStart(c *Claim) bool {
+	if fields := c.Fn.UnknownFields(&c.Msg); len(fields) > 0 {
+		c.Lane.Finisher.Add(w.Park(c, ReasonFields, c.Lane.now(), fields...)) // it has not started: its lock lasts
+		return false
+	}
+	if w.Unlock(c) {
+		w.cancelClaim(c, false)
+		return false
+	}
+	return true
+}
+
+// Unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If
+// Redis does not answer, the task starts, and the lock ends with it.
+func (w *Worker) Unlock(c *Claim) (replaced bool) {
+	left, replaced, err := c.Lane.Store.Unlock(w.Tasks, c.Msg.Meta.ID)
+	log := w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID)
+	switch {
+	case err != nil:
+		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")
+	case replaced:
+		log.Info("task dropped: another one has taken its place")
+	default:
+		c.freed = !left
+	}
+	return replaced
+}
+
+// disown frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does
+// not answer, it lapses.
+func (f *finisher) disown(ctx context.Context, c *Claim) {
+	if err := f.lane.Store.Disown(ctx, c.Msg.Meta.ID); err != nil {
+		f.log.With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).WithError(err).
+			Warn("the lock of a task that was handed on could not be freed, and lasts until it lapses")
+	}
+}
+
+// Held says whether the task may have something to give up when it ends.
+func (c *Claim) Held() bool {
+	x := c.Msg.Meta.Extra
+	return x != nil && x.Lock != "" && !c.freed
+}

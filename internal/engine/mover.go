@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+const (
+
+	// CheckInterval bounds the time between two looks of a mover.
+	CheckInterval = 5 * time.Second
+	// parkedPages bounds the pages of parked tasks that are read at one look.
+	parkedPages = 10
+)
+
+// mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a
+// task once. On its way it notices pending tasks without notifications, and parked tasks that this worker can run.
+type mover struct {
+	Src     redisstore.Source
+	lanes   []*Lane
+	stores  []*redisstore.Store
+	Pending func(lane *Lane, suspects bool) // called for queues that have pending tasks, or suspects
+	// Runnable returns the ids of those parked tasks that the worker can run or hand on.
+	Runnable func(context.Context, *Lane, []redisstore.Filed) ([]string, error)
+	found    func() // called when there are such tasks
+	log      loop.Journal
+
+	poke    chan struct{}
+	Offset  []int       // where to read on in each parked set
+	Looked  atomic.Bool // at least once, without an error
+	Lent    [][]string  // groups of each queue that are to be fired by this mover
+	Loan    time.Duration
+	Every   time.Duration // CheckInterval
+	trouble loop.Complaints
+	lines   loop.LineLimit // log lines about tasks
+	hooks   *Hooks         // of the worker; nil: none
+	// archiveKeep is how long tasks are archived that are too large to be moved.
+	archiveKeep time.Duration
+}
+
+func NewMover(src redisstore.Source, lanes []*Lane, log loop.Journal) *mover {
+	m := &mover{
+		Src: src, lanes: lanes, log: log,
+		poke: make(chan struct{}, 1), Offset: make([]int, len(lanes)), Lent: make([][]string, len(lanes)),
+		Loan: groupLoan, Every: CheckInterval,
+		archiveKeep: lifecycle.ArchivedLife,
+	}
+	for _, l := range lanes {
+		m.stores = append(m.stores, l.Store)
+	}
+	return m
+}
+
+// Now makes the mover look at once. It never blocks.
+func (m *mover) Now() {
+	select {
+	case m.poke <- struct{}{}:
+	default:
+	}
+}
+
+// run looks until ctx ends.
+func (m *mover) run(ctx context.Context) {
+	defer m.lines.Close()
+	var wait loop.Backoff
+	for ctx.Err() == nil {
+		next, err := m.Look(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			m.log.Trouble(&m.trouble, "cannot look for due tasks; trying again", err)
+			next = wait.Next()
+			Drain(m.poke)
+		} else {
+			m.log.Relief(&m.trouble, "looking for due tasks again")
+			wait.Reset()
+			m.Looked.Store(true)
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-timer.C:
+		case <-m.poke:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// Look moves what is due and returns when to look again.
+func (m *mover) Look(ctx context.Context) (next time.Duration, err error) {
+	todos, err := redisstore.Check(ctx, m.Src, m.stores)
+	if err != nil {
+		return 0, err
+	}
+	next = loop.Jitter(m.Every-m.Every/8, 0.14)
+	for i, t := range todos {
+		if t.Pending > 0 {
+			m.Pending(m.lanes[i], false)
+		}
+		if t.Suspects > 0 {
+			m.Pending(m.lanes[i], true)
+		}
+		due := t.Due
+		if due == 0 {
+			if due, err = m.Move(ctx, m.stores[i]); err != nil {
+				return 0, err
+			}
+		}
+		if due >= 0 {
+			next = min(next, due)
+		}
+		due = t.Group
+		if due == 0 || len(m.Lent[i]) > 0 {
+			if due, err = m.Fire(ctx, i); err != nil {
+				return 0, err
+			}
+		}
+		if due >= 0 {
+			next = min(next, due)
+		}
+		if t.Parked > 0 {
+			if err := m.Find(ctx, i, t.Parked); err != nil {
+				return 0, err
+			}
+		} else {
+			m.lanes[i].Parked.Set(nil)
+		}
+	}
+	return next, nil
+}
+
+// Move makes all due tasks of one queue pending and returns the time until the next is due, negative for none.
+func (m *mover) Move(ctx context.Context, s *redisstore.Store) (next time.Duration, err error) {
+	next = -1
+	for _, from := range []redisstore.Shelf{redisstore.ShelfScheduled, redisstore.ShelfRetry} {
+		for {
+			_, due, large, err := s.Move(ctx, from, redisstore.MoveBatch)
+			if err == nil && len(large) > 0 {
+				err = m.archive(ctx, s, from, large)
+			}
+			if err != nil {
+				return 0, err
+			}
+			if due == 0 && ctx.Err() == nil {
+				continue
+			}
+			if due >= 0 && (next < 0 || due < next) {
+				next = due
+			}
+			break
+		}
+	}
+	return next, nil
+}
+
+// archive archives due tasks whose messages are too large for any worker, as they are.
+func (m *mover) archive(
+	ctx context.Context, s *redisstore.Store, from redisstore.Shelf, large []redisstore.LargeTask,
+) error {
+	for len(large) > 0 {
+		part := large[:min(len(large), redisstore.TrimPage)]
+		large = large[len(part):]
+		tasks := make([]redisstore.Filed, len(part))
+		for i, t := range part {
+			tasks[i] = redisstore.Filed{ID: t.ID, Info: redisstore.TooLargeInfo(t.Size, time.Now(), "")}
+		}
+		if _, err := s.Condemn(ctx, from, m.archiveKeep, tasks); err != nil {
+			return err
+		}
+		for _, t := range part {
+			redisstore.LogTooLarge(m.log, &m.lines, s.Name, t.ID, t.Size)
+			m.hooks.Emit(Event{
+				Kind: kindTaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
+				Err: redisstore.TooLarge(t.Size),
+			})
+		}
+	}
+	return nil
+}
+
+// Find looks for parked tasks that this worker can run, and leaves them to the fetcher: among those that were parked
+// last, or else among a few pages of the others, behind those of the last look.
+func (m *mover) Find(ctx context.Context, i, parked int) error {
+	ids, n, err := m.findOn(ctx, i, 0)
+	if err != nil {
+		return err
+	}
+	m.Offset[i] = max(m.Offset[i], n)
+	for pages := 1; pages < parkedPages && len(ids) == 0 && m.Offset[i] < parked; pages++ {
+		if ids, n, err = m.findOn(ctx, i, m.Offset[i]); err != nil {
+			return err
+		}
+		m.Offset[i] += n - len(ids)
+	}
+	if m.Offset[i] >= parked {
+		m.Offset[i] = 0
+	}
+	m.lanes[i].Parked.Set(ids)
+	if len(ids) > 0 {
+		m.found()
+	}
+	return nil
+}
+
+// findOn looks at one page, and returns the ids of those that this worker can run and the number of all.
+func (m *mover) findOn(ctx context.Context, i, offset int) (ids []string, n int, err error) {
+	page, err := m.stores[i].ParkedPage(ctx, offset, redisstore.ParkedPage, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	ids, err = m.Runnable(ctx, m.lanes[i], page)
+	return ids, len(page), err
+}

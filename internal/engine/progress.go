@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// progressEvery is the shortest time between two reports of one task that reach Redis.
+const progressEvery = 100 * time.Millisecond
+
+// Report reports how far the task is, now or a little later. The error says that the task carries no id, that it is
+// another worker's by now, or that Redis could not be told.
+func (c *Claim) Report(ctx context.Context, p wire.Progress) error {
+	if c.Msg.Meta.ID == "" {
+		return redisstore.ErrNoID
+	}
+	r := c.reporter.Load()
+	if r == nil {
+		r = &Reporter{Send: c.sendProgress}
+		if !c.reporter.CompareAndSwap(nil, r) {
+			r = c.reporter.Load()
+		}
+	}
+	return r.Report(ctx, p)
+}
+
+// Reporter sends the reports of one task, some of them later.
+type Reporter struct {
+	Send func(context.Context, wire.Progress) error
+
+	mu    sync.Mutex // held while a report is sent
+	last  wire.Progress
+	late  bool        // last has not been sent
+	sent  time.Time   // when one was
+	timer *time.Timer // runs while late
+	over  bool        // the handler has returned
+	err   error       // of a report that was sent later
+}
+
+// Report sends a report, or sees to it that it is sent unless a newer one is.
+func (r *Reporter) Report(ctx context.Context, p wire.Progress) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return errors.New("delayed: Progress after the handler has returned")
+	}
+	r.last = p
+	wait := progressEvery - time.Since(r.sent)
+	if wait <= 0 {
+		r.err = nil
+		return r.sendLocked(ctx)
+	}
+	if !r.late {
+		r.late = true
+		r.timer = time.AfterFunc(wait, r.flush)
+	}
+	err := r.err
+	r.err = nil
+	return err
+}
+
+// flush sends what waits.
+func (r *Reporter) flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.late && !r.over {
+		r.err = r.sendLocked(context.Background())
+	}
+}
+
+func (r *Reporter) sendLocked(ctx context.Context) error {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.late = false
+	err := r.Send(ctx, r.last)
+	r.sent = time.Now()
+	return err
+}
+
+// Close ends reporting. Nothing is sent after it.
+func (r *Reporter) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+}
+
+// sendProgress tells Redis.
+func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
+	info := wire.Info{
+		Reason: "active", Function: c.Msg.Path, At: c.Lane.now(), Worker: c.Lane.worker,
+		Attempts: c.Msg.Meta.Retried, Deaths: c.Msg.Meta.Deaths, Progress: p,
+	}
+	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
+		info.Enqueued = time.UnixMilli(at)
+	}
+	stands, err := c.Lane.Store.Progress(ctx, c.Lane.worker, c.Token, c.Msg.Meta.ID, info.Encode())
+	if err == nil && !stands {
+		err = ErrLost
+	}
+	return err
+}
+
+// reported returns the last report, or nothing. The handler has returned.
+func (c *Claim) reported() (last wire.Progress) {
+	if r := c.reporter.Load(); r != nil {
+		r.mu.Lock()
+		last = r.last
+		r.mu.Unlock()
+	}
+	return last
+}
+
+// quiet ends reporting for a handler that has returned.
+func (c *Claim) quiet() {
+	if r := c.reporter.Load(); r != nil {
+		r.Close()
+	}
+}
+
+// forgetReports has Redis forget what tasks have reported that do not end by success.
+func forgetReports(ctx context.Context, group []Ending) error {
+	for i := range group {
+		c := group[i].Claim
+		if c.reporter.Load() == nil {
+			continue
+		}
+		if _, err := c.Lane.Store.Progress(ctx, c.Lane.worker, c.Token, c.Msg.Meta.ID, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

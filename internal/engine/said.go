@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"errors"
+	"time"
+)
+
+// handlerSays is what a handler may say beside "it failed".
+type handlerSays uint8
+
+const (
+	saysNothing handlerSays = iota
+	SaysDiscard
+	SaysDrop
+	SaysRetryIn
+	SaysSnooze
+)
+
+// outcomeError is the error by which a handler says what shall become of its task.
+type outcomeError struct {
+	says handlerSays
+	wait time.Duration
+	err  error // may be nil
+}
+
+// Say makes an error by which a handler says what shall become of its task.
+func Say(says handlerSays, wait time.Duration, err error) error {
+	return &outcomeError{says, wait, err}
+}
+
+// Error implements error.
+func (e *outcomeError) Error() string {
+	switch {
+	case e.err != nil:
+		return e.err.Error()
+	case e.says == SaysSnooze:
+		return "delayed: snoozed for " + e.wait.String()
+	default:
+		return "delayed: dropped"
+	}
+}
+
+// Unwrap returns the handler's own error.
+func (e *outcomeError) Unwrap() error { return e.err }
+
+// said returns what a handler says by its error; the outermost holds.
+func said(err error) (handlerSays, time.Duration) {
+	var o *outcomeError
+	if errors.As(err, &o) {
+		return o.says, o.wait
+	}
+	return saysNothing, 0
+}

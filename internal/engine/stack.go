@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"bytes"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+const (
+	MaxStuckStack = 16 << 10 // bytes of stack in the report of a handler that is stuck
+	firstDump     = 256 << 10
+	largestDump   = 16 << 20 // of the stacks of all goroutines
+	Cut           = "...\n"  // stands for what was left out
+)
+
+// GoroutineID returns the number of the calling goroutine, as stacks show it; 0 if it cannot be told. It takes about a
+// microsecond.
+func GoroutineID() uint64 {
+	var buf [64]byte
+	id, _ := GoroutineOf(buf[:runtime.Stack(buf[:], false)])
+	return id
+}
+
+// GoroutineOf reads the number from the first line of a stack.
+func GoroutineOf(stack []byte) (id uint64, ok bool) {
+	rest, ok := bytes.CutPrefix(stack, []byte("goroutine "))
+	if !ok {
+		return 0, false
+	}
+	digits, _, _ := bytes.Cut(rest, []byte(" "))
+	id, err := strconv.ParseUint(string(digits), 10, 64)
+	return id, err == nil
+}
+
+// DumpStacks returns the stacks of all goroutines, or as much of them as is sensible. The program stands still
+// meanwhile.
+func DumpStacks() []byte {
+	for size := firstDump; ; size *= 4 {
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, true); n < size || size >= largestDump {
+			return buf[:n]
+		}
+	}
+}
+
+// StackIn returns the stack of a goroutine in a dump, followed by those of the goroutines that it has started; "" if
+// there is none. It is without values of arguments, and at most MaxStuckStack bytes long.
+func StackIn(dump []byte, goroutine uint64) string {
+	parent := []byte(" in goroutine " + strconv.FormatUint(goroutine, 10) + "\n")
+	var own, children []byte
+	for stack := range bytes.SplitSeq(dump, []byte("\n\n")) {
+		switch id, ok := GoroutineOf(stack); {
+		case !ok:
+		case id == goroutine:
+			own = stack
+		case bytes.Contains(stack, parent) && len(children) < MaxStuckStack:
+			children = append(append(children, '\n'), stack...)
+			children = append(children, '\n')
+		}
+	}
+	if own == nil || goroutine == 0 {
+		return ""
+	}
+	var text strings.Builder
+	for line := range bytes.Lines(append(append(bytes.Clone(bytes.TrimSpace(own)), '\n'), children...)) {
+		line = withoutArguments(line)
+		if text.Len()+len(line)+len(Cut) > MaxStuckStack {
+			text.WriteString(Cut)
+			break
+		}
+		text.Write(line)
+	}
+	return text.String()
+}
+
+// withoutArguments takes the arguments off a function's line: they may be what nobody should read in a log.
+func withoutArguments(line []byte) []byte {
+	if bytes.HasPrefix(line, []byte("\t")) || !bytes.HasSuffix(line, []byte(")\n")) {
+		return line
+	}
+	if i := bytes.LastIndexByte(line, '('); i >= 0 {
+		return append(line[:i:i], "(...)\n"...)
+	}
+	return line
+}

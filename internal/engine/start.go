@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// startCheck bounds how long the start of a worker waits for what Redis says of its settings.
+const startCheck = time.Second
+
+// checkSettings asks the servers of the worker's queues whether their settings are fit for tasks, and logs warnings.
+// answered is false if one of them did not answer.
+func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	servers := make([]redisstore.Server, len(w.Groups))
+	for i, g := range w.Groups {
+		servers[i] = g.lanes[0].Store.Server(w.Cfg.Where)
+		if len(w.Groups) > 1 {
+			servers[i].Name += fmt.Sprintf(", for queue %q,", g.lanes[0].Store.Name)
+		}
+	}
+	warnings, unfit, err := w.Cfg.Settings(ctx, servers)
+	if err != nil {
+		return false, nil //nolint:nilerr // the loops say that Redis does not answer
+	}
+	for _, warning := range warnings {
+		w.Log.Warn(warning)
+	}
+	return true, unfit
+}
+
+// followUp does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look
+// for queues that nobody uses.
+func (w *Worker) followUp(ctx context.Context, answered bool) {
+	for wait := (loop.Backoff{}); !answered; {
+		var err error
+		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {
+			w.unfit = err
+			w.StopFor(stopSettings)
+			return
+		}
+		if !answered && !loop.Sleep(ctx, wait.Next()) {
+			return
+		}
+	}
+	for _, l := range w.Lanes {
+		if used, err := l.Store.Used(ctx, w.UID); err == nil && !used {
+			w.Log.With("queue", l.Store.Name).
+				Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the " +
+					"key prefix?")
+		}
+	}
+}
+
+// logStart logs that the worker begins, and what it is.
+func (w *Worker) logStart() {
+	functions := w.Functions()
+	paths := make([]string, len(functions))
+	for i, f := range functions {
+		paths[i] = f.Path
+	}
+	log := w.Log.With("redis", w.Cfg.Where)
+	if w.Cfg.Prefix != "" {
+		log = log.With("prefix", w.Cfg.Prefix)
+	}
+	log.WithField("queues", w.plan.String()).WithField("concurrency", w.Cfg.Concurrency).WithField("functions", paths).
+		WithField("version", w.Cfg.Version).Info("worker started")
+	if len(functions) == 0 && w.pythonStore == nil {
+		w.Log.Warn("no functions are registered: all tasks will be parked until a worker knows their functions; " +
+			"call Register before Run")
+	}
+}

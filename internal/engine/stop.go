@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// Unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
+func (w *Worker) Unregister() error {
+	var errs []error
+	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all together
+	defer cancel()
+	for _, l := range w.Lanes {
+		if n := l.Finisher.waiting(); n > 0 {
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run "+
+				"again", l.Store.Name, n))
+		}
+	}
+	for _, l := range w.Lanes {
+		if len(errs) > 0 {
+			break // Redis does not answer: its heartbeat's end says the same
+		}
+		if !l.registered.Load() {
+			continue
+		}
+		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
+		var wait loop.Backoff
+		err := w.unregisterFrom(ctx, l)
+		for err != nil && !errors.Is(err, redisstore.ErrClosed) && loop.Sleep(ctx, wait.Next()) {
+			err = w.unregisterFrom(ctx, l)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	err := errors.Join(errs...)
+	if err != nil {
+		w.Log.WithError(err).Error("worker could not take its leave from Redis")
+	}
+	return err
+}
+
+// unregisterFrom unregisters the worker from one queue.
+func (w *Worker) unregisterFrom(ctx context.Context, l *Lane) error {
+	gone, err := l.Store.Unregister(ctx, w.UID)
+	if err != nil || gone {
+		return err
+	}
+	// Claims whose replies were lost: this process never had them in hand.
+	return w.releaseStrangers(ctx, l)
+}
+
+// releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
+func (w *Worker) releaseStrangers(ctx context.Context, l *Lane) error {
+	tokens, err := l.Store.Tokens(ctx, w.UID)
+	if err != nil {
+		return err
+	}
+	for len(tokens) > 0 {
+		n := min(len(tokens), redisstore.MaxTokens)
+		if _, err := l.Store.Release(ctx, w.UID, nil, tokens[:n], l.Store, true); err != nil {
+			return err
+		}
+		tokens = tokens[n:]
+	}
+	_, err = l.Store.Unregister(ctx, w.UID)
+	return err
+}
