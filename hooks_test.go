@@ -261,7 +261,7 @@ func TestHooksPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, listed := first(source, `(?m)^\s*(?:const )?stop[A-Z]\w* += "([^"]+)"`),
+	said, listed := first(source, `(?m)^\s*(?:const )?Stop[A-Z]\w* += "([^"]+)"`),
 		first([]byte(reasons), "(?m)^\\| `([^`]+)` \\|")
 	if len(said) == 0 || !slices.Equal(said, listed) {
 		t.Errorf("reasons to stop in limits.go and docs/HOOKS.md differ:\n%q\n%q", said, listed)

@@ -138,7 +138,7 @@ func (w *Worker) screened(ctx context.Context, l *Lane, version int64, claims []
 // cancelClaim ends the claim of a task that was cancelled. certain: Redis need not know it any more.
 func (w *Worker) cancelClaim(c *Claim, certain bool) {
 	w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).Info("task canceled")
-	w.tell(c, Event{Kind: kindTaskCanceled})
+	w.tell(c, Event{Kind: KindTaskCanceled})
 	c.Lane.Finisher.Add(w.Cancellation(c, certain))
 }
 
@@ -163,7 +163,7 @@ func annulledOf(group []Ending) []redisstore.Annulled {
 // canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was
 // cancelled.
 func (w *Worker) canceledLate(c *Claim) Ending {
-	w.tell(c, Event{Kind: kindTaskCanceled})
+	w.tell(c, Event{Kind: KindTaskCanceled})
 	return w.Cancellation(c, false)
 }
 

@@ -13,7 +13,7 @@ func (w *Worker) Pause() {
 	if w.Paused.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.Log.Info("worker paused")
-		w.Emit(Event{Kind: kindWorkerPaused})
+		w.Emit(Event{Kind: KindWorkerPaused})
 	}
 }
 
@@ -24,7 +24,7 @@ func (w *Worker) Resume() {
 	if w.Paused.CompareAndSwap(true, false) {
 		w.Exec.Hold(w.quiet.Load() || w.Phase.Load() >= int32(phaseStopping))
 		w.Log.Info("worker resumed")
-		w.Emit(Event{Kind: kindWorkerResumed})
+		w.Emit(Event{Kind: KindWorkerResumed})
 	}
 }
 
@@ -35,7 +35,7 @@ func (w *Worker) Quiet() {
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.Log.Info("worker is quiet: it claims no more tasks")
-		w.Emit(Event{Kind: kindWorkerQuiet})
+		w.Emit(Event{Kind: KindWorkerQuiet})
 	}
 }
 

@@ -81,8 +81,8 @@ func (w *Worker) stale(c *Claim) bool {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
 	w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", id).Warn("task archived: " + text)
-	w.tell(c, Event{Kind: kindTaskExpired})
-	w.tell(c, Event{Kind: kindTaskArchived, Reason: info.Reason})
+	w.tell(c, Event{Kind: KindTaskExpired})
+	w.tell(c, Event{Kind: KindTaskArchived, Reason: info.Reason})
 	c.Lane.Finisher.Add(Ending{
 		Claim: c, Outcome: OutcomeArchive, Tally: TallyExpired, Wait: lifecycle.ArchivedLife, ID: id, Message: c.Raw,
 		Info: info.Encode(),

@@ -31,29 +31,29 @@ const (
 	KindTaskStarted Kind = iota + 1
 	KindTaskDone
 	KindTaskFailed
-	kindTaskPanicked
-	kindTaskTimedOut
-	kindTaskRetried
-	kindTaskSnoozed
-	kindTaskArchived
-	kindTaskDropped
-	kindTaskParked
-	kindTaskForwarded
-	kindTaskExpired
-	kindTaskCanceled
-	kindTaskLost
-	kindTaskReleased
-	kindTaskStuck
-	kindWorkerStarted
-	kindWorkerIdle
-	kindWorkerPaused
-	kindWorkerResumed
-	kindWorkerQuiet
-	kindWorkerStopping
-	kindWorkerStopped
-	kindHeartbeatLost
-	kindHeartbeatRegained
-	kindQueuePaused
-	kindQueueResumed
+	KindTaskPanicked
+	KindTaskTimedOut
+	KindTaskRetried
+	KindTaskSnoozed
+	KindTaskArchived
+	KindTaskDropped
+	KindTaskParked
+	KindTaskForwarded
+	KindTaskExpired
+	KindTaskCanceled
+	KindTaskLost
+	KindTaskReleased
+	KindTaskStuck
+	KindWorkerStarted
+	KindWorkerIdle
+	KindWorkerPaused
+	KindWorkerResumed
+	KindWorkerQuiet
+	KindWorkerStopping
+	KindWorkerStopped
+	KindHeartbeatLost
+	KindHeartbeatRegained
+	KindQueuePaused
+	KindQueueResumed
 	EventKinds // one more than the last
 )

@@ -131,7 +131,7 @@ func (w *Worker) execute(c *Claim) (done bool) {
 		}
 		c.Lane.Settle(c)
 		c.Lane.Finisher.CountLost(1)
-		w.tell(c, Event{Kind: kindTaskLost})
+		w.tell(c, Event{Kind: KindTaskLost})
 		return false
 	}
 	if w.listened() {
@@ -169,7 +169,7 @@ func (w *Worker) conclude(c *Claim, err error, returned bool, limit time.Duratio
 		w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).
 			Warn("task ended after its claim was lost; its outcome is discarded")
 		c.Lane.Finisher.CountLost(1)
-		w.tell(c, Event{Kind: kindTaskLost})
+		w.tell(c, Event{Kind: KindTaskLost})
 		return false
 	}
 	if ackFirst {
@@ -214,7 +214,7 @@ func (w *Worker) undecodable(c *Claim, err error, now time.Time) Ending {
 				id).Counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
-	w.tell(c, Event{Kind: kindTaskArchived, Reason: info.Reason, Err: err})
+	w.tell(c, Event{Kind: KindTaskArchived, Reason: info.Reason, Err: err})
 	return Ending{Claim: c, Outcome: OutcomeArchive, Wait: lifecycle.ArchivedLife, ID: id, Info: info.Encode()}
 }
 
@@ -234,7 +234,7 @@ func (w *Worker) Python(ctx context.Context, c *Claim, now time.Time) Ending {
 			return w.Park(c, parkedPlain, now)
 		}
 	}
-	w.tell(c, Event{Kind: kindTaskForwarded})
+	w.tell(c, Event{Kind: KindTaskForwarded})
 	return Ending{Claim: c, Outcome: outcomeForward}
 }
 
@@ -276,7 +276,7 @@ func (w *Worker) Park(c *Claim, reason string, now time.Time, fields ...string) 
 		}
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
-	w.tell(c, Event{Kind: kindTaskParked, Reason: reason})
+	w.tell(c, Event{Kind: KindTaskParked, Reason: reason})
 	info := wire.Info{Reason: reason, Function: c.Msg.Path, Fields: fields, At: now, Worker: w.UID}
 	if len(fields) > 0 {
 		info.Error = unknownFieldsText(c.Msg.Path, fields)

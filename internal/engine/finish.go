@@ -212,7 +212,7 @@ func (f *finisher) unanswered(done []*Claim, err error) {
 }
 
 func (f *finisher) tooLate(c *Claim) {
-	f.lane.owner.tell(c, Event{Kind: kindTaskLost})
+	f.lane.owner.tell(c, Event{Kind: KindTaskLost})
 	f.log.With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }

@@ -247,7 +247,7 @@ func (h *Heartbeat) Missed(err error) {
 func (h *Heartbeat) lost(l *Lane, err error) {
 	if l.owner != nil && !h.Missing[l] {
 		h.Missing[l] = true
-		l.owner.Emit(Event{Kind: kindHeartbeatLost, Queue: l.Store.Name, Err: err})
+		l.owner.Emit(Event{Kind: KindHeartbeatLost, Queue: l.Store.Name, Err: err})
 	}
 }
 
@@ -255,7 +255,7 @@ func (h *Heartbeat) lost(l *Lane, err error) {
 func (h *Heartbeat) regained(l *Lane) {
 	if h.Missing[l] {
 		delete(h.Missing, l)
-		l.owner.Emit(Event{Kind: kindHeartbeatRegained, Queue: l.Store.Name})
+		l.owner.Emit(Event{Kind: KindHeartbeatRegained, Queue: l.Store.Name})
 	}
 }
 

@@ -150,7 +150,7 @@ func (l *Lane) Ending(done []*Claim) ([]*Claim, redisstore.Ended) {
 	for _, c := range done {
 		if c.Lost.Load() {
 			l.settleLocked(c)
-			l.owner.tell(c, Event{Kind: kindTaskLost})
+			l.owner.tell(c, Event{Kind: KindTaskLost})
 			continue
 		}
 		kept = append(kept, c)

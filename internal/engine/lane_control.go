@@ -151,7 +151,7 @@ func (w *Worker) Look(ctx context.Context, l *Lane) error {
 		w.obey(last.Order, now.Order)
 	}
 	if now.Restart != "" && now.Restart != last.Restart {
-		w.StopFor(stopRestart)
+		w.StopFor(StopRestart)
 	}
 	lc.Version.Store(now.Version)
 	return nil
@@ -162,12 +162,12 @@ func (w *Worker) pauseLane(l *Lane, paused bool) {
 	log := w.Log.With("queue", l.Store.Name)
 	if !paused {
 		log.Info("queue resumed")
-		w.Emit(Event{Kind: kindQueueResumed, Queue: l.Store.Name})
+		w.Emit(Event{Kind: KindQueueResumed, Queue: l.Store.Name})
 		w.Exec.signal()
 		return
 	}
 	log.Info("queue paused: no more of its tasks are claimed")
-	w.Emit(Event{Kind: kindQueuePaused, Queue: l.Store.Name})
+	w.Emit(Event{Kind: KindQueuePaused, Queue: l.Store.Name})
 	w.GiveBack(w.Exec.TakeBackOf(l))
 }
 
@@ -179,7 +179,7 @@ func (w *Worker) obey(last, order string) {
 	case OrderQuiet:
 		w.Quiet()
 	case OrderStop:
-		w.StopFor(stopOrder)
+		w.StopFor(StopOrder)
 	case "":
 		if last == OrderPause {
 			w.Resume()

@@ -37,7 +37,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.logStart()
-	w.Emit(Event{Kind: kindWorkerStarted})
+	w.Emit(Event{Kind: KindWorkerStarted})
 	ctx, end := w.Cfg.Signals.Until(ctx)
 	defer end()
 
@@ -46,7 +46,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		if redisstore.Closing(ctx) != nil {
-			w.StopFor(stopClosed)
+			w.StopFor(StopClosed)
 		}
 		w.StopFor(StopContext)
 	case <-w.stopping:
@@ -138,8 +138,8 @@ func (l *life) stop(end context.CancelFunc) (reason string) {
 	end()
 	reason = w.stopReason()
 	w.Log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
-	w.Emit(Event{Kind: kindWorkerStopping, Reason: reason})
-	if reason != stopStuck {
+	w.Emit(Event{Kind: KindWorkerStopping, Reason: reason})
+	if reason != StopStuck {
 		for _, lane := range w.Lanes {
 			l.beats.Go(func() { w.noteStop(l.beating, lane) })
 		}
@@ -163,7 +163,7 @@ func (l *life) drain(reason string) (idle <-chan struct{}) {
 		close(all)
 	}()
 	awaited := all
-	if reason == stopStuck {
+	if reason == StopStuck {
 		awaited = sound // the others do not return
 	}
 	if !waitFor(awaited, time.Until(l.grace)) {
@@ -188,7 +188,7 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 	err := w.Unregister()
 	w.lines.Close()
 	w.Phase.Store(int32(PhaseStopped))
-	w.Emit(Event{Kind: kindWorkerStopped, Reason: reason, Err: w.because(reason, err)})
+	w.Emit(Event{Kind: KindWorkerStopped, Reason: reason, Err: w.because(reason, err)})
 	w.Hooks.Stop(w.Cfg.ListenGrace())
 	return err
 }
@@ -197,11 +197,11 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 // closed, or the settings of Redis.
 func (w *Worker) because(reason string, err error) error {
 	switch {
-	case reason == stopSettings:
+	case reason == StopSettings:
 		return errors.Join(w.unfit, err)
-	case reason == stopClosed && !errors.Is(err, redisstore.ErrClosed):
+	case reason == StopClosed && !errors.Is(err, redisstore.ErrClosed):
 		return errors.Join(redisstore.ErrHandleClosed, err)
-	case reason != stopStuck:
+	case reason != StopStuck:
 		return err
 	case err == nil:
 		return w.watchdog.Fatal
@@ -213,11 +213,11 @@ func (w *Worker) because(reason string, err error) error {
 func (w *Worker) stillRunning(reason string) error {
 	running := &RunningError{}
 	for _, c := range w.Exec.Running() {
-		if reason != stopStuck || !w.Exec.givenUp(c) {
+		if reason != StopStuck || !w.Exec.givenUp(c) {
 			running.Funcs = append(running.Funcs, c.Fn.Path())
 		}
 	}
-	if reason == stopStuck && len(running.Funcs) == 0 {
+	if reason == StopStuck && len(running.Funcs) == 0 {
 		return w.watchdog.Fatal
 	}
 	return w.because(reason, running)

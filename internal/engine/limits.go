@@ -8,19 +8,19 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Why a worker stops, as WorkerStatus.StopReason, its log and kindWorkerStopping say it.
+// Why a worker stops, as WorkerStatus.StopReason, its log and KindWorkerStopping say it.
 const (
 	StopContext = "context"    // the context of Run has ended
-	stopClosed  = "closed"     // the handle on Redis was closed
+	StopClosed  = "closed"     // the handle on Redis was closed
 	StopTasks   = "max tasks"  // WorkerConfig.MaxTasks have ended, or the one of Once
 	StopTime    = "max time"   // it has run for WorkerConfig.MaxTime
 	StopMemory  = "max memory" // the process has more than WorkerConfig.MaxMemory
 	StopEmpty   = "empty"      // its queues are empty, as StopWhenEmpty, StopWhenEmptyFor or Once want it
-	stopStuck   = "stuck"      // too many handlers are stuck
-	stopRestart = "restart"    // Queue.Restart
-	stopOrder   = "order"      // WorkerControl.Stop
+	StopStuck   = "stuck"      // too many handlers are stuck
+	StopRestart = "restart"    // Queue.Restart
+	StopOrder   = "order"      // WorkerControl.Stop
 
-	stopSettings = "settings" // Redis came back with settings that lose tasks
+	StopSettings = "settings" // Redis came back with settings that lose tasks
 )
 
 const (
@@ -146,7 +146,7 @@ func (v *Vacancy) Look(ctx context.Context, now time.Time) (enough bool) {
 	}
 	if v.Listened && !v.Told {
 		v.Told = true
-		v.Worker.Emit(Event{Kind: kindWorkerIdle})
+		v.Worker.Emit(Event{Kind: KindWorkerIdle})
 	}
 	return over
 }

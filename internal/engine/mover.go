@@ -176,7 +176,7 @@ func (m *mover) archive(
 		for _, t := range part {
 			redisstore.LogTooLarge(m.log, &m.lines, s.Name, t.ID, t.Size)
 			m.hooks.Emit(Event{
-				Kind: kindTaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
+				Kind: KindTaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
 				Err: redisstore.TooLarge(t.Size),
 			})
 		}

@@ -41,7 +41,7 @@ func (w *Worker) followUp(ctx context.Context, answered bool) {
 		var err error
 		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {
 			w.unfit = err
-			w.StopFor(stopSettings)
+			w.StopFor(StopSettings)
 			return
 		}
 		if !answered && !loop.Sleep(ctx, wait.Next()) {

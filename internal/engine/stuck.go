@@ -37,7 +37,7 @@ type Watchdog struct {
 func newWatchdog(w *Worker) *Watchdog {
 	return &Watchdog{
 		Exec: w.Exec, Limit: w.Limit, After: w.Cfg.StuckAfter, LongRun: LongRun, Emit: w.Emit, Log: w.Log,
-		Drain: func() { w.StopFor(stopStuck) }, Told: map[*Claim]bool{},
+		Drain: func() { w.StopFor(StopStuck) }, Told: map[*Claim]bool{},
 	}
 }
 
@@ -144,7 +144,7 @@ func (d *Watchdog) report(l late, replaced bool, stack string) {
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; too many are to go on")
 	}
-	d.Emit(Event{Kind: kindTaskStuck, Queue: c.Lane.Store.Name, Claim: c, Duration: l.ran, Reason: reason})
+	d.Emit(Event{Kind: KindTaskStuck, Queue: c.Lane.Store.Name, Claim: c, Duration: l.ran, Reason: reason})
 }
 
 // giveUp stops the worker.

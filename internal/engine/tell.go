@@ -40,10 +40,10 @@ func (w *Worker) tellEnd(c *Claim, err error, end *Ending, done bool) {
 	}
 	if end.Tally == TallyFailed {
 		if wraps[*function.PanicError](err) {
-			w.tell(c, Event{Kind: kindTaskPanicked, Duration: took, Err: err})
+			w.tell(c, Event{Kind: KindTaskPanicked, Duration: took, Err: err})
 		}
 		if wraps[*TimeoutError](err) {
-			w.tell(c, Event{Kind: kindTaskTimedOut, Duration: took, Err: err})
+			w.tell(c, Event{Kind: KindTaskTimedOut, Duration: took, Err: err})
 		}
 		w.tell(c, Event{Kind: KindTaskFailed, Duration: took, Err: err})
 	}
@@ -52,15 +52,15 @@ func (w *Worker) tellEnd(c *Claim, err error, end *Ending, done bool) {
 	case !done && end.Outcome == OutcomePark:
 		return // park has told it
 	case done || end.Outcome == OutcomeComplete:
-		e.Kind = kindTaskDropped
+		e.Kind = KindTaskDropped
 	case end.Outcome == OutcomeRetry:
-		e.Kind, e.Wait = kindTaskRetried, end.Wait
+		e.Kind, e.Wait = KindTaskRetried, end.Wait
 	case end.Outcome == OutcomeArchive:
-		e.Kind, e.Reason = kindTaskArchived, end.reason
+		e.Kind, e.Reason = KindTaskArchived, end.reason
 	case end.Outcome == OutcomeSnooze:
-		e.Kind, e.Wait, e.Err = kindTaskSnoozed, end.Wait, nil
+		e.Kind, e.Wait, e.Err = KindTaskSnoozed, end.Wait, nil
 	default:
-		e.Kind = kindTaskReleased
+		e.Kind = KindTaskReleased
 	}
 	w.tell(c, e)
 }
@@ -70,7 +70,7 @@ func (w *Worker) tellSwept(queue string, msg *wire.Message, reason string, err e
 	if !w.listened() {
 		return
 	}
-	w.Emit(Event{Kind: kindTaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
+	w.Emit(Event{Kind: KindTaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
 }
 
 // wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.

@@ -36,7 +36,7 @@ type Worker struct {
 	Tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
 	Cancel context.CancelCauseFunc
 
-	unfit    error // why Redis must not hold tasks, with the reason stopSettings
+	unfit    error // why Redis must not hold tasks, with the reason StopSettings
 	Hooks    Hooks
 	stopping chan struct{} // closed by StopFor
 
