@@ -131,6 +131,19 @@ planted: ## Break the code in each of the ways kept in itest/planted; a test mus
 python: ## Check style, types and packaging of python-compat, and run its tests (1 min)
 	@scripts/python.sh
 
+##@ Releases
+
+# The version of a release, such as v0.1.0; see CONTRIBUTING.md.
+VERSION ?=
+
+.PHONY: version
+version: ## Write VERSION into every go.mod and into the Python package (1 s)
+	@scripts/version.sh $(VERSION)
+
+.PHONY: release-check
+release-check: ## Get and use the modules and the Python package of HEAD as others will once VERSION is out (1 min)
+	@scripts/release-check.sh $(VERSION)
+
 ##@ Habits
 
 .PHONY: lint
@@ -141,6 +154,10 @@ lint: ## Check style and formatting (1 min)
 fmt: ## Format all Go files and tidy every go.mod (20 s)
 	@scripts/lint.sh fmt
 	@$(each) -o go mod tidy
+
+.PHONY: house
+house: ## Check which way packages import, knots of files, long files, exported names; HOUSE=-v lists them (10 s)
+	@cd itest && go run ./house $(HOUSE)
 
 .PHONY: vet
 vet: ## Run go vet, with the workspace and each module alone (1 min)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -17,7 +18,7 @@ type claim struct {
 	token string
 	raw   []byte // the message as Redis holds it
 	msg   wire.Message
-	fn    *function // nil: unknown here
+	fn    *function.Function // nil: unknown here
 
 	// started is when an executor took it. It is written before the executor shows it.
 	started time.Time

@@ -1,8 +1,6 @@
 package delayed
 
 import (
-	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -23,7 +21,7 @@ func (w *Worker) completion(c *claim, value any, began, now time.Time) ending {
 	}
 	if c.msg.Meta.Extra.Keeps() {
 		var err error
-		if info.Result, err = c.fn.encodeResult(value); err != nil {
+		if info.Result, err = c.fn.EncodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
 			info.Error = err.Error()
 			w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id",
@@ -50,47 +48,6 @@ func (w *Worker) leave(c *claim, info *wire.Info) ending {
 	}
 	e.wait, e.info = milliseconds(max(x.KeepResult, x.Retention)), info.Encode()
 	return e
-}
-
-// planResult prepares keeping what the function returns. A type that cannot travel is an error only for those who want
-// to keep it.
-func (f *function) planResult(t reflect.Type) error {
-	var err error
-	if f.returns, err = newParam(t); err != nil {
-		f.noResult = fmt.Errorf("%w: %s: expected a result that can travel, because KeepResult is given, found: %w",
-			ErrFunction, f.name, err)
-		if x := extraOf(f.extras, nil, 0); x != nil && x.KeepResult > 0 {
-			return f.noResult
-		}
-	}
-	return nil
-}
-
-// encodeResult encodes what the function has returned; nil if it returns nothing.
-func (f *function) encodeResult(value any) (b []byte, err error) {
-	switch {
-	case !f.result:
-		return nil, nil
-	case f.noResult != nil:
-		return nil, f.noResult
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			b, err = nil, fmt.Errorf("delayed: encoding the result of %s panicked: %v", f.name, p)
-		}
-	}()
-	// Of the declared type: an interface does not say by itself that it is one.
-	v := reflect.New(f.returns.typ).Elem()
-	switch {
-	case value != nil:
-		v.Set(reflect.ValueOf(value))
-	case v.Kind() != reflect.Interface:
-		return nil, nil // middleware has not called the function
-	}
-	if b, err = f.returns.codec.Append(nil, v); err != nil {
-		return nil, fmt.Errorf("delayed: result of %s: %w", f.name, err)
-	}
-	return b, nil
 }
 
 // completedOf turns endings into what the store takes.

@@ -33,8 +33,8 @@ func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
 // that changes while the handler runs.
 func (w *Worker) limit(c *claim, ran time.Duration) time.Duration {
 	d := w.cfg.Timeout
-	if p := c.fn.policy; p != nil && p.timeout != 0 {
-		d = p.timeout
+	if own := c.fn.Policy.Timeout; own != 0 {
+		d = own
 	}
 	x := c.msg.Meta.Extra
 	if x != nil && x.Timeout != 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -14,11 +15,11 @@ import (
 var (
 	// ErrFunction is wrapped by every error about a function that cannot be registered or delayed: a closure without a
 	// name, a method value, a parameter that cannot travel, two functions under one path.
-	ErrFunction = errors.New("delayed: function cannot be delayed")
+	ErrFunction = function.ErrFunction
 
 	// ErrArguments is wrapped by every error about arguments that do not fit the function. The details are in an
 	// *ArgumentError.
-	ErrArguments = errors.New("delayed: arguments do not fit the function")
+	ErrArguments = function.ErrArguments
 )
 
 // Errors of enqueueing. None of them means that a task was half enqueued.
@@ -83,15 +84,18 @@ type ArgumentError struct {
 }
 
 // Error implements error.
-func (e *ArgumentError) Error() string {
-	if e.Index < 0 {
-		return fmt.Sprintf("delayed: %s: expected %s, found %s", e.Func, e.Want, e.Got)
-	}
-	return fmt.Sprintf("delayed: %s: argument %d: expected %s, found %s", e.Func, e.Index+1, e.Want, e.Got)
-}
+func (e *ArgumentError) Error() string { return (*function.ArgumentError)(e).Error() }
 
 // Unwrap makes errors.Is(err, ErrArguments) true.
 func (e *ArgumentError) Unwrap() error { return ErrArguments }
+
+// public turns an error of encoding or decoding arguments into the one that users know.
+func public(err error) error {
+	if e, ok := err.(*function.ArgumentError); ok { //nolint:errorlint // never wrapped
+		return (*ArgumentError)(e)
+	}
+	return err
+}
 
 // DuplicateError names the task that is in the way of a new one: it has the same id, or holds the same lock of Unique.
 // errors.Is(err, ErrDuplicate) holds for it.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
@@ -46,7 +47,7 @@ func (w *Worker) receive(ctx context.Context, claims []*claim) (kept int) {
 				continue
 			}
 		}
-		if c.fn = w.registry.lookup(c.msg.Path); c.fn == nil {
+		if c.fn = w.registry.Lookup(c.msg.Path); c.fn == nil {
 			f.add(w.park(c, parkedUnknown, now))
 			continue
 		}
@@ -119,7 +120,7 @@ func (w *Worker) execute(c *claim) (done bool) {
 	limit := w.limit(c, 0)
 	ctx := w.tasks
 	var cancel context.CancelCauseFunc
-	if c.fn.takesCtx || w.hasMiddleware(c) {
+	if c.fn.TakesCtx || w.hasMiddleware(c) {
 		ctx, cancel = w.contextOf(c, limit)
 		defer cancel(nil)
 	}
@@ -175,7 +176,7 @@ func (w *Worker) conclude(c *claim, err error, returned bool, limit time.Duratio
 		return false
 	}
 	if !returned {
-		err = newPanicError(nil)
+		err = function.NewPanic(nil)
 	}
 	if err != nil && limit > 0 && time.Since(c.started) >= limit {
 		err = &timeoutError{limit, err}

@@ -109,20 +109,20 @@ func gatheredForTest(
 ) (messages [][]byte, fixed []any, list reflect.Value) {
 	t.Helper()
 	f := fn.f
-	last := len(f.params) - 1
-	for _, p := range f.params[:last] {
-		fixed = append(fixed, randomValue(r, p.typ).Interface())
+	last := f.Arity() - 1
+	for _, p := range f.Info().Params[:last] {
+		fixed = append(fixed, randomValue(r, p).Interface())
 	}
-	list = reflect.MakeSlice(f.params[last].typ, 0, 0)
+	list = reflect.MakeSlice(f.Info().Params[last], 0, 0)
 	for range n {
-		values := randomValue(r, f.params[last].typ)
+		values := randomValue(r, f.Info().Params[last])
 		list = reflect.AppendSlice(list, values)
 		args := slices.Clone(fixed)
 		var task *Task
 		switch {
 		case r.IntN(3) == 0: // by path, with the ready slice
-			task = NewGoTask(f.name, append(args, values.Interface())...)
-		case f.variadic:
+			task = NewGoTask(f.Path(), append(args, values.Interface())...)
+		case f.Info().Variadic:
 			for i := range values.Len() {
 				args = append(args, values.Index(i).Interface())
 			}
@@ -166,7 +166,7 @@ func TestComposeConcatenates(t *testing.T) {
 				t.Fatalf("seed %d: the call has the id %q, its first member %q", seed, msg.Meta.ID,
 					members[0].Msg.Meta.ID)
 			}
-			result, err := fn.f.call(t.Context(), &msg)
+			result, err := fn.f.Call(t.Context(), &msg)
 			if err != nil {
 				t.Fatalf("seed %d: %T: %v", seed, growingFunctions[round%len(growingFunctions)], err)
 			}

@@ -41,7 +41,7 @@ func TestGroupRunsAsOneCall(t *testing.T) {
 	b.delayWith(q, index, "b", 7)
 	b.delayWith(q, index, "a")
 	if _, err := q.DelayMany(t.Context(), Call(index, "a", 3), Call(index, "b", 8), Call(index, "a", 4),
-		NewGoTask(index.f.name, "a", []int{5, 6})); err != nil {
+		NewGoTask(index.f.Path(), "a", []int{5, 6})); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.Size("_groups"); n != 2 || b.Size("") != 0 {
@@ -349,8 +349,8 @@ func TestGroupsAreListed(t *testing.T) {
 		t.Fatalf("%v, %v, expected three groups", groups, err)
 	}
 	for i, want := range []GroupInfo{
-		{"l", index.f.name, 1, time.Now().Add(time.Hour)},
-		{"k", index.f.name, 2, time.Now().Add(2 * time.Hour)},
+		{"l", index.f.Path(), 1, time.Now().Add(time.Hour)},
+		{"k", index.f.Path(), 2, time.Now().Add(2 * time.Hour)},
 		{"", "", 1, time.UnixMilli(round)},
 	} {
 		off := groups[i].Due.Sub(want.Due)
@@ -363,7 +363,7 @@ func TestGroupsAreListed(t *testing.T) {
 			t.Errorf("%s is %v, %v, expected %v", id, state, err, want)
 		}
 		if info, err := b.q.Ref(id).Info(ctx); err != nil || info.State != want ||
-			(info.Function == index.f.name) != (want == StateAggregating) {
+			(info.Function == index.f.Path()) != (want == StateAggregating) {
 			t.Errorf("%s: %+v, %v", id, info, err)
 		}
 	}

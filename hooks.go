@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 )
 
@@ -148,7 +149,7 @@ func (c WorkerConfig) listenGrace() time.Duration { return max(c.CancelGrace, ti
 func (h *hooks) call(listener func(Event), e Event) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Trouble(&h.trouble, "a listener panicked", newPanicError(p))
+			h.log.Trouble(&h.trouble, "a listener panicked", function.NewPanic(p))
 		}
 	}()
 	listener(e)

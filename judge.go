@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
@@ -66,8 +67,8 @@ func (j *judgement) decide() (e ending, done bool) {
 	var wrong *ArgumentError
 	late, _ := j.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
 	switch {
-	case errors.As(j.err, &wrong) && wrong.Func == j.c.fn.path():
-		if fields := j.c.fn.unknownFields(&j.c.msg); len(fields) > 0 {
+	case errors.As(j.err, &wrong) && wrong.Func == j.c.fn.Path():
+		if fields := j.c.fn.UnknownFields(&j.c.msg); len(fields) > 0 {
 			return j.w.park(j.c, reasonFields, j.now, fields...), false
 		}
 		// The same bytes never fit, however often they are tried.
@@ -76,7 +77,7 @@ func (j *judgement) decide() (e ending, done bool) {
 		return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.c.raw), false
 	case says == saysDiscard:
 		return j.archive("its handler discarded it"), false
-	case late != nil && j.c.fn.policy != nil && j.c.fn.policy.failOnTimeout:
+	case late != nil && j.c.fn.Policy.FailOnTimeout:
 		return j.archive("it took too long"), false
 	}
 	if says != saysRetryIn && j.trust && j.w.cfg.IsFailure != nil && !j.w.cfg.IsFailure(j.err) {
@@ -97,9 +98,9 @@ func (j *judgement) prepare() {
 		Reason: lifecycle.ReasonFailed, Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1,
 		Deaths: m.Deaths, At: j.now, Worker: j.w.id, Progress: j.c.reported(),
 	}
-	var panicked *panicError
+	var panicked *function.PanicError
 	if errors.As(j.err, &panicked) {
-		j.info.Stack = panicked.stack
+		j.info.Stack = panicked.Stack
 	}
 	j.log = j.w.log.With("queue", j.c.lane.store.Name).With("function", j.msg.Path).With("id", m.ID).With("attempt",
 		j.info.Attempts)
@@ -163,11 +164,8 @@ func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte)
 // delay returns how long the task waits before it is tried again.
 func (j *judgement) delay() time.Duration {
 	retried := j.msg.Meta.Retried
-	p := j.c.fn.policy
-	if p == nil {
-		p = &policy{}
-	}
-	longest := p.longest
+	p := &j.c.fn.Policy
+	longest := p.Longest
 	var delays []int64
 	if x := j.msg.Meta.Extra; x != nil {
 		delays = x.RetryDelays
@@ -179,10 +177,10 @@ func (j *judgement) delay() time.Duration {
 	switch {
 	case len(delays) > 0:
 		d = milliseconds(delays[min(retried, len(delays)-1)])
-	case j.trust && p.backoff != nil:
-		d = p.backoff(retried, j.err)
-	case len(p.delays) > 0:
-		d = p.delays[min(retried, len(p.delays)-1)]
+	case j.trust && p.Backoff != nil:
+		d = p.Backoff(retried, j.err)
+	case len(p.Delays) > 0:
+		d = p.Delays[min(retried, len(p.Delays)-1)]
 	case j.trust:
 		d = j.w.cfg.Backoff(retried)
 	default:
@@ -214,8 +212,8 @@ func (w *Worker) maxRetry(c *claim) int {
 	switch {
 	case c.msg.Meta.HasMaxRetry:
 		return c.msg.Meta.MaxRetry
-	case c.fn.maxRetry != nil:
-		return *c.fn.maxRetry
+	case c.fn.Policy.MaxRetry != nil:
+		return *c.fn.Policy.MaxRetry
 	}
 	return w.cfg.MaxRetry
 }

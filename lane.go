@@ -271,7 +271,7 @@ func (l *lane) begin(c *claim, cancel context.CancelCauseFunc) bool {
 
 // end notes that the handler has returned, and answers whether the claim was lost meanwhile.
 func (l *lane) end(c *claim) (lost bool) {
-	if c.fn.takesCtx {
+	if c.fn.TakesCtx {
 		l.mu.Lock()
 		c.cancel = nil
 		l.mu.Unlock()

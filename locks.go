@@ -149,7 +149,7 @@ func (o *callOptions) place() redisstore.Place {
 // unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has
 // seen to what becomes of it.
 func (w *Worker) unlockStart(c *claim) bool {
-	if fields := c.fn.unknownFields(&c.msg); len(fields) > 0 {
+	if fields := c.fn.UnknownFields(&c.msg); len(fields) > 0 {
 		c.lane.finisher.add(w.park(c, reasonFields, c.lane.now(), fields...)) // it has not started: its lock lasts
 		return false
 	}

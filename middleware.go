@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/godelayed/delayed/internal/function"
 )
 
 // HandlerFunc runs a task that a worker has received. What it returns decides what becomes of the task, as what a
@@ -43,12 +45,6 @@ func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
 	return nil
 }
 
-// Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker.
-// It is given to Func, and matters where the function is registered.
-func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.middleware = append(slices.Clip(d.middleware), mw...) })
-}
-
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
 // is none.
 func TaskFromContext(ctx context.Context) *Task {
@@ -84,7 +80,7 @@ func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, e
 func wrap(m func(HandlerFunc) HandlerFunc, next HandlerFunc) (h HandlerFunc, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			h, err = nil, newPanicError(p)
+			h, err = nil, function.NewPanic(p)
 		}
 	}()
 	return m(next), nil
@@ -99,26 +95,29 @@ func callTask(ctx context.Context, t *Task) (err error) {
 		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found "+
 			"another", ErrFunction)
 	}
-	t.got.result, err = t.got.fn().call(ctx, &t.got.claim.msg)
-	return err
+	t.got.result, err = t.got.fn().Call(ctx, &t.got.claim.msg)
+	return public(err)
 }
 
 // callFunc goes on from the worker's middleware to that of the function.
 func callFunc(ctx context.Context, t *Task) error {
-	if t != nil && t.got != nil && t.got.fn() != nil && t.got.fn().chain != nil {
-		return t.got.fn().chain(ctx, t)
+	if t != nil && t.got != nil && t.got.fn() != nil {
+		if inner := defaultsOf(t.got.fn()).chain; inner != nil {
+			return inner(ctx, t)
+		}
 	}
 	return callTask(ctx, t)
 }
 
 // hasMiddleware says whether a task goes through middleware, which needs a context of its own.
-func (w *Worker) hasMiddleware(c *claim) bool { return w.chain != nil || c.fn.chain != nil }
+func (w *Worker) hasMiddleware(c *claim) bool { return w.chain != nil || defaultsOf(c.fn).chain != nil }
 
 // call calls the function of a claim, through middleware if there is any. When the function or middleware calls
 // runtime.Goexit, it does not return.
 func (w *Worker) call(ctx context.Context, c *claim) (result any, err error) {
 	if !w.hasMiddleware(c) {
-		return c.fn.call(ctx, &c.msg)
+		result, err = c.fn.Call(ctx, &c.msg)
+		return result, public(err)
 	}
 	return w.callThrough(ctx, c)
 }
@@ -128,18 +127,8 @@ func (w *Worker) callThrough(ctx context.Context, c *claim) (result any, err err
 	t := taskOf(c)
 	outermost := w.chain
 	if outermost == nil {
-		outermost = c.fn.chain
+		outermost = defaultsOf(c.fn).chain
 	}
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if p := newPanicError(recover()); !p.exit {
-			result, err = nil, p
-		}
-	}()
-	err = outermost(ctx, t)
-	returned = true
+	err = function.Protect(ctx, t, outermost)
 	return t.got.result, err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -119,7 +120,7 @@ func TestMiddlewareDecides(t *testing.T) {
 		t.Errorf("expected the handler's error, found %v", err)
 	}
 	b.delayWith(none, panicking)
-	var p *panicError
+	var p *function.PanicError
 	if err := await(b, "the panic", seen); !errors.As(err, &p) || !errors.Is(err, fail) {
 		t.Errorf("expected the panic, found %v", err)
 	}
@@ -306,7 +307,7 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	c := &claim{fn: fn}
 	c.msg.Payload = []byte{1}
 	measure := func(call func()) float64 { call(); return testing.AllocsPerRun(200, call) }
-	plain := measure(func() { _, _ = fn.call(t.Context(), &c.msg) })
+	plain := measure(func() { _, _ = fn.Call(t.Context(), &c.msg) })
 	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain {
 		t.Errorf("expected %v allocations, found %v", plain, n)
 	}
@@ -329,7 +330,7 @@ func TestMiddlewareWithoutAContext(t *testing.T) {
 			return func(_ context.Context, task *Task) error { return next(nil, task) } //nolint:contextcheck // on purpose
 		}))
 	ref := b.delayWith(b.q.With(MaxRetry(0), KeepResult(time.Minute)),
-		Func(func(context.Context) int { return 0 }, Name(f.f.path())))
+		Func(func(context.Context) int { return 0 }, Name(f.f.Path())))
 	b.work(b.config(), f)
 	if err := ref.Wait(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "expected that next is given a context, found nil") {

@@ -134,7 +134,7 @@ func (o maxRetryOption) applyCall(c *callOptions) {
 
 func (o maxRetryOption) applyFunc(d *funcDefaults) {
 	n := int(o)
-	d.maxRetry = &n
+	d.spec.Policy.MaxRetry = &n
 }
 
 func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int(o)) }

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -152,30 +152,24 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *red
 	switch f := t.fn; {
 	case o.gather != nil:
 		how = *o.gather
-	case f != nil && f.gather != nil:
-		how = *f.gather
+	case f != nil && defaultsOf(f).gather != nil:
+		how = *defaultsOf(f).gather
 	default:
 		how = *gatherOption{}.onWire()
 	}
 	if f := t.fn; f != nil {
-		if !f.growing() {
-			return nil, functionError(f.name,
+		if !f.Growing() {
+			return nil, function.Refusal(f.Path(),
 				"a variadic function or one whose last parameter is a slice other than []byte, for Group",
-				f.fn.Type().String(),
+				f.Type().String(),
 				"let it take its values so, or leave Group out")
 		}
-		how.Fixed = len(f.params) - 1
+		how.Fixed = f.Arity() - 1
 	} else if err := lastIsList(msg, &how); err != nil {
 		return refuse(err.Error())
 	}
 	x.Group, x.Gather = *o.group, &how
 	return x, nil
-}
-
-// growing says whether the function can take the values of many calls at once.
-func (f *function) growing() bool {
-	n := len(f.params)
-	return n > 0 && (f.variadic || f.params[n-1].typ.Kind() == reflect.Slice) && f.params[n-1].codec.FromArray()
 }
 
 // lastIsList turns the counted arguments of a task given by path into those of a call with a ready slice.

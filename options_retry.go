@@ -6,26 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
-
-// policy is what Func says about how workers treat its tasks. It is immutable. What messages can carry stands in them
-// as well, and holds.
-type policy struct {
-	timeout       time.Duration // 0: the worker's
-	failOnTimeout bool
-	delays        []time.Duration
-	backoff       func(retried int, err error) time.Duration
-	longest       time.Duration // wait before a retry; 0: any
-}
-
-// ofWorkers returns the policy to write to.
-func (d *funcDefaults) ofWorkers() *policy {
-	if d.policy == nil {
-		d.policy = new(policy)
-	}
-	return d.policy
-}
 
 // write adds what an option writes into messages. Queues made by With share the slice.
 func (o *callOptions) write(e extra) { o.extras = append(slices.Clip(o.extras), e) }
@@ -89,7 +72,7 @@ func (o backoffOption) applyFunc(d *funcDefaults) {
 		d.fault(o, want)
 		return
 	}
-	d.ofWorkers().delays = o
+	d.spec.Policy.Delays = o
 	d.write(o.extra())
 }
 
@@ -126,7 +109,7 @@ func (o maxBackoffOption) applyFunc(d *funcDefaults) {
 		d.fault(o, want)
 		return
 	}
-	d.ofWorkers().longest = time.Duration(o)
+	d.spec.Policy.Longest = time.Duration(o)
 	d.write(o.extra())
 }
 
@@ -152,9 +135,9 @@ func (o retryUntilOption) String() string { return textOfTime("RetryUntil", time
 func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
 	return funcOption(func(d *funcDefaults) {
 		if fn == nil && d.err == nil {
-			d.err = functionError("BackoffFunc", "a function", "nil", "leave it out")
+			d.err = function.Refusal("BackoffFunc", "a function", "nil", "leave it out")
 		}
-		d.ofWorkers().backoff = fn
+		d.spec.Policy.Backoff = fn
 	})
 }
 

@@ -51,8 +51,8 @@ func (o timeoutOption) applyFunc(d *funcDefaults) {
 		d.fault(o, want)
 		return
 	}
-	if d.ofWorkers().timeout = time.Duration(o); o == 0 {
-		d.policy.timeout = math.MaxInt64
+	if d.spec.Policy.Timeout = time.Duration(o); o == 0 {
+		d.spec.Policy.Timeout = math.MaxInt64
 	}
 	d.write(o.extra())
 }
@@ -108,5 +108,5 @@ func (o ttlOption) String() string { return fmt.Sprintf("TTL(%v)", time.Duration
 // FailOnTimeout archives tasks of a function that exceed their Timeout or Deadline and return an error, instead of
 // retrying them.
 func FailOnTimeout() FuncOption {
-	return funcOption(func(d *funcDefaults) { d.ofWorkers().failOnTimeout = true })
+	return funcOption(func(d *funcDefaults) { d.spec.Policy.FailOnTimeout = true })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -134,7 +135,7 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 	f := b.fn("f", func(n int8, s string) error { return errors.New("two\nlines\x1b") })
 	path := b.Name + ".f"
 	payload := func(args ...any) []byte {
-		p, _, err := encodeArgs(wire.ByName, args)
+		p, _, err := function.EncodeArgs(wire.ByName, "a.b", args, nil)
 		b.Must(err)
 		return p
 	}

@@ -120,7 +120,7 @@ func TestProgress(t *testing.T) {
 		done, _, note, err := ref.Progress(b.within())
 		return err == nil && done == int64(len(long)) && note == long[:4096]
 	})
-	if info, err := ref.Info(b.within()); err != nil || info.State != StateActive || info.Function != f.f.path() ||
+	if info, err := ref.Info(b.within()); err != nil || info.State != StateActive || info.Function != f.f.Path() ||
 		info.Worker != w.id || info.EnqueuedAt.IsZero() {
 		t.Errorf("found %+v, %v", info, err)
 	}

@@ -195,16 +195,17 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	if q.legacy {
 		form = wire.ByPosition
 	}
-	payload, _, err := f.appendPayload(form, d.payload[:0], args)
+	payload, _, err := f.AppendPayload(form, d.payload[:0], args, noArgument)
 	if err != nil {
-		return nil, err
+		return nil, public(err)
 	}
 	if payload != nil {
 		d.payload = payload
 	}
+	own := defaultsOf(f)
 	t := Task{
-		msg: wire.Message{Kind: wire.GoPlain, Path: f.path(), Payload: payload}, maxRetry: f.maxRetry,
-		extras: f.extras, locks: f.locks, fn: f,
+		msg: wire.Message{Kind: wire.GoPlain, Path: f.Path(), Payload: payload}, maxRetry: f.Policy.MaxRetry,
+		extras: own.extras, locks: own.locks, fn: f,
 	}
 	return q.enqueue(ctx, &t, d)
 }

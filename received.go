@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -30,7 +31,7 @@ func sweptTask(queue string, msg *wire.Message) *Task {
 }
 
 // fn is the function of the task, nil if it is unknown here or the worker has not claimed the task.
-func (r *received) fn() *function {
+func (r *received) fn() *function.Function {
 	if r.claim == nil {
 		return nil
 	}

@@ -3,7 +3,6 @@ package delayed
 import (
 	"reflect"
 	"runtime"
-	"slices"
 )
 
 // FunctionInfo describes a registered function.
@@ -24,28 +23,8 @@ type FunctionInfo struct {
 func (w *Worker) Functions() []FunctionInfo {
 	must(w.check())
 	var infos []FunctionInfo
-	for _, path := range w.registry.paths() {
-		f := w.registry.lookup(path)
-		if f.path() != path {
-			continue // an alias
-		}
-		infos = append(infos, f.info())
+	for _, f := range w.registry.All() {
+		infos = append(infos, FunctionInfo(f.Info()))
 	}
 	return infos
-}
-
-func (f *function) info() FunctionInfo {
-	info := FunctionInfo{Path: f.name, Aliases: slices.Clone(f.others), Variadic: f.variadic, Optional: f.optional}
-	for _, p := range f.params {
-		info.Params = append(info.Params, p.typ)
-	}
-	if f.result && f.noResult == nil {
-		info.Result = f.returns.typ
-	}
-	written := f.fn
-	if f.written.IsValid() {
-		written = f.written
-	}
-	info.Func = runtime.FuncForPC(written.Pointer())
-	return info
 }

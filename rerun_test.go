@@ -57,7 +57,7 @@ func TestRunAgain(t *testing.T) {
 		{nil, ErrArguments, "nil"},
 		{Call(f, "b"), ErrArguments, "expected 2 arguments"},
 		{Call(f, "b", "one"), ErrArguments, "argument 2"},
-		{Call(b.fn("g", func(string, int) {}), "b", 2), ErrFunction, "expected arguments of " + f.f.path()},
+		{Call(b.fn("g", func(string, int) {}), "b", 2), ErrFunction, "expected arguments of " + f.f.Path()},
 		{NewPyTask("a:b", nil, nil), ErrFunction, "found those of a:b"},
 	} {
 		if err := second.RunAgainWith(ctx, c.task); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
@@ -77,7 +77,7 @@ func TestRunAgain(t *testing.T) {
 	broken.Store(true)
 	third := fail("d")
 	broken.Store(false)
-	if err := third.RunAgainWith(ctx, NewGoTask(f.f.path(), "e", 3)); err != nil {
+	if err := third.RunAgainWith(ctx, NewGoTask(f.f.Path(), "e", 3)); err != nil {
 		t.Fatal(err)
 	}
 	if got := await(b, "the third task", ran); got != "e3" {

@@ -69,7 +69,7 @@ func TestAwait(t *testing.T) {
 	}
 
 	keep := b.q.With(KeepResult(time.Hour))
-	unchecked, err := keep.Enqueue(ctx, NewGoTask(odd.f.path()))
+	unchecked, err := keep.Enqueue(ctx, NewGoTask(odd.f.Path()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -89,12 +88,12 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 		return nil, "", err
 	}
 	if !slices.ContainsFunc(args, wild) {
-		if _, err := f.encode(args); err != nil {
-			return nil, "", err
+		if _, _, err := f.AppendPayload(wire.ByName, nil, args, noArgument); err != nil {
+			return nil, "", public(err)
 		}
 	}
 	return func(message []byte) bool {
-		found, ok, err := f.argsOf(message)
+		found, ok, err := f.ArgsOf(message)
 		if !ok || err != nil {
 			return false
 		}
@@ -110,13 +109,13 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 			}
 		}
 		// Both are written by the same parameters, so equal arguments are equal bytes.
-		a, err := f.encode(expected)
+		a, err := f.Encode(expected)
 		if err != nil {
 			return false
 		}
-		b, err := f.encode(found)
+		b, err := f.Encode(found)
 		return err == nil && bytes.Equal(a, b)
-	}, f.path(), nil
+	}, f.Path(), nil
 }
 
 // sameCall says whether a message is a call of the same function with the same arguments.
@@ -149,30 +148,6 @@ func argsOfMessage(fn any, message []byte) (args []any, ok bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return f.argsOf(message)
-}
-
-// argsOf decodes the arguments of a message for f, those of a variadic tail one by one.
-func (f *function) argsOf(message []byte) (args []any, ok bool, err error) {
-	m, err := wire.Parse(message, wire.WorkerLimits)
-	if err != nil || m.Path != f.name && !slices.Contains(f.others, m.Path) {
-		return nil, false, nil //nolint:nilerr // what is no message is no call of f
-	}
-	fr := f.newFrame()
-	if err := f.decode(fr, &m); err != nil {
-		return nil, true, err
-	}
-	values := fr.args
-	if f.variadic {
-		var tail reflect.Value
-		values, tail = values[:len(values)-1], values[len(values)-1]
-		for i := range tail.Len() {
-			values = append(values, tail.Index(i))
-		}
-	}
-	args = make([]any, len(values))
-	for i, v := range values {
-		args[i] = v.Interface()
-	}
-	return args, true, nil
+	args, ok, err = f.ArgsOf(message)
+	return args, ok, public(err)
 }

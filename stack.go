@@ -11,6 +11,7 @@ const (
 	maxStuckStack = 16 << 10 // bytes of stack in the report of a handler that is stuck
 	firstDump     = 256 << 10
 	largestDump   = 16 << 20 // of the stacks of all goroutines
+	cut           = "...\n"  // stands for what was left out
 )
 
 // goroutineID returns the number of the calling goroutine, as stacks show it; 0 if it cannot be told. It takes about a

@@ -31,11 +31,11 @@ var structArg = structOuter{
 // What structArg is by name and by position.
 var (
 	structByName = wireDict{
-		{"In", wireDict{{"B", 1}, {"a", "x"}}},
-		{"List", wireList{wireDict{{"B", 2}, {"a", "y"}}, nil}},
-		{"Any", wireDict{{"B", 3}, {"a", "z"}}},
-		{"At", time.Unix(1, 0)},
-		{"Raw", []byte{7}},
+		{K: "In", V: wireDict{{K: "B", V: 1}, {K: "a", V: "x"}}},
+		{K: "List", V: wireList{wireDict{{K: "B", V: 2}, {K: "a", V: "y"}}, nil}},
+		{K: "Any", V: wireDict{{K: "B", V: 3}, {K: "a", V: "z"}}},
+		{K: "At", V: time.Unix(1, 0)},
+		{K: "Raw", V: []byte{7}},
 	}
 	structByPosition = wireList{
 		wireList{1, "x"}, wireList{wireList{2, "y"}, nil}, wireList{3, "z"}, time.Unix(1, 0), []byte{7},
@@ -77,7 +77,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		if _, err := q.Enqueue(t.Context(), py); err != nil {
 			t.Fatal(err)
 		}
-		kwargs := packed(wireDict{{"k", c.want}})
+		kwargs := packed(wireDict{{K: "k", V: c.want}})
 		if m := b.take(); !bytes.Equal(m.Args(), list) || !bytes.Equal(m.Kwargs(), kwargs) {
 			t.Errorf("Python, legacy %v: %x and %x, expected %x and %x", c.legacy, m.Args(), m.Kwargs(), list, kwargs)
 		}

@@ -152,7 +152,7 @@ func (d *watchdog) giveUp() {
 	d.fatal = &StuckError{}
 	for c, stuck := range d.told {
 		if stuck {
-			d.fatal.Funcs = append(d.fatal.Funcs, c.fn.path())
+			d.fatal.Funcs = append(d.fatal.Funcs, c.fn.Path())
 			d.fatal.IDs = append(d.fatal.IDs, c.msg.Meta.ID)
 		}
 	}

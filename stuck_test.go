@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -57,8 +58,12 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 // limited are n tasks whose handlers have a limit.
 func (w *watched) limited(n int, limit time.Duration) []*claim {
 	tasks := w.tasks(w.lane, n)
+	stubborn, err := function.New(func() {}, function.Spec{Name: "stubborn", Named: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	for _, c := range tasks {
-		c.fn, c.msg.Path, w.limits[c] = &function{name: "stubborn"}, "stubborn", limit
+		c.fn, c.msg.Path, w.limits[c] = stubborn, stubborn.Path(), limit
 	}
 	return tasks
 }

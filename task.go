@@ -2,13 +2,13 @@ package delayed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -19,10 +19,10 @@ import (
 // Attempt.
 type Task struct {
 	msg      wire.Message
-	maxRetry *int              // the function's default
-	extras   []extra           // the function's defaults
-	locks    []func(*lockRule) // the function's defaults
-	fn       *function         // nil: given by path
+	maxRetry *int               // the function's default
+	extras   []extra            // the function's defaults
+	locks    []func(*lockRule)  // the function's defaults
+	fn       *function.Function // nil: given by path
 	err      error
 	got      *received // by a worker; nil for a task that is to be enqueued
 	legacy   *legacy   // its arguments on legacy queues; nil: as msg has them
@@ -53,18 +53,19 @@ func Call(fn any, args ...any) *Task {
 	if err != nil {
 		return &Task{err: err}
 	}
+	d := defaultsOf(f)
 	t := &Task{
-		msg: wire.Message{Kind: wire.GoPlain, Path: f.path()}, maxRetry: f.maxRetry, extras: f.extras,
-		locks: f.locks, fn: f, count: len(args),
+		msg: wire.Message{Kind: wire.GoPlain, Path: f.Path()}, maxRetry: f.Policy.MaxRetry, extras: d.extras,
+		locks: d.locks, fn: f, count: len(args),
 	}
 	var structs bool
-	if t.msg.Payload, structs, err = f.appendPayload(wire.ByName, t.small[:0], args); err != nil {
-		return &Task{err: err}
+	if t.msg.Payload, structs, err = f.AppendPayload(wire.ByName, t.small[:0], args, noArgument); err != nil {
+		return &Task{err: public(err)}
 	}
 	if structs { // which queue it is for is not known yet, and the values may change
 		t.legacy = new(legacy)
-		if t.legacy.payload, _, err = f.appendPayload(wire.ByPosition, nil, args); err != nil {
-			return &Task{err: err}
+		if t.legacy.payload, _, err = f.AppendPayload(wire.ByPosition, nil, args, noArgument); err != nil {
+			return &Task{err: public(err)}
 		}
 	}
 	return t
@@ -83,16 +84,12 @@ func NewGoTask(path string, args ...any) *Task {
 	}
 	var structs bool
 	var err error
-	if t.msg.Payload, structs, err = encodeArgs(wire.ByName, args); err == nil && structs {
+	if t.msg.Payload, structs, err = function.EncodeArgs(wire.ByName, path, args, noArgument); err == nil && structs {
 		t.legacy = new(legacy)
-		t.legacy.payload, _, err = encodeArgs(wire.ByPosition, args)
+		t.legacy.payload, _, err = function.EncodeArgs(wire.ByPosition, path, args, noArgument)
 	}
 	if err != nil {
-		var misfit *ArgumentError
-		if errors.As(err, &misfit) {
-			misfit.Func = path
-		}
-		return &Task{err: err}
+		return &Task{err: public(err)}
 	}
 	return t
 }
@@ -156,7 +153,7 @@ func (t *Task) arguments() int {
 	case t.msg.Meta.HasN:
 		return t.msg.Meta.N
 	case t.got.fn() != nil:
-		return len(t.got.fn().params)
+		return t.got.fn().Arity()
 	}
 	return -1
 }
@@ -313,8 +310,8 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 	if h != nil {
 		more = h.Write(more, ref.id)
 	}
-	if more != nil && more.KeepResult > 0 && t.fn != nil && t.fn.noResult != nil {
-		return nil, t.fn.noResult
+	if more != nil && more.KeepResult > 0 && t.fn != nil && t.fn.NoResult != nil {
+		return nil, t.fn.NoResult
 	}
 	if more.Keeps() && !o.kept {
 		// The function's defaults say so.
@@ -340,7 +337,7 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 	if msg.Python() {
 		// args and kwargs were held against the limits one by one; Go's payload was as a whole.
 		if err := wire.Check(b[start:], wire.Default); err != nil {
-			return nil, overLimits(msg.Path, err)
+			return nil, public(function.OverLimits(msg.Path, err))
 		}
 		if msg.Kind == wire.Py && !wire.TextKeys(b[start:]) {
 			return nil, &ArgumentError{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -41,7 +42,7 @@ func (w *Worker) tellEnd(c *claim, err error, end *ending, done bool) {
 		return
 	}
 	if end.tally == tallyFailed {
-		if wraps[*panicError](err) {
+		if wraps[*function.PanicError](err) {
 			w.tell(c, Event{Kind: EventTaskPanicked, Duration: took, Err: err})
 		}
 		if wraps[*timeoutError](err) {

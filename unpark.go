@@ -2,14 +2,26 @@ package delayed
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+)
+
+const (
+	// reasonFields is why a task is parked whose structs have fields that those of the worker lack.
+	reasonFields = "unknown fields"
+
+	// maxParkedBytes bounds the messages that are read of a page of parked tasks: up to here another part is read.
+	maxParkedBytes = 4 << 20
+	// parkedPart is how many are read at a time.
+	parkedPart = 8
 )
 
 // parkedTasks are ids of parked tasks that a worker can run, as its mover has found them. Others may find them too;
@@ -65,7 +77,7 @@ func (l *lane) claimParked(ctx context.Context, n int) ([]*claim, error) {
 
 // knows says whether this worker runs a function, or hands its tasks on.
 func (w *Worker) knows(path string) bool {
-	return w.registry.lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
+	return w.registry.Lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
 }
 
 // runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
@@ -76,7 +88,7 @@ func (w *Worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed)
 		info := wire.ParseInfo(t.Info)
 		switch to := w.pythonStore; {
 		case !w.knows(info.Function) || info.Worker == w.id && info.Reason == parkedPython:
-		case w.registry.lookup(info.Function) != nil:
+		case w.registry.Lookup(info.Function) != nil:
 			ours = append(ours, t)
 		case to.SameQueue(l.store):
 		case info.Reason == parkedPlain:
@@ -112,4 +124,45 @@ func (f *fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
 		})
 	}
 	return kept
+}
+
+// unknownFieldsText says which fields a parked task waits for.
+func unknownFieldsText(path string, fields []string) string {
+	return fmt.Sprintf("delayed: %s: the structs of this worker lack fields of the task (argument.field): %s; run a "+
+		"worker whose structs have them",
+		path, strings.Join(fields, ", "))
+}
+
+// runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and
+// where they are parked for fields, its structs have all. What is told of a task may leave fields out, so their
+// messages are read, unless it lacks one that is told.
+func runnable(
+	ctx context.Context, s *redisstore.Store, r *function.Registry, page []redisstore.Filed,
+) (ids []string, err error) {
+	var ask []string
+	for _, t := range page {
+		info := wire.ParseInfo(t.Info)
+		switch f := r.Lookup(info.Function); {
+		case f == nil:
+		case info.Reason != reasonFields:
+			ids = append(ids, t.ID)
+		case !f.LacksAny(info.Fields):
+			ask = append(ask, t.ID)
+		}
+	}
+	for read := 0; len(ask) > 0 && read < maxParkedBytes; {
+		messages, err := s.SomeFields(ctx, s.Keys.Tasks, ask[:min(len(ask), parkedPart)], wire.WorkerLimits.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		for i, m := range messages {
+			read += len(m.Bytes)
+			// nil: it is gone or too large, which the release or the next claim sees to
+			if m.Bytes == nil || r.Accepts(m.Bytes) {
+				ids = append(ids, ask[i])
+			}
+		}
+		ask = ask[len(messages):]
+	}
+	return ids, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
@@ -22,7 +23,7 @@ type Worker struct {
 	log         loop.Journal
 	id          string
 	plan        orderPlan
-	registry    registry
+	registry    function.Registry
 	lanes       []*lane
 	groups      []*slotGroup
 	exec        *executors
@@ -151,7 +152,7 @@ func (w *Worker) assemble(src Source) {
 	for _, g := range w.groups {
 		health := sweep.NewLinkHealth(w.cfg.HeartbeatLife)
 		g.heartbeat = newHeartbeat(g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.beaten)
-		g.heartbeat.listing = w.registry.listing
+		g.heartbeat.listing = w.registry.Listing
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
 		}
@@ -183,11 +184,21 @@ func (w *Worker) Register(fns ...any) error {
 	if err := w.registering("Register"); err != nil {
 		return err
 	}
-	err := w.registry.add(fns...)
-	w.registered()
+	var good []*function.Function
+	var errs []error
 	for _, fn := range fns {
-		if f, err := newFunction(fn); err == nil && f.inMain {
-			w.log.With("function", f.path()).
+		f, err := newFunction(fn)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, f)
+	}
+	err := w.registry.Add(good, errs)
+	w.registered()
+	for _, f := range good {
+		if f.InMain {
+			w.log.With("function", f.Path()).
 				Warn("function of package main: a function of the same name in another program has the same path; " +
 					"move it to a package")
 		}
@@ -212,7 +223,7 @@ func (w *Worker) RegisterMethods(receiver any) error {
 	if err := w.registering("RegisterMethods"); err != nil {
 		return err
 	}
-	skipped, err := w.registry.addMethods(receiver)
+	skipped, err := w.registry.AddMethods(receiver)
 	w.registered()
 	for _, why := range skipped {
 		w.log.WithError(why).Debug("method not registered")
@@ -402,7 +413,7 @@ func (w *Worker) stillRunning(reason string) error {
 	running := &StillRunningError{}
 	for _, c := range w.exec.running() {
 		if reason != stopStuck || !w.exec.givenUp(c) {
-			running.Funcs = append(running.Funcs, c.fn.path())
+			running.Funcs = append(running.Funcs, c.fn.Path())
 		}
 	}
 	if reason == stopStuck && len(running.Funcs) == 0 {

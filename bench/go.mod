@@ -3,7 +3,7 @@ module github.com/godelayed/delayed/bench
 go 1.25.0
 
 require (
-	github.com/godelayed/delayed v0.0.0
+	github.com/godelayed/delayed v0.1.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/hibiken/asynq v0.26.0
 	github.com/jackc/pgx/v5 v5.10.0

@@ -3,8 +3,8 @@ module github.com/godelayed/delayed/delayedtest
 go 1.25.0
 
 require (
-	github.com/godelayed/delayed v0.0.0
-	github.com/godelayed/delayed/embedded v0.0.0
+	github.com/godelayed/delayed v0.1.0
+	github.com/godelayed/delayed/embedded v0.1.0
 	github.com/gomodule/redigo v1.9.3
 )
 

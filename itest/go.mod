@@ -3,23 +3,26 @@ module github.com/godelayed/delayed/itest
 go 1.25.0
 
 require (
-	github.com/godelayed/delayed v0.0.0
-	github.com/godelayed/delayed/delayedtest v0.0.0
+	github.com/godelayed/delayed v0.1.0
+	github.com/godelayed/delayed/delayedtest v0.1.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/sirupsen/logrus v1.10.2
 	go.uber.org/goleak v1.3.0
+	golang.org/x/tools v0.49.0
 	pgregory.net/rapid v1.2.0
 )
 
 require (
 	github.com/FZambia/sentinel/v2 v2.0.1 // indirect
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
-	github.com/godelayed/delayed/embedded v0.0.0 // indirect
+	github.com/godelayed/delayed/embedded v0.1.0 // indirect
 	github.com/mna/redisc v1.4.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/shamaton/msgpack/v2 v2.4.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
-	golang.org/x/sys v0.13.0 // indirect
+	golang.org/x/mod v0.39.0 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 )
 
 replace (

@@ -25,6 +25,9 @@ modules() {
 	(cd "$root" && go work edit -json) | sed -n 's/.*"DiskPath": *"\([^"]*\)".*/\1/p'
 }
 
+# module_path prints the path of the root module, with which those of all others begin.
+module_path() { sed -n 's/^module //p' "$root/go.mod"; }
+
 die() {
 	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
 	exit 1

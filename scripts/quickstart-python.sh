@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the 60 seconds of the Python package's README word by word: in an empty folder, in the fresh virtual environment
-# that they make, against a Redis of its own.
+# that they make, against a Redis of its own. With a file, that is what they install, in place of python-compat.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -36,13 +36,20 @@ port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0));
 "${REDIS_SERVER:-redis-server}" --port "$port" --bind 127.0.0.1 --save '' --dir "$folder" >"$folder/redis.log" &
 redis=$!
 
-# A copy: building a wheel leaves nothing behind in the tree.
-mkdir "$folder/python-compat"
-git ls-files -z --cached --others --exclude-standard python-compat | xargs -0 cp --parents -t "$folder"
+if [ $# = 1 ]; then
+	[ -f "$1" ] || die "expected the file of a package, found no $1"
+	sed "s,\./python-compat,$1," "$folder/commands.sh" >"$folder/commands.new"
+	mv "$folder/commands.new" "$folder/commands.sh"
+else
+	# A copy: building a wheel leaves nothing behind in the tree.
+	mkdir "$folder/python-compat"
+	git ls-files -z --cached --others --exclude-standard python-compat | xargs -0 cp --parents -t "$folder"
+fi
 log=$folder/output
 if ! (cd "$folder" && env -u VIRTUAL_ENV REDIS_URL="redis://127.0.0.1:$port/0" PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1 bash commands.sh) >"$log" 2>&1; then
 	cat "$log"
 	die "the quickstart of python-compat/README.md failed"
 fi
 grep -qx 'welcome, 42, in de' "$log" || { cat "$log"; die "the quickstart of python-compat/README.md did not print what it says"; }
-echo 'quickstart: welcome, 42, in de'
+version=$("$folder/try/bin/python" -c 'import importlib.metadata; print(importlib.metadata.version("godelayed"))')
+echo "quickstart: welcome, 42, in de (godelayed $version)"

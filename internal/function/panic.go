@@ -1,6 +1,7 @@
-package delayed
+package function
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -14,29 +15,29 @@ const (
 	cut           = "...\n" // stands for what was left out
 )
 
-// callFrame and throughFrame name the functions below which the stack of a task is of no interest.
+// callFrame and protectFrame name the functions below which the stack of a task is of no interest.
 var (
-	callFrame    = reflect.TypeFor[function]().PkgPath() + ".(*function).call"
-	throughFrame = reflect.TypeFor[function]().PkgPath() + ".(*Worker).callThrough"
+	callFrame    = reflect.TypeFor[Function]().PkgPath() + ".(*Function).Call"
+	protectFrame = reflect.TypeFor[Function]().PkgPath() + ".Protect[...]"
 )
 
-// panicError is what a panic in a handler becomes, and a runtime.Goexit.
-type panicError struct {
+// PanicError is what a panic in a handler becomes, and a runtime.Goexit.
+type PanicError struct {
 	value any    // what was given to panic; nil after Goexit
 	exit  bool   // runtime.Goexit: testing's FailNow, or a helper that ends its goroutine
 	text  string // of the value, shortened
 	file  string // where, as the compiler spells it; "" if unknown
 	line  int
-	stack string // "function\n\tfile:line\n" per frame, innermost first, at most maxStack bytes
+	Stack string // "function\n\tfile:line\n" per frame, innermost first, at most maxStack bytes
 }
 
-// newPanicError describes the panic or the Goexit that is going on, whichever the stack shows. It is called by a
-// deferred function: with what recover returned, or with nil by a caller of function.call that finds itself unwound
+// NewPanic describes the panic or the Goexit that is going on, whichever the stack shows. It is called by a
+// deferred function: with what recover returned, or with nil by a caller of Function.Call that finds itself unwound
 // although call recovers panics. Goexit cannot be stopped, and a goroutine of its own for every task would cost more
 // than most tasks do; so that caller sees the task to its end and puts another goroutine in the place of the one that
 // is about to end.
-func newPanicError(value any) *panicError {
-	e := &panicError{value: value, exit: true}
+func NewPanic(value any) *PanicError {
+	e := &PanicError{value: value, exit: true}
 	var pcs [maxPanicDepth]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	var stack []string
@@ -52,7 +53,7 @@ func newPanicError(value any) *panicError {
 			continue
 		case e.file == "" && inRuntime(fr.Function):
 			continue // the runtime's own way from a nil map or a bad index to gopanic
-		case fr.Function == callFrame || fr.Function == throughFrame:
+		case fr.Function == callFrame || fr.Function == protectFrame:
 			for len(stack) > 0 && strings.HasPrefix(stack[len(stack)-1], "reflect.Value.") {
 				stack = stack[:len(stack)-1]
 			}
@@ -64,11 +65,11 @@ func newPanicError(value any) *panicError {
 		stack = append(stack, fmt.Sprintf("%s\n\t%s:%d\n", fr.Function, fr.File, fr.Line))
 	}
 	for _, line := range stack {
-		if len(e.stack)+len(line)+len(cut) > maxStack {
-			e.stack += cut
+		if len(e.Stack)+len(line)+len(cut) > maxStack {
+			e.Stack += cut
 			break
 		}
-		e.stack += line
+		e.Stack += line
 	}
 	if !e.exit {
 		e.text = fmt.Sprint(value)
@@ -79,12 +80,29 @@ func newPanicError(value any) *panicError {
 	return e
 }
 
+// Protect calls something of others, and returns its error. A panic becomes a *PanicError whose stack begins there.
+// When it calls runtime.Goexit, protect does not return: see NewPanic.
+func Protect[T any](ctx context.Context, given T, call func(context.Context, T) error) (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if p := NewPanic(recover()); !p.exit {
+			err = p
+		}
+	}()
+	err = call(ctx, given)
+	returned = true
+	return err
+}
+
 func inRuntime(function string) bool {
 	return strings.HasPrefix(function, "runtime.") || strings.HasPrefix(function, "internal/runtime/")
 }
 
 // Error implements error.
-func (e *panicError) Error() string {
+func (e *PanicError) Error() string {
 	where := ""
 	if e.file != "" {
 		where = fmt.Sprintf(" at %s:%d", e.file, e.line)
@@ -96,7 +114,7 @@ func (e *panicError) Error() string {
 }
 
 // Unwrap returns the value of the panic if it is an error.
-func (e *panicError) Unwrap() error {
+func (e *PanicError) Unwrap() error {
 	err, _ := e.value.(error)
 	return err
 }

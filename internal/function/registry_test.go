@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -11,25 +11,25 @@ import (
 )
 
 func TestRegistryAdd(t *testing.T) {
-	var r registry
-	if r.lookup("x") != nil || r.paths() != nil {
+	var r Registry
+	if r.Lookup("x") != nil || r.paths() != nil {
 		t.Error("the zero registry is not empty")
 	}
 	sum := Func(fnGeneric[int], Name("sum.int"), Alias("old.sum", "older.sum"))
-	if err := r.add(fnNone, fnTwo, sum); err != nil {
+	if err := register(&r, fnNone, fnTwo, sum); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.add(); err != nil {
+	if err := register(&r); err != nil {
 		t.Error("nothing to add:", err)
 	}
 	want := []string{testPath + "fnNone", testPath + "fnTwo", "old.sum", "older.sum", "sum.int"}
 	if got := r.paths(); !slices.Equal(got, want) {
 		t.Errorf("paths %q, want %q", got, want)
 	}
-	if f := r.lookup("old.sum"); f == nil || f != r.lookup("sum.int") {
+	if f := r.Lookup("old.sum"); f == nil || f != r.Lookup("sum.int") {
 		t.Error("an alias is not the function")
 	}
-	if r.lookup("unknown") != nil {
+	if r.Lookup("unknown") != nil {
 		t.Error("unknown path found")
 	}
 }
@@ -67,12 +67,12 @@ func TestRegistryRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var r registry
-			if err := r.add(fnNone, Func(fnTwo, Name("taken"), Alias("alias"))); err != nil {
+			var r Registry
+			if err := register(&r, fnNone, Func(fnTwo, Name("taken"), Alias("alias"))); err != nil {
 				t.Fatal(err)
 			}
 			before := r.paths()
-			err := r.add(tt.fns...)
+			err := register(&r, tt.fns...)
 			if !errors.Is(err, ErrFunction) {
 				t.Fatalf("%v, want an error that wraps ErrFunction", err)
 			}
@@ -135,9 +135,9 @@ func TestRegistryMethods(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := mustFunction(t, tt.fn)
-		t.Run(fmt.Sprintf("%T/%s", tt.recv, f.path()), func(t *testing.T) {
-			var r registry
-			skipped, err := r.addMethods(tt.recv)
+		t.Run(fmt.Sprintf("%T/%s", tt.recv, f.Path()), func(t *testing.T) {
+			var r Registry
+			skipped, err := r.AddMethods(tt.recv)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,15 +149,15 @@ func TestRegistryMethods(t *testing.T) {
 			if tt.paths != nil && !slices.Equal(r.paths(), tt.paths) {
 				t.Errorf("paths %q, want %q", r.paths(), tt.paths)
 			}
-			bound := r.lookup(f.path())
+			bound := r.Lookup(f.Path())
 			if bound == nil {
-				t.Fatalf("%s not found among %q", f.path(), r.paths())
+				t.Fatalf("%s not found among %q", f.Path(), r.paths())
 			}
-			payload, err := f.encode(tt.args)
+			payload, err := f.Encode(tt.args)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := bound.call(t.Context(), goMessage(t, f.path(), payload, noN)); err != nil {
+			if _, err := bound.Call(t.Context(), goMessage(t, f.Path(), payload, noN)); err != nil {
 				t.Fatal(err)
 			}
 			if got := <-got; got != tt.want {
@@ -175,23 +175,23 @@ func TestRegistryMethodsRefuses(t *testing.T) {
 		want []string
 	}{
 		{"nil", nil, []string{"found nil"}},
-		{"nil pointer", (*testMailer)(nil), []string{"found a nil *delayed.testMailer"}},
+		{"nil pointer", (*testMailer)(nil), []string{"found a nil *function.testMailer"}},
 		{"second receiver", &testMailer{}, []string{testPath + "(*testMailer).Send", "one receiver of a type"}},
 		{"second receiver by value", testMailer{}, []string{"testMailer.Copy", "one receiver of a type"}},
-		{"no methods", testNoMethod{}, []string{"delayed.testNoMethod", "none among 0", "pointer"}},
+		{"no methods", testNoMethod{}, []string{"function.testNoMethod", "none among 0", "pointer"}},
 		{"pointer to pointer", new(*testMailer), []string{"none among 0"}},
-		{"none accepted", testOnlyBad{}, []string{"delayed.testOnlyBad", "none among 1", "chan int"}},
+		{"none accepted", testOnlyBad{}, []string{"function.testOnlyBad", "none among 1", "chan int"}},
 		{"generic type", &testBox[int]{}, []string{"testBox[int]", "none among 1", "generic", "Func and Name"}},
 		{"local type", local{}, []string{"local", "no name outside its function"}},
 		{"number", 42, []string{"int: expected", "none among 0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var r registry
-			if _, err := r.addMethods(&testMailer{}); err != nil {
+			var r Registry
+			if _, err := r.AddMethods(&testMailer{}); err != nil {
 				t.Fatal(err)
 			}
 			before := r.paths()
-			_, err := r.addMethods(tt.recv)
+			_, err := r.AddMethods(tt.recv)
 			if !errors.Is(err, ErrFunction) {
 				t.Fatalf("%v, want an error that wraps ErrFunction", err)
 			}
@@ -209,17 +209,17 @@ func TestRegistryMethodsRefuses(t *testing.T) {
 
 // A method expression under a Name is run by the method value under the same Name.
 func TestRegistryNamedMethod(t *testing.T) {
-	var r registry
+	var r Registry
 	got := make(chan string, 1)
-	if err := r.add(Func((&testMailer{got}).Send, Name("mail.send"))); err != nil {
+	if err := register(&r, Func((&testMailer{got}).Send, Name("mail.send"))); err != nil {
 		t.Fatal(err)
 	}
 	producers := mustFunction(t, Func((*testMailer).Send, Name("mail.send")))
-	payload, err := producers.encode([]any{9})
+	payload, err := producers.Encode([]any{9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.lookup(producers.path()).call(t.Context(), goMessage(t, "mail.send", payload, noN)); err != nil {
+	if _, err := r.Lookup(producers.Path()).Call(t.Context(), goMessage(t, "mail.send", payload, noN)); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-got; got != "Send 9" {
@@ -228,14 +228,14 @@ func TestRegistryNamedMethod(t *testing.T) {
 }
 
 func TestRegistryWhileRunning(t *testing.T) {
-	var r registry
+	var r Registry
 	stop, stopped := context.WithCancel(t.Context())
 	var readers, writers sync.WaitGroup
 	for range 4 {
 		readers.Go(func() {
 			for stop.Err() == nil {
-				if f := r.lookup("w0.f0"); f != nil && f.path() != "w0.f0" {
-					t.Error("found", f.path())
+				if f := r.Lookup("w0.f0"); f != nil && f.Path() != "w0.f0" {
+					t.Error("found", f.Path())
 				}
 			}
 		})
@@ -243,7 +243,7 @@ func TestRegistryWhileRunning(t *testing.T) {
 	for w := range 4 {
 		writers.Go(func() {
 			for i := range 50 {
-				if err := r.add(Func(fnNone, Name(fmt.Sprintf("w%d.f%d", w, i)))); err != nil {
+				if err := register(&r, Func(fnNone, Name(fmt.Sprintf("w%d.f%d", w, i)))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -258,14 +258,29 @@ func TestRegistryWhileRunning(t *testing.T) {
 }
 
 func BenchmarkLookup(b *testing.B) {
-	var r registry
+	var r Registry
 	for i := range 100 {
-		if err := r.add(Func(fnNone, Name(fmt.Sprintf("example.com/app/mail.Function%d", i)))); err != nil {
+		if err := register(&r, Func(fnNone, Name(fmt.Sprintf("example.com/app/mail.Function%d", i)))); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		r.lookup("example.com/app/mail.Function42")
+		r.Lookup("example.com/app/mail.Function42")
 	}
+}
+
+// register adds functions to a registry, as Worker.Register does.
+func register(r *Registry, fns ...any) error {
+	var good []*Function
+	var errs []error
+	for _, fn := range fns {
+		f, err := newFunction(fn)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, f)
+	}
+	return r.Add(good, errs)
 }

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"bytes"
@@ -9,18 +9,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can
-// be added at the end while producers of the old version still run, and while their tasks wait; it matters where the
-// function is registered. A variadic parameter counts as one. Tasks with more arguments than parameters stay an error,
-// and so does Delay with fewer.
-func Optional(n int) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.optional = n })
-}
-
 // checkOptional says whether the function has as many parameters as may be missing.
-func (f *function) checkOptional() error {
+func (f *Function) checkOptional() error {
 	if f.optional < 0 || f.optional > len(f.params) {
-		return functionError(f.name, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments",
+		return Refusal(f.name, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments",
 			len(f.params)), strconv.Itoa(f.optional),
 			"change it")
 	}
@@ -29,12 +21,12 @@ func (f *function) checkOptional() error {
 
 // required returns how many arguments a task has at least, for the form that writes the tail of a variadic function as
 // one.
-func (f *function) required() int { return len(f.params) - f.optional }
+func (f *Function) required() int { return len(f.params) - f.optional }
 
 // decodeOptional is decode for messages without a number of arguments when some may be missing: b is the payload, an
 // array of n values that begin at rest or something else. It is a list of arguments if it can be one, else the first
 // argument if the others may be missing.
-func (f *function) decodeOptional(args []reflect.Value, b []byte, n int, rest []byte, isArray bool) error {
+func (f *Function) decodeOptional(args []reflect.Value, b []byte, n int, rest []byte, isArray bool) error {
 	required := f.required()
 	if required == 0 && bytes.Equal(b, wire.Nil) {
 		return nil
@@ -63,7 +55,7 @@ func (f *function) decodeOptional(args []reflect.Value, b []byte, n int, rest []
 }
 
 // wrongNumber is wrongCount for a task, in which arguments may be missing.
-func (f *function) wrongNumber(got string) *ArgumentError {
+func (f *Function) wrongNumber(got string) *ArgumentError {
 	e := f.wrongCount(got)
 	if f.optional > 0 {
 		e.Want = fmt.Sprintf("%s, the last %d of which may be missing", e.Want, f.optional)

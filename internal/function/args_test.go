@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"bytes"
@@ -79,7 +79,7 @@ func TestEncode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := mustFunction(t, tt.fn)
-			got, err := f.encode(tt.args)
+			got, err := f.Encode(tt.args)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestEncode(t *testing.T) {
 
 const missing = "no payload"
 
-func namedLiteral(fn any) *Function { return Func(fn, Name("literal")) }
+func namedLiteral(fn any) *specified { return Func(fn, Name("literal")) }
 
 func TestEncodeRefuses(t *testing.T) {
 	ctx := t.Context()
@@ -126,15 +126,15 @@ func TestEncodeRefuses(t *testing.T) {
 		{"integer for bool", fnBool, []any{1}, 0, "bool", "int 1"},
 		{"float for wider float", fnFloat, []any{float32(1)}, 0, "float64", "float32 1"},
 		{"float for narrower float", fnFloat32, []any{1.0}, 0, "float32", "float64 1"},
-		{"value for pointer", fnPointer, []any{argItem{Name: secret}}, 0, "*delayed.argItem", "delayed.argItem"},
-		{"pointer for value", fnStruct, []any{&argItem{Name: secret}}, 0, "delayed.argItem", "*delayed.argItem"},
+		{"value for pointer", fnPointer, []any{argItem{Name: secret}}, 0, "*function.argItem", "function.argItem"},
+		{"pointer for value", fnStruct, []any{&argItem{Name: secret}}, 0, "function.argItem", "*function.argItem"},
 		{"slice of other integers", fnSlice, []any{[]int64{1}}, 0, "[]int", "[]int64"},
 		{"array for slice", fnSlice, []any{[1]int{1}}, 0, "[]int", "[1]int"},
 		{"runes for string", fnString, []any{[]rune(secret)}, 0, "string", "[]int32"},
 		{"integer for time", fnTime, []any{1}, 0, "time.Time", "int 1"},
 		{"nil for integer", fnInt, []any{nil}, 0, "int", "nil"},
 		{"nil for string", fnTwo, []any{int64(1), nil}, 1, "string", "nil"},
-		{"nil for struct", fnStruct, []any{nil}, 0, "delayed.argItem", "nil"},
+		{"nil for struct", fnStruct, []any{nil}, 0, "function.argItem", "nil"},
 		{"integer too big", fnInt8, []any{128}, 0, "int8", "int 128"},
 		{"negative for unsigned", namedLiteral(func(uint) {}), []any{-1}, 0, "uint", "int -1"},
 		{"unsigned too big", fnInt, []any{uint64(math.MaxUint64)}, 0, "int", "uint64 18446744073709551615"},
@@ -165,12 +165,12 @@ func TestEncodeRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := mustFunction(t, tt.fn)
-			_, err := f.encode(tt.args)
+			_, err := f.Encode(tt.args)
 			var e *ArgumentError
 			if !errors.As(err, &e) || !errors.Is(err, ErrArguments) {
-				t.Fatalf("%v, want an *ArgumentError", err)
+				t.Fatalf("%v, want an *misfitError", err)
 			}
-			if e.Func != f.path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) ||
+			if e.Func != f.Path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) ||
 				!strings.Contains(e.Got, tt.got) {
 				t.Errorf("%+v, want index %d, %q, %q", *e, tt.index, tt.want, tt.got)
 			}
@@ -244,7 +244,7 @@ func TestEncodeNumbers(t *testing.T) {
 					_, want = value(n, to)
 				}
 				p := &param{typ: to}
-				got, ok := p.fit(arg.Interface())
+				got, ok := p.fit(arg.Interface(), nil)
 				if ok != want {
 					t.Fatalf("%s %v for %s: accepted %t, want %t", from, n, to, ok, want)
 				}
@@ -280,12 +280,12 @@ func TestEncodeArgs(t *testing.T) {
 		},
 		{[]any{map[string]int{"a": 1}, []byte("b"), (*argItem)(nil)}, wireList{wireDict{{"a", 1}}, []byte("b"), nil}},
 	} {
-		got, _, err := encodeArgs(wire.ByPosition, tt.args)
+		got, _, err := EncodeArgs(wire.ByPosition, "a.b", tt.args, nil)
 		if err != nil || !bytes.Equal(got, packed(tt.want)) {
 			t.Errorf("encodeArgs(%v) = %x, %v; want %x", tt.args, got, err, packed(tt.want))
 		}
 	}
-	if got, _, err := encodeArgs(wire.ByName, nil); got != nil || err != nil {
+	if got, _, err := EncodeArgs(wire.ByName, "a.b", nil, nil); got != nil || err != nil {
 		t.Errorf("encodeArgs() = %x, %v; want no payload, as of a function without parameters", got, err)
 	}
 	for _, tt := range []struct {
@@ -299,7 +299,7 @@ func TestEncodeArgs(t *testing.T) {
 		{[]any{1, "\xff"}, 1, "UTF-8"},
 		{[]any{make([]int, 40000), make([]int, 40000)}, -1, "65536"},
 	} {
-		_, _, err := encodeArgs(wire.ByName, tt.args)
+		_, _, err := EncodeArgs(wire.ByName, "a.b", tt.args, nil)
 		var e *ArgumentError
 		if !errors.As(err, &e) || e.Index != tt.index || !strings.Contains(err.Error(), tt.part) {
 			t.Errorf("encodeArgs: %v, want index %d, %q", err, tt.index, tt.part)
@@ -312,7 +312,7 @@ func TestEncodeLimitsAreTheWorkers(t *testing.T) {
 	f := namedFunction(t, func(string) {})
 	longest := 0
 	for n := 1<<20 - 10; n <= 1<<20; n++ {
-		payload, err := f.encode([]any{strings.Repeat("x", n)})
+		payload, err := f.Encode([]any{strings.Repeat("x", n)})
 		if err != nil {
 			continue
 		}
@@ -340,7 +340,7 @@ func BenchmarkEncode(b *testing.B) {
 			f := mustFunction(b, bm.fn)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := f.encode(bm.args); err != nil {
+				if _, err := f.Encode(bm.args); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -372,19 +372,19 @@ func TestEncodeFlat(t *testing.T) {
 	for range wire.Default.Depth {
 		deep = []any{deep}
 	}
-	if _, err := mustFunction(t, Func(func(any) {}, Name("f"))).encode([]any{deep}); err != nil {
+	if _, err := mustFunction(t, Func(func(any) {}, Name("f"))).Encode([]any{deep}); err != nil {
 		t.Errorf("as deep as may be: %v", err)
 	}
-	if _, err := mustFunction(t, Func(func(any, int) {}, Name("f"))).encode([]any{deep, 1}); !errors.Is(err,
+	if _, err := mustFunction(t, Func(func(any, int) {}, Name("f"))).Encode([]any{deep, 1}); !errors.Is(err,
 		ErrArguments) {
 		t.Errorf("one deeper, for the array of two arguments: %v", err)
 	}
 	many := make([]bool, wire.Default.Elems/2)
 	f := mustFunction(t, Func(func(a, b []bool) {}, Name("f")))
-	if _, err := f.encode([]any{many[1:], many[2:]}); err != nil {
+	if _, err := f.Encode([]any{many[1:], many[2:]}); err != nil {
 		t.Errorf("as many as may be: %v", err)
 	}
-	if _, err := f.encode([]any{many[1:], many[1:]}); !errors.Is(err, ErrArguments) {
+	if _, err := f.Encode([]any{many[1:], many[1:]}); !errors.Is(err, ErrArguments) {
 		t.Errorf("one more: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"errors"
@@ -9,18 +9,20 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
-// registry holds the functions that a worker runs, by path and by alias. The zero value is empty. It is safe for
+// Registry holds the functions that a worker runs, by path and by alias. The zero value is empty. It is safe for
 // concurrent use; looking up takes no lock.
-type registry struct {
+type Registry struct {
 	mu        sync.Mutex // guards the replacement of the map, which never changes itself
-	known     atomic.Pointer[map[string]*function]
+	known     atomic.Pointer[map[string]*Function]
 	published atomic.Pointer[published]
 }
 
-// lookup returns the function of a path or an alias, or nil.
-func (r *registry) lookup(path string) *function {
+// Lookup returns the function of a path or an alias, or nil.
+func (r *Registry) Lookup(path string) *Function {
 	if known := r.known.Load(); known != nil {
 		return (*known)[path]
 	}
@@ -28,43 +30,46 @@ func (r *registry) lookup(path string) *function {
 }
 
 // paths returns all paths and aliases, sorted.
-func (r *registry) paths() []string {
+func (r *Registry) paths() []string {
 	if known := r.known.Load(); known != nil {
 		return slices.Sorted(maps.Keys(*known))
 	}
 	return nil
 }
 
-// add registers func values and *Functions: all of them, or none when anything is wrong with any. The error joins all
-// that is wrong.
-func (r *registry) add(fns ...any) error {
-	var errs []error
-	var good []*function
-	for _, fn := range fns {
-		f, err := newFunction(fn)
-		if err == nil && f.method {
-			err = functionError(f.name, "a function", "a method expression, whose receiver is missing",
-				"give the receiver to RegisterMethods, or register its method value wrapped with Func and the same Name")
+// All returns the functions, sorted by path.
+func (r *Registry) All() []*Function {
+	var fns []*Function
+	for _, path := range r.paths() {
+		if f := r.Lookup(path); f.Path() == path { // else an alias
+			fns = append(fns, f)
 		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		good = append(good, f)
 	}
-	return r.put(good, errs)
+	return fns
+}
+
+// Add registers functions: all of them, or none when anything is wrong with any, or there are errors already. The error
+// joins all that is wrong.
+func (r *Registry) Add(fns []*Function, errs []error) error {
+	for _, f := range fns {
+		if f.method {
+			errs = append(errs, Refusal(f.name, "a function", "a method expression, whose receiver is missing",
+				"give the receiver to RegisterMethods, or register its method value wrapped with Func and the same Name"))
+		}
+	}
+	return r.put(fns, errs)
 }
 
 // put adds all functions under all their paths, or none if there is any error.
-func (r *registry) put(fns []*function, errs []error) error {
+func (r *Registry) put(fns []*Function, errs []error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := map[string]*function{}
+	next := map[string]*Function{}
 	if known := r.known.Load(); known != nil {
 		next = maps.Clone(*known)
 	}
 	for _, f := range fns {
-		for _, path := range append([]string{f.path()}, f.aliases()...) {
+		for _, path := range append([]string{f.Path()}, f.Aliases()...) {
 			if other := next[path]; other != nil {
 				errs = append(errs, taken(path, f, other))
 				continue
@@ -79,37 +84,37 @@ func (r *registry) put(fns []*function, errs []error) error {
 	return nil
 }
 
-func taken(path string, f, by *function) error {
+func taken(path string, f, by *Function) error {
 	do := "register it once, or give one of them a Name"
 	if f.recv.IsValid() && by.recv.IsValid() {
 		do = "register one receiver of a type; others by Func and Name for each method value"
 	}
-	found := "one taken by " + by.path()
-	if path == by.path() {
+	found := "one taken by " + by.Path()
+	if path == by.Path() {
 		found = "one that is taken already"
 	}
-	return functionError(path, "a path of its own", found, do)
+	return Refusal(path, "a path of its own", found, do)
 }
 
-// addMethods registers every exported method of recv that has an accepted signature, bound to recv, under the paths of
+// AddMethods registers every exported method of recv that has an accepted signature, bound to recv, under the paths of
 // both method expressions, T.M and (*T).M, as far as the method has them. It returns what is wrong with the methods it
 // skipped. Nothing is registered when none is accepted, when recv is nil, or when another receiver of the type is
 // registered already.
-func (r *registry) addMethods(recv any) (skipped []error, err error) {
+func (r *Registry) AddMethods(recv any) (skipped []error, err error) {
 	v := reflect.ValueOf(recv)
 	if !v.IsValid() {
-		return nil, functionError("receiver", "a value with methods", "nil",
+		return nil, Refusal("receiver", "a value with methods", "nil",
 			"give the receiver that tasks shall run with")
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
 		if v.IsNil() {
-			return nil, functionError("receiver", "a value with methods", "a nil "+v.Type().String(),
+			return nil, Refusal("receiver", "a value with methods", "a nil "+v.Type().String(),
 				"give the receiver that tasks shall run with")
 		}
 	default:
 	}
-	var good []*function
+	var good []*Function
 	for i := range v.NumMethod() {
 		f, err := boundMethod(v, v.Type().Method(i))
 		if err != nil {
@@ -119,7 +124,7 @@ func (r *registry) addMethods(recv any) (skipped []error, err error) {
 		good = append(good, f)
 	}
 	if len(good) == 0 {
-		err := functionError(v.Type().String(), "an exported method with an accepted signature",
+		err := Refusal(v.Type().String(), "an exported method with an accepted signature",
 			fmt.Sprintf("none among %d", len(skipped)),
 			"export one, or give a pointer if the methods have pointer receivers")
 		return skipped, errors.Join(append([]error{err}, skipped...)...)
@@ -128,8 +133,8 @@ func (r *registry) addMethods(recv any) (skipped []error, err error) {
 }
 
 // boundMethod makes the function of a method of a receiver.
-func boundMethod(recv reflect.Value, m reflect.Method) (*function, error) {
-	f, err := newFunction(m.Func.Interface())
+func boundMethod(recv reflect.Value, m reflect.Method) (*Function, error) {
+	f, err := New(m.Func.Interface(), Spec{})
 	if err != nil {
 		return nil, err
 	}
@@ -156,4 +161,14 @@ func otherExpression(path, typeName string, pointer bool) string {
 	}
 	i := strings.LastIndex(path, from)
 	return path[:i] + to + path[i+len(from):]
+}
+
+// Accepts says whether the function that a message names can be called with its arguments.
+func (r *Registry) Accepts(message []byte) bool {
+	m, err := wire.Parse(message, wire.WorkerLimits)
+	if err != nil {
+		return false
+	}
+	f := r.Lookup(m.Path)
+	return f != nil && f.accepts(&m)
 }

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -91,8 +91,8 @@ func TestCallPanics(t *testing.T) {
 		t.Run(tt.site, func(t *testing.T) {
 			f := namedFunction(t, tt.fn)
 			for range 3 { // the frame is used again after a panic
-				result, err := f.call(t.Context(), goMessage(t, f.path(), nil, noN))
-				var p *panicError
+				result, err := f.Call(t.Context(), goMessage(t, f.Path(), nil, noN))
+				var p *PanicError
 				if !errors.As(err, &p) || result != nil || p.exit {
 					t.Fatalf("%v, %v; want a *panicError", result, err)
 				}
@@ -103,32 +103,32 @@ func TestCallPanics(t *testing.T) {
 					!strings.Contains(err.Error(), fmt.Sprintf("panic_test.go:%d: ", p.line)) {
 					t.Errorf("%.200q lacks %q or its place", err, tt.text)
 				}
-				if len(p.stack) > 4096 || len(err.Error()) > 2048 {
-					t.Errorf("stack of %d bytes, text of %d", len(p.stack), len(err.Error()))
+				if len(p.Stack) > 4096 || len(err.Error()) > 2048 {
+					t.Errorf("stack of %d bytes, text of %d", len(p.Stack), len(err.Error()))
 				}
-				if !strings.Contains(p.stack, fmt.Sprintf("panic_test.go:%d\n", p.line)) ||
-					strings.Contains(p.stack, "reflect.Value") ||
-					strings.Contains(p.stack, "testing.tRunner") {
-					t.Errorf("stack shows too much or too little:\n%s", p.stack)
+				if !strings.Contains(p.Stack, fmt.Sprintf("panic_test.go:%d\n", p.line)) ||
+					strings.Contains(p.Stack, "reflect.Value") ||
+					strings.Contains(p.Stack, "testing.tRunner") {
+					t.Errorf("stack shows too much or too little:\n%s", p.Stack)
 				}
 			}
 		})
 	}
 	f := namedFunction(t, func() { panic(fmt.Errorf("wrapped: %w", errTest)) })
-	if _, err := f.call(t.Context(), goMessage(t, f.path(), nil, noN)); !errors.Is(err, errTest) {
+	if _, err := f.Call(t.Context(), goMessage(t, f.Path(), nil, noN)); !errors.Is(err, errTest) {
 		t.Error("the error that was panicked with is not to be found:", err)
 	}
 }
 
 func TestPanicStackIsBounded(t *testing.T) {
 	f := namedFunction(t, func() { panicDeep(500) })
-	_, err := f.call(t.Context(), goMessage(t, f.path(), nil, noN))
-	var p *panicError
+	_, err := f.Call(t.Context(), goMessage(t, f.Path(), nil, noN))
+	var p *PanicError
 	if !errors.As(err, &p) || p.line != panicSite(t, "deep") {
 		t.Fatal(err)
 	}
-	if n := len(p.stack); n > 4096 || n < 3000 || !strings.HasSuffix(p.stack, "\n...\n") {
-		t.Errorf("stack of %d bytes that ends with %q", n, p.stack[max(0, n-40):])
+	if n := len(p.Stack); n > 4096 || n < 3000 || !strings.HasSuffix(p.Stack, "\n...\n") {
+		t.Errorf("stack of %d bytes that ends with %q", n, p.Stack[max(0, n-40):])
 	}
 }
 
@@ -156,7 +156,7 @@ func TestCallGoexit(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.site, func(t *testing.T) {
 			f := namedFunction(t, tt.fn)
-			m := goMessage(t, f.path(), nil, noN)
+			m := goMessage(t, f.Path(), nil, noN)
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				returned := false
@@ -165,17 +165,17 @@ func TestCallGoexit(t *testing.T) {
 						t.Error("call returned after Goexit")
 						return
 					}
-					p := newPanicError(nil)
+					p := NewPanic(nil)
 					want := panicSite(t, tt.site)
 					if !p.exit || !strings.HasSuffix(p.file, "panic_test.go") || p.line != want {
 						t.Errorf("%+v, want an exit at line %d", p, want)
 					}
 					if !strings.Contains(p.Error(), "runtime.Goexit at ") ||
-						!strings.Contains(p.stack, "panic_test.go") {
-						t.Error(p, p.stack)
+						!strings.Contains(p.Stack, "panic_test.go") {
+						t.Error(p, p.Stack)
 					}
 				}()
-				_, _ = f.call(t.Context(), m)
+				_, _ = f.Call(t.Context(), m)
 				returned = true
 			})
 			wg.Wait()
@@ -189,16 +189,16 @@ func TestCallGoexitThenPanic(t *testing.T) {
 		defer func() { panic("while ending") }()
 		runtime.Goexit()
 	})
-	m := goMessage(t, f.path(), nil, noN)
+	m := goMessage(t, f.Path(), nil, noN)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		returned := false
 		defer func() {
-			if p := newPanicError(nil); returned || !p.exit {
+			if p := NewPanic(nil); returned || !p.exit {
 				t.Errorf("returned %t, %v", returned, p)
 			}
 		}()
-		_, _ = f.call(t.Context(), m)
+		_, _ = f.Call(t.Context(), m)
 		returned = true
 	})
 	wg.Wait()

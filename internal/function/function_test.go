@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"errors"
@@ -65,19 +65,19 @@ func TestFunctionAccepts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {
 			f := mustFunction(t, tt.fn)
-			if f.path() != tt.path {
-				t.Errorf("path %q, want %q", f.path(), tt.path)
+			if f.Path() != tt.path {
+				t.Errorf("path %q, want %q", f.Path(), tt.path)
 			}
 			if len(f.params) != tt.params {
 				t.Errorf("%d parameters, want %d", len(f.params), tt.params)
 			}
-			if f.takesCtx != tt.ctx || f.variadic != tt.variadic || f.result != tt.result || f.fails != tt.fails ||
+			if f.TakesCtx != tt.ctx || f.variadic != tt.variadic || f.result != tt.result || f.fails != tt.fails ||
 				f.method != tt.needsMethod {
-				t.Errorf("ctx %t, variadic %t, result %t, error %t, method %t; want %t, %t, %t, %t, %t", f.takesCtx,
+				t.Errorf("ctx %t, variadic %t, result %t, error %t, method %t; want %t, %t, %t, %t, %t", f.TakesCtx,
 					f.variadic, f.result,
 					f.fails, f.method, tt.ctx, tt.variadic, tt.result, tt.fails, tt.needsMethod)
 			}
-			if f.inMain {
+			if f.InMain {
 				t.Error("said to be of package main")
 			}
 		})
@@ -114,7 +114,7 @@ func TestFunctionRefuses(t *testing.T) {
 		{"two results", fnTwoResults, []string{testPath + "fnTwoResults", "(T, error), found (int, string)", "struct"}},
 		{"three results", fnThreeResults, []string{"found (int, string, error)"}},
 		{"error first", fnErrorFirst, []string{"found (error, int)"}},
-		{"own error type", fnOwnError, []string{"found (*delayed.ArgumentError)", "return error itself"}},
+		{"own error type", fnOwnError, []string{"found (*function.ArgumentError)", "return error itself"}},
 		{"channel", fnChan, []string{testPath + "fnChan", "parameter 1", "chan int"}},
 		{"function parameter", fnFunc, []string{"parameter 1", "func()"}},
 		{"interface with methods", fnReader, []string{"parameter 1", "fmt.Stringer"}},
@@ -140,16 +140,12 @@ func TestFunctionRefuses(t *testing.T) {
 		},
 		{"alias twice", Func(fnNone, Alias("a", "b", "a")), []string{"a twice"}},
 		{"alias is name", Func(fnNone, Name("a"), Alias("a")), []string{"a twice"}},
-		{"nil option", Func(fnNone, nil), []string{"options", "nil"}},
 		{"Func of nil", Func(nil), []string{"found nil"}},
-		{"Func of Func", Func(Func(fnNone)), []string{"found a *Function", "one call of Func"}},
 		{"Func of literal", Func(fnLiteral()), []string{"found a function literal"}},
-		{"nil Function", (*Function)(nil), []string{"found nil", "call Func"}},
-		{"zero Function", new(Function), []string{"a zero Function", "call Func"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for side, make := range map[string]func(any) (*function, error){
+			for side, make := range map[string]func(any) (*Function, error){
 				"worker":   newFunction,
 				"producer": functionOf,
 			} {
@@ -167,37 +163,18 @@ func TestFunctionRefuses(t *testing.T) {
 	}
 }
 
-func TestFuncOptions(t *testing.T) {
-	retries := 5
-	f := mustFunction(t, Func(fnTwo, Alias("old.A"), funcOption(func(d *funcDefaults) { d.maxRetry = &retries }),
-		Alias("old.B", "old.C")))
-	if f.path() != testPath+"fnTwo" || strings.Join(f.aliases(), " ") != "old.A old.B old.C" || f.maxRetry == nil ||
-		*f.maxRetry != 5 {
-		t.Errorf("%s, aliases %q, retries %v", f.path(), f.aliases(), f.maxRetry)
-	}
-	if f := mustFunction(t, Func(fnTwo, Name("a"), Name("b"))); f.path() != "b" || f.aliases() != nil ||
-		f.maxRetry != nil {
-		t.Errorf("%s, aliases %q, retries %v", f.path(), f.aliases(), f.maxRetry)
-	}
-	both := Func(fnTwo, Name("both"))
-	producers, err := functionOf(both)
-	if err != nil || producers != mustFunction(t, both) {
-		t.Error("one Function is two functions:", err)
-	}
-}
-
 // go-delayed sends paths as the runtime spells them: a dot in the last element of the import path is %2e there.
 func TestFunctionHasRuntimeAlias(t *testing.T) {
 	const dir = "github.com/godelayed/delayed/internal/funcpath/testdata/program/mail"
 	f := mustFunction(t, mail.Welcome)
-	if f.path() != dir+".v3.Welcome" || !slices.Equal(f.aliases(), []string{dir + "%2ev3.Welcome"}) {
-		t.Errorf("%q, aliases %q", f.path(), f.aliases())
+	if f.Path() != dir+".v3.Welcome" || !slices.Equal(f.Aliases(), []string{dir + "%2ev3.Welcome"}) {
+		t.Errorf("%q, aliases %q", f.Path(), f.Aliases())
 	}
-	if f := mustFunction(t, Func(mail.Welcome, Name("welcome"))); f.aliases() != nil {
-		t.Errorf("a function with a name has aliases %q", f.aliases())
+	if f := mustFunction(t, Func(mail.Welcome, Name("welcome"))); f.Aliases() != nil {
+		t.Errorf("a function with a name has aliases %q", f.Aliases())
 	}
-	var r registry
-	if _, err := r.addMethods(new(mail.Mailer)); err != nil {
+	var r Registry
+	if _, err := r.AddMethods(new(mail.Mailer)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -211,11 +188,11 @@ func TestFunctionHasRuntimeAlias(t *testing.T) {
 
 func TestFunctionOfIsCached(t *testing.T) {
 	type fnType func(int64, string)
-	first := make(chan *function, 64)
+	first := make(chan *Function, 64)
 	var wg sync.WaitGroup
 	for range cap(first) {
 		wg.Go(func() {
-			f, err := functionOf(fnTwo)
+			f, err := Of(fnTwo)
 			if err != nil {
 				t.Error(err)
 			}
@@ -230,16 +207,16 @@ func TestFunctionOfIsCached(t *testing.T) {
 		}
 	}
 	// One code pointer, two types.
-	if f, err := functionOf(fnType(fnTwo)); err != nil || f == want || f.path() != want.path() {
+	if f, err := Of(fnType(fnTwo)); err != nil || f == want || f.Path() != want.Path() {
 		t.Errorf("of another type: %v, %v", f, err)
 	}
 	// Literals share code, and must be refused every time.
 	for range 3 {
-		if _, err := functionOf(fnLiteral()); err == nil {
+		if _, err := Of(fnLiteral()); err == nil {
 			t.Fatal("literal accepted")
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = functionOf(fnTwo) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = Of(fnTwo) }); n != 0 {
 		t.Errorf("%v allocations for a known function", n)
 	}
 }
@@ -248,7 +225,7 @@ func BenchmarkFunctionOf(b *testing.B) {
 	b.Run("known", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := functionOf(fnCtxTwo); err != nil {
+			if _, err := Of(fnCtxTwo); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -258,26 +235,6 @@ func BenchmarkFunctionOf(b *testing.B) {
 		for b.Loop() {
 			if _, err := newFunction(fnCtxTwo); err != nil {
 				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// BenchmarkTask compares a task of a func value with one of a path: they cost about the same.
-func BenchmarkTask(b *testing.B) {
-	b.Run("func", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if t := Call(fnCtxTwo, int64(42), "en"); t.err != nil {
-				b.Fatal(t.err)
-			}
-		}
-	})
-	b.Run("path", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if t := NewGoTask(testPath+"fnCtxTwo", int64(42), "en"); t.err != nil {
-				b.Fatal(t.err)
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -100,7 +100,7 @@ func TestOptional(t *testing.T) {
 			var notes []any
 			ctx := context.WithValue(t.Context(), notesKey{}, &notes)
 			for range 2 { // no call sees what another has left in the frame
-				_, err := f.call(ctx, goMessage(t, f.path(), payloadOf(c.payload), c.n))
+				_, err := f.Call(ctx, goMessage(t, f.Path(), payloadOf(c.payload), c.n))
 				if c.want == nil {
 					var misfit *ArgumentError
 					if !errors.As(err, &misfit) || misfit.Index != -1 && c.optional < len(f.params) {
@@ -117,28 +117,20 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// TestOptionalIsNotForProducers: they know the function, and Go would not compile a call with fewer arguments either.
-func TestOptionalIsNotForProducers(t *testing.T) {
-	f := Func(func(int, string) {}, Name("test.fn"), Optional(1))
-	if task := Call(f, 1); !errors.Is(task.err, ErrArguments) || strings.Contains(task.err.Error(), "missing") {
-		t.Errorf("expected ErrArguments, found %v", task.err)
-	}
-}
-
 func TestOptionalSaysWhatIsWrong(t *testing.T) {
 	for _, n := range []int{-1, 3} {
-		if err := Func(func(context.Context, int, string) {}, Name("test.fn"), Optional(n)).err; !errors.Is(err,
-			ErrFunction) || !strings.Contains(err.Error(), "Optional of 0 to 2") {
+		_, err := newFunction(Func(func(context.Context, int, string) {}, Name("test.fn"), Optional(n)))
+		if !errors.Is(err, ErrFunction) || !strings.Contains(err.Error(), "Optional of 0 to 2") {
 			t.Errorf("Optional(%d): expected ErrFunction, found %v", n, err)
 		}
 	}
 	f := mustFunction(t, Func(func(int, string) {}, Name("test.fn"), Optional(1)))
-	_, err := f.call(t.Context(), goMessage(t, f.path(), packed(wireList{1, "x", 2}), noN))
+	_, err := f.Call(t.Context(), goMessage(t, f.Path(), packed(wireList{1, "x", 2}), noN))
 	if want := "expected 2 arguments (int, string), the last 1 of which may be missing, found 3"; !strings.Contains(
 		errorText(err), want) {
 		t.Errorf("expected %q, found %v", want, err)
 	}
-	_, err = f.call(t.Context(), goMessage(t, f.path(), packed("x"), noN))
+	_, err = f.Call(t.Context(), goMessage(t, f.Path(), packed("x"), noN))
 	var misfit *ArgumentError
 	if !errors.As(err, &misfit) || misfit.Index != 0 {
 		t.Errorf("expected an error about argument 0, found %v", err)

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -12,29 +12,38 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// anonymous stands for the path in the errors of encodeArgs, which does not know it.
-const anonymous = "task given by path"
+// Refuser says what an argument is that nobody can send, and where it belongs; "" if it may be one. Nil refuses none.
+type Refuser func(argument any) string
 
-// encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing,
+func (r Refuser) refuses(a any) string {
+	if r == nil {
+		return ""
+	}
+	return r(a)
+}
+
+// Encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing,
 // the bare value, or an array. A variadic function takes the values of its tail one by one, as Go does, or, where Go
 // would demand "...", the ready slice: it is recognized by being the only value there and no element itself. Structs go
 // by name. Errors are *ArgumentError.
-func (f *function) encode(args []any) ([]byte, error) {
-	b, _, err := f.appendPayload(wire.ByName, make([]byte, 0, 64), args)
+func (f *Function) Encode(args []any) ([]byte, error) {
+	b, _, err := f.AppendPayload(wire.ByName, make([]byte, 0, 64), args, nil)
 	return b, err
 }
 
-// appendPayload is encode into the memory of dst, which is empty, in either form. It also says whether there is a
+// AppendPayload is encode into the memory of dst, which is empty, in either form. It also says whether there is a
 // struct among args: if not, both forms are the same.
-func (f *function) appendPayload(form wire.Form, dst []byte, args []any) (_ []byte, structs bool, _ error) {
+func (f *Function) AppendPayload(
+	form wire.Form, dst []byte, args []any, refuse Refuser,
+) (_ []byte, structs bool, _ error) {
 	fixed := len(f.params)
 	if f.variadic {
 		fixed--
 	}
 	if len(args) < fixed || len(args) > fixed && !f.variadic {
 		for i, a := range args {
-			if _, ok := a.(context.Context); ok || noArgument(a) != "" {
-				return nil, false, f.misfit(i, f.wantAt(i), a)
+			if _, ok := a.(context.Context); ok || refuse.refuses(a) != "" {
+				return nil, false, f.misfit(i, f.wantAt(i), a, refuse)
 			}
 		}
 		return nil, false, f.wrongCount(strconv.Itoa(len(args)))
@@ -42,7 +51,7 @@ func (f *function) appendPayload(form wire.Form, dst []byte, args []any) (_ []by
 	if len(f.params) == 0 {
 		return nil, false, nil
 	}
-	p := payload{f: f, form: form, b: dst}
+	p := payload{f: f, form: form, b: dst, refuse: refuse}
 	if len(f.params) > 1 {
 		p.b = wire.AppendArrayHeader(p.b, len(f.params))
 	}
@@ -62,15 +71,16 @@ func (f *function) appendPayload(form wire.Form, dst []byte, args []any) (_ []by
 		return p.b, p.structs, nil
 	}
 	if err := wire.Check(p.b, wire.Default); err != nil {
-		return nil, false, overLimits(f.name, err)
+		return nil, false, OverLimits(f.name, err)
 	}
 	return p.b, p.structs, nil
 }
 
 // payload is the arguments of a function while they are written.
 type payload struct {
-	f       *function
+	f       *Function
 	form    wire.Form
+	refuse  Refuser
 	b       []byte
 	structs bool // there is a struct among them
 }
@@ -79,7 +89,8 @@ func (p *payload) tail(fixed int, tail []any) error {
 	f := p.f
 	slice := &f.params[fixed]
 	if len(tail) == 1 {
-		if _, ok := f.elem.fit(tail[0]); !ok && tail[0] != nil && reflect.TypeOf(tail[0]).AssignableTo(slice.typ) {
+		if _, ok := f.elem.fit(tail[0], p.refuse); !ok && tail[0] != nil &&
+			reflect.TypeOf(tail[0]).AssignableTo(slice.typ) {
 			return p.arg(slice, fixed, tail[0])
 		}
 	}
@@ -93,20 +104,20 @@ func (p *payload) tail(fixed int, tail []any) error {
 }
 
 func (p *payload) arg(as *param, i int, a any) error {
-	v, ok := as.fit(a)
+	v, ok := as.fit(a, p.refuse)
 	if !ok {
-		return p.f.misfit(i, as.typ.String(), a)
+		return p.f.misfit(i, as.typ.String(), a, p.refuse)
 	}
 	b, structs, err := as.codec.AppendAs(p.form, p.b, v)
 	if err != nil {
-		return argumentError(p.f.name, i, as.typ, err)
+		return codecError(p.f.name, i, as.typ, err)
 	}
 	p.b, p.structs = b, p.structs || structs
 	return nil
 }
 
 // wantAt is the type of the argument at i, for messages.
-func (f *function) wantAt(i int) string {
+func (f *Function) wantAt(i int) string {
 	switch {
 	case f.variadic && i >= len(f.params)-1:
 		return f.elem.typ.String()
@@ -119,7 +130,7 @@ func (f *function) wantAt(i int) string {
 
 // misfit is the error for an argument that is not of the right type. It shows numbers, and of everything else the type
 // alone: arguments may be secret.
-func (f *function) misfit(i int, want string, a any) *ArgumentError {
+func (f *Function) misfit(i int, want string, a any, refuse Refuser) *ArgumentError {
 	got := "nil"
 	if v := reflect.ValueOf(a); v.IsValid() {
 		got = v.Type().String()
@@ -129,13 +140,13 @@ func (f *function) misfit(i int, want string, a any) *ArgumentError {
 	}
 	if _, ok := a.(context.Context); ok {
 		got = "a context.Context, which is no argument: call DelayContext(ctx, fn, ...)"
-	} else if what := noArgument(a); what != "" {
+	} else if what := refuse.refuses(a); what != "" {
 		got = what
 	}
 	return &ArgumentError{Func: f.name, Index: i, Want: want, Got: got}
 }
 
-func (f *function) wrongCount(got string) *ArgumentError {
+func (f *Function) wrongCount(got string) *ArgumentError {
 	types := make([]string, len(f.params))
 	for i, p := range f.params {
 		types[i] = p.typ.String()
@@ -166,7 +177,7 @@ func (f *function) wrongCount(got string) *ArgumentError {
 // fit turns an argument into a value of the parameter's type. It accepts what is assignable, integers that fit,
 // integers for a float that holds them exactly, nil where there is one, and types of the same underlying type under
 // another name.
-func (p *param) fit(a any) (reflect.Value, bool) {
+func (p *param) fit(a any, refuse Refuser) (reflect.Value, bool) {
 	v := reflect.ValueOf(a)
 	if !v.IsValid() {
 		switch p.typ.Kind() {
@@ -180,7 +191,7 @@ func (p *param) fit(a any) (reflect.Value, bool) {
 	if t == p.typ {
 		return v, true
 	}
-	if noArgument(a) != "" { // some are numbers and strings underneath
+	if refuse.refuses(a) != "" { // some are numbers and strings underneath
 		return v, false
 	}
 	switch p.typ.Kind() {
@@ -242,10 +253,9 @@ func exact(v reflect.Value, single bool) bool {
 	return f < 1<<64 && uint64(f) == v.Uint()
 }
 
-// encodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an
-// array, each argument by its own type. It also says whether there is a struct among them. Errors are *ArgumentError;
-// the caller puts the path in.
-func encodeArgs(form wire.Form, args []any) (payload []byte, structs bool, _ error) {
+// EncodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an
+// array, each argument by its own type. It also says whether there is a struct among them. Errors are *ArgumentError.
+func EncodeArgs(form wire.Form, path string, args []any, refuse Refuser) (payload []byte, structs bool, _ error) {
 	if len(args) == 0 {
 		return nil, false, nil // as Delay does: both have one lock
 	}
@@ -253,10 +263,10 @@ func encodeArgs(form wire.Form, args []any) (payload []byte, structs bool, _ err
 	for i, a := range args {
 		if _, ok := a.(context.Context); ok {
 			const got = "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"
-			return nil, false, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
+			return nil, false, &ArgumentError{Func: path, Index: i, Want: "a value", Got: got}
 		}
-		if got := noArgument(a); got != "" {
-			return nil, false, &ArgumentError{Func: anonymous, Index: i, Want: "a value", Got: got}
+		if got := refuse.refuses(a); got != "" {
+			return nil, false, &ArgumentError{Func: path, Index: i, Want: "a value", Got: got}
 		}
 		if a == nil {
 			dst = wire.AppendNil(dst)
@@ -269,17 +279,18 @@ func encodeArgs(form wire.Form, args []any) (payload []byte, structs bool, _ err
 			dst, one, err = c.AppendAs(form, dst, reflect.ValueOf(a))
 		}
 		if err != nil {
-			return nil, false, argumentError(anonymous, i, t, err)
+			return nil, false, codecError(path, i, t, err)
 		}
 		structs = structs || one
 	}
 	if err := wire.Check(dst, wire.Default); err != nil {
-		return nil, false, overLimits(anonymous, err)
+		return nil, false, OverLimits(path, err)
 	}
 	return dst, structs, nil
 }
 
-func overLimits(path string, err error) *ArgumentError {
+// OverLimits says that arguments together are more than a message may hold.
+func OverLimits(path string, err error) *ArgumentError {
 	want := fmt.Sprintf("at most %d values, %d deep, in %d bytes for all arguments together", wire.Default.Elems,
 		wire.Default.Depth, wire.Default.Bytes)
 	e := &ArgumentError{Func: path, Index: -1, Want: want, Got: err.Error()}
@@ -290,8 +301,8 @@ func overLimits(path string, err error) *ArgumentError {
 	return e
 }
 
-// argumentError says in the terms of the function what the codec of type t said of the argument at i.
-func argumentError(path string, i int, t reflect.Type, err error) *ArgumentError {
+// codecError says in the terms of the function what the codec of type t said of the argument at i.
+func codecError(path string, i int, t reflect.Type, err error) *ArgumentError {
 	e := &ArgumentError{Func: path, Index: i, Want: t.String(), Got: err.Error()}
 	var ve *wire.ValueError
 	if errors.As(err, &ve) {

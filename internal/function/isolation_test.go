@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // little as its type allows, and nil. What its calls receive is compared with what such a message must give, however
 // calls follow one another.
 type isolated struct {
-	f        *function
+	f        *Function
 	payloads [3][]byte
 	want     [3]any // nil for a message that must be refused
 }
@@ -30,7 +30,7 @@ func isolate[T any](t *testing.T, full T, short any, wantShort T, nilable bool) 
 			*got = v
 		}
 	})
-	payload, err := f.encode([]any{full})
+	payload, err := f.Encode([]any{full})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +124,8 @@ func TestCallsAreIsolated(t *testing.T) {
 			for i := range calls {
 				c, k := cases[random.IntN(len(cases))], i%3
 				var got any
-				_, err := c.f.call(context.WithValue(t.Context(), gotKey{}, &got),
-					goMessage(t, c.f.path(), c.payloads[k], noN))
+				_, err := c.f.Call(context.WithValue(t.Context(), gotKey{}, &got),
+					goMessage(t, c.f.Path(), c.payloads[k], noN))
 				want := c.want[k]
 				if accepted, ok := want.(isolatedNil); ok {
 					want = accepted.v
@@ -172,7 +172,7 @@ func TestShortPayloadIsNoCall(t *testing.T) {
 	f := namedFunction(t, func(id int, s string, p *int) { got = []any{id, s, p} })
 	call := func(p any) error {
 		got = nil
-		_, err := f.call(t.Context(), goMessage(t, f.path(), payloadOf(p), noN))
+		_, err := f.Call(t.Context(), goMessage(t, f.Path(), payloadOf(p), noN))
 		return err
 	}
 	if err := call(wireList{7, "secret", 1}); err != nil || got[1] != "secret" {
@@ -197,13 +197,13 @@ func TestFramesAreZeroed(t *testing.T) {
 		}
 	})
 	for _, args := range [][]any{{"a", []int{1}, map[string]int{"a": 1}, &note}, {"a", nil, nil, &note, true}} {
-		payload, err := f.encode(args)
+		payload, err := f.Encode(args)
 		if err != nil {
 			t.Fatal(err)
 		}
 		fr := f.newFrame()
 		f.frames = &sync.Pool{New: func() any { return fr }}
-		_, _ = f.call(t.Context(), goMessage(t, f.path(), payload, noN))
+		_, _ = f.Call(t.Context(), goMessage(t, f.Path(), payload, noN))
 		for i, v := range fr.in {
 			if !v.IsZero() {
 				t.Errorf("the frame keeps argument %d: %v", i, v)

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"context"
@@ -151,7 +151,7 @@ func TestCall(t *testing.T) {
 			f := namedFunction(t, tt.fn)
 			var notes []any
 			ctx := context.WithValue(t.Context(), notesKey{}, &notes)
-			if result, err := f.call(ctx, goMessage(t, f.path(), payloadOf(tt.payload), tt.n)); err != nil ||
+			if result, err := f.Call(ctx, goMessage(t, f.Path(), payloadOf(tt.payload), tt.n)); err != nil ||
 				result != nil {
 				t.Fatalf("%v, %v", result, err)
 			}
@@ -191,7 +191,7 @@ func TestCallRefuses(t *testing.T) {
 		want, got string // parts
 	}{
 		{"nothing for one", fnInt, missing, noN, -1, "1 argument (int)", "none"},
-		{"nothing for a pointer", fnPointer, missing, noN, -1, "1 argument (*delayed.argItem)", "none"},
+		{"nothing for a pointer", fnPointer, missing, noN, -1, "1 argument (*function.argItem)", "none"},
 		{"nothing for two", fnTwo, missing, noN, -1, "2 arguments (int64, string)", "none"},
 		{"shorter than the parameters", fnTwo, wireList{8}, noN, -1, "2 arguments", "1"},
 		{"longer than the parameters", fnTwo, wireList{8, "x", 9}, noN, -1, "2 arguments", "3"},
@@ -236,7 +236,7 @@ func TestCallRefuses(t *testing.T) {
 			"inside", namedLiteral(func(int, argOrder) {}),
 			wireList{0, wireList{1, wireList{wireList{"x", 1}, wireList{"y", 300}}, nil}},
 			noN, 1,
-			".Items[1].N of delayed.argOrder", "out of range",
+			".Items[1].N of function.argOrder", "out of range",
 		},
 		{"in the tail", fnOneAndVariadic, wireList{"s", wireList{1, "s3cr3t"}}, noN, 2, "int", "string"},
 		{"n: in the tail", fnOneAndVariadic, wireList{"s", 1, 2, "s3cr3t"}, 4, 3, "int", "string"},
@@ -244,19 +244,19 @@ func TestCallRefuses(t *testing.T) {
 			"n: inside the tail", namedLiteral(func(...argItem) {}),
 			wireList{wireList{"x", 1}, wireList{"x", 300}},
 			2, 1,
-			".N of delayed.argItem", "out of range",
+			".N of function.argItem", "out of range",
 		},
 		{"n: in the list for the tail", fnVariadic, wireList{wireList{1, "s3cr3t"}}, 1, 1, "int", "string"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := mustFunction(t, tt.fn)
-			result, err := f.call(t.Context(), goMessage(t, f.path(), payloadOf(tt.payload), tt.n))
+			result, err := f.Call(t.Context(), goMessage(t, f.Path(), payloadOf(tt.payload), tt.n))
 			var e *ArgumentError
 			if !errors.As(err, &e) || result != nil {
-				t.Fatalf("%v, %v; want an *ArgumentError", result, err)
+				t.Fatalf("%v, %v; want an *misfitError", result, err)
 			}
-			if e.Func != f.path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) ||
+			if e.Func != f.Path() || e.Index != tt.index || !strings.Contains(e.Want, tt.want) ||
 				!strings.Contains(e.Got, tt.got) {
 				t.Errorf("%+v, want index %d, %q, %q", *e, tt.index, tt.want, tt.got)
 			}
@@ -272,7 +272,7 @@ func TestCallRefusesBeforeTheCall(t *testing.T) {
 	called := false
 	f := namedFunction(t, func(int64, string) { called = true })
 	for _, p := range []any{missing, wireList{8}, wireList{8, 9}, wireList{nil, "x"}, 8, wireList{8, "x", 1}} {
-		if _, err := f.call(t.Context(), goMessage(t, f.path(), payloadOf(p), noN)); err == nil || called {
+		if _, err := f.Call(t.Context(), goMessage(t, f.Path(), payloadOf(p), noN)); err == nil || called {
 			t.Errorf("payload %v: %v, called %t", p, err, called)
 		}
 	}
@@ -300,11 +300,11 @@ func TestCallResults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := mustFunction(t, tt.fn)
-			payload, err := f.encode(tt.args)
+			payload, err := f.Encode(tt.args)
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := f.call(t.Context(), goMessage(t, f.path(), payload, noN))
+			result, err := f.Call(t.Context(), goMessage(t, f.Path(), payload, noN))
 			if result != tt.result || !errors.Is(err, tt.err) {
 				t.Errorf("%#v, %v; want %#v, %v", result, err, tt.result, tt.err)
 			}
@@ -319,15 +319,15 @@ func TestCallContext(t *testing.T) {
 		return ctx.Value(key{}) == "here", ctx.Err()
 	})
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "here"))
-	m := goMessage(t, f.path(), packed(1), noN)
-	if found, err := f.call(ctx, m); found != true || err != nil {
+	m := goMessage(t, f.Path(), packed(1), noN)
+	if found, err := f.Call(ctx, m); found != true || err != nil {
 		t.Errorf("%v, %v", found, err)
 	}
 	cancel()
-	if _, err := f.call(ctx, m); !errors.Is(err, context.Canceled) {
+	if _, err := f.Call(ctx, m); !errors.Is(err, context.Canceled) {
 		t.Error("the function does not see the cancellation:", err)
 	}
-	if found, err := f.call(t.Context(), m); found != false || err != nil {
+	if found, err := f.Call(t.Context(), m); found != false || err != nil {
 		t.Errorf("the next call has the context of the last: %v, %v", found, err)
 	}
 	fr, _ := f.frames.Get().(*frame)
@@ -348,23 +348,23 @@ func TestCallAllocates(t *testing.T) {
 		{fnCtxTwo, []any{int64(1 << 40), "a string of some length"}, 3},
 	} {
 		f := mustFunction(t, tt.fn)
-		payload, err := f.encode(tt.args)
+		payload, err := f.Encode(tt.args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := goMessage(t, f.path(), payload, noN)
+		m := goMessage(t, f.Path(), payload, noN)
 		ctx := t.Context()
 		// The least of several runs: the race detector makes sync.Pool lose frames at random.
 		got := math.Inf(1)
 		for range 100 {
 			got = min(got, testing.AllocsPerRun(1, func() {
-				if _, err := f.call(ctx, m); err != nil {
+				if _, err := f.Call(ctx, m); err != nil {
 					t.Fatal(err)
 				}
 			}))
 		}
 		if got > tt.atMost {
-			t.Errorf("%s: %v allocations, want at most %v", f.path(), got, tt.atMost)
+			t.Errorf("%s: %v allocations, want at most %v", f.Path(), got, tt.atMost)
 		}
 	}
 }
@@ -384,15 +384,15 @@ func BenchmarkCall(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			f := mustFunction(b, bm.fn)
-			payload, err := f.encode(bm.args)
+			payload, err := f.Encode(bm.args)
 			if err != nil {
 				b.Fatal(err)
 			}
-			m := goMessage(b, f.path(), payload, noN)
+			m := goMessage(b, f.Path(), payload, noN)
 			ctx := b.Context()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := f.call(ctx, m); err != nil {
+				if _, err := f.Call(ctx, m); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"bytes"
@@ -99,11 +99,11 @@ func TestHostilePayloads(t *testing.T) {
 	}
 }
 
-func fuzzedFunctions(t testing.TB) []*function {
+func fuzzedFunctions(t testing.TB) []*Function {
 	t.Helper()
-	var fns []*function
+	var fns []*Function
 	for _, fn := range fuzzed {
-		if named, ok := fn.(*Function); ok {
+		if named, ok := fn.(*specified); ok {
 			fns = append(fns, mustFunction(t, named))
 			continue
 		}
@@ -112,7 +112,7 @@ func fuzzedFunctions(t testing.TB) []*function {
 	return fns
 }
 
-func checkCalls(t *testing.T, fns []*function, payload []byte, n int) {
+func checkCalls(t *testing.T, fns []*Function, payload []byte, n int) {
 	t.Helper()
 	m := wire.Message{Kind: wire.GoPlain, Path: "test.fn", Payload: payload}
 	if n >= 0 {
@@ -138,10 +138,10 @@ func checkCalls(t *testing.T, fns []*function, payload []byte, n int) {
 	}
 }
 
-func callAll(t *testing.T, fns []*function, m *wire.Message) {
+func callAll(t *testing.T, fns []*Function, m *wire.Message) {
 	t.Helper()
 	for _, fn := range fns {
-		result, err := fn.call(t.Context(), m)
+		result, err := fn.Call(t.Context(), m)
 		var wrong *ArgumentError
 		if result != nil || err != nil && !errors.As(err, &wrong) {
 			t.Errorf("%T: %v, %v", fn.fn.Interface(), result, err)

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,12 +21,12 @@ type frame struct {
 	ctx  *context.Context // where the context of in is; nil if the function takes none
 }
 
-func (f *function) newFrame() *frame {
+func (f *Function) newFrame() *frame {
 	fr := &frame{}
 	if f.recv.IsValid() {
 		fr.in = append(fr.in, f.recv)
 	}
-	if f.takesCtx {
+	if f.TakesCtx {
 		fr.ctx = new(context.Context)
 		fr.in = append(fr.in, reflect.ValueOf(fr.ctx).Elem())
 	}
@@ -38,7 +39,7 @@ func (f *function) newFrame() *frame {
 }
 
 // free forgets the values and gives the frame back.
-func (f *function) free(fr *frame) {
+func (f *Function) free(fr *frame) {
 	for _, v := range fr.args {
 		v.SetZero()
 	}
@@ -48,12 +49,12 @@ func (f *function) free(fr *frame) {
 	f.frames.Put(fr)
 }
 
-// call runs the function with the arguments of a message that wire.Parse has accepted. The error is an *ArgumentError
-// when they do not fit, and then nothing was called; a *panicError when the function panicked; otherwise the function's
+// Call runs the function with the arguments of a message that wire.Parse has accepted. The error is an *ArgumentError
+// when they do not fit, and then nothing was called; a *PanicError when the function panicked; otherwise the function's
 // own. Any number of calls may run at the same time, and none sees a value of another.
 //
-// When the function calls runtime.Goexit, call does not return: see newPanicError.
-func (f *function) call(ctx context.Context, m *wire.Message) (result any, err error) {
+// When the function calls runtime.Goexit, call does not return: see NewPanic.
+func (f *Function) Call(ctx context.Context, m *wire.Message) (result any, err error) {
 	fr, _ := f.frames.Get().(*frame)
 	if err := f.decode(fr, m); err != nil {
 		f.free(fr)
@@ -68,7 +69,7 @@ func (f *function) call(ctx context.Context, m *wire.Message) (result any, err e
 			return
 		}
 		// A Goexit ends the goroutine whatever is done here; the frame is left to the collector then.
-		if p := newPanicError(recover()); !p.exit {
+		if p := NewPanic(recover()); !p.exit {
 			f.free(fr)
 			result, err = nil, p
 		}
@@ -93,7 +94,7 @@ func (f *function) call(ctx context.Context, m *wire.Message) (result any, err e
 }
 
 // decode fills the frame with the arguments of a message. Errors are *ArgumentError.
-func (f *function) decode(fr *frame, m *wire.Message) (err error) {
+func (f *Function) decode(fr *frame, m *wire.Message) (err error) {
 	defer func() {
 		// The codec is written not to panic on any input. Should it do so all the same, only this message suffers.
 		if p := recover(); p != nil {
@@ -140,7 +141,7 @@ func (f *function) decode(fr *frame, m *wire.Message) (err error) {
 
 // decodeCounted reads the array b of n arguments, which begin at rest. Those of a variadic tail stand there one by one.
 // A list in the place of the whole tail is taken for the tail where it cannot be an element of it.
-func (f *function) decodeCounted(args []reflect.Value, b []byte, n int, rest []byte) error {
+func (f *Function) decodeCounted(args []reflect.Value, b []byte, n int, rest []byte) error {
 	if !f.variadic {
 		if n < f.required() || n > len(f.params) {
 			return f.wrongNumber(strconv.Itoa(n))
@@ -171,7 +172,7 @@ func (f *function) decodeCounted(args []reflect.Value, b []byte, n int, rest []b
 }
 
 // decodeAll decodes the last parameters, from first on, and leaves no bytes over.
-func (f *function) decodeAll(args []reflect.Value, first int, b []byte) error {
+func (f *Function) decodeAll(args []reflect.Value, first int, b []byte) error {
 	rest, err := f.decodeSome(args, first, b)
 	if err == nil && len(rest) > 0 {
 		return f.wrongForm("nothing after the arguments", rest)
@@ -179,7 +180,7 @@ func (f *function) decodeAll(args []reflect.Value, first int, b []byte) error {
 	return err
 }
 
-func (f *function) decodeSome(args []reflect.Value, first int, b []byte) (rest []byte, err error) {
+func (f *Function) decodeSome(args []reflect.Value, first int, b []byte) (rest []byte, err error) {
 	for i, v := range args {
 		p := &f.params[first+i]
 		if b, err = p.codec.Decode(b, v); err != nil {
@@ -190,7 +191,7 @@ func (f *function) decodeSome(args []reflect.Value, first int, b []byte) (rest [
 }
 
 // decodeError turns an error of a codec into one that counts arguments as the caller of the function does.
-func (f *function) decodeError(i int, err error) *ArgumentError {
+func (f *Function) decodeError(i int, err error) *ArgumentError {
 	var ve *wire.ValueError
 	if f.variadic && i == len(f.params)-1 && errors.As(err, &ve) {
 		if inner, ok := strings.CutPrefix(ve.Where, "["); ok {
@@ -198,14 +199,39 @@ func (f *function) decodeError(i int, err error) *ArgumentError {
 				if k, convErr := strconv.Atoi(index); convErr == nil {
 					elem := *ve
 					elem.Where = where
-					return argumentError(f.name, i+k, f.elem.typ, &elem)
+					return codecError(f.name, i+k, f.elem.typ, &elem)
 				}
 			}
 		}
 	}
-	return argumentError(f.name, i, f.params[i].typ, err)
+	return codecError(f.name, i, f.params[i].typ, err)
 }
 
-func (f *function) wrongForm(want string, b []byte) *ArgumentError {
+func (f *Function) wrongForm(want string, b []byte) *ArgumentError {
 	return &ArgumentError{Func: f.name, Index: -1, Want: want, Got: wire.Found(b)}
+}
+
+// ArgsOf decodes the arguments of a message for f, those of a variadic tail one by one.
+func (f *Function) ArgsOf(message []byte) (args []any, ok bool, err error) {
+	m, err := wire.Parse(message, wire.WorkerLimits)
+	if err != nil || m.Path != f.name && !slices.Contains(f.others, m.Path) {
+		return nil, false, nil //nolint:nilerr // what is no message is no call of f
+	}
+	fr := f.newFrame()
+	if err := f.decode(fr, &m); err != nil {
+		return nil, true, err
+	}
+	values := fr.args
+	if f.variadic {
+		var tail reflect.Value
+		values, tail = values[:len(values)-1], values[len(values)-1]
+		for i := range tail.Len() {
+			values = append(values, tail.Index(i))
+		}
+	}
+	args = make([]any, len(values))
+	for i, v := range values {
+		args[i] = v.Interface()
+	}
+	return args, true, nil
 }

@@ -1,4 +1,4 @@
-package delayed
+package function
 
 import (
 	"encoding/json"
@@ -12,13 +12,13 @@ const maxListing = 64 << 10
 
 // published is the listing of functions that a registry held.
 type published struct {
-	known   *map[string]*function
+	known   *map[string]*Function
 	listing []byte
 }
 
-// listing describes the functions as docs/PROTOCOL.md says, within maxListing, and returns a value that is another one
+// Listing describes the functions as docs/PROTOCOL.md says, within maxListing, and returns a value that is another one
 // after each change.
-func (r *registry) listing() ([]byte, any) {
+func (r *Registry) Listing() ([]byte, any) {
 	known := r.known.Load()
 	if t := r.published.Load(); t != nil && t.known == known {
 		return t.listing, known
@@ -29,18 +29,13 @@ func (r *registry) listing() ([]byte, any) {
 }
 
 // list encodes the listing: of as many functions as there is room for, in the order of their paths.
-func (r *registry) list() []byte {
-	var fns []*function
-	for _, path := range r.paths() {
-		if f := r.lookup(path); f.path() == path {
-			fns = append(fns, f)
-		}
-	}
+func (r *Registry) list() []byte {
+	fns := r.All()
 	for n := len(fns); ; n /= 2 {
 		all := catalog.List{Version: catalog.Version, Functions: make([]catalog.Function, 0, n), More: len(fns) - n}
 		var shapes wire.Shapes
 		for _, fn := range fns[:n] {
-			info := fn.info()
+			info := fn.Info()
 			f := catalog.Function{
 				Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic,
 				Optional: info.Optional,

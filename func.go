@@ -1,0 +1,158 @@
+package delayed
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Function is a function with a name and defaults of its own. Func makes it; the same value is given to Queue.Delay and
+// to Worker.Register. It is immutable and safe for concurrent use. The zero value is no function: using it is an error
+// that wraps ErrFunction.
+type Function struct {
+	f   *function.Function
+	err error
+}
+
+// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, FailOnTimeout or a TaskOption.
+type FuncOption interface {
+	applyFunc(*funcDefaults)
+}
+
+// funcDefaults collects the options of one Func call.
+type funcDefaults struct {
+	defaults
+
+	spec       function.Spec
+	err        error // what is wrong with the first faulty option; wraps ErrFunction
+	middleware []func(HandlerFunc) HandlerFunc
+}
+
+// defaults are what the options of Func say about the tasks of a function, beside what its workers go by. They are
+// immutable.
+type defaults struct {
+	extras []extra           // what they write into messages
+	locks  []func(*lockRule) // what they say about locks
+	gather *wire.Gather      // how calls are gathered; nil: the defaults
+	chain  HandlerFunc       // through the function's middleware; nil: it has none
+}
+
+// noDefaults are those of a function that Func has not made.
+var noDefaults defaults
+
+// defaultsOf returns what Func has said about a function.
+func defaultsOf(f *function.Function) *defaults {
+	if d, ok := f.Attached.(*defaults); ok {
+		return d
+	}
+	return &noDefaults
+}
+
+type funcOption func(*funcDefaults)
+
+func (o funcOption) applyFunc(d *funcDefaults) { o(d) }
+
+// Name is the path under which a function is known on the wire, in place of the one that Go gives it. Function
+// literals, method values and generic instances need one. It is at most 512 bytes long, printable, without a colon, and
+// the same on both sides.
+func Name(path string) FuncOption {
+	return funcOption(func(d *funcDefaults) { d.spec.Name, d.spec.Named = path, true })
+}
+
+// Alias adds paths under which workers run the function as well: those it had before it was renamed or moved. Tasks
+// delayed with the Function carry its name, never an alias.
+func Alias(paths ...string) FuncOption {
+	return funcOption(func(d *funcDefaults) { d.spec.Aliases = append(d.spec.Aliases, paths...) })
+}
+
+// Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can
+// be added at the end while producers of the old version still run, and while their tasks wait; it matters where the
+// function is registered. A variadic parameter counts as one. Tasks with more arguments than parameters stay an error,
+// and so does Delay with fewer.
+func Optional(n int) FuncOption {
+	return funcOption(func(d *funcDefaults) { d.spec.Optional = n })
+}
+
+// Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker.
+// It is given to Func, and matters where the function is registered.
+func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
+	return funcOption(func(d *funcDefaults) { d.middleware = append(slices.Clip(d.middleware), mw...) })
+}
+
+// Func gives a function a name, aliases and defaults:
+//
+//	var SumInts = delayed.Func(Sum[int], delayed.Name("sum.int"))
+//
+// A method expression keeps its receiver to itself here too: the worker registers the method value under the same Name.
+// What is wrong with fn or with the options is reported by Delay and by Register, as an error that wraps ErrFunction.
+func Func(fn any, opts ...FuncOption) *Function {
+	var d funcDefaults
+	for _, o := range opts {
+		if o == nil {
+			return &Function{err: function.Refusal("Func", "options", "nil", "leave it out")}
+		}
+		o.applyFunc(&d)
+	}
+	f, err := d.build(fn)
+	if err != nil {
+		return &Function{err: err}
+	}
+	return &Function{f: f}
+}
+
+// build makes the function that the options describe.
+func (d *funcDefaults) build(fn any) (*function.Function, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	if p := &d.spec.Policy; p.Backoff != nil && p.Delays != nil {
+		return nil, function.Refusal("Func", "Backoff or BackoffFunc", "both", "choose one")
+	}
+	if _, ok := fn.(*Function); ok {
+		return nil, function.Refusal("Func", "a function", "a *Function", "give all options in one call of Func")
+	}
+	own := d.defaults
+	d.spec.Attached = &own
+	f, err := function.New(fn, d.spec)
+	if err != nil {
+		return nil, err
+	}
+	if own.chain, err = chain(d.middleware, callTask); err != nil {
+		return nil, fmt.Errorf("delayed: %s: %w", f.Path(), err)
+	}
+	if x := extraOf(own.extras, nil, 0); x != nil && x.KeepResult > 0 && f.NoResult != nil {
+		return nil, f.NoResult
+	}
+	return f, nil
+}
+
+// newFunction makes a function of a func value or takes it out of a *Function. Errors wrap ErrFunction.
+func newFunction(f any) (*function.Function, error) {
+	if v, ok := f.(*Function); ok {
+		return v.unwrap()
+	}
+	return function.New(f, function.Spec{})
+}
+
+// functionOf is newFunction for producers: the second time it is a look-up.
+func functionOf(f any) (*function.Function, error) {
+	if v, ok := f.(*Function); ok {
+		return v.unwrap()
+	}
+	return function.Of(f)
+}
+
+// unwrap returns what Func has made.
+func (v *Function) unwrap() (*function.Function, error) {
+	switch {
+	case v == nil:
+		return nil, function.Refusal("Function", "one made by Func", "nil", "call Func")
+	case v.err != nil:
+		return nil, v.err
+	case v.f == nil:
+		return nil, function.Refusal("Function", "one made by Func", "a zero Function", "call Func")
+	}
+	return v.f, nil
+}

@@ -1,0 +1,94 @@
+package delayed
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/godelayed/delayed/internal/function"
+)
+
+func TestFuncOptions(t *testing.T) {
+	retries := 5
+	f := mustFunction(t, Func(fnTwo, Alias("old.A"),
+		funcOption(func(d *funcDefaults) { d.spec.Policy.MaxRetry = &retries }),
+		Alias("old.B", "old.C")))
+	if f.Path() != testPath+"fnTwo" || strings.Join(f.Aliases(), " ") != "old.A old.B old.C" ||
+		f.Policy.MaxRetry == nil ||
+		*f.Policy.MaxRetry != 5 {
+		t.Errorf("%s, aliases %q, retries %v", f.Path(), f.Aliases(), f.Policy.MaxRetry)
+	}
+	if f := mustFunction(t, Func(fnTwo, Name("a"), Name("b"))); f.Path() != "b" || f.Aliases() != nil ||
+		f.Policy.MaxRetry != nil {
+		t.Errorf("%s, aliases %q, retries %v", f.Path(), f.Aliases(), f.Policy.MaxRetry)
+	}
+	both := Func(fnTwo, Name("both"))
+	producers, err := functionOf(both)
+	if err != nil || producers != mustFunction(t, both) {
+		t.Error("one Function is two functions:", err)
+	}
+}
+
+func TestFuncRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		fn   any
+		want []string // parts of the error
+	}{
+		{"nil option", Func(fnNone, nil), []string{"options", "nil"}},
+		{"Func of nil", Func(nil), []string{"found nil"}},
+		{"Func of Func", Func(Func(fnNone)), []string{"found a *Function", "one call of Func"}},
+		{
+			"name with colon", Func(fnNone, Name("mod:fn")),
+			[]string{"without a colon", `"mod:fn"`, "choose another Name"},
+		},
+		{"alias twice", Func(fnNone, Alias("a", "b", "a")), []string{"a twice"}},
+		{"nil Function", (*Function)(nil), []string{"found nil", "call Func"}},
+		{"zero Function", new(Function), []string{"a zero Function", "call Func"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for side, make := range map[string]func(any) (*function.Function, error){
+				"worker":   newFunction,
+				"producer": functionOf,
+			} {
+				f, err := make(tt.fn)
+				if f != nil || !errors.Is(err, ErrFunction) {
+					t.Fatalf("%s: %v, %v; want an error that wraps ErrFunction", side, f, err)
+				}
+				for _, part := range tt.want {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("%s: %q lacks %q", side, err, part)
+					}
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkTask compares a task of a func value with one of a path: they cost about the same.
+func BenchmarkTask(b *testing.B) {
+	b.Run("func", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if t := Call(fnCtxTwo, int64(42), "en"); t.err != nil {
+				b.Fatal(t.err)
+			}
+		}
+	})
+	b.Run("path", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if t := NewGoTask(testPath+"fnCtxTwo", int64(42), "en"); t.err != nil {
+				b.Fatal(t.err)
+			}
+		}
+	})
+}
+
+// TestOptionalIsNotForProducers: they know the function, and Go would not compile a call with fewer arguments either.
+func TestOptionalIsNotForProducers(t *testing.T) {
+	f := Func(func(int, string) {}, Name("test.fn"), Optional(1))
+	if task := Call(f, 1); !errors.Is(task.err, ErrArguments) || strings.Contains(task.err.Error(), "missing") {
+		t.Errorf("expected ErrArguments, found %v", task.err)
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+// rules are what a module is held to.
+type rules struct {
+	// floors are the packages, ground first: a package may import those of its own floor and of the floors below.
+	floors [][]string
+	// lines is the most that a file may have.
+	lines int
+	// columns is the most that a line should have; a tab counts as four. Wider lines are counted, but break no limit.
+	columns int
+	// knot is the most files of one package that may use each other in a circle.
+	knot int
+	// exported is the most package-level names that the package at the root may export.
+	exported int
+}
+
+// ours are the rules of this repository. Paths are relative to the module; "." is the package at its root.
+var ours = rules{
+	floors: [][]string{
+		{
+			"internal/wire", "internal/funcpath", "internal/signature", "internal/catalog", "internal/redisurl",
+			"internal/idleconn", "internal/loop", "internal/seam",
+			// For tests only:
+			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/redistest",
+		},
+		{"internal/lifecycle"},
+		{"internal/function", "internal/schedule", "internal/group"},
+		{"lua"},
+		{"internal/redisstore"},
+		{"internal/sweep"},
+		{"internal/engine"},
+		{"."},
+		{"rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
+	},
+	lines:    500,
+	columns:  120,
+	knot:     10,
+	exported: 110,
+}

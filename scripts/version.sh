@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Writes the version of a release where it must stand before the tags are set: in the requirements that the go.mod files
+# have on each other, and in the Python package. The replace lines stay: go heeds them in the module that it builds, not
+# in those that this one requires.
+#
+#   scripts/version.sh v0.1.0
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$root"
+
+version=${1-}
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+$ ]] || die "expected a version such as v0.1.0, found: ${version:-none}"
+
+path=$(module_path)
+list=$(modules)
+for dir in $list; do
+	siblings=$(sed -nE "s,^(require )?[[:space:]]*($path(/[^ ]+)?) v.*,\2,p" "$dir/go.mod")
+	for sibling in $siblings; do
+		go mod edit -require="$sibling@$version" "$dir/go.mod"
+	done
+done
+
+project=python-compat/pyproject.toml
+sed "s/^version = .*/version = \"${version#v}\"/" "$project" >"$project.new"
+mv "$project.new" "$project"
