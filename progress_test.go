@@ -220,7 +220,7 @@ func TestProgressOfLost(t *testing.T) {
 	w := b.work(b.config(), f)
 	b.delay(f)
 	await(b, "the handler", began)
-	b.Do("DEL", w.lanes[0].store.Keys.Processing+w.id)
+	b.Do("DEL", b.Name+"_processing:"+w.id)
 	began <- struct{}{}
 	if err := await(b, "Progress", gone); !errors.Is(err, ErrLost) {
 		t.Errorf("Progress: %v, expected ErrLost", err)

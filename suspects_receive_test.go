@@ -52,7 +52,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 	}
 	now := time.Now()
 	for _, l := range w.lanes {
-		b.Do("SET", l.store.Keys.Heartbeat+w.ID(), "v", "PX", 60000)
+		b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)
 		l.confirmed.Store(&now)
 	}
 	return r
@@ -246,7 +246,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.l.parked.set([]string{"a", "b"})
-	r.b.Do("DEL", r.l.store.Keys.Heartbeat+r.ID())
+	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("claim without a heartbeat: %v", err)
 	}
