@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -349,6 +350,24 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 	if since, ok := g.Heartbeat.Health.UnbrokenSince(); !ok || !since.After(before) {
 		t.Errorf("contact since %v, %v, expected later than %v", since, ok, before)
 	}
+}
+
+// A worker's sweeper and its heartbeat know of each other's calls and breaks.
+func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
+	r := newReceiver(t, nil)
+	g := r.engine.Groups[0]
+	if _, ok := g.Heartbeat.Health.UnbrokenSince(); ok {
+		t.Fatal("contact before any call")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { g.Sweeper.Run(ctx) })
+	r.b.Until("the sweeper's calls count", func() bool {
+		_, ok := g.Heartbeat.Health.UnbrokenSince()
+		return ok
+	})
+	cancel()
+	sweeping.Wait()
 }
 
 // A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.

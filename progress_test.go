@@ -221,7 +221,7 @@ func TestProgressOfLost(t *testing.T) {
 	w := b.work(b.config(), f)
 	b.delay(f)
 	await(b, "the handler", began)
-	b.Do("DEL", w.engine.Lanes[0].Store.Keys.Processing+w.engine.ID())
+	b.Do("DEL", b.Name+"_processing:"+w.engine.ID())
 	began <- struct{}{}
 	if err := await(b, "Progress", gone); !errors.Is(err, ErrLost) {
 		t.Errorf("Progress: %v, expected ErrLost", err)

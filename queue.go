@@ -438,7 +438,7 @@ func (r *Redis) checkQueue(name string) error {
 	if err := redisstore.CheckQueueName(name); err != nil {
 		return err
 	}
-	if r.oneSlot(name) {
+	if redisstore.OneSlot(r.loops, r.prefix, name) {
 		return nil
 	}
 	found := fmt.Sprintf("delayed: queue name %q", name)
@@ -446,7 +446,8 @@ func (r *Redis) checkQueue(name string) error {
 		found += fmt.Sprintf(" behind the key prefix %q", r.prefix)
 	}
 	const want = "all keys of a queue are in one slot of a Redis Cluster because of a {tag} in its name"
-	if tagged := "{" + strings.NewReplacer("{", "", "}", "").Replace(name) + "}"; len(tagged) > 2 && r.oneSlot(tagged) {
+	tagged := "{" + strings.NewReplacer("{", "", "}", "").Replace(name) + "}"
+	if len(tagged) > 2 && redisstore.OneSlot(r.loops, r.prefix, tagged) {
 		return fmt.Errorf("%s has no tag: %s: name it %q", found, want, tagged)
 	}
 	return fmt.Errorf("%s has no tag: %s: choose another prefix", found, want)
@@ -463,18 +464,6 @@ func (r *Redis) checkSlots(names []string) error {
 		}
 	}
 	return nil
-}
-
-// oneSlot reports whether the keys of a queue may be used together by one script.
-func (r *Redis) oneSlot(name string) bool {
-	k := redisstore.NewQueueKeys(r.prefix, name)
-	slot := r.loops.Slot(k.List)
-	for _, key := range []string{k.Noti, k.Wake, k.Workers} {
-		if r.loops.Slot(key) != slot {
-			return false
-		}
-	}
-	return true
 }
 
 var errNoQueue = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")

@@ -53,7 +53,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 	}
 	now := time.Now()
 	for _, l := range w.engine.Lanes {
-		b.Do("SET", l.Store.Keys.Heartbeat+w.ID(), "v", "PX", 60000)
+		b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)
 		l.Confirmed.Store(&now)
 	}
 	return r
@@ -247,7 +247,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.l.Parked.Set([]string{"a", "b"})
-	r.b.Do("DEL", r.l.Store.Keys.Heartbeat+r.ID())
+	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	if _, err := r.l.ClaimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("claim without a heartbeat: %v", err)
 	}

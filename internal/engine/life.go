@@ -105,7 +105,7 @@ func (l *life) start(ctx context.Context, answered bool) {
 		l.beats.Go(func() { g.Heartbeat.Run(l.beating) })
 		l.loops.Go(func() { g.Mover.run(ctx) })
 		if !w.Cfg.NoSweeper {
-			l.loops.Go(func() { g.sweeper.Run(ctx) })
+			l.loops.Go(func() { g.Sweeper.Run(ctx) })
 		}
 	}
 	if w.Cfg.StuckAfter > 0 {

@@ -65,7 +65,7 @@ func (s *stepper) Look(ctx context.Context) error {
 // Sweep implements seam.Stepper.
 func (s *stepper) Sweep(ctx context.Context) error {
 	for _, g := range s.w.Groups {
-		if err := g.sweeper.SweepAll(ctx); err != nil {
+		if err := g.Sweeper.SweepAll(ctx); err != nil {
 			return err
 		}
 	}

@@ -151,7 +151,7 @@ func Runnable(
 		}
 	}
 	for read := 0; len(ask) > 0 && read < maxParkedBytes; {
-		messages, err := s.SomeFields(ctx, s.Keys.Tasks, ask[:min(len(ask), parkedPart)], wire.WorkerLimits.Bytes)
+		messages, err := s.FiledMessages(ctx, ask[:min(len(ask), parkedPart)])
 		if err != nil {
 			return nil, err
 		}

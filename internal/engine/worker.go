@@ -52,7 +52,7 @@ type slotGroup struct {
 	lanes     []*Lane
 	Heartbeat *Heartbeat
 	Mover     *mover
-	sweeper   *sweep.Group
+	Sweeper   *sweep.Group
 }
 
 // New returns a worker. It does not connect.
@@ -124,7 +124,7 @@ func (w *Worker) assemble(src redisstore.Source) {
 			waiter.Lanes = append(waiter.Lanes, position[l])
 			waiter.Stores = append(waiter.Stores, l.Store)
 		}
-		g.sweeper = sweep.NewGroup(sweep.Config{
+		g.Sweeper = sweep.NewGroup(sweep.Config{
 			Stores: waiter.Stores, Worker: w.UID, Interval: w.Cfg.SweepInterval, Life: w.Cfg.HeartbeatLife,
 			ArchiveMax: w.Cfg.ArchiveMax, ArchiveFor: w.Cfg.ArchiveFor,
 			Health: health, Log: w.Log, OnArchive: w.tellSwept,

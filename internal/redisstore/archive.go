@@ -29,7 +29,7 @@ func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
 		args = append(args, t.Name, t.ID, t.Old, t.New, flag(t.Own))
 	}
 	keys := []string{
-		s.Keys.Archived, s.Keys.Tasks, s.Keys.info, s.Keys.List, s.Keys.Noti, s.Keys.revoked, s.Keys.locks,
+		s.Keys.archived, s.Keys.tasks, s.Keys.info, s.Keys.List, s.Keys.Noti, s.Keys.revoked, s.Keys.locks,
 		s.Keys.locked,
 	}
 	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))
@@ -47,5 +47,5 @@ func (s *Store) Delete(ctx context.Context, ids []string) (int, error) {
 		args[i] = id
 	}
 	return redis.Int(s.eval(ctx, scriptDelete,
-		[]string{s.Keys.Archived, s.Keys.Tasks, s.Keys.info, s.Keys.completed, s.Keys.results}, args...))
+		[]string{s.Keys.archived, s.Keys.tasks, s.Keys.info, s.Keys.completed, s.Keys.results}, args...))
 }

@@ -33,18 +33,18 @@ const (
 func (s *Store) Cancel(ctx context.Context, id string, filed bool, keep time.Duration, info []byte) (Cancellation, error) {
 	k := &s.Keys
 	keys := []string{
-		k.revoked, k.control, k.scheduled, k.retry, k.Parked, k.Archived, k.completed, k.Tasks, k.info, k.results,
+		k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
 		k.locks, k.locked, s.StatsKey(),
 	}
 	n, err := redis.Int(s.eval(ctx, scriptCancel, keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info,
-		k.EndedOf(id), k.Signals(),
+		k.endedOf(id), k.Signals(),
 		statsLife, PardonPage, flag(filed)))
 	return Cancellation(n), err //nolint:gosec // 0 to 3
 }
 
 // FiledMessage returns the message of a task that is scheduled, retrying, parked or archived.
 func (s *Store) FiledMessage(ctx context.Context, id string) (Stored, error) {
-	messages, err := s.SomeFields(ctx, s.Keys.Tasks, []string{id}, wire.WorkerLimits.Bytes)
+	messages, err := s.someFields(ctx, s.Keys.tasks, []string{id}, wire.WorkerLimits.Bytes)
 	if err != nil {
 		return Stored{}, err
 	}
@@ -70,7 +70,7 @@ func (s *Store) Annul(
 		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, flag(t.Certain), s.channel(t.ID, t.Awaited))
 	}
 	keys := []string{
-		s.Keys.Processing + worker, s.Keys.claims + worker, s.Keys.revoked, s.Keys.completed, s.Keys.results,
+		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.revoked, s.Keys.completed, s.Keys.results,
 		s.Keys.locks, s.Keys.locked, s.StatsKey(),
 	}
 	reply, err := s.eval(ctx, scriptAnnul, keys, args...)

@@ -60,7 +60,7 @@ type ClaimReply struct {
 // true.
 func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
 	keys := []string{
-		s.Keys.List, s.Keys.Noti, s.Keys.Heartbeat + c.Worker, s.Keys.Processing + c.Worker, s.Keys.claims + c.Worker,
+		s.Keys.List, s.Keys.Noti, s.Keys.heartbeat + c.Worker, s.Keys.processing + c.Worker, s.Keys.claims + c.Worker,
 		s.StatsKey(),
 		s.Keys.control,
 	}
@@ -108,7 +108,7 @@ func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err err
 // of which MayHaveRun is true.
 func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
 	keys := []string{
-		s.Keys.Parked, s.Keys.Tasks, s.Keys.info, s.Keys.Heartbeat + c.Worker, s.Keys.Processing + c.Worker,
+		s.Keys.parked, s.Keys.tasks, s.Keys.info, s.Keys.heartbeat + c.Worker, s.Keys.processing + c.Worker,
 		s.Keys.claims + c.Worker, s.Keys.control,
 	}
 	args := make([]any, 0, 3+len(c.Parked))

@@ -19,7 +19,7 @@ type Completed struct {
 
 // Progress notes what an active task reports; nil forgets it. It answers whether the claim stands.
 func (s *Store) Progress(ctx context.Context, worker, token, id string, report []byte) (bool, error) {
-	keys := []string{s.Keys.Processing + worker, s.Keys.completed, s.Keys.results}
+	keys := []string{s.Keys.processing + worker, s.Keys.completed, s.Keys.results}
 	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
 }
 
@@ -39,7 +39,7 @@ func (s *Store) Complete(ctx context.Context, worker string, batches []uint64, t
 		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, flag(t.Lock), s.channel(t.ID, t.Awaited))
 	}
 	keys := []string{
-		s.Keys.Processing + worker, s.Keys.claims + worker, s.Keys.completed, s.Keys.results, s.Keys.locks,
+		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.completed, s.Keys.results, s.Keys.locks,
 		s.Keys.locked, s.StatsKey(), s.Keys.revoked,
 	}
 	reply, err := s.eval(ctx, ScriptComplete, keys, args...)

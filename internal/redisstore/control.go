@@ -58,5 +58,5 @@ func (s *Store) Control(ctx context.Context, worker string) (c Control, err erro
 
 // Lives says whether a worker has a heartbeat on the queue.
 func (s *Store) Lives(ctx context.Context, worker string) (bool, error) {
-	return redis.Bool(s.do(ctx, "EXISTS", s.Keys.Heartbeat+worker))
+	return redis.Bool(s.do(ctx, "EXISTS", s.Keys.heartbeat+worker))
 }

@@ -45,7 +45,7 @@ func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string
 		args = append(args, t.ID, t.Message, reserve, name, life, ruleWords[rule])
 	}
 	keys := []string{
-		s.Keys.List, s.Keys.Noti, s.Keys.scheduled, s.Keys.retry, s.Keys.Parked, s.Keys.Tasks, s.Keys.info,
+		s.Keys.List, s.Keys.Noti, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.tasks, s.Keys.info,
 		s.Keys.completed,
 		s.Keys.locks, s.Keys.locked, s.Keys.revoked, s.Keys.Wake, s.Keys.control,
 	}

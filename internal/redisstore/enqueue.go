@@ -123,7 +123,7 @@ func (s *Store) Schedule(ctx context.Context, batch []Envelope, due int64, relat
 	for i := range batch {
 		args = append(args, batch[i].ID, batch[i].Message)
 	}
-	reply, err := s.accept(ctx, scriptSchedule, []string{s.Keys.scheduled, s.Keys.Tasks, s.Keys.Wake}, args...)
+	reply, err := s.accept(ctx, scriptSchedule, []string{s.Keys.scheduled, s.Keys.tasks, s.Keys.Wake}, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (s *Store) Ack(ctx context.Context, worker string, e Ended, lost int) ([]bo
 	args := make([]any, 0, 4+len(e.Batches)+len(e.Tokens))
 	args = append(args, statsLife, lost)
 	args = e.append(args)
-	keys := []string{s.Keys.Processing + worker, s.Keys.claims + worker, s.StatsKey(), s.Keys.Heartbeat + worker}
+	keys := []string{s.Keys.processing + worker, s.Keys.claims + worker, s.StatsKey(), s.Keys.heartbeat + worker}
 	reply, err := s.eval(ctx, ScriptAck, keys, args...)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *Store) Release(
 	for _, t := range tokens {
 		args = append(args, t)
 	}
-	keys := []string{s.Keys.Processing + worker, s.Keys.claims + worker, to.Keys.List, to.Keys.Noti}
+	keys := []string{s.Keys.processing + worker, s.Keys.claims + worker, to.Keys.List, to.Keys.Noti}
 	reply, err := s.eval(ctx, ScriptRelease, keys, args...)
 	return answers(reply, err, len(tokens))
 }
@@ -95,7 +95,7 @@ func (s *Store) channel(id string, awaited bool) string {
 	if !awaited {
 		return ""
 	}
-	return s.Keys.EndedOf(id)
+	return s.Keys.endedOf(id)
 }
 
 // Shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to
@@ -110,9 +110,9 @@ func (s *Store) Shelve(
 	case ShelfScheduled:
 		set = s.Keys.scheduled
 	case ShelfParked:
-		set, wake, workers = s.Keys.Parked, 0, s.Keys.Signals()
+		set, wake, workers = s.Keys.parked, 0, s.Keys.Signals()
 	case ShelfArchived:
-		set, wake, free = s.Keys.Archived, 0, 1 // the task is over
+		set, wake, free = s.Keys.archived, 0, 1 // the task is over
 	}
 	args := make([]any, 0, 7+len(counters)+len(batches)+6*len(tasks))
 	args = append(args, statsLife, most, wake, free, workers, len(counters))
@@ -129,7 +129,7 @@ func (s *Store) Shelve(
 		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, told)
 	}
 	keys := []string{
-		s.Keys.Processing + worker, s.Keys.claims + worker, s.Keys.Tasks, set, s.Keys.info, s.StatsKey(), s.Keys.Wake,
+		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.tasks, set, s.Keys.info, s.StatsKey(), s.Keys.Wake,
 		s.Keys.locks, s.Keys.locked, s.Keys.revoked,
 	}
 	reply, err := s.eval(ctx, ScriptShelve, keys, args...)

@@ -169,7 +169,7 @@ func (s *Store) Join(
 		args = append(args, t, members[i].Bytes, members[i].Values)
 	}
 	keys := []string{
-		s.Keys.Processing + worker, s.Keys.claims + worker, s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered,
+		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered,
 		s.Keys.Wake,
 	}
 	reply, err := s.eval(ctx, scriptJoin, keys, args...)

@@ -28,14 +28,14 @@ var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_rewait:", "_
 // Keys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
 type Keys struct {
 	List, Noti, Wake                     string
-	Legacy, Workers                      string
-	scheduled, retry, Archived, Parked   string
-	Tasks, info, deaths, sweeper, mode   string
+	legacy, workers                      string
+	scheduled, retry, archived, parked   string
+	tasks, info, deaths, sweeper, mode   string
 	completed, results                   string
 	locks, locked, revoked, control      string
 	functions                            string
 	periodic, ticks, history             string // behind history follows the name of an entry
-	Processing, claims, Heartbeat, stats string // a worker's id or a day follows
+	processing, claims, heartbeat, stats string // a worker's id or a day follows
 	groups, gathered                     string
 	group                                string // a group follows
 	suspects, SuspectsNoti               string // as list and noti, for tasks that are run with few others or alone
@@ -47,16 +47,16 @@ func NewQueueKeys(prefix, name string) Keys {
 	n := prefix + name
 	return Keys{
 		List: n, Noti: n + "_noti", Wake: n + "_wake",
-		Legacy: n + "_processing", Workers: n + "_workers",
-		scheduled: n + "_scheduled", retry: n + "_retry", Archived: n + "_archived", Parked: n + "_parked",
-		Tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
+		legacy: n + "_processing", workers: n + "_workers",
+		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
+		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
 		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked",
 		revoked: n + "_revoked",
 		control: n + "_control", functions: n + "_functions",
 		suspects: n + "_suspects", SuspectsNoti: n + "_suspects_noti", Rewait: n + "_rewait:",
 		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
 		periodic: n + "_periodic", ticks: n + "_ticks", history: n + "_history:",
-		Processing: n + "_processing:", claims: n + "_claims:", Heartbeat: n + "_worker:", stats: n + "_stats:",
+		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
 	}
 }
 
@@ -67,8 +67,20 @@ func (k *Keys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20
 // their own, in all databases of a server together.
 func (k *Keys) Signals() string { return k.List + "_signals" }
 
-// EndedOf returns the channel on which the end of a task is told. It is no key.
-func (k *Keys) EndedOf(id string) string { return k.List + "_ended:" + id }
+// endedOf returns the channel on which the end of a task is told. It is no key.
+func (k *Keys) endedOf(id string) string { return k.List + "_ended:" + id }
+
+// OneSlot reports whether the keys of a queue may be used together by one script.
+func OneSlot(src Source, prefix, name string) bool {
+	k := NewQueueKeys(prefix, name)
+	slot := src.Slot(k.List)
+	for _, key := range []string{k.Noti, k.Wake, k.workers} {
+		if src.Slot(key) != slot {
+			return false
+		}
+	}
+	return true
+}
 
 // CheckQueueName says why a name cannot be a queue's.
 func CheckQueueName(name string) error {

@@ -69,9 +69,9 @@ func storedAll(reply any, err error) ([]Stored, error) {
 	return all, nil
 }
 
-// SomeFields reads the first of the fields of a hash, as many as MaxClaimBytes allow but at least one. Values of more
+// someFields reads the first of the fields of a hash, as many as MaxClaimBytes allow but at least one. Values of more
 // than most bytes are too large.
-func (s *Store) SomeFields(ctx context.Context, hash string, fields []string, most int) ([]Stored, error) {
+func (s *Store) someFields(ctx context.Context, hash string, fields []string, most int) ([]Stored, error) {
 	args := make([]any, 0, 2+len(fields))
 	args = append(args, most, MaxClaimBytes)
 	for _, f := range fields[:min(len(fields), MaxListPage)] {
@@ -84,16 +84,16 @@ func (s *Store) SomeFields(ctx context.Context, hash string, fields []string, mo
 	return values, err
 }
 
-// FiledMessages reads the messages of the first of some filed tasks, as SomeFields does.
+// FiledMessages reads the messages of the first of some filed tasks, as someFields does.
 func (s *Store) FiledMessages(ctx context.Context, ids []string) ([]Stored, error) {
-	return s.SomeFields(ctx, s.Keys.Tasks, ids, wire.WorkerLimits.Bytes)
+	return s.someFields(ctx, s.Keys.tasks, ids, wire.WorkerLimits.Bytes)
 }
 
 // fields reads fields of a hash. It leaves out values of more than most bytes.
 func (s *Store) fields(ctx context.Context, hash string, fields []string, most int) ([][]byte, error) {
 	all := make([][]byte, 0, len(fields))
 	for len(all) < len(fields) {
-		some, err := s.SomeFields(ctx, hash, fields[len(all):], most)
+		some, err := s.someFields(ctx, hash, fields[len(all):], most)
 		if err != nil {
 			return nil, err
 		}

@@ -202,8 +202,8 @@ var largeSweep = SweepLimits{
 
 func (l *large) sweepAll(action string) (requeued, archived int) {
 	l.t.Helper()
-	hash := l.Keys.Processing + "w"
-	l.fill(100, thousandClaims, hash, l.Keys.claims+"w", l.Keys.Workers)
+	hash := l.Keys.processing + "w"
+	l.fill(100, thousandClaims, hash, l.Keys.claims+"w", l.Keys.workers)
 	for {
 		page, total, err := claimsPage(l.Store, l.ClaimsOf("w"), SweepPage)
 		l.must(err)
@@ -285,7 +285,7 @@ redis.call('HSET', KEYS[2], unpack(tasks))
 if KEYS[3] then redis.call('HSET', KEYS[3], unpack(infos)) end`
 
 func (l *large) due() {
-	l.fill(100, thousandDue, l.Keys.scheduled, l.Keys.Tasks)
+	l.fill(100, thousandDue, l.Keys.scheduled, l.Keys.tasks)
 	for range 20 {
 		_, err := Check(bg, l.Src, []*Store{l.Store})
 		l.must(err)
@@ -305,9 +305,9 @@ func (l *large) due() {
 }
 
 func (l *large) filed() {
-	l.fill(20, thousandDue, l.Keys.Archived, l.Keys.Tasks, l.Keys.info)
-	l.fill(20, strings.ReplaceAll(thousandDue, "'id", "'parked"), l.Keys.Parked, l.Keys.Tasks, l.Keys.info)
-	l.fill(1, thousandClaims, l.Keys.Processing+"w", l.Keys.claims+"w", l.Keys.Workers)
+	l.fill(20, thousandDue, l.Keys.archived, l.Keys.tasks, l.Keys.info)
+	l.fill(20, strings.ReplaceAll(thousandDue, "'id", "'parked"), l.Keys.parked, l.Keys.tasks, l.Keys.info)
+	l.fill(1, thousandClaims, l.Keys.processing+"w", l.Keys.claims+"w", l.Keys.workers)
 	_, err := l.Register(bg, "w", time.Hour, "v")
 	l.must(err)
 	for i := range 20 {
@@ -352,7 +352,7 @@ end`
 
 func (l *large) over() {
 	l.fill(100, thousandOver, l.Keys.locked, l.Keys.locks, l.Keys.completed, l.Keys.results, l.Keys.revoked)
-	l.fill(10, thousandClaims, l.Keys.Processing+"w", l.Keys.claims+"w", l.Keys.Workers)
+	l.fill(10, thousandClaims, l.Keys.processing+"w", l.Keys.claims+"w", l.Keys.workers)
 	for i := range 10 {
 		batch := make([]Listing, MaxEnlisted)
 		ends := make([]Completed, MaxShelved)

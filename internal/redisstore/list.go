@@ -30,7 +30,7 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	workers, err2 := s.Workers(ctx)
 	err = errors.Join(err, err2)
 	for _, worker := range workers {
-		hash := s.Keys.Processing + worker
+		hash := s.Keys.processing + worker
 		tokens, err2 := redis.Strings(s.do(ctx, "HKEYS", hash))
 		err = errors.Join(err, err2)
 		claims, err2 := s.fields(ctx, hash, tokens, wire.WorkerLimits.Bytes)
@@ -51,8 +51,8 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	for _, set := range []struct{ state, key string }{
 		{"scheduled", s.Keys.scheduled},
 		{"retry", s.Keys.retry},
-		{"parked", s.Keys.Parked},
-		{"archived", s.Keys.Archived},
+		{"parked", s.Keys.parked},
+		{"archived", s.Keys.archived},
 		{"completed", s.Keys.completed},
 	} {
 		filed, err2 := s.listSet(ctx, set.state, set.key)
@@ -63,7 +63,7 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 
 // Workers returns the ids in the worker set.
 func (s *Store) Workers(ctx context.Context) ([]string, error) {
-	return redis.Strings(s.do(ctx, "SMEMBERS", s.Keys.Workers))
+	return redis.Strings(s.do(ctx, "SMEMBERS", s.Keys.workers))
 }
 
 // scored is a member of a sorted set whose scores are times.
@@ -97,7 +97,7 @@ func (s *Store) listSet(ctx context.Context, state, key string) (tasks []seam.Fi
 			tasks = append(tasks, f)
 			continue
 		}
-		if f.Message, err = s.field(ctx, s.Keys.Tasks, f.ID); err != nil {
+		if f.Message, err = s.field(ctx, s.Keys.tasks, f.ID); err != nil {
 			break
 		}
 		f.Info, err = s.field(ctx, s.Keys.info, f.ID)
@@ -121,7 +121,7 @@ func (s *Store) listed(ctx context.Context, list string) (messages [][]byte, err
 
 // field returns a field of a hash, nil if there is none or it is too large.
 func (s *Store) field(ctx context.Context, hash, name string) ([]byte, error) {
-	some, err := s.SomeFields(ctx, hash, []string{name}, wire.InfoLimits.Bytes)
+	some, err := s.someFields(ctx, hash, []string{name}, wire.InfoLimits.Bytes)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (s *Seen) Place() (place string, due time.Time, info []byte) {
 // Look reads what is known of a task. An entry whose time in the completed set is over is none.
 func (s *Store) Look(ctx context.Context, id string, message bool) (found Seen, err error) {
 	k := &s.Keys
-	keys := []string{k.scheduled, k.retry, k.Parked, k.Archived, k.completed, k.Tasks, k.info, k.results}
+	keys := []string{k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results}
 	most := 0
 	if message {
 		most = wire.WorkerLimits.Bytes

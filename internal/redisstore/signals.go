@@ -385,7 +385,7 @@ func (s *Signals) SubscribeQueue(queue *Store) (messages <-chan string, unsubscr
 
 // SubscribeEnd subscribes to how a task ends.
 func (s *Signals) SubscribeEnd(queue *Store, id string) (messages <-chan string, unsubscribe func()) {
-	return s.Subscribe(queue.Keys.EndedOf(id))
+	return s.Subscribe(queue.Keys.endedOf(id))
 }
 
 // Signal tells the workers and schedulers of the queue something that they find out by themselves, but later.
@@ -399,7 +399,7 @@ const EndGathered = "canceled"
 
 // SignalEnd tells who waits for a task how it has ended, where no script does.
 func (s *Store) SignalEnd(ctx context.Context, id, how string) error {
-	_, err := s.do(ctx, "PUBLISH", s.Keys.EndedOf(id), how)
+	_, err := s.do(ctx, "PUBLISH", s.Keys.endedOf(id), how)
 	return err
 }
 

@@ -133,7 +133,7 @@ func (s *Store) Suspects() *Store {
 func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	k := &s.Keys
 	keys := []any{
-		k.List, k.suspects, k.Processing + worker, k.Legacy, k.scheduled, k.retry, k.Archived, k.Parked, k.completed,
+		k.List, k.suspects, k.processing + worker, k.legacy, k.scheduled, k.retry, k.archived, k.parked, k.completed,
 		k.groups, k.periodic,
 	}
 	for day := range statsLife / (24 * 60 * 60) {
@@ -159,7 +159,7 @@ func (s *Store) SettleMode(ctx context.Context, want string) (string, error) {
 // and returns the form that holds. Whether tasks are active is for HoldsNone to say, before.
 func (s *Store) Reform(ctx context.Context, found, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptReform, []string{
-		s.Keys.mode, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.Parked, s.Keys.Archived, s.Keys.Legacy,
+		s.Keys.mode, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.archived, s.Keys.legacy,
 		s.Keys.periodic,
 		s.Keys.suspects,
 	}, found, want))
@@ -176,7 +176,7 @@ func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, w := range workers {
-		if n, err := redis.Int(s.do(ctx, "HLEN", s.Keys.Processing+w)); n > 0 || err != nil {
+		if n, err := redis.Int(s.do(ctx, "HLEN", s.Keys.processing+w)); n > 0 || err != nil {
 			return false, err
 		}
 	}

@@ -25,7 +25,7 @@ func Survey(
 ) ([]SurveyedQueue, error) {
 	keys := make([]string, 0, 5*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.Keys.sweeper, s.Keys.Workers, s.Keys.List, s.Keys.Noti, s.Keys.Legacy)
+		keys = append(keys, s.Keys.sweeper, s.Keys.workers, s.Keys.List, s.Keys.Noti, s.Keys.legacy)
 	}
 	reply, err := redis.Values(l.eval(ctx, scriptSurvey, keys, sweeper, lock.Milliseconds()))
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) Lifetimes(ctx context.Context, l *Link, workers []string) ([]tim
 	for page := range slices.Chunk(workers, livesMost) {
 		keys := make([]string, len(page))
 		for i, w := range page {
-			keys[i] = s.Keys.Heartbeat + w
+			keys[i] = s.Keys.heartbeat + w
 		}
 		reply, err := l.eval(ctx, scriptLives, keys)
 		values, err := ints(reply, err, len(page))
@@ -89,7 +89,7 @@ func (s *Store) LegacyAlive(ctx context.Context, id string) (bool, error) {
 // Ages says whether the queue has anything that goes when it is old enough.
 func (s *Store) Ages(ctx context.Context) (bool, error) {
 	k := &s.Keys
-	n, err := redis.Int(s.do(ctx, "EXISTS", k.Archived, k.Parked, k.completed, k.locked, k.revoked))
+	n, err := redis.Int(s.do(ctx, "EXISTS", k.archived, k.parked, k.completed, k.locked, k.revoked))
 	return n > 0, err
 }
 
@@ -98,21 +98,21 @@ type ClaimHash struct{ key, liveness string }
 
 // ClaimsOf returns where the claims of a worker are.
 func (s *Store) ClaimsOf(worker string) ClaimHash {
-	return ClaimHash{s.Keys.Processing + worker, s.Keys.Heartbeat + worker}
+	return ClaimHash{s.Keys.processing + worker, s.Keys.heartbeat + worker}
 }
 
 // LegacyClaims returns where the claims of all legacy workers are, to sweep that of one of them.
 func (s *Store) LegacyClaims(worker string) ClaimHash {
 	if worker == "" || s.Src.Slot(worker) != s.Slot() {
 		// Another node of the cluster holds the key; LegacyAlive has asked it. This one never exists.
-		return ClaimHash{s.Keys.Legacy, s.Keys.Heartbeat + "legacy"}
+		return ClaimHash{s.Keys.legacy, s.Keys.heartbeat + "legacy"}
 	}
-	return ClaimHash{s.Keys.Legacy, worker}
+	return ClaimHash{s.Keys.legacy, worker}
 }
 
 // LegacyWorkers returns the ids of legacy workers that hold claims: all of them if there are at most n, else some n.
 func (s *Store) LegacyWorkers(ctx context.Context, n int) ([]string, error) {
-	ids, _, err := s.ClaimTokens(ctx, ClaimHash{key: s.Keys.Legacy}, n)
+	ids, _, err := s.ClaimTokens(ctx, ClaimHash{key: s.Keys.legacy}, n)
 	return ids, err
 }
 
@@ -137,7 +137,7 @@ func (s *Store) ClaimTokens(ctx context.Context, from ClaimHash, n int) (tokens 
 // Claims reads the first of the claims with these tokens, as many as fit into one call. It returns how many tokens it
 // has read; claims that have ended are left out of the page.
 func (s *Store) Claims(ctx context.Context, from ClaimHash, tokens []string) (page []Claimed, read int, err error) {
-	messages, err := s.SomeFields(ctx, from.key, tokens, wire.WorkerLimits.Bytes)
+	messages, err := s.someFields(ctx, from.key, tokens, wire.WorkerLimits.Bytes)
 	for i, token := range tokens[:min(len(tokens), len(messages))] {
 		if m := messages[i]; m.Exists() {
 			page = append(page, Claimed{token, m.Bytes, m.Size})
@@ -209,7 +209,7 @@ func (s *Store) Sweep(
 		args = append(args, a.Token, old, a.Renewed, a.Kind, a.ID, a.Info, a.Digest, s.channel(a.ID, a.Awaited))
 	}
 	keys := []string{
-		from.liveness, from.key, s.Keys.List, s.Keys.Noti, s.Keys.Tasks, s.Keys.Archived, s.Keys.info, s.Keys.deaths,
+		from.liveness, from.key, s.Keys.List, s.Keys.Noti, s.Keys.tasks, s.Keys.archived, s.Keys.info, s.Keys.deaths,
 		s.StatsKey(),
 		s.Keys.locks, s.Keys.locked, s.Keys.completed, s.Keys.results, s.Keys.revoked,
 	}

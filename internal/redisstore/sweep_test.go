@@ -130,7 +130,7 @@ func sweepW(actions ...SweepAction) func(s *Store) (any, error) {
 // sweepLegacyL sweeps claims of legacy workers, with a key of the queue in place of the one that the worker's id names.
 func sweepLegacyL(actions ...SweepAction) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		return sweepText(s.Sweep(bg, ClaimHash{s.Keys.Legacy, s.Keys.Heartbeat + "l"}, testLimits, actions))
+		return sweepText(s.Sweep(bg, ClaimHash{s.Keys.legacy, s.Keys.heartbeat + "l"}, testLimits, actions))
 	}
 }
 
@@ -480,7 +480,7 @@ func TestClaimsPage(t *testing.T) {
 	conn := server.Dial(t)
 	redistest.Seed(t, conn, name, manyHeld)
 	s := NewStore(dialled(t, server.URL()), "", name)
-	hash := s.Keys.Processing + "w"
+	hash := s.Keys.processing + "w"
 	for left := maps.Clone(manyClaims); len(left) > 0; {
 		page, total, err := claimsPage(s, s.ClaimsOf("w"), 200)
 		if err != nil || total != len(left) || len(page) != min(200, total) {

@@ -26,7 +26,7 @@ func storedTexts(values []Stored, err error) (any, error) {
 }
 
 func fieldsWith(most int, ids ...string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return storedTexts(s.SomeFields(bg, s.Keys.Tasks, ids, most)) }
+	return func(s *Store) (any, error) { return storedTexts(s.someFields(bg, s.Keys.tasks, ids, most)) }
 }
 
 // filledTasks are tasks filed nowhere.
@@ -46,14 +46,14 @@ var fieldsCases = storeTable{script: "fields", cases: []storeCase{
 		name: "as many bytes as one call reads",
 		seed: filledTasks(redistest.Hash{"x": big("x", MaxClaimBytes/2), "y": "m"}),
 		do: func(s *Store) (any, error) {
-			values, err := s.SomeFields(bg, s.Keys.Tasks, []string{"x", "x", "y"}, MaxClaimBytes)
+			values, err := s.someFields(bg, s.Keys.tasks, []string{"x", "x", "y"}, MaxClaimBytes)
 			return len(values), err
 		}, result: 2,
 	},
 	{
 		name: "the first in any case", seed: filledTasks(redistest.Hash{"x": big("x", MaxClaimBytes+1), "y": "m"}),
 		do: func(s *Store) (any, error) {
-			values, err := s.SomeFields(bg, s.Keys.Tasks, []string{"x", "y"}, MaxClaimBytes+1)
+			values, err := s.someFields(bg, s.Keys.tasks, []string{"x", "y"}, MaxClaimBytes+1)
 			return len(values), err
 		}, result: 1,
 	},
@@ -98,9 +98,9 @@ func TestFieldsOfSeveralCalls(t *testing.T) {
 	ids := make([]string, 12)
 	for i := range ids {
 		ids[i] = fmt.Sprint("id", i)
-		b.Do("HSET", s.Keys.Tasks, ids[i], big(string(rune('a'+i)), 1<<20))
+		b.Do("HSET", s.Keys.tasks, ids[i], big(string(rune('a'+i)), 1<<20))
 	}
-	values, err := s.fields(bg, s.Keys.Tasks, ids, 1<<20)
+	values, err := s.fields(bg, s.Keys.tasks, ids, 1<<20)
 	if err != nil || len(values) != len(ids) {
 		t.Fatalf("%d values, %v", len(values), err)
 	}

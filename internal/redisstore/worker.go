@@ -25,7 +25,7 @@ func Beat(
 ) ([]Pulse, time.Time, error) {
 	keys := make([]string, 0, 3*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.Keys.Heartbeat+worker, s.Keys.Processing+worker, s.Keys.control)
+		keys = append(keys, s.Keys.heartbeat+worker, s.Keys.processing+worker, s.Keys.control)
 	}
 	reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
 	values, err := ints(reply, err, 2+3*len(stores))
@@ -41,7 +41,7 @@ func Beat(
 
 // Register makes the worker known and returns the tokens of its claims that stand.
 func (s *Store) Register(ctx context.Context, worker string, life time.Duration, value string) ([]string, error) {
-	keys := []string{s.Keys.Heartbeat + worker, s.Keys.Workers, s.Keys.Processing + worker}
+	keys := []string{s.Keys.heartbeat + worker, s.Keys.workers, s.Keys.processing + worker}
 	return redis.Strings(s.eval(ctx, ScriptRegister, keys, life.Milliseconds(), worker, value))
 }
 
@@ -57,14 +57,14 @@ func (s *Store) Forget(ctx context.Context, worker string) (bool, error) {
 
 func (s *Store) workerKeys(worker string) []string {
 	return []string{
-		s.Keys.Heartbeat + worker, s.Keys.Workers, s.Keys.Processing + worker, s.Keys.claims + worker,
+		s.Keys.heartbeat + worker, s.Keys.workers, s.Keys.processing + worker, s.Keys.claims + worker,
 		s.Keys.control, s.Keys.functions,
 	}
 }
 
 // Publish notes which functions a worker runs, as a listing. It answers false if the worker is not registered.
 func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.Keys.Heartbeat + worker, s.Keys.functions}, worker,
+	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.Keys.heartbeat + worker, s.Keys.functions}, worker,
 		listing))
 }
 
@@ -91,7 +91,7 @@ func (s *Store) Mark(ctx context.Context, worker, note, value string) error {
 
 // Tokens returns the tokens of a worker's claims.
 func (s *Store) Tokens(ctx context.Context, worker string) ([]string, error) {
-	return redis.Strings(s.do(ctx, "HKEYS", s.Keys.Processing+worker))
+	return redis.Strings(s.do(ctx, "HKEYS", s.Keys.processing+worker))
 }
 
 // Todo is what Check found on one queue.
@@ -108,7 +108,7 @@ type Todo struct {
 func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
 	keys := make([]string, 0, 6*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.Parked, s.Keys.groups, s.Keys.suspects)
+		keys = append(keys, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.groups, s.Keys.suspects)
 	}
 	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
 	values, err := ints(reply, err, 5*len(stores))
@@ -137,7 +137,7 @@ type LargeTask struct {
 func (s *Store) Move(
 	ctx context.Context, from Shelf, most int,
 ) (moved int, next time.Duration, large []LargeTask, err error) {
-	keys := []string{s.shelfKey(from), s.Keys.Tasks, s.Keys.info, s.Keys.List, s.Keys.Noti}
+	keys := []string{s.shelfKey(from), s.Keys.tasks, s.Keys.info, s.Keys.List, s.Keys.Noti}
 	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxClaimBytes, wire.WorkerLimits.Bytes))
 	if err != nil {
 		return 0, 0, nil, err
@@ -158,8 +158,8 @@ func (s *Store) Move(
 // shelfKey returns the key of a set.
 func (s *Store) shelfKey(of Shelf) string {
 	return [...]string{
-		ShelfScheduled: s.Keys.scheduled, ShelfRetry: s.Keys.retry, ShelfParked: s.Keys.Parked,
-		ShelfArchived: s.Keys.Archived,
+		ShelfScheduled: s.Keys.scheduled, ShelfRetry: s.Keys.retry, ShelfParked: s.Keys.parked,
+		ShelfArchived: s.Keys.archived,
 	}[of]
 }
 
@@ -177,9 +177,9 @@ func (s *Store) ParkedPage(ctx context.Context, offset, n int, expired bool) ([]
 	var err error
 	if expired {
 		now := s.Now().UnixMilli()
-		ids, err = redis.Strings(s.do(ctx, "ZRANGEBYSCORE", s.Keys.Parked, "-inf", now, "LIMIT", offset, n))
+		ids, err = redis.Strings(s.do(ctx, "ZRANGEBYSCORE", s.Keys.parked, "-inf", now, "LIMIT", offset, n))
 	} else {
-		ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.Keys.Parked, -offset-n, -offset-1))
+		ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.Keys.parked, -offset-n, -offset-1))
 	}
 	if err != nil || len(ids) == 0 {
 		return nil, err
@@ -202,12 +202,12 @@ func (s *Store) Condemn(ctx context.Context, from Shelf, keep time.Duration, tas
 	for i := range tasks {
 		args = append(args, tasks[i].ID, tasks[i].Info)
 	}
-	keys := []string{s.shelfKey(from), s.Keys.Archived, s.Keys.info, s.StatsKey(), s.Keys.locks, s.Keys.locked}
+	keys := []string{s.shelfKey(from), s.Keys.archived, s.Keys.info, s.StatsKey(), s.Keys.locks, s.Keys.locked}
 	return redis.Int(s.eval(ctx, scriptCondemn, keys, args...))
 }
 
 // Trim deletes archived tasks that are too old or too many, at most n.
 func (s *Store) Trim(ctx context.Context, most, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptTrim, []string{s.Keys.Archived, s.Keys.Tasks, s.Keys.info, s.StatsKey()},
+	return redis.Int(s.eval(ctx, scriptTrim, []string{s.Keys.archived, s.Keys.tasks, s.Keys.info, s.StatsKey()},
 		statsLife, most, n))
 }

@@ -68,7 +68,7 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	culprit.Meta.Extra = &wire.Extra{KeepResult: time.Hour.Milliseconds()}
 	signals := redisstore.NewSignals(b.source)
 	defer signals.Close()
-	ends, unsubscribe := signals.Subscribe(b.store.Keys.EndedOf("culprit"))
+	ends, unsubscribe := signals.SubscribeEnd(b.store, "culprit")
 	defer unsubscribe()
 	redistest.Await(b.Bench, "the subscription", ends)
 	g := b.group(time.Millisecond, time.Hour)
