@@ -128,7 +128,7 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 // One call tells Redis of so many at most; the others wait in their order, and what could not be told comes first.
 func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
 	inOffice(t, func(c *crew, one, _ *engine.Lane) {
-		claims := claimed(one, redisstore.MaxTokens + 20)
+		claims := claimed(one, redisstore.MaxTokens+20)
 		c.isDone(claims...)
 		first := c.Serve(one)
 		if !slices.Equal(first, claims[:redisstore.MaxTokens]) {
