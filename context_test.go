@@ -23,7 +23,8 @@ func TestTaskContext(t *testing.T) {
 	}
 	wrapped, stop := context.WithTimeout(context.WithValue(ctx, otherKey{}, "other"), time.Hour)
 	defer stop()
-	if engine.ClaimFromContext(ctx) != c || engine.ClaimFromContext(wrapped) != c || engine.ClaimFromContext(t.Context()) != nil {
+	if engine.ClaimFromContext(ctx) != c || engine.ClaimFromContext(wrapped) != c ||
+		engine.ClaimFromContext(t.Context()) != nil {
 		t.Error("the claim is not what the context carries")
 	}
 	if ctx.Value(otherKey{}) != "value" || wrapped.Value(otherKey{}) != "other" {

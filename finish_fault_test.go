@@ -28,7 +28,8 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 		meanwhile = nil
 		f.Add(engine.Ending{Claim: claims[2], Outcome: engine.OutcomeRelease})
 	}
-	f.Add(engine.Ending{Claim: claims[0], Outcome: engine.OutcomeRelease}, engine.Ending{Claim: claims[1], Outcome: engine.OutcomeRelease})
+	f.Add(engine.Ending{Claim: claims[0], Outcome: engine.OutcomeRelease},
+		engine.Ending{Claim: claims[1], Outcome: engine.OutcomeRelease})
 	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
 	if worked, ok := f.Work(); !worked || ok {
@@ -124,7 +125,8 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
 			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
 		}
-		if next, err := r.engine.Groups[0].Mover.Move(t.Context(), r.l.Store); err != nil || next > time.Minute+time.Second ||
+		if next, err := r.engine.Groups[0].Mover.Move(t.Context(), r.l.Store); err != nil ||
+			next > time.Minute+time.Second ||
 			next < 0 {
 			t.Errorf("%+v: next in %v, %v, expected a minute", c, next, err)
 		}

@@ -193,7 +193,8 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 					over = len(b.groupNamesOn(b.rdb.loops)) == 0
 				default:
 				}
-				m := engine.NewMover(faulty.loops, []*engine.Lane{engine.NewLane(redisstore.NewStore(faulty.loops, "", b.Name), "w", false)},
+				m := engine.NewMover(faulty.loops,
+					[]*engine.Lane{engine.NewLane(redisstore.NewStore(faulty.loops, "", b.Name), "w", false)},
 					loop.NewJournal(b.log.logger()))
 				m.Loan = 10 * time.Millisecond
 				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
@@ -294,7 +295,8 @@ func TestFiringIsShared(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 8 {
-		m := engine.NewMover(b.rdb.loops, []*engine.Lane{engine.NewLane(redisstore.NewStore(b.rdb.loops, "", b.Name), "w", false)},
+		m := engine.NewMover(b.rdb.loops,
+			[]*engine.Lane{engine.NewLane(redisstore.NewStore(b.rdb.loops, "", b.Name), "w", false)},
 			loop.NewJournal(b.log.logger()))
 		all.Go(func() {
 			for len(b.groupNamesOn(m.Src)) > 0 {

@@ -105,7 +105,8 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 		close(src.held)
 		const life = 8 * time.Second
 		l := engine.NewLane(redisstore.NewStore(src, "", "q"), "w", false)
-		h := engine.NewHeartbeat([]*engine.Lane{l}, life, "v", sweep.NewLinkHealth(life), loop.NewJournal((&logText{}).logger()),
+		h := engine.NewHeartbeat([]*engine.Lane{l}, life, "v", sweep.NewLinkHealth(life),
+			loop.NewJournal((&logText{}).logger()),
 			func() {})
 		ctx, cancel := context.WithCancel(t.Context())
 		go h.Run(ctx)

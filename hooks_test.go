@@ -86,7 +86,8 @@ func TestEventsOfAWorker(t *testing.T) {
 	}
 	for _, e := range h.of(EventWorkerStopping, EventWorkerStopped) {
 		if e.Reason != engine.StopContext || e.Err != nil {
-			t.Errorf("%s: expected reason %q and no error, found %q and %v", e.Kind, engine.StopContext, e.Reason, e.Err)
+			t.Errorf("%s: expected reason %q and no error, found %q and %v", e.Kind, engine.StopContext, e.Reason,
+				e.Err)
 		}
 	}
 	if reason := w.Status().StopReason; reason != engine.StopContext {

@@ -243,7 +243,12 @@ func TestJudgeOutcomes(t *testing.T) {
 			engine.OutcomeRetry, engine.TallyFailed,
 			time.Second, false, "failed",
 		},
-		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, engine.OutcomeSnooze, engine.TallyNone, time.Hour, true, "snoozed"},
+		{
+			"snoozed",
+			trial{err: Snooze(time.Hour), opts: zero},
+			engine.OutcomeSnooze, engine.TallyNone, time.Hour, true,
+			"snoozed",
+		},
 		{"snoozed, negative", trial{err: Snooze(-1)}, engine.OutcomeSnooze, engine.TallyNone, 0, true, "snoozed"},
 		{
 			"snoozed while the worker stops",
@@ -375,7 +380,8 @@ func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 		t.Errorf("%+v, %t", e, done)
 	}
 	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
-	if info := wire.ParseInfo(e.Info); done || e.Outcome != engine.OutcomeComplete || e.ID != "id" || e.Wait != time.Second ||
+	if info := wire.ParseInfo(e.Info); done || e.Outcome != engine.OutcomeComplete || e.ID != "id" ||
+		e.Wait != time.Second ||
 		info.Reason != "dropped" || info.Result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}

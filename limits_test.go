@@ -173,7 +173,8 @@ func TestMemoryUsed(t *testing.T) {
 	for i := 0; i < len(block); i += 1024 {
 		block[i] = 1
 	}
-	if used, runtimeUsed := engine.MemoryUsed(), engine.RuntimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
+	if used, runtimeUsed := engine.MemoryUsed(), engine.RuntimeMemory(); used < before+32<<20 ||
+		runtimeUsed < runtimeBefore+32<<20 {
 		t.Errorf("after 64 MiB more: %d and %d bytes, before %d and %d", used, runtimeUsed, before, runtimeBefore)
 	}
 	runtime.KeepAlive(block)
@@ -183,7 +184,8 @@ func TestMemoryUsed(t *testing.T) {
 	}
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	peak, _, _ = strings.Cut(peak, "kB")
-	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || engine.MemoryUsed() > kib<<10+1<<20 {
+	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil ||
+		engine.MemoryUsed() > kib<<10+1<<20 {
 		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", engine.MemoryUsed(), kib, err)
 	}
 }

@@ -21,7 +21,8 @@ func newLoner(c *crew, lanes ...*engine.Lane) *loner {
 	l := &loner{c: c}
 	n := len(lanes)
 	l.Fetcher = &engine.Fetcher{
-		Lanes: lanes, Exec: c.Executors, Life: time.Minute, Patience: 2 * time.Second, Wakes: make(chan engine.WakeUp, 1),
+		Lanes: lanes, Exec: c.Executors, Life: time.Minute, Patience: 2 * time.Second,
+		Wakes:  make(chan engine.WakeUp, 1),
 		Landed: make(chan engine.Flight, 1), Hot: make([]bool, n), Held: make([]bool, n), Mend: make([]bool, n),
 		Probed:    make([]time.Time, n),
 		MayClaim:  func() bool { return true },

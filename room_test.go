@@ -43,13 +43,19 @@ func TestSpace(t *testing.T) {
 
 		{"a lot fits", 4, 4, engine.PaceMost, engine.PaceMost - engine.ClaimLot, 0, engine.ClaimLot},
 		{"not quite a lot fits", 4, 4, engine.PaceMost, engine.PaceMost - engine.ClaimLot + 1, 0, 0},
-		{"not quite a lot fits, for what is coming", 4, 4, engine.PaceMost, 500, engine.PaceMost - engine.ClaimLot - 499, 0},
+		{
+			"not quite a lot fits, for what is coming", 4, 4, engine.PaceMost, 500,
+			engine.PaceMost - engine.ClaimLot - 499, 0,
+		},
 		{"one lot at a time", 4, 4, engine.PaceMost, 0, 0, engine.ClaimLot},
 		{"one lot beyond the free executors", 50, 10, engine.PaceMost, 0, 0, 40 + engine.ClaimLot},
 		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + engine.ClaimLot},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &engine.Executors{N: tt.n, Busy: tt.busy, Ahead: tt.ahead, Ready: make([]*engine.Claim, tt.ready), Coming: tt.come}
+			e := &engine.Executors{
+				N: tt.n, Busy: tt.busy, Ahead: tt.ahead, Ready: make([]*engine.Claim, tt.ready),
+				Coming: tt.come,
+			}
 			if got := e.Space(); got != tt.want {
 				t.Errorf("space for %d, expected %d", got, tt.want)
 			}

@@ -40,7 +40,8 @@ func TestStackInADump(t *testing.T) {
 		strings.Count(text, "\ngoroutine ") != 1 || !strings.Contains(text, "stack_test.go:") {
 		t.Errorf("the stack shows too much or too little:\n%s", text)
 	}
-	if engine.StackIn(engine.DumpStacks(), 1<<60) != "" || engine.StackIn(nil, parent) != "" || engine.StackIn(engine.DumpStacks(), 0) != "" {
+	if engine.StackIn(engine.DumpStacks(), 1<<60) != "" || engine.StackIn(nil, parent) != "" ||
+		engine.StackIn(engine.DumpStacks(), 0) != "" {
 		t.Error("stacks of nobody")
 	}
 }
@@ -50,7 +51,8 @@ func TestStackIsBounded(t *testing.T) {
 	dump := "goroutine 1 [running]:\n" + line + "\ngoroutine 22 [select]:\n" + strings.Repeat(line,
 		1000) + "created by main in goroutine 1\n\t/main.go:1"
 	text := engine.StackIn([]byte(dump), 22)
-	if len(text) > engine.MaxStuckStack || len(text) < engine.MaxStuckStack-100 || !strings.HasSuffix(text, engine.Cut) ||
+	if len(text) > engine.MaxStuckStack || len(text) < engine.MaxStuckStack-100 ||
+		!strings.HasSuffix(text, engine.Cut) ||
 		!strings.HasPrefix(text, "goroutine 22 [select]:\nmain.f(...)\n") {
 		t.Errorf("%d bytes: %.200s", len(text), text)
 	}

@@ -73,7 +73,8 @@ func (r *receiver) claim(n int) []*engine.Claim {
 func (r *receiver) took(what string, n, kept, ready int) {
 	r.b.T.Helper()
 	if got := r.engine.Receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.engine.Exec.Ready) != ready {
-		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.engine.Exec.Ready), kept,
+		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.engine.Exec.Ready),
+			kept,
 			ready)
 	}
 }

@@ -64,14 +64,15 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	e := cfg.engine(rdb, plan)
 	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.call, w.hasMiddleware, misfit
 	for _, s := range schedulers {
-		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) }) // its only error is that of a second Run
+		// its only error is that of a second Run
+		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) })
 	}
 	w.engine = engine.New(e)
 	return w, nil
 }
 
 // engine returns the configuration of the parts that do the work. Its defaults are filled in, and it is checked.
-func (c *WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
+func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 	e := engine.Config{
 		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
 		Queues: plan, Concurrency: c.Concurrency, Prefetch: c.prefetch(), HeartbeatLife: c.HeartbeatLife,
@@ -95,14 +96,15 @@ func (c *WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 }
 
 // checkPythonQueue returns an error if a script cannot hand tasks on from one of the queues.
-func (c *WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
+func (c WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
 	if c.PythonQueue == "" {
 		return nil
 	}
 	to := redisstore.NewStore(rdb.loops, rdb.prefix, c.PythonQueue).Slot()
 	for _, name := range queues {
 		if redisstore.NewStore(rdb.loops, rdb.prefix, name).Slot() != to {
-			return fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the cluster: "+
+			return fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the "+
+				"cluster: "+
 				"give both the same {tag}", c.PythonQueue, name)
 		}
 	}

@@ -30,7 +30,9 @@ const (
 
 // Cancel cancels a task. filed says whether it was found to wait; if so, keep is how long info says afterwards that it
 // was cancelled; 0: not at all.
-func (s *Store) Cancel(ctx context.Context, id string, filed bool, keep time.Duration, info []byte) (Cancellation, error) {
+func (s *Store) Cancel(
+	ctx context.Context, id string, filed bool, keep time.Duration, info []byte,
+) (Cancellation, error) {
 	k := &s.Keys
 	keys := []string{
 		k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
