@@ -38,7 +38,7 @@ func Group(key string) Option { return groupOption(key) }
 
 type groupOption string
 
-func (o groupOption) applyCall(c *callOptions) {
+func (o groupOption) forQueueWith(c *callOptions) {
 	key := string(o)
 	c.group = &key
 	if key == "" || len(key) > maxGroupKey || !utf8.ValidString(key) {
@@ -80,14 +80,14 @@ func (o gatherOption) wrong() (want string, wrong bool) {
 	return "no negative MaxSize", o.MaxSize < 0
 }
 
-func (o gatherOption) applyCall(c *callOptions) {
+func (o gatherOption) forQueueWith(c *callOptions) {
 	if want, wrong := o.wrong(); wrong {
 		c.fault(o, want)
 	}
 	c.gather = o.onWire()
 }
 
-func (o gatherOption) applyFunc(d *funcDefaults) {
+func (o gatherOption) forFunc(d *funcDefaults) {
 	if want, wrong := o.wrong(); wrong {
 		d.fault(o, want)
 	}

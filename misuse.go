@@ -119,7 +119,9 @@ func noArgument(a any) string {
 		return fmt.Sprintf("the option %s, which is no argument: give it to Queue.With, as in "+
 			"q.With(delayed.%s(…)).Delay(…)", name, name)
 	case FuncOption:
-		return "an option of Func, which is no argument: give it to Func with the function"
+		name, _, _ := strings.Cut(a.String(), "(")
+		return fmt.Sprintf("the option %s, which is no argument: give it to Func with the function, as in "+
+			"delayed.Func(fn, delayed.%s(…))", name, name)
 	}
 	return ""
 }

@@ -20,7 +20,8 @@ const maxRetryLimit = 1 << 30
 // String method shows it as it is written in code.
 type Option interface {
 	fmt.Stringer
-	applyCall(*callOptions)
+	// Named so that the compiler's error about another option says where that does not belong.
+	forQueueWith(*callOptions)
 }
 
 // callOptions are the options of one call, put together. The zero value is a call without options.
@@ -93,7 +94,7 @@ func In(d time.Duration) Option { return inOption(d) }
 
 type inOption time.Duration
 
-func (o inOption) applyCall(c *callOptions) {
+func (o inOption) forQueueWith(c *callOptions) {
 	if want, wrong := tooShort(time.Duration(o)); wrong {
 		c.fault(o, want)
 	}
@@ -108,7 +109,7 @@ func At(t time.Time) Option { return atOption(t) }
 
 type atOption time.Time
 
-func (o atOption) applyCall(c *callOptions) {
+func (o atOption) forQueueWith(c *callOptions) {
 	if t := time.Time(o); t.IsZero() || t.Year() > maxYear {
 		c.fault(o, fmt.Sprintf("a time that is not zero, up to the year %d", maxYear))
 	}
@@ -130,12 +131,12 @@ func MaxRetry(n int) TaskOption { return maxRetryOption(min(max(n, 0), maxRetryL
 
 type maxRetryOption int
 
-func (o maxRetryOption) applyCall(c *callOptions) {
+func (o maxRetryOption) forQueueWith(c *callOptions) {
 	n := int(o)
 	c.maxRetry = &n
 }
 
-func (o maxRetryOption) applyFunc(d *funcDefaults) {
+func (o maxRetryOption) forFunc(d *funcDefaults) {
 	n := int(o)
 	d.spec.Policy.MaxRetry = &n
 }
@@ -150,7 +151,7 @@ func TaskID(id string) Option { return taskIDOption(id) }
 
 type taskIDOption string
 
-func (o taskIDOption) applyCall(c *callOptions) {
+func (o taskIDOption) forQueueWith(c *callOptions) {
 	id := string(o)
 	c.id = &id
 }
@@ -165,7 +166,7 @@ func Header(key, value string) Option { return headerOption{key, value} }
 
 type headerOption struct{ key, value string }
 
-func (o headerOption) applyCall(c *callOptions) {
+func (o headerOption) forQueueWith(c *callOptions) {
 	c.headers = maps.Clone(c.headers) // queues made by With share it
 	if c.headers == nil {
 		c.headers = map[string]string{}
@@ -253,7 +254,7 @@ func (o keepOption) extra() extra {
 	return func(x *wire.Extra, _ int64) { o.set(x, max(o.life.Milliseconds(), 0)) }
 }
 
-func (o keepOption) applyCall(c *callOptions) {
+func (o keepOption) forQueueWith(c *callOptions) {
 	if want, wrong := tooShort(o.life); wrong {
 		c.fault(o, want)
 	}
@@ -261,7 +262,7 @@ func (o keepOption) applyCall(c *callOptions) {
 	c.kept = o.life >= time.Millisecond
 }
 
-func (o keepOption) applyFunc(d *funcDefaults) {
+func (o keepOption) forFunc(d *funcDefaults) {
 	if want, wrong := tooShort(o.life); wrong {
 		d.fault(o, want)
 	}

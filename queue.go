@@ -138,7 +138,7 @@ func (q *Queue) With(opts ...Option) *Queue {
 			c.optErr = fmt.Errorf("%w: option %d is nil: leave it out", ErrArguments, i+1)
 			return &c
 		}
-		o.applyCall(&c.options)
+		o.forQueueWith(&c.options)
 	}
 	if c.options.err != nil {
 		c.optErr = c.options.err

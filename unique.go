@@ -28,8 +28,8 @@ func Unique(ttl time.Duration) TaskOption { return uniqueOption{ttl} }
 
 type uniqueOption struct{ ttl time.Duration }
 
-func (o uniqueOption) applyCall(c *callOptions)  { c.locks = append(slices.Clip(c.locks), o.applyLock) }
-func (o uniqueOption) applyFunc(d *funcDefaults) { d.locks = append(slices.Clip(d.locks), o.applyLock) }
+func (o uniqueOption) forQueueWith(c *callOptions)  { c.locks = append(slices.Clip(c.locks), o.applyLock) }
+func (o uniqueOption) forFunc(d *funcDefaults) { d.locks = append(slices.Clip(d.locks), o.applyLock) }
 func (o uniqueOption) applyLock(r *lockRule)     { r.over, r.ttl = redisstore.LockArgs, o.ttl }
 func (o uniqueOption) String() string            { return fmt.Sprintf("Unique(%v)", o.ttl) }
 
@@ -44,11 +44,11 @@ type uniqueKeyOption struct {
 	ttl time.Duration
 }
 
-func (o uniqueKeyOption) applyCall(c *callOptions) {
+func (o uniqueKeyOption) forQueueWith(c *callOptions) {
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }
 
-func (o uniqueKeyOption) applyFunc(d *funcDefaults) {
+func (o uniqueKeyOption) forFunc(d *funcDefaults) {
 	d.locks = append(slices.Clip(d.locks), o.applyLock)
 }
 
@@ -63,11 +63,11 @@ func UntilStart() TaskOption { return untilStartOption{} }
 
 type untilStartOption struct{}
 
-func (o untilStartOption) applyCall(c *callOptions) {
+func (o untilStartOption) forQueueWith(c *callOptions) {
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }
 
-func (o untilStartOption) applyFunc(d *funcDefaults) {
+func (o untilStartOption) forFunc(d *funcDefaults) {
 	d.locks = append(slices.Clip(d.locks), o.applyLock)
 }
 func (untilStartOption) applyLock(r *lockRule) { r.untilStart = true }
@@ -107,11 +107,11 @@ func OnConflict(c Conflict) TaskOption { return conflictOption(c) }
 
 type conflictOption Conflict
 
-func (o conflictOption) applyCall(c *callOptions) {
+func (o conflictOption) forQueueWith(c *callOptions) {
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }
 
-func (o conflictOption) applyFunc(d *funcDefaults) {
+func (o conflictOption) forFunc(d *funcDefaults) {
 	d.locks = append(slices.Clip(d.locks), o.applyLock)
 }
 func (o conflictOption) applyLock(r *lockRule) { r.conflict, r.ruled = Conflict(o), true }
@@ -128,11 +128,11 @@ func Debounce(d time.Duration) Option { return debounceOption(d) }
 
 type debounceOption time.Duration
 
-func (o debounceOption) applyCall(c *callOptions) {
+func (o debounceOption) forQueueWith(c *callOptions) {
 	if want, wrong := tooShort(time.Duration(o)); wrong {
 		c.fault(o, want)
 	}
-	inOption(o).applyCall(c)
+	inOption(o).forQueueWith(c)
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }
 
@@ -154,7 +154,7 @@ func Front() Option { return frontOption{} }
 
 type frontOption struct{}
 
-func (frontOption) applyCall(c *callOptions) { c.front = true }
+func (frontOption) forQueueWith(c *callOptions) { c.front = true }
 func (frontOption) String() string           { return "Front()" }
 
 const (
