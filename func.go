@@ -2,14 +2,11 @@ package delayed
 
 import (
 	"fmt"
-	"reflect"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/godelayed/delayed/internal/function"
-	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Function is a function with a name and defaults of its own. Func makes it; the same value is given to Queue.Delay and
@@ -18,32 +15,6 @@ import (
 type Function struct {
 	f   *function.Function
 	err error
-}
-
-// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, FailOnTimeout or a TaskOption. Its
-// String method shows it as it is written in code.
-type FuncOption interface {
-	fmt.Stringer
-	// Named so that the compiler's error about another option says where that does not belong.
-	forFunc(*funcDefaults)
-}
-
-// funcDefaults collects the options of one Func call.
-type funcDefaults struct {
-	defaults
-
-	spec       function.Spec
-	err        error // what is wrong with the first faulty option; wraps ErrFunction
-	middleware []func(HandlerFunc) HandlerFunc
-}
-
-// defaults are what the options of Func say about the tasks of a function, beside what its workers go by. They are
-// immutable.
-type defaults struct {
-	extras []extra           // what they write into messages
-	locks  []func(*lockRule) // what they say about locks
-	gather *wire.Gather      // how calls are gathered; nil: the defaults
-	chain  HandlerFunc       // through the function's middleware; nil: it has none
 }
 
 // noDefaults are those of a function that Func has not made.
@@ -182,28 +153,4 @@ func (v *Function) unwrap() (*function.Function, error) {
 		return nil, function.Refusal("Function", "one made by Func", "a zero Function", "call Func")
 	}
 	return v.f, nil
-}
-
-// FunctionInfo describes a registered function.
-type FunctionInfo struct {
-	Path     string         // under which tasks name it
-	Aliases  []string       // other paths that tasks may name it by
-	Params   []reflect.Type // of its arguments, without receiver and context
-	Variadic bool           // the last of Params is the slice of a variadic parameter
-	Optional int            // how many of the last Params a task may lack
-	Result   reflect.Type   // of what it returns beside an error; nil if that is nothing, or cannot be kept
-
-	// Func is the function in the program: its name there, and where it stands in the source. Nil where that is
-	// unknown.
-	Func *runtime.Func
-}
-
-// Functions describes what is registered, sorted by path. Its slices are the caller's.
-func (w *Worker) Functions() []FunctionInfo {
-	must(w.check())
-	var infos []FunctionInfo
-	for _, f := range w.engine.Functions() {
-		infos = append(infos, FunctionInfo(f))
-	}
-	return infos
 }

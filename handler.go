@@ -55,32 +55,6 @@ func wrap(m func(HandlerFunc) HandlerFunc, next HandlerFunc) (h HandlerFunc, err
 	return m(next), nil
 }
 
-// hasMiddleware says whether a task goes through middleware, which needs a context of its own.
-func (w *Worker) hasMiddleware(c *engine.Claim) bool {
-	return w.chain != nil || defaultsOf(c.Function()).chain != nil
-}
-
-// call calls the function of a claim, through middleware if there is any. When the function or middleware calls
-// runtime.Goexit, it does not return.
-func (w *Worker) call(ctx context.Context, c *engine.Claim) (result any, err error) {
-	if !w.hasMiddleware(c) {
-		result, err = c.Function().Call(ctx, c.Message())
-		return result, public(err)
-	}
-	return w.callThrough(ctx, c)
-}
-
-// callThrough calls the function of a claim through middleware.
-func (w *Worker) callThrough(ctx context.Context, c *engine.Claim) (result any, err error) {
-	t := taskOf(c)
-	outermost := w.chain
-	if outermost == nil {
-		outermost = defaultsOf(c.Function()).chain
-	}
-	err = function.Protect(ctx, t, outermost)
-	return t.got.result, err
-}
-
 // callTask is the innermost part of every chain: it decodes the arguments and calls the function.
 func callTask(ctx context.Context, t *Task) (err error) {
 	if ctx == nil {

@@ -1,12 +1,13 @@
 package delayed
 
 import (
-	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -196,25 +197,6 @@ func checkHeaders(headers map[string]string, from string) error {
 	return nil
 }
 
-// injected returns q with the headers that its Inject finds in ctx. Those given by Header hold.
-func (q *Queue) injected(ctx context.Context) (*Queue, error) {
-	if q.inject == nil {
-		return q, nil
-	}
-	found := q.inject(ctx)
-	if len(found) == 0 {
-		return q, nil
-	}
-	c := *q
-	c.options.injected = make(map[string]string, len(found)+len(q.options.headers))
-	maps.Copy(c.options.injected, found) // Inject may use its map again
-	maps.Copy(c.options.injected, q.options.headers)
-	if err := checkHeaders(c.options.injected, "QueueConfig.Inject"); err != nil {
-		return nil, err
-	}
-	return &c, nil
-}
-
 // withHeaders returns x with headers in it.
 func withHeaders(x *wire.Extra, headers map[string]string) *wire.Extra {
 	if len(headers) == 0 {
@@ -270,3 +252,58 @@ func (o keepOption) forFunc(d *funcDefaults) {
 }
 
 func (o keepOption) String() string { return fmt.Sprintf("%s(%v)", o.name, o.life) }
+
+// write adds what an option writes into messages. Queues made by With share the slice.
+func (o *callOptions) write(e extra) { o.extras = append(slices.Clip(o.extras), e) }
+
+// fault notes what is wrong with an option.
+func (o *callOptions) fault(wrong fmt.Stringer, want string) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, wrong, want)
+	}
+}
+
+func (d *funcDefaults) write(e extra) { d.extras = append(d.extras, e) }
+
+func (d *funcDefaults) fault(o fmt.Stringer, want string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, o, want)
+	}
+}
+
+// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, FailOnTimeout or a TaskOption. Its
+// String method shows it as it is written in code.
+type FuncOption interface {
+	fmt.Stringer
+	// Named so that the compiler's error about another option says where that does not belong.
+	forFunc(*funcDefaults)
+}
+
+// funcDefaults collects the options of one Func call.
+type funcDefaults struct {
+	defaults
+
+	spec       function.Spec
+	err        error // what is wrong with the first faulty option; wraps ErrFunction
+	middleware []func(HandlerFunc) HandlerFunc
+}
+
+// defaults are what the options of Func say about the tasks of a function, beside what its workers go by. They are
+// immutable.
+type defaults struct {
+	extras []extra           // what they write into messages
+	locks  []func(*lockRule) // what they say about locks
+	gather *wire.Gather      // how calls are gathered; nil: the defaults
+	chain  HandlerFunc       // through the function's middleware; nil: it has none
+}
+
+// lockRule is what options say about the lock of a task.
+type lockRule struct {
+	over       string // redisstore.LockNothing, redisstore.LockArgs or redisstore.LockKey
+	key        string
+	ttl        time.Duration
+	untilStart bool
+	conflict   Conflict
+	ruled      bool // conflict was given
+	err        error
+}

@@ -10,24 +10,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// write adds what an option writes into messages. Queues made by With share the slice.
-func (o *callOptions) write(e extra) { o.extras = append(slices.Clip(o.extras), e) }
-
-// fault notes what is wrong with an option.
-func (o *callOptions) fault(wrong fmt.Stringer, want string) {
-	if o.err == nil {
-		o.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, wrong, want)
-	}
-}
-
-func (d *funcDefaults) write(e extra) { d.extras = append(d.extras, e) }
-
-func (d *funcDefaults) fault(o fmt.Stringer, want string) {
-	if d.err == nil {
-		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, o, want)
-	}
-}
-
 // Backoff says how long a failed task waits before it is tried again, rounded to milliseconds: the first delay before
 // the first retry and so on, the last one before all further. They are kept to exactly, without jitter. There are 1 to
 // 64 of them, none negative. How often a task is tried, MaxRetry or RetryUntil says. Given to Func it is the function's

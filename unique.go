@@ -28,10 +28,12 @@ func Unique(ttl time.Duration) TaskOption { return uniqueOption{ttl} }
 
 type uniqueOption struct{ ttl time.Duration }
 
-func (o uniqueOption) forQueueWith(c *callOptions)  { c.locks = append(slices.Clip(c.locks), o.applyLock) }
+func (o uniqueOption) forQueueWith(c *callOptions) {
+	c.locks = append(slices.Clip(c.locks), o.applyLock)
+}
 func (o uniqueOption) forFunc(d *funcDefaults) { d.locks = append(slices.Clip(d.locks), o.applyLock) }
-func (o uniqueOption) applyLock(r *lockRule)     { r.over, r.ttl = redisstore.LockArgs, o.ttl }
-func (o uniqueOption) String() string            { return fmt.Sprintf("Unique(%v)", o.ttl) }
+func (o uniqueOption) applyLock(r *lockRule)   { r.over, r.ttl = redisstore.LockArgs, o.ttl }
+func (o uniqueOption) String() string          { return fmt.Sprintf("Unique(%v)", o.ttl) }
 
 // UniqueKey is Unique over a key of your own, in place of function and arguments: of all tasks of the queue that have
 // the same key, one is there at a time. The key is 1 to 510 bytes in UTF-8.
@@ -155,24 +157,13 @@ func Front() Option { return frontOption{} }
 type frontOption struct{}
 
 func (frontOption) forQueueWith(c *callOptions) { c.front = true }
-func (frontOption) String() string           { return "Front()" }
+func (frontOption) String() string              { return "Front()" }
 
 const (
 
 	// maxLockKey bounds a key of the caller, in bytes: with its prefix it is a name on the wire.
 	maxLockKey = 510
 )
-
-// lockRule is what options say about the lock of a task.
-type lockRule struct {
-	over       string // redisstore.LockNothing, redisstore.LockArgs or redisstore.LockKey
-	key        string
-	ttl        time.Duration
-	untilStart bool
-	conflict   Conflict
-	ruled      bool // conflict was given
-	err        error
-}
 
 // holdOf says what the task is to have to itself when it is enqueued with the options of q.
 func (t *Task) holdOf(o *callOptions) (*redisstore.Hold, error) {
@@ -259,9 +250,6 @@ func (q *Queue) enlist(
 	}
 	return err
 }
-
-// become makes r the Ref of a task that somebody else has enqueued.
-func (r *Ref) become(id string) { r.id, r.text = id, wire.TaskIDText{} }
 
 // enlistOne enqueues one task.
 func (q *Queue) enlistOne(ctx context.Context, t redisstore.Listing, ref *Ref) error {

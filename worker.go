@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -307,4 +309,64 @@ type WorkerStatus struct {
 	// StopReason says why the worker stops or has stopped, in one of the words that docs/HOOKS.md lists; "" while it
 	// does not.
 	StopReason string
+}
+
+// check returns an error if w was not made by NewWorker.
+func (w *Worker) check() error {
+	if w == nil || w.engine == nil {
+		return errNoWorker
+	}
+	return nil
+}
+
+var errNoWorker = errors.New("delayed: the *Worker is nil or zero: make it with NewWorker")
+
+// hasMiddleware says whether a task goes through middleware, which needs a context of its own.
+func (w *Worker) hasMiddleware(c *engine.Claim) bool {
+	return w.chain != nil || defaultsOf(c.Function()).chain != nil
+}
+
+// call calls the function of a claim, through middleware if there is any. When the function or middleware calls
+// runtime.Goexit, it does not return.
+func (w *Worker) call(ctx context.Context, c *engine.Claim) (result any, err error) {
+	if !w.hasMiddleware(c) {
+		result, err = c.Function().Call(ctx, c.Message())
+		return result, public(err)
+	}
+	return w.callThrough(ctx, c)
+}
+
+// callThrough calls the function of a claim through middleware.
+func (w *Worker) callThrough(ctx context.Context, c *engine.Claim) (result any, err error) {
+	t := taskOf(c)
+	outermost := w.chain
+	if outermost == nil {
+		outermost = defaultsOf(c.Function()).chain
+	}
+	err = function.Protect(ctx, t, outermost)
+	return t.got.result, err
+}
+
+// Functions describes what is registered, sorted by path. Its slices are the caller's.
+func (w *Worker) Functions() []FunctionInfo {
+	must(w.check())
+	var infos []FunctionInfo
+	for _, f := range w.engine.Functions() {
+		infos = append(infos, FunctionInfo(f))
+	}
+	return infos
+}
+
+// FunctionInfo describes a registered function.
+type FunctionInfo struct {
+	Path     string         // under which tasks name it
+	Aliases  []string       // other paths that tasks may name it by
+	Params   []reflect.Type // of its arguments, without receiver and context
+	Variadic bool           // the last of Params is the slice of a variadic parameter
+	Optional int            // how many of the last Params a task may lack
+	Result   reflect.Type   // of what it returns beside an error; nil if that is nothing, or cannot be kept
+
+	// Func is the function in the program: its name there, and where it stands in the source. Nil where that is
+	// unknown.
+	Func *runtime.Func
 }
