@@ -79,24 +79,6 @@ func (s *Store) Annul(
 	return answersAgain(reply, err, len(tasks))
 }
 
-// answersAgain converts a reply of n times one, zero, or two for a claim that stands still.
-func answersAgain(reply any, err error, n int) (stood, again []bool, _ error) {
-	stood, err = answers(reply, err, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	values, _ := redis.Values(reply, nil)
-	for i, v := range values {
-		if v == int64(2) {
-			if again == nil {
-				again = make([]bool, n)
-			}
-			again[i] = true
-		}
-	}
-	return stood, again, nil
-}
-
 // Pardon forgets at most n revocations whose time is over, and the control hash if it says nothing.
 func (s *Store) Pardon(ctx context.Context, n int) (int, error) {
 	return redis.Int(s.eval(ctx, scriptPardon, []string{s.Keys.revoked, s.Keys.control}, n))
