@@ -67,10 +67,10 @@ func (n *sourceNames) addWords(ext string, text []byte) {
 	s.Init(token.NewFileSet().AddFile("", -1, len(text)), text, nil, 0)
 	for {
 		_, tok, literal := s.Scan()
-		switch tok {
-		case token.EOF:
+		if tok == token.EOF {
 			return
-		case token.IDENT:
+		}
+		if tok == token.IDENT {
 			n.words[literal] = true
 		}
 	}
