@@ -124,7 +124,7 @@ func TestArchitecturePage(t *testing.T) {
 		if !ok {
 			t.Fatalf("docs/ARCHITECTURE.md has no section %q", title)
 		}
-		rest, _, _ = strings.Cut(rest, "\n## ")
+		rest, _, _ = strings.Cut(rest, "\n#")
 		return rest
 	}
 	for _, m := range regexp.MustCompile("`(\\w+\\.go)`").FindAllStringSubmatch(section("### Files of the engine"), -1) {
