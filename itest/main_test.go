@@ -3,6 +3,7 @@
 package itest_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -13,9 +14,19 @@ import (
 	"github.com/godelayed/delayed/itest/procs"
 )
 
+// sideBySide is how many of the parallel tests run at a time, unless -parallel says otherwise. They mostly wait, so it
+// may be more than there are processors.
+const sideBySide = "8"
+
 // TestMain is also where the children start, see package procs.
 func TestMain(m *testing.M) {
 	procs.RunChild()
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set(sideBySide); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
 	redistest.StopShared()
 	if code == 0 {
