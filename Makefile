@@ -40,16 +40,16 @@ setup: ## Install what the tests need: Redis, Python packages, linter (3 min onc
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, then lint and run every test, stage by stage; 100,000 inputs for each Fuzz function unless FUZZTIME is set (20 min)
+test: ## Install what is missing, then lint and run every test, stage by stage; 100,000 inputs for each Fuzz function unless FUZZTIME is set (12 min)
 	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint verify cover race-nested+python \
 		examples fuzz bench-smoke
 
 .PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (20 min)
+ci: ## What CI runs for a commit: the stages of test (12 min)
 	@.ci/run
 
 .PHONY: fresh
-fresh: ## Clone HEAD into an empty folder with empty caches and run the README's two commands (25 min)
+fresh: ## Clone HEAD into an empty folder with empty caches and run the README's two commands (15 min)
 	@scripts/fresh.sh
 
 ##@ Go
@@ -59,7 +59,7 @@ build: ## Compile everything, with the workspace and each module alone (1 min)
 	@$(each) -b go build ./...
 
 .PHONY: race
-race: ## Run all Go tests with the race detector, in random order (13 min)
+race: ## Run all Go tests with the race detector, in random order (6 min)
 	@$(each) -a $(gotest) -race -count=1 -timeout=20m $(TESTFLAGS)
 
 .PHONY: race-nested
@@ -67,7 +67,7 @@ race-nested: ## The same without the root module, whose tests make cover runs (3
 	@$(each) -n -a $(gotest) -race -count=1 -timeout=20m $(TESTFLAGS)
 
 .PHONY: cover
-cover: ## Run the root module's tests with the race detector; check that they cover 85 % of the engine (5 min)
+cover: ## Run the root module's tests with the race detector; check that they cover 85 % of the engine (4 min)
 	@scripts/cover.sh
 
 .PHONY: itest
