@@ -179,6 +179,8 @@ func TestMiddlewareThatMisbehaves(t *testing.T) {
 	b.Idle()
 }
 
+type otherKey struct{}
+
 func TestMiddlewareChangesTheContext(t *testing.T) {
 	b := newBench(t)
 	got := make(chan string, 1)

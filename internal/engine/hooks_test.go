@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+)
+
+// heard collects events.
+type heard struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+func (h *heard) listen(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+}
+
+// of returns the events of some kinds, all if none is given.
+func (h *heard) of(kinds ...Kind) []Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(h.events),
+		func(e Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
+}
+
+// listened makes a worker whose events are collected.
+func (b *bench) listened(cfg WorkerConfig, fns ...*Function) (*Worker, *heard) {
+	b.T.Helper()
+	w, err := NewWorker(b.rdb, cfg)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if len(fns) > 0 {
+		if err := w.Register(fns, nil); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+	h := &heard{}
+	if err := w.Listen(h.listen); err != nil {
+		b.T.Fatal(err)
+	}
+	return w, h
+}
+
+func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
+	var h Hooks
+	var got []Event
+	h.Listeners = []func(Event){func(e Event) { got = append(got, e) }}
+	h.On.Store(true)
+	for range MaxEvents + 5 {
+		h.Emit(Event{Kind: KindTaskDone})
+	}
+	h.Start(loop.NewJournal((&logText{}).logger()))
+	for {
+		h.Mu.Lock()
+		taken := len(h.Queue) == 0
+		h.Mu.Unlock()
+		if taken {
+			break
+		}
+		runtime.Gosched()
+	}
+	h.Emit(Event{Kind: KindTaskStarted})
+	h.Emit(Event{Kind: KindTaskFailed})
+	h.Stop(patience)
+	if len(got) != MaxEvents+2 || got[0].Missed != 0 {
+		t.Fatalf("expected %d events, found %d, the first is %+v", MaxEvents+2, len(got), got[0])
+	}
+	// The first one after those that were missed tells of them, and no other.
+	for i, want := range []Event{{Kind: KindTaskStarted, Missed: 5}, {Kind: KindTaskFailed}} {
+		if e := got[MaxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
+			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)
+		}
+	}
+}
+
+// TestPatienceWithListeners: Run waits for them for as long as CancelGrace says, and for a second at least.
+func TestPatienceWithListeners(t *testing.T) {
+	for grace, want := range map[time.Duration]time.Duration{
+		0: time.Second, time.Millisecond: time.Second,
+		time.Minute: time.Minute,
+	} {
+		if got := (&Config{CancelGrace: grace}).ListenGrace(); got != want {
+			t.Errorf("with a CancelGrace of %v it waits for %v, expected %v", grace, got, want)
+		}
+	}
+}
+
+func TestEventsCostNothingWithoutListeners(t *testing.T) {
+	b := newBench(t)
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var none *Hooks
+	if n := testing.AllocsPerRun(100, func() {
+		w.Emit(Event{Kind: KindTaskDone, Duration: time.Second})
+		none.Emit(Event{Kind: KindTaskDone})
+	}); n != 0 || len(w.Hooks.Queue) != 0 {
+		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.Hooks.Queue))
+	}
+	h := &w.Hooks
+	h.Start(w.Log)
+	if h.Over != nil {
+		t.Error("a goroutine waits for events that nobody hears")
+	}
+}
