@@ -1,30 +1,264 @@
 package delayed
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
-// archiveBounds fills in what a configuration leaves out.
-func archiveBounds(most int, keep time.Duration) (int, time.Duration) {
-	if most == 0 {
-		most = lifecycle.MaxArchived
-	}
-	if keep == 0 {
-		keep = lifecycle.ArchivedLife
-	}
-	return most, keep
+// Archived returns a page of the queue's archived tasks, those that have failed for good, and how many there are. Ref
+// gives one of them back by its ID: to run it again, with other arguments if need be, or to delete it.
+//
+// The page begins after offset tasks and has at most n, 1 to 1,000; those that are deleted first come first. Pages are
+// read one after the other: tasks that come or go in between may be missing or twice.
+func (q *Queue) Archived(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
+	return q.listFiled(ctx, "Archived", StateArchived, offset, n)
 }
 
-// checkArchive says what is wrong with the bounds of the archive.
-func checkArchive(config string, most int, keep time.Duration) error {
-	switch {
-	case most < 1:
-		return fmt.Errorf("delayed: %s.ArchiveMax is %d: expected at least 1", config, most)
-	case keep < time.Second:
-		return fmt.Errorf("delayed: %s.ArchiveFor is %v: expected at least 1s", config, keep)
+// RunAgain makes an archived task pending again, at the end of its queue: with all its retries, as if it had never
+// failed. Its deaths are forgotten, and a deadline, an expiry or a time of RetryUntil that are over. Locks that it held
+// are not taken again, but an id of TaskID is its own again. The error wraps ErrNotArchived if the task is not
+// archived. Repeating the call after an ErrUnknown does no harm.
+func (r *Ref) RunAgain(ctx context.Context) error {
+	return r.runAgain(ctx, nil)
+}
+
+// RunAgainWith is RunAgain with other arguments: those of a task that Call has made, which checks them against the
+// signature of the function, or NewGoTask or NewPyTask. It must be of the same function.
+//
+//	err := q.Ref(id).RunAgainWith(ctx, delayed.Call(mail.Welcome, 42, "en"))
+func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
+	if err := t.check(); err != nil {
+		return err
 	}
-	return nil
+	return r.runAgain(ctx, t)
+}
+
+// Delete deletes an archived or a completed task with all that is kept of it. The error wraps ErrNotArchived if the
+// task is neither. Tasks that wait are cancelled instead.
+func (r *Ref) Delete(ctx context.Context) error {
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	n, err := r.queue.store.Delete(ctx, []string{r.id})
+	if err == nil && n == 0 {
+		err = r.notArchived()
+	}
+	return err
+}
+
+// RunArchivedAgain makes archived tasks pending again, as Ref.RunAgain does, oldest first: those of which only answers
+// true, all of them if it is nil. It returns how many. Tasks that are archived after it has begun are left alone, and
+// so are those that are archived as too large. It goes on page by page; an error says that it has stopped in between.
+func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
+	return q.eachArchived(ctx, only, func(ids []string) (done int, err error) {
+		for len(ids) > 0 {
+			messages, err := q.store.FiledMessages(ctx, ids)
+			if err != nil {
+				return done, err
+			}
+			var tasks []redisstore.Rerun
+			for i, m := range messages {
+				if m.Bytes == nil {
+					continue // gone, or too large to run
+				}
+				t, err := newRerun(ids[i], m.Bytes, nil, q.stamp(time.Now()))
+				if err != nil {
+					return done, err
+				}
+				tasks = append(tasks, t)
+			}
+			ids = ids[len(messages):]
+			if len(tasks) == 0 {
+				continue
+			}
+			answers, err := q.store.Rerun(ctx, tasks)
+			for _, a := range answers {
+				done += max(a, 0)
+			}
+			if err != nil {
+				return done, err
+			}
+		}
+		return done, nil
+	})
+}
+
+// DeleteArchived deletes archived tasks: those of which only answers true, all of them if it is nil. It returns how
+// many, and works as RunArchivedAgain does.
+func (q *Queue) DeleteArchived(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
+	return q.eachArchived(ctx, only, func(ids []string) (int, error) { return q.store.Delete(ctx, ids) })
+}
+
+// eachArchived hands the archived tasks to do that only chooses, in pages. do returns how many of them are not archived
+// any more.
+func (q *Queue) eachArchived(
+	ctx context.Context, only func(TaskInfo) bool, do func(ids []string) (int, error),
+) (n int, err error) {
+	passed := 0 // at the front of the set: those that stay
+	for left := -1; left != 0; {
+		page, total, err := q.Archived(ctx, passed, redisstore.MaxListPage)
+		if err != nil {
+			return n, err
+		}
+		if left < 0 {
+			left = total
+		}
+		// Whoever comes later stands behind these.
+		page = page[:min(len(page), left)]
+		left -= len(page)
+		if len(page) == 0 {
+			break
+		}
+		var ids []string
+		for _, task := range page {
+			if only == nil || only(task) {
+				ids = append(ids, task.ID)
+			}
+		}
+		gone := 0
+		for len(ids) > 0 {
+			part := ids[:min(len(ids), redisstore.RerunPage)]
+			ids = ids[len(part):]
+			done, err := do(part)
+			gone += done
+			n += done
+			if err != nil {
+				return n, err
+			}
+		}
+		passed += len(page) - gone
+	}
+	return n, nil
+}
+
+// runAgain makes the task pending, with the arguments of t unless it is nil.
+func (r *Ref) runAgain(ctx context.Context, t *Task) error {
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	const tries = 3 // somebody else may edit it at the same time
+	for range tries {
+		message, err := r.queue.store.FiledMessage(ctx, r.id)
+		switch {
+		case err != nil:
+			return err
+		case message.Size > 0:
+			return fmt.Errorf("delayed: task %s cannot run again, its message is too large: %w; delete it", r,
+				redisstore.TooLarge(message.Size))
+		case message.Bytes == nil:
+			return r.notArchived()
+		}
+		if t != nil {
+			t = t.on(r.queue)
+		}
+		again, err := newRerun(r.id, message.Bytes, t, r.queue.stamp(time.Now()))
+		if err != nil {
+			return err
+		}
+		answers, err := r.queue.store.Rerun(ctx, []redisstore.Rerun{again})
+		switch {
+		case err != nil:
+			return err
+		case answers[0] == 1:
+			return nil
+		case answers[0] == 0:
+			return r.notArchived()
+		}
+	}
+	return errors.New("delayed: running a task again: others change it at the same time; try again")
+}
+
+func (r *Ref) notArchived() error {
+	return fmt.Errorf("%w: expected task %s there; ask Ref.State where it is", ErrNotArchived, r)
+}
+
+// newRerun prepares running a task again that is filed under name, with the arguments of t unless it is nil, at now, in
+// ms. What is not a message goes on as it is, unless there are arguments.
+func newRerun(name string, old []byte, t *Task, now int64) (redisstore.Rerun, error) {
+	again := redisstore.Rerun{Name: name, ID: name, Old: old, New: old}
+	msg, err := wire.Parse(old, wire.WorkerLimits)
+	switch {
+	case err == nil && t != nil && t.msg.Path != msg.Path:
+		return again, fmt.Errorf("%w: running a task again: expected arguments of %s, found those of %s", ErrFunction,
+			msg.Path, t.msg.Path)
+	case err != nil && t == nil:
+		return again, nil
+	case err != nil:
+		msg = t.msg
+		msg.Extend()
+		if msg.Kind != wire.Py {
+			msg.Meta.ID = name
+		}
+	}
+	if msg.Meta.ID != "" {
+		again.ID = msg.Meta.ID
+	}
+	if t != nil {
+		msg.Extend()
+		msg.Payload, msg.Py = t.msg.Payload, t.msg.Py
+		msg.Meta.HasN, msg.Meta.N = t.msg.Meta.HasN, t.msg.Meta.N
+	} else if msg.Kind == wire.Py || msg.Kind == wire.GoBare || msg.Kind == wire.GoPlain {
+		return again, nil // it says nothing of its failures
+	}
+	m := &msg.Meta
+	m.Retried, m.Deaths, m.DiedAt = 0, 0, 0
+	if m.Extra != nil {
+		x := *m.Extra
+		x.FirstFailed, x.AloneDeaths = 0, 0
+		again.Own = x.Lock != ""
+		for _, end := range []*int64{&x.Deadline, &x.Expiry, &x.RetryUntil} {
+			if *end <= now {
+				*end = 0
+			}
+		}
+		m.Extra = &x
+	}
+	again.New, err = finishMessage(nil, &msg)
+	return again, err
+}
+
+// Parked returns a page of the queue's parked tasks and how many there are. A task is parked when the worker that has
+// claimed it cannot run it: its function is unknown there, its structs have fields that those of the worker lack, or it
+// is Python's. A worker that knows the function, by name or Alias, and the fields claims it at once, within 50 ms if it
+// has a free executor, and one that starts later does when it starts. Else it is archived at Due, seven days after At.
+// So what is here for long shows that a version is missing which producers count on.
+//
+// The page begins after offset tasks and has at most n, 1 to 1,000; those that are archived first come first. Of each,
+// ID, State, Function, Due, At, Reason and Worker are known, and Error if Reason is "unknown fields": it says which.
+// Pages are read one after the other: tasks that come or go in between may be missing or twice.
+func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
+	return q.listFiled(ctx, "Parked", StateParked, offset, n)
+}
+
+// listFiled returns a page of one of the sets.
+func (q *Queue) listFiled(
+	ctx context.Context, name string, state State, offset, n int,
+) (page []TaskInfo, total int, err error) {
+	if err := q.check(ctx); err != nil {
+		return nil, 0, err
+	}
+	if offset < 0 || n < 1 || n > redisstore.MaxListPage {
+		return nil, 0, fmt.Errorf("delayed: %s(%d, %d): expected an offset of 0 or more and 1 to %d tasks", name,
+			offset, n, redisstore.MaxListPage)
+	}
+	shelf := redisstore.ShelfParked
+	if state == StateArchived {
+		shelf = redisstore.ShelfArchived
+	}
+	listed, total, err := q.store.FiledList(ctx, shelf, offset, n)
+	if err != nil {
+		return nil, 0, err
+	}
+	page = make([]TaskInfo, len(listed))
+	for i, f := range listed {
+		info := wire.ParseInfo(f.Info)
+		page[i] = publicInfo(&info)
+		page[i].ID, page[i].State, page[i].Due = f.ID, state, time.UnixMilli(f.Until)
+	}
+	return page, total, nil
 }

@@ -144,3 +144,5 @@ func (f Fleet) each(ctx context.Context, do func(*Queue, context.Context) error)
 	}
 	return errors.Join(errs...)
 }
+
+var errNoControl = errors.New("delayed: the *WorkerControl is nil or zero: make it with Queue.Worker")

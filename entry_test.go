@@ -170,6 +170,6 @@ func TestPoliciesAgree(t *testing.T) {
 type countsFromNow struct{}
 
 func (countsFromNow) String() string { return "countsFromNow" }
-func (countsFromNow) applyCall(c *callOptions) {
+func (countsFromNow) forQueueWith(c *callOptions) {
 	c.extras = append(c.extras, func(x *wire.Extra, nowMs int64) { x.Expiry, x.Deadline = nowMs+5000, 12345 })
 }

@@ -57,7 +57,7 @@ const (
 	EventWorkerQuiet                            // it claims no tasks any more
 	EventWorkerStopping                         // it stops
 	EventWorkerStopped                          // it has stopped, and all its handlers have returned
-	EventHeartbeatLost                          // Redis does not know any more, or cannot be told, that the worker lives
+	EventHeartbeatLost                          // Redis no longer knows, or cannot be told, that the worker lives
 	EventHeartbeatRegained                      // Redis knows again that the worker lives
 	EventQueuePaused                            // no worker claims tasks of the queue until it is resumed
 	EventQueueResumed                           // workers claim tasks of the queue again

@@ -3,9 +3,10 @@ package delayed
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/godelayed/delayed/internal/function"
-	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Function is a function with a name and defaults of its own. Func makes it; the same value is given to Queue.Delay and
@@ -14,29 +15,6 @@ import (
 type Function struct {
 	f   *function.Function
 	err error
-}
-
-// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, FailOnTimeout or a TaskOption.
-type FuncOption interface {
-	applyFunc(*funcDefaults)
-}
-
-// funcDefaults collects the options of one Func call.
-type funcDefaults struct {
-	defaults
-
-	spec       function.Spec
-	err        error // what is wrong with the first faulty option; wraps ErrFunction
-	middleware []func(HandlerFunc) HandlerFunc
-}
-
-// defaults are what the options of Func say about the tasks of a function, beside what its workers go by. They are
-// immutable.
-type defaults struct {
-	extras []extra           // what they write into messages
-	locks  []func(*lockRule) // what they say about locks
-	gather *wire.Gather      // how calls are gathered; nil: the defaults
-	chain  HandlerFunc       // through the function's middleware; nil: it has none
 }
 
 // noDefaults are those of a function that Func has not made.
@@ -50,21 +28,39 @@ func defaultsOf(f *function.Function) *defaults {
 	return &noDefaults
 }
 
-type funcOption func(*funcDefaults)
+// funcOption is an option that only Func knows.
+type funcOption struct {
+	text  string
+	apply func(*funcDefaults)
+}
 
-func (o funcOption) applyFunc(d *funcDefaults) { o(d) }
+func (o funcOption) forFunc(d *funcDefaults) { o.apply(d) }
+func (o funcOption) String() string          { return o.text }
 
 // Name is the path under which a function is known on the wire, in place of the one that Go gives it. Function
 // literals, method values and generic instances need one. It is at most 512 bytes long, printable, without a colon, and
 // the same on both sides.
 func Name(path string) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.spec.Name, d.spec.Named = path, true })
+	return funcOption{
+		fmt.Sprintf("Name(%q)", path), func(d *funcDefaults) { d.spec.Name, d.spec.Named = path, true },
+	}
 }
 
 // Alias adds paths under which workers run the function as well: those it had before it was renamed or moved. Tasks
 // delayed with the Function carry its name, never an alias.
 func Alias(paths ...string) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.spec.Aliases = append(d.spec.Aliases, paths...) })
+	return funcOption{
+		"Alias(" + strings.Join(quoted(paths), ", ") + ")",
+		func(d *funcDefaults) { d.spec.Aliases = append(d.spec.Aliases, paths...) },
+	}
+}
+
+func quoted(texts []string) []string {
+	all := make([]string, len(texts))
+	for i, text := range texts {
+		all[i] = strconv.Quote(text)
+	}
+	return all
 }
 
 // Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can
@@ -72,13 +68,15 @@ func Alias(paths ...string) FuncOption {
 // function is registered. A variadic parameter counts as one. Tasks with more arguments than parameters stay an error,
 // and so does Delay with fewer.
 func Optional(n int) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.spec.Optional = n })
+	return funcOption{fmt.Sprintf("Optional(%d)", n), func(d *funcDefaults) { d.spec.Optional = n }}
 }
 
 // Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker.
 // It is given to Func, and matters where the function is registered.
 func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
-	return funcOption(func(d *funcDefaults) { d.middleware = append(slices.Clip(d.middleware), mw...) })
+	return funcOption{"Middleware(…)", func(d *funcDefaults) {
+		d.middleware = append(slices.Clip(d.middleware), mw...)
+	}}
 }
 
 // Func gives a function a name, aliases and defaults:
@@ -93,7 +91,7 @@ func Func(fn any, opts ...FuncOption) *Function {
 		if o == nil {
 			return &Function{err: function.Refusal("Func", "options", "nil", "leave it out")}
 		}
-		o.applyFunc(&d)
+		o.forFunc(&d)
 	}
 	f, err := d.build(fn)
 	if err != nil {

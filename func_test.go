@@ -11,7 +11,7 @@ import (
 func TestFuncOptions(t *testing.T) {
 	retries := 5
 	f := mustFunction(t, Func(fnTwo, Alias("old.A"),
-		funcOption(func(d *funcDefaults) { d.spec.Policy.MaxRetry = &retries }),
+		MaxRetry(retries),
 		Alias("old.B", "old.C")))
 	if f.Path() != testPath+"fnTwo" || strings.Join(f.Aliases(), " ") != "old.A old.B old.C" ||
 		f.Policy.MaxRetry == nil ||

@@ -3,6 +3,7 @@ package delayed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -63,4 +64,14 @@ func (h slogHook) Fire(e *logrus.Entry) error {
 		record.AddAttrs(slog.Any(k, v))
 	}
 	return h.handler.Handle(ctx, record)
+}
+
+// checkLogger returns an error for a logger that would panic at its first line.
+func checkLogger(config string, l Logger) error {
+	entry, isEntry := l.(*logrus.Entry)
+	if l != nil && (wire.IsNil(l) || isEntry && entry.Logger == nil) {
+		return fmt.Errorf("delayed: %s.Logger is a nil or zero %T: expected one that logs, or nothing for the default",
+			config, l)
+	}
+	return nil
 }

@@ -2,8 +2,12 @@ package delayed
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
+	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -17,7 +21,8 @@ const maxRetryLimit = 1 << 30
 // String method shows it as it is written in code.
 type Option interface {
 	fmt.Stringer
-	applyCall(*callOptions)
+	// Named so that the compiler's error about another option says where that does not belong.
+	forQueueWith(*callOptions)
 }
 
 // callOptions are the options of one call, put together. The zero value is a call without options.
@@ -90,7 +95,7 @@ func In(d time.Duration) Option { return inOption(d) }
 
 type inOption time.Duration
 
-func (o inOption) applyCall(c *callOptions) {
+func (o inOption) forQueueWith(c *callOptions) {
 	if want, wrong := tooShort(time.Duration(o)); wrong {
 		c.fault(o, want)
 	}
@@ -105,7 +110,7 @@ func At(t time.Time) Option { return atOption(t) }
 
 type atOption time.Time
 
-func (o atOption) applyCall(c *callOptions) {
+func (o atOption) forQueueWith(c *callOptions) {
 	if t := time.Time(o); t.IsZero() || t.Year() > maxYear {
 		c.fault(o, fmt.Sprintf("a time that is not zero, up to the year %d", maxYear))
 	}
@@ -127,12 +132,12 @@ func MaxRetry(n int) TaskOption { return maxRetryOption(min(max(n, 0), maxRetryL
 
 type maxRetryOption int
 
-func (o maxRetryOption) applyCall(c *callOptions) {
+func (o maxRetryOption) forQueueWith(c *callOptions) {
 	n := int(o)
 	c.maxRetry = &n
 }
 
-func (o maxRetryOption) applyFunc(d *funcDefaults) {
+func (o maxRetryOption) forFunc(d *funcDefaults) {
 	n := int(o)
 	d.spec.Policy.MaxRetry = &n
 }
@@ -147,9 +152,158 @@ func TaskID(id string) Option { return taskIDOption(id) }
 
 type taskIDOption string
 
-func (o taskIDOption) applyCall(c *callOptions) {
+func (o taskIDOption) forQueueWith(c *callOptions) {
 	id := string(o)
 	c.id = &id
 }
 
 func (o taskIDOption) String() string { return fmt.Sprintf("TaskID(%q)", string(o)) }
+
+// Header adds a header to the task: a string that middleware and handlers read by Task.Header, such as a trace context
+// or a tenant. It travels beside the arguments and stays with the task when it is retried. It may be given for several
+// keys; for one key the last value holds. Keys and values are UTF-8, at most 64 headers and 8,192 bytes in all; keys
+// are not empty and compared as they are. QueueConfig.Inject adds headers to every task of a queue.
+func Header(key, value string) Option { return headerOption{key, value} }
+
+type headerOption struct{ key, value string }
+
+func (o headerOption) forQueueWith(c *callOptions) {
+	c.headers = maps.Clone(c.headers) // queues made by With share it
+	if c.headers == nil {
+		c.headers = map[string]string{}
+	}
+	c.headers[o.key] = o.value
+}
+
+func (o headerOption) String() string { return fmt.Sprintf("Header(%q, %q)", o.key, o.value) }
+
+// checkHeaders says why a message cannot carry headers. from says where they come from.
+func checkHeaders(headers map[string]string, from string) error {
+	if len(headers) > wire.MaxHeaders {
+		return fmt.Errorf("%w: %s: %d headers, expected at most %d", ErrArguments, from, len(headers), wire.MaxHeaders)
+	}
+	size := 0
+	for key, value := range headers {
+		if key == "" || !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return fmt.Errorf("%w: %s: header %q, expected a key that is not empty, and key and value in UTF-8",
+				ErrArguments, from, key)
+		}
+		size += len(key) + len(value)
+	}
+	if size > wire.MaxHeaderBytes {
+		return fmt.Errorf("%w: %s: headers of %d bytes, expected at most %d: pass large values as arguments",
+			ErrArguments, from, size, wire.MaxHeaderBytes)
+	}
+	return nil
+}
+
+// withHeaders returns x with headers in it.
+func withHeaders(x *wire.Extra, headers map[string]string) *wire.Extra {
+	if len(headers) == 0 {
+		return x
+	}
+	if x == nil {
+		x = new(wire.Extra)
+	}
+	x.Headers = headers // neither changes any more
+	return x
+}
+
+// KeepResult keeps what the function returns for d after the task has succeeded, rounded to milliseconds: the T of a
+// result T or (T, error), which must be of a type that can be an argument. Await reads it, in any process. Who waits is
+// also told when the task fails for good. A d of zero or less keeps nothing. Given to Func it is the function's
+// default, given to Queue.With it holds for one call.
+func KeepResult(d time.Duration) TaskOption {
+	return keepOption{"KeepResult", d, func(x *wire.Extra, ms int64) { x.KeepResult = ms }}
+}
+
+// Retention keeps the task itself for d after it has succeeded, rounded to milliseconds: its call, its times and what
+// the function returned. Without it a task is gone once it is done. A d of zero or less keeps nothing. Given to Func it
+// is the function's default, given to Queue.With it holds for one call. With KeepResult, everything is kept for the
+// longer of the two.
+func Retention(d time.Duration) TaskOption {
+	return keepOption{"Retention", d, func(x *wire.Extra, ms int64) { x.Retention = ms }}
+}
+
+// keepOption says how long something of a task is kept that has succeeded.
+type keepOption struct {
+	name string
+	life time.Duration
+	set  func(x *wire.Extra, ms int64)
+}
+
+func (o keepOption) extra() extra {
+	return func(x *wire.Extra, _ int64) { o.set(x, max(o.life.Milliseconds(), 0)) }
+}
+
+func (o keepOption) forQueueWith(c *callOptions) {
+	if want, wrong := tooShort(o.life); wrong {
+		c.fault(o, want)
+	}
+	c.write(o.extra())
+	c.kept = o.life >= time.Millisecond
+}
+
+func (o keepOption) forFunc(d *funcDefaults) {
+	if want, wrong := tooShort(o.life); wrong {
+		d.fault(o, want)
+	}
+	d.write(o.extra())
+}
+
+func (o keepOption) String() string { return fmt.Sprintf("%s(%v)", o.name, o.life) }
+
+// write adds what an option writes into messages. Queues made by With share the slice.
+func (o *callOptions) write(e extra) { o.extras = append(slices.Clip(o.extras), e) }
+
+// fault notes what is wrong with an option.
+func (o *callOptions) fault(wrong fmt.Stringer, want string) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, wrong, want)
+	}
+}
+
+func (d *funcDefaults) write(e extra) { d.extras = append(d.extras, e) }
+
+func (d *funcDefaults) fault(o fmt.Stringer, want string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, o, want)
+	}
+}
+
+// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, FailOnTimeout or a TaskOption. Its
+// String method shows it as it is written in code.
+type FuncOption interface {
+	fmt.Stringer
+	// Named so that the compiler's error about another option says where that does not belong.
+	forFunc(*funcDefaults)
+}
+
+// funcDefaults collects the options of one Func call.
+type funcDefaults struct {
+	defaults
+
+	spec       function.Spec
+	err        error // what is wrong with the first faulty option; wraps ErrFunction
+	middleware []func(HandlerFunc) HandlerFunc
+}
+
+// defaults are what the options of Func say about the tasks of a function, beside what its workers go by. They are
+// immutable.
+type defaults struct {
+	extras []extra           // what they write into messages
+	locks  []func(*lockRule) // what they say about locks
+	gather *wire.Gather      // how calls are gathered; nil: the defaults
+	chain  HandlerFunc       // through the function's middleware; nil: it has none
+}
+
+// lockRule is what options say about the lock of a task.
+type lockRule struct {
+	over       string // redisstore.LockNothing, redisstore.LockArgs or redisstore.LockKey
+	key        string
+	ttl        time.Duration
+	untilStart bool
+	conflict   Conflict
+	ruled      bool // conflict was given
+	err        error
+}

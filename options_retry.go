@@ -10,24 +10,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// write adds what an option writes into messages. Queues made by With share the slice.
-func (o *callOptions) write(e extra) { o.extras = append(slices.Clip(o.extras), e) }
-
-// fault notes what is wrong with an option.
-func (o *callOptions) fault(wrong fmt.Stringer, want string) {
-	if o.err == nil {
-		o.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, wrong, want)
-	}
-}
-
-func (d *funcDefaults) write(e extra) { d.extras = append(d.extras, e) }
-
-func (d *funcDefaults) fault(o fmt.Stringer, want string) {
-	if d.err == nil {
-		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, o, want)
-	}
-}
-
 // Backoff says how long a failed task waits before it is tried again, rounded to milliseconds: the first delay before
 // the first retry and so on, the last one before all further. They are kept to exactly, without jitter. There are 1 to
 // 64 of them, none negative. How often a task is tried, MaxRetry or RetryUntil says. Given to Func it is the function's
@@ -59,7 +41,7 @@ func (o backoffOption) extra() extra {
 	return func(x *wire.Extra, _ int64) { x.RetryDelays = ms }
 }
 
-func (o backoffOption) applyCall(c *callOptions) {
+func (o backoffOption) forQueueWith(c *callOptions) {
 	if want := o.wrong(); want != "" {
 		c.fault(o, want)
 		return
@@ -67,7 +49,7 @@ func (o backoffOption) applyCall(c *callOptions) {
 	c.write(o.extra())
 }
 
-func (o backoffOption) applyFunc(d *funcDefaults) {
+func (o backoffOption) forFunc(d *funcDefaults) {
 	if want := o.wrong(); want != "" {
 		d.fault(o, want)
 		return
@@ -96,7 +78,7 @@ func (o maxBackoffOption) extra() extra {
 	return func(x *wire.Extra, _ int64) { x.RetryCap = ms }
 }
 
-func (o maxBackoffOption) applyCall(c *callOptions) {
+func (o maxBackoffOption) forQueueWith(c *callOptions) {
 	if want, wrong := notPositive(time.Duration(o)); wrong {
 		c.fault(o, want)
 		return
@@ -104,7 +86,7 @@ func (o maxBackoffOption) applyCall(c *callOptions) {
 	c.write(o.extra())
 }
 
-func (o maxBackoffOption) applyFunc(d *funcDefaults) {
+func (o maxBackoffOption) forFunc(d *funcDefaults) {
 	if want, wrong := notPositive(time.Duration(o)); wrong {
 		d.fault(o, want)
 		return
@@ -122,7 +104,7 @@ func RetryUntil(t time.Time) Option { return retryUntilOption(t) }
 
 type retryUntilOption time.Time
 
-func (o retryUntilOption) applyCall(c *callOptions) {
+func (o retryUntilOption) forQueueWith(c *callOptions) {
 	c.writeTime(o, time.Time(o), func(x *wire.Extra, ms int64) { x.RetryUntil = ms })
 }
 
@@ -133,12 +115,12 @@ func (o retryUntilOption) String() string { return textOfTime("RetryUntil", time
 // too long. It is called concurrently. A negative delay means none; should fn panic, the worker's default backoff
 // holds. MaxBackoff bounds it, and Backoff of a call goes before it.
 func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
-	return funcOption(func(d *funcDefaults) {
+	return funcOption{"BackoffFunc(…)", func(d *funcDefaults) {
 		if fn == nil && d.err == nil {
 			d.err = function.Refusal("BackoffFunc", "a function", "nil", "leave it out")
 		}
 		d.spec.Policy.Backoff = fn
-	})
+	}}
 }
 
 // notPositive is tooShort for a duration that must be positive.

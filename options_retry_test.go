@@ -56,14 +56,14 @@ func TestRetryAndTimeOptions(t *testing.T) {
 				t.Errorf("shown as %s", got)
 			}
 			var c callOptions
-			tt.option.applyCall(&c)
+			tt.option.forQueueWith(&c)
 			got := extraOf(nil, c.extras, now)
 			if c.err != nil || got == nil || fmt.Sprint(*got) != fmt.Sprint(tt.want) {
 				t.Errorf("%+v, %v, expected %+v", got, c.err, tt.want)
 			}
 			if o, ok := tt.option.(TaskOption); ok {
 				var d funcDefaults
-				o.applyFunc(&d)
+				o.forFunc(&d)
 				if got := extraOf(d.extras, nil, now); d.err != nil || got == nil ||
 					fmt.Sprint(*got) != fmt.Sprint(tt.want) {
 					t.Errorf("as a default %+v, %v, expected %+v", got, d.err, tt.want)
@@ -134,7 +134,7 @@ func TestBackoffCopiesItsDelays(t *testing.T) {
 	o := Backoff(delays...)
 	delays[0] = time.Hour
 	var c callOptions
-	o.applyCall(&c)
+	o.forQueueWith(&c)
 	if got := extraOf(nil, c.extras, 0).RetryDelays; !slices.Equal(got, []int64{1000, 60_000}) {
 		t.Errorf("delays %v", got)
 	}

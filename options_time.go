@@ -35,7 +35,7 @@ func (o timeoutOption) wrong() (want string, wrong bool) {
 	return tooShort(time.Duration(o))
 }
 
-func (o timeoutOption) applyCall(c *callOptions) {
+func (o timeoutOption) forQueueWith(c *callOptions) {
 	if want, wrong := o.wrong(); wrong {
 		c.fault(o, want)
 		return
@@ -43,7 +43,7 @@ func (o timeoutOption) applyCall(c *callOptions) {
 	c.write(o.extra())
 }
 
-func (o timeoutOption) applyFunc(d *funcDefaults) {
+func (o timeoutOption) forFunc(d *funcDefaults) {
 	if want, wrong := o.wrong(); wrong {
 		d.fault(o, want)
 		return
@@ -64,7 +64,7 @@ func Deadline(t time.Time) Option { return deadlineOption(t) }
 
 type deadlineOption time.Time
 
-func (o deadlineOption) applyCall(c *callOptions) {
+func (o deadlineOption) forQueueWith(c *callOptions) {
 	c.writeTime(o, time.Time(o), func(x *wire.Extra, ms int64) { x.Deadline = ms })
 }
 
@@ -84,7 +84,7 @@ func (o ttlOption) extra() extra {
 	return func(x *wire.Extra, nowMs int64) { x.Expiry = nowMs + ms }
 }
 
-func (o ttlOption) applyCall(c *callOptions) {
+func (o ttlOption) forQueueWith(c *callOptions) {
 	if want, wrong := notPositive(time.Duration(o)); wrong {
 		c.fault(o, want)
 		return
@@ -92,7 +92,7 @@ func (o ttlOption) applyCall(c *callOptions) {
 	c.write(o.extra())
 }
 
-func (o ttlOption) applyFunc(d *funcDefaults) {
+func (o ttlOption) forFunc(d *funcDefaults) {
 	if want, wrong := notPositive(time.Duration(o)); wrong {
 		d.fault(o, want)
 		return
@@ -105,5 +105,5 @@ func (o ttlOption) String() string { return fmt.Sprintf("TTL(%v)", time.Duration
 // FailOnTimeout archives tasks of a function that exceed their Timeout or Deadline and return an error, instead of
 // retrying them.
 func FailOnTimeout() FuncOption {
-	return funcOption(func(d *funcDefaults) { d.spec.Policy.FailOnTimeout = true })
+	return funcOption{"FailOnTimeout()", func(d *funcDefaults) { d.spec.Policy.FailOnTimeout = true }}
 }

@@ -317,3 +317,13 @@ func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, err
 	}
 	return runs, nil
 }
+
+// check returns an error if Redis cannot be asked for entries.
+func (p *Periodic) check(ctx context.Context) error {
+	if p == nil || p.queue == nil {
+		return errNoPeriodic
+	}
+	return checkContext(ctx)
+}
+
+var errNoPeriodic = errors.New("delayed: the *Periodic is nil or zero: make it with Queue.Periodic")

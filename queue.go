@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,7 +138,7 @@ func (q *Queue) With(opts ...Option) *Queue {
 			c.optErr = fmt.Errorf("%w: option %d is nil: leave it out", ErrArguments, i+1)
 			return &c
 		}
-		o.applyCall(&c.options)
+		o.forQueueWith(&c.options)
 	}
 	if c.options.err != nil {
 		c.optErr = c.options.err
@@ -433,37 +433,63 @@ func (q *Queue) settle(ctx context.Context) error {
 	return nil
 }
 
-// checkQueue says why a name cannot be that of a queue on r.
-func (r *Redis) checkQueue(name string) error {
-	if err := redisstore.CheckQueueName(name); err != nil {
-		return err
-	}
-	if redisstore.OneSlot(r.loops, r.prefix, name) {
-		return nil
-	}
-	found := fmt.Sprintf("delayed: queue name %q", name)
-	if r.prefix != "" {
-		found += fmt.Sprintf(" behind the key prefix %q", r.prefix)
-	}
-	const want = "all keys of a queue are in one slot of a Redis Cluster because of a {tag} in its name"
-	tagged := "{" + strings.NewReplacer("{", "", "}", "").Replace(name) + "}"
-	if len(tagged) > 2 && redisstore.OneSlot(r.loops, r.prefix, tagged) {
-		return fmt.Errorf("%s has no tag: %s: name it %q", found, want, tagged)
-	}
-	return fmt.Errorf("%s has no tag: %s: choose another prefix", found, want)
-}
+var errNoQueue = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")
 
-// checkSlots is what checkQueue says about slots for names that are known to be well formed.
-func (r *Redis) checkSlots(names []string) error {
-	for _, name := range names {
-		if redisstore.CheckQueueName(name) != nil {
-			continue // told elsewhere
-		}
-		if err := r.checkQueue(name); err != nil {
-			return err
-		}
+// made returns an error if q was not made by a constructor.
+func (q *Queue) made() error {
+	if q == nil || q.store == nil {
+		return errNoQueue
 	}
 	return nil
 }
 
-var errNoQueue = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")
+// check returns an error if Redis cannot be asked: q was not made by a constructor, or there is no context.
+func (q *Queue) check(ctx context.Context) error {
+	if err := q.made(); err != nil {
+		return err
+	}
+	return checkContext(ctx)
+}
+
+// injected returns q with the headers that its Inject finds in ctx. Those given by Header hold.
+func (q *Queue) injected(ctx context.Context) (*Queue, error) {
+	if q.inject == nil {
+		return q, nil
+	}
+	found := q.inject(ctx)
+	if len(found) == 0 {
+		return q, nil
+	}
+	c := *q
+	c.options.injected = make(map[string]string, len(found)+len(q.options.headers))
+	maps.Copy(c.options.injected, found) // Inject may use its map again
+	maps.Copy(c.options.injected, q.options.headers)
+	if err := checkHeaders(c.options.injected, "QueueConfig.Inject"); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// stamp returns the time that messages carry which are made now, in ms since 1970.
+func (q *Queue) stamp(now time.Time) int64 {
+	if q.listener != nil {
+		now = q.listener.Now()
+	}
+	return now.UnixMilli()
+}
+
+// accepted tells whoever wants to know that Redis has accepted tasks.
+func (q *Queue) accepted() {
+	if q.listener != nil {
+		q.listener.Enqueued(q.store.Keys.List)
+	}
+}
+
+// listenerOf returns who wants to hear of the tasks that are enqueued through a source; nil for nobody.
+func listenerOf(src Source) seam.Listener {
+	if bounded, ok := src.(*redisstore.BoundedSource); ok {
+		src = bounded.Source
+	}
+	l, _ := src.(seam.Listener)
+	return l
+}

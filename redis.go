@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -136,4 +137,47 @@ func (r *Redis) Close() error {
 		return r.loops.Close() // one source for both
 	}
 	return errors.Join(r.calls.Close(), r.loops.Close())
+}
+
+// check returns an error if r was not made by a constructor.
+func (r *Redis) check() error {
+	if r == nil || r.calls == nil || r.loops == nil {
+		return errNoRedis
+	}
+	return nil
+}
+
+var errNoRedis = errors.New("delayed: the *Redis is nil or zero: pass what Dial, FromPool or FromSource returned")
+
+// checkQueue says why a name cannot be that of a queue on r.
+func (r *Redis) checkQueue(name string) error {
+	if err := redisstore.CheckQueueName(name); err != nil {
+		return err
+	}
+	if redisstore.OneSlot(r.loops, r.prefix, name) {
+		return nil
+	}
+	found := fmt.Sprintf("delayed: queue name %q", name)
+	if r.prefix != "" {
+		found += fmt.Sprintf(" behind the key prefix %q", r.prefix)
+	}
+	const want = "all keys of a queue are in one slot of a Redis Cluster because of a {tag} in its name"
+	tagged := "{" + strings.NewReplacer("{", "", "}", "").Replace(name) + "}"
+	if len(tagged) > 2 && redisstore.OneSlot(r.loops, r.prefix, tagged) {
+		return fmt.Errorf("%s has no tag: %s: name it %q", found, want, tagged)
+	}
+	return fmt.Errorf("%s has no tag: %s: choose another prefix", found, want)
+}
+
+// checkSlots is what checkQueue says about slots for names that are known to be well formed.
+func (r *Redis) checkSlots(names []string) error {
+	for _, name := range names {
+		if redisstore.CheckQueueName(name) != nil {
+			continue // told elsewhere
+		}
+		if err := r.checkQueue(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

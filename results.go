@@ -2,13 +2,13 @@ package delayed
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -173,20 +173,114 @@ func (r *Ref) failure(state State, info *wire.Info) error {
 	}
 }
 
-// made says whether r came of enqueueing the task, so that its queue's options are those of the task.
-func (r *Ref) made() bool { return r.text[len(r.text)-1] != 0 }
-
-// name gives r an id that TaskID said, in place of a random one.
-func (r *Ref) name(id string, nowMs int64) {
-	r.id = id
-	r.text = wire.TaskIDText{len(r.text) - 1: 1}
-	binary.LittleEndian.PutUint64(r.text[:], uint64(nowMs)) //nolint:gosec // as many bits
+// Progress reports how far a task is: done of total, in units of the handler's choice, and a note of up to 4 KiB; a
+// negative number counts as 0. ctx is the context that the handler was given, or made of it. Others read the last
+// report by Ref.Progress and Ref.Info while the task is active; it goes with the task's end, but stays with what
+// KeepResult and Retention keep and with what is known of a task that has failed.
+//
+// It may be called as often as is convenient: at most ten reports a second reach Redis, and the last one always does.
+// An error says that ctx is none of a handler, that the task carries no id (ErrNoID), that it is another worker's by
+// now (ErrLost), or that Redis could not be told; none of them needs to stop the handler.
+func Progress(ctx context.Context, done, total int64, note string) error {
+	c := engine.ClaimFromContext(ctx)
+	if c == nil {
+		return errors.New("delayed: Progress outside of a handler: pass the context that the handler was given")
+	}
+	return c.Report(ctx, wire.Progress{Done: done, Total: total, Note: note})
 }
 
-// older says whether what is kept is that of an earlier task with the same id.
-func (r *Ref) older(info *wire.Info) bool {
-	if r.queue.options.id == nil || !r.made() || info.Enqueued.IsZero() {
-		return false
+// Progress asks Redis what the task has reported last; zeros if it has not, or if it is pending or nothing is known of
+// it any more. Errors are those of asking.
+func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err error) {
+	info, err := r.Info(ctx)
+	return info.Done, info.Total, info.Note, err
+}
+
+// State asks Redis where the task is. Errors are those of asking.
+func (r *Ref) State(ctx context.Context) (State, error) {
+	found, err := r.look(ctx, false)
+	if err != nil {
+		return StateUnknown, err
 	}
-	return info.Enqueued.UnixMilli() < int64(binary.LittleEndian.Uint64(r.text[:])) //nolint:gosec // as in name
+	state, _, _ := stateOf(&found)
+	if state == StateUnknown {
+		if _, waits, err := r.queue.store.Aggregating(ctx, r.id); err != nil {
+			return StateUnknown, err
+		} else if waits {
+			return StateAggregating, nil
+		}
+	}
+	return state, nil
+}
+
+// Info asks Redis what is known of the task. Of a task whose state is StateUnknown only the ID is. Errors are those of
+// asking.
+func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
+	found, err := r.look(ctx, true)
+	if err != nil {
+		return TaskInfo{}, err
+	}
+	state, due, noted := stateOf(&found)
+	info := wire.ParseInfo(noted)
+	task := publicInfo(&info)
+	task.ID, task.State, task.Due = r.id, state, due
+	message := found.Message.Bytes
+	if size := found.Message.Size; size > 0 && task.Reason == "" {
+		task.Reason, task.Error = lifecycle.ReasonTooLarge, redisstore.TooLarge(size).Error()
+	}
+	if state == StateUnknown {
+		var waits bool
+		if message, waits, err = r.queue.store.Aggregating(ctx, r.id); err != nil {
+			return TaskInfo{}, err
+		}
+		if waits {
+			task.State = StateAggregating
+		}
+	}
+	if msg, err := wire.Parse(message, wire.WorkerLimits); err == nil {
+		task.Function = msg.Path
+		if at := msg.Meta.EnqueuedAt; at > 0 {
+			task.EnqueuedAt = time.UnixMilli(at)
+		}
+	}
+	return task, nil
+}
+
+// look asks Redis for the task.
+func (r *Ref) look(ctx context.Context, message bool) (redisstore.Seen, error) {
+	if err := r.check(ctx); err != nil {
+		return redisstore.Seen{}, err
+	}
+	return r.queue.store.Look(ctx, r.id, message)
+}
+
+// placeStates are the states of tasks by the places where the store finds them.
+var placeStates = map[string]State{
+	"scheduled": StateScheduled, "retry": StateRetry, "parked": StateParked, "archived": StateArchived,
+	"completed": StateCompleted, "active": StateActive,
+}
+
+// stateOf returns the state of what the store has seen, with its time and what is known of it.
+func stateOf(s *redisstore.Seen) (state State, due time.Time, info []byte) {
+	place, due, info := s.Place()
+	state = placeStates[place]
+	if state == StateCompleted {
+		switch info := wire.ParseInfo(info); info.Reason {
+		case "dropped":
+			state = StateDropped
+		case engine.ReasonCanceled:
+			state = StateCanceled
+		}
+	}
+	return state, due, info
+}
+
+// publicInfo returns what users see of what is known of a task.
+func publicInfo(i *wire.Info) TaskInfo {
+	return TaskInfo{
+		Function: i.Function, EnqueuedAt: i.Enqueued, Began: i.Began, At: i.At, FirstFailed: i.FirstFailed,
+		Reason: i.Reason, Error: i.Error, Stack: i.Stack,
+		Attempts: i.Attempts, Deaths: i.Deaths, Worker: i.Worker,
+		Done: i.Progress.Done, Total: i.Progress.Total, Note: i.Progress.Note,
+	}
 }

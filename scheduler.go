@@ -345,3 +345,5 @@ func ignoreChange(err error) error {
 	}
 	return err
 }
+
+var errNoSchedule = errors.New("delayed: the *Scheduler is nil or zero: make it with NewScheduler")

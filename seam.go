@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -48,30 +47,6 @@ func init() {
 			}
 		}
 		return false
-	}
-}
-
-// listenerOf returns who wants to hear of the tasks that are enqueued through a source; nil for nobody.
-func listenerOf(src Source) seam.Listener {
-	if bounded, ok := src.(*redisstore.BoundedSource); ok {
-		src = bounded.Source
-	}
-	l, _ := src.(seam.Listener)
-	return l
-}
-
-// stamp returns the time that messages carry which are made now, in ms since 1970.
-func (q *Queue) stamp(now time.Time) int64 {
-	if q.listener != nil {
-		now = q.listener.Now()
-	}
-	return now.UnixMilli()
-}
-
-// accepted tells whoever wants to know that Redis has accepted tasks.
-func (q *Queue) accepted() {
-	if q.listener != nil {
-		q.listener.Enqueued(q.store.Keys.List)
 	}
 }
 

@@ -1,14 +1,8 @@
 package delayed
 
 import (
-	"context"
 	"fmt"
 	"time"
-
-	"github.com/godelayed/delayed/internal/engine"
-	"github.com/godelayed/delayed/internal/lifecycle"
-	"github.com/godelayed/delayed/internal/redisstore"
-	"github.com/godelayed/delayed/internal/wire"
 )
 
 // State says where a task is.
@@ -77,93 +71,4 @@ type TaskInfo struct {
 	Worker      string // id of the worker that had it last
 	Done, Total int64  // what it has reported last by Progress
 	Note        string // likewise
-}
-
-// State asks Redis where the task is. Errors are those of asking.
-func (r *Ref) State(ctx context.Context) (State, error) {
-	found, err := r.look(ctx, false)
-	if err != nil {
-		return StateUnknown, err
-	}
-	state, _, _ := stateOf(&found)
-	if state == StateUnknown {
-		if _, waits, err := r.queue.store.Aggregating(ctx, r.id); err != nil {
-			return StateUnknown, err
-		} else if waits {
-			return StateAggregating, nil
-		}
-	}
-	return state, nil
-}
-
-// Info asks Redis what is known of the task. Of a task whose state is StateUnknown only the ID is. Errors are those of
-// asking.
-func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
-	found, err := r.look(ctx, true)
-	if err != nil {
-		return TaskInfo{}, err
-	}
-	state, due, noted := stateOf(&found)
-	info := wire.ParseInfo(noted)
-	task := publicInfo(&info)
-	task.ID, task.State, task.Due = r.id, state, due
-	message := found.Message.Bytes
-	if size := found.Message.Size; size > 0 && task.Reason == "" {
-		task.Reason, task.Error = lifecycle.ReasonTooLarge, redisstore.TooLarge(size).Error()
-	}
-	if state == StateUnknown {
-		var waits bool
-		if message, waits, err = r.queue.store.Aggregating(ctx, r.id); err != nil {
-			return TaskInfo{}, err
-		}
-		if waits {
-			task.State = StateAggregating
-		}
-	}
-	if msg, err := wire.Parse(message, wire.WorkerLimits); err == nil {
-		task.Function = msg.Path
-		if at := msg.Meta.EnqueuedAt; at > 0 {
-			task.EnqueuedAt = time.UnixMilli(at)
-		}
-	}
-	return task, nil
-}
-
-// look asks Redis for the task.
-func (r *Ref) look(ctx context.Context, message bool) (redisstore.Seen, error) {
-	if err := r.check(ctx); err != nil {
-		return redisstore.Seen{}, err
-	}
-	return r.queue.store.Look(ctx, r.id, message)
-}
-
-// placeStates are the states of tasks by the places where the store finds them.
-var placeStates = map[string]State{
-	"scheduled": StateScheduled, "retry": StateRetry, "parked": StateParked, "archived": StateArchived,
-	"completed": StateCompleted, "active": StateActive,
-}
-
-// stateOf returns the state of what the store has seen, with its time and what is known of it.
-func stateOf(s *redisstore.Seen) (state State, due time.Time, info []byte) {
-	place, due, info := s.Place()
-	state = placeStates[place]
-	if state == StateCompleted {
-		switch info := wire.ParseInfo(info); info.Reason {
-		case "dropped":
-			state = StateDropped
-		case engine.ReasonCanceled:
-			state = StateCanceled
-		}
-	}
-	return state, due, info
-}
-
-// publicInfo returns what users see of what is known of a task.
-func publicInfo(i *wire.Info) TaskInfo {
-	return TaskInfo{
-		Function: i.Function, EnqueuedAt: i.Enqueued, Began: i.Began, At: i.At, FirstFailed: i.FirstFailed,
-		Reason: i.Reason, Error: i.Error, Stack: i.Stack,
-		Attempts: i.Attempts, Deaths: i.Deaths, Worker: i.Worker,
-		Done: i.Progress.Done, Total: i.Progress.Total, Note: i.Progress.Note,
-	}
 }

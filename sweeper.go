@@ -107,3 +107,5 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 	return redisstore.Closing(ctx)
 }
+
+var errNoSweeper = errors.New("delayed: the *Sweeper is nil or zero: make it with NewSweeper")

@@ -2,6 +2,8 @@ package delayed
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -410,3 +412,53 @@ func (r *Ref) String() string {
 	}
 	return wire.OneLine(r.queue.Name() + "/" + r.id)
 }
+
+// name gives r an id that TaskID said, in place of a random one.
+func (r *Ref) name(id string, nowMs int64) {
+	r.id = id
+	r.text = wire.TaskIDText{len(r.text) - 1: 1}
+	binary.LittleEndian.PutUint64(r.text[:], uint64(nowMs)) //nolint:gosec // as many bits
+}
+
+// made says whether r came of enqueueing the task, so that its queue's options are those of the task.
+func (r *Ref) made() bool { return r.text[len(r.text)-1] != 0 }
+
+// older says whether what is kept is that of an earlier task with the same id.
+func (r *Ref) older(info *wire.Info) bool {
+	if r.queue.options.id == nil || !r.made() || info.Enqueued.IsZero() {
+		return false
+	}
+	return info.Enqueued.UnixMilli() < int64(binary.LittleEndian.Uint64(r.text[:])) //nolint:gosec // as in name
+}
+
+// become makes r the Ref of a task that somebody else has enqueued.
+func (r *Ref) become(id string) { r.id, r.text = id, wire.TaskIDText{} }
+
+var (
+	errNoRef      = fmt.Errorf("%w: the *Ref is nil or zero; did Delay return an error?", ErrNoID)
+	errNoTask     = fmt.Errorf("%w: the *Task is nil or zero: make it with Call, NewGoTask or NewPyTask", ErrArguments)
+	errNoReceived = errors.New("delayed: the *Task is nil: TaskFromContext returns nil outside of a handler")
+)
+
+// noArgument says what an argument is that no function can take, and where it belongs; "" if it may be one.
+func noArgument(a any) string {
+	switch a := a.(type) {
+	case *Ref:
+		return "a *Ref, which is no argument: pass its ID()"
+	case Option:
+		name, _, _ := strings.Cut(a.String(), "(") // what follows may be secret
+		return fmt.Sprintf("the option %s, which is no argument: give it to Queue.With, as in "+
+			"q.With(delayed.%s(…)).Delay(…)", name, name)
+	case FuncOption:
+		name, _, _ := strings.Cut(a.String(), "(")
+		return fmt.Sprintf("the option %s, which is no argument: give it to Func with the function, as in "+
+			"delayed.Func(fn, delayed.%s(…))", name, name)
+	}
+	if t := reflect.TypeOf(a); t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == ownPath {
+		return fmt.Sprintf("a *%s, which cannot travel: let the worker have its own", t.Elem().Name())
+	}
+	return ""
+}
+
+// ownPath is the path of this package, whose handles no task carries.
+var ownPath = reflect.TypeFor[Task]().PkgPath()

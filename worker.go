@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -64,14 +66,15 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	e := cfg.engine(rdb, plan)
 	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.call, w.hasMiddleware, misfit
 	for _, s := range schedulers {
-		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) }) // its only error is that of a second Run
+		// its only error is that of a second Run
+		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) })
 	}
 	w.engine = engine.New(e)
 	return w, nil
 }
 
 // engine returns the configuration of the parts that do the work. Its defaults are filled in, and it is checked.
-func (c *WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
+func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 	e := engine.Config{
 		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
 		Queues: plan, Concurrency: c.Concurrency, Prefetch: c.prefetch(), HeartbeatLife: c.HeartbeatLife,
@@ -95,14 +98,15 @@ func (c *WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 }
 
 // checkPythonQueue returns an error if a script cannot hand tasks on from one of the queues.
-func (c *WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
+func (c WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
 	if c.PythonQueue == "" {
 		return nil
 	}
 	to := redisstore.NewStore(rdb.loops, rdb.prefix, c.PythonQueue).Slot()
 	for _, name := range queues {
 		if redisstore.NewStore(rdb.loops, rdb.prefix, name).Slot() != to {
-			return fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the cluster: "+
+			return fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the "+
+				"cluster: "+
 				"give both the same {tag}", c.PythonQueue, name)
 		}
 	}
@@ -269,4 +273,100 @@ func libraryVersion() string {
 		}
 	}
 	return "unknown"
+}
+
+// WorkerState says what a worker does.
+type WorkerState int32
+
+// A worker goes through these in their order, except that it may alternate between running and paused.
+const (
+	WorkerNew      WorkerState = iota // Run was not called yet, or Redis does not know the worker yet
+	WorkerRunning                     // claims tasks
+	WorkerPaused                      // claims none until Resume
+	WorkerQuiet                       // claims none any more
+	WorkerStopping                    // waits for its handlers
+	WorkerStopped                     // Run has returned
+)
+
+// String returns the state's name.
+func (s WorkerState) String() string {
+	if s >= 0 && int(s) < len(stateNamesOfWorkers) {
+		return stateNamesOfWorkers[s]
+	}
+	return fmt.Sprintf("WorkerState(%d)", int32(s))
+}
+
+var stateNamesOfWorkers = [...]string{"new", "running", "paused", "quiet", "stopping", "stopped"}
+
+// WorkerStatus is a snapshot of a worker, for health checks.
+type WorkerStatus struct {
+	ID    string // of the worker, 32 hexadecimal digits
+	State WorkerState
+	// Busy is the number of handlers that run.
+	Busy int
+	// Connected says that Redis has confirmed the worker's heartbeat on every queue within its life.
+	Connected bool
+	// StopReason says why the worker stops or has stopped, in one of the words that docs/HOOKS.md lists; "" while it
+	// does not.
+	StopReason string
+}
+
+// check returns an error if w was not made by NewWorker.
+func (w *Worker) check() error {
+	if w == nil || w.engine == nil {
+		return errNoWorker
+	}
+	return nil
+}
+
+var errNoWorker = errors.New("delayed: the *Worker is nil or zero: make it with NewWorker")
+
+// hasMiddleware says whether a task goes through middleware, which needs a context of its own.
+func (w *Worker) hasMiddleware(c *engine.Claim) bool {
+	return w.chain != nil || defaultsOf(c.Function()).chain != nil
+}
+
+// call calls the function of a claim, through middleware if there is any. When the function or middleware calls
+// runtime.Goexit, it does not return.
+func (w *Worker) call(ctx context.Context, c *engine.Claim) (result any, err error) {
+	if !w.hasMiddleware(c) {
+		result, err = c.Function().Call(ctx, c.Message())
+		return result, public(err)
+	}
+	return w.callThrough(ctx, c)
+}
+
+// callThrough calls the function of a claim through middleware.
+func (w *Worker) callThrough(ctx context.Context, c *engine.Claim) (result any, err error) {
+	t := taskOf(c)
+	outermost := w.chain
+	if outermost == nil {
+		outermost = defaultsOf(c.Function()).chain
+	}
+	err = function.Protect(ctx, t, outermost)
+	return t.got.result, err
+}
+
+// Functions describes what is registered, sorted by path. Its slices are the caller's.
+func (w *Worker) Functions() []FunctionInfo {
+	must(w.check())
+	var infos []FunctionInfo
+	for _, f := range w.engine.Functions() {
+		infos = append(infos, FunctionInfo(f))
+	}
+	return infos
+}
+
+// FunctionInfo describes a registered function.
+type FunctionInfo struct {
+	Path     string         // under which tasks name it
+	Aliases  []string       // other paths that tasks may name it by
+	Params   []reflect.Type // of its arguments, without receiver and context
+	Variadic bool           // the last of Params is the slice of a variadic parameter
+	Optional int            // how many of the last Params a task may lack
+	Result   reflect.Type   // of what it returns beside an error; nil if that is nothing, or cannot be kept
+
+	// Func is the function in the program: its name there, and where it stands in the source. Nil where that is
+	// unknown.
+	Func *runtime.Func
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/childproc"
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/signature"
 )
@@ -142,7 +143,11 @@ func TestPythonStubsResults(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var functions bytes.Buffer
-	if err := signature.Write(&functions, w.Functions()); err != nil {
+	var infos []function.Info
+	for _, info := range w.Functions() {
+		infos = append(infos, function.Info(info))
+	}
+	if err := signature.Write(&functions, infos); err != nil {
 		t.Fatal(err)
 	}
 	// The types of this program begin with stub, so that they are no others; the module need not know.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/signature"
 )
 
@@ -15,7 +16,11 @@ func (p *program) list(out io.Writer) int {
 			return p.fail(fmt.Errorf("setting up: %w", err))
 		}
 	}
-	if err := signature.Write(out, p.worker.Functions()); err != nil {
+	var infos []function.Info
+	for _, info := range p.worker.Functions() {
+		infos = append(infos, function.Info(info))
+	}
+	if err := signature.Write(out, infos); err != nil {
 		return p.fail(err)
 	}
 	return exitClean

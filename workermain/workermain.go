@@ -71,10 +71,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
 )
@@ -88,37 +85,6 @@ const (
 	exitStuck   = 4
 	exitForced  = 130
 )
-
-// Config says what Run runs. Functions, Setup or both are needed; the zero value of all other fields is fine.
-type Config struct {
-	// Functions are registered with the worker: functions of packages, or what delayed.Func returned.
-	Functions []any
-
-	// Setup is called once Redis has answered and before the first task is claimed. It builds what handlers need,
-	// registers functions and methods that depend on it, and adds middleware (Worker.Use) and listeners
-	// (Worker.Listen). An error ends the program with code 1. With -functions it is called as well, Redis or not. The
-	// context ends when a signal asks the program to stop, while handlers may still run for a while: do not tie to it
-	// what they use, and close that after Run has returned.
-	Setup func(ctx context.Context, w *delayed.Worker) error
-
-	// Worker is the worker's configuration where no flag or variable says otherwise: use it for settings without a
-	// flag, such as Backoff, and to change defaults. With a Logger there are no flags for level and format.
-	Worker delayed.WorkerConfig
-
-	// Dial makes the handle on Redis of the URL that flags or environment give. Set it to rediscluster.Dial or
-	// redissentinel.Dial for URLs of several hosts, or to a function that adds a key prefix, or that keeps the handle
-	// for handlers which delay tasks themselves. It is called before Setup, and Run closes the handle. Defaults to
-	// delayed.Dial.
-	Dial func(rawURL string) (*delayed.Redis, error)
-
-	// Flags is what the flags are added to, and Run parses; flag.CommandLine lets a program have flags of its own,
-	// without environment variables. Defaults to a set of Run's own.
-	Flags *flag.FlagSet
-
-	// Args are the arguments to parse, without the program's name: os.Args[2:] where the worker is a subcommand.
-	// Defaults to those of the process when nil.
-	Args []string
-}
 
 // Main runs a worker with the given functions and ends the process with Run's code.
 func Main(fns ...any) { os.Exit(Run(Config{Functions: fns})) }
@@ -207,16 +173,6 @@ func flatten(err error) []error {
 	return all
 }
 
-// program is one run of a worker program.
-type program struct {
-	setup    func(context.Context, *delayed.Worker) error
-	settings *settings
-	log      logrus.FieldLogger
-	rdb      *delayed.Redis
-	worker   *delayed.Worker
-	started  atomic.Pointer[time.Time] // when the worker began to run; nil: not yet
-}
-
 // run does the work until it ends or a second signal does not want to wait for that.
 func (p *program) run() int {
 	signals, forget := notify()
@@ -282,12 +238,4 @@ func (p *program) notStarted(ctx context.Context, err error) int {
 		return exitClean
 	}
 	return p.fail(err)
-}
-
-// fail logs why the program does not start.
-func (p *program) fail(err error) int {
-	for _, e := range flatten(err) {
-		p.log.WithError(e).Error("worker does not start")
-	}
-	return exitFailed
 }

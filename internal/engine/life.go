@@ -17,14 +17,14 @@ type life struct {
 
 	loops, beats, finishers sync.WaitGroup
 
-	// Three contexts end one after the other. told ends when no task runs any more, abandon when Redis shall not be told
-	// any more, and beating at the very end.
+	// Three contexts end one after the other. told ends when no task runs any more, abandon when Redis shall not be
+	// told any more, and beating at the very end.
 	told, abandon, beating        context.Context
 	endTold, giveUp, endHeartbeat context.CancelFunc
 }
 
-// Run claims and runs tasks until ctx ends, or something else stops the worker; then it claims no more, gives back tasks
-// that have not started, and waits for running handlers.
+// Run claims and runs tasks until ctx ends, or something else stops the worker; then it claims no more, gives back
+// tasks that have not started, and waits for running handlers.
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
@@ -193,8 +193,8 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 	return err
 }
 
-// because returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that was
-// closed, or the settings of Redis.
+// because returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that
+// was closed, or the settings of Redis.
 func (w *Worker) because(reason string, err error) error {
 	switch {
 	case reason == StopSettings:

@@ -26,7 +26,7 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 	}
 	warnings, unfit, err := w.Cfg.Settings(ctx, servers)
 	if err != nil {
-		return false, nil //nolint:nilerr // the loops say that Redis does not answer
+		return false, nil // the loops say that Redis does not answer
 	}
 	for _, warning := range warnings {
 		w.Log.Warn(warning)

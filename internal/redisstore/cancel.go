@@ -30,7 +30,9 @@ const (
 
 // Cancel cancels a task. filed says whether it was found to wait; if so, keep is how long info says afterwards that it
 // was cancelled; 0: not at all.
-func (s *Store) Cancel(ctx context.Context, id string, filed bool, keep time.Duration, info []byte) (Cancellation, error) {
+func (s *Store) Cancel(
+	ctx context.Context, id string, filed bool, keep time.Duration, info []byte,
+) (Cancellation, error) {
 	k := &s.Keys
 	keys := []string{
 		k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
@@ -75,24 +77,6 @@ func (s *Store) Annul(
 	}
 	reply, err := s.eval(ctx, scriptAnnul, keys, args...)
 	return answersAgain(reply, err, len(tasks))
-}
-
-// answersAgain converts a reply of n times one, zero, or two for a claim that stands still.
-func answersAgain(reply any, err error, n int) (stood, again []bool, _ error) {
-	stood, err = answers(reply, err, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	values, _ := redis.Values(reply, nil)
-	for i, v := range values {
-		if v == int64(2) {
-			if again == nil {
-				again = make([]bool, n)
-			}
-			again[i] = true
-		}
-	}
-	return stood, again, nil
 }
 
 // Pardon forgets at most n revocations whose time is over, and the control hash if it says nothing.

@@ -170,13 +170,6 @@ func (s *Store) Rewait(ctx context.Context, worker string, life time.Duration) e
 	return err
 }
 
-func flag(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // TokensOf returns the tokens of a batch of n claims, in order. All of them are parts of one string.
 func TokensOf(number uint64, n int) iter.Seq[string] {
 	return func(yield func(string) bool) {

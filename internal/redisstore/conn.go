@@ -32,9 +32,6 @@ type Link struct {
 	conn redis.Conn
 }
 
-// NewLink returns a link to the node of a queue. It does not connect.
-func (s *Store) NewLink() Link { return Link{Src: s.Src, Key: s.Keys.List} }
-
 // Open connects unless there is a connection, and says whether it is a new one.
 func (l *Link) Open(ctx context.Context) (fresh bool, err error) {
 	if l.conn != nil {

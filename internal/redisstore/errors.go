@@ -1,6 +1,9 @@
 package redisstore
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors of the store. Package delayed publishes them, and documents them there.
 var (
@@ -15,3 +18,9 @@ var (
 	// ErrDuplicate says that another task has the id or the lock.
 	ErrDuplicate = errors.New("delayed: such a task is there already")
 )
+
+// ErrHandleClosed says why nothing can be asked of Redis any more.
+var ErrHandleClosed = fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
+
+// ErrReply says that Redis answered a script in a form that the script does not have.
+var ErrReply = errors.New("delayed: unexpected reply of a script; another version of the scripts may be in use")

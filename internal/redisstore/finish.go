@@ -159,3 +159,21 @@ func answers(reply any, err error, n int) ([]bool, error) {
 	}
 	return stood, nil
 }
+
+// answersAgain converts a reply of n times one, zero, or two for a claim that stands still.
+func answersAgain(reply any, err error, n int) (stood, again []bool, _ error) {
+	stood, err = answers(reply, err, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, _ := redis.Values(reply, nil)
+	for i, v := range values {
+		if v == int64(2) {
+			if again == nil {
+				again = make([]bool, n)
+			}
+			again[i] = true
+		}
+	}
+	return stood, again, nil
+}

@@ -61,11 +61,6 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	return tasks, err
 }
 
-// Workers returns the ids in the worker set.
-func (s *Store) Workers(ctx context.Context) ([]string, error) {
-	return redis.Strings(s.do(ctx, "SMEMBERS", s.Keys.workers))
-}
-
 // scored is a member of a sorted set whose scores are times.
 type scored struct {
 	member string

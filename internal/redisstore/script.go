@@ -200,3 +200,10 @@ func rawDo(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd stri
 	}
 	return redis.DoContext(conn, ctx, cmd, args...)
 }
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

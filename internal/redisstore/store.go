@@ -86,9 +86,6 @@ func evalWaiting(ctx context.Context, src Source, replicas int, sc *Script, keys
 	return sc.sendWaiting(ctx, conn, waitOf(ctx), replicas, sc.call(keys, args))
 }
 
-// ErrHandleClosed says why nothing can be asked of Redis any more.
-var ErrHandleClosed = fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
-
 // ConnError explains why there is no connection. Nothing was sent.
 func ConnError(err error) error {
 	if err.Error() == "redigo: get on closed pool" {
@@ -192,9 +189,6 @@ func (s *Store) Mode(ctx context.Context) (string, error) {
 	return form, err
 }
 
-// ErrReply says that Redis answered a script in a form that the script does not have.
-var ErrReply = errors.New("delayed: unexpected reply of a script; another version of the scripts may be in use")
-
 // ints converts a reply of n integers.
 func ints(reply any, err error, n int) ([]int64, error) {
 	values, err := redis.Int64s(reply, err)
@@ -205,4 +199,12 @@ func ints(reply any, err error, n int) ([]int64, error) {
 		return nil, fmt.Errorf("%w: %d values, expected %d", ErrReply, len(values), n)
 	}
 	return values, nil
+}
+
+// NewLink returns a link to the node of a queue. It does not connect.
+func (s *Store) NewLink() Link { return Link{Src: s.Src, Key: s.Keys.List} }
+
+// Workers returns the ids in the worker set.
+func (s *Store) Workers(ctx context.Context) ([]string, error) {
+	return redis.Strings(s.do(ctx, "SMEMBERS", s.Keys.workers))
 }

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Write writes functions to out. Their parameters have names where their source can be read.
-func Write(out io.Writer, infos []delayed.FunctionInfo) error {
+func Write(out io.Writer, infos []function.Info) error {
 	all := catalog.List{Version: catalog.Version, Functions: []catalog.Function{}}
 	var shapes wire.Shapes
 	var src sources

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/signature"
 )
 
@@ -91,7 +92,7 @@ func (m *mailer) Send(_ context.Context, to string) error { return nil }
 func (m mailer) SendHTML(to, body string) int             { return len(m.from) }
 func (m *mailer) Close(chan int)                          {}
 
-func functions(t *testing.T) []delayed.FunctionInfo {
+func functions(t *testing.T) (infos []function.Info) {
 	t.Helper()
 	rdb, err := delayed.Dial("redis://localhost:1")
 	if err != nil {
@@ -132,7 +133,10 @@ func functions(t *testing.T) []delayed.FunctionInfo {
 	if err := w.RegisterMethods(&mailer{}); err != nil {
 		t.Fatal(err)
 	}
-	return w.Functions()
+	for _, info := range w.Functions() {
+		infos = append(infos, function.Info(info))
+	}
+	return infos
 }
 
 func TestGolden(t *testing.T) {
@@ -193,7 +197,7 @@ type written struct {
 	Types any
 }
 
-func decoded(t *testing.T, infos []delayed.FunctionInfo) (out written) {
+func decoded(t *testing.T, infos []function.Info) (out written) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := signature.Write(&b, infos); err != nil {

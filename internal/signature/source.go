@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/function"
 )
 
 // sources reads the names of parameters, which no program has, from the files that it was built of.
@@ -18,7 +18,7 @@ type sources struct {
 
 // names returns the names of the parameters of a function, or nil where its source is not there or is another one by
 // now. A name is empty where the source has none.
-func (s *sources) names(info *delayed.FunctionInfo) []string {
+func (s *sources) names(info *function.Info) []string {
 	if info.Func == nil {
 		return nil
 	}

@@ -18,14 +18,14 @@ type rules struct {
 var ours = rules{
 	floors: [][]string{
 		{
-			"internal/wire", "internal/funcpath", "internal/signature", "internal/catalog", "internal/redisurl",
+			"internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
 			"internal/idleconn", "internal/loop", "internal/seam",
 			// For tests only:
 			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/redistest",
 		},
 		{"internal/lifecycle"},
 		{"internal/function", "internal/schedule", "internal/group"},
-		{"lua"},
+		{"lua", "internal/signature"},
 		{"internal/redisstore"},
 		{"internal/sweep"},
 		{"internal/engine"},

@@ -1,0 +1,110 @@
+package delayed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/function"
+)
+
+// HandlerFunc runs a task that a worker has received. What it returns decides what becomes of the task, as what a
+// handler returns does.
+type HandlerFunc func(ctx context.Context, t *Task) error
+
+// TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
+// is none.
+func TaskFromContext(ctx context.Context) *Task {
+	c := engine.ClaimFromContext(ctx)
+	if c == nil {
+		return nil
+	}
+	return taskOf(c)
+}
+
+// chain puts middleware around next. The result is nil if there is none, so that tasks need not go through it.
+func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, error) {
+	if len(mw) == 0 {
+		return nil, nil
+	}
+	for i, m := range slices.Backward(mw) {
+		if m == nil {
+			return nil, fmt.Errorf("%w: middleware %d is nil; leave it out", ErrFunction, i+1)
+		}
+		var err error
+		if next, err = wrap(m, next); err != nil {
+			return nil, fmt.Errorf("%w: middleware %d panicked while it was built: %w", ErrFunction, i+1, err)
+		}
+		if next == nil {
+			return nil, fmt.Errorf("%w: middleware %d: expected that it returns a HandlerFunc, found nil", ErrFunction,
+				i+1)
+		}
+	}
+	return next, nil
+}
+
+// wrap puts one piece of middleware around next. The error is its panic.
+func wrap(m func(HandlerFunc) HandlerFunc, next HandlerFunc) (h HandlerFunc, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h, err = nil, function.NewPanic(p)
+		}
+	}()
+	return m(next), nil
+}
+
+// callTask is the innermost part of every chain: it decodes the arguments and calls the function.
+func callTask(ctx context.Context, t *Task) (err error) {
+	if ctx == nil {
+		return fmt.Errorf("%w: middleware: expected that next is given a context, found nil", ErrFunction)
+	}
+	if t == nil || t.got == nil || t.got.fn() == nil {
+		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found "+
+			"another", ErrFunction)
+	}
+	t.got.result, err = t.got.fn().Call(ctx, t.got.claim.Message())
+	return public(err)
+}
+
+// callFunc goes on from the worker's middleware to that of the function.
+func callFunc(ctx context.Context, t *Task) error {
+	if t != nil && t.got != nil && t.got.fn() != nil {
+		if inner := defaultsOf(t.got.fn()).chain; inner != nil {
+			return inner(ctx, t)
+		}
+	}
+	return callTask(ctx, t)
+}
+
+// Discard makes an error after which a task is not tried again: returned by a handler, wrapped or not, it archives the
+// task at once, whatever retries are left. Discard(nil) is nil, so that return delayed.Discard(f()) discards only what
+// failed.
+func Discard(err error) error {
+	if err == nil {
+		return nil
+	}
+	return engine.Say(engine.SaysDiscard, 0, err)
+}
+
+// Drop makes an error after which a task is forgotten: returned by a handler, wrapped or not, it ends the task as if it
+// had succeeded, except that no result is kept. Nothing is archived and no failure is counted; err, which may be nil,
+// goes into the log.
+func Drop(err error) error { return engine.Say(engine.SaysDrop, 0, err) }
+
+// RetryIn makes an error after which a task is tried again in d, rounded to milliseconds, in place of what the backoff
+// says: returned by a handler, wrapped or not, it is a failure as any other and spends a retry. A d of zero or less
+// tries again at once. RetryIn(d, nil) is nil, so that return delayed.RetryIn(d, f()) retries only what failed; to run
+// a task again that has not failed there is Snooze.
+func RetryIn(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return engine.Say(engine.SaysRetryIn, max(d, 0), err)
+}
+
+// Snooze makes an error after which a task runs again in d, rounded to milliseconds: returned by a handler, wrapped or
+// not, it is no failure, spends no retry, and is counted as snoozed. A d of zero or less runs it again at once. A task
+// may snooze as often as it likes; TTL and Deadline bound it.
+func Snooze(d time.Duration) error { return engine.Say(engine.SaysSnooze, max(d, 0), nil) }

@@ -1,5 +1,0 @@
-//go:build ackfirst
-
-package engine
-
-const ackFirst = true

@@ -1,0 +1,279 @@
+package delayed
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Unique lets no second task with the same function and the same arguments into the queue for as long as this one is
+// there: until it has succeeded, was archived, cancelled or deleted. A retry does not end it. What is the same is
+// decided by path and encoded arguments.
+//
+// ttl bounds it, so that a lock whose task vanished does not stay for ever: the lock lapses that long after the task is
+// due at first, and each wait for a retry adds to it. Choose it longer than the task waits and runs. It is rounded to
+// milliseconds, and at least one.
+//
+// A call that finds the lock taken fails with a *DuplicateError, which names the task that is there; OnConflict changes
+// that. Given to Func it holds for all tasks of the function.
+func Unique(ttl time.Duration) TaskOption { return uniqueOption{ttl} }
+
+type uniqueOption struct{ ttl time.Duration }
+
+func (o uniqueOption) forQueueWith(c *callOptions) {
+	c.locks = append(slices.Clip(c.locks), o.applyLock)
+}
+func (o uniqueOption) forFunc(d *funcDefaults) { d.locks = append(slices.Clip(d.locks), o.applyLock) }
+func (o uniqueOption) applyLock(r *lockRule)   { r.over, r.ttl = redisstore.LockArgs, o.ttl }
+func (o uniqueOption) String() string          { return fmt.Sprintf("Unique(%v)", o.ttl) }
+
+// UniqueKey is Unique over a key of your own, in place of function and arguments: of all tasks of the queue that have
+// the same key, one is there at a time. The key is 1 to 510 bytes in UTF-8.
+//
+//	q.With(delayed.UniqueKey("invoice:17", time.Hour)).Delay(invoice.Send, 17)
+func UniqueKey(key string, ttl time.Duration) TaskOption { return uniqueKeyOption{key, ttl} }
+
+type uniqueKeyOption struct {
+	key string
+	ttl time.Duration
+}
+
+func (o uniqueKeyOption) forQueueWith(c *callOptions) {
+	c.locks = append(slices.Clip(c.locks), o.applyLock)
+}
+
+func (o uniqueKeyOption) forFunc(d *funcDefaults) {
+	d.locks = append(slices.Clip(d.locks), o.applyLock)
+}
+
+func (o uniqueKeyOption) applyLock(r *lockRule) {
+	r.over, r.key, r.ttl = redisstore.LockKey, o.key, o.ttl
+}
+func (o uniqueKeyOption) String() string { return fmt.Sprintf("UniqueKey(%q, %v)", o.key, o.ttl) }
+
+// UntilStart ends the lock of Unique or UniqueKey when the task starts to run for the first time, not when it is over:
+// what happens while it runs may enqueue it once more.
+func UntilStart() TaskOption { return untilStartOption{} }
+
+type untilStartOption struct{}
+
+func (o untilStartOption) forQueueWith(c *callOptions) {
+	c.locks = append(slices.Clip(c.locks), o.applyLock)
+}
+
+func (o untilStartOption) forFunc(d *funcDefaults) {
+	d.locks = append(slices.Clip(d.locks), o.applyLock)
+}
+func (untilStartOption) applyLock(r *lockRule) { r.untilStart = true }
+func (untilStartOption) String() string        { return "UntilStart()" }
+
+// Conflict says what becomes of a task when another one has its lock or its id. The zero value is Fail.
+type Conflict uint8
+
+const (
+	// Fail refuses the new task with a *DuplicateError that names the other one.
+	Fail Conflict = iota
+	// Skip leaves the other task as it is and enqueues nothing; the call succeeds and its Ref is the other task's.
+	Skip
+	// Replace enqueues the new task, which takes the lock over, and cancels the other one: if it has not started it
+	// never runs, and if it runs its context ends as Ref.Cancel ends it. Who waits for one that was scheduled, retrying
+	// or parked is told at that moment, or never. It needs Unique or UniqueKey: an id cannot pass from one task to
+	// another.
+	Replace
+)
+
+func (c Conflict) String() string {
+	switch c {
+	case Fail:
+		return "Fail"
+	case Skip:
+		return "Skip"
+	case Replace:
+		return "Replace"
+	default:
+		return fmt.Sprintf("Conflict(%d)", uint8(c))
+	}
+}
+
+// OnConflict says what becomes of a task whose lock is held, or whose id is taken: Fail, Skip or Replace. Without it,
+// it is Fail.
+func OnConflict(c Conflict) TaskOption { return conflictOption(c) }
+
+type conflictOption Conflict
+
+func (o conflictOption) forQueueWith(c *callOptions) {
+	c.locks = append(slices.Clip(c.locks), o.applyLock)
+}
+
+func (o conflictOption) forFunc(d *funcDefaults) {
+	d.locks = append(slices.Clip(d.locks), o.applyLock)
+}
+func (o conflictOption) applyLock(r *lockRule) { r.conflict, r.ruled = Conflict(o), true }
+func (o conflictOption) String() string        { return fmt.Sprintf("OnConflict(%v)", Conflict(o)) }
+
+// Debounce runs a burst of calls once, with the arguments of the last, when d has passed since that: it is In(d) with
+// Unique, UntilStart and OnConflict(Replace). Calls that never pause for as long as d put it off for ever. d must be
+// positive.
+//
+// Calls with other arguments are other tasks, unless UniqueKey says what belongs together:
+//
+//	q.With(delayed.Debounce(time.Minute), delayed.UniqueKey("index:42", time.Hour)).Delay(index.Update, 42, revision)
+func Debounce(d time.Duration) Option { return debounceOption(d) }
+
+type debounceOption time.Duration
+
+func (o debounceOption) forQueueWith(c *callOptions) {
+	if want, wrong := tooShort(time.Duration(o)); wrong {
+		c.fault(o, want)
+	}
+	inOption(o).forQueueWith(c)
+	c.locks = append(slices.Clip(c.locks), o.applyLock)
+}
+
+func (o debounceOption) applyLock(r *lockRule) {
+	if r.over == redisstore.LockNothing {
+		r.over, r.ttl = redisstore.LockArgs, redisstore.LockLife
+	}
+	r.untilStart, r.conflict, r.ruled = true, Replace, true
+	if o <= 0 {
+		r.err = fmt.Errorf("%w: %v, expected a positive duration", ErrArguments, o)
+	}
+}
+
+func (o debounceOption) String() string { return fmt.Sprintf("Debounce(%v)", time.Duration(o)) }
+
+// Front puts the task at the front of its queue, to run next: for the one that is urgent. It goes with neither In nor
+// At, whose tasks join the end of the queue when they are due.
+func Front() Option { return frontOption{} }
+
+type frontOption struct{}
+
+func (frontOption) forQueueWith(c *callOptions) { c.front = true }
+func (frontOption) String() string              { return "Front()" }
+
+const (
+
+	// maxLockKey bounds a key of the caller, in bytes: with its prefix it is a name on the wire.
+	maxLockKey = 510
+)
+
+// holdOf says what the task is to have to itself when it is enqueued with the options of q.
+func (t *Task) holdOf(o *callOptions) (*redisstore.Hold, error) {
+	if len(t.locks)+len(o.locks) == 0 && o.id == nil {
+		return nil, nil //nolint:nilnil // see hold
+	}
+	var r lockRule
+	for _, apply := range t.locks {
+		apply(&r)
+	}
+	for _, apply := range o.locks {
+		apply(&r)
+	}
+	h := &redisstore.Hold{
+		Reserve: o.id != nil, Start: r.untilStart, Conflict: redisstore.Conflict(r.conflict),
+		Life: r.ttl.Milliseconds(),
+	}
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case r.conflict > Replace:
+		return nil, fmt.Errorf("%w: OnConflict(%v), expected Fail, Skip or Replace", ErrArguments, r.conflict)
+	case h.Reserve && r.conflict == Replace:
+		return nil, fmt.Errorf("%w: TaskID with OnConflict(Replace) or Debounce: a task cannot replace one of its "+
+			"own id; "+
+			"leave TaskID out and give its text to UniqueKey", ErrArguments)
+	case r.over == redisstore.LockNothing && r.untilStart:
+		return nil, fmt.Errorf("%w: UntilStart without a lock: add Unique or UniqueKey", ErrArguments)
+	case r.over == redisstore.LockNothing && r.ruled && !h.Reserve:
+		return nil, fmt.Errorf("%w: OnConflict(%v) without a lock: add Unique, UniqueKey or TaskID", ErrArguments,
+			r.conflict)
+	case r.over != redisstore.LockNothing && h.Life <= 0:
+		return nil, fmt.Errorf("%w: the lock's ttl is %v: expected at least 1ms, and longer than the task waits and "+
+			"runs; a number without a unit counts nanoseconds", ErrArguments, r.ttl)
+	case r.over == redisstore.LockKey && (r.key == "" || len(r.key) > maxLockKey || !utf8.ValidString(r.key)):
+		return nil, fmt.Errorf("%w: UniqueKey of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(r.key),
+			maxLockKey)
+	}
+	switch r.over {
+	case redisstore.LockArgs:
+		h.Name = redisstore.LockArgs + digestOf(&t.msg)
+	case redisstore.LockKey:
+		h.Name = redisstore.LockKey + r.key
+	}
+	return h, nil
+}
+
+// digestOf names a function and its arguments: 192 bits of the SHA-256 of the path, a zero byte and the encoded
+// arguments. One argument is the same as a bare value and as an array of one.
+func digestOf(m *wire.Message) string {
+	d := sha256.New()
+	d.Write([]byte(m.Path))
+	d.Write([]byte{0})
+	payload := m.Payload
+	if m.Meta.HasN && m.Meta.N == 1 && len(payload) > 0 {
+		payload = payload[1:] // the header of an array of one is one byte
+	}
+	d.Write(payload)
+	d.Write(m.Args())
+	d.Write(m.Kwargs())
+	return base64.RawURLEncoding.EncodeToString(d.Sum(nil)[:24])
+}
+
+// enlist enqueues n of the tasks, from number first on, and gives those their Refs in whose stead others are there.
+func (q *Queue) enlist(
+	ctx context.Context, envelopes []redisstore.Envelope, holds []*redisstore.Hold, refs []*Ref, first, n int,
+) error {
+	tasks := make([]redisstore.Listing, n)
+	for i := range tasks {
+		tasks[i].Envelope = envelopes[first+i]
+		if holds != nil {
+			tasks[i].Hold = holds[first+i]
+		}
+	}
+	others, err := q.store.Enlist(ctx, q.options.place(), tasks)
+	var refused *redisstore.EnlistError
+	if errors.As(err, &refused) {
+		return fmt.Errorf("task %d: %w", first+refused.Index+1, &DuplicateError{ID: refused.ID})
+	}
+	for i, other := range others {
+		if other != "" {
+			refs[first+i].become(other)
+		}
+	}
+	return err
+}
+
+// enlistOne enqueues one task.
+func (q *Queue) enlistOne(ctx context.Context, t redisstore.Listing, ref *Ref) error {
+	others, err := q.store.Enlist(ctx, q.options.place(), []redisstore.Listing{t})
+	var refused *redisstore.EnlistError
+	if errors.As(err, &refused) {
+		return &DuplicateError{ID: refused.ID}
+	}
+	if err == nil && others[0] != "" {
+		ref.become(others[0])
+	}
+	return err
+}
+
+// place says where a task with these options goes.
+func (o *callOptions) place() redisstore.Place {
+	switch {
+	case o.front:
+		return redisstore.Place{How: "front"}
+	case !o.later:
+		return redisstore.Place{How: "back"}
+	case o.relative:
+		return redisstore.Place{How: "in", Due: o.due}
+	default:
+		return redisstore.Place{How: "at", Due: o.due}
+	}
+}

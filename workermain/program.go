@@ -1,0 +1,29 @@
+package workermain
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed"
+)
+
+// program is one run of a worker program.
+type program struct {
+	setup    func(context.Context, *delayed.Worker) error
+	settings *settings
+	log      logrus.FieldLogger
+	rdb      *delayed.Redis
+	worker   *delayed.Worker
+	started  atomic.Pointer[time.Time] // when the worker began to run; nil: not yet
+}
+
+// fail logs why the program does not start.
+func (p *program) fail(err error) int {
+	for _, e := range flatten(err) {
+		p.log.WithError(e).Error("worker does not start")
+	}
+	return exitFailed
+}
