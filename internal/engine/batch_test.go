@@ -15,20 +15,20 @@ func TestClaimIsSmall(t *testing.T) {
 }
 
 func TestNewBatch(t *testing.T) {
-	l := &Lane{}
+	l := &lane{}
 	before := time.Now()
-	b := NewBatch(l, 12, []any{[]byte("a"), []byte("b")})
-	if b.Number != 12 || b.Open != 2 || b.Unsent != 2 || len(b.Claims) != 2 || b.At.Before(before) {
+	b := newBatch(l, 12, []any{[]byte("a"), []byte("b")})
+	if b.number != 12 || b.open != 2 || b.unsent != 2 || len(b.claims) != 2 || b.at.Before(before) {
 		t.Fatalf("batch %+v", b)
 	}
 	for i, want := range []string{"a", "b"} {
-		c := b.Claims[i]
-		if c.Lane != l || c.Batch != b || c.Token != fmt.Sprint("12-", i+1) || string(c.Raw) != want || c.Settled ||
-			c.Lost.Load() {
-			t.Errorf("claim %d: lane %p, batch %p, token %q, message %q", i+1, c.Lane, c.Batch, c.Token, c.Raw)
+		c := b.claims[i]
+		if c.lane != l || c.batch != b || c.token != fmt.Sprint("12-", i+1) || string(c.raw) != want || c.settled ||
+			c.lost.Load() {
+			t.Errorf("claim %d: lane %p, batch %p, token %q, message %q", i+1, c.lane, c.batch, c.token, c.raw)
 		}
 	}
-	if b := NewBatch(l, 13, nil); b.Open != 0 || b.Unsent != 0 || len(b.Claims) != 0 {
+	if b := newBatch(l, 13, nil); b.open != 0 || b.unsent != 0 || len(b.claims) != 0 {
 		t.Errorf("an empty batch: %+v", b)
 	}
 }

@@ -23,7 +23,7 @@ func TestCancelBetweenClaims(t *testing.T) {
 	b.Must(w.Register([]*Function{f}, nil))
 	deaf(w)
 	b.start(w)
-	b.Until("it has looked", func() bool { return w.Lanes[0].Control.Version.Load() >= 0 })
+	b.Until("it has looked", func() bool { return w.lanes[0].control.version.Load() >= 0 })
 	b.delay(f, 0)
 	await(b, "the first runs", started)
 	for i := 1; i < 20; i++ {
@@ -56,9 +56,9 @@ func TestCancelAfterSuccess(t *testing.T) {
 	cfg := b.config()
 	cfg.HeartbeatLife = time.Hour
 	s := b.work(cfg, f)
-	l := s.Lanes[0]
-	b.Until("it has looked", func() bool { return l.Control.Version.Load() >= 0 })
-	l.Control.Looking.Lock() // signals reach the worker, but it does not look
+	l := s.lanes[0]
+	b.Until("it has looked", func() bool { return l.control.version.Load() >= 0 })
+	l.control.looking.Lock() // signals reach the worker, but it does not look
 	own := Call(f)
 	own.msg.Extend()
 	own.msg.Meta.ID = "own"
@@ -73,7 +73,7 @@ func TestCancelAfterSuccess(t *testing.T) {
 	ref, err = b.q.Enqueue(t.Context(), own)
 	b.Must(err)
 	b.Must(ref.Cancel(t.Context()))
-	l.Control.Looking.Unlock()
+	l.control.looking.Unlock()
 	b.Until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
 	b.Idle()
 	if c := b.counters(); c["canceled"] != 1 || ran.Load() != 1 || b.Size("_revoked") != 0 {
@@ -87,7 +87,7 @@ func TestCancelOfManyTasks(t *testing.T) {
 	b := newBench(t)
 	// They are forgotten before those of this test, so those come last.
 	soon := int(redistest.Time(t, b.Conn) + time.Hour.Milliseconds())
-	for i := range RevokedMost + 10 {
+	for i := range revokedMost + 10 {
 		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
 	}
 	var ran atomic.Int64

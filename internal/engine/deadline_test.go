@@ -43,10 +43,10 @@ func TestLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFunction(t, "limited", func() {}, tt.opts...)
-			c := &Claim{Lane: NewLane(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f}
+			c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f}
 			c.Msg.Meta.Extra = tt.extra
-			w := &Worker{Cfg: Config{Timeout: tt.cfg}}
-			got := w.Limit(c, tt.ran)
+			w := &Worker{cfg: Config{Timeout: tt.cfg}}
+			got := w.limit(c, tt.ran)
 			if got != tt.want && got.Round(time.Minute) != tt.want && (got-tt.want).Abs() > time.Second {
 				t.Errorf("%v, expected %v", got, tt.want)
 			}

@@ -16,10 +16,10 @@ import (
 
 // crew is executors without a fetcher, within a bubble of testing/synctest. Its tasks run until the test lets them go.
 type crew struct {
-	*Executors
+	*executors
 	t     *testing.T
-	lane  *Lane
-	ways  map[*Claim]chan Ending // how each task ends is received from here
+	lane  *lane
+	ways  map[*Claim]chan ending // how each task ends is received from here
 	beats int                    // asked for by the lane
 
 	list    sync.Mutex // protects the following
@@ -28,9 +28,9 @@ type crew struct {
 
 // The ways in which a task ends.
 var (
-	endDone   = Ending{}
-	endSeenTo = Ending{Tally: TallyFailed}
-	endGoexit = Ending{Outcome: Outcomes}
+	endDone   = ending{}
+	endSeenTo = ending{tally: tallyFailed}
+	endGoexit = ending{outcome: outcomes}
 )
 
 // inCrew runs a test with n executors that are idle.
@@ -38,15 +38,15 @@ func inCrew(t *testing.T, n, prefetch int, test func(*crew)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, n, prefetch)
-		c.Start()
+		c.start()
 		synctest.Wait()
 		test(c)
 		synctest.Wait()
 		for _, leave := range c.ways {
 			close(leave)
 		}
-		c.Stop()
-		c.Over.Wait()
+		c.stop()
+		c.over.Wait()
 		if got := c.count(); got != "0 busy, 0 idle" {
 			t.Errorf("after the stop: %s", got)
 		}
@@ -56,73 +56,73 @@ func inCrew(t *testing.T, n, prefetch int, test func(*crew)) {
 // newCrew returns executors that have not been started.
 func newCrew(t *testing.T, n, prefetch int) *crew {
 	t.Helper()
-	c := &crew{t: t, ways: map[*Claim]chan Ending{}}
-	c.Executors = NewExecutors(n, prefetch, time.Minute, c.runTask)
+	c := &crew{t: t, ways: map[*Claim]chan ending{}}
+	c.executors = newExecutors(n, prefetch, time.Minute, c.runTask)
 	c.lane = c.newLane("q")
 	return c
 }
 
-func (c *crew) newLane(name string) *Lane {
-	l := NewLane(redisstore.NewStore(nil, "", name), "w", false)
-	l.Finisher = NewFinisher(l, loop.NewJournal((&logText{}).logger()), nil)
-	l.Finisher.Exec = c.Executors
-	l.Beat = func() { c.beats++ }
+func (c *crew) newLane(name string) *lane {
+	l := newLane(redisstore.NewStore(nil, "", name), "w", false)
+	l.finisher = newFinisher(l, loop.NewJournal((&logText{}).logger()), nil)
+	l.finisher.exec = c.executors
+	l.beat = func() { c.beats++ }
 	c.beaten(l)
 	return l
 }
 
 // beaten confirms a heartbeat.
-func (c *crew) beaten(l *Lane) {
+func (c *crew) beaten(l *lane) {
 	now := time.Now()
-	l.Confirmed.Store(&now)
+	l.confirmed.Store(&now)
 }
 
 // runTask is what executors do with a task.
 func (c *crew) runTask(task *Claim) (done bool) {
 	c.list.Lock()
-	c.started = append(c.started, task.Lane.Store.Name+task.Token)
+	c.started = append(c.started, task.lane.store.Name+task.token)
 	leave := c.ways[task]
 	c.list.Unlock()
 	e := <-leave
-	if e.Outcome == endGoexit.Outcome {
+	if e.outcome == endGoexit.outcome {
 		runtime.Goexit()
 	}
-	return e.Tally != TallyFailed
+	return e.tally != tallyFailed
 }
 
 // tasks claims n tasks of a lane.
-func (c *crew) tasks(l *Lane, n int) []*Claim {
+func (c *crew) tasks(l *lane, n int) []*Claim {
 	claims := claimed(l, n)
 	c.list.Lock()
 	defer c.list.Unlock()
 	for _, task := range claims {
-		c.ways[task] = make(chan Ending, 1)
+		c.ways[task] = make(chan ending, 1)
 	}
 	return claims
 }
 
 // suspects are tasks of so many deaths.
-func (c *crew) suspects(l *Lane, n int, deaths uint8) []*Claim {
+func (c *crew) suspects(l *lane, n int, deaths uint8) []*Claim {
 	claims := c.tasks(l, n)
 	for _, task := range claims {
-		task.Suspicion = deaths
+		task.suspicion = deaths
 	}
 	return claims
 }
 
 // claimed is a batch of n claims, as if the lane had claimed it.
-func claimed(l *Lane, n int) []*Claim {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	l.Next++
-	b := NewBatch(l, l.Next, make([]any, n))
-	l.Batches[b.Number] = b
-	l.Known += n
-	return b.Claims
+func claimed(l *lane, n int) []*Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	b := newBatch(l, l.next, make([]any, n))
+	l.batches[b.number] = b
+	l.known += n
+	return b.claims
 }
 
 // end ends a task that runs.
-func (c *crew) end(task *Claim, how Ending) {
+func (c *crew) end(task *Claim, how ending) {
 	c.ways[task] <- how
 	synctest.Wait()
 }
@@ -133,7 +133,7 @@ func (c *crew) begun(what string, want ...*Claim) {
 	synctest.Wait()
 	var tokens []string
 	for _, task := range want {
-		tokens = append(tokens, task.Lane.Store.Name+task.Token)
+		tokens = append(tokens, task.lane.store.Name+task.token)
 	}
 	c.list.Lock()
 	defer c.list.Unlock()
@@ -147,9 +147,9 @@ func (c *crew) begun(what string, want ...*Claim) {
 
 // count says how many executors do what.
 func (c *crew) count() string {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	return fmt.Sprintf("%d busy, %d idle", c.Busy, c.Idle)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%d busy, %d idle", c.busy, c.idle)
 }
 
 // told says whether somebody is told to look, the fetcher or a lane's finisher, once nothing moves in the bubble any
@@ -174,12 +174,12 @@ func TestExecutorsWakeEachOther(t *testing.T) {
 			t.Fatalf("at first: %s", got)
 		}
 		tasks := c.tasks(c.lane, 12)
-		c.Add(tasks)
+		c.add(tasks)
 		c.begun("twelve tasks for eight executors", tasks[:8]...)
 		if got := c.count(); got != "8 busy, 0 idle" {
 			t.Errorf("all run: %s", got)
 		}
-		if n := len(c.Running()); n != 8 {
+		if n := len(c.running()); n != 8 {
 			t.Errorf("%d tasks run, expected 8", n)
 		}
 		c.end(tasks[3], endDone)
@@ -194,10 +194,10 @@ func TestExecutorsWakeEachOther(t *testing.T) {
 		}
 		more := c.tasks(c.lane, 6)
 		for _, task := range more {
-			c.Add([]*Claim{task})
+			c.add([]*Claim{task})
 		}
 		c.begun("one at a time", more...)
-		c.Add(nil)
+		c.add(nil)
 		c.begun("nothing")
 	})
 }
@@ -206,13 +206,13 @@ func TestExecutorsWakeEachOther(t *testing.T) {
 func TestExecutorsAreWokenInVain(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		tasks := c.tasks(c.lane, 3)
-		c.Mu.Lock()
-		c.Ready = tasks
-		c.Rouse()
-		c.TakeBackLocked()
-		c.Mu.Unlock()
+		c.mu.Lock()
+		c.ready = tasks
+		c.rouse()
+		c.takeBackLocked()
+		c.mu.Unlock()
 		c.begun("they went back")
-		c.Add(tasks)
+		c.add(tasks)
 		c.begun("they are there again", tasks...)
 	})
 }
@@ -220,22 +220,22 @@ func TestExecutorsAreWokenInVain(t *testing.T) {
 func TestExecutorsThatAreHeld(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		first := c.tasks(c.lane, 1)
-		c.Add(first)
+		c.add(first)
 		c.begun("one", first...)
-		c.Hold(true)
-		if !told(c.Changed) {
+		c.hold(true)
+		if !told(c.changed) {
 			t.Error("the fetcher is not told that nothing may start")
 		}
 		tasks := c.tasks(c.lane, 4)
-		c.Add(tasks)
+		c.add(tasks)
 		c.end(first[0], endDone)
-		c.Wake()
+		c.wake()
 		c.begun("held")
 		if got := c.count(); got != "0 busy, 3 idle" {
 			t.Errorf("held: %s", got)
 		}
-		c.Hold(false)
-		if !told(c.Changed) {
+		c.hold(false)
+		if !told(c.changed) {
 			t.Error("the fetcher is not told that tasks may start")
 		}
 		c.begun("no longer held", tasks[:3]...)
@@ -245,27 +245,27 @@ func TestExecutorsThatAreHeld(t *testing.T) {
 func TestExecutorsWaitForTheHeartbeat(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		other := c.newLane("other")
-		<-time.After(c.Life - c.Life/5)
+		<-time.After(c.life - c.life/5)
 		c.beaten(other)
 		tasks, others := c.tasks(c.lane, 3), c.tasks(other, 1)
-		c.Add(tasks)
+		c.add(tasks)
 		c.begun("the heartbeat is old")
 		if c.beats == 0 {
 			t.Error("nobody has asked for a heartbeat")
 		}
-		c.Add(others)
+		c.add(others)
 		c.begun("the heartbeat of the other queue is fresh", others...)
-		c.Wake()
+		c.wake()
 		c.begun("woken without a heartbeat")
 		// A lost claim may go: it does not run, and is settled.
-		tasks[1].Lost.Store(true)
-		c.Wake()
+		tasks[1].lost.Store(true)
+		c.wake()
 		c.begun("one is lost", tasks[1])
 		c.end(tasks[1], endSeenTo)
 		c.end(others[0], endDone)
 		c.beaten(c.lane)
 		c.begun("nobody is woken yet")
-		c.Wake()
+		c.wake()
 		c.begun("after the heartbeat", tasks[0], tasks[2])
 		if got := c.count(); got != "2 busy, 1 idle" {
 			t.Errorf("after the heartbeat: %s", got)
@@ -288,9 +288,9 @@ func suspended(t *testing.T, at time.Time, d time.Duration) time.Time {
 }
 
 func TestFreshHeartbeat(t *testing.T) {
-	l, life := &Lane{}, 10*time.Second
+	l, life := &lane{}, 10*time.Second
 	now := time.Now()
-	if l.FreshAt(now, life) {
+	if l.freshAt(now, life) {
 		t.Error("fresh before the first heartbeat")
 	}
 	for _, tt := range []struct {
@@ -305,8 +305,8 @@ func TestFreshHeartbeat(t *testing.T) {
 		{"a machine that was suspended for a little while since", suspended(t, now, 7*time.Second), true},
 		{"a machine that was suspended for too long since", suspended(t, now, 9*time.Second), false},
 	} {
-		l.Confirmed.Store(&tt.at)
-		if got := l.FreshAt(now, life); got != tt.want {
+		l.confirmed.Store(&tt.at)
+		if got := l.freshAt(now, life); got != tt.want {
 			t.Errorf("%s: fresh is %v", tt.name, got)
 		}
 	}
@@ -315,7 +315,7 @@ func TestFreshHeartbeat(t *testing.T) {
 func TestExecutorsSurviveGoexit(t *testing.T) {
 	inCrew(t, 4, 0, func(c *crew) {
 		tasks := c.tasks(c.lane, 12)
-		c.Add(tasks[:4])
+		c.add(tasks[:4])
 		c.begun("the first", tasks[:4]...)
 		for _, task := range tasks[:3] {
 			c.end(task, endGoexit)
@@ -323,13 +323,13 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 		if got := c.count(); got != "1 busy, 3 idle" {
 			t.Errorf("three have left: %s", got)
 		}
-		if running := c.Running(); len(running) != 1 || running[0] != tasks[3] {
+		if running := c.running(); len(running) != 1 || running[0] != tasks[3] {
 			t.Errorf("%d tasks run, expected the fourth only", len(running))
 		}
-		if n := len(c.lane.Done); n != 0 {
+		if n := len(c.lane.done); n != 0 {
 			t.Errorf("%d of them are to be acknowledged", n)
 		}
-		c.Add(tasks[4:])
+		c.add(tasks[4:])
 		c.begun("as many as before", tasks[4:7]...)
 		c.end(tasks[5], endGoexit)
 		c.end(tasks[7], endGoexit)
@@ -344,14 +344,14 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 func TestGoexitMakesRoom(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		suspect := c.suspects(c.lane, 1, 2)
-		c.Admit(suspect[0])
-		c.Add(suspect)
+		c.admit(suspect[0])
+		c.add(suspect)
 		c.begun("the suspect", suspect...)
-		if n, _, _ := c.Room(); n != 0 || c.LoneTask() == nil {
+		if n, _, _ := c.room(); n != 0 || c.loneTask() == nil {
 			t.Fatalf("room for %d beside the suspect", n)
 		}
 		c.end(suspect[0], endGoexit)
-		if !told(c.Changed) || c.LoneTask() != nil {
+		if !told(c.changed) || c.loneTask() != nil {
 			t.Error("the suspect has left, and the fetcher is not told")
 		}
 	})
@@ -360,24 +360,24 @@ func TestGoexitMakesRoom(t *testing.T) {
 func TestExecutorsStop(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		tasks := c.tasks(c.lane, 5)
-		c.Add(tasks)
+		c.add(tasks)
 		c.begun("the first", tasks[:3]...)
-		c.Stop()
+		c.stop()
 		c.end(tasks[0], endDone)
 		c.end(tasks[1], endGoexit)
 		c.begun("nothing starts any more")
 		over := make(chan struct{})
-		go func() { c.Over.Wait(); close(over) }()
+		go func() { c.over.Wait(); close(over) }()
 		if told(over) {
 			t.Fatal("over while a task runs")
 		}
-		if back := c.TakeBack(); !slices.Equal(back, tasks[3:]) {
+		if back := c.takeBack(); !slices.Equal(back, tasks[3:]) {
 			t.Errorf("%d tasks have not started, expected 2", len(back))
 		}
 		c.end(tasks[2], endDone)
 		<-over
-		if len(c.Running()) != 0 || !slices.Equal(c.lane.Done, []*Claim{tasks[0], tasks[2]}) {
-			t.Errorf("%d tasks run, and %d are done", len(c.Running()), len(c.lane.Done))
+		if len(c.running()) != 0 || !slices.Equal(c.lane.done, []*Claim{tasks[0], tasks[2]}) {
+			t.Errorf("%d tasks run, and %d are done", len(c.running()), len(c.lane.done))
 		}
 	})
 }
@@ -388,11 +388,11 @@ func TestDoneIsTold(t *testing.T) {
 	t.Parallel()
 	for _, hungry := range []bool{false, true} {
 		c := newCrew(t, 1, 0)
-		c.Mu.Lock()
-		c.Hungry, c.Busy = hungry, 1
-		c.Leave(c.tasks(c.lane, 1)[0], true, 0)
-		c.Mu.Unlock()
-		finisher, fetcher := len(c.lane.Finisher.Signal), len(c.Changed)
+		c.mu.Lock()
+		c.hungry, c.busy = hungry, 1
+		c.leave(c.tasks(c.lane, 1)[0], true, 0)
+		c.mu.Unlock()
+		finisher, fetcher := len(c.lane.finisher.signal), len(c.changed)
 		if hungry && (finisher != 0 || fetcher != 1) || !hungry && finisher != 1 {
 			t.Errorf("hungry %v: the finisher was woken %d times, the fetcher %d times", hungry, finisher, fetcher)
 		}
@@ -405,14 +405,14 @@ func TestStillness(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(c *crew){
 		"":           func(*crew) {},
-		"busy":       func(c *crew) { c.Busy = 1 },
-		"ready":      func(c *crew) { c.Ready = c.tasks(c.lane, 1) },
-		"coming":     func(c *crew) { c.Coming = 1 },
-		"a lone one": func(c *crew) { c.Lone = c.tasks(c.lane, 1)[0] },
+		"busy":       func(c *crew) { c.busy = 1 },
+		"ready":      func(c *crew) { c.ready = c.tasks(c.lane, 1) },
+		"coming":     func(c *crew) { c.coming = 1 },
+		"a lone one": func(c *crew) { c.lone = c.tasks(c.lane, 1)[0] },
 	} {
 		c := newCrew(t, 1, 0)
 		set(c)
-		if still, _ := c.Stillness(); still != (name == "") {
+		if still, _ := c.stillness(); still != (name == "") {
 			t.Errorf("%q: still %v", name, still)
 		}
 	}

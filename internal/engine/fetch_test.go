@@ -16,7 +16,7 @@ func TestLostWakeUpIsNoticed(t *testing.T) {
 	b.delay(f, 1)
 	await(b, "a task with a notification", ran) // the worker waits for the next notification now
 	b.Do("RPUSH", b.Name, Call(f, 2).msg.Append(nil))
-	w.MoveNow()
+	w.moveNow()
 	if i := await(b, "the task without one", ran); i != 2 {
 		t.Errorf("task %d ran", i)
 	}
@@ -27,12 +27,12 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	r := newReceiver(t, nil)
 	for list, suspects := range map[string]bool{"": false, "_suspects": true} {
 		r.b.Do("RPUSH", r.b.Name+list, "m")
-		if _, err := r.Groups[0].Mover.Look(t.Context()); err != nil {
+		if _, err := r.groups[0].mover.look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case wake := <-r.Fetcher.Wakes:
-			if wake.Lane != 0 || wake.Suspects != suspects {
+		case wake := <-r.fetcher.wakes:
+			if wake.lane != 0 || wake.suspects != suspects {
 				t.Errorf("%+v, expected suspects to be %v", wake, suspects)
 			}
 		default:
@@ -46,10 +46,10 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.Do("RPUSH", r.b.Name, "m")
-	r.Fetcher.Waiters[0].Blocking = true
+	r.fetcher.waiters[0].blocking = true
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	r.Fetcher.Run(ctx)
+	r.fetcher.run(ctx)
 	if n := r.b.Size("_noti"); n != 1 {
 		t.Errorf("%d notifications for one task", n)
 	}

@@ -23,15 +23,15 @@ var suspectLeaves = map[string]struct {
 	"it fails":            {true, func(c *crew, s *Claim) { c.end(s, endSeenTo) }},
 	"it leaves":           {true, func(c *crew, s *Claim) { c.end(s, endGoexit) }},
 	"it is stuck":         {true, func(c *crew, s *Claim) { c.replaceAll(s) }},
-	"all is taken back":   {false, func(c *crew, _ *Claim) { c.TakeBack() }},
-	"its queue is paused": {false, func(c *crew, s *Claim) { c.TakeBackOf(s.Lane) }},
-	"it is dismissed":     {false, func(c *crew, s *Claim) { c.TakeBack(); c.Dismiss(s) }},
+	"all is taken back":   {false, func(c *crew, _ *Claim) { c.takeBack() }},
+	"its queue is paused": {false, func(c *crew, s *Claim) { c.takeBackOf(s.lane) }},
+	"it is dismissed":     {false, func(c *crew, s *Claim) { c.takeBack(); c.dismiss(s) }},
 }
 
 // replaceAll puts other executors in the place of those that run a task.
 func (c *crew) replaceAll(task *Claim) {
-	for i := range c.Slots {
-		c.Replace(i, task)
+	for i := range c.slots {
+		c.replace(i, task)
 	}
 }
 
@@ -40,17 +40,17 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, n, 0)
-		c.Reserve(spares)
-		c.Start()
+		c.reserve(spares)
+		c.start()
 		test(c)
 		synctest.Wait()
-		c.TakeBack()
+		c.takeBack()
 		for _, leave := range c.ways {
 			close(leave)
 		}
-		c.Stop()
-		c.Over.Wait()
-		c.Late.Wait()
+		c.stop()
+		c.over.Wait()
+		c.late.Wait()
 	})
 }
 
@@ -58,12 +58,12 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 func (c *crew) expectAllFree(what string) {
 	c.t.Helper()
 	synctest.Wait()
-	if !signalled(c.Changed) {
+	if !signalled(c.changed) {
 		c.t.Errorf("%s: the fetcher is not told", what)
 	}
-	n, _, _ := c.Room()
-	if n != c.N || c.LoneTask() != nil || c.IsCrowded() {
-		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.LoneTask(), c.N, c.IsCrowded())
+	n, _, _ := c.room()
+	if n != c.n || c.loneTask() != nil || c.isCrowded() {
+		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.loneTask(), c.n, c.isCrowded())
 	}
 }
 
@@ -72,14 +72,14 @@ func TestLoneTaskLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 4, 1, func(c *crew) {
 			lone := c.suspects(c.lane, 1, 9)
-			if !c.Admit(lone[0]) || c.LoneTask() != lone[0] {
+			if !c.admit(lone[0]) || c.loneTask() != lone[0] {
 				t.Fatal("it is not alone")
 			}
-			c.Hold(!way.starts)
-			c.Add(lone)
+			c.hold(!way.starts)
+			c.add(lone)
 			synctest.Wait()
-			signalled(c.Changed)
-			if n, _, _ := c.Room(); n != 0 {
+			signalled(c.changed)
+			if n, _, _ := c.room(); n != 0 {
 				t.Errorf("%s: room for %d beside it", name, n)
 			}
 			way.leave(c, lone[0])
@@ -93,23 +93,23 @@ func TestSuspectLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 10, 1, func(c *crew) {
 			tasks := c.suspects(c.lane, 4, 2)
-			if !c.Admit(tasks[0]) {
+			if !c.admit(tasks[0]) {
 				t.Fatal("the first may not come in")
 			}
-			c.Hold(!way.starts)
-			c.Add(tasks[:1])
+			c.hold(!way.starts)
+			c.add(tasks[:1])
 			synctest.Wait()
-			if !c.Admit(tasks[1]) {
+			if !c.admit(tasks[1]) {
 				t.Fatal("the second may not come in")
 			}
-			c.Add(tasks[1:2])
+			c.add(tasks[1:2])
 			synctest.Wait()
-			if c.Admit(tasks[2]) || !c.IsCrowded() {
+			if c.admit(tasks[2]) || !c.isCrowded() {
 				t.Fatal("the third comes in")
 			}
-			signalled(c.Changed)
+			signalled(c.changed)
 			way.leave(c, tasks[0])
-			if synctest.Wait(); !signalled(c.Changed) || c.IsCrowded() || !c.Admit(tasks[3]) {
+			if synctest.Wait(); !signalled(c.changed) || c.isCrowded() || !c.admit(tasks[3]) {
 				t.Errorf("%s: no other comes in", name)
 			}
 		})
@@ -173,7 +173,7 @@ func (k *filler) act() {
 		k.letGo()
 		said = "all go"
 	case 10:
-		k.w.Fetcher.Nudge(0, k.rng.IntN(2) == 0)
+		k.w.fetcher.nudge(0, k.rng.IntN(2) == 0)
 		said = "nudge"
 	default:
 		// the worker may have seen to what was before, or not
@@ -215,7 +215,7 @@ func (k *filler) calm() {
 	k.Must(k.q.Resume(k.T.Context()))
 	k.Until("nothing is left to do", func() bool {
 		k.letGo()
-		return k.left() == 0 && !k.w.Paused.Load()
+		return k.left() == 0 && !k.w.paused.Load()
 	})
 }
 
@@ -246,7 +246,7 @@ func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 	w, err := NewWorker(k.rdb, cfg)
 	k.Must(err)
 	k.Must(w.Register([]*Function{k.f}, nil))
-	w.Fetcher.Patience = 5 * time.Millisecond
+	w.fetcher.patience = 5 * time.Millisecond
 	k.w = k.start(w)
 	defer func() {
 		if t.Failed() {

@@ -18,33 +18,33 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 			}
 		}).logger()
 	})
-	f := r.l.Finisher
+	f := r.l.finisher
 	for _, s := range []string{"first", "second", "third"} {
 		r.b.delay(r.f, s)
 	}
 	claims := r.claim(3)
 	meanwhile = func() { // the worker complains that Redis does not do it
 		meanwhile = nil
-		f.Add(Ending{Claim: claims[2], Outcome: OutcomeRelease})
+		f.add(ending{claim: claims[2], outcome: outcomeRelease})
 	}
-	f.Add(Ending{Claim: claims[0], Outcome: OutcomeRelease}, Ending{Claim: claims[1], Outcome: OutcomeRelease})
+	f.add(ending{claim: claims[0], outcome: outcomeRelease}, ending{claim: claims[1], outcome: outcomeRelease})
 	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if worked, ok := f.Work(); !worked || ok {
+	if worked, ok := f.work(); !worked || ok {
 		t.Fatalf("work: %v, %v, expected that Redis refuses", worked, ok)
 	}
 	var order []*Claim
-	for _, e := range f.Pending {
-		order = append(order, e.Claim)
+	for _, e := range f.pending {
+		order = append(order, e.claim)
 	}
 	if !slices.Equal(order, claims) {
 		t.Errorf("%d endings are left, expected three in the order in which they came", len(order))
 	}
-	if n := claims[0].Batch.Unsent; n != 3 {
+	if n := claims[0].batch.unsent; n != 3 {
 		t.Errorf("the batch lacks %d answers, expected 3: it would be forgotten too early, or never", n)
 	}
 	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
-	if _, ok := f.Work(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
+	if _, ok := f.work(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
 		t.Errorf("Redis was not told: %v", r.b.Hash("_claims:"+r.ID()))
 	}
 }
@@ -52,10 +52,10 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 // Lost claims are counted once Redis can be reached.
 func TestLostClaimsAreCountedLater(t *testing.T) {
 	r := newReceiver(t, nil)
-	r.l.Finisher.CountLost(3)
+	r.l.finisher.countLost(3)
 	r.b.Must(r.b.rdb.Close())
-	if _, ok := r.l.Finisher.Work(); ok || r.l.Finisher.Lost != 3 {
-		t.Errorf("%d claims are to be counted after a call that failed, expected 3", r.l.Finisher.Lost)
+	if _, ok := r.l.finisher.work(); ok || r.l.finisher.lost != 3 {
+		t.Errorf("%d claims are to be counted after a call that failed, expected 3", r.l.finisher.lost)
 	}
 }
 
@@ -70,8 +70,8 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := r.b.List("")
-	r.GiveBack(r.claim(len(calls)))
-	if _, ok := r.l.Finisher.Work(); !ok {
+	r.giveBack(r.claim(len(calls)))
+	if _, ok := r.l.finisher.work(); !ok {
 		t.Fatal("Redis was not told")
 	}
 	if after := r.b.List(""); !slices.Equal(after, before) {
@@ -82,35 +82,35 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 // A worker that waits for the end of a pause looks at the control hash with each heartbeat.
 func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 	r := newReceiver(t, nil)
-	h := r.Groups[0].Heartbeat
+	h := r.groups[0].heartbeat
 	beat := func(what string, want bool) {
 		t.Helper()
-		Drain(r.l.Control.Poke)
-		r.b.Must(h.Beat(t.Context()))
-		if got := signalled(r.l.Control.Poke); got != want {
+		drain(r.l.control.poke)
+		r.b.Must(h.beat(t.Context()))
+		if got := signalled(r.l.control.poke); got != want {
 			t.Errorf("%s: the worker looks at the control hash: %v, expected %v", what, got, want)
 		}
 	}
 	beat("the first", true)
-	r.l.Control.Version.Store(0)
+	r.l.control.version.Store(0)
 	r.b.Do("HSET", r.b.Name+"_control", "version", 7)
 	beat("nothing is intended", false)
-	r.l.Control.Intent.Store(true)
+	r.l.control.intent.Store(true)
 	beat("a pause", true)
 }
 
 // Listeners are told that a heartbeat is lost when it may have expired, not before.
 func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
 	r := newReceiver(t, nil)
-	h := r.Groups[0].Heartbeat
-	h.Missed(redisstore.ErrClosed)
-	if h.Missing[r.l] {
+	h := r.groups[0].heartbeat
+	h.missed(redisstore.ErrClosed)
+	if h.missing[r.l] {
 		t.Error("a fresh heartbeat is told to be lost")
 	}
 	old := time.Now().Add(-time.Hour)
-	r.l.Confirmed.Store(&old)
-	h.Missed(redisstore.ErrClosed)
-	if !h.Missing[r.l] {
+	r.l.confirmed.Store(&old)
+	h.missed(redisstore.ErrClosed)
+	if !h.missing[r.l] {
 		t.Error("nobody is told that an old heartbeat is lost")
 	}
 }
@@ -123,7 +123,7 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
 			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
 		}
-		if next, err := r.Groups[0].Mover.Move(t.Context(), r.l.Store); err != nil || next > time.Minute+time.Second ||
+		if next, err := r.groups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second ||
 			next < 0 {
 			t.Errorf("%+v: next in %v, %v, expected a minute", c, next, err)
 		}
@@ -133,36 +133,36 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 // Tasks that are coming count against the number that a worker may start, and resting executors are not free.
 func TestRoomOfLimitedExecutors(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
-		c.Limited, c.Budget, c.Coming = true, 3, 2
-		if n := c.Allowed(5); n != 1 {
+		c.limited, c.budget, c.coming = true, 3, 2
+		if n := c.allowed(5); n != 1 {
 			t.Errorf("%d tasks may be claimed beside two that are coming, expected 1", n)
 		}
-		c.Limited, c.Coming = false, 0
+		c.limited, c.coming = false, 0
 		busy := c.tasks(c.lane, 1)
-		c.Add(busy)
+		c.add(busy)
 		c.begun("one", busy...)
-		c.Held, c.Resting = true, 1
+		c.held, c.resting = true, 1
 		ahead := c.tasks(c.lane, 2)
-		c.Add(ahead)
-		<-time.After(OverdueTime)
-		c.expectRoom("one executor works and one rests", 0, RestlessTime, ahead...)
-		c.Held, c.Resting = false, 0
+		c.add(ahead)
+		<-time.After(overdueTime)
+		c.expectRoom("one executor works and one rests", 0, restlessTime, ahead...)
+		c.held, c.resting = false, 0
 	})
 }
 
 // A worker that gives up for its stuck handlers names those, and not the long ones without a limit.
 func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 	inWatched(t, 2, 0, func(w *watched) {
-		long, stuck := w.limited(1, 0), w.limited(1, 2*LongRun)
+		long, stuck := w.limited(1, 0), w.limited(1, 2*longRun)
 		long[0].Msg.Meta.ID, stuck[0].Msg.Meta.ID = "long", "stuck"
-		w.Add(slices.Concat(long, stuck))
+		w.add(slices.Concat(long, stuck))
 		w.begun("both", long[0], stuck[0])
-		w.pass(LongRun)
-		w.dog.Look(time.Now())
-		w.pass(LongRun + time.Minute)
-		w.dog.Look(time.Now())
-		if w.dog.Fatal == nil || !slices.Equal(w.dog.Fatal.IDs, []string{"stuck"}) {
-			t.Errorf("given up for %v", w.dog.Fatal)
+		w.pass(longRun)
+		w.dog.look(time.Now())
+		w.pass(longRun + time.Minute)
+		w.dog.look(time.Now())
+		if w.dog.fatal == nil || !slices.Equal(w.dog.fatal.IDs, []string{"stuck"}) {
+			t.Errorf("given up for %v", w.dog.fatal)
 		}
 	})
 }
@@ -174,9 +174,9 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 		r.b.delay(r.f, s)
 	}
 	claims := r.claim(2)
-	claims[0].Msg, _ = claims[0].Parse()
-	r.l.Finisher.Add(r.Cancellation(claims[0], false)) // nobody has cancelled it
-	for worked, ok := r.l.Finisher.Work(); worked; worked, ok = r.l.Finisher.Work() {
+	claims[0].Msg, _ = claims[0].parse()
+	r.l.finisher.add(r.cancellation(claims[0], false)) // nobody has cancelled it
+	for worked, ok := r.l.finisher.work(); worked; worked, ok = r.l.finisher.work() {
 		if !ok {
 			t.Fatal("Redis was not told")
 		}
@@ -184,7 +184,7 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 	if r.b.Size("") != 1 || r.b.Size("_processing:"+r.ID()) != 1 {
 		t.Errorf("%d pending, %d claimed, expected one of each", r.b.Size(""), r.b.Size("_processing:"+r.ID()))
 	}
-	if n := r.b.Size("_claims:" + r.ID()); n != 1 || claims[1].Batch.Unsent != 1 {
-		t.Errorf("%d batches are noted, %d claims of it are not told, expected 1 and 1", n, claims[1].Batch.Unsent)
+	if n := r.b.Size("_claims:" + r.ID()); n != 1 || claims[1].batch.unsent != 1 {
+		t.Errorf("%d batches are noted, %d claims of it are not told, expected 1 and 1", n, claims[1].batch.unsent)
 	}
 }

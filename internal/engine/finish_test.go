@@ -19,38 +19,38 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := w.Lanes[0]
+	l := w.lanes[0]
 	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
 		t.Fatal(err)
 	}
 	ends := []struct {
-		outcome Outcome
-		tally   Tally
+		outcome outcome
+		tally   tally
 	}{
-		{OutcomeRetry, TallyFailed},
-		{OutcomeRetry, TallyNone},
-		{OutcomeArchive, TallyExpired},
-		{OutcomeRetry, TallyFailed},
-		{OutcomeSnooze, TallyNone},
-		{OutcomeArchive, TallyFailed},
-		{OutcomeArchive, TallyNone},
-		{OutcomeArchive, TallyExpired},
+		{outcomeRetry, tallyFailed},
+		{outcomeRetry, tallyNone},
+		{outcomeArchive, tallyExpired},
+		{outcomeRetry, tallyFailed},
+		{outcomeSnooze, tallyNone},
+		{outcomeArchive, tallyFailed},
+		{outcomeArchive, tallyNone},
+		{outcomeArchive, tallyExpired},
 	}
 	for i := range ends {
 		b.delay(f, i)
 	}
-	claims, _, err := l.Claim(t.Context(), redisstore.ClaimCall{Most: len(ends)}, nil)
+	claims, _, err := l.claim(t.Context(), redisstore.ClaimCall{Most: len(ends)}, nil)
 	if err != nil || len(claims) != len(ends) {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
-	endings := make([]Ending, len(ends))
+	endings := make([]ending, len(ends))
 	for i, e := range ends {
-		endings[i] = Ending{
-			Claim: claims[i], Outcome: e.outcome, Tally: e.tally, Wait: time.Hour, ID: fmt.Sprint(i),
-			Message: claims[i].Raw, Info: (&wire.Info{}).Encode(),
+		endings[i] = ending{
+			claim: claims[i], outcome: e.outcome, tally: e.tally, wait: time.Hour, id: fmt.Sprint(i),
+			message: claims[i].raw, info: (&wire.Info{}).Encode(),
 		}
 	}
-	if left := l.Finisher.Flush(endings); len(left) != 0 {
+	if left := l.finisher.Flush(endings); len(left) != 0 {
 		t.Fatalf("%d endings are left", len(left))
 	}
 	want := map[string]int{"processed": 3, "failed": 3, "retried": 3, "archived": 4, "expired": 2, "snoozed": 1}

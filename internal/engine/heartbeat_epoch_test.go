@@ -23,8 +23,8 @@ import (
 // beating is one lane on a real server and its heartbeat, whose calls the test makes.
 type beating struct {
 	*bench
-	*Heartbeat
-	lane   *Lane
+	*heartbeat
+	lane   *lane
 	dialer *faultnet.Dialer
 	beaten int // how often onBeat was called
 }
@@ -41,14 +41,14 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	}
 	rdb, dialer := b.faulty(plan)
 	h := &beating{bench: b, dialer: dialer}
-	h.lane = NewLane(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
+	h.lane = newLane(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
 	log := loop.NewJournal(b.log.logger())
-	h.lane.Finisher = NewFinisher(h.lane, log, nil)
-	h.lane.Finisher.Exec = NewExecutors(1, 0, quietLife, nil)
-	h.Heartbeat = NewHeartbeat([]*Lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
+	h.lane.finisher = newFinisher(h.lane, log, nil)
+	h.lane.finisher.exec = newExecutors(1, 0, quietLife, nil)
+	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
 		func() { h.beaten++ })
-	h.lane.Beat = h.Now
-	t.Cleanup(h.Link.HangUp)
+	h.lane.beat = h.now
+	t.Cleanup(h.link.HangUp)
 	return h
 }
 
@@ -60,13 +60,13 @@ func (h *beating) expect(what, inRedis, pulse string) {
 		h.T.Fatal(err)
 	}
 	held := ""
-	if p := h.lane.Pulse.Load(); p != nil {
+	if p := h.lane.pulse.Load(); p != nil {
 		held = *p
 	}
 	if got != inRedis || held != pulse {
 		h.T.Errorf("%s: the heartbeat is %q in Redis and %q here, expected %q and %q", what, got, held, inRedis, pulse)
 	}
-	if h.lane.Epoch%2 != 0 {
+	if h.lane.epoch%2 != 0 {
 		h.T.Errorf("%s: a registration goes on still", what)
 	}
 }
@@ -74,7 +74,7 @@ func (h *beating) expect(what, inRedis, pulse string) {
 // claims claims n tasks.
 func (h *beating) claims(n int) []*Claim {
 	h.T.Helper()
-	claims, _, err := h.lane.Claim(bg, redisstore.ClaimCall{Most: n}, nil)
+	claims, _, err := h.lane.claim(bg, redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
 		h.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
@@ -85,7 +85,7 @@ func (h *beating) claims(n int) []*Claim {
 // behind it.
 func (h *beating) swept(c *Claim) {
 	h.T.Helper()
-	h.requeue("w", redisstore.Claimed{Token: c.Token, Message: c.Raw}, append(slices.Clone(c.Raw), '+'))
+	h.requeue("w", redisstore.Claimed{Token: c.token, Message: c.raw}, append(slices.Clone(c.raw), '+'))
 }
 
 // onRegister breaks the nth registration.
@@ -105,7 +105,7 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 	for _, fault := range []faultnet.Fault{faultnet.DropReply, faultnet.DropRequest} {
 		t.Run(fault.String(), func(t *testing.T) {
 			h := newBeating(t, onRegister(fault, 1))
-			if err := h.Beat(bg); !errors.Is(err, redisstore.ErrUnknown) {
+			if err := h.beat(bg); !errors.Is(err, redisstore.ErrUnknown) {
 				t.Fatalf("%v, expected ErrUnknown", err)
 			}
 			inRedis := ""
@@ -113,17 +113,17 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 				inRedis = "v:1"
 			}
 			h.expect("nobody knows", inRedis, "")
-			if h.lane.Fresh(quietLife) || h.beaten != 0 {
+			if h.lane.fresh(quietLife) || h.beaten != 0 {
 				t.Error("the worker believes in a heartbeat that Redis has not confirmed")
 			}
-			if err := h.Beat(bg); err != nil {
+			if err := h.beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.expect("registered again", "v:2", "v:2")
-			if !h.lane.Fresh(quietLife) || h.beaten != 1 {
+			if !h.lane.fresh(quietLife) || h.beaten != 1 {
 				t.Error("the heartbeat is confirmed, and the worker does not believe in it")
 			}
-			if err := h.Beat(bg); err != nil {
+			if err := h.beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.expect("renewed", "v:2", "v:2")
@@ -135,39 +135,39 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 // The heartbeat in Redis is alive from then on; only a further registration tells what was lost.
 func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	h := newBeating(t, onRegister(faultnet.DropReply, 2))
-	if err := h.Beat(bg); err != nil {
+	if err := h.beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.Do("RPUSH", h.Name, "a", "b", "c")
 	claims := h.claims(3)
 	h.Do("DEL", h.Name+"_worker:w")
 	h.swept(claims[1])
-	if err := h.Beat(bg); !errors.Is(err, redisstore.ErrUnknown) {
+	if err := h.beat(bg); !errors.Is(err, redisstore.ErrUnknown) {
 		t.Fatalf("%v, expected ErrUnknown", err)
 	}
 	h.expect("nobody knows", "v:2", "v:1")
-	if claims[1].Lost.Load() {
+	if claims[1].lost.Load() {
 		t.Error("a claim is marked as lost, and nobody has said so")
 	}
-	if err := h.Beat(bg); err != nil {
+	if err := h.beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.expect("registered once more", "v:3", "v:3")
 	for i, want := range []bool{false, true, false} {
-		if got := claims[i].Lost.Load(); got != want {
-			t.Errorf("claim %s: lost is %v", claims[i].Token, got)
+		if got := claims[i].lost.Load(); got != want {
+			t.Errorf("claim %s: lost is %v", claims[i].token, got)
 		}
 	}
-	if err := h.Beat(bg); err != nil {
+	if err := h.beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.expect("renewed", "v:3", "v:3")
 	// What rode on the doubt is told now: two stand, one is lost.
-	if !h.lane.Finisher.Ack(claims, 0) {
+	if !h.lane.finisher.ack(claims, 0) {
 		t.Error("not acknowledged")
 	}
-	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || h.lane.Finisher.Lost != 1 {
-		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), h.lane.Finisher.Lost)
+	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || h.lane.finisher.lost != 1 {
+		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), h.lane.finisher.lost)
 	}
 }
 
@@ -175,13 +175,13 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 func TestEveryRegistrationHasItsValue(t *testing.T) {
 	h := newBeating(t, nil)
 	for i := 1; i <= 3; i++ {
-		if err := h.Beat(bg); err != nil {
+		if err := h.beat(bg); err != nil {
 			t.Fatal(err)
 		}
 		want := "v:" + strconv.Itoa(i)
 		h.expect("registered", want, want)
-		if h.lane.Epoch != uint64(2*i) {
-			t.Errorf("registration %d: epoch %d", i, h.lane.Epoch)
+		if h.lane.epoch != uint64(2*i) {
+			t.Errorf("registration %d: epoch %d", i, h.lane.epoch)
 		}
 		h.Do("DEL", h.Name+"_worker:w")
 	}
@@ -194,7 +194,7 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 	for _, way := range []string{"with a claim", "on their own"} {
 		t.Run(way, func(t *testing.T) {
 			h := newBeating(t, nil)
-			if err := h.Beat(bg); err != nil {
+			if err := h.beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.Do("RPUSH", h.Name, "a", "b", "c")
@@ -208,21 +208,21 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 			var again []*Claim
 			if way == "with a claim" {
 				var err error
-				if again, _, err = h.lane.Claim(bg, redisstore.ClaimCall{Most: 5}, slices.Clone(claims)); err != nil {
+				if again, _, err = h.lane.claim(bg, redisstore.ClaimCall{Most: 5}, slices.Clone(claims)); err != nil {
 					t.Fatal(err)
 				}
 			} else {
 				again = h.claims(1)
-				if !h.lane.Finisher.Ack(slices.Clone(claims), 0) {
+				if !h.lane.finisher.ack(slices.Clone(claims), 0) {
 					t.Fatal("not acknowledged")
 				}
 			}
-			if len(again) != 1 || string(again[0].Raw) != "b+" {
+			if len(again) != 1 || string(again[0].raw) != "b+" {
 				t.Errorf("%d tasks claimed, expected the one that was swept", len(again))
 			}
-			if known, _, _ := h.lane.Count(); known != 1 || h.lane.Finisher.Lost != 1 {
+			if known, _, _ := h.lane.count(); known != 1 || h.lane.finisher.lost != 1 {
 				t.Errorf("%d claims are known, and %d to be counted as lost: expected 1 and 1", known,
-					h.lane.Finisher.Lost)
+					h.lane.finisher.lost)
 			}
 			if n := h.Size("_processing:w"); n != 1 || h.counters()["processed"] != 2 {
 				t.Errorf("%d claims are left, counters %v: expected one and two processed", n, h.counters())
@@ -294,8 +294,8 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 		deliver: make(chan struct{}),
 	}
 	w := b.workWith(FromSource(src), cfg, f)
-	l := w.Lanes[0]
-	b.Until("the first look, which finds nothing, is over", func() bool { return l.Newest() > 0 })
+	l := w.lanes[0]
+	b.Until("the first look, which finds nothing, is over", func() bool { return l.newest() > 0 })
 	src.on.Store(true)
 	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(f, 2), Call(f, 3)); err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 		t.Fatal("nothing was claimed")
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
-	l.Beat()
+	l.beat()
 	b.Until("the worker is registered again",
 		func() bool { return strings.Contains(b.log.String(), "registered again") })
 	if len(ran) > 0 {
@@ -336,17 +336,17 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 // they had written, or all of them stood still.
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceiver(t, nil)
-	g := r.Groups[0]
-	r.b.Must(g.Heartbeat.Beat(t.Context()))
-	t.Cleanup(g.Heartbeat.Link.HangUp)
-	before, ok := g.Heartbeat.Health.UnbrokenSince()
+	g := r.groups[0]
+	r.b.Must(g.heartbeat.beat(t.Context()))
+	t.Cleanup(g.heartbeat.link.HangUp)
+	before, ok := g.heartbeat.health.UnbrokenSince()
 	if !ok {
 		t.Fatal("no contact after a heartbeat")
 	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.b.Must(g.Heartbeat.Beat(t.Context()))
-	r.b.Must(g.Heartbeat.Beat(t.Context()))
-	if since, ok := g.Heartbeat.Health.UnbrokenSince(); !ok || !since.After(before) {
+	r.b.Must(g.heartbeat.beat(t.Context()))
+	r.b.Must(g.heartbeat.beat(t.Context()))
+	if since, ok := g.heartbeat.health.UnbrokenSince(); !ok || !since.After(before) {
 		t.Errorf("contact since %v, %v, expected later than %v", since, ok, before)
 	}
 }
@@ -354,15 +354,15 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 // A worker's sweeper and its heartbeat know of each other's calls and breaks.
 func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 	r := newReceiver(t, nil)
-	g := r.Groups[0]
-	if _, ok := g.Heartbeat.Health.UnbrokenSince(); ok {
+	g := r.groups[0]
+	if _, ok := g.heartbeat.health.UnbrokenSince(); ok {
 		t.Fatal("contact before any call")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var sweeping sync.WaitGroup
-	sweeping.Go(func() { g.Sweeper.Run(ctx) })
+	sweeping.Go(func() { g.sweeper.Run(ctx) })
 	r.b.Until("the sweeper's calls count", func() bool {
-		_, ok := g.Heartbeat.Health.UnbrokenSince()
+		_, ok := g.heartbeat.health.UnbrokenSince()
 		return ok
 	})
 	cancel()
@@ -372,12 +372,12 @@ func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 // A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.
 func TestStopGivesBackUnknownClaims(t *testing.T) {
 	r := newReceiver(t, nil)
-	h := r.Groups[0].Heartbeat
+	h := r.groups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.b.Must(h.Beat(t.Context()))
-	h.Link.HangUp()
+	r.b.Must(h.beat(t.Context()))
+	h.link.HangUp()
 	r.b.Do("HSET", r.b.Name+"_processing:"+r.ID(), "7-1", "m")
-	r.b.Must(r.Unregister())
+	r.b.Must(r.unregister())
 	if pending := r.b.List(""); len(pending) != 1 || pending[0] != "m" {
 		t.Errorf("pending: %q, expected the task that nobody knew of", pending)
 	}

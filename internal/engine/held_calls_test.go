@@ -103,11 +103,11 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 		src := heldSource{held: make(chan struct{}), tries: make(chan time.Time, 10_000)}
 		close(src.held)
 		const life = 8 * time.Second
-		l := NewLane(redisstore.NewStore(src, "", "q"), "w", false)
-		h := NewHeartbeat([]*Lane{l}, life, "v", sweep.NewLinkHealth(life), loop.NewJournal((&logText{}).logger()),
+		l := newLane(redisstore.NewStore(src, "", "q"), "w", false)
+		h := newHeartbeat([]*lane{l}, life, "v", sweep.NewLinkHealth(life), loop.NewJournal((&logText{}).logger()),
 			func() {})
 		ctx, cancel := context.WithCancel(t.Context())
-		go h.Run(ctx)
+		go h.run(ctx)
 		<-time.After(5 * time.Minute)
 		cancel()
 		synctest.Wait()
@@ -130,8 +130,8 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		r.b.Do("ZADD", r.b.Name+"_parked", 1e15+float64(i), id)
 		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
 	}
-	m, pages := r.Groups[0].Mover, 0
-	m.Runnable = func(_ context.Context, _ *Lane, page []redisstore.Filed) (ids []string, err error) {
+	m, pages := r.groups[0].mover, 0
+	m.runnable = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
 		if pages++; pages < 2 {
 			return nil, nil
 		}
@@ -140,16 +140,16 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		}
 		return ids, nil
 	}
-	r.b.Must(m.Find(t.Context(), 0, 3*redisstore.ParkedPage))
-	if want := 2*redisstore.ParkedPage - 60; m.Offset[0] != want || pages != 2 {
-		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.Offset[0], want)
+	r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+	if want := 2*redisstore.ParkedPage - 60; m.offset[0] != want || pages != 2 {
+		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
 	}
 	// Whoever has read all of them begins again: the worker may know more functions by then.
-	m.Runnable = func(context.Context, *Lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
+	m.runnable = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
 	for _, want := range []int{5, 8} {
-		r.b.Must(m.Find(t.Context(), 0, 3*redisstore.ParkedPage))
-		if m.Offset[0] != 0 || pages != want {
-			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.Offset[0], want)
+		r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+		if m.offset[0] != 0 || pages != want {
+			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.offset[0], want)
 		}
 	}
 }
@@ -157,8 +157,8 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 // A queue that was found empty is not looked at again at once.
 func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
 	r := newReceiver(t, nil)
-	r.Fetcher.Probe(t.Context())
-	if r.Fetcher.Probed[0].IsZero() || r.Fetcher.Hot[0] {
-		t.Errorf("probed %v, hot %v", r.Fetcher.Probed[0], r.Fetcher.Hot[0])
+	r.fetcher.probe(t.Context())
+	if r.fetcher.probed[0].IsZero() || r.fetcher.hot[0] {
+		t.Errorf("probed %v, hot %v", r.fetcher.probed[0], r.fetcher.hot[0])
 	}
 }

@@ -50,32 +50,32 @@ func (b *bench) listened(cfg WorkerConfig, fns ...*Function) (*Worker, *heard) {
 }
 
 func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
-	var h Hooks
+	var h hooks
 	var got []Event
-	h.Listeners = []func(Event){func(e Event) { got = append(got, e) }}
-	h.On.Store(true)
-	for range MaxEvents + 5 {
-		h.Emit(Event{Kind: KindTaskDone})
+	h.listeners = []func(Event){func(e Event) { got = append(got, e) }}
+	h.on.Store(true)
+	for range maxEvents + 5 {
+		h.emit(Event{Kind: KindTaskDone})
 	}
-	h.Start(loop.NewJournal((&logText{}).logger()))
+	h.start(loop.NewJournal((&logText{}).logger()))
 	for {
-		h.Mu.Lock()
-		taken := len(h.Queue) == 0
-		h.Mu.Unlock()
+		h.mu.Lock()
+		taken := len(h.queue) == 0
+		h.mu.Unlock()
 		if taken {
 			break
 		}
 		runtime.Gosched()
 	}
-	h.Emit(Event{Kind: KindTaskStarted})
-	h.Emit(Event{Kind: KindTaskFailed})
-	h.Stop(patience)
-	if len(got) != MaxEvents+2 || got[0].Missed != 0 {
-		t.Fatalf("expected %d events, found %d, the first is %+v", MaxEvents+2, len(got), got[0])
+	h.emit(Event{Kind: KindTaskStarted})
+	h.emit(Event{Kind: KindTaskFailed})
+	h.stop(patience)
+	if len(got) != maxEvents+2 || got[0].Missed != 0 {
+		t.Fatalf("expected %d events, found %d, the first is %+v", maxEvents+2, len(got), got[0])
 	}
 	// The first one after those that were missed tells of them, and no other.
 	for i, want := range []Event{{Kind: KindTaskStarted, Missed: 5}, {Kind: KindTaskFailed}} {
-		if e := got[MaxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
+		if e := got[maxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
 			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)
 		}
 	}
@@ -99,16 +99,16 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var none *Hooks
+	var none *hooks
 	if n := testing.AllocsPerRun(100, func() {
-		w.Emit(Event{Kind: KindTaskDone, Duration: time.Second})
-		none.Emit(Event{Kind: KindTaskDone})
-	}); n != 0 || len(w.Hooks.Queue) != 0 {
-		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.Hooks.Queue))
+		w.emit(Event{Kind: KindTaskDone, Duration: time.Second})
+		none.emit(Event{Kind: KindTaskDone})
+	}); n != 0 || len(w.hooks.queue) != 0 {
+		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.hooks.queue))
 	}
-	h := &w.Hooks
-	h.Start(w.Log)
-	if h.Over != nil {
+	h := &w.hooks
+	h.start(w.log)
+	if h.over != nil {
 		t.Error("a goroutine waits for events that nobody hears")
 	}
 }

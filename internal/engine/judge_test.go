@@ -65,27 +65,27 @@ func (e *nilError) Unwrap() error { return e.inner }
 // judgedAt is the time of Redis when it is judged.
 var judgedAt = time.UnixMilli(1_700_000_000_000)
 
-func (j trial) judge(t *testing.T) (e Ending, done bool, info map[string]any) {
+func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
-	w := &Worker{Cfg: j.cfg, UID: "w", Log: loop.NewJournal(logger)}
-	w.Cfg.Misfit = misfit
-	switch w.Cfg.MaxRetry {
+	w := &Worker{cfg: j.cfg, id: "w", log: loop.NewJournal(logger)}
+	w.cfg.Misfit = misfit
+	switch w.cfg.MaxRetry {
 	case 0:
-		w.Cfg.MaxRetry = 25
+		w.cfg.MaxRetry = 25
 	case noRetries:
-		w.Cfg.MaxRetry = 0
+		w.cfg.MaxRetry = 0
 	}
-	if w.Cfg.Backoff == nil {
-		w.Cfg.Backoff = DefaultBackoff
+	if w.cfg.Backoff == nil {
+		w.cfg.Backoff = DefaultBackoff
 	}
-	w.Tasks, w.Cancel = context.WithCancelCause(t.Context())
+	w.tasks, w.cancel = context.WithCancelCause(t.Context())
 	if j.stops {
-		w.Cancel(ErrShutdown)
+		w.cancel(ErrShutdown)
 	}
 	f := newFunction(t, "judged", func() {}, j.opts...)
-	c := &Claim{Lane: NewLane(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f, Raw: []byte("raw")}
+	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f, raw: []byte("raw")}
 	c.Msg = wire.Message{
 		Kind: wire.GoExtended, Path: "judged",
 		Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra},
@@ -94,12 +94,12 @@ func (j trial) judge(t *testing.T) (e Ending, done bool, info map[string]any) {
 		c.Msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
 	}
 	before := fmt.Sprintf("%+v %+v", c.Msg, j.extra)
-	e, done = w.Judge(c, j.err, judgedAt)
+	e, done = w.judge(c, j.err, judgedAt)
 	if after := fmt.Sprintf("%+v %+v", c.Msg, j.extra); after != before {
 		t.Errorf("the claim's message was changed from %s to %s", before, after)
 	}
-	if e.Info != nil {
-		value, _, err := wire.DecodeAny(e.Info)
+	if e.info != nil {
+		value, _, err := wire.DecodeAny(e.info)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,11 +109,11 @@ func (j trial) judge(t *testing.T) (e Ending, done bool, info map[string]any) {
 }
 
 // parsed returns the meta of the message as it goes on.
-func (j trial) parsed(t *testing.T, e *Ending) wire.Meta {
+func (j trial) parsed(t *testing.T, e *ending) wire.Meta {
 	t.Helper()
-	m, err := wire.Parse(e.Message, wire.WorkerLimits)
+	m, err := wire.Parse(e.message, wire.WorkerLimits)
 	if err != nil {
-		t.Fatalf("message %q: %v", e.Message, err)
+		t.Fatalf("message %q: %v", e.message, err)
 	}
 	return m.Meta
 }
@@ -190,7 +190,7 @@ func TestJudgeBackoff(t *testing.T) {
 			}
 			e, done, info := tt.judge(t)
 			m := tt.parsed(t, &e)
-			if done || e.Outcome != OutcomeRetry || e.Tally != TallyFailed || e.Wait != tt.wait ||
+			if done || e.outcome != outcomeRetry || e.tally != tallyFailed || e.wait != tt.wait ||
 				m.Retried != tt.retried+1 {
 				t.Errorf("%+v, meta %+v, expected a retry in %v", e, m, tt.wait)
 			}
@@ -205,12 +205,12 @@ func TestJudgeBackoff(t *testing.T) {
 func TestJudgeOutcomes(t *testing.T) {
 	never := func(error) bool { return false }
 	zero := []FuncOption{MaxRetry(0)}
-	late := &TimeoutError{Limit: time.Second, Err: errJudged}
+	late := &timeoutError{limit: time.Second, err: errJudged}
 	for _, tt := range []struct {
 		name string
 		trial
-		outcome Outcome
-		tally   Tally
+		outcome outcome
+		tally   tally
 		wait    time.Duration
 		raw     bool // the message goes on as it is
 		reason  string
@@ -218,155 +218,155 @@ func TestJudgeOutcomes(t *testing.T) {
 		{
 			"failed, no retries left",
 			trial{opts: zero},
-			OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, false,
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
 			"failed",
 		},
 		{
 			"failed, RetryUntil holds",
 			trial{opts: zero, extra: &wire.Extra{RetryUntil: in(11 * time.Second)}},
-			OutcomeRetry, TallyFailed, 10 * time.Second, false, "failed",
+			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
 		},
 		{
 			"failed, RetryUntil too soon",
 			trial{extra: &wire.Extra{RetryUntil: in(10 * time.Second)}},
-			OutcomeArchive,
-			TallyFailed, lifecycle.ArchivedLife, false, "failed",
+			outcomeArchive,
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, deadline too soon",
 			trial{extra: &wire.Extra{Deadline: in(10 * time.Second)}},
-			OutcomeArchive,
-			TallyFailed, lifecycle.ArchivedLife, false, "failed",
+			outcomeArchive,
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, of no use then",
 			trial{extra: &wire.Extra{Expiry: in(10 * time.Second)}},
-			OutcomeArchive, TallyFailed,
+			outcomeArchive, tallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, time enough",
 			trial{extra: &wire.Extra{Expiry: in(11 * time.Second), Deadline: in(time.Hour)}},
-			OutcomeRetry, TallyFailed, 10 * time.Second, false, "failed",
+			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
 		},
 		{
 			"discarded",
 			trial{err: Discard(errJudged)},
-			OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, false,
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
 			"failed",
 		},
 		{
 			"discarded, wrapped",
 			trial{err: fmt.Errorf("so: %w", Discard(errJudged))},
-			OutcomeArchive, TallyFailed,
+			outcomeArchive, tallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded, joined",
 			trial{err: errors.Join(errJudged, Discard(errJudged))},
-			OutcomeArchive, TallyFailed,
+			outcomeArchive, tallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded while the worker stops",
 			trial{err: Discard(errJudged), stops: true},
-			OutcomeArchive, TallyFailed,
+			outcomeArchive, tallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"the outermost holds",
 			trial{err: RetryIn(time.Second, Discard(errJudged))},
-			OutcomeRetry, TallyFailed,
+			outcomeRetry, tallyFailed,
 			time.Second, false, "failed",
 		},
-		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, OutcomeSnooze, TallyNone, time.Hour, true, "snoozed"},
-		{"snoozed, negative", trial{err: Snooze(-1)}, OutcomeSnooze, TallyNone, 0, true, "snoozed"},
+		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, outcomeSnooze, tallyNone, time.Hour, true, "snoozed"},
+		{"snoozed, negative", trial{err: Snooze(-1)}, outcomeSnooze, tallyNone, 0, true, "snoozed"},
 		{
 			"snoozed while the worker stops",
 			trial{err: Snooze(time.Hour), stops: true},
-			OutcomeSnooze, TallyNone,
+			outcomeSnooze, tallyNone,
 			time.Hour, true, "snoozed",
 		},
 		{
 			"snoozed, a message without meta",
 			trial{err: Snooze(time.Hour), plain: true},
-			OutcomeSnooze, TallyNone,
+			outcomeSnooze, tallyNone,
 			time.Hour, true, "snoozed",
 		},
 		{
 			"failed, a message without meta",
 			trial{plain: true},
-			OutcomeRetry, TallyFailed, 10 * time.Second, false,
+			outcomeRetry, tallyFailed, 10 * time.Second, false,
 			"failed",
 		},
-		{"failed while the worker stops", trial{stops: true}, OutcomeRelease, TallyNone, 0, false, ""},
+		{"failed while the worker stops", trial{stops: true}, outcomeRelease, tallyNone, 0, false, ""},
 		{
 			"to be retried while the worker stops",
 			trial{err: RetryIn(time.Hour, errJudged), stops: true},
-			OutcomeRelease,
-			TallyNone, 0, false, "",
+			outcomeRelease,
+			tallyNone, 0, false, "",
 		},
 		{
 			"no failure",
 			trial{cfg: Config{IsFailure: never}},
-			OutcomeRetry, TallyNone, 10 * time.Second, true,
+			outcomeRetry, tallyNone, 10 * time.Second, true,
 			"not failed",
 		},
 		{
 			"no failure, no retries left",
 			trial{cfg: Config{IsFailure: never}, opts: zero},
-			OutcomeRetry, TallyNone,
+			outcomeRetry, tallyNone,
 			10 * time.Second, true, "not failed",
 		},
 		{
 			"no failure, no time left",
 			trial{cfg: Config{IsFailure: never}, extra: &wire.Extra{RetryUntil: in(time.Second)}},
-			OutcomeArchive,
-			TallyFailed, lifecycle.ArchivedLife, false, "failed",
+			outcomeArchive,
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded whatever it is",
 			trial{cfg: Config{IsFailure: never}, err: Discard(errJudged)},
-			OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, false, "failed",
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{"RetryIn spends a retry whatever it is", trial{
 			cfg: Config{IsFailure: never}, opts: zero,
 			err: RetryIn(1, errJudged),
-		}, OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, false, "failed"},
-		{"took too long", trial{err: late}, OutcomeRetry, TallyFailed, 10 * time.Second, false, "failed"},
+		}, outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed"},
+		{"took too long", trial{err: late}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
 		{
 			"took too long, and shall not",
 			trial{err: late, opts: []FuncOption{FailOnTimeout()}},
-			OutcomeArchive,
-			TallyFailed, lifecycle.ArchivedLife, false, "failed",
+			outcomeArchive,
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"a timeout of somebody else",
 			trial{err: fmt.Errorf("so: %w", ErrTimeout), opts: []FuncOption{FailOnTimeout()}},
-			OutcomeRetry,
-			TallyFailed, 10 * time.Second, false, "failed",
+			outcomeRetry,
+			tallyFailed, 10 * time.Second, false, "failed",
 		},
 		{
 			"wrong arguments",
 			trial{err: &function.ArgumentError{Func: "judged"}},
-			OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, true,
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, true,
 			"arguments",
 		},
 		{
 			"wrong arguments of another",
 			trial{err: &function.ArgumentError{Func: "other"}},
-			OutcomeRetry, TallyFailed,
+			outcomeRetry, tallyFailed,
 			10 * time.Second, false, "failed",
 		},
 		{
 			"IsFailure panics",
 			trial{cfg: Config{IsFailure: func(error) bool { panic("asked") }, MaxRetry: noRetries}},
-			OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, false, "failed",
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"the error panics",
 			trial{cfg: Config{MaxRetry: noRetries}, err: (*nilError)(nil)},
-			OutcomeArchive, TallyFailed,
+			outcomeArchive, tallyFailed,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 	} {
@@ -376,16 +376,16 @@ func TestJudgeOutcomes(t *testing.T) {
 				tt.err = errJudged
 			}
 			e, done, info := tt.judge(t)
-			if done || e.Outcome != tt.outcome || e.Tally != tt.tally || e.Wait != tt.wait {
+			if done || e.outcome != tt.outcome || e.tally != tt.tally || e.wait != tt.wait {
 				t.Errorf("%+v, expected outcome %d, tally %d, wait %v", e, tt.outcome, tt.tally, tt.wait)
 			}
 			if tt.reason != "" && info["reason"] != tt.reason {
 				t.Errorf("info %v, expected reason %q", info, tt.reason)
 			}
-			if raw := string(e.Message) == "raw"; raw != tt.raw {
-				t.Errorf("message %q", e.Message)
+			if raw := string(e.message) == "raw"; raw != tt.raw {
+				t.Errorf("message %q", e.message)
 			}
-			if tt.reason != "" && e.ID == "" {
+			if tt.reason != "" && e.id == "" {
 				t.Error("it has no id")
 			}
 			if tt.reason == "failed" {
@@ -407,11 +407,11 @@ func TestJudgeOutcomes(t *testing.T) {
 // What is dropped frees its lock, and who waits for its result learns that there is none.
 func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l"}}.judge(t)
-	if done || e.Outcome != OutcomeComplete || e.ID != "id" || e.Wait != 0 || e.Info != nil {
+	if done || e.outcome != outcomeComplete || e.id != "id" || e.wait != 0 || e.info != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
 	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
-	if info := wire.ParseInfo(e.Info); done || e.Outcome != OutcomeComplete || e.ID != "id" || e.Wait != time.Second ||
+	if info := wire.ParseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second ||
 		info.Reason != "dropped" || info.Result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
@@ -442,7 +442,7 @@ func TestJudgeSurvivesPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j.err = errJudged
 			e, _, info := j.judge(t)
-			if e.Outcome != OutcomeRetry || e.Wait < 3*time.Second || e.Wait > 7*time.Second {
+			if e.outcome != outcomeRetry || e.wait < 3*time.Second || e.wait > 7*time.Second {
 				t.Errorf("%+v", e)
 			}
 			if text := fmt.Sprint(info["error"]); !strings.Contains(text, "asked") ||
@@ -454,7 +454,7 @@ func TestJudgeSurvivesPanics(t *testing.T) {
 }
 
 func TestTimeoutError(t *testing.T) {
-	late := &TimeoutError{Limit: 1500 * time.Millisecond, Err: errJudged}
+	late := &timeoutError{limit: 1500 * time.Millisecond, err: errJudged}
 	if !errors.Is(late, ErrTimeout) || !errors.Is(late, errJudged) ||
 		late.Error() != "delayed: handler took longer than 1.5s: no luck" {
 		t.Error(late)

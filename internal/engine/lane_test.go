@@ -21,7 +21,7 @@ import (
 // heldLane is a lane on a real server. Its calls are held, so that the test decides when each is answered.
 type heldLane struct {
 	*bench
-	*Lane
+	*lane
 	src   *faultnet.HoldSource
 	beats int
 }
@@ -33,10 +33,10 @@ func newHeldLane(t *testing.T) *heldLane {
 		b.Do("SCRIPT", "LOAD", sc.Source)
 	}
 	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}
-	h.Lane = NewLane(redisstore.NewStore(h.src, "", b.Name), "w", false)
-	h.Finisher = NewFinisher(h.Lane, loop.NewJournal(b.log.logger()), nil)
-	h.Finisher.Exec = NewExecutors(1, 0, time.Minute, nil)
-	h.Beat = func() { h.beats++ }
+	h.lane = newLane(redisstore.NewStore(h.src, "", b.Name), "w", false)
+	h.finisher = newFinisher(h.lane, loop.NewJournal(b.log.logger()), nil)
+	h.finisher.exec = newExecutors(1, 0, time.Minute, nil)
+	h.beat = func() { h.beats++ }
 	h.registered("v")
 	return h
 }
@@ -47,7 +47,7 @@ func (h *heldLane) registered(value string) {
 	if _, err := h.q.store.Register(bg, "w", quietLife, value); err != nil {
 		h.T.Fatal(err)
 	}
-	h.Pulse.Store(&value)
+	h.pulse.Store(&value)
 }
 
 // pend puts tasks into the queue. Their messages are letters.
@@ -71,7 +71,7 @@ func (h *heldLane) begin(n int, done ...*Claim) (call *faultnet.HeldCall, result
 	result = make(chan laneClaim, 1)
 	go func() {
 		var got laneClaim
-		got.claims, got.left, got.err = h.Lane.Claim(bg, redisstore.ClaimCall{Most: n}, done)
+		got.claims, got.left, got.err = h.lane.claim(bg, redisstore.ClaimCall{Most: n}, done)
 		result <- got
 	}()
 	return await(h.bench, "a call", h.src.Calls), result
@@ -102,7 +102,7 @@ func (h *heldLane) fail(call *faultnet.HeldCall, result chan laneClaim) {
 func tokens(claims []*Claim) string {
 	var list []string
 	for _, c := range claims {
-		list = append(list, c.Token)
+		list = append(list, c.token)
 	}
 	slices.Sort(list)
 	return strings.Join(list, " ")
@@ -111,8 +111,8 @@ func tokens(claims []*Claim) string {
 // expect expects which claims the lane knows, and which Redis has.
 func (h *heldLane) expect(what, known, inRedis string) {
 	h.T.Helper()
-	open := h.Open()
-	counted, _, _ := h.Count()
+	open := h.open()
+	counted, _, _ := h.count()
 	if got := tokens(open); got != known || counted != len(open) {
 		h.T.Errorf("%s: the lane knows %q and counts %d, expected %q", what, got, counted, known)
 	}
@@ -156,7 +156,7 @@ func TestClaimBesideARegistration(t *testing.T) {
 			h := newHeldLane(t)
 			times := func(n int) {
 				for range n {
-					h.Register()
+					h.register()
 				}
 			}
 			h.pend("a b c")
@@ -176,13 +176,13 @@ func TestClaimBesideARegistration(t *testing.T) {
 				h.expect("after it", "1-1 1-2", "1-1 1-2")
 				return
 			}
-			_, _, unclear := h.Count()
+			_, _, unclear := h.count()
 			if len(got.claims) != 0 || h.beats != 1 || !unclear {
 				t.Errorf("%d claims, %d heartbeats, unclear %v: expected a heartbeat to find out", len(got.claims),
 					h.beats, unclear)
 			}
 			h.expect("after it", "", "1-1 1-2")
-			if got := h.Strangers([]string{"1-1", "1-2"}, h.Newest()); len(got) != 2 {
+			if got := h.strangers([]string{"1-1", "1-2"}, h.newest()); len(got) != 2 {
 				t.Errorf("strangers %q, expected both", got)
 			}
 		})
@@ -192,50 +192,50 @@ func TestClaimBesideARegistration(t *testing.T) {
 func TestTwoClaimsUnderWay(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b c d e")
-	if n := h.Newest(); n != 0 {
+	if n := h.newest(); n != 0 {
 		t.Errorf("newest %d before the first claim", n)
 	}
 	firstCall, first := h.begin(2)
 	secondCall, second := h.begin(2)
-	if _, calling, _ := h.Count(); !calling || h.Newest() != 0 {
-		t.Errorf("two calls under way: calling %v, newest %d", calling, h.Newest())
+	if _, calling, _ := h.count(); !calling || h.newest() != 0 {
+		t.Errorf("two calls under way: calling %v, newest %d", calling, h.newest())
 	}
 	// The later one is carried out and answered first.
 	secondCall.OK()
 	got := await(h.bench, "the second claim", second)
-	if tokens(got.claims) != "2-1 2-2" || got.left != 3 || string(got.claims[0].Raw) != "a" {
+	if tokens(got.claims) != "2-1 2-2" || got.left != 3 || string(got.claims[0].raw) != "a" {
 		t.Fatalf("the second claim brought %s, %d left, %v", tokens(got.claims), got.left, got.err)
 	}
 	h.expect("one is under way", "2-1 2-2", "2-1 2-2")
-	if _, calling, unclear := h.Count(); !calling || unclear || h.Newest() != 0 {
-		t.Errorf("one is under way: calling %v, unclear %v, newest %d", calling, unclear, h.Newest())
+	if _, calling, unclear := h.count(); !calling || unclear || h.newest() != 0 {
+		t.Errorf("one is under way: calling %v, unclear %v, newest %d", calling, unclear, h.newest())
 	}
 	all := []string{"1-1", "1-2", "2-0", "2-1", "2-2", "2-3", "3-1", "x"}
-	if got := h.Strangers(all, h.Newest()); len(got) > 0 {
+	if got := h.strangers(all, h.newest()); len(got) > 0 {
 		t.Errorf("strangers %q while the first call is under way", got)
 	}
 	firstCall.OK()
 	got1 := await(h.bench, "the first claim", first)
 	h.expect("both are over", "1-1 1-2 2-1 2-2", "1-1 1-2 2-1 2-2")
-	if _, calling, unclear := h.Count(); calling || unclear || h.Newest() != 2 {
-		t.Errorf("both are over: calling %v, unclear %v, newest %d", calling, unclear, h.Newest())
+	if _, calling, unclear := h.count(); calling || unclear || h.newest() != 2 {
+		t.Errorf("both are over: calling %v, unclear %v, newest %d", calling, unclear, h.newest())
 	}
-	if got := h.Strangers(all, h.Newest()); !slices.Equal(got, []string{"2-0", "2-3"}) {
+	if got := h.strangers(all, h.newest()); !slices.Equal(got, []string{"2-0", "2-3"}) {
 		t.Errorf("strangers %q, expected those of no claim", got)
 	}
-	h.Settle(got.claims[0])
-	h.Settle(got.claims[0], got1.claims[1])
+	h.settle(got.claims[0])
+	h.settle(got.claims[0], got1.claims[1])
 	h.expect("two are settled", "1-1 2-2", "1-1 1-2 2-1 2-2")
-	if got := h.Strangers(all, h.Newest()); !slices.Equal(got, []string{"1-2", "2-0", "2-1", "2-3"}) {
+	if got := h.strangers(all, h.newest()); !slices.Equal(got, []string{"1-2", "2-0", "2-1", "2-3"}) {
 		t.Errorf("strangers %q, expected those of no claim and of settled ones", got)
 	}
-	h.Settle(got1.claims...)
-	if len(h.Batches) != 1 {
-		t.Errorf("%d batches are open, expected one", len(h.Batches))
+	h.settle(got1.claims...)
+	if len(h.batches) != 1 {
+		t.Errorf("%d batches are open, expected one", len(h.batches))
 	}
-	h.Settle(got.claims...)
-	if len(h.Batches) != 0 || h.Known != 0 {
-		t.Errorf("%d batches and %d claims are open, expected none", len(h.Batches), h.Known)
+	h.settle(got.claims...)
+	if len(h.batches) != 0 || h.known != 0 {
+		t.Errorf("%d batches and %d claims are open, expected none", len(h.batches), h.known)
 	}
 }
 
@@ -249,23 +249,23 @@ func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 			otherCall, other := h.begin(2)
 			if order == "the lost one first" {
 				h.fail(lostCall, lost)
-				if n := h.Newest(); n != 1 {
+				if n := h.newest(); n != 1 {
 					t.Errorf("newest %d while the second call is under way", n)
 				}
 				otherCall.OK()
 			} else {
 				otherCall.OK()
-				h.Until("the second claim is over", func() bool { known, _, _ := h.Count(); return known == 2 })
+				h.Until("the second claim is over", func() bool { known, _, _ := h.count(); return known == 2 })
 				h.fail(lostCall, lost)
 			}
 			if got := await(h.bench, "the other claim", other); tokens(got.claims) != "2-1 2-2" {
 				t.Errorf("claims %q, %v", tokens(got.claims), got.err)
 			}
-			_, calling, unclear := h.Count()
-			if calling || !unclear || h.Newest() != 2 {
-				t.Errorf("calling %v, unclear %v, newest %d", calling, unclear, h.Newest())
+			_, calling, unclear := h.count()
+			if calling || !unclear || h.newest() != 2 {
+				t.Errorf("calling %v, unclear %v, newest %d", calling, unclear, h.newest())
 			}
-			if got := h.Strangers([]string{"1-1", "1-2", "2-1", "2-2"}, h.Newest()); !slices.Equal(got,
+			if got := h.strangers([]string{"1-1", "1-2", "2-1", "2-2"}, h.newest()); !slices.Equal(got,
 				[]string{"1-1", "1-2"}) {
 				t.Errorf("strangers %q, expected those of the claim whose reply was lost", got)
 			}
@@ -279,14 +279,14 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	h.pend("a")
 	first := h.claim(1)
 	h.src.OnDialed = func(context.Context) error { return io.EOF }
-	_, _, err := h.Lane.Claim(bg, redisstore.ClaimCall{Most: 1}, slices.Clone(first))
-	_, calling, unclear := h.Count()
-	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.Newest() != 2 {
-		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.Newest())
+	_, _, err := h.lane.claim(bg, redisstore.ClaimCall{Most: 1}, slices.Clone(first))
+	_, calling, unclear := h.count()
+	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.newest() != 2 {
+		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.newest())
 	}
-	if first[0].Unclear || len(h.Done) != 1 || first[0].Batch.Unsent != 1 {
-		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].Unclear, len(h.Done),
-			first[0].Batch.Unsent)
+	if first[0].unclear || len(h.done) != 1 || first[0].batch.unsent != 1 {
+		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].unclear, len(h.done),
+			first[0].batch.unsent)
 	}
 	h.expect("after it", "1-1", "1-1")
 }
@@ -298,7 +298,7 @@ func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	one, two := h.claim(3), h.claim(2)
 	ended := func(what, want string, claims ...*Claim) []*Claim {
 		t.Helper()
-		kept, e := h.Ending(slices.Clone(claims))
+		kept, e := h.ending(slices.Clone(claims))
 		if got := fmt.Sprintf("%v %v %s", e.Tokens, e.Batches, e.Pulse); got != want {
 			t.Errorf("%s: %s ends, expected %s", what, got, want)
 		}
@@ -306,10 +306,10 @@ func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	}
 	ended("some of two batches", "[1-1 2-1] [] v", one[0], two[0])
 	last := ended("the last of both", "[1-3 1-2 2-2] [1 2] v", one[2], one[1], two[1])
-	h.Reopen(last)
+	h.reopen(last)
 	ended("one of them again", "[1-2] [] v", one[1])
 	ended("the others again", "[2-2 1-3] [2 1] v", two[1], one[2])
-	if kept, e := h.Ending(nil); kept != nil || e.Tokens != nil || e.Batches != nil || e.Pulse != "" {
+	if kept, e := h.ending(nil); kept != nil || e.Tokens != nil || e.Batches != nil || e.Pulse != "" {
 		t.Errorf("nothing ends: %v", e)
 	}
 }
@@ -320,15 +320,15 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	one := h.claim(2)
 	call, result := h.begin(1, one...)
 	h.fail(call, result)
-	if !signalled(h.Finisher.Signal) {
+	if !signalled(h.finisher.signal) {
 		t.Error("the finisher is not told to try again")
 	}
-	if !slices.Equal(h.Done, one) || !one[0].Unclear || !one[1].Unclear {
-		t.Errorf("%q are to be told again, expected both", tokens(h.Done))
+	if !slices.Equal(h.done, one) || !one[0].unclear || !one[1].unclear {
+		t.Errorf("%q are to be told again, expected both", tokens(h.done))
 	}
 	h.expect("nobody knows", "1-1 1-2", "1-1 1-2")
 	// The next claim takes them along.
-	three := h.claim(1, h.Finisher.Exec.TakeDone(h.Lane)...)
+	three := h.claim(1, h.finisher.exec.takeDone(h.lane)...)
 	h.expect("told", "3-1", "3-1")
 	if got := h.batchTimes(); got != "3" {
 		t.Errorf("the claim times of batches %s are left, expected 3", got)
@@ -339,10 +339,10 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	h.Do("HDEL", h.Name+"_claims:w", "3")
 	h.fail(call, result)
 	h.Do("SET", h.Name+"_worker:w", "another") // each is looked at
-	h.claim(0, h.Finisher.Exec.TakeDone(h.Lane)...)
+	h.claim(0, h.finisher.exec.takeDone(h.lane)...)
 	h.expect("told twice", "", "")
-	if h.Finisher.Lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
-		t.Errorf("%d claims were counted as lost:\n%s", h.Finisher.Lost, h.log)
+	if h.finisher.lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
+		t.Errorf("%d claims were counted as lost:\n%s", h.finisher.lost, h.log)
 	}
 	if n := h.counters()["processed"]; n != 2 {
 		t.Errorf("processed %d, expected the two that stood", n)
@@ -381,11 +381,11 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 		t.Errorf("%d claims, %v, expected errNoHeartbeat", len(got.claims), got.err)
 	}
 	h.expect("told", "", "")
-	if _, _, unclear := h.Count(); unclear || len(h.Done) > 0 {
-		t.Errorf("unclear %v, and %d to be told again", unclear, len(h.Done))
+	if _, _, unclear := h.count(); unclear || len(h.done) > 0 {
+		t.Errorf("unclear %v, and %d to be told again", unclear, len(h.done))
 	}
 	h.registered("again")
-	h.Next-- // the number of a batch that exists
+	h.next-- // the number of a batch that exists
 	h.Do("HSET", h.Name+"_processing:w", "2-1", "x")
 	call, result = h.begin(1)
 	call.OK()
@@ -399,26 +399,26 @@ func TestLostClaimsAreNotAcknowledged(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b c d")
 	one := h.claim(4)
-	if !h.Lose(one[1]) || h.Lose(one[1]) || !h.Lose(one[3]) {
+	if !h.lose(one[1]) || h.lose(one[1]) || !h.lose(one[3]) {
 		t.Error("expected news the first time, and only then")
 	}
-	kept, e := h.Ending(slices.Clone(one[:3]))
+	kept, e := h.ending(slices.Clone(one[:3]))
 	if tokens(kept) != "1-1 1-3" || !slices.Equal(e.Tokens, []string{"1-1", "1-3"}) {
 		t.Errorf("%q end, told by %q, expected those that are not lost", tokens(kept), e.Tokens)
 	}
-	if !signalled(h.Finisher.Signal) || h.Finisher.Lost != 1 {
-		t.Errorf("%d are to be counted, expected 1", h.Finisher.Lost)
+	if !signalled(h.finisher.signal) || h.finisher.lost != 1 {
+		t.Errorf("%d are to be counted, expected 1", h.finisher.lost)
 	}
 	h.expect("one is settled", "1-1 1-3 1-4", "1-1 1-2 1-3 1-4")
-	h.Reopen(kept)
-	h.Settle(one[0])
-	if h.Lose(one[0]) {
+	h.reopen(kept)
+	h.settle(one[0])
+	if h.lose(one[0]) {
 		t.Error("a claim that has ended was lost")
 	}
 	h.claim(0, one[2], one[3])
 	h.expect("all have ended", "", "1-1 1-2 1-4")
-	if h.Finisher.Lost != 2 || len(h.Batches) != 0 {
-		t.Errorf("%d are to be counted, and %d batches are open: expected 2 and none", h.Finisher.Lost, len(h.Batches))
+	if h.finisher.lost != 2 || len(h.batches) != 0 {
+		t.Errorf("%d are to be counted, and %d batches are open: expected 2 and none", h.finisher.lost, len(h.batches))
 	}
 }
 
@@ -431,26 +431,26 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 	for _, c := range one {
 		c.Fn = &function.Function{TakesCtx: c == one[2]}
 	}
-	h.Lose(one[0])
-	if h.Lane.Begin(one[0], nil) || h.Lane.Begin(one[0], cancel) {
+	h.lose(one[0])
+	if h.lane.begin(one[0], nil) || h.lane.begin(one[0], cancel) {
 		t.Error("a lost claim begins")
 	}
-	if !h.Lane.Begin(one[1], nil) || !h.Lane.Begin(one[2], cancel) {
+	if !h.lane.begin(one[1], nil) || !h.lane.begin(one[2], cancel) {
 		t.Error("a claim does not begin")
 	}
-	h.CancelHandler(one[1])
-	if h.Lane.Begin(one[1], nil) || h.Lane.Begin(one[1], cancel) {
+	h.cancelHandler(one[1])
+	if h.lane.begin(one[1], nil) || h.lane.begin(one[1], cancel) {
 		t.Error("the claim of a task begins that was cancelled since it was looked up")
 	}
-	h.Lose(one[1])
-	if !h.End(one[1]) {
+	h.lose(one[1])
+	if !h.end(one[1]) {
 		t.Error("the claim was lost while its handler ran, and that is not known at its end")
 	}
-	h.Lose(one[2])
+	h.lose(one[2])
 	if err := context.Cause(ctx); !errors.Is(err, ErrLost) {
 		t.Errorf("the handler's context ended with %v, expected ErrLost", err)
 	}
-	if !h.End(one[2]) || one[2].Cancel != nil {
+	if !h.end(one[2]) || one[2].cancel != nil {
 		t.Error("the handler has returned, and its context may be cancelled still")
 	}
 }

@@ -51,8 +51,8 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 			}
 			cfg := b.config()
 			cfg.MaxTasks, cfg.Concurrency, cfg.Prefetch = c.most, c.executors, c.prefetch
-			if reason := b.runToEnd(cfg, f); reason != StopTasks {
-				t.Errorf("expected %q, found %q", StopTasks, reason)
+			if reason := b.runToEnd(cfg, f); reason != stopTasks {
+				t.Errorf("expected %q, found %q", stopTasks, reason)
 			}
 			if n := ran.Load(); n != int64(c.most) {
 				t.Errorf("expected %d tasks, found %d", c.most, n)
@@ -94,10 +94,10 @@ func TestMaxTasksWaitsForTheLast(t *testing.T) {
 		t.Errorf("the worker stops before its tasks have ended: %v", events)
 	}
 	close(leave)
-	b.Until("the worker has stopped", func() bool { return w.Status().Phase == PhaseStopped })
+	b.Until("the worker has stopped", func() bool { return w.Status().Phase == phaseStopped })
 	s.mustStop()
-	if events := h.of(KindWorkerStopping); len(events) != 1 || events[0].Reason != StopTasks {
-		t.Errorf("expected one event with reason %q, found %+v", StopTasks, events)
+	if events := h.of(KindWorkerStopping); len(events) != 1 || events[0].Reason != stopTasks {
+		t.Errorf("expected one event with reason %q, found %+v", stopTasks, events)
 	}
 	if n := b.counters()["processed"]; n != 2 || b.Size("_retry") != 0 {
 		t.Errorf("expected 2 tasks done and no retries, found %d and %d", n, b.Size("_retry"))
@@ -111,8 +111,8 @@ func TestMaxTasksCountsWhatEndsItsGoroutine(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.MaxTasks = 1
-	if reason := b.runToEnd(cfg, f); reason != StopTasks || b.Size("_archived") != 1 {
-		t.Errorf("expected %q and an archived task, found %q and %d", StopTasks, reason, b.Size("_archived"))
+	if reason := b.runToEnd(cfg, f); reason != stopTasks || b.Size("_archived") != 1 {
+		t.Errorf("expected %q and an archived task, found %q and %d", stopTasks, reason, b.Size("_archived"))
 	}
 }
 
@@ -120,8 +120,8 @@ func TestMaxTime(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
 	cfg.MaxTime = 20 * time.Millisecond
-	if reason := b.runToEnd(cfg); reason != StopTime {
-		t.Errorf("expected %q, found %q", StopTime, reason)
+	if reason := b.runToEnd(cfg); reason != stopTime {
+		t.Errorf("expected %q, found %q", stopTime, reason)
 	}
 }
 
@@ -129,22 +129,22 @@ func TestMaxMemory(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
 	cfg.MaxMemory = 1 << 20
-	if reason := b.runToEnd(cfg); reason != StopMemory {
-		t.Errorf("expected %q, found %q", StopMemory, reason)
+	if reason := b.runToEnd(cfg); reason != stopMemory {
+		t.Errorf("expected %q, found %q", stopMemory, reason)
 	}
 	if !strings.Contains(b.log.String(), "WorkerConfig.MaxMemory") {
 		t.Errorf("the log does not say why:\n%s", b.log)
 	}
 	cfg.MaxMemory = math.MaxInt64
-	cfg.MaxTime = 2 * MemoryInterval
-	if reason := b.runToEnd(cfg); reason != StopTime {
-		t.Errorf("within the limit: expected %q, found %q", StopTime, reason)
+	cfg.MaxTime = 2 * memoryInterval
+	if reason := b.runToEnd(cfg); reason != stopTime {
+		t.Errorf("within the limit: expected %q, found %q", stopTime, reason)
 	}
 }
 
 func TestMemoryUsed(t *testing.T) {
 	debug.FreeOSMemory() // or what other tests have left behind may go while this one looks
-	before, runtimeBefore := MemoryUsed(), RuntimeMemory()
+	before, runtimeBefore := memoryUsed(), runtimeMemory()
 	if before < 1<<20 || runtimeBefore < 1<<20 {
 		t.Fatalf("found %d and %d bytes, expected at least a megabyte", before, runtimeBefore)
 	}
@@ -152,7 +152,7 @@ func TestMemoryUsed(t *testing.T) {
 	for i := 0; i < len(block); i += 1024 {
 		block[i] = 1
 	}
-	if used, runtimeUsed := MemoryUsed(), RuntimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
+	if used, runtimeUsed := memoryUsed(), runtimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
 		t.Errorf("after 64 MiB more: %d and %d bytes, before %d and %d", used, runtimeUsed, before, runtimeBefore)
 	}
 	runtime.KeepAlive(block)
@@ -162,8 +162,8 @@ func TestMemoryUsed(t *testing.T) {
 	}
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	peak, _, _ = strings.Cut(peak, "kB")
-	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || MemoryUsed() > kib<<10+1<<20 {
-		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", MemoryUsed(), kib, err)
+	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || memoryUsed() > kib<<10+1<<20 {
+		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", memoryUsed(), kib, err)
 	}
 }
 
@@ -190,8 +190,8 @@ func TestStopWhenEmpty(t *testing.T) {
 	b.delayAt(time.Now().Add(-time.Hour), f, 0)
 	cfg := b.config()
 	cfg.StopWhenEmpty = true
-	if reason := b.runToEnd(cfg, f); reason != StopEmpty {
-		t.Errorf("expected %q, found %q", StopEmpty, reason)
+	if reason := b.runToEnd(cfg, f); reason != stopEmpty {
+		t.Errorf("expected %q, found %q", stopEmpty, reason)
 	}
 	if n := ran.Load(); n != 8 || b.Size("_scheduled") != 1 || b.Size("_parked") != 0 {
 		t.Errorf("expected 8 tasks, 1 scheduled and none parked, found %d, %d and %d", n, b.Size("_scheduled"),
@@ -211,19 +211,19 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	s := b.start(w)
 	await(b, "the task", running)
 	// only then anything counts as empty
-	b.Until("the mover has looked", func() bool { return w.Groups[0].Mover.Looked.Load() })
-	v := &Vacancy{Worker: w}
+	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	v := &vacancy{worker: w}
 	for range 3 {
-		if v.Look(t.Context(), time.Now().Add(time.Hour)) {
+		if v.look(t.Context(), time.Now().Add(time.Hour)) {
 			t.Error("the worker is said to have nothing to do")
 		}
 	}
 	close(leave)
-	b.Until("the worker has stopped", func() bool { return w.Status().Phase == PhaseStopped })
+	b.Until("the worker has stopped", func() bool { return w.Status().Phase == phaseStopped })
 	s.mustStop()
 	if events := h.of(KindWorkerIdle, KindWorkerStopping); len(events) != 2 || events[0].Kind != KindWorkerIdle ||
-		events[1].Reason != StopEmpty {
-		t.Errorf("expected that the worker is idle and stops for %q, found %+v", StopEmpty, events)
+		events[1].Reason != stopEmpty {
+		t.Errorf("expected that the worker is idle and stops for %q, found %+v", stopEmpty, events)
 	}
 }
 
@@ -234,10 +234,10 @@ func TestVacancy(t *testing.T) {
 	f := b.fn("f", func() { ran <- struct{}{} })
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.Groups[0].Mover.Looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	begin := time.Now()
-	v := &Vacancy{Worker: w, Limit: time.Hour, Since: begin, Listened: true}
-	at := func(minutes int) bool { return v.Look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
+	v := &vacancy{worker: w, limit: time.Hour, since: begin, listened: true}
+	at := func(minutes int) bool { return v.look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
 	idle := func() int { return len(h.of(KindWorkerIdle)) }
 	before := idle()
 	if at(59) {
@@ -247,7 +247,7 @@ func TestVacancy(t *testing.T) {
 	b.delay(f)
 	await(b, "the task", ran)
 	b.Idle()
-	b.Until("it has ended", func() bool { still, _ := w.Exec.Stillness(); return still })
+	b.Until("it has ended", func() bool { still, _ := w.exec.stillness(); return still })
 	if at(61) || at(120) {
 		t.Error("less than an hour after a task")
 	}
@@ -275,13 +275,13 @@ func TestIdleIsToldOnce(t *testing.T) {
 	f := b.fn("f", func() {})
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.Groups[0].Mover.Looked.Load() })
-	v := &Vacancy{Worker: w, Limit: -1, Listened: true}
+	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	v := &vacancy{worker: w, limit: -1, listened: true}
 	b.Until("listeners were told", func() bool { // a claim may be under way
-		v.Look(t.Context(), time.Now())
-		return v.Told
+		v.look(t.Context(), time.Now())
+		return v.told
 	})
-	if v.Look(t.Context(), time.Now().Add(24*time.Hour)) {
+	if v.look(t.Context(), time.Now().Add(24*time.Hour)) {
 		t.Error("expected that listeners were told, and that the worker goes on")
 	}
 	s.mustStop()
@@ -332,8 +332,8 @@ func TestNoLimitsNoWatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(w.Watches()); n != 0 || w.Exec.Limited || w.Exec.Rest != 0 {
-		t.Errorf("found %d watches, a budget of %d tasks", n, w.Exec.Budget)
+	if n := len(w.watches()); n != 0 || w.exec.limited || w.exec.rest != 0 {
+		t.Errorf("found %d watches, a budget of %d tasks", n, w.exec.budget)
 	}
 }
 
@@ -341,8 +341,8 @@ func TestNoLimitsNoWatches(t *testing.T) {
 func TestFirstReasonToStopHolds(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
-	w.StopFor("one")
-	w.StopFor("two")
+	w.stopFor("one")
+	w.stopFor("two")
 	if err := w.Run(t.Context()); err != nil || !errors.Is(w.Run(t.Context()), redisstore.ErrClosed) {
 		t.Errorf("Run: %v", err)
 	}
@@ -366,8 +366,8 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.StopWhenEmpty = true
-	if reason := b.runToEnd(cfg, f); reason != StopEmpty || b.Size("") != 1 {
-		t.Errorf("expected %q and the task where it was, found %q and %d", StopEmpty, reason, b.Size(""))
+	if reason := b.runToEnd(cfg, f); reason != stopEmpty || b.Size("") != 1 {
+		t.Errorf("expected %q and the task where it was, found %q and %d", stopEmpty, reason, b.Size(""))
 	}
 }
 
@@ -375,13 +375,13 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		spent := 0
-		c.Mu.Lock()
-		c.Limited, c.Budget, c.OnSpent = true, 1, func() { spent++ }
-		c.Mu.Unlock()
+		c.mu.Lock()
+		c.limited, c.budget, c.onSpent = true, 1, func() { spent++ }
+		c.mu.Unlock()
 		tasks := c.tasks(c.lane, 1)
-		c.Add(tasks)
+		c.add(tasks)
 		synctest.Wait()
-		if stuck, _ := c.Replace(0, tasks[0]); !stuck || spent != 1 {
+		if stuck, _ := c.replace(0, tasks[0]); !stuck || spent != 1 {
 			t.Errorf("expected that the last task is given up, found %v and %d", stuck, spent)
 		}
 	})
@@ -391,16 +391,16 @@ func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 func TestBudget(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		spent := 0
-		c.Mu.Lock()
-		c.Limited, c.Budget, c.OnSpent = true, 2, func() { spent++ }
-		c.Mu.Unlock()
-		if n, _, _ := c.Room(); n != 2 {
+		c.mu.Lock()
+		c.limited, c.budget, c.onSpent = true, 2, func() { spent++ }
+		c.mu.Unlock()
+		if n, _, _ := c.room(); n != 2 {
 			t.Errorf("room for %d, expected 2", n)
 		}
 		tasks := c.tasks(c.lane, 4)
-		c.Add(tasks)
+		c.add(tasks)
 		synctest.Wait()
-		if n, _, _ := c.Room(); n != 0 || len(c.started) != 2 || !c.Exhausted() || len(c.Changed) != 1 {
+		if n, _, _ := c.room(); n != 0 || len(c.started) != 2 || !c.exhausted() || len(c.changed) != 1 {
 			t.Errorf("room for %d after %d of 2 have started", n, len(c.started))
 		}
 		c.ways[tasks[0]] <- endDone
@@ -410,7 +410,7 @@ func TestBudget(t *testing.T) {
 		}
 		c.ways[tasks[1]] <- endSeenTo
 		synctest.Wait()
-		if back := c.TakeBack(); spent != 1 || len(c.started) != 2 || len(back) != 2 {
+		if back := c.takeBack(); spent != 1 || len(c.started) != 2 || len(back) != 2 {
 			t.Errorf("both have ended: spent %d, started %d, %d left", spent, len(c.started), len(back))
 		}
 	})
@@ -424,13 +424,13 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, looked := range []bool{false, true} {
-		w.Groups[0].Mover.Looked.Store(looked)
-		if empty, err := w.Empty(t.Context()); empty != looked || err != nil {
+		w.groups[0].mover.looked.Store(looked)
+		if empty, err := w.empty(t.Context()); empty != looked || err != nil {
 			t.Errorf("the mover has looked: %v; expected the same of empty, found %v, %v", looked, empty, err)
 		}
 	}
 	b.delayAt(time.Now().Add(-time.Hour), b.fn("f", func() {}))
-	if empty, err := w.Empty(t.Context()); empty || err != nil {
+	if empty, err := w.empty(t.Context()); empty || err != nil {
 		t.Errorf("a task is due: found %v, %v", empty, err)
 	}
 }

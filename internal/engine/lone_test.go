@@ -9,48 +9,48 @@ import (
 
 // loner is a fetcher that sees to a lone task, without Redis. Its starts are noted, not carried out.
 type loner struct {
-	*Fetcher
+	*fetcher
 	c      *crew
 	starts []*Claim
 }
 
 // newLoner returns a fetcher that waits for two seconds at first.
-func newLoner(c *crew, lanes ...*Lane) *loner {
+func newLoner(c *crew, lanes ...*lane) *loner {
 	l := &loner{c: c}
 	n := len(lanes)
-	l.Fetcher = &Fetcher{
-		Lanes: lanes, Exec: c.Executors, Life: time.Minute, Patience: 2 * time.Second, Wakes: make(chan WakeUp, 1),
-		Landed: make(chan Flight, 1), Hot: make([]bool, n), Held: make([]bool, n), Mend: make([]bool, n),
-		Probed:    make([]time.Time, n),
-		MayClaim:  func() bool { return true },
-		StartLone: func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },
-		InHand: func() (n int) {
+	l.fetcher = &fetcher{
+		lanes: lanes, exec: c.executors, life: time.Minute, patience: 2 * time.Second, wakes: make(chan wakeUp, 1),
+		landed: make(chan flight, 1), hot: make([]bool, n), held: make([]bool, n), mend: make([]bool, n),
+		probed:    make([]time.Time, n),
+		mayClaim:  func() bool { return true },
+		startLone: func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },
+		inHand: func() (n int) {
 			for _, lane := range lanes {
-				known, _, _ := lane.Count()
+				known, _, _ := lane.count()
 				n += known
 			}
 			return n
 		},
 	}
 	for range lanes {
-		l.Of = append(l.Of, &Waiter{})
+		l.of = append(l.of, &waiter{})
 	}
-	l.Suspects.Patience = l.Patience
+	l.suspects.patience = l.patience
 	return l
 }
 
 // await makes a claim the lone task, which waits from now on.
 func (l *loner) await(task *Claim) {
-	l.Exec.Lone = task
-	l.Suspects.Lone, l.Suspects.Runs, l.Suspects.Since = task, false, time.Now()
-	clear(l.Hot)
+	l.exec.lone = task
+	l.suspects.lone, l.suspects.runs, l.suspects.since = task, false, time.Now()
+	clear(l.hot)
 }
 
 // over lets the fetcher look until there is no lone task any more, and returns for how long that took.
 func (l *loner) over() time.Duration {
 	start := time.Now()
-	for l.Suspects.Lone != nil {
-		l.HandleLone(l.c.t.Context())
+	for l.suspects.lone != nil {
+		l.handleLone(l.c.t.Context())
 	}
 	return time.Since(start)
 }
@@ -58,10 +58,10 @@ func (l *loner) over() time.Duration {
 // free expects that others come first for as long as they had to wait, and that all queues are looked at.
 func (l *loner) free(what string, waited time.Duration) {
 	l.c.t.Helper()
-	if rest := time.Until(l.Suspects.Rest); rest != waited {
+	if rest := time.Until(l.suspects.rest); rest != waited {
 		l.c.t.Errorf("%s: others come first for %v, expected %v", what, rest, waited)
 	}
-	for i, hot := range l.Hot {
+	for i, hot := range l.hot {
 		if !hot {
 			l.c.t.Errorf("%s: queue %d is not looked at", what, i)
 		}
@@ -71,12 +71,12 @@ func (l *loner) free(what string, waited time.Duration) {
 // deferred expects that a task was put back among the suspects.
 func (l *loner) deferred(what string, task *Claim) {
 	l.c.t.Helper()
-	p := task.Lane.Finisher.Pending
-	if len(p) != 1 || p[0].Claim != task || p[0].Outcome != OutcomeDefer || l.Exec.LoneTask() != nil {
+	p := task.lane.finisher.pending
+	if len(p) != 1 || p[0].claim != task || p[0].outcome != outcomeDefer || l.exec.loneTask() != nil {
 		l.c.t.Errorf("%s: %+v, expected that it is put back", what, p)
 	}
-	task.Lane.Finisher.Pending = nil
-	task.Lane.Settle(task)
+	task.lane.finisher.pending = nil
+	task.lane.settle(task)
 }
 
 // inLoner runs a test with a fetcher of two queues.
@@ -92,32 +92,32 @@ func inLoner(t *testing.T, test func(l *loner)) {
 // alone.
 func TestPatienceForALoneTask(t *testing.T) {
 	inLoner(t, func(l *loner) {
-		busy := claimed(l.Lanes[1], 1)
+		busy := claimed(l.lanes[1], 1)
 		for _, seconds := range []int{2, 4, 8, 16, 32, 60, 60} {
 			want := time.Duration(seconds) * time.Second
 			task := l.c.suspects(l.c.lane, 1, 9)[0]
 			l.await(task)
 			waited := l.over()
-			if waited <= want || waited > want+2*SettlePause || len(l.starts) > 0 {
+			if waited <= want || waited > want+2*settlePause || len(l.starts) > 0 {
 				l.c.t.Fatalf("it waited for %v and started %d, expected little more than %v", waited, len(l.starts),
 					want)
 			}
 			l.free("in vain", waited)
 			l.deferred("in vain", task)
 		}
-		l.Lanes[1].Settle(busy...)
+		l.lanes[1].settle(busy...)
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
-		l.HandleLone(l.c.t.Context())
-		if len(l.starts) != 1 || l.starts[0] != task || !l.Suspects.Runs {
+		l.handleLone(l.c.t.Context())
+		if len(l.starts) != 1 || l.starts[0] != task || !l.suspects.runs {
 			l.c.t.Fatalf("%d started, expected the lone task", len(l.starts))
 		}
 		<-time.After(7 * time.Second) // the task's work, by the time of the bubble
-		l.Exec.Dismiss(task)
+		l.exec.dismiss(task)
 		l.over()
 		l.free("it has run", 7*time.Second)
-		if l.Suspects.Patience != l.Patience {
-			l.c.t.Errorf("the next lone task is waited for %v, expected %v", l.Suspects.Patience, l.Patience)
+		if l.suspects.patience != l.patience {
+			l.c.t.Errorf("the next lone task is waited for %v, expected %v", l.suspects.patience, l.patience)
 		}
 	})
 }
@@ -127,8 +127,8 @@ func TestLostLoneTaskDoesNotStart(t *testing.T) {
 	inLoner(t, func(l *loner) {
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
-		task.Lost.Store(true)
-		l.HandleLone(l.c.t.Context())
+		task.lost.Store(true)
+		l.handleLone(l.c.t.Context())
 		if len(l.starts) > 0 {
 			l.c.t.Error("it has started")
 		}
@@ -141,13 +141,13 @@ func TestLoneTaskWaitsForClaims(t *testing.T) {
 	inLoner(t, func(l *loner) {
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
-		l.Flying = 1
-		l.HandleLone(l.c.t.Context())
+		l.flying = 1
+		l.handleLone(l.c.t.Context())
 		if len(l.starts) > 0 {
 			l.c.t.Fatal("it starts beside what a claim brings")
 		}
-		l.Flying = 0
-		l.HandleLone(l.c.t.Context())
+		l.flying = 0
+		l.handleLone(l.c.t.Context())
 		if len(l.starts) != 1 {
 			l.c.t.Error("it does not start")
 		}
@@ -162,18 +162,18 @@ func TestWhenSuspectsAreTaken(t *testing.T) {
 		want bool
 	}{
 		"idle":                {func(*loner) {}, true},
-		"a task in hand":      {func(l *loner) { claimed(l.Lanes[1], 1) }, false},
-		"a claim":             {func(l *loner) { l.Flying = 1 }, false},
-		"a queue is hot":      {func(l *loner) { l.Hot[1] = true }, false},
-		"enough suspects":     {func(l *loner) { l.Exec.Crowded = true }, false},
+		"a task in hand":      {func(l *loner) { claimed(l.lanes[1], 1) }, false},
+		"a claim":             {func(l *loner) { l.flying = 1 }, false},
+		"a queue is hot":      {func(l *loner) { l.hot[1] = true }, false},
+		"enough suspects":     {func(l *loner) { l.exec.crowded = true }, false},
 		"a lone task":         {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
-		"their time again":    {func(l *loner) { l.Hot[1], l.Flying, l.Suspects.Rest = true, 1, time.Now() }, true},
-		"enough all the same": {func(l *loner) { l.Exec.Crowded, l.Suspects.Rest = true, time.Now() }, false},
+		"their time again":    {func(l *loner) { l.hot[1], l.flying, l.suspects.rest = true, 1, time.Now() }, true},
+		"enough all the same": {func(l *loner) { l.exec.crowded, l.suspects.rest = true, time.Now() }, false},
 	} {
 		inLoner(t, func(l *loner) {
-			l.Suspects.Rest = time.Now().Add(time.Minute)
+			l.suspects.rest = time.Now().Add(time.Minute)
 			c.set(l)
-			if got := l.TakesSuspects(time.Now()); got != c.want {
+			if got := l.takesSuspects(time.Now()); got != c.want {
 				l.c.t.Errorf("%s: %v, expected %v", what, got, c.want)
 			}
 		})

@@ -47,18 +47,18 @@ func (q *Queue) gather(ctx context.Context, how wire.Gather, tasks ...*Task) err
 func TestLentGroupIsTriedAgain(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.Must(r.b.q.gather(t.Context(), wire.Gather{Grace: 1}, Call(r.b.fn("index", func(string, ...int) {}), "a", 1)))
-	m := r.Groups[0].Mover
+	m := r.groups[0].mover
 	r.b.Until("the group is due", func() bool {
-		lent, _, err := r.l.Store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
+		lent, _, err := r.l.store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
 		r.b.Must(err)
-		m.Lent[0] = lent
+		m.lent[0] = lent
 		return len(lent) == 1
 	})
-	if _, err := m.Look(t.Context()); err != nil {
+	if _, err := m.look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := r.b.Size(""); n != 1 || len(m.Lent[0]) > 0 {
-		t.Errorf("%d calls are pending, %q is lent still", n, m.Lent[0])
+	if n := r.b.Size(""); n != 1 || len(m.lent[0]) > 0 {
+		t.Errorf("%d calls are pending, %q is lent still", n, m.lent[0])
 	}
 }
 
@@ -69,9 +69,9 @@ func TestGroupFiresAtItsMaxDelay(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register([]*Function{index}, nil))
-	w.Groups[0].Mover.Every = time.Hour // so that it must be woken
+	w.groups[0].mover.every = time.Hour // so that it must be woken
 	b.start(w)
-	b.Until("the mover has looked", func() bool { return w.Groups[0].Mover.Looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	start := time.Now()
 	b.Must(b.q.gather(t.Context(), wire.Gather{Grace: time.Hour.Milliseconds(), MaxDelay: 200}, Call(index, "a", 1),
 		Call(index, "a", 2)))
@@ -108,10 +108,10 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 				default:
 				}
 				m := b.mover(faulty.loops)
-				m.Loan = 10 * time.Millisecond
+				m.loan = 10 * time.Millisecond
 				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
 				for ctx.Err() == nil {
-					if next, err := m.Fire(ctx, 0); err == nil && next != 0 {
+					if next, err := m.fire(ctx, 0); err == nil && next != 0 {
 						break
 					}
 				}
@@ -210,8 +210,8 @@ func TestFiringIsShared(t *testing.T) {
 	for range 8 {
 		m := b.mover(b.rdb.loops)
 		all.Go(func() {
-			for len(b.groupNamesOn(m.Src)) > 0 {
-				if _, err := m.Fire(t.Context(), 0); err != nil {
+			for len(b.groupNamesOn(m.src)) > 0 {
+				if _, err := m.fire(t.Context(), 0); err != nil {
 					t.Error(err)
 					return
 				}
@@ -247,6 +247,6 @@ func (b *bench) groupNamesOn(src Source) []string {
 
 // mover returns a mover of the queue.
 func (b *bench) mover(src Source) *mover {
-	l := NewLane(redisstore.NewStore(src, "", b.Name), "w", false)
-	return NewMover(src, []*Lane{l}, loop.NewJournal(b.log.logger()))
+	l := newLane(redisstore.NewStore(src, "", b.Name), "w", false)
+	return newMover(src, []*lane{l}, loop.NewJournal(b.log.logger()))
 }

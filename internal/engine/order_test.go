@@ -9,10 +9,10 @@ func TestReweigh(t *testing.T) {
 	t.Parallel()
 	p := Weighted{"a": 1, "b": 999}.plan()
 	first := func(weights ...int) (a int) {
-		p.Reweigh(func(i int) int { return weights[i] })
+		p.reweigh(func(i int) int { return weights[i] })
 		order := make([]int, 2)
 		for range 1000 {
-			p.Arrange(order)
+			p.arrange(order)
 			if order[0] == 0 {
 				a++
 			}
@@ -32,7 +32,7 @@ func TestReweigh(t *testing.T) {
 		t.Errorf("a, as configured again, was first %d times of 1,000", n)
 	}
 	strict := Strict{"a", "b"}.plan()
-	strict.Reweigh(func(int) int { return 7 })
+	strict.reweigh(func(int) int { return 7 })
 	if strict.Weights != nil {
 		t.Error("a strict order has weights")
 	}

@@ -14,15 +14,15 @@ type paceStep struct {
 }
 
 // paced takes the steps one after the other with n executors.
-func paced(t *testing.T, p *Pace, executors int, steps []paceStep) {
+func paced(t *testing.T, p *pace, executors int, steps []paceStep) {
 	t.Helper()
 	now := time.Unix(1_000_000, 0)
 	for i, s := range steps {
 		now = now.Add(s.later)
 		for range s.n {
-			p.End(s.took)
+			p.end(s.took)
 		}
-		if got := p.Ahead(executors, now); got != s.want {
+		if got := p.ahead(executors, now); got != s.want {
 			t.Fatalf("look %d, after %d handlers of %v: %d ahead, expected %d", i+1, s.n, s.took, got, s.want)
 		}
 	}
@@ -35,11 +35,11 @@ func TestPaceOfHandlersOfOneLength(t *testing.T) {
 		took      time.Duration
 		want      int
 	}{
-		{"too short to measure", 1, 0, PaceMost},
-		{"of a microsecond", 2, time.Microsecond, PaceMost},
+		{"too short to measure", 1, 0, paceMost},
+		{"of a microsecond", 2, time.Microsecond, paceMost},
 		{"short, and few executors", 1, 10 * time.Microsecond, 500},
-		{"short, and many executors", 50, 10 * time.Microsecond, PaceMost},
-		{"just short enough for the most", 160, time.Millisecond, PaceMost},
+		{"short, and many executors", 50, 10 * time.Microsecond, paceMost},
+		{"just short enough for the most", 160, time.Millisecond, paceMost},
 		{"of a millisecond", 50, time.Millisecond, 250},
 		{"one for a lone executor", 1, 5 * time.Millisecond, 1},
 		{"none for a lone executor", 1, 5*time.Millisecond + 1, 0},
@@ -47,7 +47,7 @@ func TestPaceOfHandlersOfOneLength(t *testing.T) {
 		{"of an hour", maxConcurrency, time.Hour, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := Pace{Fixed: -1}
+			p := pace{fixed: -1}
 			paced(t, &p, tt.executors, []paceStep{{0, 20, tt.took, tt.want}, {time.Second, 20, tt.took, tt.want}})
 		})
 	}
@@ -80,7 +80,7 @@ func TestPaceFollowsTheHandlers(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := Pace{Fixed: -1}
+			p := pace{fixed: -1}
 			paced(t, &p, 40, tt.steps)
 		})
 	}
@@ -88,31 +88,31 @@ func TestPaceFollowsTheHandlers(t *testing.T) {
 
 func TestPaceThatIsFixed(t *testing.T) {
 	for _, fixed := range []int{0, 1, 7, maxConcurrency} {
-		p := Pace{Fixed: fixed}
+		p := pace{fixed: fixed}
 		paced(t, &p, 50, []paceStep{{0, 0, 0, fixed}, {time.Second, 9, 0, fixed}, {time.Second, 9, time.Hour, fixed}})
-		p.Stall(time.Now())
+		p.stall(time.Now())
 		paced(t, &p, 50, []paceStep{{0, 0, 0, fixed}})
 	}
 }
 
 func TestPaceAfterAStall(t *testing.T) {
 	const ms = time.Millisecond
-	p := Pace{Fixed: -1}
+	p := pace{fixed: -1}
 	paced(t, &p, 40, []paceStep{{0, 9, ms, 200}})
-	p.End(0) // what ended before counts no more either
+	p.end(0) // what ended before counts no more either
 	start := time.Unix(1_000_000, 0)
-	p.Stall(start)
+	p.stall(start)
 	for _, later := range []time.Duration{0, ms, time.Hour} {
-		if n := p.Ahead(40, start.Add(later)); n != 0 {
+		if n := p.ahead(40, start.Add(later)); n != 0 {
 			t.Errorf("%d ahead %v after the stall, expected none: no handler has ended since", n, later)
 		}
 	}
-	p.End(2 * ms)
-	if n := p.Ahead(40, start.Add(ms-1)); n != 0 {
+	p.end(2 * ms)
+	if n := p.ahead(40, start.Add(ms-1)); n != 0 {
 		t.Errorf("%d ahead within the window, expected none", n)
 	}
 	// Not the half of what was known before.
-	if n := p.Ahead(40, start.Add(ms)); n != 100 {
+	if n := p.ahead(40, start.Add(ms)); n != 100 {
 		t.Errorf("%d ahead after the first handler, expected 100", n)
 	}
 }

@@ -18,13 +18,13 @@ func TestReporter(t *testing.T) {
 		var sent []int64
 		failure := errors.New("no connection")
 		var fail error
-		r := &Reporter{Send: func(_ context.Context, p wire.Progress) error {
+		r := &reporter{send: func(_ context.Context, p wire.Progress) error {
 			at, sent = append(at, time.Since(start)), append(sent, p.Done)
 			return fail
 		}}
 		report := func(n int64, want error) {
 			t.Helper()
-			if err := r.Report(t.Context(), wire.Progress{Done: n}); !errors.Is(err, want) {
+			if err := r.report(t.Context(), wire.Progress{Done: n}); !errors.Is(err, want) {
 				t.Errorf("report %d: %v, expected %v", n, err, want)
 			}
 		}
@@ -54,7 +54,7 @@ func TestReporter(t *testing.T) {
 		report(11, nil)     // never: the handler returns
 		r.Close()
 		step(time.Second)
-		if err := r.Report(t.Context(), wire.Progress{}); err == nil {
+		if err := r.report(t.Context(), wire.Progress{}); err == nil {
 			t.Error("a report after the end")
 		}
 		want := []int64{0, 100, 1090, 1190, 2100, 2200, 2300, 3210}

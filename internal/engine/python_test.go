@@ -20,8 +20,8 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	cfg.PythonQueue = b.Name + "-py"
 	cold, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
-	for _, g := range cold.Groups {
-		g.Mover.Every = time.Hour
+	for _, g := range cold.groups {
+		g.mover.every = time.Hour
 	}
 	w := b.start(cold)
 	enqueue := func(n int) {
@@ -45,7 +45,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	enqueue(20)
 	b.Until("they are parked", func() bool { return b.Size("_parked") == 20 })
 	for range 3 {
-		w.MoveNow()
+		w.moveNow()
 	}
 	b.Idle()
 	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") ||
@@ -53,7 +53,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
 	}
 	b.Do("SET", b.Name+"-py_mode", "extended")
-	w.MoveNow()
+	w.moveNow()
 	b.Until("they are handed on as well", func() bool { return b.Size("-py") == 40 })
 }
 
@@ -73,8 +73,8 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the worker is stopping
-	e := w.Python(ctx, &Claim{Lane: w.Lanes[0], Raw: raw, Msg: parsed}, time.Now())
-	if e.Outcome == OutcomePark {
+	e := w.python(ctx, &Claim{lane: w.lanes[0], raw: raw, Msg: parsed}, time.Now())
+	if e.outcome == outcomePark {
 		t.Error("Redis was not asked, and the task is parked as if it had answered")
 	}
 }

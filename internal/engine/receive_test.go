@@ -19,18 +19,18 @@ func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 	if err := w.Register([]*Function{f}, nil); err != nil {
 		t.Fatal(err)
 	}
-	l := w.Lanes[0]
+	l := w.lanes[0]
 	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
 		t.Fatal(err)
 	}
 	b.Do("RPUSH", b.Name, "no message", Call(f, 1).msg.Append(nil))
-	claims, _, err := l.Claim(t.Context(), redisstore.ClaimCall{Most: 2}, nil)
+	claims, _, err := l.claim(t.Context(), redisstore.ClaimCall{Most: 2}, nil)
 	if err != nil || len(claims) != 2 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
 	first, second := claims[0], claims[1]
 	w.Receive(t.Context(), claims)
-	if l.Find(first.Token) != first || l.Find(second.Token) != second {
-		t.Errorf("tokens %s and %s name other claims now", first.Token, second.Token)
+	if l.find(first.token) != first || l.find(second.token) != second {
+		t.Errorf("tokens %s and %s name other claims now", first.token, second.token)
 	}
 }

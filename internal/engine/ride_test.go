@@ -14,16 +14,16 @@ import (
 
 // isDone gives a lane claims that are done, while no executor is at work.
 func (c *crew) isDone(claims ...*Claim) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, task := range claims {
-		c.Busy++
-		c.Leave(task, true, 0)
+		c.busy++
+		c.leave(task, true, 0)
 	}
 }
 
 // inOffice runs a test with executors that do not work, and two lanes.
-func inOffice(t *testing.T, test func(c *crew, one, two *Lane)) {
+func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, 4, 0)
@@ -34,90 +34,90 @@ func inOffice(t *testing.T, test func(c *crew, one, two *Lane)) {
 // Somebody must know of all that is done: the fetcher, which takes it along, or the lane's finisher.
 func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("the finisher, when nobody claims", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *Lane) {
+		inOffice(t, func(c *crew, one, two *lane) {
 			c.isDone(claimed(one, 1)...)
-			if !told(one.Finisher.Signal) || told(two.Finisher.Signal) || told(c.Changed) {
+			if !told(one.finisher.signal) || told(two.finisher.signal) || told(c.changed) {
 				t.Error("expected the lane's finisher to be told, and nobody else")
 			}
 			c.isDone(claimed(one, 2)...)
-			if told(one.Finisher.Signal) {
+			if told(one.finisher.signal) {
 				t.Error("the finisher is told again although it has not taken the first")
 			}
-			if n := len(c.TakeDone(one)); n != 3 {
+			if n := len(c.takeDone(one)); n != 3 {
 				t.Errorf("it takes %d, expected 3", n)
 			}
 			c.isDone(claimed(one, 1)...)
-			if !told(one.Finisher.Signal) {
+			if !told(one.finisher.signal) {
 				t.Error("the finisher is not told again after it has taken what was done")
 			}
 		})
 	})
 	t.Run("nobody, while the fetcher claims from the lane", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *Lane) {
-			if done := c.Serve(one); len(done) != 0 {
+		inOffice(t, func(c *crew, one, two *lane) {
+			if done := c.serve(one); len(done) != 0 {
 				t.Errorf("%d are done at first", len(done))
 			}
 			claims := claimed(one, 3)
 			c.isDone(claims...)
-			if told(one.Finisher.Signal) || told(c.Changed) {
+			if told(one.finisher.signal) || told(c.changed) {
 				t.Error("somebody is told although the fetcher comes by")
 			}
-			if done := c.Serve(one); !slices.Equal(done, claims) {
+			if done := c.serve(one); !slices.Equal(done, claims) {
 				t.Errorf("the fetcher takes %d along, expected 3", len(done))
 			}
-			if done := c.Serve(one); len(done) != 0 {
+			if done := c.serve(one); len(done) != 0 {
 				t.Errorf("the fetcher takes %d along a second time", len(done))
 			}
-			if told(one.Finisher.Signal) {
+			if told(one.finisher.signal) {
 				t.Error("the finisher is told of what the fetcher has taken")
 			}
 		})
 	})
 	t.Run("the fetcher, when it waits for room", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *Lane) {
-			c.Hungry = true
+		inOffice(t, func(c *crew, one, two *lane) {
+			c.hungry = true
 			c.isDone(claimed(one, 1)...)
-			if !told(c.Changed) || told(one.Finisher.Signal) || c.Served != one {
+			if !told(c.changed) || told(one.finisher.signal) || c.served != one {
 				t.Error("expected the fetcher to be told, and nobody else")
 			}
 			c.isDone(claimed(two, 1)...)
-			if told(c.Changed) || !told(two.Finisher.Signal) {
+			if told(c.changed) || !told(two.finisher.signal) {
 				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
 			}
-			c.LeaveOff()
-			if !told(one.Finisher.Signal) || c.Served != nil {
+			c.leaveOff()
+			if !told(one.finisher.signal) || c.served != nil {
 				t.Error("the fetcher leaves off, and the finisher is not told")
 			}
 		})
 	})
 	t.Run("the finisher, when the fetcher turns to another lane", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *Lane) {
-			c.Serve(one)
+		inOffice(t, func(c *crew, one, two *lane) {
+			c.serve(one)
 			c.isDone(claimed(one, 1)...)
 			c.isDone(claimed(two, 1)...)
-			if !told(two.Finisher.Signal) {
+			if !told(two.finisher.signal) {
 				t.Error("the finisher of the other lane is not told")
 			}
-			if done := c.Serve(two); len(done) != 1 || done[0].Lane != two {
+			if done := c.serve(two); len(done) != 1 || done[0].lane != two {
 				t.Errorf("the fetcher takes %d along, expected the one of this lane", len(done))
 			}
-			if !told(one.Finisher.Signal) || told(two.Finisher.Signal) {
+			if !told(one.finisher.signal) || told(two.finisher.signal) {
 				t.Error("expected the finisher of the lane that the fetcher left to be told")
 			}
-			c.Serve(one)
-			if told(two.Finisher.Signal) {
+			c.serve(one)
+			if told(two.finisher.signal) {
 				t.Error("a finisher is told of nothing")
 			}
 		})
 	})
 	t.Run("nobody, when nothing is done", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *Lane) {
-			c.Serve(one)
-			c.LeaveOff()
-			c.LeaveOff()
-			c.Busy = 1
-			c.Leave(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
-			if told(one.Finisher.Signal) || told(c.Changed) || len(one.Done) > 0 {
+		inOffice(t, func(c *crew, one, two *lane) {
+			c.serve(one)
+			c.leaveOff()
+			c.leaveOff()
+			c.busy = 1
+			c.leave(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
+			if told(one.finisher.signal) || told(c.changed) || len(one.done) > 0 {
 				t.Error("a finisher is told of nothing")
 			}
 		})
@@ -126,25 +126,25 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 
 // One call tells Redis of so many at most; the others wait in their order, and what could not be told comes first.
 func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
-	inOffice(t, func(c *crew, one, _ *Lane) {
+	inOffice(t, func(c *crew, one, _ *lane) {
 		claims := claimed(one, redisstore.MaxTokens+20)
 		c.isDone(claims...)
-		first := c.Serve(one)
+		first := c.serve(one)
 		if !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Fatalf("%d are taken, expected the first %d", len(first), redisstore.MaxTokens)
 		}
-		second := c.TakeDone(one)
+		second := c.takeDone(one)
 		more := claimed(one, 2)
 		c.isDone(more...)
-		c.PutDone(one, first)
+		c.putDone(one, first)
 		if !slices.Equal(second, claims[redisstore.MaxTokens:]) || !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Error("what was taken has changed")
 		}
-		c.PutDone(one, second)
+		c.putDone(one, second)
 		want := slices.Concat(second, first, more)
 		var got []*Claim
 		for range 3 {
-			got = append(got, c.TakeDone(one)...)
+			got = append(got, c.takeDone(one)...)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%d are taken, expected %d in order", len(got), len(want))

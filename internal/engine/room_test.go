@@ -40,16 +40,16 @@ func TestSpace(t *testing.T) {
 		{"a free executor goes idle", 4, 3, 10, 0, 0, 11},
 		{"a free executor goes idle unless something comes", 4, 3, 10, 0, 7, 0},
 
-		{"a lot fits", 4, 4, PaceMost, PaceMost - ClaimLot, 0, ClaimLot},
-		{"not quite a lot fits", 4, 4, PaceMost, PaceMost - ClaimLot + 1, 0, 0},
-		{"not quite a lot fits, for what is coming", 4, 4, PaceMost, 500, PaceMost - ClaimLot - 499, 0},
-		{"one lot at a time", 4, 4, PaceMost, 0, 0, ClaimLot},
-		{"one lot beyond the free executors", 50, 10, PaceMost, 0, 0, 40 + ClaimLot},
-		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + ClaimLot},
+		{"a lot fits", 4, 4, paceMost, paceMost - claimLot, 0, claimLot},
+		{"not quite a lot fits", 4, 4, paceMost, paceMost - claimLot + 1, 0, 0},
+		{"not quite a lot fits, for what is coming", 4, 4, paceMost, 500, paceMost - claimLot - 499, 0},
+		{"one lot at a time", 4, 4, paceMost, 0, 0, claimLot},
+		{"one lot beyond the free executors", 50, 10, paceMost, 0, 0, 40 + claimLot},
+		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + claimLot},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &Executors{N: tt.n, Busy: tt.busy, Ahead: tt.ahead, Ready: make([]*Claim, tt.ready), Coming: tt.come}
-			if got := e.Space(); got != tt.want {
+			e := &executors{n: tt.n, busy: tt.busy, ahead: tt.ahead, ready: make([]*Claim, tt.ready), coming: tt.come}
+			if got := e.space(); got != tt.want {
 				t.Errorf("space for %d, expected %d", got, tt.want)
 			}
 		})
@@ -59,7 +59,7 @@ func TestSpace(t *testing.T) {
 // expectRoom looks for room once.
 func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim) {
 	c.t.Helper()
-	gotN, gotWait, gotBack := c.Room()
+	gotN, gotWait, gotBack := c.room()
 	if gotN != n || gotWait != wait || !slices.Equal(gotBack, back) {
 		c.t.Errorf("%s: room for %d, %v to wait, %d given back; expected %d, %v, %d", what, gotN, gotWait, len(gotBack),
 			n, wait, len(back))
@@ -68,41 +68,41 @@ func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim
 
 // learned lets the crew know handlers that allow n tasks ahead.
 func (c *crew) learned(n int) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	c.Pace.Mean, c.Pace.Most, c.Pace.Looked = time.Millisecond, n, time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pace.mean, c.pace.most, c.pace.looked = time.Millisecond, n, time.Now()
 }
 
 func TestRoom(t *testing.T) {
 	inCrew(t, 2, 6, func(c *crew) {
 		c.expectRoom("nothing was claimed", 8, 0)
-		c.Expect(8)
+		c.expect(8)
 		c.expectRoom("eight are coming", 0, 0)
 		tasks := c.tasks(c.lane, 8)
-		c.Add(tasks)
+		c.add(tasks)
 		c.begun("two of eight", tasks[:2]...)
 		// The claim is over in the fetcher's eyes only when it says so.
 		c.expectRoom("eight are coming, and there", 0, 0)
-		c.Arrived(8)
+		c.arrived(8)
 		c.expectRoom("six are ready", 0, 0)
 		for _, task := range tasks[:2] {
 			c.end(task, endSeenTo)
 		}
 		c.expectRoom("four are ready", 0, 0)
-		if told(c.Changed) {
+		if told(c.changed) {
 			t.Error("the fetcher is told of room for two, expected it to wait for three")
 		}
 		c.end(tasks[2], endSeenTo)
-		if !told(c.Changed) {
+		if !told(c.changed) {
 			t.Error("the fetcher is not told of room for three")
 		}
 		c.end(tasks[3], endSeenTo)
-		if told(c.Changed) {
+		if told(c.changed) {
 			t.Error("the fetcher is told twice")
 		}
 		c.expectRoom("two are ready", 4, 0)
 		c.end(tasks[4], endSeenTo)
-		if told(c.Changed) {
+		if told(c.changed) {
 			t.Error("the fetcher is told of room although it does not wait for it")
 		}
 	})
@@ -112,7 +112,7 @@ func TestRoomAheadIsWhatThePaceAllows(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		c.expectRoom("nothing is known of the handlers", 2, 0)
 		tasks := c.tasks(c.lane, 2)
-		c.Add(tasks)
+		c.add(tasks)
 		c.begun("both", tasks...)
 		c.expectRoom("all are busy", 0, 0)
 		<-time.After(time.Millisecond)
@@ -131,9 +131,9 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 			inCrew(t, 2, prefetch, func(c *crew) {
 				c.learned(10)
 				c.expectRoom("before", 12, 0)
-				c.Calm()
+				c.calm()
 				c.expectRoom("from then on", 2, 0)
-				<-time.After(RestlessTime - 1)
+				<-time.After(restlessTime - 1)
 				c.expectRoom("at the end of the rest", 2, 0)
 				<-time.After(1)
 				c.expectRoom("after it", 12, 0)
@@ -146,15 +146,15 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 func TestNoRoomBesideALoneTask(t *testing.T) {
 	inCrew(t, 3, 6, func(c *crew) {
 		lone := c.suspects(c.lane, 1, 9)
-		c.Admit(lone[0])
+		c.admit(lone[0])
 		c.expectRoom("it has not started", 0, 0)
-		c.Add(lone)
+		c.add(lone)
 		c.begun("alone", lone...)
 		<-time.After(time.Minute)
 		c.expectRoom("it runs", 0, 0)
-		told(c.Changed)
+		told(c.changed)
 		c.end(lone[0], endSeenTo)
-		if !told(c.Changed) {
+		if !told(c.changed) {
 			t.Error("it has ended, and the fetcher is not told")
 		}
 		c.expectRoom("it has ended", 9, 0)
@@ -164,18 +164,18 @@ func TestNoRoomBesideALoneTask(t *testing.T) {
 func TestOverdueTasksGoBack(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		busy := c.tasks(c.lane, 2)
-		c.Add(busy)
+		c.add(busy)
 		c.begun("both", busy...)
 		c.learned(10)
 		first := c.tasks(c.lane, 2)
-		c.Add(first)
-		c.expectRoom("they have just come, and there is room for more", 8, OverdueTime)
-		<-time.After(OverdueTime - 1)
+		c.add(first)
+		c.expectRoom("they have just come, and there is room for more", 8, overdueTime)
+		<-time.After(overdueTime - 1)
 		later := c.tasks(c.lane, 4)
-		c.Add(later)
+		c.add(later)
 		c.expectRoom("one moment is left to them", 0, 1)
 		<-time.After(1)
-		c.expectRoom("they are overdue", 0, RestlessTime, slices.Concat(first, later)...)
+		c.expectRoom("they are overdue", 0, restlessTime, slices.Concat(first, later)...)
 		c.learned(10)
 		c.expectRoom("they are back, and the worker is restless", 0, 0)
 		for _, task := range busy {
@@ -189,14 +189,14 @@ func TestOverdueTasksGoBack(t *testing.T) {
 func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 	inCrew(t, 1, -1, func(c *crew) {
 		busy := c.tasks(c.lane, 1)
-		c.Add(busy)
+		c.add(busy)
 		c.begun("one", busy...)
 		c.learned(10)
 		ahead := c.tasks(c.lane, 3)
-		c.Add(ahead)
-		<-time.After(OverdueTime)
-		c.expectRoom("three are overdue", 0, RestlessTime, ahead...)
-		<-time.After(RestlessTime)
+		c.add(ahead)
+		<-time.After(overdueTime)
+		c.expectRoom("three are overdue", 0, restlessTime, ahead...)
+		<-time.After(restlessTime)
 		c.expectRoom("the rest is over, and nothing is known", 0, 0)
 	})
 }
@@ -204,23 +204,23 @@ func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 func TestNoTaskIsOverdueWhileAnExecutorIsFree(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		tasks := c.tasks(c.lane, 3)
-		c.Add(tasks[:1])
+		c.add(tasks[:1])
 		c.begun("the first", tasks[0])
-		c.Hold(true) // the free executor starts nothing for now, as when the heartbeat is old
-		c.Add(tasks[1:])
+		c.hold(true) // the free executor starts nothing for now, as when the heartbeat is old
+		c.add(tasks[1:])
 		<-time.After(time.Hour)
-		c.expectRoom("one executor is free", 0, OverdueTime)
+		c.expectRoom("one executor is free", 0, overdueTime)
 		c.beaten(c.lane)
-		c.Hold(false)
+		c.hold(false)
 		c.begun("it goes on", tasks[1])
-		c.expectRoom("none is free", 0, RestlessTime, tasks[2])
+		c.expectRoom("none is free", 0, restlessTime, tasks[2])
 	})
 }
 
 func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 	inCrew(t, 2, 4, func(c *crew) {
 		tasks := c.tasks(c.lane, 6)
-		c.Add(tasks)
+		c.add(tasks)
 		c.begun("two of them", tasks[:2]...)
 		<-time.After(time.Hour)
 		c.expectRoom("four have waited for an hour", 0, 0)
@@ -234,17 +234,17 @@ func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 func (b *bench) starving(w *started) {
 	b.T.Helper()
 	b.Until("the fetcher waits for room and has left off", func() bool {
-		w.Exec.Mu.Lock()
-		defer w.Exec.Mu.Unlock()
-		return w.Exec.Served == nil && w.Exec.Hungry
+		w.exec.mu.Lock()
+		defer w.exec.mu.Unlock()
+		return w.exec.served == nil && w.exec.hungry
 	})
 }
 
 // claimsAhead lets a worker believe that its handlers allow n tasks ahead.
 func (s *started) claimsAhead(n int) {
-	s.Exec.Mu.Lock()
-	defer s.Exec.Mu.Unlock()
-	s.Exec.Pace.Mean, s.Exec.Pace.Most, s.Exec.Pace.Looked = time.Millisecond, n, time.Now()
+	s.exec.mu.Lock()
+	defer s.exec.mu.Unlock()
+	s.exec.pace.mean, s.exec.pace.most, s.exec.pace.looked = time.Millisecond, n, time.Now()
 }
 
 // Tasks claimed ahead go back in time although nothing else happens: the queue is empty, and no handler ends.
@@ -281,7 +281,7 @@ func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	start := time.Now()
 	b.Until("two are back", func() bool { return released.Load() > 0 && b.Size("") == 2 })
 	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("given back after %v, expected %v", took, OverdueTime)
+		t.Errorf("given back after %v, expected %v", took, overdueTime)
 	}
 	if back := b.List(""); !slices.Equal(back, pending[2:]) {
 		t.Errorf("%q are back, expected %q", back, pending[2:])
@@ -329,7 +329,7 @@ func TestShortTasksLeaveAWorkerThatIsStuck(t *testing.T) {
 		}
 	}
 	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("the short tasks waited for %v, expected about %v", took, OverdueTime)
+		t.Errorf("the short tasks waited for %v, expected about %v", took, overdueTime)
 	}
 	b.Until("what is left are the long tasks", func() bool {
 		return b.Size("")+b.Size("_processing:"+other.ID()) == 0 && b.Size("_processing:"+stuck.ID()) == 2

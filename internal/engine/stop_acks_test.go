@@ -23,9 +23,9 @@ func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct
 	stopped = make(chan error, 1)
 	go func() { stopped <- w.stop() }()
 	b.Until("its loops have ended", func() bool {
-		w.Exec.Mu.Lock()
-		defer w.Exec.Mu.Unlock()
-		return w.Exec.Stopped
+		w.exec.mu.Lock()
+		defer w.exec.mu.Unlock()
+		return w.exec.stopped
 	})
 	return w, leave, stopped
 }
@@ -61,5 +61,5 @@ func TestTasksThatEndBesideOneThatNeverDoesAreAcknowledged(t *testing.T) {
 	}
 	w.stop = func() error { return nil }
 	close(leave[1])
-	b.Until("the worker is gone", func() bool { return w.Status().Phase == PhaseStopped })
+	b.Until("the worker is gone", func() bool { return w.Status().Phase == phaseStopped })
 }

@@ -15,7 +15,7 @@ import (
 // watched is a crew with a watchdog whose clock stands until the test moves it.
 type watched struct {
 	*crew
-	dog    *Watchdog
+	dog    *watchdog
 	log    *logText
 	limits map[*Claim]time.Duration
 	events []string
@@ -28,28 +28,28 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{crew: newCrew(t, n, 0), log: &logText{}, limits: map[*Claim]time.Duration{}}
-		w.Reserve(spare)
-		w.dog = &Watchdog{
-			Exec: w.Executors, Limit: func(c *Claim, _ time.Duration) time.Duration { return w.limits[c] },
-			After:   30 * time.Second,
-			LongRun: LongRun, Log: loop.NewJournal(w.log.logger()), Drain: func() { w.drains++ },
-			Told: map[*Claim]bool{},
-			Emit: func(e Event) {
+		w.reserve(spare)
+		w.dog = &watchdog{
+			exec: w.executors, limit: func(c *Claim, _ time.Duration) time.Duration { return w.limits[c] },
+			after:   30 * time.Second,
+			longRun: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
+			told: map[*Claim]bool{},
+			emit: func(e Event) {
 				w.events = append(w.events, fmt.Sprint(e.Kind == KindTaskStuck, " ", e.Reason, " ", e.Duration))
 			},
 		}
-		w.Start()
+		w.start()
 		synctest.Wait()
 		test(w)
 		synctest.Wait()
 		for _, leave := range w.ways {
 			close(leave)
 		}
-		w.Stop()
-		w.Over.Wait()
-		w.Late.Wait()
-		if got := w.count(); got != "0 busy, 0 idle" || len(w.Spare)+w.N != n+spare {
-			t.Errorf("after the stop: %s, %d spare beside %d", got, len(w.Spare), w.N)
+		w.stop()
+		w.over.Wait()
+		w.late.Wait()
+		if got := w.count(); got != "0 busy, 0 idle" || len(w.spare)+w.n != n+spare {
+			t.Errorf("after the stop: %s, %d spare beside %d", got, len(w.spare), w.n)
 		}
 	})
 }
@@ -77,7 +77,7 @@ func (w *watched) pass(d time.Duration) {
 func (w *watched) looks(what string, wait time.Duration, reports int) {
 	w.t.Helper()
 	synctest.Wait()
-	if got := w.dog.Look(time.Now()); got != wait {
+	if got := w.dog.look(time.Now()); got != wait {
 		w.t.Errorf("%s: sleeps for %v, expected %v", what, got, wait)
 	}
 	synctest.Wait()
@@ -91,7 +91,7 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		tasks := w.limited(5, 10*time.Second)
 		w.limits[tasks[1]] = time.Minute
 		w.looks("nobody runs", 30*time.Second, 0)
-		w.Add(tasks)
+		w.add(tasks)
 		w.begun("as many as fit", tasks[:2]...)
 		w.looks("they have just begun", 30*time.Second, 0)
 		w.pass(30 * time.Second)
@@ -99,8 +99,8 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.looks("one is stuck", 30*time.Second, 1)
 		w.begun("another task runs in its place", tasks[2])
-		if got := w.count(); got != "2 busy, 0 idle" || len(w.Running()) != 3 {
-			t.Errorf("%s, %d run", got, len(w.Running()))
+		if got := w.count(); got != "2 busy, 0 idle" || len(w.running()) != 3 {
+			t.Errorf("%s, %d run", got, len(w.running()))
 		}
 		if text := w.log.String(); !strings.Contains(text, "ignores that its context has ended") ||
 			!strings.Contains(text, "limit=10s") ||
@@ -111,20 +111,20 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		w.end(tasks[2], endDone)
 		w.begun("the replacement goes on", tasks[3])
 		w.end(tasks[0], endDone)
-		if stuck, _ := w.Replace(0, tasks[0]); stuck {
+		if stuck, _ := w.replace(0, tasks[0]); stuck {
 			t.Error("what has returned is stuck")
 		}
 		w.begun("the executor of the stuck one ends")
-		if !slices.Equal(w.lane.Done, []*Claim{tasks[2], tasks[0]}) || len(w.Spare) != 1 || w.drains != 0 {
-			t.Errorf("%d are done, %d spare, stopped %d times", len(w.lane.Done), len(w.Spare), w.drains)
+		if !slices.Equal(w.lane.done, []*Claim{tasks[2], tasks[0]}) || len(w.spare) != 1 || w.drains != 0 {
+			t.Errorf("%d are done, %d spare, stopped %d times", len(w.lane.done), len(w.spare), w.drains)
 		}
 		w.end(tasks[1], endDone)
 		w.begun("the other one goes on", tasks[4])
 		w.pass(40 * time.Second)
 		w.looks("the next is stuck", 30*time.Second, 3)
-		if got := strings.Join(w.events, ", "); w.drains != 1 || len(w.dog.Fatal.Funcs) != 2 ||
+		if got := strings.Join(w.events, ", "); w.drains != 1 || len(w.dog.fatal.Funcs) != 2 ||
 			!strings.HasSuffix(got, "given up 40s") {
-			t.Errorf("stopped %d times by %v, events %s", w.drains, w.dog.Fatal, got)
+			t.Errorf("stopped %d times by %v, events %s", w.drains, w.dog.fatal, got)
 		}
 	})
 }
@@ -132,15 +132,15 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 func TestStuckHandlersThatLeave(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
 		tasks := w.limited(3, time.Second)
-		w.Add(tasks)
+		w.add(tasks)
 		w.begun("the first", tasks[0])
 		w.pass(31 * time.Second)
 		w.looks("it is stuck", 30*time.Second, 1)
 		w.begun("the next", tasks[1])
 		w.end(tasks[0], endGoexit)
 		w.begun("its executor ends with it")
-		if got := w.count(); got != "1 busy, 0 idle" || len(w.Spare) != 1 {
-			t.Errorf("%s, %d spare", got, len(w.Spare))
+		if got := w.count(); got != "1 busy, 0 idle" || len(w.spare) != 1 {
+			t.Errorf("%s, %d spare", got, len(w.spare))
 		}
 		w.end(tasks[1], endDone)
 		w.begun("the last", tasks[2])
@@ -152,9 +152,9 @@ func TestStuckHandlersThatLeave(t *testing.T) {
 // An executor that rests between two tasks ends as well when its place was taken.
 func TestStuckHandlersBetweenRests(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
-		w.Rest = 5 * time.Second
+		w.rest = 5 * time.Second
 		tasks := w.limited(3, time.Second)
-		w.Add(tasks)
+		w.add(tasks)
 		w.begun("the first", tasks[0])
 		w.pass(31 * time.Second)
 		w.looks("it is stuck", 30*time.Second, 1)
@@ -162,11 +162,11 @@ func TestStuckHandlersBetweenRests(t *testing.T) {
 		w.end(tasks[0], endDone)
 		w.end(tasks[1], endDone)
 		w.begun("one rests, and one is gone")
-		w.Mu.Lock()
-		if w.Resting != 1 || len(w.Spare) != 1 {
-			t.Errorf("%d rest, %d spare", w.Resting, len(w.Spare))
+		w.mu.Lock()
+		if w.resting != 1 || len(w.spare) != 1 {
+			t.Errorf("%d rest, %d spare", w.resting, len(w.spare))
 		}
-		w.Mu.Unlock()
+		w.mu.Unlock()
 		w.pass(5 * time.Second)
 		w.begun("the last", tasks[2])
 	})
@@ -176,20 +176,20 @@ func TestTooManyStuckHandlers(t *testing.T) {
 	for _, spare := range []int{0, 1, 2} {
 		inWatched(t, 3, spare, func(w *watched) {
 			tasks := w.limited(5, time.Second)
-			w.Add(tasks)
+			w.add(tasks)
 			w.begun("the first", tasks[:3]...)
 			w.pass(31 * time.Second)
 			w.looks("all are stuck", 30*time.Second, 3)
 			w.begun("as many as are spare", tasks[3:3+spare]...)
-			if w.drains != 1 || len(w.dog.Fatal.Funcs) != 3 || len(w.dog.Fatal.IDs) != 3 {
-				t.Errorf("stopped %d times by %v", w.drains, w.dog.Fatal)
+			if w.drains != 1 || len(w.dog.fatal.Funcs) != 3 || len(w.dog.fatal.IDs) != 3 {
+				t.Errorf("stopped %d times by %v", w.drains, w.dog.fatal)
 			}
 			w.looks("that is told once", 30*time.Second, 3)
 			for _, c := range tasks[:3] {
 				w.end(c, endDone)
 			}
-			if n := w.Space(); n != 0 || w.N != spare {
-				t.Errorf("room for %d, and %d executors, expected those that were spare", n, w.N)
+			if n := w.space(); n != 0 || w.n != spare {
+				t.Errorf("room for %d, and %d executors, expected those that were spare", n, w.n)
 			}
 		})
 	}
@@ -198,9 +198,9 @@ func TestTooManyStuckHandlers(t *testing.T) {
 func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
 		tasks := w.limited(2, 0)
-		w.Add(tasks)
+		w.add(tasks)
 		w.begun("the first", tasks[0])
-		w.pass(LongRun - 10*time.Second)
+		w.pass(longRun - 10*time.Second)
 		w.looks("it runs for long", 10*time.Second, 0)
 		w.pass(10 * time.Second)
 		w.looks("it runs for very long", 30*time.Second, 1)
@@ -213,20 +213,20 @@ func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 		w.end(tasks[0], endDone)
 		w.begun("it goes on as ever", tasks[1])
 		w.looks("it is forgotten", 30*time.Second, 1)
-		if len(w.dog.Told) != 0 {
-			t.Errorf("%d are remembered", len(w.dog.Told))
+		if len(w.dog.told) != 0 {
+			t.Errorf("%d are remembered", len(w.dog.told))
 		}
 	})
 }
 
 // Many at once do not fill the log.
 func TestManyStuckHandlers(t *testing.T) {
-	inWatched(t, MostReports+5, MostReports+5, func(w *watched) {
-		tasks := w.limited(MostReports+5, time.Second)
-		w.Add(tasks)
+	inWatched(t, mostReports+5, mostReports+5, func(w *watched) {
+		tasks := w.limited(mostReports+5, time.Second)
+		w.add(tasks)
 		w.begun("all", tasks...)
 		w.pass(time.Minute)
-		w.looks("all are stuck", 30*time.Second, MostReports)
+		w.looks("all are stuck", 30*time.Second, mostReports)
 		if !strings.Contains(w.log.String(), "handlers=5") || w.drains != 0 {
 			t.Error(w.log.String())
 		}

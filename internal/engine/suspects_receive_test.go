@@ -25,7 +25,7 @@ func (fn onLog) logger() logrus.FieldLogger {
 type receiver struct {
 	*Worker
 	b *bench
-	l *Lane // of its first queue
+	l *lane // of its first queue
 	f *Function
 }
 
@@ -39,21 +39,21 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 	}
 	w, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
-	r := &receiver{w, b, w.Lanes[0], b.fn("f", func(string) {})}
+	r := &receiver{w, b, w.lanes[0], b.fn("f", func(string) {})}
 	b.Must(w.Register([]*Function{r.f}, nil))
-	f := w.Fetcher
-	n := len(w.Lanes)
-	f.Hot, f.Held, f.Mend, f.Probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
-	f.Order, f.Of, f.Landed = make([]int, n), make([]*Waiter, n), make(chan Flight, MostFlying)
-	for _, wt := range f.Waiters {
-		for _, i := range wt.Lanes {
-			f.Of[i] = wt
+	f := w.fetcher
+	n := len(w.lanes)
+	f.hot, f.held, f.mend, f.probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.order, f.of, f.landed = make([]int, n), make([]*waiter, n), make(chan flight, mostFlying)
+	for _, wt := range f.waiters {
+		for _, i := range wt.lanes {
+			f.of[i] = wt
 		}
 	}
 	now := time.Now()
-	for _, l := range w.Lanes {
+	for _, l := range w.lanes {
 		b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)
-		l.Confirmed.Store(&now)
+		l.confirmed.Store(&now)
 	}
 	return r
 }
@@ -61,7 +61,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 // claim claims the next tasks.
 func (r *receiver) claim(n int) []*Claim {
 	r.b.T.Helper()
-	claims, _, err := r.l.Claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
+	claims, _, err := r.l.claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
 		r.b.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
@@ -71,20 +71,20 @@ func (r *receiver) claim(n int) []*Claim {
 // took receives the next tasks, and expects how many are to run, and how many are ready then.
 func (r *receiver) took(what string, n, kept, ready int) {
 	r.b.T.Helper()
-	if got := r.Receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.Exec.Ready) != ready {
-		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.Exec.Ready), kept,
+	if got := r.Receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
+		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
 			ready)
 	}
 }
 
 // ends expects the endings that Redis is to be told, and forgets them.
-func (r *receiver) ends(what string, want ...Outcome) {
+func (r *receiver) ends(what string, want ...outcome) {
 	r.b.T.Helper()
-	var got []Outcome
-	for _, e := range r.l.Finisher.Pending {
-		got = append(got, e.Outcome)
+	var got []outcome
+	for _, e := range r.l.finisher.pending {
+		got = append(got, e.outcome)
 	}
-	r.l.Finisher.Pending = nil
+	r.l.finisher.pending = nil
 	if len(got) != len(want) {
 		r.b.T.Fatalf("%s: endings %v, expected %v", what, got, want)
 	}
@@ -101,15 +101,15 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delay(r.f, "fresh")
 	r.took("a fresh task", 1, 1, 1)
-	if !r.Exec.Restless.IsZero() {
+	if !r.exec.restless.IsZero() {
 		t.Error("the worker is restless without a suspect")
 	}
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 2)
-	if r.Exec.MarkedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
+	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
-	if !r.Exec.Restless.After(time.Now()) {
+	if !r.exec.restless.After(time.Now()) {
 		t.Error("the worker may claim ahead")
 	}
 }
@@ -119,16 +119,16 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 1)
-	if r.Exec.MarkedTask() == nil {
+	if r.exec.markedTask() == nil {
 		t.Fatal("the suspect is not noted as alone")
 	}
 	r.b.delay(r.f, "fresh")
 	claims := r.claim(1)
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if n := r.Receive(t.Context(), claims); n != 0 || len(r.Exec.Ready) != 1 {
-		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.Exec.Ready))
+	if n := r.Receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
+		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.ready))
 	}
-	r.ends("the fresh task", OutcomeRelease)
+	r.ends("the fresh task", outcomeRelease)
 }
 
 // A suspect that comes among other tasks is set apart, and looked for there.
@@ -136,13 +136,13 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delayDied(2, r.f, "suspect")
 	r.took("a suspect of two deaths", 1, 0, 0)
-	r.ends("it", OutcomeDefer)
-	if !r.l.Apart {
+	r.ends("it", outcomeDefer)
+	if !r.l.apart {
 		t.Error("nobody looks for it")
 	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.Fetcher.ClaimSuspect(t.Context(), 0, 1, 0)
-	if !r.l.Apart {
+	r.fetcher.claimSuspect(t.Context(), 0, 1, 0)
+	if !r.l.apart {
 		t.Error("nobody looks for it again after a claim that has failed")
 	}
 }
@@ -152,19 +152,19 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delay(r.f, "before")
 	claims := r.claim(1)
-	r.l.Control.Paused.Store(true)
-	if n := r.Receive(t.Context(), claims); n != 0 || len(r.Exec.Ready) != 0 {
+	r.l.control.paused.Store(true)
+	if n := r.Receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
 		t.Errorf("%d are to run", n)
 	}
-	r.ends("a task of a paused queue", OutcomeRelease)
+	r.ends("a task of a paused queue", outcomeRelease)
 
-	var l *Lane
-	r = newReceiver(t, func(cfg *WorkerConfig) { cfg.Logger = onLog(func() { l.Control.Paused.Store(true) }).logger() })
+	var l *lane
+	r = newReceiver(t, func(cfg *WorkerConfig) { cfg.Logger = onLog(func() { l.control.paused.Store(true) }).logger() })
 	l = r.l
 	r.b.delay(r.b.fn("unknown", func() {})) // which is logged
 	r.b.delay(r.f, "meanwhile")
 	r.took("the pause comes meanwhile", 2, 1, 0)
-	r.ends("both", OutcomePark, OutcomeRelease)
+	r.ends("both", outcomePark, outcomeRelease)
 }
 
 // Notifications of a queue that is paused, or beside a lone task, are put back, and nothing is claimed for them.
@@ -173,10 +173,10 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 		set      func(r *receiver)
 		suspects bool
 	}{
-		"suspects of a paused queue":  {func(r *receiver) { r.l.Control.Paused.Store(true) }, true},
-		"suspects beside a lone task": {func(r *receiver) { r.Fetcher.Suspects.Lone = &Claim{} }, true},
-		"tasks of a paused queue":     {func(r *receiver) { r.l.Control.Paused.Store(true) }, false},
-		"tasks beside a lone task":    {func(r *receiver) { r.Fetcher.Suspects.Lone = &Claim{} }, false},
+		"suspects of a paused queue":  {func(r *receiver) { r.l.control.paused.Store(true) }, true},
+		"suspects beside a lone task": {func(r *receiver) { r.fetcher.suspects.lone = &Claim{} }, true},
+		"tasks of a paused queue":     {func(r *receiver) { r.l.control.paused.Store(true) }, false},
+		"tasks beside a lone task":    {func(r *receiver) { r.fetcher.suspects.lone = &Claim{} }, false},
 	} {
 		r := newReceiver(t, nil)
 		list := ""
@@ -188,7 +188,7 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 			r.b.Do("LPOP", r.b.Name+"_noti")
 		}
 		c.set(r)
-		r.Fetcher.Handle(t.Context(), WakeUp{Held: 1, Suspects: c.suspects})
+		r.fetcher.handle(t.Context(), wakeUp{held: 1, suspects: c.suspects})
 		if n, noti := r.b.Size("_processing:"+r.ID()), r.b.Size(list+"_noti"); n != 0 || noti != 1 {
 			t.Errorf("%s: %d tasks claimed, %d notifications, expected 0 and 1", what, n, noti)
 		}
@@ -202,10 +202,10 @@ func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 		cfg.Queues = Strict{own[0] + "-other", own[0]}
 	})
 	r.b.setAside(r.f, "suspect")
-	r.Fetcher.FindSuspects(t.Context())
-	if r.Lanes[0].Apart || !r.Lanes[1].Apart {
-		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.Lanes[0].Apart,
-			r.Lanes[1].Apart)
+	r.fetcher.findSuspects(t.Context())
+	if r.lanes[0].apart || !r.lanes[1].apart {
+		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].apart,
+			r.lanes[1].apart)
 	}
 }
 
@@ -216,25 +216,25 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 		r.b.delay(r.f, "parked")
 	}
 	claims := r.claim(3)
-	endings := make([]Ending, len(claims))
+	endings := make([]ending, len(claims))
 	ids := make([]string, len(claims))
 	for i, c := range claims {
-		c.Msg, _ = c.Parse()
-		endings[i] = r.Park(c, ParkedUnknown, time.Now())
-		ids[i] = endings[i].ID
+		c.Msg, _ = c.parse()
+		endings[i] = r.park(c, parkedUnknown, time.Now())
+		ids[i] = endings[i].id
 	}
-	if left := r.l.Finisher.Flush(endings); len(left) > 0 {
+	if left := r.l.finisher.Flush(endings); len(left) > 0 {
 		t.Fatalf("%d are not parked", len(left))
 	}
 	for range 5 {
 		r.b.delay(r.f, "pending")
 	}
 	looks := 0
-	r.Fetcher.OnDue = func() { looks++ }
-	r.l.Parked.Set(ids)
-	r.Fetcher.Hot[0] = true
-	r.Fetcher.Round(t.Context(), 4)
-	if n := r.InHand(); n != 4 || len(r.Exec.Ready) != 4 {
+	r.fetcher.onDue = func() { looks++ }
+	r.l.parked.set(ids)
+	r.fetcher.hot[0] = true
+	r.fetcher.round(t.Context(), 4)
+	if n := r.inHand(); n != 4 || len(r.exec.ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)
 	}
 	if looks != 1 {
@@ -245,12 +245,12 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 // The ids of parked tasks are kept when a claim of them fails.
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
 	r := newReceiver(t, nil)
-	r.l.Parked.Set([]string{"a", "b"})
+	r.l.parked.set([]string{"a", "b"})
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	if _, err := r.l.ClaimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
+	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("claim without a heartbeat: %v", err)
 	}
-	if !r.l.Parked.Some.Load() || len(r.l.Parked.Take(9)) != 2 {
+	if !r.l.parked.some.Load() || len(r.l.parked.take(9)) != 2 {
 		t.Error("the worker has forgotten what is parked for it")
 	}
 }

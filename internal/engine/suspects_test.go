@@ -34,7 +34,7 @@ func (b *bench) workPatiently(patience time.Duration, f *Function) *started {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	w.Fetcher.Patience = patience
+	w.fetcher.patience = patience
 	return b.start(w)
 }
 
@@ -47,7 +47,7 @@ func TestSuspectsHeld(t *testing.T) {
 		100: {100, 100, 25, 6, 1, 1},
 	} {
 		for deaths, n := range want {
-			if got := SuspectsHeld(executors, deaths); got != n {
+			if got := suspectsHeld(executors, deaths); got != n {
 				t.Errorf("%d executors hold %d tasks of %d deaths, expected %d", executors, got, deaths, n)
 			}
 		}
@@ -111,7 +111,7 @@ func TestLoneTask(t *testing.T) {
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.Until("it is in hand", func() bool { return w.Exec.LoneTask() != nil })
+	b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
 	b.delay(f, "fresh")
 	leave <- struct{}{}
 	if s := await(b, "the lone task", entered); s != "lone" {
@@ -144,7 +144,7 @@ func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	var beside atomic.Bool
 	f := b.fn("f", func(s string) {
 		if s == "fresh" {
-			beside.Store(w.Exec.MarkedTask() != nil)
+			beside.Store(w.exec.markedTask() != nil)
 		}
 		entered <- s
 		<-leave
@@ -177,8 +177,8 @@ func (b *bench) setAside(f *Function, args ...any) {
 func (s *started) heard() {
 	s.b.T.Helper()
 	for range 2 { // when it takes the second it is through with the first
-		s.Fetcher.Wakes <- WakeUp{Lane: -1}
-		s.b.Until("the fetcher has looked", func() bool { return len(s.Fetcher.Wakes) == 0 })
+		s.fetcher.wakes <- wakeUp{lane: -1}
+		s.b.Until("the fetcher has looked", func() bool { return len(s.fetcher.wakes) == 0 })
 	}
 }
 
@@ -191,16 +191,16 @@ func TestLoneTaskStartsOnce(t *testing.T) {
 	w.heard()
 	b.Until("it waits for suspects", func() bool { return b.blocked() > 0 })
 	b.setAside(f, "lone")
-	w.Fetcher.Nudge(0, true)
+	w.fetcher.nudge(0, true)
 	await(b, "the lone task", entered)
 	b.setAside(f, "next")
 	b.Do("RPUSH", b.Name+"_suspects_noti", "1")
 	b.Until("the worker was told, and has put that back", func() bool { return b.Size("_suspects_noti") == 1 })
 	w.heard()
-	w.Exec.Mu.Lock()
-	ready := len(w.Exec.Ready)
-	w.Exec.Mu.Unlock()
-	if n := len(w.Exec.Running()); n != 1 || ready != 0 {
+	w.exec.mu.Lock()
+	ready := len(w.exec.ready)
+	w.exec.mu.Unlock()
+	if n := len(w.exec.running()); n != 1 || ready != 0 {
 		t.Errorf("%d tasks run and %d are about to, expected one that runs alone", n, ready)
 	}
 	close(leave)
@@ -247,7 +247,7 @@ func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 		t.Error("Redis does not know that it is alone")
 	}
 	leave <- struct{}{}
-	b.Until("it has ended", func() bool { return len(w.Exec.Running()) == 0 })
+	b.Until("it has ended", func() bool { return len(w.exec.running()) == 0 })
 	b.delay(f, "fresh")
 	await(b, "the fresh one", entered)
 	if b.Size("_processing:"+w.ID()) != 2 || alone() {
@@ -279,11 +279,11 @@ func TestLoneTaskIsGivenBackWhenPaused(t *testing.T) {
 			b.delay(f, "busy")
 			await(b, "the busy one", entered)
 			b.delayDied(9, f, "lone")
-			b.Until("it is in hand", func() bool { return w.Exec.LoneTask() != nil })
+			b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
 			b.Must(pauses.pause(w, b.q))
 			b.Until("it is given back",
 				func() bool { return b.Size("_processing:"+w.ID()) == 1 && b.Size("_suspects") == 1 })
-			b.Until("nothing is alone", func() bool { return w.Exec.LoneTask() == nil })
+			b.Until("nothing is alone", func() bool { return w.exec.loneTask() == nil })
 			b.Must(pauses.resume(w, b.q))
 			leave <- struct{}{}
 			if s := await(b, "the lone task", entered); s != "lone" {
@@ -371,7 +371,7 @@ func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.Until("it is in hand", func() bool { return w.Exec.LoneTask() != nil })
+	b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
 	b.Until("it is given back", func() bool {

@@ -11,24 +11,24 @@ import (
 func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
-	beat := w.Groups[0].Heartbeat
-	l := w.Lanes[0]
+	beat := w.groups[0].heartbeat
+	l := w.lanes[0]
 	fail := errors.New("away")
-	beat.Missed(fail) // it was not registered yet
+	beat.missed(fail) // it was not registered yet
 	now := time.Now()
-	l.Confirmed.Store(&now)
-	beat.Missed(fail)
-	old := now.Add(-w.Cfg.HeartbeatLife)
-	l.Confirmed.Store(&old)
-	beat.Missed(fail)
-	beat.Missed(fail)
+	l.confirmed.Store(&now)
+	beat.missed(fail)
+	old := now.Add(-w.cfg.HeartbeatLife)
+	l.confirmed.Store(&old)
+	beat.missed(fail)
+	beat.missed(fail)
 	b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000) // it had not expired
 	for range 2 {
-		b.Must(beat.Beat(t.Context()))
+		b.Must(beat.beat(t.Context()))
 	}
-	beat.Link.HangUp()
-	w.Hooks.Start(w.Log)
-	w.Hooks.Stop(patience)
+	beat.link.HangUp()
+	w.hooks.start(w.log)
+	w.hooks.stop(patience)
 	events := h.of()
 	if len(events) != 2 || events[0].Kind != KindHeartbeatLost || events[1].Kind != KindHeartbeatRegained ||
 		!errors.Is(events[0].Err, fail) || events[0].Queue != b.Name {

@@ -33,22 +33,22 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	rights, others := b.work(b.config(), b.fn("F", func(right) {})), b.work(b.config(), b.fn("F", func(other) {}))
 	for range 5 {
 		for _, w := range []*started{lefts, rights, others} {
-			ids, err := Runnable(t.Context(), b.q.store, &w.Registry, b.parked())
+			ids, err := runnable(t.Context(), b.q.store, &w.registry, b.parked())
 			if err != nil || len(ids) != 0 {
 				t.Errorf("released %v, %v", ids, err)
 			}
-			w.Groups[0].Mover.Now()
+			w.groups[0].mover.now()
 		}
 	}
 	b.Until("each has looked", func() bool {
-		return lefts.Groups[0].Mover.Looked.Load() && rights.Groups[0].Mover.Looked.Load() &&
-			others.Groups[0].Mover.Looked.Load()
+		return lefts.groups[0].mover.looked.Load() && rights.groups[0].mover.looked.Load() &&
+			others.groups[0].mover.looked.Load()
 	})
 	if n := b.counters()["parked"]; n != 1 || b.Size("_parked") != 1 {
 		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))
 	}
 	info := wire.ParseInfo([]byte(b.Hash("_info")[ref.ID()]))
-	if info.Reason != ReasonFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
+	if info.Reason != reasonFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
 		info.Attempts != 0 {
 		t.Errorf("info %+v", info)
 	}
@@ -90,7 +90,7 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 		w, err := NewWorker(b.rdb, cfg)
 		b.Must(err)
 		b.Must(w.Register([]*Function{fn}, nil))
-		w.Groups[0].Mover.Every = time.Hour // nothing but the signal tells
+		w.groups[0].mover.every = time.Hour // nothing but the signal tells
 		workers = append(workers, b.start(w))
 	}
 	b.Until("both hear signals", func() bool {

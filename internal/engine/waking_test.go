@@ -42,11 +42,11 @@ func (k *waker) start() {
 	w, err := NewWorker(k.rdb, cfg)
 	k.Must(err)
 	k.Must(w.Register([]*Function{k.f}, nil))
-	for _, wt := range w.Fetcher.Waiters {
-		wt.Limit = time.Hour
+	for _, wt := range w.fetcher.waiters {
+		wt.limit = time.Hour
 	}
-	for _, g := range w.Groups {
-		g.Mover.Every = time.Hour
+	for _, g := range w.groups {
+		g.mover.every = time.Hour
 	}
 	k.order, k.own = false, false
 	k.w = k.bench.start(w)
@@ -207,27 +207,27 @@ func TestRecoveredWait(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		err   error
-		wake  WakeUp
+		wake  wakeUp
 		after time.Duration
 		want  bool
 	}{
-		{"a notification after an answer", wrong, WakeUp{Lane: 0, Held: 1}, time.Second, false},
-		{"something is due after an answer", wrong, WakeUp{Lane: 0, Due: true}, time.Second, false},
-		{"nothing after an answer: all keys were looked at", wrong, WakeUp{Lane: -1}, time.Second, true},
+		{"a notification after an answer", wrong, wakeUp{lane: 0, held: 1}, time.Second, false},
+		{"something is due after an answer", wrong, wakeUp{lane: 0, due: true}, time.Second, false},
+		{"nothing after an answer: all keys were looked at", wrong, wakeUp{lane: -1}, time.Second, true},
 		{
 			"a notification long after an answer", wrong,
-			WakeUp{Lane: 0, Held: 1},
+			wakeUp{lane: 0, held: 1},
 			loop.ComplaintInterval + time.Second,
 			true,
 		},
-		{"a notification after a broken connection", broken, WakeUp{Lane: 0, Held: 1}, time.Second, true},
+		{"a notification after a broken connection", broken, wakeUp{lane: 0, held: 1}, time.Second, true},
 	} {
-		w := &Waiter{}
-		w.Failed(test.err, now)
-		if !w.Until.After(now) {
+		w := &waiter{}
+		w.failed(test.err, now)
+		if !w.until.After(now) {
 			t.Errorf("%s: no back-off", test.name)
 		}
-		if got := w.Recovered(test.wake, now.Add(test.after)); got != test.want {
+		if got := w.recovered(test.wake, now.Add(test.after)); got != test.want {
 			t.Errorf("%s: recovered %v, expected %v", test.name, got, test.want)
 		}
 	}
@@ -250,25 +250,25 @@ func failedWaits(t *testing.T, server *redistest.Server) (n int) {
 func TestResumedQueueIsWaitedOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	w := &Waiter{
-		Lanes:  []int{0, 1},
-		Stores: []*redisstore.Store{b.q.store, redisstore.NewStore(b.rdb.loops, "", b.Name+".x")},
+	w := &waiter{
+		lanes:  []int{0, 1},
+		stores: []*redisstore.Store{b.q.store, redisstore.NewStore(b.rdb.loops, "", b.Name+".x")},
 	}
 	rests := func(i int) bool { return i == 1 }
-	if keys := w.Keys([]int{0, 1}, rests, true, "w"); len(keys) != 5 {
+	if keys := w.keys([]int{0, 1}, rests, true, "w"); len(keys) != 5 {
 		t.Errorf("keys %q", keys)
 	}
-	b.Must(w.Renew(t.Context(), rests, "w"))
+	b.Must(w.renew(t.Context(), rests, "w"))
 	if n := b.Size("_rewait:w"); n != 0 {
 		t.Error("the wait was ended for a queue that rests")
 	}
 	b.Do("SET", b.Name+"_rewait:w", "of another type")
-	if w.Renew(t.Context(), func(int) bool { return false }, "w") == nil {
+	if w.renew(t.Context(), func(int) bool { return false }, "w") == nil {
 		t.Error("the wait was ended by a key of another type")
 	}
 	b.Do("DEL", b.Name+"_rewait:w")
 	for range 2 {
-		b.Must(w.Renew(t.Context(), func(int) bool { return false }, "w"))
+		b.Must(w.renew(t.Context(), func(int) bool { return false }, "w"))
 		if n, _ := redis.Int(b.Do("LLEN", b.Name+"_rewait:w"), nil); n != 1 {
 			t.Errorf("%d notes to end the wait, expected one", n)
 		}
@@ -282,35 +282,35 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	b := newBench(t)
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
-	l := w.Lanes[0]
+	l := w.lanes[0]
 	rests := func(when string, want bool) {
 		t.Helper()
-		if got := !l.RestsUntil().IsZero(); got != want {
+		if got := !l.restsUntil().IsZero(); got != want {
 			t.Errorf("%s: the queue rests: %v, expected %v", when, got, want)
 		}
 	}
-	l.RestWhilePaused()
+	l.restWhilePaused()
 	rests("found paused", true)
-	if len(l.Control.Poke) != 1 {
+	if len(l.control.poke) != 1 {
 		t.Error("found paused: nobody was asked to look")
 	}
 	b.Do("SET", b.Name+"_control", "of another type")
-	if w.Look(t.Context(), l) == nil {
+	if w.look(t.Context(), l) == nil {
 		t.Error("a look at a string succeeded")
 	}
 	rests("after a look that has failed", true)
 	b.Do("UNLINK", b.Name+"_control")
-	Drain(w.Exec.Changed)
-	b.Must(w.Look(t.Context(), l))
+	drain(w.exec.changed)
+	b.Must(w.look(t.Context(), l))
 	rests("after a look", false)
-	if len(w.Exec.Changed) != 1 {
+	if len(w.exec.changed) != 1 {
 		t.Error("the fetcher was not told of the look")
 	}
-	l.RestWhilePaused()
+	l.restWhilePaused()
 	rests("found paused again", true)
-	b.Must(w.Look(t.Context(), l))
+	b.Must(w.look(t.Context(), l))
 	rests("after another look", false)
-	l.Rest = QueueRest{Until: time.Now()}
-	b.Must(w.Look(t.Context(), l))
+	l.rest = queueRest{until: time.Now()}
+	b.Must(w.look(t.Context(), l))
 	rests("Redis could not be asked", true)
 }

@@ -25,7 +25,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply,
 		func(r []byte) bool { return armed.Load() && calls(redisstore.ScriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
-	b.Until("the first look, which finds nothing, is over", func() bool { return w.Lanes[0].Newest() > 0 })
+	b.Until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].newest() > 0 })
 	armed.Store(true)
 	b.delay(f, 1)
 	if i := await(b, "the task", ran); i != 1 {
@@ -62,7 +62,7 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	w, err := NewWorker(rdb, cfg)
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	w.Groups[0].Mover.Pending = func(*Lane, bool) {}
+	w.groups[0].mover.pending = func(*lane, bool) {}
 	s := b.start(w)
 	await(b, "the worker to wait", waits)
 	b.delay(f, 1)
@@ -223,19 +223,19 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 	b.delay(f, 1)
 	b.delay(f, 2)
 	await(b, "the first", entered)
-	l := w.Lanes[0]
-	b.Until("the second is claimed", func() bool { known, _, _ := l.Count(); return known == 2 })
+	l := w.lanes[0]
+	b.Until("the second is claimed", func() bool { known, _, _ := l.count(); return known == 2 })
 	// As after a pause of the process: the last heartbeat is old, and what was prefetched belongs to another by now.
 	old := time.Now().Add(-time.Minute)
-	l.Confirmed.Store(&old)
-	if l.Fresh(cfg.HeartbeatLife) {
+	l.confirmed.Store(&old)
+	if l.fresh(cfg.HeartbeatLife) {
 		t.Fatal("an old heartbeat counts as fresh")
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	var token string
-	for _, c := range l.Open() {
-		if m, err := c.Parse(); err == nil && m.Payload[0] == 2 {
-			token = c.Token
+	for _, c := range l.open() {
+		if m, err := c.parse(); err == nil && m.Payload[0] == 2 {
+			token = c.token
 		}
 	}
 	b.Do("HDEL", b.Name+"_processing:"+w.ID(), token)
@@ -294,16 +294,16 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialReadTimeout(timeout))
 	}}
 	t.Cleanup(func() { pool.Close() })
-	w := &Waiter{Link: redisstore.Link{Src: redisstore.PoolSource{Pool: pool}, Key: b.Name}}
-	defer w.Link.HangUp()
+	w := &waiter{link: redisstore.Link{Src: redisstore.PoolSource{Pool: pool}, Key: b.Name}}
+	defer w.link.HangUp()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	keys := []string{b.Name + "_noti"}
-	if key, err := w.Wait(ctx, keys); key != "" || err != nil {
+	if key, err := w.wait(ctx, keys); key != "" || err != nil {
 		t.Fatalf("%q, %v", key, err)
 	}
-	if w.Limit < redisstore.ShortestWait || w.Limit >= timeout {
-		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.Limit, timeout)
+	if w.limit < redisstore.ShortestWait || w.limit >= timeout {
+		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.limit, timeout)
 	}
 }
 

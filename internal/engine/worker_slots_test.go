@@ -119,9 +119,9 @@ func TestHeartbeatOfOneShardIsNotDrivenByAnother(t *testing.T) {
 	await(s.bench, "a task", entered)
 	s.Until("tasks are claimed ahead",
 		func() bool {
-			w.Exec.Mu.Lock()
-			defer w.Exec.Mu.Unlock()
-			return len(w.Exec.Ready) == 3
+			w.exec.mu.Lock()
+			defer w.exec.mu.Unlock()
+			return len(w.exec.ready) == 3
 		})
 	s.servers[0].Pause(t)
 	<-time.After(2 * time.Second) // a heartbeat's life

@@ -15,24 +15,24 @@ func TestStatusConnected(t *testing.T) {
 	cfg.Queues = Strict{b.Name, b.Name + ".second", b.Name + ".third"}
 	w := b.work(cfg)
 	w.mustStop()
-	if s := w.Status(); s.Connected || s.Phase != PhaseStopped {
+	if s := w.Status(); s.Connected || s.Phase != phaseStopped {
 		t.Errorf("stopped: %+v", s)
 	}
-	w.Phase.Store(int32(PhaseRunning))
+	w.Phase.Store(int32(phaseRunning))
 	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
-	for i := range w.Lanes {
-		for j, l := range w.Lanes {
-			l.Confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
+	for i := range w.lanes {
+		for j, l := range w.lanes {
+			l.confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
 		}
 		if w.Status().Connected {
 			t.Errorf("connected although the heartbeat on queue %d is old", i+1)
 		}
 	}
-	w.Lanes[len(w.Lanes)-1].Confirmed.Store(&now)
+	w.lanes[len(w.lanes)-1].confirmed.Store(&now)
 	if !w.Status().Connected {
 		t.Error("not connected although all heartbeats are fresh")
 	}
-	w.Phase.Store(int32(PhaseStopped))
+	w.Phase.Store(int32(phaseStopped))
 }
 
 // Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
@@ -44,7 +44,7 @@ func TestStopWhileTasksCome(t *testing.T) {
 	const rounds, each = 40, 3
 	for i := range rounds {
 		w := b.work(b.config(), f)
-		b.Until("the first look is over", func() bool { return w.Lanes[0].Newest() > 0 })
+		b.Until("the first look is over", func() bool { return w.lanes[0].newest() > 0 })
 		stopped := make(chan error, 1)
 		for j := range each {
 			if j == 1 {
