@@ -22,7 +22,7 @@ func (w *Worker) Resume() {
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
-		w.exec.hold(w.quiet.Load() || w.Phase.Load() >= int32(phaseStopping))
+		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(phaseStopping))
 		w.log.Info("worker resumed")
 		w.emit(Event{Kind: KindWorkerResumed})
 	}
@@ -48,7 +48,7 @@ func (w *Worker) holdBack() {
 
 // Status returns a snapshot.
 func (w *Worker) Status() Status {
-	s := Status{Phase: Phase(w.Phase.Load()), StopReason: w.stopReason()}
+	s := Status{Phase: Phase(w.phase.Load()), StopReason: w.stopReason()}
 	if s.Phase == phaseNew {
 		return s
 	}
@@ -75,4 +75,4 @@ func (w *Worker) Status() Status {
 }
 
 // Begun reports whether Run was called.
-func (w *Worker) Begun() bool { return Phase(w.Phase.Load()) != phaseNew }
+func (w *Worker) Begun() bool { return Phase(w.phase.Load()) != phaseNew }

@@ -28,12 +28,12 @@ type life struct {
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
-	if !w.Phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
+	if !w.phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
 		return fmt.Errorf("%w: Run was called before: make another worker", redisstore.ErrClosed)
 	}
 	answered, err := w.prepare(ctx)
 	if err != nil {
-		w.Phase.Store(int32(phaseStopped))
+		w.phase.Store(int32(phaseStopped))
 		return err
 	}
 	w.logStart()
@@ -132,7 +132,7 @@ func (l *life) start(ctx context.Context, answered bool) {
 func (l *life) stop(end context.CancelFunc) (reason string) {
 	w := l.w
 	w.control.Lock()
-	w.Phase.Store(int32(phaseStopping))
+	w.phase.Store(int32(phaseStopping))
 	w.holdBack() // at once: the loops may have to wait for Redis
 	w.control.Unlock()
 	end()
@@ -187,7 +187,7 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 	l.beats.Wait()
 	err := w.unregister()
 	w.lines.Close()
-	w.Phase.Store(int32(phaseStopped))
+	w.phase.Store(int32(phaseStopped))
 	w.emit(Event{Kind: KindWorkerStopped, Reason: reason, Err: w.because(reason, err)})
 	w.hooks.stop(w.cfg.ListenGrace())
 	return err

@@ -31,8 +31,8 @@ var outcomeNames = [outcomes]string{
 }
 
 // NewStepper makes a worker known to Redis, in place of Run.
-func NewStepper(ctx context.Context, w *Worker) (*stepper, error) {
-	if !w.Phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
+func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
+	if !w.phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
 		return nil, redisstore.ErrClosed
 	}
 	if err := w.attach(); err != nil {
@@ -269,7 +269,7 @@ func (s *stepper) Close() error {
 	if len(errs) == 0 {
 		errs = append(errs, w.unregister())
 	}
-	w.Phase.Store(int32(phaseStopped))
+	w.phase.Store(int32(phaseStopped))
 	w.hooks.stop(w.cfg.ListenGrace())
 	return errors.Join(errs...)
 }

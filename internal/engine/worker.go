@@ -1,3 +1,6 @@
+// Package engine is the parts of a running worker: they claim tasks, run them, tell Redis how they ended, keep the
+// worker alive there, and move what is due. It knows neither queues nor options as users see them; the public package
+// gives it a Config, and hears its Events.
 package engine
 
 import (
@@ -41,7 +44,7 @@ type Worker struct {
 	stopping chan struct{} // closed by stopFor
 
 	control sync.Mutex // what is held back agrees with the following
-	Phase   atomic.Int32
+	phase   atomic.Int32
 	paused  atomic.Bool
 	quiet   atomic.Bool
 	reason  atomic.Pointer[string] // to stop; nil: none yet
@@ -174,7 +177,7 @@ func (w *Worker) RegisterMethods(receiver any) error {
 
 // registering returns an error if functions cannot be registered any more.
 func (w *Worker) registering(method string) error {
-	if Phase(w.Phase.Load()) == phaseStopped {
+	if Phase(w.phase.Load()) == phaseStopped {
 		return fmt.Errorf("%w: %s after Run has returned: make another worker", redisstore.ErrClosed, method)
 	}
 	return nil

@@ -18,7 +18,7 @@ func TestStatusConnected(t *testing.T) {
 	if s := w.Status(); s.Connected || s.Phase != phaseStopped {
 		t.Errorf("stopped: %+v", s)
 	}
-	w.Phase.Store(int32(phaseRunning))
+	w.phase.Store(int32(phaseRunning))
 	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
 	for i := range w.lanes {
 		for j, l := range w.lanes {
@@ -32,7 +32,7 @@ func TestStatusConnected(t *testing.T) {
 	if !w.Status().Connected {
 		t.Error("not connected although all heartbeats are fresh")
 	}
-	w.Phase.Store(int32(phaseStopped))
+	w.phase.Store(int32(phaseStopped))
 }
 
 // Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
