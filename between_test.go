@@ -57,16 +57,16 @@ func (c *betweenConn) before(cmd string, args []any) {
 // TestChangesBetweenReadAndWrite makes one change of an entry between the moment at which another one has read it and
 // that at which it writes: both hold, or the later one says why not.
 func TestChangesBetweenReadAndWrite(t *testing.T) {
-	type change func(b *bench, p *Periodic) error
-	set := func(b *bench, p *Periodic) error { return p.Set(bg, Entry{Name: "e", Spec: "@every 2h"}) }
-	create := func(b *bench, p *Periodic) error {
+	type change func(b *bench, p *PeriodicControl) error
+	set := func(b *bench, p *PeriodicControl) error { return p.Set(bg, Entry{Name: "e", Spec: "@every 2h"}) }
+	create := func(b *bench, p *PeriodicControl) error {
 		return p.Set(bg, Entry{Name: "e", Spec: "@every 2h", Task: Call(b.fn("other", func() {}))})
 	}
-	pause := func(b *bench, p *Periodic) error { return p.Pause(bg, "e") }
-	resume := func(b *bench, p *Periodic) error { return p.Resume(bg, "e") }
-	remove := func(b *bench, p *Periodic) error { return p.Remove(bg, "e") }
-	run := func(b *bench, p *Periodic) error { return second(p.RunNow(bg, "e")) }
-	tick := func(b *bench, p *Periodic) error {
+	pause := func(b *bench, p *PeriodicControl) error { return p.Pause(bg, "e") }
+	resume := func(b *bench, p *PeriodicControl) error { return p.Resume(bg, "e") }
+	remove := func(b *bench, p *PeriodicControl) error { return p.Remove(bg, "e") }
+	run := func(b *bench, p *PeriodicControl) error { return second(p.RunNow(bg, "e")) }
+	tick := func(b *bench, p *PeriodicControl) error {
 		s := b.scheduler(b.rdb, "")
 		s.store = p.queue.store
 		return second(s.look(bg))

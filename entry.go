@@ -10,7 +10,7 @@ import (
 )
 
 // Entry is a task that is enqueued again and again: at the times of a cron spec, or every so often. Declare entries in
-// SchedulerConfig, or set them while programs run, with Periodic.Set. Each tick becomes one task, with the id
+// SchedulerConfig, or set them while programs run, with PeriodicControl.Set. Each tick becomes one task, with the id
 // name@tick, the tick in ms since 1970.
 type Entry struct {
 	// Name is what the entry is known by in its queue, also after restarts and when everything else about it changes.
@@ -23,19 +23,25 @@ type Entry struct {
 	Spec string
 	// Zone is the time zone of the fields, such as Europe/Berlin. Defaults to UTC.
 	Zone string
-	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for Periodic.Set
+	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for PeriodicControl.Set
 	// nil keeps the task and options that the entry has.
 	Task *Task
 	// Options hold for each task of the entry, as those of Queue.With do. What says when or under which id a task runs
 	// is refused.
 	Options []Option
 
-	// DST says what happens to ticks at times that the zone's clocks leave out or show twice. The zero value runs each
-	// once.
-	DST DST
+	// SkipMissing leaves out ticks at times that the zone's clocks leave out, as when summer time begins. By default such
+	// a tick comes at the first moment after them.
+	SkipMissing bool
+	// RunTwice runs ticks at times that the clocks show twice, as when summer time ends, both times. By default they run
+	// at the first of both.
+	//
+	// This and SkipMissing concern entries that name hours. Those whose hour field is * tick whenever the clock shows a
+	// time that the other fields allow; @every knows no clocks at all.
+	RunTwice bool
 	// Missed says what happens after no scheduler ran, or Redis was away, for more than 30 s: so many of the ticks in
-	// that time are enqueued late, the latest ones in their order, at most 100. 0 stands for MissedLatest, MissedSkip
-	// for none. Ticks that are less than 30 s late have not been missed.
+	// that time are enqueued late, the latest ones in their order, at most 100. Defaults to 1, the latest; negative:
+	// none. Ticks that are less than 30 s late have not been missed.
 	Missed int
 	// Overlap says what happens when the entry ticks while its previous task is not over: pending, running or waiting
 	// for a retry. Defaults to OverlapAllow.
@@ -47,27 +53,6 @@ type Entry struct {
 	// bound.
 	From, Until time.Time
 }
-
-// Values of Entry.Missed; others are numbers of ticks.
-const (
-	MissedSkip   = -1 // enqueues no tick that was missed
-	MissedLatest = 1  // enqueues the latest tick that was missed
-)
-
-// DST says what happens to ticks at times that a clock leaves out or shows twice, when summer time begins or ends or a
-// zone changes in another way. The zero value runs a tick whose time is left out at the first moment after it, and one
-// whose time is shown twice at the first of both: each exactly once. Values may be combined with |.
-//
-// It concerns entries that name hours. Those whose hour field is * tick whenever the clock shows a time that the other
-// fields allow; @every knows no clocks at all.
-type DST uint8
-
-const (
-	// DSTSkipMissing skips ticks at times that the clock leaves out.
-	DSTSkipMissing DST = 1 << iota
-	// DSTRunTwice runs ticks at times that the clock shows twice both times.
-	DSTRunTwice
-)
 
 // Overlap says what happens when an entry ticks while its previous task is not over. Whether it is, Redis knows by a
 // lock that the task holds until its end, for 24 h at most.
@@ -92,10 +77,21 @@ func (o Overlap) String() string {
 
 var overlapNames = [...]string{"allow", "skip", "queue"}
 
+// dst says in the terms of package schedule which ticks run whose time a clock leaves out or shows twice.
+func (e *Entry) dst() (policy schedule.DST) {
+	if e.SkipMissing {
+		policy |= schedule.DSTSkipMissing
+	}
+	if e.RunTwice {
+		policy |= schedule.DSTRunTwice
+	}
+	return policy
+}
+
 // define checks an entry and returns it as it is kept. Of an entry without a task, message and relative are missing.
 func (e *Entry) define(q *Queue, shortest time.Duration) (d schedule.Definition, err error) {
 	d = schedule.Definition{
-		Spec: e.Spec, Zone: e.Zone, DST: schedule.DST(e.DST), Missed: e.Missed, Overlap: schedule.Overlap(e.Overlap),
+		Spec: e.Spec, Zone: e.Zone, DST: e.dst(), Missed: max(e.Missed, schedule.MissedSkip), Overlap: schedule.Overlap(e.Overlap),
 		Jitter: e.Jitter, From: e.From, Until: e.Until,
 	}
 	if err := d.Normalize(e.Name, shortest); err != nil {

@@ -35,9 +35,7 @@ func TestEntryChecks(t *testing.T) {
 		{"printable", func(e *Entry) { e.Name = "two words" }},
 		{"the spec", func(e *Entry) { e.Spec = "" }},
 		{"at least 1s", func(e *Entry) { e.Spec = "@every 999ms" }},
-		{"Missed is -2", func(e *Entry) { e.Missed = -2 }},
 		{"Missed is 101", func(e *Entry) { e.Missed = 101 }},
-		{"DST is 4", func(e *Entry) { e.DST = 4 }},
 		{"Overlap is 3", func(e *Entry) { e.Overlap = 3 }},
 		{"Jitter is", func(e *Entry) { e.Jitter = -1 }},
 		{"Jitter is", func(e *Entry) { e.Jitter = time.Hour + 1 }},
@@ -151,14 +149,11 @@ func TestPoliciesAgree(t *testing.T) {
 		here int
 		kept int
 	}{
-		{"DSTSkipMissing", int(DSTSkipMissing), int(schedule.DSTSkipMissing)},
-		{"DSTRunTwice", int(DSTRunTwice), int(schedule.DSTRunTwice)},
 		{"OverlapAllow", int(OverlapAllow), int(schedule.OverlapAllow)},
 		{"OverlapSkip", int(OverlapSkip), int(schedule.OverlapSkip)},
 		{"OverlapQueue", int(OverlapQueue), int(schedule.OverlapQueue)},
 		{"the number of overlaps", len(overlapNames), int(schedule.OverlapQueue) + 1},
-		{"MissedSkip", MissedSkip, schedule.MissedSkip},
-		{"MissedLatest", MissedLatest, schedule.MissedLatest},
+		{"the Missed of an entry that says none", -1, schedule.MissedSkip},
 	} {
 		if c.here != c.kept {
 			t.Errorf("%s is %d, and %d in internal/schedule", c.name, c.here, c.kept)
@@ -172,4 +167,27 @@ type countsFromNow struct{}
 func (countsFromNow) String() string { return "countsFromNow" }
 func (countsFromNow) forQueueWith(c *callOptions) {
 	c.extras = append(c.extras, func(x *wire.Extra, nowMs int64) { x.Expiry, x.Deadline = nowMs+5000, 12345 })
+}
+
+// TestClocksThatChange: what an Entry says of them is kept, and List shows it.
+func TestClocksThatChange(t *testing.T) {
+	b := newBench(t)
+	p, ctx := b.q.Periodic(), t.Context()
+	for _, want := range []Entry{{}, {SkipMissing: true}, {RunTwice: true}, {SkipMissing: true, RunTwice: true}, {Missed: -9}} {
+		want.Name, want.Spec, want.Task = "e", "30 2 * * *", Call(Func(func() {}, Name("clocks")))
+		if err := p.Set(ctx, want); err != nil {
+			t.Fatal(err)
+		}
+		list, err := p.List(ctx)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("found %+v, %v", list, err)
+		}
+		e, missed := list[0], 1
+		if want.Missed < 0 {
+			missed = -1
+		}
+		if e.SkipMissing != want.SkipMissing || e.RunTwice != want.RunTwice || e.Missed != missed {
+			t.Errorf("expected %+v, found %+v", want, e)
+		}
+	}
 }

@@ -21,7 +21,7 @@ func ExampleSchedulerConfig() {
 	defer rdb.Close()
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
 		Queues: delayed.Strict{"example-periodic"},
-		Periodic: []delayed.SchedulerConfig{{
+		Schedulers: []delayed.SchedulerConfig{{
 			Queue: "example-periodic",
 			Owner: "shop",
 			Entries: []delayed.Entry{

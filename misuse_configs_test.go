@@ -101,7 +101,7 @@ func misusedConfigs(rdb *delayed.Redis) (all []misuse) {
 			"Logger is a nil or zero *logrus.Entry",
 		},
 		"Periodic without a name": {
-			delayed.WorkerConfig{Queues: strict, Periodic: []delayed.SchedulerConfig{{}}},
+			delayed.WorkerConfig{Queues: strict, Schedulers: []delayed.SchedulerConfig{{}}},
 			"name is empty",
 		},
 	} {
@@ -184,23 +184,23 @@ func misusedEntries(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	t.Helper()
 	q := delayed.NewQueue(redistest.Name(t), rdb)
 	good := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.Call(wrongOne, 1)}
-	for name, do := range map[string]func(context.Context, *delayed.Periodic) error{
-		"Set":     func(ctx context.Context, p *delayed.Periodic) error { return p.Set(ctx, good) },
-		"Remove":  func(ctx context.Context, p *delayed.Periodic) error { return p.Remove(ctx, "e") },
-		"Pause":   func(ctx context.Context, p *delayed.Periodic) error { return p.Pause(ctx, "e") },
-		"Resume":  func(ctx context.Context, p *delayed.Periodic) error { return p.Resume(ctx, "e") },
-		"RunNow":  func(ctx context.Context, p *delayed.Periodic) error { _, err := p.RunNow(ctx, "e"); return err },
-		"List":    func(ctx context.Context, p *delayed.Periodic) error { _, err := p.List(ctx); return err },
-		"History": func(ctx context.Context, p *delayed.Periodic) error { _, err := p.History(ctx, "e"); return err },
+	for name, do := range map[string]func(context.Context, *delayed.PeriodicControl) error{
+		"Set":     func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Set(ctx, good) },
+		"Remove":  func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Remove(ctx, "e") },
+		"Pause":   func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Pause(ctx, "e") },
+		"Resume":  func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Resume(ctx, "e") },
+		"RunNow":  func(ctx context.Context, p *delayed.PeriodicControl) error { _, err := p.RunNow(ctx, "e"); return err },
+		"List":    func(ctx context.Context, p *delayed.PeriodicControl) error { _, err := p.List(ctx); return err },
+		"History": func(ctx context.Context, p *delayed.PeriodicControl) error { _, err := p.History(ctx, "e"); return err },
 	} {
 		all = append(all,
 			misuse{
 				name + " of a nil Periodic", func() error { return do(t.Context(), nil) },
-				"the *Periodic is nil or zero",
+				"the *PeriodicControl is nil or zero",
 			},
 			misuse{
-				name + " of a zero Periodic", func() error { return do(t.Context(), &delayed.Periodic{}) },
-				"the *Periodic is nil or zero",
+				name + " of a zero Periodic", func() error { return do(t.Context(), &delayed.PeriodicControl{}) },
+				"the *PeriodicControl is nil or zero",
 			},
 			misuse{
 				name + " of entries without a context", func() error { return do(nil, q.Periodic()) },
@@ -231,9 +231,7 @@ func misusedEntries(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		},
 		"Jitter of 30":    {func(e *delayed.Entry) { e.Jitter = 30 }, "Jitter is 30ns: expected 1ms to 1h0m0s"},
 		"Jitter of a day": {func(e *delayed.Entry) { e.Jitter = 24 * time.Hour }, "Jitter is 24h0m0s"},
-		"Missed of -2":    {func(e *delayed.Entry) { e.Missed = -2 }, "Missed is -2"},
 		"Overlap of 9":    {func(e *delayed.Entry) { e.Overlap = 9 }, "Overlap is 9"},
-		"DST of 9":        {func(e *delayed.Entry) { e.DST = 9 }, "DST is 9"},
 	} {
 		e := good
 		c.change(&e)

@@ -22,21 +22,21 @@ var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
 // errConflict says that an entry was changed by others again and again.
 var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
 
-// Periodic controls the periodic entries of a queue, from any process. Schedulers notice what it changes at once, or
+// PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice what it changes at once, or
 // within five seconds where Redis refuses them to be told. It is safe for concurrent use.
-type Periodic struct {
+type PeriodicControl struct {
 	queue    *Queue
 	shortest time.Duration
 }
 
 // Periodic returns the control of the queue's periodic entries. Options of With, such as Header, hold for the tasks of
 // entries that Set defines, and those of the entry after them. What QueueConfig.Inject finds does not travel with them.
-func (q *Queue) Periodic() *Periodic {
+func (q *Queue) Periodic() *PeriodicControl {
 	must(q.made())
 	own := *q
 	own.inject = nil
 	own.legacy = false // ids come with every tick
-	return &Periodic{queue: &own, shortest: schedule.ShortestEvery}
+	return &PeriodicControl{queue: &own, shortest: schedule.ShortestEvery}
 }
 
 // PeriodicEntry is what is known of a periodic entry.
@@ -44,12 +44,13 @@ type PeriodicEntry struct {
 	Name        string
 	Spec, Zone  string
 	Function    string // the path of its task
-	DST         DST
-	Missed      int
+	SkipMissing bool
+	RunTwice    bool
+	Missed      int // as in Entry; -1: none
 	Overlap     Overlap
 	Jitter      time.Duration
 	From, Until time.Time
-	Owner       string // SchedulerConfig.Owner of who declares it; empty: it was set with Periodic.Set
+	Owner       string // SchedulerConfig.Owner of who declares it; empty: it was set with PeriodicControl.Set
 	Paused      bool
 	Next        time.Time // the next tick, without jitter; zero: there is none, or the entry is paused
 	Previous    time.Time // the last tick that was seen to; before the first, when the entry began
@@ -69,7 +70,7 @@ type PeriodicRun struct {
 // Set creates an entry, or changes the one that has its name; a new spec, zone or bound holds from now on, and ticks
 // before now are not made up for. A paused entry stays paused. If the entry is declared in code, the change holds until
 // its declaration changes.
-func (p *Periodic) Set(ctx context.Context, e Entry) error {
+func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 	if err := p.check(ctx); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (p *Periodic) Set(ctx context.Context, e Entry) error {
 }
 
 // settle records the form of Python tasks before the first one.
-func (p *Periodic) settle(ctx context.Context, t *Task) error {
+func (p *PeriodicControl) settle(ctx context.Context, t *Task) error {
 	if t == nil || !t.msg.Python() {
 		return nil
 	}
@@ -103,7 +104,7 @@ func (p *Periodic) settle(ctx context.Context, t *Task) error {
 
 // Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes
 // back when a program that declares it starts: Pause it instead. The error wraps ErrNoEntry if there is none.
-func (p *Periodic) Remove(ctx context.Context, name string) error {
+func (p *PeriodicControl) Remove(ctx context.Context, name string) error {
 	if err := p.check(ctx); err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (p *Periodic) Remove(ctx context.Context, name string) error {
 
 // Pause makes an entry tick no more until Resume, also beyond restarts and changes of its declaration. A tick that
 // waits for the previous task is dropped. The error wraps ErrNoEntry if there is none.
-func (p *Periodic) Pause(ctx context.Context, name string) error {
+func (p *PeriodicControl) Pause(ctx context.Context, name string) error {
 	return p.change(ctx, name, false, func(r *schedule.Record, _ time.Time) error {
 		r.Pause()
 		return nil
@@ -132,7 +133,7 @@ func (p *Periodic) Pause(ctx context.Context, name string) error {
 }
 
 // Resume ends a pause. Ticks of the meantime are not made up for. The error wraps ErrNoEntry if there is no such entry.
-func (p *Periodic) Resume(ctx context.Context, name string) error {
+func (p *PeriodicControl) Resume(ctx context.Context, name string) error {
 	return p.change(ctx, name, false, func(r *schedule.Record, now time.Time) error { return r.Resume(now) })
 }
 
@@ -141,7 +142,7 @@ const conflicts = 100
 
 // change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty
 // for a new entry.
-func (p *Periodic) change(
+func (p *PeriodicControl) change(
 	ctx context.Context, name string, create bool, how func(r *schedule.Record, now time.Time) error,
 ) error {
 	if err := p.check(ctx); err != nil {
@@ -187,7 +188,7 @@ func (p *Periodic) change(
 }
 
 // tell makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
-func (p *Periodic) tell(ctx context.Context) {
+func (p *PeriodicControl) tell(ctx context.Context) {
 	s := p.queue.store
 	_ = s.Signal(ctx, periodicSignal)
 }
@@ -202,7 +203,7 @@ func noEntry(name string) error {
 // RunNow enqueues the entry's task now, whether it is paused or not, and leaves its ticks as they are. While the
 // previous task is not over, an entry with OverlapSkip or OverlapQueue refuses with a *DuplicateError that names that
 // task. The error wraps ErrNoEntry if there is no such entry.
-func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
+func (p *PeriodicControl) RunNow(ctx context.Context, name string) (*Ref, error) {
 	if err := p.check(ctx); err != nil {
 		return nil, err
 	}
@@ -243,7 +244,7 @@ func (p *Periodic) RunNow(ctx context.Context, name string) (*Ref, error) {
 }
 
 // List returns all entries, by name. Those that this version cannot read are left out, and the error says which.
-func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
+func (p *PeriodicControl) List(ctx context.Context) ([]PeriodicEntry, error) {
 	if err := p.check(ctx); err != nil {
 		return nil, err
 	}
@@ -264,7 +265,7 @@ func (p *Periodic) List(ctx context.Context) ([]PeriodicEntry, error) {
 		}
 		d := &r.Def
 		e := PeriodicEntry{
-			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(), DST: DST(d.DST), Missed: d.Missed,
+			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(), SkipMissing: d.DST&schedule.DSTSkipMissing != 0, RunTwice: d.DST&schedule.DSTRunTwice != 0, Missed: d.Missed,
 			Overlap: Overlap(d.Overlap), Jitter: d.Jitter,
 			From: d.From, Until: d.Until, Owner: r.Owner, Paused: r.Paused, Previous: r.Prev,
 			Waiting: !r.Queued.IsZero(),
@@ -290,7 +291,7 @@ func inZone(t time.Time, loc *time.Location) time.Time {
 
 // History returns what became of the last ticks of an entry, at most 100 lines, the latest first. It outlives restarts
 // and changes of the entry, and goes when the entry is removed.
-func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, error) {
+func (p *PeriodicControl) History(ctx context.Context, name string) ([]PeriodicRun, error) {
 	if err := p.check(ctx); err != nil {
 		return nil, err
 	}
@@ -319,11 +320,11 @@ func (p *Periodic) History(ctx context.Context, name string) ([]PeriodicRun, err
 }
 
 // check returns an error if Redis cannot be asked for entries.
-func (p *Periodic) check(ctx context.Context) error {
+func (p *PeriodicControl) check(ctx context.Context) error {
 	if p == nil || p.queue == nil {
 		return errNoPeriodic
 	}
 	return checkContext(ctx)
 }
 
-var errNoPeriodic = errors.New("delayed: the *Periodic is nil or zero: make it with Queue.Periodic")
+var errNoPeriodic = errors.New("delayed: the *PeriodicControl is nil or zero: make it with Queue.Periodic")

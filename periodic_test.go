@@ -42,7 +42,7 @@ func TestSetListRemove(t *testing.T) {
 	fn := b.fn("set", func(int) {})
 	from := time.Date(2100, 1, 2, 0, 0, 0, 0, time.UTC)
 	b.Must(p.Set(bg, Entry{
-		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: Call(fn, 1), DST: DSTRunTwice, Missed: 5,
+		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: Call(fn, 1), RunTwice: true, Missed: 5,
 		Overlap: OverlapSkip, Jitter: time.Minute,
 		From: from, Until: from.AddDate(1, 0, 0),
 	}))
@@ -56,8 +56,8 @@ func TestSetListRemove(t *testing.T) {
 	if time.Since(e.Previous) > patience || e.Function != b.Name+".set" || e.Owner != "" || e.Paused || e.Waiting {
 		t.Errorf("found %+v", e)
 	}
-	if got := fmt.Sprintln(e.Spec, e.Zone, e.DST, e.Missed, e.Overlap, e.Jitter, e.From.Equal(from),
-		e.Until.Year()); got != "30 9 * * * Europe/Berlin 2 5 skip 1m0s true 2101\n" {
+	if got := fmt.Sprintln(e.Spec, e.Zone, e.RunTwice, e.Missed, e.Overlap, e.Jitter, e.From.Equal(from),
+		e.Until.Year()); got != "30 9 * * * Europe/Berlin true 5 skip 1m0s true 2101\n" {
 		t.Errorf("found %s in %+v", got, e)
 	}
 	// Without a task, it keeps the one it has.
@@ -109,7 +109,7 @@ func TestSetHoldsFromNowOn(t *testing.T) {
 	}{
 		"spec":    {func(e *Entry) { e.Spec = "@hourly" }, true},
 		"zone":    {func(e *Entry) { e.Zone = "Asia/Kolkata" }, true},
-		"DST":     {func(e *Entry) { e.DST = DSTRunTwice }, true},
+		"DST":     {func(e *Entry) { e.RunTwice = true }, true},
 		"jitter":  {func(e *Entry) { e.Jitter = time.Minute }, true},
 		"from":    {func(e *Entry) { e.From = later }, true},
 		"until":   {func(e *Entry) { e.Until = later }, true},
@@ -145,12 +145,12 @@ func TestSetHoldsFromNowOn(t *testing.T) {
 // TestChangesDropTheTickThatWaits: a tick that waits for the previous task is dropped when its entry is paused, and
 // when it does not queue ticks any more.
 func TestChangesDropTheTickThatWaits(t *testing.T) {
-	for name, change := range map[string]func(p *Periodic) error{
-		"Pause": func(p *Periodic) error { return p.Pause(bg, "e") },
-		"OverlapSkip": func(p *Periodic) error {
+	for name, change := range map[string]func(p *PeriodicControl) error{
+		"Pause": func(p *PeriodicControl) error { return p.Pause(bg, "e") },
+		"OverlapSkip": func(p *PeriodicControl) error {
 			return p.Set(bg, Entry{Name: "e", Spec: "@hourly", Overlap: OverlapSkip})
 		},
-		"OverlapAllow": func(p *Periodic) error { return p.Set(bg, Entry{Name: "e", Spec: "@hourly"}) },
+		"OverlapAllow": func(p *PeriodicControl) error { return p.Set(bg, Entry{Name: "e", Spec: "@hourly"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

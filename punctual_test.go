@@ -203,7 +203,7 @@ func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries
 	var want []string
 	now := time.Now()
 	for _, e := range entries {
-		tt, err := (&schedule.Definition{Spec: e.Spec, DST: schedule.DST(e.DST), Jitter: e.Jitter}).Timetable(e.Name)
+		tt, err := (&schedule.Definition{Spec: e.Spec, DST: e.dst(), Jitter: e.Jitter}).Timetable(e.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ type SchedulerConfig struct {
 	Owner string
 	// Entries are those that the code declares. When the scheduler starts they are made known to Redis: new ones are
 	// created, changed ones change, and those that an earlier version has declared under the same Owner are removed.
-	// Entries of other owners, and those set with Periodic.Set, stay; a name that another owner has declared is not
+	// Entries of other owners, and those set with PeriodicControl.Set, stay; a name that another owner has declared is not
 	// taken from it, which the log says. Changes made at run time hold until the declaration changes. Without Entries
 	// nothing is declared and nothing removed, unless Owner is set: then all of that owner's are.
 	Entries []Entry
@@ -47,11 +47,11 @@ type SchedulerConfig struct {
 }
 
 // Scheduler enqueues the tasks of a queue's periodic entries when they are due, by the clock of Redis. Any number of
-// schedulers may run, beside workers (WorkerConfig.Periodic) or by themselves: each tick is enqueued once, by whichever
+// schedulers may run, beside workers (WorkerConfig.Schedulers) or by themselves: each tick is enqueued once, by whichever
 // is first. All schedulers of a queue serve all its entries, also those that others declare.
 type Scheduler struct {
 	cfg      SchedulerConfig
-	periodic *Periodic
+	periodic *PeriodicControl
 	store    *redisstore.Store
 	log      loop.Journal
 	declared []declaration
@@ -87,7 +87,7 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	}
 	q.store = redisstore.NewStore(rdb.loops, rdb.prefix, cfg.Queue) // never waits behind producers
 	s := &Scheduler{
-		cfg: cfg, periodic: &Periodic{queue: q, shortest: shortest}, store: q.store,
+		cfg: cfg, periodic: &PeriodicControl{queue: q, shortest: shortest}, store: q.store,
 		log:     loop.NewJournal(cfg.Logger).With("queue", cfg.Queue),
 		signals: rdb.signals, every: engine.CheckInterval,
 	}
@@ -131,7 +131,7 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 // newSchedulers returns those that run beside a worker.
 func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 	var errs []error
-	for _, c := range cfg.Periodic {
+	for _, c := range cfg.Schedulers {
 		if c.Logger == nil {
 			c.Logger = cfg.Logger
 		}

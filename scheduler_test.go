@@ -50,7 +50,7 @@ func (b *bench) schedule(s *Scheduler) (stop func()) {
 }
 
 // periodic controls the entries of the queue, which may tick quickly.
-func (b *bench) periodic() *Periodic {
+func (b *bench) periodic() *PeriodicControl {
 	p := b.q.Periodic()
 	p.shortest = shortEvery
 	return p
@@ -115,7 +115,7 @@ func TestEachTickOnce(t *testing.T) {
 	entries := []Entry{
 		{Name: "a", Spec: "@every 20ms", Task: Call(fn, "a")},
 		{Name: "b", Spec: "@every 20ms", Task: Call(fn, "b"), Jitter: 15 * time.Millisecond},
-		{Name: "c", Spec: "@every 50ms", Task: Call(fn, "c"), Missed: MissedSkip},
+		{Name: "c", Spec: "@every 50ms", Task: Call(fn, "c"), Missed: -1},
 	}
 	var stops [3]func()
 	start := func(i int) {
@@ -185,7 +185,7 @@ func TestEachTickOnce(t *testing.T) {
 func TestMissedTicks(t *testing.T) {
 	b := newBench(t)
 	fn := b.fn("tick", func() {})
-	missed := map[string]int{"skip": MissedSkip, "latest": 0, "three": 3}
+	missed := map[string]int{"skip": -1, "latest": 0, "three": 3}
 	for name, n := range missed {
 		b.Must(b.periodic().Set(bg, Entry{Name: name, Spec: "@every 1h", Task: Call(fn), Missed: n}))
 		b.rewind(name, 10*time.Hour)
@@ -295,7 +295,7 @@ func TestPeriodicBesideWorker(t *testing.T) {
 		ran <- task.ID() + " " + text
 	})
 	cfg := b.config()
-	cfg.Periodic = []SchedulerConfig{{
+	cfg.Schedulers = []SchedulerConfig{{
 		Queue: b.Name, Owner: "test",
 		Entries: []Entry{{Name: "e", Spec: "@every 1s", Task: Call(fn, "hello")}},
 	}}
@@ -305,7 +305,7 @@ func TestPeriodicBesideWorker(t *testing.T) {
 		t.Errorf("ran %s, history %v", got, want)
 	}
 	w.mustStop()
-	if _, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.Name}, Periodic: []SchedulerConfig{{}}}); err == nil {
+	if _, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.Name}, Schedulers: []SchedulerConfig{{}}}); err == nil {
 		t.Error("a faulty scheduler, and no error")
 	}
 }

@@ -101,9 +101,9 @@ type WorkerConfig struct {
 	ArchiveMax int
 	// ArchiveFor is how long an archived task is kept, rounded to milliseconds. Defaults to 90 days.
 	ArchiveFor time.Duration
-	// Periodic are schedulers that run beside the worker, one for each queue that has periodic entries; it need not be
-	// one that the worker serves. Any number of workers may have the same. Defaults to none.
-	Periodic []SchedulerConfig
+	// Schedulers run beside the worker and enqueue periodic tasks: one for each queue that has periodic entries, which
+	// need not be one that the worker serves. Any number of workers may have the same. Defaults to none.
+	Schedulers []SchedulerConfig
 	// Allow names settings of Redis with which the worker runs all the same: eviction, replica, scripts or version; see
 	// SettingError. They are logged as warnings. Defaults to none.
 	Allow []string

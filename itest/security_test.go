@@ -110,7 +110,7 @@ func testUsers(t *testing.T, s *site) {
 		Queues: delayed.Strict{queue}, Concurrency: 2, HeartbeatLife: 500 * time.Millisecond,
 		SweepInterval: 100 * time.Millisecond,
 		Backoff:       func(int) time.Duration { return time.Millisecond }, Logger: log,
-		Periodic: []delayed.SchedulerConfig{{Queue: queue, Owner: "test", Entries: []delayed.Entry{
+		Schedulers: []delayed.SchedulerConfig{{Queue: queue, Owner: "test", Entries: []delayed.Entry{
 			{Name: "tick", Spec: "@every 1s", Overlap: delayed.OverlapSkip, Task: delayed.Call(periodic)},
 		}}},
 	})

@@ -93,7 +93,7 @@ var programs = map[string]func(){
 		os.Exit(Run(Config{Functions: []any{say}, Worker: delayed.WorkerConfig{Logger: log.WithField("mine", "yes")}}))
 	},
 	"periodic": func() {
-		os.Exit(Run(Config{Functions: []any{say}, Worker: delayed.WorkerConfig{Periodic: []delayed.SchedulerConfig{{
+		os.Exit(Run(Config{Functions: []any{say}, Worker: delayed.WorkerConfig{Schedulers: []delayed.SchedulerConfig{{
 			Queue: os.Args[slices.Index(os.Args, "-queues")+1], Owner: "test",
 			Entries: []delayed.Entry{{Name: "greeting", Spec: "@every 1s", Task: delayed.Call(say, "hello again")}},
 		}}}}))

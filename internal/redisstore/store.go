@@ -1,5 +1,3 @@
-// Package redisstore is a queue as Redis holds it. It alone knows keys, scripts and connections; it knows neither
-// functions nor workers.
 package redisstore
 
 import (

@@ -62,9 +62,9 @@ func (d *Definition) Normalize(name string, shortest time.Duration) error {
 	}
 	switch {
 	case d.Missed < MissedSkip || d.Missed > maxMissed:
-		return bad("Missed is %d: expected MissedSkip or 1 to %d", given.Missed, maxMissed)
+		return bad("Missed is %d: expected 1 to %d, or a negative number for none", given.Missed, maxMissed)
 	case d.DST > DSTSkipMissing|DSTRunTwice:
-		return bad("DST is %d: expected DSTSkipMissing, DSTRunTwice, both or none", given.DST)
+		return bad("DST is %d: expected 0 to 3", given.DST)
 	case d.Overlap > OverlapQueue:
 		return bad("Overlap is %d: expected OverlapAllow, OverlapSkip or OverlapQueue", given.Overlap)
 	case given.Jitter < 0 || given.Jitter > maxJitter || given.Jitter > 0 && given.Jitter < time.Millisecond:

@@ -3,7 +3,7 @@ package schedule
 import "time"
 
 // DST says which ticks run whose time a clock leaves out or shows twice. The zero value runs each once. Values may be
-// combined with |. Users know it, and its numbers, as the DST of the root package.
+// combined with |. Users know it as Entry.SkipMissing and Entry.RunTwice.
 type DST uint8
 
 // Values of DST.

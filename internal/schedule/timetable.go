@@ -1,5 +1,10 @@
 // Package schedule says when the periodic entries of a queue tick, and what becomes of an entry and of its tasks when
 // they do. It is pure: it is told what time it is and what Redis holds, and returns a Plan of what to write.
+//
+// The value of an entry in Redis holds its definition and its state, and every script that changes an entry names the
+// value that was read: a Plan is carried out only if the entry is still the same. So schedulers need neither a leader
+// nor a lock, and a script that is sent twice does nothing the second time. Go computes the ticks, because Lua knows no
+// time zones, and a Plan has both outcomes, for a free lock and for a held one; the script chooses.
 package schedule
 
 import (

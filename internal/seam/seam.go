@@ -1,6 +1,10 @@
 // Package seam is how package delayedtest reaches what package delayed keeps to itself. It is for these two only:
 // delayed fills in the functions, and delayedtest calls them. What belongs to delayed travels as any, because this
 // package cannot import it.
+//
+// Tests of users run the real code: delayedtest drives a Stepper, a worker without its goroutines, whose claim, call,
+// decision and ends are those of every worker. A Source that is also a Listener gives messages their time and hears
+// what was enqueued. Without a Listener that costs a nil check.
 package seam
 
 import (

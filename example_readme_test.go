@@ -1,0 +1,157 @@
+package delayed_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed"
+)
+
+// What README.md shows in a few lines; there, functions are those of a package mail.
+
+// tenantKey is the key of the tenant in contexts.
+type tenantKey struct{}
+
+func withTenant(ctx context.Context, tenant string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, tenant)
+}
+
+// Digest prints for whom it is.
+func Digest(ctx context.Context) {
+	fmt.Println("digest for", ctx.Value(tenantKey{}))
+	called <- struct{}{}
+}
+
+// Render returns a text.
+func Render(userID int64) (string, error) { return fmt.Sprint("Dear user ", userID), nil }
+
+// readmeConfig is the configuration of a worker of one queue.
+func readmeConfig(queue string) delayed.WorkerConfig {
+	return delayed.WorkerConfig{Queues: delayed.Strict{queue}, Logger: delayed.SlogLogger(quietLog())}
+}
+
+func Example_middleware() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	w, err := delayed.NewWorker(rdb, readmeConfig("example-readme"))
+	if err != nil {
+		panic(err)
+	}
+	err = w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
+		return func(ctx context.Context, t *delayed.Task) error {
+			return next(withTenant(ctx, t.Header("tenant")), t)
+		}
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Register(Digest); err != nil {
+		panic(err)
+	}
+	q := delayed.NewQueue("example-readme", rdb)
+	if _, err := q.With(delayed.Header("tenant", "shop")).Delay(Digest); err != nil {
+		panic(err)
+	}
+	runOne(w)
+	// Output: digest for shop
+}
+
+func Example_periodic() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	cfg := readmeConfig("example-readme")
+	digest := delayed.Entry{
+		Name: "digest", Spec: "30 7 * * mon-fri", Zone: "Europe/Berlin", Task: delayed.Call(Digest),
+	}
+	cfg.Schedulers = []delayed.SchedulerConfig{{Queue: "mail", Owner: "shop", Entries: []delayed.Entry{digest}}}
+	_, err := delayed.NewWorker(rdb, cfg)
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func Example_results() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	w, err := delayed.NewWorker(rdb, readmeConfig("example-readme-results"))
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Register(Render); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan error)
+	go func() { stopped <- w.Run(ctx) }()
+	q := delayed.NewQueue("example-readme-results", rdb)
+
+	ref, err := q.With(delayed.KeepResult(time.Hour)).Delay(Render, 42) // Render(userID int64) (string, error)
+	if err != nil {
+		panic(err)
+	}
+	id := ref.ID()                                     // all that another process needs
+	text, err := delayed.Await[string](ctx, q.Ref(id)) // wakes up when the task has ended
+	fmt.Println(text, err)
+	stop()
+	if err := <-stopped; err != nil {
+		panic(err)
+	}
+	// Output: Dear user 42 <nil>
+}
+
+func Example_priorities() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	var cfg delayed.WorkerConfig
+	cfg.Queues = delayed.Weighted{"critical": 6, "mail": 3} // critical is looked at first twice as often as mail
+	fmt.Println(cfg.Queues)
+	cfg.Queues = delayed.Strict{"critical", "mail"} // mail is served only while critical is empty
+	fmt.Println(cfg.Queues)
+	q := delayed.NewQueue("example-readme-front", rdb)
+	ref, err := q.With(delayed.Front()).Delay(Render, 42) // before all other tasks of its queue
+	fmt.Println(ref != nil, err)
+	// Output:
+	// map[critical:6 mail:3]
+	// [critical mail]
+	// true <nil>
+}
+
+// TestReadmeLines: each line of code in the section of README.md that shows things in a few lines is one of the
+// examples above.
+func TestReadmeLines(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("example_readme_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := func(line string) string { // without its comment, and however it is aligned
+		line, _, _ = strings.Cut(line, " // ")
+		return strings.TrimSpace(strings.ReplaceAll(line, "mail.", ""))
+	}
+	compiled := map[string]bool{}
+	for line := range strings.Lines(string(source)) {
+		compiled[code(line)] = true
+	}
+	_, section, _ := strings.Cut(string(page), "\n## In a few lines\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	checked := 0
+	for i, block := range strings.Split(section, "```") {
+		for line := range strings.Lines(strings.TrimPrefix(block, "go\n")) {
+			if i%2 == 1 && code(line) != "" {
+				checked++
+				if !compiled[code(line)] {
+					t.Errorf("README.md shows a line that no example has: %s", line)
+				}
+			}
+		}
+	}
+	if checked < 12 {
+		t.Errorf("found %d lines of code: has the section of README.md another form?", checked)
+	}
+}

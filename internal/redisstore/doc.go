@@ -1,0 +1,34 @@
+// Package redisstore is a queue as Redis holds it. It alone knows keys, scripts and connections; it knows neither
+// functions nor workers. Each method of Store is one script of lua/ or one read; each file has one family of scripts.
+//
+// # How concurrent enqueues share calls
+//
+// Each pending list has one Coalescer for each handle and number of replicas to wait for. Queues hold it, and it goes
+// when the last of them goes. A caller that finds no call under way sends its task itself, at once. A caller that finds
+// one adds its task to the last bundle and waits. A runner, a goroutine that lives only while tasks wait, gets a
+// connection, takes the first bundle, sends it and tells all its callers. A caller whose context can end never sends
+// itself, even if alone: nobody else's call may depend on its context. DelayMany, scheduled tasks and the settling of
+// the form of Python tasks make calls of their own.
+//
+//   - Two calls may be under way at once. With one, producers that come in bursts wait for two round trips; with four,
+//     there are twice as many calls with half as many tasks each, which costs more than it saves. A runner that is not
+//     alone yields once before it takes a bundle, so that callers that the last reply has woken can join.
+//   - A caller can take its task back until a runner takes the bundle: the task's place in the arguments becomes nil.
+//     From then on the caller can only leave with ErrUnknown, and the memory of its message is not used again.
+//   - With Store.Wait, WAIT goes in the same request as the script, once for each bundle. It lasts four fifths of the
+//     longest time that one of the callers has, so that the answer arrives before the call is given up. In a cluster, a
+//     node that refuses the script because of its slot answers that WAIT with a meaningless number: package
+//     rediscluster sends WAIT again behind the script.
+//   - A runner that gets no connection tells all who wait, who would otherwise try one after the other. If all of them
+//     have left by then, its wait for a connection is cancelled.
+//   - If tasks wait and no call has ended for 100 ms, the coalescer gives up the calls under way: their callers wait
+//     on, and other calls take their places, up to the number of connections. The epoch tells the calls apart.
+//   - A panic of a Source reaches a caller that sends itself. In a runner it becomes the error of all who wait.
+//
+// # Messages to this process
+//
+// Signals holds one Pub/Sub connection for each handle, whatever subscribes. It connects with the first subscription,
+// closes ten seconds after the last one, and connects anew every five minutes, because a server that has left its
+// cluster publishes nothing and does not say so. Each confirmed subscription reaches the subscriber as an empty message
+// that means "look": so a message that was lost with a connection does no harm.
+package redisstore
