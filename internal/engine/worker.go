@@ -1,6 +1,3 @@
-// Package engine is the parts of a running worker: they claim tasks, run them, tell Redis how they ended, keep the
-// worker alive there, and move what is due. It knows neither queues nor options as users see them; the public package
-// gives it a Config, and hears its Events.
 package engine
 
 import (
