@@ -17,8 +17,8 @@ type Claim struct {
 	batch *batch
 	token string
 	raw   []byte // the message as Redis holds it
-	Msg   wire.Message
-	Fn    *function.Function // nil: unknown here
+	msg   wire.Message
+	fn    *function.Function // nil: unknown here
 
 	// started is when an executor took it. It is written before the executor shows it.
 	started time.Time
@@ -89,10 +89,10 @@ func newBatch(l *lane, number uint64, messages []any) *batch {
 func (c *Claim) Queue() string { return c.lane.store.Name }
 
 // Message returns the task's message.
-func (c *Claim) Message() *wire.Message { return &c.Msg }
+func (c *Claim) Message() *wire.Message { return &c.msg }
 
 // Function returns the function of the task, nil if it is unknown here.
-func (c *Claim) Function() *function.Function { return c.Fn }
+func (c *Claim) Function() *function.Function { return c.fn }
 
 // MaxRetry returns how often the task may be retried.
 func (c *Claim) MaxRetry() int { return c.lane.owner.maxRetry(c) }

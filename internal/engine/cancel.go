@@ -85,7 +85,7 @@ func (w *Worker) screen(ctx context.Context, claims []*Claim) []*Claim {
 	}
 	l := claims[0].lane
 	for _, c := range claims {
-		c.Msg, _ = c.parse() // who receives it parses it again, and judges
+		c.msg, _ = c.parse() // who receives it parses it again, and judges
 	}
 	revoked, err := w.screened(ctx, l, b.version, claims)
 	if err != nil {
@@ -117,7 +117,7 @@ func (w *Worker) screened(ctx context.Context, l *lane, version int64, claims []
 	known := l.revoked
 	var revoked []bool
 	for i, c := range claims {
-		if id := c.Msg.Meta.ID; id != "" && known.ids[id] {
+		if id := c.msg.Meta.ID; id != "" && known.ids[id] {
 			if revoked == nil {
 				revoked = make([]bool, len(claims))
 			}
@@ -130,21 +130,21 @@ func (w *Worker) screened(ctx context.Context, l *lane, version int64, claims []
 	}
 	ids := make([]string, len(claims))
 	for i, c := range claims {
-		ids[i] = c.Msg.Meta.ID
+		ids[i] = c.msg.Meta.ID
 	}
 	return l.store.AreRevoked(ctx, ids)
 }
 
 // cancelClaim ends the claim of a task that was cancelled. certain: Redis need not know it any more.
 func (w *Worker) cancelClaim(c *Claim, certain bool) {
-	w.log.With("queue", c.lane.store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).Info("task canceled")
+	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).Info("task canceled")
 	w.tell(c, Event{Kind: KindTaskCanceled})
 	c.lane.finisher.add(w.cancellation(c, certain))
 }
 
 // cancellation is the ending of a cancelled task.
 func (w *Worker) cancellation(c *Claim, certain bool) ending {
-	info := CanceledInfo(&c.Msg, c.lane.now())
+	info := CanceledInfo(&c.msg, c.lane.now())
 	info.Worker = w.id
 	e := w.leave(c, &info)
 	e.outcome, e.certain = outcomeCancel, certain
@@ -172,7 +172,7 @@ func (f *finisher) endAgain(e *ending) {
 	f.lane.reopen([]*Claim{e.claim})
 	again := ending{claim: e.claim, outcome: outcomeRelease}
 	if e.outcome == outcomeCancel {
-		f.lane.forgetRevoked(e.claim.Msg.Meta.ID)
+		f.lane.forgetRevoked(e.claim.msg.Meta.ID)
 		e.claim.canceled.Store(false)
 	} else {
 		again = f.canceled(e.claim)
@@ -183,7 +183,7 @@ func (f *finisher) endAgain(e *ending) {
 // cancelRunning ends the contexts of handlers whose tasks were cancelled.
 func (w *Worker) cancelRunning(l *lane) {
 	for _, c := range w.exec.running() {
-		if c.lane == l && l.isRevoked(c.Msg.Meta.ID) {
+		if c.lane == l && l.isRevoked(c.msg.Meta.ID) {
 			l.cancelHandler(c)
 		}
 	}
@@ -219,8 +219,8 @@ func (w *Worker) lookRevoked(ctx context.Context, l *lane) error {
 func (e *executors) idsOf(l *lane) (ids []string) {
 	add := func(claims []*Claim) {
 		for _, c := range claims {
-			if c.lane == l && c.Msg.Meta.ID != "" {
-				ids = append(ids, c.Msg.Meta.ID)
+			if c.lane == l && c.msg.Meta.ID != "" {
+				ids = append(ids, c.msg.Meta.ID)
 			}
 		}
 	}

@@ -9,23 +9,23 @@ import (
 
 // leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
 func (c *Claim) leaves() bool {
-	return c.Msg.Meta.Extra.Keeps() || c.held() || c.reporter.Load() != nil || c.canceled.Load()
+	return c.msg.Meta.Extra.Keeps() || c.held() || c.reporter.Load() != nil || c.canceled.Load()
 }
 
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function
 // returned, began when it was called.
 func (w *Worker) completion(c *Claim, value any, began, now time.Time) ending {
 	info := wire.Info{
-		Reason: "completed", Function: c.Msg.Path, Attempts: c.Msg.Meta.Retried + 1, Deaths: c.Msg.Meta.Deaths,
+		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
 		Began: began, At: now, Worker: w.id,
 	}
-	if c.Msg.Meta.Extra.Keeps() {
+	if c.msg.Meta.Extra.Keeps() {
 		var err error
-		if info.Result, err = c.Fn.EncodeResult(value); err != nil {
+		if info.Result, err = c.fn.EncodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
 			info.Error = err.Error()
-			w.log.With("queue", c.lane.store.Name).With("function", c.Msg.Path).With("id",
-				c.Msg.Meta.ID).WithError(err).
+			w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id",
+				c.msg.Meta.ID).WithError(err).
 				Error("task is done, but its result cannot be kept")
 		}
 	}
@@ -34,12 +34,12 @@ func (w *Worker) completion(c *Claim, value any, began, now time.Time) ending {
 
 // leave is the ending of a task that is over and leaves something behind: info, if something is to be kept.
 func (w *Worker) leave(c *Claim, info *wire.Info) ending {
-	e := ending{claim: c, outcome: outcomeComplete, id: c.Msg.Meta.ID}
-	x := c.Msg.Meta.Extra
+	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
+	x := c.msg.Meta.Extra
 	if !x.Keeps() || e.id == "" {
 		return e
 	}
-	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}
 	info.Progress = c.reported()
@@ -56,7 +56,7 @@ func completedOf(group []ending) []redisstore.Completed {
 	for i := range group {
 		e := &group[i]
 		t := redisstore.Completed{Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info}
-		if x := e.claim.Msg.Meta.Extra; x != nil {
+		if x := e.claim.msg.Meta.Extra; x != nil {
 			t.Lock, t.Awaited = e.claim.held(), x.Keeps()
 		}
 		tasks[i] = t

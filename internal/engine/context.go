@@ -23,7 +23,7 @@ func (t *taskContext) Err() error { return t.context.Err() }
 var claimKey int
 
 // String names the context without the claim, which changes while it is printed.
-func (t *taskContext) String() string { return "delayed: task " + t.Msg.Meta.ID }
+func (t *taskContext) String() string { return "delayed: task " + t.msg.Meta.ID }
 
 // Value implements context.Context.
 func (t *taskContext) Value(key any) any {

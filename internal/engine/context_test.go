@@ -15,7 +15,7 @@ type otherKey struct{}
 func TestTaskContext(t *testing.T) {
 	w := &Worker{}
 	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
-	c := &Claim{Msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
+	c := &Claim{msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
 	ctx, cancel := w.contextOf(c, 0)
 	if got := fmt.Sprint(ctx); got != "delayed: task x" {
 		t.Errorf("it prints as %q", got)
@@ -63,7 +63,7 @@ func TestTaskContextAllocates(t *testing.T) {
 func TestHandlerContextCarriesItsClaim(t *testing.T) {
 	b := newBench(t)
 	ids := make(chan string, 1)
-	f := b.fn("f", func(ctx context.Context) { ids <- ClaimFromContext(ctx).Msg.Meta.ID })
+	f := b.fn("f", func(ctx context.Context) { ids <- ClaimFromContext(ctx).msg.Meta.ID })
 	b.work(b.config(), f)
 	if ref := b.delay(f); await(b, "the task", ids) != ref.ID() {
 		t.Error("the claim is another task's")

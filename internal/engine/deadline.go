@@ -28,10 +28,10 @@ func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
 // that changes while the handler runs.
 func (w *Worker) limit(c *Claim, ran time.Duration) time.Duration {
 	d := w.cfg.Timeout
-	if own := c.Fn.Policy.Timeout; own != 0 {
+	if own := c.fn.Policy.Timeout; own != 0 {
 		d = own
 	}
-	x := c.Msg.Meta.Extra
+	x := c.msg.Meta.Extra
 	if x != nil && x.Timeout != 0 {
 		d = wire.Milliseconds(x.Timeout)
 	}
@@ -49,7 +49,7 @@ func (w *Worker) limit(c *Claim, ran time.Duration) time.Duration {
 
 // stale archives a task that it is too late to start, and says whether it is.
 func (w *Worker) stale(c *Claim) bool {
-	x := c.Msg.Meta.Extra
+	x := c.msg.Meta.Extra
 	if x.Expiry == 0 && x.Deadline == 0 && x.RetryUntil == 0 {
 		return false
 	}
@@ -66,7 +66,7 @@ func (w *Worker) stale(c *Claim) bool {
 	default:
 		return false
 	}
-	m := &c.Msg.Meta
+	m := &c.msg.Meta
 	id := m.ID
 	if id == "" {
 		id = wire.NewTaskID()
@@ -74,13 +74,13 @@ func (w *Worker) stale(c *Claim) bool {
 	text := fmt.Sprintf("it did not start in time: %s at %s", why,
 		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	info := wire.Info{
-		Reason: lifecycle.ReasonExpired, Function: c.Msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
+		Reason: lifecycle.ReasonExpired, Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
 		At: now, Worker: w.id,
 	}
 	if x.FirstFailed != 0 {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
-	w.log.With("queue", c.lane.store.Name).With("function", c.Msg.Path).With("id", id).Warn("task archived: " + text)
+	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
 	w.tell(c, Event{Kind: KindTaskExpired})
 	w.tell(c, Event{Kind: KindTaskArchived, Reason: info.Reason})
 	c.lane.finisher.add(ending{

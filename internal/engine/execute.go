@@ -13,9 +13,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It
+// receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It
 // blocks while Redis is told that a suspect is alone no longer. It returns how many tasks are to run here.
-func (w *Worker) Receive(ctx context.Context, claims []*Claim) (kept int) {
+func (w *Worker) receive(ctx context.Context, claims []*Claim) (kept int) {
 	if len(claims) == 0 {
 		return 0
 	}
@@ -32,22 +32,22 @@ func (w *Worker) Receive(ctx context.Context, claims []*Claim) (kept int) {
 	suspects := false
 	for _, c := range claims {
 		var err error
-		if c.Msg, err = c.parse(); err != nil {
+		if c.msg, err = c.parse(); err != nil {
 			f.add(w.undecodable(c, err, now))
 			continue
 		}
-		if c.Msg.Python() {
+		if c.msg.Python() {
 			f.add(w.python(ctx, c, now))
 			continue
 		}
-		if x := c.Msg.Meta.Extra; x != nil && x.Group != "" {
+		if x := c.msg.Meta.Extra; x != nil && x.Group != "" {
 			// It was scheduled, and is due now. One that cannot be gathered runs alone.
 			if m, err := group.NewMember(c.raw); err == nil {
 				f.add(ending{claim: c, outcome: outcomeGather, id: m.Group})
 				continue
 			}
 		}
-		if c.Fn = w.registry.Lookup(c.Msg.Path); c.Fn == nil {
+		if c.fn = w.registry.Lookup(c.msg.Path); c.fn == nil {
 			f.add(w.park(c, parkedUnknown, now))
 			continue
 		}
@@ -105,11 +105,11 @@ func (w *Worker) giveBack(claims []*Claim) {
 // execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of
 // the task.
 func (w *Worker) execute(c *Claim) (done bool) {
-	if c.lane.isRevoked(c.Msg.Meta.ID) {
+	if c.lane.isRevoked(c.msg.Meta.ID) {
 		w.cancelClaim(c, false)
 		return false
 	}
-	if x := c.Msg.Meta.Extra; x != nil {
+	if x := c.msg.Meta.Extra; x != nil {
 		if w.stale(c) {
 			return false
 		}
@@ -120,7 +120,7 @@ func (w *Worker) execute(c *Claim) (done bool) {
 	limit := w.limit(c, 0)
 	ctx := w.tasks
 	var cancel context.CancelCauseFunc
-	if c.Fn.TakesCtx || w.cfg.Wrapped(c) {
+	if c.fn.TakesCtx || w.cfg.Wrapped(c) {
 		ctx, cancel = w.contextOf(c, limit)
 		defer cancel(nil)
 	}
@@ -161,7 +161,7 @@ func (w *Worker) execute(c *Claim) (done bool) {
 func (w *Worker) conclude(c *Claim, err error, returned bool, limit time.Duration) (done bool) {
 	if c.lane.end(c) {
 		c.lane.settle(c)
-		w.log.With("queue", c.lane.store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).
+		w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 			Warn("task ended after its claim was lost; its outcome is discarded")
 		c.lane.finisher.countLost(1)
 		w.tell(c, Event{Kind: KindTaskLost})
@@ -217,7 +217,7 @@ func (w *Worker) python(ctx context.Context, c *Claim, now time.Time) ending {
 	if to == nil || to.SameQueue(c.lane.store) {
 		return w.park(c, parkedPython, now)
 	}
-	if c.Msg.Kind == wire.PyExtended {
+	if c.msg.Kind == wire.PyExtended {
 		reads, err := w.readsExtended(ctx, to)
 		if err != nil {
 			return ending{claim: c, outcome: outcomeRelease} // nobody knows: ask again with the next claim
@@ -256,11 +256,11 @@ var parkedAdvice = map[string]string{
 
 // park files a task for a worker that knows its function, and the fields of its arguments: here these were unknown.
 func (w *Worker) park(c *Claim, reason string, now time.Time, fields ...string) ending {
-	id := c.Msg.Meta.ID
+	id := c.msg.Meta.ID
 	if id == "" {
 		id = wire.NewTaskID()
 	}
-	queue, path := c.lane.store.Name, c.Msg.Path
+	queue, path := c.lane.store.Name, c.msg.Path
 	w.lines.Log(loop.LineKey{Queue: queue, Reason: reason, Function: path}, func(n int) {
 		log := w.log.With("queue", queue).With("function", path).With("id", id).Counted(n)
 		if len(fields) > 0 {
@@ -269,9 +269,9 @@ func (w *Worker) park(c *Claim, reason string, now time.Time, fields ...string) 
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
 	w.tell(c, Event{Kind: KindTaskParked, Reason: reason})
-	info := wire.Info{Reason: reason, Function: c.Msg.Path, Fields: fields, At: now, Worker: w.id}
+	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: w.id}
 	if len(fields) > 0 {
-		info.Error = unknownFieldsText(c.Msg.Path, fields)
+		info.Error = unknownFieldsText(c.msg.Path, fields)
 	}
 	return ending{
 		claim: c, outcome: outcomePark, wait: lifecycle.ParkedLife, id: id, message: c.raw, info: info.Encode(),

@@ -150,7 +150,7 @@ func (f *finisher) work() (worked, ok bool) {
 		return false, true
 	}
 	ok = f.ack(done, lost)
-	if left := f.Flush(endings); len(left) > 0 {
+	if left := f.flush(endings); len(left) > 0 {
 		f.mu.Lock()
 		f.pending = append(left, f.pending...)
 		f.mu.Unlock()
@@ -213,12 +213,12 @@ func (f *finisher) unanswered(done []*Claim, err error) {
 
 func (f *finisher) tooLate(c *Claim) {
 	f.lane.owner.tell(c, Event{Kind: KindTaskLost})
-	f.log.With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).
+	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
 
-// Flush tells Redis about endings and returns those it did not answer for.
-func (f *finisher) Flush(endings []ending) (left []ending) {
+// flush tells Redis about endings and returns those it did not answer for.
+func (f *finisher) flush(endings []ending) (left []ending) {
 	ctx := context.Background() // as in ack
 	var sorted [outcomes][]ending
 	for _, e := range endings {
@@ -375,9 +375,9 @@ func shelvedOf(group []ending) []redisstore.Shelved {
 		e := &group[i]
 		tasks[i] = redisstore.Shelved{
 			Token: e.claim.token, ID: e.id, Wait: e.wait, Message: e.message, Info: e.info,
-			Path: e.claim.Msg.Path,
+			Path: e.claim.msg.Path,
 		}
-		tasks[i].Awaited = e.outcome == outcomeArchive && e.claim.Msg.Meta.Extra.Keeps()
+		tasks[i].Awaited = e.outcome == outcomeArchive && e.claim.msg.Meta.Extra.Keeps()
 	}
 	return tasks
 }

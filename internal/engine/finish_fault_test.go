@@ -154,7 +154,7 @@ func TestRoomOfLimitedExecutors(t *testing.T) {
 func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 	inWatched(t, 2, 0, func(w *watched) {
 		long, stuck := w.limited(1, 0), w.limited(1, 2*longRun)
-		long[0].Msg.Meta.ID, stuck[0].Msg.Meta.ID = "long", "stuck"
+		long[0].msg.Meta.ID, stuck[0].msg.Meta.ID = "long", "stuck"
 		w.add(slices.Concat(long, stuck))
 		w.begun("both", long[0], stuck[0])
 		w.pass(longRun)
@@ -174,7 +174,7 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 		r.b.delay(r.f, s)
 	}
 	claims := r.claim(2)
-	claims[0].Msg, _ = claims[0].parse()
+	claims[0].msg, _ = claims[0].parse()
 	r.l.finisher.add(r.cancellation(claims[0], false)) // nobody has cancelled it
 	for worked, ok := r.l.finisher.work(); worked; worked, ok = r.l.finisher.work() {
 		if !ok {

@@ -87,7 +87,7 @@ func TestPatienceWithListeners(t *testing.T) {
 		0: time.Second, time.Millisecond: time.Second,
 		time.Minute: time.Minute,
 	} {
-		if got := (&Config{CancelGrace: grace}).ListenGrace(); got != want {
+		if got := (&Config{CancelGrace: grace}).listenGrace(); got != want {
 			t.Errorf("with a CancelGrace of %v it waits for %v, expected %v", grace, got, want)
 		}
 	}

@@ -67,7 +67,7 @@ func (j *judgement) decide() (e ending, done bool) {
 	late, _ := j.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
 	switch {
 	case j.misfit():
-		if fields := j.c.Fn.UnknownFields(&j.c.Msg); len(fields) > 0 {
+		if fields := j.c.fn.UnknownFields(&j.c.msg); len(fields) > 0 {
 			return j.w.park(j.c, reasonFields, j.now, fields...), false
 		}
 		// The same bytes never fit, however often they are tried.
@@ -76,7 +76,7 @@ func (j *judgement) decide() (e ending, done bool) {
 		return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.c.raw), false
 	case says == SaysDiscard:
 		return j.archive("its handler discarded it"), false
-	case late != nil && j.c.Fn.Policy.FailOnTimeout:
+	case late != nil && j.c.fn.Policy.FailOnTimeout:
 		return j.archive("it took too long"), false
 	}
 	if says != SaysRetryIn && j.trust && j.w.cfg.IsFailure != nil && !j.w.cfg.IsFailure(j.err) {
@@ -88,12 +88,12 @@ func (j *judgement) decide() (e ending, done bool) {
 // misfit reports whether the error says that the arguments do not fit the function of the task.
 func (j *judgement) misfit() bool {
 	path, ok := j.w.cfg.Misfit(j.err)
-	return ok && path == j.c.Fn.Path()
+	return ok && path == j.c.fn.Path()
 }
 
 // prepare fills in what all decisions need.
 func (j *judgement) prepare() {
-	j.msg = j.c.Msg
+	j.msg = j.c.msg
 	j.msg.Extend()
 	m := &j.msg.Meta
 	if m.ID == "" {
@@ -169,7 +169,7 @@ func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte)
 // delay returns how long the task waits before it is tried again.
 func (j *judgement) delay() time.Duration {
 	retried := j.msg.Meta.Retried
-	p := &j.c.Fn.Policy
+	p := &j.c.fn.Policy
 	longest := p.Longest
 	var delays []int64
 	if x := j.msg.Meta.Extra; x != nil {
@@ -215,10 +215,10 @@ func (j *judgement) tooLate(wait time.Duration) bool {
 // maxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
 func (w *Worker) maxRetry(c *Claim) int {
 	switch {
-	case c.Msg.Meta.HasMaxRetry:
-		return c.Msg.Meta.MaxRetry
-	case c.Fn.Policy.MaxRetry != nil:
-		return *c.Fn.Policy.MaxRetry
+	case c.msg.Meta.HasMaxRetry:
+		return c.msg.Meta.MaxRetry
+	case c.fn.Policy.MaxRetry != nil:
+		return *c.fn.Policy.MaxRetry
 	}
 	return w.cfg.MaxRetry
 }

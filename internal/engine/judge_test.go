@@ -85,17 +85,17 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 		w.cancel(ErrShutdown)
 	}
 	f := newFunction(t, "judged", func() {}, j.opts...)
-	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f, raw: []byte("raw")}
-	c.Msg = wire.Message{
+	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f, raw: []byte("raw")}
+	c.msg = wire.Message{
 		Kind: wire.GoExtended, Path: "judged",
 		Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra},
 	}
 	if j.plain {
-		c.Msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
+		c.msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
 	}
-	before := fmt.Sprintf("%+v %+v", c.Msg, j.extra)
+	before := fmt.Sprintf("%+v %+v", c.msg, j.extra)
 	e, done = w.judge(c, j.err, judgedAt)
-	if after := fmt.Sprintf("%+v %+v", c.Msg, j.extra); after != before {
+	if after := fmt.Sprintf("%+v %+v", c.msg, j.extra); after != before {
 		t.Errorf("the claim's message was changed from %s to %s", before, after)
 	}
 	if e.info != nil {

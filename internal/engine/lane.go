@@ -271,7 +271,7 @@ func (l *lane) begin(c *Claim, cancel context.CancelCauseFunc) bool {
 
 // end notes that the handler has returned, and answers whether the claim was lost meanwhile.
 func (l *lane) end(c *Claim) (lost bool) {
-	if c.Fn.TakesCtx {
+	if c.fn.TakesCtx {
 		l.mu.Lock()
 		c.cancel = nil
 		l.mu.Unlock()

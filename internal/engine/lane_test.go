@@ -429,7 +429,7 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	for _, c := range one {
-		c.Fn = &function.Function{TakesCtx: c == one[2]}
+		c.fn = &function.Function{TakesCtx: c == one[2]}
 	}
 	h.lose(one[0])
 	if h.lane.begin(one[0], nil) || h.lane.begin(one[0], cancel) {

@@ -189,7 +189,7 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 	w.lines.Close()
 	w.phase.Store(int32(phaseStopped))
 	w.emit(Event{Kind: KindWorkerStopped, Reason: reason, Err: w.because(reason, err)})
-	w.hooks.stop(w.cfg.ListenGrace())
+	w.hooks.stop(w.cfg.listenGrace())
 	return err
 }
 
@@ -214,7 +214,7 @@ func (w *Worker) stillRunning(reason string) error {
 	running := &RunningError{}
 	for _, c := range w.exec.running() {
 		if reason != stopStuck || !w.exec.givenUp(c) {
-			running.Funcs = append(running.Funcs, c.Fn.Path())
+			running.Funcs = append(running.Funcs, c.fn.Path())
 		}
 	}
 	if reason == stopStuck && len(running.Funcs) == 0 {

@@ -13,7 +13,7 @@ import (
 func TestUntilStartWithoutRedis(t *testing.T) {
 	b := newBench(t)
 	c := &Claim{lane: newLane(b.q.store, "w", false)}
-	c.Msg.Meta.ID, c.Msg.Meta.Extra = "id", &wire.Extra{Lock: "l"}
+	c.msg.Meta.ID, c.msg.Meta.Extra = "id", &wire.Extra{Lock: "l"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	worker := &Worker{log: loop.NewJournal(b.log.logger()), tasks: ctx}

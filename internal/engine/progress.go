@@ -16,7 +16,7 @@ const progressEvery = 100 * time.Millisecond
 // Report reports how far the task is, now or a little later. The error says that the task carries no id, that it is
 // another worker's by now, or that Redis could not be told.
 func (c *Claim) Report(ctx context.Context, p wire.Progress) error {
-	if c.Msg.Meta.ID == "" {
+	if c.msg.Meta.ID == "" {
 		return redisstore.ErrNoID
 	}
 	r := c.reporter.Load()
@@ -83,8 +83,8 @@ func (r *reporter) sendLocked(ctx context.Context) error {
 	return err
 }
 
-// Close ends reporting. Nothing is sent after it.
-func (r *reporter) Close() {
+// close ends reporting. Nothing is sent after it.
+func (r *reporter) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
@@ -96,13 +96,13 @@ func (r *reporter) Close() {
 // sendProgress tells Redis.
 func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	info := wire.Info{
-		Reason: "active", Function: c.Msg.Path, At: c.lane.now(), Worker: c.lane.worker,
-		Attempts: c.Msg.Meta.Retried, Deaths: c.Msg.Meta.Deaths, Progress: p,
+		Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
+		Attempts: c.msg.Meta.Retried, Deaths: c.msg.Meta.Deaths, Progress: p,
 	}
-	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}
-	stands, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.Msg.Meta.ID, info.Encode())
+	stands, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, info.Encode())
 	if err == nil && !stands {
 		err = ErrLost
 	}
@@ -122,7 +122,7 @@ func (c *Claim) reported() (last wire.Progress) {
 // quiet ends reporting for a handler that has returned.
 func (c *Claim) quiet() {
 	if r := c.reporter.Load(); r != nil {
-		r.Close()
+		r.close()
 	}
 }
 
@@ -133,7 +133,7 @@ func forgetReports(ctx context.Context, group []ending) error {
 		if c.reporter.Load() == nil {
 			continue
 		}
-		if _, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.Msg.Meta.ID, nil); err != nil {
+		if _, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, nil); err != nil {
 			return err
 		}
 	}

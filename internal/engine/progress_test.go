@@ -52,7 +52,7 @@ func TestReporter(t *testing.T) {
 		step(time.Second)
 		report(10, failure) // at once, its own
 		report(11, nil)     // never: the handler returns
-		r.Close()
+		r.close()
 		step(time.Second)
 		if err := r.report(t.Context(), wire.Progress{}); err == nil {
 			t.Error("a report after the end")

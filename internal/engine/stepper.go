@@ -141,7 +141,7 @@ func (s *stepper) claim(ctx context.Context, l *lane, suspects bool) (c *Claim, 
 			return nil, false, err
 		}
 	}
-	if s.w.Receive(ctx, claims) == 0 {
+	if s.w.receive(ctx, claims) == 0 {
 		return claims[0], false, nil
 	}
 	e := s.w.exec
@@ -201,7 +201,7 @@ func (s *stepper) settle(c *Claim, r *seam.Run) error {
 		case ok && !worked:
 			return s.heed(context.Background(), c.lane)
 		case !ok && tries == 3:
-			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.Msg.Meta.ID)
+			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.msg.Meta.ID)
 		}
 	}
 }
@@ -270,6 +270,6 @@ func (s *stepper) Close() error {
 		errs = append(errs, w.unregister())
 	}
 	w.phase.Store(int32(phaseStopped))
-	w.hooks.stop(w.cfg.ListenGrace())
+	w.hooks.stop(w.cfg.listenGrace())
 	return errors.Join(errs...)
 }

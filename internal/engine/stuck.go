@@ -125,7 +125,7 @@ func (d *watchdog) handle(found []late) {
 // report tells of one handler.
 func (d *watchdog) report(l late, replaced bool, stack string) {
 	c := l.claim
-	log := d.log.With("queue", c.lane.store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).With("ran",
+	log := d.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).With("ran",
 		l.ran.Round(time.Millisecond).String())
 	if stack != "" {
 		log = log.With("stack", stack)
@@ -152,8 +152,8 @@ func (d *watchdog) giveUp() {
 	d.fatal = &StuckError{}
 	for c, stuck := range d.told {
 		if stuck {
-			d.fatal.Funcs = append(d.fatal.Funcs, c.Fn.Path())
-			d.fatal.IDs = append(d.fatal.IDs, c.Msg.Meta.ID)
+			d.fatal.Funcs = append(d.fatal.Funcs, c.fn.Path())
+			d.fatal.IDs = append(d.fatal.IDs, c.msg.Meta.ID)
 		}
 	}
 	d.log.WithError(d.fatal).

@@ -62,7 +62,7 @@ func (w *watched) limited(n int, limit time.Duration) []*Claim {
 		w.t.Fatal(err)
 	}
 	for _, c := range tasks {
-		c.Fn, c.Msg.Path, w.limits[c] = stubborn, stubborn.Path(), limit
+		c.fn, c.msg.Path, w.limits[c] = stubborn, stubborn.Path(), limit
 	}
 	return tasks
 }

@@ -39,7 +39,7 @@ func suspectsHeld(executors, deaths int) int {
 
 // suspicionOf returns how many deaths of a task count now, at most 255.
 func suspicionOf(c *Claim, now time.Time) uint8 {
-	m := &c.Msg.Meta
+	m := &c.msg.Meta
 	if m.Deaths == 0 || now.UnixMilli()-m.DiedAt >= lifecycle.DeathLife.Milliseconds() {
 		return 0
 	}

@@ -71,7 +71,7 @@ func (r *receiver) claim(n int) []*Claim {
 // took receives the next tasks, and expects how many are to run, and how many are ready then.
 func (r *receiver) took(what string, n, kept, ready int) {
 	r.b.T.Helper()
-	if got := r.Receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
+	if got := r.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
 		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
 			ready)
 	}
@@ -125,7 +125,7 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r.b.delay(r.f, "fresh")
 	claims := r.claim(1)
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if n := r.Receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
+	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
 		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.ready))
 	}
 	r.ends("the fresh task", outcomeRelease)
@@ -153,7 +153,7 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r.b.delay(r.f, "before")
 	claims := r.claim(1)
 	r.l.control.paused.Store(true)
-	if n := r.Receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
+	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
 		t.Errorf("%d are to run", n)
 	}
 	r.ends("a task of a paused queue", outcomeRelease)
@@ -219,11 +219,11 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	endings := make([]ending, len(claims))
 	ids := make([]string, len(claims))
 	for i, c := range claims {
-		c.Msg, _ = c.parse()
+		c.msg, _ = c.parse()
 		endings[i] = r.park(c, parkedUnknown, time.Now())
 		ids[i] = endings[i].id
 	}
-	if left := r.l.finisher.Flush(endings); len(left) > 0 {
+	if left := r.l.finisher.flush(endings); len(left) > 0 {
 		t.Fatalf("%d are not parked", len(left))
 	}
 	for range 5 {

@@ -21,7 +21,7 @@ func (w *Worker) tell(c *Claim, e Event) {
 // tellStart tells listeners that a handler is about to be called.
 func (w *Worker) tellStart(c *Claim) {
 	e := Event{Kind: KindTaskStarted}
-	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		e.Wait = max(c.lane.now().Sub(time.UnixMilli(at)), 0)
 	}
 	w.tell(c, e)

@@ -117,7 +117,7 @@ func (f *fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
 	}
 	kept = f.conclude(ctx, fl)
 	if len(fl.claims) > 0 {
-		queue, function := f.lanes[i].store.Name, fl.claims[0].Msg.Path
+		queue, function := f.lanes[i].store.Name, fl.claims[0].msg.Path
 		f.lines.Log(loop.LineKey{Queue: queue, Reason: "unparked", Function: function}, func(n int) {
 			f.log.With("queue", queue).With("function",
 				function).Counted(n).Info("parked tasks are claimed: this worker can run them")

@@ -89,7 +89,7 @@ func (w *Worker) assemble(src redisstore.Source) {
 	w.fetcher = &fetcher{
 		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
 		wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
-		receive: w.Receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow,
+		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow,
 		life: w.cfg.HeartbeatLife, log: w.log,
 	}
 	bySlot := map[int]*slotGroup{}
