@@ -55,10 +55,9 @@ func TestCancelOfWhatIsClaimed(t *testing.T) {
 	})
 	cfg := b.config()
 	cfg.Concurrency, cfg.Prefetch = 1, 8
-	w, err := NewWorker(b.rdb, cfg)
+	w, err := NewWorker(b.hearing(false), cfg)
 	b.Must(err)
 	b.Must(w.Register(f))
-	deaf(w)
 	b.start(w)
 	refs := make([]*Ref, 5)
 	for i := range refs {

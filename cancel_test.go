@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -36,12 +35,9 @@ func TestCancelPending(t *testing.T) {
 				b.Must(refs[i].Cancel(t.Context()))
 				b.Must(refs[i].Cancel(t.Context())) // changes nothing
 			}
-			w, err := NewWorker(b.rdb, b.config())
+			w, err := NewWorker(b.hearing(hears), b.config())
 			b.Must(err)
 			b.Must(w.Register(f))
-			if !hears {
-				deaf(w)
-			}
 			s := b.start(w)
 			b.Idle()
 			s.mustStop()
@@ -55,37 +51,6 @@ func TestCancelPending(t *testing.T) {
 			}
 			b.Check(redistest.Invariants{Idle: true})
 		})
-	}
-}
-
-// TestCancelBetweenClaims cancels a task while its worker is busy and hears nothing of it: the next claim tells.
-func TestCancelBetweenClaims(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	started, release := make(chan int, 3), make(chan struct{})
-	f := b.fn("f", func(n int) { started <- n; <-release })
-	cfg := b.config()
-	cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife = 1, -1, time.Hour
-	w, err := NewWorker(b.rdb, cfg)
-	b.Must(err)
-	b.Must(w.Register(f))
-	deaf(w)
-	b.start(w)
-	b.Until("it has looked", func() bool { return w.engine.Lanes[0].Control.Version.Load() >= 0 })
-	b.delay(f, 0)
-	await(b, "the first runs", started)
-	for i := 1; i < 20; i++ {
-		ref := b.delay(f, i)
-		b.Must(ref.Cancel(t.Context()))
-	}
-	b.delay(f, 20)
-	close(release)
-	if n := await(b, "the last runs", started); n != 20 {
-		t.Errorf("task %d runs, which was cancelled", n)
-	}
-	b.Idle()
-	if c := b.counters(); c["canceled"] != 19 || c["processed"] != 2 {
-		t.Errorf("counters %v", c)
 	}
 }
 
@@ -185,12 +150,9 @@ func TestCancelRunning(t *testing.T) {
 			if hears {
 				cfg.HeartbeatLife = time.Hour // which alone would be too late
 			}
-			w, err := NewWorker(b.rdb, cfg)
+			w, err := NewWorker(b.hearing(hears), cfg)
 			b.Must(err)
 			b.Must(w.Register(f, blind))
-			if !hears {
-				deaf(w)
-			}
 			b.start(w)
 			var refs []*Ref
 			for _, what := range []string{"returns nil", "panics", "snoozes", "fails"} {
@@ -226,41 +188,6 @@ func TestCancelRunning(t *testing.T) {
 	}
 }
 
-// TestCancelAfterSuccess cancels a task that succeeds all the same, and then another one with its id: what the first
-// has left undone does not save the second.
-func TestCancelAfterSuccess(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	started := make(chan struct{}, 2)
-	var ran atomic.Int64
-	f := b.fn("f", func(ctx context.Context) {
-		ran.Add(1)
-		started <- struct{}{}
-		<-ctx.Done()
-	})
-	cfg := b.config()
-	cfg.HeartbeatLife = time.Hour
-	s := b.work(cfg, f)
-	l := s.engine.Lanes[0]
-	b.Until("it has looked", func() bool { return l.Control.Version.Load() >= 0 })
-	l.Control.Looking.Lock() // signals reach the worker, but it does not look
-	own := b.q.With(TaskID("own"))
-	ref := b.delayWith(own, f)
-	await(b, "the first runs", started)
-	b.Must(ref.Cancel(t.Context()))
-	b.Until("the first has succeeded", func() bool { return b.counters()["processed"] == 1 && b.Size("_locks") == 0 })
-	if n := b.revoked(); n != 0 {
-		t.Errorf("%d revoked", n)
-	}
-	b.Must(b.delayWith(own, f).Cancel(t.Context()))
-	l.Control.Looking.Unlock()
-	b.Until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
-	b.Idle()
-	if c := b.counters(); c["canceled"] != 1 || ran.Load() != 1 || b.revoked() != 0 {
-		t.Errorf("%d ran, %d revoked, counters %v", ran.Load(), b.revoked(), c)
-	}
-}
-
 // TestCancelUnknownToTheWorker has a task fail before its worker has heard that it was cancelled: the script that would
 // file it knows.
 func TestCancelUnknownToTheWorker(t *testing.T) {
@@ -270,10 +197,9 @@ func TestCancelUnknownToTheWorker(t *testing.T) {
 	f := b.fn("f", func(context.Context) error { started <- struct{}{}; <-release; return errors.New("no luck") })
 	cfg := b.config()
 	cfg.HeartbeatLife = time.Hour
-	w, err := NewWorker(b.rdb, cfg)
+	w, err := NewWorker(b.hearing(false), cfg)
 	b.Must(err)
 	b.Must(w.Register(f))
-	deaf(w)
 	b.start(w)
 	for i, q := range []*Queue{b.q, b.q.With(MaxRetry(0))} {
 		ref := b.delayWith(q, f)
@@ -286,40 +212,6 @@ func TestCancelUnknownToTheWorker(t *testing.T) {
 	if n := b.Size("_retry") + b.Size("_archived") + b.revoked(); n != 0 {
 		t.Errorf("%d are left: %v", n, b.counters())
 	}
-}
-
-// TestCancelOfManyTasks revokes more ids than a worker keeps in memory.
-func TestCancelOfManyTasks(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	// They are forgotten before those of this test, so those come last.
-	soon := int(redistest.Time(t, b.Conn) + time.Hour.Milliseconds())
-	for i := range engine.RevokedMost + 10 {
-		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
-	}
-	var ran atomic.Int64
-	started := make(chan struct{}, 1)
-	f := b.fn("f", func() { ran.Add(1) })
-	waits := b.fn("waits", func(ctx context.Context) error { started <- struct{}{}; <-ctx.Done(); return ctx.Err() })
-	// The worker claims three at once. The first is among those that it reads, and it must ask for the second.
-	known, gone := b.delay(f), b.delay(f)
-	b.Must(known.Cancel(t.Context()))
-	b.Must(gone.Cancel(t.Context()))
-	b.Do("ZADD", b.Name+"_revoked", soon-1, known.ID())
-	b.delay(f)
-	w, err := NewWorker(b.rdb, b.config())
-	b.Must(err)
-	b.Must(w.Register(f, waits))
-	deaf(w)
-	b.start(w)
-	b.Idle()
-	if ran.Load() != 1 || b.counters()["canceled"] != 2 {
-		t.Errorf("%d ran, counters %v", ran.Load(), b.counters())
-	}
-	ref := b.delay(waits)
-	await(b, "it runs", started)
-	b.Must(ref.Cancel(t.Context()))
-	b.Until("it has ended", func() bool { return b.counters()["canceled"] == 3 })
 }
 
 // TestCancelOfDeadWorkersTask cancels a task whose worker has died, and would be archived for it.

@@ -5,19 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redisstore"
-	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// deaf has a worker hear no signals.
-func deaf(w *Worker) {
-	w.engine.Cfg.Signals = redisstore.NewSignals(refusingSource{})
+// hearing returns a handle whose workers hear signals, or hear none.
+func (b *bench) hearing(signals bool) *Redis {
+	if signals {
+		return b.rdb
+	}
+	deaf := *b.rdb
+	deaf.signals = redisstore.NewSignals(refusingSource{})
+	return &deaf
 }
 
 // refusingSource has no connections.
@@ -46,12 +49,9 @@ func TestPause(t *testing.T) {
 			for i := range 5 {
 				b.delay(f, i)
 			}
-			w, err := NewWorker(b.rdb, cfg)
+			w, err := NewWorker(b.hearing(hears), cfg)
 			b.Must(err)
 			b.Must(w.Register(f))
-			if !hears {
-				deaf(w)
-			}
 			s := b.start(w)
 			if n := await(b, "the first task", started); n != 0 {
 				t.Errorf("task %d is first", n)
@@ -117,107 +117,6 @@ func TestPauseOfOneQueue(t *testing.T) {
 	}
 }
 
-// TestPausedWorkerIsIdle counts what a worker asks whose only queue is paused and has tasks.
-func TestPausedWorkerIsIdle(t *testing.T) {
-	t.Parallel()
-	b := signalBench(t)
-	f := b.fn("f", func() {})
-	cfg := b.config()
-	cfg.HeartbeatLife, cfg.NoSweeper = 15*time.Second, true
-	w := b.work(cfg, f)
-	b.Must(b.q.Pause(t.Context()))
-	b.Until("the worker knows", w.engine.Lanes[0].QueuePaused)
-	b.delay(f)
-	b.delay(f)
-	before, start := b.Server.CommandStats(t), time.Now()
-	<-time.After(2 * time.Second) // what is looked for is that nothing happens
-	diff := b.Server.CommandStats(t).Since(before)
-	// Some were under way; the others come at fixed times.
-	if n, most := diff["evalsha"]+diff["blpop"], 15+5*int64(time.Since(start)/time.Second); n > most {
-		t.Errorf("%d calls, expected at most %d: %v", n, most, diff)
-	}
-	b.Must(b.q.Resume(t.Context()))
-	b.Idle()
-}
-
-// TestRestart stops the workers that serve the queue, after their tasks, and no later one.
-func TestRestart(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	started, release := make(chan int, 2), make(chan struct{})
-	var done atomic.Int64
-	f := b.fn("f", func(n int) { started <- n; <-release; done.Add(1) })
-	cfg := b.config()
-	cfg.Concurrency = 1
-	run := func(hears bool) (*Worker, chan error) {
-		w, err := NewWorker(b.rdb, cfg)
-		b.Must(err)
-		b.Must(w.Register(f))
-		if !hears {
-			deaf(w)
-		}
-		result := make(chan error, 1)
-		go func() { result <- w.Run(t.Context()) }()
-		b.Until("it is connected",
-			func() bool { return w.Status().Connected && w.engine.Lanes[0].Control.Version.Load() >= 0 })
-		return w, result
-	}
-	b.Must(b.q.Restart(t.Context())) // before all of them
-	one, oneOver := run(true)
-	two, twoOver := run(false)
-	b.delay(f, 1)
-	await(b, "the task", started)
-	b.Must(b.q.Restart(t.Context()))
-	b.Until("both stop", func() bool {
-		return one.Status().StopReason == "restart" && two.Status().StopReason == "restart"
-	})
-	three, threeOver := run(true)
-	close(release)
-	for _, over := range []chan error{oneOver, twoOver} {
-		if err := await(b, "the end of Run", over); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	}
-	if done.Load() != 1 {
-		t.Error("the running task was not finished")
-	}
-	b.delay(f, 2)
-	await(b, "a task on the new worker", started)
-	if reason := three.Status().StopReason; reason != "" {
-		t.Errorf("the new worker stops: %s", reason)
-	}
-	b.Must(b.q.Worker(three.ID()).Stop(t.Context()))
-	if err := await(b, "the end of Run", threeOver); err != nil || three.Status().StopReason != "order" {
-		t.Errorf("Run: %v, reason %q", err, three.Status().StopReason)
-	}
-	if fields := b.Hash("_control"); fields["worker:"+three.ID()] != "" {
-		t.Errorf("the order outlives the worker: %v", fields)
-	}
-	if err := b.q.Worker(three.ID()).Pause(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "no living worker") {
-		t.Errorf("an order to a dead worker: %v", err)
-	}
-}
-
-// TestRestartBeforeTheFirstLook: a worker is told to restart as soon as it serves the queue, also if it hears of it
-// only later.
-func TestRestartBeforeTheFirstLook(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.Must(b.q.Restart(t.Context())) // not for this worker
-	w, err := NewWorker(b.rdb, b.config())
-	b.Must(err)
-	lc := &w.engine.Lanes[0].Control
-	lc.Looking.Lock()
-	s := b.start(w)
-	told := redistest.Time(t, b.Conn)
-	b.Until("it is later", func() bool { return redistest.Time(t, b.Conn) > told })
-	b.Must(b.q.Restart(t.Context()))
-	lc.Looking.Unlock()
-	b.Until("it stops", func() bool { return w.Status().StopReason == "restart" })
-	s.mustStop()
-}
-
 // TestWorkerOrders pauses one of two workers from elsewhere.
 func TestWorkerOrders(t *testing.T) {
 	t.Parallel()
@@ -229,11 +128,8 @@ func TestWorkerOrders(t *testing.T) {
 			if hears {
 				cfg.HeartbeatLife = time.Hour
 			}
-			w, err := NewWorker(b.rdb, cfg)
+			w, err := NewWorker(b.hearing(hears), cfg)
 			b.Must(err)
-			if !hears {
-				deaf(w)
-			}
 			b.start(w)
 			other := b.work(b.config())
 			control := b.q.Worker(w.ID())
@@ -259,59 +155,19 @@ func TestWorkerOrders(t *testing.T) {
 func TestSetWeight(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	heavy, light := b.q, NewQueue(b.Name+".light", b.rdb)
-	cfg := b.config()
-	cfg.Queues = Weighted{heavy.Name(): 1, light.Name(): 999}
-	w := b.work(cfg)
-	b.Must(heavy.SetWeight(t.Context(), 500))
-	b.Until("the worker knows the weight", func() bool { return w.engine.Lanes[0].Control.Weight.Load() == 500 })
-	b.Must(heavy.SetWeight(t.Context(), 0))
-	b.Until("the worker knows that there is none", func() bool { return w.engine.Lanes[0].Control.Weight.Load() == 0 })
+	b.Must(b.q.SetWeight(t.Context(), 500))
+	if weight := b.Hash("_control")["weight"]; weight != "500" {
+		t.Errorf("Redis holds the weight %q, expected 500", weight)
+	}
+	b.Must(b.q.SetWeight(t.Context(), 0))
+	if weight, set := b.Hash("_control")["weight"]; set {
+		t.Errorf("Redis holds the weight %q, expected none", weight)
+	}
 	for _, n := range []int{-1, 1001} {
-		if err := heavy.SetWeight(t.Context(), n); !errors.Is(err, ErrArguments) ||
+		if err := b.q.SetWeight(t.Context(), n); !errors.Is(err, ErrArguments) ||
 			!strings.Contains(err.Error(), "expected 1 to 1000, or 0") {
 			t.Errorf("SetWeight(%d): %v", n, err)
 		}
-	}
-}
-
-// TestReweigh counts who comes first.
-func TestReweigh(t *testing.T) {
-	t.Parallel()
-	p, err := Weighted{"a": 1, "b": 999}.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := func(weights ...int) (a int) {
-		p.Reweigh(func(i int) int { return weights[i] })
-		order := make([]int, 2)
-		for range 1000 {
-			p.Arrange(order)
-			if order[0] == 0 {
-				a++
-			}
-		}
-		return a
-	}
-	if n := first(0, 0); n > 50 {
-		t.Errorf("a of weight 1 beside 999 was first %d times of 1,000", n)
-	}
-	if n := first(1000, 1); n < 950 {
-		t.Errorf("a of weight 1,000 beside 1 was first %d times of 1,000", n)
-	}
-	if n := first(1000, 1000); n < 350 || n > 650 {
-		t.Errorf("a of the same weight was first %d times of 1,000", n)
-	}
-	if n := first(0, 0); n > 50 {
-		t.Errorf("a, as configured again, was first %d times of 1,000", n)
-	}
-	strict, err := Strict{"a", "b"}.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	strict.Reweigh(func(int) int { return 7 })
-	if strict.Weights != nil {
-		t.Error("a strict order has weights")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -20,7 +19,7 @@ func TestControlIsPublished(t *testing.T) {
 	if err := b.q.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expectSignal(b, c, engine.SignalControl)
+	expectSignal(b, c, "control")
 	if was, _ := redis.Int(b.Do("HLEN", b.Name+"_control"), nil); was != 2 {
 		t.Errorf("%d fields, expected 2", was)
 	}

@@ -2,15 +2,9 @@ package delayed
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/godelayed/delayed/internal/engine"
-	"github.com/godelayed/delayed/internal/redisstore"
-	"github.com/godelayed/delayed/internal/redistest"
-	"github.com/godelayed/delayed/internal/wire"
 )
 
 // TestRollingDeployOfAStruct has three versions of a struct: the second adds a field and changes the order, the third
@@ -59,7 +53,7 @@ func TestRollingDeployOfAStruct(t *testing.T) {
 	}
 	said := map[string]int{}
 	for _, task := range page {
-		if task.Reason != engine.ReasonFields || task.Function != d.Name+".Place" {
+		if task.Reason != "unknown fields" || task.Function != d.Name+".Place" {
 			t.Errorf("parked: %+v", task)
 		}
 		_, fields, _ := strings.Cut(task.Error, "(argument.field): ")
@@ -95,69 +89,6 @@ func TestRollingDeployOfAStruct(t *testing.T) {
 			t.Errorf("no worker of %s has run a task", version)
 		}
 	}
-}
-
-// Workers that lack a field of a parked task leave it alone, also when each lacks another one; a worker that has all
-// takes it.
-func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
-	type left struct{ A, B int }
-	type right struct{ A, C int }
-	type full struct{ A, B, C int }
-	type other struct { // knows the fields, but not by these types
-		A, B int
-		C    string
-	}
-	b := newBench(t)
-	name := Name(b.Name + ".F")
-	ran := make(chan full, 10)
-	lefts := b.work(b.config(), Func(func(left) {}, name))
-	sender := Func(func(v full) { ran <- v }, name)
-	ref := b.delay(sender, full{1, 2, 3})
-	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
-	rights, others := b.work(b.config(), Func(func(right) {}, name)), b.work(b.config(), Func(func(other) {}, name))
-	for range 5 {
-		for _, w := range []*started{lefts, rights, others} {
-			ids, err := engine.Runnable(t.Context(), b.q.store, &w.engine.Registry, b.parked())
-			if err != nil || len(ids) != 0 {
-				t.Errorf("released %v, %v", ids, err)
-			}
-			w.engine.Groups[0].Mover.Now()
-		}
-	}
-	b.Until("each has looked", func() bool {
-		return lefts.engine.Groups[0].Mover.Looked.Load() && rights.engine.Groups[0].Mover.Looked.Load() &&
-			others.engine.Groups[0].Mover.Looked.Load()
-	})
-	if n := b.counters()["parked"]; n != 1 || b.Size("_parked") != 1 {
-		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))
-	}
-	info := wire.ParseInfo([]byte(b.Hash("_info")[ref.ID()]))
-	if info.Reason != engine.ReasonFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
-		info.Attempts != 0 {
-		t.Errorf("info %+v", info)
-	}
-	for _, w := range []*started{lefts, rights, others} { // or they might take it and park it once more
-		w.mustStop()
-	}
-	b.work(b.config(), sender)
-	if got := await(b, "the task", ran); got != (full{1, 2, 3}) {
-		t.Errorf("ran with %+v", got)
-	}
-	b.Idle()
-	if c := b.counters(); c["failed"]+c["retried"]+c["archived"] != 0 {
-		t.Errorf("counters %v", c)
-	}
-	b.Check(redistest.Invariants{})
-}
-
-// parked is the first page of parked tasks.
-func (b *bench) parked() []redisstore.Filed {
-	b.T.Helper()
-	page, err := b.q.store.ParkedPage(b.T.Context(), 0, redisstore.ParkedPage, false)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	return page
 }
 
 // What the versions of a program send in TestRollingDeployOfAStruct.

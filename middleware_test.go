@@ -179,6 +179,8 @@ func TestMiddlewareThatMisbehaves(t *testing.T) {
 	b.Idle()
 }
 
+type otherKey struct{}
+
 func TestMiddlewareChangesTheContext(t *testing.T) {
 	b := newBench(t)
 	got := make(chan string, 1)
@@ -300,18 +302,24 @@ func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
 
 // TestNoMiddlewareCostsNothing: without any, no task is made for a call.
 func TestNoMiddlewareCostsNothing(t *testing.T) {
+	b := newBench(t)
+	claims := make(chan *engine.Claim, 1)
+	f := b.fn("f", func(int) {})
+	b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
+		claims <- task.got.claim
+		return next(ctx, task)
+	}), f)
+	b.delay(f, 1)
+	c := await(b, "a claim", claims)
+	b.Idle()
+
 	w := &Worker{}
-	fn, err := newFunction(Func(func(int) {}, Name("f")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &engine.Claim{Fn: fn}
-	c.Msg.Payload = []byte{1}
 	measure := func(call func()) float64 { call(); return testing.AllocsPerRun(200, call) }
-	plain := measure(func() { _, _ = fn.Call(t.Context(), &c.Msg) })
+	plain := measure(func() { _, _ = c.Function().Call(t.Context(), c.Message()) })
 	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain {
 		t.Errorf("expected %v allocations, found %v", plain, n)
 	}
+	var err error
 	w.chain, err = chain(slices.Repeat(around(func(ctx context.Context, task *Task, next HandlerFunc) error {
 		return next(ctx, task)
 	}), 3), callFunc)

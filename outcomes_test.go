@@ -12,6 +12,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
+var errJudged = errors.New("no luck")
+
 // infoOf returns what is known of a task that is filed.
 func (b *bench) infoOf(ref *Ref) string {
 	b.T.Helper()
@@ -122,4 +124,19 @@ func TestPolicyOfTheFunctionHoldsForMessagesWithoutIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Until("it waits", func() bool { return ran.Load() == 3 && b.Size("_retry") == 1 })
+}
+
+func TestOutcomesAreErrors(t *testing.T) {
+	if Discard(nil) != nil || RetryIn(time.Second, nil) != nil {
+		t.Error("nil is not nil any more")
+	}
+	for _, err := range []error{Discard(errJudged), Drop(errJudged), RetryIn(time.Second, errJudged)} {
+		if !errors.Is(err, errJudged) || err.Error() != "no luck" {
+			t.Errorf("%v is not what it was", err)
+		}
+	}
+	if text := Drop(nil).Error() + ", " +
+		Snooze(time.Minute).Error(); text != "delayed: dropped, delayed: snoozed for 1m0s" {
+		t.Error(text)
+	}
 }

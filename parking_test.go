@@ -211,55 +211,6 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestExtendedPythonTasksAreHandedOn: no worker breaks on them unless the queue has had plain ones, so only then they
-// are parked, which the log tells once.
-func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
-	b := newBench(t)
-	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := b.config()
-	cfg.PythonQueue = b.Name + "-py"
-	cold, err := NewWorker(b.rdb, cfg)
-	b.Must(err)
-	for _, g := range cold.engine.Groups {
-		g.Mover.Every = time.Hour
-	}
-	w := b.start(cold)
-	enqueue := func(n int) {
-		t.Helper()
-		for range n {
-			if _, err := extended.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	enqueue(20)
-	b.Until("they are handed on", func() bool { return b.Size("-py") == 20 })
-	if form, err := redis.String(b.Conn.Do("GET", b.Name+"-py_mode")); form != "extended" || err != nil {
-		t.Errorf("the queue for Python tasks is %q, %v: its producers may add what its workers cannot read", form, err)
-	}
-	if log := b.log.String(); strings.Contains(log, "parked") || b.counters()["parked"] > 0 {
-		t.Errorf("found %v and\n%s", b.counters(), log)
-	}
-
-	b.Do("SET", b.Name+"-py_mode", "plain")
-	enqueue(20)
-	b.Until("they are parked", func() bool { return b.Size("_parked") == 20 })
-	for range 3 {
-		w.engine.MoveNow()
-	}
-	b.Idle()
-	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") ||
-		!strings.Contains(log, "serve another queue") {
-		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
-	}
-	b.Do("SET", b.Name+"-py_mode", "extended")
-	w.engine.MoveNow()
-	b.Until("they are handed on as well", func() bool { return b.Size("-py") == 40 })
-}
-
 // TestTextsForLogsAreOneLine holds what callers log themselves against an id that its producer has chosen.
 func TestTextsForLogsAreOneLine(t *testing.T) {
 	const forged = "x\n2026-01-01 level=error\x1b[2J\u2028"

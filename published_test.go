@@ -58,7 +58,6 @@ func TestFunctionsArePublished(t *testing.T) {
 	}
 	b.Until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
 	b.Do("DEL", b.Name+"_worker:"+w.ID(), b.Name+"_functions") // Redis has forgotten it
-	w.engine.Groups[0].Heartbeat.Now()
 	b.Until("they are published again", func() bool { return len(b.published(w).Functions) == 2 })
 	w.mustStop()
 	if b.Size("_functions") != 0 || b.Int("EXISTS", second+"_functions") != 0 {
@@ -91,7 +90,6 @@ func TestWorkerRunsThoughItCannotPublish(t *testing.T) {
 	}
 	b.Until("it is logged", func() bool { return strings.Contains(b.log.String(), "cannot publish the functions") })
 	b.Do("DEL", b.Name+"_functions")
-	w.engine.Groups[0].Heartbeat.Now()
 	b.Until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
 	b.Idle()
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -36,26 +35,6 @@ func TestScheduledTasksRunWhenDue(t *testing.T) {
 		}
 	}
 	b.Check(redistest.Invariants{})
-}
-
-func TestEarlierTaskWakesTheMover(t *testing.T) {
-	b := newBench(t)
-	ran := make(chan string, 10)
-	f := b.fn("f", func(s string) { ran <- s })
-	w, err := NewWorker(b.rdb, b.config())
-	b.Must(err)
-	b.Must(w.Register(f))
-	w.engine.Groups[0].Mover.Every = time.Hour // which alone would be too late
-	b.start(w)
-	b.delayWith(b.q.With(In(time.Hour)), f, "late")
-	b.Until("the mover has seen it", func() bool { return b.Size("_wake") == 0 })
-	b.delayWith(b.q.With(In(50*time.Millisecond)), f, "early")
-	if s := await(b, "the early task", ran); s != "early" {
-		t.Fatalf("ran %s", s)
-	}
-	if b.Size("_scheduled") != 1 {
-		t.Error("the late task is gone")
-	}
 }
 
 func TestThousandsFallDueTogether(t *testing.T) {
@@ -99,23 +78,6 @@ func TestTaskIDOfScheduledTaskIsTaken(t *testing.T) {
 	}
 	if _, err := b.q.With(TaskID("mine")).Delay(f, 3); !errors.Is(err, ErrDuplicate) {
 		t.Errorf("a pending task of the same id: %v", err)
-	}
-}
-
-func TestDefaultBackoffGrowsToSixHours(t *testing.T) {
-	for n, want := range map[int]time.Duration{
-		-1: 5 * time.Second, 0: 5 * time.Second, 1: 10 * time.Second, 5: 160 * time.Second, 12: 20480 * time.Second,
-		13:   6 * time.Hour,
-		1000: 6 * time.Hour,
-	} {
-		low, high := time.Duration(1<<62), time.Duration(0)
-		for range 2000 {
-			d := engine.DefaultBackoff(n)
-			low, high = min(low, d), max(high, d)
-		}
-		if low < want*3/4 || high > want*5/4 || low > want*4/5 || high < want*6/5 {
-			t.Errorf("after %d retries: %v to %v, expected %v ± 25 %%", n, low, high, want)
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package delayed
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -9,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine"
-	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -141,7 +138,7 @@ func TestUntilStartOfAParkedTask(t *testing.T) {
 	old := b.work(b.config(), Func(func(struct{ A int }) { t.Error("it ran without a field") }, name))
 	ref := b.delayWith(q, f, full{1, 2})
 	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
-	if c := b.counters(); c["parked"] != 1 || !strings.Contains(b.Hash("_info")[ref.ID()], engine.ReasonFields) {
+	if c := b.counters(); c["parked"] != 1 || !strings.Contains(b.Hash("_info")[ref.ID()], "unknown fields") {
 		t.Errorf("counters %v, info %v", c, b.Hash("_info"))
 	}
 	_, err := q.Delay(f, full{3, 4})
@@ -156,22 +153,6 @@ func TestUntilStartOfAParkedTask(t *testing.T) {
 	b.delayWith(q, f, full{3, 4})
 	await(b, "the next", ran)
 	b.Idle()
-}
-
-// TestUntilStartWithoutRedis: the task starts although its lock cannot be freed, and frees it when it is over.
-func TestUntilStartWithoutRedis(t *testing.T) {
-	b := newBench(t)
-	b.delayWith(b.q.With(Unique(time.Hour), UntilStart()), b.fn("f", func() {}))
-	c := &engine.Claim{Lane: engine.NewLane(b.q.store, "w", false), Msg: b.pending()[0]}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	worker := &engine.Worker{Log: loop.NewJournal(b.log.logger()), Tasks: ctx}
-	if worker.Unlock(c) || !c.Held() {
-		t.Errorf("replaced, or nothing to free at the end: held %v", c.Held())
-	}
-	if !strings.Contains(b.log.String(), "could not be freed") {
-		t.Errorf("log: %s", b.log)
-	}
 }
 
 // TestOnConflictSkip gives the Ref of the task that is there.

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
 
-	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -68,7 +66,7 @@ func TestResumeDuringPause(t *testing.T) {
 	logger.AddHook(onMessage{"worker paused", func() {
 		go w.Resume()
 		// Either Resume waits for Pause to be done, or it is done here.
-		for end := time.Now().Add(200 * time.Millisecond); w.engine.Paused.Load() && time.Now().Before(end); {
+		for end := time.Now().Add(200 * time.Millisecond); w.Status().State == WorkerPaused && time.Now().Before(end); {
 			<-time.After(time.Millisecond)
 		}
 		<-time.After(50 * time.Millisecond)
@@ -344,28 +342,6 @@ func TestCloseOfAnySource(t *testing.T) {
 	}
 }
 
-func TestPythonModeUnknownDoesNotPark(t *testing.T) {
-	b := newBench(t)
-	cfg := b.config()
-	cfg.PythonQueue = b.Name + "py"
-	w, err := NewWorker(b.rdb, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	msg := wire.Message{Kind: wire.PyExtended, Path: "a:b", Meta: wire.Meta{ID: "x"}}
-	raw := msg.Append(nil)
-	parsed, err := wire.Parse(raw, wire.WorkerLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // the worker is stopping
-	e := w.engine.Python(ctx, &engine.Claim{Lane: w.engine.Lanes[0], Raw: raw, Msg: parsed}, time.Now())
-	if e.Outcome == engine.OutcomePark {
-		t.Error("Redis was not asked, and the task is parked as if it had answered")
-	}
-}
-
 func TestStatusBeforeRedisKnows(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	b.Server.Pause(t)
@@ -380,65 +356,4 @@ func TestStatusBeforeRedisKnows(t *testing.T) {
 	b.Server.Resume(t)
 	cancel()
 	<-done
-}
-
-// A worker is connected as long as it runs and all its heartbeats are fresh.
-func TestStatusConnected(t *testing.T) {
-	b := newBench(t)
-	cfg := b.config()
-	cfg.Queues = Strict{b.Name, b.Name + ".second", b.Name + ".third"}
-	w := b.work(cfg)
-	w.mustStop()
-	if s := w.Status(); s.Connected || s.State != WorkerStopped {
-		t.Errorf("stopped: %+v", s)
-	}
-	w.engine.Phase.Store(int32(engine.PhaseRunning))
-	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
-	for i := range w.engine.Lanes {
-		for j, l := range w.engine.Lanes {
-			l.Confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
-		}
-		if w.Status().Connected {
-			t.Errorf("connected although the heartbeat on queue %d is old", i+1)
-		}
-	}
-	w.engine.Lanes[len(w.engine.Lanes)-1].Confirmed.Store(&now)
-	if !w.Status().Connected {
-		t.Error("not connected although all heartbeats are fresh")
-	}
-	w.engine.Phase.Store(int32(engine.PhaseStopped))
-}
-
-// Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
-// once.
-func TestStopWhileTasksCome(t *testing.T) {
-	b := newBench(t)
-	var ran atomic.Int64
-	f := b.fn("f", func(int) { ran.Add(1) })
-	const rounds, each = 40, 3
-	for i := range rounds {
-		w := b.work(b.config(), f)
-		b.Until("the first look is over", func() bool { return w.engine.Lanes[0].Newest() > 0 })
-		stopped := make(chan error, 1)
-		for j := range each {
-			if j == 1 {
-				go func() { stopped <- w.stop() }() // it may have claimed the first, or be about to
-			}
-			b.delay(f, i*each+j)
-		}
-		if err := await(b, "the worker's end", stopped); err != nil {
-			t.Fatal(err)
-		}
-		if n := b.Size("_processing:" + w.ID()); n > 0 {
-			t.Fatalf("the worker has left %d claims", n)
-		}
-	}
-	w := b.work(b.config(), f)
-	b.Until("all have run", func() bool { return ran.Load() == rounds*each })
-	b.Idle()
-	w.mustStop()
-	if n := b.counters()["processed"]; n != rounds*each {
-		t.Errorf("%d tasks were processed, expected %d", n, rounds*each)
-	}
-	b.Check(redistest.Invariants{Idle: true})
 }

@@ -331,11 +331,7 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 	}
 	await(b, "the first", entered)
 	// Two or three: it claims again when no more than half of what it may claim ahead is left.
-	b.Until("some are claimed ahead", func() bool {
-		w.engine.Exec.Mu.Lock()
-		defer w.engine.Exec.Mu.Unlock()
-		return len(w.engine.Exec.Ready) >= 2
-	})
+	b.Until("some are claimed ahead", func() bool { return b.Size("_processing:"+w.ID()) >= 3 })
 	w.Pause()
 	b.Until("they are back", func() bool { return b.Size("") == 5 })
 	if s := w.Status(); s.State != WorkerPaused || s.Busy != 1 || !s.Connected {

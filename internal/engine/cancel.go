@@ -23,9 +23,9 @@ func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 // ReasonCanceled is what is kept of a task that was cancelled.
 const ReasonCanceled = "canceled"
 
-// RevokedMost bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, Redis is asked for each
+// revokedMost bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, Redis is asked for each
 // batch of claims.
-const RevokedMost = 1000
+const revokedMost = 1000
 
 // revocations are the ids of cancelled tasks, as far as a lane knows them.
 type revocations struct {
@@ -35,21 +35,21 @@ type revocations struct {
 
 // noteRevoked replaces what the lane knows. It is called with all that was cancelled before the present version of the
 // control hash.
-func (l *Lane) noteRevoked(ids []string, all bool) {
+func (l *lane) noteRevoked(ids []string, all bool) {
 	known := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		known[id] = true
 	}
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.revoked = revocations{known, !all}
 	l.anyRevoked.Store(len(ids) > 0)
 }
 
 // noteCanceled adds one id, of which a signal has told.
-func (l *Lane) noteCanceled(id string) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+func (l *lane) noteCanceled(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.revoked.ids == nil {
 		l.revoked.ids = map[string]bool{}
 	}
@@ -58,20 +58,20 @@ func (l *Lane) noteCanceled(id string) {
 }
 
 // forgetRevoked removes ids that are not those of cancelled tasks any more.
-func (l *Lane) forgetRevoked(id string) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+func (l *lane) forgetRevoked(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	delete(l.revoked.ids, id)
 	l.anyRevoked.Store(len(l.revoked.ids) > 0)
 }
 
 // isRevoked says whether a task was cancelled, as far as the lane knows.
-func (l *Lane) isRevoked(id string) bool {
+func (l *lane) isRevoked(id string) bool {
 	if !l.anyRevoked.Load() || id == "" {
 		return false
 	}
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.revoked.ids[id]
 }
 
@@ -79,20 +79,20 @@ func (l *Lane) isRevoked(id string) bool {
 // Their messages are parsed then. It costs nothing as long as nobody uses the control hash, and Redis is asked only
 // when something has changed. If it does not answer, all are given back.
 func (w *Worker) screen(ctx context.Context, claims []*Claim) []*Claim {
-	b := claims[0].Batch
+	b := claims[0].batch
 	if b.version == 0 {
 		return claims
 	}
-	l := claims[0].Lane
+	l := claims[0].lane
 	for _, c := range claims {
-		c.Msg, _ = c.Parse() // who receives it parses it again, and judges
+		c.msg, _ = c.parse() // who receives it parses it again, and judges
 	}
 	revoked, err := w.screened(ctx, l, b.version, claims)
 	if err != nil {
-		w.Log.With("queue", l.Store.Name).Trouble(&l.Control.trouble,
+		w.log.With("queue", l.store.Name).Trouble(&l.control.trouble,
 			"cannot ask which tasks were canceled; giving them back", err)
-		l.Rest = QueueRest{Until: time.Now().Add(pausedRest)}
-		w.GiveBack(claims)
+		l.rest = queueRest{until: time.Now().Add(pausedRest)}
+		w.giveBack(claims)
 		return nil
 	}
 	kept := make([]*Claim, 0, len(claims))
@@ -107,52 +107,52 @@ func (w *Worker) screen(ctx context.Context, claims []*Claim) []*Claim {
 }
 
 // screened says which claims' tasks were cancelled; nil for none.
-func (w *Worker) screened(ctx context.Context, l *Lane, version int64, claims []*Claim) ([]bool, error) {
-	if l.Control.Version.Load() != version {
-		if err := w.Look(ctx, l); err != nil {
+func (w *Worker) screened(ctx context.Context, l *lane, version int64, claims []*Claim) ([]bool, error) {
+	if l.control.version.Load() != version {
+		if err := w.look(ctx, l); err != nil {
 			return nil, err
 		}
 	}
-	l.Mu.Lock()
+	l.mu.Lock()
 	known := l.revoked
 	var revoked []bool
 	for i, c := range claims {
-		if id := c.Msg.Meta.ID; id != "" && known.ids[id] {
+		if id := c.msg.Meta.ID; id != "" && known.ids[id] {
 			if revoked == nil {
 				revoked = make([]bool, len(claims))
 			}
 			revoked[i] = true
 		}
 	}
-	l.Mu.Unlock()
+	l.mu.Unlock()
 	if !known.partial {
 		return revoked, nil
 	}
 	ids := make([]string, len(claims))
 	for i, c := range claims {
-		ids[i] = c.Msg.Meta.ID
+		ids[i] = c.msg.Meta.ID
 	}
-	return l.Store.AreRevoked(ctx, ids)
+	return l.store.AreRevoked(ctx, ids)
 }
 
 // cancelClaim ends the claim of a task that was cancelled. certain: Redis need not know it any more.
 func (w *Worker) cancelClaim(c *Claim, certain bool) {
-	w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).Info("task canceled")
+	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).Info("task canceled")
 	w.tell(c, Event{Kind: KindTaskCanceled})
-	c.Lane.Finisher.Add(w.Cancellation(c, certain))
+	c.lane.finisher.add(w.cancellation(c, certain))
 }
 
-// Cancellation is the ending of a cancelled task.
-func (w *Worker) Cancellation(c *Claim, certain bool) Ending {
-	info := CanceledInfo(&c.Msg, c.Lane.now())
-	info.Worker = w.UID
+// cancellation is the ending of a cancelled task.
+func (w *Worker) cancellation(c *Claim, certain bool) ending {
+	info := CanceledInfo(&c.msg, c.lane.now())
+	info.Worker = w.id
 	e := w.leave(c, &info)
-	e.Outcome, e.certain = outcomeCancel, certain
+	e.outcome, e.certain = outcomeCancel, certain
 	return e
 }
 
 // annulledOf turns endings into what the store takes.
-func annulledOf(group []Ending) []redisstore.Annulled {
+func annulledOf(group []ending) []redisstore.Annulled {
 	tasks := make([]redisstore.Annulled, len(group))
 	for i, c := range completedOf(group) {
 		tasks[i] = redisstore.Annulled{Completed: c, Certain: group[i].certain}
@@ -162,43 +162,43 @@ func annulledOf(group []Ending) []redisstore.Annulled {
 
 // canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was
 // cancelled.
-func (w *Worker) canceledLate(c *Claim) Ending {
+func (w *Worker) canceledLate(c *Claim) ending {
 	w.tell(c, Event{Kind: KindTaskCanceled})
-	return w.Cancellation(c, false)
+	return w.cancellation(c, false)
 }
 
 // endAgain has a claim end in another way than it was to: its task was cancelled, or it was not.
-func (f *finisher) endAgain(e *Ending) {
-	f.lane.Reopen([]*Claim{e.Claim})
-	again := Ending{Claim: e.Claim, Outcome: OutcomeRelease}
-	if e.Outcome == outcomeCancel {
-		f.lane.forgetRevoked(e.Claim.Msg.Meta.ID)
-		e.Claim.canceled.Store(false)
+func (f *finisher) endAgain(e *ending) {
+	f.lane.reopen([]*Claim{e.claim})
+	again := ending{claim: e.claim, outcome: outcomeRelease}
+	if e.outcome == outcomeCancel {
+		f.lane.forgetRevoked(e.claim.msg.Meta.ID)
+		e.claim.canceled.Store(false)
 	} else {
-		again = f.canceled(e.Claim)
+		again = f.canceled(e.claim)
 	}
-	f.Add(again)
+	f.add(again)
 }
 
 // cancelRunning ends the contexts of handlers whose tasks were cancelled.
-func (w *Worker) cancelRunning(l *Lane) {
-	for _, c := range w.Exec.Running() {
-		if c.Lane == l && l.isRevoked(c.Msg.Meta.ID) {
-			l.CancelHandler(c)
+func (w *Worker) cancelRunning(l *lane) {
+	for _, c := range w.exec.running() {
+		if c.lane == l && l.isRevoked(c.msg.Meta.ID) {
+			l.cancelHandler(c)
 		}
 	}
 }
 
 // lookRevoked learns which tasks were cancelled, and does what follows for those in hand.
-func (w *Worker) lookRevoked(ctx context.Context, l *Lane) error {
-	ids, all, err := l.Store.Revoked(ctx, RevokedMost)
+func (w *Worker) lookRevoked(ctx context.Context, l *lane) error {
+	ids, all, err := l.store.Revoked(ctx, revokedMost)
 	if err != nil {
 		return err
 	}
 	l.noteRevoked(ids, all)
-	for mine := w.Exec.idsOf(l); !all && len(mine) > 0; {
-		n := min(len(mine), RevokedMost)
-		revoked, err := l.Store.AreRevoked(ctx, mine[:n])
+	for mine := w.exec.idsOf(l); !all && len(mine) > 0; {
+		n := min(len(mine), revokedMost)
+		revoked, err := l.store.AreRevoked(ctx, mine[:n])
 		if err != nil {
 			return err
 		}
@@ -216,29 +216,29 @@ func (w *Worker) lookRevoked(ctx context.Context, l *Lane) error {
 }
 
 // idsOf returns the ids of one lane's tasks that run or wait for an executor.
-func (e *Executors) idsOf(l *Lane) (ids []string) {
+func (e *executors) idsOf(l *lane) (ids []string) {
 	add := func(claims []*Claim) {
 		for _, c := range claims {
-			if c.Lane == l && c.Msg.Meta.ID != "" {
-				ids = append(ids, c.Msg.Meta.ID)
+			if c.lane == l && c.msg.Meta.ID != "" {
+				ids = append(ids, c.msg.Meta.ID)
 			}
 		}
 	}
-	e.Mu.Lock()
-	add(e.Ready)
-	e.Mu.Unlock()
-	add(e.Running())
+	e.mu.Lock()
+	add(e.ready)
+	e.mu.Unlock()
+	add(e.running())
 	return ids
 }
 
-// CancelHandler notes that the task of a running handler was cancelled, and ends the handler's context.
-func (l *Lane) CancelHandler(c *Claim) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	if c.Settled || c.canceled.Swap(true) {
+// cancelHandler notes that the task of a running handler was cancelled, and ends the handler's context.
+func (l *lane) cancelHandler(c *Claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.settled || c.canceled.Swap(true) {
 		return
 	}
-	if c.Cancel != nil {
-		c.Cancel(ErrCanceled)
+	if c.cancel != nil {
+		c.cancel(ErrCanceled)
 	}
 }

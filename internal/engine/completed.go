@@ -9,23 +9,23 @@ import (
 
 // leaves says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
 func (c *Claim) leaves() bool {
-	return c.Msg.Meta.Extra.Keeps() || c.Held() || c.reporter.Load() != nil || c.canceled.Load()
+	return c.msg.Meta.Extra.Keeps() || c.held() || c.reporter.Load() != nil || c.canceled.Load()
 }
 
 // completion is the ending of a task that has succeeded and leaves something behind. value is what its function
 // returned, began when it was called.
-func (w *Worker) completion(c *Claim, value any, began, now time.Time) Ending {
+func (w *Worker) completion(c *Claim, value any, began, now time.Time) ending {
 	info := wire.Info{
-		Reason: "completed", Function: c.Msg.Path, Attempts: c.Msg.Meta.Retried + 1, Deaths: c.Msg.Meta.Deaths,
-		Began: began, At: now, Worker: w.UID,
+		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
+		Began: began, At: now, Worker: w.id,
 	}
-	if c.Msg.Meta.Extra.Keeps() {
+	if c.msg.Meta.Extra.Keeps() {
 		var err error
-		if info.Result, err = c.Fn.EncodeResult(value); err != nil {
+		if info.Result, err = c.fn.EncodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
 			info.Error = err.Error()
-			w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id",
-				c.Msg.Meta.ID).WithError(err).
+			w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id",
+				c.msg.Meta.ID).WithError(err).
 				Error("task is done, but its result cannot be kept")
 		}
 	}
@@ -33,31 +33,31 @@ func (w *Worker) completion(c *Claim, value any, began, now time.Time) Ending {
 }
 
 // leave is the ending of a task that is over and leaves something behind: info, if something is to be kept.
-func (w *Worker) leave(c *Claim, info *wire.Info) Ending {
-	e := Ending{Claim: c, Outcome: OutcomeComplete, ID: c.Msg.Meta.ID}
-	x := c.Msg.Meta.Extra
-	if !x.Keeps() || e.ID == "" {
+func (w *Worker) leave(c *Claim, info *wire.Info) ending {
+	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
+	x := c.msg.Meta.Extra
+	if !x.Keeps() || e.id == "" {
 		return e
 	}
-	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}
 	info.Progress = c.reported()
 	if x.Retention > 0 {
-		info.Message = c.Raw
+		info.Message = c.raw
 	}
-	e.Wait, e.Info = wire.Milliseconds(max(x.KeepResult, x.Retention)), info.Encode()
+	e.wait, e.info = wire.Milliseconds(max(x.KeepResult, x.Retention)), info.Encode()
 	return e
 }
 
 // completedOf turns endings into what the store takes.
-func completedOf(group []Ending) []redisstore.Completed {
+func completedOf(group []ending) []redisstore.Completed {
 	tasks := make([]redisstore.Completed, len(group))
 	for i := range group {
 		e := &group[i]
-		t := redisstore.Completed{Token: e.Claim.Token, ID: e.ID, Keep: e.Wait, Value: e.Info}
-		if x := e.Claim.Msg.Meta.Extra; x != nil {
-			t.Lock, t.Awaited = e.Claim.Held(), x.Keeps()
+		t := redisstore.Completed{Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info}
+		if x := e.claim.msg.Meta.Extra; x != nil {
+			t.Lock, t.Awaited = e.claim.held(), x.Keeps()
 		}
 		tasks[i] = t
 	}

@@ -62,5 +62,5 @@ type Config struct {
 	Beside []func(context.Context)
 }
 
-// ListenGrace is how long a worker that has stopped waits for its listeners.
-func (c *Config) ListenGrace() time.Duration { return max(c.CancelGrace, time.Second) }
+// listenGrace is how long a worker that has stopped waits for its listeners.
+func (c *Config) listenGrace() time.Duration { return max(c.CancelGrace, time.Second) }

@@ -23,7 +23,7 @@ func (t *taskContext) Err() error { return t.context.Err() }
 var claimKey int
 
 // String names the context without the claim, which changes while it is printed.
-func (t *taskContext) String() string { return "delayed: task " + t.Msg.Meta.ID }
+func (t *taskContext) String() string { return "delayed: task " + t.msg.Meta.ID }
 
 // Value implements context.Context.
 func (t *taskContext) Value(key any) any {
@@ -42,10 +42,10 @@ func ClaimFromContext(ctx context.Context) *Claim {
 	return c
 }
 
-// ContextOf makes the context of the handler of a claim, which ends limit after the claim has started; 0 is no limit.
+// contextOf makes the context of the handler of a claim, which ends limit after the claim has started; 0 is no limit.
 // The function must be called when the handler has ended.
-func (w *Worker) ContextOf(c *Claim, limit time.Duration) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(w.Tasks)
+func (w *Worker) contextOf(c *Claim, limit time.Duration) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(w.tasks)
 	if limit > 0 {
 		ctx, cancel = withLimit(ctx, cancel, c.started.Add(limit))
 	}

@@ -2,7 +2,7 @@ package engine
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *Worker) ID() string {
-	return w.UID
+	return w.id
 }
 
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
@@ -10,10 +10,10 @@ func (w *Worker) ID() string {
 func (w *Worker) Pause() {
 	w.control.Lock()
 	defer w.control.Unlock()
-	if w.Paused.CompareAndSwap(false, true) {
+	if w.paused.CompareAndSwap(false, true) {
 		w.holdBack()
-		w.Log.Info("worker paused")
-		w.Emit(Event{Kind: KindWorkerPaused})
+		w.log.Info("worker paused")
+		w.emit(Event{Kind: KindWorkerPaused})
 	}
 }
 
@@ -21,10 +21,10 @@ func (w *Worker) Pause() {
 func (w *Worker) Resume() {
 	w.control.Lock()
 	defer w.control.Unlock()
-	if w.Paused.CompareAndSwap(true, false) {
-		w.Exec.Hold(w.quiet.Load() || w.Phase.Load() >= int32(phaseStopping))
-		w.Log.Info("worker resumed")
-		w.Emit(Event{Kind: KindWorkerResumed})
+	if w.paused.CompareAndSwap(true, false) {
+		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(phaseStopping))
+		w.log.Info("worker resumed")
+		w.emit(Event{Kind: KindWorkerResumed})
 	}
 }
 
@@ -34,32 +34,32 @@ func (w *Worker) Quiet() {
 	defer w.control.Unlock()
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
-		w.Log.Info("worker is quiet: it claims no more tasks")
-		w.Emit(Event{Kind: KindWorkerQuiet})
+		w.log.Info("worker is quiet: it claims no more tasks")
+		w.emit(Event{Kind: KindWorkerQuiet})
 	}
 }
 
 // holdBack starts nothing more and gives back what has not started. The fetcher does so with what a claim under way
 // brings.
 func (w *Worker) holdBack() {
-	w.Exec.Hold(true)
-	w.GiveBack(w.Exec.TakeBack())
+	w.exec.hold(true)
+	w.giveBack(w.exec.takeBack())
 }
 
 // Status returns a snapshot.
 func (w *Worker) Status() Status {
-	s := Status{Phase: Phase(w.Phase.Load()), StopReason: w.stopReason()}
+	s := Status{Phase: Phase(w.phase.Load()), StopReason: w.stopReason()}
 	if s.Phase == phaseNew {
 		return s
 	}
-	s.Busy = len(w.Exec.Running())
-	s.Connected = s.Phase != PhaseStopped
-	for _, l := range w.Lanes {
-		s.Connected = s.Connected && l.Fresh(w.Cfg.HeartbeatLife)
+	s.Busy = len(w.exec.running())
+	s.Connected = s.Phase != phaseStopped
+	for _, l := range w.lanes {
+		s.Connected = s.Connected && l.fresh(w.cfg.HeartbeatLife)
 	}
-	if s.Phase == PhaseRunning {
-		for _, l := range w.Lanes {
-			if l.Confirmed.Load() == nil {
+	if s.Phase == phaseRunning {
+		for _, l := range w.lanes {
+			if l.confirmed.Load() == nil {
 				s.Phase = phaseNew // Redis does not know it yet
 				return s
 			}
@@ -67,7 +67,7 @@ func (w *Worker) Status() Status {
 		switch {
 		case w.quiet.Load():
 			s.Phase = phaseQuiet
-		case w.Paused.Load():
+		case w.paused.Load():
 			s.Phase = phasePaused
 		}
 	}
@@ -75,4 +75,4 @@ func (w *Worker) Status() Status {
 }
 
 // Begun reports whether Run was called.
-func (w *Worker) Begun() bool { return Phase(w.Phase.Load()) != phaseNew }
+func (w *Worker) Begun() bool { return Phase(w.phase.Load()) != phaseNew }

@@ -9,34 +9,34 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TimeoutError is the error of a handler that has returned one after its time was over.
-type TimeoutError struct {
-	Limit time.Duration
-	Err   error
+// timeoutError is the error of a handler that has returned one after its time was over.
+type timeoutError struct {
+	limit time.Duration
+	err   error
 }
 
 // Error implements error.
-func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.Limit.Round(time.Millisecond), e.Err)
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.limit.Round(time.Millisecond), e.err)
 }
 
 // Unwrap returns ErrTimeout and the handler's error.
-func (e *TimeoutError) Unwrap() []error { return []error{ErrTimeout, e.Err} }
+func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
 
-// Limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
+// limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
 // is for any time. The call decides, then the function, then the worker; a deadline may cut it short. It reads nothing
 // that changes while the handler runs.
-func (w *Worker) Limit(c *Claim, ran time.Duration) time.Duration {
-	d := w.Cfg.Timeout
-	if own := c.Fn.Policy.Timeout; own != 0 {
+func (w *Worker) limit(c *Claim, ran time.Duration) time.Duration {
+	d := w.cfg.Timeout
+	if own := c.fn.Policy.Timeout; own != 0 {
 		d = own
 	}
-	x := c.Msg.Meta.Extra
+	x := c.msg.Meta.Extra
 	if x != nil && x.Timeout != 0 {
 		d = wire.Milliseconds(x.Timeout)
 	}
 	if x != nil && x.Deadline != 0 {
-		left := max(time.UnixMilli(x.Deadline).Sub(c.Lane.now()), 1-ran) // an overflow of Sub is a long time as well
+		left := max(time.UnixMilli(x.Deadline).Sub(c.lane.now()), 1-ran) // an overflow of Sub is a long time as well
 		if end := ran + min(left, math.MaxInt64-ran); d == 0 || end < d {
 			d = end
 		}
@@ -49,11 +49,11 @@ func (w *Worker) Limit(c *Claim, ran time.Duration) time.Duration {
 
 // stale archives a task that it is too late to start, and says whether it is.
 func (w *Worker) stale(c *Claim) bool {
-	x := c.Msg.Meta.Extra
+	x := c.msg.Meta.Extra
 	if x.Expiry == 0 && x.Deadline == 0 && x.RetryUntil == 0 {
 		return false
 	}
-	now := c.Lane.now()
+	now := c.lane.now()
 	var at int64
 	var why string
 	switch ms := now.UnixMilli(); {
@@ -66,7 +66,7 @@ func (w *Worker) stale(c *Claim) bool {
 	default:
 		return false
 	}
-	m := &c.Msg.Meta
+	m := &c.msg.Meta
 	id := m.ID
 	if id == "" {
 		id = wire.NewTaskID()
@@ -74,18 +74,18 @@ func (w *Worker) stale(c *Claim) bool {
 	text := fmt.Sprintf("it did not start in time: %s at %s", why,
 		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	info := wire.Info{
-		Reason: lifecycle.ReasonExpired, Function: c.Msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
-		At: now, Worker: w.UID,
+		Reason: lifecycle.ReasonExpired, Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
+		At: now, Worker: w.id,
 	}
 	if x.FirstFailed != 0 {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
-	w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", id).Warn("task archived: " + text)
+	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
 	w.tell(c, Event{Kind: KindTaskExpired})
 	w.tell(c, Event{Kind: KindTaskArchived, Reason: info.Reason})
-	c.Lane.Finisher.Add(Ending{
-		Claim: c, Outcome: OutcomeArchive, Tally: TallyExpired, Wait: lifecycle.ArchivedLife, ID: id, Message: c.Raw,
-		Info: info.Encode(),
+	c.lane.finisher.add(ending{
+		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: lifecycle.ArchivedLife, id: id, message: c.raw,
+		info: info.Encode(),
 	})
 	return true
 }

@@ -4,7 +4,7 @@
 //
 // # Parts
 //
-// A Worker has one Lane for each queue: its claims and its lease there. A Claim is one claimed task, from the reply of
+// A Worker has one lane for each queue: its claims and its lease there. A Claim is one claimed task, from the reply of
 // Redis until Redis has answered how the task ended. These goroutines work on them:
 //
 //	fetcher          1, and 1 for each claim call under way (at most 2)  ends with Run's context, after those replies
@@ -46,12 +46,12 @@
 // # Order
 //
 // Tasks that are given back go to the front of their queue. One batch of tasks takes one call: two calls would change
-// the order of the tasks (Worker.GiveBack, and the finisher's Flush).
+// the order of the tasks (Worker.giveBack, and the finisher's flush).
 //
 // # Stuck handlers
 //
 // A handler that ignores the end of its context keeps its claim and loses its executor: another executor runs tasks in
-// its place. The Watchdog sleeps until a running handler could be stuck, so short tasks cost it nothing. Executors.Over
-// counts sound executors, Executors.Late those whose handlers were given up. A worker that stops because of stuck
+// its place. The watchdog sleeps until a running handler could be stuck, so short tasks cost it nothing. executors.over
+// counts sound executors, executors.late those whose handlers were given up. A worker that stops because of stuck
 // handlers waits only for the sound ones.
 package engine

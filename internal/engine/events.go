@@ -55,5 +55,4 @@ const (
 	KindHeartbeatRegained
 	KindQueuePaused
 	KindQueueResumed
-	EventKinds // one more than the last
 )

@@ -13,56 +13,56 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It
+// receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It
 // blocks while Redis is told that a suspect is alone no longer. It returns how many tasks are to run here.
-func (w *Worker) Receive(ctx context.Context, claims []*Claim) (kept int) {
+func (w *Worker) receive(ctx context.Context, claims []*Claim) (kept int) {
 	if len(claims) == 0 {
 		return 0
 	}
-	l := claims[0].Lane
-	if w.Exec.LoneTask() != nil || l.QueuePaused() {
-		w.GiveBack(claims) // their call was under way when that came
+	l := claims[0].lane
+	if w.exec.loneTask() != nil || l.queuePaused() {
+		w.giveBack(claims) // their call was under way when that came
 		return 0
 	}
 	if claims = w.screen(ctx, claims); len(claims) == 0 {
 		return 0
 	}
-	now, f := l.now(), l.Finisher
+	now, f := l.now(), l.finisher
 	runnable := make([]*Claim, 0, len(claims)) // not claims[:0]: the batch holds on to that
 	suspects := false
 	for _, c := range claims {
 		var err error
-		if c.Msg, err = c.Parse(); err != nil {
-			f.Add(w.undecodable(c, err, now))
+		if c.msg, err = c.parse(); err != nil {
+			f.add(w.undecodable(c, err, now))
 			continue
 		}
-		if c.Msg.Python() {
-			f.Add(w.Python(ctx, c, now))
+		if c.msg.Python() {
+			f.add(w.python(ctx, c, now))
 			continue
 		}
-		if x := c.Msg.Meta.Extra; x != nil && x.Group != "" {
+		if x := c.msg.Meta.Extra; x != nil && x.Group != "" {
 			// It was scheduled, and is due now. One that cannot be gathered runs alone.
-			if m, err := group.NewMember(c.Raw); err == nil {
-				f.Add(Ending{Claim: c, Outcome: outcomeGather, ID: m.Group})
+			if m, err := group.NewMember(c.raw); err == nil {
+				f.add(ending{claim: c, outcome: outcomeGather, id: m.Group})
 				continue
 			}
 		}
-		if c.Fn = w.Registry.Lookup(c.Msg.Path); c.Fn == nil {
-			f.Add(w.Park(c, ParkedUnknown, now))
+		if c.fn = w.registry.Lookup(c.msg.Path); c.fn == nil {
+			f.add(w.park(c, parkedUnknown, now))
 			continue
 		}
-		c.Suspicion = suspicionOf(c, now)
-		if c.Suspicion >= setApart && (!c.Batch.suspects || !w.Exec.Admit(c)) {
-			f.Add(Ending{Claim: c, Outcome: OutcomeDefer})
-			l.Apart = true
+		c.suspicion = suspicionOf(c, now)
+		if c.suspicion >= setApart && (!c.batch.suspects || !w.exec.admit(c)) {
+			f.add(ending{claim: c, outcome: outcomeDefer})
+			l.apart = true
 			continue
 		}
-		suspects = suspects || c.Suspicion > 0
+		suspects = suspects || c.suspicion > 0
 		runnable = append(runnable, c)
 	}
 	if suspects {
-		w.Exec.Calm()
-		if w.Exec.LoneTask() != nil {
+		w.exec.calm()
+		if w.exec.loneTask() != nil {
 			return 1 // it starts when nothing else is in hand
 		}
 	}
@@ -70,34 +70,34 @@ func (w *Worker) Receive(ctx context.Context, claims []*Claim) (kept int) {
 		return 0
 	}
 	if !w.unmark(ctx) {
-		w.GiveBack(runnable)
+		w.giveBack(runnable)
 		return 0
 	}
-	if suspects && w.InHand() == 1 {
+	if suspects && w.inHand() == 1 {
 		w.markAlone(ctx, runnable[0])
 	}
-	w.Exec.Add(runnable)
-	if l.QueuePaused() {
-		w.GiveBack(w.Exec.TakeBackOf(l)) // it was not when we looked
+	w.exec.add(runnable)
+	if l.queuePaused() {
+		w.giveBack(w.exec.takeBackOf(l)) // it was not when we looked
 	}
 	return len(runnable)
 }
 
-// GiveBack releases claims whose tasks have not started.
-func (w *Worker) GiveBack(claims []*Claim) {
+// giveBack releases claims whose tasks have not started.
+func (w *Worker) giveBack(claims []*Claim) {
 	if len(claims) == 0 {
 		return
 	}
 	// One call for each lane, or a part of them might go back before the rest and come to stand behind it.
-	for _, l := range w.Lanes {
-		var endings []Ending
+	for _, l := range w.lanes {
+		var endings []ending
 		for _, c := range claims {
-			if c.Lane == l {
-				endings = append(endings, Ending{Claim: c, Outcome: OutcomeRelease})
+			if c.lane == l {
+				endings = append(endings, ending{claim: c, outcome: outcomeRelease})
 			}
 		}
 		if len(endings) > 0 {
-			l.Finisher.Add(endings...)
+			l.finisher.add(endings...)
 		}
 	}
 }
@@ -105,11 +105,11 @@ func (w *Worker) GiveBack(claims []*Claim) {
 // execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of
 // the task.
 func (w *Worker) execute(c *Claim) (done bool) {
-	if c.Lane.isRevoked(c.Msg.Meta.ID) {
+	if c.lane.isRevoked(c.msg.Meta.ID) {
 		w.cancelClaim(c, false)
 		return false
 	}
-	if x := c.Msg.Meta.Extra; x != nil {
+	if x := c.msg.Meta.Extra; x != nil {
 		if w.stale(c) {
 			return false
 		}
@@ -117,20 +117,20 @@ func (w *Worker) execute(c *Claim) (done bool) {
 			return false
 		}
 	}
-	limit := w.Limit(c, 0)
-	ctx := w.Tasks
+	limit := w.limit(c, 0)
+	ctx := w.tasks
 	var cancel context.CancelCauseFunc
-	if c.Fn.TakesCtx || w.Cfg.Wrapped(c) {
-		ctx, cancel = w.ContextOf(c, limit)
+	if c.fn.TakesCtx || w.cfg.Wrapped(c) {
+		ctx, cancel = w.contextOf(c, limit)
 		defer cancel(nil)
 	}
-	if !c.Lane.Begin(c, cancel) {
-		if !c.Lost.Load() {
+	if !c.lane.begin(c, cancel) {
+		if !c.lost.Load() {
 			w.cancelClaim(c, false) // since it was looked up
 			return false
 		}
-		c.Lane.Settle(c)
-		c.Lane.Finisher.CountLost(1)
+		c.lane.settle(c)
+		c.lane.finisher.countLost(1)
 		w.tell(c, Event{Kind: KindTaskLost})
 		return false
 	}
@@ -142,28 +142,28 @@ func (w *Worker) execute(c *Claim) (done bool) {
 	returned := false
 	var began time.Time
 	if c.leaves() {
-		began = c.Lane.now()
+		began = c.lane.now()
 	}
 	// A deferred function, because a handler may end this goroutine by runtime.Goexit.
 	defer func() {
 		c.quiet()
 		if done = w.conclude(c, err, returned, limit); done && c.leaves() {
-			c.Lane.Finisher.Add(w.completion(c, result, began, c.Lane.now()))
+			c.lane.finisher.add(w.completion(c, result, began, c.lane.now()))
 			done = false
 		}
 	}()
-	result, err = w.Cfg.Call(ctx, c)
+	result, err = w.cfg.Call(ctx, c)
 	returned = true
 	return false
 }
 
 // conclude says what becomes of a task whose handler has ended: true, if it is done and to be acknowledged.
 func (w *Worker) conclude(c *Claim, err error, returned bool, limit time.Duration) (done bool) {
-	if c.Lane.End(c) {
-		c.Lane.Settle(c)
-		w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).
+	if c.lane.end(c) {
+		c.lane.settle(c)
+		w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 			Warn("task ended after its claim was lost; its outcome is discarded")
-		c.Lane.Finisher.CountLost(1)
+		c.lane.finisher.countLost(1)
 		w.tell(c, Event{Kind: KindTaskLost})
 		return false
 	}
@@ -171,7 +171,7 @@ func (w *Worker) conclude(c *Claim, err error, returned bool, limit time.Duratio
 		err = function.NewPanic(nil)
 	}
 	if err != nil && limit > 0 && time.Since(c.started) >= limit {
-		err = &TimeoutError{limit, err}
+		err = &timeoutError{limit, err}
 	}
 	if w.heard != nil {
 		w.heard(c, err)
@@ -184,65 +184,65 @@ func (w *Worker) conclude(c *Claim, err error, returned bool, limit time.Duratio
 		w.tellEnd(c, nil, nil, true)
 		return true
 	}
-	e, done := w.Judge(c, err, c.Lane.now())
+	e, done := w.judge(c, err, c.lane.now())
 	w.tellEnd(c, err, &e, done)
 	if !done {
-		c.Lane.Finisher.Add(e)
+		c.lane.finisher.add(e)
 	}
 	return done
 }
 
 // undecodable archives a message that is none, or is too large, as it is. Its bytes are not sent back.
-func (w *Worker) undecodable(c *Claim, err error, now time.Time) Ending {
+func (w *Worker) undecodable(c *Claim, err error, now time.Time) ending {
 	id := wire.NewTaskID()
-	s := c.Lane.Store
-	info := wire.Info{Reason: lifecycle.ReasonUndecodable, Error: err.Error(), At: now, Worker: w.UID}
+	s := c.lane.store
+	info := wire.Info{Reason: lifecycle.ReasonUndecodable, Error: err.Error(), At: now, Worker: w.id}
 	if size := c.large(); size > 0 {
 		info.Reason = lifecycle.ReasonTooLarge
-		redisstore.LogTooLarge(w.Log, &w.lines, s.Name, id, size)
+		redisstore.LogTooLarge(w.log, &w.lines, s.Name, id, size)
 	} else {
 		w.lines.Log(loop.LineKey{Queue: s.Name, Reason: info.Reason}, func(n int) {
-			w.Log.With("queue", s.Name).With("id",
+			w.log.With("queue", s.Name).With("id",
 				id).Counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
 	w.tell(c, Event{Kind: KindTaskArchived, Reason: info.Reason, Err: err})
-	return Ending{Claim: c, Outcome: OutcomeArchive, Wait: lifecycle.ArchivedLife, ID: id, Info: info.Encode()}
+	return ending{claim: c, outcome: outcomeArchive, wait: lifecycle.ArchivedLife, id: id, info: info.Encode()}
 }
 
-// Python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
+// python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
 // messages.
-func (w *Worker) Python(ctx context.Context, c *Claim, now time.Time) Ending {
+func (w *Worker) python(ctx context.Context, c *Claim, now time.Time) ending {
 	to := w.pythonStore
-	if to == nil || to.SameQueue(c.Lane.Store) {
-		return w.Park(c, parkedPython, now)
+	if to == nil || to.SameQueue(c.lane.store) {
+		return w.park(c, parkedPython, now)
 	}
-	if c.Msg.Kind == wire.PyExtended {
+	if c.msg.Kind == wire.PyExtended {
 		reads, err := w.readsExtended(ctx, to)
 		if err != nil {
-			return Ending{Claim: c, Outcome: OutcomeRelease} // nobody knows: ask again with the next claim
+			return ending{claim: c, outcome: outcomeRelease} // nobody knows: ask again with the next claim
 		}
 		if !reads {
-			return w.Park(c, parkedPlain, now)
+			return w.park(c, parkedPlain, now)
 		}
 	}
 	w.tell(c, Event{Kind: KindTaskForwarded})
-	return Ending{Claim: c, Outcome: outcomeForward}
+	return ending{claim: c, outcome: outcomeForward}
 }
 
 // readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us
 // or from godelayed: it takes them from now on, but for a shared one, whose workers may be keakon's.
 func (w *Worker) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
 	form, err := to.Mode(ctx)
-	if err == nil && form == "" && !w.Cfg.Legacy {
+	if err == nil && form == "" && !w.cfg.Legacy {
 		form, err = to.SettleMode(ctx, redisstore.ExtendedForm)
 	}
 	return form == redisstore.ExtendedForm, err
 }
 
-// Why tasks are parked, besides ReasonFields.
+// Why tasks are parked, besides reasonFields.
 const (
-	ParkedUnknown = "unknown function"
+	parkedUnknown = "unknown function"
 	parkedPython  = "python"
 	parkedPlain   = "extended python on a queue for plain ones"
 )
@@ -254,26 +254,26 @@ var parkedAdvice = map[string]string{
 		"or have its producers open this queue as Legacy",
 }
 
-// Park files a task for a worker that knows its function, and the fields of its arguments: here these were unknown.
-func (w *Worker) Park(c *Claim, reason string, now time.Time, fields ...string) Ending {
-	id := c.Msg.Meta.ID
+// park files a task for a worker that knows its function, and the fields of its arguments: here these were unknown.
+func (w *Worker) park(c *Claim, reason string, now time.Time, fields ...string) ending {
+	id := c.msg.Meta.ID
 	if id == "" {
 		id = wire.NewTaskID()
 	}
-	queue, path := c.Lane.Store.Name, c.Msg.Path
+	queue, path := c.lane.store.Name, c.msg.Path
 	w.lines.Log(loop.LineKey{Queue: queue, Reason: reason, Function: path}, func(n int) {
-		log := w.Log.With("queue", queue).With("function", path).With("id", id).Counted(n)
+		log := w.log.With("queue", queue).With("function", path).With("id", id).Counted(n)
 		if len(fields) > 0 {
 			log = log.With("fields", strings.Join(fields, ", "))
 		}
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
 	w.tell(c, Event{Kind: KindTaskParked, Reason: reason})
-	info := wire.Info{Reason: reason, Function: c.Msg.Path, Fields: fields, At: now, Worker: w.UID}
+	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: w.id}
 	if len(fields) > 0 {
-		info.Error = unknownFieldsText(c.Msg.Path, fields)
+		info.Error = unknownFieldsText(c.msg.Path, fields)
 	}
-	return Ending{
-		Claim: c, Outcome: OutcomePark, Wait: lifecycle.ParkedLife, ID: id, Message: c.Raw, Info: info.Encode(),
+	return ending{
+		claim: c, outcome: outcomePark, wait: lifecycle.ParkedLife, id: id, message: c.raw, info: info.Encode(),
 	}
 }

@@ -6,72 +6,72 @@ import (
 	"time"
 )
 
-// RestlessTime is how long a worker that gave tasks back claims no more than its free executors, so that others come to
+// restlessTime is how long a worker that gave tasks back claims no more than its free executors, so that others come to
 // them.
-const RestlessTime = 100 * time.Millisecond
+const restlessTime = 100 * time.Millisecond
 
-// Executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its
+// executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its
 // lane until the fetcher or the lane's finisher takes it to Redis.
-type Executors struct {
+type executors struct {
 	run  func(*Claim) (done bool) // done: to be acknowledged; else it has been seen to
-	Life time.Duration            // of a heartbeat
-	// Changed holds an element when the fetcher should look again.
-	Changed chan struct{}
-	Over    sync.WaitGroup // executors
+	life time.Duration            // of a heartbeat
+	// changed holds an element when the fetcher should look again.
+	changed chan struct{}
+	over    sync.WaitGroup // executors
 	// those that others have replaced, or that were given up; they add themselves before over may be done
-	Late sync.WaitGroup
+	late sync.WaitGroup
 
-	Mu       sync.Mutex // protects the following, and Lane.Done
+	mu       sync.Mutex // protects the following, and lane.done
 	work     sync.Cond  // ready, stopped or the age of a heartbeat has changed
-	Ready    []*Claim
-	Coming   int // tasks that are being claimed, at most
-	Busy     int
-	Idle     int       // executors that wait for work
+	ready    []*Claim
+	coming   int // tasks that are being claimed, at most
+	busy     int
+	idle     int       // executors that wait for work
 	waking   bool      // one of them was woken and has not looked yet
-	Lone     *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
-	Crowded  bool      // a suspect was put back for the sake of those in hand
-	Restless time.Time // until then, claim no more than free executors
-	Held     bool      // start nothing
+	lone     *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
+	crowded  bool      // a suspect was put back for the sake of those in hand
+	restless time.Time // until then, claim no more than free executors
+	held     bool      // start nothing
 	marked   *Claim    // Redis has been told that nothing else is in hand
-	Stopped  bool
-	Pace     Pace
-	Ahead    int   // tasks to claim beyond free executors, as the fetcher last found
-	Hungry   bool  // the fetcher waits for room
-	Served   *Lane // the fetcher claims from it, and acknowledges what is done there by the way
+	stopped  bool
+	pace     pace
+	ahead    int   // tasks to claim beyond free executors, as the fetcher last found
+	hungry   bool  // the fetcher waits for room
+	served   *lane // the fetcher claims from it, and acknowledges what is done there by the way
 	allowance
 
-	N          int
-	Slots      []atomic.Pointer[Claim] // what each executor runs
+	n          int
+	slots      []atomic.Pointer[Claim] // what each executor runs
 	goroutines []atomic.Uint64         // its number
-	Spare      []int                   // slots for executors that take the place of stuck ones
+	spare      []int                   // slots for executors that take the place of stuck ones
 }
 
-// NewExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as the handlers allow.
-func NewExecutors(n, prefetch int, life time.Duration, run func(*Claim) bool) *Executors {
-	e := &Executors{
-		run: run, Life: life, Changed: make(chan struct{}, 1), Pace: Pace{Fixed: prefetch}, N: n,
+// newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as the handlers allow.
+func newExecutors(n, prefetch int, life time.Duration, run func(*Claim) bool) *executors {
+	e := &executors{
+		run: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
 		allowance: allowance{quit: make(chan struct{})},
 	}
 	e.allot(n)
-	e.work.L = &e.Mu
+	e.work.L = &e.mu
 	return e
 }
 
 // allot makes room to show what so many executors do.
-func (e *Executors) allot(n int) {
-	e.Slots, e.goroutines = make([]atomic.Pointer[Claim], n), make([]atomic.Uint64, n)
+func (e *executors) allot(n int) {
+	e.slots, e.goroutines = make([]atomic.Pointer[Claim], n), make([]atomic.Uint64, n)
 }
 
-// Start lets the executors work.
-func (e *Executors) Start() {
-	e.Over.Add(e.N)
-	for i := range e.N {
+// start lets the executors work.
+func (e *executors) start() {
+	e.over.Add(e.n)
+	for i := range e.n {
 		go e.loop(i)
 	}
 }
 
 // loop runs tasks until the executors stop. A handler that calls runtime.Goexit ends the goroutine, not the executor.
-func (e *Executors) loop(i int) {
+func (e *executors) loop(i int) {
 	stopped := false
 	var last *Claim
 	defer func() {
@@ -79,19 +79,19 @@ func (e *Executors) loop(i int) {
 			e.gone(last)
 			return
 		}
-		c := e.Slots[i].Swap(nil)
-		e.Mu.Lock()
-		e.Leave(c, false, 0)
+		c := e.slots[i].Swap(nil)
+		e.mu.Lock()
+		e.leave(c, false, 0)
 		e.beckon()
 		relieved := e.relieved(i, c)
-		e.Mu.Unlock()
+		e.mu.Unlock()
 		if relieved {
 			e.gone(c)
 			return
 		}
 		go e.loop(i)
 	}()
-	e.goroutines[i].Store(GoroutineID())
+	e.goroutines[i].Store(goroutineID())
 	done, start := false, time.Time{}
 	for {
 		var next *Claim
@@ -101,7 +101,7 @@ func (e *Executors) loop(i int) {
 		}
 		last = next
 		done = e.run(last)
-		if e.Rest > 0 {
+		if e.rest > 0 {
 			if !e.pause(i, last, done, start) {
 				stopped = true
 				return
@@ -112,174 +112,174 @@ func (e *Executors) loop(i int) {
 }
 
 // gone notes that an executor has ended, after it ran last.
-func (e *Executors) gone(last *Claim) {
+func (e *executors) gone(last *Claim) {
 	if last != nil && last.stuck {
-		e.Late.Done()
+		e.late.Done()
 	} else {
-		e.Over.Done()
+		e.over.Done()
 	}
 }
 
 // next gives back the task that an executor ran last, if any, and waits for one that may start. It returns that and the
 // time; nil means that the executor is to end.
-func (e *Executors) next(i int, last *Claim, done bool, start time.Time) (*Claim, time.Time) {
+func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim, time.Time) {
 	now := time.Now()
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if last != nil {
-		e.Leave(last, done, now.Sub(start))
+		e.leave(last, done, now.Sub(start))
 		if e.relieved(i, last) {
 			return nil, now
 		}
 	}
 	for {
-		if e.Stopped {
-			e.Slots[i].Store(nil)
+		if e.stopped {
+			e.slots[i].Store(nil)
 			return nil, now
 		}
 		if c := e.take(now); c != nil {
 			c.started = now
-			e.Slots[i].Store(c)
+			e.slots[i].Store(c)
 			e.beckon()
-			e.Rouse()
+			e.rouse()
 			return c, now
 		}
-		e.Slots[i].Store(nil)
+		e.slots[i].Store(nil)
 		e.beckon()
-		e.Idle++
+		e.idle++
 		e.work.Wait()
-		e.Idle--
+		e.idle--
 		e.waking = false
 		now = time.Now()
 	}
 }
 
-// Leave notes that a task has ended. e.mu is held.
-func (e *Executors) Leave(c *Claim, done bool, took time.Duration) {
+// leave notes that a task has ended. e.mu is held.
+func (e *executors) leave(c *Claim, done bool, took time.Duration) {
 	if !c.stuck {
-		e.Busy--
-		e.Pace.End(took)
+		e.busy--
+		e.pace.end(took)
 	}
 	e.spent()
-	if c.Suspicion > 0 {
+	if c.suspicion > 0 {
 		e.release(c)
 	}
 	if !done {
 		return
 	}
-	l := c.Lane
-	l.Done = append(l.Done, c)
-	if len(l.Done) > 1 || e.Served == l {
+	l := c.lane
+	l.done = append(l.done, c)
+	if len(l.done) > 1 || e.served == l {
 		return // somebody knows
 	}
-	if e.Hungry && e.Served == nil {
-		e.Served = l // the fetcher takes it along, or leaves off
+	if e.hungry && e.served == nil {
+		e.served = l // the fetcher takes it along, or leaves off
 		e.signal()
 	} else {
-		l.Finisher.wake()
+		l.finisher.wake()
 	}
 }
 
 // take removes the first ready task that may start. e.mu is held.
-func (e *Executors) take(now time.Time) *Claim {
-	if e.Held || e.Limited && e.Budget == 0 {
+func (e *executors) take(now time.Time) *Claim {
+	if e.held || e.limited && e.budget == 0 {
 		return nil
 	}
-	for i, c := range e.Ready {
-		if !c.Lane.FreshAt(now, e.Life) && !c.Lost.Load() {
+	for i, c := range e.ready {
+		if !c.lane.freshAt(now, e.life) && !c.lost.Load() {
 			// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
-			c.Lane.Beat()
+			c.lane.beat()
 			continue
 		}
 		if i == 0 {
-			e.Ready[0] = nil
-			e.Ready = e.Ready[1:]
+			e.ready[0] = nil
+			e.ready = e.ready[1:]
 		} else {
-			copy(e.Ready[i:], e.Ready[i+1:])
-			e.Ready[len(e.Ready)-1] = nil
-			e.Ready = e.Ready[:len(e.Ready)-1]
+			copy(e.ready[i:], e.ready[i+1:])
+			e.ready[len(e.ready)-1] = nil
+			e.ready = e.ready[:len(e.ready)-1]
 		}
-		e.Busy++
+		e.busy++
 		e.spend()
 		return c
 	}
 	return nil
 }
 
-// Rouse wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so
+// rouse wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so
 // that short tasks, which are done before, cost no wake-ups. e.mu is held.
-func (e *Executors) Rouse() {
-	if len(e.Ready) > 0 && e.Idle > 0 && !e.waking && !e.Held {
+func (e *executors) rouse() {
+	if len(e.ready) > 0 && e.idle > 0 && !e.waking && !e.held {
 		e.waking = true
 		e.work.Signal()
 	}
 }
 
-// Add makes tasks ready.
-func (e *Executors) Add(claims []*Claim) {
+// add makes tasks ready.
+func (e *executors) add(claims []*Claim) {
 	if len(claims) == 0 {
 		return
 	}
-	e.Mu.Lock()
-	e.Ready = append(e.Ready, claims...)
-	e.Rouse()
-	e.Mu.Unlock()
+	e.mu.Lock()
+	e.ready = append(e.ready, claims...)
+	e.rouse()
+	e.mu.Unlock()
 }
 
-// TakeBack removes all tasks that have not started.
-func (e *Executors) TakeBack() []*Claim {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
-	return e.TakeBackLocked()
+// takeBack removes all tasks that have not started.
+func (e *executors) takeBack() []*Claim {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.takeBackLocked()
 }
 
-func (e *Executors) TakeBackLocked() []*Claim {
-	claims := e.Ready
-	e.Ready = nil
+func (e *executors) takeBackLocked() []*Claim {
+	claims := e.ready
+	e.ready = nil
 	for _, c := range claims {
-		if c.Suspicion > 0 {
+		if c.suspicion > 0 {
 			e.release(c)
 		}
 	}
 	return claims
 }
 
-// Hold makes executors start nothing, until it is called with false.
-func (e *Executors) Hold(on bool) {
-	e.Mu.Lock()
-	e.Held = on
-	e.Mu.Unlock()
+// hold makes executors start nothing, until it is called with false.
+func (e *executors) hold(on bool) {
+	e.mu.Lock()
+	e.held = on
+	e.mu.Unlock()
 	e.work.Broadcast()
 	e.signal()
 }
 
-// Wake lets executors look again, after a heartbeat.
-func (e *Executors) Wake() { e.work.Broadcast() }
+// wake lets executors look again, after a heartbeat.
+func (e *executors) wake() { e.work.Broadcast() }
 
 // signal tells the fetcher to look again.
-func (e *Executors) signal() {
+func (e *executors) signal() {
 	select {
-	case e.Changed <- struct{}{}:
+	case e.changed <- struct{}{}:
 	default:
 	}
 }
 
-// Stop lets executors end after their present task. Ready tasks must have been taken back.
-func (e *Executors) Stop() {
-	e.Mu.Lock()
-	if !e.Stopped {
-		e.Stopped = true
+// stop lets executors end after their present task. Ready tasks must have been taken back.
+func (e *executors) stop() {
+	e.mu.Lock()
+	if !e.stopped {
+		e.stopped = true
 		close(e.quit)
 	}
-	e.Mu.Unlock()
+	e.mu.Unlock()
 	e.work.Broadcast()
 }
 
-// Running returns the tasks that run.
-func (e *Executors) Running() []*Claim {
+// running returns the tasks that run.
+func (e *executors) running() []*Claim {
 	var claims []*Claim
-	for i := range e.Slots {
-		if c := e.Slots[i].Load(); c != nil {
+	for i := range e.slots {
+		if c := e.slots[i].Load(); c != nil {
 			claims = append(claims, c)
 		}
 	}

@@ -17,63 +17,63 @@ const (
 	probeInterval = 10 * time.Millisecond
 )
 
-// Fetcher claims tasks for as many executors as are free, and blocks on the notify lists while there are none.
-type Fetcher struct {
+// fetcher claims tasks for as many executors as are free, and blocks on the notify lists while there are none.
+type fetcher struct {
 	worker  string // id
-	Lanes   []*Lane
+	lanes   []*lane
 	plan    Order
-	Waiters []*Waiter
-	Wakes   chan WakeUp
-	Exec    *Executors
+	waiters []*waiter
+	wakes   chan wakeUp
+	exec    *executors
 	room    func() (int, time.Duration)
 	receive func(context.Context, []*Claim) (kept int)
-	// InHand returns the number of claims in hand, startLone starts the lone task, mayClaim says whether the worker
+	// inHand returns the number of claims in hand, startLone starts the lone task, mayClaim says whether the worker
 	// claims at all.
-	InHand    func() int
-	StartLone func(context.Context, *Claim)
-	MayClaim  func() bool
-	Life      time.Duration // of a heartbeat
-	Patience  time.Duration // shortestPatience
-	OnDue     func()
+	inHand    func() int
+	startLone func(context.Context, *Claim)
+	mayClaim  func() bool
+	life      time.Duration // of a heartbeat
+	patience  time.Duration // shortestPatience
+	onDue     func()
 	log       loop.Journal
 
-	Order    []int
-	Hot      []bool      // the queue has tasks, as far as is known
-	Held     []bool      // the queue was found paused
-	Mend     []bool      // its notify list seems to lack notifications
-	Probed   []time.Time // when it was last found empty
-	Of       []*Waiter   // Of each queue: what goes wrong on one slot does not hold up the others
+	order    []int
+	hot      []bool      // the queue has tasks, as far as is known
+	held     []bool      // the queue was found paused
+	mend     []bool      // its notify list seems to lack notifications
+	probed   []time.Time // when it was last found empty
+	of       []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
 	serving  bool        // what is done on the queue claimed from last waits for the next claim to take it along
-	Flying   int         // calls under way
-	Landed   chan Flight // calls that are over
-	Suspects suspectState
+	flying   int         // calls under way
+	landed   chan flight // calls that are over
+	suspects suspectState
 	trouble  loop.Complaints // of claims
 	waits    loop.Complaints // of waits
 	lines    *loop.LineLimit // log lines about parked tasks that were claimed
 }
 
-// Run claims tasks until ctx ends.
-func (f *Fetcher) Run(ctx context.Context) {
-	n := len(f.Lanes)
-	f.Order, f.Hot, f.Held, f.Mend, f.Probed = make([]int, n), make([]bool, n), make([]bool, n), make([]bool, n),
+// run claims tasks until ctx ends.
+func (f *fetcher) run(ctx context.Context) {
+	n := len(f.lanes)
+	f.order, f.hot, f.held, f.mend, f.probed = make([]int, n), make([]bool, n), make([]bool, n), make([]bool, n),
 		make([]time.Time, n)
-	for i := range f.Hot {
-		f.Hot[i] = true // look once before the first wait
+	for i := range f.hot {
+		f.hot[i] = true // look once before the first wait
 	}
-	f.Of, f.Landed = make([]*Waiter, n), make(chan Flight, MostFlying)
-	for _, w := range f.Waiters {
-		for _, i := range w.Lanes {
-			f.Of[i] = w
+	f.of, f.landed = make([]*waiter, n), make(chan flight, mostFlying)
+	for _, w := range f.waiters {
+		for _, i := range w.lanes {
+			f.of[i] = w
 		}
 	}
-	f.FindSuspects(ctx)
+	f.findSuspects(ctx)
 	for ctx.Err() == nil {
 		room, pause := f.room()
-		if f.Suspects.Lone != nil {
-			f.HandleLone(ctx)
+		if f.suspects.lone != nil {
+			f.handleLone(ctx)
 			continue
 		}
-		if f.Flying > 0 && (room == 0 || f.Flying == MostFlying) {
+		if f.flying > 0 && (room == 0 || f.flying == mostFlying) {
 			f.block(ctx, pause)
 			continue
 		}
@@ -84,11 +84,11 @@ func (f *Fetcher) Run(ctx context.Context) {
 		if room > 0 {
 			hot, later := f.anyHot()
 			if hot {
-				f.Round(ctx, room)
+				f.round(ctx, room)
 				f.poll(ctx)
 				continue
 			}
-			if f.Flying == 0 {
+			if f.flying == 0 {
 				f.leaveOff()
 			}
 			f.arm(ctx)
@@ -107,44 +107,44 @@ func (f *Fetcher) Run(ctx context.Context) {
 		f.leaveOff()
 		f.block(ctx, pause)
 	}
-	for f.Flying > 0 {
-		f.land(ctx, <-f.Landed)
+	for f.flying > 0 {
+		f.land(ctx, <-f.landed)
 	}
-	if f.Suspects.Lone != nil && !f.Suspects.Runs {
-		f.dismissLone(OutcomeRelease)
+	if f.suspects.lone != nil && !f.suspects.runs {
+		f.dismissLone(outcomeRelease)
 	}
-	f.Exec.retire()
+	f.exec.retire()
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
 }
 
 // leaveOff leaves what is done to the finishers.
-func (f *Fetcher) leaveOff() {
-	f.Exec.LeaveOff()
+func (f *fetcher) leaveOff() {
+	f.exec.leaveOff()
 	f.serving = false
 }
 
 // anyHot says whether there is a queue to claim from now. If not, later is when there may be one, 0 if nobody knows.
-func (f *Fetcher) anyHot() (hot bool, later time.Duration) {
+func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 	now := time.Now()
-	for i := range f.Hot {
-		if f.paused(i) || !f.Hot[i] && !f.Lanes[i].Parked.Some.Load() {
+	for i := range f.hot {
+		if f.paused(i) || !f.hot[i] && !f.lanes[i].parked.some.Load() {
 			continue
 		}
 		wait := f.notBefore(i).Sub(now)
-		if wait <= 0 && f.Lanes[i].Fresh(f.Life) {
+		if wait <= 0 && f.lanes[i].fresh(f.life) {
 			return true, 0
 		}
 		if wait > 0 && (later == 0 || wait < later) {
 			later = wait
 		}
 	}
-	for _, w := range f.Waiters {
-		if wait := w.Until.Sub(now); wait > 0 && (later == 0 || wait < later) {
+	for _, w := range f.waiters {
+		if wait := w.until.Sub(now); wait > 0 && (later == 0 || wait < later) {
 			later = wait
 		}
 	}
-	if wait := f.Suspects.Rest.Sub(now); wait > 0 &&
-		slices.ContainsFunc(f.Lanes, func(l *Lane) bool { return l.Apart }) && (later == 0 || wait < later) {
+	if wait := f.suspects.rest.Sub(now); wait > 0 &&
+		slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.apart }) && (later == 0 || wait < later) {
 		later = wait
 	}
 	return false, later
@@ -152,108 +152,108 @@ func (f *Fetcher) anyHot() (hot bool, later time.Duration) {
 
 // paused says whether a queue is paused. One that is no longer is looked at, because nobody has waited for its
 // notifications.
-func (f *Fetcher) paused(i int) bool {
-	switch paused := f.Lanes[i].QueuePaused(); {
+func (f *fetcher) paused(i int) bool {
+	switch paused := f.lanes[i].queuePaused(); {
 	case paused:
-		f.Held[i] = true
-	case f.Held[i]:
-		f.Held[i], f.Hot[i] = false, true
+		f.held[i] = true
+	case f.held[i]:
+		f.held[i], f.hot[i] = false, true
 	}
-	return f.Held[i]
+	return f.held[i]
 }
 
 // arrange puts the queues into the order of one round.
-func (f *Fetcher) arrange() {
-	f.plan.Reweigh(func(i int) int { return int(f.Lanes[i].Control.Weight.Load()) })
-	f.plan.Arrange(f.Order)
+func (f *fetcher) arrange() {
+	f.plan.reweigh(func(i int) int { return int(f.lanes[i].control.weight.Load()) })
+	f.plan.arrange(f.order)
 }
 
 // notBefore returns the time before which a queue is left alone.
-func (f *Fetcher) notBefore(i int) time.Time {
-	if rest := f.Lanes[i].RestsUntil(); rest.After(f.Of[i].Until) {
+func (f *fetcher) notBefore(i int) time.Time {
+	if rest := f.lanes[i].restsUntil(); rest.After(f.of[i].until) {
 		return rest
 	}
-	return f.Of[i].Until
+	return f.of[i].until
 }
 
-// Round claims from the queues in their order until there is no room.
-func (f *Fetcher) Round(ctx context.Context, room int) {
-	f.Probe(ctx)
+// round claims from the queues in their order until there is no room.
+func (f *fetcher) round(ctx context.Context, room int) {
+	f.probe(ctx)
 	f.arrange()
-	for _, i := range f.Order {
+	for _, i := range f.order {
 		if room <= 0 || ctx.Err() != nil {
 			return
 		}
-		parked := f.Lanes[i].Parked.Some.Load()
-		if f.paused(i) || !f.Hot[i] && !parked {
+		parked := f.lanes[i].parked.some.Load()
+		if f.paused(i) || !f.hot[i] && !parked {
 			continue
 		}
 		// Without a heartbeat nothing can be claimed, and a server that does not answer would hold up the others for
 		// seconds.
-		if time.Now().Before(f.notBefore(i)) || !f.Lanes[i].Fresh(f.Life) {
+		if time.Now().Before(f.notBefore(i)) || !f.lanes[i].fresh(f.life) {
 			continue
 		}
 		if parked {
 			room -= f.claimParked(ctx, i, room)
 		}
-		if room > 0 && f.Hot[i] {
+		if room > 0 && f.hot[i] {
 			room -= f.claim(ctx, i, room, 0)
 		}
 	}
 }
 
-// Probe looks at the queues that were found empty a while ago: one request for all of a slot, as a claim of each would
+// probe looks at the queues that were found empty a while ago: one request for all of a slot, as a claim of each would
 // let those that have tasks wait for as many round trips.
-func (f *Fetcher) Probe(ctx context.Context) {
+func (f *fetcher) probe(ctx context.Context) {
 	now := time.Now()
-	for _, w := range f.Waiters {
+	for _, w := range f.waiters {
 		var lanes []int
 		var stores []*redisstore.Store
-		for j, i := range w.Lanes {
-			if !f.paused(i) && !f.Hot[i] && now.Sub(f.Probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) &&
-				f.Lanes[i].Fresh(f.Life) {
-				f.Probed[i] = now
-				lanes, stores = append(lanes, i), append(stores, w.Stores[j])
+		for j, i := range w.lanes {
+			if !f.paused(i) && !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) &&
+				f.lanes[i].fresh(f.life) {
+				f.probed[i] = now
+				lanes, stores = append(lanes, i), append(stores, w.stores[j])
 			}
 		}
 		if len(lanes) == 0 {
 			continue
 		}
-		todos, err := redisstore.Check(context.WithoutCancel(ctx), w.Link.Src, stores)
+		todos, err := redisstore.Check(context.WithoutCancel(ctx), w.link.Src, stores)
 		if err != nil {
-			w.Until = now.Add(w.claims.Next())
+			w.until = now.Add(w.claims.Next())
 			continue
 		}
 		for k, i := range lanes {
-			f.Hot[i] = todos[k].Pending > 0
+			f.hot[i] = todos[k].Pending > 0
 		}
 	}
 }
 
 // arm lets the waiters block on all queues that are neither paused nor at rest. Without a heartbeat, what they would
 // take could not be claimed.
-func (f *Fetcher) arm(ctx context.Context) {
-	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.Lanes[i].RestsUntil()) }
-	for _, w := range f.Waiters {
-		if time.Now().Before(w.Until) ||
-			slices.ContainsFunc(w.Lanes, func(i int) bool { return !f.Lanes[i].Fresh(f.Life) }) {
+func (f *fetcher) arm(ctx context.Context) {
+	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].restsUntil()) }
+	for _, w := range f.waiters {
+		if time.Now().Before(w.until) ||
+			slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
 			continue
 		}
-		if w.Blocking {
-			if err := w.Renew(ctx, rests, f.worker); err != nil && ctx.Err() == nil {
+		if w.blocking {
+			if err := w.renew(ctx, rests, f.worker); err != nil && ctx.Err() == nil {
 				f.log.Trouble(&f.waits, "cannot wait for tasks; trying again", err)
-				w.Until = time.Now().Add(w.backoff.Next())
+				w.until = time.Now().Add(w.backoff.Next())
 			}
 			continue
 		}
-		w.Blocking = true
+		w.blocking = true
 		f.arrange()
-		w.arm <- w.Keys(f.Order, rests, f.TakesSuspects(time.Now()), f.worker)
+		w.arm <- w.keys(f.order, rests, f.takesSuspects(time.Now()), f.worker)
 	}
 }
 
 // block waits until there may be something to do, and says whether pause is over; 0 is no bound.
-func (f *Fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
+func (f *fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
 	var expired <-chan time.Time
 	if pause > 0 {
 		timer := time.NewTimer(pause)
@@ -261,11 +261,11 @@ func (f *Fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
 		expired = timer.C
 	}
 	select {
-	case wake := <-f.Wakes:
-		f.Handle(ctx, wake)
-	case fl := <-f.Landed:
+	case wake := <-f.wakes:
+		f.handle(ctx, wake)
+	case fl := <-f.landed:
 		f.land(ctx, fl)
-	case <-f.Exec.Changed:
+	case <-f.exec.changed:
 	case <-expired:
 		return true
 	case <-ctx.Done():
@@ -274,12 +274,12 @@ func (f *Fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
 }
 
 // poll handles what has come without waiting for more.
-func (f *Fetcher) poll(ctx context.Context) {
+func (f *fetcher) poll(ctx context.Context) {
 	for {
 		select {
-		case wake := <-f.Wakes:
-			f.Handle(ctx, wake)
-		case fl := <-f.Landed:
+		case wake := <-f.wakes:
+			f.handle(ctx, wake)
+		case fl := <-f.landed:
 			f.land(ctx, fl)
 		default:
 			return
@@ -287,10 +287,10 @@ func (f *Fetcher) poll(ctx context.Context) {
 	}
 }
 
-func (f *Fetcher) Handle(ctx context.Context, wake WakeUp) {
+func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 	if wake.waiter != nil {
-		wake.waiter.Blocking = false
-		if wake.err == nil && wake.waiter.Recovered(wake, time.Now()) {
+		wake.waiter.blocking = false
+		if wake.err == nil && wake.waiter.recovered(wake, time.Now()) {
 			wake.waiter.backoff.Reset()
 			f.log.Relief(&f.waits, "waiting for tasks again")
 		}
@@ -299,57 +299,57 @@ func (f *Fetcher) Handle(ctx context.Context, wake WakeUp) {
 	case wake.err != nil:
 		if ctx.Err() == nil {
 			f.log.Trouble(&f.waits, "cannot wait for tasks; trying again", wake.err)
-			wake.waiter.Failed(wake.err, time.Now())
-			for _, i := range wake.waiter.Lanes {
-				f.Hot[i] = true // a notification may have been lost with the reply
+			wake.waiter.failed(wake.err, time.Now())
+			for _, i := range wake.waiter.lanes {
+				f.hot[i] = true // a notification may have been lost with the reply
 			}
 		}
-	case wake.Due:
-		f.OnDue()
-	case wake.Lane < 0:
-	case wake.Suspects && wake.Held == 0:
-		f.Lanes[wake.Lane].Apart = true
-	case wake.Suspects:
+	case wake.due:
+		f.onDue()
+	case wake.lane < 0:
+	case wake.suspects && wake.held == 0:
+		f.lanes[wake.lane].apart = true
+	case wake.suspects:
 		most := 0
-		if room, _ := f.room(); room > 0 && !f.paused(wake.Lane) && f.TakesSuspects(time.Now()) {
+		if room, _ := f.room(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {
 			most = 1
 		}
-		f.ClaimSuspect(ctx, wake.Lane, most, wake.Held)
-	case wake.Held > 0:
+		f.claimSuspect(ctx, wake.lane, most, wake.held)
+	case wake.held > 0:
 		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
 		room, _ := f.room()
-		if f.Suspects.Lone != nil || f.paused(wake.Lane) || time.Now().Before(f.Lanes[wake.Lane].RestsUntil()) {
+		if f.suspects.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].restsUntil()) {
 			room = 0
 		}
-		f.claim(ctx, wake.Lane, room, wake.Held)
+		f.claim(ctx, wake.lane, room, wake.held)
 		// The executor that this has woken goes first, or it would start behind the next wait that is about to be sent.
 		runtime.Gosched()
 	default:
-		f.Hot[wake.Lane], f.Mend[wake.Lane] = true, true
+		f.hot[wake.lane], f.mend[wake.lane] = true, true
 	}
 }
 
-// Nudge tells the fetcher that a queue has pending tasks or suspects, whether or not it has notifications. It never
+// nudge tells the fetcher that a queue has pending tasks or suspects, whether or not it has notifications. It never
 // blocks.
-func (f *Fetcher) Nudge(lane int, suspects bool) {
+func (f *fetcher) nudge(lane int, suspects bool) {
 	select {
-	case f.Wakes <- WakeUp{Lane: lane, Suspects: suspects}:
+	case f.wakes <- wakeUp{lane: lane, suspects: suspects}:
 	default:
 	}
 }
 
 // mendAfterStop puts back the notification that a cut-off wait may have taken.
-func (f *Fetcher) mendAfterStop() {
+func (f *fetcher) mendAfterStop() {
 	// One second for all: handlers wait for the end of it.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for _, w := range f.Waiters {
-		if !w.Blocking {
+	for _, w := range f.waiters {
+		if !w.blocking {
 			continue
 		}
-		for _, i := range w.Lanes {
+		for _, i := range w.lanes {
 			// if it fails, another worker's next look mends the list
-			_, _, _ = f.Lanes[i].Claim(ctx, redisstore.ClaimCall{Mend: true}, nil)
+			_, _, _ = f.lanes[i].claim(ctx, redisstore.ClaimCall{Mend: true}, nil)
 		}
 	}
 }

@@ -11,104 +11,104 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Outcome is how a claim ends other than by being done. The set is closed.
-type Outcome uint8
+// outcome is how a claim ends other than by being done. The set is closed.
+type outcome uint8
 
 const (
-	OutcomeRetry    Outcome = iota // failed, to be tried again
-	OutcomeArchive                 // failed for good
-	OutcomeSnooze                  // not failed, to run again later
-	OutcomePark                    // not for this worker
-	OutcomeRelease                 // given back unchanged
-	OutcomeDefer                   // given back unchanged, to the end of the queue's suspects
+	outcomeRetry    outcome = iota // failed, to be tried again
+	outcomeArchive                 // failed for good
+	outcomeSnooze                  // not failed, to run again later
+	outcomePark                    // not for this worker
+	outcomeRelease                 // given back unchanged
+	outcomeDefer                   // given back unchanged, to the end of the queue's suspects
 	outcomeForward                 // handed on to the queue for Python tasks
-	OutcomeComplete                // succeeded, and more is to be done than to acknowledge it
+	outcomeComplete                // succeeded, and more is to be done than to acknowledge it
 	outcomeGather                  // was scheduled, and is to be gathered in a group
 	outcomeCancel                  // cancelled
-	Outcomes                       // their number
+	outcomes                       // their number
 )
 
-// Tally says how an ending is counted beside the set that its task is filed in.
-type Tally uint8
+// tally says how an ending is counted beside the set that its task is filed in.
+type tally uint8
 
 const (
-	TallyNone    Tally = iota // it is not
-	TallyFailed               // as processed and failed
-	TallyExpired              // as expired
+	tallyNone    tally = iota // it is not
+	tallyFailed               // as processed and failed
+	tallyExpired              // as expired
 )
 
 // counters returns the counters of the day that an ending raises which files its task: set is that of the set.
-func (t Tally) counters(set string) []string {
+func (t tally) counters(set string) []string {
 	switch t {
-	case TallyFailed:
+	case tallyFailed:
 		return []string{"processed", "failed", set}
-	case TallyExpired:
+	case tallyExpired:
 		return []string{"expired", set}
-	case TallyNone:
+	case tallyNone:
 	}
 	return []string{set}
 }
 
-// Ending is a claim whose end Redis must be told.
-type Ending struct {
-	Claim   *Claim
-	Outcome Outcome
-	Tally   Tally         // how it is counted
-	Wait    time.Duration // until it is due or expires; 0 if it is completed and nothing is kept
-	ID      string        // to file it under
-	Message []byte        // as it goes on; none: as it was claimed
-	Info    []byte        // what is to be known of it then
+// ending is a claim whose end Redis must be told.
+type ending struct {
+	claim   *Claim
+	outcome outcome
+	tally   tally         // how it is counted
+	wait    time.Duration // until it is due or expires; 0 if it is completed and nothing is kept
+	id      string        // to file it under
+	message []byte        // as it goes on; none: as it was claimed
+	info    []byte        // what is to be known of it then
 	reason  string        // for listeners
 	certain bool          // cancelled, whatever Redis knows of it
 }
 
 // finisher tells Redis how the claims of one lane ended, in batches, again and again until Redis answers.
 type finisher struct {
-	lane *Lane
-	Exec *Executors
+	lane *lane
+	exec *executors
 	log  loop.Journal
 	// archiveMost and archiveKeep bound the archive.
 	archiveMost int
 	archiveKeep time.Duration
 	forward     *redisstore.Store // of the queue for Python tasks; nil: none
 	// canceled is the ending of a claim whose task turns out to be cancelled.
-	canceled func(*Claim) Ending
+	canceled func(*Claim) ending
 
 	trouble loop.Complaints
 
 	mu      sync.Mutex // protects the following
-	Pending []Ending
-	Lost    int           // claims found lost that the day's counters lack
-	Signal  chan struct{} // holds an element while pending may be non-empty
+	pending []ending
+	lost    int           // claims found lost that the day's counters lack
+	signal  chan struct{} // holds an element while pending may be non-empty
 	done    chan struct{}
 }
 
-func NewFinisher(l *Lane, log loop.Journal, forward *redisstore.Store) *finisher {
+func newFinisher(l *lane, log loop.Journal, forward *redisstore.Store) *finisher {
 	return &finisher{
 		lane: l, log: log, forward: forward, archiveMost: lifecycle.MaxArchived, archiveKeep: lifecycle.ArchivedLife,
-		Signal: make(chan struct{}, 1), done: make(chan struct{}),
+		signal: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 }
 
-// Add hands over endings. It never blocks.
-func (f *finisher) Add(endings ...Ending) {
+// add hands over endings. It never blocks.
+func (f *finisher) add(endings ...ending) {
 	f.mu.Lock()
-	f.Pending = append(f.Pending, endings...)
+	f.pending = append(f.pending, endings...)
 	f.mu.Unlock()
 	f.wake()
 }
 
-// CountLost has lost claims counted.
-func (f *finisher) CountLost(n int) {
+// countLost has lost claims counted.
+func (f *finisher) countLost(n int) {
 	f.mu.Lock()
-	f.Lost += n
+	f.lost += n
 	f.mu.Unlock()
 	f.wake()
 }
 
 func (f *finisher) wake() {
 	select {
-	case f.Signal <- struct{}{}:
+	case f.signal <- struct{}{}:
 	default:
 	}
 }
@@ -118,7 +118,7 @@ func (f *finisher) run(stop, abandon context.Context) {
 	defer close(f.done)
 	var wait loop.Backoff
 	for {
-		worked, ok := f.Work() //nolint:contextcheck // see flush
+		worked, ok := f.work() //nolint:contextcheck // see flush
 		switch {
 		case !ok:
 			if !loop.Sleep(abandon, wait.Next()) {
@@ -130,7 +130,7 @@ func (f *finisher) run(stop, abandon context.Context) {
 			continue
 		}
 		select {
-		case <-f.Signal:
+		case <-f.signal:
 		case <-stop.Done():
 			if f.waiting() == 0 {
 				return
@@ -139,39 +139,39 @@ func (f *finisher) run(stop, abandon context.Context) {
 	}
 }
 
-// Work tells Redis what there is to tell. ok is false if Redis has not answered for all of it.
-func (f *finisher) Work() (worked, ok bool) {
+// work tells Redis what there is to tell. ok is false if Redis has not answered for all of it.
+func (f *finisher) work() (worked, ok bool) {
 	f.mu.Lock()
-	endings, lost := f.Pending, f.Lost
-	f.Pending, f.Lost = nil, 0
+	endings, lost := f.pending, f.lost
+	f.pending, f.lost = nil, 0
 	f.mu.Unlock()
-	done := f.Exec.TakeDone(f.lane)
+	done := f.exec.takeDone(f.lane)
 	if len(endings) == 0 && len(done) == 0 && lost == 0 {
 		return false, true
 	}
-	ok = f.Ack(done, lost)
-	if left := f.Flush(endings); len(left) > 0 {
+	ok = f.ack(done, lost)
+	if left := f.flush(endings); len(left) > 0 {
 		f.mu.Lock()
-		f.Pending = append(left, f.Pending...)
+		f.pending = append(left, f.pending...)
 		f.mu.Unlock()
 		ok = false
 	}
 	return true, ok
 }
 
-// Ack acknowledges claims that are done and has lost ones counted. The call is not cut off when the worker stops: an
+// ack acknowledges claims that are done and has lost ones counted. The call is not cut off when the worker stops: an
 // answer that arrives late is better than a task that runs again.
-func (f *finisher) Ack(done []*Claim, lost int) bool {
-	done, e := f.lane.Ending(done)
+func (f *finisher) ack(done []*Claim, lost int) bool {
+	done, e := f.lane.ending(done)
 	if len(done) == 0 && lost == 0 {
 		return true
 	}
-	stood, err := f.lane.Store.Ack(context.Background(), f.lane.worker, e, lost)
+	stood, err := f.lane.store.Ack(context.Background(), f.lane.worker, e, lost)
 	if err != nil {
 		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
 		f.unanswered(done, err)
 		if !redisstore.MayHaveRun(err) {
-			f.CountLost(lost)
+			f.countLost(lost)
 		}
 		return false
 	}
@@ -187,14 +187,14 @@ func (f *finisher) acknowledged(done []*Claim, stood []bool) {
 	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
 	lost := 0
 	for i, c := range done {
-		if stood != nil && !stood[i] && !c.Unclear {
+		if stood != nil && !stood[i] && !c.unclear {
 			lost++
 			f.tooLate(c)
 		}
 	}
-	f.lane.Settle(done...)
+	f.lane.settle(done...)
 	if lost > 0 {
-		f.CountLost(lost)
+		f.countLost(lost)
 	}
 }
 
@@ -204,48 +204,48 @@ func (f *finisher) unanswered(done []*Claim, err error) {
 		return
 	}
 	for _, c := range done {
-		c.Unclear = c.Unclear || redisstore.MayHaveRun(err)
+		c.unclear = c.unclear || redisstore.MayHaveRun(err)
 	}
-	f.lane.Reopen(done)
-	f.Exec.PutDone(f.lane, done)
+	f.lane.reopen(done)
+	f.exec.putDone(f.lane, done)
 	f.wake()
 }
 
 func (f *finisher) tooLate(c *Claim) {
 	f.lane.owner.tell(c, Event{Kind: KindTaskLost})
-	f.log.With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).
+	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
 
-// Flush tells Redis about endings and returns those it did not answer for.
-func (f *finisher) Flush(endings []Ending) (left []Ending) {
+// flush tells Redis about endings and returns those it did not answer for.
+func (f *finisher) flush(endings []ending) (left []ending) {
 	ctx := context.Background() // as in ack
-	var sorted [Outcomes][]Ending
+	var sorted [outcomes][]ending
 	for _, e := range endings {
-		sorted[e.Outcome] = append(sorted[e.Outcome], e)
+		sorted[e.outcome] = append(sorted[e.outcome], e)
 	}
 	for kind, group := range sorted {
 		size := redisstore.MaxTokens
-		switch Outcome(kind) {
-		case OutcomeRetry, OutcomeSnooze, OutcomeArchive, OutcomePark, OutcomeComplete, outcomeCancel:
+		switch outcome(kind) {
+		case outcomeRetry, outcomeSnooze, outcomeArchive, outcomePark, outcomeComplete, outcomeCancel:
 			size = redisstore.MaxShelved
 		default:
 		}
-		if kind == int(OutcomeRelease) {
+		if kind == int(outcomeRelease) {
 			// The last go back first, as each call puts its tasks in front of all others.
 			for len(group) > 0 {
-				n := fitting(len(group), size, func(i int) *Ending { return &group[len(group)-1-i] })
-				left = append(left, f.tell(ctx, OutcomeRelease, group[len(group)-n:])...)
+				n := fitting(len(group), size, func(i int) *ending { return &group[len(group)-1-i] })
+				left = append(left, f.tell(ctx, outcomeRelease, group[len(group)-n:])...)
 				group = group[:len(group)-n]
 			}
 		}
 		for len(group) > 0 {
-			n := fitting(len(group), size, func(i int) *Ending { return &group[i] })
+			n := fitting(len(group), size, func(i int) *ending { return &group[i] })
 			n = sameTally(group[:n])
-			if Outcome(kind) == outcomeGather {
+			if outcome(kind) == outcomeGather {
 				n = sameGroup(group[:n])
 			}
-			left = append(left, f.tell(ctx, Outcome(kind), group[:n])...)
+			left = append(left, f.tell(ctx, outcome(kind), group[:n])...)
 			group = group[n:]
 		}
 	}
@@ -254,10 +254,10 @@ func (f *finisher) Flush(endings []Ending) (left []Ending) {
 
 // fitting returns how many of n endings, at most size, go into one call that moves their messages: it must neither stop
 // Redis for long nor take longer than redisstore.CallTimeout on a slow line, or it would be repeated for ever.
-func fitting(n, size int, at func(int) *Ending) (fit int) {
+func fitting(n, size int, at func(int) *ending) (fit int) {
 	bytes := 0
 	for fit < min(n, size) {
-		bytes += len(at(fit).Claim.Raw) + at(fit).Claim.large() + len(at(fit).Info)
+		bytes += len(at(fit).claim.raw) + at(fit).claim.large() + len(at(fit).info)
 		if fit > 0 && bytes > redisstore.MaxClaimBytes {
 			break
 		}
@@ -267,26 +267,26 @@ func fitting(n, size int, at func(int) *Ending) (fit int) {
 }
 
 // sameTally returns how many of the first endings are counted alike: they share one call, as its counters hold for all.
-func sameTally(group []Ending) int {
+func sameTally(group []ending) int {
 	n := 1
-	for n < len(group) && group[n].Tally == group[0].Tally {
+	for n < len(group) && group[n].tally == group[0].tally {
 		n++
 	}
 	return n
 }
 
 // tell makes one call for endings of one kind and returns them if there was no answer.
-func (f *finisher) tell(ctx context.Context, kind Outcome, group []Ending) (left []Ending) {
+func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left []ending) {
 	claims := make([]*Claim, len(group))
 	for i := range group {
-		claims[i] = group[i].Claim
+		claims[i] = group[i].claim
 	}
 	stood, again, err := f.call(ctx, kind, claims, group)
 	if err != nil {
 		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
-		f.lane.Reopen(claims)
+		f.lane.reopen(claims)
 		for _, c := range claims {
-			c.Unclear = c.Unclear || redisstore.MayHaveRun(err)
+			c.unclear = c.unclear || redisstore.MayHaveRun(err)
 		}
 		return group
 	}
@@ -298,60 +298,60 @@ func (f *finisher) tell(ctx context.Context, kind Outcome, group []Ending) (left
 			f.endAgain(e)
 			continue
 		}
-		f.lane.Settle(e.Claim)
-		if !stood[i] && !e.Claim.Unclear && kind != OutcomeRelease && kind != OutcomeDefer {
+		f.lane.settle(e.claim)
+		if !stood[i] && !e.claim.unclear && kind != outcomeRelease && kind != outcomeDefer {
 			lost++
-			f.tooLate(e.Claim)
+			f.tooLate(e.claim)
 		}
-		if kind == outcomeForward && stood[i] && e.Claim.Held() {
-			f.disown(ctx, e.Claim)
+		if kind == outcomeForward && stood[i] && e.claim.held() {
+			f.disown(ctx, e.claim)
 		}
 	}
 	if lost > 0 {
-		f.CountLost(lost)
+		f.countLost(lost)
 	}
 	return nil
 }
 
 // call picks the script. again says which claims still stand and must end in another way, nil for none.
 func (f *finisher) call(
-	ctx context.Context, kind Outcome, claims []*Claim, group []Ending,
+	ctx context.Context, kind outcome, claims []*Claim, group []ending,
 ) (stood, again []bool, err error) {
-	s, worker, batches := f.lane.Store, f.lane.worker, f.lane.finished(claims)
+	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(claims)
 	tokens := make([]string, len(claims))
 	for i, c := range claims {
-		tokens[i] = c.Token
+		tokens[i] = c.token
 	}
-	if kind != OutcomeComplete && kind != outcomeCancel {
+	if kind != outcomeComplete && kind != outcomeCancel {
 		// First, or what it has reported would outlast the task if this process died in between.
 		if err := forgetReports(ctx, group); err != nil {
 			return nil, nil, err
 		}
 	}
 	switch kind {
-	case OutcomeRetry:
-		return s.Shelve(ctx, worker, batches, redisstore.ShelfRetry, 0, group[0].Tally.counters("retried"),
+	case outcomeRetry:
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfRetry, 0, group[0].tally.counters("retried"),
 			shelvedOf(group))
-	case OutcomeArchive:
+	case outcomeArchive:
 		for i := range group {
-			group[i].Wait = f.archiveKeep
+			group[i].wait = f.archiveKeep
 		}
 		return s.Shelve(ctx, worker, batches, redisstore.ShelfArchived, f.archiveMost,
-			group[0].Tally.counters("archived"),
+			group[0].tally.counters("archived"),
 			shelvedOf(group))
-	case OutcomeSnooze:
+	case outcomeSnooze:
 		return s.Shelve(ctx, worker, batches, redisstore.ShelfScheduled, 0, []string{"snoozed"}, shelvedOf(group))
-	case OutcomePark:
+	case outcomePark:
 		return s.Shelve(ctx, worker, batches, redisstore.ShelfParked, 0, []string{"parked"}, shelvedOf(group))
 	case outcomeCancel:
 		return s.Annul(ctx, worker, batches, annulledOf(group))
-	case OutcomeComplete:
+	case outcomeComplete:
 		stood, err = s.Complete(ctx, worker, batches, completedOf(group))
 	case outcomeGather:
 		stood, err = s.Join(ctx, worker, batches, tokens, membersOf(group))
 	case outcomeForward:
 		stood, err = s.Release(ctx, worker, batches, tokens, f.forward, false)
-	case OutcomeDefer:
+	case outcomeDefer:
 		stood, err = s.Release(ctx, worker, batches, tokens, f.lane.suspects, false)
 	default:
 		stood, err = s.Release(ctx, worker, batches, tokens, s, true)
@@ -362,39 +362,39 @@ func (f *finisher) call(
 // waiting returns how many endings Redis has not answered for.
 func (f *finisher) waiting() int {
 	f.mu.Lock()
-	n := len(f.Pending)
+	n := len(f.pending)
 	f.mu.Unlock()
-	f.Exec.Mu.Lock()
-	defer f.Exec.Mu.Unlock()
-	return n + len(f.lane.Done)
+	f.exec.mu.Lock()
+	defer f.exec.mu.Unlock()
+	return n + len(f.lane.done)
 }
 
-func shelvedOf(group []Ending) []redisstore.Shelved {
+func shelvedOf(group []ending) []redisstore.Shelved {
 	tasks := make([]redisstore.Shelved, len(group))
 	for i := range group {
 		e := &group[i]
 		tasks[i] = redisstore.Shelved{
-			Token: e.Claim.Token, ID: e.ID, Wait: e.Wait, Message: e.Message, Info: e.Info,
-			Path: e.Claim.Msg.Path,
+			Token: e.claim.token, ID: e.id, Wait: e.wait, Message: e.message, Info: e.info,
+			Path: e.claim.msg.Path,
 		}
-		tasks[i].Awaited = e.Outcome == OutcomeArchive && e.Claim.Msg.Meta.Extra.Keeps()
+		tasks[i].Awaited = e.outcome == outcomeArchive && e.claim.msg.Meta.Extra.Keeps()
 	}
 	return tasks
 }
 
 // membersOf are the claimed tasks of endings that join a group.
-func membersOf(endings []Ending) []group.Member {
+func membersOf(endings []ending) []group.Member {
 	members := make([]group.Member, len(endings))
 	for i := range endings {
-		members[i], _ = group.NewMember(endings[i].Claim.Raw) // which it was when the ending was made
+		members[i], _ = group.NewMember(endings[i].claim.raw) // which it was when the ending was made
 	}
 	return members
 }
 
 // sameGroup returns how many of the first endings join the same group.
-func sameGroup(group []Ending) int {
+func sameGroup(group []ending) int {
 	n := 1
-	for n < len(group) && group[n].ID == group[0].ID {
+	for n < len(group) && group[n].id == group[0].id {
 		n++
 	}
 	return n

@@ -11,15 +11,15 @@ import (
 	"github.com/godelayed/delayed/internal/sweep"
 )
 
-// Heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when
+// heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when
 // they have expired, finds out which claims were lost meanwhile, and gives back claims whose replies never arrived.
-type Heartbeat struct {
-	lanes  []*Lane
+type heartbeat struct {
+	lanes  []*lane
 	stores []*redisstore.Store
 	worker string
 	life   time.Duration
 	value  string
-	Health *sweep.LinkHealth
+	health *sweep.LinkHealth
 	log    loop.Journal
 	onBeat func() // after every confirmed heartbeat
 	// listing returns what the worker's functions are, and a value that is another one after each change; nil: nothing
@@ -29,56 +29,56 @@ type Heartbeat struct {
 	beats         int // that Redis has answered
 	registrations int // attempts
 	// the answer of the last registration is unknown: it must be repeated, as it says which claims stand
-	unsure    map[*Lane]bool
-	Missing   map[*Lane]bool // listeners were told that it is lost
-	published map[*Lane]any  // what of listing Redis knows; nil for none
+	unsure    map[*lane]bool
+	missing   map[*lane]bool // listeners were told that it is lost
+	published map[*lane]any  // what of listing Redis knows; nil for none
 
 	poke    chan struct{}
 	trouble loop.Complaints
 	untold  loop.Complaints // about functions that could not be published
-	Link    redisstore.Link
+	link    redisstore.Link
 }
 
 // shortestBeat is how long a heartbeat is waited for at least.
 const shortestBeat = 500 * time.Millisecond
 
-func NewHeartbeat(
-	lanes []*Lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal, onBeat func(),
-) *Heartbeat {
-	h := &Heartbeat{
-		Link: lanes[0].Store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
-		value: value, Health: health, log: log, onBeat: onBeat,
-		unsure: map[*Lane]bool{}, Missing: map[*Lane]bool{}, published: map[*Lane]any{}, poke: make(chan struct{}, 1),
+func newHeartbeat(
+	lanes []*lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal, onBeat func(),
+) *heartbeat {
+	h := &heartbeat{
+		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
+		value: value, health: health, log: log, onBeat: onBeat,
+		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
-		h.stores = append(h.stores, l.Store)
+		h.stores = append(h.stores, l.store)
 	}
 	return h
 }
 
-// Now asks for a heartbeat at once. It never blocks.
-func (h *Heartbeat) Now() {
+// now asks for a heartbeat at once. It never blocks.
+func (h *heartbeat) now() {
 	select {
 	case h.poke <- struct{}{}:
 	default:
 	}
 }
 
-// Run beats until ctx ends.
-func (h *Heartbeat) Run(ctx context.Context) {
-	defer h.Link.HangUp()
-	Drain(h.poke) // functions that were registered before
+// run beats until ctx ends.
+func (h *heartbeat) run(ctx context.Context) {
+	defer h.link.HangUp()
+	drain(h.poke) // functions that were registered before
 	var wait loop.Backoff
 	for ctx.Err() == nil {
 		next := loop.Jitter(h.life*9/40, 0.1) // a quarter of the life at most: sweepers count on that
-		if err := h.Beat(ctx); err != nil {
+		if err := h.beat(ctx); err != nil {
 			if ctx.Err() != nil {
 				return
 			}
 			h.log.Trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
-			h.Missed(err)
+			h.missed(err)
 			next = min(wait.Next(), h.life/8)
-			Drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
+			drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
 		} else {
 			h.log.Relief(&h.trouble, "heartbeat renewed")
 			wait.Reset()
@@ -93,25 +93,25 @@ func (h *Heartbeat) Run(ctx context.Context) {
 	}
 }
 
-func Drain(c chan struct{}) {
+func drain(c chan struct{}) {
 	select {
 	case <-c:
 	default:
 	}
 }
 
-// Beat renews the heartbeats once.
-func (h *Heartbeat) Beat(ctx context.Context) error {
+// beat renews the heartbeats once.
+func (h *heartbeat) beat(ctx context.Context) error {
 	// Short, so that what a broken connection has swallowed is soon sent on another one.
 	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/8, shortestBeat), redisstore.CallTimeout))
 	defer cancel()
 	count, look := false, h.beats%lookAtLeast == 0
 	until := make([]uint64, len(h.lanes))
 	for i, l := range h.lanes {
-		known, _, unclear := l.Count()
+		known, _, unclear := l.count()
 		count = count || known > 0 || unclear
-		look = look || count || l.Control.Intent.Load()
-		until[i] = l.Newest()
+		look = look || count || l.control.intent.Load()
+		until[i] = l.newest()
 	}
 	sent := time.Now()
 	pulses, now, err := h.call(ctx, count, look)
@@ -120,19 +120,19 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	}
 	h.beats++
 	for i, l := range h.lanes {
-		l.Store.RedisTime(now)
+		l.store.RedisTime(now)
 		if pulses[i].Version >= 0 {
 			l.versionIs(pulses[i].Version)
 		}
-		if pulses[i].Alive && l.Confirmed.Load() != nil && !h.unsure[l] {
-			l.Confirmed.Store(&sent)
+		if pulses[i].Alive && l.confirmed.Load() != nil && !h.unsure[l] {
+			l.confirmed.Store(&sent)
 			h.regained(l)
 			if err := h.reconcile(ctx, l, pulses[i].Claims, until[i]); err != nil {
 				return err
 			}
 			continue
 		}
-		l.Control.since.CompareAndSwap(0, now.UnixMilli())
+		l.control.since.CompareAndSwap(0, now.UnixMilli())
 		if err := h.register(ctx, l); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 
 // publish tells Redis which functions the worker runs, on queues where that has changed. No task depends on it: what
 // fails is tried again with the next heartbeat.
-func (h *Heartbeat) publish(ctx context.Context) {
+func (h *heartbeat) publish(ctx context.Context) {
 	if h.listing == nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (h *Heartbeat) publish(ctx context.Context) {
 		if h.published[l] == state {
 			continue
 		}
-		noted, err := l.Store.Publish(ctx, h.worker, listing)
+		noted, err := l.store.Publish(ctx, h.worker, listing)
 		if err != nil {
 			if ctx.Err() == nil {
 				h.log.Trouble(&h.untold, "cannot publish the functions of this worker; trying again", err)
@@ -168,32 +168,32 @@ func (h *Heartbeat) publish(ctx context.Context) {
 }
 
 // call sends the heartbeats on a connection of their own.
-func (h *Heartbeat) call(ctx context.Context, count, look bool) (pulses []redisstore.Pulse, now time.Time, err error) {
-	done := h.Health.Call()
+func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []redisstore.Pulse, now time.Time, err error) {
+	done := h.health.Call()
 	defer func() {
 		done(err)
 		if err != nil {
-			h.Link.HangUp()
+			h.link.HangUp()
 		}
 	}()
-	if _, err = h.Link.Open(ctx); err != nil {
+	if _, err = h.link.Open(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
-	return redisstore.Beat(ctx, &h.Link, h.stores, h.worker, h.life, count, look)
+	return redisstore.Beat(ctx, &h.link, h.stores, h.worker, h.life, count, look)
 }
 
 // register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those
 // made after the script was sent are not judged by its answer.
-func (h *Heartbeat) register(ctx context.Context, l *Lane) error {
-	before := l.Open()
-	again := l.Confirmed.Load() != nil
+func (h *heartbeat) register(ctx context.Context, l *lane) error {
+	before := l.open()
+	again := l.confirmed.Load() != nil
 	if again {
 		h.lost(l, nil)
 		// Redis was away for longer than the heartbeat lives, or this process stood still: so may have all others.
-		h.Health.Break()
+		h.health.Break()
 	}
-	until := l.Newest()
-	l.Register()
+	until := l.newest()
+	l.register()
 	delete(h.published, l) // who has forgotten the worker has forgotten them too
 	h.registrations++
 	pulse := h.value + ":" + strconv.Itoa(h.registrations)
@@ -202,13 +202,13 @@ func (h *Heartbeat) register(ctx context.Context, l *Lane) error {
 	deadline, _ := ctx.Deadline()
 	call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
-	tokens, err := l.Store.Register(call, h.worker, h.life, pulse)
+	tokens, err := l.store.Register(call, h.worker, h.life, pulse)
 	h.unsure[l] = err != nil
 	if err == nil || errors.Is(err, redisstore.ErrUnknown) {
 		l.registered.Store(true)
 	}
 	if err != nil {
-		l.Register()
+		l.register()
 		return err
 	}
 	stands := make(map[string]bool, len(tokens))
@@ -217,69 +217,69 @@ func (h *Heartbeat) register(ctx context.Context, l *Lane) error {
 	}
 	lost := 0
 	for _, c := range before {
-		if !stands[c.Token] && l.Lose(c) {
+		if !stands[c.token] && l.lose(c) {
 			lost++
 		}
 	}
-	l.Pulse.Store(&pulse)
+	l.pulse.Store(&pulse)
 	// Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are
 	// given back.
-	l.Register()
-	l.Confirmed.Store(&sent)
+	l.register()
+	l.confirmed.Store(&sent)
 	h.regained(l)
 	if again {
-		h.log.With("queue", l.Store.Name).WithField("lost", lost).WithField("kept", len(before)-lost).
+		h.log.With("queue", l.store.Name).WithField("lost", lost).WithField("kept", len(before)-lost).
 			Warn("heartbeat had expired; registered again")
 	}
-	return h.release(ctx, l, l.Strangers(tokens, until))
+	return h.release(ctx, l, l.strangers(tokens, until))
 }
 
-// Missed tells listeners when a heartbeat that cannot be renewed may have expired.
-func (h *Heartbeat) Missed(err error) {
+// missed tells listeners when a heartbeat that cannot be renewed may have expired.
+func (h *heartbeat) missed(err error) {
 	for _, l := range h.lanes {
-		if l.Confirmed.Load() != nil && !l.Fresh(h.life) {
+		if l.confirmed.Load() != nil && !l.fresh(h.life) {
 			h.lost(l, err)
 		}
 	}
 }
 
 // lost tells listeners, once, that a heartbeat has expired or may have.
-func (h *Heartbeat) lost(l *Lane, err error) {
-	if l.owner != nil && !h.Missing[l] {
-		h.Missing[l] = true
-		l.owner.Emit(Event{Kind: KindHeartbeatLost, Queue: l.Store.Name, Err: err})
+func (h *heartbeat) lost(l *lane, err error) {
+	if l.owner != nil && !h.missing[l] {
+		h.missing[l] = true
+		l.owner.emit(Event{Kind: KindHeartbeatLost, Queue: l.store.Name, Err: err})
 	}
 }
 
 // regained tells listeners that a heartbeat stands again, if it was lost.
-func (h *Heartbeat) regained(l *Lane) {
-	if h.Missing[l] {
-		delete(h.Missing, l)
-		l.owner.Emit(Event{Kind: KindHeartbeatRegained, Queue: l.Store.Name})
+func (h *heartbeat) regained(l *lane) {
+	if h.missing[l] {
+		delete(h.missing, l)
+		l.owner.emit(Event{Kind: KindHeartbeatRegained, Queue: l.store.Name})
 	}
 }
 
 // reconcile gives back claims that Redis holds for this worker and the worker does not know of.
-func (h *Heartbeat) reconcile(ctx context.Context, l *Lane, claims int, until uint64) error {
-	known, calling, unclear := l.Count()
+func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until uint64) error {
+	known, calling, unclear := l.count()
 	if claims < 0 || claims == 0 || !unclear && (calling || claims <= known) {
 		return nil
 	}
-	tokens, err := l.Store.Tokens(ctx, h.worker)
+	tokens, err := l.store.Tokens(ctx, h.worker)
 	if err != nil {
 		return err
 	}
-	return h.release(ctx, l, l.Strangers(tokens, until))
+	return h.release(ctx, l, l.strangers(tokens, until))
 }
 
 // release gives back claims whose replies were lost. No death is counted.
-func (h *Heartbeat) release(ctx context.Context, l *Lane, tokens []string) error {
+func (h *heartbeat) release(ctx context.Context, l *lane, tokens []string) error {
 	for len(tokens) > 0 {
 		n := min(len(tokens), redisstore.MaxTokens)
-		if _, err := l.Store.Release(ctx, h.worker, nil, tokens[:n], l.Store, true); err != nil {
+		if _, err := l.store.Release(ctx, h.worker, nil, tokens[:n], l.store, true); err != nil {
 			return err
 		}
-		h.log.With("queue", l.Store.Name).WithField("tasks", n).Warn("gave back tasks whose claim got no reply")
+		h.log.With("queue", l.store.Name).WithField("tasks", n).Warn("gave back tasks whose claim got no reply")
 		tokens = tokens[n:]
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Judge decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
-func (w *Worker) Judge(c *Claim, err error, now time.Time) (e Ending, done bool) {
+// judge decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
+func (w *Worker) judge(c *Claim, err error, now time.Time) (e ending, done bool) {
 	defer func() {
 		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a
 		// common slip; it must not end the process.
@@ -43,11 +43,11 @@ type judgement struct {
 	log  loop.Journal
 }
 
-func (j *judgement) decide() (e Ending, done bool) {
+func (j *judgement) decide() (e ending, done bool) {
 	says, wait := said(j.err)
-	if errors.Is(context.Cause(j.w.Tasks), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
+	if errors.Is(context.Cause(j.w.tasks), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
 		// The handler was told to stop. Neither a retry nor a death is spent.
-		return Ending{Claim: j.c, Outcome: OutcomeRelease}, false
+		return ending{claim: j.c, outcome: outcomeRelease}, false
 	}
 	j.prepare()
 	switch says {
@@ -57,29 +57,29 @@ func (j *judgement) decide() (e Ending, done bool) {
 			j.info.Reason = "dropped"
 			return j.w.leave(j.c, &j.info), false
 		}
-		return Ending{}, true
+		return ending{}, true
 	case SaysSnooze:
 		j.info.Reason = "snoozed"
 		j.log.WithField("delay", wait.String()).Debug("task snoozed")
-		return j.file(OutcomeSnooze, TallyNone, wait, j.c.Raw), false
+		return j.file(outcomeSnooze, tallyNone, wait, j.c.raw), false
 	default:
 	}
-	late, _ := j.err.(*TimeoutError) //nolint:errorlint // conclude puts it outermost
+	late, _ := j.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
 	switch {
 	case j.misfit():
-		if fields := j.c.Fn.UnknownFields(&j.c.Msg); len(fields) > 0 {
-			return j.w.Park(j.c, ReasonFields, j.now, fields...), false
+		if fields := j.c.fn.UnknownFields(&j.c.msg); len(fields) > 0 {
+			return j.w.park(j.c, reasonFields, j.now, fields...), false
 		}
 		// The same bytes never fit, however often they are tried.
 		j.info.Reason = lifecycle.ReasonArguments
 		j.log.WithError(j.err).Error("task archived: its arguments do not fit the function")
-		return j.file(OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, j.c.Raw), false
+		return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.c.raw), false
 	case says == SaysDiscard:
 		return j.archive("its handler discarded it"), false
-	case late != nil && j.c.Fn.Policy.FailOnTimeout:
+	case late != nil && j.c.fn.Policy.FailOnTimeout:
 		return j.archive("it took too long"), false
 	}
-	if says != SaysRetryIn && j.trust && j.w.Cfg.IsFailure != nil && !j.w.Cfg.IsFailure(j.err) {
+	if says != SaysRetryIn && j.trust && j.w.cfg.IsFailure != nil && !j.w.cfg.IsFailure(j.err) {
 		return j.postpone(), false
 	}
 	return j.fail(says == SaysRetryIn, wait), false
@@ -87,13 +87,13 @@ func (j *judgement) decide() (e Ending, done bool) {
 
 // misfit reports whether the error says that the arguments do not fit the function of the task.
 func (j *judgement) misfit() bool {
-	path, ok := j.w.Cfg.Misfit(j.err)
-	return ok && path == j.c.Fn.Path()
+	path, ok := j.w.cfg.Misfit(j.err)
+	return ok && path == j.c.fn.Path()
 }
 
 // prepare fills in what all decisions need.
 func (j *judgement) prepare() {
-	j.msg = j.c.Msg
+	j.msg = j.c.msg
 	j.msg.Extend()
 	m := &j.msg.Meta
 	if m.ID == "" {
@@ -101,18 +101,18 @@ func (j *judgement) prepare() {
 	}
 	j.info = wire.Info{
 		Reason: lifecycle.ReasonFailed, Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1,
-		Deaths: m.Deaths, At: j.now, Worker: j.w.UID, Progress: j.c.reported(),
+		Deaths: m.Deaths, At: j.now, Worker: j.w.id, Progress: j.c.reported(),
 	}
 	var panicked *function.PanicError
 	if errors.As(j.err, &panicked) {
 		j.info.Stack = panicked.Stack
 	}
-	j.log = j.w.Log.With("queue", j.c.Lane.Store.Name).With("function", j.msg.Path).With("id", m.ID).With("attempt",
+	j.log = j.w.log.With("queue", j.c.lane.store.Name).With("function", j.msg.Path).With("id", m.ID).With("attempt",
 		j.info.Attempts)
 }
 
 // fail retries the task, or archives it. wait holds if it is given.
-func (j *judgement) fail(given bool, wait time.Duration) Ending {
+func (j *judgement) fail(given bool, wait time.Duration) ending {
 	x := j.failed()
 	if x.RetryUntil == 0 && j.msg.Meta.Retried >= j.w.maxRetry(j.c) {
 		return j.archive("it failed and no retries are left")
@@ -125,25 +125,25 @@ func (j *judgement) fail(given bool, wait time.Duration) Ending {
 	}
 	j.msg.Meta.Retried++
 	j.log.WithError(j.err).WithField("delay", wait.String()).Warn("task failed and is tried again")
-	return j.file(OutcomeRetry, TallyFailed, wait, j.msg.Append(nil))
+	return j.file(outcomeRetry, tallyFailed, wait, j.msg.Append(nil))
 }
 
 // postpone tries the task again, for a reason that is no failure.
-func (j *judgement) postpone() Ending {
+func (j *judgement) postpone() ending {
 	wait := j.delay()
 	if j.tooLate(wait) {
 		return j.archive("there is no time left for another try")
 	}
 	j.info.Reason = "not failed"
 	j.log.WithError(j.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
-	return j.file(OutcomeRetry, TallyNone, wait, j.c.Raw)
+	return j.file(outcomeRetry, tallyNone, wait, j.c.raw)
 }
 
 // archive ends the task for good.
-func (j *judgement) archive(why string) Ending {
+func (j *judgement) archive(why string) ending {
 	j.failed()
 	j.log.WithError(j.err).Error("task archived: " + why)
-	return j.file(OutcomeArchive, TallyFailed, lifecycle.ArchivedLife, j.msg.Append(nil))
+	return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.msg.Append(nil))
 }
 
 // failed notes in the message when the task has failed for the first time.
@@ -159,17 +159,17 @@ func (j *judgement) failed() *wire.Extra {
 	return &x
 }
 
-func (j *judgement) file(o Outcome, t Tally, wait time.Duration, message []byte) Ending {
-	return Ending{
-		Claim: j.c, Outcome: o, Tally: t, Wait: wait, ID: j.msg.Meta.ID, Message: message,
-		Info: j.info.Encode(), reason: j.info.Reason,
+func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte) ending {
+	return ending{
+		claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message,
+		info: j.info.Encode(), reason: j.info.Reason,
 	}
 }
 
 // delay returns how long the task waits before it is tried again.
 func (j *judgement) delay() time.Duration {
 	retried := j.msg.Meta.Retried
-	p := &j.c.Fn.Policy
+	p := &j.c.fn.Policy
 	longest := p.Longest
 	var delays []int64
 	if x := j.msg.Meta.Extra; x != nil {
@@ -187,7 +187,7 @@ func (j *judgement) delay() time.Duration {
 	case len(p.Delays) > 0:
 		d = p.Delays[min(retried, len(p.Delays)-1)]
 	case j.trust:
-		d = j.w.Cfg.Backoff(retried)
+		d = j.w.cfg.Backoff(retried)
 	default:
 		d = DefaultBackoff(retried)
 	}
@@ -215,10 +215,10 @@ func (j *judgement) tooLate(wait time.Duration) bool {
 // maxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
 func (w *Worker) maxRetry(c *Claim) int {
 	switch {
-	case c.Msg.Meta.HasMaxRetry:
-		return c.Msg.Meta.MaxRetry
-	case c.Fn.Policy.MaxRetry != nil:
-		return *c.Fn.Policy.MaxRetry
+	case c.msg.Meta.HasMaxRetry:
+		return c.msg.Meta.MaxRetry
+	case c.fn.Policy.MaxRetry != nil:
+		return *c.fn.Policy.MaxRetry
 	}
-	return w.Cfg.MaxRetry
+	return w.cfg.MaxRetry
 }

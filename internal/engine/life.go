@@ -28,17 +28,17 @@ type life struct {
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
-	if !w.Phase.CompareAndSwap(int32(phaseNew), int32(PhaseRunning)) {
+	if !w.phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
 		return fmt.Errorf("%w: Run was called before: make another worker", redisstore.ErrClosed)
 	}
 	answered, err := w.prepare(ctx)
 	if err != nil {
-		w.Phase.Store(int32(PhaseStopped))
+		w.phase.Store(int32(phaseStopped))
 		return err
 	}
 	w.logStart()
-	w.Emit(Event{Kind: KindWorkerStarted})
-	ctx, end := w.Cfg.Signals.Until(ctx)
+	w.emit(Event{Kind: KindWorkerStarted})
+	ctx, end := w.cfg.Signals.Until(ctx)
 	defer end()
 
 	l := newLife(w)
@@ -46,23 +46,23 @@ func (w *Worker) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		if redisstore.Closing(ctx) != nil {
-			w.StopFor(StopClosed)
+			w.stopFor(stopClosed)
 		}
-		w.StopFor(StopContext)
+		w.stopFor(stopContext)
 	case <-w.stopping:
 	}
-	defer context.AfterFunc(w.Cfg.Signals.Open, l.giveUp)() // Redis cannot be told any more
+	defer context.AfterFunc(w.cfg.Signals.Open, l.giveUp)() // Redis cannot be told any more
 	reason := l.stop(end)
 	idle := l.drain(reason)
 	if waitFor(idle, 0) {
 		err := l.finish(idle, reason)
-		w.Log.Info("worker stopped")
+		w.log.Info("worker stopped")
 		return w.because(reason, err)
 	}
 	// What remains is done without the caller: a handler that still runs keeps its claim and its heartbeat.
 	err = w.stillRunning(reason)
 	go func() { _ = l.finish(idle, reason) }() // its error is told by the log
-	w.Log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
+	w.log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
 	return err
 }
 
@@ -72,7 +72,7 @@ func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
 	if err == nil {
 		err = w.attach()
 	}
-	if w.Cfg.Signals.Open.Err() != nil {
+	if w.cfg.Signals.Open.Err() != nil {
 		err = redisstore.ErrHandleClosed
 	}
 	return answered, err
@@ -82,10 +82,10 @@ func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
 func (w *Worker) attach() error {
 	w.control.Lock() // Listen may still be at work
 	defer w.control.Unlock()
-	if err := w.Cfg.Prepare(); err != nil {
+	if err := w.cfg.Prepare(); err != nil {
 		return err
 	}
-	w.Hooks.Start(w.Log)
+	w.hooks.start(w.log)
 	return nil
 }
 
@@ -100,30 +100,30 @@ func newLife(w *Worker) *life {
 // start begins everything that goes on while the worker runs. What claims and moves tasks ends with ctx.
 func (l *life) start(ctx context.Context, answered bool) {
 	w := l.w
-	w.Exec.Start()
-	for _, g := range w.Groups {
-		l.beats.Go(func() { g.Heartbeat.Run(l.beating) })
-		l.loops.Go(func() { g.Mover.run(ctx) })
-		if !w.Cfg.NoSweeper {
-			l.loops.Go(func() { g.Sweeper.Run(ctx) })
+	w.exec.start()
+	for _, g := range w.groups {
+		l.beats.Go(func() { g.heartbeat.run(l.beating) })
+		l.loops.Go(func() { g.mover.run(ctx) })
+		if !w.cfg.NoSweeper {
+			l.loops.Go(func() { g.sweeper.Run(ctx) })
 		}
 	}
-	if w.Cfg.StuckAfter > 0 {
+	if w.cfg.StuckAfter > 0 {
 		l.beats.Go(func() { w.watchdog.run(l.beating) })
 	}
-	for _, wt := range w.Fetcher.Waiters {
+	for _, wt := range w.fetcher.waiters {
 		l.loops.Go(func() { wt.run(ctx) })
 	}
-	for _, lane := range w.Lanes {
-		l.finishers.Go(func() { lane.Finisher.run(l.told, l.abandon) })
+	for _, lane := range w.lanes {
+		l.finishers.Go(func() { lane.finisher.run(l.told, l.abandon) })
 		l.beats.Go(func() { w.follow(l.beating, lane) })
 	}
-	l.loops.Go(func() { w.Fetcher.Run(ctx) })
+	l.loops.Go(func() { w.fetcher.run(ctx) })
 	l.loops.Go(func() { w.followUp(ctx, answered) })
-	for _, beside := range w.Cfg.Beside {
+	for _, beside := range w.cfg.Beside {
 		l.loops.Go(func() { beside(ctx) })
 	}
-	for _, watch := range w.Watches() {
+	for _, watch := range w.watches() {
 		l.loops.Go(func() { watch(ctx) })
 	}
 }
@@ -132,19 +132,19 @@ func (l *life) start(ctx context.Context, answered bool) {
 func (l *life) stop(end context.CancelFunc) (reason string) {
 	w := l.w
 	w.control.Lock()
-	w.Phase.Store(int32(phaseStopping))
+	w.phase.Store(int32(phaseStopping))
 	w.holdBack() // at once: the loops may have to wait for Redis
 	w.control.Unlock()
 	end()
 	reason = w.stopReason()
-	w.Log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
-	w.Emit(Event{Kind: KindWorkerStopping, Reason: reason})
-	if reason != StopStuck {
-		for _, lane := range w.Lanes {
+	w.log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
+	w.emit(Event{Kind: KindWorkerStopping, Reason: reason})
+	if reason != stopStuck {
+		for _, lane := range w.lanes {
 			l.beats.Go(func() { w.noteStop(l.beating, lane) })
 		}
 	}
-	l.grace = time.Now().Add(w.Cfg.Grace)
+	l.grace = time.Now().Add(w.cfg.Grace)
 	l.loops.Wait()
 	return reason
 }
@@ -153,22 +153,22 @@ func (l *life) stop(end context.CancelFunc) (reason string) {
 // cancelled. The channel that it returns is closed when all of them have returned.
 func (l *life) drain(reason string) (idle <-chan struct{}) {
 	w := l.w
-	w.GiveBack(w.Exec.TakeBack())
-	w.Exec.Stop()
+	w.giveBack(w.exec.takeBack())
+	w.exec.stop()
 	sound, all := make(chan struct{}), make(chan struct{})
 	go func() {
-		w.Exec.Over.Wait()
+		w.exec.over.Wait()
 		close(sound)
-		w.Exec.Late.Wait()
+		w.exec.late.Wait()
 		close(all)
 	}()
 	awaited := all
-	if reason == StopStuck {
+	if reason == stopStuck {
 		awaited = sound // the others do not return
 	}
 	if !waitFor(awaited, time.Until(l.grace)) {
-		w.Cancel(ErrShutdown)
-		waitFor(awaited, w.Cfg.CancelGrace)
+		w.cancel(ErrShutdown)
+		waitFor(awaited, w.cfg.CancelGrace)
 	}
 	return all
 }
@@ -177,19 +177,19 @@ func (l *life) drain(reason string) (idle <-chan struct{}) {
 func (l *life) finish(idle <-chan struct{}, reason string) error {
 	w := l.w
 	<-idle
-	w.Cancel(ErrShutdown)
+	w.cancel(ErrShutdown)
 	l.endTold()
-	timer := time.AfterFunc(w.Cfg.CancelGrace+redisstore.CallTimeout, l.giveUp)
+	timer := time.AfterFunc(w.cfg.CancelGrace+redisstore.CallTimeout, l.giveUp)
 	l.finishers.Wait()
 	timer.Stop()
 	l.giveUp()
 	l.endHeartbeat() // before unregister, or a heartbeat could register the worker again behind it
 	l.beats.Wait()
-	err := w.Unregister()
+	err := w.unregister()
 	w.lines.Close()
-	w.Phase.Store(int32(PhaseStopped))
-	w.Emit(Event{Kind: KindWorkerStopped, Reason: reason, Err: w.because(reason, err)})
-	w.Hooks.Stop(w.Cfg.ListenGrace())
+	w.phase.Store(int32(phaseStopped))
+	w.emit(Event{Kind: KindWorkerStopped, Reason: reason, Err: w.because(reason, err)})
+	w.hooks.stop(w.cfg.listenGrace())
 	return err
 }
 
@@ -197,28 +197,28 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 // was closed, or the settings of Redis.
 func (w *Worker) because(reason string, err error) error {
 	switch {
-	case reason == StopSettings:
+	case reason == stopSettings:
 		return errors.Join(w.unfit, err)
-	case reason == StopClosed && !errors.Is(err, redisstore.ErrClosed):
+	case reason == stopClosed && !errors.Is(err, redisstore.ErrClosed):
 		return errors.Join(redisstore.ErrHandleClosed, err)
-	case reason != StopStuck:
+	case reason != stopStuck:
 		return err
 	case err == nil:
-		return w.watchdog.Fatal
+		return w.watchdog.fatal
 	}
-	return errors.Join(w.watchdog.Fatal, err)
+	return errors.Join(w.watchdog.fatal, err)
 }
 
 // stillRunning returns the error of a worker whose handlers have not returned.
 func (w *Worker) stillRunning(reason string) error {
 	running := &RunningError{}
-	for _, c := range w.Exec.Running() {
-		if reason != StopStuck || !w.Exec.givenUp(c) {
-			running.Funcs = append(running.Funcs, c.Fn.Path())
+	for _, c := range w.exec.running() {
+		if reason != stopStuck || !w.exec.givenUp(c) {
+			running.Funcs = append(running.Funcs, c.fn.Path())
 		}
 	}
-	if reason == StopStuck && len(running.Funcs) == 0 {
-		return w.watchdog.Fatal
+	if reason == stopStuck && len(running.Funcs) == 0 {
+		return w.watchdog.fatal
 	}
 	return w.because(reason, running)
 }

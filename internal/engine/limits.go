@@ -10,30 +10,30 @@ import (
 
 // Why a worker stops, as WorkerStatus.StopReason, its log and KindWorkerStopping say it.
 const (
-	StopContext = "context"    // the context of Run has ended
-	StopClosed  = "closed"     // the handle on Redis was closed
-	StopTasks   = "max tasks"  // WorkerConfig.MaxTasks have ended, or the one of Once
-	StopTime    = "max time"   // it has run for WorkerConfig.MaxTime
-	StopMemory  = "max memory" // the process has more than WorkerConfig.MaxMemory
-	StopEmpty   = "empty"      // its queues are empty, as StopWhenEmpty, StopWhenEmptyFor or Once want it
-	StopStuck   = "stuck"      // too many handlers are stuck
-	StopRestart = "restart"    // Queue.Restart
-	StopOrder   = "order"      // WorkerControl.Stop
+	stopContext = "context"    // the context of Run has ended
+	stopClosed  = "closed"     // the handle on Redis was closed
+	stopTasks   = "max tasks"  // WorkerConfig.MaxTasks have ended, or the one of Once
+	stopTime    = "max time"   // it has run for WorkerConfig.MaxTime
+	stopMemory  = "max memory" // the process has more than WorkerConfig.MaxMemory
+	stopEmpty   = "empty"      // its queues are empty, as StopWhenEmpty, StopWhenEmptyFor or Once want it
+	stopStuck   = "stuck"      // too many handlers are stuck
+	stopRestart = "restart"    // Queue.Restart
+	stopOrder   = "order"      // WorkerControl.Stop
 
-	StopSettings = "settings" // Redis came back with settings that lose tasks
+	stopSettings = "settings" // Redis came back with settings that lose tasks
 )
 
 const (
-	// MemoryInterval is the time between two looks at the memory of the process.
-	MemoryInterval = time.Second
+	// memoryInterval is the time between two looks at the memory of the process.
+	memoryInterval = time.Second
 	// emptyInterval and emptyMost bound the time between two looks whether there is anything to do.
 	emptyInterval = 50 * time.Millisecond
 	emptyMost     = time.Second
 )
 
-// StopFor makes the worker stop as if the context of Run had ended. The first reason holds. It never blocks and may be
+// stopFor makes the worker stop as if the context of Run had ended. The first reason holds. It never blocks and may be
 // called at any time.
-func (w *Worker) StopFor(reason string) {
+func (w *Worker) stopFor(reason string) {
 	if w.reason.CompareAndSwap(nil, &reason) {
 		close(w.stopping)
 	}
@@ -49,31 +49,31 @@ func (w *Worker) stopReason() string {
 
 // allow prepares the limits that the executors keep.
 func (w *Worker) allow() {
-	w.Exec.Rest = w.Cfg.Rest
-	w.Exec.Limited, w.Exec.Budget = w.Cfg.MaxTasks > 0, w.Cfg.MaxTasks
-	w.Exec.OnSpent = func() { w.StopFor(StopTasks) }
+	w.exec.rest = w.cfg.Rest
+	w.exec.limited, w.exec.budget = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
+	w.exec.onSpent = func() { w.stopFor(stopTasks) }
 }
 
-// Watches returns what keeps the other limits, and notices for listeners that the worker is idle: functions that end
+// watches returns what keeps the other limits, and notices for listeners that the worker is idle: functions that end
 // with their context.
-func (w *Worker) Watches() (watches []func(context.Context)) {
-	if w.Cfg.MaxTime > 0 {
+func (w *Worker) watches() (watches []func(context.Context)) {
+	if w.cfg.MaxTime > 0 {
 		watches = append(watches, func(ctx context.Context) {
-			if loop.Sleep(ctx, w.Cfg.MaxTime) {
-				w.StopFor(StopTime)
+			if loop.Sleep(ctx, w.cfg.MaxTime) {
+				w.stopFor(stopTime)
 			}
 		})
 	}
-	if w.Cfg.MaxMemory > 0 {
+	if w.cfg.MaxMemory > 0 {
 		watches = append(watches, w.watchMemory)
 	}
-	v := &Vacancy{Worker: w, Limit: -1, Listened: w.listened()}
+	v := &vacancy{worker: w, limit: -1, listened: w.listened()}
 	switch {
-	case w.Cfg.StopWhenEmptyFor > 0:
-		v.Limit = w.Cfg.StopWhenEmptyFor
-	case w.Cfg.StopWhenEmpty:
-		v.Limit = 0
-	case !v.Listened:
+	case w.cfg.StopWhenEmptyFor > 0:
+		v.limit = w.cfg.StopWhenEmptyFor
+	case w.cfg.StopWhenEmpty:
+		v.limit = 0
+	case !v.listened:
 		return watches
 	}
 	return append(watches, v.run)
@@ -81,7 +81,7 @@ func (w *Worker) Watches() (watches []func(context.Context)) {
 
 // watchMemory stops the worker when the process has too much memory.
 func (w *Worker) watchMemory(ctx context.Context) {
-	ticker := time.NewTicker(MemoryInterval)
+	ticker := time.NewTicker(memoryInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -89,83 +89,83 @@ func (w *Worker) watchMemory(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if used := MemoryUsed(); used > w.Cfg.MaxMemory {
-			w.Log.WithField("bytes", used).WithField("limit",
-				w.Cfg.MaxMemory).Warn("the process has more memory than WorkerConfig.MaxMemory")
-			w.StopFor(StopMemory)
+		if used := memoryUsed(); used > w.cfg.MaxMemory {
+			w.log.WithField("bytes", used).WithField("limit",
+				w.cfg.MaxMemory).Warn("the process has more memory than WorkerConfig.MaxMemory")
+			w.stopFor(stopMemory)
 			return
 		}
 	}
 }
 
-// Vacancy finds out when a worker has nothing to do.
-type Vacancy struct {
-	Worker *Worker
+// vacancy finds out when a worker has nothing to do.
+type vacancy struct {
+	worker *Worker
 	// for how long there must be nothing to do until the worker stops; negative: it does not stop
-	Limit    time.Duration
-	Listened bool // listeners are told
+	limit    time.Duration
+	listened bool // listeners are told
 
-	Since  time.Time // nothing was to be done
+	since  time.Time // nothing was to be done
 	starts uint64    // tasks that had started then
-	Told   bool      // listeners know
+	told   bool      // listeners know
 }
 
 // run looks until ctx ends.
-func (v *Vacancy) run(ctx context.Context) {
+func (v *vacancy) run(ctx context.Context) {
 	interval := emptyMost
-	if v.Limit >= 0 {
-		interval = min(max(v.Limit/10, emptyInterval), emptyMost)
+	if v.limit >= 0 {
+		interval = min(max(v.limit/10, emptyInterval), emptyMost)
 	}
-	v.Since = time.Now()
+	v.since = time.Now()
 	for loop.Sleep(ctx, interval) {
-		if v.Look(ctx, time.Now()) {
-			v.Worker.StopFor(StopEmpty)
+		if v.look(ctx, time.Now()) {
+			v.worker.stopFor(stopEmpty)
 			return
 		}
 	}
 }
 
-// Look says whether there has been nothing to do for long enough. It asks Redis only when that matters.
-func (v *Vacancy) Look(ctx context.Context, now time.Time) (enough bool) {
-	still, starts := v.Worker.Exec.Stillness()
+// look says whether there has been nothing to do for long enough. It asks Redis only when that matters.
+func (v *vacancy) look(ctx context.Context, now time.Time) (enough bool) {
+	still, starts := v.worker.exec.stillness()
 	if !still || starts != v.starts {
-		v.Since, v.starts, v.Told = now, starts, false
+		v.since, v.starts, v.told = now, starts, false
 		return false
 	}
-	over := v.Limit >= 0 && now.Sub(v.Since) >= v.Limit
-	if !over && (!v.Listened || v.Told) {
+	over := v.limit >= 0 && now.Sub(v.since) >= v.limit
+	if !over && (!v.listened || v.told) {
 		return false
 	}
-	empty, err := v.Worker.Empty(ctx)
+	empty, err := v.worker.empty(ctx)
 	if err != nil || !empty {
-		v.Since = now
+		v.since = now
 		return false
 	}
-	if still, starts = v.Worker.Exec.Stillness(); !still || starts != v.starts {
+	if still, starts = v.worker.exec.stillness(); !still || starts != v.starts {
 		return false // something came while Redis was asked
 	}
-	if v.Listened && !v.Told {
-		v.Told = true
-		v.Worker.Emit(Event{Kind: KindWorkerIdle})
+	if v.listened && !v.told {
+		v.told = true
+		v.worker.emit(Event{Kind: KindWorkerIdle})
 	}
 	return over
 }
 
-// Empty says whether no task is pending or due on any queue that is not paused.
-func (w *Worker) Empty(ctx context.Context) (bool, error) {
-	for _, g := range w.Groups {
-		if !g.Mover.Looked.Load() {
+// empty says whether no task is pending or due on any queue that is not paused.
+func (w *Worker) empty(ctx context.Context) (bool, error) {
+	for _, g := range w.groups {
+		if !g.mover.looked.Load() {
 			return false, nil // there may be parked tasks that this worker knows
 		}
-		todos, err := redisstore.Check(ctx, g.Mover.Src, g.Mover.stores)
+		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
 		if err != nil {
 			return false, err
 		}
 		for i, t := range todos {
-			if g.lanes[i].QueuePaused() {
+			if g.lanes[i].queuePaused() {
 				continue // nobody may run its tasks, for as long as it likes
 			}
-			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].Parked.Some.Load() {
+			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].parked.some.Load() {
 				return false, nil
 			}
 		}

@@ -5,22 +5,22 @@ import "context"
 // unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has
 // seen to what becomes of it.
 func (w *Worker) unlockStart(c *Claim) bool {
-	if fields := c.Fn.UnknownFields(&c.Msg); len(fields) > 0 {
-		c.Lane.Finisher.Add(w.Park(c, ReasonFields, c.Lane.now(), fields...)) // it has not started: its lock lasts
+	if fields := c.fn.UnknownFields(&c.msg); len(fields) > 0 {
+		c.lane.finisher.add(w.park(c, reasonFields, c.lane.now(), fields...)) // it has not started: its lock lasts
 		return false
 	}
-	if w.Unlock(c) {
+	if w.unlock(c) {
 		w.cancelClaim(c, false)
 		return false
 	}
 	return true
 }
 
-// Unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If
+// unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If
 // Redis does not answer, the task starts, and the lock ends with it.
-func (w *Worker) Unlock(c *Claim) (replaced bool) {
-	left, replaced, err := c.Lane.Store.Unlock(w.Tasks, c.Msg.Meta.ID)
-	log := w.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID)
+func (w *Worker) unlock(c *Claim) (replaced bool) {
+	left, replaced, err := c.lane.store.Unlock(w.tasks, c.msg.Meta.ID)
+	log := w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID)
 	switch {
 	case err != nil:
 		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")
@@ -35,14 +35,14 @@ func (w *Worker) Unlock(c *Claim) (replaced bool) {
 // disown frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does
 // not answer, it lapses.
 func (f *finisher) disown(ctx context.Context, c *Claim) {
-	if err := f.lane.Store.Disown(ctx, c.Msg.Meta.ID); err != nil {
-		f.log.With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).WithError(err).
+	if err := f.lane.store.Disown(ctx, c.msg.Meta.ID); err != nil {
+		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).WithError(err).
 			Warn("the lock of a task that was handed on could not be freed, and lasts until it lapses")
 	}
 }
 
-// Held says whether the task may have something to give up when it ends.
-func (c *Claim) Held() bool {
-	x := c.Msg.Meta.Extra
+// held says whether the task may have something to give up when it ends.
+func (c *Claim) held() bool {
+	x := c.msg.Meta.Extra
 	return x != nil && x.Lock != "" && !c.freed
 }

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// MemoryUsed returns the memory of the process in bytes: what it has in main memory where the system tells (Linux),
+// memoryUsed returns the memory of the process in bytes: what it has in main memory where the system tells (Linux),
 // else what the Go runtime has from the system.
-func MemoryUsed() int64 {
+func memoryUsed() int64 {
 	if statm, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := bytes.Fields(statm); len(fields) > 1 {
 			if pages, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
@@ -17,11 +17,11 @@ func MemoryUsed() int64 {
 			}
 		}
 	}
-	return RuntimeMemory()
+	return runtimeMemory()
 }
 
-// RuntimeMemory returns the bytes that the Go runtime has from the system and has not given back.
-func RuntimeMemory() int64 {
+// runtimeMemory returns the bytes that the Go runtime has from the system and has not given back.
+func runtimeMemory() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	for _, s := range samples {

@@ -21,43 +21,43 @@ const (
 // mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a
 // task once. On its way it notices pending tasks without notifications, and parked tasks that this worker can run.
 type mover struct {
-	Src     redisstore.Source
-	lanes   []*Lane
+	src     redisstore.Source
+	lanes   []*lane
 	stores  []*redisstore.Store
-	Pending func(lane *Lane, suspects bool) // called for queues that have pending tasks, or suspects
-	// Runnable returns the ids of those parked tasks that the worker can run or hand on.
-	Runnable func(context.Context, *Lane, []redisstore.Filed) ([]string, error)
+	pending func(l *lane, suspects bool) // called for queues that have pending tasks, or suspects
+	// runnable returns the ids of those parked tasks that the worker can run or hand on.
+	runnable func(context.Context, *lane, []redisstore.Filed) ([]string, error)
 	found    func() // called when there are such tasks
 	log      loop.Journal
 
 	poke    chan struct{}
-	Offset  []int       // where to read on in each parked set
-	Looked  atomic.Bool // at least once, without an error
-	Lent    [][]string  // groups of each queue that are to be fired by this mover
-	Loan    time.Duration
-	Every   time.Duration // CheckInterval
+	offset  []int       // where to read on in each parked set
+	looked  atomic.Bool // at least once, without an error
+	lent    [][]string  // groups of each queue that are to be fired by this mover
+	loan    time.Duration
+	every   time.Duration // CheckInterval
 	trouble loop.Complaints
 	lines   loop.LineLimit // log lines about tasks
-	hooks   *Hooks         // of the worker; nil: none
+	hooks   *hooks         // of the worker; nil: none
 	// archiveKeep is how long tasks are archived that are too large to be moved.
 	archiveKeep time.Duration
 }
 
-func NewMover(src redisstore.Source, lanes []*Lane, log loop.Journal) *mover {
+func newMover(src redisstore.Source, lanes []*lane, log loop.Journal) *mover {
 	m := &mover{
-		Src: src, lanes: lanes, log: log,
-		poke: make(chan struct{}, 1), Offset: make([]int, len(lanes)), Lent: make([][]string, len(lanes)),
-		Loan: groupLoan, Every: CheckInterval,
+		src: src, lanes: lanes, log: log,
+		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)),
+		loan: groupLoan, every: CheckInterval,
 		archiveKeep: lifecycle.ArchivedLife,
 	}
 	for _, l := range lanes {
-		m.stores = append(m.stores, l.Store)
+		m.stores = append(m.stores, l.store)
 	}
 	return m
 }
 
-// Now makes the mover look at once. It never blocks.
-func (m *mover) Now() {
+// now makes the mover look at once. It never blocks.
+func (m *mover) now() {
 	select {
 	case m.poke <- struct{}{}:
 	default:
@@ -69,18 +69,18 @@ func (m *mover) run(ctx context.Context) {
 	defer m.lines.Close()
 	var wait loop.Backoff
 	for ctx.Err() == nil {
-		next, err := m.Look(ctx)
+		next, err := m.look(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return
 			}
 			m.log.Trouble(&m.trouble, "cannot look for due tasks; trying again", err)
 			next = wait.Next()
-			Drain(m.poke)
+			drain(m.poke)
 		} else {
 			m.log.Relief(&m.trouble, "looking for due tasks again")
 			wait.Reset()
-			m.Looked.Store(true)
+			m.looked.Store(true)
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -92,23 +92,23 @@ func (m *mover) run(ctx context.Context) {
 	}
 }
 
-// Look moves what is due and returns when to look again.
-func (m *mover) Look(ctx context.Context) (next time.Duration, err error) {
-	todos, err := redisstore.Check(ctx, m.Src, m.stores)
+// look moves what is due and returns when to look again.
+func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
+	todos, err := redisstore.Check(ctx, m.src, m.stores)
 	if err != nil {
 		return 0, err
 	}
-	next = loop.Jitter(m.Every-m.Every/8, 0.14)
+	next = loop.Jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
 		if t.Pending > 0 {
-			m.Pending(m.lanes[i], false)
+			m.pending(m.lanes[i], false)
 		}
 		if t.Suspects > 0 {
-			m.Pending(m.lanes[i], true)
+			m.pending(m.lanes[i], true)
 		}
 		due := t.Due
 		if due == 0 {
-			if due, err = m.Move(ctx, m.stores[i]); err != nil {
+			if due, err = m.move(ctx, m.stores[i]); err != nil {
 				return 0, err
 			}
 		}
@@ -116,8 +116,8 @@ func (m *mover) Look(ctx context.Context) (next time.Duration, err error) {
 			next = min(next, due)
 		}
 		due = t.Group
-		if due == 0 || len(m.Lent[i]) > 0 {
-			if due, err = m.Fire(ctx, i); err != nil {
+		if due == 0 || len(m.lent[i]) > 0 {
+			if due, err = m.fire(ctx, i); err != nil {
 				return 0, err
 			}
 		}
@@ -125,18 +125,18 @@ func (m *mover) Look(ctx context.Context) (next time.Duration, err error) {
 			next = min(next, due)
 		}
 		if t.Parked > 0 {
-			if err := m.Find(ctx, i, t.Parked); err != nil {
+			if err := m.find(ctx, i, t.Parked); err != nil {
 				return 0, err
 			}
 		} else {
-			m.lanes[i].Parked.Set(nil)
+			m.lanes[i].parked.set(nil)
 		}
 	}
 	return next, nil
 }
 
-// Move makes all due tasks of one queue pending and returns the time until the next is due, negative for none.
-func (m *mover) Move(ctx context.Context, s *redisstore.Store) (next time.Duration, err error) {
+// move makes all due tasks of one queue pending and returns the time until the next is due, negative for none.
+func (m *mover) move(ctx context.Context, s *redisstore.Store) (next time.Duration, err error) {
 	next = -1
 	for _, from := range []redisstore.Shelf{redisstore.ShelfScheduled, redisstore.ShelfRetry} {
 		for {
@@ -175,7 +175,7 @@ func (m *mover) archive(
 		}
 		for _, t := range part {
 			redisstore.LogTooLarge(m.log, &m.lines, s.Name, t.ID, t.Size)
-			m.hooks.Emit(Event{
+			m.hooks.emit(Event{
 				Kind: KindTaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
 				Err: redisstore.TooLarge(t.Size),
 			})
@@ -184,24 +184,24 @@ func (m *mover) archive(
 	return nil
 }
 
-// Find looks for parked tasks that this worker can run, and leaves them to the fetcher: among those that were parked
+// find looks for parked tasks that this worker can run, and leaves them to the fetcher: among those that were parked
 // last, or else among a few pages of the others, behind those of the last look.
-func (m *mover) Find(ctx context.Context, i, parked int) error {
+func (m *mover) find(ctx context.Context, i, parked int) error {
 	ids, n, err := m.findOn(ctx, i, 0)
 	if err != nil {
 		return err
 	}
-	m.Offset[i] = max(m.Offset[i], n)
-	for pages := 1; pages < parkedPages && len(ids) == 0 && m.Offset[i] < parked; pages++ {
-		if ids, n, err = m.findOn(ctx, i, m.Offset[i]); err != nil {
+	m.offset[i] = max(m.offset[i], n)
+	for pages := 1; pages < parkedPages && len(ids) == 0 && m.offset[i] < parked; pages++ {
+		if ids, n, err = m.findOn(ctx, i, m.offset[i]); err != nil {
 			return err
 		}
-		m.Offset[i] += n - len(ids)
+		m.offset[i] += n - len(ids)
 	}
-	if m.Offset[i] >= parked {
-		m.Offset[i] = 0
+	if m.offset[i] >= parked {
+		m.offset[i] = 0
 	}
-	m.lanes[i].Parked.Set(ids)
+	m.lanes[i].parked.set(ids)
 	if len(ids) > 0 {
 		m.found()
 	}
@@ -214,6 +214,6 @@ func (m *mover) findOn(ctx context.Context, i, offset int) (ids []string, n int,
 	if err != nil {
 		return nil, 0, err
 	}
-	ids, err = m.Runnable(ctx, m.lanes[i], page)
+	ids, err = m.runnable(ctx, m.lanes[i], page)
 	return ids, len(page), err
 }

@@ -17,31 +17,31 @@ const (
 	fireRounds = 100
 )
 
-// Fire makes the calls of groups of queue i that are due, and returns the time until the next group is due, negative
+// fire makes the calls of groups of queue i that are due, and returns the time until the next group is due, negative
 // for none. No leader is needed: a script replaces the members by their call, and does nothing if another worker was
 // faster.
-func (m *mover) Fire(ctx context.Context, i int) (next time.Duration, err error) {
+func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error) {
 	s := m.stores[i]
 	for range fireRounds {
 		next = -1
-		for len(m.Lent[i]) > 0 {
-			due, err := m.fireGroup(ctx, s, m.Lent[i][0])
+		for len(m.lent[i]) > 0 {
+			due, err := m.fireGroup(ctx, s, m.lent[i][0])
 			if err != nil && !redisstore.Answered(err) {
 				return 0, err // the loan is not over
 			}
 			if err != nil {
-				m.cannotFire(s, m.Lent[i][0], err) // it keeps no other group waiting
+				m.cannotFire(s, m.lent[i][0], err) // it keeps no other group waiting
 			} else {
 				next = sooner(next, due)
 			}
-			m.Lent[i] = m.Lent[i][1:]
+			m.lent[i] = m.lent[i][1:]
 		}
 		var wait time.Duration
-		if m.Lent[i], wait, err = s.Ripe(ctx, redisstore.MaxRipe, m.Loan); err != nil {
+		if m.lent[i], wait, err = s.Ripe(ctx, redisstore.MaxRipe, m.loan); err != nil {
 			return 0, err
 		}
 		next = sooner(next, wait)
-		if (len(m.Lent[i]) > 0 || next == 0) && ctx.Err() == nil {
+		if (len(m.lent[i]) > 0 || next == 0) && ctx.Err() == nil {
 			continue
 		}
 		return next, nil
@@ -119,7 +119,7 @@ func canceledMembers(ctx context.Context, s *redisstore.Store, raws [][]byte) (c
 		}
 	}
 	for len(ids) > 0 {
-		n := min(len(ids), RevokedMost)
+		n := min(len(ids), revokedMost)
 		revoked, err := s.AreRevoked(ctx, ids[:n])
 		if err != nil {
 			return nil, err

@@ -16,8 +16,8 @@ type Order struct {
 	Configured []int
 }
 
-// Arrange puts the positions of names into the order of one round.
-func (p *Order) Arrange(positions []int) {
+// arrange puts the positions of names into the order of one round.
+func (p *Order) arrange(positions []int) {
 	for i := range positions {
 		positions[i] = i
 	}
@@ -36,8 +36,8 @@ func (p *Order) Arrange(positions []int) {
 	}
 }
 
-// Reweigh gives each queue the weight that of returns for its position, or the configured one where that is 0.
-func (p *Order) Reweigh(of func(i int) int) {
+// reweigh gives each queue the weight that of returns for its position, or the configured one where that is 0.
+func (p *Order) reweigh(of func(i int) int) {
 	if p.Weights == nil {
 		return
 	}

@@ -7,56 +7,56 @@ const (
 	// Redis and back several times, and is short enough not to matter to a task that another worker could have begun at
 	// once.
 	paceTime = 5 * time.Millisecond
-	// PaceMost bounds what is claimed ahead however short the handlers are. Measured: further tasks ahead gain nothing.
-	PaceMost = 800
-	// ClaimLot bounds what is claimed ahead by one call. Measured: calls of several hundred tasks cost Redis more for
+	// paceMost bounds what is claimed ahead however short the handlers are. Measured: further tasks ahead gain nothing.
+	paceMost = 800
+	// claimLot bounds what is claimed ahead by one call. Measured: calls of several hundred tasks cost Redis more for
 	// each.
-	ClaimLot = 200
+	claimLot = 200
 	// paceWindow is the shortest time over which the length of handlers is taken.
 	paceWindow = time.Millisecond
-	// OverdueTime is how long a task that was claimed ahead waits while all executors are busy. Then it goes back for
+	// overdueTime is how long a task that was claimed ahead waits while all executors are busy. Then it goes back for
 	// others to take.
-	OverdueTime = 20 * time.Millisecond
+	overdueTime = 20 * time.Millisecond
 )
 
-// Pace finds out how long handlers take, and from that how many tasks to claim ahead: many short ones, so that no
+// pace finds out how long handlers take, and from that how many tasks to claim ahead: many short ones, so that no
 // executor waits for Redis; no long ones, as another worker could begin with them. It is not safe for concurrent use.
-type Pace struct {
-	Fixed int // tasks ahead, whatever the handlers take; negative: find out
+type pace struct {
+	fixed int // tasks ahead, whatever the handlers take; negative: find out
 
-	Mean   time.Duration // of recent handlers; 0: unknown
+	mean   time.Duration // of recent handlers; 0: unknown
 	spent  time.Duration // by handlers that ended since the last look
 	ended  int           // their number
-	Looked time.Time
-	Most   int // what was found
+	looked time.Time
+	most   int // what was found
 }
 
-// End notes that a handler has returned.
-func (p *Pace) End(took time.Duration) {
+// end notes that a handler has returned.
+func (p *pace) end(took time.Duration) {
 	p.spent += took
 	p.ended++
 }
 
-// Ahead returns how many tasks to claim beyond those that n executors can begin with at once.
-func (p *Pace) Ahead(n int, now time.Time) int {
-	if p.Fixed >= 0 {
-		return p.Fixed
+// ahead returns how many tasks to claim beyond those that n executors can begin with at once.
+func (p *pace) ahead(n int, now time.Time) int {
+	if p.fixed >= 0 {
+		return p.fixed
 	}
-	if p.ended == 0 || now.Sub(p.Looked) < paceWindow {
-		return p.Most
+	if p.ended == 0 || now.Sub(p.looked) < paceWindow {
+		return p.most
 	}
 	mean := max(p.spent/time.Duration(p.ended), 1)
-	if p.Mean == 0 || mean > p.Mean {
-		p.Mean = mean // handlers have become longer: believe it at once
+	if p.mean == 0 || mean > p.mean {
+		p.mean = mean // handlers have become longer: believe it at once
 	} else {
-		p.Mean = (p.Mean + mean) / 2
+		p.mean = (p.mean + mean) / 2
 	}
-	p.spent, p.ended, p.Looked = 0, 0, now
-	p.Most = int(min(time.Duration(n)*paceTime/p.Mean, PaceMost))
-	return p.Most
+	p.spent, p.ended, p.looked = 0, 0, now
+	p.most = int(min(time.Duration(n)*paceTime/p.mean, paceMost))
+	return p.most
 }
 
-// Stall forgets what was found: tasks claimed ahead had to wait for too long.
-func (p *Pace) Stall(now time.Time) {
-	p.Mean, p.Most, p.spent, p.ended, p.Looked = 0, 0, 0, 0, now
+// stall forgets what was found: tasks claimed ahead had to wait for too long.
+func (p *pace) stall(now time.Time) {
+	p.mean, p.most, p.spent, p.ended, p.looked = 0, 0, 0, 0, now
 }

@@ -16,22 +16,22 @@ const progressEvery = 100 * time.Millisecond
 // Report reports how far the task is, now or a little later. The error says that the task carries no id, that it is
 // another worker's by now, or that Redis could not be told.
 func (c *Claim) Report(ctx context.Context, p wire.Progress) error {
-	if c.Msg.Meta.ID == "" {
+	if c.msg.Meta.ID == "" {
 		return redisstore.ErrNoID
 	}
 	r := c.reporter.Load()
 	if r == nil {
-		r = &Reporter{Send: c.sendProgress}
+		r = &reporter{send: c.sendProgress}
 		if !c.reporter.CompareAndSwap(nil, r) {
 			r = c.reporter.Load()
 		}
 	}
-	return r.Report(ctx, p)
+	return r.report(ctx, p)
 }
 
-// Reporter sends the reports of one task, some of them later.
-type Reporter struct {
-	Send func(context.Context, wire.Progress) error
+// reporter sends the reports of one task, some of them later.
+type reporter struct {
+	send func(context.Context, wire.Progress) error
 
 	mu    sync.Mutex // held while a report is sent
 	last  wire.Progress
@@ -42,8 +42,8 @@ type Reporter struct {
 	err   error       // of a report that was sent later
 }
 
-// Report sends a report, or sees to it that it is sent unless a newer one is.
-func (r *Reporter) Report(ctx context.Context, p wire.Progress) error {
+// report sends a report, or sees to it that it is sent unless a newer one is.
+func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -65,7 +65,7 @@ func (r *Reporter) Report(ctx context.Context, p wire.Progress) error {
 }
 
 // flush sends what waits.
-func (r *Reporter) flush() {
+func (r *reporter) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.late && !r.over {
@@ -73,18 +73,18 @@ func (r *Reporter) flush() {
 	}
 }
 
-func (r *Reporter) sendLocked(ctx context.Context) error {
+func (r *reporter) sendLocked(ctx context.Context) error {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
 	r.late = false
-	err := r.Send(ctx, r.last)
+	err := r.send(ctx, r.last)
 	r.sent = time.Now()
 	return err
 }
 
-// Close ends reporting. Nothing is sent after it.
-func (r *Reporter) Close() {
+// close ends reporting. Nothing is sent after it.
+func (r *reporter) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
@@ -96,13 +96,13 @@ func (r *Reporter) Close() {
 // sendProgress tells Redis.
 func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	info := wire.Info{
-		Reason: "active", Function: c.Msg.Path, At: c.Lane.now(), Worker: c.Lane.worker,
-		Attempts: c.Msg.Meta.Retried, Deaths: c.Msg.Meta.Deaths, Progress: p,
+		Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
+		Attempts: c.msg.Meta.Retried, Deaths: c.msg.Meta.Deaths, Progress: p,
 	}
-	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}
-	stands, err := c.Lane.Store.Progress(ctx, c.Lane.worker, c.Token, c.Msg.Meta.ID, info.Encode())
+	stands, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, info.Encode())
 	if err == nil && !stands {
 		err = ErrLost
 	}
@@ -122,18 +122,18 @@ func (c *Claim) reported() (last wire.Progress) {
 // quiet ends reporting for a handler that has returned.
 func (c *Claim) quiet() {
 	if r := c.reporter.Load(); r != nil {
-		r.Close()
+		r.close()
 	}
 }
 
 // forgetReports has Redis forget what tasks have reported that do not end by success.
-func forgetReports(ctx context.Context, group []Ending) error {
+func forgetReports(ctx context.Context, group []ending) error {
 	for i := range group {
-		c := group[i].Claim
+		c := group[i].claim
 		if c.reporter.Load() == nil {
 			continue
 		}
-		if _, err := c.Lane.Store.Progress(ctx, c.Lane.worker, c.Token, c.Msg.Meta.ID, nil); err != nil {
+		if _, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, nil); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 // handlerSays is what a handler may say beside "it failed".
 type handlerSays uint8
 
+// What handlers say.
 const (
 	saysNothing handlerSays = iota
 	SaysDiscard

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	MaxStuckStack = 16 << 10 // bytes of stack in the report of a handler that is stuck
+	maxStuckStack = 16 << 10 // bytes of stack in the report of a handler that is stuck
 	firstDump     = 256 << 10
 	largestDump   = 16 << 20 // of the stacks of all goroutines
-	Cut           = "...\n"  // stands for what was left out
+	cut           = "...\n"  // stands for what was left out
 )
 
-// GoroutineID returns the number of the calling goroutine, as stacks show it; 0 if it cannot be told. It takes about a
+// goroutineID returns the number of the calling goroutine, as stacks show it; 0 if it cannot be told. It takes about a
 // microsecond.
-func GoroutineID() uint64 {
+func goroutineID() uint64 {
 	var buf [64]byte
-	id, _ := GoroutineOf(buf[:runtime.Stack(buf[:], false)])
+	id, _ := goroutineOf(buf[:runtime.Stack(buf[:], false)])
 	return id
 }
 
-// GoroutineOf reads the number from the first line of a stack.
-func GoroutineOf(stack []byte) (id uint64, ok bool) {
+// goroutineOf reads the number from the first line of a stack.
+func goroutineOf(stack []byte) (id uint64, ok bool) {
 	rest, ok := bytes.CutPrefix(stack, []byte("goroutine "))
 	if !ok {
 		return 0, false
@@ -33,9 +33,9 @@ func GoroutineOf(stack []byte) (id uint64, ok bool) {
 	return id, err == nil
 }
 
-// DumpStacks returns the stacks of all goroutines, or as much of them as is sensible. The program stands still
+// dumpStacks returns the stacks of all goroutines, or as much of them as is sensible. The program stands still
 // meanwhile.
-func DumpStacks() []byte {
+func dumpStacks() []byte {
 	for size := firstDump; ; size *= 4 {
 		buf := make([]byte, size)
 		if n := runtime.Stack(buf, true); n < size || size >= largestDump {
@@ -44,17 +44,17 @@ func DumpStacks() []byte {
 	}
 }
 
-// StackIn returns the stack of a goroutine in a dump, followed by those of the goroutines that it has started; "" if
-// there is none. It is without values of arguments, and at most MaxStuckStack bytes long.
-func StackIn(dump []byte, goroutine uint64) string {
+// stackIn returns the stack of a goroutine in a dump, followed by those of the goroutines that it has started; "" if
+// there is none. It is without values of arguments, and at most maxStuckStack bytes long.
+func stackIn(dump []byte, goroutine uint64) string {
 	parent := []byte(" in goroutine " + strconv.FormatUint(goroutine, 10) + "\n")
 	var own, children []byte
 	for stack := range bytes.SplitSeq(dump, []byte("\n\n")) {
-		switch id, ok := GoroutineOf(stack); {
+		switch id, ok := goroutineOf(stack); {
 		case !ok:
 		case id == goroutine:
 			own = stack
-		case bytes.Contains(stack, parent) && len(children) < MaxStuckStack:
+		case bytes.Contains(stack, parent) && len(children) < maxStuckStack:
 			children = append(append(children, '\n'), stack...)
 			children = append(children, '\n')
 		}
@@ -65,8 +65,8 @@ func StackIn(dump []byte, goroutine uint64) string {
 	var text strings.Builder
 	for line := range bytes.Lines(append(append(bytes.Clone(bytes.TrimSpace(own)), '\n'), children...)) {
 		line = withoutArguments(line)
-		if text.Len()+len(line)+len(Cut) > MaxStuckStack {
-			text.WriteString(Cut)
+		if text.Len()+len(line)+len(cut) > maxStuckStack {
+			text.WriteString(cut)
 			break
 		}
 		text.Write(line)

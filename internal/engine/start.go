@@ -17,19 +17,19 @@ const startCheck = time.Second
 func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	servers := make([]redisstore.Server, len(w.Groups))
-	for i, g := range w.Groups {
-		servers[i] = g.lanes[0].Store.Server(w.Cfg.Where)
-		if len(w.Groups) > 1 {
-			servers[i].Name += fmt.Sprintf(", for queue %q,", g.lanes[0].Store.Name)
+	servers := make([]redisstore.Server, len(w.groups))
+	for i, g := range w.groups {
+		servers[i] = g.lanes[0].store.Server(w.cfg.Where)
+		if len(w.groups) > 1 {
+			servers[i].Name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.Name)
 		}
 	}
-	warnings, unfit, err := w.Cfg.Settings(ctx, servers)
+	warnings, unfit, err := w.cfg.Settings(ctx, servers)
 	if err != nil {
 		return false, nil // the loops say that Redis does not answer
 	}
 	for _, warning := range warnings {
-		w.Log.Warn(warning)
+		w.log.Warn(warning)
 	}
 	return true, unfit
 }
@@ -41,16 +41,16 @@ func (w *Worker) followUp(ctx context.Context, answered bool) {
 		var err error
 		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {
 			w.unfit = err
-			w.StopFor(StopSettings)
+			w.stopFor(stopSettings)
 			return
 		}
 		if !answered && !loop.Sleep(ctx, wait.Next()) {
 			return
 		}
 	}
-	for _, l := range w.Lanes {
-		if used, err := l.Store.Used(ctx, w.UID); err == nil && !used {
-			w.Log.With("queue", l.Store.Name).
+	for _, l := range w.lanes {
+		if used, err := l.store.Used(ctx, w.id); err == nil && !used {
+			w.log.With("queue", l.store.Name).
 				Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the " +
 					"key prefix?")
 		}
@@ -64,14 +64,14 @@ func (w *Worker) logStart() {
 	for i, f := range functions {
 		paths[i] = f.Path
 	}
-	log := w.Log.With("redis", w.Cfg.Where)
-	if w.Cfg.Prefix != "" {
-		log = log.With("prefix", w.Cfg.Prefix)
+	log := w.log.With("redis", w.cfg.Where)
+	if w.cfg.Prefix != "" {
+		log = log.With("prefix", w.cfg.Prefix)
 	}
-	log.WithField("queues", w.plan.String()).WithField("concurrency", w.Cfg.Concurrency).WithField("functions", paths).
-		WithField("version", w.Cfg.Version).Info("worker started")
+	log.WithField("queues", w.plan.String()).WithField("concurrency", w.cfg.Concurrency).WithField("functions", paths).
+		WithField("version", w.cfg.Version).Info("worker started")
 	if len(functions) == 0 && w.pythonStore == nil {
-		w.Log.Warn("no functions are registered: all tasks will be parked until a worker knows their functions; " +
+		w.log.Warn("no functions are registered: all tasks will be parked until a worker knows their functions; " +
 			"call Register before Run")
 	}
 }

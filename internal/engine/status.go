@@ -6,11 +6,11 @@ type Phase int32
 // A worker goes through these in their order, except that it may alternate between running and paused.
 const (
 	phaseNew Phase = iota // Run was not called yet, or Redis does not know the worker yet
-	PhaseRunning
+	phaseRunning
 	phasePaused
 	phaseQuiet
 	phaseStopping
-	PhaseStopped
+	phaseStopped
 )
 
 // Status is a snapshot of a worker.

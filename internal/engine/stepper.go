@@ -23,16 +23,16 @@ type stepper struct {
 }
 
 // outcomeNames are what seam.Run calls the outcomes.
-var outcomeNames = [Outcomes]string{
-	OutcomeRetry: "retry", OutcomeSnooze: "snoozed", OutcomeArchive: "archived", OutcomePark: "parked",
-	OutcomeRelease: "released",
-	OutcomeDefer:   "deferred", outcomeForward: "forwarded", OutcomeComplete: "done", outcomeGather: "gathered",
+var outcomeNames = [outcomes]string{
+	outcomeRetry: "retry", outcomeSnooze: "snoozed", outcomeArchive: "archived", outcomePark: "parked",
+	outcomeRelease: "released",
+	outcomeDefer:   "deferred", outcomeForward: "forwarded", outcomeComplete: "done", outcomeGather: "gathered",
 	outcomeCancel: "canceled",
 }
 
 // NewStepper makes a worker known to Redis, in place of Run.
-func NewStepper(ctx context.Context, w *Worker) (*stepper, error) {
-	if !w.Phase.CompareAndSwap(int32(phaseNew), int32(PhaseRunning)) {
+func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
+	if !w.phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
 		return nil, redisstore.ErrClosed
 	}
 	if err := w.attach(); err != nil {
@@ -54,8 +54,8 @@ func NewStepper(ctx context.Context, w *Worker) (*stepper, error) {
 func (s *stepper) Look(ctx context.Context) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	for _, g := range s.w.Groups {
-		if _, err := g.Mover.Look(ctx); err != nil {
+	for _, g := range s.w.groups {
+		if _, err := g.mover.look(ctx); err != nil {
 			return err
 		}
 	}
@@ -64,8 +64,8 @@ func (s *stepper) Look(ctx context.Context) error {
 
 // Sweep implements seam.Stepper.
 func (s *stepper) Sweep(ctx context.Context) error {
-	for _, g := range s.w.Groups {
-		if err := g.Sweeper.SweepAll(ctx); err != nil {
+	for _, g := range s.w.groups {
+		if err := g.sweeper.SweepAll(ctx); err != nil {
 			return err
 		}
 	}
@@ -74,8 +74,8 @@ func (s *stepper) Sweep(ctx context.Context) error {
 
 // Beat implements seam.Stepper.
 func (s *stepper) Beat(ctx context.Context) error {
-	for _, g := range s.w.Groups {
-		if err := g.Heartbeat.Beat(ctx); err != nil {
+	for _, g := range s.w.groups {
+		if err := g.heartbeat.beat(ctx); err != nil {
 			return err
 		}
 		for _, l := range g.lanes {
@@ -96,7 +96,7 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 		}
 		if c != nil {
 			r, wait, err := s.run(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
-			if err == nil && r.Outcome == outcomeNames[OutcomeDefer] {
+			if err == nil && r.Outcome == outcomeNames[outcomeDefer] {
 				continue // it is a suspect, and pending still
 			}
 			return r, wait, err
@@ -110,7 +110,7 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 
 // claimAny takes one task of the first queue that has any, suspects last.
 func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error) {
-	for _, l := range s.w.Lanes {
+	for _, l := range s.w.lanes {
 		for _, suspects := range []bool{false, true} {
 			if c, ready, err = s.claim(ctx, l, suspects); c != nil || err != nil {
 				return c, ready, err
@@ -121,59 +121,59 @@ func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error
 }
 
 // claim takes one task of a queue; ready says whether it can run here.
-func (s *stepper) claim(ctx context.Context, l *Lane, suspects bool) (c *Claim, ready bool, err error) {
+func (s *stepper) claim(ctx context.Context, l *lane, suspects bool) (c *Claim, ready bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	if l.QueuePaused() { // nobody has told that it is no longer
-		if err := s.w.Look(ctx, l); err != nil {
+	if l.queuePaused() { // nobody has told that it is no longer
+		if err := s.w.look(ctx, l); err != nil {
 			return nil, false, err
 		}
 	}
 	var claims []*Claim
-	for len(claims) == 0 && !suspects && l.Parked.Some.Load() {
-		if claims, err = l.ClaimParked(ctx, 1); err != nil {
+	for len(claims) == 0 && !suspects && l.parked.some.Load() {
+		if claims, err = l.claimParked(ctx, 1); err != nil {
 			return nil, false, err
 		}
 	}
 	if len(claims) == 0 {
-		if claims, _, err = l.Claim(ctx, redisstore.ClaimCall{Most: 1, Suspects: suspects}, nil); err != nil ||
+		if claims, _, err = l.claim(ctx, redisstore.ClaimCall{Most: 1, Suspects: suspects}, nil); err != nil ||
 			len(claims) == 0 {
 			return nil, false, err
 		}
 	}
-	if s.w.Receive(ctx, claims) == 0 {
+	if s.w.receive(ctx, claims) == 0 {
 		return claims[0], false, nil
 	}
-	e := s.w.Exec
+	e := s.w.exec
 	switch {
-	case e.LoneTask() != claims[0]:
-	case s.w.InHand() == 1:
+	case e.loneTask() != claims[0]:
+	case s.w.inHand() == 1:
 		s.w.startLone(ctx, claims[0])
 	default: // within another task, which waits for it
-		e.Dismiss(claims[0])
-		e.Add(claims)
+		e.dismiss(claims[0])
+		e.add(claims)
 	}
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	return claims[0], e.take(time.Now()) == claims[0], nil
 }
 
 // run runs a claimed task, if it is ready, and tells Redis what became of it.
 func (s *stepper) run(c *Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
-	r = &seam.Run{Queue: c.Lane.Store.Name, Message: c.Raw}
+	r = &seam.Run{Queue: c.lane.store.Name, Message: c.raw}
 	if !ready {
 		return r, 0, s.settle(c, r)
 	}
 	c.started = time.Now()
 	done := false
-	around := s.w.Exec.Slots[0].Swap(c) // tasks may run within tasks
+	around := s.w.exec.slots[0].Swap(c) // tasks may run within tasks
 	// Deferred, because a handler may end this goroutine by runtime.Goexit, as t.FailNow does.
 	defer func() {
-		e := s.w.Exec
-		e.Slots[0].Store(around)
-		e.Mu.Lock()
-		e.Leave(c, done, time.Since(c.started))
-		e.Mu.Unlock()
+		e := s.w.exec
+		e.slots[0].Store(around)
+		e.mu.Lock()
+		e.leave(c, done, time.Since(c.started))
+		e.mu.Unlock()
 		s.mu.Lock()
 		r.Err, r.Called = s.ended[c]
 		delete(s.ended, c)
@@ -186,31 +186,31 @@ func (s *stepper) run(c *Claim, ready bool) (r *seam.Run, wait time.Duration, er
 
 // settle tells Redis how a task ended, and notes it in r.
 func (s *stepper) settle(c *Claim, r *seam.Run) error {
-	f := c.Lane.Finisher
+	f := c.lane.finisher
 	r.Outcome = "done"
 	for tries := 1; ; tries++ {
 		f.mu.Lock()
-		for i := range f.Pending { // Redis's answer may be that the task is to end in another way
-			if e := &f.Pending[i]; e.Claim == c {
-				r.Outcome, r.Failed = outcomeNames[e.Outcome], e.Tally == TallyFailed
+		for i := range f.pending { // Redis's answer may be that the task is to end in another way
+			if e := &f.pending[i]; e.claim == c {
+				r.Outcome, r.Failed = outcomeNames[e.outcome], e.tally == tallyFailed
 			}
 		}
 		f.mu.Unlock()
-		worked, ok := f.Work()
+		worked, ok := f.work()
 		switch {
 		case ok && !worked:
-			return s.heed(context.Background(), c.Lane)
+			return s.heed(context.Background(), c.lane)
 		case !ok && tries == 3:
-			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.Msg.Meta.ID)
+			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.msg.Meta.ID)
 		}
 	}
 }
 
 // heed does what the control hash says, if there is news.
-func (s *stepper) heed(ctx context.Context, l *Lane) error {
+func (s *stepper) heed(ctx context.Context, l *lane) error {
 	select {
-	case <-l.Control.Poke:
-		return s.w.Look(ctx, l)
+	case <-l.control.poke:
+		return s.w.look(ctx, l)
 	default:
 		return nil
 	}
@@ -221,8 +221,8 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	wait = -1
-	for _, g := range s.w.Groups {
-		todos, err := redisstore.Check(ctx, g.Mover.Src, g.Mover.stores)
+	for _, g := range s.w.groups {
+		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
 		if err != nil {
 			return 0, false, err
 		}
@@ -230,7 +230,7 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 			switch {
 			case t.Pending+t.Suspects > 0:
 				return 0, false, fmt.Errorf("delayed: queue %q has %d pending tasks and gives none away: is it paused?",
-					g.lanes[i].Store.Name, t.Pending+t.Suspects)
+					g.lanes[i].store.Name, t.Pending+t.Suspects)
 			case t.Due == 0 || t.Group == 0:
 				again = true
 			}
@@ -241,7 +241,7 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 			}
 		}
 		if again {
-			if _, err := g.Mover.Look(ctx); err != nil {
+			if _, err := g.mover.look(ctx); err != nil {
 				return 0, false, err
 			}
 		}
@@ -250,26 +250,26 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 }
 
 // Stop implements seam.Stepper.
-func (s *stepper) Stop() { s.w.Cancel(ErrShutdown) }
+func (s *stepper) Stop() { s.w.cancel(ErrShutdown) }
 
 // Close implements seam.Stepper.
 func (s *stepper) Close() error {
 	w := s.w
-	w.Cancel(ErrShutdown)
-	w.GiveBack(w.Exec.TakeBack())
+	w.cancel(ErrShutdown)
+	w.giveBack(w.exec.takeBack())
 	var errs []error
-	for _, l := range w.Lanes {
-		if _, ok := l.Finisher.Work(); !ok {
-			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended", l.Store.Name))
+	for _, l := range w.lanes {
+		if _, ok := l.finisher.work(); !ok {
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended", l.store.Name))
 		}
 	}
-	for _, g := range w.Groups {
-		g.Heartbeat.Link.HangUp()
+	for _, g := range w.groups {
+		g.heartbeat.link.HangUp()
 	}
 	if len(errs) == 0 {
-		errs = append(errs, w.Unregister())
+		errs = append(errs, w.unregister())
 	}
-	w.Phase.Store(int32(PhaseStopped))
-	w.Hooks.Stop(w.Cfg.ListenGrace())
+	w.phase.Store(int32(phaseStopped))
+	w.hooks.stop(w.cfg.listenGrace())
 	return errors.Join(errs...)
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
-func (w *Worker) Unregister() error {
+// unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
+func (w *Worker) unregister() error {
 	var errs []error
 	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all together
 	defer cancel()
-	for _, l := range w.Lanes {
-		if n := l.Finisher.waiting(); n > 0 {
+	for _, l := range w.lanes {
+		if n := l.finisher.waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run "+
-				"again", l.Store.Name, n))
+				"again", l.store.Name, n))
 		}
 	}
-	for _, l := range w.Lanes {
+	for _, l := range w.lanes {
 		if len(errs) > 0 {
 			break // Redis does not answer: its heartbeat's end says the same
 		}
@@ -39,14 +39,14 @@ func (w *Worker) Unregister() error {
 	}
 	err := errors.Join(errs...)
 	if err != nil {
-		w.Log.WithError(err).Error("worker could not take its leave from Redis")
+		w.log.WithError(err).Error("worker could not take its leave from Redis")
 	}
 	return err
 }
 
 // unregisterFrom unregisters the worker from one queue.
-func (w *Worker) unregisterFrom(ctx context.Context, l *Lane) error {
-	gone, err := l.Store.Unregister(ctx, w.UID)
+func (w *Worker) unregisterFrom(ctx context.Context, l *lane) error {
+	gone, err := l.store.Unregister(ctx, w.id)
 	if err != nil || gone {
 		return err
 	}
@@ -55,18 +55,18 @@ func (w *Worker) unregisterFrom(ctx context.Context, l *Lane) error {
 }
 
 // releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
-func (w *Worker) releaseStrangers(ctx context.Context, l *Lane) error {
-	tokens, err := l.Store.Tokens(ctx, w.UID)
+func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
+	tokens, err := l.store.Tokens(ctx, w.id)
 	if err != nil {
 		return err
 	}
 	for len(tokens) > 0 {
 		n := min(len(tokens), redisstore.MaxTokens)
-		if _, err := l.Store.Release(ctx, w.UID, nil, tokens[:n], l.Store, true); err != nil {
+		if _, err := l.store.Release(ctx, w.id, nil, tokens[:n], l.store, true); err != nil {
 			return err
 		}
 		tokens = tokens[n:]
 	}
-	_, err = l.Store.Unregister(ctx, w.UID)
+	_, err = l.store.Unregister(ctx, w.id)
 	return err
 }

@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	// LongRun is after which time a handler without a timeout is reported.
-	LongRun = 30 * time.Minute
+	// longRun is after which time a handler without a timeout is reported.
+	longRun = 30 * time.Minute
 	// shortestLook is the shortest time between two looks at the handlers.
 	shortestLook = 10 * time.Millisecond
-	// MostReports bounds how many handlers are reported one by one at each look.
-	MostReports = 10
+	// mostReports bounds how many handlers are reported one by one at each look.
+	mostReports = 10
 )
 
-// Watchdog looks for handlers that do not return: those that have ignored the end of their context for too long lose
+// watchdog looks for handlers that do not return: those that have ignored the end of their context for too long lose
 // their executor to the tasks that wait. It sleeps until a handler that runs could be stuck, and costs those that end
 // before nothing.
-type Watchdog struct {
-	Exec    *Executors
-	Limit   func(c *Claim, ran time.Duration) time.Duration
-	After   time.Duration // for how long a handler may ignore that its time is over
-	LongRun time.Duration
-	Emit    func(Event)
-	Drain   func() // stops the worker
-	Log     loop.Journal
+type watchdog struct {
+	exec    *executors
+	limit   func(c *Claim, ran time.Duration) time.Duration
+	after   time.Duration // for how long a handler may ignore that its time is over
+	longRun time.Duration
+	emit    func(Event)
+	drain   func() // stops the worker
+	log     loop.Journal
 
-	Told  map[*Claim]bool // that were reported; true: its executor was given up
-	Fatal *StuckError     // why it has stopped the worker; written before drain is called
+	told  map[*Claim]bool // that were reported; true: its executor was given up
+	fatal *StuckError     // why it has stopped the worker; written before drain is called
 }
 
-func newWatchdog(w *Worker) *Watchdog {
-	return &Watchdog{
-		Exec: w.Exec, Limit: w.Limit, After: w.Cfg.StuckAfter, LongRun: LongRun, Emit: w.Emit, Log: w.Log,
-		Drain: func() { w.StopFor(StopStuck) }, Told: map[*Claim]bool{},
+func newWatchdog(w *Worker) *watchdog {
+	return &watchdog{
+		exec: w.exec, limit: w.limit, after: w.cfg.StuckAfter, longRun: longRun, emit: w.emit, log: w.log,
+		drain: func() { w.stopFor(stopStuck) }, told: map[*Claim]bool{},
 	}
 }
 
 // run looks at the handlers until ctx ends.
-func (d *Watchdog) run(ctx context.Context) {
-	for loop.Sleep(ctx, d.Look(time.Now())) {
+func (d *watchdog) run(ctx context.Context) {
+	for loop.Sleep(ctx, d.look(time.Now())) {
 	}
 }
 
@@ -55,26 +55,26 @@ type late struct {
 	limit time.Duration // 0: it has none
 }
 
-// Look reports and replaces handlers that are stuck, and returns how long nobody can be stuck who is not now.
-func (d *Watchdog) Look(now time.Time) (wait time.Duration) {
+// look reports and replaces handlers that are stuck, and returns how long nobody can be stuck who is not now.
+func (d *watchdog) look(now time.Time) (wait time.Duration) {
 	// Whoever starts after this look has that time at least.
-	wait = min(d.After, d.LongRun)
+	wait = min(d.after, d.longRun)
 	var found []late
 	running := map[*Claim]bool{}
-	for i := range d.Exec.Slots {
-		c := d.Exec.Slots[i].Load()
+	for i := range d.exec.slots {
+		c := d.exec.slots[i].Load()
 		if c == nil {
 			continue
 		}
-		if _, told := d.Told[c]; told {
+		if _, told := d.told[c]; told {
 			running[c] = true
 			continue
 		}
 		l := late{claim: c, slot: i, ran: now.Sub(c.started)}
-		l.limit = d.Limit(c, l.ran)
-		end := d.LongRun
+		l.limit = d.limit(c, l.ran)
+		end := d.longRun
 		if l.limit > 0 {
-			end = min(l.limit, math.MaxInt64-d.After) + d.After
+			end = min(l.limit, math.MaxInt64-d.after) + d.after
 		}
 		if l.ran < end {
 			wait = min(wait, end-l.ran)
@@ -82,9 +82,9 @@ func (d *Watchdog) Look(now time.Time) (wait time.Duration) {
 		}
 		found = append(found, l)
 	}
-	for c := range d.Told {
+	for c := range d.told {
 		if !running[c] {
-			delete(d.Told, c)
+			delete(d.told, c)
 		}
 	}
 	if len(found) > 0 {
@@ -94,38 +94,38 @@ func (d *Watchdog) Look(now time.Time) (wait time.Duration) {
 }
 
 // handle sees to handlers that were found to run for too long.
-func (d *Watchdog) handle(found []late) {
+func (d *watchdog) handle(found []late) {
 	slices.SortFunc(found, func(a, b late) int { return int(min(max(b.ran-a.ran, -1), 1)) })
-	dump := DumpStacks()
+	dump := dumpStacks()
 	full := false
 	for i, l := range found {
 		var stuck, replaced bool
 		if l.limit > 0 {
-			stuck, replaced = d.Exec.Replace(l.slot, l.claim)
+			stuck, replaced = d.exec.replace(l.slot, l.claim)
 		} else {
-			stuck = d.Exec.Slots[l.slot].Load() == l.claim
+			stuck = d.exec.slots[l.slot].Load() == l.claim
 		}
 		if !stuck {
 			continue // it has just returned
 		}
-		d.Told[l.claim] = l.limit > 0
+		d.told[l.claim] = l.limit > 0
 		full = full || l.limit > 0 && !replaced
-		if i < MostReports {
-			d.report(l, replaced, StackIn(dump, d.Exec.goroutines[l.slot].Load()))
+		if i < mostReports {
+			d.report(l, replaced, stackIn(dump, d.exec.goroutines[l.slot].Load()))
 		}
 	}
-	if more := len(found) - MostReports; more > 0 {
-		d.Log.WithField("handlers", more).Error("more handlers run for too long")
+	if more := len(found) - mostReports; more > 0 {
+		d.log.WithField("handlers", more).Error("more handlers run for too long")
 	}
-	if full && d.Fatal == nil {
+	if full && d.fatal == nil {
 		d.giveUp()
 	}
 }
 
 // report tells of one handler.
-func (d *Watchdog) report(l late, replaced bool, stack string) {
+func (d *watchdog) report(l late, replaced bool, stack string) {
 	c := l.claim
-	log := d.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).With("ran",
+	log := d.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).With("ran",
 		l.ran.Round(time.Millisecond).String())
 	if stack != "" {
 		log = log.With("stack", stack)
@@ -144,73 +144,73 @@ func (d *Watchdog) report(l late, replaced bool, stack string) {
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; too many are to go on")
 	}
-	d.Emit(Event{Kind: KindTaskStuck, Queue: c.Lane.Store.Name, Claim: c, Duration: l.ran, Reason: reason})
+	d.emit(Event{Kind: KindTaskStuck, Queue: c.lane.store.Name, Claim: c, Duration: l.ran, Reason: reason})
 }
 
 // giveUp stops the worker.
-func (d *Watchdog) giveUp() {
-	d.Fatal = &StuckError{}
-	for c, stuck := range d.Told {
+func (d *watchdog) giveUp() {
+	d.fatal = &StuckError{}
+	for c, stuck := range d.told {
 		if stuck {
-			d.Fatal.Funcs = append(d.Fatal.Funcs, c.Fn.Path())
-			d.Fatal.IDs = append(d.Fatal.IDs, c.Msg.Meta.ID)
+			d.fatal.Funcs = append(d.fatal.Funcs, c.fn.Path())
+			d.fatal.IDs = append(d.fatal.IDs, c.msg.Meta.ID)
 		}
 	}
-	d.Log.WithError(d.Fatal).
+	d.log.WithError(d.fatal).
 		Error("too many handlers are stuck; the worker stops, so that the process can be restarted")
-	d.Drain()
+	d.drain()
 }
 
-// Replace puts another executor in the place of one whose handler does not return, if there is a spare one. stuck is
+// replace puts another executor in the place of one whose handler does not return, if there is a spare one. stuck is
 // false if the handler has returned. Whatever becomes of it later counts, but its executor ends then.
-func (e *Executors) Replace(i int, c *Claim) (stuck, replaced bool) {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
-	if e.Slots[i].Load() != c {
+func (e *executors) replace(i int, c *Claim) (stuck, replaced bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.slots[i].Load() != c {
 		return false, false
 	}
 	c.stuck = true
-	e.Busy--
-	if c.Suspicion > 0 {
+	e.busy--
+	if c.suspicion > 0 {
 		e.release(c) // others may run beside it now
 	}
 	e.spent()
-	e.Late.Add(1) // before over may get to zero: who waits for all, waits for those first
-	defer e.Over.Done()
-	n := len(e.Spare)
-	if n == 0 || e.Stopped {
-		e.N--
+	e.late.Add(1) // before over may get to zero: who waits for all, waits for those first
+	defer e.over.Done()
+	n := len(e.spare)
+	if n == 0 || e.stopped {
+		e.n--
 		return true, false
 	}
-	e.Over.Add(1)
-	go e.loop(e.Spare[n-1])
-	e.Spare = e.Spare[:n-1]
+	e.over.Add(1)
+	go e.loop(e.spare[n-1])
+	e.spare = e.spare[:n-1]
 	e.beckon()
 	return true, true
 }
 
 // relieved says whether another executor has taken the place of one because of the task that it ran last. Then its slot
 // is free. e.mu is held.
-func (e *Executors) relieved(i int, last *Claim) bool {
+func (e *executors) relieved(i int, last *Claim) bool {
 	if !last.stuck {
 		return false
 	}
-	e.Slots[i].Store(nil)
-	e.Spare = append(e.Spare, i)
+	e.slots[i].Store(nil)
+	e.spare = append(e.spare, i)
 	return true
 }
 
-// Reserve provides for so many executors that take the place of others. It is called before start.
-func (e *Executors) Reserve(n int) {
+// reserve provides for so many executors that take the place of others. It is called before start.
+func (e *executors) reserve(n int) {
 	for i := range n {
-		e.Spare = append(e.Spare, e.N+i)
+		e.spare = append(e.spare, e.n+i)
 	}
-	e.allot(e.N + n)
+	e.allot(e.n + n)
 }
 
 // givenUp says whether a claim is one of a stuck handler.
-func (e *Executors) givenUp(c *Claim) bool {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
+func (e *executors) givenUp(c *Claim) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	return c.stuck
 }

@@ -14,22 +14,22 @@ func (w *Worker) tell(c *Claim, e Event) {
 	if w == nil || !w.listened() {
 		return
 	}
-	e.Queue, e.Claim = c.Lane.Store.Name, c
-	w.Emit(e)
+	e.Queue, e.Claim = c.lane.store.Name, c
+	w.emit(e)
 }
 
 // tellStart tells listeners that a handler is about to be called.
 func (w *Worker) tellStart(c *Claim) {
 	e := Event{Kind: KindTaskStarted}
-	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
-		e.Wait = max(c.Lane.now().Sub(time.UnixMilli(at)), 0)
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
+		e.Wait = max(c.lane.now().Sub(time.UnixMilli(at)), 0)
 	}
 	w.tell(c, e)
 }
 
 // tellEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing
 // more if it is done.
-func (w *Worker) tellEnd(c *Claim, err error, end *Ending, done bool) {
+func (w *Worker) tellEnd(c *Claim, err error, end *ending, done bool) {
 	if !w.listened() {
 		return
 	}
@@ -38,27 +38,27 @@ func (w *Worker) tellEnd(c *Claim, err error, end *Ending, done bool) {
 		w.tell(c, Event{Kind: KindTaskDone, Duration: took})
 		return
 	}
-	if end.Tally == TallyFailed {
+	if end.tally == tallyFailed {
 		if wraps[*function.PanicError](err) {
 			w.tell(c, Event{Kind: KindTaskPanicked, Duration: took, Err: err})
 		}
-		if wraps[*TimeoutError](err) {
+		if wraps[*timeoutError](err) {
 			w.tell(c, Event{Kind: KindTaskTimedOut, Duration: took, Err: err})
 		}
 		w.tell(c, Event{Kind: KindTaskFailed, Duration: took, Err: err})
 	}
 	e := Event{Duration: took, Err: err}
 	switch {
-	case !done && end.Outcome == OutcomePark:
+	case !done && end.outcome == outcomePark:
 		return // park has told it
-	case done || end.Outcome == OutcomeComplete:
+	case done || end.outcome == outcomeComplete:
 		e.Kind = KindTaskDropped
-	case end.Outcome == OutcomeRetry:
-		e.Kind, e.Wait = KindTaskRetried, end.Wait
-	case end.Outcome == OutcomeArchive:
+	case end.outcome == outcomeRetry:
+		e.Kind, e.Wait = KindTaskRetried, end.wait
+	case end.outcome == outcomeArchive:
 		e.Kind, e.Reason = KindTaskArchived, end.reason
-	case end.Outcome == OutcomeSnooze:
-		e.Kind, e.Wait, e.Err = KindTaskSnoozed, end.Wait, nil
+	case end.outcome == outcomeSnooze:
+		e.Kind, e.Wait, e.Err = KindTaskSnoozed, end.wait, nil
 	default:
 		e.Kind = KindTaskReleased
 	}
@@ -70,7 +70,7 @@ func (w *Worker) tellSwept(queue string, msg *wire.Message, reason string, err e
 	if !w.listened() {
 		return
 	}
-	w.Emit(Event{Kind: KindTaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
+	w.emit(Event{Kind: KindTaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
 }
 
 // wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// ReasonFields is why a task is parked whose structs have fields that those of the worker lack.
-	ReasonFields = "unknown fields"
+	// reasonFields is why a task is parked whose structs have fields that those of the worker lack.
+	reasonFields = "unknown fields"
 
 	// maxParkedBytes bounds the messages that are read of a page of parked tasks: up to here another part is read.
 	maxParkedBytes = 4 << 20
@@ -27,28 +27,28 @@ const (
 // parkedTasks are ids of parked tasks that a worker can run, as its mover has found them. Others may find them too;
 // who claims first has them.
 type parkedTasks struct {
-	Some atomic.Bool // there are any
+	some atomic.Bool // there are any
 
 	mu  sync.Mutex // protects the following
 	ids []string
 }
 
-// Set replaces them.
-func (p *parkedTasks) Set(ids []string) {
+// set replaces them.
+func (p *parkedTasks) set(ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ids = ids
-	p.Some.Store(len(ids) > 0)
+	p.some.Store(len(ids) > 0)
 }
 
-// Take removes the first n, or fewer.
-func (p *parkedTasks) Take(n int) []string {
+// take removes the first n, or fewer.
+func (p *parkedTasks) take(n int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n = min(n, len(p.ids))
 	taken := p.ids[:n:n]
 	p.ids = p.ids[n:]
-	p.Some.Store(len(p.ids) > 0)
+	p.some.Store(len(p.ids) > 0)
 	return taken
 }
 
@@ -57,40 +57,40 @@ func (p *parkedTasks) putBack(ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ids = slices.Concat(ids, p.ids)
-	p.Some.Store(len(p.ids) > 0)
+	p.some.Store(len(p.ids) > 0)
 }
 
-// ClaimParked claims at most n of the parked tasks that were found for this worker. They do not become pending in
+// claimParked claims at most n of the parked tasks that were found for this worker. They do not become pending in
 // between: another worker, which does not know their functions, would claim them and park them again.
-func (l *Lane) ClaimParked(ctx context.Context, n int) ([]*Claim, error) {
-	ids := l.Parked.Take(redisstore.MaxUnparked)
+func (l *lane) claimParked(ctx context.Context, n int) ([]*Claim, error) {
+	ids := l.parked.take(redisstore.MaxUnparked)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	claims, looked, err := l.Claim(ctx, redisstore.ClaimCall{Most: n, Parked: ids}, nil)
+	claims, looked, err := l.claim(ctx, redisstore.ClaimCall{Most: n, Parked: ids}, nil)
 	if err != nil {
 		looked = 0
 	}
-	l.Parked.putBack(ids[looked:])
+	l.parked.putBack(ids[looked:])
 	return claims, err
 }
 
 // knows says whether this worker runs a function, or hands its tasks on.
 func (w *Worker) knows(path string) bool {
-	return w.Registry.Lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
+	return w.registry.Lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
 }
 
 // runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
 // known of them tells. A task that it has parked itself is not taken back before what was in the way has changed.
-func (w *Worker) runnable(ctx context.Context, l *Lane, page []redisstore.Filed) (ids []string, err error) {
+func (w *Worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
 	var ours []redisstore.Filed
 	for _, t := range page {
 		info := wire.ParseInfo(t.Info)
 		switch to := w.pythonStore; {
-		case !w.knows(info.Function) || info.Worker == w.UID && info.Reason == parkedPython:
-		case w.Registry.Lookup(info.Function) != nil:
+		case !w.knows(info.Function) || info.Worker == w.id && info.Reason == parkedPython:
+		case w.registry.Lookup(info.Function) != nil:
 			ours = append(ours, t)
-		case to.SameQueue(l.Store):
+		case to.SameQueue(l.store):
 		case info.Reason == parkedPlain:
 			reads, err := w.readsExtended(ctx, to)
 			if err != nil {
@@ -103,21 +103,21 @@ func (w *Worker) runnable(ctx context.Context, l *Lane, page []redisstore.Filed)
 			ids = append(ids, t.ID)
 		}
 	}
-	fit, err := Runnable(ctx, l.Store, &w.Registry, ours)
+	fit, err := runnable(ctx, l.store, &w.registry, ours)
 	return append(ids, fit...), err
 }
 
 // claimParked takes at most room parked tasks of one queue, and returns how many of them are to run here.
-func (f *Fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
-	fl := Flight{lane: i, room: room, parked: true}
-	f.Exec.Expect(room)
-	fl.claims, fl.err = f.Lanes[i].ClaimParked(context.WithoutCancel(ctx), room)
-	if !f.Lanes[i].Parked.Some.Load() {
-		f.OnDue() // there may be more of them
+func (f *fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
+	fl := flight{lane: i, room: room, parked: true}
+	f.exec.expect(room)
+	fl.claims, fl.err = f.lanes[i].claimParked(context.WithoutCancel(ctx), room)
+	if !f.lanes[i].parked.some.Load() {
+		f.onDue() // there may be more of them
 	}
 	kept = f.conclude(ctx, fl)
 	if len(fl.claims) > 0 {
-		queue, function := f.Lanes[i].Store.Name, fl.claims[0].Msg.Path
+		queue, function := f.lanes[i].store.Name, fl.claims[0].msg.Path
 		f.lines.Log(loop.LineKey{Queue: queue, Reason: "unparked", Function: function}, func(n int) {
 			f.log.With("queue", queue).With("function",
 				function).Counted(n).Info("parked tasks are claimed: this worker can run them")
@@ -133,10 +133,10 @@ func unknownFieldsText(path string, fields []string) string {
 		path, strings.Join(fields, ", "))
 }
 
-// Runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and
+// runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and
 // where they are parked for fields, its structs have all. What is told of a task may leave fields out, so their
 // messages are read, unless it lacks one that is told.
-func Runnable(
+func runnable(
 	ctx context.Context, s *redisstore.Store, r *function.Registry, page []redisstore.Filed,
 ) (ids []string, err error) {
 	var ask []string
@@ -144,7 +144,7 @@ func Runnable(
 		info := wire.ParseInfo(t.Info)
 		switch f := r.Lookup(info.Function); {
 		case f == nil:
-		case info.Reason != ReasonFields:
+		case info.Reason != reasonFields:
 			ids = append(ids, t.ID)
 		case !f.LacksAny(info.Fields):
 			ask = append(ask, t.ID)

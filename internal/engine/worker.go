@@ -18,58 +18,58 @@ import (
 // Worker claims tasks from its queues and calls the functions registered with it. Its methods are safe for concurrent
 // use.
 type Worker struct {
-	Cfg         Config
-	Log         loop.Journal
-	UID         string
+	cfg         Config
+	log         loop.Journal
+	id          string
 	plan        Order
-	Registry    function.Registry
-	Lanes       []*Lane
-	Groups      []*slotGroup
-	Exec        *Executors
-	Fetcher     *Fetcher
-	watchdog    *Watchdog
+	registry    function.Registry
+	lanes       []*lane
+	groups      []*slotGroup
+	exec        *executors
+	fetcher     *fetcher
+	watchdog    *watchdog
 	lines       loop.LineLimit // log lines about tasks
 	pythonStore *redisstore.Store
 
 	heard func(*Claim, error) // hears what handlers returned, in tests; nil for nobody
 
-	Tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
-	Cancel context.CancelCauseFunc
+	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
+	cancel context.CancelCauseFunc
 
-	unfit    error // why Redis must not hold tasks, with the reason StopSettings
-	Hooks    Hooks
-	stopping chan struct{} // closed by StopFor
+	unfit    error // why Redis must not hold tasks, with the reason stopSettings
+	hooks    hooks
+	stopping chan struct{} // closed by stopFor
 
 	control sync.Mutex // what is held back agrees with the following
-	Phase   atomic.Int32
-	Paused  atomic.Bool
+	phase   atomic.Int32
+	paused  atomic.Bool
 	quiet   atomic.Bool
 	reason  atomic.Pointer[string] // to stop; nil: none yet
 }
 
 // slotGroup is what a worker does for queues of one slot.
 type slotGroup struct {
-	lanes     []*Lane
-	Heartbeat *Heartbeat
-	Mover     *mover
-	Sweeper   *sweep.Group
+	lanes     []*lane
+	heartbeat *heartbeat
+	mover     *mover
+	sweeper   *sweep.Group
 }
 
 // New returns a worker. It does not connect.
 func New(cfg Config) *Worker {
-	w := &Worker{Cfg: cfg, UID: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
-	w.Log = cfg.Log.With("worker", w.UID)
-	w.Tasks, w.Cancel = context.WithCancelCause(context.Background())
+	w := &Worker{cfg: cfg, id: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
+	w.log = cfg.Log.With("worker", w.id)
+	w.tasks, w.cancel = context.WithCancelCause(context.Background())
 	if cfg.PythonQueue != "" {
 		w.pythonStore = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)
 	}
 	for _, name := range w.plan.Names {
-		l := NewLane(redisstore.NewStore(cfg.Source, cfg.Prefix, name), w.UID, cfg.Legacy)
+		l := newLane(redisstore.NewStore(cfg.Source, cfg.Prefix, name), w.id, cfg.Legacy)
 		l.owner = w
-		w.Lanes = append(w.Lanes, l)
-		l.Finisher = NewFinisher(l, w.Log.With("queue", name), w.pythonStore)
-		l.Finisher.canceled = w.canceledLate
-		l.Finisher.archiveMost, l.Finisher.archiveKeep = w.Cfg.ArchiveMax, w.Cfg.ArchiveFor
+		w.lanes = append(w.lanes, l)
+		l.finisher = newFinisher(l, w.log.With("queue", name), w.pythonStore)
+		l.finisher.canceled = w.canceledLate
+		l.finisher.archiveMost, l.finisher.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 	}
 	w.assemble(cfg.Source)
 	return w
@@ -79,57 +79,57 @@ func New(cfg Config) *Worker {
 func (w *Worker) assemble(src redisstore.Source) {
 	host, _ := os.Hostname()
 	value := fmt.Sprintf("%s:%d", host, os.Getpid())
-	w.Exec = NewExecutors(w.Cfg.Concurrency, w.Cfg.Prefetch, w.Cfg.HeartbeatLife, w.execute)
+	w.exec = newExecutors(w.cfg.Concurrency, w.cfg.Prefetch, w.cfg.HeartbeatLife, w.execute)
 	w.allow()
-	w.Exec.Reserve(w.Cfg.MaxStuck)
+	w.exec.reserve(w.cfg.MaxStuck)
 	w.watchdog = newWatchdog(w)
-	for _, l := range w.Lanes {
-		l.Finisher.Exec = w.Exec
+	for _, l := range w.lanes {
+		l.finisher.exec = w.exec
 	}
-	w.Fetcher = &Fetcher{
-		worker: w.UID, Patience: shortestPatience, lines: &w.lines, Lanes: w.Lanes, plan: w.plan,
-		Wakes: make(chan WakeUp, len(w.Lanes)+16), room: w.room, Exec: w.Exec,
-		receive: w.Receive, InHand: w.InHand, StartLone: w.startLone, MayClaim: w.mayClaim, OnDue: w.MoveNow,
-		Life: w.Cfg.HeartbeatLife, log: w.Log,
+	w.fetcher = &fetcher{
+		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
+		wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
+		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow,
+		life: w.cfg.HeartbeatLife, log: w.log,
 	}
 	bySlot := map[int]*slotGroup{}
-	position := map[*Lane]int{}
-	for i, l := range w.Lanes {
+	position := map[*lane]int{}
+	for i, l := range w.lanes {
 		position[l] = i
-		slot := l.Store.Slot()
+		slot := l.store.Slot()
 		g := bySlot[slot]
 		if g == nil {
 			g = &slotGroup{}
 			bySlot[slot] = g
-			w.Groups = append(w.Groups, g)
+			w.groups = append(w.groups, g)
 		}
 		g.lanes = append(g.lanes, l)
 	}
-	for _, g := range w.Groups {
-		health := sweep.NewLinkHealth(w.Cfg.HeartbeatLife)
-		g.Heartbeat = NewHeartbeat(g.lanes, w.Cfg.HeartbeatLife, value, health, w.Log, w.beaten)
-		g.Heartbeat.listing = w.Registry.Listing
+	for _, g := range w.groups {
+		health := sweep.NewLinkHealth(w.cfg.HeartbeatLife)
+		g.heartbeat = newHeartbeat(g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.beaten)
+		g.heartbeat.listing = w.registry.Listing
 		for _, l := range g.lanes {
-			l.Beat = g.Heartbeat.Now
+			l.beat = g.heartbeat.now
 		}
-		g.Mover = NewMover(src, g.lanes, w.Log)
-		g.Mover.Pending = func(l *Lane, suspects bool) { w.Fetcher.Nudge(position[l], suspects) }
-		g.Mover.Runnable, g.Mover.found = w.runnable, w.Exec.signal
-		g.Mover.hooks, g.Mover.archiveKeep = &w.Hooks, w.Cfg.ArchiveFor
-		waiter := &Waiter{
-			Link: g.lanes[0].Store.NewLink(), wakes: w.Fetcher.Wakes,
+		g.mover = newMover(src, g.lanes, w.log)
+		g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(position[l], suspects) }
+		g.mover.runnable, g.mover.found = w.runnable, w.exec.signal
+		g.mover.hooks, g.mover.archiveKeep = &w.hooks, w.cfg.ArchiveFor
+		waiter := &waiter{
+			link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes,
 			arm: make(chan []string, 1),
 		}
 		for _, l := range g.lanes {
-			waiter.Lanes = append(waiter.Lanes, position[l])
-			waiter.Stores = append(waiter.Stores, l.Store)
+			waiter.lanes = append(waiter.lanes, position[l])
+			waiter.stores = append(waiter.stores, l.store)
 		}
-		g.Sweeper = sweep.NewGroup(sweep.Config{
-			Stores: waiter.Stores, Worker: w.UID, Interval: w.Cfg.SweepInterval, Life: w.Cfg.HeartbeatLife,
-			ArchiveMax: w.Cfg.ArchiveMax, ArchiveFor: w.Cfg.ArchiveFor,
-			Health: health, Log: w.Log, OnArchive: w.tellSwept,
+		g.sweeper = sweep.NewGroup(sweep.Config{
+			Stores: waiter.stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
+			ArchiveMax: w.cfg.ArchiveMax, ArchiveFor: w.cfg.ArchiveFor,
+			Health: health, Log: w.log, OnArchive: w.tellSwept,
 		})
-		w.Fetcher.Waiters = append(w.Fetcher.Waiters, waiter)
+		w.fetcher.waiters = append(w.fetcher.waiters, waiter)
 	}
 }
 
@@ -139,11 +139,11 @@ func (w *Worker) Register(fns []*function.Function, errs []error) error {
 	if err := w.registering("Register"); err != nil {
 		return err
 	}
-	err := w.Registry.Add(fns, errs)
+	err := w.registry.Add(fns, errs)
 	w.registered()
 	for _, f := range fns {
 		if f.InMain {
-			w.Log.With("function", f.Path()).
+			w.log.With("function", f.Path()).
 				Warn("function of package main: a function of the same name in another program has the same path; " +
 					"move it to a package")
 		}
@@ -153,9 +153,9 @@ func (w *Worker) Register(fns []*function.Function, errs []error) error {
 
 // registered says that there are new functions: parked tasks of theirs become pending, and Redis is told.
 func (w *Worker) registered() {
-	w.MoveNow()
-	for _, g := range w.Groups {
-		g.Heartbeat.Now()
+	w.moveNow()
+	for _, g := range w.groups {
+		g.heartbeat.now()
 	}
 }
 
@@ -164,17 +164,17 @@ func (w *Worker) RegisterMethods(receiver any) error {
 	if err := w.registering("RegisterMethods"); err != nil {
 		return err
 	}
-	skipped, err := w.Registry.AddMethods(receiver)
+	skipped, err := w.registry.AddMethods(receiver)
 	w.registered()
 	for _, why := range skipped {
-		w.Log.WithError(why).Debug("method not registered")
+		w.log.WithError(why).Debug("method not registered")
 	}
 	return err
 }
 
 // registering returns an error if functions cannot be registered any more.
 func (w *Worker) registering(method string) error {
-	if Phase(w.Phase.Load()) == PhaseStopped {
+	if Phase(w.phase.Load()) == phaseStopped {
 		return fmt.Errorf("%w: %s after Run has returned: make another worker", redisstore.ErrClosed, method)
 	}
 	return nil
@@ -183,7 +183,7 @@ func (w *Worker) registering(method string) error {
 // Functions describes what is registered, sorted by path.
 func (w *Worker) Functions() []function.Info {
 	var infos []function.Info
-	for _, f := range w.Registry.All() {
+	for _, f := range w.registry.All() {
 		infos = append(infos, f.Info())
 	}
 	return infos
@@ -192,28 +192,28 @@ func (w *Worker) Functions() []function.Info {
 // room returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not started.
 func (w *Worker) room() (int, time.Duration) {
 	if !w.mayClaim() {
-		w.GiveBack(w.Exec.TakeBack())
+		w.giveBack(w.exec.takeBack())
 		return 0, 0
 	}
-	n, wait, back := w.Exec.Room()
-	w.GiveBack(back)
+	n, wait, back := w.exec.room()
+	w.giveBack(back)
 	return n, wait
 }
 
 // mayClaim says whether the worker claims tasks at all.
 func (w *Worker) mayClaim() bool {
-	return !w.Paused.Load() && !w.quiet.Load() && (!w.Exec.Limited || !w.Exec.Exhausted())
+	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.limited || !w.exec.exhausted())
 }
 
 // beaten wakes whoever waits for a heartbeat.
 func (w *Worker) beaten() {
-	w.Exec.Wake()
-	w.Exec.signal()
+	w.exec.wake()
+	w.exec.signal()
 }
 
-func (w *Worker) MoveNow() {
-	for _, g := range w.Groups {
-		g.Mover.Looked.Store(false) // until it has, nobody knows whether there is anything to do
-		g.Mover.Now()
+func (w *Worker) moveNow() {
+	for _, g := range w.groups {
+		g.mover.looked.Store(false) // until it has, nobody knows whether there is anything to do
+		g.mover.now()
 	}
 }

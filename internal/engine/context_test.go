@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+type otherKey struct{}
+
+func TestTaskContext(t *testing.T) {
+	w := &Worker{}
+	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
+	c := &Claim{msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
+	ctx, cancel := w.contextOf(c, 0)
+	if got := fmt.Sprint(ctx); got != "delayed: task x" {
+		t.Errorf("it prints as %q", got)
+	}
+	wrapped, stop := context.WithTimeout(context.WithValue(ctx, otherKey{}, "other"), time.Hour)
+	defer stop()
+	if ClaimFromContext(ctx) != c || ClaimFromContext(wrapped) != c || ClaimFromContext(t.Context()) != nil {
+		t.Error("the claim is not what the context carries")
+	}
+	if ctx.Value(otherKey{}) != "value" || wrapped.Value(otherKey{}) != "other" {
+		t.Error("other values are not handed through")
+	}
+	cancel(ErrLost)
+	<-wrapped.Done()
+	if !errors.Is(context.Cause(ctx), ErrLost) || !errors.Is(context.Cause(wrapped), ErrLost) ||
+		ClaimFromContext(wrapped) != c {
+		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), ErrLost)
+	}
+	ctx, cancel = w.contextOf(&Claim{}, 0)
+	defer cancel(nil)
+	w.cancel(ErrShutdown)
+	if <-ctx.Done(); !errors.Is(context.Cause(ctx), ErrShutdown) {
+		t.Errorf("cause %v, expected %v", context.Cause(ctx), ErrShutdown)
+	}
+}
+
+// The context of a handler is part of its claim: it allocates no more than the standard library's.
+func TestTaskContextAllocates(t *testing.T) {
+	w, c := &Worker{}, &Claim{}
+	w.tasks, w.cancel = context.WithCancelCause(t.Context())
+	defer w.cancel(nil)
+	plain := testing.AllocsPerRun(1000, func() {
+		_, cancel := context.WithCancelCause(w.tasks)
+		cancel(nil)
+	})
+	if ours := testing.AllocsPerRun(1000, func() {
+		_, cancel := w.contextOf(c, 0)
+		cancel(nil)
+	}); ours > plain {
+		t.Errorf("%v allocations, expected at most %v", ours, plain)
+	}
+}
+
+// A handler sees the claim that it runs for.
+func TestHandlerContextCarriesItsClaim(t *testing.T) {
+	b := newBench(t)
+	ids := make(chan string, 1)
+	f := b.fn("f", func(ctx context.Context) { ids <- ClaimFromContext(ctx).msg.Meta.ID })
+	b.work(b.config(), f)
+	if ref := b.delay(f); await(b, "the task", ids) != ref.ID() {
+		t.Error("the claim is another task's")
+	}
+}
+
+// What a handler has left behind learns from its context that the handler has returned.
+func TestContextEndsWithItsHandler(t *testing.T) {
+	b := newBench(t)
+	left := make(chan context.Context, 1)
+	f := b.fn("f", func(ctx context.Context) { left <- ctx })
+	b.work(b.config(), f)
+	b.delay(f)
+	ctx := await(b, "the task", left)
+	await(b, "the end of its context", ctx.Done())
+}

@@ -1,0 +1,419 @@
+package engine
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// crew is executors without a fetcher, within a bubble of testing/synctest. Its tasks run until the test lets them go.
+type crew struct {
+	*executors
+	t     *testing.T
+	lane  *lane
+	ways  map[*Claim]chan ending // how each task ends is received from here
+	beats int                    // asked for by the lane
+
+	list    sync.Mutex // protects the following
+	started []string   // tokens, in order
+}
+
+// The ways in which a task ends.
+var (
+	endDone   = ending{}
+	endSeenTo = ending{tally: tallyFailed}
+	endGoexit = ending{outcome: outcomes}
+)
+
+// inCrew runs a test with n executors that are idle.
+func inCrew(t *testing.T, n, prefetch int, test func(*crew)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, n, prefetch)
+		c.start()
+		synctest.Wait()
+		test(c)
+		synctest.Wait()
+		for _, leave := range c.ways {
+			close(leave)
+		}
+		c.stop()
+		c.over.Wait()
+		if got := c.count(); got != "0 busy, 0 idle" {
+			t.Errorf("after the stop: %s", got)
+		}
+	})
+}
+
+// newCrew returns executors that have not been started.
+func newCrew(t *testing.T, n, prefetch int) *crew {
+	t.Helper()
+	c := &crew{t: t, ways: map[*Claim]chan ending{}}
+	c.executors = newExecutors(n, prefetch, time.Minute, c.runTask)
+	c.lane = c.newLane("q")
+	return c
+}
+
+func (c *crew) newLane(name string) *lane {
+	l := newLane(redisstore.NewStore(nil, "", name), "w", false)
+	l.finisher = newFinisher(l, loop.NewJournal((&logText{}).logger()), nil)
+	l.finisher.exec = c.executors
+	l.beat = func() { c.beats++ }
+	c.beaten(l)
+	return l
+}
+
+// beaten confirms a heartbeat.
+func (c *crew) beaten(l *lane) {
+	now := time.Now()
+	l.confirmed.Store(&now)
+}
+
+// runTask is what executors do with a task.
+func (c *crew) runTask(task *Claim) (done bool) {
+	c.list.Lock()
+	c.started = append(c.started, task.lane.store.Name+task.token)
+	leave := c.ways[task]
+	c.list.Unlock()
+	e := <-leave
+	if e.outcome == endGoexit.outcome {
+		runtime.Goexit()
+	}
+	return e.tally != tallyFailed
+}
+
+// tasks claims n tasks of a lane.
+func (c *crew) tasks(l *lane, n int) []*Claim {
+	claims := claimed(l, n)
+	c.list.Lock()
+	defer c.list.Unlock()
+	for _, task := range claims {
+		c.ways[task] = make(chan ending, 1)
+	}
+	return claims
+}
+
+// suspects are tasks of so many deaths.
+func (c *crew) suspects(l *lane, n int, deaths uint8) []*Claim {
+	claims := c.tasks(l, n)
+	for _, task := range claims {
+		task.suspicion = deaths
+	}
+	return claims
+}
+
+// claimed is a batch of n claims, as if the lane had claimed it.
+func claimed(l *lane, n int) []*Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	b := newBatch(l, l.next, make([]any, n))
+	l.batches[b.number] = b
+	l.known += n
+	return b.claims
+}
+
+// end ends a task that runs.
+func (c *crew) end(task *Claim, how ending) {
+	c.ways[task] <- how
+	synctest.Wait()
+}
+
+// begun expects which tasks have started, in any order, and forgets them.
+func (c *crew) begun(what string, want ...*Claim) {
+	c.t.Helper()
+	synctest.Wait()
+	var tokens []string
+	for _, task := range want {
+		tokens = append(tokens, task.lane.store.Name+task.token)
+	}
+	c.list.Lock()
+	defer c.list.Unlock()
+	slices.Sort(tokens)
+	slices.Sort(c.started)
+	if !slices.Equal(c.started, tokens) {
+		c.t.Errorf("%s: %v started, expected %v", what, c.started, tokens)
+	}
+	c.started = nil
+}
+
+// count says how many executors do what.
+func (c *crew) count() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%d busy, %d idle", c.busy, c.idle)
+}
+
+// told says whether somebody is told to look, the fetcher or a lane's finisher, once nothing moves in the bubble any
+// more.
+func told(c chan struct{}) bool {
+	synctest.Wait()
+	return signalled(c)
+}
+
+func signalled(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestExecutorsWakeEachOther(t *testing.T) {
+	inCrew(t, 8, 0, func(c *crew) {
+		if got := c.count(); got != "0 busy, 8 idle" {
+			t.Fatalf("at first: %s", got)
+		}
+		tasks := c.tasks(c.lane, 12)
+		c.add(tasks)
+		c.begun("twelve tasks for eight executors", tasks[:8]...)
+		if got := c.count(); got != "8 busy, 0 idle" {
+			t.Errorf("all run: %s", got)
+		}
+		if n := len(c.running()); n != 8 {
+			t.Errorf("%d tasks run, expected 8", n)
+		}
+		c.end(tasks[3], endDone)
+		c.end(tasks[0], endSeenTo)
+		c.begun("two have ended", tasks[8:10]...)
+		for _, task := range slices.Concat(tasks[1:3], tasks[4:10]) {
+			c.end(task, endDone)
+		}
+		c.begun("two are left", tasks[10:]...)
+		if got := c.count(); got != "2 busy, 6 idle" {
+			t.Errorf("two are left: %s", got)
+		}
+		more := c.tasks(c.lane, 6)
+		for _, task := range more {
+			c.add([]*Claim{task})
+		}
+		c.begun("one at a time", more...)
+		c.add(nil)
+		c.begun("nothing")
+	})
+}
+
+// An executor that was woken for a task that is gone must not keep the others from being woken.
+func TestExecutorsAreWokenInVain(t *testing.T) {
+	inCrew(t, 3, 0, func(c *crew) {
+		tasks := c.tasks(c.lane, 3)
+		c.mu.Lock()
+		c.ready = tasks
+		c.rouse()
+		c.takeBackLocked()
+		c.mu.Unlock()
+		c.begun("they went back")
+		c.add(tasks)
+		c.begun("they are there again", tasks...)
+	})
+}
+
+func TestExecutorsThatAreHeld(t *testing.T) {
+	inCrew(t, 3, 0, func(c *crew) {
+		first := c.tasks(c.lane, 1)
+		c.add(first)
+		c.begun("one", first...)
+		c.hold(true)
+		if !told(c.changed) {
+			t.Error("the fetcher is not told that nothing may start")
+		}
+		tasks := c.tasks(c.lane, 4)
+		c.add(tasks)
+		c.end(first[0], endDone)
+		c.wake()
+		c.begun("held")
+		if got := c.count(); got != "0 busy, 3 idle" {
+			t.Errorf("held: %s", got)
+		}
+		c.hold(false)
+		if !told(c.changed) {
+			t.Error("the fetcher is not told that tasks may start")
+		}
+		c.begun("no longer held", tasks[:3]...)
+	})
+}
+
+func TestExecutorsWaitForTheHeartbeat(t *testing.T) {
+	inCrew(t, 3, 0, func(c *crew) {
+		other := c.newLane("other")
+		<-time.After(c.life - c.life/5)
+		c.beaten(other)
+		tasks, others := c.tasks(c.lane, 3), c.tasks(other, 1)
+		c.add(tasks)
+		c.begun("the heartbeat is old")
+		if c.beats == 0 {
+			t.Error("nobody has asked for a heartbeat")
+		}
+		c.add(others)
+		c.begun("the heartbeat of the other queue is fresh", others...)
+		c.wake()
+		c.begun("woken without a heartbeat")
+		// A lost claim may go: it does not run, and is settled.
+		tasks[1].lost.Store(true)
+		c.wake()
+		c.begun("one is lost", tasks[1])
+		c.end(tasks[1], endSeenTo)
+		c.end(others[0], endDone)
+		c.beaten(c.lane)
+		c.begun("nobody is woken yet")
+		c.wake()
+		c.begun("after the heartbeat", tasks[0], tasks[2])
+		if got := c.count(); got != "2 busy, 1 idle" {
+			t.Errorf("after the heartbeat: %s", got)
+		}
+	})
+}
+
+// suspended returns a time as it reads when the machine was suspended for d after it: by the wall clock it was longer
+// ago than by the monotonic one, which stood still.
+func suspended(t *testing.T, at time.Time, d time.Duration) time.Time {
+	t.Helper()
+	before := at
+	// The first word of a time that was read from both clocks holds the seconds of the wall clock, above 30 bits of
+	// nanoseconds. There is no other way to set one clock only.
+	*(*uint64)(unsafe.Pointer(&before)) -= uint64(d/time.Second) << 30
+	if at.Sub(before) != 0 || at.UnixNano()-before.UnixNano() != d.Nanoseconds() {
+		t.Fatalf("%v and %v: expected %v by the wall clock only", at, before, d)
+	}
+	return before
+}
+
+func TestFreshHeartbeat(t *testing.T) {
+	l, life := &lane{}, 10*time.Second
+	now := time.Now()
+	if l.freshAt(now, life) {
+		t.Error("fresh before the first heartbeat")
+	}
+	for _, tt := range []struct {
+		name string
+		at   time.Time
+		want bool
+	}{
+		{"just now", now, true},
+		{"as old as it may be", now.Add(-8*time.Second + 1), true},
+		{"too old", now.Add(-8 * time.Second), false},
+		{"long ago", now.Add(-time.Hour), false},
+		{"a machine that was suspended for a little while since", suspended(t, now, 7*time.Second), true},
+		{"a machine that was suspended for too long since", suspended(t, now, 9*time.Second), false},
+	} {
+		l.confirmed.Store(&tt.at)
+		if got := l.freshAt(now, life); got != tt.want {
+			t.Errorf("%s: fresh is %v", tt.name, got)
+		}
+	}
+}
+
+func TestExecutorsSurviveGoexit(t *testing.T) {
+	inCrew(t, 4, 0, func(c *crew) {
+		tasks := c.tasks(c.lane, 12)
+		c.add(tasks[:4])
+		c.begun("the first", tasks[:4]...)
+		for _, task := range tasks[:3] {
+			c.end(task, endGoexit)
+		}
+		if got := c.count(); got != "1 busy, 3 idle" {
+			t.Errorf("three have left: %s", got)
+		}
+		if running := c.running(); len(running) != 1 || running[0] != tasks[3] {
+			t.Errorf("%d tasks run, expected the fourth only", len(running))
+		}
+		if n := len(c.lane.done); n != 0 {
+			t.Errorf("%d of them are to be acknowledged", n)
+		}
+		c.add(tasks[4:])
+		c.begun("as many as before", tasks[4:7]...)
+		c.end(tasks[5], endGoexit)
+		c.end(tasks[7], endGoexit)
+		c.begun("each that leaves is replaced", tasks[7], tasks[8])
+		if got := c.count(); got != "4 busy, 0 idle" {
+			t.Errorf("all run: %s", got)
+		}
+	})
+}
+
+// A handler that leaves frees its place, also that of a suspect, and the fetcher is told.
+func TestGoexitMakesRoom(t *testing.T) {
+	inCrew(t, 1, 0, func(c *crew) {
+		suspect := c.suspects(c.lane, 1, 2)
+		c.admit(suspect[0])
+		c.add(suspect)
+		c.begun("the suspect", suspect...)
+		if n, _, _ := c.room(); n != 0 || c.loneTask() == nil {
+			t.Fatalf("room for %d beside the suspect", n)
+		}
+		c.end(suspect[0], endGoexit)
+		if !told(c.changed) || c.loneTask() != nil {
+			t.Error("the suspect has left, and the fetcher is not told")
+		}
+	})
+}
+
+func TestExecutorsStop(t *testing.T) {
+	inCrew(t, 3, 0, func(c *crew) {
+		tasks := c.tasks(c.lane, 5)
+		c.add(tasks)
+		c.begun("the first", tasks[:3]...)
+		c.stop()
+		c.end(tasks[0], endDone)
+		c.end(tasks[1], endGoexit)
+		c.begun("nothing starts any more")
+		over := make(chan struct{})
+		go func() { c.over.Wait(); close(over) }()
+		if told(over) {
+			t.Fatal("over while a task runs")
+		}
+		if back := c.takeBack(); !slices.Equal(back, tasks[3:]) {
+			t.Errorf("%d tasks have not started, expected 2", len(back))
+		}
+		c.end(tasks[2], endDone)
+		<-over
+		if len(c.running()) != 0 || !slices.Equal(c.lane.done, []*Claim{tasks[0], tasks[2]}) {
+			t.Errorf("%d tasks run, and %d are done", len(c.running()), len(c.lane.done))
+		}
+	})
+}
+
+// TestDoneIsTold ends tasks while the fetcher has nothing to claim, and while it has: somebody must take to Redis what
+// is done.
+func TestDoneIsTold(t *testing.T) {
+	t.Parallel()
+	for _, hungry := range []bool{false, true} {
+		c := newCrew(t, 1, 0)
+		c.mu.Lock()
+		c.hungry, c.busy = hungry, 1
+		c.leave(c.tasks(c.lane, 1)[0], true, 0)
+		c.mu.Unlock()
+		finisher, fetcher := len(c.lane.finisher.signal), len(c.changed)
+		if hungry && (finisher != 0 || fetcher != 1) || !hungry && finisher != 1 {
+			t.Errorf("hungry %v: the finisher was woken %d times, the fetcher %d times", hungry, finisher, fetcher)
+		}
+	}
+}
+
+// TestStillness says of executors that they have nothing to do only when nothing runs, is ready, is being claimed or
+// waits to run alone.
+func TestStillness(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(c *crew){
+		"":           func(*crew) {},
+		"busy":       func(c *crew) { c.busy = 1 },
+		"ready":      func(c *crew) { c.ready = c.tasks(c.lane, 1) },
+		"coming":     func(c *crew) { c.coming = 1 },
+		"a lone one": func(c *crew) { c.lone = c.tasks(c.lane, 1)[0] },
+	} {
+		c := newCrew(t, 1, 0)
+		set(c)
+		if still, _ := c.stillness(); still != (name == "") {
+			t.Errorf("%q: still %v", name, still)
+		}
+	}
+}

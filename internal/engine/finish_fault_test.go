@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// What Redis has not answered for stands before what has come meanwhile, and is told as it would have been.
+func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
+	var meanwhile func()
+	r := newReceiver(t, func(cfg *WorkerConfig) {
+		cfg.Logger = onLog(func() {
+			if meanwhile != nil {
+				meanwhile()
+			}
+		}).logger()
+	})
+	f := r.l.finisher
+	for _, s := range []string{"first", "second", "third"} {
+		r.b.delay(r.f, s)
+	}
+	claims := r.claim(3)
+	meanwhile = func() { // the worker complains that Redis does not do it
+		meanwhile = nil
+		f.add(ending{claim: claims[2], outcome: outcomeRelease})
+	}
+	f.add(ending{claim: claims[0], outcome: outcomeRelease}, ending{claim: claims[1], outcome: outcomeRelease})
+	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
+	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
+	if worked, ok := f.work(); !worked || ok {
+		t.Fatalf("work: %v, %v, expected that Redis refuses", worked, ok)
+	}
+	var order []*Claim
+	for _, e := range f.pending {
+		order = append(order, e.claim)
+	}
+	if !slices.Equal(order, claims) {
+		t.Errorf("%d endings are left, expected three in the order in which they came", len(order))
+	}
+	if n := claims[0].batch.unsent; n != 3 {
+		t.Errorf("the batch lacks %d answers, expected 3: it would be forgotten too early, or never", n)
+	}
+	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
+	if _, ok := f.work(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
+		t.Errorf("Redis was not told: %v", r.b.Hash("_claims:"+r.ID()))
+	}
+}
+
+// Lost claims are counted once Redis can be reached.
+func TestLostClaimsAreCountedLater(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.l.finisher.countLost(3)
+	r.b.Must(r.b.rdb.Close())
+	if _, ok := r.l.finisher.work(); ok || r.l.finisher.lost != 3 {
+		t.Errorf("%d claims are to be counted after a call that failed, expected 3", r.l.finisher.lost)
+	}
+}
+
+// Tasks that go back in more than one call stand in their order.
+func TestReleasedTasksKeepTheirOrder(t *testing.T) {
+	r := newReceiver(t, nil)
+	calls := make([]*Task, redisstore.MaxTokens+3)
+	for i := range calls {
+		calls[i] = Call(r.f, "x")
+	}
+	if _, err := r.b.q.DelayMany(t.Context(), calls...); err != nil {
+		t.Fatal(err)
+	}
+	before := r.b.List("")
+	r.giveBack(r.claim(len(calls)))
+	if _, ok := r.l.finisher.work(); !ok {
+		t.Fatal("Redis was not told")
+	}
+	if after := r.b.List(""); !slices.Equal(after, before) {
+		t.Errorf("%d tasks are pending in another order than the %d before", len(after), len(before))
+	}
+}
+
+// A worker that waits for the end of a pause looks at the control hash with each heartbeat.
+func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
+	r := newReceiver(t, nil)
+	h := r.groups[0].heartbeat
+	beat := func(what string, want bool) {
+		t.Helper()
+		drain(r.l.control.poke)
+		r.b.Must(h.beat(t.Context()))
+		if got := signalled(r.l.control.poke); got != want {
+			t.Errorf("%s: the worker looks at the control hash: %v, expected %v", what, got, want)
+		}
+	}
+	beat("the first", true)
+	r.l.control.version.Store(0)
+	r.b.Do("HSET", r.b.Name+"_control", "version", 7)
+	beat("nothing is intended", false)
+	r.l.control.intent.Store(true)
+	beat("a pause", true)
+}
+
+// Listeners are told that a heartbeat is lost when it may have expired, not before.
+func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
+	r := newReceiver(t, nil)
+	h := r.groups[0].heartbeat
+	h.missed(redisstore.ErrClosed)
+	if h.missing[r.l] {
+		t.Error("a fresh heartbeat is told to be lost")
+	}
+	old := time.Now().Add(-time.Hour)
+	r.l.confirmed.Store(&old)
+	h.missed(redisstore.ErrClosed)
+	if !h.missing[r.l] {
+		t.Error("nobody is told that an old heartbeat is lost")
+	}
+}
+
+// A mover looks again when the first task of either set is due.
+func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
+	for _, c := range []struct{ scheduled, retry time.Duration }{{time.Hour, time.Minute}, {time.Minute, time.Hour}} {
+		r := newReceiver(t, nil)
+		for set, wait := range map[string]time.Duration{"_scheduled": c.scheduled, "_retry": c.retry} {
+			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
+			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
+		}
+		if next, err := r.groups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second ||
+			next < 0 {
+			t.Errorf("%+v: next in %v, %v, expected a minute", c, next, err)
+		}
+	}
+}
+
+// Tasks that are coming count against the number that a worker may start, and resting executors are not free.
+func TestRoomOfLimitedExecutors(t *testing.T) {
+	inCrew(t, 2, -1, func(c *crew) {
+		c.limited, c.budget, c.coming = true, 3, 2
+		if n := c.allowed(5); n != 1 {
+			t.Errorf("%d tasks may be claimed beside two that are coming, expected 1", n)
+		}
+		c.limited, c.coming = false, 0
+		busy := c.tasks(c.lane, 1)
+		c.add(busy)
+		c.begun("one", busy...)
+		c.held, c.resting = true, 1
+		ahead := c.tasks(c.lane, 2)
+		c.add(ahead)
+		<-time.After(overdueTime)
+		c.expectRoom("one executor works and one rests", 0, restlessTime, ahead...)
+		c.held, c.resting = false, 0
+	})
+}
+
+// A worker that gives up for its stuck handlers names those, and not the long ones without a limit.
+func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
+	inWatched(t, 2, 0, func(w *watched) {
+		long, stuck := w.limited(1, 0), w.limited(1, 2*longRun)
+		long[0].msg.Meta.ID, stuck[0].msg.Meta.ID = "long", "stuck"
+		w.add(slices.Concat(long, stuck))
+		w.begun("both", long[0], stuck[0])
+		w.pass(longRun)
+		w.dog.look(time.Now())
+		w.pass(longRun + time.Minute)
+		w.dog.look(time.Now())
+		if w.dog.fatal == nil || !slices.Equal(w.dog.fatal.IDs, []string{"stuck"}) {
+			t.Errorf("given up for %v", w.dog.fatal)
+		}
+	})
+}
+
+// A claim that Redis wants to end in another way has not ended: its batch lasts until all of its claims have.
+func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
+	r := newReceiver(t, nil)
+	for _, s := range []string{"first", "second"} {
+		r.b.delay(r.f, s)
+	}
+	claims := r.claim(2)
+	claims[0].msg, _ = claims[0].parse()
+	r.l.finisher.add(r.cancellation(claims[0], false)) // nobody has cancelled it
+	for worked, ok := r.l.finisher.work(); worked; worked, ok = r.l.finisher.work() {
+		if !ok {
+			t.Fatal("Redis was not told")
+		}
+	}
+	if r.b.Size("") != 1 || r.b.Size("_processing:"+r.ID()) != 1 {
+		t.Errorf("%d pending, %d claimed, expected one of each", r.b.Size(""), r.b.Size("_processing:"+r.ID()))
+	}
+	if n := r.b.Size("_claims:" + r.ID()); n != 1 || claims[1].batch.unsent != 1 {
+		t.Errorf("%d batches are noted, %d claims of it are not told, expected 1 and 1", n, claims[1].batch.unsent)
+	}
+}

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// Endings that are told together are counted each as they ended.
+func TestEndingsAreCountedByThemselves(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := w.lanes[0]
+	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
+		t.Fatal(err)
+	}
+	ends := []struct {
+		outcome outcome
+		tally   tally
+	}{
+		{outcomeRetry, tallyFailed},
+		{outcomeRetry, tallyNone},
+		{outcomeArchive, tallyExpired},
+		{outcomeRetry, tallyFailed},
+		{outcomeSnooze, tallyNone},
+		{outcomeArchive, tallyFailed},
+		{outcomeArchive, tallyNone},
+		{outcomeArchive, tallyExpired},
+	}
+	for i := range ends {
+		b.delay(f, i)
+	}
+	claims, _, err := l.claim(t.Context(), redisstore.ClaimCall{Most: len(ends)}, nil)
+	if err != nil || len(claims) != len(ends) {
+		t.Fatalf("%d claims, %v", len(claims), err)
+	}
+	endings := make([]ending, len(ends))
+	for i, e := range ends {
+		endings[i] = ending{
+			claim: claims[i], outcome: e.outcome, tally: e.tally, wait: time.Hour, id: fmt.Sprint(i),
+			message: claims[i].raw, info: (&wire.Info{}).Encode(),
+		}
+	}
+	if left := l.finisher.flush(endings); len(left) != 0 {
+		t.Fatalf("%d endings are left", len(left))
+	}
+	want := map[string]int{"processed": 3, "failed": 3, "retried": 3, "archived": 4, "expired": 2, "snoozed": 1}
+	if got := b.counters(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("counters %v, expected %v", got, want)
+	}
+	if r, a, s := b.Size("_retry"), b.Size("_archived"), b.Size("_scheduled"); r != 3 || a != 4 || s != 1 {
+		t.Errorf("%d, %d and %d tasks are retried, archived and scheduled", r, a, s)
+	}
+}

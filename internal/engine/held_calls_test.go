@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/sweep"
+)
+
+// heldSource makes nobody a connection before it is let go: then whose context has ended has an error, as with others.
+type heldSource struct {
+	Source
+	held  chan struct{}
+	tries chan time.Time
+}
+
+func (s heldSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	if s.tries != nil {
+		s.tries <- time.Now()
+	}
+	<-s.held
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if s.Source == nil {
+		return nil, errors.New("planted")
+	}
+	return s.Source.Conn(ctx, key)
+}
+
+func (s heldSource) Slot(string) int { return 0 }
+
+// Who enqueues after all others have left does not share the end of their wait for a connection.
+func TestCoalescerAfterAllHaveLeft(t *testing.T) {
+	b := newBench(t)
+	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
+	s := redisstore.NewStore(src, "", b.Name)
+	c := redisstore.NewCoalescer(s)
+	ctx, leave := context.WithCancel(t.Context())
+	sent := make(chan error, 2)
+	send := func(ctx context.Context) { sent <- c.Enqueue(ctx, []byte("m"), time.Now()) }
+	waiting := func(n int) func() bool {
+		return func() bool {
+			c.Mu.Lock()
+			defer c.Mu.Unlock()
+			return c.Last != nil && c.Last.Waiting == n
+		}
+	}
+	go send(ctx)
+	b.Until("one waits for a connection", waiting(1))
+	leave()
+	if err := <-sent; !errors.Is(err, context.Canceled) {
+		t.Errorf("who leaves: %v", err)
+	}
+	next, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go send(next)
+	b.Until("another comes", waiting(1))
+	close(src.held)
+	if err := <-sent; err != nil || b.Size("") != 1 {
+		t.Errorf("who came later: %v, %d tasks pending", err, b.Size(""))
+	}
+}
+
+// A shared call waits for replicas as long as the most patient caller would, whoever comes last.
+func TestCoalescerWaitsAsTheMostPatient(t *testing.T) {
+	b := newBench(t)
+	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
+	s := redisstore.NewStore(src, "", b.Name)
+	s.Wait = 1
+	c := redisstore.NewCoalescer(s)
+	sent := make(chan error, 2)
+	for n, life := range []time.Duration{time.Hour, time.Second} {
+		ctx, cancel := context.WithTimeout(t.Context(), life)
+		defer cancel()
+		go func() { sent <- c.Enqueue(ctx, []byte("m"), time.Now()) }()
+		b.Until("one more waits", func() bool {
+			c.Mu.Lock()
+			defer c.Mu.Unlock()
+			return c.Last != nil && c.Last.Waiting == n+1
+		})
+	}
+	if c.Mu.Lock(); c.Last.Within != redisstore.LongestWait {
+		t.Errorf("replicas are waited for %v, expected %v", c.Last.Within, redisstore.LongestWait)
+	}
+	c.Mu.Unlock()
+	close(src.held)
+	<-sent
+	<-sent
+}
+
+// A heartbeat that fails is tried again well within its life, however long that goes on.
+func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := heldSource{held: make(chan struct{}), tries: make(chan time.Time, 10_000)}
+		close(src.held)
+		const life = 8 * time.Second
+		l := newLane(redisstore.NewStore(src, "", "q"), "w", false)
+		h := newHeartbeat([]*lane{l}, life, "v", sweep.NewLinkHealth(life), loop.NewJournal((&logText{}).logger()),
+			func() {})
+		ctx, cancel := context.WithCancel(t.Context())
+		go h.run(ctx)
+		<-time.After(5 * time.Minute)
+		cancel()
+		synctest.Wait()
+		last := <-src.tries
+		for len(src.tries) > 0 {
+			at := <-src.tries
+			if at.Sub(last) > life/8 {
+				t.Fatalf("a try came %v after the last one, expected %v at most", at.Sub(last), life/8)
+			}
+			last = at
+		}
+	})
+}
+
+// A mover reads on behind those parked tasks that stay; those that it has found will be gone.
+func TestMoverReadsOnBehindWhatStays(t *testing.T) {
+	r := newReceiver(t, nil)
+	for i := range 3 * redisstore.ParkedPage {
+		id := strings.Repeat("x", i+1)
+		r.b.Do("ZADD", r.b.Name+"_parked", 1e15+float64(i), id)
+		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
+	}
+	m, pages := r.groups[0].mover, 0
+	m.runnable = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
+		if pages++; pages < 2 {
+			return nil, nil
+		}
+		for _, t := range page[:60] {
+			ids = append(ids, t.ID)
+		}
+		return ids, nil
+	}
+	r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+	if want := 2*redisstore.ParkedPage - 60; m.offset[0] != want || pages != 2 {
+		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
+	}
+	// Whoever has read all of them begins again: the worker may know more functions by then.
+	m.runnable = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
+	for _, want := range []int{5, 8} {
+		r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+		if m.offset[0] != 0 || pages != want {
+			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.offset[0], want)
+		}
+	}
+}
+
+// A queue that was found empty is not looked at again at once.
+func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.fetcher.probe(t.Context())
+	if r.fetcher.probed[0].IsZero() || r.fetcher.hot[0] {
+		t.Errorf("probed %v, hot %v", r.fetcher.probed[0], r.fetcher.hot[0])
+	}
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+)
+
+// heard collects events.
+type heard struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+func (h *heard) listen(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+}
+
+// of returns the events of some kinds, all if none is given.
+func (h *heard) of(kinds ...Kind) []Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(h.events),
+		func(e Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
+}
+
+// listened makes a worker whose events are collected.
+func (b *bench) listened(cfg WorkerConfig, fns ...*Function) (*Worker, *heard) {
+	b.T.Helper()
+	w, err := NewWorker(b.rdb, cfg)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if len(fns) > 0 {
+		if err := w.Register(fns, nil); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+	h := &heard{}
+	if err := w.Listen(h.listen); err != nil {
+		b.T.Fatal(err)
+	}
+	return w, h
+}
+
+func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
+	var h hooks
+	var got []Event
+	h.listeners = []func(Event){func(e Event) { got = append(got, e) }}
+	h.on.Store(true)
+	for range maxEvents + 5 {
+		h.emit(Event{Kind: KindTaskDone})
+	}
+	h.start(loop.NewJournal((&logText{}).logger()))
+	for {
+		h.mu.Lock()
+		taken := len(h.queue) == 0
+		h.mu.Unlock()
+		if taken {
+			break
+		}
+		runtime.Gosched()
+	}
+	h.emit(Event{Kind: KindTaskStarted})
+	h.emit(Event{Kind: KindTaskFailed})
+	h.stop(patience)
+	if len(got) != maxEvents+2 || got[0].Missed != 0 {
+		t.Fatalf("expected %d events, found %d, the first is %+v", maxEvents+2, len(got), got[0])
+	}
+	// The first one after those that were missed tells of them, and no other.
+	for i, want := range []Event{{Kind: KindTaskStarted, Missed: 5}, {Kind: KindTaskFailed}} {
+		if e := got[maxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
+			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)
+		}
+	}
+}
+
+// TestPatienceWithListeners: Run waits for them for as long as CancelGrace says, and for a second at least.
+func TestPatienceWithListeners(t *testing.T) {
+	for grace, want := range map[time.Duration]time.Duration{
+		0: time.Second, time.Millisecond: time.Second,
+		time.Minute: time.Minute,
+	} {
+		if got := (&Config{CancelGrace: grace}).listenGrace(); got != want {
+			t.Errorf("with a CancelGrace of %v it waits for %v, expected %v", grace, got, want)
+		}
+	}
+}
+
+func TestEventsCostNothingWithoutListeners(t *testing.T) {
+	b := newBench(t)
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var none *hooks
+	if n := testing.AllocsPerRun(100, func() {
+		w.emit(Event{Kind: KindTaskDone, Duration: time.Second})
+		none.emit(Event{Kind: KindTaskDone})
+	}); n != 0 || len(w.hooks.queue) != 0 {
+		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.hooks.queue))
+	}
+	h := &w.hooks
+	h.start(w.log)
+	if h.over != nil {
+		t.Error("a goroutine waits for events that nobody hears")
+	}
+}

@@ -1,0 +1,462 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+var errJudged = errors.New("no luck")
+
+// trial is a task whose handler has returned an error.
+type trial struct {
+	cfg     Config
+	opts    []FuncOption
+	extra   *wire.Extra
+	retried int
+	plain   bool // a message without meta
+	stops   bool // the worker stops
+	err     error
+}
+
+// noRetries is no MaxRetry at all, where 0 is the usual one.
+const noRetries = -1
+
+// What handlers say, and options of functions, as in the public package.
+
+func Discard(err error) error { return Say(SaysDiscard, 0, err) }
+
+func Drop(err error) error { return Say(SaysDrop, 0, err) }
+
+func RetryIn(d time.Duration, err error) error { return Say(SaysRetryIn, max(d, 0), err) }
+
+func Snooze(d time.Duration) error { return Say(SaysSnooze, max(d, 0), nil) }
+
+func Backoff(delays ...time.Duration) FuncOption {
+	return func(p *function.Policy) { p.Delays = delays }
+}
+
+func BackoffFunc(fn func(int, error) time.Duration) FuncOption {
+	return func(p *function.Policy) { p.Backoff = fn }
+}
+
+func MaxBackoff(d time.Duration) FuncOption { return func(p *function.Policy) { p.Longest = d } }
+
+func FailOnTimeout() FuncOption { return func(p *function.Policy) { p.FailOnTimeout = true } }
+
+// nilError is an error type whose methods need a value, as most are.
+type nilError struct{ inner error }
+
+func (e *nilError) Error() string { return "failed: " + e.inner.Error() }
+func (e *nilError) Unwrap() error { return e.inner }
+
+// judgedAt is the time of Redis when it is judged.
+var judgedAt = time.UnixMilli(1_700_000_000_000)
+
+func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
+	t.Helper()
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	w := &Worker{cfg: j.cfg, id: "w", log: loop.NewJournal(logger)}
+	w.cfg.Misfit = misfit
+	switch w.cfg.MaxRetry {
+	case 0:
+		w.cfg.MaxRetry = 25
+	case noRetries:
+		w.cfg.MaxRetry = 0
+	}
+	if w.cfg.Backoff == nil {
+		w.cfg.Backoff = DefaultBackoff
+	}
+	w.tasks, w.cancel = context.WithCancelCause(t.Context())
+	if j.stops {
+		w.cancel(ErrShutdown)
+	}
+	f := newFunction(t, "judged", func() {}, j.opts...)
+	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f, raw: []byte("raw")}
+	c.msg = wire.Message{
+		Kind: wire.GoExtended, Path: "judged",
+		Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra},
+	}
+	if j.plain {
+		c.msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
+	}
+	before := fmt.Sprintf("%+v %+v", c.msg, j.extra)
+	e, done = w.judge(c, j.err, judgedAt)
+	if after := fmt.Sprintf("%+v %+v", c.msg, j.extra); after != before {
+		t.Errorf("the claim's message was changed from %s to %s", before, after)
+	}
+	if e.info != nil {
+		value, _, err := wire.DecodeAny(e.info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, _ = value.(map[string]any)
+	}
+	return e, done, info
+}
+
+// parsed returns the meta of the message as it goes on.
+func (j trial) parsed(t *testing.T, e *ending) wire.Meta {
+	t.Helper()
+	m, err := wire.Parse(e.message, wire.WorkerLimits)
+	if err != nil {
+		t.Fatalf("message %q: %v", e.message, err)
+	}
+	return m.Meta
+}
+
+func seconds(n ...int64) *wire.Extra {
+	x := &wire.Extra{}
+	for _, s := range n {
+		x.RetryDelays = append(x.RetryDelays, s*1000)
+	}
+	return x
+}
+
+func with10s(int) time.Duration { return 10 * time.Second }
+
+// in is a time on the scale of messages, so long after the task is judged.
+func in(d time.Duration) int64 { return judgedAt.Add(d).UnixMilli() }
+
+func TestJudgeBackoff(t *testing.T) {
+	perRetry := BackoffFunc(func(retried int, err error) time.Duration {
+		if !errors.Is(err, errJudged) {
+			panic("another error")
+		}
+		return time.Duration(retried+1) * time.Hour
+	})
+	for _, tt := range []struct {
+		name string
+		trial
+		wait time.Duration
+	}{
+		{"the worker's", trial{}, 10 * time.Second},
+		{"the call's first", trial{extra: seconds(1, 2, 3)}, time.Second},
+		{"the call's second", trial{extra: seconds(1, 2, 3), retried: 1}, 2 * time.Second},
+		{"the last holds", trial{extra: seconds(1, 2, 3), retried: 20}, 3 * time.Second},
+		{
+			"the function's list",
+			trial{opts: []FuncOption{Backoff(4*time.Second, 5*time.Second)}, retried: 1},
+			5 * time.Second,
+		},
+		{
+			"the function's list, its last",
+			trial{opts: []FuncOption{Backoff(4*time.Second, 5*time.Second)}, retried: 9},
+			5 * time.Second,
+		},
+		{
+			"the call's before the function's",
+			trial{opts: []FuncOption{Backoff(4 * time.Second)}, extra: seconds(1)},
+			time.Second,
+		},
+		{"the function's function", trial{opts: []FuncOption{perRetry}, retried: 2}, 3 * time.Hour},
+		{
+			"the call's before the function's function",
+			trial{opts: []FuncOption{perRetry}, extra: seconds(1)},
+			time.Second,
+		},
+		{"cut by the call", trial{
+			opts:  []FuncOption{perRetry, MaxBackoff(time.Minute)},
+			extra: &wire.Extra{RetryCap: 2000},
+		}, 2 * time.Second},
+		{"cut by the function", trial{opts: []FuncOption{perRetry, MaxBackoff(time.Minute)}}, time.Minute},
+		{"the worker's, cut", trial{extra: &wire.Extra{RetryCap: 2000}}, 2 * time.Second},
+		{"a list, cut", trial{extra: &wire.Extra{RetryDelays: []int64{60_000}, RetryCap: 2000}}, 2 * time.Second},
+		{"negative is none", trial{opts: []FuncOption{BackoffFunc(func(int, error) time.Duration { return -1 })}}, 0},
+		{"said by the handler", trial{
+			err:   RetryIn(7*time.Second, errJudged),
+			extra: &wire.Extra{RetryDelays: []int64{1000}, RetryCap: 2000},
+		}, 7 * time.Second},
+		{"said and wrapped", trial{err: fmt.Errorf("so: %w", RetryIn(7*time.Second, errJudged))}, 7 * time.Second},
+		{"said as negative", trial{err: RetryIn(-1, errJudged)}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Backoff = with10s
+			if tt.err == nil {
+				tt.err = errJudged
+			}
+			e, done, info := tt.judge(t)
+			m := tt.parsed(t, &e)
+			if done || e.outcome != outcomeRetry || e.tally != tallyFailed || e.wait != tt.wait ||
+				m.Retried != tt.retried+1 {
+				t.Errorf("%+v, meta %+v, expected a retry in %v", e, m, tt.wait)
+			}
+			if info["reason"] != "failed" || info["attempts"] != int64(tt.retried+1) ||
+				!strings.Contains(fmt.Sprint(info["error"]), "no luck") {
+				t.Errorf("info %v", info)
+			}
+		})
+	}
+}
+
+func TestJudgeOutcomes(t *testing.T) {
+	never := func(error) bool { return false }
+	zero := []FuncOption{MaxRetry(0)}
+	late := &timeoutError{limit: time.Second, err: errJudged}
+	for _, tt := range []struct {
+		name string
+		trial
+		outcome outcome
+		tally   tally
+		wait    time.Duration
+		raw     bool // the message goes on as it is
+		reason  string
+	}{
+		{
+			"failed, no retries left",
+			trial{opts: zero},
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
+			"failed",
+		},
+		{
+			"failed, RetryUntil holds",
+			trial{opts: zero, extra: &wire.Extra{RetryUntil: in(11 * time.Second)}},
+			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
+		},
+		{
+			"failed, RetryUntil too soon",
+			trial{extra: &wire.Extra{RetryUntil: in(10 * time.Second)}},
+			outcomeArchive,
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"failed, deadline too soon",
+			trial{extra: &wire.Extra{Deadline: in(10 * time.Second)}},
+			outcomeArchive,
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"failed, of no use then",
+			trial{extra: &wire.Extra{Expiry: in(10 * time.Second)}},
+			outcomeArchive, tallyFailed,
+			lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"failed, time enough",
+			trial{extra: &wire.Extra{Expiry: in(11 * time.Second), Deadline: in(time.Hour)}},
+			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
+		},
+		{
+			"discarded",
+			trial{err: Discard(errJudged)},
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
+			"failed",
+		},
+		{
+			"discarded, wrapped",
+			trial{err: fmt.Errorf("so: %w", Discard(errJudged))},
+			outcomeArchive, tallyFailed,
+			lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"discarded, joined",
+			trial{err: errors.Join(errJudged, Discard(errJudged))},
+			outcomeArchive, tallyFailed,
+			lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"discarded while the worker stops",
+			trial{err: Discard(errJudged), stops: true},
+			outcomeArchive, tallyFailed,
+			lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"the outermost holds",
+			trial{err: RetryIn(time.Second, Discard(errJudged))},
+			outcomeRetry, tallyFailed,
+			time.Second, false, "failed",
+		},
+		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, outcomeSnooze, tallyNone, time.Hour, true, "snoozed"},
+		{"snoozed, negative", trial{err: Snooze(-1)}, outcomeSnooze, tallyNone, 0, true, "snoozed"},
+		{
+			"snoozed while the worker stops",
+			trial{err: Snooze(time.Hour), stops: true},
+			outcomeSnooze, tallyNone,
+			time.Hour, true, "snoozed",
+		},
+		{
+			"snoozed, a message without meta",
+			trial{err: Snooze(time.Hour), plain: true},
+			outcomeSnooze, tallyNone,
+			time.Hour, true, "snoozed",
+		},
+		{
+			"failed, a message without meta",
+			trial{plain: true},
+			outcomeRetry, tallyFailed, 10 * time.Second, false,
+			"failed",
+		},
+		{"failed while the worker stops", trial{stops: true}, outcomeRelease, tallyNone, 0, false, ""},
+		{
+			"to be retried while the worker stops",
+			trial{err: RetryIn(time.Hour, errJudged), stops: true},
+			outcomeRelease,
+			tallyNone, 0, false, "",
+		},
+		{
+			"no failure",
+			trial{cfg: Config{IsFailure: never}},
+			outcomeRetry, tallyNone, 10 * time.Second, true,
+			"not failed",
+		},
+		{
+			"no failure, no retries left",
+			trial{cfg: Config{IsFailure: never}, opts: zero},
+			outcomeRetry, tallyNone,
+			10 * time.Second, true, "not failed",
+		},
+		{
+			"no failure, no time left",
+			trial{cfg: Config{IsFailure: never}, extra: &wire.Extra{RetryUntil: in(time.Second)}},
+			outcomeArchive,
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"discarded whatever it is",
+			trial{cfg: Config{IsFailure: never}, err: Discard(errJudged)},
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
+		},
+		{"RetryIn spends a retry whatever it is", trial{
+			cfg: Config{IsFailure: never}, opts: zero,
+			err: RetryIn(1, errJudged),
+		}, outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed"},
+		{"took too long", trial{err: late}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
+		{
+			"took too long, and shall not",
+			trial{err: late, opts: []FuncOption{FailOnTimeout()}},
+			outcomeArchive,
+			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"a timeout of somebody else",
+			trial{err: fmt.Errorf("so: %w", ErrTimeout), opts: []FuncOption{FailOnTimeout()}},
+			outcomeRetry,
+			tallyFailed, 10 * time.Second, false, "failed",
+		},
+		{
+			"wrong arguments",
+			trial{err: &function.ArgumentError{Func: "judged"}},
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, true,
+			"arguments",
+		},
+		{
+			"wrong arguments of another",
+			trial{err: &function.ArgumentError{Func: "other"}},
+			outcomeRetry, tallyFailed,
+			10 * time.Second, false, "failed",
+		},
+		{
+			"IsFailure panics",
+			trial{cfg: Config{IsFailure: func(error) bool { panic("asked") }, MaxRetry: noRetries}},
+			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
+		},
+		{
+			"the error panics",
+			trial{cfg: Config{MaxRetry: noRetries}, err: (*nilError)(nil)},
+			outcomeArchive, tallyFailed,
+			lifecycle.ArchivedLife, false, "failed",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Backoff = with10s
+			if tt.err == nil {
+				tt.err = errJudged
+			}
+			e, done, info := tt.judge(t)
+			if done || e.outcome != tt.outcome || e.tally != tt.tally || e.wait != tt.wait {
+				t.Errorf("%+v, expected outcome %d, tally %d, wait %v", e, tt.outcome, tt.tally, tt.wait)
+			}
+			if tt.reason != "" && info["reason"] != tt.reason {
+				t.Errorf("info %v, expected reason %q", info, tt.reason)
+			}
+			if raw := string(e.message) == "raw"; raw != tt.raw {
+				t.Errorf("message %q", e.message)
+			}
+			if tt.reason != "" && e.id == "" {
+				t.Error("it has no id")
+			}
+			if tt.reason == "failed" {
+				if first := tt.parsed(t, &e).Extra.FirstFailed; first != judgedAt.UnixMilli() ||
+					info["first"] != first || info["at"] != first {
+					t.Errorf("it failed first at %d, and the info is %v", first, info)
+				}
+			}
+		})
+	}
+	if _, done, _ := (trial{err: Drop(nil)}).judge(t); !done {
+		t.Error("what is dropped is not done")
+	}
+	if _, done, _ := (trial{err: fmt.Errorf("so: %w", Drop(errJudged)), stops: true}).judge(t); !done {
+		t.Error("what is dropped with an error is not done")
+	}
+}
+
+// What is dropped frees its lock, and who waits for its result learns that there is none.
+func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
+	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l"}}.judge(t)
+	if done || e.outcome != outcomeComplete || e.id != "id" || e.wait != 0 || e.info != nil {
+		t.Errorf("%+v, %t", e, done)
+	}
+	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
+	if info := wire.ParseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second ||
+		info.Reason != "dropped" || info.Result != nil {
+		t.Errorf("%+v, %t", e, done)
+	}
+}
+
+// The first failure is remembered by the message, the last by the info.
+func TestJudgeRemembersTheFirstFailure(t *testing.T) {
+	j := trial{err: errJudged, retried: 3, extra: &wire.Extra{FirstFailed: 1_600_000_000_000, Group: "g"}}
+	e, _, info := j.judge(t)
+	m := j.parsed(t, &e)
+	if m.Extra.FirstFailed != 1_600_000_000_000 || m.Extra.Group != "g" || info["first"] != int64(1_600_000_000_000) ||
+		info["at"] != judgedAt.UnixMilli() {
+		t.Errorf("meta %+v, info %v", m.Extra, info)
+	}
+}
+
+// Functions that panic when they are asked do not decide, and the default backoff holds.
+func TestJudgeSurvivesPanics(t *testing.T) {
+	for name, j := range map[string]trial{
+		"IsFailure":   {cfg: Config{IsFailure: func(error) bool { panic("asked") }}},
+		"Backoff":     {cfg: Config{Backoff: func(int) time.Duration { panic("asked") }}},
+		"BackoffFunc": {opts: []FuncOption{BackoffFunc(func(int, error) time.Duration { panic("asked") })}},
+		"and are late": {
+			opts:  []FuncOption{BackoffFunc(func(int, error) time.Duration { panic("asked") })},
+			extra: &wire.Extra{RetryUntil: in(time.Hour)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j.err = errJudged
+			e, _, info := j.judge(t)
+			if e.outcome != outcomeRetry || e.wait < 3*time.Second || e.wait > 7*time.Second {
+				t.Errorf("%+v", e)
+			}
+			if text := fmt.Sprint(info["error"]); !strings.Contains(text, "asked") ||
+				!strings.Contains(text, "no luck") {
+				t.Errorf("info %v", info)
+			}
+		})
+	}
+}
+
+func TestTimeoutError(t *testing.T) {
+	late := &timeoutError{limit: 1500 * time.Millisecond, err: errJudged}
+	if !errors.Is(late, ErrTimeout) || !errors.Is(late, errJudged) ||
+		late.Error() != "delayed: handler took longer than 1.5s: no luck" {
+		t.Error(late)
+	}
+}

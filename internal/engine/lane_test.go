@@ -1,0 +1,456 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// heldLane is a lane on a real server. Its calls are held, so that the test decides when each is answered.
+type heldLane struct {
+	*bench
+	*lane
+	src   *faultnet.HoldSource
+	beats int
+}
+
+func newHeldLane(t *testing.T) *heldLane {
+	t.Helper()
+	b := newBench(t)
+	for _, sc := range []*redisstore.Script{redisstore.ScriptClaim, redisstore.ScriptAck} {
+		b.Do("SCRIPT", "LOAD", sc.Source)
+	}
+	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}
+	h.lane = newLane(redisstore.NewStore(h.src, "", b.Name), "w", false)
+	h.finisher = newFinisher(h.lane, loop.NewJournal(b.log.logger()), nil)
+	h.finisher.exec = newExecutors(1, 0, time.Minute, nil)
+	h.beat = func() { h.beats++ }
+	h.registered("v")
+	return h
+}
+
+// registered registers the worker by another connection, as its heartbeat does.
+func (h *heldLane) registered(value string) {
+	h.T.Helper()
+	if _, err := h.q.store.Register(bg, "w", quietLife, value); err != nil {
+		h.T.Fatal(err)
+	}
+	h.pulse.Store(&value)
+}
+
+// pend puts tasks into the queue. Their messages are letters.
+func (h *heldLane) pend(messages string) {
+	h.T.Helper()
+	for m := range strings.FieldsSeq(messages) {
+		h.Do("RPUSH", h.Name, m)
+	}
+}
+
+// laneClaim is what a call brought.
+type laneClaim struct {
+	claims []*Claim
+	left   int
+	err    error
+}
+
+// begin starts a claim of n tasks and returns once its call is under way.
+func (h *heldLane) begin(n int, done ...*Claim) (call *faultnet.HeldCall, result chan laneClaim) {
+	h.T.Helper()
+	result = make(chan laneClaim, 1)
+	go func() {
+		var got laneClaim
+		got.claims, got.left, got.err = h.lane.claim(bg, redisstore.ClaimCall{Most: n}, done)
+		result <- got
+	}()
+	return await(h.bench, "a call", h.src.Calls), result
+}
+
+// claim claims n tasks.
+func (h *heldLane) claim(n int, done ...*Claim) []*Claim {
+	h.T.Helper()
+	call, result := h.begin(n, done...)
+	call.OK()
+	got := await(h.bench, "the answer", result)
+	if got.err != nil {
+		h.T.Fatal(got.err)
+	}
+	return got.claims
+}
+
+// fail answers a call with an error: nobody knows whether it ran.
+func (h *heldLane) fail(call *faultnet.HeldCall, result chan laneClaim) {
+	h.T.Helper()
+	call.Answer <- io.ErrUnexpectedEOF
+	if got := await(h.bench, "the error", result); !errors.Is(got.err, redisstore.ErrUnknown) || len(got.claims) > 0 {
+		h.T.Fatalf("%d claims, %v, expected ErrUnknown", len(got.claims), got.err)
+	}
+}
+
+// tokens lists those of claims, in order.
+func tokens(claims []*Claim) string {
+	var list []string
+	for _, c := range claims {
+		list = append(list, c.token)
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// expect expects which claims the lane knows, and which Redis has.
+func (h *heldLane) expect(what, known, inRedis string) {
+	h.T.Helper()
+	open := h.open()
+	counted, _, _ := h.count()
+	if got := tokens(open); got != known || counted != len(open) {
+		h.T.Errorf("%s: the lane knows %q and counts %d, expected %q", what, got, counted, known)
+	}
+	held, err := redis.Strings(h.Do("HKEYS", h.Name+"_processing:w"), nil)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	slices.Sort(held)
+	if got := strings.Join(held, " "); got != inRedis {
+		h.T.Errorf("%s: Redis has %q, expected %q", what, got, inRedis)
+	}
+}
+
+// batchTimes lists the batches whose claim time Redis has.
+func (h *heldLane) batchTimes() string {
+	h.T.Helper()
+	batches, err := redis.Strings(h.Do("HKEYS", h.Name+"_claims:w"), nil)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	slices.Sort(batches)
+	return strings.Join(batches, " ")
+}
+
+func TestClaimBesideARegistration(t *testing.T) {
+	for _, tt := range []struct {
+		name                  string
+		before, during, after int // how often a registration begins or is over
+		used                  bool
+	}{
+		{"none", 0, 0, 0, true},
+		{"over before the claim", 2, 0, 0, true},
+		{"after the claim", 2, 0, 2, true},
+		{"begins during the claim", 0, 1, 1, false},
+		{"is over during the claim", 1, 1, 0, false},
+		{"from before to after the claim", 1, 0, 1, false},
+		{"begins and is over during the claim", 2, 2, 0, false},
+		{"two of them during the claim", 0, 4, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHeldLane(t)
+			times := func(n int) {
+				for range n {
+					h.register()
+				}
+			}
+			h.pend("a b c")
+			times(tt.before)
+			call, result := h.begin(2)
+			times(tt.during)
+			call.OK()
+			got := await(h.bench, "the claim", result)
+			times(tt.after)
+			if got.err != nil || got.left != 1 {
+				t.Fatalf("%d left, %v", got.left, got.err)
+			}
+			if tt.used {
+				if len(got.claims) != 2 || h.beats != 0 {
+					t.Errorf("%d claims and %d heartbeats, expected 2 and none", len(got.claims), h.beats)
+				}
+				h.expect("after it", "1-1 1-2", "1-1 1-2")
+				return
+			}
+			_, _, unclear := h.count()
+			if len(got.claims) != 0 || h.beats != 1 || !unclear {
+				t.Errorf("%d claims, %d heartbeats, unclear %v: expected a heartbeat to find out", len(got.claims),
+					h.beats, unclear)
+			}
+			h.expect("after it", "", "1-1 1-2")
+			if got := h.strangers([]string{"1-1", "1-2"}, h.newest()); len(got) != 2 {
+				t.Errorf("strangers %q, expected both", got)
+			}
+		})
+	}
+}
+
+func TestTwoClaimsUnderWay(t *testing.T) {
+	h := newHeldLane(t)
+	h.pend("a b c d e")
+	if n := h.newest(); n != 0 {
+		t.Errorf("newest %d before the first claim", n)
+	}
+	firstCall, first := h.begin(2)
+	secondCall, second := h.begin(2)
+	if _, calling, _ := h.count(); !calling || h.newest() != 0 {
+		t.Errorf("two calls under way: calling %v, newest %d", calling, h.newest())
+	}
+	// The later one is carried out and answered first.
+	secondCall.OK()
+	got := await(h.bench, "the second claim", second)
+	if tokens(got.claims) != "2-1 2-2" || got.left != 3 || string(got.claims[0].raw) != "a" {
+		t.Fatalf("the second claim brought %s, %d left, %v", tokens(got.claims), got.left, got.err)
+	}
+	h.expect("one is under way", "2-1 2-2", "2-1 2-2")
+	if _, calling, unclear := h.count(); !calling || unclear || h.newest() != 0 {
+		t.Errorf("one is under way: calling %v, unclear %v, newest %d", calling, unclear, h.newest())
+	}
+	all := []string{"1-1", "1-2", "2-0", "2-1", "2-2", "2-3", "3-1", "x"}
+	if got := h.strangers(all, h.newest()); len(got) > 0 {
+		t.Errorf("strangers %q while the first call is under way", got)
+	}
+	firstCall.OK()
+	got1 := await(h.bench, "the first claim", first)
+	h.expect("both are over", "1-1 1-2 2-1 2-2", "1-1 1-2 2-1 2-2")
+	if _, calling, unclear := h.count(); calling || unclear || h.newest() != 2 {
+		t.Errorf("both are over: calling %v, unclear %v, newest %d", calling, unclear, h.newest())
+	}
+	if got := h.strangers(all, h.newest()); !slices.Equal(got, []string{"2-0", "2-3"}) {
+		t.Errorf("strangers %q, expected those of no claim", got)
+	}
+	h.settle(got.claims[0])
+	h.settle(got.claims[0], got1.claims[1])
+	h.expect("two are settled", "1-1 2-2", "1-1 1-2 2-1 2-2")
+	if got := h.strangers(all, h.newest()); !slices.Equal(got, []string{"1-2", "2-0", "2-1", "2-3"}) {
+		t.Errorf("strangers %q, expected those of no claim and of settled ones", got)
+	}
+	h.settle(got1.claims...)
+	if len(h.batches) != 1 {
+		t.Errorf("%d batches are open, expected one", len(h.batches))
+	}
+	h.settle(got.claims...)
+	if len(h.batches) != 0 || h.known != 0 {
+		t.Errorf("%d batches and %d claims are open, expected none", len(h.batches), h.known)
+	}
+}
+
+// The reply of the first of two claims is lost. What it brought is found, without doubt about the second.
+func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
+	for _, order := range []string{"the lost one first", "the lost one last"} {
+		t.Run(order, func(t *testing.T) {
+			h := newHeldLane(t)
+			h.pend("a b c d")
+			lostCall, lost := h.begin(2)
+			otherCall, other := h.begin(2)
+			if order == "the lost one first" {
+				h.fail(lostCall, lost)
+				if n := h.newest(); n != 1 {
+					t.Errorf("newest %d while the second call is under way", n)
+				}
+				otherCall.OK()
+			} else {
+				otherCall.OK()
+				h.Until("the second claim is over", func() bool { known, _, _ := h.count(); return known == 2 })
+				h.fail(lostCall, lost)
+			}
+			if got := await(h.bench, "the other claim", other); tokens(got.claims) != "2-1 2-2" {
+				t.Errorf("claims %q, %v", tokens(got.claims), got.err)
+			}
+			_, calling, unclear := h.count()
+			if calling || !unclear || h.newest() != 2 {
+				t.Errorf("calling %v, unclear %v, newest %d", calling, unclear, h.newest())
+			}
+			if got := h.strangers([]string{"1-1", "1-2", "2-1", "2-2"}, h.newest()); !slices.Equal(got,
+				[]string{"1-1", "1-2"}) {
+				t.Errorf("strangers %q, expected those of the claim whose reply was lost", got)
+			}
+		})
+	}
+}
+
+// A claim that surely has not run leaves no doubt.
+func TestClaimThatWasNeverSent(t *testing.T) {
+	h := newHeldLane(t)
+	h.pend("a")
+	first := h.claim(1)
+	h.src.OnDialed = func(context.Context) error { return io.EOF }
+	_, _, err := h.lane.claim(bg, redisstore.ClaimCall{Most: 1}, slices.Clone(first))
+	_, calling, unclear := h.count()
+	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.newest() != 2 {
+		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.newest())
+	}
+	if first[0].unclear || len(h.done) != 1 || first[0].batch.unsent != 1 {
+		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].unclear, len(h.done),
+			first[0].batch.unsent)
+	}
+	h.expect("after it", "1-1", "1-1")
+}
+
+// The claim time of a batch goes with the last of its claims, also when a call had no answer.
+func TestBatchesEndWithTheirLastClaim(t *testing.T) {
+	h := newHeldLane(t)
+	h.pend("a b c d e")
+	one, two := h.claim(3), h.claim(2)
+	ended := func(what, want string, claims ...*Claim) []*Claim {
+		t.Helper()
+		kept, e := h.ending(slices.Clone(claims))
+		if got := fmt.Sprintf("%v %v %s", e.Tokens, e.Batches, e.Pulse); got != want {
+			t.Errorf("%s: %s ends, expected %s", what, got, want)
+		}
+		return kept
+	}
+	ended("some of two batches", "[1-1 2-1] [] v", one[0], two[0])
+	last := ended("the last of both", "[1-3 1-2 2-2] [1 2] v", one[2], one[1], two[1])
+	h.reopen(last)
+	ended("one of them again", "[1-2] [] v", one[1])
+	ended("the others again", "[2-2 1-3] [2 1] v", two[1], one[2])
+	if kept, e := h.ending(nil); kept != nil || e.Tokens != nil || e.Batches != nil || e.Pulse != "" {
+		t.Errorf("nothing ends: %v", e)
+	}
+}
+
+func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
+	h := newHeldLane(t)
+	h.pend("a b c d")
+	one := h.claim(2)
+	call, result := h.begin(1, one...)
+	h.fail(call, result)
+	if !signalled(h.finisher.signal) {
+		t.Error("the finisher is not told to try again")
+	}
+	if !slices.Equal(h.done, one) || !one[0].unclear || !one[1].unclear {
+		t.Errorf("%q are to be told again, expected both", tokens(h.done))
+	}
+	h.expect("nobody knows", "1-1 1-2", "1-1 1-2")
+	// The next claim takes them along.
+	three := h.claim(1, h.finisher.exec.takeDone(h.lane)...)
+	h.expect("told", "3-1", "3-1")
+	if got := h.batchTimes(); got != "3" {
+		t.Errorf("the claim times of batches %s are left, expected 3", got)
+	}
+	// Told twice, with the answer to the first lost: that they do not stand any more says nothing.
+	call, result = h.begin(1, three...)
+	h.Do("HDEL", h.Name+"_processing:w", "3-1") // as that call did
+	h.Do("HDEL", h.Name+"_claims:w", "3")
+	h.fail(call, result)
+	h.Do("SET", h.Name+"_worker:w", "another") // each is looked at
+	h.claim(0, h.finisher.exec.takeDone(h.lane)...)
+	h.expect("told twice", "", "")
+	if h.finisher.lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
+		t.Errorf("%d claims were counted as lost:\n%s", h.finisher.lost, h.log)
+	}
+	if n := h.counters()["processed"]; n != 2 {
+		t.Errorf("processed %d, expected the two that stood", n)
+	}
+}
+
+// Two calls with claims of one batch are under way; both are answered.
+func TestOneBatchEndsInTwoCalls(t *testing.T) {
+	h := newHeldLane(t)
+	h.pend("a b c d e")
+	one := h.claim(3)
+	firstCall, first := h.begin(1, one[0], one[1])
+	secondCall, second := h.begin(1, one[2])
+	secondCall.OK()
+	await(h.bench, "the second claim", second)
+	firstCall.OK()
+	await(h.bench, "the first claim", first)
+	h.expect("both are told", "2-1 3-1", "2-1 3-1")
+	if got := h.batchTimes(); got != "2 3" {
+		t.Errorf("the claim times of batches %s are left, expected 2 and 3", got)
+	}
+	if n := h.counters()["processed"]; n != 3 {
+		t.Errorf("processed %d, expected 3", n)
+	}
+}
+
+// A claim without heartbeat brings nothing, but ends what it was told to end.
+func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
+	h := newHeldLane(t)
+	h.pend("a b")
+	one := h.claim(1)
+	h.Do("DEL", h.Name+"_worker:w")
+	call, result := h.begin(1, one...)
+	call.OK()
+	if got := await(h.bench, "the claim", result); !errors.Is(got.err, redisstore.ErrNoHeartbeat) {
+		t.Errorf("%d claims, %v, expected errNoHeartbeat", len(got.claims), got.err)
+	}
+	h.expect("told", "", "")
+	if _, _, unclear := h.count(); unclear || len(h.done) > 0 {
+		t.Errorf("unclear %v, and %d to be told again", unclear, len(h.done))
+	}
+	h.registered("again")
+	h.next-- // the number of a batch that exists
+	h.Do("HSET", h.Name+"_processing:w", "2-1", "x")
+	call, result = h.begin(1)
+	call.OK()
+	if got := await(h.bench, "the claim", result); !errors.Is(got.err, redisstore.ErrBatchUsed) {
+		t.Errorf("%d claims, %v, expected errBatchUsed", len(got.claims), got.err)
+	}
+}
+
+// What is lost is not acknowledged: another worker may have it. It is counted once.
+func TestLostClaimsAreNotAcknowledged(t *testing.T) {
+	h := newHeldLane(t)
+	h.pend("a b c d")
+	one := h.claim(4)
+	if !h.lose(one[1]) || h.lose(one[1]) || !h.lose(one[3]) {
+		t.Error("expected news the first time, and only then")
+	}
+	kept, e := h.ending(slices.Clone(one[:3]))
+	if tokens(kept) != "1-1 1-3" || !slices.Equal(e.Tokens, []string{"1-1", "1-3"}) {
+		t.Errorf("%q end, told by %q, expected those that are not lost", tokens(kept), e.Tokens)
+	}
+	if !signalled(h.finisher.signal) || h.finisher.lost != 1 {
+		t.Errorf("%d are to be counted, expected 1", h.finisher.lost)
+	}
+	h.expect("one is settled", "1-1 1-3 1-4", "1-1 1-2 1-3 1-4")
+	h.reopen(kept)
+	h.settle(one[0])
+	if h.lose(one[0]) {
+		t.Error("a claim that has ended was lost")
+	}
+	h.claim(0, one[2], one[3])
+	h.expect("all have ended", "", "1-1 1-2 1-4")
+	if h.finisher.lost != 2 || len(h.batches) != 0 {
+		t.Errorf("%d are to be counted, and %d batches are open: expected 2 and none", h.finisher.lost, len(h.batches))
+	}
+}
+
+func TestLostClaimsDoNotRun(t *testing.T) {
+	h := newHeldLane(t)
+	h.pend("a b c")
+	one := h.claim(3)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	for _, c := range one {
+		c.fn = &function.Function{TakesCtx: c == one[2]}
+	}
+	h.lose(one[0])
+	if h.lane.begin(one[0], nil) || h.lane.begin(one[0], cancel) {
+		t.Error("a lost claim begins")
+	}
+	if !h.lane.begin(one[1], nil) || !h.lane.begin(one[2], cancel) {
+		t.Error("a claim does not begin")
+	}
+	h.cancelHandler(one[1])
+	if h.lane.begin(one[1], nil) || h.lane.begin(one[1], cancel) {
+		t.Error("the claim of a task begins that was cancelled since it was looked up")
+	}
+	h.lose(one[1])
+	if !h.end(one[1]) {
+		t.Error("the claim was lost while its handler ran, and that is not known at its end")
+	}
+	h.lose(one[2])
+	if err := context.Cause(ctx); !errors.Is(err, ErrLost) {
+		t.Errorf("the handler's context ended with %v, expected ErrLost", err)
+	}
+	if !h.end(one[2]) || one[2].cancel != nil {
+		t.Error("the handler has returned, and its context may be cancelled still")
+	}
+}

@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// TestUntilStartWithoutRedis: the task starts although its lock cannot be freed, and frees it when it is over.
+func TestUntilStartWithoutRedis(t *testing.T) {
+	b := newBench(t)
+	c := &Claim{lane: newLane(b.q.store, "w", false)}
+	c.msg.Meta.ID, c.msg.Meta.Extra = "id", &wire.Extra{Lock: "l"}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	worker := &Worker{log: loop.NewJournal(b.log.logger()), tasks: ctx}
+	if worker.unlock(c) || !c.held() {
+		t.Errorf("replaced, or nothing to free at the end: held %v", c.held())
+	}
+	if !strings.Contains(b.log.String(), "could not be freed") {
+		t.Errorf("log: %s", b.log)
+	}
+}

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// loner is a fetcher that sees to a lone task, without Redis. Its starts are noted, not carried out.
+type loner struct {
+	*fetcher
+	c      *crew
+	starts []*Claim
+}
+
+// newLoner returns a fetcher that waits for two seconds at first.
+func newLoner(c *crew, lanes ...*lane) *loner {
+	l := &loner{c: c}
+	n := len(lanes)
+	l.fetcher = &fetcher{
+		lanes: lanes, exec: c.executors, life: time.Minute, patience: 2 * time.Second, wakes: make(chan wakeUp, 1),
+		landed: make(chan flight, 1), hot: make([]bool, n), held: make([]bool, n), mend: make([]bool, n),
+		probed:    make([]time.Time, n),
+		mayClaim:  func() bool { return true },
+		startLone: func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },
+		inHand: func() (n int) {
+			for _, lane := range lanes {
+				known, _, _ := lane.count()
+				n += known
+			}
+			return n
+		},
+	}
+	for range lanes {
+		l.of = append(l.of, &waiter{})
+	}
+	l.suspects.patience = l.patience
+	return l
+}
+
+// await makes a claim the lone task, which waits from now on.
+func (l *loner) await(task *Claim) {
+	l.exec.lone = task
+	l.suspects.lone, l.suspects.runs, l.suspects.since = task, false, time.Now()
+	clear(l.hot)
+}
+
+// over lets the fetcher look until there is no lone task any more, and returns for how long that took.
+func (l *loner) over() time.Duration {
+	start := time.Now()
+	for l.suspects.lone != nil {
+		l.handleLone(l.c.t.Context())
+	}
+	return time.Since(start)
+}
+
+// free expects that others come first for as long as they had to wait, and that all queues are looked at.
+func (l *loner) free(what string, waited time.Duration) {
+	l.c.t.Helper()
+	if rest := time.Until(l.suspects.rest); rest != waited {
+		l.c.t.Errorf("%s: others come first for %v, expected %v", what, rest, waited)
+	}
+	for i, hot := range l.hot {
+		if !hot {
+			l.c.t.Errorf("%s: queue %d is not looked at", what, i)
+		}
+	}
+}
+
+// deferred expects that a task was put back among the suspects.
+func (l *loner) deferred(what string, task *Claim) {
+	l.c.t.Helper()
+	p := task.lane.finisher.pending
+	if len(p) != 1 || p[0].claim != task || p[0].outcome != outcomeDefer || l.exec.loneTask() != nil {
+		l.c.t.Errorf("%s: %+v, expected that it is put back", what, p)
+	}
+	task.lane.finisher.pending = nil
+	task.lane.settle(task)
+}
+
+// inLoner runs a test with a fetcher of two queues.
+func inLoner(t *testing.T, test func(l *loner)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 4, 0)
+		test(newLoner(c, c.lane, c.newLane("other")))
+	})
+}
+
+// A worker waits in vain for twice as long each time, at most a minute, and for as long as at first once a task has run
+// alone.
+func TestPatienceForALoneTask(t *testing.T) {
+	inLoner(t, func(l *loner) {
+		busy := claimed(l.lanes[1], 1)
+		for _, seconds := range []int{2, 4, 8, 16, 32, 60, 60} {
+			want := time.Duration(seconds) * time.Second
+			task := l.c.suspects(l.c.lane, 1, 9)[0]
+			l.await(task)
+			waited := l.over()
+			if waited <= want || waited > want+2*settlePause || len(l.starts) > 0 {
+				l.c.t.Fatalf("it waited for %v and started %d, expected little more than %v", waited, len(l.starts),
+					want)
+			}
+			l.free("in vain", waited)
+			l.deferred("in vain", task)
+		}
+		l.lanes[1].settle(busy...)
+		task := l.c.suspects(l.c.lane, 1, 9)[0]
+		l.await(task)
+		l.handleLone(l.c.t.Context())
+		if len(l.starts) != 1 || l.starts[0] != task || !l.suspects.runs {
+			l.c.t.Fatalf("%d started, expected the lone task", len(l.starts))
+		}
+		<-time.After(7 * time.Second) // the task's work, by the time of the bubble
+		l.exec.dismiss(task)
+		l.over()
+		l.free("it has run", 7*time.Second)
+		if l.suspects.patience != l.patience {
+			l.c.t.Errorf("the next lone task is waited for %v, expected %v", l.suspects.patience, l.patience)
+		}
+	})
+}
+
+// A lone task that was lost while it waited does not start: another worker may have it.
+func TestLostLoneTaskDoesNotStart(t *testing.T) {
+	inLoner(t, func(l *loner) {
+		task := l.c.suspects(l.c.lane, 1, 9)[0]
+		l.await(task)
+		task.lost.Store(true)
+		l.handleLone(l.c.t.Context())
+		if len(l.starts) > 0 {
+			l.c.t.Error("it has started")
+		}
+		l.deferred("lost", task)
+	})
+}
+
+// A lone task does not start while a claim is under way, which may bring others.
+func TestLoneTaskWaitsForClaims(t *testing.T) {
+	inLoner(t, func(l *loner) {
+		task := l.c.suspects(l.c.lane, 1, 9)[0]
+		l.await(task)
+		l.flying = 1
+		l.handleLone(l.c.t.Context())
+		if len(l.starts) > 0 {
+			l.c.t.Fatal("it starts beside what a claim brings")
+		}
+		l.flying = 0
+		l.handleLone(l.c.t.Context())
+		if len(l.starts) != 1 {
+			l.c.t.Error("it does not start")
+		}
+	})
+}
+
+// While others come first, a worker takes suspects only when it has nothing else to do; never while it holds as many as
+// it may.
+func TestWhenSuspectsAreTaken(t *testing.T) {
+	for what, c := range map[string]struct {
+		set  func(l *loner)
+		want bool
+	}{
+		"idle":                {func(*loner) {}, true},
+		"a task in hand":      {func(l *loner) { claimed(l.lanes[1], 1) }, false},
+		"a claim":             {func(l *loner) { l.flying = 1 }, false},
+		"a queue is hot":      {func(l *loner) { l.hot[1] = true }, false},
+		"enough suspects":     {func(l *loner) { l.exec.crowded = true }, false},
+		"a lone task":         {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
+		"their time again":    {func(l *loner) { l.hot[1], l.flying, l.suspects.rest = true, 1, time.Now() }, true},
+		"enough all the same": {func(l *loner) { l.exec.crowded, l.suspects.rest = true, time.Now() }, false},
+	} {
+		inLoner(t, func(l *loner) {
+			l.suspects.rest = time.Now().Add(time.Minute)
+			c.set(l)
+			if got := l.takesSuspects(time.Now()); got != c.want {
+				l.c.t.Errorf("%s: %v, expected %v", what, got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// What cannot run here leaves a batch in another way; the worker still knows every claim by its token.
+func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	w, err := NewWorker(b.rdb, b.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register([]*Function{f}, nil); err != nil {
+		t.Fatal(err)
+	}
+	l := w.lanes[0]
+	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
+		t.Fatal(err)
+	}
+	b.Do("RPUSH", b.Name, "no message", Call(f, 1).msg.Append(nil))
+	claims, _, err := l.claim(t.Context(), redisstore.ClaimCall{Most: 2}, nil)
+	if err != nil || len(claims) != 2 {
+		t.Fatalf("%d claims, %v", len(claims), err)
+	}
+	first, second := claims[0], claims[1]
+	w.receive(t.Context(), claims)
+	if l.find(first.token) != first || l.find(second.token) != second {
+		t.Errorf("tokens %s and %s name other claims now", first.token, second.token)
+	}
+}

@@ -1,0 +1,304 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// isDone gives a lane claims that are done, while no executor is at work.
+func (c *crew) isDone(claims ...*Claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, task := range claims {
+		c.busy++
+		c.leave(task, true, 0)
+	}
+}
+
+// inOffice runs a test with executors that do not work, and two lanes.
+func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 4, 0)
+		test(c, c.lane, c.newLane("other"))
+	})
+}
+
+// Somebody must know of all that is done: the fetcher, which takes it along, or the lane's finisher.
+func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
+	t.Run("the finisher, when nobody claims", func(t *testing.T) {
+		inOffice(t, func(c *crew, one, two *lane) {
+			c.isDone(claimed(one, 1)...)
+			if !told(one.finisher.signal) || told(two.finisher.signal) || told(c.changed) {
+				t.Error("expected the lane's finisher to be told, and nobody else")
+			}
+			c.isDone(claimed(one, 2)...)
+			if told(one.finisher.signal) {
+				t.Error("the finisher is told again although it has not taken the first")
+			}
+			if n := len(c.takeDone(one)); n != 3 {
+				t.Errorf("it takes %d, expected 3", n)
+			}
+			c.isDone(claimed(one, 1)...)
+			if !told(one.finisher.signal) {
+				t.Error("the finisher is not told again after it has taken what was done")
+			}
+		})
+	})
+	t.Run("nobody, while the fetcher claims from the lane", func(t *testing.T) {
+		inOffice(t, func(c *crew, one, two *lane) {
+			if done := c.serve(one); len(done) != 0 {
+				t.Errorf("%d are done at first", len(done))
+			}
+			claims := claimed(one, 3)
+			c.isDone(claims...)
+			if told(one.finisher.signal) || told(c.changed) {
+				t.Error("somebody is told although the fetcher comes by")
+			}
+			if done := c.serve(one); !slices.Equal(done, claims) {
+				t.Errorf("the fetcher takes %d along, expected 3", len(done))
+			}
+			if done := c.serve(one); len(done) != 0 {
+				t.Errorf("the fetcher takes %d along a second time", len(done))
+			}
+			if told(one.finisher.signal) {
+				t.Error("the finisher is told of what the fetcher has taken")
+			}
+		})
+	})
+	t.Run("the fetcher, when it waits for room", func(t *testing.T) {
+		inOffice(t, func(c *crew, one, two *lane) {
+			c.hungry = true
+			c.isDone(claimed(one, 1)...)
+			if !told(c.changed) || told(one.finisher.signal) || c.served != one {
+				t.Error("expected the fetcher to be told, and nobody else")
+			}
+			c.isDone(claimed(two, 1)...)
+			if told(c.changed) || !told(two.finisher.signal) {
+				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
+			}
+			c.leaveOff()
+			if !told(one.finisher.signal) || c.served != nil {
+				t.Error("the fetcher leaves off, and the finisher is not told")
+			}
+		})
+	})
+	t.Run("the finisher, when the fetcher turns to another lane", func(t *testing.T) {
+		inOffice(t, func(c *crew, one, two *lane) {
+			c.serve(one)
+			c.isDone(claimed(one, 1)...)
+			c.isDone(claimed(two, 1)...)
+			if !told(two.finisher.signal) {
+				t.Error("the finisher of the other lane is not told")
+			}
+			if done := c.serve(two); len(done) != 1 || done[0].lane != two {
+				t.Errorf("the fetcher takes %d along, expected the one of this lane", len(done))
+			}
+			if !told(one.finisher.signal) || told(two.finisher.signal) {
+				t.Error("expected the finisher of the lane that the fetcher left to be told")
+			}
+			c.serve(one)
+			if told(two.finisher.signal) {
+				t.Error("a finisher is told of nothing")
+			}
+		})
+	})
+	t.Run("nobody, when nothing is done", func(t *testing.T) {
+		inOffice(t, func(c *crew, one, two *lane) {
+			c.serve(one)
+			c.leaveOff()
+			c.leaveOff()
+			c.busy = 1
+			c.leave(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
+			if told(one.finisher.signal) || told(c.changed) || len(one.done) > 0 {
+				t.Error("a finisher is told of nothing")
+			}
+		})
+	})
+}
+
+// One call tells Redis of so many at most; the others wait in their order, and what could not be told comes first.
+func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
+	inOffice(t, func(c *crew, one, _ *lane) {
+		claims := claimed(one, redisstore.MaxTokens+20)
+		c.isDone(claims...)
+		first := c.serve(one)
+		if !slices.Equal(first, claims[:redisstore.MaxTokens]) {
+			t.Fatalf("%d are taken, expected the first %d", len(first), redisstore.MaxTokens)
+		}
+		second := c.takeDone(one)
+		more := claimed(one, 2)
+		c.isDone(more...)
+		c.putDone(one, first)
+		if !slices.Equal(second, claims[redisstore.MaxTokens:]) || !slices.Equal(first, claims[:redisstore.MaxTokens]) {
+			t.Error("what was taken has changed")
+		}
+		c.putDone(one, second)
+		want := slices.Concat(second, first, more)
+		var got []*Claim
+		for range 3 {
+			got = append(got, c.takeDone(one)...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d are taken, expected %d in order", len(got), len(want))
+		}
+	})
+}
+
+// The last task of a queue is done when the fetcher has left off long ago: no claim comes that could take it along.
+func TestLastTaskIsAcknowledged(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan int, 1), make(chan struct{})
+	f := b.fn("f", func(i int) { entered <- i; <-leave })
+	cfg := b.config()
+	cfg.Concurrency, cfg.HeartbeatLife = 1, quietLife
+	w := b.work(cfg, f)
+	b.delay(f, 1)
+	await(b, "the task", entered)
+	b.starving(w)
+	close(leave)
+	b.Idle()
+}
+
+// A worker that is paused claims nothing, so nothing is taken along.
+func TestTasksThatEndDuringAPauseAreAcknowledged(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan int, 2), make(chan struct{})
+	f := b.fn("f", func(i int) { entered <- i; <-leave })
+	cfg := b.config()
+	cfg.Concurrency, cfg.HeartbeatLife = 2, quietLife
+	w := b.work(cfg, f)
+	b.delay(f, 1)
+	b.delay(f, 2)
+	await(b, "a task", entered)
+	await(b, "a task", entered)
+	b.starving(w)
+	w.Pause()
+	close(leave)
+	b.Idle()
+}
+
+// A queue that is empty shares its worker with one that has plenty: claims of the other do not take its
+// acknowledgements along.
+func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan int, 1), make(chan struct{})
+	f := b.fn("f", func(i int) { entered <- i; <-leave })
+	steps, started := make(chan struct{}), make(chan struct{})
+	var ended atomic.Bool
+	busy := b.fn("busy", func(int) {
+		if ended.Load() {
+			return
+		}
+		started <- struct{}{}
+		<-steps
+	})
+	side := b.Name + "-side"
+	cfg := b.config()
+	cfg.Queues = Strict{b.Name, side}
+	cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife = 2, -1, quietLife
+	w := b.work(cfg, f, busy)
+	b.delayWith(NewQueue(side, b.rdb), f, 1)
+	await(b, "the task", entered)
+	tasks := make([]*Task, 1000)
+	for i := range tasks {
+		tasks[i] = Call(busy, i)
+	}
+	if _, err := b.q.DelayMany(t.Context(), tasks...); err != nil {
+		t.Fatal(err)
+	}
+	await(b, "the first task of the busy queue", started)
+	close(leave)
+	held := func() bool { return b.Int("HLEN", side+"_processing:"+w.ID()) > 0 }
+	n := 0
+	for ; n < len(tasks)/2 && held(); n++ {
+		select {
+		case steps <- struct{}{}:
+		case <-started:
+		}
+	}
+	if n == len(tasks)/2 {
+		t.Error("not acknowledged although the busy queue has gone on for long")
+	}
+	ended.Store(true)
+	close(steps)
+	go func() {
+		for range started { //nolint:revive // those that were about to start
+		}
+	}()
+	b.Idle()
+	close(started)
+}
+
+// arguments returns those of a request, as far as they have been sent: the command comes first. n is the number of them
+// all.
+func arguments(request []byte) (n int, args []string) {
+	lines := bytes.Split(request, []byte("\r\n"))
+	n, _ = strconv.Atoi(string(bytes.TrimPrefix(lines[0], []byte("*"))))
+	for i := 2; i < len(lines); i += 2 {
+		args = append(args, string(lines[i]))
+	}
+	return n, args
+}
+
+// endsIn returns how many claims a call of claim or ack ends.
+func endsIn(request []byte) int {
+	n, args := arguments(request)
+	keys, _ := strconv.Atoi(args[2])
+	plain := 3 + keys + 3 // of ack: life, lost, pulse
+	if calls(redisstore.ScriptClaim)(request) {
+		plain += 5
+	}
+	batches, _ := strconv.Atoi(args[plain])
+	return n - plain - 1 - batches
+}
+
+// Under load no call is spent on acknowledgements: each claim takes along what is done.
+func TestAcknowledgementsRideOnClaims(t *testing.T) {
+	b := newBench(t)
+	var claimCalls, ackCalls, rode, walked atomic.Int64
+	rdb, _ := b.faulty(func(request []byte) faultnet.Fault {
+		switch {
+		case calls(redisstore.ScriptClaim)(request):
+			claimCalls.Add(1)
+			rode.Add(int64(endsIn(request)))
+		case calls(redisstore.ScriptAck)(request):
+			ackCalls.Add(1)
+			walked.Add(int64(endsIn(request)))
+		}
+		return faultnet.None
+	})
+	const n = 3000
+	var ran atomic.Int64
+	f := b.fn("f", func(int) { ran.Add(1) })
+	cfg := b.config()
+	// Nothing is claimed ahead: each task that ends is followed by a claim, however slow this machine is.
+	cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife = 4, -1, quietLife
+	b.work(cfg, f).mustStop() // so that Redis knows the scripts
+	tasks := make([]*Task, n)
+	for i := range tasks {
+		tasks[i] = Call(f, i)
+	}
+	if _, err := b.q.DelayMany(t.Context(), tasks...); err != nil {
+		t.Fatal(err)
+	}
+	w := b.workWith(rdb, cfg, f)
+	b.Until("all have run", func() bool { return ran.Load() == n })
+	b.Idle()
+	w.mustStop()
+	t.Logf("%d claims acknowledged %d tasks, %d calls of ack %d", claimCalls.Load(), rode.Load(), ackCalls.Load(),
+		walked.Load())
+	if rode.Load()+walked.Load() != n {
+		t.Errorf("%d tasks were acknowledged, expected %d", rode.Load()+walked.Load(), n)
+	}
+	if walked.Load() > n/4 {
+		t.Errorf("%d of %d tasks were acknowledged by calls of their own", walked.Load(), n)
+	}
+}

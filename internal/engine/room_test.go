@@ -1,0 +1,340 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+func TestSpace(t *testing.T) {
+	for _, tt := range []struct {
+		name                        string
+		n, busy, ahead, ready, come int
+		want                        int
+	}{
+		{"all executors are free", 4, 0, 0, 0, 0, 4},
+		{"some are busy", 4, 3, 0, 0, 0, 1},
+		{"all are busy", 4, 4, 0, 0, 0, 0},
+		{"what is ready has its executor", 4, 1, 0, 2, 0, 1},
+		{"what is coming has its executor", 4, 1, 0, 0, 2, 1},
+		{"what is ready and coming", 4, 0, 0, 2, 2, 0},
+		{"more is there than may be", 4, 4, 0, 10, 5, 0},
+
+		{"nothing is there ahead", 4, 4, 10, 0, 0, 10},
+		{"half is there", 4, 4, 10, 5, 0, 5},
+		{"more than half is there", 4, 4, 10, 6, 0, 0},
+		{"half is coming", 4, 4, 10, 0, 5, 5},
+		{"more than half is there or coming", 4, 4, 10, 3, 3, 0},
+		{"all is there", 4, 4, 10, 10, 0, 0},
+		{"half of an odd number", 4, 4, 9, 4, 0, 5},
+		{"more than half of an odd number", 4, 4, 9, 5, 0, 0},
+		{"one ahead", 4, 4, 1, 0, 0, 1},
+		{"one ahead that is there", 4, 4, 1, 1, 0, 0},
+
+		{"a free executor finds what is there", 4, 3, 10, 7, 0, 0},
+		{"a free executor goes idle", 4, 3, 10, 0, 0, 11},
+		{"a free executor goes idle unless something comes", 4, 3, 10, 0, 7, 0},
+
+		{"a lot fits", 4, 4, paceMost, paceMost - claimLot, 0, claimLot},
+		{"not quite a lot fits", 4, 4, paceMost, paceMost - claimLot + 1, 0, 0},
+		{"not quite a lot fits, for what is coming", 4, 4, paceMost, 500, paceMost - claimLot - 499, 0},
+		{"one lot at a time", 4, 4, paceMost, 0, 0, claimLot},
+		{"one lot beyond the free executors", 50, 10, paceMost, 0, 0, 40 + claimLot},
+		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + claimLot},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := &executors{n: tt.n, busy: tt.busy, ahead: tt.ahead, ready: make([]*Claim, tt.ready), coming: tt.come}
+			if got := e.space(); got != tt.want {
+				t.Errorf("space for %d, expected %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// expectRoom looks for room once.
+func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim) {
+	c.t.Helper()
+	gotN, gotWait, gotBack := c.room()
+	if gotN != n || gotWait != wait || !slices.Equal(gotBack, back) {
+		c.t.Errorf("%s: room for %d, %v to wait, %d given back; expected %d, %v, %d", what, gotN, gotWait, len(gotBack),
+			n, wait, len(back))
+	}
+}
+
+// learned lets the crew know handlers that allow n tasks ahead.
+func (c *crew) learned(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pace.mean, c.pace.most, c.pace.looked = time.Millisecond, n, time.Now()
+}
+
+func TestRoom(t *testing.T) {
+	inCrew(t, 2, 6, func(c *crew) {
+		c.expectRoom("nothing was claimed", 8, 0)
+		c.expect(8)
+		c.expectRoom("eight are coming", 0, 0)
+		tasks := c.tasks(c.lane, 8)
+		c.add(tasks)
+		c.begun("two of eight", tasks[:2]...)
+		// The claim is over in the fetcher's eyes only when it says so.
+		c.expectRoom("eight are coming, and there", 0, 0)
+		c.arrived(8)
+		c.expectRoom("six are ready", 0, 0)
+		for _, task := range tasks[:2] {
+			c.end(task, endSeenTo)
+		}
+		c.expectRoom("four are ready", 0, 0)
+		if told(c.changed) {
+			t.Error("the fetcher is told of room for two, expected it to wait for three")
+		}
+		c.end(tasks[2], endSeenTo)
+		if !told(c.changed) {
+			t.Error("the fetcher is not told of room for three")
+		}
+		c.end(tasks[3], endSeenTo)
+		if told(c.changed) {
+			t.Error("the fetcher is told twice")
+		}
+		c.expectRoom("two are ready", 4, 0)
+		c.end(tasks[4], endSeenTo)
+		if told(c.changed) {
+			t.Error("the fetcher is told of room although it does not wait for it")
+		}
+	})
+}
+
+func TestRoomAheadIsWhatThePaceAllows(t *testing.T) {
+	inCrew(t, 2, -1, func(c *crew) {
+		c.expectRoom("nothing is known of the handlers", 2, 0)
+		tasks := c.tasks(c.lane, 2)
+		c.add(tasks)
+		c.begun("both", tasks...)
+		c.expectRoom("all are busy", 0, 0)
+		<-time.After(time.Millisecond)
+		c.end(tasks[0], endDone)
+		c.expectRoom("a handler took 1 ms", 11, 0)
+		<-time.After(999 * time.Millisecond)
+		c.end(tasks[1], endDone)
+		c.expectRoom("another took 1 s", 2, 0)
+	})
+}
+
+// A worker that gave tasks back claims nothing ahead for a while, so that others come to them.
+func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
+	for _, prefetch := range []int{-1, 10} {
+		t.Run(fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
+			inCrew(t, 2, prefetch, func(c *crew) {
+				c.learned(10)
+				c.expectRoom("before", 12, 0)
+				c.calm()
+				c.expectRoom("from then on", 2, 0)
+				<-time.After(restlessTime - 1)
+				c.expectRoom("at the end of the rest", 2, 0)
+				<-time.After(1)
+				c.expectRoom("after it", 12, 0)
+			})
+		})
+	}
+}
+
+// Nothing is claimed for as long as a task runs alone, or waits for that.
+func TestNoRoomBesideALoneTask(t *testing.T) {
+	inCrew(t, 3, 6, func(c *crew) {
+		lone := c.suspects(c.lane, 1, 9)
+		c.admit(lone[0])
+		c.expectRoom("it has not started", 0, 0)
+		c.add(lone)
+		c.begun("alone", lone...)
+		<-time.After(time.Minute)
+		c.expectRoom("it runs", 0, 0)
+		told(c.changed)
+		c.end(lone[0], endSeenTo)
+		if !told(c.changed) {
+			t.Error("it has ended, and the fetcher is not told")
+		}
+		c.expectRoom("it has ended", 9, 0)
+	})
+}
+
+func TestOverdueTasksGoBack(t *testing.T) {
+	inCrew(t, 2, -1, func(c *crew) {
+		busy := c.tasks(c.lane, 2)
+		c.add(busy)
+		c.begun("both", busy...)
+		c.learned(10)
+		first := c.tasks(c.lane, 2)
+		c.add(first)
+		c.expectRoom("they have just come, and there is room for more", 8, overdueTime)
+		<-time.After(overdueTime - 1)
+		later := c.tasks(c.lane, 4)
+		c.add(later)
+		c.expectRoom("one moment is left to them", 0, 1)
+		<-time.After(1)
+		c.expectRoom("they are overdue", 0, restlessTime, slices.Concat(first, later)...)
+		c.learned(10)
+		c.expectRoom("they are back, and the worker is restless", 0, 0)
+		for _, task := range busy {
+			c.end(task, endDone)
+		}
+		c.begun("what is back does not run")
+	})
+}
+
+// The handlers before the stall were short. That says nothing about those that keep the executors busy now.
+func TestOverdueTasksMakeThePaceForget(t *testing.T) {
+	inCrew(t, 1, -1, func(c *crew) {
+		busy := c.tasks(c.lane, 1)
+		c.add(busy)
+		c.begun("one", busy...)
+		c.learned(10)
+		ahead := c.tasks(c.lane, 3)
+		c.add(ahead)
+		<-time.After(overdueTime)
+		c.expectRoom("three are overdue", 0, restlessTime, ahead...)
+		<-time.After(restlessTime)
+		c.expectRoom("the rest is over, and nothing is known", 0, 0)
+	})
+}
+
+func TestNoTaskIsOverdueWhileAnExecutorIsFree(t *testing.T) {
+	inCrew(t, 2, -1, func(c *crew) {
+		tasks := c.tasks(c.lane, 3)
+		c.add(tasks[:1])
+		c.begun("the first", tasks[0])
+		c.hold(true) // the free executor starts nothing for now, as when the heartbeat is old
+		c.add(tasks[1:])
+		<-time.After(time.Hour)
+		c.expectRoom("one executor is free", 0, overdueTime)
+		c.beaten(c.lane)
+		c.hold(false)
+		c.begun("it goes on", tasks[1])
+		c.expectRoom("none is free", 0, restlessTime, tasks[2])
+	})
+}
+
+func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
+	inCrew(t, 2, 4, func(c *crew) {
+		tasks := c.tasks(c.lane, 6)
+		c.add(tasks)
+		c.begun("two of them", tasks[:2]...)
+		<-time.After(time.Hour)
+		c.expectRoom("four have waited for an hour", 0, 0)
+		c.beaten(c.lane)
+		c.end(tasks[0], endDone)
+		c.begun("one executor is free", tasks[2])
+	})
+}
+
+// starving waits until the fetcher of a worker waits for room and has left what is done to the finishers.
+func (b *bench) starving(w *started) {
+	b.T.Helper()
+	b.Until("the fetcher waits for room and has left off", func() bool {
+		w.exec.mu.Lock()
+		defer w.exec.mu.Unlock()
+		return w.exec.served == nil && w.exec.hungry
+	})
+}
+
+// claimsAhead lets a worker believe that its handlers allow n tasks ahead.
+func (s *started) claimsAhead(n int) {
+	s.exec.mu.Lock()
+	defer s.exec.mu.Unlock()
+	s.exec.pace.mean, s.exec.pace.most, s.exec.pace.looked = time.Millisecond, n, time.Now()
+}
+
+// Tasks claimed ahead go back in time although nothing else happens: the queue is empty, and no handler ends.
+func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan int, 2), make(chan struct{})
+	f := b.fn("f", func(i int) {
+		if i < 2 {
+			entered <- i
+			<-leave
+		}
+	})
+	var released atomic.Int64
+	rdb, _ := b.faulty(func(request []byte) faultnet.Fault {
+		if calls(redisstore.ScriptRelease)(request) {
+			released.Add(1)
+		}
+		return faultnet.None
+	})
+	cfg := b.config()
+	cfg.Concurrency, cfg.HeartbeatLife = 2, quietLife
+	b.work(cfg, f).mustStop() // so that Redis knows the scripts
+	w := b.workWith(rdb, cfg, f)
+	defer close(leave)
+	w.claimsAhead(10)
+	w.Pause()
+	if _, err := b.q.DelayMany(t.Context(), Call(f, 0), Call(f, 1), Call(f, 2), Call(f, 3)); err != nil {
+		t.Fatal(err)
+	}
+	pending := b.List("")
+	w.Resume()
+	await(b, "a task", entered)
+	await(b, "a task", entered)
+	start := time.Now()
+	b.Until("two are back", func() bool { return released.Load() > 0 && b.Size("") == 2 })
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("given back after %v, expected %v", took, overdueTime)
+	}
+	if back := b.List(""); !slices.Equal(back, pending[2:]) {
+		t.Errorf("%q are back, expected %q", back, pending[2:])
+	}
+	if n := b.Size("_processing:" + w.ID()); n != 2 {
+		t.Errorf("%d are claimed, expected those two that run", n)
+	}
+}
+
+// Two workers serve one queue. One has claimed short tasks ahead when its executors get stuck: the other runs them.
+func TestShortTasksLeaveAWorkerThatIsStuck(t *testing.T) {
+	b := newBench(t)
+	const short = 10
+	entered, leave, ran := make(chan struct{}, 4), make(chan struct{}), make(chan string, 4*short)
+	functions := func(worker string) []*Function {
+		return []*Function{
+			b.fn("long", func() { entered <- struct{}{}; <-leave }),
+			b.fn("short", func(int) { ran <- worker }),
+		}
+	}
+	cfg := b.config()
+	cfg.Concurrency, cfg.HeartbeatLife = 2, quietLife
+	one, two := functions("one"), functions("two")
+	stuck := b.work(cfg, one...)
+	defer close(leave)
+	other := b.work(cfg, two...)
+	stuck.claimsAhead(short)
+	stuck.Pause()
+	other.Pause()
+	tasks := []*Task{Call(one[0]), Call(one[0])}
+	for i := range short {
+		tasks = append(tasks, Call(one[1], i))
+	}
+	if _, err := b.q.DelayMany(t.Context(), tasks...); err != nil {
+		t.Fatal(err)
+	}
+	stuck.Resume()
+	await(b, "a long task", entered)
+	await(b, "a long task", entered)
+	other.Resume()
+	start := time.Now()
+	for range short {
+		if who := await(b, "a short task", ran); who != "two" {
+			t.Errorf("worker %s ran a short task, expected the one that is not stuck", who)
+		}
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("the short tasks waited for %v, expected about %v", took, overdueTime)
+	}
+	b.Until("what is left are the long tasks", func() bool {
+		return b.Size("")+b.Size("_processing:"+other.ID()) == 0 && b.Size("_processing:"+stuck.ID()) == 2
+	})
+	if len(ran) > 0 {
+		t.Errorf("%d short tasks ran twice", len(ran))
+	}
+}

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// stopBesideTwo begins to stop a worker of two executors, each of which runs a task until its channel of leave is
+// closed. Its fetcher was waiting for room.
+func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct{}, stopped chan error) {
+	b.T.Helper()
+	entered := make(chan int, 2)
+	leave = []chan struct{}{make(chan struct{}), make(chan struct{})}
+	f := b.fn("f", func(i int) { entered <- i; <-leave[i] })
+	cfg.Concurrency, cfg.HeartbeatLife = 2, quietLife
+	w = b.work(cfg, f)
+	b.delay(f, 0)
+	b.delay(f, 1)
+	await(b, "a task", entered)
+	await(b, "a task", entered)
+	b.starving(w)
+	stopped = make(chan error, 1)
+	go func() { stopped <- w.stop() }()
+	b.Until("its loops have ended", func() bool {
+		w.exec.mu.Lock()
+		defer w.exec.mu.Unlock()
+		return w.exec.stopped
+	})
+	return w, leave, stopped
+}
+
+// A worker stops while two handlers run, and its fetcher was waiting for room. One of them ends. It must be
+// acknowledged then, not when the other one ends, which may take all of Grace: a process that is killed meanwhile would
+// have it run again.
+func TestTasksThatEndDuringAStopAreAcknowledged(t *testing.T) {
+	b := newBench(t)
+	w, leave, stopped := b.stopBesideTwo(b.config())
+	close(leave[0])
+	b.Until("its task is acknowledged while another runs", func() bool { return b.Size("_processing:"+w.ID()) == 1 })
+	close(leave[1])
+	if err := await(b, "the stop", stopped); err != nil {
+		t.Error(err)
+	}
+}
+
+// The same with a handler that never returns: Run returns *RunningError, the process exits, and what was done runs
+// again.
+func TestTasksThatEndBesideOneThatNeverDoesAreAcknowledged(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.Grace, cfg.CancelGrace = time.Second, time.Second
+	w, leave, stopped := b.stopBesideTwo(cfg)
+	close(leave[0])
+	var still *RunningError
+	if err := await(b, "the stop", stopped); !errors.As(err, &still) {
+		t.Errorf("%v, expected *RunningError", err)
+	}
+	if n := b.Size("_processing:" + w.ID()); n != 1 {
+		t.Errorf("%d claims stand when Run has returned, expected that of the task that still runs", n)
+	}
+	w.stop = func() error { return nil }
+	close(leave[1])
+	b.Until("the worker is gone", func() bool { return w.Status().Phase == phaseStopped })
+}

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/loop"
+)
+
+// watched is a crew with a watchdog whose clock stands until the test moves it.
+type watched struct {
+	*crew
+	dog    *watchdog
+	log    *logText
+	limits map[*Claim]time.Duration
+	events []string
+	drains int
+}
+
+// inWatched runs a test with n executors, spare further ones, handlers that may be late by 30 s, and reports after 30
+// min.
+func inWatched(t *testing.T, n, spare int, test func(*watched)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &watched{crew: newCrew(t, n, 0), log: &logText{}, limits: map[*Claim]time.Duration{}}
+		w.reserve(spare)
+		w.dog = &watchdog{
+			exec: w.executors, limit: func(c *Claim, _ time.Duration) time.Duration { return w.limits[c] },
+			after:   30 * time.Second,
+			longRun: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
+			told: map[*Claim]bool{},
+			emit: func(e Event) {
+				w.events = append(w.events, fmt.Sprint(e.Kind == KindTaskStuck, " ", e.Reason, " ", e.Duration))
+			},
+		}
+		w.start()
+		synctest.Wait()
+		test(w)
+		synctest.Wait()
+		for _, leave := range w.ways {
+			close(leave)
+		}
+		w.stop()
+		w.over.Wait()
+		w.late.Wait()
+		if got := w.count(); got != "0 busy, 0 idle" || len(w.spare)+w.n != n+spare {
+			t.Errorf("after the stop: %s, %d spare beside %d", got, len(w.spare), w.n)
+		}
+	})
+}
+
+// limited are n tasks whose handlers have a limit.
+func (w *watched) limited(n int, limit time.Duration) []*Claim {
+	tasks := w.tasks(w.lane, n)
+	stubborn, err := function.New(func() {}, function.Spec{Name: "stubborn", Named: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, c := range tasks {
+		c.fn, c.msg.Path, w.limits[c] = stubborn, stubborn.Path(), limit
+	}
+	return tasks
+}
+
+// pass lets time pass.
+func (w *watched) pass(d time.Duration) {
+	w.t.Helper()
+	time.Sleep(d) //nolint:forbidigo // of the bubble's clock
+}
+
+// looks expects how long the watchdog sleeps after its look, and how many handlers it has reported so far.
+func (w *watched) looks(what string, wait time.Duration, reports int) {
+	w.t.Helper()
+	synctest.Wait()
+	if got := w.dog.look(time.Now()); got != wait {
+		w.t.Errorf("%s: sleeps for %v, expected %v", what, got, wait)
+	}
+	synctest.Wait()
+	if n := strings.Count(w.log.String(), "function=stubborn"); n != reports || len(w.events) != reports {
+		w.t.Errorf("%s: %d reports and events %v, expected %d\n%s", what, n, w.events, reports, w.log)
+	}
+}
+
+func TestStuckHandlersAreReplaced(t *testing.T) {
+	inWatched(t, 2, 1, func(w *watched) {
+		tasks := w.limited(5, 10*time.Second)
+		w.limits[tasks[1]] = time.Minute
+		w.looks("nobody runs", 30*time.Second, 0)
+		w.add(tasks)
+		w.begun("as many as fit", tasks[:2]...)
+		w.looks("they have just begun", 30*time.Second, 0)
+		w.pass(30 * time.Second)
+		w.looks("one is late, but not stuck", 10*time.Second, 0)
+		w.pass(10 * time.Second)
+		w.looks("one is stuck", 30*time.Second, 1)
+		w.begun("another task runs in its place", tasks[2])
+		if got := w.count(); got != "2 busy, 0 idle" || len(w.running()) != 3 {
+			t.Errorf("%s, %d run", got, len(w.running()))
+		}
+		if text := w.log.String(); !strings.Contains(text, "ignores that its context has ended") ||
+			!strings.Contains(text, "limit=10s") ||
+			!strings.Contains(text, "ran=40s") || !strings.Contains(text, "(*crew).runTask") {
+			t.Error(text)
+		}
+		w.looks("it is reported once", 30*time.Second, 1)
+		w.end(tasks[2], endDone)
+		w.begun("the replacement goes on", tasks[3])
+		w.end(tasks[0], endDone)
+		if stuck, _ := w.replace(0, tasks[0]); stuck {
+			t.Error("what has returned is stuck")
+		}
+		w.begun("the executor of the stuck one ends")
+		if !slices.Equal(w.lane.done, []*Claim{tasks[2], tasks[0]}) || len(w.spare) != 1 || w.drains != 0 {
+			t.Errorf("%d are done, %d spare, stopped %d times", len(w.lane.done), len(w.spare), w.drains)
+		}
+		w.end(tasks[1], endDone)
+		w.begun("the other one goes on", tasks[4])
+		w.pass(40 * time.Second)
+		w.looks("the next is stuck", 30*time.Second, 3)
+		if got := strings.Join(w.events, ", "); w.drains != 1 || len(w.dog.fatal.Funcs) != 2 ||
+			!strings.HasSuffix(got, "given up 40s") {
+			t.Errorf("stopped %d times by %v, events %s", w.drains, w.dog.fatal, got)
+		}
+	})
+}
+
+func TestStuckHandlersThatLeave(t *testing.T) {
+	inWatched(t, 1, 1, func(w *watched) {
+		tasks := w.limited(3, time.Second)
+		w.add(tasks)
+		w.begun("the first", tasks[0])
+		w.pass(31 * time.Second)
+		w.looks("it is stuck", 30*time.Second, 1)
+		w.begun("the next", tasks[1])
+		w.end(tasks[0], endGoexit)
+		w.begun("its executor ends with it")
+		if got := w.count(); got != "1 busy, 0 idle" || len(w.spare) != 1 {
+			t.Errorf("%s, %d spare", got, len(w.spare))
+		}
+		w.end(tasks[1], endDone)
+		w.begun("the last", tasks[2])
+		w.pass(31 * time.Second)
+		w.looks("its place can be taken again", 30*time.Second, 2)
+	})
+}
+
+// An executor that rests between two tasks ends as well when its place was taken.
+func TestStuckHandlersBetweenRests(t *testing.T) {
+	inWatched(t, 1, 1, func(w *watched) {
+		w.rest = 5 * time.Second
+		tasks := w.limited(3, time.Second)
+		w.add(tasks)
+		w.begun("the first", tasks[0])
+		w.pass(31 * time.Second)
+		w.looks("it is stuck", 30*time.Second, 1)
+		w.begun("the next", tasks[1])
+		w.end(tasks[0], endDone)
+		w.end(tasks[1], endDone)
+		w.begun("one rests, and one is gone")
+		w.mu.Lock()
+		if w.resting != 1 || len(w.spare) != 1 {
+			t.Errorf("%d rest, %d spare", w.resting, len(w.spare))
+		}
+		w.mu.Unlock()
+		w.pass(5 * time.Second)
+		w.begun("the last", tasks[2])
+	})
+}
+
+func TestTooManyStuckHandlers(t *testing.T) {
+	for _, spare := range []int{0, 1, 2} {
+		inWatched(t, 3, spare, func(w *watched) {
+			tasks := w.limited(5, time.Second)
+			w.add(tasks)
+			w.begun("the first", tasks[:3]...)
+			w.pass(31 * time.Second)
+			w.looks("all are stuck", 30*time.Second, 3)
+			w.begun("as many as are spare", tasks[3:3+spare]...)
+			if w.drains != 1 || len(w.dog.fatal.Funcs) != 3 || len(w.dog.fatal.IDs) != 3 {
+				t.Errorf("stopped %d times by %v", w.drains, w.dog.fatal)
+			}
+			w.looks("that is told once", 30*time.Second, 3)
+			for _, c := range tasks[:3] {
+				w.end(c, endDone)
+			}
+			if n := w.space(); n != 0 || w.n != spare {
+				t.Errorf("room for %d, and %d executors, expected those that were spare", n, w.n)
+			}
+		})
+	}
+}
+
+func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
+	inWatched(t, 1, 1, func(w *watched) {
+		tasks := w.limited(2, 0)
+		w.add(tasks)
+		w.begun("the first", tasks[0])
+		w.pass(longRun - 10*time.Second)
+		w.looks("it runs for long", 10*time.Second, 0)
+		w.pass(10 * time.Second)
+		w.looks("it runs for very long", 30*time.Second, 1)
+		w.begun("nothing takes its place")
+		if text := w.log.String(); !strings.Contains(text, "give it a Timeout") || !strings.Contains(text, "runTask") ||
+			w.events[0] != "true long 30m0s" {
+			t.Errorf("events %v\n%s", w.events, text)
+		}
+		w.beaten(w.lane)
+		w.end(tasks[0], endDone)
+		w.begun("it goes on as ever", tasks[1])
+		w.looks("it is forgotten", 30*time.Second, 1)
+		if len(w.dog.told) != 0 {
+			t.Errorf("%d are remembered", len(w.dog.told))
+		}
+	})
+}
+
+// Many at once do not fill the log.
+func TestManyStuckHandlers(t *testing.T) {
+	inWatched(t, mostReports+5, mostReports+5, func(w *watched) {
+		tasks := w.limited(mostReports+5, time.Second)
+		w.add(tasks)
+		w.begun("all", tasks...)
+		w.pass(time.Minute)
+		w.looks("all are stuck", 30*time.Second, mostReports)
+		if !strings.Contains(w.log.String(), "handlers=5") || w.drains != 0 {
+			t.Error(w.log.String())
+		}
+	})
+}

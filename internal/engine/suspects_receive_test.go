@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// onLog is a logger that calls a function for each line.
+type onLog func()
+
+func (fn onLog) Write(p []byte) (int, error) { fn(); return len(p), nil }
+
+func (fn onLog) logger() logrus.FieldLogger {
+	l := logrus.New()
+	l.SetOutput(fn)
+	return l
+}
+
+// receiver is a worker that does not run: tests claim for it, and see what it does with that.
+type receiver struct {
+	*Worker
+	b *bench
+	l *lane // of its first queue
+	f *Function
+}
+
+// newReceiver returns a worker of some queues that Redis takes for alive.
+func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
+	t.Helper()
+	b := newBench(t)
+	cfg := b.config()
+	if change != nil {
+		change(&cfg)
+	}
+	w, err := NewWorker(b.rdb, cfg)
+	b.Must(err)
+	r := &receiver{w, b, w.lanes[0], b.fn("f", func(string) {})}
+	b.Must(w.Register([]*Function{r.f}, nil))
+	f := w.fetcher
+	n := len(w.lanes)
+	f.hot, f.held, f.mend, f.probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.order, f.of, f.landed = make([]int, n), make([]*waiter, n), make(chan flight, mostFlying)
+	for _, wt := range f.waiters {
+		for _, i := range wt.lanes {
+			f.of[i] = wt
+		}
+	}
+	now := time.Now()
+	for _, l := range w.lanes {
+		b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)
+		l.confirmed.Store(&now)
+	}
+	return r
+}
+
+// claim claims the next tasks.
+func (r *receiver) claim(n int) []*Claim {
+	r.b.T.Helper()
+	claims, _, err := r.l.claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
+	if err != nil || len(claims) != n {
+		r.b.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
+	}
+	return claims
+}
+
+// took receives the next tasks, and expects how many are to run, and how many are ready then.
+func (r *receiver) took(what string, n, kept, ready int) {
+	r.b.T.Helper()
+	if got := r.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
+		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
+			ready)
+	}
+}
+
+// ends expects the endings that Redis is to be told, and forgets them.
+func (r *receiver) ends(what string, want ...outcome) {
+	r.b.T.Helper()
+	var got []outcome
+	for _, e := range r.l.finisher.pending {
+		got = append(got, e.outcome)
+	}
+	r.l.finisher.pending = nil
+	if len(got) != len(want) {
+		r.b.T.Fatalf("%s: endings %v, expected %v", what, got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			r.b.T.Errorf("%s: endings %v, expected %v", what, got, want)
+		}
+	}
+}
+
+// A suspect is noted as alone only if nothing else is in the worker's hands, whatever comes with it; and the worker
+// claims nothing ahead for a while, so that others come to what it gives back.
+func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.b.delay(r.f, "fresh")
+	r.took("a fresh task", 1, 1, 1)
+	if !r.exec.restless.IsZero() {
+		t.Error("the worker is restless without a suspect")
+	}
+	r.b.delayDied(1, r.f, "suspect")
+	r.took("a suspect", 1, 1, 2)
+	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
+		t.Error("the suspect is noted as alone")
+	}
+	if !r.exec.restless.After(time.Now()) {
+		t.Error("the worker may claim ahead")
+	}
+}
+
+// What may not start because Redis could not be told that a suspect is alone no longer goes back.
+func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.b.delayDied(1, r.f, "suspect")
+	r.took("a suspect", 1, 1, 1)
+	if r.exec.markedTask() == nil {
+		t.Fatal("the suspect is not noted as alone")
+	}
+	r.b.delay(r.f, "fresh")
+	claims := r.claim(1)
+	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
+	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
+		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.ready))
+	}
+	r.ends("the fresh task", outcomeRelease)
+}
+
+// A suspect that comes among other tasks is set apart, and looked for there.
+func TestSuspectSetApartIsLookedFor(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.b.delayDied(2, r.f, "suspect")
+	r.took("a suspect of two deaths", 1, 0, 0)
+	r.ends("it", outcomeDefer)
+	if !r.l.apart {
+		t.Error("nobody looks for it")
+	}
+	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
+	r.fetcher.claimSuspect(t.Context(), 0, 1, 0)
+	if !r.l.apart {
+		t.Error("nobody looks for it again after a claim that has failed")
+	}
+}
+
+// What was claimed before a pause was known does not start.
+func TestPauseWhileTasksAreReceived(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.b.delay(r.f, "before")
+	claims := r.claim(1)
+	r.l.control.paused.Store(true)
+	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
+		t.Errorf("%d are to run", n)
+	}
+	r.ends("a task of a paused queue", outcomeRelease)
+
+	var l *lane
+	r = newReceiver(t, func(cfg *WorkerConfig) { cfg.Logger = onLog(func() { l.control.paused.Store(true) }).logger() })
+	l = r.l
+	r.b.delay(r.b.fn("unknown", func() {})) // which is logged
+	r.b.delay(r.f, "meanwhile")
+	r.took("the pause comes meanwhile", 2, 1, 0)
+	r.ends("both", outcomePark, outcomeRelease)
+}
+
+// Notifications of a queue that is paused, or beside a lone task, are put back, and nothing is claimed for them.
+func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
+	for what, c := range map[string]struct {
+		set      func(r *receiver)
+		suspects bool
+	}{
+		"suspects of a paused queue":  {func(r *receiver) { r.l.control.paused.Store(true) }, true},
+		"suspects beside a lone task": {func(r *receiver) { r.fetcher.suspects.lone = &Claim{} }, true},
+		"tasks of a paused queue":     {func(r *receiver) { r.l.control.paused.Store(true) }, false},
+		"tasks beside a lone task":    {func(r *receiver) { r.fetcher.suspects.lone = &Claim{} }, false},
+	} {
+		r := newReceiver(t, nil)
+		list := ""
+		if c.suspects {
+			r.b.setAside(r.f, "suspect")
+			list = "_suspects"
+		} else {
+			r.b.delay(r.f, "fresh")
+			r.b.Do("LPOP", r.b.Name+"_noti")
+		}
+		c.set(r)
+		r.fetcher.handle(t.Context(), wakeUp{held: 1, suspects: c.suspects})
+		if n, noti := r.b.Size("_processing:"+r.ID()), r.b.Size(list+"_noti"); n != 0 || noti != 1 {
+			t.Errorf("%s: %d tasks claimed, %d notifications, expected 0 and 1", what, n, noti)
+		}
+	}
+}
+
+// Each queue of a worker is looked at for suspects of its own.
+func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
+	r := newReceiver(t, func(cfg *WorkerConfig) {
+		own, _ := cfg.Queues.(Strict)
+		cfg.Queues = Strict{own[0] + "-other", own[0]}
+	})
+	r.b.setAside(r.f, "suspect")
+	r.fetcher.findSuspects(t.Context())
+	if r.lanes[0].apart || !r.lanes[1].apart {
+		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].apart,
+			r.lanes[1].apart)
+	}
+}
+
+// Parked tasks take room from those that are pending.
+func TestParkedTasksTakeRoom(t *testing.T) {
+	r := newReceiver(t, nil)
+	for range 3 {
+		r.b.delay(r.f, "parked")
+	}
+	claims := r.claim(3)
+	endings := make([]ending, len(claims))
+	ids := make([]string, len(claims))
+	for i, c := range claims {
+		c.msg, _ = c.parse()
+		endings[i] = r.park(c, parkedUnknown, time.Now())
+		ids[i] = endings[i].id
+	}
+	if left := r.l.finisher.flush(endings); len(left) > 0 {
+		t.Fatalf("%d are not parked", len(left))
+	}
+	for range 5 {
+		r.b.delay(r.f, "pending")
+	}
+	looks := 0
+	r.fetcher.onDue = func() { looks++ }
+	r.l.parked.set(ids)
+	r.fetcher.hot[0] = true
+	r.fetcher.round(t.Context(), 4)
+	if n := r.inHand(); n != 4 || len(r.exec.ready) != 4 {
+		t.Errorf("%d tasks in hand, expected 4", n)
+	}
+	if looks != 1 {
+		t.Errorf("%d looks for more parked tasks, expected one", looks)
+	}
+}
+
+// The ids of parked tasks are kept when a claim of them fails.
+func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
+	r := newReceiver(t, nil)
+	r.l.parked.set([]string{"a", "b"})
+	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
+	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
+		t.Errorf("claim without a heartbeat: %v", err)
+	}
+	if !r.l.parked.some.Load() || len(r.l.parked.take(9)) != 2 {
+		t.Error("the worker has forgotten what is parked for it")
+	}
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestEventOfAHeartbeatThatCannotBeRenewed: listeners hear of it once the heartbeat may have expired, not at the first
+// failure.
+func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
+	b := newBench(t)
+	w, h := b.listened(b.config())
+	beat := w.groups[0].heartbeat
+	l := w.lanes[0]
+	fail := errors.New("away")
+	beat.missed(fail) // it was not registered yet
+	now := time.Now()
+	l.confirmed.Store(&now)
+	beat.missed(fail)
+	old := now.Add(-w.cfg.HeartbeatLife)
+	l.confirmed.Store(&old)
+	beat.missed(fail)
+	beat.missed(fail)
+	b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000) // it had not expired
+	for range 2 {
+		b.Must(beat.beat(t.Context()))
+	}
+	beat.link.HangUp()
+	w.hooks.start(w.log)
+	w.hooks.stop(patience)
+	events := h.of()
+	if len(events) != 2 || events[0].Kind != KindHeartbeatLost || events[1].Kind != KindHeartbeatRegained ||
+		!errors.Is(events[0].Err, fail) || events[0].Queue != b.Name {
+		t.Errorf("found %+v", events)
+	}
+}

@@ -1,0 +1,57 @@
+package delayed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// faulty returns a handle whose connections break as plan says.
+func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
+	d := faultnet.NewDialer(plan, 0)
+	pool := &redis.Pool{
+		MaxIdle: 10,
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(d.DialContext),
+				redis.DialReadTimeout(redisstore.CallTimeout))
+		},
+	}
+	b.T.Cleanup(func() { pool.Close() })
+	return FromPool(pool), d
+}
+
+// calls says whether a request runs the given script.
+func calls(sc *redisstore.Script) func([]byte) bool {
+	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.Sha)) }
+}
+
+func TestDelayWithoutReplyIsUnknown(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	b.delay(f, 0)
+	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.ScriptEnqueue)))
+	if _, err := NewQueue(b.Name, rdb).Delay(f, 1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("error %v, expected ErrUnknown", err)
+	}
+	if n := b.Size(""); n != 2 {
+		t.Errorf("%d pending, expected 2", n)
+	}
+	calls := make([]*Task, redisstore.MaxBatchTasks+1)
+	for i := range calls {
+		calls[i] = Call(f, i)
+	}
+	second := 0
+	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool { second++; return second == 2 }))
+	refs, err := NewQueue(b.Name, rdb).DelayMany(t.Context(), calls...)
+	var batch *BatchError
+	if !errors.As(err, &batch) || batch.Sent != redisstore.MaxBatchTasks || len(refs) != redisstore.MaxBatchTasks ||
+		!errors.Is(err, ErrUnknown) {
+		t.Errorf("%d refs, %v", len(refs), err)
+	}
+}
