@@ -49,7 +49,7 @@ var lifeRole = procs.Define("life", func(ctx context.Context, s workerSetup) err
 		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life,
 		SweepInterval: s.Sweep,
 		Backoff:       func(int) time.Duration { return time.Duration(50+rand.IntN(300)) * time.Millisecond },
-		Schedulers:      []delayed.SchedulerConfig{{Queue: s.Queue, Logger: log}}, Logger: log,
+		Schedulers:    []delayed.SchedulerConfig{{Queue: s.Queue, Logger: log}}, Logger: log,
 	})
 	if err != nil {
 		return err
