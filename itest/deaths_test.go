@@ -94,6 +94,7 @@ func (w *ward) archived() []string {
 // TestPoisonAmongInnocents: every task that does no harm runs and none of them is archived; all that end their process
 // are.
 func TestPoisonAmongInnocents(t *testing.T) {
+	together(t)
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
 			together(t)
@@ -249,6 +250,7 @@ func TestRollingDeploys(t *testing.T) {
 // TestRecovery: what a dead worker had in hand runs again within the life of its heartbeat and five seconds, whether
 // others are there or it is replaced.
 func TestRecovery(t *testing.T) {
+	together(t)
 	for _, others := range []int{0, 2} {
 		t.Run(fmt.Sprint(others, " others"), func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@ import (
 // process are archived, every other one runs and none of those is archived. Go's sweeper reads what Python workers
 // note.
 func TestPythonPoisonAmongInnocents(t *testing.T) {
+	together(t)
 	for _, test := range []struct {
 		name      string
 		args      []string

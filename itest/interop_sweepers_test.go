@@ -25,12 +25,10 @@ import (
 // TestSweepersSideBySide lets the real package's sweeper and ours sweep the same queues without a pause, while both
 // languages enqueue, work and are killed. Nothing may be lost, and nothing may run twice unless its worker was killed.
 func TestSweepersSideBySide(t *testing.T) {
-	const (
-		passes   = 500 // of each sweeper
-		kills    = 12  // of each breed
-		tasks    = 6000
-		interval = 20 * time.Millisecond
-	)
+	const interval = 20 * time.Millisecond
+	passes := inChaos(250, 500) // of each sweeper
+	kills := inChaos(6, 12)     // of each breed
+	tasks := inChaos(3000, 6000)
 	server := redistest.Start(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	f := newMixedFleet(t, server, queue, pyQueue)
@@ -56,7 +54,7 @@ func TestSweepersSideBySide(t *testing.T) {
 			}
 		}
 		return killed[goBreed] >= kills && killed[legacyBreed] >= kills && killed[pythonBreed] >= kills &&
-			ours.Load() >= passes
+			int(ours.Load()) >= passes
 	})
 	close(enough)
 	var names []string
@@ -108,6 +106,7 @@ func TestSweepersSideBySide(t *testing.T) {
 
 // TestOurSweeperGivesBackLegacyClaims kills a worker of the real package in mid-task, with no other sweeper than ours.
 func TestOurSweeperGivesBackLegacyClaims(t *testing.T) {
+	together(t)
 	server := redistest.Start(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	f := newMixedFleet(t, server, queue, pyQueue)

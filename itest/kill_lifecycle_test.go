@@ -49,7 +49,7 @@ var lifeRole = procs.Define("life", func(ctx context.Context, s workerSetup) err
 		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life,
 		SweepInterval: s.Sweep,
 		Backoff:       func(int) time.Duration { return time.Duration(50+rand.IntN(300)) * time.Millisecond },
-		Schedulers:      []delayed.SchedulerConfig{{Queue: s.Queue, Logger: log}}, Logger: log,
+		Schedulers:    []delayed.SchedulerConfig{{Queue: s.Queue, Logger: log}}, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -110,11 +110,9 @@ func (p *lifeProcess) gather(ctx context.Context, names ...string) error {
 // gathered and come from periodic entries. Nothing may be lost, nothing may start twice unless a killed worker held it,
 // and no lock may stay behind.
 func TestKillLifecycle(t *testing.T) {
-	const (
-		processes = 5
-		kills     = 12
-		takes     = 22 * time.Second // for which tasks are enqueued
-	)
+	const processes = 5
+	kills := inChaos(6, 12)
+	takes := inChaos(11*time.Second, 22*time.Second) // for which tasks are enqueued
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{
 		Queue: redistest.Name(t), Concurrency: 8, Prefetch: 8, Life: time.Second, Sweep: 200 * time.Millisecond,
@@ -134,7 +132,7 @@ func TestKillLifecycle(t *testing.T) {
 	}
 	k := &lifeKiller{fleet: f, deaths: map[string]int{}, held: map[string][]string{}}
 	for range kills {
-		<-time.After(takes / (kills + 1))
+		<-time.After(takes / time.Duration(kills+1))
 		i := k.kill(members)
 		members[i] = f.start()
 	}

@@ -28,12 +28,10 @@ const (
 // TestKill kills worker processes that hold claims. Nothing may be lost, and a task may start twice only if a killed
 // worker held it.
 func TestKill(t *testing.T) {
-	const (
-		tasks     = 20_000
-		processes = 8
-		kills     = 24
-		rerunsMin = 100
-	)
+	const processes = 8
+	tasks := inChaos(10_000, 20_000)
+	kills := inChaos(12, 24)
+	rerunsMin := 4 * kills
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{
 		Queue: redistest.Name(t), Concurrency: 6, Prefetch: 12, Life: 2 * time.Second, Sweep: 500 * time.Millisecond,

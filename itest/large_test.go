@@ -52,6 +52,7 @@ var largeWays = []struct{ name, fill string }{
 // TestLargeMessages has workers meet messages that are too large for them, in each way there is. They stay in Redis:
 // all are archived, with reason and size, and the workers' memory does not grow.
 func TestLargeMessages(t *testing.T) {
+	together(t)
 	for _, language := range []string{"Go", "Python"} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
@@ -240,6 +241,7 @@ var inspectRole = procs.Define("inspector of large tasks", func(ctx context.Cont
 // TestLargeMessagesAreNotRead lists, looks for, cancels, deletes and would run again tasks that are too large, and
 // reads none of them whole.
 func TestLargeMessagesAreNotRead(t *testing.T) {
+	together(t)
 	const fill = `redis.call('HSET', KEYS[1] .. '_tasks', 't' .. ARGV[1], m, 's' .. ARGV[1], m)
 redis.call('HSET', KEYS[1] .. '_info', 't' .. ARGV[1], m)
 redis.call('ZADD', KEYS[1] .. '_archived', 4e12, 't' .. ARGV[1])

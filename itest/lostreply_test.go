@@ -60,11 +60,11 @@ func (r *runs) again() (n int) {
 // left behind, and nothing may run twice without a reason.
 func TestLostReplies(t *testing.T) {
 	const (
-		tasks   = 100_000
-		unknown = 5000 // more, which no worker can run: they end in the midst of others
 		workers = 8
 		life    = 2 * time.Second
 	)
+	tasks := inChaos(40_000, 100_000)
+	unknown := tasks / 20 // more, which no worker can run: they end in the midst of others
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
 	seed := uint64(time.Now().UnixNano())
@@ -89,7 +89,7 @@ func TestLostReplies(t *testing.T) {
 	}
 	dialer.SetPlan(faultnet.Random(seed, faultnet.Rates{DropReply: 0.01, DropRequest: 0.005, Delay: 0.005}))
 	q := delayed.NewQueue(queue, handle(t, server))
-	const every = (tasks + unknown) / unknown
+	every := (tasks + unknown) / unknown
 	enqueueAll(t, q, tasks+unknown, func(i int) *delayed.Task {
 		if i%every == every-1 {
 			return delayed.NewGoTask("itest.unknown")

@@ -67,6 +67,7 @@ const matrixPatience = time.Minute
 
 // TestMatrix has each party delay tasks for each, through all that both know.
 func TestMatrix(t *testing.T) {
+	together(t)
 	for _, from := range parties {
 		for _, to := range parties {
 			t.Run(string(from)+"-to-"+string(to), func(t *testing.T) {

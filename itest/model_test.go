@@ -26,9 +26,9 @@ import (
 // TestModel does random things to a queue and after each compares what Redis holds with a model of it: every task is in
 // exactly one place, at the time and in the order that it should be, and so is every lock. It runs on the embedded
 // server, whose time the test moves. Workers are real ones but for their loops: they do one step at a time. For longer,
-// set -rapid.checks, 30 by default here, and -rapid.steps, 80.
+// set -rapid.checks, 10 by default here and 100 with -chaos, and -rapid.steps, 80.
 func TestModel(t *testing.T) {
-	for name, value := range map[string]string{"rapid.checks": "30", "rapid.steps": "80"} {
+	for name, value := range map[string]string{"rapid.checks": inChaos("10", "100"), "rapid.steps": "80"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 			if err := f.Value.Set(value); err != nil {
 				t.Fatal(err)

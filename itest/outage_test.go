@@ -44,9 +44,10 @@ func TestPythonOutages(t *testing.T) { forOutages(t, testPythonOutages) }
 
 func forOutages(t *testing.T, run func(o *outage, leave, comeBack func(*outage))) {
 	t.Helper()
+	together(t)
 	for _, test := range outages {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel() // beside TestIdleCost, which leaves the machine alone
+			t.Parallel() // they mostly wait
 			server := redistest.Start(t, test.args...)
 			run(&outage{t, server, faultnet.NewProxy(t, server.Addr())}, test.leave, test.comeBack)
 		})

@@ -21,12 +21,13 @@ import (
 // have got the tasks, and lets them go on (SIGCONT): they must not end anything that is not theirs any more, and learn
 // at once what they have lost.
 func TestPause(t *testing.T) {
+	together(t)
 	const (
-		pauses    = 60
 		processes = 12
-		together  = 5
+		atOnce    = 5
 		wakeLimit = time.Second
 	)
+	pauses := inChaos(30, 60)
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{
 		Queue: redistest.Name(t), Concurrency: 4, Prefetch: 4, Life: time.Second, Sweep: 300 * time.Millisecond,
@@ -44,9 +45,9 @@ func TestPause(t *testing.T) {
 
 	p := newPauser(f, members)
 	var wg sync.WaitGroup
-	for i := range together {
+	for i := range atOnce {
 		wg.Go(func() {
-			for range (pauses + i) / together {
+			for range (pauses + i) / atOnce {
 				p.pause()
 			}
 		})

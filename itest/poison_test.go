@@ -14,6 +14,7 @@ import (
 // TestPoison puts a task that ends its process among harmless ones. It alone may be archived: after few deaths that it
 // shared, and three that it died alone.
 func TestPoison(t *testing.T) {
+	together(t)
 	const (
 		tasks     = 1000
 		poison    = 300

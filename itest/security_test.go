@@ -21,6 +21,7 @@ import (
 // TestUsersOfSecurityPage creates the users that SECURITY.md proposes and lets a producer, a worker and its sweeper do
 // all they do: Redis must refuse none of it, and must refuse what the page promises.
 func TestUsersOfSecurityPage(t *testing.T) {
+	together(t)
 	for name, start := range map[string]func(*testing.T) *site{
 		"Single": single, "Cluster": cluster,
 		"Sentinel": withSentinel,

@@ -32,3 +32,21 @@ die() {
 	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
 	exit 1
 }
+
+# install_tool builds a Go program at an exact version, outside of any module of this tree.
+install_tool() { # file, package@version
+	local file=$1 package=$2 tmp
+	if [ -x "$file" ]; then
+		return
+	fi
+	printf 'building %s (once; the linter takes up to two minutes)\n' "$package" >&2
+	mkdir -p "$(dirname "$file")"
+	tmp=$(mktemp -d "$(dirname "$file")/build.XXXXXX")
+	if ! (cd "$tmp" && GOWORK=off GOBIN=$tmp go install "$package"); then
+		rm -rf "$tmp"
+		die "could not build $package: see go's message above"
+	fi
+	# The rename comes last: an interrupted build leaves nothing that looks finished.
+	mv "$tmp/$(basename "${package%@*}")" "$file"
+	rm -rf "$tmp"
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs golangci-lint in every module, with the one configuration at the root: "fmt" formats, otherwise it checks style
-# and formatting.
+# Runs golangci-lint over all modules at once, with the one configuration at the root: "fmt" formats, otherwise it
+# checks style and formatting.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -10,9 +10,10 @@ lint=$(golangci_lint)
 export GOLANGCI_LINT_CACHE="$root/.cache/golangci-lint"
 "$lint" config verify -c "$root/.golangci.yml"
 if [ "${1-}" = fmt ]; then
-	exec "$root/scripts/each.sh" -w "$lint" fmt -c "$root/.golangci.yml" ./...
+	cd "$root"
+	exec "$lint" fmt -c .golangci.yml ./...
 fi
 status=0
-"$root/scripts/each.sh" -w "$lint" run -c "$root/.golangci.yml" ./... || status=1
-"$root/scripts/each.sh" -w "$lint" fmt --diff -c "$root/.golangci.yml" ./... || status=1
+"$root/scripts/each.sh" -a "$lint" run -c "$root/.golangci.yml" || status=1
+(cd "$root" && "$lint" fmt --diff -c .golangci.yml ./...) || status=1
 exit $status

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, a C compiler
-# (race detector), git, Python with a virtual environment in .venv, golangci-lint and govulncheck in .cache/bin. A
-# second run finds everything in place and takes about a second.
+# (race detector), git, Python with a virtual environment in .venv, golangci-lint in .cache/bin. A second run finds
+# everything in place and takes about a second.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -78,28 +78,9 @@ make_venv() {
 	printf '%s\n' "$stamp" >.venv/stamp
 }
 
-# install_tool builds a Go program at an exact version, outside of any module of this tree.
-install_tool() { # file, package@version
-	local file=$1 package=$2 tmp
-	if [ -x "$file" ]; then
-		return
-	fi
-	say "building $package (once; the linter takes up to two minutes)"
-	mkdir -p "$(dirname "$file")"
-	tmp=$(mktemp -d "$(dirname "$file")/build.XXXXXX")
-	if ! (cd "$tmp" && GOWORK=off GOBIN=$tmp go install "$package"); then
-		rm -rf "$tmp"
-		die "could not build $package: see go's message above"
-	fi
-	# The rename comes last: an interrupted build leaves nothing that looks finished.
-	mv "$tmp/$(basename "${package%@*}")" "$file"
-	rm -rf "$tmp"
-}
-
 check_go
 install_packages
 check_redis
 make_venv
 install_tool "$(golangci_lint)" "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$golangci_lint_version"
-install_tool "$(govulncheck)" "golang.org/x/vuln/cmd/govulncheck@$govulncheck_version"
-say "done: $(go env GOVERSION), golangci-lint $golangci_lint_version, govulncheck $govulncheck_version"
+say "done: $(go env GOVERSION), golangci-lint $golangci_lint_version"

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Runs make targets one after the other and prints what each took. It goes on after a failure, so that one run shows all
 # of them, except when setup fails. Ends with status 1 if one failed.
+#
+# Targets that are joined by a plus sign run side by side: their tests wait more than they compute. What they print
+# comes when they have ended, one after the other.
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
@@ -9,12 +12,49 @@ summary=
 failed=0
 report() { printf '\n%-12s %-7s %s\n%s%-12s %-7s %d s\n' stage result time "$summary" together "$1" "$SECONDS"; }
 
-for stage in "$@"; do
-	printf '\n==== %s\n' "$stage"
+# note adds a stage to the summary.
+note() { # stage, status, seconds
+	local result=ok
+	[ "$2" = 0 ] || result=FAILED failed=1
+	summary+=$(printf '%-12s %-7s %d s' "$1" "$result" "$3")$'\n'
+}
+
+# side_by_side runs several stages at once.
+side_by_side() {
+	local stage
+	for stage in "$@"; do
+		(
+			start=$SECONDS
+			make "$stage" >"$logs/$stage" 2>&1
+			printf '%d %d\n' $? $((SECONDS - start)) >"$logs/$stage.end"
+		) &
+	done
+	wait
+	for stage in "$@"; do
+		printf '\n==== %s\n' "$stage"
+		cat "$logs/$stage"
+		# shellcheck disable=SC2046 # status and seconds
+		note "$stage" $(cat "$logs/$stage.end" || echo 1 0)
+	done
+}
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+# What runs in the background does not hear Ctrl-C.
+trap 'trap - TERM; kill -TERM 0' INT
+
+for group in "$@"; do
+	if [[ $group = *+* ]]; then
+		printf '\n==== %s, side by side\n' "${group//+/, }"
+		# shellcheck disable=SC2086 # a list of words
+		side_by_side ${group//+/ }
+		continue
+	fi
+	printf '\n==== %s\n' "$group"
 	start=$SECONDS
-	if make "$stage"; then result=ok; else result=FAILED failed=1; fi
-	summary+=$(printf '%-12s %-7s %d s' "$stage" "$result" $((SECONDS - start)))$'\n'
-	if [ "$stage" = setup ] && [ "$failed" = 1 ]; then
+	make "$group"
+	note "$group" $? $((SECONDS - start))
+	if [ "$group" = setup ] && [ "$failed" = 1 ]; then
 		break
 	fi
 done

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs govulncheck in every module. Where its database cannot be reached nothing is known, so that is a failure with its
-# own text. VULNDB names another copy of the database (https:// or file://).
+# Runs govulncheck in every module; builds it first where it is missing. Where its database cannot be reached nothing is
+# known, so that is a failure with its own text. VULNDB names another copy of the database (https:// or file://).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 check=$(govulncheck)
-[ -x "$check" ] || die "govulncheck $govulncheck_version is not built: run make setup"
+install_tool "$check" "golang.org/x/vuln/cmd/govulncheck@$govulncheck_version"
 args=(${VULNDB:+-db "$VULNDB"})
 
 log=$(mktemp)

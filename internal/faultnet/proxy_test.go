@@ -294,7 +294,7 @@ func TestProxyCloses(t *testing.T) {
 	} {
 		p := newProxy(t)
 		conn := dialProxy(t, p, 10*time.Millisecond)
-		if _, err := conn.Do("PING"); err != nil {
+		if _, err := redis.DoWithTimeout(conn, redistest.Patience, "PING"); err != nil {
 			t.Fatal(err)
 		}
 		set(p)

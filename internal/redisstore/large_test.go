@@ -44,14 +44,15 @@ var largeCases = []struct {
 }
 
 // onLarge runs a case on a server of its own and returns the most that probe grew by while a command, or a script, ran.
-func onLarge(t testing.TB, run func(*large), probe func(*redistest.Server) float64) *meter {
+func onLarge(t testing.TB, run func(*large), probe func(*large) float64) *meter {
 	t.Helper()
 	server := redistest.Start(t)
+	l := &large{t: t, server: server, conn: server.Dial(t)}
 	m := &meter{
-		Source: dialled(t, server.URL()), probe: func() float64 { return probe(server) },
+		Source: dialled(t, server.URL()), probe: func() float64 { return probe(l) },
 		most: map[string]float64{}, calls: map[string]int{},
 	}
-	l := &large{Store: NewStore(m, "", redistest.Name(t)), t: t, server: server, conn: server.Dial(t), meter: m}
+	l.Store, l.meter = NewStore(m, "", redistest.Name(t)), m
 	// So that neither loading scripts nor connecting counts.
 	for _, row := range Scripts {
 		server.Do(t, "SCRIPT", "LOAD", row.Source)
@@ -67,8 +68,8 @@ func onLarge(t testing.TB, run func(*large), probe func(*redistest.Server) float
 func TestScriptsAreBounded(t *testing.T) {
 	for _, c := range largeCases {
 		t.Run(c.name, func(t *testing.T) {
-			m := onLarge(t, c.run, func(server *redistest.Server) float64 {
-				return float64(server.CommandStats(t).Total("info"))
+			m := onLarge(t, c.run, func(l *large) float64 {
+				return float64(redistest.CommandStatsOn(t, l.conn).Total("info"))
 			})
 			for name, n := range m.most {
 				if n--; n > mostCommands { // the script itself is one
@@ -90,8 +91,8 @@ func BenchmarkScripts(b *testing.B) {
 			}
 			var longest float64
 			for b.Loop() {
-				m := onLarge(b, c.run, func(server *redistest.Server) float64 {
-					busy, _ := cpuTime(server.PID())
+				m := onLarge(b, c.run, func(l *large) float64 {
+					busy, _ := cpuTime(l.server.PID())
 					return float64(busy) / float64(time.Millisecond)
 				})
 				for name, ms := range m.most {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -67,14 +68,14 @@ var (
 	readmeReserved = regexp.MustCompile(`^Reserved for later: (.*)\.$`)
 )
 
-// readDictionary reads the tables of lua/README.md.
-func readDictionary() (d dictionary) {
+// readDictionary reads the tables of lua/README.md, once for all cases of the store.
+var readDictionary = sync.OnceValue(func() dictionary {
 	text, err := os.ReadFile("../../lua/README.md")
 	if err != nil {
 		return dictionary{problems: []string{err.Error()}}
 	}
 	return parseDictionary(string(text))
-}
+})
 
 func parseDictionary(text string) (d dictionary) {
 	d.scripts = map[string]string{}

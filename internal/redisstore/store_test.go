@@ -126,18 +126,12 @@ func dialled(t testing.TB, url string) Source {
 // serverTarget is a single server.
 func serverTarget(t testing.TB, url string) *target {
 	t.Helper()
-	return &target{
-		src: dialled(t, url),
-		dial: func(t testing.TB, _ string) redis.Conn {
-			t.Helper()
-			conn, err := redis.DialURL(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { conn.Close() })
-			return conn
-		},
+	conn, err := redis.DialURL(url)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { conn.Close() })
+	return &target{src: dialled(t, url), dial: func(testing.TB, string) redis.Conn { return conn }}
 }
 
 // TestStore runs all cases on the shared server, or on that which the environment names: the tests of the embedded
@@ -393,11 +387,21 @@ func (c *recordingConn) note(cmd string, args []any) {
 	c.source.calls = append(c.source.calls, call)
 }
 
+// headerKeys are what the headers of the scripts call their keys, by script.
+var headerKeys = sync.OnceValue(func() map[string][]string {
+	keys := map[string][]string{}
+	for name, row := range Scripts {
+		source, _ := parseLua(name+".lua", row.Source)
+		keys[name] = source.header.keys
+	}
+	return keys
+})
+
 // check holds the keys of the calls against what the script's header says they are.
 func (s *recordingSource) check(t testing.TB, queue, name string) {
 	t.Helper()
 	row := Scripts[name]
-	header, _ := parseLua(name+".lua", row.Source)
+	keys := headerKeys()[name]
 	seen := false
 	for _, call := range s.calls {
 		if call.sha != row.Sha {
@@ -409,7 +413,7 @@ func (s *recordingSource) check(t testing.TB, queue, name string) {
 			continue
 		}
 		for i, key := range call.keys {
-			said := header.header.keys[i%row.keys]
+			said := keys[i%row.keys]
 			if suffix := strings.TrimPrefix(key, queue); !slices.ContainsFunc(keysCalled(said),
 				func(k dictionaryKey) bool { return k.matches(suffix) }) {
 				t.Errorf("script %s calls key %d %q, the store gives it N%s", name, i+1, said, suffix)

@@ -112,17 +112,12 @@ func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 	keys := keysToRead(t, conn, queue)
 	// The type of a key decides how it can be read, so it is read first; a key whose type changes in between fails the
 	// transaction.
-	kinds := map[string]string{}
-	for _, key := range keys {
-		kind, err := redis.String(conn.Do("TYPE", key))
-		fail(err)
-		kinds[key] = kind
-	}
+	kinds := typesOf(t, conn, keys)
 	fail(conn.Send("MULTI"))
-	for _, key := range keys {
+	for i, key := range keys {
 		fail(conn.Send("TYPE", key))
 		fail(conn.Send("PTTL", key))
-		switch kindOr(kinds[key], queue, key) {
+		switch kindOr(kinds[i], queue, key) {
 		case "list":
 			fail(conn.Send("LLEN", key))
 		case "hash":

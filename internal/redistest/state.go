@@ -85,13 +85,7 @@ func Seed(t testing.TB, conn redis.Conn, queue string, state State) {
 func Dump(t testing.TB, conn redis.Conn, queue string) State {
 	t.Helper()
 	keys := keysOf(t, conn, queue)
-	types := make([]string, len(keys))
-	for i, key := range keys {
-		var err error
-		if types[i], err = redis.String(conn.Do("TYPE", key)); err != nil {
-			t.Fatalf("redistest: TYPE %s: %v", key, err)
-		}
-	}
+	types := typesOf(t, conn, keys)
 	send := func(cmd string, args ...any) {
 		if err := conn.Send(cmd, args...); err != nil {
 			t.Fatalf("redistest: %s: %v", cmd, err)
@@ -136,6 +130,24 @@ func Dump(t testing.TB, conn redis.Conn, queue string) State {
 		state[strings.TrimPrefix(key, queue)] = value
 	}
 	return state
+}
+
+// typesOf returns the types of keys. It asks for all of them in one round trip.
+func typesOf(t testing.TB, conn redis.Conn, keys []string) []string {
+	t.Helper()
+	if len(keys) == 0 {
+		return nil
+	}
+	for _, key := range keys {
+		if err := conn.Send("TYPE", key); err != nil {
+			t.Fatalf("redistest: TYPE %s: %v", key, err)
+		}
+	}
+	types, err := redis.Strings(conn.Do(""))
+	if err != nil {
+		t.Fatalf("redistest: TYPE of %q: %v", keys, err)
+	}
+	return types
 }
 
 func decode(kind string, reply any) (any, error) {

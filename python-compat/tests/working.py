@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from godelayed.scripts import CONTROL
 HERE = Path(__file__).parent
 LIMIT = 60  # seconds that anything may take
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+# Where the workers of a run keep compiled modules: half of what a worker needs to start is compiling them.
+COMPILED = tempfile.TemporaryDirectory(prefix='godelayed-compiled-')
 
 
 def hear():
@@ -35,8 +38,9 @@ class Command:
             'TEST_REDIS': server.url[:-1] + '1',
             'REDIS_URL': server.url,
             'PYTHONPATH': os.pathsep.join((str(HERE), str(HERE.parent / 'src'))),
-            'PYTHONDONTWRITEBYTECODE': '1',
+            'PYTHONPYCACHEPREFIX': COMPILED.name,
         }
+        env.pop('PYTHONDONTWRITEBYTECODE', None)
         with open(log, 'ab') as out:
             self.process = subprocess.Popen(
                 [sys.executable, '-m', 'godelayed.cli', *module.split(), '--log-level', 'debug', *args],
