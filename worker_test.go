@@ -319,43 +319,6 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 	}
 }
 
-func TestWorkerPauseResumeQuiet(t *testing.T) {
-	b := newBench(t)
-	entered, leave := make(chan int, 100), make(chan struct{}, 100)
-	f := b.fn("f", func(i int) { entered <- i; <-leave })
-	cfg := b.config()
-	cfg.Concurrency, cfg.Prefetch = 1, 3
-	w := b.work(cfg, f)
-	for i := range 6 {
-		b.delay(f, i)
-	}
-	await(b, "the first", entered)
-	// Two or three: it claims again when no more than half of what it may claim ahead is left.
-	b.Until("some are claimed ahead", func() bool { return b.Size("_processing:"+w.ID()) >= 3 })
-	w.Pause()
-	b.Until("they are back", func() bool { return b.Size("") == 5 })
-	if s := w.Status(); s.State != WorkerPaused || s.Busy != 1 || !s.Connected {
-		t.Errorf("status %+v", s)
-	}
-	leave <- struct{}{}
-	b.Until("the first has ended", func() bool { return w.Status().Busy == 0 })
-	if n := b.Size(""); n != 5 {
-		t.Errorf("%d pending while paused, expected 5", n)
-	}
-	w.Resume()
-	if i := await(b, "the second", entered); i != 1 {
-		t.Errorf("task %d came after resuming, expected 1", i)
-	}
-	w.Quiet()
-	w.Resume() // does not end Quiet
-	leave <- struct{}{}
-	b.Until("the second has ended", func() bool { return w.Status().Busy == 0 })
-	if s := w.Status(); s.State != WorkerQuiet {
-		t.Errorf("status %+v", s)
-	}
-	b.Until("all others are pending", func() bool { return b.Size("") == 4 && b.Size("_processing:"+w.ID()) == 0 })
-}
-
 func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
 	b := newBench(t)
 	_, err := NewWorker(b.rdb.WithPrefix("p:"), WorkerConfig{

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -59,20 +60,26 @@ func TestCancelAfterSuccess(t *testing.T) {
 	l := s.lanes[0]
 	b.Until("it has looked", func() bool { return l.control.version.Load() >= 0 })
 	l.control.looking.Lock() // signals reach the worker, but it does not look
-	own := Call(f)
-	own.msg.Extend()
-	own.msg.Meta.ID = "own"
-	ref, err := b.q.Enqueue(t.Context(), own)
-	b.Must(err)
+	hold := &redisstore.Hold{Reserve: true}
+	delayOwn := func() *Ref {
+		task := Call(f)
+		task.msg.Extend()
+		task.msg.Meta.ID, task.msg.Meta.Extra = "own", hold.Write(nil, "own")
+		e, err := task.envelope()
+		b.Must(err)
+		_, err = b.q.store.Enlist(t.Context(), redisstore.Place{How: "back"},
+			[]redisstore.Listing{{Envelope: e, Hold: hold}})
+		b.Must(err)
+		return &Ref{b.q, e.ID}
+	}
+	ref := delayOwn()
 	await(b, "the first runs", started)
 	b.Must(ref.Cancel(t.Context()))
-	b.Until("the first has succeeded", func() bool { return b.counters()["processed"] == 1 })
+	b.Until("the first has succeeded", func() bool { return b.counters()["processed"] == 1 && b.Size("_locks") == 0 })
 	if n := b.Size("_revoked"); n != 0 {
 		t.Errorf("%d revoked", n)
 	}
-	ref, err = b.q.Enqueue(t.Context(), own)
-	b.Must(err)
-	b.Must(ref.Cancel(t.Context()))
+	b.Must(delayOwn().Cancel(t.Context()))
 	l.control.looking.Unlock()
 	b.Until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
 	b.Idle()
