@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/fakeredis"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -209,7 +210,7 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 	}
 	started := make(chan struct{})
 	if err := w.Listen(func(e Event) {
-		if e.Kind == EventWorkerStarted {
+		if e.Kind == event.WorkerStarted {
 			close(started)
 		}
 	}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
 )
 
 // A worker that does what there is to do and stops, as a cron job would want it. Others stop after some tasks, after a
@@ -48,9 +49,9 @@ func ExampleWorker_Listen() {
 	}
 	err = w.Listen(func(e delayed.Event) {
 		switch e.Kind {
-		case delayed.EventWorkerStarted:
+		case event.WorkerStarted:
 			fmt.Println(e.Kind)
-		case delayed.EventWorkerStopping:
+		case event.WorkerStopping:
 			fmt.Println(e.Kind, "because:", e.Reason)
 		default: // more kinds may come
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/godelayed/delayed/event"
 )
 
 // heard collects events.
@@ -24,14 +26,14 @@ func (h *heard) listen(e Event) {
 }
 
 // of returns the events of some kinds, all if none is given.
-func (h *heard) of(kinds ...EventKind) []Event {
+func (h *heard) of(kinds ...event.Kind) []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(h.events),
 		func(e Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
 }
 
-func (h *heard) names(kinds ...EventKind) []string {
+func (h *heard) names(kinds ...event.Kind) []string {
 	var names []string
 	for _, e := range h.of(kinds...) {
 		names = append(names, e.Kind.String())
@@ -66,8 +68,8 @@ func TestEventsOfAWorker(t *testing.T) {
 	w.Resume()
 	w.Quiet()
 	s.mustStop()
-	got := h.names(EventWorkerStarted, EventWorkerPaused, EventWorkerResumed, EventWorkerQuiet, EventWorkerStopping,
-		EventWorkerStopped)
+	got := h.names(event.WorkerStarted, event.WorkerPaused, event.WorkerResumed, event.WorkerQuiet, event.WorkerStopping,
+		event.WorkerStopped)
 	want := []string{
 		"worker started", "worker paused", "worker resumed", "worker quiet", "worker stopping",
 		"worker stopped",
@@ -80,7 +82,7 @@ func TestEventsOfAWorker(t *testing.T) {
 			t.Errorf("%s without a time", e.Kind)
 		}
 	}
-	for _, e := range h.of(EventWorkerStopping, EventWorkerStopped) {
+	for _, e := range h.of(event.WorkerStopping, event.WorkerStopped) {
 		if e.Reason != "context" || e.Err != nil {
 			t.Errorf("%s: expected reason %q and no error, found %q and %v", e.Kind, "context", e.Reason, e.Err)
 		}
@@ -113,17 +115,17 @@ func TestListenersCannotHarmTheWorker(t *testing.T) {
 	defer close(hang)
 	for _, harm := range []func(Event){
 		func(e Event) {
-			if e.Kind == EventWorkerStarted {
+			if e.Kind == event.WorkerStarted {
 				panic("no")
 			}
 		},
 		func(e Event) {
-			if e.Kind == EventWorkerPaused {
+			if e.Kind == event.WorkerPaused {
 				runtime.Goexit()
 			}
 		},
 		func(e Event) {
-			if e.Kind == EventWorkerStopped {
+			if e.Kind == event.WorkerStopped {
 				<-hang
 			}
 		},
@@ -137,8 +139,8 @@ func TestListenersCannotHarmTheWorker(t *testing.T) {
 	w.Resume()
 	s.mustStop()
 	want := []string{"worker started", "worker paused", "worker resumed", "worker stopping", "worker stopped"}
-	if got := h.names(EventWorkerStarted, EventWorkerPaused, EventWorkerResumed, EventWorkerStopping,
-		EventWorkerStopped); !slices.Equal(got, want) {
+	if got := h.names(event.WorkerStarted, event.WorkerPaused, event.WorkerResumed, event.WorkerStopping,
+		event.WorkerStopped); !slices.Equal(got, want) {
 		t.Errorf("expected %q, found %q", want, got)
 	}
 	for _, text := range []string{"a listener panicked", "a listener for events has not returned"} {
@@ -154,7 +156,7 @@ func TestHooksPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("event.go")
+	source, err := os.ReadFile("event/kind.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,31 +166,22 @@ func TestHooksPage(t *testing.T) {
 		}
 		return found
 	}
-	constants, rows := first(source, `(?m)^\t(Event(?:Task|Worker|Heartbeat|Queue)\w+) .*//`),
-		first(page, "(?m)^\\| `(Event\\w+)` \\|")
-	if len(constants) != int(publicKinds)-1 || !slices.Equal(constants, rows) {
-		t.Errorf("kinds of events in event.go and docs/HOOKS.md differ: %d, %d and %d\n%q\n%q", publicKinds-1,
-			len(constants), len(rows), constants, rows)
+	constants, rows := first(source, `(?m)^\t((?:Task|Worker|Heartbeat|Queue)\w+) .*//`),
+		first(page, "(?m)^\\| `event\\.(\\w+)` \\|")
+	if len(constants) == 0 || !slices.Equal(constants, rows) {
+		t.Errorf("kinds of events in event/kind.go and docs/HOOKS.md differ: %d and %d\n%q\n%q", len(constants), len(rows),
+			constants, rows)
 	}
-	for k := EventKind(1); k < publicKinds; k++ {
-		if k.String() == "" || strings.ReplaceAll("Event"+strings.ReplaceAll(k.String(), " ", ""), "-",
-			"") != strings.ReplaceAll(strings.ToLower(constants[k-1]), "event", "Event") {
-			t.Errorf("%s is called %q", constants[k-1], k)
+	for i, constant := range constants {
+		name := event.Kind(i + 1).String() //nolint:gosec // a few dozens
+		if strings.ReplaceAll(name, " ", "") != strings.ToLower(constant) {
+			t.Errorf("%s is called %q", constant, name)
 		}
 	}
-	source, err = os.ReadFile("internal/engine/events.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kinds []string // the same in the same order: their numbers are converted
-	for _, kind := range first(source, `(?m)^\t[Kk]ind(\w+)`) {
-		kinds = append(kinds, "Event"+kind)
-	}
-	if !slices.Equal(kinds, constants) {
-		t.Errorf("workers tell of %q, and listeners hear of %q", kinds, constants)
-	}
-	if EventKind(0).String() != "unknown event" || publicKinds.String() != "unknown event" {
-		t.Error("kinds that are none have names")
+	for _, none := range []int{0, len(constants) + 1} {
+		if name := event.Kind(none).String(); name != "unknown event" { //nolint:gosec // a few dozens
+			t.Errorf("kind %d, which is none, is called %q", none, name)
+		}
 	}
 	_, reasons, _ := strings.Cut(string(page), "| reason |")
 	source, err = os.ReadFile("internal/engine/limits.go")

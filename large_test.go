@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -33,7 +34,7 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 	if sum != 3 {
 		t.Errorf("ran other tasks than 1 and 2")
 	}
-	if got := h.of(EventTaskArchived); len(got) != 1 || got[0].Reason != "too large" || got[0].Err == nil {
+	if got := h.of(event.TaskArchived); len(got) != 1 || got[0].Reason != "too large" || got[0].Err == nil {
 		t.Errorf("events %+v", got)
 	}
 	page, _, err := b.q.Archived(t.Context(), 0, 10)
@@ -75,7 +76,7 @@ func TestLargeDueTasks(t *testing.T) {
 	s := b.start(w)
 	b.Until("all are archived", func() bool { return b.Size("_archived") == 4 })
 	s.mustStop()
-	if got := h.of(EventTaskArchived); len(got) != 4 {
+	if got := h.of(event.TaskArchived); len(got) != 4 {
 		t.Errorf("events %+v", got)
 	}
 	for _, id := range []string{"s", "r"} {

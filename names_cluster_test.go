@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/rediscluster"
 )
 
@@ -89,7 +90,7 @@ func TestTextsOfHandles(t *testing.T) {
 		{delayed.WorkerState(9), "WorkerState(9)"},
 		{delayed.WorkerState(-1), "WorkerState(-1)"},
 		{delayed.State(99), "State(99)"},
-		{delayed.EventKind(99), "unknown event"},
+		{event.Kind(99), "unknown event"},
 		{delayed.Conflict(9), "Conflict(9)"},
 		{delayed.Overlap(9), "Overlap(9)"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -105,8 +106,8 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			if !tt.sound {
 				close(leaveOther)
 			}
-			b.Until("the worker is gone", func() bool { return len(h.of(EventWorkerStopped)) == 1 })
-			last := h.of(EventWorkerStopped)[0]
+			b.Until("the worker is gone", func() bool { return len(h.of(event.WorkerStopped)) == 1 })
+			last := h.of(event.WorkerStopped)[0]
 			if !errors.Is(last.Err, stuck) || last.Reason != "stuck" || w.Status().State != WorkerStopped {
 				t.Errorf("the last event: %+v, expected the error that Run returns", last)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/delayedtest"
 	"github.com/godelayed/delayed/embedded"
+	"github.com/godelayed/delayed/event"
 )
 
 // otherHandle returns the queue test on an embedded server with a ping in it.
@@ -233,7 +234,7 @@ func TestRunThroughMiddleware(t *testing.T) {
 	d.fails = 1
 	delay(t, d.q.With(delayed.Header("tenant", "a")), (*diary).Fail)
 	var seen string
-	var heard []delayed.EventKind
+	var heard []event.Kind
 	r := delayedtest.Run(t, delayedtest.RunConfig{
 		Queues: []*delayed.Queue{d.q}, Funcs: []any{d},
 		Setup: func(w *delayed.Worker) error {
@@ -251,9 +252,9 @@ func TestRunThroughMiddleware(t *testing.T) {
 	if seen != "a true" || len(r.Calls) != 1 || r.Calls[0].Outcome != "archived" {
 		t.Errorf("middleware saw %q, and the task was %+v", seen, r.Calls)
 	}
-	if want := []delayed.EventKind{
-		delayed.EventTaskStarted, delayed.EventTaskFailed,
-		delayed.EventTaskArchived,
+	if want := []event.Kind{
+		event.TaskStarted, event.TaskFailed,
+		event.TaskArchived,
 	}; !slices.Equal(heard, want) {
 		t.Errorf("expected %v, found %v", want, heard)
 	}

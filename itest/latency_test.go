@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -166,7 +167,7 @@ func TestFreshAfterResume(t *testing.T) {
 	fresh := newWaits(t, q)
 	paused := make(chan struct{}, 1)
 	hear := func(e delayed.Event) {
-		if e.Kind == delayed.EventQueuePaused {
+		if e.Kind == event.QueuePaused {
 			paused <- struct{}{}
 		}
 	}

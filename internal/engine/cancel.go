@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -138,7 +139,7 @@ func (w *Worker) screened(ctx context.Context, l *lane, version int64, claims []
 // cancelClaim ends the claim of a task that was cancelled. certain: Redis need not know it any more.
 func (w *Worker) cancelClaim(c *Claim, certain bool) {
 	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).Info("task canceled")
-	w.tell(c, Event{Kind: KindTaskCanceled})
+	w.tell(c, Event{Kind: event.TaskCanceled})
 	c.lane.finisher.add(w.cancellation(c, certain))
 }
 
@@ -163,7 +164,7 @@ func annulledOf(group []ending) []redisstore.Annulled {
 // canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was
 // cancelled.
 func (w *Worker) canceledLate(c *Claim) ending {
-	w.tell(c, Event{Kind: KindTaskCanceled})
+	w.tell(c, Event{Kind: event.TaskCanceled})
 	return w.cancellation(c, false)
 }
 

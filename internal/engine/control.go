@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/godelayed/delayed/event"
+
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *Worker) ID() string {
 	return w.id
@@ -13,7 +15,7 @@ func (w *Worker) Pause() {
 	if w.paused.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker paused")
-		w.emit(Event{Kind: KindWorkerPaused})
+		w.emit(Event{Kind: event.WorkerPaused})
 	}
 }
 
@@ -24,7 +26,7 @@ func (w *Worker) Resume() {
 	if w.paused.CompareAndSwap(true, false) {
 		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(phaseStopping))
 		w.log.Info("worker resumed")
-		w.emit(Event{Kind: KindWorkerResumed})
+		w.emit(Event{Kind: event.WorkerResumed})
 	}
 }
 
@@ -35,7 +37,7 @@ func (w *Worker) Quiet() {
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker is quiet: it claims no more tasks")
-		w.emit(Event{Kind: KindWorkerQuiet})
+		w.emit(Event{Kind: event.WorkerQuiet})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -81,8 +82,8 @@ func (w *Worker) stale(c *Claim) bool {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
 	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
-	w.tell(c, Event{Kind: KindTaskExpired})
-	w.tell(c, Event{Kind: KindTaskArchived, Reason: info.Reason})
+	w.tell(c, Event{Kind: event.TaskExpired})
+	w.tell(c, Event{Kind: event.TaskArchived, Reason: info.Reason})
 	c.lane.finisher.add(ending{
 		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: lifecycle.ArchivedLife, id: id, message: c.raw,
 		info: info.Encode(),

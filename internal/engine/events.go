@@ -3,12 +3,13 @@ package engine
 import (
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Event is something that has happened in a worker.
 type Event struct {
-	Kind  Kind
+	Kind  event.Kind
 	At    time.Time // by the clock of this process
 	Queue string    // "" if it is about the worker as a whole
 
@@ -17,42 +18,8 @@ type Event struct {
 	Message *wire.Message
 
 	Duration time.Duration // how long the handler ran
-	Wait     time.Duration // until the task is tried again, or with KindTaskStarted since it was enqueued
+	Wait     time.Duration // until the task is tried again, or with event.TaskStarted since it was enqueued
 	Reason   string
 	Err      error
 	Missed   int // events before this one that were dropped
 }
-
-// Kind is the kind of an event.
-type Kind uint8
-
-// The kinds of events, in the order of those of the public package.
-const (
-	KindTaskStarted Kind = iota + 1
-	KindTaskDone
-	KindTaskFailed
-	KindTaskPanicked
-	KindTaskTimedOut
-	KindTaskRetried
-	KindTaskSnoozed
-	KindTaskArchived
-	KindTaskDropped
-	KindTaskParked
-	KindTaskForwarded
-	KindTaskExpired
-	KindTaskCanceled
-	KindTaskLost
-	KindTaskReleased
-	KindTaskStuck
-	KindWorkerStarted
-	KindWorkerIdle
-	KindWorkerPaused
-	KindWorkerResumed
-	KindWorkerQuiet
-	KindWorkerStopping
-	KindWorkerStopped
-	KindHeartbeatLost
-	KindHeartbeatRegained
-	KindQueuePaused
-	KindQueueResumed
-)

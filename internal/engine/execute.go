@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -131,7 +132,7 @@ func (w *Worker) execute(c *Claim) (done bool) {
 		}
 		c.lane.settle(c)
 		c.lane.finisher.countLost(1)
-		w.tell(c, Event{Kind: KindTaskLost})
+		w.tell(c, Event{Kind: event.TaskLost})
 		return false
 	}
 	if w.listened() {
@@ -164,7 +165,7 @@ func (w *Worker) conclude(c *Claim, err error, returned bool, limit time.Duratio
 		w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 			Warn("task ended after its claim was lost; its outcome is discarded")
 		c.lane.finisher.countLost(1)
-		w.tell(c, Event{Kind: KindTaskLost})
+		w.tell(c, Event{Kind: event.TaskLost})
 		return false
 	}
 	if !returned {
@@ -206,7 +207,7 @@ func (w *Worker) undecodable(c *Claim, err error, now time.Time) ending {
 				id).Counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
-	w.tell(c, Event{Kind: KindTaskArchived, Reason: info.Reason, Err: err})
+	w.tell(c, Event{Kind: event.TaskArchived, Reason: info.Reason, Err: err})
 	return ending{claim: c, outcome: outcomeArchive, wait: lifecycle.ArchivedLife, id: id, info: info.Encode()}
 }
 
@@ -226,7 +227,7 @@ func (w *Worker) python(ctx context.Context, c *Claim, now time.Time) ending {
 			return w.park(c, parkedPlain, now)
 		}
 	}
-	w.tell(c, Event{Kind: KindTaskForwarded})
+	w.tell(c, Event{Kind: event.TaskForwarded})
 	return ending{claim: c, outcome: outcomeForward}
 }
 
@@ -268,7 +269,7 @@ func (w *Worker) park(c *Claim, reason string, now time.Time, fields ...string) 
 		}
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
-	w.tell(c, Event{Kind: KindTaskParked, Reason: reason})
+	w.tell(c, Event{Kind: event.TaskParked, Reason: reason})
 	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: w.id}
 	if len(fields) > 0 {
 		info.Error = unknownFieldsText(c.msg.Path, fields)

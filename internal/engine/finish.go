@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
@@ -212,7 +213,7 @@ func (f *finisher) unanswered(done []*Claim, err error) {
 }
 
 func (f *finisher) tooLate(c *Claim) {
-	f.lane.owner.tell(c, Event{Kind: KindTaskLost})
+	f.lane.owner.tell(c, Event{Kind: event.TaskLost})
 	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
@@ -247,7 +248,7 @@ func (h *heartbeat) missed(err error) {
 func (h *heartbeat) lost(l *lane, err error) {
 	if l.owner != nil && !h.missing[l] {
 		h.missing[l] = true
-		l.owner.emit(Event{Kind: KindHeartbeatLost, Queue: l.store.Name, Err: err})
+		l.owner.emit(Event{Kind: event.HeartbeatLost, Queue: l.store.Name, Err: err})
 	}
 }
 
@@ -255,7 +256,7 @@ func (h *heartbeat) lost(l *lane, err error) {
 func (h *heartbeat) regained(l *lane) {
 	if h.missing[l] {
 		delete(h.missing, l)
-		l.owner.emit(Event{Kind: KindHeartbeatRegained, Queue: l.store.Name})
+		l.owner.emit(Event{Kind: event.HeartbeatRegained, Queue: l.store.Name})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 )
 
@@ -23,7 +24,7 @@ func (h *heard) listen(e Event) {
 }
 
 // of returns the events of some kinds, all if none is given.
-func (h *heard) of(kinds ...Kind) []Event {
+func (h *heard) of(kinds ...event.Kind) []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(h.events),
@@ -55,7 +56,7 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 	h.listeners = []func(Event){func(e Event) { got = append(got, e) }}
 	h.on.Store(true)
 	for range maxEvents + 5 {
-		h.emit(Event{Kind: KindTaskDone})
+		h.emit(Event{Kind: event.TaskDone})
 	}
 	h.start(loop.NewJournal((&logText{}).logger()))
 	for {
@@ -67,14 +68,14 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	h.emit(Event{Kind: KindTaskStarted})
-	h.emit(Event{Kind: KindTaskFailed})
+	h.emit(Event{Kind: event.TaskStarted})
+	h.emit(Event{Kind: event.TaskFailed})
 	h.stop(patience)
 	if len(got) != maxEvents+2 || got[0].Missed != 0 {
 		t.Fatalf("expected %d events, found %d, the first is %+v", maxEvents+2, len(got), got[0])
 	}
 	// The first one after those that were missed tells of them, and no other.
-	for i, want := range []Event{{Kind: KindTaskStarted, Missed: 5}, {Kind: KindTaskFailed}} {
+	for i, want := range []Event{{Kind: event.TaskStarted, Missed: 5}, {Kind: event.TaskFailed}} {
 		if e := got[maxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
 			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)
 		}
@@ -101,8 +102,8 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	}
 	var none *hooks
 	if n := testing.AllocsPerRun(100, func() {
-		w.emit(Event{Kind: KindTaskDone, Duration: time.Second})
-		none.emit(Event{Kind: KindTaskDone})
+		w.emit(Event{Kind: event.TaskDone, Duration: time.Second})
+		none.emit(Event{Kind: event.TaskDone})
 	}); n != 0 || len(w.hooks.queue) != 0 {
 		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.hooks.queue))
 	}

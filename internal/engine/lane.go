@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -150,7 +151,7 @@ func (l *lane) ending(done []*Claim) ([]*Claim, redisstore.Ended) {
 	for _, c := range done {
 		if c.lost.Load() {
 			l.settleLocked(c)
-			l.owner.tell(c, Event{Kind: KindTaskLost})
+			l.owner.tell(c, Event{Kind: event.TaskLost})
 			continue
 		}
 		kept = append(kept, c)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -162,12 +163,12 @@ func (w *Worker) pauseLane(l *lane, paused bool) {
 	log := w.log.With("queue", l.store.Name)
 	if !paused {
 		log.Info("queue resumed")
-		w.emit(Event{Kind: KindQueueResumed, Queue: l.store.Name})
+		w.emit(Event{Kind: event.QueueResumed, Queue: l.store.Name})
 		w.exec.signal()
 		return
 	}
 	log.Info("queue paused: no more of its tasks are claimed")
-	w.emit(Event{Kind: KindQueuePaused, Queue: l.store.Name})
+	w.emit(Event{Kind: event.QueuePaused, Queue: l.store.Name})
 	w.giveBack(w.exec.takeBackOf(l))
 }
 

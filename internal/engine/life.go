@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -37,7 +38,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.logStart()
-	w.emit(Event{Kind: KindWorkerStarted})
+	w.emit(Event{Kind: event.WorkerStarted})
 	ctx, end := w.cfg.Signals.Until(ctx)
 	defer end()
 
@@ -138,7 +139,7 @@ func (l *life) stop(end context.CancelFunc) (reason string) {
 	end()
 	reason = w.stopReason()
 	w.log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
-	w.emit(Event{Kind: KindWorkerStopping, Reason: reason})
+	w.emit(Event{Kind: event.WorkerStopping, Reason: reason})
 	if reason != stopStuck {
 		for _, lane := range w.lanes {
 			l.beats.Go(func() { w.noteStop(l.beating, lane) })
@@ -188,7 +189,7 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 	err := w.unregister()
 	w.lines.Close()
 	w.phase.Store(int32(phaseStopped))
-	w.emit(Event{Kind: KindWorkerStopped, Reason: reason, Err: w.because(reason, err)})
+	w.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.because(reason, err)})
 	w.hooks.stop(w.cfg.listenGrace())
 	return err
 }

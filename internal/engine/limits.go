@@ -4,11 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Why a worker stops, as WorkerStatus.StopReason, its log and KindWorkerStopping say it.
+// Why a worker stops, as WorkerStatus.StopReason, its log and event.WorkerStopping say it.
 const (
 	stopContext = "context"    // the context of Run has ended
 	stopClosed  = "closed"     // the handle on Redis was closed
@@ -146,7 +147,7 @@ func (v *vacancy) look(ctx context.Context, now time.Time) (enough bool) {
 	}
 	if v.listened && !v.told {
 		v.told = true
-		v.worker.emit(Event{Kind: KindWorkerIdle})
+		v.worker.emit(Event{Kind: event.WorkerIdle})
 	}
 	return over
 }

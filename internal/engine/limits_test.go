@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -90,13 +91,13 @@ func TestMaxTasksWaitsForTheLast(t *testing.T) {
 		await(b, "a task", running)
 	}
 	b.Until("the others are back", func() bool { return b.Size("") == 2 })
-	if events := h.of(KindWorkerStopping); len(events) > 0 || w.Status().StopReason != "" {
+	if events := h.of(event.WorkerStopping); len(events) > 0 || w.Status().StopReason != "" {
 		t.Errorf("the worker stops before its tasks have ended: %v", events)
 	}
 	close(leave)
 	b.Until("the worker has stopped", func() bool { return w.Status().Phase == phaseStopped })
 	s.mustStop()
-	if events := h.of(KindWorkerStopping); len(events) != 1 || events[0].Reason != stopTasks {
+	if events := h.of(event.WorkerStopping); len(events) != 1 || events[0].Reason != stopTasks {
 		t.Errorf("expected one event with reason %q, found %+v", stopTasks, events)
 	}
 	if n := b.counters()["processed"]; n != 2 || b.Size("_retry") != 0 {
@@ -221,7 +222,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	close(leave)
 	b.Until("the worker has stopped", func() bool { return w.Status().Phase == phaseStopped })
 	s.mustStop()
-	if events := h.of(KindWorkerIdle, KindWorkerStopping); len(events) != 2 || events[0].Kind != KindWorkerIdle ||
+	if events := h.of(event.WorkerIdle, event.WorkerStopping); len(events) != 2 || events[0].Kind != event.WorkerIdle ||
 		events[1].Reason != stopEmpty {
 		t.Errorf("expected that the worker is idle and stops for %q, found %+v", stopEmpty, events)
 	}
@@ -238,7 +239,7 @@ func TestVacancy(t *testing.T) {
 	begin := time.Now()
 	v := &vacancy{worker: w, limit: time.Hour, since: begin, listened: true}
 	at := func(minutes int) bool { return v.look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
-	idle := func() int { return len(h.of(KindWorkerIdle)) }
+	idle := func() int { return len(h.of(event.WorkerIdle)) }
 	before := idle()
 	if at(59) {
 		t.Error("after 59 minutes")
@@ -285,7 +286,7 @@ func TestIdleIsToldOnce(t *testing.T) {
 		t.Error("expected that listeners were told, and that the worker goes on")
 	}
 	s.mustStop()
-	if n := len(h.of(KindWorkerIdle)); n < 1 || n > 2 { // its own look may have come in between
+	if n := len(h.of(event.WorkerIdle)); n < 1 || n > 2 { // its own look may have come in between
 		t.Errorf("expected one event for each who looks, found %d", n)
 	}
 }
@@ -346,11 +347,11 @@ func TestFirstReasonToStopHolds(t *testing.T) {
 	if err := w.Run(t.Context()); err != nil || !errors.Is(w.Run(t.Context()), redisstore.ErrClosed) {
 		t.Errorf("Run: %v", err)
 	}
-	var got []Kind
+	var got []event.Kind
 	for _, e := range h.of() {
 		got = append(got, e.Kind)
 	}
-	want := []Kind{KindWorkerStarted, KindWorkerStopping, KindWorkerStopped}
+	want := []event.Kind{event.WorkerStarted, event.WorkerStopping, event.WorkerStopped}
 	if !slices.Equal(got, want) || h.of()[1].Reason != "one" || w.Status().StopReason != "one" {
 		t.Errorf("expected %v for reason one, found %v for %q", want, got, w.Status().StopReason)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -176,7 +177,7 @@ func (m *mover) archive(
 		for _, t := range part {
 			redisstore.LogTooLarge(m.log, &m.lines, s.Name, t.ID, t.Size)
 			m.hooks.emit(Event{
-				Kind: KindTaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
+				Kind: event.TaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
 				Err: redisstore.TooLarge(t.Size),
 			})
 		}

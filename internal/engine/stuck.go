@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 )
 
@@ -144,7 +145,7 @@ func (d *watchdog) report(l late, replaced bool, stack string) {
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; too many are to go on")
 	}
-	d.emit(Event{Kind: KindTaskStuck, Queue: c.lane.store.Name, Claim: c, Duration: l.ran, Reason: reason})
+	d.emit(Event{Kind: event.TaskStuck, Queue: c.lane.store.Name, Claim: c, Duration: l.ran, Reason: reason})
 }
 
 // giveUp stops the worker.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 )
@@ -35,7 +36,7 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 			longRun: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
 			told: map[*Claim]bool{},
 			emit: func(e Event) {
-				w.events = append(w.events, fmt.Sprint(e.Kind == KindTaskStuck, " ", e.Reason, " ", e.Duration))
+				w.events = append(w.events, fmt.Sprint(e.Kind == event.TaskStuck, " ", e.Reason, " ", e.Duration))
 			},
 		}
 		w.start()

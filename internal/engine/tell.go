@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -20,7 +21,7 @@ func (w *Worker) tell(c *Claim, e Event) {
 
 // tellStart tells listeners that a handler is about to be called.
 func (w *Worker) tellStart(c *Claim) {
-	e := Event{Kind: KindTaskStarted}
+	e := Event{Kind: event.TaskStarted}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		e.Wait = max(c.lane.now().Sub(time.UnixMilli(at)), 0)
 	}
@@ -35,32 +36,32 @@ func (w *Worker) tellEnd(c *Claim, err error, end *ending, done bool) {
 	}
 	took := time.Since(c.started)
 	if err == nil {
-		w.tell(c, Event{Kind: KindTaskDone, Duration: took})
+		w.tell(c, Event{Kind: event.TaskDone, Duration: took})
 		return
 	}
 	if end.tally == tallyFailed {
 		if wraps[*function.PanicError](err) {
-			w.tell(c, Event{Kind: KindTaskPanicked, Duration: took, Err: err})
+			w.tell(c, Event{Kind: event.TaskPanicked, Duration: took, Err: err})
 		}
 		if wraps[*timeoutError](err) {
-			w.tell(c, Event{Kind: KindTaskTimedOut, Duration: took, Err: err})
+			w.tell(c, Event{Kind: event.TaskTimedOut, Duration: took, Err: err})
 		}
-		w.tell(c, Event{Kind: KindTaskFailed, Duration: took, Err: err})
+		w.tell(c, Event{Kind: event.TaskFailed, Duration: took, Err: err})
 	}
 	e := Event{Duration: took, Err: err}
 	switch {
 	case !done && end.outcome == outcomePark:
 		return // park has told it
 	case done || end.outcome == outcomeComplete:
-		e.Kind = KindTaskDropped
+		e.Kind = event.TaskDropped
 	case end.outcome == outcomeRetry:
-		e.Kind, e.Wait = KindTaskRetried, end.wait
+		e.Kind, e.Wait = event.TaskRetried, end.wait
 	case end.outcome == outcomeArchive:
-		e.Kind, e.Reason = KindTaskArchived, end.reason
+		e.Kind, e.Reason = event.TaskArchived, end.reason
 	case end.outcome == outcomeSnooze:
-		e.Kind, e.Wait, e.Err = KindTaskSnoozed, end.wait, nil
+		e.Kind, e.Wait, e.Err = event.TaskSnoozed, end.wait, nil
 	default:
-		e.Kind = KindTaskReleased
+		e.Kind = event.TaskReleased
 	}
 	w.tell(c, e)
 }
@@ -70,7 +71,7 @@ func (w *Worker) tellSwept(queue string, msg *wire.Message, reason string, err e
 	if !w.listened() {
 		return
 	}
-	w.emit(Event{Kind: KindTaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
+	w.emit(Event{Kind: event.TaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
 }
 
 // wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/event"
 )
 
 // TestEventOfAHeartbeatThatCannotBeRenewed: listeners hear of it once the heartbeat may have expired, not at the first
@@ -30,7 +32,7 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	w.hooks.start(w.log)
 	w.hooks.stop(patience)
 	events := h.of()
-	if len(events) != 2 || events[0].Kind != KindHeartbeatLost || events[1].Kind != KindHeartbeatRegained ||
+	if len(events) != 2 || events[0].Kind != event.HeartbeatLost || events[1].Kind != event.HeartbeatRegained ||
 		!errors.Is(events[0].Err, fail) || events[0].Queue != b.Name {
 		t.Errorf("found %+v", events)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
 )
 
 // patience bounds every wait.
@@ -36,9 +37,9 @@ func Run(t *testing.T, rdb *delayed.Redis, queue string) {
 	})
 	must(t, err)
 	must(t, w.Register(waits))
-	paused := make(chan delayed.EventKind, 2)
+	paused := make(chan event.Kind, 2)
 	must(t, w.Listen(func(e delayed.Event) {
-		if e.Kind == delayed.EventQueuePaused || e.Kind == delayed.EventQueueResumed {
+		if e.Kind == event.QueuePaused || e.Kind == event.QueueResumed {
 			paused <- e.Kind
 		}
 	}))
@@ -58,7 +59,7 @@ func Run(t *testing.T, rdb *delayed.Redis, queue string) {
 	}
 
 	must(t, q.Pause(ctx))
-	if kind := receive(ctx, t, "the worker knows that the queue is paused", paused); kind != delayed.EventQueuePaused {
+	if kind := receive(ctx, t, "the worker knows that the queue is paused", paused); kind != event.QueuePaused {
 		t.Errorf("found %v", kind)
 	}
 	gone, err := q.Delay(waits, 1)
