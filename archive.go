@@ -8,6 +8,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // Archived returns a page of the queue's archived tasks, those that have failed for good, and how many there are. Ref
@@ -16,7 +17,7 @@ import (
 // The page begins after offset tasks and has at most n, 1 to 1,000; those that are deleted first come first. Pages are
 // read one after the other: tasks that come or go in between may be missing or twice.
 func (q *Queue) Archived(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
-	return q.listFiled(ctx, "Archived", StateArchived, offset, n)
+	return q.listFiled(ctx, "Archived", state.Archived, offset, n)
 }
 
 // RunAgain makes an archived task pending again, at the end of its queue: with all its retries, as if it had never
@@ -232,12 +233,12 @@ func newRerun(name string, old []byte, t *Task, now int64) (redisstore.Rerun, er
 // ID, State, Function, Due, At, Reason and Worker are known, and Error if Reason is "unknown fields": it says which.
 // Pages are read one after the other: tasks that come or go in between may be missing or twice.
 func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
-	return q.listFiled(ctx, "Parked", StateParked, offset, n)
+	return q.listFiled(ctx, "Parked", state.Parked, offset, n)
 }
 
 // listFiled returns a page of one of the sets.
 func (q *Queue) listFiled(
-	ctx context.Context, name string, state State, offset, n int,
+	ctx context.Context, name string, where state.Task, offset, n int,
 ) (page []TaskInfo, total int, err error) {
 	if err := q.check(ctx); err != nil {
 		return nil, 0, err
@@ -247,7 +248,7 @@ func (q *Queue) listFiled(
 			offset, n, redisstore.MaxListPage)
 	}
 	shelf := redisstore.ShelfParked
-	if state == StateArchived {
+	if where == state.Archived {
 		shelf = redisstore.ShelfArchived
 	}
 	listed, total, err := q.store.FiledList(ctx, shelf, offset, n)
@@ -258,7 +259,7 @@ func (q *Queue) listFiled(
 	for i, f := range listed {
 		info := wire.ParseInfo(f.Info)
 		page[i] = publicInfo(&info)
-		page[i].ID, page[i].State, page[i].Due = f.ID, state, time.UnixMilli(f.Until)
+		page[i].ID, page[i].State, page[i].Due = f.ID, where, time.UnixMilli(f.Until)
 	}
 	return page, total, nil
 }

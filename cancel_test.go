@@ -13,6 +13,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // revoked returns how many ids are revoked.
@@ -80,11 +81,11 @@ func TestCancelFiled(t *testing.T) {
 	}
 	var failed *TaskError
 	if err := await(b, "who waits", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) ||
-		failed.State != StateCanceled {
+		failed.State != state.Canceled {
 		t.Errorf("Wait: %v", err)
 	}
-	if state, err := scheduled.State(t.Context()); err != nil || state != StateCanceled {
-		t.Errorf("State: %v, %v", state, err)
+	if where, err := scheduled.State(t.Context()); err != nil || where != state.Canceled {
+		t.Errorf("State: %v, %v", where, err)
 	}
 	b.delayWith(b.q.With(In(time.Hour), UniqueKey("k", time.Hour)), f) // the lock is free
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/fakeredis"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // names returns the settings that an error is about.
@@ -178,7 +179,7 @@ func TestWorkerRefusesSettings(t *testing.T) {
 	if err := w.Run(t.Context()); !errors.As(err, &unfit) || unfit.Name != "eviction" {
 		t.Fatalf("Run: %v", err)
 	}
-	if s := w.Status(); s.State != WorkerStopped || s.Connected {
+	if s := w.Status(); s.State != state.Stopped || s.Connected {
 		t.Errorf("found %+v", s)
 	}
 	if len(ran) > 0 {

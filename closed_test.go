@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/state"
 )
 
 // runs returns everything that has a Run, on one handle.
@@ -88,7 +90,7 @@ func TestClosedHandleWithTasks(t *testing.T) {
 	b.delay(f)
 	await(b, "the task", started)
 	rdb.Close()
-	b.Until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
+	b.Until("the worker stops", func() bool { return w.Status().State == state.Stopping })
 	close(end)
 	if err := await(b, "Run", ended); !errors.Is(err, ErrClosed) ||
 		!strings.Contains(err.Error(), "was not told how 1 tasks ended") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // conflicting are the ways to make a call that finds another task in its way; each returns the Ref that the call was
@@ -125,16 +126,16 @@ func TestFailureBySkippedRef(t *testing.T) {
 	b.work(b.config(), f)
 	for what, err := range map[string]error{"early": await(b, "the error", early).err, "late": ref.Wait(b.within())} {
 		var failed *TaskError
-		if !errors.As(err, &failed) || failed.ID != first.ID() || failed.State != StateArchived ||
+		if !errors.As(err, &failed) || failed.ID != first.ID() || failed.State != state.Archived ||
 			failed.Attempts != 2 || failed.Text != "no" {
 			t.Errorf("%s: Wait returned %v", what, err)
 		}
 	}
 	// Its other methods are those of that task as well.
 	b.Must(ref.RunAgain(bg))
-	b.Until("it has failed again", func() bool { s, err := first.State(bg); return err == nil && s == StateArchived })
+	b.Until("it has failed again", func() bool { s, err := first.State(bg); return err == nil && s == state.Archived })
 	b.Must(ref.Delete(bg))
-	if s, err := first.State(bg); s != StateUnknown || err != nil {
+	if s, err := first.State(bg); s != state.Unknown || err != nil {
 		t.Errorf("deleted: its state is %v, %v", s, err)
 	}
 }
@@ -151,11 +152,11 @@ func TestInfoBySkippedRef(t *testing.T) {
 			b.Must(err)
 			got, err := ref.Info(bg)
 			b.Must(err)
-			if got != want || got.State != StateScheduled || got.Function != b.Name+".f" ||
+			if got != want || got.State != state.Scheduled || got.Function != b.Name+".f" ||
 				time.Until(got.Due) < 24*time.Hour {
 				t.Errorf("found %+v, expected %+v", got, want)
 			}
-			if s, err := ref.State(bg); s != StateScheduled || err != nil {
+			if s, err := ref.State(bg); s != state.Scheduled || err != nil {
 				t.Errorf("its state is %v, %v", s, err)
 			}
 		})
@@ -237,7 +238,7 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				_, err := b.q.With(lock...).Delay(f, 3)
 				inTheWay(t, err, ref.ID())
 				if how == "later" {
-					if s, err := ref.State(bg); s != StateScheduled || err != nil {
+					if s, err := ref.State(bg); s != state.Scheduled || err != nil {
 						t.Errorf("the state of the one that stands is %v, %v", s, err)
 					}
 					b.work(b.config(), f)
@@ -254,12 +255,12 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				} {
 					var failed *TaskError
 					if !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.ID != old.ID() ||
-						failed.State != StateCanceled {
+						failed.State != state.Canceled {
 						t.Errorf("of the one that was replaced, %s: Wait returned %v", what, err)
 					}
 				}
 				info, err := old.Info(bg)
-				if info.State != StateCanceled || info.Function != b.Name+".f" || err != nil {
+				if info.State != state.Canceled || info.Function != b.Name+".f" || err != nil {
 					t.Errorf("found %+v, %v", info, err)
 				}
 				if err := old.Cancel(bg); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), old.ID()) {

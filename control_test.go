@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
 )
 
 // hearing returns a handle whose workers hear signals, or hear none.
@@ -135,18 +136,18 @@ func TestWorkerOrders(t *testing.T) {
 			control := b.q.Worker(w.ID())
 			for _, step := range []struct {
 				do   func(context.Context) error
-				want WorkerState
+				want state.Worker
 			}{
-				{control.Pause, WorkerPaused},
-				{control.Resume, WorkerRunning},
-				{control.Pause, WorkerPaused},
-				{control.Quiet, WorkerQuiet},
+				{control.Pause, state.Paused},
+				{control.Resume, state.Running},
+				{control.Pause, state.Paused},
+				{control.Quiet, state.Quiet},
 			} {
 				b.Must(step.do(t.Context()))
 				b.Until(step.want.String(), func() bool { return w.Status().State == step.want })
 			}
-			if state := other.Status().State; state != WorkerRunning {
-				t.Errorf("the other worker is %v", state)
+			if where := other.Status().State; where != state.Running {
+				t.Errorf("the other worker is %v", where)
 			}
 		})
 	}

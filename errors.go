@@ -10,6 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // Errors of registering and calling functions.
@@ -125,7 +126,7 @@ func duplicate(err error) error {
 // TaskError says that a task has failed for good: it is archived, dropped or canceled.
 type TaskError struct {
 	ID    string
-	State State // where it is now
+	State state.Task // where it is now
 	// failed, arguments, expired, undecodable, too large, deaths, parked too long, dropped, canceled, …
 	Reason   string
 	Text     string    // of its last error; "" if there was none

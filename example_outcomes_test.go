@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/state"
 )
 
 // errNoSuchUser does not go away by trying again.
@@ -135,7 +136,7 @@ func ExampleStuckError() {
 	var stuck *delayed.StuckError
 	fmt.Println(errors.As(err, &stuck), stuck.Funcs)
 	close(forever) // a program would exit now
-	for w.Status().State != delayed.WorkerStopped {
+	for w.Status().State != state.Stopped {
 		runtime.Gosched()
 	}
 	// Output: true [example.Wait]

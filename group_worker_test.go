@@ -13,6 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // soon gathers until nothing has come for a moment.
@@ -167,12 +168,12 @@ func TestGroupsAreListed(t *testing.T) {
 			t.Errorf("%+v, expected %+v; due %v later", groups[i], want, off)
 		}
 	}
-	for id, want := range map[string]State{ref.ID(): StateAggregating, "another": StateUnknown} {
+	for id, want := range map[string]state.Task{ref.ID(): state.Aggregating, "another": state.Unknown} {
 		if state, err := b.q.Ref(id).State(ctx); err != nil || state != want {
 			t.Errorf("%s is %v, %v, expected %v", id, state, err, want)
 		}
 		if info, err := b.q.Ref(id).Info(ctx); err != nil || info.State != want ||
-			(info.Function == index.f.Path()) != (want == StateAggregating) {
+			(info.Function == index.f.Path()) != (want == state.Aggregating) {
 			t.Errorf("%s: %+v, %v", id, info, err)
 		}
 	}

@@ -68,7 +68,8 @@ func TestEventsOfAWorker(t *testing.T) {
 	w.Resume()
 	w.Quiet()
 	s.mustStop()
-	got := h.names(event.WorkerStarted, event.WorkerPaused, event.WorkerResumed, event.WorkerQuiet, event.WorkerStopping,
+	got := h.names(event.WorkerStarted, event.WorkerPaused, event.WorkerResumed, event.WorkerQuiet,
+		event.WorkerStopping,
 		event.WorkerStopped)
 	want := []string{
 		"worker started", "worker paused", "worker resumed", "worker quiet", "worker stopping",
@@ -169,17 +170,18 @@ func TestHooksPage(t *testing.T) {
 	constants, rows := first(source, `(?m)^\t((?:Task|Worker|Heartbeat|Queue)\w+) .*//`),
 		first(page, "(?m)^\\| `event\\.(\\w+)` \\|")
 	if len(constants) == 0 || !slices.Equal(constants, rows) {
-		t.Errorf("kinds of events in event/kind.go and docs/HOOKS.md differ: %d and %d\n%q\n%q", len(constants), len(rows),
+		t.Errorf("kinds of events in event/kind.go and docs/HOOKS.md differ: %d and %d\n%q\n%q", len(constants),
+			len(rows),
 			constants, rows)
 	}
 	for i, constant := range constants {
-		name := event.Kind(i + 1).String() //nolint:gosec // a few dozens
+		name := event.Kind(i + 1).String()
 		if strings.ReplaceAll(name, " ", "") != strings.ToLower(constant) {
 			t.Errorf("%s is called %q", constant, name)
 		}
 	}
 	for _, none := range []int{0, len(constants) + 1} {
-		if name := event.Kind(none).String(); name != "unknown event" { //nolint:gosec // a few dozens
+		if name := event.Kind(none).String(); name != "unknown event" {
 			t.Errorf("kind %d, which is none, is called %q", none, name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // oversized is a message that no worker reads.
@@ -46,7 +47,7 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 	if b.Hash("_tasks")[page[0].ID] != oversized {
 		t.Error("the message is not archived as it was")
 	}
-	if info, err := ref.Info(t.Context()); err != nil || info.State != StateArchived || info.Error != page[0].Error {
+	if info, err := ref.Info(t.Context()); err != nil || info.State != state.Archived || info.Error != page[0].Error {
 		t.Errorf("info %+v, %v", info, err)
 	}
 	for _, again := range []error{ref.RunAgain(t.Context()), ref.RunAgainWith(t.Context(), Call(f, 3))} {
@@ -81,7 +82,7 @@ func TestLargeDueTasks(t *testing.T) {
 	}
 	for _, id := range []string{"s", "r"} {
 		info, err := b.q.Ref(id).Info(t.Context())
-		if err != nil || info.State != StateArchived || info.Reason != "too large" ||
+		if err != nil || info.State != state.Archived || info.Reason != "too large" ||
 			time.Until(info.Due) > cfg.ArchiveFor {
 			t.Errorf("%s: %+v, %v, expected to be kept for %v", id, info, err, cfg.ArchiveFor)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // marking is middleware that sends its name before and after.
@@ -212,7 +213,7 @@ func TestUseSaysWhatIsWrong(t *testing.T) {
 	if err := w.Use(broken); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Run(t.Context()); !errors.Is(err, ErrFunction) || w.Status().State != WorkerStopped {
+	if err := w.Run(t.Context()); !errors.Is(err, ErrFunction) || w.Status().State != state.Stopped {
 		t.Errorf("middleware that is none: expected ErrFunction and a worker that has stopped, found %v and %v", err,
 			w.Status().State)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/rediscluster"
+	"github.com/godelayed/delayed/state"
 )
 
 // TestNamesInACluster: a name whose keys would be in several slots is refused, with one that works.
@@ -87,9 +88,9 @@ func TestTextsOfHandles(t *testing.T) {
 		{(*delayed.Task)(nil), "no task"},
 		{(*delayed.Ref)(nil), "no task"},
 		{q.Ref("x"), "mail/x"},
-		{delayed.WorkerState(9), "WorkerState(9)"},
-		{delayed.WorkerState(-1), "WorkerState(-1)"},
-		{delayed.State(99), "State(99)"},
+		{state.Worker(9), "state.Worker(9)"},
+		{state.Worker(-1), "state.Worker(-1)"},
+		{state.Task(99), "State(99)"},
 		{event.Kind(99), "unknown event"},
 		{delayed.Conflict(9), "Conflict(9)"},
 		{delayed.Overlap(9), "Overlap(9)"},

@@ -8,6 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 func TestParkedTasksAreVisible(t *testing.T) {
@@ -27,7 +28,7 @@ func TestParkedTasksAreVisible(t *testing.T) {
 		t.Fatalf("found %+v of %d, %v", page, total, err)
 	}
 	task := page[0]
-	if task.ID != ref.ID() || task.State != StateParked || task.Function != b.Name+".unknown" ||
+	if task.ID != ref.ID() || task.State != state.Parked || task.Function != b.Name+".unknown" ||
 		task.Reason != "unknown function" || task.Worker != w.ID() ||
 		task.At.Before(before) || task.Due.Sub(task.At) < lifecycle.ParkedLife-time.Minute ||
 		task.Due.Sub(task.At) > lifecycle.ParkedLife+time.Minute {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 func TestProgress(t *testing.T) {
@@ -59,7 +60,7 @@ func TestProgress(t *testing.T) {
 		done, _, note, err := ref.Progress(b.within())
 		return err == nil && done == int64(len(long)) && note == long[:4096]
 	})
-	if info, err := ref.Info(b.within()); err != nil || info.State != StateActive || info.Function != f.f.Path() ||
+	if info, err := ref.Info(b.within()); err != nil || info.State != state.Active || info.Function != f.f.Path() ||
 		info.Worker != w.ID() || info.EnqueuedAt.IsZero() {
 		t.Errorf("found %+v, %v", info, err)
 	}
@@ -75,15 +76,15 @@ func TestProgress(t *testing.T) {
 		t.Error(err)
 	}
 	read(ref, "to the end")
-	if state, _ := ref.State(b.within()); state != StateCompleted {
-		t.Errorf("its state is %v", state)
+	if where, _ := ref.State(b.within()); where != state.Completed {
+		t.Errorf("its state is %v", where)
 	}
 
 	// And with what is known of a failure.
 	ref = b.delay(f)
 	say("so far")
 	step <- "fail"
-	b.Until("it is to be retried", func() bool { state, _ := ref.State(b.within()); return state == StateRetry })
+	b.Until("it is to be retried", func() bool { where, _ := ref.State(b.within()); return where == state.Retry })
 	read(ref, "so far")
 	if n := b.Size("_results"); n != 1 {
 		t.Errorf("%d results, expected that of the second task", n)
@@ -95,7 +96,7 @@ func TestProgress(t *testing.T) {
 	read(ref, "half")
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
-	b.Until("the worker stops", func() bool { return w.Status().State != WorkerRunning })
+	b.Until("the worker stops", func() bool { return w.Status().State != state.Running })
 	close(step)
 	if err := await(b, "the worker's end", stopped); err != nil {
 		t.Error(err)
@@ -141,8 +142,8 @@ func TestProgressOfReleased(t *testing.T) {
 	if n, results := b.Size(""), b.Size("_results"); n != 1 || results != 0 {
 		t.Errorf("%d tasks are pending and %d reports are left, expected 1 and 0", n, results)
 	}
-	if state, err := ref.State(b.within()); state != StateUnknown || err != nil {
-		t.Errorf("its state is %v, %v", state, err)
+	if where, err := ref.State(b.within()); where != state.Unknown || err != nil {
+		t.Errorf("its state is %v, %v", where, err)
 	}
 	b.Check(redistest.Invariants{})
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/state"
 )
 
 // TestDebounceRunsTheLast runs a burst of calls once, with the arguments of the last. They have one key, wherever it is
@@ -155,7 +157,7 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 			b.work(b.config(), f)
 			var failed *TaskError
 			if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) ||
-				failed.State != StateCanceled {
+				failed.State != state.Canceled {
 				t.Errorf("Wait: %v", err)
 			}
 		})
@@ -172,7 +174,7 @@ func TestCancelledTaskIsKeptAsLongAsItsEnd(t *testing.T) {
 		b := newBench(t)
 		ref := b.delayWith(b.q.With(In(time.Hour)), b.fn("f", func() int { return 1 }, opts...))
 		b.Must(ref.Cancel(t.Context()))
-		if info, err := ref.Info(t.Context()); err != nil || info.State != StateCanceled {
+		if info, err := ref.Info(t.Context()); err != nil || info.State != state.Canceled {
 			t.Errorf("%s: %v, %v, expected that it was cancelled", what, info.State, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 func TestRunAgain(t *testing.T) {
@@ -99,8 +100,8 @@ func TestRunAgain(t *testing.T) {
 	if err := first.Delete(ctx); err != nil {
 		t.Error(err)
 	}
-	if state, err := first.State(ctx); state != StateUnknown || err != nil {
-		t.Errorf("the state of a deleted task is %v, %v", state, err)
+	if where, err := first.State(ctx); where != state.Unknown || err != nil {
+		t.Errorf("the state of a deleted task is %v, %v", where, err)
 	}
 }
 
@@ -134,7 +135,7 @@ func TestArchivedPages(t *testing.T) {
 	for i, task := range page {
 		due := task.Due
 		want := TaskInfo{
-			ID: fmt.Sprintf("t%04d", 10+i), State: StateArchived, Function: "a.b", Due: due, At: time.UnixMilli(9),
+			ID: fmt.Sprintf("t%04d", 10+i), State: state.Archived, Function: "a.b", Due: due, At: time.UnixMilli(9),
 			Reason: []string{"failed", "deaths"}[i%2],
 			Error:  "no", Attempts: 4,
 		}

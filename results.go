@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good. The task must
@@ -124,7 +125,7 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 		select {
 		case how := <-told:
 			if gone := leftNothing(how); gone != nil {
-				return *gone, r.failure(StateCanceled, gone)
+				return *gone, r.failure(state.Canceled, gone)
 			}
 		case <-again.C:
 		case <-ctx.Done():
@@ -149,26 +150,26 @@ func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err erro
 	}
 	if !found.Completed.IsZero() {
 		if info = wire.ParseInfo(found.Result); !r.older(&info) {
-			return info, true, r.failure(StateDropped, &info)
+			return info, true, r.failure(state.Dropped, &info)
 		}
 	}
 	if !found.Archived.IsZero() {
 		info = wire.ParseInfo(found.Info)
-		return info, true, r.failure(StateArchived, &info)
+		return info, true, r.failure(state.Archived, &info)
 	}
 	return wire.Info{}, false, nil
 }
 
 // failure is the error of a task that has ended; nil if it has succeeded.
-func (r *Ref) failure(state State, info *wire.Info) error {
+func (r *Ref) failure(where state.Task, info *wire.Info) error {
 	if info.Reason == "completed" {
 		return nil
 	}
 	if info.Reason == engine.ReasonCanceled {
-		state = StateCanceled
+		where = state.Canceled
 	}
 	return &TaskError{
-		ID: r.id, State: state, Reason: info.Reason, Text: info.Error, Attempts: info.Attempts, Deaths: info.Deaths,
+		ID: r.id, State: where, Reason: info.Reason, Text: info.Error, Attempts: info.Attempts, Deaths: info.Deaths,
 		At: info.At,
 	}
 }
@@ -197,44 +198,44 @@ func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err
 }
 
 // State asks Redis where the task is. Errors are those of asking.
-func (r *Ref) State(ctx context.Context) (State, error) {
+func (r *Ref) State(ctx context.Context) (state.Task, error) {
 	found, err := r.look(ctx, false)
 	if err != nil {
-		return StateUnknown, err
+		return state.Unknown, err
 	}
-	state, _, _ := stateOf(&found)
-	if state == StateUnknown {
+	where, _, _ := stateOf(&found)
+	if where == state.Unknown {
 		if _, waits, err := r.queue.store.Aggregating(ctx, r.id); err != nil {
-			return StateUnknown, err
+			return state.Unknown, err
 		} else if waits {
-			return StateAggregating, nil
+			return state.Aggregating, nil
 		}
 	}
-	return state, nil
+	return where, nil
 }
 
-// Info asks Redis what is known of the task. Of a task whose state is StateUnknown only the ID is. Errors are those of
+// Info asks Redis what is known of the task. Of a task whose state is state.Unknown only the ID is. Errors are those of
 // asking.
 func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	found, err := r.look(ctx, true)
 	if err != nil {
 		return TaskInfo{}, err
 	}
-	state, due, noted := stateOf(&found)
+	where, due, noted := stateOf(&found)
 	info := wire.ParseInfo(noted)
 	task := publicInfo(&info)
-	task.ID, task.State, task.Due = r.id, state, due
+	task.ID, task.State, task.Due = r.id, where, due
 	message := found.Message.Bytes
 	if size := found.Message.Size; size > 0 && task.Reason == "" {
 		task.Reason, task.Error = lifecycle.ReasonTooLarge, redisstore.TooLarge(size).Error()
 	}
-	if state == StateUnknown {
+	if where == state.Unknown {
 		var waits bool
 		if message, waits, err = r.queue.store.Aggregating(ctx, r.id); err != nil {
 			return TaskInfo{}, err
 		}
 		if waits {
-			task.State = StateAggregating
+			task.State = state.Aggregating
 		}
 	}
 	if msg, err := wire.Parse(message, wire.WorkerLimits); err == nil {
@@ -255,24 +256,24 @@ func (r *Ref) look(ctx context.Context, message bool) (redisstore.Seen, error) {
 }
 
 // placeStates are the states of tasks by the places where the store finds them.
-var placeStates = map[string]State{
-	"scheduled": StateScheduled, "retry": StateRetry, "parked": StateParked, "archived": StateArchived,
-	"completed": StateCompleted, "active": StateActive,
+var placeStates = map[string]state.Task{
+	"scheduled": state.Scheduled, "retry": state.Retry, "parked": state.Parked, "archived": state.Archived,
+	"completed": state.Completed, "active": state.Active,
 }
 
 // stateOf returns the state of what the store has seen, with its time and what is known of it.
-func stateOf(s *redisstore.Seen) (state State, due time.Time, info []byte) {
+func stateOf(s *redisstore.Seen) (where state.Task, due time.Time, info []byte) {
 	place, due, info := s.Place()
-	state = placeStates[place]
-	if state == StateCompleted {
+	where = placeStates[place]
+	if where == state.Completed {
 		switch info := wire.ParseInfo(info); info.Reason {
 		case "dropped":
-			state = StateDropped
+			where = state.Dropped
 		case engine.ReasonCanceled:
-			state = StateCanceled
+			where = state.Canceled
 		}
 	}
-	return state, due, info
+	return where, due, info
 }
 
 // publicInfo returns what users see of what is known of a task.

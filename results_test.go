@@ -12,6 +12,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // ended bounds a wait for a task.
@@ -115,7 +116,7 @@ func TestAwait(t *testing.T) {
 		t.Fatalf("a task that failed: %v", err)
 	}
 	if at := failed.At; time.Since(at) > time.Minute ||
-		*failed != (TaskError{ref.ID(), StateArchived, "failed", "negative", 2, 0, at}) {
+		*failed != (TaskError{ref.ID(), state.Archived, "failed", "negative", 2, 0, at}) {
 		t.Errorf("found %+v", failed)
 	}
 	if text := err.Error(); text != "delayed: task "+ref.ID()+" is archived (failed) after 2 attempts: negative" {
@@ -130,11 +131,11 @@ func TestAwaitDropped(t *testing.T) {
 	ref := b.delay(f)
 	err := ref.Wait(b.within())
 	var failed *TaskError
-	if !errors.As(err, &failed) || failed.State != StateDropped || !strings.Contains(failed.Text, "not needed") {
+	if !errors.As(err, &failed) || failed.State != state.Dropped || !strings.Contains(failed.Text, "not needed") {
 		t.Errorf("a task that was dropped: %v", err)
 	}
-	if state, err := ref.State(b.within()); state != StateDropped || err != nil {
-		t.Errorf("its state is %v, %v", state, err)
+	if where, err := ref.State(b.within()); where != state.Dropped || err != nil {
+		t.Errorf("its state is %v, %v", where, err)
 	}
 }
 
@@ -270,13 +271,13 @@ func TestStatesAndInfo(t *testing.T) {
 	w := b.work(cfg, fail, keep)
 	ctx := b.within()
 	start := time.Now().Add(-time.Second)
-	refs := map[State]*Ref{
-		StateUnknown:   b.q.Ref("nobody"),
-		StateScheduled: b.delayWith(b.q.With(In(time.Hour)), fail, "s"),
-		StateRetry:     b.delay(fail, "r"),
-		StateParked:    b.delay(b.fn("elsewhere", func(string) {}), "p"),
-		StateArchived:  b.delayWith(b.q.With(MaxRetry(0)), fail, "a"),
-		StateCompleted: b.delay(keep, "c"),
+	refs := map[state.Task]*Ref{
+		state.Unknown:   b.q.Ref("nobody"),
+		state.Scheduled: b.delayWith(b.q.With(In(time.Hour)), fail, "s"),
+		state.Retry:     b.delay(fail, "r"),
+		state.Parked:    b.delay(b.fn("elsewhere", func(string) {}), "p"),
+		state.Archived:  b.delayWith(b.q.With(MaxRetry(0)), fail, "a"),
+		state.Completed: b.delay(keep, "c"),
 	}
 	b.Idle()
 	w.mustStop()
@@ -295,30 +296,30 @@ func TestStatesAndInfo(t *testing.T) {
 		if info.ID != ref.ID() || info.State != want {
 			t.Errorf("%s: found %+v", want, info)
 		}
-		if want == StateUnknown {
+		if want == state.Unknown {
 			continue
 		}
 		if info.Due.Before(start) || info.EnqueuedAt.Before(start) || !strings.HasPrefix(info.Function, b.Name+".") {
 			t.Errorf("%s: found %+v", want, info)
 		}
 		switch want {
-		case StateRetry, StateArchived:
+		case state.Retry, state.Archived:
 			if info.Error != "no" || info.Attempts != 1 || info.Reason != "failed" || info.At.Before(start) ||
 				info.Worker == "" {
 				t.Errorf("%s: found %+v", want, info)
 			}
-		case StateParked:
+		case state.Parked:
 			if info.Reason != "unknown function" {
 				t.Errorf("%s: found %+v", want, info)
 			}
-		case StateCompleted:
+		case state.Completed:
 			if info.Attempts != 1 || info.Began.Before(start) || info.At.Before(info.Began) {
 				t.Errorf("%s: found %+v", want, info)
 			}
 		default:
 		}
 	}
-	if State(200).String() != "State(200)" {
+	if state.Task(200).String() != "state.Task(200)" {
 		t.Error("a state that is none")
 	}
 }

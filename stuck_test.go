@@ -10,6 +10,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // stuckOn blocks as a handler does that waits for something that never comes.
@@ -79,7 +80,7 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			refs := []string{b.delay(f, 1).ID()}
 			b.Until("it is stuck", func() bool { return strings.Contains(b.log.String(), refs[0]) })
 			refs = append(refs, b.delay(f, 2).ID())
-			b.Until("the worker stops", func() bool { return w.Status().State == WorkerStopping })
+			b.Until("the worker stops", func() bool { return w.Status().State == state.Stopping })
 			if tt.sound {
 				close(leaveOther)
 			}
@@ -108,7 +109,7 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			}
 			b.Until("the worker is gone", func() bool { return len(h.of(event.WorkerStopped)) == 1 })
 			last := h.of(event.WorkerStopped)[0]
-			if !errors.Is(last.Err, stuck) || last.Reason != "stuck" || w.Status().State != WorkerStopped {
+			if !errors.Is(last.Err, stuck) || last.Reason != "stuck" || w.Status().State != state.Stopped {
 				t.Errorf("the last event: %+v, expected the error that Run returns", last)
 			}
 			b.Check(redistest.Invariants{Idle: true})
@@ -146,7 +147,7 @@ func TestStopBesideAStuckHandler(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	close(leave)
-	b.Until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
+	b.Until("the worker is gone", func() bool { return w.Status().State == state.Stopped })
 }
 
 func TestMaxStuckDefaults(t *testing.T) {

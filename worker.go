@@ -15,6 +15,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // Worker claims tasks from its queues and calls the functions registered with it. Create it with NewWorker, register
@@ -253,7 +254,7 @@ func (w *Worker) Status() WorkerStatus {
 	must(w.check())
 	s := w.engine.Status()
 	return WorkerStatus{
-		ID: w.engine.ID(), State: WorkerState(s.Phase), Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
+		ID: w.engine.ID(), State: s.Phase, Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
 	}
 }
 
@@ -275,33 +276,10 @@ func libraryVersion() string {
 	return "unknown"
 }
 
-// WorkerState says what a worker does.
-type WorkerState int32
-
-// A worker goes through these in their order, except that it may alternate between running and paused.
-const (
-	WorkerNew      WorkerState = iota // Run was not called yet, or Redis does not know the worker yet
-	WorkerRunning                     // claims tasks
-	WorkerPaused                      // claims none until Resume
-	WorkerQuiet                       // claims none any more
-	WorkerStopping                    // waits for its handlers
-	WorkerStopped                     // Run has returned
-)
-
-// String returns the state's name.
-func (s WorkerState) String() string {
-	if s >= 0 && int(s) < len(stateNamesOfWorkers) {
-		return stateNamesOfWorkers[s]
-	}
-	return fmt.Sprintf("WorkerState(%d)", int32(s))
-}
-
-var stateNamesOfWorkers = [...]string{"new", "running", "paused", "quiet", "stopping", "stopped"}
-
 // WorkerStatus is a snapshot of a worker, for health checks.
 type WorkerStatus struct {
 	ID    string // of the worker, 32 hexadecimal digits
-	State WorkerState
+	State state.Worker
 	// Busy is the number of handlers that run.
 	Busy int
 	// Connected says that Redis has confirmed the worker's heartbeat on every queue within its life.

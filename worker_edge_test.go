@@ -15,6 +15,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // nilError is an error type whose methods need a value, as most are.
@@ -66,7 +67,7 @@ func TestResumeDuringPause(t *testing.T) {
 	logger.AddHook(onMessage{"worker paused", func() {
 		go w.Resume()
 		// Either Resume waits for Pause to be done, or it is done here.
-		for end := time.Now().Add(200 * time.Millisecond); w.Status().State == WorkerPaused && time.Now().Before(end); {
+		for end := time.Now().Add(200 * time.Millisecond); w.Status().State == state.Paused && time.Now().Before(end); {
 			<-time.After(time.Millisecond)
 		}
 		<-time.After(50 * time.Millisecond)
@@ -74,7 +75,7 @@ func TestResumeDuringPause(t *testing.T) {
 	cfg.Logger = logger
 	w = b.work(cfg, f)
 	w.Pause()
-	b.Until("the worker is running", func() bool { return w.Status().State == WorkerRunning })
+	b.Until("the worker is running", func() bool { return w.Status().State == state.Running })
 	b.delay(f)
 	await(b, "the task, as the worker says that it is running", ran)
 }
@@ -350,8 +351,8 @@ func TestStatusBeforeRedisKnows(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	<-time.After(100 * time.Millisecond)
-	if s := w.Status().State; s != WorkerNew {
-		t.Errorf("state %v; WorkerNew is documented for a worker that Redis does not know yet", s)
+	if s := w.Status().State; s != state.New {
+		t.Errorf("state %v; state.New is documented for a worker that Redis does not know yet", s)
 	}
 	b.Server.Resume(t)
 	cancel()

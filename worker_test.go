@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 func TestWorkerRunsWhatWasDelayed(t *testing.T) {
@@ -70,13 +71,13 @@ func TestWorkerLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Check(redistest.Invariants{Idle: true})
-	state := redistest.Dump(t, b.Conn, b.Name)
-	for suffix := range state {
+	where := redistest.Dump(t, b.Conn, b.Name)
+	for suffix := range where {
 		if suffix != "_sweeper" && !strings.HasPrefix(suffix, "_stats:") {
 			t.Errorf("key %q is left", suffix)
 		}
 	}
-	if w.Status().State != WorkerStopped {
+	if w.Status().State != state.Stopped {
 		t.Errorf("state %v", w.Status().State)
 	}
 	if err := w.Run(t.Context()); !errors.Is(err, ErrClosed) {
@@ -312,7 +313,7 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 		return renewed
 	})
 	close(leave)
-	b.Until("the worker is gone", func() bool { return w.Status().State == WorkerStopped })
+	b.Until("the worker is gone", func() bool { return w.Status().State == state.Stopped })
 	b.Check(redistest.Invariants{Idle: true})
 	if n := b.counters()["processed"]; n != 1 {
 		t.Errorf("processed %d, expected 1: the late end counts", n)

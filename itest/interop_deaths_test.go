@@ -10,6 +10,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // TestPythonPoisonAmongInnocents: of the tasks of a Python worker, in threads or in processes, all that kill their
@@ -83,7 +84,7 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 			}
 			for i, ref := range poison {
 				info, err := ref.Info(t.Context())
-				if err != nil || info.Reason != "deaths" || info.State != delayed.StateArchived {
+				if err != nil || info.Reason != "deaths" || info.State != state.Archived {
 					t.Errorf("poison %d: %+v, %v", i, info, err)
 				}
 			}

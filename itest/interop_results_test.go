@@ -13,6 +13,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // point travels as a map of its fields.
@@ -116,7 +117,7 @@ func TestResultsOfPythonInGo(t *testing.T) {
 		t.Errorf("Go reads %v, %v", got.value, got.err)
 	}
 	info, err := ref.Info(ctx)
-	if err != nil || info.State != delayed.StateCompleted || info.Function != "py:task" {
+	if err != nil || info.State != state.Completed || info.Function != "py:task" {
 		t.Errorf("Go reads %+v, %v", info, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/itest/procs"
+	"github.com/godelayed/delayed/state"
 )
 
 // maxGrowth is by how much the resident memory of a process may grow for messages that are too large, however many
@@ -206,7 +207,7 @@ var inspectRole = procs.Define("inspector of large tasks", func(ctx context.Cont
 	for _, task := range page {
 		ref := q.Ref(task.ID)
 		info, err := ref.Info(ctx)
-		if err != nil || info.State != delayed.StateArchived || info.Reason != "too large" {
+		if err != nil || info.State != state.Archived || info.Reason != "too large" {
 			return fmt.Errorf("%+v, %w", info, err)
 		}
 		if err := ref.RunAgain(ctx); err == nil || errors.Is(err, delayed.ErrNotArchived) {
@@ -219,8 +220,8 @@ var inspectRole = procs.Define("inspector of large tasks", func(ctx context.Cont
 	if groups, err := q.Groups(ctx); err != nil || len(groups) != 1 || groups[0].Size != s.Tasks {
 		return fmt.Errorf("groups %+v, %w", groups, err)
 	}
-	if state, err := q.Ref("nobody").State(ctx); err != nil || state != delayed.StateUnknown {
-		return fmt.Errorf("state %v, %w", state, err)
+	if where, err := q.Ref("nobody").State(ctx); err != nil || where != state.Unknown {
+		return fmt.Errorf("state %v, %w", where, err)
 	}
 	for i := range s.Tasks {
 		if err := q.Ref("s" + strconv.Itoa(i)).Cancel(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/state"
 )
 
 // healthTimeout bounds reading a request, writing its answer, and closing the server.
@@ -95,7 +96,7 @@ func (p *program) ready(s delayed.WorkerStatus) string {
 	switch {
 	case p.started.Load() == nil:
 		return "starting"
-	case s.State != delayed.WorkerRunning:
+	case s.State != state.Running:
 		return s.State.String()
 	case !s.Connected:
 		return "not connected to Redis"

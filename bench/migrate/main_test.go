@@ -21,6 +21,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/bench/migrate/mail"
+	"github.com/godelayed/delayed/state"
 )
 
 // limit is how long tests wait for what should come soon.
@@ -168,7 +169,7 @@ func TestMigrate(t *testing.T) {
 		return nil
 	})
 	info, err := queue.Ref(later.ID).Info(t.Context())
-	if gap := info.Due.Sub(later.NextProcessAt).Abs(); err != nil || info.State != delayed.StateScheduled ||
+	if gap := info.Due.Sub(later.NextProcessAt).Abs(); err != nil || info.State != state.Scheduled ||
 		gap > time.Second {
 		t.Errorf("the task of asynq that is due at %v: found %+v, %v", later.NextProcessAt, info, err)
 	}

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/godelayed/delayed/event"
+import (
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/state"
+)
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *Worker) ID() string {
@@ -24,7 +27,7 @@ func (w *Worker) Resume() {
 	w.control.Lock()
 	defer w.control.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
-		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(phaseStopping))
+		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(state.Stopping))
 		w.log.Info("worker resumed")
 		w.emit(Event{Kind: event.WorkerResumed})
 	}
@@ -50,31 +53,31 @@ func (w *Worker) holdBack() {
 
 // Status returns a snapshot.
 func (w *Worker) Status() Status {
-	s := Status{Phase: Phase(w.phase.Load()), StopReason: w.stopReason()}
-	if s.Phase == phaseNew {
+	s := Status{Phase: state.Worker(w.phase.Load()), StopReason: w.stopReason()}
+	if s.Phase == state.New {
 		return s
 	}
 	s.Busy = len(w.exec.running())
-	s.Connected = s.Phase != phaseStopped
+	s.Connected = s.Phase != state.Stopped
 	for _, l := range w.lanes {
 		s.Connected = s.Connected && l.fresh(w.cfg.HeartbeatLife)
 	}
-	if s.Phase == phaseRunning {
+	if s.Phase == state.Running {
 		for _, l := range w.lanes {
 			if l.confirmed.Load() == nil {
-				s.Phase = phaseNew // Redis does not know it yet
+				s.Phase = state.New // Redis does not know it yet
 				return s
 			}
 		}
 		switch {
 		case w.quiet.Load():
-			s.Phase = phaseQuiet
+			s.Phase = state.Quiet
 		case w.paused.Load():
-			s.Phase = phasePaused
+			s.Phase = state.Paused
 		}
 	}
 	return s
 }
 
 // Begun reports whether Run was called.
-func (w *Worker) Begun() bool { return Phase(w.phase.Load()) != phaseNew }
+func (w *Worker) Begun() bool { return state.Worker(w.phase.Load()) != state.New }

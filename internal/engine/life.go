@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
 )
 
 // life is one run of a worker: what of it goes on, and what ends when.
@@ -29,12 +30,12 @@ type life struct {
 //
 //nolint:contextcheck // what was claimed is brought to its end after ctx
 func (w *Worker) Run(ctx context.Context) error {
-	if !w.phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
+	if !w.phase.CompareAndSwap(int32(state.New), int32(state.Running)) {
 		return fmt.Errorf("%w: Run was called before: make another worker", redisstore.ErrClosed)
 	}
 	answered, err := w.prepare(ctx)
 	if err != nil {
-		w.phase.Store(int32(phaseStopped))
+		w.phase.Store(int32(state.Stopped))
 		return err
 	}
 	w.logStart()
@@ -133,7 +134,7 @@ func (l *life) start(ctx context.Context, answered bool) {
 func (l *life) stop(end context.CancelFunc) (reason string) {
 	w := l.w
 	w.control.Lock()
-	w.phase.Store(int32(phaseStopping))
+	w.phase.Store(int32(state.Stopping))
 	w.holdBack() // at once: the loops may have to wait for Redis
 	w.control.Unlock()
 	end()
@@ -188,7 +189,7 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 	l.beats.Wait()
 	err := w.unregister()
 	w.lines.Close()
-	w.phase.Store(int32(phaseStopped))
+	w.phase.Store(int32(state.Stopped))
 	w.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.because(reason, err)})
 	w.hooks.stop(w.cfg.listenGrace())
 	return err

@@ -18,6 +18,7 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // runToEnd runs a worker until it stops by itself, and returns why it did.
@@ -95,7 +96,7 @@ func TestMaxTasksWaitsForTheLast(t *testing.T) {
 		t.Errorf("the worker stops before its tasks have ended: %v", events)
 	}
 	close(leave)
-	b.Until("the worker has stopped", func() bool { return w.Status().Phase == phaseStopped })
+	b.Until("the worker has stopped", func() bool { return w.Status().Phase == state.Stopped })
 	s.mustStop()
 	if events := h.of(event.WorkerStopping); len(events) != 1 || events[0].Reason != stopTasks {
 		t.Errorf("expected one event with reason %q, found %+v", stopTasks, events)
@@ -220,7 +221,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 		}
 	}
 	close(leave)
-	b.Until("the worker has stopped", func() bool { return w.Status().Phase == phaseStopped })
+	b.Until("the worker has stopped", func() bool { return w.Status().Phase == state.Stopped })
 	s.mustStop()
 	if events := h.of(event.WorkerIdle, event.WorkerStopping); len(events) != 2 || events[0].Kind != event.WorkerIdle ||
 		events[1].Reason != stopEmpty {

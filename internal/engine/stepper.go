@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
+	"github.com/godelayed/delayed/state"
 )
 
 // stepper is a worker whose tasks run one at a time, in the goroutine of whoever asks for one: for package delayedtest.
@@ -32,7 +33,7 @@ var outcomeNames = [outcomes]string{
 
 // NewStepper makes a worker known to Redis, in place of Run.
 func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
-	if !w.phase.CompareAndSwap(int32(phaseNew), int32(phaseRunning)) {
+	if !w.phase.CompareAndSwap(int32(state.New), int32(state.Running)) {
 		return nil, redisstore.ErrClosed
 	}
 	if err := w.attach(); err != nil {
@@ -269,7 +270,7 @@ func (s *stepper) Close() error {
 	if len(errs) == 0 {
 		errs = append(errs, w.unregister())
 	}
-	w.phase.Store(int32(phaseStopped))
+	w.phase.Store(int32(state.Stopped))
 	w.hooks.stop(w.cfg.listenGrace())
 	return errors.Join(errs...)
 }

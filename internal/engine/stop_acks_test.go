@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/state"
 )
 
 // stopBesideTwo begins to stop a worker of two executors, each of which runs a task until its channel of leave is
@@ -61,5 +63,5 @@ func TestTasksThatEndBesideOneThatNeverDoesAreAcknowledged(t *testing.T) {
 	}
 	w.stop = func() error { return nil }
 	close(leave[1])
-	b.Until("the worker is gone", func() bool { return w.Status().Phase == phaseStopped })
+	b.Until("the worker is gone", func() bool { return w.Status().Phase == state.Stopped })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // Worker claims tasks from its queues and calls the functions registered with it. Its methods are safe for concurrent
@@ -174,7 +175,7 @@ func (w *Worker) RegisterMethods(receiver any) error {
 
 // registering returns an error if functions cannot be registered any more.
 func (w *Worker) registering(method string) error {
-	if Phase(w.phase.Load()) == phaseStopped {
+	if state.Worker(w.phase.Load()) == state.Stopped {
 		return fmt.Errorf("%w: %s after Run has returned: make another worker", redisstore.ErrClosed, method)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
 )
 
 // A worker is connected as long as it runs and all its heartbeats are fresh.
@@ -15,10 +16,10 @@ func TestStatusConnected(t *testing.T) {
 	cfg.Queues = Strict{b.Name, b.Name + ".second", b.Name + ".third"}
 	w := b.work(cfg)
 	w.mustStop()
-	if s := w.Status(); s.Connected || s.Phase != phaseStopped {
+	if s := w.Status(); s.Connected || s.Phase != state.Stopped {
 		t.Errorf("stopped: %+v", s)
 	}
-	w.phase.Store(int32(phaseRunning))
+	w.phase.Store(int32(state.Running))
 	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
 	for i := range w.lanes {
 		for j, l := range w.lanes {
@@ -32,7 +33,7 @@ func TestStatusConnected(t *testing.T) {
 	if !w.Status().Connected {
 		t.Error("not connected although all heartbeats are fresh")
 	}
-	w.phase.Store(int32(phaseStopped))
+	w.phase.Store(int32(state.Stopped))
 }
 
 // Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
@@ -88,7 +89,7 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 	})
 	w.Pause()
 	b.Until("they are back", func() bool { return b.Size("") == 5 })
-	if s := w.Status(); s.Phase != phasePaused || s.Busy != 1 || !s.Connected {
+	if s := w.Status(); s.Phase != state.Paused || s.Busy != 1 || !s.Connected {
 		t.Errorf("status %+v", s)
 	}
 	leave <- struct{}{}
@@ -104,7 +105,7 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 	w.Resume() // does not end Quiet
 	leave <- struct{}{}
 	b.Until("the second has ended", func() bool { return w.Status().Busy == 0 })
-	if s := w.Status(); s.Phase != phaseQuiet {
+	if s := w.Status(); s.Phase != state.Quiet {
 		t.Errorf("status %+v", s)
 	}
 	b.Until("all others are pending", func() bool { return b.Size("") == 4 && b.Size("_processing:"+w.ID()) == 0 })

@@ -18,7 +18,7 @@ type rules struct {
 var ours = rules{
 	floors: [][]string{
 		{
-			"event", "internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
+			"event", "state", "internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
 			"internal/idleconn", "internal/loop", "internal/seam",
 			// For tests only:
 			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/redistest",
