@@ -90,7 +90,7 @@ func TestTextsOfHandles(t *testing.T) {
 		{q.Ref("x"), "mail/x"},
 		{state.Worker(9), "state.Worker(9)"},
 		{state.Worker(-1), "state.Worker(-1)"},
-		{state.Task(99), "State(99)"},
+		{state.Task(99), "state.Task(99)"},
 		{event.Kind(99), "unknown event"},
 		{delayed.Conflict(9), "Conflict(9)"},
 		{delayed.Overlap(9), "Overlap(9)"},
