@@ -40,16 +40,16 @@ setup: ## Install what the tests need: Redis, Python packages, linter (3 min onc
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, then lint and run every test, stage by stage; 100,000 inputs for each Fuzz function unless FUZZTIME is set (12 min)
+test: ## Install what is missing, then lint and run every test, stage by stage; 100,000 inputs for each Fuzz function unless FUZZTIME is set (9 min, 15 with cold caches)
 	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint verify cover race-nested+python \
 		examples fuzz bench-smoke
 
 .PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (12 min)
+ci: ## What CI runs for a commit: the stages of test (9 min, 15 with cold caches)
 	@.ci/run
 
 .PHONY: fresh
-fresh: ## Clone HEAD into an empty folder with empty caches and run the README's two commands (15 min)
+fresh: ## Clone HEAD into an empty folder with empty caches and run the README's two commands (at least 15 min)
 	@scripts/fresh.sh
 
 ##@ Go
@@ -59,7 +59,7 @@ build: ## Compile everything, with the workspace and each module alone (1 min)
 	@$(each) -b go build ./...
 
 .PHONY: race
-race: ## Run all Go tests with the race detector, in random order (6 min)
+race: ## Run all Go tests with the race detector, in random order (at least 6 min)
 	@$(each) -a $(gotest) -race -count=1 -timeout=20m $(TESTFLAGS)
 
 .PHONY: race-nested
@@ -79,7 +79,7 @@ soak: ## Repeat the tests in itest SOAK times, 20 by default (1 h)
 	@cd itest && $(gotest) -count=$(SOAK) -timeout=12h $(TESTFLAGS) ./...
 
 .PHONY: chaos
-chaos: ## Kill workers, take Redis away and flood queues, with the counts of docs/RELIABILITY.md, on a machine with nothing else to do (25 min)
+chaos: ## Kill workers, take Redis away and flood queues, with the counts of docs/RELIABILITY.md, on a machine with nothing else to do (at least 20 min)
 	@cd itest && go test -count=1 -v -run='$(CHAOS)' -timeout=2h . -args -chaos -limits
 
 .PHONY: fuzz

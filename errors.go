@@ -198,21 +198,28 @@ func misfit(err error) (path string, ok bool) {
 
 // publicEnd turns what a worker says of its end, one error or several that are joined, into the errors that users know.
 func publicEnd(err error) error {
+	_, translated := publicErrors(err)
+	return translated
+}
+
+// publicErrors is publicEnd, and reports whether it has replaced anything. Errors are not compared for that: those of a
+// Source may be of a type that Go cannot compare.
+func publicErrors(err error) (replaced bool, translated error) {
 	switch e := err.(type) { //nolint:errorlint // these are never wrapped but by errors.Join
 	case *engine.RunningError:
-		return (*StillRunningError)(e)
+		return true, (*StillRunningError)(e)
 	case *engine.StuckError:
-		return (*StuckError)(e)
+		return true, (*StuckError)(e)
 	case interface{ Unwrap() []error }:
 		all := slices.Clone(e.Unwrap())
-		changed := false
 		for i, one := range all {
-			all[i] = publicEnd(one)
-			changed = changed || all[i] != one //nolint:errorlint // whether it is the same value
+			var this bool
+			this, all[i] = publicErrors(one)
+			replaced = replaced || this
 		}
-		if changed {
-			return errors.Join(all...)
+		if replaced {
+			return true, errors.Join(all...)
 		}
 	}
-	return err
+	return false, err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 )
 
@@ -90,5 +91,37 @@ func TestOptionalIsNotForProducers(t *testing.T) {
 	f := Func(func(int, string) {}, Name("test.fn"), Optional(1))
 	if task := Call(f, 1); !errors.Is(task.err, ErrArguments) || strings.Contains(task.err.Error(), "missing") {
 		t.Errorf("expected ErrArguments, found %v", task.err)
+	}
+}
+
+// TestHandlesAreNoArguments: what only this process can use is refused, and data of this package travels.
+func TestHandlesAreNoArguments(t *testing.T) {
+	for _, handle := range []any{&Queue{}, &Redis{}, &Worker{}, &Scheduler{}, &WorkerControl{}, &PeriodicControl{}} {
+		err := NewGoTask("a.b", handle).err
+		if !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "which cannot travel") {
+			t.Errorf("%T: expected that it cannot travel, found %v", handle, err)
+		}
+	}
+	if err := NewGoTask("a.b", &TaskInfo{ID: "x"}).err; err != nil {
+		t.Errorf("a *TaskInfo: %v", err)
+	}
+}
+
+// uncomparable is an error of a type that Go cannot compare.
+type uncomparable struct{ parts []string }
+
+func (u uncomparable) Error() string { return strings.Join(u.parts, " ") }
+
+// TestPublicEnd: what a worker says of its end is translated also where it is joined, and all else stays as it is.
+func TestPublicEnd(t *testing.T) {
+	other := errors.Join(ErrUnknown, uncomparable{[]string{"no", "answer"}})
+	if got := publicEnd(other); got.Error() != other.Error() || !errors.Is(got, ErrUnknown) {
+		t.Errorf("found %v", got)
+	}
+	got := publicEnd(errors.Join(&engine.StuckError{Funcs: []string{"f"}}, other, &engine.RunningError{}))
+	var stuck *StuckError
+	var running *StillRunningError
+	if !errors.As(got, &stuck) || stuck.Funcs[0] != "f" || !errors.As(got, &running) || !errors.Is(got, ErrUnknown) {
+		t.Errorf("found %v", got)
 	}
 }

@@ -454,11 +454,25 @@ func noArgument(a any) string {
 		return fmt.Sprintf("the option %s, which is no argument: give it to Func with the function, as in "+
 			"delayed.Func(fn, delayed.%s(…))", name, name)
 	}
-	if t := reflect.TypeOf(a); t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == ownPath {
+	if t := reflect.TypeOf(a); t != nil && isHandle(t) {
 		return fmt.Sprintf("a *%s, which cannot travel: let the worker have its own", t.Elem().Name())
 	}
 	return ""
 }
 
-// ownPath is the path of this package, whose handles no task carries.
+// isHandle reports whether values of a type are pointers to what only this process can use: structs of this package
+// without exported fields, such as Queue. Others, such as TaskInfo, are data.
+func isHandle(t reflect.Type) bool {
+	if t.Kind() != reflect.Pointer || t.Elem().PkgPath() != ownPath || t.Elem().Kind() != reflect.Struct {
+		return false
+	}
+	for i := range t.Elem().NumField() {
+		if t.Elem().Field(i).IsExported() {
+			return false
+		}
+	}
+	return true
+}
+
+// ownPath is the path of this package.
 var ownPath = reflect.TypeFor[Task]().PkgPath()

@@ -67,7 +67,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	e := cfg.engine(rdb, plan)
 	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.call, w.hasMiddleware, misfit
 	for _, s := range schedulers {
-		// its only error is that of a second Run
+		// Its only error is that of a second Run.
 		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) })
 	}
 	w.engine = engine.New(e)
@@ -107,16 +107,15 @@ func (c WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
 	for _, name := range queues {
 		if redisstore.NewStore(rdb.loops, rdb.prefix, name).Slot() != to {
 			return fmt.Errorf("delayed: WorkerConfig.PythonQueue %q and queue %q are in different slots of the "+
-				"cluster: "+
-				"give both the same {tag}", c.PythonQueue, name)
+				"cluster: give both the same {tag}", c.PythonQueue, name)
 		}
 	}
 	return nil
 }
 
-// Register makes functions callable by tasks: functions of packages, or what Func returned. It returns everything that
-// is wrong with them, joined, and registers the others. It may be called while the worker runs; parked tasks of the new
-// functions are claimed then.
+// Register makes functions callable by tasks: functions of packages, or what Func returned. If anything is wrong with
+// one of them it registers none, and returns everything that is wrong, joined. It may be called while the worker runs;
+// parked tasks of the new functions are claimed then.
 func (w *Worker) Register(fns ...any) error {
 	if err := w.check(); err != nil {
 		return err

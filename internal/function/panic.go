@@ -81,7 +81,7 @@ func NewPanic(value any) *PanicError {
 }
 
 // Protect calls something of others, and returns its error. A panic becomes a *PanicError whose stack begins there.
-// When it calls runtime.Goexit, protect does not return: see NewPanic.
+// When it calls runtime.Goexit, Protect does not return: see NewPanic.
 func Protect[T any](ctx context.Context, given T, call func(context.Context, T) error) (err error) {
 	returned := false
 	defer func() {
