@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// allowance is what limits let executors do. All of it is protected by executors.mu, but for what never changes.
-type allowance struct {
+// taskBudget is what limits let executors do. All of it is protected by executors.mu, but for what never changes.
+type taskBudget struct {
 	limited bool          // only a number of tasks may start; unchanged
 	budget  int           // how many still may
 	onSpent func()        // called when the last of the budget has ended, with executors.mu held
@@ -36,7 +36,7 @@ func (e *executors) allowed(n int) int {
 	if !e.limited {
 		return n
 	}
-	return max(min(n, e.budget-len(e.ready)-e.coming), 0)
+	return max(min(n, e.budget-len(e.ready)-e.claiming), 0)
 }
 
 // exhausted says whether no more tasks may start.
@@ -51,7 +51,7 @@ func (e *executors) exhausted() bool {
 func (e *executors) pause(i int, last *Claim, done bool, start time.Time) bool {
 	now := time.Now()
 	e.mu.Lock()
-	e.leave(last, done, now.Sub(start))
+	e.ended(last, done, now.Sub(start))
 	if e.relieved(i, last) {
 		e.mu.Unlock()
 		return false
@@ -75,5 +75,5 @@ func (e *executors) pause(i int, last *Claim, done bool, start time.Time) bool {
 func (e *executors) stillness() (still bool, starts uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.busy == 0 && len(e.ready) == 0 && e.coming == 0 && e.lone == nil, e.starts
+	return e.busy == 0 && len(e.ready) == 0 && e.claiming == 0 && e.lone == nil, e.starts
 }

@@ -59,7 +59,7 @@ func TestCancelAfterSuccess(t *testing.T) {
 	s := b.work(cfg, f)
 	l := s.lanes[0]
 	b.Until("it has looked", func() bool { return l.control.version.Load() >= 0 })
-	l.control.looking.Lock() // signals reach the worker, but it does not look
+	l.control.reading.Lock() // signals reach the worker, but it does not look
 	hold := &redisstore.Hold{Reserve: true}
 	delayOwn := func() *Ref {
 		task := Call(f)
@@ -80,7 +80,7 @@ func TestCancelAfterSuccess(t *testing.T) {
 		t.Errorf("%d revoked", n)
 	}
 	b.Must(delayOwn().Cancel(t.Context()))
-	l.control.looking.Unlock()
+	l.control.reading.Unlock()
 	b.Until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
 	b.Idle()
 	if c := b.counters(); c["canceled"] != 1 || ran.Load() != 1 || b.Size("_revoked") != 0 {

@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -81,3 +85,21 @@ func (w *Worker) Status() Status {
 
 // Begun reports whether Run was called.
 func (w *Worker) Begun() bool { return state.Worker(w.phase.Load()) != state.New }
+
+// Listen has fn called with every event, in their order, on a goroutine of its own. Call it before Run.
+func (w *Worker) Listen(fn func(Event)) error {
+	w.control.Lock()
+	defer w.control.Unlock()
+	if w.Begun() {
+		return fmt.Errorf("%w: Listen after Run: call it before", redisstore.ErrClosed)
+	}
+	w.hooks.listeners = append(slices.Clip(w.hooks.listeners), fn)
+	w.hooks.on.Store(true)
+	return nil
+}
+
+// listened says whether events are to be made at all: where making one costs something, ask before.
+func (w *Worker) listened() bool { return w.hooks.on.Load() }
+
+// emit tells listeners of an event. It never blocks.
+func (w *Worker) emit(e Event) { w.hooks.emit(e) }

@@ -112,12 +112,12 @@ func TestRestartBeforeTheFirstLook(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	lc := &w.lanes[0].control
-	lc.looking.Lock()
+	lc.reading.Lock()
 	s := b.start(w)
 	told := redistest.Time(t, b.Conn)
 	b.Until("it is later", func() bool { return redistest.Time(t, b.Conn) > told })
 	b.Must(b.q.Restart(t.Context()))
-	lc.looking.Unlock()
+	lc.reading.Unlock()
 	b.Until("it stops", func() bool { return w.Status().StopReason == "restart" })
 	s.mustStop()
 }
@@ -132,6 +132,6 @@ func TestWeightOfTheControlHash(t *testing.T) {
 	b.Must(b.q.SetWeight(t.Context(), 500))
 	b.Until("the worker knows the weight", func() bool { return w.lanes[0].control.weight.Load() == 500 })
 	b.Do("HDEL", b.Name+"_control", redisstore.ControlWeight)
-	b.Must(w.look(t.Context(), w.lanes[0]))
+	b.Must(w.readControl(t.Context(), w.lanes[0]))
 	b.Until("the worker knows that there is none", func() bool { return w.lanes[0].control.weight.Load() == 0 })
 }

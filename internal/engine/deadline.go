@@ -48,8 +48,8 @@ func (w *Worker) limit(c *Claim, ran time.Duration) time.Duration {
 	return d
 }
 
-// stale archives a task that it is too late to start, and says whether it is.
-func (w *Worker) stale(c *Claim) bool {
+// archiveIfLate archives a task that it is too late to start, and says whether it is.
+func (w *Worker) archiveIfLate(c *Claim) bool {
 	x := c.msg.Meta.Extra
 	if x.Expiry == 0 && x.Deadline == 0 && x.RetryUntil == 0 {
 		return false
@@ -82,8 +82,8 @@ func (w *Worker) stale(c *Claim) bool {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
 	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
-	w.tell(c, Event{Kind: event.TaskExpired})
-	w.tell(c, Event{Kind: event.TaskArchived, Reason: info.Reason})
+	w.emitFor(c, Event{Kind: event.TaskExpired})
+	w.emitFor(c, Event{Kind: event.TaskArchived, Reason: info.Reason})
 	c.lane.finisher.add(ending{
 		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: lifecycle.ArchivedLife, id: id, message: c.raw,
 		info: info.Encode(),

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// restlessTime is how long a worker that gave tasks back claims no more than its free executors, so that others come to
+// holdAheadTime is how long a worker that gave tasks back claims no more than its free executors, so that others come to
 // them.
-const restlessTime = 100 * time.Millisecond
+const holdAheadTime = 100 * time.Millisecond
 
 // executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its
 // lane until the fetcher or the lane's finisher takes it to Redis.
 type executors struct {
-	run  func(*Claim) (done bool) // done: to be acknowledged; else it has been seen to
+	execute  func(*Claim) (done bool) // done: to be acknowledged; else it has been seen to
 	life time.Duration            // of a heartbeat
 	// changed holds an element when the fetcher should look again.
 	changed chan struct{}
@@ -24,21 +24,21 @@ type executors struct {
 	mu       sync.Mutex // protects the following, and lane.done
 	work     sync.Cond  // ready, stopped or the age of a heartbeat has changed
 	ready    []*Claim
-	coming   int // tasks that are being claimed, at most
+	claiming   int // tasks that are being claimed, at most
 	busy     int
 	idle     int       // executors that wait for work
 	waking   bool      // one of them was woken and has not looked yet
 	lone     *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
 	crowded  bool      // a suspect was put back for the sake of those in hand
-	restless time.Time // until then, claim no more than free executors
+	holdAheadUntil time.Time // until then, claim no more than free executors
 	held     bool      // start nothing
 	marked   *Claim    // Redis has been told that nothing else is in hand
 	stopped  bool
 	pace     pace
 	ahead    int   // tasks to claim beyond free executors, as the fetcher last found
-	hungry   bool  // the fetcher waits for room
+	fetcherWaits   bool  // the fetcher waits for room
 	served   *lane // the fetcher claims from it, and acknowledges what is done there by the way
-	allowance
+	taskBudget
 
 	n          int
 	slots      []atomic.Pointer[Claim] // what each executor runs
@@ -49,8 +49,8 @@ type executors struct {
 // newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as the handlers allow.
 func newExecutors(n, prefetch int, life time.Duration, run func(*Claim) bool) *executors {
 	e := &executors{
-		run: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
-		allowance: allowance{quit: make(chan struct{})},
+		execute: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
+		taskBudget: taskBudget{quit: make(chan struct{})},
 	}
 	e.allot(n)
 	e.work.L = &e.mu
@@ -81,8 +81,8 @@ func (e *executors) loop(i int) {
 		}
 		c := e.slots[i].Swap(nil)
 		e.mu.Lock()
-		e.leave(c, false, 0)
-		e.beckon()
+		e.ended(c, false, 0)
+		e.callFetcher()
 		relieved := e.relieved(i, c)
 		e.mu.Unlock()
 		if relieved {
@@ -100,7 +100,7 @@ func (e *executors) loop(i int) {
 			return
 		}
 		last = next
-		done = e.run(last)
+		done = e.execute(last)
 		if e.rest > 0 {
 			if !e.pause(i, last, done, start) {
 				stopped = true
@@ -127,7 +127,7 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if last != nil {
-		e.leave(last, done, now.Sub(start))
+		e.ended(last, done, now.Sub(start))
 		if e.relieved(i, last) {
 			return nil, now
 		}
@@ -140,12 +140,12 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 		if c := e.take(now); c != nil {
 			c.started = now
 			e.slots[i].Store(c)
-			e.beckon()
-			e.rouse()
+			e.callFetcher()
+			e.wakeOne()
 			return c, now
 		}
 		e.slots[i].Store(nil)
-		e.beckon()
+		e.callFetcher()
 		e.idle++
 		e.work.Wait()
 		e.idle--
@@ -154,8 +154,8 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 	}
 }
 
-// leave notes that a task has ended. e.mu is held.
-func (e *executors) leave(c *Claim, done bool, took time.Duration) {
+// ended notes that a task has ended. e.mu is held.
+func (e *executors) ended(c *Claim, done bool, took time.Duration) {
 	if !c.stuck {
 		e.busy--
 		e.pace.end(took)
@@ -172,7 +172,7 @@ func (e *executors) leave(c *Claim, done bool, took time.Duration) {
 	if len(l.done) > 1 || e.served == l {
 		return // somebody knows
 	}
-	if e.hungry && e.served == nil {
+	if e.fetcherWaits && e.served == nil {
 		e.served = l // the fetcher takes it along, or leaves off
 		e.signal()
 	} else {
@@ -206,9 +206,9 @@ func (e *executors) take(now time.Time) *Claim {
 	return nil
 }
 
-// rouse wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so
+// wakeOne wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so
 // that short tasks, which are done before, cost no wake-ups. e.mu is held.
-func (e *executors) rouse() {
+func (e *executors) wakeOne() {
 	if len(e.ready) > 0 && e.idle > 0 && !e.waking && !e.held {
 		e.waking = true
 		e.work.Signal()
@@ -222,7 +222,7 @@ func (e *executors) add(claims []*Claim) {
 	}
 	e.mu.Lock()
 	e.ready = append(e.ready, claims...)
-	e.rouse()
+	e.wakeOne()
 	e.mu.Unlock()
 }
 
@@ -284,4 +284,39 @@ func (e *executors) running() []*Claim {
 		}
 	}
 	return claims
+}
+
+// takeBackOf removes all tasks of one lane that have not started.
+func (e *executors) takeBackOf(l *lane) (claims []*Claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	kept := make([]*Claim, 0, len(e.ready))
+	for _, c := range e.ready {
+		if c.lane != l {
+			kept = append(kept, c)
+			continue
+		}
+		claims = append(claims, c)
+		if c.suspicion > 0 {
+			e.release(c)
+		}
+	}
+	e.ready = kept
+	return claims
+}
+
+// idsOf returns the ids of one lane's tasks that run or wait for an executor.
+func (e *executors) idsOf(l *lane) (ids []string) {
+	add := func(claims []*Claim) {
+		for _, c := range claims {
+			if c.lane == l && c.msg.Meta.ID != "" {
+				ids = append(ids, c.msg.Meta.ID)
+			}
+		}
+	}
+	e.mu.Lock()
+	add(e.ready)
+	e.mu.Unlock()
+	add(e.running())
+	return ids
 }

@@ -208,7 +208,7 @@ func TestExecutorsAreWokenInVain(t *testing.T) {
 		tasks := c.tasks(c.lane, 3)
 		c.mu.Lock()
 		c.ready = tasks
-		c.rouse()
+		c.wakeOne()
 		c.takeBackLocked()
 		c.mu.Unlock()
 		c.begun("they went back")
@@ -347,7 +347,7 @@ func TestGoexitMakesRoom(t *testing.T) {
 		c.admit(suspect[0])
 		c.add(suspect)
 		c.begun("the suspect", suspect...)
-		if n, _, _ := c.room(); n != 0 || c.loneTask() == nil {
+		if n, _, _ := c.claimBudget(); n != 0 || c.loneTask() == nil {
 			t.Fatalf("room for %d beside the suspect", n)
 		}
 		c.end(suspect[0], endGoexit)
@@ -389,8 +389,8 @@ func TestDoneIsTold(t *testing.T) {
 	for _, hungry := range []bool{false, true} {
 		c := newCrew(t, 1, 0)
 		c.mu.Lock()
-		c.hungry, c.busy = hungry, 1
-		c.leave(c.tasks(c.lane, 1)[0], true, 0)
+		c.fetcherWaits, c.busy = hungry, 1
+		c.ended(c.tasks(c.lane, 1)[0], true, 0)
 		c.mu.Unlock()
 		finisher, fetcher := len(c.lane.finisher.signal), len(c.changed)
 		if hungry && (finisher != 0 || fetcher != 1) || !hungry && finisher != 1 {
@@ -407,7 +407,7 @@ func TestStillness(t *testing.T) {
 		"":           func(*crew) {},
 		"busy":       func(c *crew) { c.busy = 1 },
 		"ready":      func(c *crew) { c.ready = c.tasks(c.lane, 1) },
-		"coming":     func(c *crew) { c.coming = 1 },
+		"coming":     func(c *crew) { c.claiming = 1 },
 		"a lone one": func(c *crew) { c.lone = c.tasks(c.lane, 1)[0] },
 	} {
 		c := newCrew(t, 1, 0)

@@ -25,7 +25,7 @@ type fetcher struct {
 	waiters []*waiter
 	wakes   chan wakeUp
 	exec    *executors
-	room    func() (int, time.Duration)
+	budget    func() (int, time.Duration)
 	receive func(context.Context, []*Claim) (kept int)
 	// inHand returns the number of claims in hand, startLone starts the lone task, mayClaim says whether the worker
 	// claims at all.
@@ -68,7 +68,7 @@ func (f *fetcher) run(ctx context.Context) {
 	}
 	f.findSuspects(ctx)
 	for ctx.Err() == nil {
-		room, pause := f.room()
+		room, pause := f.budget()
 		if f.suspects.lone != nil {
 			f.handleLone(ctx)
 			continue
@@ -89,7 +89,7 @@ func (f *fetcher) run(ctx context.Context) {
 				continue
 			}
 			if f.flying == 0 {
-				f.leaveOff()
+				f.stopServing()
 			}
 			f.arm(ctx)
 			if pause > 0 && (later == 0 || pause < later) {
@@ -100,11 +100,11 @@ func (f *fetcher) run(ctx context.Context) {
 		}
 		if f.serving && (pause == 0 || pause > rideTime) {
 			if f.block(ctx, rideTime) {
-				f.leaveOff()
+				f.stopServing()
 			}
 			continue
 		}
-		f.leaveOff()
+		f.stopServing()
 		f.block(ctx, pause)
 	}
 	for f.flying > 0 {
@@ -117,9 +117,9 @@ func (f *fetcher) run(ctx context.Context) {
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
 }
 
-// leaveOff leaves what is done to the finishers.
-func (f *fetcher) leaveOff() {
-	f.exec.leaveOff()
+// stopServing leaves what is done to the finishers.
+func (f *fetcher) stopServing() {
+	f.exec.stopServing()
 	f.serving = false
 }
 
@@ -144,7 +144,7 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 		}
 	}
 	if wait := f.suspects.rest.Sub(now); wait > 0 &&
-		slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.apart }) && (later == 0 || wait < later) {
+		slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.hasSuspects }) && (later == 0 || wait < later) {
 		later = wait
 	}
 	return false, later
@@ -308,16 +308,16 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 		f.onDue()
 	case wake.lane < 0:
 	case wake.suspects && wake.held == 0:
-		f.lanes[wake.lane].apart = true
+		f.lanes[wake.lane].hasSuspects = true
 	case wake.suspects:
 		most := 0
-		if room, _ := f.room(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {
+		if room, _ := f.budget(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {
 			most = 1
 		}
 		f.claimSuspect(ctx, wake.lane, most, wake.held)
 	case wake.held > 0:
 		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
-		room, _ := f.room()
+		room, _ := f.budget()
 		if f.suspects.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].restsUntil()) {
 			room = 0
 		}

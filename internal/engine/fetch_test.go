@@ -16,7 +16,7 @@ func TestLostWakeUpIsNoticed(t *testing.T) {
 	b.delay(f, 1)
 	await(b, "a task with a notification", ran) // the worker waits for the next notification now
 	b.Do("RPUSH", b.Name, Call(f, 2).msg.Append(nil))
-	w.moveNow()
+	w.pokeMovers()
 	if i := await(b, "the task without one", ran); i != 2 {
 		t.Errorf("task %d ran", i)
 	}
@@ -27,7 +27,7 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	r := newReceiver(t, nil)
 	for list, suspects := range map[string]bool{"": false, "_suspects": true} {
 		r.b.Do("RPUSH", r.b.Name+list, "m")
-		if _, err := r.groups[0].mover.look(t.Context()); err != nil {
+		if _, err := r.groups[0].mover.round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -61,7 +61,7 @@ func (c *crew) expectAllFree(what string) {
 	if !signalled(c.changed) {
 		c.t.Errorf("%s: the fetcher is not told", what)
 	}
-	n, _, _ := c.room()
+	n, _, _ := c.claimBudget()
 	if n != c.n || c.loneTask() != nil || c.isCrowded() {
 		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.loneTask(), c.n, c.isCrowded())
 	}
@@ -79,7 +79,7 @@ func TestLoneTaskLeaves(t *testing.T) {
 			c.add(lone)
 			synctest.Wait()
 			signalled(c.changed)
-			if n, _, _ := c.room(); n != 0 {
+			if n, _, _ := c.claimBudget(); n != 0 {
 				t.Errorf("%s: room for %d beside it", name, n)
 			}
 			way.leave(c, lone[0])

@@ -6,14 +6,10 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
-	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
-
-// outcome is how a claim ends other than by being done. The set is closed.
-type outcome uint8
 
 const (
 	outcomeRetry    outcome = iota // failed, to be tried again
@@ -29,39 +25,11 @@ const (
 	outcomes                       // their number
 )
 
-// tally says how an ending is counted beside the set that its task is filed in.
-type tally uint8
-
 const (
 	tallyNone    tally = iota // it is not
 	tallyFailed               // as processed and failed
 	tallyExpired              // as expired
 )
-
-// counters returns the counters of the day that an ending raises which files its task: set is that of the set.
-func (t tally) counters(set string) []string {
-	switch t {
-	case tallyFailed:
-		return []string{"processed", "failed", set}
-	case tallyExpired:
-		return []string{"expired", set}
-	case tallyNone:
-	}
-	return []string{set}
-}
-
-// ending is a claim whose end Redis must be told.
-type ending struct {
-	claim   *Claim
-	outcome outcome
-	tally   tally         // how it is counted
-	wait    time.Duration // until it is due or expires; 0 if it is completed and nothing is kept
-	id      string        // to file it under
-	message []byte        // as it goes on; none: as it was claimed
-	info    []byte        // what is to be known of it then
-	reason  string        // for listeners
-	certain bool          // cancelled, whatever Redis knows of it
-}
 
 // finisher tells Redis how the claims of one lane ended, in batches, again and again until Redis answers.
 type finisher struct {
@@ -213,7 +181,7 @@ func (f *finisher) unanswered(done []*Claim, err error) {
 }
 
 func (f *finisher) tooLate(c *Claim) {
-	f.lane.owner.tell(c, Event{Kind: event.TaskLost})
+	f.lane.owner.emitFor(c, Event{Kind: event.TaskLost})
 	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
@@ -236,7 +204,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 			// The last go back first, as each call puts its tasks in front of all others.
 			for len(group) > 0 {
 				n := fitting(len(group), size, func(i int) *ending { return &group[len(group)-1-i] })
-				left = append(left, f.tell(ctx, outcomeRelease, group[len(group)-n:])...)
+				left = append(left, f.send(ctx, outcomeRelease, group[len(group)-n:])...)
 				group = group[:len(group)-n]
 			}
 		}
@@ -246,43 +214,20 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 			if outcome(kind) == outcomeGather {
 				n = sameGroup(group[:n])
 			}
-			left = append(left, f.tell(ctx, outcome(kind), group[:n])...)
+			left = append(left, f.send(ctx, outcome(kind), group[:n])...)
 			group = group[n:]
 		}
 	}
 	return left
 }
 
-// fitting returns how many of n endings, at most size, go into one call that moves their messages: it must neither stop
-// Redis for long nor take longer than redisstore.CallTimeout on a slow line, or it would be repeated for ever.
-func fitting(n, size int, at func(int) *ending) (fit int) {
-	bytes := 0
-	for fit < min(n, size) {
-		bytes += len(at(fit).claim.raw) + at(fit).claim.large() + len(at(fit).info)
-		if fit > 0 && bytes > redisstore.MaxClaimBytes {
-			break
-		}
-		fit++
-	}
-	return fit
-}
-
-// sameTally returns how many of the first endings are counted alike: they share one call, as its counters hold for all.
-func sameTally(group []ending) int {
-	n := 1
-	for n < len(group) && group[n].tally == group[0].tally {
-		n++
-	}
-	return n
-}
-
-// tell makes one call for endings of one kind and returns them if there was no answer.
-func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left []ending) {
+// send makes one call for endings of one kind and returns them if there was no answer.
+func (f *finisher) send(ctx context.Context, kind outcome, group []ending) (left []ending) {
 	claims := make([]*Claim, len(group))
 	for i := range group {
 		claims[i] = group[i].claim
 	}
-	stood, again, err := f.call(ctx, kind, claims, group)
+	stood, again, err := f.callScript(ctx, kind, claims, group)
 	if err != nil {
 		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
 		f.lane.reopen(claims)
@@ -305,7 +250,7 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 			f.tooLate(e.claim)
 		}
 		if kind == outcomeForward && stood[i] && e.claim.held() {
-			f.disown(ctx, e.claim)
+			f.freeForwarded(ctx, e.claim)
 		}
 	}
 	if lost > 0 {
@@ -314,8 +259,8 @@ func (f *finisher) tell(ctx context.Context, kind outcome, group []ending) (left
 	return nil
 }
 
-// call picks the script. again says which claims still stand and must end in another way, nil for none.
-func (f *finisher) call(
+// callScript picks the script. again says which claims still stand and must end in another way, nil for none.
+func (f *finisher) callScript(
 	ctx context.Context, kind outcome, claims []*Claim, group []ending,
 ) (stood, again []bool, err error) {
 	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(claims)
@@ -370,33 +315,38 @@ func (f *finisher) waiting() int {
 	return n + len(f.lane.done)
 }
 
-func shelvedOf(group []ending) []redisstore.Shelved {
-	tasks := make([]redisstore.Shelved, len(group))
+// freeForwarded frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does
+// not answer, it lapses.
+func (f *finisher) freeForwarded(ctx context.Context, c *Claim) {
+	if err := f.lane.store.Disown(ctx, c.msg.Meta.ID); err != nil {
+		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).WithError(err).
+			Warn("the lock of a task that was handed on could not be freed, and lasts until it lapses")
+	}
+}
+
+// endAgain has a claim end in another way than it was to: its task was cancelled, or it was not.
+func (f *finisher) endAgain(e *ending) {
+	f.lane.reopen([]*Claim{e.claim})
+	again := ending{claim: e.claim, outcome: outcomeRelease}
+	if e.outcome == outcomeCancel {
+		f.lane.forgetRevoked(e.claim.msg.Meta.ID)
+		e.claim.canceled.Store(false)
+	} else {
+		again = f.canceled(e.claim)
+	}
+	f.add(again)
+}
+
+// forgetReports has Redis forget what tasks have reported that do not end by success.
+func forgetReports(ctx context.Context, group []ending) error {
 	for i := range group {
-		e := &group[i]
-		tasks[i] = redisstore.Shelved{
-			Token: e.claim.token, ID: e.id, Wait: e.wait, Message: e.message, Info: e.info,
-			Path: e.claim.msg.Path,
+		c := group[i].claim
+		if c.reporter.Load() == nil {
+			continue
 		}
-		tasks[i].Awaited = e.outcome == outcomeArchive && e.claim.msg.Meta.Extra.Keeps()
+		if _, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, nil); err != nil {
+			return err
+		}
 	}
-	return tasks
-}
-
-// membersOf are the claimed tasks of endings that join a group.
-func membersOf(endings []ending) []group.Member {
-	members := make([]group.Member, len(endings))
-	for i := range endings {
-		members[i], _ = group.NewMember(endings[i].claim.raw) // which it was when the ending was made
-	}
-	return members
-}
-
-// sameGroup returns how many of the first endings join the same group.
-func sameGroup(group []ending) int {
-	n := 1
-	for n < len(group) && group[n].id == group[0].id {
-		n++
-	}
-	return n
+	return nil
 }

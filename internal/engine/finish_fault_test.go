@@ -133,11 +133,11 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 // Tasks that are coming count against the number that a worker may start, and resting executors are not free.
 func TestRoomOfLimitedExecutors(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
-		c.limited, c.budget, c.coming = true, 3, 2
+		c.limited, c.budget, c.claiming = true, 3, 2
 		if n := c.allowed(5); n != 1 {
 			t.Errorf("%d tasks may be claimed beside two that are coming, expected 1", n)
 		}
-		c.limited, c.coming = false, 0
+		c.limited, c.claiming = false, 0
 		busy := c.tasks(c.lane, 1)
 		c.add(busy)
 		c.begun("one", busy...)
@@ -145,7 +145,7 @@ func TestRoomOfLimitedExecutors(t *testing.T) {
 		ahead := c.tasks(c.lane, 2)
 		c.add(ahead)
 		<-time.After(overdueTime)
-		c.expectRoom("one executor works and one rests", 0, restlessTime, ahead...)
+		c.expectRoom("one executor works and one rests", 0, holdAheadTime, ahead...)
 		c.held, c.resting = false, 0
 	})
 }
@@ -158,9 +158,9 @@ func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 		w.add(slices.Concat(long, stuck))
 		w.begun("both", long[0], stuck[0])
 		w.pass(longRun)
-		w.dog.look(time.Now())
+		w.dog.check(time.Now())
 		w.pass(longRun + time.Minute)
-		w.dog.look(time.Now())
+		w.dog.check(time.Now())
 		if w.dog.fatal == nil || !slices.Equal(w.dog.fatal.IDs, []string{"stuck"}) {
 			t.Errorf("given up for %v", w.dog.fatal)
 		}

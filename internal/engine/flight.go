@@ -15,7 +15,7 @@ const mostFlying = 2
 // flight is one claim call of the fetcher.
 type flight struct {
 	lane   int // position
-	room   int // tasks asked for
+	asked   int // tasks asked for
 	claims []*Claim
 	left   int // pending after it
 	parked bool
@@ -33,14 +33,14 @@ func (f *fetcher) claim(ctx context.Context, i, room, held int) int {
 	call := redisstore.ClaimCall{Most: room, Held: held, Mend: f.mend[i]}
 	done := f.exec.serve(l)
 	f.serving = true
-	fl := flight{lane: i, room: room}
+	fl := flight{lane: i, asked: room}
 	f.exec.expect(room)
 	if !f.ahead(i, room) || held > 0 || call.Mend {
 		fl.claims, fl.left, fl.err = l.claim(kept, call, done)
-		return f.conclude(ctx, fl)
+		return f.takeReply(ctx, fl)
 	}
 	f.flying++
-	l.left -= room
+	l.pendingLeft -= room
 	go func() {
 		fl.claims, fl.left, fl.err = l.claim(kept, call, done)
 		f.landed <- fl
@@ -51,19 +51,19 @@ func (f *fetcher) claim(ctx context.Context, i, room, held int) int {
 // ahead says whether the fetcher goes on while a claim is under way: the queue has more than that one takes. A lone
 // executor gets its tasks one call after the other, so that it runs them in the order of the queue.
 func (f *fetcher) ahead(i, room int) bool {
-	return f.exec.n > 1 && f.lanes[i].left >= 2*room
+	return f.exec.n > 1 && f.lanes[i].pendingLeft >= 2*room
 }
 
 // land takes the answer of a call that was under way.
 func (f *fetcher) land(ctx context.Context, fl flight) {
 	f.flying--
-	f.conclude(ctx, fl)
+	f.takeReply(ctx, fl)
 }
 
-// conclude takes the answer of a call. It returns how many tasks are to run here.
-func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
+// takeReply takes the answer of a call. It returns how many tasks are to run here.
+func (f *fetcher) takeReply(ctx context.Context, fl flight) (kept int) {
 	i := fl.lane
-	defer f.exec.arrived(fl.room)
+	defer f.exec.arrived(fl.asked)
 	if !f.answered(fl) {
 		return 0
 	}
@@ -71,9 +71,9 @@ func (f *fetcher) conclude(ctx context.Context, fl flight) (kept int) {
 		return f.receive(ctx, fl.claims) // nothing was learnt of the pending ones
 	}
 	f.mend[i] = false
-	f.lanes[i].left = fl.left
+	f.lanes[i].pendingLeft = fl.left
 	// On a legacy queue tasks may be left that have no notification: they are another's.
-	f.hot[i] = fl.left > 0 && (len(fl.claims) > 0 || fl.room == 0)
+	f.hot[i] = fl.left > 0 && (len(fl.claims) > 0 || fl.asked == 0)
 	if !f.hot[i] {
 		f.probed[i] = time.Now()
 	}

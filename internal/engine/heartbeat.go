@@ -232,7 +232,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 		h.log.With("queue", l.store.Name).WithField("lost", lost).WithField("kept", len(before)-lost).
 			Warn("heartbeat had expired; registered again")
 	}
-	return h.release(ctx, l, l.strangers(tokens, until))
+	return h.release(ctx, l, l.unknownTokens(tokens, until))
 }
 
 // missed tells listeners when a heartbeat that cannot be renewed may have expired.
@@ -270,7 +270,7 @@ func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until ui
 	if err != nil {
 		return err
 	}
-	return h.release(ctx, l, l.strangers(tokens, until))
+	return h.release(ctx, l, l.unknownTokens(tokens, until))
 }
 
 // release gives back claims whose replies were lost. No death is counted.
@@ -285,3 +285,7 @@ func (h *heartbeat) release(ctx context.Context, l *lane, tokens []string) error
 	}
 	return nil
 }
+
+// lookAtLeast is the number of heartbeats after which a worker looks at the control hash also if it has nothing to do.
+// One that has claims or is held back looks with each of them.
+const lookAtLeast = 4

@@ -1,40 +1,19 @@
 package engine
 
 import (
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
-	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // maxEvents is how many events wait for listeners that are slow; further ones are dropped and counted.
 const maxEvents = 10_000
 
-// Listen has fn called with every event, in their order, on a goroutine of its own. Call it before Run.
-func (w *Worker) Listen(fn func(Event)) error {
-	w.control.Lock()
-	defer w.control.Unlock()
-	if w.Begun() {
-		return fmt.Errorf("%w: Listen after Run: call it before", redisstore.ErrClosed)
-	}
-	w.hooks.listeners = append(slices.Clip(w.hooks.listeners), fn)
-	w.hooks.on.Store(true)
-	return nil
-}
-
-// listened says whether events are to be made at all: where making one costs something, ask before.
-func (w *Worker) listened() bool { return w.hooks.on.Load() }
-
-// emit tells listeners of an event. It never blocks.
-func (w *Worker) emit(e Event) { w.hooks.emit(e) }
-
-// hooks hands events to listeners. The zero value has none.
-type hooks struct {
+// listeners hands events to listeners. The zero value has none.
+type listeners struct {
 	on        atomic.Bool   // there are listeners
 	listeners []func(Event) // unchanged once the worker runs
 	log       loop.Journal
@@ -49,7 +28,7 @@ type hooks struct {
 }
 
 // emit adds an event to those that listeners are to hear. A nil hooks has no listeners.
-func (h *hooks) emit(e Event) {
+func (h *listeners) emit(e Event) {
 	if h == nil || !h.on.Load() {
 		return
 	}
@@ -70,18 +49,18 @@ func (h *hooks) emit(e Event) {
 }
 
 // start begins to tell listeners.
-func (h *hooks) start(log loop.Journal) {
+func (h *listeners) start(log loop.Journal) {
 	if !h.on.Load() {
 		return
 	}
 	h.mu.Lock()
 	h.more.L, h.log, h.over = &h.mu, log, make(chan struct{})
 	h.mu.Unlock()
-	go h.tell(nil)
+	go h.deliver(nil)
 }
 
 // stop waits until all events were heard, for as long as patience says.
-func (h *hooks) stop(patience time.Duration) {
+func (h *listeners) stop(patience time.Duration) {
 	if !h.on.Load() {
 		return
 	}
@@ -94,13 +73,13 @@ func (h *hooks) stop(patience time.Duration) {
 	}
 }
 
-// tell calls the listeners: for events that were taken from the queue before, then for all that come, until the hooks
+// deliver calls the listeners: for events that were taken from the queue before, then for all that come, until the hooks
 // are closed.
-func (h *hooks) tell(events []Event) {
+func (h *listeners) deliver(events []Event) {
 	next, returned := 0, false
 	defer func() {
 		if !returned {
-			go h.tell(events[next:]) // a listener has ended this goroutine
+			go h.deliver(events[next:]) // a listener has ended this goroutine
 		}
 	}()
 	var spare []Event
@@ -132,7 +111,7 @@ func (h *hooks) tell(events []Event) {
 }
 
 // call calls one listener.
-func (h *hooks) call(listener func(Event), e Event) {
+func (h *listeners) call(listener func(Event), e Event) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Trouble(&h.trouble, "a listener panicked", function.NewPanic(p))

@@ -51,7 +51,7 @@ func (b *bench) listened(cfg WorkerConfig, fns ...*Function) (*Worker, *heard) {
 }
 
 func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
-	var h hooks
+	var h listeners
 	var got []Event
 	h.listeners = []func(Event){func(e Event) { got = append(got, e) }}
 	h.on.Store(true)
@@ -100,7 +100,7 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var none *hooks
+	var none *listeners
 	if n := testing.AllocsPerRun(100, func() {
 		w.emit(Event{Kind: event.TaskDone, Duration: time.Second})
 		none.emit(Event{Kind: event.TaskDone})

@@ -12,8 +12,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// judge decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
-func (w *Worker) judge(c *Claim, err error, now time.Time) (e ending, done bool) {
+// decide decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
+func (w *Worker) decide(c *Claim, err error, now time.Time) (e ending, done bool) {
 	defer func() {
 		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a
 		// common slip; it must not end the process.
@@ -22,16 +22,16 @@ func (w *Worker) judge(c *Claim, err error, now time.Time) (e ending, done bool)
 				"(WorkerConfig.IsFailure, "+
 				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The "+
 				"error: %v", err, p, err)
-			j := judgement{w: w, c: c, err: err, now: now}
-			e, done = j.decide()
+			j := decision{w: w, c: c, err: err, now: now}
+			e, done = j.make()
 		}
 	}()
-	j := judgement{w: w, c: c, err: err, now: now, trust: true}
-	return j.decide()
+	j := decision{w: w, c: c, err: err, now: now, trust: true}
+	return j.make()
 }
 
-// judgement is one decision about a task whose handler has returned an error.
-type judgement struct {
+// decision is one decision about a task whose handler has returned an error.
+type decision struct {
 	w     *Worker
 	c     *Claim
 	err   error
@@ -43,7 +43,7 @@ type judgement struct {
 	log  loop.Journal
 }
 
-func (j *judgement) decide() (e ending, done bool) {
+func (j *decision) make() (e ending, done bool) {
 	says, wait := said(j.err)
 	if errors.Is(context.Cause(j.w.tasks), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
 		// The handler was told to stop. Neither a retry nor a death is spent.
@@ -53,9 +53,9 @@ func (j *judgement) decide() (e ending, done bool) {
 	switch says {
 	case SaysDrop:
 		j.log.WithError(j.err).Info("task dropped: its handler said so")
-		if j.c.leaves() {
+		if j.c.needsComplete() {
 			j.info.Reason = "dropped"
-			return j.w.leave(j.c, &j.info), false
+			return j.w.endComplete(j.c, &j.info), false
 		}
 		return ending{}, true
 	case SaysSnooze:
@@ -86,13 +86,13 @@ func (j *judgement) decide() (e ending, done bool) {
 }
 
 // misfit reports whether the error says that the arguments do not fit the function of the task.
-func (j *judgement) misfit() bool {
+func (j *decision) misfit() bool {
 	path, ok := j.w.cfg.Misfit(j.err)
 	return ok && path == j.c.fn.Path()
 }
 
 // prepare fills in what all decisions need.
-func (j *judgement) prepare() {
+func (j *decision) prepare() {
 	j.msg = j.c.msg
 	j.msg.Extend()
 	m := &j.msg.Meta
@@ -112,7 +112,7 @@ func (j *judgement) prepare() {
 }
 
 // fail retries the task, or archives it. wait holds if it is given.
-func (j *judgement) fail(given bool, wait time.Duration) ending {
+func (j *decision) fail(given bool, wait time.Duration) ending {
 	x := j.failed()
 	if x.RetryUntil == 0 && j.msg.Meta.Retried >= j.w.maxRetry(j.c) {
 		return j.archive("it failed and no retries are left")
@@ -129,7 +129,7 @@ func (j *judgement) fail(given bool, wait time.Duration) ending {
 }
 
 // postpone tries the task again, for a reason that is no failure.
-func (j *judgement) postpone() ending {
+func (j *decision) postpone() ending {
 	wait := j.delay()
 	if j.tooLate(wait) {
 		return j.archive("there is no time left for another try")
@@ -140,14 +140,14 @@ func (j *judgement) postpone() ending {
 }
 
 // archive ends the task for good.
-func (j *judgement) archive(why string) ending {
+func (j *decision) archive(why string) ending {
 	j.failed()
 	j.log.WithError(j.err).Error("task archived: " + why)
 	return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.msg.Append(nil))
 }
 
 // failed notes in the message when the task has failed for the first time.
-func (j *judgement) failed() *wire.Extra {
+func (j *decision) failed() *wire.Extra {
 	x := wire.Extra{}
 	if shared := j.msg.Meta.Extra; shared != nil {
 		x = *shared
@@ -159,7 +159,7 @@ func (j *judgement) failed() *wire.Extra {
 	return &x
 }
 
-func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte) ending {
+func (j *decision) file(o outcome, t tally, wait time.Duration, message []byte) ending {
 	return ending{
 		claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message,
 		info: j.info.Encode(), reason: j.info.Reason,
@@ -167,7 +167,7 @@ func (j *judgement) file(o outcome, t tally, wait time.Duration, message []byte)
 }
 
 // delay returns how long the task waits before it is tried again.
-func (j *judgement) delay() time.Duration {
+func (j *decision) delay() time.Duration {
 	retried := j.msg.Meta.Retried
 	p := &j.c.fn.Policy
 	longest := p.Longest
@@ -198,7 +198,7 @@ func (j *judgement) delay() time.Duration {
 }
 
 // tooLate says whether a task that waits for so long could not start any more.
-func (j *judgement) tooLate(wait time.Duration) bool {
+func (j *decision) tooLate(wait time.Duration) bool {
 	x := j.msg.Meta.Extra
 	if x == nil {
 		return false

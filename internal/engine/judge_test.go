@@ -94,7 +94,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 		c.msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
 	}
 	before := fmt.Sprintf("%+v %+v", c.msg, j.extra)
-	e, done = w.judge(c, j.err, judgedAt)
+	e, done = w.decide(c, j.err, judgedAt)
 	if after := fmt.Sprintf("%+v %+v", c.msg, j.extra); after != before {
 		t.Errorf("the claim's message was changed from %s to %s", before, after)
 	}

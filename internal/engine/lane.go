@@ -34,9 +34,9 @@ type lane struct {
 	unclear time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
-	left  int // pending after the last claim
+	pendingLeft  int // pending after the last claim
 	rest  queueRest
-	apart bool // it has suspects, as far as is known
+	hasSuspects bool // it has suspects, as far as is known
 
 	beat func() // asks for a heartbeat of this queue now
 
@@ -151,7 +151,7 @@ func (l *lane) ending(done []*Claim) ([]*Claim, redisstore.Ended) {
 	for _, c := range done {
 		if c.lost.Load() {
 			l.settleLocked(c)
-			l.owner.tell(c, Event{Kind: event.TaskLost})
+			l.owner.emitFor(c, Event{Kind: event.TaskLost})
 			continue
 		}
 		kept = append(kept, c)
@@ -290,10 +290,10 @@ func (l *lane) newest() uint64 {
 	return l.next
 }
 
-// strangers returns those of the tokens that Redis holds for this worker and that this process does not know: the
+// unknownTokens returns those of the tokens that Redis holds for this worker and that this process does not know: the
 // replies of their claims were lost. until is what newest returned before the tokens were read; later batches are not
 // judged.
-func (l *lane) strangers(tokens []string, until uint64) []string {
+func (l *lane) unknownTokens(tokens []string, until uint64) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var unknown []string
@@ -320,4 +320,13 @@ func (l *lane) find(token string) *Claim {
 		return nil
 	}
 	return b.claims[i-1]
+}
+
+// inHand returns the number of claims of which Redis does not know how they ended.
+func (w *Worker) inHand() (n int) {
+	for _, l := range w.lanes {
+		known, _, _ := l.count()
+		n += known
+	}
+	return n
 }

@@ -182,7 +182,7 @@ func TestClaimBesideARegistration(t *testing.T) {
 					h.beats, unclear)
 			}
 			h.expect("after it", "", "1-1 1-2")
-			if got := h.strangers([]string{"1-1", "1-2"}, h.newest()); len(got) != 2 {
+			if got := h.unknownTokens([]string{"1-1", "1-2"}, h.newest()); len(got) != 2 {
 				t.Errorf("strangers %q, expected both", got)
 			}
 		})
@@ -211,7 +211,7 @@ func TestTwoClaimsUnderWay(t *testing.T) {
 		t.Errorf("one is under way: calling %v, unclear %v, newest %d", calling, unclear, h.newest())
 	}
 	all := []string{"1-1", "1-2", "2-0", "2-1", "2-2", "2-3", "3-1", "x"}
-	if got := h.strangers(all, h.newest()); len(got) > 0 {
+	if got := h.unknownTokens(all, h.newest()); len(got) > 0 {
 		t.Errorf("strangers %q while the first call is under way", got)
 	}
 	firstCall.OK()
@@ -220,13 +220,13 @@ func TestTwoClaimsUnderWay(t *testing.T) {
 	if _, calling, unclear := h.count(); calling || unclear || h.newest() != 2 {
 		t.Errorf("both are over: calling %v, unclear %v, newest %d", calling, unclear, h.newest())
 	}
-	if got := h.strangers(all, h.newest()); !slices.Equal(got, []string{"2-0", "2-3"}) {
+	if got := h.unknownTokens(all, h.newest()); !slices.Equal(got, []string{"2-0", "2-3"}) {
 		t.Errorf("strangers %q, expected those of no claim", got)
 	}
 	h.settle(got.claims[0])
 	h.settle(got.claims[0], got1.claims[1])
 	h.expect("two are settled", "1-1 2-2", "1-1 1-2 2-1 2-2")
-	if got := h.strangers(all, h.newest()); !slices.Equal(got, []string{"1-2", "2-0", "2-1", "2-3"}) {
+	if got := h.unknownTokens(all, h.newest()); !slices.Equal(got, []string{"1-2", "2-0", "2-1", "2-3"}) {
 		t.Errorf("strangers %q, expected those of no claim and of settled ones", got)
 	}
 	h.settle(got1.claims...)
@@ -265,7 +265,7 @@ func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 			if calling || !unclear || h.newest() != 2 {
 				t.Errorf("calling %v, unclear %v, newest %d", calling, unclear, h.newest())
 			}
-			if got := h.strangers([]string{"1-1", "1-2", "2-1", "2-2"}, h.newest()); !slices.Equal(got,
+			if got := h.unknownTokens([]string{"1-1", "1-2", "2-1", "2-2"}, h.newest()); !slices.Equal(got,
 				[]string{"1-1", "1-2"}) {
 				t.Errorf("strangers %q, expected those of the claim whose reply was lost", got)
 			}

@@ -214,9 +214,9 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	await(b, "the task", running)
 	// only then anything counts as empty
 	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
-	v := &vacancy{worker: w}
+	v := &idleWatch{worker: w}
 	for range 3 {
-		if v.look(t.Context(), time.Now().Add(time.Hour)) {
+		if v.check(t.Context(), time.Now().Add(time.Hour)) {
 			t.Error("the worker is said to have nothing to do")
 		}
 	}
@@ -238,8 +238,8 @@ func TestVacancy(t *testing.T) {
 	s := b.start(w)
 	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
 	begin := time.Now()
-	v := &vacancy{worker: w, limit: time.Hour, since: begin, listened: true}
-	at := func(minutes int) bool { return v.look(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
+	v := &idleWatch{worker: w, limit: time.Hour, since: begin, listened: true}
+	at := func(minutes int) bool { return v.check(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
 	idle := func() int { return len(h.of(event.WorkerIdle)) }
 	before := idle()
 	if at(59) {
@@ -278,12 +278,12 @@ func TestIdleIsToldOnce(t *testing.T) {
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
 	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
-	v := &vacancy{worker: w, limit: -1, listened: true}
+	v := &idleWatch{worker: w, limit: -1, listened: true}
 	b.Until("listeners were told", func() bool { // a claim may be under way
-		v.look(t.Context(), time.Now())
+		v.check(t.Context(), time.Now())
 		return v.told
 	})
-	if v.look(t.Context(), time.Now().Add(24*time.Hour)) {
+	if v.check(t.Context(), time.Now().Add(24*time.Hour)) {
 		t.Error("expected that listeners were told, and that the worker goes on")
 	}
 	s.mustStop()
@@ -396,13 +396,13 @@ func TestBudget(t *testing.T) {
 		c.mu.Lock()
 		c.limited, c.budget, c.onSpent = true, 2, func() { spent++ }
 		c.mu.Unlock()
-		if n, _, _ := c.room(); n != 2 {
+		if n, _, _ := c.claimBudget(); n != 2 {
 			t.Errorf("room for %d, expected 2", n)
 		}
 		tasks := c.tasks(c.lane, 4)
 		c.add(tasks)
 		synctest.Wait()
-		if n, _, _ := c.room(); n != 0 || len(c.started) != 2 || !c.exhausted() || len(c.changed) != 1 {
+		if n, _, _ := c.claimBudget(); n != 0 || len(c.started) != 2 || !c.exhausted() || len(c.changed) != 1 {
 			t.Errorf("room for %d after %d of 2 have started", n, len(c.started))
 		}
 		c.ways[tasks[0]] <- endDone

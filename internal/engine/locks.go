@@ -1,7 +1,5 @@
 package engine
 
-import "context"
-
 // unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has
 // seen to what becomes of it.
 func (w *Worker) unlockStart(c *Claim) bool {
@@ -30,19 +28,4 @@ func (w *Worker) unlock(c *Claim) (replaced bool) {
 		c.freed = !left
 	}
 	return replaced
-}
-
-// disown frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does
-// not answer, it lapses.
-func (f *finisher) disown(ctx context.Context, c *Claim) {
-	if err := f.lane.store.Disown(ctx, c.msg.Meta.ID); err != nil {
-		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).WithError(err).
-			Warn("the lock of a task that was handed on could not be freed, and lasts until it lapses")
-	}
-}
-
-// held says whether the task may have something to give up when it ends.
-func (c *Claim) held() bool {
-	x := c.msg.Meta.Extra
-	return x != nil && x.Lock != "" && !c.freed
 }

@@ -39,7 +39,7 @@ type mover struct {
 	every   time.Duration // CheckInterval
 	trouble loop.Complaints
 	lines   loop.LineLimit // log lines about tasks
-	hooks   *hooks         // of the worker; nil: none
+	hooks   *listeners         // of the worker; nil: none
 	// archiveKeep is how long tasks are archived that are too large to be moved.
 	archiveKeep time.Duration
 }
@@ -70,7 +70,7 @@ func (m *mover) run(ctx context.Context) {
 	defer m.lines.Close()
 	var wait loop.Backoff
 	for ctx.Err() == nil {
-		next, err := m.look(ctx)
+		next, err := m.round(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return
@@ -93,8 +93,8 @@ func (m *mover) run(ctx context.Context) {
 	}
 }
 
-// look moves what is due and returns when to look again.
-func (m *mover) look(ctx context.Context) (next time.Duration, err error) {
+// round moves what is due and returns when to look again.
+func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 	todos, err := redisstore.Check(ctx, m.src, m.stores)
 	if err != nil {
 		return 0, err

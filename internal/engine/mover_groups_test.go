@@ -54,7 +54,7 @@ func TestLentGroupIsTriedAgain(t *testing.T) {
 		m.lent[0] = lent
 		return len(lent) == 1
 	})
-	if _, err := m.look(t.Context()); err != nil {
+	if _, err := m.round(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := r.b.Size(""); n != 1 || len(m.lent[0]) > 0 {

@@ -125,17 +125,3 @@ func (c *Claim) quiet() {
 		r.close()
 	}
 }
-
-// forgetReports has Redis forget what tasks have reported that do not end by success.
-func forgetReports(ctx context.Context, group []ending) error {
-	for i := range group {
-		c := group[i].claim
-		if c.reporter.Load() == nil {
-			continue
-		}
-		if _, err := c.lane.store.Progress(ctx, c.lane.worker, c.token, c.msg.Meta.ID, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}

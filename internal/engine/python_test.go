@@ -45,7 +45,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	enqueue(20)
 	b.Until("they are parked", func() bool { return b.Size("_parked") == 20 })
 	for range 3 {
-		w.moveNow()
+		w.pokeMovers()
 	}
 	b.Idle()
 	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") ||
@@ -53,7 +53,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
 	}
 	b.Do("SET", b.Name+"-py_mode", "extended")
-	w.moveNow()
+	w.pokeMovers()
 	b.Until("they are handed on as well", func() bool { return b.Size("-py") == 40 })
 }
 

@@ -18,7 +18,7 @@ func (c *crew) isDone(claims ...*Claim) {
 	defer c.mu.Unlock()
 	for _, task := range claims {
 		c.busy++
-		c.leave(task, true, 0)
+		c.ended(task, true, 0)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	})
 	t.Run("the fetcher, when it waits for room", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
-			c.hungry = true
+			c.fetcherWaits = true
 			c.isDone(claimed(one, 1)...)
 			if !told(c.changed) || told(one.finisher.signal) || c.served != one {
 				t.Error("expected the fetcher to be told, and nobody else")
@@ -84,7 +84,7 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			if told(c.changed) || !told(two.finisher.signal) {
 				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
 			}
-			c.leaveOff()
+			c.stopServing()
 			if !told(one.finisher.signal) || c.served != nil {
 				t.Error("the fetcher leaves off, and the finisher is not told")
 			}
@@ -113,10 +113,10 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("nobody, when nothing is done", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
 			c.serve(one)
-			c.leaveOff()
-			c.leaveOff()
+			c.stopServing()
+			c.stopServing()
 			c.busy = 1
-			c.leave(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
+			c.ended(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
 			if told(one.finisher.signal) || told(c.changed) || len(one.done) > 0 {
 				t.Error("a finisher is told of nothing")
 			}

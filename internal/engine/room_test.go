@@ -48,7 +48,7 @@ func TestSpace(t *testing.T) {
 		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + claimLot},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &executors{n: tt.n, busy: tt.busy, ahead: tt.ahead, ready: make([]*Claim, tt.ready), coming: tt.come}
+			e := &executors{n: tt.n, busy: tt.busy, ahead: tt.ahead, ready: make([]*Claim, tt.ready), claiming: tt.come}
 			if got := e.space(); got != tt.want {
 				t.Errorf("space for %d, expected %d", got, tt.want)
 			}
@@ -59,7 +59,7 @@ func TestSpace(t *testing.T) {
 // expectRoom looks for room once.
 func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim) {
 	c.t.Helper()
-	gotN, gotWait, gotBack := c.room()
+	gotN, gotWait, gotBack := c.claimBudget()
 	if gotN != n || gotWait != wait || !slices.Equal(gotBack, back) {
 		c.t.Errorf("%s: room for %d, %v to wait, %d given back; expected %d, %v, %d", what, gotN, gotWait, len(gotBack),
 			n, wait, len(back))
@@ -131,9 +131,9 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 			inCrew(t, 2, prefetch, func(c *crew) {
 				c.learned(10)
 				c.expectRoom("before", 12, 0)
-				c.calm()
+				c.holdAhead()
 				c.expectRoom("from then on", 2, 0)
-				<-time.After(restlessTime - 1)
+				<-time.After(holdAheadTime - 1)
 				c.expectRoom("at the end of the rest", 2, 0)
 				<-time.After(1)
 				c.expectRoom("after it", 12, 0)
@@ -175,7 +175,7 @@ func TestOverdueTasksGoBack(t *testing.T) {
 		c.add(later)
 		c.expectRoom("one moment is left to them", 0, 1)
 		<-time.After(1)
-		c.expectRoom("they are overdue", 0, restlessTime, slices.Concat(first, later)...)
+		c.expectRoom("they are overdue", 0, holdAheadTime, slices.Concat(first, later)...)
 		c.learned(10)
 		c.expectRoom("they are back, and the worker is restless", 0, 0)
 		for _, task := range busy {
@@ -195,8 +195,8 @@ func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 		ahead := c.tasks(c.lane, 3)
 		c.add(ahead)
 		<-time.After(overdueTime)
-		c.expectRoom("three are overdue", 0, restlessTime, ahead...)
-		<-time.After(restlessTime)
+		c.expectRoom("three are overdue", 0, holdAheadTime, ahead...)
+		<-time.After(holdAheadTime)
 		c.expectRoom("the rest is over, and nothing is known", 0, 0)
 	})
 }
@@ -213,7 +213,7 @@ func TestNoTaskIsOverdueWhileAnExecutorIsFree(t *testing.T) {
 		c.beaten(c.lane)
 		c.hold(false)
 		c.begun("it goes on", tasks[1])
-		c.expectRoom("none is free", 0, restlessTime, tasks[2])
+		c.expectRoom("none is free", 0, holdAheadTime, tasks[2])
 	})
 }
 
@@ -236,7 +236,7 @@ func (b *bench) starving(w *started) {
 	b.Until("the fetcher waits for room and has left off", func() bool {
 		w.exec.mu.Lock()
 		defer w.exec.mu.Unlock()
-		return w.exec.served == nil && w.exec.hungry
+		return w.exec.served == nil && w.exec.fetcherWaits
 	})
 }
 

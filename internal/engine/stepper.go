@@ -40,7 +40,7 @@ func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 		return nil, err
 	}
 	s := &stepper{w: w, ended: map[*Claim]error{}}
-	w.heard = func(c *Claim, err error) {
+	w.onReturn = func(c *Claim, err error) {
 		s.mu.Lock()
 		s.ended[c] = err
 		s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *stepper) Look(ctx context.Context) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	for _, g := range s.w.groups {
-		if _, err := g.mover.look(ctx); err != nil {
+		if _, err := g.mover.round(ctx); err != nil {
 			return err
 		}
 	}
@@ -96,13 +96,13 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 			return nil, 0, err
 		}
 		if c != nil {
-			r, wait, err := s.run(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
+			r, wait, err := s.runClaim(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
 			if err == nil && r.Outcome == outcomeNames[outcomeDefer] {
 				continue // it is a suspect, and pending still
 			}
 			return r, wait, err
 		}
-		wait, again, err := s.look(ctx)
+		wait, again, err := s.findDue(ctx)
 		if err != nil || !again {
 			return nil, wait, err
 		}
@@ -113,7 +113,7 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error) {
 	for _, l := range s.w.lanes {
 		for _, suspects := range []bool{false, true} {
-			if c, ready, err = s.claim(ctx, l, suspects); c != nil || err != nil {
+			if c, ready, err = s.claimOne(ctx, l, suspects); c != nil || err != nil {
 				return c, ready, err
 			}
 		}
@@ -121,12 +121,12 @@ func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error
 	return nil, false, nil
 }
 
-// claim takes one task of a queue; ready says whether it can run here.
-func (s *stepper) claim(ctx context.Context, l *lane, suspects bool) (c *Claim, ready bool, err error) {
+// claimOne takes one task of a queue; ready says whether it can run here.
+func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Claim, ready bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	if l.queuePaused() { // nobody has told that it is no longer
-		if err := s.w.look(ctx, l); err != nil {
+		if err := s.w.readControl(ctx, l); err != nil {
 			return nil, false, err
 		}
 	}
@@ -159,11 +159,11 @@ func (s *stepper) claim(ctx context.Context, l *lane, suspects bool) (c *Claim, 
 	return claims[0], e.take(time.Now()) == claims[0], nil
 }
 
-// run runs a claimed task, if it is ready, and tells Redis what became of it.
-func (s *stepper) run(c *Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
+// runClaim runs a claimed task, if it is ready, and tells Redis what became of it.
+func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
 	r = &seam.Run{Queue: c.lane.store.Name, Message: c.raw}
 	if !ready {
-		return r, 0, s.settle(c, r)
+		return r, 0, s.report(c, r)
 	}
 	c.started = time.Now()
 	done := false
@@ -173,20 +173,20 @@ func (s *stepper) run(c *Claim, ready bool) (r *seam.Run, wait time.Duration, er
 		e := s.w.exec
 		e.slots[0].Store(around)
 		e.mu.Lock()
-		e.leave(c, done, time.Since(c.started))
+		e.ended(c, done, time.Since(c.started))
 		e.mu.Unlock()
 		s.mu.Lock()
 		r.Err, r.Called = s.ended[c]
 		delete(s.ended, c)
 		s.mu.Unlock()
-		err = s.settle(c, r)
+		err = s.report(c, r)
 	}()
 	done = s.w.execute(c)
 	return r, 0, nil
 }
 
-// settle tells Redis how a task ended, and notes it in r.
-func (s *stepper) settle(c *Claim, r *seam.Run) error {
+// report tells Redis how a task ended, and notes it in r.
+func (s *stepper) report(c *Claim, r *seam.Run) error {
 	f := c.lane.finisher
 	r.Outcome = "done"
 	for tries := 1; ; tries++ {
@@ -211,14 +211,14 @@ func (s *stepper) settle(c *Claim, r *seam.Run) error {
 func (s *stepper) heed(ctx context.Context, l *lane) error {
 	select {
 	case <-l.control.poke:
-		return s.w.look(ctx, l)
+		return s.w.readControl(ctx, l)
 	default:
 		return nil
 	}
 }
 
-// look makes due tasks pending. If there was none, wait is the time until the next is due, negative for none.
-func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err error) {
+// findDue makes due tasks pending. If there was none, wait is the time until the next is due, negative for none.
+func (s *stepper) findDue(ctx context.Context) (wait time.Duration, again bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	wait = -1
@@ -242,7 +242,7 @@ func (s *stepper) look(ctx context.Context) (wait time.Duration, again bool, err
 			}
 		}
 		if again {
-			if _, err := g.mover.look(ctx); err != nil {
+			if _, err := g.mover.round(ctx); err != nil {
 				return 0, false, err
 			}
 		}

@@ -51,11 +51,11 @@ func (w *Worker) unregisterFrom(ctx context.Context, l *lane) error {
 		return err
 	}
 	// Claims whose replies were lost: this process never had them in hand.
-	return w.releaseStrangers(ctx, l)
+	return w.releaseUnknown(ctx, l)
 }
 
-// releaseStrangers gives back what a worker that stops holds without knowing, and unregisters it.
-func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
+// releaseUnknown gives back what a worker that stops holds without knowing, and unregisters it.
+func (w *Worker) releaseUnknown(ctx context.Context, l *lane) error {
 	tokens, err := l.store.Tokens(ctx, w.id)
 	if err != nil {
 		return err
@@ -69,4 +69,17 @@ func (w *Worker) releaseStrangers(ctx context.Context, l *lane) error {
 	}
 	_, err = l.store.Unregister(ctx, w.id)
 	return err
+}
+
+// noteStop tells Redis that the worker stops in good order, so that what it leaves behind has not died with it. It
+// tries until ctx ends.
+func (w *Worker) noteStop(ctx context.Context, l *lane) {
+	if known, _, _ := l.count(); known == 0 {
+		return
+	}
+	var wait loop.Backoff
+	err := l.store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
+	for err != nil && loop.Sleep(ctx, wait.Next()) {
+		err = l.store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
+	}
 }

@@ -26,7 +26,7 @@ type watchdog struct {
 	exec    *executors
 	limit   func(c *Claim, ran time.Duration) time.Duration
 	after   time.Duration // for how long a handler may ignore that its time is over
-	longRun time.Duration
+	longAfter time.Duration
 	emit    func(Event)
 	drain   func() // stops the worker
 	log     loop.Journal
@@ -37,14 +37,14 @@ type watchdog struct {
 
 func newWatchdog(w *Worker) *watchdog {
 	return &watchdog{
-		exec: w.exec, limit: w.limit, after: w.cfg.StuckAfter, longRun: longRun, emit: w.emit, log: w.log,
+		exec: w.exec, limit: w.limit, after: w.cfg.StuckAfter, longAfter: longRun, emit: w.emit, log: w.log,
 		drain: func() { w.stopFor(stopStuck) }, told: map[*Claim]bool{},
 	}
 }
 
 // run looks at the handlers until ctx ends.
 func (d *watchdog) run(ctx context.Context) {
-	for loop.Sleep(ctx, d.look(time.Now())) {
+	for loop.Sleep(ctx, d.check(time.Now())) {
 	}
 }
 
@@ -56,10 +56,10 @@ type late struct {
 	limit time.Duration // 0: it has none
 }
 
-// look reports and replaces handlers that are stuck, and returns how long nobody can be stuck who is not now.
-func (d *watchdog) look(now time.Time) (wait time.Duration) {
+// check reports and replaces handlers that are stuck, and returns how long nobody can be stuck who is not now.
+func (d *watchdog) check(now time.Time) (wait time.Duration) {
 	// Whoever starts after this look has that time at least.
-	wait = min(d.after, d.longRun)
+	wait = min(d.after, d.longAfter)
 	var found []late
 	running := map[*Claim]bool{}
 	for i := range d.exec.slots {
@@ -73,7 +73,7 @@ func (d *watchdog) look(now time.Time) (wait time.Duration) {
 		}
 		l := late{claim: c, slot: i, ran: now.Sub(c.started)}
 		l.limit = d.limit(c, l.ran)
-		end := d.longRun
+		end := d.longAfter
 		if l.limit > 0 {
 			end = min(l.limit, math.MaxInt64-d.after) + d.after
 		}
@@ -160,58 +160,4 @@ func (d *watchdog) giveUp() {
 	d.log.WithError(d.fatal).
 		Error("too many handlers are stuck; the worker stops, so that the process can be restarted")
 	d.drain()
-}
-
-// replace puts another executor in the place of one whose handler does not return, if there is a spare one. stuck is
-// false if the handler has returned. Whatever becomes of it later counts, but its executor ends then.
-func (e *executors) replace(i int, c *Claim) (stuck, replaced bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.slots[i].Load() != c {
-		return false, false
-	}
-	c.stuck = true
-	e.busy--
-	if c.suspicion > 0 {
-		e.release(c) // others may run beside it now
-	}
-	e.spent()
-	e.late.Add(1) // before over may get to zero: who waits for all, waits for those first
-	defer e.over.Done()
-	n := len(e.spare)
-	if n == 0 || e.stopped {
-		e.n--
-		return true, false
-	}
-	e.over.Add(1)
-	go e.loop(e.spare[n-1])
-	e.spare = e.spare[:n-1]
-	e.beckon()
-	return true, true
-}
-
-// relieved says whether another executor has taken the place of one because of the task that it ran last. Then its slot
-// is free. e.mu is held.
-func (e *executors) relieved(i int, last *Claim) bool {
-	if !last.stuck {
-		return false
-	}
-	e.slots[i].Store(nil)
-	e.spare = append(e.spare, i)
-	return true
-}
-
-// reserve provides for so many executors that take the place of others. It is called before start.
-func (e *executors) reserve(n int) {
-	for i := range n {
-		e.spare = append(e.spare, e.n+i)
-	}
-	e.allot(e.n + n)
-}
-
-// givenUp says whether a claim is one of a stuck handler.
-func (e *executors) givenUp(c *Claim) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return c.stuck
 }

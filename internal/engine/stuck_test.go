@@ -33,7 +33,7 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 		w.dog = &watchdog{
 			exec: w.executors, limit: func(c *Claim, _ time.Duration) time.Duration { return w.limits[c] },
 			after:   30 * time.Second,
-			longRun: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
+			longAfter: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
 			told: map[*Claim]bool{},
 			emit: func(e Event) {
 				w.events = append(w.events, fmt.Sprint(e.Kind == event.TaskStuck, " ", e.Reason, " ", e.Duration))
@@ -78,7 +78,7 @@ func (w *watched) pass(d time.Duration) {
 func (w *watched) looks(what string, wait time.Duration, reports int) {
 	w.t.Helper()
 	synctest.Wait()
-	if got := w.dog.look(time.Now()); got != wait {
+	if got := w.dog.check(time.Now()); got != wait {
 		w.t.Errorf("%s: sleeps for %v, expected %v", what, got, wait)
 	}
 	synctest.Wait()

@@ -101,7 +101,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.b.delay(r.f, "fresh")
 	r.took("a fresh task", 1, 1, 1)
-	if !r.exec.restless.IsZero() {
+	if !r.exec.holdAheadUntil.IsZero() {
 		t.Error("the worker is restless without a suspect")
 	}
 	r.b.delayDied(1, r.f, "suspect")
@@ -109,7 +109,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
-	if !r.exec.restless.After(time.Now()) {
+	if !r.exec.holdAheadUntil.After(time.Now()) {
 		t.Error("the worker may claim ahead")
 	}
 }
@@ -137,12 +137,12 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	r.b.delayDied(2, r.f, "suspect")
 	r.took("a suspect of two deaths", 1, 0, 0)
 	r.ends("it", outcomeDefer)
-	if !r.l.apart {
+	if !r.l.hasSuspects {
 		t.Error("nobody looks for it")
 	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	r.fetcher.claimSuspect(t.Context(), 0, 1, 0)
-	if !r.l.apart {
+	if !r.l.hasSuspects {
 		t.Error("nobody looks for it again after a claim that has failed")
 	}
 }
@@ -203,9 +203,9 @@ func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 	})
 	r.b.setAside(r.f, "suspect")
 	r.fetcher.findSuspects(t.Context())
-	if r.lanes[0].apart || !r.lanes[1].apart {
-		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].apart,
-			r.lanes[1].apart)
+	if r.lanes[0].hasSuspects || !r.lanes[1].hasSuspects {
+		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].hasSuspects,
+			r.lanes[1].hasSuspects)
 	}
 }
 

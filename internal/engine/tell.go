@@ -9,9 +9,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// tell tells listeners of what has happened to a claimed task; e says what and why. It never blocks. A nil worker has
+// emitFor tells listeners of what has happened to a claimed task; e says what and why. It never blocks. A nil worker has
 // no listeners.
-func (w *Worker) tell(c *Claim, e Event) {
+func (w *Worker) emitFor(c *Claim, e Event) {
 	if w == nil || !w.listened() {
 		return
 	}
@@ -19,34 +19,34 @@ func (w *Worker) tell(c *Claim, e Event) {
 	w.emit(e)
 }
 
-// tellStart tells listeners that a handler is about to be called.
-func (w *Worker) tellStart(c *Claim) {
+// emitStart tells listeners that a handler is about to be called.
+func (w *Worker) emitStart(c *Claim) {
 	e := Event{Kind: event.TaskStarted}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		e.Wait = max(c.lane.now().Sub(time.UnixMilli(at)), 0)
 	}
-	w.tell(c, e)
+	w.emitFor(c, e)
 }
 
-// tellEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing
+// emitEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing
 // more if it is done.
-func (w *Worker) tellEnd(c *Claim, err error, end *ending, done bool) {
+func (w *Worker) emitEnd(c *Claim, err error, end *ending, done bool) {
 	if !w.listened() {
 		return
 	}
 	took := time.Since(c.started)
 	if err == nil {
-		w.tell(c, Event{Kind: event.TaskDone, Duration: took})
+		w.emitFor(c, Event{Kind: event.TaskDone, Duration: took})
 		return
 	}
 	if end.tally == tallyFailed {
 		if wraps[*function.PanicError](err) {
-			w.tell(c, Event{Kind: event.TaskPanicked, Duration: took, Err: err})
+			w.emitFor(c, Event{Kind: event.TaskPanicked, Duration: took, Err: err})
 		}
 		if wraps[*timeoutError](err) {
-			w.tell(c, Event{Kind: event.TaskTimedOut, Duration: took, Err: err})
+			w.emitFor(c, Event{Kind: event.TaskTimedOut, Duration: took, Err: err})
 		}
-		w.tell(c, Event{Kind: event.TaskFailed, Duration: took, Err: err})
+		w.emitFor(c, Event{Kind: event.TaskFailed, Duration: took, Err: err})
 	}
 	e := Event{Duration: took, Err: err}
 	switch {
@@ -63,11 +63,11 @@ func (w *Worker) tellEnd(c *Claim, err error, end *ending, done bool) {
 	default:
 		e.Kind = event.TaskReleased
 	}
-	w.tell(c, e)
+	w.emitFor(c, e)
 }
 
-// tellSwept tells listeners of a task that the sweeper archives; msg is nil if the message is not read.
-func (w *Worker) tellSwept(queue string, msg *wire.Message, reason string, err error) {
+// emitSwept tells listeners of a task that the sweeper archives; msg is nil if the message is not read.
+func (w *Worker) emitSwept(queue string, msg *wire.Message, reason string, err error) {
 	if !w.listened() {
 		return
 	}

@@ -295,22 +295,22 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 		t.Error("found paused: nobody was asked to look")
 	}
 	b.Do("SET", b.Name+"_control", "of another type")
-	if w.look(t.Context(), l) == nil {
+	if w.readControl(t.Context(), l) == nil {
 		t.Error("a look at a string succeeded")
 	}
 	rests("after a look that has failed", true)
 	b.Do("UNLINK", b.Name+"_control")
 	drain(w.exec.changed)
-	b.Must(w.look(t.Context(), l))
+	b.Must(w.readControl(t.Context(), l))
 	rests("after a look", false)
 	if len(w.exec.changed) != 1 {
 		t.Error("the fetcher was not told of the look")
 	}
 	l.restWhilePaused()
 	rests("found paused again", true)
-	b.Must(w.look(t.Context(), l))
+	b.Must(w.readControl(t.Context(), l))
 	rests("after another look", false)
 	l.rest = queueRest{until: time.Now()}
-	b.Must(w.look(t.Context(), l))
+	b.Must(w.readControl(t.Context(), l))
 	rests("Redis could not be asked", true)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
-	"github.com/godelayed/delayed/state"
 )
 
 // Worker claims tasks from its queues and calls the functions registered with it. Its methods are safe for concurrent
@@ -32,13 +31,13 @@ type Worker struct {
 	lines       loop.LineLimit // log lines about tasks
 	pythonStore *redisstore.Store
 
-	heard func(*Claim, error) // hears what handlers returned, in tests; nil for nobody
+	onReturn func(*Claim, error) // hears what handlers returned, in tests; nil for nobody
 
 	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
 	cancel context.CancelCauseFunc
 
 	unfit    error // why Redis must not hold tasks, with the reason stopSettings
-	hooks    hooks
+	hooks    listeners
 	stopping chan struct{} // closed by stopFor
 
 	control sync.Mutex // what is held back agrees with the following
@@ -89,8 +88,8 @@ func (w *Worker) assemble(src redisstore.Source) {
 	}
 	w.fetcher = &fetcher{
 		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
-		wakes: make(chan wakeUp, len(w.lanes)+16), room: w.room, exec: w.exec,
-		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.moveNow,
+		wakes: make(chan wakeUp, len(w.lanes)+16), budget: w.room, exec: w.exec,
+		receive: w.receive, inHand: w.inHand, startLone: w.startLone, mayClaim: w.mayClaim, onDue: w.pokeMovers,
 		life: w.cfg.HeartbeatLife, log: w.log,
 	}
 	bySlot := map[int]*slotGroup{}
@@ -108,7 +107,7 @@ func (w *Worker) assemble(src redisstore.Source) {
 	}
 	for _, g := range w.groups {
 		health := sweep.NewLinkHealth(w.cfg.HeartbeatLife)
-		g.heartbeat = newHeartbeat(g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.beaten)
+		g.heartbeat = newHeartbeat(g.lanes, w.cfg.HeartbeatLife, value, health, w.log, w.onBeat)
 		g.heartbeat.listing = w.registry.Listing
 		for _, l := range g.lanes {
 			l.beat = g.heartbeat.now
@@ -128,66 +127,10 @@ func (w *Worker) assemble(src redisstore.Source) {
 		g.sweeper = sweep.NewGroup(sweep.Config{
 			Stores: waiter.stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: w.cfg.HeartbeatLife,
 			ArchiveMax: w.cfg.ArchiveMax, ArchiveFor: w.cfg.ArchiveFor,
-			Health: health, Log: w.log, OnArchive: w.tellSwept,
+			Health: health, Log: w.log, OnArchive: w.emitSwept,
 		})
 		w.fetcher.waiters = append(w.fetcher.waiters, waiter)
 	}
-}
-
-// Register makes functions callable by tasks, unless there are errors already or anything is wrong with any. Parked
-// tasks of theirs are claimed then.
-func (w *Worker) Register(fns []*function.Function, errs []error) error {
-	if err := w.registering("Register"); err != nil {
-		return err
-	}
-	err := w.registry.Add(fns, errs)
-	w.registered()
-	for _, f := range fns {
-		if f.InMain {
-			w.log.With("function", f.Path()).
-				Warn("function of package main: a function of the same name in another program has the same path; " +
-					"move it to a package")
-		}
-	}
-	return err
-}
-
-// registered says that there are new functions: parked tasks of theirs become pending, and Redis is told.
-func (w *Worker) registered() {
-	w.moveNow()
-	for _, g := range w.groups {
-		g.heartbeat.now()
-	}
-}
-
-// RegisterMethods registers the methods of a receiver, as function.Registry.AddMethods does.
-func (w *Worker) RegisterMethods(receiver any) error {
-	if err := w.registering("RegisterMethods"); err != nil {
-		return err
-	}
-	skipped, err := w.registry.AddMethods(receiver)
-	w.registered()
-	for _, why := range skipped {
-		w.log.WithError(why).Debug("method not registered")
-	}
-	return err
-}
-
-// registering returns an error if functions cannot be registered any more.
-func (w *Worker) registering(method string) error {
-	if state.Worker(w.phase.Load()) == state.Stopped {
-		return fmt.Errorf("%w: %s after Run has returned: make another worker", redisstore.ErrClosed, method)
-	}
-	return nil
-}
-
-// Functions describes what is registered, sorted by path.
-func (w *Worker) Functions() []function.Info {
-	var infos []function.Info
-	for _, f := range w.registry.All() {
-		infos = append(infos, f.Info())
-	}
-	return infos
 }
 
 // room returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not started.
@@ -196,7 +139,7 @@ func (w *Worker) room() (int, time.Duration) {
 		w.giveBack(w.exec.takeBack())
 		return 0, 0
 	}
-	n, wait, back := w.exec.room()
+	n, wait, back := w.exec.claimBudget()
 	w.giveBack(back)
 	return n, wait
 }
@@ -206,13 +149,13 @@ func (w *Worker) mayClaim() bool {
 	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.limited || !w.exec.exhausted())
 }
 
-// beaten wakes whoever waits for a heartbeat.
-func (w *Worker) beaten() {
+// onBeat wakes whoever waits for a heartbeat.
+func (w *Worker) onBeat() {
 	w.exec.wake()
 	w.exec.signal()
 }
 
-func (w *Worker) moveNow() {
+func (w *Worker) pokeMovers() {
 	for _, g := range w.groups {
 		g.mover.looked.Store(false) // until it has, nobody knows whether there is anything to do
 		g.mover.now()

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// completedOf turns endings into what the store takes.
+func completedOf(group []ending) []redisstore.Completed {
+	tasks := make([]redisstore.Completed, len(group))
+	for i := range group {
+		e := &group[i]
+		t := redisstore.Completed{Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info}
+		if x := e.claim.msg.Meta.Extra; x != nil {
+			t.Lock, t.Awaited = e.claim.held(), x.Keeps()
+		}
+		tasks[i] = t
+	}
+	return tasks
+}
+
+// annulledOf turns endings into what the store takes.
+func annulledOf(group []ending) []redisstore.Annulled {
+	tasks := make([]redisstore.Annulled, len(group))
+	for i, c := range completedOf(group) {
+		tasks[i] = redisstore.Annulled{Completed: c, Certain: group[i].certain}
+	}
+	return tasks
+}
+
+func shelvedOf(group []ending) []redisstore.Shelved {
+	tasks := make([]redisstore.Shelved, len(group))
+	for i := range group {
+		e := &group[i]
+		tasks[i] = redisstore.Shelved{
+			Token: e.claim.token, ID: e.id, Wait: e.wait, Message: e.message, Info: e.info,
+			Path: e.claim.msg.Path,
+		}
+		tasks[i].Awaited = e.outcome == outcomeArchive && e.claim.msg.Meta.Extra.Keeps()
+	}
+	return tasks
+}
+
+// membersOf are the claimed tasks of endings that join a group.
+func membersOf(endings []ending) []group.Member {
+	members := make([]group.Member, len(endings))
+	for i := range endings {
+		members[i], _ = group.NewMember(endings[i].claim.raw) // which it was when the ending was made
+	}
+	return members
+}
+
+// sameGroup returns how many of the first endings join the same group.
+func sameGroup(group []ending) int {
+	n := 1
+	for n < len(group) && group[n].id == group[0].id {
+		n++
+	}
+	return n
+}
+
+// sameTally returns how many of the first endings are counted alike: they share one call, as its counters hold for all.
+func sameTally(group []ending) int {
+	n := 1
+	for n < len(group) && group[n].tally == group[0].tally {
+		n++
+	}
+	return n
+}
+
+// fitting returns how many of n endings, at most size, go into one call that moves their messages: it must neither stop
+// Redis for long nor take longer than redisstore.CallTimeout on a slow line, or it would be repeated for ever.
+func fitting(n, size int, at func(int) *ending) (fit int) {
+	bytes := 0
+	for fit < min(n, size) {
+		bytes += len(at(fit).claim.raw) + at(fit).claim.large() + len(at(fit).info)
+		if fit > 0 && bytes > redisstore.MaxClaimBytes {
+			break
+		}
+		fit++
+	}
+	return fit
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// signalControl is published when the control hash has changed.
+const signalControl = "control"
+
+// follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat
+// does when signals are lost.
+func (w *Worker) follow(ctx context.Context, l *lane) {
+	told, unsubscribe := w.cfg.Signals.SubscribeQueue(l.store) //nolint:contextcheck // its connection serves others
+	defer unsubscribe()
+	for {
+		select {
+		case message := <-told:
+			switch word, id, _ := strings.Cut(message, " "); word {
+			case signalCancel:
+				l.noteCanceled(id)
+				w.cancelRunning(l)
+				continue
+			case redisstore.SignalParked:
+				if w.knows(id) {
+					w.pokeMovers()
+				}
+				continue
+			case "": // that tasks were parked may have been missed
+				w.pokeMovers()
+			case signalControl:
+			default:
+				continue // of a later version
+			}
+		case <-l.control.poke:
+		case <-ctx.Done():
+			return
+		}
+		if err := w.readControl(ctx, l); err != nil && ctx.Err() == nil {
+			// The next heartbeat finds the version still to be another one.
+			w.log.With("queue", l.store.Name).WithError(err).Debug("cannot look at the control hash")
+		}
+	}
+}
+
+// readControl reads the control hash and does what it says.
+func (w *Worker) readControl(ctx context.Context, l *lane) error {
+	lc := &l.control
+	lc.reading.Lock()
+	defer lc.reading.Unlock()
+	now, err := l.store.Control(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	// In this order: what was cancelled before that version is among them.
+	if now.Version != 0 {
+		err = w.readRevoked(ctx, l)
+	} else {
+		l.noteRevoked(nil, true)
+	}
+	if err != nil {
+		return err
+	}
+	last := lc.last
+	if lc.version.Load() < 0 && !now.RestartedAfter(lc.since.Load()) {
+		last.Restart = now.Restart // that was before this worker
+	}
+	lc.last = now
+	lc.intent.Store(now.Paused || now.Order != "")
+	lc.weight.Store(int32(min(max(now.Weight, 0), MaxWeight))) //nolint:gosec // within these bounds
+	paused := lc.paused.Swap(now.Paused)
+	lc.reads.Add(1)
+	if paused != now.Paused {
+		w.pauseLane(l, now.Paused)
+	} else if !now.Paused {
+		w.exec.signal() // the fetcher may have waited for this look
+	}
+	if now.Order != last.Order {
+		w.obey(last.Order, now.Order)
+	}
+	if now.Restart != "" && now.Restart != last.Restart {
+		w.stopFor(stopRestart)
+	}
+	lc.version.Store(now.Version)
+	return nil
+}
+
+// pauseLane gives back what has not started when a queue is paused, and has it claimed from when it is resumed.
+func (w *Worker) pauseLane(l *lane, paused bool) {
+	log := w.log.With("queue", l.store.Name)
+	if !paused {
+		log.Info("queue resumed")
+		w.emit(Event{Kind: event.QueueResumed, Queue: l.store.Name})
+		w.exec.signal()
+		return
+	}
+	log.Info("queue paused: no more of its tasks are claimed")
+	w.emit(Event{Kind: event.QueuePaused, Queue: l.store.Name})
+	w.giveBack(w.exec.takeBackOf(l))
+}
+
+// obey does what was ordered for this worker on one of its queues. An order that is withdrawn is a pause that is over.
+func (w *Worker) obey(last, order string) {
+	switch order {
+	case OrderPause:
+		w.Pause()
+	case OrderQuiet:
+		w.Quiet()
+	case OrderStop:
+		w.stopFor(stopOrder)
+	case "":
+		if last == OrderPause {
+			w.Resume()
+		}
+	}
+}
+
+// readRevoked learns which tasks were cancelled, and does what follows for those in hand.
+func (w *Worker) readRevoked(ctx context.Context, l *lane) error {
+	ids, all, err := l.store.Revoked(ctx, revokedMost)
+	if err != nil {
+		return err
+	}
+	l.noteRevoked(ids, all)
+	for mine := w.exec.idsOf(l); !all && len(mine) > 0; {
+		n := min(len(mine), revokedMost)
+		revoked, err := l.store.AreRevoked(ctx, mine[:n])
+		if err != nil {
+			return err
+		}
+		for i, id := range mine[:n] {
+			if revoked[i] {
+				l.noteCanceled(id)
+			}
+		}
+		mine = mine[n:]
+	}
+	if len(ids) > 0 {
+		w.cancelRunning(l)
+	}
+	return nil
+}
+
+// cancelRunning ends the contexts of handlers whose tasks were cancelled.
+func (w *Worker) cancelRunning(l *lane) {
+	for _, c := range w.exec.running() {
+		if c.lane == l && l.isRevoked(c.msg.Meta.ID) {
+			l.cancelHandler(c)
+		}
+	}
+}
+
+// MaxWeight bounds the weight of a queue.
+const MaxWeight = 1000
+
+const OrderPause = "pause"

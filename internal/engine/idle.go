@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// idleWatch finds out when a worker has nothing to do.
+type idleWatch struct {
+	worker *Worker
+	// for how long there must be nothing to do until the worker stops; negative: it does not stop
+	limit    time.Duration
+	listened bool // listeners are told
+
+	since  time.Time // nothing was to be done
+	starts uint64    // tasks that had started then
+	told   bool      // listeners know
+}
+
+// run looks until ctx ends.
+func (v *idleWatch) run(ctx context.Context) {
+	interval := emptyMost
+	if v.limit >= 0 {
+		interval = min(max(v.limit/10, emptyInterval), emptyMost)
+	}
+	v.since = time.Now()
+	for loop.Sleep(ctx, interval) {
+		if v.check(ctx, time.Now()) {
+			v.worker.stopFor(stopEmpty)
+			return
+		}
+	}
+}
+
+// check says whether there has been nothing to do for long enough. It asks Redis only when that matters.
+func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
+	still, starts := v.worker.exec.stillness()
+	if !still || starts != v.starts {
+		v.since, v.starts, v.told = now, starts, false
+		return false
+	}
+	over := v.limit >= 0 && now.Sub(v.since) >= v.limit
+	if !over && (!v.listened || v.told) {
+		return false
+	}
+	empty, err := v.worker.empty(ctx)
+	if err != nil || !empty {
+		v.since = now
+		return false
+	}
+	if still, starts = v.worker.exec.stillness(); !still || starts != v.starts {
+		return false // something came while Redis was asked
+	}
+	if v.listened && !v.told {
+		v.told = true
+		v.worker.emit(Event{Kind: event.WorkerIdle})
+	}
+	return over
+}
+
+// empty says whether no task is pending or due on any queue that is not paused.
+func (w *Worker) empty(ctx context.Context) (bool, error) {
+	for _, g := range w.groups {
+		if !g.mover.looked.Load() {
+			return false, nil // there may be parked tasks that this worker knows
+		}
+		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
+		if err != nil {
+			return false, err
+		}
+		for i, t := range todos {
+			if g.lanes[i].queuePaused() {
+				continue // nobody may run its tasks, for as long as it likes
+			}
+			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].parked.some.Load() {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// emptyInterval and emptyMost bound the time between two looks whether there is anything to do.
+const emptyInterval = 50 * time.Millisecond

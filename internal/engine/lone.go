@@ -1,0 +1,81 @@
+package engine
+
+import "time"
+
+// admit says whether a worker may hold a suspect. One that runs alone becomes lone: it starts when nothing else is in
+// hand.
+func (e *executors) admit(c *Claim) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	most := suspectsHeld(e.n, int(c.suspicion))
+	if most == 1 {
+		e.lone = c // receive lets nothing through while there is one
+		return true
+	}
+	held := 0
+	for _, other := range e.ready {
+		if other.suspicion >= c.suspicion {
+			held++
+		}
+	}
+	for i := range e.slots {
+		if other := e.slots[i].Load(); other != nil && !other.stuck && other.suspicion >= c.suspicion {
+			held++
+		}
+	}
+	e.crowded = held >= most
+	return !e.crowded
+}
+
+// holdAhead makes the worker claim no more than its free executors for a while, so that others come to what it gives back.
+func (e *executors) holdAhead() {
+	e.mu.Lock()
+	e.holdAheadUntil = time.Now().Add(holdAheadTime)
+	e.mu.Unlock()
+}
+
+// isCrowded says whether a suspect was put back because of those in hand, and none of them has ended since.
+func (e *executors) isCrowded() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.crowded
+}
+
+// loneTask returns the task that runs alone or waits for that, nil for none.
+func (e *executors) loneTask() *Claim {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lone
+}
+
+// markedTask returns the task that Redis was told to be alone in this worker's hands, nil for none.
+func (e *executors) markedTask() *Claim {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.marked
+}
+
+// mark notes what Redis was told; nil for nothing.
+func (e *executors) mark(c *Claim) {
+	e.mu.Lock()
+	e.marked = c
+	e.mu.Unlock()
+}
+
+// dismiss forgets a lone task that has not started.
+func (e *executors) dismiss(c *Claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.release(c)
+}
+
+// release notes that a task which had died before has left. e.mu is held.
+func (e *executors) release(c *Claim) {
+	if e.lone == c {
+		e.lone = nil
+	}
+	if c.suspicion >= minSuspectDeaths {
+		e.crowded = false
+		e.signal()
+	}
+}
