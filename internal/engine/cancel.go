@@ -23,24 +23,24 @@ func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 const ReasonCanceled = "canceled"
 
 // cancelClaim ends the claim of a task that was cancelled. certain: Redis need not know it any more.
-func (w *Worker) cancelClaim(c *Claim, certain bool) {
-	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).Info("task canceled")
-	w.emitFor(c, Event{Kind: event.TaskCanceled})
-	c.lane.finisher.add(w.cancellation(c, certain))
+func (r *runner) cancelClaim(c *Claim, certain bool) {
+	r.logOf(c).Info("task canceled")
+	r.events.emitFor(c, Event{Kind: event.TaskCanceled})
+	c.lane.ends.add(r.cancellation(c, certain))
 }
 
 // cancellation is the ending of a cancelled task.
-func (w *Worker) cancellation(c *Claim, certain bool) ending {
+func (r *runner) cancellation(c *Claim, certain bool) ending {
 	info := CanceledInfo(&c.msg, c.lane.now())
-	info.Worker = w.id
-	e := w.endComplete(c, &info)
+	info.Worker = r.worker
+	e := endComplete(c, &info)
 	e.outcome, e.certain = outcomeCancel, certain
 	return e
 }
 
 // canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was
 // cancelled.
-func (w *Worker) canceledLate(c *Claim) ending {
-	w.emitFor(c, Event{Kind: event.TaskCanceled})
-	return w.cancellation(c, false)
+func (r *runner) canceledLate(c *Claim) ending {
+	r.events.emitFor(c, Event{Kind: event.TaskCanceled})
+	return r.cancellation(c, false)
 }

@@ -50,8 +50,16 @@ func (c *Claim) Message() *wire.Message { return &c.msg }
 // Function returns the function of the task, nil if it is unknown here.
 func (c *Claim) Function() *function.Function { return c.fn }
 
-// MaxRetry returns how often the task may be retried.
-func (c *Claim) MaxRetry() int { return c.lane.owner.maxRetry(c) }
+// MaxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
+func (c *Claim) MaxRetry() int {
+	switch {
+	case c.msg.Meta.HasMaxRetry:
+		return c.msg.Meta.MaxRetry
+	case c.fn.Policy.MaxRetry != nil:
+		return *c.fn.Policy.MaxRetry
+	}
+	return c.lane.maxRetry
+}
 
 // large is the size of a message that is too large to be read, 0 if it was read.
 func (c *Claim) large() int { return c.batch.sizes[c] }

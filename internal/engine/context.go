@@ -42,10 +42,13 @@ func ClaimFromContext(ctx context.Context) *Claim {
 	return c
 }
 
-// contextOf makes the context of the handler of a claim, which ends limit after the claim has started; 0 is no limit.
+// contextOf makes the context of the handler of a claim, a part of tasks. It ends limit after the claim has started; 0
+// is no limit.
 // The function must be called when the handler has ended.
-func (w *Worker) contextOf(c *Claim, limit time.Duration) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(w.tasks)
+func contextOf(
+	tasks context.Context, c *Claim, limit time.Duration,
+) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(tasks)
 	if limit > 0 {
 		ctx, cancel = withLimit(ctx, cancel, c.started.Add(limit))
 	}

@@ -16,7 +16,7 @@ func TestTaskContext(t *testing.T) {
 	w := &Worker{}
 	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
 	c := &Claim{msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
-	ctx, cancel := w.contextOf(c, 0)
+	ctx, cancel := contextOf(w.tasks, c, 0)
 	if got := fmt.Sprint(ctx); got != "delayed: task x" {
 		t.Errorf("it prints as %q", got)
 	}
@@ -34,7 +34,7 @@ func TestTaskContext(t *testing.T) {
 		ClaimFromContext(wrapped) != c {
 		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), ErrLost)
 	}
-	ctx, cancel = w.contextOf(&Claim{}, 0)
+	ctx, cancel = contextOf(w.tasks, &Claim{}, 0)
 	defer cancel(nil)
 	w.cancel(ErrShutdown)
 	if <-ctx.Done(); !errors.Is(context.Cause(ctx), ErrShutdown) {
@@ -52,7 +52,7 @@ func TestTaskContextAllocates(t *testing.T) {
 		cancel(nil)
 	})
 	if ours := testing.AllocsPerRun(1000, func() {
-		_, cancel := w.contextOf(c, 0)
+		_, cancel := contextOf(w.tasks, c, 0)
 		cancel(nil)
 	}); ours > plain {
 		t.Errorf("%v allocations, expected at most %v", ours, plain)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -22,7 +21,7 @@ func (w *Worker) Pause() {
 	if w.paused.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker paused")
-		w.emit(Event{Kind: event.WorkerPaused})
+		w.events.emit(Event{Kind: event.WorkerPaused})
 	}
 }
 
@@ -33,7 +32,7 @@ func (w *Worker) Resume() {
 	if w.paused.CompareAndSwap(true, false) {
 		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(state.Stopping))
 		w.log.Info("worker resumed")
-		w.emit(Event{Kind: event.WorkerResumed})
+		w.events.emit(Event{Kind: event.WorkerResumed})
 	}
 }
 
@@ -44,7 +43,7 @@ func (w *Worker) Quiet() {
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker is quiet: it claims no more tasks")
-		w.emit(Event{Kind: event.WorkerQuiet})
+		w.events.emit(Event{Kind: event.WorkerQuiet})
 	}
 }
 
@@ -52,7 +51,7 @@ func (w *Worker) Quiet() {
 // brings.
 func (w *Worker) holdBack() {
 	w.exec.hold(true)
-	w.giveBack(w.exec.takeBack())
+	giveBack(w.exec.takeBack())
 }
 
 // Status returns a snapshot.
@@ -93,13 +92,6 @@ func (w *Worker) Listen(fn func(Event)) error {
 	if w.Begun() {
 		return fmt.Errorf("%w: Listen after Run: call it before", redisstore.ErrClosed)
 	}
-	w.hooks.listeners = append(slices.Clip(w.hooks.listeners), fn)
-	w.hooks.on.Store(true)
+	w.events.add(fn)
 	return nil
 }
-
-// listened says whether events are to be made at all: where making one costs something, ask before.
-func (w *Worker) listened() bool { return w.hooks.on.Load() }
-
-// emit tells listeners of an event. It never blocks.
-func (w *Worker) emit(e Event) { w.hooks.emit(e) }

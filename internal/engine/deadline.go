@@ -10,25 +10,11 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// timeoutError is the error of a handler that has returned one after its time was over.
-type timeoutError struct {
-	limit time.Duration
-	err   error
-}
-
-// Error implements error.
-func (e *timeoutError) Error() string {
-	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.limit.Round(time.Millisecond), e.err)
-}
-
-// Unwrap returns ErrTimeout and the handler's error.
-func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }
-
 // limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
 // is for any time. The call decides, then the function, then the worker; a deadline may cut it short. It reads nothing
 // that changes while the handler runs.
-func (w *Worker) limit(c *Claim, ran time.Duration) time.Duration {
-	d := w.cfg.Timeout
+func (r *runner) limit(c *Claim, ran time.Duration) time.Duration {
+	d := r.cfg.Timeout
 	if own := c.fn.Policy.Timeout; own != 0 {
 		d = own
 	}
@@ -49,7 +35,7 @@ func (w *Worker) limit(c *Claim, ran time.Duration) time.Duration {
 }
 
 // archiveIfLate archives a task that it is too late to start, and says whether it is.
-func (w *Worker) archiveIfLate(c *Claim) bool {
+func (r *runner) archiveIfLate(c *Claim) bool {
 	x := c.msg.Meta.Extra
 	if x.Expiry == 0 && x.Deadline == 0 && x.RetryUntil == 0 {
 		return false
@@ -76,15 +62,15 @@ func (w *Worker) archiveIfLate(c *Claim) bool {
 		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	info := wire.Info{
 		Reason: lifecycle.ReasonExpired, Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
-		At: now, Worker: w.id,
+		At: now, Worker: r.worker,
 	}
 	if x.FirstFailed != 0 {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
-	w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
-	w.emitFor(c, Event{Kind: event.TaskExpired})
-	w.emitFor(c, Event{Kind: event.TaskArchived, Reason: info.Reason})
-	c.lane.finisher.add(ending{
+	r.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
+	r.events.emitFor(c, Event{Kind: event.TaskExpired})
+	r.events.emitFor(c, Event{Kind: event.TaskArchived, Reason: info.Reason})
+	c.lane.ends.add(ending{
 		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: lifecycle.ArchivedLife, id: id, message: c.raw,
 		info: info.Encode(),
 	})

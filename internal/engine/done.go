@@ -2,29 +2,64 @@ package engine
 
 import "github.com/godelayed/delayed/internal/redisstore"
 
+// doneClaims are claims of one lane that are done and that nobody has taken to acknowledge them. executors.mu protects
+// them.
+type doneClaims struct {
+	claims []*Claim
+	wake   func() // wakes the lane's finisher, which takes what no claim call takes along
+}
+
+// take takes as many as one call tells Redis.
+func (d *doneClaims) take() []*Claim {
+	n := min(len(d.claims), redisstore.MaxTokens)
+	if n == 0 {
+		return nil
+	}
+	taken := d.claims[:n:n]
+	if d.claims = d.claims[n:]; len(d.claims) == 0 {
+		d.claims = make([]*Claim, 0, n) // the old memory would hold on to what is done
+	}
+	return taken
+}
+
+// attach gives a lane its index, and keeps what is done on it from now on until somebody takes it. It is called before
+// start.
+func (e *executors) attach(l *lane, wake func()) {
+	l.index = len(e.done)
+	e.done = append(e.done, doneClaims{wake: wake})
+}
+
 // serve says that the fetcher is about to claim from l, and takes what is done there. What is done on another lane is
 // left to its finisher.
 func (e *executors) serve(l *lane) (done []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.served != nil && e.served != l && len(e.served.done) > 0 {
-		e.served.finisher.wake()
+	if e.served != l {
+		e.wakeServed()
 	}
 	e.served = l
-	return l.takeDone()
+	return e.done[l.index].take()
 }
 
 // stopServing says that the fetcher claims no more for now. What is done is left to the finishers.
 func (e *executors) stopServing() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.served != nil && len(e.served.done) > 0 {
-		e.served.finisher.wake()
-	}
+	e.wakeServed()
 	e.served = nil
 }
 
-// retire is leaveOff for good, when the fetcher ends.
+// wakeServed leaves what is done on the lane that the fetcher has served to its finisher. e.mu is held.
+func (e *executors) wakeServed() {
+	if e.served == nil {
+		return
+	}
+	if d := &e.done[e.served.index]; len(d.claims) > 0 {
+		d.wake()
+	}
+}
+
+// retire is stopServing for good, when the fetcher ends.
 func (e *executors) retire() {
 	e.mu.Lock()
 	e.fetcherWaits = false // nobody waits for room any more
@@ -36,25 +71,20 @@ func (e *executors) retire() {
 func (e *executors) takeDone(l *lane) []*Claim {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return l.takeDone()
+	return e.done[l.index].take()
 }
 
 // putDone puts claims back of which Redis could not be told that they are done.
 func (e *executors) putDone(l *lane, claims []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l.done = append(claims, l.done...)
+	d := &e.done[l.index]
+	d.claims = append(claims, d.claims...)
 }
 
-// takeDone takes as much of what is done as one call tells Redis. executors.mu is held.
-func (l *lane) takeDone() []*Claim {
-	n := min(len(l.done), redisstore.MaxTokens)
-	if n == 0 {
-		return nil
-	}
-	done := l.done[:n:n]
-	if l.done = l.done[n:]; len(l.done) == 0 {
-		l.done = make([]*Claim, 0, n) // the old memory would hold on to what is done
-	}
-	return done
+// undone returns how many claims are done on a lane and not taken.
+func (e *executors) undone(l *lane) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.done[l.index].claims)
 }

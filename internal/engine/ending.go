@@ -5,8 +5,28 @@ import "time"
 // outcome is how a claim ends other than by being done. The set is closed.
 type outcome uint8
 
+const (
+	outcomeRetry    outcome = iota // failed, to be tried again
+	outcomeArchive                 // failed for good
+	outcomeSnooze                  // not failed, to run again later
+	outcomePark                    // not for this worker
+	outcomeRelease                 // given back unchanged
+	outcomeDefer                   // given back unchanged, to the end of the queue's suspects
+	outcomeForward                 // handed on to the queue for Python tasks
+	outcomeComplete                // succeeded, and more is to be done than to acknowledge it
+	outcomeGather                  // was scheduled, and is to be gathered in a group
+	outcomeCancel                  // cancelled
+	outcomes                       // their number
+)
+
 // tally says how an ending is counted beside the set that its task is filed in.
 type tally uint8
+
+const (
+	tallyNone    tally = iota // it is not
+	tallyFailed               // as processed and failed
+	tallyExpired              // as expired
+)
 
 // counters returns the counters of the day that an ending raises which files its task: set is that of the set.
 func (t tally) counters(set string) []string {
@@ -34,20 +54,15 @@ type ending struct {
 }
 
 // giveBack releases claims whose tasks have not started.
-func (w *Worker) giveBack(claims []*Claim) {
+func giveBack(claims []*Claim) {
 	if len(claims) == 0 {
 		return
 	}
-	// One call for each lane, or a part of them might go back before the rest and come to stand behind it.
-	for _, l := range w.lanes {
-		var endings []ending
-		for _, c := range claims {
-			if c.lane == l {
-				endings = append(endings, ending{claim: c, outcome: outcomeRelease})
-			}
-		}
-		if len(endings) > 0 {
-			l.finisher.add(endings...)
-		}
+	byLane := map[*lane][]*Claim{}
+	for _, c := range claims {
+		byLane[c.lane] = append(byLane[c.lane], c)
+	}
+	for l, its := range byLane {
+		l.ends.release(its)
 	}
 }

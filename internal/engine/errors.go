@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Causes of the contexts of handlers.
@@ -35,3 +36,17 @@ func (e *StuckError) Error() string {
 	return fmt.Sprintf("delayed: %d handlers are stuck: %s; let them return when their contexts end", len(e.Funcs),
 		strings.Join(e.Funcs, ", "))
 }
+
+// timeoutError is the error of a handler that has returned one after its time was over.
+type timeoutError struct {
+	limit time.Duration
+	err   error
+}
+
+// Error implements error.
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.limit.Round(time.Millisecond), e.err)
+}
+
+// Unwrap returns ErrTimeout and the handler's error.
+func (e *timeoutError) Unwrap() []error { return []error{ErrTimeout, e.err} }

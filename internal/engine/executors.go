@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// holdAheadTime is how long a worker that gave tasks back claims no more than its free executors, so that others come to
-// them.
+// holdAheadTime is how long a worker that gave tasks back claims no more than its free executors, so that others come
+// to them.
 const holdAheadTime = 100 * time.Millisecond
 
 // executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its
 // lane until the fetcher or the lane's finisher takes it to Redis.
 type executors struct {
-	execute  func(*Claim) (done bool) // done: to be acknowledged; else it has been seen to
-	life time.Duration            // of a heartbeat
+	execute func(*Claim) (done bool) // done: to be acknowledged; else it has been seen to
+	life    time.Duration            // of a heartbeat
 	// changed holds an element when the fetcher should look again.
 	changed chan struct{}
 	over    sync.WaitGroup // executors
 	// those that others have replaced, or that were given up; they add themselves before over may be done
 	late sync.WaitGroup
 
-	mu       sync.Mutex // protects the following, and lane.done
-	work     sync.Cond  // ready, stopped or the age of a heartbeat has changed
-	ready    []*Claim
-	claiming   int // tasks that are being claimed, at most
-	busy     int
-	idle     int       // executors that wait for work
-	waking   bool      // one of them was woken and has not looked yet
-	lone     *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
-	crowded  bool      // a suspect was put back for the sake of those in hand
+	mu             sync.Mutex // protects the following
+	work           sync.Cond  // ready, stopped or the age of a heartbeat has changed
+	ready          []*Claim
+	claiming       int // tasks that are being claimed, at most
+	busy           int
+	idle           int       // executors that wait for work
+	waking         bool      // one of them was woken and has not looked yet
+	lone           *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
+	crowded        bool      // a suspect was put back for the sake of those in hand
 	holdAheadUntil time.Time // until then, claim no more than free executors
-	held     bool      // start nothing
-	marked   *Claim    // Redis has been told that nothing else is in hand
-	stopped  bool
-	pace     pace
-	ahead    int   // tasks to claim beyond free executors, as the fetcher last found
-	fetcherWaits   bool  // the fetcher waits for room
-	served   *lane // the fetcher claims from it, and acknowledges what is done there by the way
+	held           bool      // start nothing
+	marked         *Claim    // Redis has been told that nothing else is in hand
+	stopped        bool
+	pace           pace
+	ahead          int          // tasks to claim beyond free executors, as the fetcher last found
+	fetcherWaits   bool         // the fetcher waits for room
+	served         *lane        // the fetcher claims from it, and acknowledges in the same call what is done there
+	done           []doneClaims // of each lane, by its index
 	taskBudget
 
 	n          int
@@ -167,16 +168,16 @@ func (e *executors) ended(c *Claim, done bool, took time.Duration) {
 	if !done {
 		return
 	}
-	l := c.lane
-	l.done = append(l.done, c)
-	if len(l.done) > 1 || e.served == l {
+	d := &e.done[c.lane.index]
+	d.claims = append(d.claims, c)
+	if len(d.claims) > 1 || e.served == c.lane {
 		return // somebody knows
 	}
 	if e.fetcherWaits && e.served == nil {
-		e.served = l // the fetcher takes it along, or leaves off
+		e.served = c.lane // the fetcher takes it along, or stops serving
 		e.signal()
 	} else {
-		l.finisher.wake()
+		d.wake()
 	}
 }
 
@@ -319,4 +320,13 @@ func (e *executors) idsOf(l *lane) (ids []string) {
 	e.mu.Unlock()
 	add(e.running())
 	return ids
+}
+
+// cancelRevoked ends the contexts of one lane's handlers whose tasks were cancelled.
+func (e *executors) cancelRevoked(l *lane) {
+	for _, c := range e.running() {
+		if c.lane == l && l.isRevoked(c.msg.Meta.ID) {
+			l.cancelHandler(c)
+		}
+	}
 }

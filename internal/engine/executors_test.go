@@ -64,8 +64,7 @@ func newCrew(t *testing.T, n, prefetch int) *crew {
 
 func (c *crew) newLane(name string) *lane {
 	l := newLane(redisstore.NewStore(nil, "", name), "w", false)
-	l.finisher = newFinisher(l, loop.NewJournal((&logText{}).logger()), nil)
-	l.finisher.exec = c.executors
+	newFinisher(l, c.executors, loop.NewJournal((&logText{}).logger()), nil)
 	l.beat = func() { c.beats++ }
 	c.beaten(l)
 	return l
@@ -326,7 +325,7 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 		if running := c.running(); len(running) != 1 || running[0] != tasks[3] {
 			t.Errorf("%d tasks run, expected the fourth only", len(running))
 		}
-		if n := len(c.lane.done); n != 0 {
+		if n := len(doneOn(c.lane)); n != 0 {
 			t.Errorf("%d of them are to be acknowledged", n)
 		}
 		c.add(tasks[4:])
@@ -376,8 +375,8 @@ func TestExecutorsStop(t *testing.T) {
 		}
 		c.end(tasks[2], endDone)
 		<-over
-		if len(c.running()) != 0 || !slices.Equal(c.lane.done, []*Claim{tasks[0], tasks[2]}) {
-			t.Errorf("%d tasks run, and %d are done", len(c.running()), len(c.lane.done))
+		if len(c.running()) != 0 || !slices.Equal(doneOn(c.lane), []*Claim{tasks[0], tasks[2]}) {
+			t.Errorf("%d tasks run, and %d are done", len(c.running()), len(doneOn(c.lane)))
 		}
 	})
 }
@@ -392,7 +391,7 @@ func TestDoneIsTold(t *testing.T) {
 		c.fetcherWaits, c.busy = hungry, 1
 		c.ended(c.tasks(c.lane, 1)[0], true, 0)
 		c.mu.Unlock()
-		finisher, fetcher := len(c.lane.finisher.signal), len(c.changed)
+		finisher, fetcher := len(finisherOf(c.lane).signal), len(c.changed)
 		if hungry && (finisher != 0 || fetcher != 1) || !hungry && finisher != 1 {
 			t.Errorf("hungry %v: the finisher was woken %d times, the fetcher %d times", hungry, finisher, fetcher)
 		}

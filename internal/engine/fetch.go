@@ -25,11 +25,9 @@ type fetcher struct {
 	waiters []*waiter
 	wakes   chan wakeUp
 	exec    *executors
-	budget    func() (int, time.Duration)
+	budget  func() (int, time.Duration)
 	receive func(context.Context, []*Claim) (kept int)
-	// inHand returns the number of claims in hand, startLone starts the lone task, mayClaim says whether the worker
-	// claims at all.
-	inHand    func() int
+	// startLone starts the lone task, mayClaim says whether the worker claims at all.
 	startLone func(context.Context, *Claim)
 	mayClaim  func() bool
 	life      time.Duration // of a heartbeat

@@ -56,7 +56,7 @@ func (f *fetcher) takesSuspects(now time.Time) bool {
 		return true
 	}
 	hot, _ := f.anyHot()
-	return !hot && f.flying == 0 && f.inHand() == 0
+	return !hot && f.flying == 0 && inHand(f.lanes) == 0
 }
 
 // claimSuspect claims at most one suspect of a queue.
@@ -87,10 +87,10 @@ func (f *fetcher) handleLone(ctx context.Context) {
 		f.loneOver(now)
 	case d.runs:
 		f.block(ctx, 0)
-	case d.lone.lost.Load() || !f.mayClaim() || f.paused(f.position(d.lone)):
+	case d.lone.lost.Load() || !f.mayClaim() || f.paused(d.lone.lane.index):
 		f.dismissLone(outcomeDefer)
 		f.loneOver(now)
-	case f.flying == 0 && f.inHand() == 1:
+	case f.flying == 0 && inHand(f.lanes) == 1:
 		f.startLone(ctx, d.lone)
 		d.runs = true
 	case now.Sub(d.since) > d.patience:
@@ -106,7 +106,7 @@ func (f *fetcher) handleLone(ctx context.Context) {
 func (f *fetcher) dismissLone(how outcome) {
 	c := f.suspects.lone
 	f.exec.dismiss(c)
-	c.lane.finisher.add(ending{claim: c, outcome: how})
+	c.lane.ends.add(ending{claim: c, outcome: how})
 }
 
 // loneOver lets the worker claim again. Other tasks come first for as long as they had to wait.
@@ -116,14 +116,4 @@ func (f *fetcher) loneOver(now time.Time) {
 	for i := range f.hot {
 		f.hot[i] = true
 	}
-}
-
-// position returns which of the queues a claim is of.
-func (f *fetcher) position(c *Claim) int {
-	for i, l := range f.lanes {
-		if l == c.lane {
-			return i
-		}
-	}
-	return -1
 }

@@ -24,7 +24,7 @@ func TestLostWakeUpIsNoticed(t *testing.T) {
 
 // A mover notices suspects whose notification is gone, as it does with other tasks.
 func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	for list, suspects := range map[string]bool{"": false, "_suspects": true} {
 		r.b.Do("RPUSH", r.b.Name+list, "m")
 		if _, err := r.groups[0].mover.round(t.Context()); err != nil {
@@ -44,7 +44,7 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 
 // A worker that stops while it waits puts back the notification that Redis may have given to it just then.
 func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	r.b.Do("RPUSH", r.b.Name, "m")
 	r.fetcher.waiters[0].blocking = true
 	ctx, stop := context.WithCancel(t.Context())

@@ -11,30 +11,10 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-const (
-	outcomeRetry    outcome = iota // failed, to be tried again
-	outcomeArchive                 // failed for good
-	outcomeSnooze                  // not failed, to run again later
-	outcomePark                    // not for this worker
-	outcomeRelease                 // given back unchanged
-	outcomeDefer                   // given back unchanged, to the end of the queue's suspects
-	outcomeForward                 // handed on to the queue for Python tasks
-	outcomeComplete                // succeeded, and more is to be done than to acknowledge it
-	outcomeGather                  // was scheduled, and is to be gathered in a group
-	outcomeCancel                  // cancelled
-	outcomes                       // their number
-)
-
-const (
-	tallyNone    tally = iota // it is not
-	tallyFailed               // as processed and failed
-	tallyExpired              // as expired
-)
-
 // finisher tells Redis how the claims of one lane ended, in batches, again and again until Redis answers.
 type finisher struct {
 	lane *lane
-	exec *executors
+	exec *executors // keeps what is done
 	log  loop.Journal
 	// archiveMost and archiveKeep bound the archive.
 	archiveMost int
@@ -52,17 +32,34 @@ type finisher struct {
 	done    chan struct{}
 }
 
-func newFinisher(l *lane, log loop.Journal, forward *redisstore.Store) *finisher {
-	return &finisher{
-		lane: l, log: log, forward: forward, archiveMost: lifecycle.MaxArchived, archiveKeep: lifecycle.ArchivedLife,
+// newFinisher returns the finisher of a lane, which hands its endings to it from now on, as exec does with what is
+// done.
+func newFinisher(l *lane, exec *executors, log loop.Journal, forward *redisstore.Store) *finisher {
+	f := &finisher{
+		lane: l, exec: exec, log: log, forward: forward,
+		archiveMost: lifecycle.MaxArchived, archiveKeep: lifecycle.ArchivedLife,
 		signal: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	l.ends = f
+	exec.attach(l, f.wake)
+	return f
 }
 
 // add hands over endings. It never blocks.
-func (f *finisher) add(endings ...ending) {
+func (f *finisher) add(e ending) {
 	f.mu.Lock()
-	f.pending = append(f.pending, endings...)
+	f.pending = append(f.pending, e)
+	f.mu.Unlock()
+	f.wake()
+}
+
+// release hands over claims that are given back unchanged. It never blocks. One call of Redis takes them all: of two,
+// the second would put its tasks in front of those of the first.
+func (f *finisher) release(claims []*Claim) {
+	f.mu.Lock()
+	for _, c := range claims {
+		f.pending = append(f.pending, ending{claim: c, outcome: outcomeRelease})
+	}
 	f.mu.Unlock()
 	f.wake()
 }
@@ -181,7 +178,7 @@ func (f *finisher) unanswered(done []*Claim, err error) {
 }
 
 func (f *finisher) tooLate(c *Claim) {
-	f.lane.owner.emitFor(c, Event{Kind: event.TaskLost})
+	f.lane.report(c, Event{Kind: event.TaskLost})
 	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
@@ -310,13 +307,11 @@ func (f *finisher) waiting() int {
 	f.mu.Lock()
 	n := len(f.pending)
 	f.mu.Unlock()
-	f.exec.mu.Lock()
-	defer f.exec.mu.Unlock()
-	return n + len(f.lane.done)
+	return n + f.exec.undone(f.lane)
 }
 
-// freeForwarded frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If Redis does
-// not answer, it lapses.
+// freeForwarded frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If
+// Redis does not answer, it lapses.
 func (f *finisher) freeForwarded(ctx context.Context, c *Claim) {
 	if err := f.lane.store.Disown(ctx, c.msg.Meta.ID); err != nil {
 		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).WithError(err).

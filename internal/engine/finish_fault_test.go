@@ -5,20 +5,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // What Redis has not answered for stands before what has come meanwhile, and is told as it would have been.
 func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 	var meanwhile func()
-	r := newReceiver(t, func(cfg *WorkerConfig) {
+	r := newReceivingWorker(t, func(cfg *WorkerConfig) {
 		cfg.Logger = onLog(func() {
 			if meanwhile != nil {
 				meanwhile()
 			}
 		}).logger()
 	})
-	f := r.l.finisher
+	f := finisherOf(r.l)
 	for _, s := range []string{"first", "second", "third"} {
 		r.b.delay(r.f, s)
 	}
@@ -27,7 +28,7 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 		meanwhile = nil
 		f.add(ending{claim: claims[2], outcome: outcomeRelease})
 	}
-	f.add(ending{claim: claims[0], outcome: outcomeRelease}, ending{claim: claims[1], outcome: outcomeRelease})
+	f.release(claims[:2])
 	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
 	if worked, ok := f.work(); !worked || ok {
@@ -51,17 +52,17 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 
 // Lost claims are counted once Redis can be reached.
 func TestLostClaimsAreCountedLater(t *testing.T) {
-	r := newReceiver(t, nil)
-	r.l.finisher.countLost(3)
+	r := newReceivingWorker(t, nil)
+	finisherOf(r.l).countLost(3)
 	r.b.Must(r.b.rdb.Close())
-	if _, ok := r.l.finisher.work(); ok || r.l.finisher.lost != 3 {
-		t.Errorf("%d claims are to be counted after a call that failed, expected 3", r.l.finisher.lost)
+	if _, ok := finisherOf(r.l).work(); ok || finisherOf(r.l).lost != 3 {
+		t.Errorf("%d claims are to be counted after a call that failed, expected 3", finisherOf(r.l).lost)
 	}
 }
 
 // Tasks that go back in more than one call stand in their order.
 func TestReleasedTasksKeepTheirOrder(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	calls := make([]*Task, redisstore.MaxTokens+3)
 	for i := range calls {
 		calls[i] = Call(r.f, "x")
@@ -70,8 +71,8 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := r.b.List("")
-	r.giveBack(r.claim(len(calls)))
-	if _, ok := r.l.finisher.work(); !ok {
+	giveBack(r.claim(len(calls)))
+	if _, ok := finisherOf(r.l).work(); !ok {
 		t.Fatal("Redis was not told")
 	}
 	if after := r.b.List(""); !slices.Equal(after, before) {
@@ -81,11 +82,11 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 
 // A worker that waits for the end of a pause looks at the control hash with each heartbeat.
 func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	h := r.groups[0].heartbeat
 	beat := func(what string, want bool) {
 		t.Helper()
-		drain(r.l.control.poke)
+		loop.Drain(r.l.control.poke)
 		r.b.Must(h.beat(t.Context()))
 		if got := signalled(r.l.control.poke); got != want {
 			t.Errorf("%s: the worker looks at the control hash: %v, expected %v", what, got, want)
@@ -101,7 +102,7 @@ func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 
 // Listeners are told that a heartbeat is lost when it may have expired, not before.
 func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	h := r.groups[0].heartbeat
 	h.missed(redisstore.ErrClosed)
 	if h.missing[r.l] {
@@ -118,7 +119,7 @@ func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
 // A mover looks again when the first task of either set is due.
 func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 	for _, c := range []struct{ scheduled, retry time.Duration }{{time.Hour, time.Minute}, {time.Minute, time.Hour}} {
-		r := newReceiver(t, nil)
+		r := newReceivingWorker(t, nil)
 		for set, wait := range map[string]time.Duration{"_scheduled": c.scheduled, "_retry": c.retry} {
 			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
 			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
@@ -169,14 +170,14 @@ func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 
 // A claim that Redis wants to end in another way has not ended: its batch lasts until all of its claims have.
 func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	for _, s := range []string{"first", "second"} {
 		r.b.delay(r.f, s)
 	}
 	claims := r.claim(2)
 	claims[0].msg, _ = claims[0].parse()
-	r.l.finisher.add(r.cancellation(claims[0], false)) // nobody has cancelled it
-	for worked, ok := r.l.finisher.work(); worked; worked, ok = r.l.finisher.work() {
+	finisherOf(r.l).add(r.runner.cancellation(claims[0], false)) // nobody has cancelled it
+	for worked, ok := finisherOf(r.l).work(); worked; worked, ok = finisherOf(r.l).work() {
 		if !ok {
 			t.Fatal("Redis was not told")
 		}

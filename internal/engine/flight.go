@@ -15,7 +15,7 @@ const mostFlying = 2
 // flight is one claim call of the fetcher.
 type flight struct {
 	lane   int // position
-	asked   int // tasks asked for
+	asked  int // tasks asked for
 	claims []*Claim
 	left   int // pending after it
 	parked bool

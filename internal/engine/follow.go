@@ -8,8 +8,12 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// signalControl is published when the control hash has changed.
-const signalControl = "control"
+const (
+	// signalControl is published when the control hash has changed.
+	signalControl = "control"
+	// signalCancel is published with an id behind it, when a task was cancelled that may be active.
+	signalCancel = "cancel"
+)
 
 // follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat
 // does when signals are lost.
@@ -22,10 +26,10 @@ func (w *Worker) follow(ctx context.Context, l *lane) {
 			switch word, id, _ := strings.Cut(message, " "); word {
 			case signalCancel:
 				l.noteCanceled(id)
-				w.cancelRunning(l)
+				w.exec.cancelRevoked(l)
 				continue
 			case redisstore.SignalParked:
-				if w.knows(id) {
+				if w.receiver.knows(id) {
 					w.pokeMovers()
 				}
 				continue
@@ -93,13 +97,13 @@ func (w *Worker) pauseLane(l *lane, paused bool) {
 	log := w.log.With("queue", l.store.Name)
 	if !paused {
 		log.Info("queue resumed")
-		w.emit(Event{Kind: event.QueueResumed, Queue: l.store.Name})
+		w.events.emit(Event{Kind: event.QueueResumed, Queue: l.store.Name})
 		w.exec.signal()
 		return
 	}
 	log.Info("queue paused: no more of its tasks are claimed")
-	w.emit(Event{Kind: event.QueuePaused, Queue: l.store.Name})
-	w.giveBack(w.exec.takeBackOf(l))
+	w.events.emit(Event{Kind: event.QueuePaused, Queue: l.store.Name})
+	giveBack(w.exec.takeBackOf(l))
 }
 
 // obey does what was ordered for this worker on one of its queues. An order that is withdrawn is a pause that is over.
@@ -139,21 +143,17 @@ func (w *Worker) readRevoked(ctx context.Context, l *lane) error {
 		mine = mine[n:]
 	}
 	if len(ids) > 0 {
-		w.cancelRunning(l)
+		w.exec.cancelRevoked(l)
 	}
 	return nil
-}
-
-// cancelRunning ends the contexts of handlers whose tasks were cancelled.
-func (w *Worker) cancelRunning(l *lane) {
-	for _, c := range w.exec.running() {
-		if c.lane == l && l.isRevoked(c.msg.Meta.ID) {
-			l.cancelHandler(c)
-		}
-	}
 }
 
 // MaxWeight bounds the weight of a queue.
 const MaxWeight = 1000
 
-const OrderPause = "pause"
+// Orders to one worker.
+const (
+	OrderPause = "pause"
+	OrderQuiet = "quiet"
+	OrderStop  = "stop"
+)

@@ -127,6 +127,15 @@ func (b *bench) start(w *Worker) *started {
 	return s
 }
 
+// finisherOf returns the finisher of a lane.
+func finisherOf(l *lane) *finisher {
+	f, _ := l.ends.(*finisher)
+	return f
+}
+
+// doneOn returns what is done on a lane and not taken.
+func doneOn(l *lane) []*Claim { return finisherOf(l).exec.done[l.index].claims }
+
 // counters returns those of today.
 func (b *bench) counters() map[string]int {
 	b.T.Helper()

@@ -22,6 +22,7 @@ type heartbeat struct {
 	value  string
 	health *sweep.LinkHealth
 	log    loop.Journal
+	events *listeners
 	onBeat func() // after every confirmed heartbeat
 	// listing returns what the worker's functions are, and a value that is another one after each change; nil: nothing
 	// is published.
@@ -48,7 +49,7 @@ func newHeartbeat(
 ) *heartbeat {
 	h := &heartbeat{
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
-		value: value, health: health, log: log, onBeat: onBeat,
+		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat,
 		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
@@ -68,7 +69,7 @@ func (h *heartbeat) now() {
 // run beats until ctx ends.
 func (h *heartbeat) run(ctx context.Context) {
 	defer h.link.HangUp()
-	drain(h.poke) // functions that were registered before
+	loop.Drain(h.poke) // functions that were registered before
 	var wait loop.Backoff
 	for ctx.Err() == nil {
 		next := loop.Jitter(h.life*9/40, 0.1) // a quarter of the life at most: sweepers count on that
@@ -79,7 +80,7 @@ func (h *heartbeat) run(ctx context.Context) {
 			h.log.Trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
 			h.missed(err)
 			next = min(wait.Next(), h.life/8)
-			drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
+			loop.Drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
 		} else {
 			h.log.Relief(&h.trouble, "heartbeat renewed")
 			wait.Reset()
@@ -91,13 +92,6 @@ func (h *heartbeat) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		timer.Stop()
-	}
-}
-
-func drain(c chan struct{}) {
-	select {
-	case <-c:
-	default:
 	}
 }
 
@@ -246,9 +240,9 @@ func (h *heartbeat) missed(err error) {
 
 // lost tells listeners, once, that a heartbeat has expired or may have.
 func (h *heartbeat) lost(l *lane, err error) {
-	if l.owner != nil && !h.missing[l] {
+	if !h.missing[l] {
 		h.missing[l] = true
-		l.owner.emit(Event{Kind: event.HeartbeatLost, Queue: l.store.Name, Err: err})
+		h.events.emit(Event{Kind: event.HeartbeatLost, Queue: l.store.Name, Err: err})
 	}
 }
 
@@ -256,7 +250,7 @@ func (h *heartbeat) lost(l *lane, err error) {
 func (h *heartbeat) regained(l *lane) {
 	if h.missing[l] {
 		delete(h.missing, l)
-		l.owner.emit(Event{Kind: event.HeartbeatRegained, Queue: l.store.Name})
+		h.events.emit(Event{Kind: event.HeartbeatRegained, Queue: l.store.Name})
 	}
 }
 

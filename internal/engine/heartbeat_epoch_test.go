@@ -43,8 +43,7 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	h := &beating{bench: b, dialer: dialer}
 	h.lane = newLane(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
 	log := loop.NewJournal(b.log.logger())
-	h.lane.finisher = newFinisher(h.lane, log, nil)
-	h.lane.finisher.exec = newExecutors(1, 0, quietLife, nil)
+	newFinisher(h.lane, newExecutors(1, 0, quietLife, nil), log, nil)
 	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
 		func() { h.beaten++ })
 	h.lane.beat = h.now
@@ -163,11 +162,11 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	}
 	h.expect("renewed", "v:3", "v:3")
 	// What rode on the doubt is told now: two stand, one is lost.
-	if !h.lane.finisher.ack(claims, 0) {
+	if !finisherOf(h.lane).ack(claims, 0) {
 		t.Error("not acknowledged")
 	}
-	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || h.lane.finisher.lost != 1 {
-		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), h.lane.finisher.lost)
+	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || finisherOf(h.lane).lost != 1 {
+		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), finisherOf(h.lane).lost)
 	}
 }
 
@@ -213,16 +212,16 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 				}
 			} else {
 				again = h.claims(1)
-				if !h.lane.finisher.ack(slices.Clone(claims), 0) {
+				if !finisherOf(h.lane).ack(slices.Clone(claims), 0) {
 					t.Fatal("not acknowledged")
 				}
 			}
 			if len(again) != 1 || string(again[0].raw) != "b+" {
 				t.Errorf("%d tasks claimed, expected the one that was swept", len(again))
 			}
-			if known, _, _ := h.lane.count(); known != 1 || h.lane.finisher.lost != 1 {
+			if known, _, _ := h.lane.count(); known != 1 || finisherOf(h.lane).lost != 1 {
 				t.Errorf("%d claims are known, and %d to be counted as lost: expected 1 and 1", known,
-					h.lane.finisher.lost)
+					finisherOf(h.lane).lost)
 			}
 			if n := h.Size("_processing:w"); n != 1 || h.counters()["processed"] != 2 {
 				t.Errorf("%d claims are left, counters %v: expected one and two processed", n, h.counters())
@@ -335,7 +334,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 // A worker whose own heartbeat had expired does not judge others by what it has seen before: Redis may have lost what
 // they had written, or all of them stood still.
 func TestRegistrationAgainBreaksContact(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	g := r.groups[0]
 	r.b.Must(g.heartbeat.beat(t.Context()))
 	t.Cleanup(g.heartbeat.link.HangUp)
@@ -353,7 +352,7 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 
 // A worker's sweeper and its heartbeat know of each other's calls and breaks.
 func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	g := r.groups[0]
 	if _, ok := g.heartbeat.health.UnbrokenSince(); ok {
 		t.Fatal("contact before any call")
@@ -371,7 +370,7 @@ func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 
 // A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.
 func TestStopGivesBackUnknownClaims(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	h := r.groups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	r.b.Must(h.beat(t.Context()))

@@ -124,7 +124,7 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 
 // A mover reads on behind those parked tasks that stay; those that it has found will be gone.
 func TestMoverReadsOnBehindWhatStays(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	for i := range 3 * redisstore.ParkedPage {
 		id := strings.Repeat("x", i+1)
 		r.b.Do("ZADD", r.b.Name+"_parked", 1e15+float64(i), id)
@@ -156,7 +156,7 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 
 // A queue that was found empty is not looked at again at once.
 func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	r.fetcher.probe(t.Context())
 	if r.fetcher.probed[0].IsZero() || r.fetcher.hot[0] {
 		t.Errorf("probed %v, hot %v", r.fetcher.probed[0], r.fetcher.hot[0])

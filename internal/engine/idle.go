@@ -9,6 +9,12 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
+// emptyInterval and emptyMost bound the time between two checks whether there is anything to do.
+const (
+	emptyInterval = 50 * time.Millisecond
+	emptyMost     = time.Second
+)
+
 // idleWatch finds out when a worker has nothing to do.
 type idleWatch struct {
 	worker *Worker
@@ -57,7 +63,7 @@ func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 	}
 	if v.listened && !v.told {
 		v.told = true
-		v.worker.emit(Event{Kind: event.WorkerIdle})
+		v.worker.events.emit(Event{Kind: event.WorkerIdle})
 	}
 	return over
 }
@@ -84,5 +90,3 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// emptyInterval and emptyMost bound the time between two looks whether there is anything to do.
-const emptyInterval = 50 * time.Millisecond

@@ -17,12 +17,12 @@ type lane struct {
 	store    *redisstore.Store
 	suspects *redisstore.Store // its pending list is that of the suspects
 	worker   string            // id
-	owner    *Worker
 	legacy   bool
-	finisher *finisher
+	index    int // among the worker's lanes
+	maxRetry int // of tasks for which neither the call nor the function says it
 
-	// done are claims that are done and that nobody has taken to acknowledge them; protected by executors.mu.
-	done []*Claim
+	ends   endings             // hears how claims end
+	report func(*Claim, Event) // tells listeners what has happened to a claim
 
 	mu      sync.Mutex
 	batches map[uint64]*batch // claimed and not settled
@@ -34,8 +34,8 @@ type lane struct {
 	unclear time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
-	pendingLeft  int // pending after the last claim
-	rest  queueRest
+	pendingLeft int // pending after the last claim
+	rest        queueRest
 	hasSuspects bool // it has suspects, as far as is known
 
 	beat func() // asks for a heartbeat of this queue now
@@ -56,11 +56,27 @@ type lane struct {
 	pulse atomic.Pointer[string]
 }
 
+// endings hears how the claims of a lane end, and tells Redis: the lane's finisher. Its methods never block.
+type endings interface {
+	add(e ending)
+	// release gives claims back unchanged.
+	release(claims []*Claim)
+	// countLost adds n to the number of lost claims that the next call reports.
+	countLost(n int)
+	// acknowledged notes Redis's answer for claims that are done: which of them stood, nil for all.
+	acknowledged(done []*Claim, stood []bool)
+	// unanswered puts claims back that are done and of which Redis could not be told.
+	unanswered(done []*Claim, err error)
+}
+
 // now returns the time by Redis's clock.
 func (l *lane) now() time.Time { return l.store.Now() }
 
 func newLane(s *redisstore.Store, worker string, legacy bool) *lane {
-	l := &lane{store: s, suspects: s.Suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{}}
+	l := &lane{
+		store: s, suspects: s.Suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{},
+		report: func(*Claim, Event) {},
+	}
 	l.control.poke = make(chan struct{}, 1)
 	l.control.version.Store(-1)
 	return l
@@ -103,9 +119,9 @@ func (l *lane) claim(
 	got, err := take(ctx, call)
 	if err == nil || errors.Is(err, redisstore.ErrNoHeartbeat) || errors.Is(err, redisstore.ErrBatchUsed) ||
 		errors.Is(err, redisstore.ErrQueuePaused) {
-		l.finisher.acknowledged(done, got.Stood)
+		l.ends.acknowledged(done, got.Stood)
 	} else {
-		l.finisher.unanswered(done, err)
+		l.ends.unanswered(done, err)
 	}
 	b := newBatch(l, number, got.Messages)
 	b.version, b.suspects = got.Version, call.Suspects
@@ -151,7 +167,7 @@ func (l *lane) ending(done []*Claim) ([]*Claim, redisstore.Ended) {
 	for _, c := range done {
 		if c.lost.Load() {
 			l.settleLocked(c)
-			l.owner.emitFor(c, Event{Kind: event.TaskLost})
+			l.report(c, Event{Kind: event.TaskLost})
 			continue
 		}
 		kept = append(kept, c)
@@ -159,7 +175,7 @@ func (l *lane) ending(done []*Claim) ([]*Claim, redisstore.Ended) {
 	}
 	e.Batches = l.finishedLocked(kept)
 	if lost := len(done) - len(kept); lost > 0 {
-		l.finisher.countLost(lost)
+		l.ends.countLost(lost)
 	}
 	return kept, e
 }
@@ -323,8 +339,8 @@ func (l *lane) find(token string) *Claim {
 }
 
 // inHand returns the number of claims of which Redis does not know how they ended.
-func (w *Worker) inHand() (n int) {
-	for _, l := range w.lanes {
+func inHand(lanes []*lane) (n int) {
+	for _, l := range lanes {
 		known, _, _ := l.count()
 		n += known
 	}

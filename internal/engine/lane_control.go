@@ -66,15 +66,3 @@ func (l *lane) restsUntil() time.Time {
 
 // queuePaused says whether the lane's queue is paused, as far as is known.
 func (l *lane) queuePaused() bool { return l.control.paused.Load() }
-
-const (
-
-	// signalCancel is published with an id behind it, when a task was cancelled that may be active.
-	signalCancel = "cancel"
-)
-
-// Orders to one worker.
-const (
-	OrderQuiet = "quiet"
-	OrderStop  = "stop"
-)

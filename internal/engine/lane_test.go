@@ -34,8 +34,7 @@ func newHeldLane(t *testing.T) *heldLane {
 	}
 	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}
 	h.lane = newLane(redisstore.NewStore(h.src, "", b.Name), "w", false)
-	h.finisher = newFinisher(h.lane, loop.NewJournal(b.log.logger()), nil)
-	h.finisher.exec = newExecutors(1, 0, time.Minute, nil)
+	newFinisher(h.lane, newExecutors(1, 0, time.Minute, nil), loop.NewJournal(b.log.logger()), nil)
 	h.beat = func() { h.beats++ }
 	h.registered("v")
 	return h
@@ -284,8 +283,9 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.newest() != 2 {
 		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.newest())
 	}
-	if first[0].unclear || len(h.done) != 1 || first[0].batch.unsent != 1 {
-		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].unclear, len(h.done),
+	if first[0].unclear || len(doneOn(h.lane)) != 1 || first[0].batch.unsent != 1 {
+		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].unclear,
+			len(doneOn(h.lane)),
 			first[0].batch.unsent)
 	}
 	h.expect("after it", "1-1", "1-1")
@@ -320,15 +320,15 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	one := h.claim(2)
 	call, result := h.begin(1, one...)
 	h.fail(call, result)
-	if !signalled(h.finisher.signal) {
+	if !signalled(finisherOf(h.lane).signal) {
 		t.Error("the finisher is not told to try again")
 	}
-	if !slices.Equal(h.done, one) || !one[0].unclear || !one[1].unclear {
-		t.Errorf("%q are to be told again, expected both", tokens(h.done))
+	if !slices.Equal(doneOn(h.lane), one) || !one[0].unclear || !one[1].unclear {
+		t.Errorf("%q are to be told again, expected both", tokens(doneOn(h.lane)))
 	}
 	h.expect("nobody knows", "1-1 1-2", "1-1 1-2")
 	// The next claim takes them along.
-	three := h.claim(1, h.finisher.exec.takeDone(h.lane)...)
+	three := h.claim(1, finisherOf(h.lane).exec.takeDone(h.lane)...)
 	h.expect("told", "3-1", "3-1")
 	if got := h.batchTimes(); got != "3" {
 		t.Errorf("the claim times of batches %s are left, expected 3", got)
@@ -339,10 +339,10 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	h.Do("HDEL", h.Name+"_claims:w", "3")
 	h.fail(call, result)
 	h.Do("SET", h.Name+"_worker:w", "another") // each is looked at
-	h.claim(0, h.finisher.exec.takeDone(h.lane)...)
+	h.claim(0, finisherOf(h.lane).exec.takeDone(h.lane)...)
 	h.expect("told twice", "", "")
-	if h.finisher.lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
-		t.Errorf("%d claims were counted as lost:\n%s", h.finisher.lost, h.log)
+	if finisherOf(h.lane).lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
+		t.Errorf("%d claims were counted as lost:\n%s", finisherOf(h.lane).lost, h.log)
 	}
 	if n := h.counters()["processed"]; n != 2 {
 		t.Errorf("processed %d, expected the two that stood", n)
@@ -381,8 +381,8 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 		t.Errorf("%d claims, %v, expected errNoHeartbeat", len(got.claims), got.err)
 	}
 	h.expect("told", "", "")
-	if _, _, unclear := h.count(); unclear || len(h.done) > 0 {
-		t.Errorf("unclear %v, and %d to be told again", unclear, len(h.done))
+	if _, _, unclear := h.count(); unclear || len(doneOn(h.lane)) > 0 {
+		t.Errorf("unclear %v, and %d to be told again", unclear, len(doneOn(h.lane)))
 	}
 	h.registered("again")
 	h.next-- // the number of a batch that exists
@@ -406,8 +406,8 @@ func TestLostClaimsAreNotAcknowledged(t *testing.T) {
 	if tokens(kept) != "1-1 1-3" || !slices.Equal(e.Tokens, []string{"1-1", "1-3"}) {
 		t.Errorf("%q end, told by %q, expected those that are not lost", tokens(kept), e.Tokens)
 	}
-	if !signalled(h.finisher.signal) || h.finisher.lost != 1 {
-		t.Errorf("%d are to be counted, expected 1", h.finisher.lost)
+	if !signalled(finisherOf(h.lane).signal) || finisherOf(h.lane).lost != 1 {
+		t.Errorf("%d are to be counted, expected 1", finisherOf(h.lane).lost)
 	}
 	h.expect("one is settled", "1-1 1-3 1-4", "1-1 1-2 1-3 1-4")
 	h.reopen(kept)
@@ -417,8 +417,9 @@ func TestLostClaimsAreNotAcknowledged(t *testing.T) {
 	}
 	h.claim(0, one[2], one[3])
 	h.expect("all have ended", "", "1-1 1-2 1-4")
-	if h.finisher.lost != 2 || len(h.batches) != 0 {
-		t.Errorf("%d are to be counted, and %d batches are open: expected 2 and none", h.finisher.lost, len(h.batches))
+	if finisherOf(h.lane).lost != 2 || len(h.batches) != 0 {
+		t.Errorf("%d are to be counted, and %d batches are open: expected 2 and none", finisherOf(h.lane).lost,
+			len(h.batches))
 	}
 }
 

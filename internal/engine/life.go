@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )
@@ -39,7 +40,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.logStart()
-	w.emit(Event{Kind: event.WorkerStarted})
+	w.events.emit(Event{Kind: event.WorkerStarted})
 	ctx, end := w.cfg.Signals.Until(ctx)
 	defer end()
 
@@ -56,7 +57,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer context.AfterFunc(w.cfg.Signals.Open, l.giveUp)() // Redis cannot be told any more
 	reason := l.stop(end)
 	idle := l.drain(reason)
-	if waitFor(idle, 0) {
+	if loop.Await(idle, 0) {
 		err := l.finish(idle, reason)
 		w.log.Info("worker stopped")
 		return w.because(reason, err)
@@ -87,7 +88,7 @@ func (w *Worker) attach() error {
 	if err := w.cfg.Prepare(); err != nil {
 		return err
 	}
-	w.hooks.start(w.log)
+	w.events.start(w.log)
 	return nil
 }
 
@@ -116,8 +117,10 @@ func (l *life) start(ctx context.Context, answered bool) {
 	for _, wt := range w.fetcher.waiters {
 		l.loops.Go(func() { wt.run(ctx) })
 	}
+	for _, f := range w.finishers {
+		l.finishers.Go(func() { f.run(l.told, l.abandon) })
+	}
 	for _, lane := range w.lanes {
-		l.finishers.Go(func() { lane.finisher.run(l.told, l.abandon) })
 		l.beats.Go(func() { w.follow(l.beating, lane) })
 	}
 	l.loops.Go(func() { w.fetcher.run(ctx) })
@@ -140,7 +143,7 @@ func (l *life) stop(end context.CancelFunc) (reason string) {
 	end()
 	reason = w.stopReason()
 	w.log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
-	w.emit(Event{Kind: event.WorkerStopping, Reason: reason})
+	w.events.emit(Event{Kind: event.WorkerStopping, Reason: reason})
 	if reason != stopStuck {
 		for _, lane := range w.lanes {
 			l.beats.Go(func() { w.noteStop(l.beating, lane) })
@@ -155,7 +158,7 @@ func (l *life) stop(end context.CancelFunc) (reason string) {
 // cancelled. The channel that it returns is closed when all of them have returned.
 func (l *life) drain(reason string) (idle <-chan struct{}) {
 	w := l.w
-	w.giveBack(w.exec.takeBack())
+	giveBack(w.exec.takeBack())
 	w.exec.stop()
 	sound, all := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -168,9 +171,9 @@ func (l *life) drain(reason string) (idle <-chan struct{}) {
 	if reason == stopStuck {
 		awaited = sound // the others do not return
 	}
-	if !waitFor(awaited, time.Until(l.grace)) {
+	if !loop.Await(awaited, time.Until(l.grace)) {
 		w.cancel(ErrShutdown)
-		waitFor(awaited, w.cfg.CancelGrace)
+		loop.Await(awaited, w.cfg.CancelGrace)
 	}
 	return all
 }
@@ -190,8 +193,8 @@ func (l *life) finish(idle <-chan struct{}, reason string) error {
 	err := w.unregister()
 	w.lines.Close()
 	w.phase.Store(int32(state.Stopped))
-	w.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.because(reason, err)})
-	w.hooks.stop(w.cfg.listenGrace())
+	w.events.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.because(reason, err)})
+	w.events.stop(w.cfg.listenGrace())
 	return err
 }
 
@@ -223,21 +226,4 @@ func (w *Worker) stillRunning(reason string) error {
 		return w.watchdog.fatal
 	}
 	return w.because(reason, running)
-}
-
-// waitFor reports whether done closes within d.
-func waitFor(done <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		select {
-		case <-done:
-			return true
-		default:
-			return false
-		}
-	}
 }

@@ -22,12 +22,8 @@ const (
 	stopSettings = "settings" // Redis came back with settings that lose tasks
 )
 
-const (
-	// memoryInterval is the time between two looks at the memory of the process.
-	memoryInterval = time.Second
-
-	emptyMost = time.Second
-)
+// memoryInterval is the time between two looks at the memory of the process.
+const memoryInterval = time.Second
 
 // stopFor makes the worker stop as if the context of Run had ended. The first reason holds. It never blocks and may be
 // called at any time.
@@ -45,8 +41,8 @@ func (w *Worker) stopReason() string {
 	return ""
 }
 
-// allow prepares the limits that the executors keep.
-func (w *Worker) allow() {
+// limitTasks prepares the limits that the executors keep.
+func (w *Worker) limitTasks() {
 	w.exec.rest = w.cfg.Rest
 	w.exec.limited, w.exec.budget = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
 	w.exec.onSpent = func() { w.stopFor(stopTasks) }
@@ -65,7 +61,7 @@ func (w *Worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxMemory > 0 {
 		watches = append(watches, w.watchMemory)
 	}
-	v := &idleWatch{worker: w, limit: -1, listened: w.listened()}
+	v := &idleWatch{worker: w, limit: -1, listened: w.events.any()}
 	switch {
 	case w.cfg.StopWhenEmptyFor > 0:
 		v.limit = w.cfg.StopWhenEmptyFor

@@ -2,13 +2,13 @@ package engine
 
 // unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has
 // seen to what becomes of it.
-func (w *Worker) unlockStart(c *Claim) bool {
+func (r *runner) unlockStart(c *Claim) bool {
 	if fields := c.fn.UnknownFields(&c.msg); len(fields) > 0 {
-		c.lane.finisher.add(w.park(c, reasonFields, c.lane.now(), fields...)) // it has not started: its lock lasts
+		c.lane.ends.add(r.park(c, parkedFields, c.lane.now(), fields...)) // it has not started: its lock lasts
 		return false
 	}
-	if w.unlock(c) {
-		w.cancelClaim(c, false)
+	if r.unlock(c) {
+		r.cancelClaim(c, false)
 		return false
 	}
 	return true
@@ -16,9 +16,9 @@ func (w *Worker) unlockStart(c *Claim) bool {
 
 // unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If
 // Redis does not answer, the task starts, and the lock ends with it.
-func (w *Worker) unlock(c *Claim) (replaced bool) {
-	left, replaced, err := c.lane.store.Unlock(w.tasks, c.msg.Meta.ID)
-	log := w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID)
+func (r *runner) unlock(c *Claim) (replaced bool) {
+	left, replaced, err := c.lane.store.Unlock(r.tasks, c.msg.Meta.ID)
+	log := r.logOf(c)
 	switch {
 	case err != nil:
 		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")

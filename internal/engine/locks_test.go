@@ -16,8 +16,8 @@ func TestUntilStartWithoutRedis(t *testing.T) {
 	c.msg.Meta.ID, c.msg.Meta.Extra = "id", &wire.Extra{Lock: "l"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	worker := &Worker{log: loop.NewJournal(b.log.logger()), tasks: ctx}
-	if worker.unlock(c) || !c.held() {
+	r := &runner{log: loop.NewJournal(b.log.logger()), tasks: ctx}
+	if r.unlock(c) || !c.held() {
 		t.Errorf("replaced, or nothing to free at the end: held %v", c.held())
 	}
 	if !strings.Contains(b.log.String(), "could not be freed") {

@@ -27,7 +27,8 @@ func (e *executors) admit(c *Claim) bool {
 	return !e.crowded
 }
 
-// holdAhead makes the worker claim no more than its free executors for a while, so that others come to what it gives back.
+// holdAhead makes the worker claim no more than its free executors for a while, so that others come to what it gives
+// back.
 func (e *executors) holdAhead() {
 	e.mu.Lock()
 	e.holdAheadUntil = time.Now().Add(holdAheadTime)

@@ -24,13 +24,6 @@ func newLoner(c *crew, lanes ...*lane) *loner {
 		probed:    make([]time.Time, n),
 		mayClaim:  func() bool { return true },
 		startLone: func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },
-		inHand: func() (n int) {
-			for _, lane := range lanes {
-				known, _, _ := lane.count()
-				n += known
-			}
-			return n
-		},
 	}
 	for range lanes {
 		l.of = append(l.of, &waiter{})
@@ -71,11 +64,11 @@ func (l *loner) free(what string, waited time.Duration) {
 // deferred expects that a task was put back among the suspects.
 func (l *loner) deferred(what string, task *Claim) {
 	l.c.t.Helper()
-	p := task.lane.finisher.pending
+	p := finisherOf(task.lane).pending
 	if len(p) != 1 || p[0].claim != task || p[0].outcome != outcomeDefer || l.exec.loneTask() != nil {
 		l.c.t.Errorf("%s: %+v, expected that it is put back", what, p)
 	}
-	task.lane.finisher.pending = nil
+	finisherOf(task.lane).pending = nil
 	task.lane.settle(task)
 }
 

@@ -39,7 +39,7 @@ type mover struct {
 	every   time.Duration // CheckInterval
 	trouble loop.Complaints
 	lines   loop.LineLimit // log lines about tasks
-	hooks   *listeners         // of the worker; nil: none
+	events  *listeners     // of the worker; nil: none
 	// archiveKeep is how long tasks are archived that are too large to be moved.
 	archiveKeep time.Duration
 }
@@ -49,7 +49,7 @@ func newMover(src redisstore.Source, lanes []*lane, log loop.Journal) *mover {
 		src: src, lanes: lanes, log: log,
 		poke: make(chan struct{}, 1), offset: make([]int, len(lanes)), lent: make([][]string, len(lanes)),
 		loan: groupLoan, every: CheckInterval,
-		archiveKeep: lifecycle.ArchivedLife,
+		archiveKeep: lifecycle.ArchivedLife, events: &listeners{},
 	}
 	for _, l := range lanes {
 		m.stores = append(m.stores, l.store)
@@ -77,7 +77,7 @@ func (m *mover) run(ctx context.Context) {
 			}
 			m.log.Trouble(&m.trouble, "cannot look for due tasks; trying again", err)
 			next = wait.Next()
-			drain(m.poke)
+			loop.Drain(m.poke)
 		} else {
 			m.log.Relief(&m.trouble, "looking for due tasks again")
 			wait.Reset()
@@ -176,7 +176,7 @@ func (m *mover) archive(
 		}
 		for _, t := range part {
 			redisstore.LogTooLarge(m.log, &m.lines, s.Name, t.ID, t.Size)
-			m.hooks.emit(Event{
+			m.events.emit(Event{
 				Kind: event.TaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
 				Err: redisstore.TooLarge(t.Size),
 			})

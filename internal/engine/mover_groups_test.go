@@ -45,7 +45,7 @@ func (q *Queue) gather(ctx context.Context, how wire.Gather, tasks ...*Task) err
 // A mover that was lent a group and could not reach Redis makes its call with the next look: nobody else would before
 // the loan is over.
 func TestLentGroupIsTriedAgain(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	r.b.Must(r.b.q.gather(t.Context(), wire.Gather{Grace: 1}, Call(r.b.fn("index", func(string, ...int) {}), "a", 1)))
 	m := r.groups[0].mover
 	r.b.Until("the group is due", func() bool {

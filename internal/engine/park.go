@@ -11,22 +11,31 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
+// Why tasks are parked.
+const (
+	parkedUnknown = "unknown function"
+	// parkedFields: the structs of this worker lack fields of the task's arguments.
+	parkedFields = "unknown fields"
+	parkedPython = "python"
+	parkedPlain  = "extended python on a queue for plain ones"
+)
+
 // park files a task for a worker that knows its function, and the fields of its arguments: here these were unknown.
-func (w *Worker) park(c *Claim, reason string, now time.Time, fields ...string) ending {
+func (r *runner) park(c *Claim, reason string, now time.Time, fields ...string) ending {
 	id := c.msg.Meta.ID
 	if id == "" {
 		id = wire.NewTaskID()
 	}
 	queue, path := c.lane.store.Name, c.msg.Path
-	w.lines.Log(loop.LineKey{Queue: queue, Reason: reason, Function: path}, func(n int) {
-		log := w.log.With("queue", queue).With("function", path).With("id", id).Counted(n)
+	r.lines.Log(loop.LineKey{Queue: queue, Reason: reason, Function: path}, func(n int) {
+		log := r.log.With("queue", queue).With("function", path).With("id", id).Counted(n)
 		if len(fields) > 0 {
 			log = log.With("fields", strings.Join(fields, ", "))
 		}
 		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
 	})
-	w.emitFor(c, Event{Kind: event.TaskParked, Reason: reason})
-	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: w.id}
+	r.events.emitFor(c, Event{Kind: event.TaskParked, Reason: reason})
+	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: r.worker}
 	if len(fields) > 0 {
 		info.Error = unknownFieldsText(c.msg.Path, fields)
 	}
@@ -35,17 +44,12 @@ func (w *Worker) park(c *Claim, reason string, now time.Time, fields ...string) 
 	}
 }
 
-const parkedUnknown = "unknown function"
-
 // parkedAdvice says what to do about it, unless workers that know the function are all that is missing.
 var parkedAdvice = map[string]string{
 	parkedPlain: ": the workers of WorkerConfig.PythonQueue break on extended messages; serve another queue with " +
 		"godelayed's workers and name that, " +
 		"or have its producers open this queue as Legacy",
 }
-
-// reasonFields is why a task is parked whose structs have fields that those of the worker lack.
-const reasonFields = "unknown fields"
 
 // unknownFieldsText says which fields a parked task waits for.
 func unknownFieldsText(path string, fields []string) string {

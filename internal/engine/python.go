@@ -9,31 +9,31 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// python hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
+// handOn hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
 // messages.
-func (w *Worker) python(ctx context.Context, c *Claim, now time.Time) ending {
-	to := w.pythonStore
+func (r *receiver) handOn(ctx context.Context, c *Claim, now time.Time) ending {
+	to := r.python
 	if to == nil || to.SameQueue(c.lane.store) {
-		return w.park(c, parkedPython, now)
+		return r.runner.park(c, parkedPython, now)
 	}
 	if c.msg.Kind == wire.PyExtended {
-		reads, err := w.readsExtended(ctx, to)
+		reads, err := r.readsExtended(ctx, to)
 		if err != nil {
 			return ending{claim: c, outcome: outcomeRelease} // nobody knows: ask again with the next claim
 		}
 		if !reads {
-			return w.park(c, parkedPlain, now)
+			return r.runner.park(c, parkedPlain, now)
 		}
 	}
-	w.emitFor(c, Event{Kind: event.TaskForwarded})
+	r.runner.events.emitFor(c, Event{Kind: event.TaskForwarded})
 	return ending{claim: c, outcome: outcomeForward}
 }
 
 // readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us
 // or from godelayed: it takes them from now on, but for a shared one, whose workers may be keakon's.
-func (w *Worker) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
+func (r *receiver) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
 	form, err := to.Mode(ctx)
-	if err == nil && form == "" && !w.cfg.Legacy {
+	if err == nil && form == "" && !r.legacy {
 		form, err = to.SettleMode(ctx, redisstore.ExtendedForm)
 	}
 	return form == redisstore.ExtendedForm, err

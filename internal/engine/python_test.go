@@ -73,7 +73,7 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the worker is stopping
-	e := w.python(ctx, &Claim{lane: w.lanes[0], raw: raw, msg: parsed}, time.Now())
+	e := w.receiver.handOn(ctx, &Claim{lane: w.lanes[0], raw: raw, msg: parsed}, time.Now())
 	if e.outcome == outcomePark {
 		t.Error("Redis was not asked, and the task is parked as if it had answered")
 	}

@@ -29,7 +29,7 @@ func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
 	first, second := claims[0], claims[1]
-	w.receive(t.Context(), claims)
+	w.receiver.receive(t.Context(), claims)
 	if l.find(first.token) != first || l.find(second.token) != second {
 		t.Errorf("tokens %s and %s name other claims now", first.token, second.token)
 	}

@@ -36,18 +36,18 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("the finisher, when nobody claims", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
 			c.isDone(claimed(one, 1)...)
-			if !told(one.finisher.signal) || told(two.finisher.signal) || told(c.changed) {
+			if !told(finisherOf(one).signal) || told(finisherOf(two).signal) || told(c.changed) {
 				t.Error("expected the lane's finisher to be told, and nobody else")
 			}
 			c.isDone(claimed(one, 2)...)
-			if told(one.finisher.signal) {
+			if told(finisherOf(one).signal) {
 				t.Error("the finisher is told again although it has not taken the first")
 			}
 			if n := len(c.takeDone(one)); n != 3 {
 				t.Errorf("it takes %d, expected 3", n)
 			}
 			c.isDone(claimed(one, 1)...)
-			if !told(one.finisher.signal) {
+			if !told(finisherOf(one).signal) {
 				t.Error("the finisher is not told again after it has taken what was done")
 			}
 		})
@@ -59,7 +59,7 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			}
 			claims := claimed(one, 3)
 			c.isDone(claims...)
-			if told(one.finisher.signal) || told(c.changed) {
+			if told(finisherOf(one).signal) || told(c.changed) {
 				t.Error("somebody is told although the fetcher comes by")
 			}
 			if done := c.serve(one); !slices.Equal(done, claims) {
@@ -68,7 +68,7 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			if done := c.serve(one); len(done) != 0 {
 				t.Errorf("the fetcher takes %d along a second time", len(done))
 			}
-			if told(one.finisher.signal) {
+			if told(finisherOf(one).signal) {
 				t.Error("the finisher is told of what the fetcher has taken")
 			}
 		})
@@ -77,15 +77,15 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
 			c.fetcherWaits = true
 			c.isDone(claimed(one, 1)...)
-			if !told(c.changed) || told(one.finisher.signal) || c.served != one {
+			if !told(c.changed) || told(finisherOf(one).signal) || c.served != one {
 				t.Error("expected the fetcher to be told, and nobody else")
 			}
 			c.isDone(claimed(two, 1)...)
-			if told(c.changed) || !told(two.finisher.signal) {
+			if told(c.changed) || !told(finisherOf(two).signal) {
 				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
 			}
 			c.stopServing()
-			if !told(one.finisher.signal) || c.served != nil {
+			if !told(finisherOf(one).signal) || c.served != nil {
 				t.Error("the fetcher leaves off, and the finisher is not told")
 			}
 		})
@@ -95,17 +95,17 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			c.serve(one)
 			c.isDone(claimed(one, 1)...)
 			c.isDone(claimed(two, 1)...)
-			if !told(two.finisher.signal) {
+			if !told(finisherOf(two).signal) {
 				t.Error("the finisher of the other lane is not told")
 			}
 			if done := c.serve(two); len(done) != 1 || done[0].lane != two {
 				t.Errorf("the fetcher takes %d along, expected the one of this lane", len(done))
 			}
-			if !told(one.finisher.signal) || told(two.finisher.signal) {
+			if !told(finisherOf(one).signal) || told(finisherOf(two).signal) {
 				t.Error("expected the finisher of the lane that the fetcher left to be told")
 			}
 			c.serve(one)
-			if told(two.finisher.signal) {
+			if told(finisherOf(two).signal) {
 				t.Error("a finisher is told of nothing")
 			}
 		})
@@ -117,7 +117,7 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			c.stopServing()
 			c.busy = 1
 			c.ended(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
-			if told(one.finisher.signal) || told(c.changed) || len(one.done) > 0 {
+			if told(finisherOf(one).signal) || told(c.changed) || len(doneOn(one)) > 0 {
 				t.Error("a finisher is told of nothing")
 			}
 		})

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// dropCanceled ends those of a batch's claims whose tasks were cancelled before they were claimed, and returns the others.
-// Their messages are parsed then. It costs nothing as long as nobody uses the control hash, and Redis is asked only
-// when something has changed. If it does not answer, all are given back.
-func (w *Worker) dropCanceled(ctx context.Context, claims []*Claim) []*Claim {
+// dropCanceled ends those of a batch's claims whose tasks were cancelled before they were claimed, and returns the
+// others. Their messages are parsed then. It costs nothing as long as nobody uses the control hash, and Redis is asked
+// only when something has changed. If it does not answer, all are given back.
+func (r *receiver) dropCanceled(ctx context.Context, claims []*Claim) []*Claim {
 	b := claims[0].batch
 	if b.version == 0 {
 		return claims
@@ -17,18 +17,18 @@ func (w *Worker) dropCanceled(ctx context.Context, claims []*Claim) []*Claim {
 	for _, c := range claims {
 		c.msg, _ = c.parse() // who receives it parses it again, and judges
 	}
-	revoked, err := w.canceledAmong(ctx, l, b.version, claims)
+	revoked, err := r.canceledAmong(ctx, l, b.version, claims)
 	if err != nil {
-		w.log.With("queue", l.store.Name).Trouble(&l.control.trouble,
+		r.log.With("queue", l.store.Name).Trouble(&l.control.trouble,
 			"cannot ask which tasks were canceled; giving them back", err)
 		l.rest = queueRest{until: time.Now().Add(pausedRest)}
-		w.giveBack(claims)
+		giveBack(claims)
 		return nil
 	}
 	kept := make([]*Claim, 0, len(claims))
 	for i, c := range claims {
 		if revoked != nil && revoked[i] {
-			w.cancelClaim(c, false)
+			r.runner.cancelClaim(c, false)
 			continue
 		}
 		kept = append(kept, c)
@@ -37,9 +37,9 @@ func (w *Worker) dropCanceled(ctx context.Context, claims []*Claim) []*Claim {
 }
 
 // canceledAmong says which claims' tasks were cancelled; nil for none.
-func (w *Worker) canceledAmong(ctx context.Context, l *lane, version int64, claims []*Claim) ([]bool, error) {
+func (r *receiver) canceledAmong(ctx context.Context, l *lane, version int64, claims []*Claim) ([]bool, error) {
 	if l.control.version.Load() != version {
-		if err := w.readControl(ctx, l); err != nil {
+		if err := r.readControl(ctx, l); err != nil {
 			return nil, err
 		}
 	}

@@ -40,7 +40,7 @@ func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 		return nil, err
 	}
 	s := &stepper{w: w, ended: map[*Claim]error{}}
-	w.onReturn = func(c *Claim, err error) {
+	w.runner.onReturn = func(c *Claim, err error) {
 		s.mu.Lock()
 		s.ended[c] = err
 		s.mu.Unlock()
@@ -142,14 +142,14 @@ func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Clai
 			return nil, false, err
 		}
 	}
-	if s.w.receive(ctx, claims) == 0 {
+	if s.w.receiver.receive(ctx, claims) == 0 {
 		return claims[0], false, nil
 	}
 	e := s.w.exec
 	switch {
 	case e.loneTask() != claims[0]:
-	case s.w.inHand() == 1:
-		s.w.startLone(ctx, claims[0])
+	case inHand(s.w.lanes) == 1:
+		s.w.receiver.startLone(ctx, claims[0])
 	default: // within another task, which waits for it
 		e.dismiss(claims[0])
 		e.add(claims)
@@ -181,13 +181,13 @@ func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duratio
 		s.mu.Unlock()
 		err = s.report(c, r)
 	}()
-	done = s.w.execute(c)
+	done = s.w.runner.execute(c)
 	return r, 0, nil
 }
 
 // report tells Redis how a task ended, and notes it in r.
 func (s *stepper) report(c *Claim, r *seam.Run) error {
-	f := c.lane.finisher
+	f := s.w.finishers[c.lane.index]
 	r.Outcome = "done"
 	for tries := 1; ; tries++ {
 		f.mu.Lock()
@@ -257,11 +257,12 @@ func (s *stepper) Stop() { s.w.cancel(ErrShutdown) }
 func (s *stepper) Close() error {
 	w := s.w
 	w.cancel(ErrShutdown)
-	w.giveBack(w.exec.takeBack())
+	giveBack(w.exec.takeBack())
 	var errs []error
-	for _, l := range w.lanes {
-		if _, ok := l.finisher.work(); !ok {
-			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended", l.store.Name))
+	for _, f := range w.finishers {
+		if _, ok := f.work(); !ok {
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended",
+				f.lane.store.Name))
 		}
 	}
 	for _, g := range w.groups {
@@ -271,6 +272,6 @@ func (s *stepper) Close() error {
 		errs = append(errs, w.unregister())
 	}
 	w.phase.Store(int32(state.Stopped))
-	w.hooks.stop(w.cfg.listenGrace())
+	w.events.stop(w.cfg.listenGrace())
 	return errors.Join(errs...)
 }

@@ -4,20 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
+
+// unregisterPause is the time between two tries to unregister.
+const unregisterPause = 50 * time.Millisecond
 
 // unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
 func (w *Worker) unregister() error {
 	var errs []error
 	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all together
 	defer cancel()
-	for _, l := range w.lanes {
-		if n := l.finisher.waiting(); n > 0 {
+	for _, f := range w.finishers {
+		if n := f.waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run "+
-				"again", l.store.Name, n))
+				"again", f.lane.store.Name, n))
 		}
 	}
 	for _, l := range w.lanes {
@@ -27,10 +31,10 @@ func (w *Worker) unregister() error {
 		if !l.registered.Load() {
 			continue
 		}
-		// Again, because connections that idled while Redis was away are dead; it may be repeated freely.
-		var wait loop.Backoff
+		// Again and again, because each connection that idled while Redis was away is dead: a pool may hold a dozen of
+		// them. Unregistering twice does no harm.
 		err := w.unregisterFrom(ctx, l)
-		for err != nil && !errors.Is(err, redisstore.ErrClosed) && loop.Sleep(ctx, wait.Next()) {
+		for err != nil && !errors.Is(err, redisstore.ErrClosed) && loop.Sleep(ctx, unregisterPause) {
 			err = w.unregisterFrom(ctx, l)
 		}
 		if err != nil {

@@ -21,16 +21,16 @@ func (fn onLog) logger() logrus.FieldLogger {
 	return l
 }
 
-// receiver is a worker that does not run: tests claim for it, and see what it does with that.
-type receiver struct {
+// receivingWorker is a worker that does not run: tests claim for it, and see what it does with that.
+type receivingWorker struct {
 	*Worker
 	b *bench
 	l *lane // of its first queue
 	f *Function
 }
 
-// newReceiver returns a worker of some queues that Redis takes for alive.
-func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
+// newReceivingWorker returns a worker of some queues that Redis takes for alive.
+func newReceivingWorker(t *testing.T, change func(*WorkerConfig)) *receivingWorker {
 	t.Helper()
 	b := newBench(t)
 	cfg := b.config()
@@ -39,7 +39,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 	}
 	w, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
-	r := &receiver{w, b, w.lanes[0], b.fn("f", func(string) {})}
+	r := &receivingWorker{w, b, w.lanes[0], b.fn("f", func(string) {})}
 	b.Must(w.Register([]*Function{r.f}, nil))
 	f := w.fetcher
 	n := len(w.lanes)
@@ -59,7 +59,7 @@ func newReceiver(t *testing.T, change func(*WorkerConfig)) *receiver {
 }
 
 // claim claims the next tasks.
-func (r *receiver) claim(n int) []*Claim {
+func (r *receivingWorker) claim(n int) []*Claim {
 	r.b.T.Helper()
 	claims, _, err := r.l.claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
@@ -69,22 +69,22 @@ func (r *receiver) claim(n int) []*Claim {
 }
 
 // took receives the next tasks, and expects how many are to run, and how many are ready then.
-func (r *receiver) took(what string, n, kept, ready int) {
+func (r *receivingWorker) took(what string, n, kept, ready int) {
 	r.b.T.Helper()
-	if got := r.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
+	if got := r.receiver.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
 		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
 			ready)
 	}
 }
 
 // ends expects the endings that Redis is to be told, and forgets them.
-func (r *receiver) ends(what string, want ...outcome) {
+func (r *receivingWorker) ends(what string, want ...outcome) {
 	r.b.T.Helper()
 	var got []outcome
-	for _, e := range r.l.finisher.pending {
+	for _, e := range finisherOf(r.l).pending {
 		got = append(got, e.outcome)
 	}
-	r.l.finisher.pending = nil
+	finisherOf(r.l).pending = nil
 	if len(got) != len(want) {
 		r.b.T.Fatalf("%s: endings %v, expected %v", what, got, want)
 	}
@@ -98,7 +98,7 @@ func (r *receiver) ends(what string, want ...outcome) {
 // A suspect is noted as alone only if nothing else is in the worker's hands, whatever comes with it; and the worker
 // claims nothing ahead for a while, so that others come to what it gives back.
 func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "fresh")
 	r.took("a fresh task", 1, 1, 1)
 	if !r.exec.holdAheadUntil.IsZero() {
@@ -116,7 +116,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 
 // What may not start because Redis could not be told that a suspect is alone no longer goes back.
 func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 1)
 	if r.exec.markedTask() == nil {
@@ -125,7 +125,7 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r.b.delay(r.f, "fresh")
 	claims := r.claim(1)
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
+	if n := r.receiver.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
 		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.ready))
 	}
 	r.ends("the fresh task", outcomeRelease)
@@ -133,7 +133,7 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 
 // A suspect that comes among other tasks is set apart, and looked for there.
 func TestSuspectSetApartIsLookedFor(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	r.b.delayDied(2, r.f, "suspect")
 	r.took("a suspect of two deaths", 1, 0, 0)
 	r.ends("it", outcomeDefer)
@@ -149,17 +149,19 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 
 // What was claimed before a pause was known does not start.
 func TestPauseWhileTasksAreReceived(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "before")
 	claims := r.claim(1)
 	r.l.control.paused.Store(true)
-	if n := r.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
+	if n := r.receiver.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
 		t.Errorf("%d are to run", n)
 	}
 	r.ends("a task of a paused queue", outcomeRelease)
 
 	var l *lane
-	r = newReceiver(t, func(cfg *WorkerConfig) { cfg.Logger = onLog(func() { l.control.paused.Store(true) }).logger() })
+	r = newReceivingWorker(t, func(cfg *WorkerConfig) {
+		cfg.Logger = onLog(func() { l.control.paused.Store(true) }).logger()
+	})
 	l = r.l
 	r.b.delay(r.b.fn("unknown", func() {})) // which is logged
 	r.b.delay(r.f, "meanwhile")
@@ -170,15 +172,15 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 // Notifications of a queue that is paused, or beside a lone task, are put back, and nothing is claimed for them.
 func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 	for what, c := range map[string]struct {
-		set      func(r *receiver)
+		set      func(r *receivingWorker)
 		suspects bool
 	}{
-		"suspects of a paused queue":  {func(r *receiver) { r.l.control.paused.Store(true) }, true},
-		"suspects beside a lone task": {func(r *receiver) { r.fetcher.suspects.lone = &Claim{} }, true},
-		"tasks of a paused queue":     {func(r *receiver) { r.l.control.paused.Store(true) }, false},
-		"tasks beside a lone task":    {func(r *receiver) { r.fetcher.suspects.lone = &Claim{} }, false},
+		"suspects of a paused queue":  {func(r *receivingWorker) { r.l.control.paused.Store(true) }, true},
+		"suspects beside a lone task": {func(r *receivingWorker) { r.fetcher.suspects.lone = &Claim{} }, true},
+		"tasks of a paused queue":     {func(r *receivingWorker) { r.l.control.paused.Store(true) }, false},
+		"tasks beside a lone task":    {func(r *receivingWorker) { r.fetcher.suspects.lone = &Claim{} }, false},
 	} {
-		r := newReceiver(t, nil)
+		r := newReceivingWorker(t, nil)
 		list := ""
 		if c.suspects {
 			r.b.setAside(r.f, "suspect")
@@ -197,7 +199,7 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 
 // Each queue of a worker is looked at for suspects of its own.
 func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
-	r := newReceiver(t, func(cfg *WorkerConfig) {
+	r := newReceivingWorker(t, func(cfg *WorkerConfig) {
 		own, _ := cfg.Queues.(Strict)
 		cfg.Queues = Strict{own[0] + "-other", own[0]}
 	})
@@ -211,7 +213,7 @@ func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 
 // Parked tasks take room from those that are pending.
 func TestParkedTasksTakeRoom(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	for range 3 {
 		r.b.delay(r.f, "parked")
 	}
@@ -220,10 +222,10 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	ids := make([]string, len(claims))
 	for i, c := range claims {
 		c.msg, _ = c.parse()
-		endings[i] = r.park(c, parkedUnknown, time.Now())
+		endings[i] = r.runner.park(c, parkedUnknown, time.Now())
 		ids[i] = endings[i].id
 	}
-	if left := r.l.finisher.flush(endings); len(left) > 0 {
+	if left := finisherOf(r.l).flush(endings); len(left) > 0 {
 		t.Fatalf("%d are not parked", len(left))
 	}
 	for range 5 {
@@ -234,7 +236,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	r.l.parked.set(ids)
 	r.fetcher.hot[0] = true
 	r.fetcher.round(t.Context(), 4)
-	if n := r.inHand(); n != 4 || len(r.exec.ready) != 4 {
+	if n := inHand(r.lanes); n != 4 || len(r.exec.ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)
 	}
 	if looks != 1 {
@@ -244,7 +246,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 
 // The ids of parked tasks are kept when a claim of them fails.
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
-	r := newReceiver(t, nil)
+	r := newReceivingWorker(t, nil)
 	r.l.parked.set([]string{"a", "b"})
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {

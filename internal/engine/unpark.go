@@ -10,7 +10,6 @@ import (
 )
 
 const (
-
 	// maxParkedBytes bounds the messages that are read of a page of parked tasks: up to here another part is read.
 	maxParkedBytes = 4 << 20
 	// parkedPart is how many are read at a time.
@@ -18,23 +17,23 @@ const (
 )
 
 // knows says whether this worker runs a function, or hands its tasks on.
-func (w *Worker) knows(path string) bool {
-	return w.registry.Lookup(path) != nil || w.pythonStore != nil && strings.Contains(path, ":")
+func (r *receiver) knows(path string) bool {
+	return r.registry.Lookup(path) != nil || r.python != nil && strings.Contains(path, ":")
 }
 
 // runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
 // known of them tells. A task that it has parked itself is not taken back before what was in the way has changed.
-func (w *Worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
+func (r *receiver) runnable(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
 	var ours []redisstore.Filed
 	for _, t := range page {
 		info := wire.ParseInfo(t.Info)
-		switch to := w.pythonStore; {
-		case !w.knows(info.Function) || info.Worker == w.id && info.Reason == parkedPython:
-		case w.registry.Lookup(info.Function) != nil:
+		switch to := r.python; {
+		case !r.knows(info.Function) || info.Worker == r.worker && info.Reason == parkedPython:
+		case r.registry.Lookup(info.Function) != nil:
 			ours = append(ours, t)
 		case to.SameQueue(l.store):
 		case info.Reason == parkedPlain:
-			reads, err := w.readsExtended(ctx, to)
+			reads, err := r.readsExtended(ctx, to)
 			if err != nil {
 				return nil, err
 			}
@@ -45,7 +44,7 @@ func (w *Worker) runnable(ctx context.Context, l *lane, page []redisstore.Filed)
 			ids = append(ids, t.ID)
 		}
 	}
-	fit, err := runnable(ctx, l.store, &w.registry, ours)
+	fit, err := runnable(ctx, l.store, r.registry, ours)
 	return append(ids, fit...), err
 }
 
@@ -60,7 +59,7 @@ func runnable(
 		info := wire.ParseInfo(t.Info)
 		switch f := r.Lookup(info.Function); {
 		case f == nil:
-		case info.Reason != reasonFields:
+		case info.Reason != parkedFields:
 			ids = append(ids, t.ID)
 		case !f.LacksAny(info.Fields):
 			ask = append(ask, t.ID)

@@ -48,7 +48,7 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))
 	}
 	info := wire.ParseInfo([]byte(b.Hash("_info")[ref.ID()]))
-	if info.Reason != reasonFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
+	if info.Reason != parkedFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
 		info.Attempts != 0 {
 		t.Errorf("info %+v", info)
 	}

@@ -300,7 +300,7 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	}
 	rests("after a look that has failed", true)
 	b.Do("UNLINK", b.Name+"_control")
-	drain(w.exec.changed)
+	loop.Drain(w.exec.changed)
 	b.Must(w.readControl(t.Context(), l))
 	rests("after a look", false)
 	if len(w.exec.changed) != 1 {

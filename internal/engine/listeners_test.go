@@ -53,8 +53,7 @@ func (b *bench) listened(cfg WorkerConfig, fns ...*Function) (*Worker, *heard) {
 func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 	var h listeners
 	var got []Event
-	h.listeners = []func(Event){func(e Event) { got = append(got, e) }}
-	h.on.Store(true)
+	h.add(func(e Event) { got = append(got, e) })
 	for range maxEvents + 5 {
 		h.emit(Event{Kind: event.TaskDone})
 	}
@@ -100,14 +99,12 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var none *listeners
 	if n := testing.AllocsPerRun(100, func() {
-		w.emit(Event{Kind: event.TaskDone, Duration: time.Second})
-		none.emit(Event{Kind: event.TaskDone})
-	}); n != 0 || len(w.hooks.queue) != 0 {
-		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.hooks.queue))
+		w.events.emit(Event{Kind: event.TaskDone, Duration: time.Second})
+	}); n != 0 || len(w.events.queue) != 0 {
+		t.Errorf("expected no allocations and no events, found %v and %d", n, len(w.events.queue))
 	}
-	h := &w.hooks
+	h := &w.events
 	h.start(w.log)
 	if h.over != nil {
 		t.Error("a goroutine waits for events that nobody hears")

@@ -32,7 +32,7 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 		w.reserve(spare)
 		w.dog = &watchdog{
 			exec: w.executors, limit: func(c *Claim, _ time.Duration) time.Duration { return w.limits[c] },
-			after:   30 * time.Second,
+			after:     30 * time.Second,
 			longAfter: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
 			told: map[*Claim]bool{},
 			emit: func(e Event) {
@@ -116,8 +116,8 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 			t.Error("what has returned is stuck")
 		}
 		w.begun("the executor of the stuck one ends")
-		if !slices.Equal(w.lane.done, []*Claim{tasks[2], tasks[0]}) || len(w.spare) != 1 || w.drains != 0 {
-			t.Errorf("%d are done, %d spare, stopped %d times", len(w.lane.done), len(w.spare), w.drains)
+		if !slices.Equal(doneOn(w.lane), []*Claim{tasks[2], tasks[0]}) || len(w.spare) != 1 || w.drains != 0 {
+			t.Errorf("%d are done, %d spare, stopped %d times", len(doneOn(w.lane)), len(w.spare), w.drains)
 		}
 		w.end(tasks[1], endDone)
 		w.begun("the other one goes on", tasks[4])

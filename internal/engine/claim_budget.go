@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// claimBudget returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0 means
-// until changed says so. back are tasks that have waited for too long and are to be given back.
+// claimBudget returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0
+// means until changed says so. back are tasks that have waited for too long and are to be given back.
 func (e *executors) claimBudget() (n int, wait time.Duration, back []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

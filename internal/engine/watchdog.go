@@ -23,22 +23,23 @@ const (
 // their executor to the tasks that wait. It sleeps until a handler that runs could be stuck, and costs those that end
 // before nothing.
 type watchdog struct {
-	exec    *executors
-	limit   func(c *Claim, ran time.Duration) time.Duration
-	after   time.Duration // for how long a handler may ignore that its time is over
+	exec      *executors
+	limit     func(c *Claim, ran time.Duration) time.Duration
+	after     time.Duration // for how long a handler may ignore that its time is over
 	longAfter time.Duration
-	emit    func(Event)
-	drain   func() // stops the worker
-	log     loop.Journal
+	emit      func(Event)
+	drain     func() // stops the worker
+	log       loop.Journal
 
 	told  map[*Claim]bool // that were reported; true: its executor was given up
 	fatal *StuckError     // why it has stopped the worker; written before drain is called
 }
 
-func newWatchdog(w *Worker) *watchdog {
+func newWatchdog(
+	exec *executors, limit func(*Claim, time.Duration) time.Duration, after time.Duration, log loop.Journal,
+) *watchdog {
 	return &watchdog{
-		exec: w.exec, limit: w.limit, after: w.cfg.StuckAfter, longAfter: longRun, emit: w.emit, log: w.log,
-		drain: func() { w.stopFor(stopStuck) }, told: map[*Claim]bool{},
+		exec: exec, limit: limit, after: after, longAfter: longRun, log: log, told: map[*Claim]bool{},
 	}
 }
 

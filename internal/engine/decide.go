@@ -13,7 +13,7 @@ import (
 )
 
 // decide decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
-func (w *Worker) decide(c *Claim, err error, now time.Time) (e ending, done bool) {
+func (r *runner) decide(c *Claim, err error, now time.Time) (e ending, done bool) {
 	defer func() {
 		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a
 		// common slip; it must not end the process.
@@ -22,17 +22,17 @@ func (w *Worker) decide(c *Claim, err error, now time.Time) (e ending, done bool
 				"(WorkerConfig.IsFailure, "+
 				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The "+
 				"error: %v", err, p, err)
-			j := decision{w: w, c: c, err: err, now: now}
+			j := decision{r: r, c: c, err: err, now: now}
 			e, done = j.make()
 		}
 	}()
-	j := decision{w: w, c: c, err: err, now: now, trust: true}
+	j := decision{r: r, c: c, err: err, now: now, trust: true}
 	return j.make()
 }
 
 // decision is one decision about a task whose handler has returned an error.
 type decision struct {
-	w     *Worker
+	r     *runner
 	c     *Claim
 	err   error
 	now   time.Time // by Redis's clock
@@ -45,7 +45,7 @@ type decision struct {
 
 func (j *decision) make() (e ending, done bool) {
 	says, wait := said(j.err)
-	if errors.Is(context.Cause(j.w.tasks), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
+	if errors.Is(context.Cause(j.r.tasks), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
 		// The handler was told to stop. Neither a retry nor a death is spent.
 		return ending{claim: j.c, outcome: outcomeRelease}, false
 	}
@@ -55,7 +55,7 @@ func (j *decision) make() (e ending, done bool) {
 		j.log.WithError(j.err).Info("task dropped: its handler said so")
 		if j.c.needsComplete() {
 			j.info.Reason = "dropped"
-			return j.w.endComplete(j.c, &j.info), false
+			return endComplete(j.c, &j.info), false
 		}
 		return ending{}, true
 	case SaysSnooze:
@@ -68,7 +68,7 @@ func (j *decision) make() (e ending, done bool) {
 	switch {
 	case j.misfit():
 		if fields := j.c.fn.UnknownFields(&j.c.msg); len(fields) > 0 {
-			return j.w.park(j.c, reasonFields, j.now, fields...), false
+			return j.r.park(j.c, parkedFields, j.now, fields...), false
 		}
 		// The same bytes never fit, however often they are tried.
 		j.info.Reason = lifecycle.ReasonArguments
@@ -79,7 +79,7 @@ func (j *decision) make() (e ending, done bool) {
 	case late != nil && j.c.fn.Policy.FailOnTimeout:
 		return j.archive("it took too long"), false
 	}
-	if says != SaysRetryIn && j.trust && j.w.cfg.IsFailure != nil && !j.w.cfg.IsFailure(j.err) {
+	if says != SaysRetryIn && j.trust && j.r.cfg.IsFailure != nil && !j.r.cfg.IsFailure(j.err) {
 		return j.postpone(), false
 	}
 	return j.fail(says == SaysRetryIn, wait), false
@@ -87,7 +87,7 @@ func (j *decision) make() (e ending, done bool) {
 
 // misfit reports whether the error says that the arguments do not fit the function of the task.
 func (j *decision) misfit() bool {
-	path, ok := j.w.cfg.Misfit(j.err)
+	path, ok := j.r.cfg.Misfit(j.err)
 	return ok && path == j.c.fn.Path()
 }
 
@@ -101,20 +101,20 @@ func (j *decision) prepare() {
 	}
 	j.info = wire.Info{
 		Reason: lifecycle.ReasonFailed, Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1,
-		Deaths: m.Deaths, At: j.now, Worker: j.w.id, Progress: j.c.reported(),
+		Deaths: m.Deaths, At: j.now, Worker: j.r.worker, Progress: j.c.reported(),
 	}
 	var panicked *function.PanicError
 	if errors.As(j.err, &panicked) {
 		j.info.Stack = panicked.Stack
 	}
-	j.log = j.w.log.With("queue", j.c.lane.store.Name).With("function", j.msg.Path).With("id", m.ID).With("attempt",
+	j.log = j.r.log.With("queue", j.c.lane.store.Name).With("function", j.msg.Path).With("id", m.ID).With("attempt",
 		j.info.Attempts)
 }
 
 // fail retries the task, or archives it. wait holds if it is given.
 func (j *decision) fail(given bool, wait time.Duration) ending {
 	x := j.failed()
-	if x.RetryUntil == 0 && j.msg.Meta.Retried >= j.w.maxRetry(j.c) {
+	if x.RetryUntil == 0 && j.msg.Meta.Retried >= j.c.MaxRetry() {
 		return j.archive("it failed and no retries are left")
 	}
 	if !given {
@@ -187,7 +187,7 @@ func (j *decision) delay() time.Duration {
 	case len(p.Delays) > 0:
 		d = p.Delays[min(retried, len(p.Delays)-1)]
 	case j.trust:
-		d = j.w.cfg.Backoff(retried)
+		d = j.r.cfg.Backoff(retried)
 	default:
 		d = DefaultBackoff(retried)
 	}
@@ -210,15 +210,4 @@ func (j *decision) tooLate(wait time.Duration) bool {
 		}
 	}
 	return false
-}
-
-// maxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
-func (w *Worker) maxRetry(c *Claim) int {
-	switch {
-	case c.msg.Meta.HasMaxRetry:
-		return c.msg.Meta.MaxRetry
-	case c.fn.Policy.MaxRetry != nil:
-		return *c.fn.Policy.MaxRetry
-	}
-	return w.cfg.MaxRetry
 }

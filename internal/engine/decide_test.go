@@ -69,23 +69,26 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
-	w := &Worker{cfg: j.cfg, id: "w", log: loop.NewJournal(logger)}
-	w.cfg.Misfit = misfit
-	switch w.cfg.MaxRetry {
-	case 0:
-		w.cfg.MaxRetry = 25
-	case noRetries:
-		w.cfg.MaxRetry = 0
+	cfg := j.cfg
+	cfg.Misfit = misfit
+	if cfg.Backoff == nil {
+		cfg.Backoff = DefaultBackoff
 	}
-	if w.cfg.Backoff == nil {
-		w.cfg.Backoff = DefaultBackoff
-	}
-	w.tasks, w.cancel = context.WithCancelCause(t.Context())
+	tasks, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	if j.stops {
-		w.cancel(ErrShutdown)
+		cancel(ErrShutdown)
 	}
+	r := &runner{cfg: &cfg, worker: "w", log: loop.NewJournal(logger), tasks: tasks}
 	f := newFunction(t, "judged", func() {}, j.opts...)
 	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f, raw: []byte("raw")}
+	switch cfg.MaxRetry {
+	case 0:
+		c.lane.maxRetry = 25
+	case noRetries:
+	default:
+		c.lane.maxRetry = cfg.MaxRetry
+	}
 	c.msg = wire.Message{
 		Kind: wire.GoExtended, Path: "judged",
 		Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra},
@@ -94,7 +97,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 		c.msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
 	}
 	before := fmt.Sprintf("%+v %+v", c.msg, j.extra)
-	e, done = w.decide(c, j.err, judgedAt)
+	e, done = r.decide(c, j.err, judgedAt)
 	if after := fmt.Sprintf("%+v %+v", c.msg, j.extra); after != before {
 		t.Errorf("the claim's message was changed from %s to %s", before, after)
 	}

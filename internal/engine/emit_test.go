@@ -29,8 +29,8 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 		b.Must(beat.beat(t.Context()))
 	}
 	beat.link.HangUp()
-	w.hooks.start(w.log)
-	w.hooks.stop(patience)
+	w.events.start(w.log)
+	w.events.stop(patience)
 	events := h.of()
 	if len(events) != 2 || events[0].Kind != event.HeartbeatLost || events[1].Kind != event.HeartbeatRegained ||
 		!errors.Is(events[0].Err, fail) || events[0].Queue != b.Name {

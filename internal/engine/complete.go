@@ -8,26 +8,25 @@ import (
 
 // endSuccess is the ending of a task that has succeeded and leaves something behind. value is what its function
 // returned, began when it was called.
-func (w *Worker) endSuccess(c *Claim, value any, began, now time.Time) ending {
+func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
 	info := wire.Info{
 		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
-		Began: began, At: now, Worker: w.id,
+		Began: began, At: now, Worker: r.worker,
 	}
 	if c.msg.Meta.Extra.Keeps() {
 		var err error
 		if info.Result, err = c.fn.EncodeResult(value); err != nil {
 			// The function has done its work. Running it again would not make its result fit.
 			info.Error = err.Error()
-			w.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id",
-				c.msg.Meta.ID).WithError(err).
+			r.logOf(c).WithError(err).
 				Error("task is done, but its result cannot be kept")
 		}
 	}
-	return w.endComplete(c, &info)
+	return endComplete(c, &info)
 }
 
 // endComplete is the ending of a task that is over and leaves something behind: info, if something is to be kept.
-func (w *Worker) endComplete(c *Claim, info *wire.Info) ending {
+func endComplete(c *Claim, info *wire.Info) ending {
 	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra
 	if !x.Keeps() || e.id == "" {

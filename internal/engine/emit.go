@@ -9,44 +9,43 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// emitFor tells listeners of what has happened to a claimed task; e says what and why. It never blocks. A nil worker has
-// no listeners.
-func (w *Worker) emitFor(c *Claim, e Event) {
-	if w == nil || !w.listened() {
+// emitFor tells listeners what has happened to a claimed task; e says what and why.
+func (l *listeners) emitFor(c *Claim, e Event) {
+	if !l.any() {
 		return
 	}
 	e.Queue, e.Claim = c.lane.store.Name, c
-	w.emit(e)
+	l.emit(e)
 }
 
 // emitStart tells listeners that a handler is about to be called.
-func (w *Worker) emitStart(c *Claim) {
+func (l *listeners) emitStart(c *Claim) {
 	e := Event{Kind: event.TaskStarted}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		e.Wait = max(c.lane.now().Sub(time.UnixMilli(at)), 0)
 	}
-	w.emitFor(c, e)
+	l.emitFor(c, e)
 }
 
 // emitEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing
 // more if it is done.
-func (w *Worker) emitEnd(c *Claim, err error, end *ending, done bool) {
-	if !w.listened() {
+func (l *listeners) emitEnd(c *Claim, err error, end *ending, done bool) {
+	if !l.any() {
 		return
 	}
 	took := time.Since(c.started)
 	if err == nil {
-		w.emitFor(c, Event{Kind: event.TaskDone, Duration: took})
+		l.emitFor(c, Event{Kind: event.TaskDone, Duration: took})
 		return
 	}
 	if end.tally == tallyFailed {
 		if wraps[*function.PanicError](err) {
-			w.emitFor(c, Event{Kind: event.TaskPanicked, Duration: took, Err: err})
+			l.emitFor(c, Event{Kind: event.TaskPanicked, Duration: took, Err: err})
 		}
 		if wraps[*timeoutError](err) {
-			w.emitFor(c, Event{Kind: event.TaskTimedOut, Duration: took, Err: err})
+			l.emitFor(c, Event{Kind: event.TaskTimedOut, Duration: took, Err: err})
 		}
-		w.emitFor(c, Event{Kind: event.TaskFailed, Duration: took, Err: err})
+		l.emitFor(c, Event{Kind: event.TaskFailed, Duration: took, Err: err})
 	}
 	e := Event{Duration: took, Err: err}
 	switch {
@@ -63,15 +62,15 @@ func (w *Worker) emitEnd(c *Claim, err error, end *ending, done bool) {
 	default:
 		e.Kind = event.TaskReleased
 	}
-	w.emitFor(c, e)
+	l.emitFor(c, e)
 }
 
 // emitSwept tells listeners of a task that the sweeper archives; msg is nil if the message is not read.
-func (w *Worker) emitSwept(queue string, msg *wire.Message, reason string, err error) {
-	if !w.listened() {
+func (l *listeners) emitSwept(queue string, msg *wire.Message, reason string, err error) {
+	if !l.any() {
 		return
 	}
-	w.emit(Event{Kind: event.TaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
+	l.emit(Event{Kind: event.TaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
 }
 
 // wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.

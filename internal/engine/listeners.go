@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/loop"
+)
+
+// maxEvents is how many events wait for listeners that are slow; further ones are dropped and counted.
+const maxEvents = 10_000
+
+// listeners hands events to listeners. The zero value has none.
+type listeners struct {
+	on      atomic.Bool   // there are listeners
+	fns     []func(Event) // unchanged once the worker runs
+	log     loop.Journal
+	trouble loop.Complaints
+	over    chan struct{} // closed when the last event was heard
+
+	mu     sync.Mutex // protects the following
+	more   sync.Cond
+	queue  []Event
+	missed int
+	closed bool
+}
+
+// add adds a listener, before start.
+func (l *listeners) add(fn func(Event)) {
+	l.fns = append(slices.Clip(l.fns), fn)
+	l.on.Store(true)
+}
+
+// any reports whether there are listeners. Where making an event costs something, ask before.
+func (l *listeners) any() bool { return l.on.Load() }
+
+// emit adds an event to those that listeners are to hear. It never blocks.
+func (l *listeners) emit(e Event) {
+	if !l.any() {
+		return
+	}
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) >= maxEvents {
+		l.missed++
+		return
+	}
+	e.Missed, l.missed = l.missed, 0
+	l.queue = append(l.queue, e)
+	if len(l.queue) == 1 && l.more.L != nil {
+		l.more.Signal()
+	}
+}
+
+// start begins to tell listeners.
+func (l *listeners) start(log loop.Journal) {
+	if !l.any() {
+		return
+	}
+	l.mu.Lock()
+	l.more.L, l.log, l.over = &l.mu, log, make(chan struct{})
+	l.mu.Unlock()
+	go l.deliver(nil)
+}
+
+// stop waits until all events were heard, for as long as patience says.
+func (l *listeners) stop(patience time.Duration) {
+	if !l.any() {
+		return
+	}
+	l.mu.Lock()
+	l.closed = true
+	l.more.Signal()
+	l.mu.Unlock()
+	if !loop.Await(l.over, patience) {
+		l.log.Warn("a listener for events has not returned; the last events may not have been heard")
+	}
+}
+
+// deliver calls the listeners: for events that were taken from the queue before, then for all that come, until they
+// are stopped.
+func (l *listeners) deliver(events []Event) {
+	next, returned := 0, false
+	defer func() {
+		if !returned {
+			go l.deliver(events[next:]) // a listener has ended this goroutine
+		}
+	}()
+	var spare []Event
+	for {
+		for next < len(events) {
+			e := events[next]
+			next++
+			for _, listener := range l.fns {
+				l.call(listener, e)
+			}
+		}
+		clear(events) // or they would hold on to their tasks
+		if cap(events) > cap(spare) {
+			spare = events
+		}
+		l.mu.Lock()
+		for len(l.queue) == 0 && !l.closed {
+			l.more.Wait()
+		}
+		events, l.queue, next = l.queue, spare[:0], 0
+		l.mu.Unlock()
+		spare = nil
+		if len(events) == 0 {
+			returned = true
+			close(l.over)
+			return
+		}
+	}
+}
+
+// call calls one listener.
+func (l *listeners) call(listener func(Event), e Event) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Trouble(&l.trouble, "a listener panicked", function.NewPanic(p))
+		}
+	}()
+	listener(e)
+}
