@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -34,7 +35,7 @@ func (r *runner) cancellation(c *Claim, certain bool) ending {
 	info := CanceledInfo(&c.msg, c.lane.now())
 	info.Worker = r.worker
 	e := endComplete(c, &info)
-	e.outcome, e.certain = outcomeCancel, certain
+	e.outcome, e.certain = lifecycle.OutcomeCancel, certain
 	return e
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -27,7 +28,7 @@ func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
 
 // endComplete is the ending of a task that is over and leaves something behind: info, if something is to be kept.
 func endComplete(c *Claim, info *wire.Info) ending {
-	e := ending{claim: c, outcome: outcomeComplete, id: c.msg.Meta.ID}
+	e := ending{claim: c, outcome: lifecycle.OutcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra
 	if !x.Keeps() || e.id == "" {
 		return e

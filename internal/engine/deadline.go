@@ -71,7 +71,7 @@ func (r *runner) archiveIfLate(c *Claim) bool {
 	r.events.emitFor(c, Event{Kind: event.TaskExpired})
 	r.events.emitFor(c, Event{Kind: event.TaskArchived, Reason: info.Reason})
 	c.lane.ends.add(ending{
-		claim: c, outcome: outcomeArchive, tally: tallyExpired, wait: lifecycle.ArchivedLife, id: id, message: c.raw,
+		claim: c, outcome: lifecycle.OutcomeExpire, wait: lifecycle.ArchivedLife, id: id, message: c.raw,
 		info: info.Encode(),
 	})
 	return true

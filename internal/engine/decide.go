@@ -47,7 +47,7 @@ func (j *decision) make() (e ending, done bool) {
 	says, wait := said(j.err)
 	if errors.Is(context.Cause(j.r.tasks), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
 		// The handler was told to stop. Neither a retry nor a death is spent.
-		return ending{claim: j.c, outcome: outcomeRelease}, false
+		return ending{claim: j.c, outcome: lifecycle.OutcomeRelease}, false
 	}
 	j.prepare()
 	switch says {
@@ -55,13 +55,15 @@ func (j *decision) make() (e ending, done bool) {
 		j.log.WithError(j.err).Info("task dropped: its handler said so")
 		if j.c.needsComplete() {
 			j.info.Reason = "dropped"
-			return endComplete(j.c, &j.info), false
+			e = endComplete(j.c, &j.info)
+			e.outcome = lifecycle.OutcomeDrop
+			return e, false
 		}
 		return ending{}, true
 	case SaysSnooze:
 		j.info.Reason = "snoozed"
 		j.log.WithField("delay", wait.String()).Debug("task snoozed")
-		return j.file(outcomeSnooze, tallyNone, wait, j.c.raw), false
+		return j.file(lifecycle.OutcomeSnooze, wait, j.c.raw), false
 	default:
 	}
 	late, _ := j.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
@@ -73,7 +75,7 @@ func (j *decision) make() (e ending, done bool) {
 		// The same bytes never fit, however often they are tried.
 		j.info.Reason = lifecycle.ReasonArguments
 		j.log.WithError(j.err).Error("task archived: its arguments do not fit the function")
-		return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.c.raw), false
+		return j.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, j.c.raw), false
 	case says == SaysDiscard:
 		return j.archive("its handler discarded it"), false
 	case late != nil && j.c.fn.Policy.FailOnTimeout:
@@ -125,7 +127,7 @@ func (j *decision) fail(given bool, wait time.Duration) ending {
 	}
 	j.msg.Meta.Retried++
 	j.log.WithError(j.err).WithField("delay", wait.String()).Warn("task failed and is tried again")
-	return j.file(outcomeRetry, tallyFailed, wait, j.msg.Append(nil))
+	return j.file(lifecycle.OutcomeRetry, wait, j.msg.Append(nil))
 }
 
 // postpone tries the task again, for a reason that is no failure.
@@ -136,14 +138,14 @@ func (j *decision) postpone() ending {
 	}
 	j.info.Reason = "not failed"
 	j.log.WithError(j.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
-	return j.file(outcomeRetry, tallyNone, wait, j.c.raw)
+	return j.file(lifecycle.OutcomePostpone, wait, j.c.raw)
 }
 
 // archive ends the task for good.
 func (j *decision) archive(why string) ending {
 	j.failed()
 	j.log.WithError(j.err).Error("task archived: " + why)
-	return j.file(outcomeArchive, tallyFailed, lifecycle.ArchivedLife, j.msg.Append(nil))
+	return j.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, j.msg.Append(nil))
 }
 
 // failed notes in the message when the task has failed for the first time.
@@ -159,9 +161,9 @@ func (j *decision) failed() *wire.Extra {
 	return &x
 }
 
-func (j *decision) file(o outcome, t tally, wait time.Duration, message []byte) ending {
+func (j *decision) file(o lifecycle.Outcome, wait time.Duration, message []byte) ending {
 	return ending{
-		claim: j.c, outcome: o, tally: t, wait: wait, id: j.msg.Meta.ID, message: message,
+		claim: j.c, outcome: o, wait: wait, id: j.msg.Meta.ID, message: message,
 		info: j.info.Encode(), reason: j.info.Reason,
 	}
 }

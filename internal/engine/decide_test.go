@@ -193,7 +193,7 @@ func TestJudgeBackoff(t *testing.T) {
 			}
 			e, done, info := tt.judge(t)
 			m := tt.parsed(t, &e)
-			if done || e.outcome != outcomeRetry || e.tally != tallyFailed || e.wait != tt.wait ||
+			if done || e.outcome != lifecycle.OutcomeRetry || e.wait != tt.wait ||
 				m.Retried != tt.retried+1 {
 				t.Errorf("%+v, meta %+v, expected a retry in %v", e, m, tt.wait)
 			}
@@ -212,8 +212,7 @@ func TestJudgeOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		trial
-		outcome outcome
-		tally   tally
+		outcome lifecycle.Outcome
 		wait    time.Duration
 		raw     bool // the message goes on as it is
 		reason  string
@@ -221,155 +220,155 @@ func TestJudgeOutcomes(t *testing.T) {
 		{
 			"failed, no retries left",
 			trial{opts: zero},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
+			lifecycle.OutcomeArchive, lifecycle.ArchivedLife, false,
 			"failed",
 		},
 		{
 			"failed, RetryUntil holds",
 			trial{opts: zero, extra: &wire.Extra{RetryUntil: in(11 * time.Second)}},
-			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
+			lifecycle.OutcomeRetry, 10 * time.Second, false, "failed",
 		},
 		{
 			"failed, RetryUntil too soon",
 			trial{extra: &wire.Extra{RetryUntil: in(10 * time.Second)}},
-			outcomeArchive,
-			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			lifecycle.OutcomeArchive,
+			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, deadline too soon",
 			trial{extra: &wire.Extra{Deadline: in(10 * time.Second)}},
-			outcomeArchive,
-			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			lifecycle.OutcomeArchive,
+			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, of no use then",
 			trial{extra: &wire.Extra{Expiry: in(10 * time.Second)}},
-			outcomeArchive, tallyFailed,
+			lifecycle.OutcomeArchive,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"failed, time enough",
 			trial{extra: &wire.Extra{Expiry: in(11 * time.Second), Deadline: in(time.Hour)}},
-			outcomeRetry, tallyFailed, 10 * time.Second, false, "failed",
+			lifecycle.OutcomeRetry, 10 * time.Second, false, "failed",
 		},
 		{
 			"discarded",
 			trial{err: Discard(errJudged)},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false,
+			lifecycle.OutcomeArchive, lifecycle.ArchivedLife, false,
 			"failed",
 		},
 		{
 			"discarded, wrapped",
 			trial{err: fmt.Errorf("so: %w", Discard(errJudged))},
-			outcomeArchive, tallyFailed,
+			lifecycle.OutcomeArchive,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded, joined",
 			trial{err: errors.Join(errJudged, Discard(errJudged))},
-			outcomeArchive, tallyFailed,
+			lifecycle.OutcomeArchive,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded while the worker stops",
 			trial{err: Discard(errJudged), stops: true},
-			outcomeArchive, tallyFailed,
+			lifecycle.OutcomeArchive,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"the outermost holds",
 			trial{err: RetryIn(time.Second, Discard(errJudged))},
-			outcomeRetry, tallyFailed,
+			lifecycle.OutcomeRetry,
 			time.Second, false, "failed",
 		},
-		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, outcomeSnooze, tallyNone, time.Hour, true, "snoozed"},
-		{"snoozed, negative", trial{err: Snooze(-1)}, outcomeSnooze, tallyNone, 0, true, "snoozed"},
+		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, lifecycle.OutcomeSnooze, time.Hour, true, "snoozed"},
+		{"snoozed, negative", trial{err: Snooze(-1)}, lifecycle.OutcomeSnooze, 0, true, "snoozed"},
 		{
 			"snoozed while the worker stops",
 			trial{err: Snooze(time.Hour), stops: true},
-			outcomeSnooze, tallyNone,
+			lifecycle.OutcomeSnooze,
 			time.Hour, true, "snoozed",
 		},
 		{
 			"snoozed, a message without meta",
 			trial{err: Snooze(time.Hour), plain: true},
-			outcomeSnooze, tallyNone,
+			lifecycle.OutcomeSnooze,
 			time.Hour, true, "snoozed",
 		},
 		{
 			"failed, a message without meta",
 			trial{plain: true},
-			outcomeRetry, tallyFailed, 10 * time.Second, false,
+			lifecycle.OutcomeRetry, 10 * time.Second, false,
 			"failed",
 		},
-		{"failed while the worker stops", trial{stops: true}, outcomeRelease, tallyNone, 0, false, ""},
+		{"failed while the worker stops", trial{stops: true}, lifecycle.OutcomeRelease, 0, false, ""},
 		{
 			"to be retried while the worker stops",
 			trial{err: RetryIn(time.Hour, errJudged), stops: true},
-			outcomeRelease,
-			tallyNone, 0, false, "",
+			lifecycle.OutcomeRelease,
+			0, false, "",
 		},
 		{
 			"no failure",
 			trial{cfg: Config{IsFailure: never}},
-			outcomeRetry, tallyNone, 10 * time.Second, true,
+			lifecycle.OutcomePostpone, 10 * time.Second, true,
 			"not failed",
 		},
 		{
 			"no failure, no retries left",
 			trial{cfg: Config{IsFailure: never}, opts: zero},
-			outcomeRetry, tallyNone,
+			lifecycle.OutcomePostpone,
 			10 * time.Second, true, "not failed",
 		},
 		{
 			"no failure, no time left",
 			trial{cfg: Config{IsFailure: never}, extra: &wire.Extra{RetryUntil: in(time.Second)}},
-			outcomeArchive,
-			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			lifecycle.OutcomeArchive,
+			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"discarded whatever it is",
 			trial{cfg: Config{IsFailure: never}, err: Discard(errJudged)},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			lifecycle.OutcomeArchive, lifecycle.ArchivedLife, false, "failed",
 		},
 		{"RetryIn spends a retry whatever it is", trial{
 			cfg: Config{IsFailure: never}, opts: zero,
 			err: RetryIn(1, errJudged),
-		}, outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed"},
-		{"took too long", trial{err: late}, outcomeRetry, tallyFailed, 10 * time.Second, false, "failed"},
+		}, lifecycle.OutcomeArchive, lifecycle.ArchivedLife, false, "failed"},
+		{"took too long", trial{err: late}, lifecycle.OutcomeRetry, 10 * time.Second, false, "failed"},
 		{
 			"took too long, and shall not",
 			trial{err: late, opts: []FuncOption{FailOnTimeout()}},
-			outcomeArchive,
-			tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			lifecycle.OutcomeArchive,
+			lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"a timeout of somebody else",
 			trial{err: fmt.Errorf("so: %w", ErrTimeout), opts: []FuncOption{FailOnTimeout()}},
-			outcomeRetry,
-			tallyFailed, 10 * time.Second, false, "failed",
+			lifecycle.OutcomeRetry,
+			10 * time.Second, false, "failed",
 		},
 		{
 			"wrong arguments",
 			trial{err: &function.ArgumentError{Func: "judged"}},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, true,
+			lifecycle.OutcomeArchive, lifecycle.ArchivedLife, true,
 			"arguments",
 		},
 		{
 			"wrong arguments of another",
 			trial{err: &function.ArgumentError{Func: "other"}},
-			outcomeRetry, tallyFailed,
+			lifecycle.OutcomeRetry,
 			10 * time.Second, false, "failed",
 		},
 		{
 			"IsFailure panics",
 			trial{cfg: Config{IsFailure: func(error) bool { panic("asked") }, MaxRetry: noRetries}},
-			outcomeArchive, tallyFailed, lifecycle.ArchivedLife, false, "failed",
+			lifecycle.OutcomeArchive, lifecycle.ArchivedLife, false, "failed",
 		},
 		{
 			"the error panics",
 			trial{cfg: Config{MaxRetry: noRetries}, err: (*nilError)(nil)},
-			outcomeArchive, tallyFailed,
+			lifecycle.OutcomeArchive,
 			lifecycle.ArchivedLife, false, "failed",
 		},
 	} {
@@ -379,8 +378,8 @@ func TestJudgeOutcomes(t *testing.T) {
 				tt.err = errJudged
 			}
 			e, done, info := tt.judge(t)
-			if done || e.outcome != tt.outcome || e.tally != tt.tally || e.wait != tt.wait {
-				t.Errorf("%+v, expected outcome %d, tally %d, wait %v", e, tt.outcome, tt.tally, tt.wait)
+			if done || e.outcome != tt.outcome || e.wait != tt.wait {
+				t.Errorf("%+v, expected outcome %d, wait %v", e, tt.outcome, tt.wait)
 			}
 			if tt.reason != "" && info["reason"] != tt.reason {
 				t.Errorf("info %v, expected reason %q", info, tt.reason)
@@ -410,11 +409,11 @@ func TestJudgeOutcomes(t *testing.T) {
 // What is dropped frees its lock, and who waits for its result learns that there is none.
 func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l"}}.judge(t)
-	if done || e.outcome != outcomeComplete || e.id != "id" || e.wait != 0 || e.info != nil {
+	if done || e.outcome != lifecycle.OutcomeDrop || e.id != "id" || e.wait != 0 || e.info != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
 	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
-	if info := wire.ParseInfo(e.info); done || e.outcome != outcomeComplete || e.id != "id" || e.wait != time.Second ||
+	if info := wire.ParseInfo(e.info); done || e.outcome != lifecycle.OutcomeDrop || e.id != "id" || e.wait != time.Second ||
 		info.Reason != "dropped" || info.Result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
@@ -445,7 +444,7 @@ func TestJudgeSurvivesPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j.err = errJudged
 			e, _, info := j.judge(t)
-			if e.outcome != outcomeRetry || e.wait < 3*time.Second || e.wait > 7*time.Second {
+			if e.outcome != lifecycle.OutcomeRetry || e.wait < 3*time.Second || e.wait > 7*time.Second {
 				t.Errorf("%+v", e)
 			}
 			if text := fmt.Sprint(info["error"]); !strings.Contains(text, "asked") ||

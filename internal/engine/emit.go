@@ -6,6 +6,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func (l *listeners) emitEnd(c *Claim, err error, end *ending, done bool) {
 		l.emitFor(c, Event{Kind: event.TaskDone, Duration: took})
 		return
 	}
-	if end.tally == tallyFailed {
+	if !done && end.outcome.Failed() {
 		if wraps[*function.PanicError](err) {
 			l.emitFor(c, Event{Kind: event.TaskPanicked, Duration: took, Err: err})
 		}
@@ -47,20 +48,20 @@ func (l *listeners) emitEnd(c *Claim, err error, end *ending, done bool) {
 		}
 		l.emitFor(c, Event{Kind: event.TaskFailed, Duration: took, Err: err})
 	}
-	e := Event{Duration: took, Err: err}
-	switch {
-	case !done && end.outcome == outcomePark:
+	e := Event{Kind: event.TaskDropped, Duration: took, Err: err}
+	if !done {
+		kinds := lifecycle.Ends[end.outcome].Events
+		e.Kind = kinds[len(kinds)-1]
+	}
+	switch e.Kind { //nolint:exhaustive // the others have no fields of their own
+	case event.TaskParked:
 		return // park has told it
-	case done || end.outcome == outcomeComplete:
-		e.Kind = event.TaskDropped
-	case end.outcome == outcomeRetry:
-		e.Kind, e.Wait = event.TaskRetried, end.wait
-	case end.outcome == outcomeArchive:
-		e.Kind, e.Reason = event.TaskArchived, end.reason
-	case end.outcome == outcomeSnooze:
-		e.Kind, e.Wait, e.Err = event.TaskSnoozed, end.wait, nil
-	default:
-		e.Kind = event.TaskReleased
+	case event.TaskRetried:
+		e.Wait = end.wait
+	case event.TaskArchived:
+		e.Reason = end.reason
+	case event.TaskSnoozed:
+		e.Wait, e.Err = end.wait, nil
 	}
 	l.emitFor(c, e)
 }

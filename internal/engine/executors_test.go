@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -29,8 +30,8 @@ type crew struct {
 // The ways in which a task ends.
 var (
 	endDone   = ending{}
-	endSeenTo = ending{tally: tallyFailed}
-	endGoexit = ending{outcome: outcomes}
+	endSeenTo = ending{outcome: lifecycle.OutcomeRetry}
+	endGoexit = ending{outcome: lifecycle.Outcomes}
 )
 
 // inCrew runs a test with n executors that are idle.
@@ -86,7 +87,7 @@ func (c *crew) runTask(task *Claim) (done bool) {
 	if e.outcome == endGoexit.outcome {
 		runtime.Goexit()
 	}
-	return e.tally != tallyFailed
+	return e.outcome != endSeenTo.outcome
 }
 
 // tasks claims n tasks of a lane.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -109,7 +110,7 @@ func (f *fetcher) run(ctx context.Context) {
 		f.land(ctx, <-f.landed)
 	}
 	if f.suspects.lone != nil && !f.suspects.runs {
-		f.dismissLone(outcomeRelease)
+		f.dismissLone(lifecycle.OutcomeRelease)
 	}
 	f.exec.retire()
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -88,13 +89,13 @@ func (f *fetcher) handleLone(ctx context.Context) {
 	case d.runs:
 		f.block(ctx, 0)
 	case d.lone.lost.Load() || !f.mayClaim() || f.paused(d.lone.lane.index):
-		f.dismissLone(outcomeDefer)
+		f.dismissLone(lifecycle.OutcomeDefer)
 		f.loneOver(now)
 	case f.flying == 0 && inHand(f.lanes) == 1:
 		f.startLone(ctx, d.lone)
 		d.runs = true
 	case now.Sub(d.since) > d.patience:
-		f.dismissLone(outcomeDefer)
+		f.dismissLone(lifecycle.OutcomeDefer)
 		d.patience = min(2*d.patience, longestPatience)
 		f.loneOver(now)
 	default:
@@ -103,7 +104,7 @@ func (f *fetcher) handleLone(ctx context.Context) {
 }
 
 // dismissLone puts the lone task back.
-func (f *fetcher) dismissLone(how outcome) {
+func (f *fetcher) dismissLone(how lifecycle.Outcome) {
 	c := f.suspects.lone
 	f.exec.dismiss(c)
 	c.lane.ends.add(ending{claim: c, outcome: how})

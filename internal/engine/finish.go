@@ -58,7 +58,7 @@ func (f *finisher) add(e ending) {
 func (f *finisher) release(claims []*Claim) {
 	f.mu.Lock()
 	for _, c := range claims {
-		f.pending = append(f.pending, ending{claim: c, outcome: outcomeRelease})
+		f.pending = append(f.pending, ending{claim: c, outcome: lifecycle.OutcomeRelease})
 	}
 	f.mu.Unlock()
 	f.wake()
@@ -186,32 +186,30 @@ func (f *finisher) tooLate(c *Claim) {
 // flush tells Redis about endings and returns those it did not answer for.
 func (f *finisher) flush(endings []ending) (left []ending) {
 	ctx := context.Background() // as in ack
-	var sorted [outcomes][]ending
+	var sorted [lifecycle.Outcomes][]ending
 	for _, e := range endings {
 		sorted[e.outcome] = append(sorted[e.outcome], e)
 	}
 	for kind, group := range sorted {
 		size := redisstore.MaxTokens
-		switch outcome(kind) {
-		case outcomeRetry, outcomeSnooze, outcomeArchive, outcomePark, outcomeComplete, outcomeCancel:
+		switch lifecycle.Ends[kind].Script {
+		case "shelve", "complete", "annul":
 			size = redisstore.MaxShelved
-		default:
 		}
-		if kind == int(outcomeRelease) {
+		if lifecycle.Outcome(kind) == lifecycle.OutcomeRelease {
 			// The last go back first, as each call puts its tasks in front of all others.
 			for len(group) > 0 {
 				n := fitting(len(group), size, func(i int) *ending { return &group[len(group)-1-i] })
-				left = append(left, f.send(ctx, outcomeRelease, group[len(group)-n:])...)
+				left = append(left, f.send(ctx, lifecycle.OutcomeRelease, group[len(group)-n:])...)
 				group = group[:len(group)-n]
 			}
 		}
 		for len(group) > 0 {
 			n := fitting(len(group), size, func(i int) *ending { return &group[i] })
-			n = sameTally(group[:n])
-			if outcome(kind) == outcomeGather {
+			if lifecycle.Outcome(kind) == lifecycle.OutcomeGather {
 				n = sameGroup(group[:n])
 			}
-			left = append(left, f.send(ctx, outcome(kind), group[:n])...)
+			left = append(left, f.send(ctx, lifecycle.Outcome(kind), group[:n])...)
 			group = group[n:]
 		}
 	}
@@ -219,7 +217,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 }
 
 // send makes one call for endings of one kind and returns them if there was no answer.
-func (f *finisher) send(ctx context.Context, kind outcome, group []ending) (left []ending) {
+func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []ending) (left []ending) {
 	claims := make([]*Claim, len(group))
 	for i := range group {
 		claims[i] = group[i].claim
@@ -242,11 +240,11 @@ func (f *finisher) send(ctx context.Context, kind outcome, group []ending) (left
 			continue
 		}
 		f.lane.settle(e.claim)
-		if !stood[i] && !e.claim.unclear && kind != outcomeRelease && kind != outcomeDefer {
+		if !stood[i] && !e.claim.unclear && kind != lifecycle.OutcomeRelease && kind != lifecycle.OutcomeDefer {
 			lost++
 			f.tooLate(e.claim)
 		}
-		if kind == outcomeForward && stood[i] && e.claim.held() {
+		if kind == lifecycle.OutcomeForward && stood[i] && e.claim.held() {
 			f.freeForwarded(ctx, e.claim)
 		}
 	}
@@ -258,43 +256,41 @@ func (f *finisher) send(ctx context.Context, kind outcome, group []ending) (left
 
 // callScript picks the script. again says which claims still stand and must end in another way, nil for none.
 func (f *finisher) callScript(
-	ctx context.Context, kind outcome, claims []*Claim, group []ending,
+	ctx context.Context, kind lifecycle.Outcome, claims []*Claim, group []ending,
 ) (stood, again []bool, err error) {
+	end := &lifecycle.Ends[kind]
 	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(claims)
 	tokens := make([]string, len(claims))
 	for i, c := range claims {
 		tokens[i] = c.token
 	}
-	if kind != outcomeComplete && kind != outcomeCancel {
+	if end.Script != "complete" && end.Script != "annul" {
 		// First, or what it has reported would outlast the task if this process died in between.
 		if err := forgetReports(ctx, group); err != nil {
 			return nil, nil, err
 		}
 	}
 	switch kind {
-	case outcomeRetry:
-		return s.Shelve(ctx, worker, batches, redisstore.ShelfRetry, 0, group[0].tally.counters("retried"),
-			shelvedOf(group))
-	case outcomeArchive:
+	case lifecycle.OutcomeRetry, lifecycle.OutcomePostpone:
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfRetry, 0, end.Counters, shelvedOf(group))
+	case lifecycle.OutcomeArchive, lifecycle.OutcomeExpire, lifecycle.OutcomeReject:
 		for i := range group {
 			group[i].wait = f.archiveKeep
 		}
-		return s.Shelve(ctx, worker, batches, redisstore.ShelfArchived, f.archiveMost,
-			group[0].tally.counters("archived"),
-			shelvedOf(group))
-	case outcomeSnooze:
-		return s.Shelve(ctx, worker, batches, redisstore.ShelfScheduled, 0, []string{"snoozed"}, shelvedOf(group))
-	case outcomePark:
-		return s.Shelve(ctx, worker, batches, redisstore.ShelfParked, 0, []string{"parked"}, shelvedOf(group))
-	case outcomeCancel:
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfArchived, f.archiveMost, end.Counters, shelvedOf(group))
+	case lifecycle.OutcomeSnooze:
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfScheduled, 0, end.Counters, shelvedOf(group))
+	case lifecycle.OutcomePark:
+		return s.Shelve(ctx, worker, batches, redisstore.ShelfParked, 0, end.Counters, shelvedOf(group))
+	case lifecycle.OutcomeCancel:
 		return s.Annul(ctx, worker, batches, annulledOf(group))
-	case outcomeComplete:
+	case lifecycle.OutcomeComplete, lifecycle.OutcomeDrop:
 		stood, err = s.Complete(ctx, worker, batches, completedOf(group))
-	case outcomeGather:
+	case lifecycle.OutcomeGather:
 		stood, err = s.Join(ctx, worker, batches, tokens, membersOf(group))
-	case outcomeForward:
+	case lifecycle.OutcomeForward:
 		stood, err = s.Release(ctx, worker, batches, tokens, f.forward, false)
-	case outcomeDefer:
+	case lifecycle.OutcomeDefer:
 		stood, err = s.Release(ctx, worker, batches, tokens, f.lane.suspects, false)
 	default:
 		stood, err = s.Release(ctx, worker, batches, tokens, s, true)
@@ -322,8 +318,8 @@ func (f *finisher) freeForwarded(ctx context.Context, c *Claim) {
 // endAgain has a claim end in another way than it was to: its task was cancelled, or it was not.
 func (f *finisher) endAgain(e *ending) {
 	f.lane.reopen([]*Claim{e.claim})
-	again := ending{claim: e.claim, outcome: outcomeRelease}
-	if e.outcome == outcomeCancel {
+	again := ending{claim: e.claim, outcome: lifecycle.OutcomeRelease}
+	if e.outcome == lifecycle.OutcomeCancel {
 		f.lane.forgetRevoked(e.claim.msg.Meta.ID)
 		e.claim.canceled.Store(false)
 	} else {

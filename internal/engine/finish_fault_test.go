@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -26,7 +27,7 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 	claims := r.claim(3)
 	meanwhile = func() { // the worker complains that Redis does not do it
 		meanwhile = nil
-		f.add(ending{claim: claims[2], outcome: outcomeRelease})
+		f.add(ending{claim: claims[2], outcome: lifecycle.OutcomeRelease})
 	}
 	f.release(claims[:2])
 	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/godelayed/delayed/internal/group"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -36,7 +37,7 @@ func shelvedOf(group []ending) []redisstore.Shelved {
 			Token: e.claim.token, ID: e.id, Wait: e.wait, Message: e.message, Info: e.info,
 			Path: e.claim.msg.Path,
 		}
-		tasks[i].Awaited = e.outcome == outcomeArchive && e.claim.msg.Meta.Extra.Keeps()
+		tasks[i].Awaited = lifecycle.Ends[e.outcome].To == lifecycle.StateArchived && e.claim.msg.Meta.Extra.Keeps()
 	}
 	return tasks
 }
@@ -54,15 +55,6 @@ func membersOf(endings []ending) []group.Member {
 func sameGroup(group []ending) int {
 	n := 1
 	for n < len(group) && group[n].id == group[0].id {
-		n++
-	}
-	return n
-}
-
-// sameTally returns how many of the first endings are counted alike: they share one call, as its counters hold for all.
-func sameTally(group []ending) int {
-	n := 1
-	for n < len(group) && group[n].tally == group[0].tally {
 		n++
 	}
 	return n

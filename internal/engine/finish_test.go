@@ -7,6 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -23,18 +24,15 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	if _, err := redis.String(b.Conn.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)); err != nil {
 		t.Fatal(err)
 	}
-	ends := []struct {
-		outcome outcome
-		tally   tally
-	}{
-		{outcomeRetry, tallyFailed},
-		{outcomeRetry, tallyNone},
-		{outcomeArchive, tallyExpired},
-		{outcomeRetry, tallyFailed},
-		{outcomeSnooze, tallyNone},
-		{outcomeArchive, tallyFailed},
-		{outcomeArchive, tallyNone},
-		{outcomeArchive, tallyExpired},
+	ends := []lifecycle.Outcome{
+		lifecycle.OutcomeRetry,
+		lifecycle.OutcomePostpone,
+		lifecycle.OutcomeExpire,
+		lifecycle.OutcomeRetry,
+		lifecycle.OutcomeSnooze,
+		lifecycle.OutcomeArchive,
+		lifecycle.OutcomeReject,
+		lifecycle.OutcomeExpire,
 	}
 	for i := range ends {
 		b.delay(f, i)
@@ -46,7 +44,7 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	endings := make([]ending, len(ends))
 	for i, e := range ends {
 		endings[i] = ending{
-			claim: claims[i], outcome: e.outcome, tally: e.tally, wait: time.Hour, id: fmt.Sprint(i),
+			claim: claims[i], outcome: e, wait: time.Hour, id: fmt.Sprint(i),
 			message: claims[i].raw, info: (&wire.Info{}).Encode(),
 		}
 	}

@@ -89,4 +89,3 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 	}
 	return true, nil
 }
-

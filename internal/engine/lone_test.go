@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/godelayed/delayed/internal/lifecycle"
 )
 
 // loner is a fetcher that sees to a lone task, without Redis. Its starts are noted, not carried out.
@@ -65,7 +67,7 @@ func (l *loner) free(what string, waited time.Duration) {
 func (l *loner) deferred(what string, task *Claim) {
 	l.c.t.Helper()
 	p := finisherOf(task.lane).pending
-	if len(p) != 1 || p[0].claim != task || p[0].outcome != outcomeDefer || l.exec.loneTask() != nil {
+	if len(p) != 1 || p[0].claim != task || p[0].outcome != lifecycle.OutcomeDefer || l.exec.loneTask() != nil {
 		l.c.t.Errorf("%s: %+v, expected that it is put back", what, p)
 	}
 	finisherOf(task.lane).pending = nil

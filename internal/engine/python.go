@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -19,14 +20,14 @@ func (r *receiver) handOn(ctx context.Context, c *Claim, now time.Time) ending {
 	if c.msg.Kind == wire.PyExtended {
 		reads, err := r.readsExtended(ctx, to)
 		if err != nil {
-			return ending{claim: c, outcome: outcomeRelease} // nobody knows: ask again with the next claim
+			return ending{claim: c, outcome: lifecycle.OutcomeRelease} // nobody knows: ask again with the next claim
 		}
 		if !reads {
 			return r.runner.park(c, parkedPlain, now)
 		}
 	}
 	r.runner.events.emitFor(c, Event{Kind: event.TaskForwarded})
-	return ending{claim: c, outcome: outcomeForward}
+	return ending{claim: c, outcome: lifecycle.OutcomeForward}
 }
 
 // readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -74,7 +75,7 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the worker is stopping
 	e := w.receiver.handOn(ctx, &Claim{lane: w.lanes[0], raw: raw, msg: parsed}, time.Now())
-	if e.outcome == outcomePark {
+	if e.outcome == lifecycle.OutcomePark {
 		t.Error("Redis was not asked, and the task is parked as if it had answered")
 	}
 }

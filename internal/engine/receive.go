@@ -59,7 +59,7 @@ func (r *receiver) receive(ctx context.Context, claims []*Claim) (kept int) {
 		if x := c.msg.Meta.Extra; x != nil && x.Group != "" {
 			// It was scheduled, and is due now. One that cannot be gathered runs alone.
 			if m, err := group.NewMember(c.raw); err == nil {
-				ends.add(ending{claim: c, outcome: outcomeGather, id: m.Group})
+				ends.add(ending{claim: c, outcome: lifecycle.OutcomeGather, id: m.Group})
 				continue
 			}
 		}
@@ -69,7 +69,7 @@ func (r *receiver) receive(ctx context.Context, claims []*Claim) (kept int) {
 		}
 		c.suspicion = suspicionOf(c, now)
 		if c.suspicion >= minSuspectDeaths && (!c.batch.suspects || !r.exec.admit(c)) {
-			ends.add(ending{claim: c, outcome: outcomeDefer})
+			ends.add(ending{claim: c, outcome: lifecycle.OutcomeDefer})
 			l.hasSuspects = true
 			continue
 		}
@@ -114,5 +114,5 @@ func (r *receiver) undecodable(c *Claim, err error, now time.Time) ending {
 		})
 	}
 	r.runner.events.emitFor(c, Event{Kind: event.TaskArchived, Reason: info.Reason, Err: err})
-	return ending{claim: c, outcome: outcomeArchive, wait: lifecycle.ArchivedLife, id: id, info: info.Encode()}
+	return ending{claim: c, outcome: lifecycle.OutcomeReject, wait: lifecycle.ArchivedLife, id: id, info: info.Encode()}
 }

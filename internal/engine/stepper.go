@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/state"
@@ -21,14 +22,6 @@ type stepper struct {
 
 	mu    sync.Mutex // protects the following
 	ended map[*Claim]error
-}
-
-// outcomeNames are what seam.Run calls the outcomes.
-var outcomeNames = [outcomes]string{
-	outcomeRetry: "retry", outcomeSnooze: "snoozed", outcomeArchive: "archived", outcomePark: "parked",
-	outcomeRelease: "released",
-	outcomeDefer:   "deferred", outcomeForward: "forwarded", outcomeComplete: "done", outcomeGather: "gathered",
-	outcomeCancel: "canceled",
 }
 
 // NewStepper makes a worker known to Redis, in place of Run.
@@ -97,7 +90,7 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 		}
 		if c != nil {
 			r, wait, err := s.runClaim(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
-			if err == nil && r.Outcome == outcomeNames[outcomeDefer] {
+			if err == nil && r.Outcome == lifecycle.Ends[lifecycle.OutcomeDefer].Name {
 				continue // it is a suspect, and pending still
 			}
 			return r, wait, err
@@ -188,12 +181,12 @@ func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duratio
 // report tells Redis how a task ended, and notes it in r.
 func (s *stepper) report(c *Claim, r *seam.Run) error {
 	f := s.w.finishers[c.lane.index]
-	r.Outcome = "done"
+	r.Outcome = lifecycle.Ends[lifecycle.OutcomeDone].Name
 	for tries := 1; ; tries++ {
 		f.mu.Lock()
 		for i := range f.pending { // Redis's answer may be that the task is to end in another way
 			if e := &f.pending[i]; e.claim == c {
-				r.Outcome, r.Failed = outcomeNames[e.outcome], e.tally == tallyFailed
+				r.Outcome, r.Failed = lifecycle.Ends[e.outcome].Name, e.outcome.Failed()
 			}
 		}
 		f.mu.Unlock()

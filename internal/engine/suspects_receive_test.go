@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -78,9 +79,9 @@ func (r *receivingWorker) took(what string, n, kept, ready int) {
 }
 
 // ends expects the endings that Redis is to be told, and forgets them.
-func (r *receivingWorker) ends(what string, want ...outcome) {
+func (r *receivingWorker) ends(what string, want ...lifecycle.Outcome) {
 	r.b.T.Helper()
-	var got []outcome
+	var got []lifecycle.Outcome
 	for _, e := range finisherOf(r.l).pending {
 		got = append(got, e.outcome)
 	}
@@ -128,7 +129,7 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	if n := r.receiver.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
 		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.ready))
 	}
-	r.ends("the fresh task", outcomeRelease)
+	r.ends("the fresh task", lifecycle.OutcomeRelease)
 }
 
 // A suspect that comes among other tasks is set apart, and looked for there.
@@ -136,7 +137,7 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delayDied(2, r.f, "suspect")
 	r.took("a suspect of two deaths", 1, 0, 0)
-	r.ends("it", outcomeDefer)
+	r.ends("it", lifecycle.OutcomeDefer)
 	if !r.l.hasSuspects {
 		t.Error("nobody looks for it")
 	}
@@ -156,7 +157,7 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	if n := r.receiver.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
 		t.Errorf("%d are to run", n)
 	}
-	r.ends("a task of a paused queue", outcomeRelease)
+	r.ends("a task of a paused queue", lifecycle.OutcomeRelease)
 
 	var l *lane
 	r = newReceivingWorker(t, func(cfg *WorkerConfig) {
@@ -166,7 +167,7 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r.b.delay(r.b.fn("unknown", func() {})) // which is logged
 	r.b.delay(r.f, "meanwhile")
 	r.took("the pause comes meanwhile", 2, 1, 0)
-	r.ends("both", outcomePark, outcomeRelease)
+	r.ends("both", lifecycle.OutcomePark, lifecycle.OutcomeRelease)
 }
 
 // Notifications of a queue that is paused, or beside a lone task, are put back, and nothing is claimed for them.

@@ -1,5 +1,3 @@
-// Package lifecycle holds what workers and sweepers must agree on: how long a task is kept in each state, and the words
-// for why it was archived. It knows neither Redis nor functions.
 package lifecycle
 
 import "time"

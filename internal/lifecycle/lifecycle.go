@@ -1,0 +1,133 @@
+// Package lifecycle has the state machine of tasks, as tables: which states there are, how the claim of a task may end and
+// what that means, and all other changes of state. It also holds what workers and sweepers must agree on: how long a task
+// is kept in each state, and the words for why it was archived. It knows neither Redis nor functions.
+package lifecycle
+
+import (
+	"slices"
+
+	"github.com/godelayed/delayed/event"
+)
+
+// State is where a task is. Package state has the public ones: pending and active tasks cannot be found by id.
+type State string
+
+// The states of a task.
+const (
+	StateNew         State = "new"         // it has not been enqueued yet
+	StatePending     State = "pending"     // in its queue's list, or in that of the queue's suspects
+	StateActive      State = "active"      // a worker has claimed it
+	StateScheduled   State = "scheduled"   // it waits until it is due for the first time, or again after Snooze
+	StateRetry       State = "retry"       // it waits until it is tried again
+	StateParked      State = "parked"      // it waits for a worker that can run it
+	StateArchived    State = "archived"    // it has failed for good
+	StateAggregating State = "aggregating" // it waits in a group
+	StateCompleted   State = "completed"   // it has succeeded, and its result or itself is kept
+	StateDropped     State = "dropped"     // its handler has dropped it, and that is kept
+	StateCanceled    State = "canceled"    // it was canceled, and that is kept
+	StateGone        State = "gone"        // nothing is kept of it
+)
+
+// Outcome is how a claim ends. The set is closed.
+type Outcome uint8
+
+// The outcomes of claims.
+const (
+	OutcomeDone     Outcome = iota // succeeded, and there is nothing to do but to acknowledge it
+	OutcomeComplete                // succeeded, and a result is kept or a lock is freed
+	OutcomeDrop                    // its handler dropped it, and that is kept or a lock is freed
+	OutcomeRetry                   // failed, and is tried again
+	OutcomePostpone                // tried again, for a reason that is no failure
+	OutcomeArchive                 // failed for good
+	OutcomeExpire                  // it was too late to start
+	OutcomeReject                  // its message cannot be read
+	OutcomeSnooze                  // runs again later, as its handler asked
+	OutcomePark                    // this worker cannot run it
+	OutcomeRelease                 // given back unchanged, to the front of the queue
+	OutcomeDefer                   // given back unchanged, to the end of the queue's suspects
+	OutcomeForward                 // handed on to the queue for Python tasks
+	OutcomeGather                  // was scheduled, and joins a group
+	OutcomeCancel                  // its task was canceled
+	Outcomes                       // their number
+)
+
+// End says what an outcome means.
+type End struct {
+	Name     string // as delayedtest tells it
+	To       State
+	Script   string       // which ends the claim
+	Counters []string     // of the day, each raised by one for each task
+	Events   []event.Kind // in this order; the last one says what becomes of the task
+}
+
+// Ends says what each outcome means.
+var Ends = [Outcomes]End{
+	OutcomeDone: {"done", StateGone, "ack", []string{"processed"}, []event.Kind{event.TaskDone}},
+	OutcomeComplete: {
+		"done", StateCompleted, "complete", []string{"processed"}, []event.Kind{event.TaskDone},
+	},
+	OutcomeDrop: {"done", StateDropped, "complete", []string{"processed"}, []event.Kind{event.TaskDropped}},
+	OutcomeRetry: {
+		"retry", StateRetry, "shelve", []string{"processed", "failed", "retried"},
+		[]event.Kind{event.TaskFailed, event.TaskRetried},
+	},
+	OutcomePostpone: {"retry", StateRetry, "shelve", []string{"retried"}, []event.Kind{event.TaskRetried}},
+	OutcomeArchive: {
+		"archived", StateArchived, "shelve", []string{"processed", "failed", "archived"},
+		[]event.Kind{event.TaskFailed, event.TaskArchived},
+	},
+	OutcomeExpire: {
+		"archived", StateArchived, "shelve", []string{"expired", "archived"},
+		[]event.Kind{event.TaskExpired, event.TaskArchived},
+	},
+	OutcomeReject: {"archived", StateArchived, "shelve", []string{"archived"}, []event.Kind{event.TaskArchived}},
+	OutcomeSnooze: {"snoozed", StateScheduled, "shelve", []string{"snoozed"}, []event.Kind{event.TaskSnoozed}},
+	OutcomePark:   {"parked", StateParked, "shelve", []string{"parked"}, []event.Kind{event.TaskParked}},
+	// The event comes only if the handler was called.
+	OutcomeRelease: {"released", StatePending, "release", nil, []event.Kind{event.TaskReleased}},
+	OutcomeDefer:   {"deferred", StatePending, "release", nil, nil},
+	OutcomeForward: {"forwarded", StatePending, "release", nil, []event.Kind{event.TaskForwarded}},
+	OutcomeGather:  {"gathered", StateAggregating, "join", nil, nil},
+	OutcomeCancel:  {"canceled", StateCanceled, "annul", []string{"canceled"}, []event.Kind{event.TaskCanceled}},
+}
+
+// Failed reports whether an outcome counts as a failure.
+func (o Outcome) Failed() bool { return slices.Contains(Ends[o].Counters, "failed") }
+
+// Move is a change of state that is not the end of a living worker's claim.
+type Move struct {
+	From, To State
+	Script   string
+	When     string
+	Counters []string
+}
+
+// Moves are all of them, in the order of a task's life.
+var Moves = []Move{
+	{StateNew, StatePending, "enqueue", "Delay", nil},
+	{StateNew, StatePending, "enlist", "Delay with an id, a lock or Front", nil},
+	{StateNew, StateScheduled, "schedule", "In or At", nil},
+	{StateNew, StateScheduled, "enlist", "In or At with an id or a lock, Debounce", nil},
+	{StateNew, StateAggregating, "gather", "Gather", nil},
+	{StateNew, StatePending, "tick", "a periodic entry is due", nil},
+	{StateScheduled, StatePending, "move", "it is due", nil},
+	{StateRetry, StatePending, "move", "it is due", nil},
+	{StateAggregating, StatePending, "fire", "its group is due; one task replaces all", nil},
+	{StatePending, StateActive, "claim", "a worker has room", nil},
+	{StateParked, StateActive, "unpark", "a worker can run it", nil},
+	{StateActive, StatePending, "sweep", "its worker has died", []string{"swept"}},
+	{StateActive, StateArchived, "sweep", "its workers have died of it too often", []string{"swept", "archived"}},
+	{StateScheduled, StateArchived, "condemn", "it is due, and too large", []string{"archived"}},
+	{StateRetry, StateArchived, "condemn", "it is due, and too large", []string{"archived"}},
+	{StateParked, StateArchived, "condemn", "it was parked for too long", []string{"archived"}},
+	{StateArchived, StatePending, "rerun", "RunAgain", nil},
+	{StateScheduled, StateCanceled, "cancel", "Cancel", []string{"canceled"}},
+	{StateRetry, StateCanceled, "cancel", "Cancel", []string{"canceled"}},
+	{StateParked, StateCanceled, "cancel", "Cancel", []string{"canceled"}},
+	{StateScheduled, StateGone, "enlist", "another call replaces it, by Debounce or OnConflict", nil},
+	{StateArchived, StateGone, "delete", "Delete", nil},
+	{StateArchived, StateGone, "trim", "it was kept for long enough, or there are too many", []string{"trimmed"}},
+	{StateCompleted, StateGone, "expire", "it was kept for long enough", nil},
+	{StateDropped, StateGone, "expire", "it was kept for long enough", nil},
+	{StateCanceled, StateGone, "expire", "it was kept for long enough", nil},
+}
