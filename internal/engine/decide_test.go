@@ -413,7 +413,8 @@ func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 		t.Errorf("%+v, %t", e, done)
 	}
 	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
-	if info := wire.ParseInfo(e.info); done || e.outcome != lifecycle.OutcomeDrop || e.id != "id" || e.wait != time.Second ||
+	if info := wire.ParseInfo(e.info); done || e.outcome != lifecycle.OutcomeDrop || e.id != "id" ||
+		e.wait != time.Second ||
 		info.Reason != "dropped" || info.Result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}

@@ -129,7 +129,8 @@ func (tt *outcomeCase) run(t *testing.T, server *redistest.Server, outcome lifec
 		}
 	}
 	if run.Outcome != end.Name || run.Failed != outcome.Failed() || state != end.To ||
-		!slices.Equal(scripts, []string{end.Script}) || !maps.Equal(counters, want) || !slices.Equal(kinds, end.Events) {
+		!slices.Equal(scripts, []string{end.Script}) || !maps.Equal(counters, want) ||
+		!slices.Equal(kinds, end.Events) {
 		t.Errorf("outcome %q, failed %v, state %q, scripts %v, counters %v, events %v\nexpected %+v",
 			run.Outcome, run.Failed, state, scripts, counters, kinds, end)
 	}

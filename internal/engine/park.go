@@ -40,7 +40,8 @@ func (r *runner) park(c *Claim, reason string, now time.Time, fields ...string) 
 		info.Error = unknownFieldsText(c.msg.Path, fields)
 	}
 	return ending{
-		claim: c, outcome: lifecycle.OutcomePark, wait: lifecycle.ParkedLife, id: id, message: c.raw, info: info.Encode(),
+		claim: c, outcome: lifecycle.OutcomePark, wait: lifecycle.ParkedLife, id: id, message: c.raw,
+		info: info.Encode(),
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package lifecycle has the state machine of tasks, as tables: which states there are, how the claim of a task may end and
-// what that means, and all other changes of state. It also holds what workers and sweepers must agree on: how long a task
-// is kept in each state, and the words for why it was archived. It knows neither Redis nor functions.
+// Package lifecycle has the state machine of tasks, as tables: which states there are, how the claim of a task may end
+// and what that means, and all other changes of state. It also holds what workers and sweepers must agree on: how long
+// a task is kept in each state, and the words for why it was archived. It knows neither Redis nor functions.
 package lifecycle
 
 import (
@@ -68,16 +68,19 @@ var Ends = [Outcomes]End{
 	},
 	OutcomeDrop: {"done", StateDropped, "complete", []string{"processed"}, []event.Kind{event.TaskDropped}},
 	OutcomeRetry: {
-		"retry", StateRetry, "shelve", []string{"processed", "failed", "retried"},
+		"retry", StateRetry, "shelve",
+		[]string{"processed", "failed", "retried"},
 		[]event.Kind{event.TaskFailed, event.TaskRetried},
 	},
 	OutcomePostpone: {"retry", StateRetry, "shelve", []string{"retried"}, []event.Kind{event.TaskRetried}},
 	OutcomeArchive: {
-		"archived", StateArchived, "shelve", []string{"processed", "failed", "archived"},
+		"archived", StateArchived, "shelve",
+		[]string{"processed", "failed", "archived"},
 		[]event.Kind{event.TaskFailed, event.TaskArchived},
 	},
 	OutcomeExpire: {
-		"archived", StateArchived, "shelve", []string{"expired", "archived"},
+		"archived", StateArchived, "shelve",
+		[]string{"expired", "archived"},
 		[]event.Kind{event.TaskExpired, event.TaskArchived},
 	},
 	OutcomeReject: {"archived", StateArchived, "shelve", []string{"archived"}, []event.Kind{event.TaskArchived}},

@@ -81,7 +81,8 @@ func TestHooksTable(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf("| %s | %s | %s | %s |", what[o], end.To, list(end.Counters), list(kinds)))
 	}
-	if got = slices.DeleteFunc(got, func(s string) bool { return s == "" || strings.HasPrefix(s, "|---") }); !slices.Equal(got, want) {
+	if got = slices.DeleteFunc(got,
+		func(s string) bool { return s == "" || strings.HasPrefix(s, "|---") }); !slices.Equal(got, want) {
 		t.Errorf("the table should have these rows:\n%s", strings.Join(want, "\n"))
 	}
 }
@@ -98,7 +99,8 @@ func constant(k event.Kind) string {
 // Each change of state is one script, and leads from a state that a task can reach to one that is left only by another
 // change.
 func TestTablesAreWhole(t *testing.T) {
-	reached, left := map[lifecycle.State]bool{lifecycle.StateNew: true}, map[lifecycle.State]bool{lifecycle.StateGone: true}
+	reached, left := map[lifecycle.State]bool{lifecycle.StateNew: true},
+		map[lifecycle.State]bool{lifecycle.StateGone: true}
 	check := func(from, to lifecycle.State, script string) {
 		reached[to], left[from] = true, true
 		if _, err := lua.Files.ReadFile(script + ".lua"); err != nil {
@@ -129,7 +131,8 @@ func TestTablesAreWhole(t *testing.T) {
 // The public states have the same names.
 func TestPublicStates(t *testing.T) {
 	for s := state.Unknown + 1; !strings.HasPrefix(s.String(), "state."); s++ {
-		known := slices.ContainsFunc(lifecycle.Moves, func(m lifecycle.Move) bool { return string(m.From) == s.String() })
+		known := slices.ContainsFunc(lifecycle.Moves,
+			func(m lifecycle.Move) bool { return string(m.From) == s.String() })
 		if !known && s != state.Active {
 			t.Errorf("the tables do not know the state %s", s)
 		}
