@@ -93,7 +93,7 @@ func (c *WorkerControl) Pause(ctx context.Context) error { return c.order(ctx, e
 // Resume ends a Pause.
 func (c *WorkerControl) Resume(ctx context.Context) error { return c.order(ctx, "") }
 
-// Quiet makes the worker claim no more tasks for good. See Worker.Quiet.
+// Quiet makes the worker stop claiming for good; see Worker.Quiet.
 func (c *WorkerControl) Quiet(ctx context.Context) error { return c.order(ctx, engine.OrderQuiet) }
 
 // Stop makes the worker stop as if the context of Run had ended, with the reason "order".

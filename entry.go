@@ -17,7 +17,9 @@ type Entry struct {
 	// Up to 128 printable bytes without spaces, not beginning with @. Required.
 	Name string
 	// Spec says when the entry ticks: five fields (minute, hour, day of month, month, day of week) as in "30 9 * *
-	// mon-fri"; @hourly, @daily, @weekly, @monthly or @yearly; or @every and a duration, at least a second. A prefix
+	// mon-fri"; @hourly, @daily, @weekly, @monthly or @yearly; or @every and a duration, at least a second. Fields take
+	// *, lists, ranges and steps (9-17/2), days and months also names of three letters; Sunday is 0. If day of month and
+	// day of week are both restricted, either suffices. A prefix
 	// CRON_TZ=Europe/Berlin names the zone. Ticks of @every are counted from From, or else from 1970, so that restarts
 	// do not shift them: @every 1h is each full hour in UTC. Required.
 	Spec string
@@ -26,8 +28,8 @@ type Entry struct {
 	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for PeriodicControl.Set
 	// nil keeps the task and options that the entry has.
 	Task *Task
-	// Options hold for each task of the entry, as those of Queue.With do. What says when or under which id a task runs
-	// is refused.
+	// Options hold for each task of the entry, as those of Queue.With do. In, At, Debounce, Deadline, RetryUntil, Front,
+	// TaskID, Group, Unique and its kin are refused: the entry says when its tasks run and whether they may overlap.
 	Options []Option
 
 	// SkipMissing leaves out ticks at times that the zone's clocks leave out, as when summer time begins. By default such
@@ -54,8 +56,8 @@ type Entry struct {
 	From, Until time.Time
 }
 
-// Overlap says what happens when an entry ticks while its previous task is not over. Whether it is, Redis knows by a
-// lock that the task holds until its end, for 24 h at most.
+// Overlap says what happens when an entry ticks while its previous task is not over: the task holds a lock until its
+// end, for 24 h at most.
 type Overlap uint8
 
 const (
@@ -152,8 +154,12 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 	}
 	if x, y := msg.Meta.Extra, moved.Meta.Extra; x != nil {
 		relative = schedule.RelativeTimes(x, y, apart)
-		if x.Group != "" {
+		switch {
+		case x.Group != "":
 			return nil, 0, errors.New("the option Group: ticks are not gathered: leave it out")
+		case x.Deadline != 0 || x.RetryUntil != 0:
+			return nil, 0, errors.New("the options Deadline and RetryUntil: one moment cannot hold for all ticks: use " +
+				"TTL, Timeout or MaxRetry")
 		}
 	}
 	message, err = finishMessage(nil, &msg)

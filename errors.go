@@ -16,33 +16,35 @@ import (
 // Errors of registering and calling functions.
 var (
 	// ErrFunction is wrapped by every error about a function that cannot be registered or delayed: a closure without a
-	// name, a method value, a parameter that cannot travel, two functions under one path.
+	// name, a method value, a parameter of a type that cannot be an argument, two functions under one path.
 	ErrFunction = function.ErrFunction
 
-	// ErrArguments is wrapped by every error about arguments that do not fit the function. The details are in an
-	// *ArgumentError.
+	// ErrArguments is wrapped by every error about arguments that do not fit the function, whose details are in an
+	// *ArgumentError, and about wrong options.
 	ErrArguments = function.ErrArguments
 )
 
-// Errors of enqueueing. None of them means that a task was half enqueued.
+// Errors of enqueueing tasks, and of asking about and controlling them. None of them means that a task was half
+// enqueued.
 var (
-	// ErrUnknown says that the connection broke after the request was sent: the task may or may not have been enqueued,
-	// cancelled or whatever was asked for. Of a queue with QueueConfig.Wait it may also say that too few replicas have
-	// confirmed the task, which is enqueued then. Enqueueing it again can run it twice. No question that changes
-	// nothing, as Ref.State, fails with it.
+	// ErrUnknown says that the outcome is unknown, because the connection broke after the request was sent: the task
+	// may or may not have been enqueued, cancelled or whatever was asked for. Enqueueing it again can run it twice,
+	// unless it has a TaskID. A queue with QueueConfig.Wait also returns it when too few replicas have confirmed the
+	// task; the task is enqueued then. Questions that change nothing, such as Ref.State, do not return it.
 	ErrUnknown = redisstore.ErrUnknown
 
 	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
 	ErrFull = redisstore.ErrFull
 
-	// ErrDuplicate is wrapped by *DuplicateError.
+	// ErrDuplicate says that a task with the same id, or with the same lock of Unique, is there already. The error is a
+	// *DuplicateError, which names that task.
 	ErrDuplicate = redisstore.ErrDuplicate
 
 	// ErrNoID says that a task cannot be asked for because its message carries no id.
 	ErrNoID = redisstore.ErrNoID
 
-	// ErrNoResult says that there is no result to wait for or to return: nothing was to be kept, the function returns
-	// nothing, or it returned what is not of the type that Await was asked for.
+	// ErrNoResult says that there is no result to wait for or to return: the task was enqueued without KeepResult and
+	// Retention, the function returns nothing, or what it returned is not of the type that Await was asked for.
 	ErrNoResult = errors.New("delayed: no result")
 
 	// ErrNotArchived says that a task cannot be run again or deleted, because it is not archived.
@@ -62,7 +64,7 @@ var (
 	ErrLost = engine.ErrLost
 
 	// ErrCanceled says that the task was cancelled by Ref.Cancel, or replaced by a later one. Whatever error the
-	// handler returns, the task is not tried again. The *TaskError of who waits for the task wraps it too.
+	// handler returns, the task is not tried again. The *TaskError that Ref.Wait returns wraps it too.
 	ErrCanceled = engine.ErrCanceled
 
 	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then
@@ -78,8 +80,8 @@ var (
 // ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
 type ArgumentError struct {
 	Func string // path of the function
-	// of the argument, from 0 and without a leading context, where the text counts from 1; -1 when their number is
-	// wrong
+	// Index is that of the argument, from 0, not counting a leading context; -1 if the number of arguments is wrong. The
+	// text of the error counts from 1.
 	Index int
 	Want  string // what the function takes
 	Got   string // what was found
@@ -127,17 +129,20 @@ func duplicate(err error) error {
 type TaskError struct {
 	ID    string
 	State state.Task // where it is now
-	// failed, arguments, expired, undecodable, too large, deaths, parked too long, dropped, canceled, …
+	// Reason is failed, arguments, expired, undecodable, too large, deaths, parked too long, dropped or canceled.
 	Reason   string
 	Text     string    // of its last error; "" if there was none
 	Attempts int       // runs that failed
-	Deaths   int       // how often a worker died that had it in hand
+	Deaths   int       // how many workers died while they ran it, in the last 72 h
 	At       time.Time // when it failed
 }
 
 // Error implements error.
 func (e *TaskError) Error() string {
-	text := fmt.Sprintf("delayed: task %s is %s (%s)", e.ID, e.State, e.Reason)
+	text := fmt.Sprintf("delayed: task %s is %s", e.ID, e.State)
+	if e.Reason != e.State.String() {
+		text += " (" + e.Reason + ")"
+	}
 	if e.Attempts > 0 {
 		text += fmt.Sprintf(" after %d attempts", e.Attempts)
 	}

@@ -64,7 +64,7 @@ func quoted(texts []string) []string {
 }
 
 // Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can
-// be added at the end while producers of the old version still run, and while their tasks wait; it matters where the
+// be added at the end while producers of the old version still run, and while their tasks wait. It acts where the
 // function is registered. A variadic parameter counts as one. Tasks with more arguments than parameters stay an error,
 // and so does Delay with fewer.
 func Optional(n int) FuncOption {
@@ -72,7 +72,7 @@ func Optional(n int) FuncOption {
 }
 
 // Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker.
-// It is given to Func, and matters where the function is registered.
+// It acts where the function is registered.
 func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
 	return funcOption{"Middleware(…)", func(d *funcDefaults) {
 		d.middleware = append(slices.Clip(d.middleware), mw...)
@@ -83,8 +83,15 @@ func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
 //
 //	var SumInts = delayed.Func(Sum[int], delayed.Name("sum.int"))
 //
-// A method expression keeps its receiver to itself here too: the worker registers the method value under the same Name.
-// What is wrong with fn or with the options is reported by Delay and by Register, as an error that wraps ErrFunction.
+// Options act where the Function is used. KeepResult, Retention, TTL, Gather, Unique, UniqueKey, UntilStart and
+// OnConflict act when the Function itself is delayed: q.Delay(SumInts, …), not q.Delay(Sum[int], …), whatever workers
+// have registered. Alias, Optional, Middleware, BackoffFunc and FailOnTimeout act where it is registered. MaxRetry,
+// Timeout, Backoff and MaxBackoff act on both sides; what the delayed Function says goes before what the registered one
+// says.
+//
+// The receiver of a method expression is left out of the arguments; the worker registers the method value under the same
+// Name. What is wrong with fn or with the options is reported by Delay and by Register, as an error that wraps
+// ErrFunction.
 func Func(fn any, opts ...FuncOption) *Function {
 	var d funcDefaults
 	for _, o := range opts {

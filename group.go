@@ -30,7 +30,7 @@ const (
 // the order of the calls. Calls that differ in the function or in the arguments before it are in groups of their own,
 // whatever their key. In a task made by NewGoTask the last argument must be a slice: it is what grows.
 //
-// A call with In or At joins its group when it is due. When the one call is made says GatherPolicy. It has the id of
+// A call with In or At joins its group when it is due. GatherPolicy says when the one call is made. It has the id of
 // the first Ref, and the options of the last call. A group is not lost with any process: every worker of the queue sees
 // to it, also one that does not know the function. Group does not go together with TaskID, with options that hold a
 // lock, and with Python tasks. The key is not empty and at most 256 bytes long.
@@ -55,7 +55,7 @@ func (o groupOption) String() string { return fmt.Sprintf("Group(%q)", string(o)
 type GatherPolicy struct {
 	// Grace is how long the group waits for another call, rounded to milliseconds. Defaults to a minute.
 	Grace time.Duration
-	// MaxDelay is how long the first call waits at most, rounded to milliseconds. Defaults to any time: as long as
+	// MaxDelay is how long the first call waits at most, rounded to milliseconds. Defaults to no limit: as long as
 	// calls come within Grace and MaxSize is not reached.
 	MaxDelay time.Duration
 	// MaxSize is how many calls are gathered at most. Defaults to 1,000; never more than 5,000.

@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 )
 
-// HandlerFunc runs a task that a worker has received. What it returns decides what becomes of the task, as what a
-// handler returns does.
+// HandlerFunc runs a task that a worker has received. If it returns nil the task is done; after an error the task is
+// tried again or archived, unless the error says otherwise: see Discard, Drop, RetryIn and Snooze.
 type HandlerFunc func(ctx context.Context, t *Task) error
 
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
@@ -88,9 +88,9 @@ func Discard(err error) error {
 	return engine.Say(engine.SaysDiscard, 0, err)
 }
 
-// Drop makes an error after which a task is forgotten: returned by a handler, wrapped or not, it ends the task as if it
-// had succeeded, except that no result is kept. Nothing is archived and no failure is counted; err, which may be nil,
-// goes into the log.
+// Drop makes an error after which a task is forgotten: returned by a handler, wrapped or not, it ends the task without
+// archiving it and without counting a failure. A Ref.Wait for it returns a *TaskError with the state dropped. err, which
+// may be nil, goes into the log.
 func Drop(err error) error { return engine.Say(engine.SaysDrop, 0, err) }
 
 // RetryIn makes an error after which a task is tried again in d, rounded to milliseconds, in place of what the backoff

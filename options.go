@@ -17,8 +17,8 @@ const maxYear = 9999
 // maxRetryLimit keeps retry counts within what every reader of the wire can hold.
 const maxRetryLimit = 1 << 30
 
-// Option changes one call of Delay; give it to Queue.With. When an option is given twice, the last one holds. Its
-// String method shows it as it is written in code.
+// Option changes one call of Delay; give it to Queue.With. When an option is given twice, the last one holds, and so it
+// is with In and At, and with Unique and UniqueKey. Its String method shows it as it is written in code.
 type Option interface {
 	fmt.Stringer
 	// Named so that the compiler's error about another option says where that does not belong.
@@ -29,7 +29,9 @@ type Option interface {
 type callOptions struct {
 	due      int64 // ms: from now if relative, else since 1970
 	relative bool
-	later    bool // In or At is given
+	later    bool // In or At is given, or Debounce
+	timed    bool // In or At is given, whatever it says
+	debounce bool // Debounce is given
 	maxRetry *int
 	id       *string
 	extras   []extra
@@ -99,7 +101,8 @@ func (o inOption) forQueueWith(c *callOptions) {
 	if want, wrong := tooShort(time.Duration(o)); wrong {
 		c.fault(o, want)
 	}
-	c.due, c.relative, c.later = time.Duration(o).Milliseconds(), true, o > 0
+	c.dueIn(time.Duration(o))
+	c.timed = true
 }
 
 func (o inOption) String() string { return fmt.Sprintf("In(%v)", time.Duration(o)) }
@@ -115,6 +118,7 @@ func (o atOption) forQueueWith(c *callOptions) {
 		c.fault(o, fmt.Sprintf("a time that is not zero, up to the year %d", maxYear))
 	}
 	c.due, c.relative, c.later = max(time.Time(o).UnixMilli(), 0), false, true
+	c.timed = true
 }
 
 func (o atOption) String() string { return "At(" + time.Time(o).Format(time.RFC3339Nano) + ")" }
@@ -146,8 +150,8 @@ func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int
 
 // TaskID names the task, instead of a random id. An id that belongs to a task of the queue, be it pending, active,
 // scheduled, retrying, parked, archived or completed and kept, is refused with a *DuplicateError; OnConflict(Skip)
-// makes that a success. So a call whose outcome is unknown can be repeated. The id of a task that nobody has run 7 days
-// after it was due, longer by its waits for retries, can be taken again. It is at most 256 bytes long and not empty.
+// makes that a success. So a call whose outcome is unknown can be repeated. If no worker has run the task for 7 days
+// after it was due, its id is free again; waits for retries add to that. It is at most 256 bytes long and not empty.
 func TaskID(id string) Option { return taskIDOption(id) }
 
 type taskIDOption string
@@ -255,6 +259,11 @@ func (o keepOption) String() string { return fmt.Sprintf("%s(%v)", o.name, o.lif
 
 // write adds what an option writes into messages. Queues made by With share the slice.
 func (o *callOptions) write(e extra) { o.extras = append(slices.Clip(o.extras), e) }
+
+// dueIn schedules the task for d from now, if that is later.
+func (o *callOptions) dueIn(d time.Duration) {
+	o.due, o.relative, o.later = d.Milliseconds(), true, d > 0
+}
 
 // fault notes what is wrong with an option.
 func (o *callOptions) fault(wrong fmt.Stringer, want string) {

@@ -12,7 +12,7 @@ import (
 
 // Backoff says how long a failed task waits before it is tried again, rounded to milliseconds: the first delay before
 // the first retry and so on, the last one before all further. They are kept to exactly, without jitter. There are 1 to
-// 64 of them, none negative. How often a task is tried, MaxRetry or RetryUntil says. Given to Func it is the function's
+// 64 of them, none negative. MaxRetry or RetryUntil says how often a task is tried. Given to Func it is the function's
 // default, given to Queue.With it holds for one call. Without either, BackoffFunc and then WorkerConfig.Backoff hold.
 func Backoff(delays ...time.Duration) TaskOption { return backoffOption(slices.Clone(delays)) }
 
@@ -110,9 +110,9 @@ func (o retryUntilOption) forQueueWith(c *callOptions) {
 
 func (o retryUntilOption) String() string { return textOfTime("RetryUntil", time.Time(o)) }
 
-// BackoffFunc says how long a failed task of a function waits before it is tried again: fn is called by the worker with
-// how often the task was retried before and with the error of the handler, which wraps ErrTimeout if the handler took
-// too long. It is called concurrently. A negative delay means none; should fn panic, the worker's default backoff
+// BackoffFunc says how long a failed task of a function waits before it is tried again: the worker calls fn with how
+// often the task was retried before, 0 after its first failure, and with the error of the handler, which wraps
+// ErrTimeout if the handler took too long. It is called concurrently. A negative delay means none; should fn panic, the worker's default backoff
 // holds. MaxBackoff bounds it, and Backoff of a call goes before it.
 func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
 	return funcOption{"BackoffFunc(…)", func(d *funcDefaults) {

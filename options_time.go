@@ -59,7 +59,7 @@ func (o timeoutOption) String() string { return fmt.Sprintf("Timeout(%v)", time.
 // Deadline says when the task must be over, compared with Redis's clock and rounded to milliseconds: at t the context
 // of its handler ends with cause ErrTimeout, as after Timeout. A task that has not started by then is not run, nor is
 // one that would be tried again later: it is archived. t must lie after 1970, and after the moment of In or At, if they
-// are given.
+// are given. A t in the past is accepted: the first worker that claims the task archives it with the reason "expired".
 func Deadline(t time.Time) Option { return deadlineOption(t) }
 
 type deadlineOption time.Time

@@ -27,31 +27,33 @@ func (s Strict) plan() (engine.Order, error) {
 type Weighted map[string]int
 
 func (w Weighted) plan() (engine.Order, error) {
-	var p engine.Order
-	p.Names = slices.Sorted(maps.Keys(w))
+	p := engine.Order{Names: slices.Sorted(maps.Keys(w))}
+	errs := []error{checkNames(p.Names)}
 	for _, name := range p.Names {
 		weight := w[name]
 		if weight < 1 || weight > engine.MaxWeight {
-			return p, fmt.Errorf("delayed: queue %q has weight %d: expected 1 to %d", name, weight, engine.MaxWeight)
+			errs = append(errs, fmt.Errorf("delayed: queue %q has weight %d: expected 1 to %d", name, weight,
+				engine.MaxWeight))
 		}
 		p.Weights = append(p.Weights, weight)
 		p.Total += weight
 	}
 	p.Configured = slices.Clone(p.Weights)
-	return p, checkNames(p.Names)
+	return p, errors.Join(errs...)
 }
 
+// checkNames returns everything that is wrong with the names of a worker's queues.
 func checkNames(names []string) error {
 	if len(names) == 0 {
 		return errors.New("delayed: no queues: name at least one, as in Strict{\"mail\"}")
 	}
+	var errs []error
 	for i, name := range names {
-		if err := redisstore.CheckQueueName(name); err != nil {
-			return err
-		}
 		if slices.Contains(names[:i], name) {
-			return fmt.Errorf("delayed: queue %q is named twice", name)
+			errs = append(errs, fmt.Errorf("delayed: queue %q is named twice", name))
+			continue
 		}
+		errs = append(errs, redisstore.CheckQueueName(name))
 	}
-	return nil
+	return errors.Join(errs...)
 }

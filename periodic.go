@@ -22,8 +22,8 @@ var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
 // errConflict says that an entry was changed by others again and again.
 var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
 
-// PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice what it changes at once, or
-// within five seconds where Redis refuses them to be told. It is safe for concurrent use.
+// PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice changes at once, or
+// within five seconds if Redis lets them subscribe to nothing. It is safe for concurrent use.
 type PeriodicControl struct {
 	queue    *Queue
 	shortest time.Duration
@@ -43,17 +43,17 @@ func (q *Queue) Periodic() *PeriodicControl {
 type PeriodicEntry struct {
 	Name        string
 	Spec, Zone  string
-	Function    string // the path of its task
+	Function    string // path of the function that its task calls
 	SkipMissing bool
 	RunTwice    bool
 	Missed      int // as in Entry; -1: none
 	Overlap     Overlap
 	Jitter      time.Duration
 	From, Until time.Time
-	Owner       string // SchedulerConfig.Owner of who declares it; empty: it was set with PeriodicControl.Set
+	Owner       string // SchedulerConfig.Owner of the code that declares it; "" if it was set with PeriodicControl.Set
 	Paused      bool
-	Next        time.Time // the next tick, without jitter; zero: there is none, or the entry is paused
-	Previous    time.Time // the last tick that was seen to; before the first, when the entry began
+	Next        time.Time // the next tick, without jitter; zero if there is none or the entry is paused
+	Previous    time.Time // the last tick that was enqueued or left out; before the first one, when the entry was made
 	Waiting     bool      // a tick waits for the end of the previous task
 }
 
@@ -61,9 +61,9 @@ type PeriodicEntry struct {
 type PeriodicRun struct {
 	Tick time.Time // when it was due, without jitter
 	At   time.Time // when this happened, by the clock of Redis
-	ID   string    // of the task; empty when Skipped is "missed"
-	// empty: enqueued; "missed": this and the following ones up to the next line; "overlap"; "queued": waits for the
-	// previous task
+	ID   string    // of the task; "" when Skipped is "missed"
+	// Skipped is "" if the tick was enqueued; "missed" if this tick, and all between it and that of the next line, were
+	// missed; "overlap" if it was left out because the previous task was not over; "queued" if it waits for that.
 	Skipped string
 }
 

@@ -154,15 +154,20 @@ func (q *Queue) With(opts ...Option) *Queue {
 		c.optErr = fmt.Errorf("%w: Front with In, At or Debounce: a scheduled task joins the end of its queue when "+
 			"it is due", ErrArguments)
 	}
+	if c.options.timed && c.options.debounce {
+		c.optErr = fmt.Errorf("%w: Debounce with In or At: Debounce says when the task runs: leave one of them out",
+			ErrArguments)
+	}
 	return &c
 }
 
 // Delay makes a worker call fn with args, soon and elsewhere. It returns once Redis has the task.
 //
 // fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its
-// parameters, or be integers that fit; a leading context.Context parameter is left out, as the worker provides it.
-// Errors wrap ErrFunction, ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis. Use
-// DelayContext to bound the wait.
+// parameters, or be integers that fit. A leading context.Context is left out, because the worker provides it, and so is
+// the receiver of a method expression, which the worker has: q.Delay((*Mailer).Send, 42).
+// Errors wrap ErrFunction, ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis. Delay gives
+// up after some seconds if Redis does not answer; DelayContext bounds the wait as you like.
 //
 // Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with
 // many tasks there is DelayMany. Tasks of one goroutine keep their order.

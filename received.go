@@ -86,7 +86,7 @@ func (t *Task) MaxRetry() int {
 	return t.got.claim.MaxRetry()
 }
 
-// Deaths returns how often a worker has died lately that had the received task in hand.
+// Deaths returns how many workers have died while they ran the received task, in the last 72 hours.
 func (t *Task) Deaths() int { return t.meta().Deaths }
 
 // EnqueuedAt returns when a received task was enqueued, by its producer's clock and in milliseconds; the zero time if

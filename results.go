@@ -15,14 +15,16 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good. The task must
-// be enqueued with KeepResult or Retention, else the error wraps ErrNoResult, at once if this process has enqueued it,
-// or Wait does not return before ctx ends. The same holds for an id that never was one, and for a result that was kept
-// for long enough.
+// Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good, was dropped or
+// cancelled.
 //
-// Waiting does not poll: all that wait in a process share one connection, on which the end is told. While Redis is
-// away, from the first look on, Wait goes on until ctx ends, and the error says so then. Other errors are those that
-// Redis answers with: of its ACL, of a key that is of another type.
+// The task must be enqueued with KeepResult or Retention. Without them Wait returns an error that wraps ErrNoResult, at
+// once, if this process has got r by enqueueing the task. For any other Ref it cannot tell, and waits until ctx ends, as
+// it does for an id that never was one and for a result that is kept no longer: give ctx a deadline.
+//
+// Waiting does not poll: all waits of a process share one connection, on which Redis tells the end. While Redis is
+// away, Wait goes on until ctx ends, and the error says so then. Other errors are those that Redis answers with: of its
+// ACL, of a key that is of another type.
 func (r *Ref) Wait(ctx context.Context) error {
 	_, err := r.wait(ctx)
 	return err
@@ -197,7 +199,9 @@ func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err
 	return info.Done, info.Total, info.Note, err
 }
 
-// State asks Redis where the task is. Errors are those of asking.
+// State asks Redis where the task is. Pending and running tasks are not indexed by id, so they are state.Unknown, like a
+// task that has ended and of which nothing is kept; a running task that has called Progress is state.Active. To learn of
+// the end, enqueue the task with KeepResult or Retention and call Wait. Errors are those of asking.
 func (r *Ref) State(ctx context.Context) (state.Task, error) {
 	found, err := r.look(ctx, false)
 	if err != nil {
@@ -214,8 +218,8 @@ func (r *Ref) State(ctx context.Context) (state.Task, error) {
 	return where, nil
 }
 
-// Info asks Redis what is known of the task. Of a task whose state is state.Unknown only the ID is. Errors are those of
-// asking.
+// Info asks Redis what is known of the task. If the state is state.Unknown nothing but the ID is; see State. Errors are
+// those of asking.
 func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	found, err := r.look(ctx, true)
 	if err != nil {

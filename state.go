@@ -6,8 +6,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// TaskInfo is what is known of a task that waits, is archived, is completed or has reported its progress. Fields of
-// which nothing is known are zero. Times are in milliseconds, by Redis's clock, except EnqueuedAt.
+// TaskInfo is what is known of a task that waits, is archived, is completed or has reported its progress. What is not
+// known is zero. Times are in milliseconds, by Redis's clock, except EnqueuedAt.
 type TaskInfo struct {
 	ID       string
 	State    state.Task
@@ -16,17 +16,17 @@ type TaskInfo struct {
 	// is deleted.
 	Due         time.Time
 	EnqueuedAt  time.Time // by the producer's clock
-	Began       time.Time // the successful run of a completed task
+	Began       time.Time // when the successful run of a completed task began
 	At          time.Time // when it failed, was parked, was completed or reported its progress
 	FirstFailed time.Time // zero if it has not failed
-	// why it is where it is: failed, snoozed, arguments, expired, undecodable, too large, unknown function, unknown
-	// fields, deaths, parked too long, completed, …
+	// Reason says why the task is where it is: failed, not failed, snoozed, arguments, expired, undecodable, too large,
+	// unknown function, unknown fields, python, deaths, parked too long, completed, dropped, canceled or active.
 	Reason      string
 	Error       string // the text of its last error, up to 4 KiB
 	Stack       string // of its last panic, up to 4 KiB
 	Attempts    int    // runs that failed or succeeded
-	Deaths      int    // how often a worker died that had it in hand
+	Deaths      int    // how many workers died while they ran it, in the last 72 h
 	Worker      string // id of the worker that had it last
-	Done, Total int64  // what it has reported last by Progress
-	Note        string // likewise
+	Done, Total int64  // of its last report by Progress
+	Note        string // of the same report
 }

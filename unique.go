@@ -84,12 +84,13 @@ const (
 	// Skip leaves the other task as it is and enqueues nothing; the call succeeds and its Ref is the other task's.
 	Skip
 	// Replace enqueues the new task, which takes the lock over, and cancels the other one: if it has not started it
-	// never runs, and if it runs its context ends as Ref.Cancel ends it. Who waits for one that was scheduled, retrying
-	// or parked is told at that moment, or never. It needs Unique or UniqueKey: an id cannot pass from one task to
-	// another.
+	// never runs, and if it runs its context ends as Ref.Cancel ends it. If the other task was scheduled, retrying or
+	// parked, a Ref.Wait for it returns ErrCanceled at that moment; a Wait that begins later lasts until its context
+	// ends. Replace needs Unique or UniqueKey: an id cannot pass from one task to another.
 	Replace
 )
 
+// String returns the policy's name.
 func (c Conflict) String() string {
 	switch c {
 	case Fail:
@@ -121,7 +122,7 @@ func (o conflictOption) String() string        { return fmt.Sprintf("OnConflict(
 
 // Debounce runs a burst of calls once, with the arguments of the last, when d has passed since that: it is In(d) with
 // Unique, UntilStart and OnConflict(Replace). Calls that never pause for as long as d put it off for ever. d must be
-// positive.
+// positive. In and At are refused beside it.
 //
 // Calls with other arguments are other tasks, unless UniqueKey says what belongs together:
 //
@@ -134,7 +135,8 @@ func (o debounceOption) forQueueWith(c *callOptions) {
 	if want, wrong := tooShort(time.Duration(o)); wrong {
 		c.fault(o, want)
 	}
-	inOption(o).forQueueWith(c)
+	c.dueIn(time.Duration(o))
+	c.debounce = true
 	c.locks = append(slices.Clip(c.locks), o.applyLock)
 }
 

@@ -242,7 +242,8 @@ func (w *Worker) Resume() {
 	w.engine.Resume()
 }
 
-// Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
+// Quiet makes the worker stop claiming for good: Resume does not undo it. What it has claimed ahead it gives back;
+// running handlers go on. So it can be stopped without hurry when it is idle.
 func (w *Worker) Quiet() {
 	must(w.check())
 	w.engine.Quiet()

@@ -43,7 +43,7 @@ type WorkerConfig struct {
 	// none.
 	CancelGrace time.Duration
 	// MaxRetry is how often a failed task is tried again if neither the call nor the function says. Defaults to 25;
-	// negative: never.
+	// negative: never. (The option MaxRetry(0) means never.)
 	MaxRetry int
 	// Backoff returns how long a task waits that has failed and was retried so many times before, if neither the call
 	// nor the function says by Backoff or BackoffFunc. It is called concurrently. Defaults to 5 s, doubled each time,
@@ -75,8 +75,8 @@ type WorkerConfig struct {
 	// are parked.
 	PythonQueue string
 	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of
-	// their own. Defaults to 0: any number. For this and the next five: the worker stops as if the context of Run had
-	// ended, Run returns nil, and WorkerStatus.StopReason says why.
+	// their own. Defaults to 0: any number. With this, MaxTime, MaxMemory, StopWhenEmpty, StopWhenEmptyFor and Once the
+	// worker stops as if the context of Run had ended: Run returns nil, and WorkerStatus.StopReason says why.
 	MaxTasks int
 	// MaxTime makes the worker stop after that time. Defaults to 0: never.
 	MaxTime time.Duration

@@ -7,29 +7,27 @@ import "fmt"
 type Task uint8
 
 const (
-	// Unknown is that of a task which is pending or active, of one that is over and of which nothing is kept, and
-	// of an id that never was one: pending and active tasks are not indexed by id, because that would cost every task
-	// something.
+	// Unknown: the task is pending or active, it is over and nothing is kept of it, or there never was a task with this
+	// id. Pending and active tasks are not indexed by id, because that would cost every task something.
 	Unknown Task = iota
-	// Scheduled is that of a task which waits for the time that In or At said.
+	// Scheduled: the task waits for the time that In, At or Snooze said.
 	Scheduled
-	// Retry is that of a task which has failed and waits to be tried again.
+	// Retry: the task has failed and waits to be tried again.
 	Retry
-	// Parked is that of a task which waits for a worker that knows its function, and all fields of its arguments.
+	// Parked: the task waits for a worker that knows its function, and all fields of its arguments.
 	Parked
-	// Archived is that of a task which has failed for good.
+	// Archived: the task has failed for good.
 	Archived
-	// Active is that of a task which has reported its progress and has not ended.
+	// Active: the task runs and has reported its progress.
 	Active
-	// Completed is that of a task which has succeeded, as long as KeepResult or Retention says.
+	// Completed: the task has succeeded, no longer ago than KeepResult or Retention says.
 	Completed
-	// Dropped is that of a task whose handler has returned Drop, as long as KeepResult or Retention says.
+	// Dropped: the task's handler has returned Drop, no longer ago than KeepResult or Retention says.
 	Dropped
-	// Aggregating is that of a task which waits in a Group. To find that out, the groups of the queue are read one
-	// after the other. When the one call is made, its id is that of the first task, and of the others nothing is known
-	// any more.
+	// Aggregating: the task waits in a Group. To find that out, Ref.State reads the groups of the queue one after the
+	// other. The call that is made of the group has the id of its first task; the others are Unknown then.
 	Aggregating
-	// Canceled is that of a task which was cancelled, as long as KeepResult or Retention says.
+	// Canceled: the task was cancelled, no longer ago than KeepResult or Retention says.
 	Canceled
 )
 

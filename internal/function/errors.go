@@ -8,7 +8,7 @@ import (
 // What all errors of this package wrap.
 var (
 	ErrFunction  = errors.New("delayed: function cannot be delayed")
-	ErrArguments = errors.New("delayed: arguments do not fit the function")
+	ErrArguments = errors.New("delayed: wrong call")
 )
 
 // ArgumentError says which argument does not fit.
