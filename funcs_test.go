@@ -1,12 +1,10 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
 	"fmt"
-	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -51,20 +49,10 @@ func fnTwo(int64, string) {}
 
 func fnNone() {}
 
-// mustFunction makes a function or fails the test.
-func mustFunction(t testing.TB, fn any) *function.Function {
-	t.Helper()
-	f, err := newFunction(fn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// pack writes a value without the codecs that are to be tested with it.
+// packed writes a value without the codecs that are to be tested with it.
 func packed(v any) []byte { return appendPacked(nil, v) }
 
-const testPath = "github.com/godelayed/delayed."
+const testPath = "github.com/godelayed/delayed_test."
 
 type wireDict []wirePair // a map on the wire
 

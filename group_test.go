@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"bytes"
@@ -12,32 +12,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 // offline is a queue whose server nobody asks.
-func offline(t testing.TB) *Queue {
+func offline(t testing.TB) *delayed.Queue {
 	t.Helper()
-	rdb, err := Dial("redis://localhost:1")
+	rdb, err := delayed.Dial("redis://localhost:1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rdb.Close() })
-	return NewQueue("offline", rdb)
+	return delayed.NewQueue("offline", rdb)
 }
 
 // messageOf is the message that a call becomes.
-func messageOf(t testing.TB, q *Queue, task *Task) []byte {
+func messageOf(t testing.TB, q *delayed.Queue, task *delayed.Task) []byte {
 	t.Helper()
-	if q.optErr != nil {
-		t.Fatal(q.optErr)
-	}
-	e, err := task.envelope(q, 1_700_000_000_000)
+	message, _, _, err := delayed.Message(q, task, 1_700_000_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e.Message
+	return message
+}
+
+// parsed reads a message back.
+func parsed(t testing.TB, message []byte) wire.Message {
+	t.Helper()
+	m, err := wire.Parse(message, wire.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 type pointForTest struct{ X, Y int16 }
@@ -105,30 +114,31 @@ func randomValue(r *rand.Rand, t reflect.Type) reflect.Value {
 // gatheredForTest is what calls of one function become: messages, and the arguments they were made with, fixed ones
 // first.
 func gatheredForTest(
-	t *testing.T, r *rand.Rand, q *Queue, fn *Function, n int,
+	t *testing.T, r *rand.Rand, q *delayed.Queue, f any, n int,
 ) (messages [][]byte, fixed []any, list reflect.Value) {
 	t.Helper()
-	f := fn.f
-	last := f.Arity() - 1
-	for _, p := range f.Info().Params[:last] {
+	fn := delayed.Func(f, delayed.Name("compose.f"))
+	info := described(t, fn)
+	last := len(info.Params) - 1
+	for _, p := range info.Params[:last] {
 		fixed = append(fixed, randomValue(r, p).Interface())
 	}
-	list = reflect.MakeSlice(f.Info().Params[last], 0, 0)
+	list = reflect.MakeSlice(info.Params[last], 0, 0)
 	for range n {
-		values := randomValue(r, f.Info().Params[last])
+		values := randomValue(r, info.Params[last])
 		list = reflect.AppendSlice(list, values)
 		args := slices.Clone(fixed)
-		var task *Task
+		var task *delayed.Task
 		switch {
 		case r.IntN(3) == 0: // by path, with the ready slice
-			task = NewGoTask(f.Path(), append(args, values.Interface())...)
-		case f.Info().Variadic:
+			task = delayed.NewGoTask(info.Path, append(args, values.Interface())...)
+		case info.Variadic:
 			for i := range values.Len() {
 				args = append(args, values.Index(i).Interface())
 			}
-			task = Call(fn, args...)
+			task = delayed.Call(fn, args...)
 		default:
-			task = Call(fn, append(args, values.Interface())...)
+			task = delayed.Call(fn, append(args, values.Interface())...)
 		}
 		messages = append(messages, messageOf(t, q, task))
 	}
@@ -142,10 +152,14 @@ func TestComposeConcatenates(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	q := offline(t)
 	for round := range 600 {
-		fn := Func(growingFunctions[round%len(growingFunctions)], Name("compose.f"))
+		growing := growingFunctions[round%len(growingFunctions)]
+		fn, err := function.New(growing, function.Spec{Name: "compose.f", Named: true})
+		if err != nil {
+			t.Fatal(err)
+		}
 		size := 1 + r.IntN(9)
-		q := q.With(Group("k"), Gather(GatherPolicy{MaxSize: size}))
-		messages, fixed, list := gatheredForTest(t, r, q, fn, 1+r.IntN(20))
+		q := q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{MaxSize: size}))
+		messages, fixed, list := gatheredForTest(t, r, q, growing, 1+r.IntN(20))
 		got, left := reflect.MakeSlice(list.Type(), 0, 0), messages
 		for len(left) > 0 {
 			composed, members := group.Compose(left, size, 5, nil)
@@ -166,9 +180,9 @@ func TestComposeConcatenates(t *testing.T) {
 				t.Fatalf("seed %d: the call has the id %q, its first member %q", seed, msg.Meta.ID,
 					members[0].Msg.Meta.ID)
 			}
-			result, err := fn.f.Call(t.Context(), &msg)
+			result, err := fn.Call(t.Context(), &msg)
 			if err != nil {
-				t.Fatalf("seed %d: %T: %v", seed, growingFunctions[round%len(growingFunctions)], err)
+				t.Fatalf("seed %d: %T: %v", seed, growing, err)
 			}
 			if len(fixed) > 0 {
 				all, _ := result.([]any)
@@ -199,28 +213,28 @@ func canonical(v reflect.Value) string {
 // TestMembersOfGroups holds apart what belongs to different groups.
 func TestMembersOfGroups(t *testing.T) {
 	q := offline(t)
-	index := Func(func(string, ...int) {}, Name("a.index"))
-	other := Func(func(string, ...int) {}, Name("a.other"))
-	name := func(key string, task *Task) string {
-		m, err := group.NewMember(messageOf(t, q.With(Group(key)), task))
+	index := delayed.Func(func(string, ...int) {}, delayed.Name("a.index"))
+	other := delayed.Func(func(string, ...int) {}, delayed.Name("a.other"))
+	name := func(key string, task *delayed.Task) string {
+		m, err := group.NewMember(messageOf(t, q.With(delayed.Group(key)), task))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return m.Group
 	}
-	same := name("k", Call(index, "t", 1))
-	for _, task := range []*Task{
-		Call(index, "t"), Call(index, "t", 1, 2, 3), NewGoTask("a.index", "t", []int{1}),
-		NewGoTask("a.index", "t", []string(nil)),
+	same := name("k", delayed.Call(index, "t", 1))
+	for _, task := range []*delayed.Task{
+		delayed.Call(index, "t"), delayed.Call(index, "t", 1, 2, 3), delayed.NewGoTask("a.index", "t", []int{1}),
+		delayed.NewGoTask("a.index", "t", []string(nil)),
 	} {
 		if got := name("k", task); got != same {
 			t.Errorf("another group: %s, expected %s", got, same)
 		}
 	}
 	for what, got := range map[string]string{
-		"key": name("l", Call(index, "t", 1)), "function": name("k", Call(other, "t", 1)),
-		"argument": name("k", Call(index, "u", 1)),
-		"fixed":    name("k", NewGoTask("a.index", []string{"t"})),
+		"key": name("l", delayed.Call(index, "t", 1)), "function": name("k", delayed.Call(other, "t", 1)),
+		"argument": name("k", delayed.Call(index, "u", 1)),
+		"fixed":    name("k", delayed.NewGoTask("a.index", []string{"t"})),
 	} {
 		if got == same {
 			t.Errorf("another %s is in the same group", what)
@@ -328,18 +342,18 @@ func TestForeignMembers(t *testing.T) {
 
 // TestComposeWithinLimits makes no call that a producer could not have sent.
 func TestComposeWithinLimits(t *testing.T) {
-	q := offline(t).With(Group("k"))
-	blobs := Func(func(string, ...[]byte) {}, Name("compose.blobs"))
-	numbers := Func(func([]int) {}, Name("compose.numbers"))
+	q := offline(t).With(delayed.Group("k"))
+	blobs := delayed.Func(func(string, ...[]byte) {}, delayed.Name("compose.blobs"))
+	numbers := delayed.Func(func([]int) {}, delayed.Name("compose.numbers"))
 	many := make([]int, 20_000)
 	for name, c := range map[string]struct {
-		task *Task
+		task *delayed.Task
 		fits int
 	}{
-		"bytes":  {Call(blobs, strings.Repeat("t", 100_000), make([]byte, 300_000)), 3},
-		"values": {Call(numbers, many), 3},
-		"one":    {Call(blobs, "t", make([]byte, 1<<20-200)), 1},
-		"most":   {Call(numbers, make([]int, 65_535)), 1},
+		"bytes":  {delayed.Call(blobs, strings.Repeat("t", 100_000), make([]byte, 300_000)), 3},
+		"values": {delayed.Call(numbers, many), 3},
+		"one":    {delayed.Call(blobs, "t", make([]byte, 1<<20-200)), 1},
+		"most":   {delayed.Call(numbers, make([]int, 65_535)), 1},
 	} {
 		raw := messageOf(t, q, c.task)
 		messages := slices.Repeat([][]byte{raw}, 10)
@@ -357,10 +371,10 @@ func TestComposeWithinLimits(t *testing.T) {
 // TestComposedOptions are those of the last call. It has not failed yet and no worker has died of it, whatever has
 // become of that call.
 func TestComposedOptions(t *testing.T) {
-	q := offline(t).With(Group("k"))
-	fn := Func(func([]int) {}, Name("compose.options"), MaxRetry(9))
-	first := messageOf(t, q.With(MaxRetry(1), Header("a", "1")), Call(fn, []int{1}))
-	last, err := wire.Parse(messageOf(t, q.With(Header("b", "2")), Call(fn, []int{2})), wire.Default)
+	q := offline(t).With(delayed.Group("k"))
+	fn := delayed.Func(func([]int) {}, delayed.Name("compose.options"), delayed.MaxRetry(9))
+	first := messageOf(t, q.With(delayed.MaxRetry(1), delayed.Header("a", "1")), delayed.Call(fn, []int{1}))
+	last, err := wire.Parse(messageOf(t, q.With(delayed.Header("b", "2")), delayed.Call(fn, []int{2})), wire.Default)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,45 +393,45 @@ func TestComposedOptions(t *testing.T) {
 
 func TestGroupIsRefused(t *testing.T) {
 	q := offline(t)
-	index := Func(func(...int) {}, Name("refused.index"))
+	index := delayed.Func(func(...int) {}, delayed.Name("refused.index"))
 	for _, c := range []struct {
 		name string
-		q    *Queue
-		task *Task
+		q    *delayed.Queue
+		task *delayed.Task
 		is   error
 		want string
 	}{
-		{"empty key", q.With(Group("")), Call(index, 1), ErrArguments, "key of 0 bytes"},
-		{"long key", q.With(Group(strings.Repeat("k", 257))), Call(index, 1), ErrArguments, "key of 257 bytes"},
-		{"key that is not UTF-8", q.With(Group("\xff")), Call(index, 1), ErrArguments, "in UTF-8"},
+		{"empty key", q.With(delayed.Group("")), delayed.Call(index, 1), delayed.ErrArguments, "key of 0 bytes"},
+		{"long key", q.With(delayed.Group(strings.Repeat("k", 257))), delayed.Call(index, 1), delayed.ErrArguments, "key of 257 bytes"},
+		{"key that is not UTF-8", q.With(delayed.Group("\xff")), delayed.Call(index, 1), delayed.ErrArguments, "in UTF-8"},
 		{
-			"no list", q.With(Group("k")), Call(Func(func(int) {}, Name("refused.one")), 1), ErrFunction,
+			"no list", q.With(delayed.Group("k")), delayed.Call(delayed.Func(func(int) {}, delayed.Name("refused.one")), 1), delayed.ErrFunction,
 			"variadic function or one whose last parameter is a slice",
 		},
-		{"no parameters", q.With(Group("k")), Call(Func(func() {}, Name("refused.none"))), ErrFunction, "variadic"},
+		{"no parameters", q.With(delayed.Group("k")), delayed.Call(delayed.Func(func() {}, delayed.Name("refused.none"))), delayed.ErrFunction, "variadic"},
 		{
-			"bytes", q.With(Group("k")), Call(Func(func([]byte) {}, Name("refused.bytes")), []byte{1}), ErrFunction,
+			"bytes", q.With(delayed.Group("k")), delayed.Call(delayed.Func(func([]byte) {}, delayed.Name("refused.bytes")), []byte{1}), delayed.ErrFunction,
 			"other than []byte",
 		},
 		{
-			"array", q.With(Group("k")), Call(Func(func([2]int) {}, Name("refused.array")), [2]int{1}), ErrFunction,
+			"array", q.With(delayed.Group("k")), delayed.Call(delayed.Func(func([2]int) {}, delayed.Name("refused.array")), [2]int{1}), delayed.ErrFunction,
 			"variadic",
 		},
 		{
-			"slice, but not last", q.With(Group("k")),
-			Call(Func(func([]int, int) {}, Name("refused.first")), []int{1}, 2),
-			ErrFunction, "variadic",
+			"slice, but not last", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func([]int, int) {}, delayed.Name("refused.first")), []int{1}, 2),
+			delayed.ErrFunction, "variadic",
 		},
 		{
-			"by path without a slice", q.With(Group("k")), NewGoTask("a.b", 1, 2), ErrArguments,
+			"by path without a slice", q.With(delayed.Group("k")), delayed.NewGoTask("a.b", 1, 2), delayed.ErrArguments,
 			"slice as the last argument of a task given by path, found integer",
 		},
-		{"by path without arguments", q.With(Group("k")), NewGoTask("a.b"), ErrArguments, "found no argument"},
-		{"Python", q.With(Group("k")), NewPyTask("a:b", nil, nil), ErrArguments, "found a Python task"},
-		{"TaskID", q.With(TaskID("x"), Group("k")), Call(index, 1), ErrArguments, "no TaskID"},
-		{"Unique", q.With(Unique(time.Hour), Group("k")), Call(index, 1), ErrArguments, "holds a lock"},
-		{"Debounce", q.With(Debounce(time.Hour), Group("k")), Call(index, 1), ErrArguments, "holds a lock"},
-		{"Front", q.With(Front(), Group("k")), Call(index, 1), ErrArguments, "no Front"},
+		{"by path without arguments", q.With(delayed.Group("k")), delayed.NewGoTask("a.b"), delayed.ErrArguments, "found no argument"},
+		{"Python", q.With(delayed.Group("k")), delayed.NewPyTask("a:b", nil, nil), delayed.ErrArguments, "found a Python task"},
+		{"TaskID", q.With(delayed.TaskID("x"), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments, "no TaskID"},
+		{"Unique", q.With(delayed.Unique(time.Hour), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments, "holds a lock"},
+		{"Debounce", q.With(delayed.Debounce(time.Hour), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments, "holds a lock"},
+		{"Front", q.With(delayed.Front(), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments, "no Front"},
 	} {
 		if _, err := c.q.Enqueue(t.Context(), c.task); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected %v with %q", c.name, err, c.is, c.want)
@@ -426,11 +440,8 @@ func TestGroupIsRefused(t *testing.T) {
 			t.Errorf("%s, one of many: %v, expected %v", c.name, err, c.is)
 		}
 	}
-	locked := Task{
-		msg: wire.Message{Kind: wire.GoPlain, Path: "f"}, fn: index.f,
-		extras: []extra{func(x *wire.Extra, _ int64) { x.Lock = "l" }},
-	}
-	if _, err := q.With(Group("k")).Enqueue(t.Context(), &locked); !errors.Is(err, ErrArguments) ||
+	locked := delayed.Func(func(...int) {}, delayed.Name("refused.locked"), delayed.Unique(time.Hour))
+	if _, err := q.With(delayed.Group("k")).Delay(locked, 1); !errors.Is(err, delayed.ErrArguments) ||
 		!strings.Contains(err.Error(), "holds a lock") {
 		t.Errorf("with a lock: %v", err)
 	}
@@ -438,41 +449,41 @@ func TestGroupIsRefused(t *testing.T) {
 
 func TestGatherPolicies(t *testing.T) {
 	for _, c := range []struct {
-		policy GatherPolicy
+		policy delayed.GatherPolicy
 		text   string
 		want   wire.Gather
 	}{
-		{GatherPolicy{}, "Gather(GatherPolicy{})", wire.Gather{Grace: 60_000, MaxSize: 1000}},
+		{delayed.GatherPolicy{}, "Gather(GatherPolicy{})", wire.Gather{Grace: 60_000, MaxSize: 1000}},
 		{
-			GatherPolicy{Grace: time.Second, MaxDelay: time.Hour, MaxSize: 7},
+			delayed.GatherPolicy{Grace: time.Second, MaxDelay: time.Hour, MaxSize: 7},
 			"Gather(GatherPolicy{Grace: 1s, MaxDelay: 1h0m0s, MaxSize: 7})",
 			wire.Gather{Grace: 1000, MaxDelay: 3_600_000, MaxSize: 7},
 		},
 		{
-			GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond},
+			delayed.GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond},
 			"Gather(GatherPolicy{Grace: 1ms, MaxDelay: 1.999ms})",
 			wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000},
 		},
 		{
-			GatherPolicy{MaxSize: 1 << 30},
+			delayed.GatherPolicy{MaxSize: 1 << 30},
 			"Gather(GatherPolicy{MaxSize: 1073741824})",
 			wire.Gather{Grace: 60_000, MaxSize: 5_000},
 		},
 	} {
-		if text := Gather(c.policy).String(); text != c.text {
+		if text := delayed.Gather(c.policy).String(); text != c.text {
 			t.Errorf("%s, expected %s", text, c.text)
 		}
-		q := offline(t).With(Group("k"))
-		byCall := messageOf(t, q.With(Gather(c.policy)),
-			Call(Func(func([]int) {}, Name("f"), Gather(GatherPolicy{MaxSize: 5})), []int{1}))
-		byFunc := messageOf(t, q, Call(Func(func([]int) {}, Name("f"), Gather(c.policy)), []int{1}))
+		q := offline(t).With(delayed.Group("k"))
+		byCall := messageOf(t, q.With(delayed.Gather(c.policy)),
+			delayed.Call(delayed.Func(func([]int) {}, delayed.Name("f"), delayed.Gather(delayed.GatherPolicy{MaxSize: 5})), []int{1}))
+		byFunc := messageOf(t, q, delayed.Call(delayed.Func(func([]int) {}, delayed.Name("f"), delayed.Gather(c.policy)), []int{1}))
 		for _, raw := range [][]byte{byCall, byFunc} {
 			if m, err := group.NewMember(raw); err != nil || m.How != c.want {
 				t.Errorf("%s: %+v, %v, expected %+v", c.text, m.How, err, c.want)
 			}
 		}
 	}
-	if text := Group("a\"b").String(); text != `Group("a\"b")` {
+	if text := delayed.Group("a\"b").String(); text != `Group("a\"b")` {
 		t.Error(text)
 	}
 }

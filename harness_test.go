@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -21,9 +23,11 @@ const patience = redistest.Patience
 // bench is a queue on a real server with what tests need around it.
 type bench struct {
 	*redistest.Bench
-	rdb *Redis
-	q   *Queue
-	log *logText
+	rdb   *delayed.Redis
+	q     *delayed.Queue
+	src   delayed.Source    // connections of the test's own
+	store *redisstore.Store // of the queue, over src
+	log   *logText
 }
 
 func newBench(t testing.TB) *bench {
@@ -33,21 +37,26 @@ func newBench(t testing.TB) *bench {
 
 func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 	t.Helper()
-	rdb, err := Dial(server.URL())
+	rdb, err := delayed.Dial(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rdb.Close() })
-	b := &bench{Bench: redistest.NewBench(t, server), rdb: rdb, log: &logText{}}
-	b.Log = b.log
-	b.q = NewQueue(b.Name, rdb)
+	_, src, _, err := redisstore.DialSources(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { src.Close() })
+	b := &bench{Bench: redistest.NewBench(t, server), rdb: rdb, src: src, log: &logText{}}
+	b.Log, b.store = b.log, redisstore.NewStore(src, "", b.Name)
+	b.q = delayed.NewQueue(b.Name, rdb)
 	return b
 }
 
 // config is that of a quick worker.
-func (b *bench) config() WorkerConfig {
-	return WorkerConfig{
-		Queues: Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second, SweepInterval: 100 * time.Millisecond,
+func (b *bench) config() delayed.WorkerConfig {
+	return delayed.WorkerConfig{
+		Queues: delayed.Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second, SweepInterval: 100 * time.Millisecond,
 		Grace: 5 * time.Second, CancelGrace: time.Second, Logger: b.log.logger(),
 		Backoff: func(int) time.Duration { return time.Millisecond },
 	}
@@ -55,7 +64,7 @@ func (b *bench) config() WorkerConfig {
 
 // started is a worker that runs.
 type started struct {
-	*Worker
+	*delayed.Worker
 	b    *bench
 	stop func() error // stops it and returns what Run returned; may be called more than once
 }
@@ -69,14 +78,14 @@ func (s *started) mustStop() {
 }
 
 // work starts a worker and waits until Redis knows it. It is stopped at the end of the test, and the queue is checked.
-func (b *bench) work(cfg WorkerConfig, fns ...any) *started {
+func (b *bench) work(cfg delayed.WorkerConfig, fns ...any) *started {
 	b.T.Helper()
 	return b.workWith(b.rdb, cfg, fns...)
 }
 
-func (b *bench) workWith(rdb *Redis, cfg WorkerConfig, fns ...any) *started {
+func (b *bench) workWith(rdb *delayed.Redis, cfg delayed.WorkerConfig, fns ...any) *started {
 	b.T.Helper()
-	w, err := NewWorker(rdb, cfg)
+	w, err := delayed.NewWorker(rdb, cfg)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -88,7 +97,7 @@ func (b *bench) workWith(rdb *Redis, cfg WorkerConfig, fns ...any) *started {
 	return b.start(w)
 }
 
-func (b *bench) start(w *Worker) *started {
+func (b *bench) start(w *delayed.Worker) *started {
 	b.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error, 1)
@@ -118,7 +127,7 @@ func (b *bench) start(w *Worker) *started {
 // counters returns those of today.
 func (b *bench) counters() map[string]int {
 	b.T.Helper()
-	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.q.store.StatsKey()))
+	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.store.StatsKey()))
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -131,7 +140,7 @@ func await[T any](b *bench, what string, c <-chan T) T {
 	return redistest.Await(b.Bench, what, c)
 }
 
-func (b *bench) delay(fn any, args ...any) *Ref {
+func (b *bench) delay(fn any, args ...any) *delayed.Ref {
 	b.T.Helper()
 	ref, err := b.q.Delay(fn, args...)
 	if err != nil {
@@ -140,7 +149,7 @@ func (b *bench) delay(fn any, args ...any) *Ref {
 	return ref
 }
 
-func (b *bench) delayWith(q *Queue, fn any, args ...any) *Ref {
+func (b *bench) delayWith(q *delayed.Queue, fn any, args ...any) *delayed.Ref {
 	b.T.Helper()
 	ref, err := q.Delay(fn, args...)
 	if err != nil {
@@ -150,8 +159,8 @@ func (b *bench) delayWith(q *Queue, fn any, args ...any) *Ref {
 }
 
 // fn gives a function literal a name that no other test uses.
-func (b *bench) fn(name string, f any, opts ...FuncOption) *Function {
-	return Func(f, append([]FuncOption{Name(b.Name + "." + name)}, opts...)...)
+func (b *bench) fn(name string, f any, opts ...delayed.FuncOption) *delayed.Function {
+	return delayed.Func(f, append([]delayed.FuncOption{delayed.Name(b.Name + "." + name)}, opts...)...)
 }
 
 // logText collects what is logged.

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -50,7 +51,7 @@ func expectSignal(b *bench, c <-chan string, want string) {
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	b := signalBench(t)
-	s := b.rdb.signals
+	s := delayed.Signals(b.rdb)
 	const many = 100
 	var all []<-chan string
 	var ends []func()
@@ -102,7 +103,7 @@ func TestSignals(t *testing.T) {
 		}
 	}
 	// A handle with a prefix shares the connection.
-	if b.rdb.WithPrefix("p:").signals != s {
+	if delayed.Signals(b.rdb.WithPrefix("p:")) != s {
 		t.Error("WithPrefix makes a connection of its own")
 	}
 }
@@ -110,7 +111,7 @@ func TestSignals(t *testing.T) {
 func TestSignalsAfterABreak(t *testing.T) {
 	t.Parallel()
 	b := signalBench(t)
-	c, end := b.rdb.signals.Subscribe("c")
+	c, end := delayed.Signals(b.rdb).Subscribe("c")
 	defer end()
 	expectSignal(b, c, "")
 	for range 3 {
@@ -135,9 +136,9 @@ func TestSignalsOverASilentNetwork(t *testing.T) {
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialURLContext(ctx, proxy.URL(), redis.DialReadTimeout(redisstore.ShortestWait))
 	}}
-	rdb := FromPool(pool)
+	rdb := delayed.FromPool(pool)
 	defer rdb.Close()
-	c, end := rdb.signals.Subscribe("c")
+	c, end := delayed.Signals(rdb).Subscribe("c")
 	defer end()
 	expectSignal(b, c, "")
 	// The time-out of the pool's connections is shorter than the time between two signs of life, which adapts.
@@ -149,7 +150,7 @@ func TestSignalsOverASilentNetwork(t *testing.T) {
 func TestSignalsClosed(t *testing.T) {
 	t.Parallel()
 	b := signalBench(t)
-	s := b.rdb.signals
+	s := delayed.Signals(b.rdb)
 	c, end := s.Subscribe("c")
 	expectSignal(b, c, "")
 	b.rdb.Close()
@@ -160,11 +161,11 @@ func TestSignalsClosed(t *testing.T) {
 	expectSignal(b, late, "")
 	end()
 	// Before Redis was ever reached.
-	rdb, err := Dial("redis://127.0.0.1:1")
+	rdb, err := delayed.Dial("redis://127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, end = rdb.signals.Subscribe("c")
+	c, end = delayed.Signals(rdb).Subscribe("c")
 	defer end()
 	rdb.Close()
 	expectSignal(b, c, "")
@@ -190,7 +191,7 @@ func TestSignalsOfASlowSubscriber(t *testing.T) {
 func TestSignalsEnd(t *testing.T) {
 	t.Parallel()
 	b := signalBench(t)
-	s := b.rdb.signals
+	s := delayed.Signals(b.rdb)
 	s.Linger = 0
 	for range 3 {
 		c, end := s.Subscribe("c")

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 // past and later are due times that have been over, or lie ahead, for as long as anybody will run these tests.
 const past = 1_000
