@@ -92,11 +92,10 @@ func TestEntryChecks(t *testing.T) {
 	}
 }
 
-// defined sets an entry and returns what Redis keeps of it.
-func (b *bench) defined(q *delayed.Queue, e delayed.Entry) schedule.Definition {
+// definition returns how Redis keeps an entry.
+func (b *bench) definition(name string) schedule.Definition {
 	b.T.Helper()
-	b.Must(q.Periodic().Set(bg, e))
-	v, err := b.store.Entry(bg, e.Name)
+	v, err := b.store.Entry(bg, name)
 	b.Must(err)
 	r, err := schedule.Decode(v)
 	b.Must(err)
@@ -110,8 +109,10 @@ func TestMessagesOfTicks(t *testing.T) {
 		Name: "e", Spec: "@daily", Overlap: delayed.OverlapSkip, Task: delayed.Call(delayed.Func(func(int) {}, delayed.Name("ticks.work")), 7),
 		Options: []delayed.Option{delayed.MaxRetry(3), delayed.Header("k", "v"), delayed.TTL(5 * time.Second), delayed.Deadline(someTime)},
 	}
-	def := b.defined(b.q, e)
-	if again := b.defined(b.q, e); !reflect.DeepEqual(def, again) {
+	b.Must(b.q.Periodic().Set(bg, e))
+	def := b.definition("e")
+	b.Must(b.q.Periodic().Set(bg, e))
+	if again := b.definition("e"); !reflect.DeepEqual(def, again) {
 		t.Errorf("the same entry has two definitions:\n%+v\n%+v", def, again)
 	}
 	now := time.UnixMilli(1_700_000_000_000)
@@ -139,7 +140,8 @@ func TestMessagesOfTicks(t *testing.T) {
 		t.Errorf("found %s, expected %s", got, want)
 	}
 	e.Overlap = delayed.OverlapAllow
-	if x := message(b.defined(b.q, e)).Meta.Extra; x.Lock != "" {
+	b.Must(b.q.Periodic().Set(bg, e))
+	if x := message(b.definition("e")).Meta.Extra; x.Lock != "" {
 		t.Errorf("a lock that nobody asked for: %+v", x)
 	}
 }

@@ -93,9 +93,14 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		}
 		b.Do("DEL", b.Name, b.Name+"_noti", b.Name+"_locks", b.Name+"_locked")
 
-		// A periodic entry has the form of its queue.
-		entry := delayed.Entry{Name: "e", Spec: "@hourly", Task: call}
-		if msg := parsed(t, b.defined(q, entry).Message); !bytes.Equal(msg.Payload, list) {
+		// A periodic entry that code declares has the form of its queue.
+		s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
+			Queue: b.Name, Legacy: c.legacy, Owner: "test", Logger: b.log.logger(),
+			Entries: []delayed.Entry{{Name: "e", Spec: "@hourly", Task: call}},
+		})
+		b.Must(err)
+		b.Must(delayed.Declare(bg, s))
+		if msg := parsed(t, b.definition("e").Message); !bytes.Equal(msg.Payload, list) {
 			t.Errorf("periodic, legacy %v: payload %x, expected %x", c.legacy, msg.Payload, list)
 		}
 		b.Must(q.Periodic().Remove(bg, "e"))
