@@ -69,6 +69,7 @@ func TestArchiveBounds(t *testing.T) {
 
 // What the sweeper of a worker archives is kept as the worker's configuration says.
 func TestArchiveBoundsOfWhatIsSwept(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cfg := b.config()
 	cfg.ArchiveMax, cfg.ArchiveFor = 2, time.Hour

@@ -22,6 +22,7 @@ func TestWorkerConfigRefusesNegativeTimeout(t *testing.T) {
 
 // The context of a handler ends when its time is over, with the cause and the deadline that say so.
 func TestTimeoutEndsTheContext(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		worker time.Duration
@@ -33,6 +34,7 @@ func TestTimeoutEndsTheContext(t *testing.T) {
 		{"by the earlier one", 0, []delayed.Option{delayed.Deadline(time.Now().Add(time.Hour)), delayed.Timeout(50 * time.Millisecond)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			cause, deadline := make(chan error, 1), make(chan time.Time, 1)
 			f := b.fn("f", func(ctx context.Context) error {

@@ -31,6 +31,7 @@ func linesAbout(log, message string) (lines, tasks int) {
 
 // TestFloodOfBadMessages logs a line a second about what comes by the thousand, and counts all of it.
 func TestFloodOfBadMessages(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const n = 2000
 	w := b.work(b.config(), b.fn("f", func() {}))
@@ -88,6 +89,7 @@ func TestFloodOfBadGroups(t *testing.T) {
 // TestLogOfManyLegacyWorkers logs a line a second about the tasks of dead legacy workers, and of an id without end only
 // the beginning.
 func TestLogOfManyLegacyWorkers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const n = 200
 	for i := range n {

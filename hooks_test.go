@@ -111,6 +111,7 @@ func TestListenIsForWorkersThatDoNotRun(t *testing.T) {
 
 // TestListenersCannotHarmTheWorker has one panic, one end its goroutine and one hang.
 func TestListenersCannotHarmTheWorker(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	w, h := b.listened(b.config())
 	hang := make(chan struct{})

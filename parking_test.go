@@ -197,6 +197,7 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 }
 
 func TestParkedForTooLongIsArchived(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	g := b.fn("g", func(int) {})
 	w := b.work(b.config())

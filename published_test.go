@@ -29,6 +29,7 @@ func (b *bench) published(w *started) (found catalog.List) {
 // A worker tells Redis the signatures of its functions while it lives, also of those that it registers later and after
 // its heartbeat was lost.
 func TestFunctionsArePublished(t *testing.T) {
+	t.Parallel()
 	type item struct {
 		SKU   string `msgpack:"sku"`
 		Count *int
@@ -80,6 +81,7 @@ func TestNewFunctionsArePublishedAtOnce(t *testing.T) {
 
 // What cannot be published keeps no task waiting.
 func TestWorkerRunsThoughItCannotPublish(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.Do("SET", b.Name+"_functions", "another type")
 	ran := make(chan int, 1)

@@ -37,6 +37,7 @@ func refusing(src delayed.Source, script *redisstore.Script, lost bool, times *a
 // has ended once, those behind them have run, nothing is left in hand, and the log says twice what it has to say: that
 // it fails and that it is over.
 func TestEndingsAreToldAfterRefusals(t *testing.T) {
+	t.Parallel()
 	const tasks = 3
 	for name, c := range map[string]struct {
 		script *redisstore.Script
@@ -66,6 +67,7 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 		for how, lost := range map[string]bool{"refused": false, "unanswered": true} {
 			for _, times := range []int{1, 2, 4} {
 				t.Run(name+" "+how+" "+strings.Repeat("I", times), func(t *testing.T) {
+					t.Parallel()
 					b := newBench(t)
 					var left atomic.Int32
 					left.Store(int32(times))

@@ -14,6 +14,7 @@ import (
 // TestDebounceRunsTheLast runs a burst of calls once, with the arguments of the last. They have one key, wherever it is
 // given.
 func TestDebounceRunsTheLast(t *testing.T) {
+	t.Parallel()
 	debounce, key := delayed.Debounce(200*time.Millisecond), delayed.UniqueKey("k", time.Hour)
 	for name, opts := range map[string]struct {
 		call []delayed.Option
@@ -23,7 +24,10 @@ func TestDebounceRunsTheLast(t *testing.T) {
 		"key before":      {call: []delayed.Option{key, debounce}},
 		"key of function": {call: []delayed.Option{debounce}, fn: []delayed.FuncOption{key}},
 	} {
-		t.Run(name, func(t *testing.T) { debounced(t, opts.call, opts.fn...) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			debounced(t, opts.call, opts.fn...)
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 )
 
 func TestScheduledTasksRunWhenDue(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ran := make(chan time.Time, 10)
 	f := b.fn("f", func(string) { ran <- time.Now() })

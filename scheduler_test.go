@@ -110,6 +110,7 @@ func (b *bench) pendingIDs() (ids []string) {
 // TestEachTickOnce runs three schedulers, some of whose connections are cut at any time, and which are stopped and
 // replaced at any time: each tick is enqueued once, under its id, and none is left out.
 func TestEachTickOnce(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
 	const every = 20 * time.Millisecond
 	fn := b.fn("tick", func(string) {})
@@ -221,8 +222,10 @@ func TestMissedTicks(t *testing.T) {
 
 // TestOverlap runs a task for longer than its entry ticks.
 func TestOverlap(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []delayed.Overlap{delayed.OverlapAllow, delayed.OverlapSkip, delayed.OverlapQueue} {
 		t.Run(policy.String(), func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			var running atomic.Int32
 			var mu sync.Mutex // protects the following
@@ -289,6 +292,7 @@ func TestOverlap(t *testing.T) {
 
 // TestPeriodicBesideWorker needs no process of its own.
 func TestPeriodicBesideWorker(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ran := make(chan string, 100)
 	fn := b.fn("beside", func(ctx context.Context, text string) {
@@ -328,6 +332,7 @@ func TestChangesAreNoticed(t *testing.T) {
 
 // TestSchedulerWithoutRedis goes on when Redis comes back, and is quiet at its end.
 func TestSchedulerWithoutRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
 	b := newBenchOn(t, server)
 	fn := b.fn("x", func() {})

@@ -45,8 +45,12 @@ func (b *bench) sweep() {
 }
 
 func TestSweeperRunsAlone(t *testing.T) {
+	t.Parallel()
 	for _, interval := range []time.Duration{20 * time.Millisecond, time.Hour} {
-		t.Run(interval.String(), func(t *testing.T) { sweepAlone(t, interval) })
+		t.Run(interval.String(), func(t *testing.T) {
+			t.Parallel()
+			sweepAlone(t, interval)
+		})
 	}
 }
 
@@ -92,6 +96,7 @@ func TestNewSweeperSaysAllThatIsWrong(t *testing.T) {
 }
 
 func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t, "--appendonly", "yes"))
 	s, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{
 		Queues: []string{b.Name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.logger(),

@@ -191,6 +191,7 @@ func TestEventOfATaskThatGoesBackWhenTheWorkerStops(t *testing.T) {
 
 // TestEventsOfAHeartbeatThatIsLost deletes it and the claim of the task that runs, as a sweeper would.
 func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	running := make(chan struct{}, 1)
 	f := b.fn("f", func(ctx context.Context) { running <- struct{}{}; <-ctx.Done() })
@@ -249,6 +250,7 @@ func TestEachKindOfEventIsMade(t *testing.T) {
 
 // TestEventOfATaskThatTookItsWorkerDown: the worker whose sweeper archives it tells.
 func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	f := b.fn("f", func() {})
 	message, ref, _, err := delayed.Message(b.q, delayed.Call(f), 1)

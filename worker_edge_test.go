@@ -58,6 +58,7 @@ func (h onMessage) Fire(e *logrus.Entry) error {
 }
 
 func TestResumeDuringPause(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ran := make(chan struct{}, 1)
 	f := b.fn("f", func() { ran <- struct{}{} })
@@ -251,6 +252,7 @@ func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 }
 
 func TestNothingStartsAfterStop(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
 	var mu sync.Mutex
 	starts := []time.Time{}

@@ -279,6 +279,7 @@ func TestWorkerStopCancelsHandlersAfterGrace(t *testing.T) {
 }
 
 func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	entered, leave := make(chan struct{}, 1), make(chan struct{})
 	f := b.fn("stubborn", func() { entered <- struct{}{}; <-leave })
