@@ -35,7 +35,10 @@ func TestArchiveBounds(t *testing.T) {
 	b.Do("HSET", b.Name+"_results", "old", "r")
 	b.Do("ZADD", b.Name+"_completed", 1, "old")
 	s, err := delayed.NewSweeper(b.rdb,
-		delayed.SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, ArchiveMax: 1, Logger: b.log.logger()})
+		delayed.SweeperConfig{
+			Queues: []string{b.Name}, Interval: 10 * time.Millisecond, ArchiveMax: 1,
+			Logger: b.log.logger(),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +59,13 @@ func TestArchiveBounds(t *testing.T) {
 		{-1, 0, "ArchiveMax is -1: expected at least 1"},
 		{0, time.Millisecond, "ArchiveFor is 1ms: expected at least 1s"},
 	} {
-		_, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{Queues: delayed.Strict{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
+		_, err := delayed.NewWorker(b.rdb,
+			delayed.WorkerConfig{Queues: delayed.Strict{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
 		if err == nil || !strings.Contains(err.Error(), "WorkerConfig."+c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
 		}
-		_, err = delayed.NewSweeper(b.rdb, delayed.SweeperConfig{Queues: []string{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
+		_, err = delayed.NewSweeper(b.rdb,
+			delayed.SweeperConfig{Queues: []string{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
 		if err == nil || !strings.Contains(err.Error(), "SweeperConfig."+c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
 		}

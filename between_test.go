@@ -32,7 +32,8 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 		return b.periodicOn(rdb).Set(bg, delayed.Entry{Name: "e", Spec: "@every 2h"})
 	}
 	create := func(b *bench, rdb *delayed.Redis) error {
-		return b.periodicOn(rdb).Set(bg, delayed.Entry{Name: "e", Spec: "@every 2h", Task: delayed.Call(b.fn("other", func() {}))})
+		return b.periodicOn(rdb).Set(bg,
+			delayed.Entry{Name: "e", Spec: "@every 2h", Task: delayed.Call(b.fn("other", func() {}))})
 	}
 	pause := func(b *bench, rdb *delayed.Redis) error { return b.periodicOn(rdb).Pause(bg, "e") }
 	resume := func(b *bench, rdb *delayed.Redis) error { return b.periodicOn(rdb).Resume(bg, "e") }

@@ -154,7 +154,10 @@ func goldenOptions(t *testing.T, given map[string]any) (options []delayed.Option
 			options = append(options, delayed.UntilStart())
 		case "on_conflict":
 			options = append(options,
-				delayed.OnConflict(map[any]delayed.Conflict{"error": delayed.Fail, "skip": delayed.Skip, "replace": delayed.Replace}[value]))
+				delayed.OnConflict(map[any]delayed.Conflict{
+					"error": delayed.Fail, "skip": delayed.Skip,
+					"replace": delayed.Replace,
+				}[value]))
 		case "debounce":
 			options = append(options, delayed.Debounce(span(name)))
 		case "group":

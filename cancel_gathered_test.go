@@ -38,7 +38,8 @@ func TestCancelGathered(t *testing.T) {
 	go func() { waited <- b.q.Ref(first.ID()).Wait(b.within()) }() // as in another process
 	b.Until("somebody waits", func() bool { return b.subscribed(first.ID()) == 1 })
 	w.mustStop() // else the last could be called before it is cancelled
-	last := b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: time.Millisecond})), index, "b", 2)
+	last := b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: time.Millisecond})),
+		index, "b", 2)
 	b.Must(last.Cancel(t.Context()))
 	b.work(b.config(), index)
 	b.Until("the group is gone", func() bool { return b.Size("_groups") == 0 && b.revoked() == 0 })

@@ -64,7 +64,8 @@ func TestCancelFiled(t *testing.T) {
 	cfg := b.config()
 	cfg.Backoff = func(int) time.Duration { return time.Hour }
 	b.work(cfg, f)
-	scheduled := b.delayWith(b.q.With(delayed.In(time.Hour), delayed.UniqueKey("k", time.Hour), delayed.KeepResult(time.Hour)), f)
+	scheduled := b.delayWith(b.q.With(delayed.In(time.Hour), delayed.UniqueKey("k", time.Hour),
+		delayed.KeepResult(time.Hour)), f)
 	retrying, unknown := b.delay(f), b.delay(b.fn("unknown", func() {}))
 	b.Until("all are filed", func() bool { return b.Size("_scheduled")+b.Size("_retry")+b.Size("_parked") == 3 })
 	waited := make(chan error, 1)
@@ -102,7 +103,8 @@ func TestCancelTooLate(t *testing.T) {
 		b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), works)
 	b.Until("both have ended", func() bool { return b.Size("_archived") == 1 && b.Size("_completed") == 1 })
 	for _, ref := range []*delayed.Ref{archived, completed} {
-		if err := ref.Cancel(t.Context()); !errors.Is(err, delayed.ErrEnded) || !strings.Contains(err.Error(), ref.String()) {
+		if err := ref.Cancel(t.Context()); !errors.Is(err, delayed.ErrEnded) ||
+			!strings.Contains(err.Error(), ref.String()) {
 			t.Errorf("Cancel: %v", err)
 		}
 	}
@@ -158,7 +160,8 @@ func TestCancelRunning(t *testing.T) {
 			b.start(w)
 			var refs []*delayed.Ref
 			for _, what := range []string{"returns nil", "panics", "snoozes", "fails"} {
-				refs = append(refs, b.delayWith(b.q.With(delayed.UniqueKey(what, time.Hour), delayed.KeepResult(time.Hour)), f, what))
+				refs = append(refs, b.delayWith(b.q.With(delayed.UniqueKey(what, time.Hour),
+					delayed.KeepResult(time.Hour)), f, what))
 			}
 			refs = append(refs, b.delay(blind))
 			for range refs {

@@ -206,7 +206,8 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 	}
 	defer rdb.Close()
 	log := &logText{}
-	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{redistest.Name(t)}, Logger: log.logger()})
+	w, err := delayed.NewWorker(rdb,
+		delayed.WorkerConfig{Queues: delayed.Strict{redistest.Name(t)}, Logger: log.logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

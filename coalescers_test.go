@@ -16,7 +16,10 @@ func TestCoalescersAreShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, q := range map[string]*delayed.Queue{"again": again, "With": b.q.With(delayed.MaxRetry(1)), "another form": legacy} {
+	for name, q := range map[string]*delayed.Queue{
+		"again": again, "With": b.q.With(delayed.MaxRetry(1)),
+		"another form": legacy,
+	} {
 		if delayed.Coalescer(q) != delayed.Coalescer(b.q) {
 			t.Errorf("%s: another coalescer", name)
 		}
@@ -27,7 +30,8 @@ func TestCoalescersAreShared(t *testing.T) {
 	}
 	defer rdb.Close()
 	for name, q := range map[string]*delayed.Queue{
-		"another queue": delayed.NewQueue(b.Name+"x", b.rdb), "prefix": delayed.NewQueue(b.Name, b.rdb.WithPrefix("x:")),
+		"another queue":  delayed.NewQueue(b.Name+"x", b.rdb),
+		"prefix":         delayed.NewQueue(b.Name, b.rdb.WithPrefix("x:")),
 		"another handle": delayed.NewQueue(b.Name, rdb),
 	} {
 		if delayed.Coalescer(q) == delayed.Coalescer(b.q) {

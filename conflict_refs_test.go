@@ -59,7 +59,10 @@ func (b *bench) awaiting(ref *delayed.Ref) <-chan awaited {
 // and after. What that one keeps counts, and not what the call would have had kept.
 func TestAwaitBySkippedRef(t *testing.T) {
 	for how, call := range conflicting {
-		for kind, lock := range map[string]delayed.Option{"key": delayed.UniqueKey("k", time.Hour), "id": delayed.TaskID("k")} {
+		for kind, lock := range map[string]delayed.Option{
+			"key": delayed.UniqueKey("k", time.Hour),
+			"id":  delayed.TaskID("k"),
+		} {
 			t.Run(how+" "+kind, func(t *testing.T) {
 				b := newBench(t)
 				delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
@@ -99,7 +102,8 @@ func TestAwaitBySkippedRef(t *testing.T) {
 // batch as well.
 func TestManySkippedRefs(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(n int) int { return n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip), delayed.KeepResult(time.Hour))
+	f := b.fn("f", func(n int) int { return n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip),
+		delayed.KeepResult(time.Hour))
 	const n = 2*redisstore.MaxEnlisted + 10
 	calls := make([]*delayed.Task, 0, n)
 	for i := range n {
@@ -125,8 +129,10 @@ func TestFailureBySkippedRef(t *testing.T) {
 	b := newBench(t)
 	delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
 	f := b.fn("f", func(int) (int, error) { return 0, errors.New("no") })
-	first := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.KeepResult(time.Hour), delayed.MaxRetry(1)), f, 1)
-	ref := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip), delayed.MaxRetry(5)), f, 2)
+	first := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.KeepResult(time.Hour),
+		delayed.MaxRetry(1)), f, 1)
+	ref := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip),
+		delayed.MaxRetry(5)), f, 2)
 	early := b.awaiting(ref)
 	b.work(b.config(), f)
 	for what, err := range map[string]error{"early": await(b, "the error", early).err, "late": ref.Wait(b.within())} {
@@ -170,7 +176,10 @@ func TestInfoBySkippedRef(t *testing.T) {
 
 // TestCancelBySkippedRef cancels the task that is there, wherever that is, and its lock is free then.
 func TestCancelBySkippedRef(t *testing.T) {
-	for name, opts := range map[string][]delayed.Option{"pending": nil, "scheduled": {delayed.In(time.Hour)}, "running": nil} {
+	for name, opts := range map[string][]delayed.Option{
+		"pending": nil, "scheduled": {delayed.In(time.Hour)},
+		"running": nil,
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
@@ -185,7 +194,8 @@ func TestCancelBySkippedRef(t *testing.T) {
 				return nil
 			})
 			skip := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip))
-			first := b.delayWith(b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.KeepResult(time.Hour))...), f, 1)
+			first := b.delayWith(b.q.With(append(opts, delayed.UniqueKey("k", time.Hour),
+				delayed.KeepResult(time.Hour))...), f, 1)
 			ref := b.delayWith(skip, f, 2)
 			early := b.awaiting(first)
 			if name == "running" {
@@ -268,7 +278,8 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				if info.State != state.Canceled || info.Function != b.Name+".f" || err != nil {
 					t.Errorf("found %+v, %v", info, err)
 				}
-				if err := old.Cancel(bg); !errors.Is(err, delayed.ErrEnded) || !strings.Contains(err.Error(), old.ID()) {
+				if err := old.Cancel(bg); !errors.Is(err, delayed.ErrEnded) ||
+					!strings.Contains(err.Error(), old.ID()) {
 					t.Errorf("cancelled when it was over: %v", err)
 				}
 				if how == "later" {

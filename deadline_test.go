@@ -31,7 +31,10 @@ func TestTimeoutEndsTheContext(t *testing.T) {
 		{"by the call", time.Hour, []delayed.Option{delayed.Timeout(50 * time.Millisecond)}},
 		{"by the worker", 50 * time.Millisecond, nil},
 		{"by a deadline", 0, nil},
-		{"by the earlier one", 0, []delayed.Option{delayed.Deadline(time.Now().Add(time.Hour)), delayed.Timeout(50 * time.Millisecond)}},
+		{
+			"by the earlier one", 0,
+			[]delayed.Option{delayed.Deadline(time.Now().Add(time.Hour)), delayed.Timeout(50 * time.Millisecond)},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,15 +83,22 @@ func TestTimedOutHandlers(t *testing.T) {
 		{"an error is retried", errJudged, nil, "_retry"},
 		{"an error is archived", errJudged, []delayed.FuncOption{delayed.FailOnTimeout()}, "_archived"},
 		{"success is success", nil, []delayed.FuncOption{delayed.FailOnTimeout()}, ""},
-		{"a snooze is a snooze", delayed.Snooze(time.Hour), []delayed.FuncOption{delayed.FailOnTimeout()}, "_scheduled"},
+		{
+			"a snooze is a snooze", delayed.Snooze(time.Hour),
+			[]delayed.FuncOption{delayed.FailOnTimeout()},
+			"_scheduled",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			asked := make(chan error, 2)
-			opts := append([]delayed.FuncOption{delayed.Timeout(time.Millisecond), delayed.BackoffFunc(func(_ int, err error) time.Duration {
-				asked <- err
-				return time.Hour
-			})}, tt.opts...)
+			opts := append([]delayed.FuncOption{
+				delayed.Timeout(time.Millisecond),
+				delayed.BackoffFunc(func(_ int, err error) time.Duration {
+					asked <- err
+					return time.Hour
+				}),
+			}, tt.opts...)
 			f := b.fn("f", func(ctx context.Context) error { <-ctx.Done(); return tt.result }, opts...)
 			// It takes no context, and takes too long all the same.
 			g := b.fn("g", func() error { <-time.After(5 * time.Millisecond); return tt.result }, opts...)
@@ -122,7 +132,11 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 		text string
 	}{
 		{"TTL", []delayed.Option{delayed.TTL(time.Millisecond)}, "it did not start in time: its TTL ended at 20"},
-		{"TTL of a scheduled task", []delayed.Option{delayed.TTL(2 * time.Millisecond), delayed.In(time.Millisecond)}, "its TTL ended at"},
+		{
+			"TTL of a scheduled task",
+			[]delayed.Option{delayed.TTL(2 * time.Millisecond), delayed.In(time.Millisecond)},
+			"its TTL ended at",
+		},
 		{
 			"deadline",
 			[]delayed.Option{delayed.Deadline(time.Unix(1, 0))},
@@ -134,7 +148,8 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 			ran := make(chan int, 10)
 			f := b.fn("f", func(_ context.Context, i int) { ran <- i })
 			ref := b.delayWith(b.q.With(tt.opts...), f, 1)
-			inTime := b.q.With(delayed.TTL(time.Hour), delayed.Deadline(time.Now().Add(time.Hour)), delayed.RetryUntil(time.Unix(1, 0)))
+			inTime := b.q.With(delayed.TTL(time.Hour), delayed.Deadline(time.Now().Add(time.Hour)),
+				delayed.RetryUntil(time.Unix(1, 0)))
 			last := redistest.Time(t, b.Conn)
 			b.Until("the time is over that it has to start", func() bool { return redistest.Time(t, b.Conn) > last+10 })
 			b.delayWith(inTime, f, 2)

@@ -26,7 +26,8 @@ func TestEntryChecks(t *testing.T) {
 	}{
 		{"", func(*delayed.Entry) {}},
 		{"", func(e *delayed.Entry) {
-			e.Options, e.Zone, e.Missed, e.Overlap = []delayed.Option{delayed.MaxRetry(3), delayed.Header("k", "v")}, "Asia/Kolkata", 100,
+			e.Options, e.Zone, e.Missed, e.Overlap = []delayed.Option{delayed.MaxRetry(3), delayed.Header("k", "v")},
+				"Asia/Kolkata", 100,
 				delayed.OverlapQueue
 			e.From, e.Until, e.Jitter = time.Unix(1, 0), time.Unix(2, 0), time.Hour
 		}},
@@ -45,7 +46,9 @@ func TestEntryChecks(t *testing.T) {
 		{"up to the year 9999", func(e *delayed.Entry) { e.From = time.Unix(1<<60, 0) }},
 		{"Until is", func(e *delayed.Entry) { e.Until = time.Unix(1<<60, 0) }},
 		{"has no task", func(e *delayed.Entry) { e.Task = nil }},
-		{"options but no task", func(e *delayed.Entry) { e.Task, e.Options = nil, []delayed.Option{delayed.MaxRetry(1)} }},
+		{"options but no task", func(e *delayed.Entry) {
+			e.Task, e.Options = nil, []delayed.Option{delayed.MaxRetry(1)}
+		}},
 		{"argument 1", func(e *delayed.Entry) { e.Task = delayed.Call(work, "x") }},
 		{"In and At", func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.In(time.Second)} }},
 		{"TaskID", func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.TaskID("x")} }},
@@ -60,14 +63,19 @@ func TestEntryChecks(t *testing.T) {
 	} {
 		e := good
 		c.change(&e)
-		_, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: "q", Owner: "o", Entries: []delayed.Entry{e}})
+		_, err := delayed.NewScheduler(rdb,
+			delayed.SchedulerConfig{Queue: "q", Owner: "o", Entries: []delayed.Entry{e}})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v, expected an error with %q", e, err, c.want)
 		}
 	}
-	for overlap, want := range map[delayed.Overlap]string{delayed.OverlapAllow: "", delayed.OverlapSkip: "nobody knows when it is over"} {
+	for overlap, want := range map[delayed.Overlap]string{
+		delayed.OverlapAllow: "",
+		delayed.OverlapSkip:  "nobody knows when it is over",
+	} {
 		e := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.NewPyTask("m:f", nil, nil), Overlap: overlap}
-		_, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: "q", Owner: "o", Legacy: true, Entries: []delayed.Entry{e}})
+		_, err := delayed.NewScheduler(rdb,
+			delayed.SchedulerConfig{Queue: "q", Owner: "o", Legacy: true, Entries: []delayed.Entry{e}})
 		if want == "" && err != nil || want != "" && !strings.Contains(errorText(err), want) {
 			t.Errorf("%v on a legacy queue: %v, expected an error with %q", overlap, err, want)
 		}
@@ -106,8 +114,12 @@ func (b *bench) definition(name string) schedule.Definition {
 func TestMessagesOfTicks(t *testing.T) {
 	b := newBench(t)
 	e := delayed.Entry{
-		Name: "e", Spec: "@daily", Overlap: delayed.OverlapSkip, Task: delayed.Call(delayed.Func(func(int) {}, delayed.Name("ticks.work")), 7),
-		Options: []delayed.Option{delayed.MaxRetry(3), delayed.Header("k", "v"), delayed.TTL(5 * time.Second), delayed.Deadline(someTime)},
+		Name: "e", Spec: "@daily", Overlap: delayed.OverlapSkip,
+		Task: delayed.Call(delayed.Func(func(int) {}, delayed.Name("ticks.work")), 7),
+		Options: []delayed.Option{
+			delayed.MaxRetry(3), delayed.Header("k", "v"), delayed.TTL(5 * time.Second),
+			delayed.Deadline(someTime),
+		},
 	}
 	b.Must(b.q.Periodic().Set(bg, e))
 	def := b.definition("e")
@@ -173,8 +185,15 @@ func TestPoliciesAgree(t *testing.T) {
 func TestClocksThatChange(t *testing.T) {
 	b := newBench(t)
 	p, ctx := b.q.Periodic(), t.Context()
-	for _, want := range []delayed.Entry{{}, {SkipMissing: true}, {RunTwice: true}, {SkipMissing: true, RunTwice: true}, {Missed: -9}} {
-		want.Name, want.Spec, want.Task = "e", "30 2 * * *", delayed.Call(delayed.Func(func() {}, delayed.Name("clocks")))
+	for _, want := range []delayed.Entry{
+		{},
+		{SkipMissing: true},
+		{RunTwice: true},
+		{SkipMissing: true, RunTwice: true},
+		{Missed: -9},
+	} {
+		want.Name, want.Spec, want.Task = "e", "30 2 * * *",
+			delayed.Call(delayed.Func(func() {}, delayed.Name("clocks")))
 		if err := p.Set(ctx, want); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,8 @@ func TestFuncOptions(t *testing.T) {
 		task := delayed.Call(f, 1, "x")
 		m := parsed(t, messageOf(t, offline(t), task))
 		if task.Path() != tt.path || m.Meta.HasMaxRetry != (tt.retries >= 0) || m.Meta.MaxRetry != max(tt.retries, 0) {
-			t.Errorf("producers call %s with %+v, expected %s with %d retries", task.Path(), m.Meta, tt.path, tt.retries)
+			t.Errorf("producers call %s with %+v, expected %s with %d retries", task.Path(), m.Meta, tt.path,
+				tt.retries)
 		}
 	}
 }
@@ -124,7 +125,10 @@ func TestOptionalIsNotForProducers(t *testing.T) {
 
 // TestHandlesAreNoArguments: what only this process can use is refused, and data of this package travels.
 func TestHandlesAreNoArguments(t *testing.T) {
-	for _, handle := range []any{&delayed.Queue{}, &delayed.Redis{}, &delayed.Worker{}, &delayed.Scheduler{}, &delayed.WorkerControl{}, &delayed.PeriodicControl{}} {
+	for _, handle := range []any{
+		&delayed.Queue{}, &delayed.Redis{}, &delayed.Worker{}, &delayed.Scheduler{},
+		&delayed.WorkerControl{}, &delayed.PeriodicControl{},
+	} {
 		_, err := offline(t).Enqueue(t.Context(), delayed.NewGoTask("a.b", handle))
 		if !errors.Is(err, delayed.ErrArguments) || !strings.Contains(err.Error(), "which cannot travel") {
 			t.Errorf("%T: expected that it cannot travel, found %v", handle, err)
@@ -150,7 +154,8 @@ func TestPublicEnd(t *testing.T) {
 	got := delayed.PublicEnd(errors.Join(&engine.StuckError{Funcs: []string{"f"}}, other, &engine.RunningError{}))
 	var stuck *delayed.StuckError
 	var running *delayed.StillRunningError
-	if !errors.As(got, &stuck) || stuck.Funcs[0] != "f" || !errors.As(got, &running) || !errors.Is(got, delayed.ErrUnknown) {
+	if !errors.As(got, &stuck) || stuck.Funcs[0] != "f" || !errors.As(got, &running) ||
+		!errors.Is(got, delayed.ErrUnknown) {
 		t.Errorf("found %v", got)
 	}
 }

@@ -402,19 +402,31 @@ func TestGroupIsRefused(t *testing.T) {
 		want string
 	}{
 		{"empty key", q.With(delayed.Group("")), delayed.Call(index, 1), delayed.ErrArguments, "key of 0 bytes"},
-		{"long key", q.With(delayed.Group(strings.Repeat("k", 257))), delayed.Call(index, 1), delayed.ErrArguments, "key of 257 bytes"},
-		{"key that is not UTF-8", q.With(delayed.Group("\xff")), delayed.Call(index, 1), delayed.ErrArguments, "in UTF-8"},
 		{
-			"no list", q.With(delayed.Group("k")), delayed.Call(delayed.Func(func(int) {}, delayed.Name("refused.one")), 1), delayed.ErrFunction,
+			"long key", q.With(delayed.Group(strings.Repeat("k", 257))), delayed.Call(index, 1), delayed.ErrArguments,
+			"key of 257 bytes",
+		},
+		{
+			"key that is not UTF-8", q.With(delayed.Group("\xff")), delayed.Call(index, 1), delayed.ErrArguments,
+			"in UTF-8",
+		},
+		{
+			"no list", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func(int) {}, delayed.Name("refused.one")), 1), delayed.ErrFunction,
 			"variadic function or one whose last parameter is a slice",
 		},
-		{"no parameters", q.With(delayed.Group("k")), delayed.Call(delayed.Func(func() {}, delayed.Name("refused.none"))), delayed.ErrFunction, "variadic"},
 		{
-			"bytes", q.With(delayed.Group("k")), delayed.Call(delayed.Func(func([]byte) {}, delayed.Name("refused.bytes")), []byte{1}), delayed.ErrFunction,
+			"no parameters", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func() {}, delayed.Name("refused.none"))), delayed.ErrFunction, "variadic",
+		},
+		{
+			"bytes", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func([]byte) {}, delayed.Name("refused.bytes")), []byte{1}), delayed.ErrFunction,
 			"other than []byte",
 		},
 		{
-			"array", q.With(delayed.Group("k")), delayed.Call(delayed.Func(func([2]int) {}, delayed.Name("refused.array")), [2]int{1}), delayed.ErrFunction,
+			"array", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func([2]int) {}, delayed.Name("refused.array")), [2]int{1}), delayed.ErrFunction,
 			"variadic",
 		},
 		{
@@ -426,12 +438,30 @@ func TestGroupIsRefused(t *testing.T) {
 			"by path without a slice", q.With(delayed.Group("k")), delayed.NewGoTask("a.b", 1, 2), delayed.ErrArguments,
 			"slice as the last argument of a task given by path, found integer",
 		},
-		{"by path without arguments", q.With(delayed.Group("k")), delayed.NewGoTask("a.b"), delayed.ErrArguments, "found no argument"},
-		{"Python", q.With(delayed.Group("k")), delayed.NewPyTask("a:b", nil, nil), delayed.ErrArguments, "found a Python task"},
-		{"TaskID", q.With(delayed.TaskID("x"), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments, "no TaskID"},
-		{"Unique", q.With(delayed.Unique(time.Hour), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments, "holds a lock"},
-		{"Debounce", q.With(delayed.Debounce(time.Hour), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments, "holds a lock"},
-		{"Front", q.With(delayed.Front(), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments, "no Front"},
+		{
+			"by path without arguments", q.With(delayed.Group("k")), delayed.NewGoTask("a.b"), delayed.ErrArguments,
+			"found no argument",
+		},
+		{
+			"Python", q.With(delayed.Group("k")), delayed.NewPyTask("a:b", nil, nil), delayed.ErrArguments,
+			"found a Python task",
+		},
+		{
+			"TaskID", q.With(delayed.TaskID("x"), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments,
+			"no TaskID",
+		},
+		{
+			"Unique", q.With(delayed.Unique(time.Hour), delayed.Group("k")), delayed.Call(index, 1),
+			delayed.ErrArguments, "holds a lock",
+		},
+		{
+			"Debounce", q.With(delayed.Debounce(time.Hour), delayed.Group("k")), delayed.Call(index, 1),
+			delayed.ErrArguments, "holds a lock",
+		},
+		{
+			"Front", q.With(delayed.Front(), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments,
+			"no Front",
+		},
 	} {
 		if _, err := c.q.Enqueue(t.Context(), c.task); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected %v with %q", c.name, err, c.is, c.want)
@@ -475,8 +505,10 @@ func TestGatherPolicies(t *testing.T) {
 		}
 		q := offline(t).With(delayed.Group("k"))
 		byCall := messageOf(t, q.With(delayed.Gather(c.policy)),
-			delayed.Call(delayed.Func(func([]int) {}, delayed.Name("f"), delayed.Gather(delayed.GatherPolicy{MaxSize: 5})), []int{1}))
-		byFunc := messageOf(t, q, delayed.Call(delayed.Func(func([]int) {}, delayed.Name("f"), delayed.Gather(c.policy)), []int{1}))
+			delayed.Call(delayed.Func(func([]int) {}, delayed.Name("f"),
+				delayed.Gather(delayed.GatherPolicy{MaxSize: 5})), []int{1}))
+		byFunc := messageOf(t, q,
+			delayed.Call(delayed.Func(func([]int) {}, delayed.Name("f"), delayed.Gather(c.policy)), []int{1}))
 		for _, raw := range [][]byte{byCall, byFunc} {
 			if m, err := group.NewMember(raw); err != nil || m.How != c.want {
 				t.Errorf("%s: %+v, %v, expected %+v", c.text, m.How, err, c.want)

@@ -38,7 +38,8 @@ func TestGroupRunsAsOneCall(t *testing.T) {
 	first := b.delayWith(q, index, "a", 1, 2)
 	b.delayWith(q, index, "b", 7)
 	b.delayWith(q, index, "a")
-	if _, err := q.DelayMany(t.Context(), delayed.Call(index, "a", 3), delayed.Call(index, "b", 8), delayed.Call(index, "a", 4),
+	if _, err := q.DelayMany(t.Context(), delayed.Call(index, "a", 3), delayed.Call(index, "b", 8),
+		delayed.Call(index, "a", 4),
 		delayed.NewGoTask(b.Name+".index", "a", []int{5, 6})); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,8 @@ func TestGroupsAreListed(t *testing.T) {
 	}
 	index, _ := b.indexed("index")
 	b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: 2 * time.Hour})), index, "a", 1)
-	ref := b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: 2 * time.Hour})), index, "a", 2)
+	ref := b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: 2 * time.Hour})), index,
+		"a", 2)
 	b.delayWith(b.q.With(delayed.Group("l"), delayed.Gather(delayed.GatherPolicy{Grace: time.Hour})), index, "a", 3)
 	b.Do("ZADD", b.Name+"_groups", later, "gone")
 	b.Do("ZADD", b.Name+"_groups", round, "odd")
@@ -162,8 +164,8 @@ func TestGroupsAreListed(t *testing.T) {
 		t.Fatalf("%v, %v, expected three groups", groups, err)
 	}
 	for i, want := range []delayed.GroupInfo{
-		{"l", b.Name+".index", 1, time.Now().Add(time.Hour)},
-		{"k", b.Name+".index", 2, time.Now().Add(2 * time.Hour)},
+		{"l", b.Name + ".index", 1, time.Now().Add(time.Hour)},
+		{"k", b.Name + ".index", 2, time.Now().Add(2 * time.Hour)},
 		{"", "", 1, time.UnixMilli(round)},
 	} {
 		off := groups[i].Due.Sub(want.Due)

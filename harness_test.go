@@ -20,6 +20,15 @@ import (
 // patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
 const patience = redistest.Patience
 
+// Due times that have been over, or lie ahead, for as long as anybody will run these tests.
+const (
+	past  = 1_000
+	later = 4_000_000_000_001
+	round = 4_000_000_000_000 // which some servers write as 4e+12
+)
+
+var bg = context.Background()
+
 // bench is a queue on a real server with what tests need around it.
 type bench struct {
 	*redistest.Bench
@@ -56,8 +65,9 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 // config is that of a quick worker.
 func (b *bench) config() delayed.WorkerConfig {
 	return delayed.WorkerConfig{
-		Queues: delayed.Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second, SweepInterval: 100 * time.Millisecond,
-		Grace: 5 * time.Second, CancelGrace: time.Second, Logger: b.log.logger(),
+		Queues: delayed.Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second,
+		SweepInterval: 100 * time.Millisecond,
+		Grace:         5 * time.Second, CancelGrace: time.Second, Logger: b.log.logger(),
 		Backoff: func(int) time.Duration { return time.Millisecond },
 	}
 }

@@ -44,7 +44,8 @@ func TestLocksEndWithTheirTasks(t *testing.T) {
 		"untilstart": {func() error { return no }, []delayed.Option{delayed.MaxRetry(1), delayed.UntilStart()}},
 	} {
 		for kind, lock := range map[string][]delayed.Option{
-			"lock": {delayed.Unique(time.Hour)}, "id": {delayed.TaskID("x")}, "both": {delayed.TaskID("x"), delayed.UniqueKey("x", time.Hour)},
+			"lock": {delayed.Unique(time.Hour)}, "id": {delayed.TaskID("x")},
+			"both": {delayed.TaskID("x"), delayed.UniqueKey("x", time.Hour)},
 		} {
 			if name == "untilstart" && kind == "id" {
 				continue
@@ -151,16 +152,20 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 	locked := b.fn("g", func(int) {}, delayed.Unique(time.Hour))
 	long := strings.Repeat("x", 511)
 	for name, opts := range map[string][]delayed.Option{
-		"ttl 0": {delayed.Unique(0)}, "ttl negative": {delayed.UniqueKey("k", -1)}, "ttl below 1ms": {delayed.Unique(time.Microsecond)},
-		"empty key": {delayed.UniqueKey("", time.Hour)}, "long key": {delayed.UniqueKey(long, time.Hour)},
+		"ttl 0": {delayed.Unique(0)}, "ttl negative": {delayed.UniqueKey("k", -1)},
+		"ttl below 1ms": {delayed.Unique(time.Microsecond)},
+		"empty key":     {delayed.UniqueKey("", time.Hour)}, "long key": {delayed.UniqueKey(long, time.Hour)},
 		"key not UTF-8":    {delayed.UniqueKey("\xff", time.Hour)},
 		"UntilStart alone": {delayed.UntilStart()}, "OnConflict alone": {delayed.OnConflict(delayed.Skip)},
-		"unknown conflict":            {delayed.Unique(time.Hour), delayed.OnConflict(9)},
-		"TaskID replaced":             {delayed.TaskID("x"), delayed.OnConflict(delayed.Replace)},
-		"TaskID with a lock replaced": {delayed.TaskID("x"), delayed.Unique(time.Hour), delayed.OnConflict(delayed.Replace)},
-		"TaskID until start":          {delayed.TaskID("x"), delayed.UntilStart()},
-		"Debounce with TaskID":        {delayed.TaskID("x"), delayed.Debounce(time.Second)},
-		"Debounce 0":                  {delayed.Debounce(0)}, "Debounce negative": {delayed.Debounce(-1)},
+		"unknown conflict": {delayed.Unique(time.Hour), delayed.OnConflict(9)},
+		"TaskID replaced":  {delayed.TaskID("x"), delayed.OnConflict(delayed.Replace)},
+		"TaskID with a lock replaced": {
+			delayed.TaskID("x"), delayed.Unique(time.Hour),
+			delayed.OnConflict(delayed.Replace),
+		},
+		"TaskID until start":   {delayed.TaskID("x"), delayed.UntilStart()},
+		"Debounce with TaskID": {delayed.TaskID("x"), delayed.Debounce(time.Second)},
+		"Debounce 0":           {delayed.Debounce(0)}, "Debounce negative": {delayed.Debounce(-1)},
 		"Front later": {delayed.Front(), delayed.In(time.Hour)}, "Front at": {delayed.At(time.Now()), delayed.Front()},
 		"Front debounced": {delayed.Debounce(time.Hour), delayed.Front()},
 	} {
@@ -172,14 +177,16 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 			t.Errorf("%s: DelayMany: %v", name, err)
 		}
 	}
-	if _, err := b.q.DelayMany(t.Context(), delayed.Call(f, 1), delayed.Call(b.fn("h", func(int) {}, delayed.Unique(0)), 1)); !errors.Is(err,
+	if _, err := b.q.DelayMany(t.Context(), delayed.Call(f, 1),
+		delayed.Call(b.fn("h", func(int) {}, delayed.Unique(0)), 1)); !errors.Is(err,
 		delayed.ErrArguments) || !strings.Contains(err.Error(), "task 2") {
 		t.Errorf("a function's default: %v", err)
 	}
 	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	b.Must(err)
 	for name, opts := range map[string][]delayed.Option{
-		"Unique": {delayed.Unique(time.Hour)}, "UniqueKey": {delayed.UniqueKey("k", time.Hour)}, "Debounce": {delayed.Debounce(time.Hour)},
+		"Unique": {delayed.Unique(time.Hour)}, "UniqueKey": {delayed.UniqueKey("k", time.Hour)},
+		"Debounce": {delayed.Debounce(time.Hour)},
 	} {
 		if _, err := legacy.With(opts...).Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); !errors.Is(err,
 			delayed.ErrArguments) {

@@ -30,7 +30,9 @@ func marking(marks chan<- string, name string) func(delayed.HandlerFunc) delayed
 }
 
 // using makes a worker with middleware.
-func (b *bench) using(cfg delayed.WorkerConfig, mw []func(delayed.HandlerFunc) delayed.HandlerFunc, fns ...any) *started {
+func (b *bench) using(
+	cfg delayed.WorkerConfig, mw []func(delayed.HandlerFunc) delayed.HandlerFunc, fns ...any,
+) *started {
 	b.T.Helper()
 	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
@@ -46,7 +48,9 @@ func (b *bench) using(cfg delayed.WorkerConfig, mw []func(delayed.HandlerFunc) d
 }
 
 // around is one piece of middleware that is a HandlerFunc with next.
-func around(f func(ctx context.Context, t *delayed.Task, next delayed.HandlerFunc) error) []func(delayed.HandlerFunc) delayed.HandlerFunc {
+func around(
+	f func(ctx context.Context, t *delayed.Task, next delayed.HandlerFunc) error,
+) []func(delayed.HandlerFunc) delayed.HandlerFunc {
 	return []func(delayed.HandlerFunc) delayed.HandlerFunc{func(next delayed.HandlerFunc) delayed.HandlerFunc {
 		return func(ctx context.Context, t *delayed.Task) error { return f(ctx, t, next) }
 	}}
@@ -56,7 +60,8 @@ func TestMiddlewareOrder(t *testing.T) {
 	b := newBench(t)
 	marks := make(chan string, 100)
 	plain := b.fn("plain", func(int) { marks <- "plain" })
-	own := b.fn("own", func(int) { marks <- "own" }, delayed.Middleware(marking(marks, "c")), delayed.Middleware(marking(marks, "d")))
+	own := b.fn("own", func(int) { marks <- "own" }, delayed.Middleware(marking(marks, "c")),
+		delayed.Middleware(marking(marks, "d")))
 	w, err := delayed.NewWorker(b.rdb, b.config())
 	if err != nil {
 		t.Fatal(err)
@@ -335,7 +340,9 @@ func TestMiddlewareWithoutAContext(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(context.Context) { t.Error("the function was called") },
 		delayed.Middleware(func(next delayed.HandlerFunc) delayed.HandlerFunc {
-			return func(_ context.Context, task *delayed.Task) error { return next(nil, task) } //nolint:contextcheck // on purpose
+			return func(_ context.Context, task *delayed.Task) error {
+				return next(nil, task) //nolint:contextcheck // on purpose
+			}
 		}))
 	ref := b.delayWith(b.q.With(delayed.MaxRetry(0), delayed.KeepResult(time.Minute)),
 		delayed.Func(func(context.Context) int { return 0 }, delayed.Name(b.Name+".f")))

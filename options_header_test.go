@@ -82,14 +82,15 @@ type traceKey struct{}
 func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	b := newBench(t)
 	calls := 0
-	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Inject: func(ctx context.Context) map[string]string {
-		calls++
-		trace, _ := ctx.Value(traceKey{}).(string)
-		if trace == "" {
-			return nil
-		}
-		return map[string]string{"trace": trace, "x": "injected"}
-	}})
+	q, err := delayed.OpenQueue(b.rdb,
+		delayed.QueueConfig{Name: b.Name, Inject: func(ctx context.Context) map[string]string {
+			calls++
+			trace, _ := ctx.Value(traceKey{}).(string)
+			if trace == "" {
+				return nil
+			}
+			return map[string]string{"trace": trace, "x": "injected"}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,8 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 	if m := b.pending()[0]; m.Kind != wire.Py {
 		t.Errorf("expected a plain Python task, found %+v", m)
 	}
-	if _, err := plain.With(delayed.Header("k", "v")).Enqueue(t.Context(), task); !errors.Is(err, delayed.ErrArguments) {
+	if _, err := plain.With(delayed.Header("k", "v")).Enqueue(t.Context(), task); !errors.Is(err,
+		delayed.ErrArguments) {
 		t.Errorf("expected ErrArguments, found %v", err)
 	}
 	extended, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name + "x", Inject: inject})
@@ -177,7 +179,10 @@ func TestInjectOnLegacyQueue(t *testing.T) {
 	b := newBench(t)
 	found := map[string]string{"trace": "t1"}
 	q, err := delayed.OpenQueue(b.rdb,
-		delayed.QueueConfig{Name: b.Name, Legacy: true, Inject: func(context.Context) map[string]string { return found }})
+		delayed.QueueConfig{
+			Name: b.Name, Legacy: true,
+			Inject: func(context.Context) map[string]string { return found },
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

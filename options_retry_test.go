@@ -29,10 +29,16 @@ func TestRetryAndTimeOptions(t *testing.T) {
 			wire.Extra{RetryDelays: []int64{1000, 90_000, 0}},
 		},
 		{delayed.Backoff(1999 * time.Microsecond), "Backoff(1.999ms)", wire.Extra{RetryDelays: []int64{1}}},
-		{delayed.Backoff(many...), "Backoff(" + strings.Repeat("0s, ", 63) + "0s)", wire.Extra{RetryDelays: make([]int64, 64)}},
+		{
+			delayed.Backoff(many...), "Backoff(" + strings.Repeat("0s, ", 63) + "0s)",
+			wire.Extra{RetryDelays: make([]int64, 64)},
+		},
 		{delayed.MaxBackoff(time.Minute), "MaxBackoff(1m0s)", wire.Extra{RetryCap: 60_000}},
 		{delayed.MaxBackoff(time.Millisecond), "MaxBackoff(1ms)", wire.Extra{RetryCap: 1}},
-		{delayed.RetryUntil(someTime), "RetryUntil(2030-01-02T03:04:05.006Z)", wire.Extra{RetryUntil: someTime.UnixMilli()}},
+		{
+			delayed.RetryUntil(someTime), "RetryUntil(2030-01-02T03:04:05.006Z)",
+			wire.Extra{RetryUntil: someTime.UnixMilli()},
+		},
 		{delayed.Timeout(time.Minute), "Timeout(1m0s)", wire.Extra{Timeout: 60_000}},
 		{delayed.Timeout(time.Millisecond + 1), "Timeout(1.000001ms)", wire.Extra{Timeout: 2}},
 		{delayed.Timeout(0), "Timeout(0s)", wire.Extra{Timeout: wire.Unlimited}},
@@ -93,7 +99,8 @@ func TestRetryAndTimeOptionsRefuse(t *testing.T) {
 		{delayed.TTL(0), "option TTL(0s): expected a positive duration"},
 	} {
 		t.Run(tt.option.String()[:min(40, len(tt.option.String()))], func(t *testing.T) {
-			_, err := q.With(delayed.MaxRetry(1), tt.option, delayed.MaxRetry(2)).With(delayed.MaxRetry(3)).Delay(benchTask, 1, "x")
+			_, err := q.With(delayed.MaxRetry(1), tt.option,
+				delayed.MaxRetry(2)).With(delayed.MaxRetry(3)).Delay(benchTask, 1, "x")
 			if !errors.Is(err, delayed.ErrArguments) || !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("With: %v", err)
 			}

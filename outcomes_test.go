@@ -103,7 +103,8 @@ func TestNoFailureOnTheLastAttempt(t *testing.T) {
 func TestRetryUntil(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
-	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, delayed.MaxRetry(1), delayed.Backoff(0, 0, 0, time.Hour))
+	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, delayed.MaxRetry(1),
+		delayed.Backoff(0, 0, 0, time.Hour))
 	b.work(b.config(), f)
 	ref := b.delayWith(b.q.With(delayed.RetryUntil(time.Now().Add(10*time.Minute))), f)
 	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
@@ -131,7 +132,10 @@ func TestOutcomesAreErrors(t *testing.T) {
 	if delayed.Discard(nil) != nil || delayed.RetryIn(time.Second, nil) != nil {
 		t.Error("nil is not nil any more")
 	}
-	for _, err := range []error{delayed.Discard(errJudged), delayed.Drop(errJudged), delayed.RetryIn(time.Second, errJudged)} {
+	for _, err := range []error{
+		delayed.Discard(errJudged), delayed.Drop(errJudged),
+		delayed.RetryIn(time.Second, errJudged),
+	} {
 		if !errors.Is(err, errJudged) || err.Error() != "no luck" {
 			t.Errorf("%v is not what it was", err)
 		}

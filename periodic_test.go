@@ -71,7 +71,8 @@ func TestSetListRemove(t *testing.T) {
 		!strings.Contains(err.Error(), "is new and has no task") {
 		t.Errorf("a new entry without a task: %v", err)
 	}
-	if err := b.q.Periodic().Set(bg, delayed.Entry{Name: "f", Spec: "@every 10ms", Task: delayed.Call(fn, 1)}); err == nil {
+	if err := b.q.Periodic().Set(bg,
+		delayed.Entry{Name: "f", Spec: "@every 10ms", Task: delayed.Call(fn, 1)}); err == nil {
 		t.Error("a hundred ticks a second, and no error")
 	}
 	// The same again moves nothing.
@@ -152,7 +153,9 @@ func TestChangesDropTheTickThatWaits(t *testing.T) {
 		"OverlapSkip": func(p *delayed.PeriodicControl) error {
 			return p.Set(bg, delayed.Entry{Name: "e", Spec: "@hourly", Overlap: delayed.OverlapSkip})
 		},
-		"OverlapAllow": func(p *delayed.PeriodicControl) error { return p.Set(bg, delayed.Entry{Name: "e", Spec: "@hourly"}) },
+		"OverlapAllow": func(p *delayed.PeriodicControl) error {
+			return p.Set(bg, delayed.Entry{Name: "e", Spec: "@hourly"})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -180,7 +183,10 @@ func TestChangesDropTheTickThatWaits(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	b := newBench(t)
 	p := b.periodic()
-	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {})), Missed: 100}))
+	b.Must(p.Set(bg, delayed.Entry{
+		Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {})),
+		Missed: 100,
+	}))
 	b.schedule(b.scheduler(b.rdb, ""))
 	b.Until("it ticks", func() bool { return b.Size("") > 0 })
 	b.Must(p.Pause(bg, "e"))
@@ -210,7 +216,10 @@ func TestPauseAndResume(t *testing.T) {
 func TestRunNowWhileRunning(t *testing.T) {
 	b := newBench(t)
 	p := b.periodic()
-	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.Call(b.fn("x", func() {})), Overlap: delayed.OverlapSkip}))
+	b.Must(p.Set(bg, delayed.Entry{
+		Name: "e", Spec: "@daily", Task: delayed.Call(b.fn("x", func() {})),
+		Overlap: delayed.OverlapSkip,
+	}))
 	first, err := p.RunNow(bg, "e")
 	b.Must(err)
 	var held *delayed.DuplicateError
@@ -324,13 +333,15 @@ func TestVersionsOfDeclarations(t *testing.T) {
 // TestConcurrentChanges of one entry are all made.
 func TestConcurrentChanges(t *testing.T) {
 	b := newBench(t)
-	b.Must(b.periodic().Set(bg, delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
+	b.Must(b.periodic().Set(bg,
+		delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
 	b.schedule(b.scheduler(b.rdb, ""))
 	var changing sync.WaitGroup
 	for i := range 4 {
 		changing.Go(func() {
 			for n := range 20 {
-				if err := b.periodic().Set(bg, delayed.Entry{Name: "e", Spec: "@every 10ms", Missed: 1 + i + 4*n}); err != nil {
+				if err := b.periodic().Set(bg,
+					delayed.Entry{Name: "e", Spec: "@every 10ms", Missed: 1 + i + 4*n}); err != nil {
 					t.Error(err)
 				}
 				if _, err := b.periodic().RunNow(bg, "e"); err != nil {
@@ -355,7 +366,10 @@ func TestConcurrentChanges(t *testing.T) {
 func TestPeriodicPython(t *testing.T) {
 	b := newBench(t)
 	b.Must(b.periodic().Set(bg,
-		delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.NewPyTask("m:f", []any{1}, nil), Options: []delayed.Option{delayed.MaxRetry(2)}}))
+		delayed.Entry{
+			Name: "e", Spec: "@daily", Task: delayed.NewPyTask("m:f", []any{1}, nil),
+			Options: []delayed.Option{delayed.MaxRetry(2)},
+		}))
 	_, err := b.periodic().RunNow(bg, "e")
 	b.Must(err)
 	msg, err := wire.Parse([]byte(b.List("")[0]), wire.Default)
@@ -374,7 +388,8 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 	strange := schedule.EntryValue{Name: "strange"}
 	b.Must(b.store.SetEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
 	b.Must(b.store.SetEntry(bg, schedule.EntryValue{Name: "gone"}, nil, time.UnixMilli(past)))
-	b.Must(b.periodic().Set(bg, delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
+	b.Must(b.periodic().Set(bg,
+		delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
 	b.schedule(b.scheduler(b.rdb, "test"))
 	b.Until("the other ticks", func() bool { return b.Size("") > 2 })
 	b.Until("the time without an entry is gone", func() bool { return b.Size("_ticks") == 2 })

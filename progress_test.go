@@ -102,7 +102,8 @@ func TestProgress(t *testing.T) {
 	if err := await(b, "the worker's end", stopped); err != nil {
 		t.Error(err)
 	}
-	if err := delayed.Progress(t.Context(), 1, 2, ""); err == nil || !strings.Contains(err.Error(), "outside of a handler") {
+	if err := delayed.Progress(t.Context(), 1, 2, ""); err == nil ||
+		!strings.Contains(err.Error(), "outside of a handler") {
 		t.Errorf("outside of a handler: %v", err)
 	}
 }

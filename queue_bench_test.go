@@ -81,7 +81,8 @@ func BenchmarkDelayMany(b *testing.B) {
 	tasks := make([]*delayed.Task, 0, many)
 	b.ReportAllocs()
 	for i := range b.N {
-		if tasks = append(tasks, delayed.Call(benchFunction, int64(1_700_000_000_000+i), "hello-task")); len(tasks) < many &&
+		if tasks = append(tasks,
+			delayed.Call(benchFunction, int64(1_700_000_000_000+i), "hello-task")); len(tasks) < many &&
 			i+1 < b.N {
 			continue
 		}

@@ -260,17 +260,29 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 		call func() error
 		want error
 	}{
-		"string for int":   {func() error { _, err := b.q.Delay(plainForTest, "x"); return err }, delayed.ErrArguments},
-		"too few":          {func() error { _, err := b.q.Delay(plainForTest); return err }, delayed.ErrArguments},
-		"too many":         {func() error { _, err := b.q.Delay(plainForTest, 1, 2); return err }, delayed.ErrArguments},
+		"string for int": {func() error { _, err := b.q.Delay(plainForTest, "x"); return err }, delayed.ErrArguments},
+		"too few":        {func() error { _, err := b.q.Delay(plainForTest); return err }, delayed.ErrArguments},
+		"too many": {
+			func() error { _, err := b.q.Delay(plainForTest, 1, 2); return err },
+			delayed.ErrArguments,
+		},
 		"not a function":   {func() error { _, err := b.q.Delay(7); return err }, delayed.ErrFunction},
 		"nil":              {func() error { _, err := b.q.Delay(nil); return err }, delayed.ErrFunction},
 		"closure":          {func() error { _, err := b.q.Delay(func() {}); return err }, delayed.ErrFunction},
 		"context first":    {func() error { _, err := b.q.Delay(ctx, plainForTest); return err }, delayed.ErrFunction},
 		"context argument": {func() error { _, err := b.q.Delay(plainForTest, ctx); return err }, delayed.ErrArguments},
-		"empty path":       {func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask("")); return err }, delayed.ErrFunction},
-		"long path":        {func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask(big)); return err }, delayed.ErrFunction},
-		"Python path":      {func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask("m:f")); return err }, delayed.ErrFunction},
+		"empty path": {
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask("")); return err },
+			delayed.ErrFunction,
+		},
+		"long path": {
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask(big)); return err },
+			delayed.ErrFunction,
+		},
+		"Python path": {
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask("m:f")); return err },
+			delayed.ErrFunction,
+		},
 		"Go path": {
 			func() error { _, err := b.q.Enqueue(ctx, delayed.NewPyTask("a.b", nil, nil)); return err },
 			delayed.ErrFunction,
@@ -322,7 +334,8 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 		!strings.Contains(misfit.Func, "plainForTest") {
 		t.Errorf("%#v", misfit)
 	}
-	if _, err := b.q.Enqueue(ctx, delayed.NewGoTask("a.B", make(chan int))); !errors.As(err, &misfit) || misfit.Func != "a.B" {
+	if _, err := b.q.Enqueue(ctx, delayed.NewGoTask("a.B", make(chan int))); !errors.As(err, &misfit) ||
+		misfit.Func != "a.B" {
 		t.Errorf("%v", err)
 	}
 }

@@ -73,7 +73,8 @@ func TestHandle(t *testing.T) {
 	if err := rdb.Ping(ctx); err == nil {
 		t.Error("Ping of nobody")
 	}
-	if _, err := delayed.NewQueue(b.Name, rdb).Delay(plainForTest, 1); err == nil || errors.Is(err, delayed.ErrUnknown) {
+	if _, err := delayed.NewQueue(b.Name, rdb).Delay(plainForTest, 1); err == nil ||
+		errors.Is(err, delayed.ErrUnknown) {
 		t.Errorf("nobody listens: %v: nothing was sent, so nothing is unknown", err)
 	}
 }

@@ -153,7 +153,8 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 			b := newBench(t)
 			delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
 			f := b.fn("f", func(int) {})
-			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace), delayed.KeepResult(time.Hour))...)
+			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace),
+				delayed.KeepResult(time.Hour))...)
 			ref := b.delayWith(q, f, 1)
 			waited := make(chan error, 1)
 			go func() { waited <- ref.Wait(b.within()) }()
@@ -161,7 +162,8 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 			b.delayWith(q, f, 2)
 			b.work(b.config(), f)
 			var failed *delayed.TaskError
-			if err := await(b, "the end of Wait", waited); !errors.Is(err, delayed.ErrCanceled) || !errors.As(err, &failed) ||
+			if err := await(b, "the end of Wait", waited); !errors.Is(err, delayed.ErrCanceled) ||
+				!errors.As(err, &failed) ||
 				failed.State != state.Canceled {
 				t.Errorf("Wait: %v", err)
 			}

@@ -59,7 +59,10 @@ func TestRunAgain(t *testing.T) {
 		{nil, delayed.ErrArguments, "nil"},
 		{delayed.Call(f, "b"), delayed.ErrArguments, "expected 2 arguments"},
 		{delayed.Call(f, "b", "one"), delayed.ErrArguments, "argument 2"},
-		{delayed.Call(b.fn("g", func(string, int) {}), "b", 2), delayed.ErrFunction, "expected arguments of " + b.Name + ".f"},
+		{
+			delayed.Call(b.fn("g", func(string, int) {}), "b", 2), delayed.ErrFunction,
+			"expected arguments of " + b.Name + ".f",
+		},
 		{delayed.NewPyTask("a:b", nil, nil), delayed.ErrFunction, "found those of a:b"},
 	} {
 		if err := second.RunAgainWith(ctx, c.task); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {

@@ -76,12 +76,14 @@ func TestAwait(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, early := keep.Delay(odd)
-	_, made := b.q.Delay(delayed.Func(func() chan int { return nil }, delayed.Name("odd"), delayed.KeepResult(time.Hour)))
+	_, made := b.q.Delay(delayed.Func(func() chan int { return nil }, delayed.Name("odd"),
+		delayed.KeepResult(time.Hour)))
 	for name, err := range map[string]error{
 		"Delay": early,
 		"Func":  made,
 	} {
-		if !errors.Is(err, delayed.ErrFunction) || !strings.Contains(errorText(err), "expected a result that can travel") {
+		if !errors.Is(err, delayed.ErrFunction) ||
+			!strings.Contains(errorText(err), "expected a result that can travel") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

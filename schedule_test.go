@@ -24,7 +24,10 @@ func TestScheduledTasksRunWhenDue(t *testing.T) {
 		delay time.Duration
 	}{
 		{"In", func() delayed.Option { return delayed.In(300 * time.Millisecond) }, 300 * time.Millisecond},
-		{"At", func() delayed.Option { return delayed.At(time.Now().Add(200 * time.Millisecond)) }, 200 * time.Millisecond},
+		{
+			"At", func() delayed.Option { return delayed.At(time.Now().Add(200 * time.Millisecond)) },
+			200 * time.Millisecond,
+		},
 		{"At in the past", func() delayed.Option { return delayed.At(time.Now().Add(-time.Hour)) }, 0},
 		{"In the past", func() delayed.Option { return delayed.In(-time.Hour) }, 0},
 	} {
@@ -86,11 +89,13 @@ func TestTaskIDOfScheduledTaskIsTaken(t *testing.T) {
 func TestOptionsPrintAsWritten(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, o := range map[string]delayed.Option{
-		"In(1m30s)": delayed.In(90 * time.Second), "At(2026-01-02T03:04:05Z)": delayed.At(at), "MaxRetry(3)": delayed.MaxRetry(3),
+		"In(1m30s)": delayed.In(90 * time.Second), "At(2026-01-02T03:04:05Z)": delayed.At(at),
+		"MaxRetry(3)":   delayed.MaxRetry(3),
 		"MaxRetry(0)":   delayed.MaxRetry(-3),
 		`TaskID("a b")`: delayed.TaskID("a b"), "Unique(1m0s)": delayed.Unique(time.Minute),
 		`UniqueKey("a", 1s)`: delayed.UniqueKey("a", time.Second),
-		"UntilStart()":       delayed.UntilStart(), "OnConflict(Fail)": delayed.OnConflict(delayed.Fail), "OnConflict(Skip)": delayed.OnConflict(delayed.Skip),
+		"UntilStart()":       delayed.UntilStart(), "OnConflict(Fail)": delayed.OnConflict(delayed.Fail),
+		"OnConflict(Skip)":    delayed.OnConflict(delayed.Skip),
 		"OnConflict(Replace)": delayed.OnConflict(delayed.Replace), "OnConflict(Conflict(7))": delayed.OnConflict(7),
 		"Debounce(5s)": delayed.Debounce(5 * time.Second), "Front()": delayed.Front(),
 	} {
@@ -104,7 +109,8 @@ func TestBadOptionsAreErrors(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})
 	for name, q := range map[string]*delayed.Queue{
-		"empty id": b.q.With(delayed.TaskID("")), "long id": b.q.With(delayed.TaskID(string(make([]byte, 300)))), "nil": b.q.With(nil),
+		"empty id": b.q.With(delayed.TaskID("")), "long id": b.q.With(delayed.TaskID(string(make([]byte, 300)))),
+		"nil": b.q.With(nil),
 	} {
 		if _, err := q.Delay(f, 1); !errors.Is(err, delayed.ErrArguments) {
 			t.Errorf("%s: %v", name, err)
@@ -113,7 +119,8 @@ func TestBadOptionsAreErrors(t *testing.T) {
 			t.Errorf("%s: DelayMany: %v", name, err)
 		}
 	}
-	if _, err := b.q.With(delayed.TaskID("x")).DelayMany(t.Context(), delayed.Call(f, 1), delayed.Call(f, 2)); !errors.Is(err, delayed.ErrArguments) {
+	if _, err := b.q.With(delayed.TaskID("x")).DelayMany(t.Context(), delayed.Call(f, 1),
+		delayed.Call(f, 2)); !errors.Is(err, delayed.ErrArguments) {
 		t.Errorf("one id for two tasks: %v", err)
 	}
 	if len(redistest.Dump(t, b.Conn, b.Name)) != 0 {

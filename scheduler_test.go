@@ -310,7 +310,8 @@ func TestPeriodicBesideWorker(t *testing.T) {
 		t.Errorf("ran %s, history %v", got, want)
 	}
 	w.mustStop()
-	if _, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{Queues: delayed.Strict{b.Name}, Schedulers: []delayed.SchedulerConfig{{}}}); err == nil {
+	if _, err := delayed.NewWorker(b.rdb,
+		delayed.WorkerConfig{Queues: delayed.Strict{b.Name}, Schedulers: []delayed.SchedulerConfig{{}}}); err == nil {
 		t.Error("a faulty scheduler, and no error")
 	}
 }
@@ -326,7 +327,8 @@ func TestChangesAreNoticed(t *testing.T) {
 			b.store.Keys.Signals()))
 		return err == nil && n[0] > 0
 	})
-	b.Must(b.periodic().Set(bg, delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
+	b.Must(b.periodic().Set(bg,
+		delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
 	b.Until("it ticks", func() bool { return b.Size("") > 0 })
 }
 
@@ -337,7 +339,8 @@ func TestSchedulerWithoutRedis(t *testing.T) {
 	b := newBenchOn(t, server)
 	fn := b.fn("x", func() {})
 	server.Stop(t)
-	stop := b.schedule(b.scheduler(b.rdb, "test", delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(fn)}))
+	stop := b.schedule(b.scheduler(b.rdb, "test",
+		delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(fn)}))
 	b.Until("it complains", func() bool { return strings.Contains(b.log.String(), "cannot declare periodic entries") })
 	server.Restart(t)
 	b.Conn = server.Dial(t)

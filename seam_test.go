@@ -152,7 +152,8 @@ func TestSeamMatch(t *testing.T) {
 	message := func(q *delayed.Queue, task *delayed.Task) []byte {
 		return messageOf(t, q, task)
 	}
-	call, byPath := message(b.q, delayed.Call(fn, 1, "a", "b")), message(b.q, delayed.NewGoTask(b.Name+".fn", 1, "a", "b"))
+	call, byPath := message(b.q, delayed.Call(fn, 1, "a", "b")),
+		message(b.q, delayed.NewGoTask(b.Name+".fn", 1, "a", "b"))
 	for _, test := range []struct {
 		args []any
 		want bool
@@ -169,7 +170,8 @@ func TestSeamMatch(t *testing.T) {
 			t.Errorf("%v: expected %v, found %v and %v, path %q, %v", test.args, test.want, match(call), match(byPath),
 				path, err)
 		}
-		if match([]byte("x")) || match(message(b.q, delayed.Call(b.fn("other", func(int64, ...string) {}), 1, "a", "b"))) {
+		if match([]byte("x")) ||
+			match(message(b.q, delayed.Call(b.fn("other", func(int64, ...string) {}), 1, "a", "b"))) {
 			t.Errorf("%v: other messages match", test.args)
 		}
 	}

@@ -42,7 +42,8 @@ func TestSourceBoundsItsProducers(t *testing.T) {
 	await(b, "a producer to take the place", src.asked)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := delayed.NewQueue(b.Name+".other", rdb).DelayMany(ctx, delayed.Call(plainForTest, 1), delayed.Call(plainForTest, 2))
+	_, err := delayed.NewQueue(b.Name+".other", rdb).DelayMany(ctx, delayed.Call(plainForTest, 1),
+		delayed.Call(plainForTest, 2))
 	if err == nil || !strings.Contains(err.Error(), "waiting for a connection to Redis") {
 		t.Errorf("a second producer: %v", err)
 	}

@@ -61,7 +61,8 @@ func TestWaitForReplicas(t *testing.T) {
 			return err
 		},
 		"Group": func(ctx context.Context) error {
-			_, err := q.With(delayed.Group("g")).Enqueue(ctx, delayed.NewGoTask("example.com/app/search.Index", []int{1}))
+			_, err := q.With(delayed.Group("g")).Enqueue(ctx,
+				delayed.NewGoTask("example.com/app/search.Index", []int{1}))
 			return err
 		},
 	} {

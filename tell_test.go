@@ -35,7 +35,8 @@ func TestEventsOfTasks(t *testing.T) {
 			check: func(e delayed.Event) bool { return e.Wait == time.Hour && errors.Is(e.Err, no) },
 		},
 		"archived": {
-			fn: func(context.Context) error { return no }, opts: []delayed.Option{delayed.MaxRetry(0)}, want: "started failed archived",
+			fn: func(context.Context) error { return no }, opts: []delayed.Option{delayed.MaxRetry(0)},
+			want:  "started failed archived",
 			check: func(e delayed.Event) bool { return e.Reason == "failed" && errors.Is(e.Err, no) },
 		},
 		"a nil pointer as an error": {
@@ -53,8 +54,9 @@ func TestEventsOfTasks(t *testing.T) {
 			opts: []delayed.Option{delayed.MaxRetry(0)}, want: "started panicked failed archived",
 		},
 		"timed out": {
-			fn:   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-			opts: []delayed.Option{delayed.Timeout(time.Millisecond), delayed.MaxRetry(0)}, want: "started timed out failed archived",
+			fn:    func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+			opts:  []delayed.Option{delayed.Timeout(time.Millisecond), delayed.MaxRetry(0)},
+			want:  "started timed out failed archived",
 			check: func(e delayed.Event) bool { return errors.Is(e.Err, delayed.ErrTimeout) },
 		},
 		"dropped": {
@@ -80,7 +82,8 @@ func TestEventsOfTasks(t *testing.T) {
 			}, want: "started retried", check: func(e delayed.Event) bool { return e.Wait == time.Hour },
 		},
 		"expired": {
-			fn: func(context.Context) error { return nil }, opts: []delayed.Option{delayed.Deadline(time.Now().Add(-time.Hour))},
+			fn:    func(context.Context) error { return nil },
+			opts:  []delayed.Option{delayed.Deadline(time.Now().Add(-time.Hour))},
 			want:  "expired archived",
 			check: func(e delayed.Event) bool { return e.Reason == "expired" },
 		},

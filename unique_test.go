@@ -24,7 +24,8 @@ func inTheWay(t *testing.T, err error, id string) {
 // TestOneOfManyProducersHasTheLock: exactly one task stands, and all who were refused know its id.
 func TestOneOfManyProducersHasTheLock(t *testing.T) {
 	for name, opts := range map[string][]delayed.Option{
-		"arguments": {delayed.Unique(time.Hour)}, "key": {delayed.UniqueKey("k", time.Hour)}, "id": {delayed.TaskID("k")},
+		"arguments": {delayed.Unique(time.Hour)}, "key": {delayed.UniqueKey("k", time.Hour)},
+		"id":    {delayed.TaskID("k")},
 		"later": {delayed.Unique(time.Hour), delayed.In(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +75,10 @@ func TestWhatIsTheSame(t *testing.T) {
 	ctx := t.Context()
 	q := b.q.With(delayed.Unique(time.Hour))
 	first := b.delayWith(q, f, 1, "a")
-	for _, same := range []*delayed.Task{delayed.Call(f, 1, "a"), delayed.Call(f, int64(1), "a"), delayed.NewGoTask(b.Name+".f", 1, "a")} {
+	for _, same := range []*delayed.Task{
+		delayed.Call(f, 1, "a"), delayed.Call(f, int64(1), "a"),
+		delayed.NewGoTask(b.Name+".f", 1, "a"),
+	} {
 		_, err := q.Enqueue(ctx, same)
 		inTheWay(t, err, first.ID())
 	}
@@ -195,7 +199,8 @@ func TestUniqueMany(t *testing.T) {
 		!strings.Contains(err.Error(), "task 6:") {
 		t.Errorf("expected that task 6 is refused, found %v", err)
 	}
-	if _, err := b.q.With(delayed.OnConflict(delayed.Skip)).DelayMany(ctx, calls...); !errors.Is(err, delayed.ErrArguments) {
+	if _, err := b.q.With(delayed.OnConflict(delayed.Skip)).DelayMany(ctx, calls...); !errors.Is(err,
+		delayed.ErrArguments) {
 		t.Errorf("OnConflict for tasks without a lock: %v", err)
 	}
 	skipping := b.fn("f", func(n int) { ran <- n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip))

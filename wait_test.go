@@ -110,7 +110,8 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 		proxy.SetPlan(faultnet.Once(faultnet.DropReply,
 			func(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }), 0)
 		err := call(t.Context())
-		if err == nil || errors.Is(err, delayed.ErrUnknown) || !strings.Contains(err.Error(), "look: no answer of Redis") {
+		if err == nil || errors.Is(err, delayed.ErrUnknown) ||
+			!strings.Contains(err.Error(), "look: no answer of Redis") {
 			t.Errorf("%s: found %v", name, err)
 		}
 	}

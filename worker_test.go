@@ -337,7 +337,12 @@ func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
 			t.Errorf("%v\ndoes not mention %s", err, want)
 		}
 	}
-	for _, cfg := range []delayed.WorkerConfig{{}, {Queues: delayed.Strict{}}, {Queues: delayed.Strict{"a", "a"}}, {Queues: delayed.Strict{"a b"}}} {
+	for _, cfg := range []delayed.WorkerConfig{
+		{},
+		{Queues: delayed.Strict{}},
+		{Queues: delayed.Strict{"a", "a"}},
+		{Queues: delayed.Strict{"a b"}},
+	} {
 		if _, err := delayed.NewWorker(b.rdb, cfg); err == nil {
 			t.Errorf("%v was accepted", cfg.Queues)
 		}

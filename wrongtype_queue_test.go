@@ -26,7 +26,10 @@ func TestWrongTypedKeyIsNamed(t *testing.T) {
 		"_control":   func(q *delayed.Queue) error { return q.Pause(ctx) },
 		"_parked":    func(q *delayed.Queue) error { _, _, err := q.Parked(ctx, 0, 1); return err },
 		"_periodic":  func(q *delayed.Queue) error { _, err := q.Periodic().List(ctx); return err },
-		"_groups":    func(q *delayed.Queue) error { _, err := q.With(delayed.Group("g")).Delay(listTask, 1); return err },
+		"_groups": func(q *delayed.Queue) error {
+			_, err := q.With(delayed.Group("g")).Delay(listTask, 1)
+			return err
+		},
 	} {
 		q, name := q()
 		if _, err := b.Conn.Do("PFADD", name+suffix, "x"); err != nil { // a string, of which nobody here makes any

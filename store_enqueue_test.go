@@ -1,5 +1,0 @@
-package delayed_test
-
-import "context"
-
-var bg = context.Background()
