@@ -123,3 +123,17 @@ func TestDeadlineIsACleanStop(t *testing.T) {
 		t.Errorf("found\n%s", b.log)
 	}
 }
+
+// TestCloseEndsSubscriptions: who waits for a signal looks again, and finds that the handle is closed.
+func TestCloseEndsSubscriptions(t *testing.T) {
+	b := newBench(t)
+	c, end := delayed.Signals(b.rdb).Subscribe(b.Name)
+	defer end()
+	if got := await(b, "the subscription", c); got != "" {
+		t.Fatalf("signal %q, expected that the subscription holds", got)
+	}
+	b.Must(b.rdb.Close())
+	if got := await(b, "the end", c); got != "" {
+		t.Errorf("signal %q, expected the demand to look again", got)
+	}
+}

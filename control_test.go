@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -194,5 +197,27 @@ func TestFleet(t *testing.T) {
 	}
 	if paused, err := b.q.Paused(t.Context()); err != nil || !paused {
 		t.Errorf("behind a nil queue: %v, %v", paused, err)
+	}
+}
+
+// TestControlIsPublished listens while the control hash changes.
+func TestControlIsPublished(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	s := redisstore.NewSignals(b.src)
+	defer s.Close()
+	c, end := s.Subscribe(b.store.Keys.Signals())
+	defer end()
+	if got := await(b, "the subscription", c); got != "" {
+		t.Fatalf("signal %q, expected that the subscription holds", got)
+	}
+	if err := b.q.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := await(b, "the signal", c); got != "control" {
+		t.Fatalf("signal %q, expected control", got)
+	}
+	if was, _ := redis.Int(b.Do("HLEN", b.Name+"_control"), nil); was != 2 {
+		t.Errorf("%d fields, expected 2", was)
 	}
 }

@@ -1,6 +1,7 @@
 package delayed_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,14 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/engine"
 )
+
+const testPath = "github.com/godelayed/delayed_test."
+
+func fnCtxTwo(context.Context, int64, string) error { return nil }
+
+func fnTwo(int64, string) {}
+
+func fnNone() {}
 
 func TestFuncOptions(t *testing.T) {
 	for _, tt := range []struct {

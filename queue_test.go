@@ -407,6 +407,9 @@ func TestOpenQueueSaysWhatIsWrong(t *testing.T) {
 func TestPrefixKeepsQueuesApart(t *testing.T) {
 	b := newBench(t)
 	rdb := b.rdb.WithPrefix("app:")
+	if delayed.Signals(rdb) != delayed.Signals(b.rdb) {
+		t.Error("WithPrefix makes a Pub/Sub connection of its own")
+	}
 	f := b.fn("f", func() {})
 	if _, err := delayed.NewQueue(b.Name, rdb).Delay(f); err != nil {
 		t.Fatal(err)

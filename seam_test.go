@@ -3,6 +3,7 @@ package delayed_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -103,8 +104,8 @@ func TestStepper(t *testing.T) {
 // TestStepperGoexit ends the goroutine of a step from within a task.
 func TestStepperGoexit(t *testing.T) {
 	b := newBench(t)
-	b.delay(b.fn("exit", exitGoroutine))
-	s := b.stepper(b.fn("exit", exitGoroutine))
+	b.delay(b.fn("exit", runtime.Goexit))
+	s := b.stepper(b.fn("exit", runtime.Goexit))
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

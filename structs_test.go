@@ -3,6 +3,7 @@ package delayed_test
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"testing"
 	"time"
 
@@ -134,4 +135,48 @@ func (b *bench) take() wire.Message {
 		b.T.Fatalf("%s: %v", hex.EncodeToString([]byte(list[0])), err)
 	}
 	return m
+}
+
+type (
+	wireDict []wirePair // a map on the wire
+	wireList []any      // an array on the wire
+	wirePair struct{ K, V any }
+)
+
+// packed writes a value without the codecs that are to be tested with it.
+func packed(v any) []byte { return appendPacked(nil, v) }
+
+func appendPacked(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return wire.AppendNil(b)
+	case bool:
+		return wire.AppendBool(b, v)
+	case int:
+		return wire.AppendInt(b, int64(v))
+	case uint64:
+		return wire.AppendUint(b, v)
+	case float64:
+		return wire.AppendFloat64(b, v)
+	case string:
+		return wire.AppendString(b, v)
+	case []byte:
+		return wire.AppendBin(b, v)
+	case time.Time:
+		return wire.AppendTime(b, v)
+	case wireList:
+		b = wire.AppendArrayHeader(b, len(v))
+		for _, x := range v {
+			b = appendPacked(b, x)
+		}
+		return b
+	case wireDict:
+		b = wire.AppendMapHeader(b, len(v))
+		for _, x := range v {
+			b = appendPacked(appendPacked(b, x.K), x.V)
+		}
+		return b
+	default:
+		panic(fmt.Sprintf("pack cannot write a %T", v))
+	}
 }

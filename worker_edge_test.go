@@ -187,28 +187,6 @@ func TestDelayContextIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	}
 }
 
-// A frozen server accepts connections all the same; it does not answer to the first command on them.
-func TestConnectingIsBoundedWhileRedisIsFrozen(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	_, loops, _, err := redisstore.DialSources(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { loops.Close() })
-	server.Pause(t)
-	defer server.Resume(t)
-	start := time.Now()
-	conn, err := loops.Conn(bg, "x")
-	if err == nil {
-		conn.Close()
-		t.Fatal("connected to a server that answers nothing")
-	}
-	if took := time.Since(start); took > 2*redisstore.DialTimeout {
-		t.Errorf("failed after %v: %v; expected about %v", took, err, redisstore.DialTimeout)
-	}
-}
-
 func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))

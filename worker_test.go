@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -173,7 +174,7 @@ func TestWorkerSurvivesPanicsAndGoexit(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
 	panics := b.fn("panics", func(int) { var m map[string]int; m["x"] = 1 }) //nolint:govet,staticcheck // on purpose
-	exits := b.fn("exits", func(int) { exitGoroutine() })
+	exits := b.fn("exits", func(int) { runtime.Goexit() })
 	fine := b.fn("fine", func(int) { ran.Add(1) })
 	cfg := b.config()
 	cfg.MaxRetry = -1
