@@ -37,7 +37,7 @@ func TestArchiveBounds(t *testing.T) {
 	s, err := delayed.NewSweeper(b.rdb,
 		delayed.SweeperConfig{
 			Queues: []string{b.Name}, Interval: 10 * time.Millisecond, ArchiveMax: 1,
-			Logger: b.log.logger(),
+			Logger: b.log.Logger(),
 		})
 	if err != nil {
 		t.Fatal(err)

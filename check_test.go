@@ -205,9 +205,9 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	log := &logText{}
+	log := new(redistest.Log)
 	w, err := delayed.NewWorker(rdb,
-		delayed.WorkerConfig{Queues: delayed.Strict{redistest.Name(t)}, Logger: log.logger()})
+		delayed.WorkerConfig{Queues: delayed.Strict{redistest.Name(t)}, Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,11 +20,11 @@ func (b *bench) runs(rdb *delayed.Redis) map[string]func(context.Context) error 
 		b.T.Fatal(err)
 	}
 	sweeper, err := delayed.NewSweeper(rdb,
-		delayed.SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, Logger: b.log.logger()})
+		delayed.SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, Logger: b.log.Logger()})
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	scheduler, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: b.Name, Logger: b.log.logger()})
+	scheduler, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: b.Name, Logger: b.log.Logger()})
 	if err != nil {
 		b.T.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package delayed_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -36,7 +34,7 @@ type bench struct {
 	q     *delayed.Queue
 	src   delayed.Source    // connections of the test's own
 	store *redisstore.Store // of the queue, over src
-	log   *logText
+	log   *redistest.Log
 }
 
 func newBench(t testing.TB) *bench {
@@ -56,7 +54,7 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { src.Close() })
-	b := &bench{Bench: redistest.NewBench(t, server), rdb: rdb, src: src, log: &logText{}}
+	b := &bench{Bench: redistest.NewBench(t, server), rdb: rdb, src: src, log: new(redistest.Log)}
 	b.Log, b.store = b.log, redisstore.NewStore(src, "", b.Name)
 	b.q = delayed.NewQueue(b.Name, rdb)
 	return b
@@ -66,8 +64,8 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 func (b *bench) config() delayed.WorkerConfig {
 	return delayed.WorkerConfig{
 		Queues: delayed.Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second,
-		SweepInterval: 100 * time.Millisecond,
-		Grace:         5 * time.Second, CancelGrace: time.Second, Logger: b.log.logger(),
+		SweepInterval: 100 * time.Millisecond, Grace: 5 * time.Second, CancelGrace: time.Second,
+		Logger:  b.log.Logger(),
 		Backoff: func(int) time.Duration { return time.Millisecond },
 	}
 }
@@ -171,35 +169,6 @@ func (b *bench) delayWith(q *delayed.Queue, fn any, args ...any) *delayed.Ref {
 // fn gives a function literal a name that no other test uses.
 func (b *bench) fn(name string, f any, opts ...delayed.FuncOption) *delayed.Function {
 	return delayed.Func(f, append([]delayed.FuncOption{delayed.Name(b.Name + "." + name)}, opts...)...)
-}
-
-// logText collects what is logged.
-type logText struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *logText) logger() logrus.FieldLogger {
-	logger := logrus.New()
-	logger.SetOutput(l)
-	logger.SetLevel(logrus.DebugLevel)
-	logger.SetFormatter(&logrus.TextFormatter{
-		DisableColors: true, TimestampFormat: "15:04:05.000",
-		FullTimestamp: true,
-	})
-	return logger
 }
 
 func errorText(err error) string { return fmt.Sprint(err) }

@@ -299,7 +299,7 @@ func TestVersionsOfDeclarations(t *testing.T) {
 			entries = append(entries, delayed.Entry{Name: name, Spec: "@daily", Task: delayed.Call(fn, 1)})
 		}
 		s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
-			Queue: b.Name, Owner: owner, Version: version, Entries: entries, Logger: b.log.logger(),
+			Queue: b.Name, Owner: owner, Version: version, Entries: entries, Logger: b.log.Logger(),
 		})
 		b.Must(err)
 		b.Must(delayed.Declare(bg, s))

@@ -16,6 +16,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
@@ -176,7 +177,7 @@ func (s *tickServer) since() []string {
 func (s *tickServer) schedule(t *testing.T, entries ...delayed.Entry) (stop func()) {
 	t.Helper()
 	rdb := s.handle()
-	cfg := delayed.SchedulerConfig{Queue: "q", Entries: entries, Logger: (&logText{}).logger()}
+	cfg := delayed.SchedulerConfig{Queue: "q", Entries: entries, Logger: new(redistest.Log).Logger()}
 	if len(entries) > 0 {
 		cfg.Owner = "test"
 	}

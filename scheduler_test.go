@@ -26,7 +26,7 @@ const shortEvery = 10 * time.Millisecond
 // scheduler makes one of the queue that may tick quickly.
 func (b *bench) scheduler(rdb *delayed.Redis, owner string, entries ...delayed.Entry) *delayed.Scheduler {
 	b.T.Helper()
-	cfg := delayed.SchedulerConfig{Queue: b.Name, Owner: owner, Entries: entries, Logger: b.log.logger()}
+	cfg := delayed.SchedulerConfig{Queue: b.Name, Owner: owner, Entries: entries, Logger: b.log.Logger()}
 	s, err := delayed.NewQuickScheduler(rdb, cfg, shortEvery)
 	if err != nil {
 		b.T.Fatal(err)

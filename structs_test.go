@@ -96,7 +96,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 
 		// A periodic entry that code declares has the form of its queue.
 		s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
-			Queue: b.Name, Legacy: c.legacy, Owner: "test", Logger: b.log.logger(),
+			Queue: b.Name, Legacy: c.legacy, Owner: "test", Logger: b.log.Logger(),
 			Entries: []delayed.Entry{{Name: "e", Spec: "@hourly", Task: call}},
 		})
 		b.Must(err)

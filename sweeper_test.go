@@ -38,7 +38,7 @@ func (b *bench) deadWorker(messages ...string) string {
 func (b *bench) sweep() {
 	b.T.Helper()
 	g := sweep.NewGroup(sweep.Config{
-		Stores: []*redisstore.Store{b.store}, Log: loop.NewJournal(b.log.logger()),
+		Stores: []*redisstore.Store{b.store}, Log: loop.NewJournal(b.log.Logger()),
 		ArchiveMax: lifecycle.MaxArchived, ArchiveFor: lifecycle.ArchivedLife,
 	})
 	b.Must(g.SweepAll(context.Background()))
@@ -59,7 +59,7 @@ func sweepAlone(t *testing.T, interval time.Duration) {
 	t.Helper()
 	b := newBench(t)
 	s, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{
-		Queues: []string{b.Name}, Interval: interval, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+		Queues: []string{b.Name}, Interval: interval, HeartbeatLife: shortestLife, Logger: b.log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t, "--appendonly", "yes"))
 	s, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{
-		Queues: []string{b.Name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+		Queues: []string{b.Name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
