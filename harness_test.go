@@ -13,6 +13,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
@@ -172,3 +173,34 @@ func (b *bench) fn(name string, f any, opts ...delayed.FuncOption) *delayed.Func
 }
 
 func errorText(err error) string { return fmt.Sprint(err) }
+
+// offline is a queue whose server nobody asks.
+func offline(t testing.TB) *delayed.Queue {
+	t.Helper()
+	rdb, err := delayed.Dial("redis://localhost:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
+	return delayed.NewQueue("offline", rdb)
+}
+
+// messageOf is the message that a call becomes.
+func messageOf(t testing.TB, q *delayed.Queue, task *delayed.Task) []byte {
+	t.Helper()
+	message, _, _, err := delayed.Message(q, task, 1_700_000_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message
+}
+
+// parsed reads a message back.
+func parsed(t testing.TB, message []byte) wire.Message {
+	t.Helper()
+	m, err := wire.Parse(message, wire.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
