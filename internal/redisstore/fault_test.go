@@ -340,7 +340,7 @@ func keysOfCall(t *testing.T, to *target, conn redis.Conn, c storeCase) (suffixe
 	const name = "q"
 	emptyDatabase(t, conn)
 	redistest.Seed(t, conn, name, present(c.seed))
-	r := &recordingSource{Source: to.src}
+	r := newRecordingSource(to.src)
 	if _, err := c.do(fixedDay(NewStore(r, "", name))); err != nil {
 		t.Fatal(err)
 	}

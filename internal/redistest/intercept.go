@@ -38,6 +38,10 @@ type interceptedConn struct {
 	s *intercepted
 }
 
+func (c *interceptedConn) Do(cmd string, args ...any) (any, error) {
+	return c.s.do(cmd, args, func() (any, error) { return c.Conn.Do(cmd, args...) })
+}
+
 func (c *interceptedConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
 	return c.s.do(cmd, args, func() (any, error) { return redis.DoWithTimeout(c.Conn, timeout, cmd, args...) })
 }
