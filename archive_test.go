@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed"
 )
 
 func TestArchiveBounds(t *testing.T) {
 	b := newBench(t)
-	fail := b.fn("fail", func(int) error { return errors.New("no") }, MaxRetry(0))
+	fail := b.fn("fail", func(int) error { return errors.New("no") }, delayed.MaxRetry(0))
 	cfg := b.config()
 	cfg.ArchiveMax, cfg.ArchiveFor = 3, time.Hour
 	w := b.work(cfg, fail)
@@ -32,8 +34,11 @@ func TestArchiveBounds(t *testing.T) {
 	// A sweeper with narrower bounds keeps to them.
 	b.Do("HSET", b.Name+"_results", "old", "r")
 	b.Do("ZADD", b.Name+"_completed", 1, "old")
-	s, err := NewSweeper(b.rdb,
-		SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, ArchiveMax: 1, Logger: b.log.logger()})
+	s, err := delayed.NewSweeper(b.rdb,
+		delayed.SweeperConfig{
+			Queues: []string{b.Name}, Interval: 10 * time.Millisecond, ArchiveMax: 1,
+			Logger: b.log.Logger(),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +59,13 @@ func TestArchiveBounds(t *testing.T) {
 		{-1, 0, "ArchiveMax is -1: expected at least 1"},
 		{0, time.Millisecond, "ArchiveFor is 1ms: expected at least 1s"},
 	} {
-		_, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
+		_, err := delayed.NewWorker(b.rdb,
+			delayed.WorkerConfig{Queues: delayed.Strict{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
 		if err == nil || !strings.Contains(err.Error(), "WorkerConfig."+c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
 		}
-		_, err = NewSweeper(b.rdb, SweeperConfig{Queues: []string{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
+		_, err = delayed.NewSweeper(b.rdb,
+			delayed.SweeperConfig{Queues: []string{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
 		if err == nil || !strings.Contains(err.Error(), "SweeperConfig."+c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
 		}
@@ -67,6 +74,7 @@ func TestArchiveBounds(t *testing.T) {
 
 // What the sweeper of a worker archives is kept as the worker's configuration says.
 func TestArchiveBoundsOfWhatIsSwept(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cfg := b.config()
 	cfg.ArchiveMax, cfg.ArchiveFor = 2, time.Hour

@@ -1,75 +1,46 @@
-package delayed
+package delayed_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/seam"
 )
 
-// betweenSource calls a function once, right before the first call of a script that writes.
-type betweenSource struct {
-	Source
-	then func()
-	once sync.Once
-}
-
-func (s *betweenSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	c, err := s.Source.Conn(ctx, key)
-	return &betweenConn{c, s}, err
-}
-
-type betweenConn struct {
-	redis.Conn
-	s *betweenSource
-}
-
-func (c *betweenConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
-	c.before(cmd, args)
-	return redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
-}
-
-func (c *betweenConn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
-	c.before(cmd, args)
-	return redis.DoContext(c.Conn, ctx, cmd, args...)
-}
-
-func (c *betweenConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return redis.ReceiveWithTimeout(c.Conn, timeout)
-}
-
-func (c *betweenConn) ReceiveContext(ctx context.Context) (any, error) {
-	return redis.ReceiveContext(c.Conn, ctx)
-}
-
-func (c *betweenConn) before(cmd string, args []any) {
-	if cmd == "EVALSHA" && (args[0] == redisstore.ScriptEntry.Sha || args[0] == redisstore.ScriptTick.Sha) {
-		c.s.once.Do(c.s.then)
-	}
+// between returns a source that calls a function once, right before the first call of a script that writes an entry.
+func between(src delayed.Source, then func()) delayed.Source {
+	var once sync.Once
+	return redistest.Intercept(src, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		if cmd == "EVALSHA" && (args[0] == redisstore.ScriptEntry.Sha || args[0] == redisstore.ScriptTick.Sha) {
+			once.Do(then)
+		}
+		return send()
+	})
 }
 
 // TestChangesBetweenReadAndWrite makes one change of an entry between the moment at which another one has read it and
 // that at which it writes: both hold, or the later one says why not.
 func TestChangesBetweenReadAndWrite(t *testing.T) {
-	type change func(b *bench, p *PeriodicControl) error
-	set := func(b *bench, p *PeriodicControl) error { return p.Set(bg, Entry{Name: "e", Spec: "@every 2h"}) }
-	create := func(b *bench, p *PeriodicControl) error {
-		return p.Set(bg, Entry{Name: "e", Spec: "@every 2h", Task: Call(b.fn("other", func() {}))})
+	type change func(b *bench, rdb *delayed.Redis) error
+	set := func(b *bench, rdb *delayed.Redis) error {
+		return b.periodicOn(rdb).Set(bg, delayed.Entry{Name: "e", Spec: "@every 2h"})
 	}
-	pause := func(b *bench, p *PeriodicControl) error { return p.Pause(bg, "e") }
-	resume := func(b *bench, p *PeriodicControl) error { return p.Resume(bg, "e") }
-	remove := func(b *bench, p *PeriodicControl) error { return p.Remove(bg, "e") }
-	run := func(b *bench, p *PeriodicControl) error { return second(p.RunNow(bg, "e")) }
-	tick := func(b *bench, p *PeriodicControl) error {
-		s := b.scheduler(b.rdb, "")
-		s.store = p.queue.store
-		return second(s.look(bg))
+	create := func(b *bench, rdb *delayed.Redis) error {
+		return b.periodicOn(rdb).Set(bg,
+			delayed.Entry{Name: "e", Spec: "@every 2h", Task: delayed.Call(b.fn("other", func() {}))})
+	}
+	pause := func(b *bench, rdb *delayed.Redis) error { return b.periodicOn(rdb).Pause(bg, "e") }
+	resume := func(b *bench, rdb *delayed.Redis) error { return b.periodicOn(rdb).Resume(bg, "e") }
+	remove := func(b *bench, rdb *delayed.Redis) error { return b.periodicOn(rdb).Remove(bg, "e") }
+	run := func(b *bench, rdb *delayed.Redis) error { return second(b.periodicOn(rdb).RunNow(bg, "e")) }
+	tick := func(b *bench, rdb *delayed.Redis) error {
+		return seam.Tick(bg, b.scheduler(rdb, ""))
 	}
 	for _, c := range []struct {
 		name          string
@@ -93,8 +64,8 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 		{name: "set while it ticks", outer: tick, inner: set, want: "@every 2h"},
 		{name: "run now while it ticks", outer: tick, inner: run, want: "@every 1h", tasks: 2},
 		{name: "tick while it is paused", outer: pause, inner: tick, want: "@every 1h paused", tasks: 1},
-		{name: "remove while it is paused", outer: pause, inner: remove, err: ErrNoEntry},
-		{name: "remove while it runs now", outer: run, inner: remove, err: ErrNoEntry},
+		{name: "remove while it is paused", outer: pause, inner: remove, err: delayed.ErrNoEntry},
+		{name: "remove while it runs now", outer: run, inner: remove, err: delayed.ErrNoEntry},
 		{name: "remove while it ticks", outer: tick, inner: remove},
 		{name: "remove while it is set", outer: create, inner: remove, want: "@every 2h"},
 		{name: "set while it is removed", outer: remove, inner: set},
@@ -102,20 +73,18 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			p := b.periodic()
-			b.Must(p.Set(bg, Entry{Name: "e", Spec: "@every 1h", Task: Call(b.fn("first", func() {}))}))
+			b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@every 1h", Task: delayed.Call(b.fn("first", func() {}))}))
 			if c.paused {
 				b.Must(p.Pause(bg, "e"))
 			} else {
 				b.rewind("e", time.Hour) // so that one tick is due
 			}
 			came := false
-			src := &betweenSource{Source: b.rdb.loops, then: func() {
+			src := between(b.src, func() {
 				came = true
-				b.Must(c.inner(b, p))
-			}}
-			outer := b.periodic()
-			outer.queue.store = redisstore.NewStore(src, "", b.Name)
-			if err := c.outer(b, outer); !errors.Is(err, c.err) || !came {
+				b.Must(c.inner(b, b.rdb))
+			})
+			if err := c.outer(b, delayed.FromSource(src)); !errors.Is(err, c.err) || !came {
 				t.Errorf("found the error %v, expected %v; the other came in between: %v", err, c.err, came)
 			}
 			all, err := p.List(bg)

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"encoding/hex"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -49,33 +50,28 @@ func TestGoldenCalls(t *testing.T) {
 
 func (v *goldenCall) check(t *testing.T, now int64) {
 	t.Helper()
-	q := optionsQueue(t)
-	q.legacy = strings.Contains(v.Path, ":") && !v.Extended
-	q = q.With(goldenOptions(t, v.Options)...)
-	if q.optErr != nil {
-		t.Fatal(q.optErr)
-	}
-	args := goldenAs[[]any](t, plainJSON(t, v.Args))
-	task := NewGoTask(v.Path, args...)
-	if strings.Contains(v.Path, ":") {
-		kwargs, _ := plainJSON(t, v.Kwargs).(map[string]any)
-		task = NewPyTask(v.Path, args, kwargs)
-	}
-	h, err := task.holdOf(&q.options)
+	rdb, err := delayed.Dial("redis://localhost:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock := ""
-	if h != nil {
-		lock = h.Name
+	defer rdb.Close()
+	legacy := strings.Contains(v.Path, ":") && !v.Extended
+	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "golden", Legacy: legacy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := goldenAs[[]any](t, plainJSON(t, v.Args))
+	task := delayed.NewGoTask(v.Path, args...)
+	if strings.Contains(v.Path, ":") {
+		kwargs, _ := plainJSON(t, v.Kwargs).(map[string]any)
+		task = delayed.NewPyTask(v.Path, args, kwargs)
+	}
+	b, _, lock, err := delayed.Message(q.With(goldenOptions(t, v.Options)...), task, now)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if lock != v.Lock {
 		t.Errorf("lock %q, expected %q", lock, v.Lock)
-	}
-	var ref Ref
-	b, err := task.appendMessage(nil, q, now, &ref, h)
-	if err != nil {
-		t.Fatal(err)
 	}
 	msg, err := wire.Parse(b, wire.Default)
 	if err != nil {
@@ -105,7 +101,7 @@ func (v *goldenCall) check(t *testing.T, now int64) {
 }
 
 // goldenOptions are options by the names that Python gives them. Durations are in seconds.
-func goldenOptions(t *testing.T, given map[string]any) (options []Option) {
+func goldenOptions(t *testing.T, given map[string]any) (options []delayed.Option) {
 	t.Helper()
 	number := func(v any) float64 {
 		f, err := goldenAs[json.Number](t, v).Float64()
@@ -117,52 +113,55 @@ func goldenOptions(t *testing.T, given map[string]any) (options []Option) {
 	span := func(name string) time.Duration {
 		return time.Duration(math.Round(number(given[name])*1e6)) * time.Microsecond
 	}
-	var gather GatherPolicy
+	var gather delayed.GatherPolicy
 	for name, value := range given {
 		switch name {
 		case "retry":
-			options = append(options, MaxRetry(int(number(value))))
+			options = append(options, delayed.MaxRetry(int(number(value))))
 		case "timeout":
-			options = append(options, Timeout(span(name)))
+			options = append(options, delayed.Timeout(span(name)))
 		case "deadline":
-			options = append(options, Deadline(goldenAs[time.Time](t, plainJSON(t, value))))
+			options = append(options, delayed.Deadline(goldenAs[time.Time](t, plainJSON(t, value))))
 		case "ttl":
-			options = append(options, TTL(span(name)))
+			options = append(options, delayed.TTL(span(name)))
 		case "retention":
-			options = append(options, Retention(span(name)))
+			options = append(options, delayed.Retention(span(name)))
 		case "keep_result":
-			options = append(options, KeepResult(span(name)))
+			options = append(options, delayed.KeepResult(span(name)))
 		case "retry_until":
-			options = append(options, RetryUntil(goldenAs[time.Time](t, plainJSON(t, value))))
+			options = append(options, delayed.RetryUntil(goldenAs[time.Time](t, plainJSON(t, value))))
 		case "max_backoff":
-			options = append(options, MaxBackoff(span(name)))
+			options = append(options, delayed.MaxBackoff(span(name)))
 		case "backoff":
 			var waits []time.Duration
 			for _, w := range goldenAs[[]any](t, value) {
 				waits = append(waits, time.Duration(number(w)*1e9))
 			}
-			options = append(options, Backoff(waits...))
+			options = append(options, delayed.Backoff(waits...))
 		case "headers":
 			for key, text := range goldenAs[map[string]any](t, value) {
-				options = append(options, Header(key, fmt.Sprint(text)))
+				options = append(options, delayed.Header(key, fmt.Sprint(text)))
 			}
 		case "task_id":
-			options = append(options, TaskID(fmt.Sprint(value)))
+			options = append(options, delayed.TaskID(fmt.Sprint(value)))
 		case "unique":
 			if key, ok := given["unique_key"]; ok {
-				options = append(options, UniqueKey(fmt.Sprint(key), span(name)))
+				options = append(options, delayed.UniqueKey(fmt.Sprint(key), span(name)))
 			} else {
-				options = append(options, Unique(span(name)))
+				options = append(options, delayed.Unique(span(name)))
 			}
 		case "until_start":
-			options = append(options, UntilStart())
+			options = append(options, delayed.UntilStart())
 		case "on_conflict":
 			options = append(options,
-				OnConflict(map[any]Conflict{"error": Fail, "skip": Skip, "replace": Replace}[value]))
+				delayed.OnConflict(map[any]delayed.Conflict{
+					"error": delayed.Fail, "skip": delayed.Skip,
+					"replace": delayed.Replace,
+				}[value]))
 		case "debounce":
-			options = append(options, Debounce(span(name)))
+			options = append(options, delayed.Debounce(span(name)))
 		case "group":
-			options = append(options, Group(fmt.Sprint(value)))
+			options = append(options, delayed.Group(fmt.Sprint(value)))
 		case "group_grace":
 			gather.Grace = span(name)
 		case "group_max_delay":
@@ -175,7 +174,7 @@ func goldenOptions(t *testing.T, given map[string]any) (options []Option) {
 		}
 	}
 	if given["group"] != nil {
-		options = append(options, Gather(gather))
+		options = append(options, delayed.Gather(gather))
 	}
 	return options
 }

@@ -1,10 +1,12 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
+
+	"github.com/godelayed/delayed"
 )
 
 // TestCancelOfWhatWaitsInRedis: no task starts that was pending when Cancel returned.
@@ -22,7 +24,7 @@ func TestCancelOfWhatWaitsInRedis(t *testing.T) {
 	})
 	b.Must(b.q.Pause(t.Context()))
 	b.work(b.config(), f)
-	refs := make([]*Ref, n)
+	refs := make([]*delayed.Ref, n)
 	for i := range refs {
 		refs[i] = b.delay(f, i)
 	}
@@ -55,11 +57,11 @@ func TestCancelOfWhatIsClaimed(t *testing.T) {
 	})
 	cfg := b.config()
 	cfg.Concurrency, cfg.Prefetch = 1, 8
-	w, err := NewWorker(b.hearing(false), cfg)
+	w, err := delayed.NewWorker(b.hearing(false), cfg)
 	b.Must(err)
 	b.Must(w.Register(f))
 	b.start(w)
-	refs := make([]*Ref, 5)
+	refs := make([]*delayed.Ref, 5)
 	for i := range refs {
 		refs[i] = b.delay(f, i)
 	}
@@ -74,7 +76,7 @@ func TestCancelOfWhatIsClaimed(t *testing.T) {
 		t.Errorf("%d of them have started, %d have ended", n, len(ended))
 	}
 	for len(ended) > 0 {
-		if cause := <-ended; !errors.Is(cause, ErrCanceled) {
+		if cause := <-ended; !errors.Is(cause, delayed.ErrCanceled) {
 			t.Errorf("its context ended with %v", cause)
 		}
 	}

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -14,8 +15,8 @@ func TestCancelGathered(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	index, calls := b.indexed("index")
-	q := b.q.With(Group("k"), whenFull(6))
-	var refs []*Ref
+	q := b.q.With(delayed.Group("k"), whenFull(6))
+	var refs []*delayed.Ref
 	for i := range 5 {
 		refs = append(refs, b.delayWith(q, index, "a", i))
 	}
@@ -30,18 +31,19 @@ func TestCancelGathered(t *testing.T) {
 	b.Idle()
 	b.Until("the others are forgotten", func() bool { return b.revoked() == 0 })
 	// All of them.
-	q = b.q.With(Group("k"), whenFull(2))
+	q = b.q.With(delayed.Group("k"), whenFull(2))
 	first := b.delayWith(q, index, "b", 1)
 	b.Must(first.Cancel(t.Context()))
 	waited := make(chan error, 1)
 	go func() { waited <- b.q.Ref(first.ID()).Wait(b.within()) }() // as in another process
 	b.Until("somebody waits", func() bool { return b.subscribed(first.ID()) == 1 })
 	w.mustStop() // else the last could be called before it is cancelled
-	last := b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond})), index, "b", 2)
+	last := b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: time.Millisecond})),
+		index, "b", 2)
 	b.Must(last.Cancel(t.Context()))
 	b.work(b.config(), index)
 	b.Until("the group is gone", func() bool { return b.Size("_groups") == 0 && b.revoked() == 0 })
-	if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrCanceled) {
+	if err := await(b, "the end of Wait", waited); !errors.Is(err, delayed.ErrCanceled) {
 		t.Errorf("Wait: %v", err)
 	}
 	b.Idle()
@@ -64,7 +66,7 @@ func TestCancelGatheredRace(t *testing.T) {
 	cfg := b.config()
 	b.work(cfg, index)
 	b.work(cfg, index)
-	q := b.q.With(Group("k"), Gather(GatherPolicy{Grace: time.Millisecond}))
+	q := b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: time.Millisecond}))
 	const rounds = 300
 	for i := range rounds {
 		// What is cancelled is the last call so far: if it has become a task by itself, no other call is in it.

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"
@@ -28,7 +29,7 @@ func TestCancelPending(t *testing.T) {
 			b := newBench(t)
 			var ran sync.Map
 			f := b.fn("f", func(n int) { ran.Store(n, true) })
-			var refs []*Ref
+			var refs []*delayed.Ref
 			for i := range 10 {
 				refs = append(refs, b.delay(f, i))
 			}
@@ -36,7 +37,7 @@ func TestCancelPending(t *testing.T) {
 				b.Must(refs[i].Cancel(t.Context()))
 				b.Must(refs[i].Cancel(t.Context())) // changes nothing
 			}
-			w, err := NewWorker(b.hearing(hears), b.config())
+			w, err := delayed.NewWorker(b.hearing(hears), b.config())
 			b.Must(err)
 			b.Must(w.Register(f))
 			s := b.start(w)
@@ -63,12 +64,13 @@ func TestCancelFiled(t *testing.T) {
 	cfg := b.config()
 	cfg.Backoff = func(int) time.Duration { return time.Hour }
 	b.work(cfg, f)
-	scheduled := b.delayWith(b.q.With(In(time.Hour), UniqueKey("k", time.Hour), KeepResult(time.Hour)), f)
+	scheduled := b.delayWith(b.q.With(delayed.In(time.Hour), delayed.UniqueKey("k", time.Hour),
+		delayed.KeepResult(time.Hour)), f)
 	retrying, unknown := b.delay(f), b.delay(b.fn("unknown", func() {}))
 	b.Until("all are filed", func() bool { return b.Size("_scheduled")+b.Size("_retry")+b.Size("_parked") == 3 })
 	waited := make(chan error, 1)
 	go func() { waited <- scheduled.Wait(t.Context()) }()
-	for _, ref := range []*Ref{scheduled, retrying, unknown} {
+	for _, ref := range []*delayed.Ref{scheduled, retrying, unknown} {
 		b.Must(ref.Cancel(t.Context()))
 	}
 	for _, suffix := range []string{
@@ -79,15 +81,15 @@ func TestCancelFiled(t *testing.T) {
 			t.Errorf("N%s has %d elements", suffix, n)
 		}
 	}
-	var failed *TaskError
-	if err := await(b, "who waits", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) ||
+	var failed *delayed.TaskError
+	if err := await(b, "who waits", waited); !errors.Is(err, delayed.ErrCanceled) || !errors.As(err, &failed) ||
 		failed.State != state.Canceled {
 		t.Errorf("Wait: %v", err)
 	}
 	if where, err := scheduled.State(t.Context()); err != nil || where != state.Canceled {
 		t.Errorf("State: %v, %v", where, err)
 	}
-	b.delayWith(b.q.With(In(time.Hour), UniqueKey("k", time.Hour)), f) // the lock is free
+	b.delayWith(b.q.With(delayed.In(time.Hour), delayed.UniqueKey("k", time.Hour)), f) // the lock is free
 }
 
 // TestCancelTooLate cancels tasks that are archived, completed, or have none of these.
@@ -97,22 +99,23 @@ func TestCancelTooLate(t *testing.T) {
 	fails := b.fn("fails", func() error { return errors.New("no luck") })
 	works := b.fn("works", func() {})
 	b.work(b.config(), fails, works)
-	archived, completed := b.delayWith(b.q.With(MaxRetry(0)), fails),
-		b.delayWith(b.q.With(KeepResult(time.Hour)), works)
+	archived, completed := b.delayWith(b.q.With(delayed.MaxRetry(0)), fails),
+		b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), works)
 	b.Until("both have ended", func() bool { return b.Size("_archived") == 1 && b.Size("_completed") == 1 })
-	for _, ref := range []*Ref{archived, completed} {
-		if err := ref.Cancel(t.Context()); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), ref.String()) {
+	for _, ref := range []*delayed.Ref{archived, completed} {
+		if err := ref.Cancel(t.Context()); !errors.Is(err, delayed.ErrEnded) ||
+			!strings.Contains(err.Error(), ref.String()) {
 			t.Errorf("Cancel: %v", err)
 		}
 	}
-	if err := b.q.Ref("").Cancel(t.Context()); !errors.Is(err, ErrNoID) {
+	if err := b.q.Ref("").Cancel(t.Context()); !errors.Is(err, delayed.ErrNoID) {
 		t.Errorf("without an id: %v", err)
 	}
-	if err := (*Ref)(nil).Cancel(t.Context()); !errors.Is(err, ErrNoID) {
+	if err := (*delayed.Ref)(nil).Cancel(t.Context()); !errors.Is(err, delayed.ErrNoID) {
 		t.Errorf("nil: %v", err)
 	}
 	// An id that may be used again, though nobody knows that its task has ended.
-	own := b.q.With(TaskID("own"))
+	own := b.q.With(delayed.TaskID("own"))
 	b.delayWith(own, works)
 	b.Idle()
 	b.Until("it has ended", func() bool { return b.Size("_locks") == 0 })
@@ -140,7 +143,7 @@ func TestCancelRunning(t *testing.T) {
 				case "panics":
 					panic("stop")
 				case "snoozes":
-					return Snooze(time.Second)
+					return delayed.Snooze(time.Second)
 				}
 				return ctx.Err()
 			})
@@ -151,13 +154,14 @@ func TestCancelRunning(t *testing.T) {
 			if hears {
 				cfg.HeartbeatLife = time.Hour // which alone would be too late
 			}
-			w, err := NewWorker(b.hearing(hears), cfg)
+			w, err := delayed.NewWorker(b.hearing(hears), cfg)
 			b.Must(err)
 			b.Must(w.Register(f, blind))
 			b.start(w)
-			var refs []*Ref
+			var refs []*delayed.Ref
 			for _, what := range []string{"returns nil", "panics", "snoozes", "fails"} {
-				refs = append(refs, b.delayWith(b.q.With(UniqueKey(what, time.Hour), KeepResult(time.Hour)), f, what))
+				refs = append(refs, b.delayWith(b.q.With(delayed.UniqueKey(what, time.Hour),
+					delayed.KeepResult(time.Hour)), f, what))
 			}
 			refs = append(refs, b.delay(blind))
 			for range refs {
@@ -167,7 +171,7 @@ func TestCancelRunning(t *testing.T) {
 				b.Must(ref.Cancel(t.Context()))
 			}
 			for range len(refs) - 1 {
-				if err := await(b, "the end of a context", causes); !errors.Is(err, ErrCanceled) {
+				if err := await(b, "the end of a context", causes); !errors.Is(err, delayed.ErrCanceled) {
 					t.Errorf("cause %v", err)
 				}
 			}
@@ -176,7 +180,7 @@ func TestCancelRunning(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
 			for i, ref := range refs[:4] {
-				if err := ref.Wait(ctx); errors.Is(err, ErrCanceled) != (i > 0) || (err == nil) != (i == 0) {
+				if err := ref.Wait(ctx); errors.Is(err, delayed.ErrCanceled) != (i > 0) || (err == nil) != (i == 0) {
 					t.Errorf("%d: %v", i, err)
 				}
 			}
@@ -198,11 +202,11 @@ func TestCancelUnknownToTheWorker(t *testing.T) {
 	f := b.fn("f", func(context.Context) error { started <- struct{}{}; <-release; return errors.New("no luck") })
 	cfg := b.config()
 	cfg.HeartbeatLife = time.Hour
-	w, err := NewWorker(b.hearing(false), cfg)
+	w, err := delayed.NewWorker(b.hearing(false), cfg)
 	b.Must(err)
 	b.Must(w.Register(f))
 	b.start(w)
-	for i, q := range []*Queue{b.q, b.q.With(MaxRetry(0))} {
+	for i, q := range []*delayed.Queue{b.q, b.q.With(delayed.MaxRetry(0))} {
 		ref := b.delayWith(q, f)
 		await(b, "it runs", started)
 		b.Must(ref.Cancel(t.Context()))
@@ -221,7 +225,7 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() {})
 	ref := b.delay(f)
-	s := b.q.store
+	s := b.store
 	_, err := s.Register(bg, "dead", time.Minute, "v")
 	b.Must(err)
 	got, err := s.Claim(bg, redisstore.ClaimCall{Worker: "dead", Batch: 1, Most: 1})
@@ -262,13 +266,13 @@ func TestCancelRace(t *testing.T) {
 	cfg := b.config()
 	cfg.Concurrency = 8
 	one, two := b.work(cfg, f), b.work(cfg, f)
-	var refs [rounds]*Ref
+	var refs [rounds]*delayed.Ref
 	var all sync.WaitGroup
 	for i := range rounds {
 		all.Go(func() {
-			q := b.q.With(KeepResult(time.Hour), UniqueKey(fmt.Sprint(i), time.Hour))
+			q := b.q.With(delayed.KeepResult(time.Hour), delayed.UniqueKey(fmt.Sprint(i), time.Hour))
 			if i%3 == 0 {
-				q = q.With(In(time.Millisecond))
+				q = q.With(delayed.In(time.Millisecond))
 			}
 			ref, err := q.Delay(f, i)
 			if err != nil {
@@ -276,7 +280,7 @@ func TestCancelRace(t *testing.T) {
 				return
 			}
 			refs[i] = ref
-			if err := ref.Cancel(t.Context()); err != nil && !errors.Is(err, ErrEnded) {
+			if err := ref.Cancel(t.Context()); err != nil && !errors.Is(err, delayed.ErrEnded) {
 				t.Error(err)
 			}
 		})
@@ -289,7 +293,7 @@ func TestCancelRace(t *testing.T) {
 		err := ref.Wait(ctx)
 		switch {
 		case err == nil && ended[i].Load() == 1:
-		case errors.Is(err, ErrCanceled) && ended[i].Load() == 0:
+		case errors.Is(err, delayed.ErrCanceled) && ended[i].Load() == 0:
 			canceled++
 		default:
 			t.Errorf("task %d succeeded %d times, Wait says %v", i, ended[i].Load(), err)

@@ -12,6 +12,7 @@ import (
 
 // TestCheckOfACluster expects that each master is looked at.
 func TestCheckOfACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb, err := rediscluster.Dial(cluster.URL())
 	if err != nil {

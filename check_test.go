@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/fakeredis"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -17,7 +18,7 @@ import (
 func (e errorsOfSettings) names() string {
 	var names []string
 	for _, err := range e {
-		var s *SettingError
+		var s *delayed.SettingError
 		if errors.As(err, &s) {
 			names = append(names, s.Name)
 		} else {
@@ -115,7 +116,7 @@ func TestCheck(t *testing.T) {
 			if c.user != "" {
 				url = strings.Replace(url, "redis://", "redis://"+c.user+":p@", 1)
 			}
-			rdb, err := Dial(url)
+			rdb, err := delayed.Dial(url)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,12 +149,12 @@ func TestCheckOfAServerThatIsNotReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer server.Close()
-		rdb, err := Dial("redis://" + server.Addr())
+		rdb, err := delayed.Dial("redis://" + server.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer rdb.Close()
-		var s *SettingError
+		var s *delayed.SettingError
 		if warnings, err := rdb.Check(t.Context()); err == nil || errors.As(err, &s) || len(warnings) > 0 {
 			t.Errorf("%q: found %q, %v", reply, warnings, err)
 		}
@@ -168,14 +169,14 @@ func TestWorkerRefusesSettings(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.StopWhenEmpty = true
-	w, err := NewWorker(b.rdb, cfg)
+	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Register(f); err != nil {
 		t.Fatal(err)
 	}
-	var unfit *SettingError
+	var unfit *delayed.SettingError
 	if err := w.Run(t.Context()); !errors.As(err, &unfit) || unfit.Name != "eviction" {
 		t.Fatalf("Run: %v", err)
 	}
@@ -199,18 +200,19 @@ func TestWorkerRefusesSettings(t *testing.T) {
 func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
 	server.Stop(t)
-	rdb, err := Dial(server.URL())
+	rdb, err := delayed.Dial(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	log := &logText{}
-	w, err := NewWorker(rdb, WorkerConfig{Queues: Strict{redistest.Name(t)}, Logger: log.logger()})
+	log := new(redistest.Log)
+	w, err := delayed.NewWorker(rdb,
+		delayed.WorkerConfig{Queues: delayed.Strict{redistest.Name(t)}, Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	started := make(chan struct{})
-	if err := w.Listen(func(e Event) {
+	if err := w.Listen(func(e delayed.Event) {
 		if e.Kind == event.WorkerStarted {
 			close(started)
 		}
@@ -230,7 +232,7 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatalf("the worker runs on\n%s", log)
 	}
-	var unfit *SettingError
+	var unfit *delayed.SettingError
 	if !errors.As(err, &unfit) || unfit.Name != "eviction" || w.Status().StopReason != "settings" {
 		t.Errorf("Run: %v, reason %q", err, w.Status().StopReason)
 	}
@@ -240,9 +242,9 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 func TestStartIsTold(t *testing.T) {
 	b := newBench(t)
 	known := redistest.Name(t)
-	b.delayWith(NewQueue(known, b.rdb), b.fn("other", func() {}))
+	b.delayWith(delayed.NewQueue(known, b.rdb), b.fn("other", func() {}))
 	cfg := b.config()
-	cfg.Queues = Weighted{b.Name: 3, known: 1}
+	cfg.Queues = delayed.Weighted{b.Name: 3, known: 1}
 	w := b.work(cfg, b.fn("f", func() {}))
 	b.Until("the look for queues that nobody uses",
 		func() bool { return strings.Contains(b.log.String(), "knows of no task of this queue") })

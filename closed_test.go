@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -8,22 +8,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/state"
 )
 
 // runs returns everything that has a Run, on one handle.
-func (b *bench) runs(rdb *Redis) map[string]func(context.Context) error {
+func (b *bench) runs(rdb *delayed.Redis) map[string]func(context.Context) error {
 	b.T.Helper()
-	w, err := NewWorker(rdb, b.config())
+	w, err := delayed.NewWorker(rdb, b.config())
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	sweeper, err := NewSweeper(rdb,
-		SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, Logger: b.log.logger()})
+	sweeper, err := delayed.NewSweeper(rdb,
+		delayed.SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, Logger: b.log.Logger()})
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	scheduler, err := NewScheduler(rdb, SchedulerConfig{Queue: b.Name, Logger: b.log.logger()})
+	scheduler, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: b.Name, Logger: b.log.Logger()})
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func (b *bench) runs(rdb *Redis) map[string]func(context.Context) error {
 func TestRunOnAClosedHandle(t *testing.T) {
 	for _, when := range []string{"before", "meanwhile"} {
 		b := newBench(t)
-		rdb, err := Dial(b.Server.URL())
+		rdb, err := delayed.Dial(b.Server.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func TestRunOnAClosedHandle(t *testing.T) {
 		for name, run := range runs {
 			go func() {
 				err := run(t.Context())
-				if !errors.Is(err, ErrClosed) {
+				if !errors.Is(err, delayed.ErrClosed) {
 					t.Errorf("%s, closed %s: found %v", name, when, err)
 				}
 				ended <- err
@@ -70,13 +71,13 @@ func TestRunOnAClosedHandle(t *testing.T) {
 // that, and says both.
 func TestClosedHandleWithTasks(t *testing.T) {
 	b := newBench(t)
-	rdb, err := Dial(b.Server.URL())
+	rdb, err := delayed.Dial(b.Server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := b.config()
 	cfg.CancelGrace = time.Hour
-	w, err := NewWorker(rdb, cfg)
+	w, err := delayed.NewWorker(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestClosedHandleWithTasks(t *testing.T) {
 	rdb.Close()
 	b.Until("the worker stops", func() bool { return w.Status().State == state.Stopping })
 	close(end)
-	if err := await(b, "Run", ended); !errors.Is(err, ErrClosed) ||
+	if err := await(b, "Run", ended); !errors.Is(err, delayed.ErrClosed) ||
 		!strings.Contains(err.Error(), "was not told how 1 tasks ended") {
 		t.Errorf("found %v", err)
 	}
@@ -120,5 +121,19 @@ func TestDeadlineIsACleanStop(t *testing.T) {
 	all.Wait()
 	if log := b.log.String(); strings.Contains(log, "cannot") || strings.Contains(log, "level=error") {
 		t.Errorf("found\n%s", b.log)
+	}
+}
+
+// TestCloseEndsSubscriptions: who waits for a signal looks again, and finds that the handle is closed.
+func TestCloseEndsSubscriptions(t *testing.T) {
+	b := newBench(t)
+	c, end := delayed.Signals(b.rdb).Subscribe(b.Name)
+	defer end()
+	if got := await(b, "the subscription", c); got != "" {
+		t.Fatalf("signal %q, expected that the subscription holds", got)
+	}
+	b.Must(b.rdb.Close())
+	if got := await(b, "the end", c); got != "" {
+		t.Errorf("signal %q, expected the demand to look again", got)
 	}
 }

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -21,11 +22,11 @@ func TestProducersOnABadNetwork(t *testing.T) {
 	b := newBench(t)
 	b.Server.Do(t, "SCRIPT", "LOAD", redisstore.ScriptEnqueue.Source)
 	dialer := faultnet.NewDialer(faultnet.Random(1, faultnet.Rates{DropReply: 0.1, DropRequest: 0.1}), 0)
-	rdb := FromPool(&redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+	rdb := delayed.FromPool(&redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(dialer.DialContext))
 	}})
 	defer rdb.Close()
-	q := NewQueue(b.Name, rdb)
+	q := delayed.NewQueue(b.Name, rdb)
 	const producers, each = 64, 50
 	var mu sync.Mutex
 	confirmed, unknown := map[int]bool{}, 0
@@ -45,7 +46,7 @@ func TestProducersOnABadNetwork(t *testing.T) {
 				switch {
 				case err == nil:
 					confirmed[id] = true
-				case errors.Is(err, ErrUnknown):
+				case errors.Is(err, delayed.ErrUnknown):
 					unknown++
 					confirmed[id] = false
 				case !errors.Is(err, context.DeadlineExceeded):

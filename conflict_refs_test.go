@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"
@@ -14,19 +15,23 @@ import (
 
 // conflicting are the ways to make a call that finds another task in its way; each returns the Ref that the call was
 // given.
-var conflicting = map[string]func(b *bench, q *Queue, fn *Function, arg int) *Ref{
-	"Delay": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q, fn, arg) },
-	"later": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
-		return b.delayWith(q.With(In(time.Hour)), fn, arg)
+var conflicting = map[string]func(b *bench, q *delayed.Queue, fn *delayed.Function, arg int) *delayed.Ref{
+	"Delay": func(b *bench, q *delayed.Queue, fn *delayed.Function, arg int) *delayed.Ref {
+		return b.delayWith(q, fn, arg)
 	},
-	"front": func(b *bench, q *Queue, fn *Function, arg int) *Ref { return b.delayWith(q.With(Front()), fn, arg) },
-	"Enqueue": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
-		ref, err := q.Enqueue(bg, Call(fn, arg))
+	"later": func(b *bench, q *delayed.Queue, fn *delayed.Function, arg int) *delayed.Ref {
+		return b.delayWith(q.With(delayed.In(time.Hour)), fn, arg)
+	},
+	"front": func(b *bench, q *delayed.Queue, fn *delayed.Function, arg int) *delayed.Ref {
+		return b.delayWith(q.With(delayed.Front()), fn, arg)
+	},
+	"Enqueue": func(b *bench, q *delayed.Queue, fn *delayed.Function, arg int) *delayed.Ref {
+		ref, err := q.Enqueue(bg, delayed.Call(fn, arg))
 		b.Must(err)
 		return ref
 	},
-	"DelayMany": func(b *bench, q *Queue, fn *Function, arg int) *Ref {
-		refs, err := q.DelayMany(bg, Call(fn, arg))
+	"DelayMany": func(b *bench, q *delayed.Queue, fn *delayed.Function, arg int) *delayed.Ref {
+		refs, err := q.DelayMany(bg, delayed.Call(fn, arg))
 		b.Must(err)
 		return refs[0]
 	},
@@ -39,11 +44,11 @@ type awaited struct {
 }
 
 // awaiting waits for a task's result elsewhere, and returns once Redis has been asked to tell of it.
-func (b *bench) awaiting(ref *Ref) <-chan awaited {
+func (b *bench) awaiting(ref *delayed.Ref) <-chan awaited {
 	b.T.Helper()
 	c := make(chan awaited, 1)
 	go func() {
-		n, err := Await[int](b.within(), ref)
+		n, err := delayed.Await[int](b.within(), ref)
 		c <- awaited{n, err}
 	}()
 	b.Until("it waits", func() bool { return len(c) > 0 || b.subscribed(ref.ID()) > 0 })
@@ -54,15 +59,18 @@ func (b *bench) awaiting(ref *Ref) <-chan awaited {
 // and after. What that one keeps counts, and not what the call would have had kept.
 func TestAwaitBySkippedRef(t *testing.T) {
 	for how, call := range conflicting {
-		for kind, lock := range map[string]Option{"key": UniqueKey("k", time.Hour), "id": TaskID("k")} {
+		for kind, lock := range map[string]delayed.Option{
+			"key": delayed.UniqueKey("k", time.Hour),
+			"id":  delayed.TaskID("k"),
+		} {
 			t.Run(how+" "+kind, func(t *testing.T) {
 				b := newBench(t)
-				b.rdb.signals.Again = time.Hour // so that it must be told
+				delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
 				f := b.fn("f", func(n int) int { return 2 * n })
-				first := b.delayWith(b.q.With(lock, KeepResult(time.Hour)), f, 1)
+				first := b.delayWith(b.q.With(lock, delayed.KeepResult(time.Hour)), f, 1)
 				last := time.Now().UnixMilli()
 				b.Until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
-				skip := b.q.With(lock, OnConflict(Skip))
+				skip := b.q.With(lock, delayed.OnConflict(delayed.Skip))
 				ref := call(b, skip, f, 2)
 				if ref.ID() != first.ID() {
 					t.Fatalf("found the Ref of %v, expected %v", ref, first)
@@ -71,7 +79,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 				w := b.work(b.config(), f)
 				for what, got := range map[string]awaited{"early": await(b, "the result", early), "late": {}} {
 					if what == "late" {
-						got.n, got.err = Await[int](b.within(), ref)
+						got.n, got.err = delayed.Await[int](b.within(), ref)
 					}
 					if got.n != 2 || got.err != nil {
 						t.Errorf("%s: Await returned %d, %v", what, got.n, got.err)
@@ -82,7 +90,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 					return // its lock is free
 				}
 				// The task is over and is kept, so that its id is taken still.
-				if n, err := Await[int](b.within(), call(b, skip, f, 3)); n != 2 || err != nil {
+				if n, err := delayed.Await[int](b.within(), call(b, skip, f, 3)); n != 2 || err != nil {
 					t.Errorf("of a task that is over: Await returned %d, %v", n, err)
 				}
 			})
@@ -94,11 +102,12 @@ func TestAwaitBySkippedRef(t *testing.T) {
 // batch as well.
 func TestManySkippedRefs(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(n int) int { return n }, Unique(time.Hour), OnConflict(Skip), KeepResult(time.Hour))
+	f := b.fn("f", func(n int) int { return n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip),
+		delayed.KeepResult(time.Hour))
 	const n = 2*redisstore.MaxEnlisted + 10
-	calls := make([]*Task, 0, n)
+	calls := make([]*delayed.Task, 0, n)
 	for i := range n {
-		calls = append(calls, Call(f, i/2*3%n)) // pairs, one behind the other
+		calls = append(calls, delayed.Call(f, i/2*3%n)) // pairs, one behind the other
 	}
 	there := b.delay(f, 3)
 	refs, err := b.q.DelayMany(bg, calls...)
@@ -108,7 +117,7 @@ func TestManySkippedRefs(t *testing.T) {
 	}
 	b.work(b.config(), f)
 	for i, ref := range refs {
-		if got, err := Await[int](b.within(), ref); got != i/2*3%n || err != nil {
+		if got, err := delayed.Await[int](b.within(), ref); got != i/2*3%n || err != nil {
 			t.Fatalf("task %d: Await returned %d, %v", i, got, err)
 		}
 	}
@@ -118,14 +127,16 @@ func TestManySkippedRefs(t *testing.T) {
 // TestFailureBySkippedRef tells of the end of the task that is there.
 func TestFailureBySkippedRef(t *testing.T) {
 	b := newBench(t)
-	b.rdb.signals.Again = time.Hour // so that it must be told
+	delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
 	f := b.fn("f", func(int) (int, error) { return 0, errors.New("no") })
-	first := b.delayWith(b.q.With(UniqueKey("k", time.Hour), KeepResult(time.Hour), MaxRetry(1)), f, 1)
-	ref := b.delayWith(b.q.With(UniqueKey("k", time.Hour), OnConflict(Skip), MaxRetry(5)), f, 2)
+	first := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.KeepResult(time.Hour),
+		delayed.MaxRetry(1)), f, 1)
+	ref := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip),
+		delayed.MaxRetry(5)), f, 2)
 	early := b.awaiting(ref)
 	b.work(b.config(), f)
 	for what, err := range map[string]error{"early": await(b, "the error", early).err, "late": ref.Wait(b.within())} {
-		var failed *TaskError
+		var failed *delayed.TaskError
 		if !errors.As(err, &failed) || failed.ID != first.ID() || failed.State != state.Archived ||
 			failed.Attempts != 2 || failed.Text != "no" {
 			t.Errorf("%s: Wait returned %v", what, err)
@@ -146,8 +157,8 @@ func TestInfoBySkippedRef(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			b := newBench(t)
 			f, g := b.fn("f", func(int) {}), b.fn("g", func(int) {})
-			first := b.delayWith(b.q.With(UniqueKey("k", time.Hour), In(48*time.Hour)), f, 1)
-			ref := call(b, b.q.With(UniqueKey("k", time.Hour), OnConflict(Skip)), g, 2)
+			first := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.In(48*time.Hour)), f, 1)
+			ref := call(b, b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip)), g, 2)
 			want, err := first.Info(bg)
 			b.Must(err)
 			got, err := ref.Info(bg)
@@ -165,10 +176,13 @@ func TestInfoBySkippedRef(t *testing.T) {
 
 // TestCancelBySkippedRef cancels the task that is there, wherever that is, and its lock is free then.
 func TestCancelBySkippedRef(t *testing.T) {
-	for name, opts := range map[string][]Option{"pending": nil, "scheduled": {In(time.Hour)}, "running": nil} {
+	for name, opts := range map[string][]delayed.Option{
+		"pending": nil, "scheduled": {delayed.In(time.Hour)},
+		"running": nil,
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.rdb.signals.Again = time.Hour // so that it must be told
+			delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
 			began, ran := make(chan struct{}, 1), make(chan int, 10)
 			f := b.fn("f", func(ctx context.Context, n int) error {
 				if name == "running" && n == 1 {
@@ -179,8 +193,9 @@ func TestCancelBySkippedRef(t *testing.T) {
 				ran <- n
 				return nil
 			})
-			skip := b.q.With(UniqueKey("k", time.Hour), OnConflict(Skip))
-			first := b.delayWith(b.q.With(append(opts, UniqueKey("k", time.Hour), KeepResult(time.Hour))...), f, 1)
+			skip := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip))
+			first := b.delayWith(b.q.With(append(opts, delayed.UniqueKey("k", time.Hour),
+				delayed.KeepResult(time.Hour))...), f, 1)
 			ref := b.delayWith(skip, f, 2)
 			early := b.awaiting(first)
 			if name == "running" {
@@ -201,11 +216,11 @@ func TestCancelBySkippedRef(t *testing.T) {
 				"early": await(b, "the error", early).err,
 				"late":  ref.Wait(b.within()),
 			} {
-				if !errors.Is(err, ErrCanceled) {
+				if !errors.Is(err, delayed.ErrCanceled) {
 					t.Errorf("%s: Wait returned %v", what, err)
 				}
 			}
-			if err := ref.Cancel(bg); !errors.Is(err, ErrEnded) {
+			if err := ref.Cancel(bg); !errors.Is(err, delayed.ErrEnded) {
 				t.Errorf("cancelled again: %v", err)
 			}
 			b.Idle()
@@ -221,13 +236,13 @@ func TestCancelBySkippedRef(t *testing.T) {
 // other's Ref is its own.
 func TestRefsOfReplacedTasks(t *testing.T) {
 	for how, call := range conflicting {
-		for name, opts := range map[string][]Option{"until end": nil, "until start": {UntilStart()}} {
+		for name, opts := range map[string][]delayed.Option{"until end": nil, "until start": {delayed.UntilStart()}} {
 			t.Run(how+" "+name, func(t *testing.T) {
 				b := newBench(t)
-				b.rdb.signals.Again = time.Hour // so that it must be told
+				delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
 				f := b.fn("f", func(n int) int { return 2 * n })
-				lock := append([]Option{UniqueKey("k", time.Hour)}, opts...)
-				q := b.q.With(append(lock, OnConflict(Replace), KeepResult(time.Hour))...)
+				lock := append([]delayed.Option{delayed.UniqueKey("k", time.Hour)}, opts...)
+				q := b.q.With(append(lock, delayed.OnConflict(delayed.Replace), delayed.KeepResult(time.Hour))...)
 				old := b.delayWith(q, f, 1)
 				tellOld := b.awaiting(old)
 				ref := call(b, q, f, 2)
@@ -253,8 +268,8 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 					"early": await(b, "the error", tellOld).err,
 					"late":  old.Wait(b.within()),
 				} {
-					var failed *TaskError
-					if !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) || failed.ID != old.ID() ||
+					var failed *delayed.TaskError
+					if !errors.Is(err, delayed.ErrCanceled) || !errors.As(err, &failed) || failed.ID != old.ID() ||
 						failed.State != state.Canceled {
 						t.Errorf("of the one that was replaced, %s: Wait returned %v", what, err)
 					}
@@ -263,7 +278,8 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				if info.State != state.Canceled || info.Function != b.Name+".f" || err != nil {
 					t.Errorf("found %+v, %v", info, err)
 				}
-				if err := old.Cancel(bg); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), old.ID()) {
+				if err := old.Cancel(bg); !errors.Is(err, delayed.ErrEnded) ||
+					!strings.Contains(err.Error(), old.ID()) {
 					t.Errorf("cancelled when it was over: %v", err)
 				}
 				if how == "later" {

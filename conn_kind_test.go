@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/fakeredis"
 )
 
@@ -47,18 +48,18 @@ func TestServerOfAnotherKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.Close()
-			rdb, err := Dial("redis://" + server.Addr() + c.path)
+			rdb, err := delayed.Dial("redis://" + server.Addr() + c.path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer rdb.Close()
-			q := NewQueue("mail", rdb)
-			_, enqueue := q.Enqueue(t.Context(), NewGoTask("example.com/app/mail.Welcome", "hunter2"))
+			q := delayed.NewQueue("mail", rdb)
+			_, enqueue := q.Enqueue(t.Context(), delayed.NewGoTask("example.com/app/mail.Welcome", "hunter2"))
 			_, length := q.Len(t.Context())
 			for _, err := range []error{enqueue, length} {
 				var answer redis.Error
 				if err == nil || !strings.Contains(err.Error(), c.expected) || !errors.As(err, &answer) ||
-					errors.Is(err, ErrUnknown) {
+					errors.Is(err, delayed.ErrUnknown) {
 					t.Errorf("expected an error with %q, found %v", c.expected, err)
 				} else if text := err.Error(); strings.Contains(text, "hunter2") ||
 					strings.Contains(text, "mail_noti") {

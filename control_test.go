@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -10,28 +10,22 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )
 
-// hearing returns a handle whose workers hear signals, or hear none.
-func (b *bench) hearing(signals bool) *Redis {
+// hearing returns a handle whose workers hear signals, or hear none because Redis does not let them subscribe.
+func (b *bench) hearing(signals bool) *delayed.Redis {
 	if signals {
 		return b.rdb
 	}
-	deaf := *b.rdb
-	deaf.signals = redisstore.NewSignals(refusingSource{})
-	return &deaf
+	b.Do("ACL", "SETUSER", "deaf", "on", ">deaf", "allkeys", "allchannels", "+@all", "-subscribe")
+	deaf, err := delayed.Dial(strings.Replace(b.Server.URL(), "://", "://deaf:deaf@", 1))
+	b.Must(err)
+	b.T.Cleanup(func() { deaf.Close() })
+	return deaf
 }
-
-// refusingSource has no connections.
-type refusingSource struct{}
-
-func (refusingSource) Conn(context.Context, string) (redis.Conn, error) {
-	return nil, errors.New("no connections here")
-}
-func (refusingSource) Slot(string) int { return 0 }
-func (refusingSource) Close() error    { return nil }
 
 // TestPause pauses and resumes a queue, of whose tasks one runs and some are claimed ahead.
 func TestPause(t *testing.T) {
@@ -50,7 +44,7 @@ func TestPause(t *testing.T) {
 			for i := range 5 {
 				b.delay(f, i)
 			}
-			w, err := NewWorker(b.hearing(hears), cfg)
+			w, err := delayed.NewWorker(b.hearing(hears), cfg)
 			b.Must(err)
 			b.Must(w.Register(f))
 			s := b.start(w)
@@ -67,7 +61,7 @@ func TestPause(t *testing.T) {
 			b.Until("it is acknowledged", func() bool { return b.Size("_processing:"+w.ID()) == 0 })
 			// What comes meanwhile waits, and what is due becomes pending.
 			b.delay(f, 5)
-			b.delayWith(b.q.With(In(time.Millisecond)), f, 6)
+			b.delayWith(b.q.With(delayed.In(time.Millisecond)), f, 6)
 			b.Until("all are pending", func() bool { return b.Size("") == 6 && b.Size("_noti") >= 1 })
 			// A worker that starts now heeds it too.
 			other := b.work(cfg, f)
@@ -98,11 +92,11 @@ func TestPause(t *testing.T) {
 func TestPauseOfOneQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	other := NewQueue(b.Name+".other", b.rdb)
+	other := delayed.NewQueue(b.Name+".other", b.rdb)
 	ran := make(chan string, 10)
 	f := b.fn("f", func(s string) { ran <- s })
 	cfg := b.config()
-	cfg.Queues = Strict{b.Name, other.Name()}
+	cfg.Queues = delayed.Strict{b.Name, other.Name()}
 	b.Must(b.q.Pause(t.Context()))
 	b.work(cfg, f)
 	b.delay(f, "paused")
@@ -129,7 +123,7 @@ func TestWorkerOrders(t *testing.T) {
 			if hears {
 				cfg.HeartbeatLife = time.Hour
 			}
-			w, err := NewWorker(b.hearing(hears), cfg)
+			w, err := delayed.NewWorker(b.hearing(hears), cfg)
 			b.Must(err)
 			b.start(w)
 			other := b.work(b.config())
@@ -165,7 +159,7 @@ func TestSetWeight(t *testing.T) {
 		t.Errorf("Redis holds the weight %q, expected none", weight)
 	}
 	for _, n := range []int{-1, 1001} {
-		if err := b.q.SetWeight(t.Context(), n); !errors.Is(err, ErrArguments) ||
+		if err := b.q.SetWeight(t.Context(), n); !errors.Is(err, delayed.ErrArguments) ||
 			!strings.Contains(err.Error(), "expected 1 to 1000, or 0") {
 			t.Errorf("SetWeight(%d): %v", n, err)
 		}
@@ -175,21 +169,21 @@ func TestSetWeight(t *testing.T) {
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	closed, err := Dial(b.Server.URL())
+	closed, err := delayed.Dial(b.Server.URL())
 	b.Must(err)
 	closed.Close()
-	fleet := Fleet{NewQueue(b.Name+".x", closed), b.q, NewQueue(b.Name+".y", closed)}
+	fleet := delayed.Fleet{delayed.NewQueue(b.Name+".x", closed), b.q, delayed.NewQueue(b.Name+".y", closed)}
 	for name, do := range map[string]func(context.Context) error{
 		"Pause": fleet.Pause, "Restart": fleet.Restart,
 		"Resume": fleet.Resume,
 	} {
 		err := do(t.Context())
-		if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), b.Name+".x") ||
+		if !errors.Is(err, delayed.ErrClosed) || !strings.Contains(err.Error(), b.Name+".x") ||
 			!strings.Contains(err.Error(), b.Name+".y") || strings.Contains(err.Error(), fmt.Sprintf("%q", b.Name)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	good := Fleet{b.q, NewQueue(b.Name+".z", b.rdb)}
+	good := delayed.Fleet{b.q, delayed.NewQueue(b.Name+".z", b.rdb)}
 	b.Must(good.Pause(t.Context()))
 	for _, q := range good {
 		if paused, err := q.Paused(t.Context()); err != nil || !paused {
@@ -197,11 +191,33 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	b.Must(good.Resume(t.Context()))
-	b.Must(Fleet(nil).Restart(t.Context()))
-	if err := (Fleet{nil, b.q}).Pause(t.Context()); !errors.Is(err, ErrArguments) {
+	b.Must(delayed.Fleet(nil).Restart(t.Context()))
+	if err := (delayed.Fleet{nil, b.q}).Pause(t.Context()); !errors.Is(err, delayed.ErrArguments) {
 		t.Errorf("a nil queue: %v", err)
 	}
 	if paused, err := b.q.Paused(t.Context()); err != nil || !paused {
 		t.Errorf("behind a nil queue: %v, %v", paused, err)
+	}
+}
+
+// TestControlIsPublished listens while the control hash changes.
+func TestControlIsPublished(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	s := redisstore.NewSignals(b.src)
+	defer s.Close()
+	c, end := s.Subscribe(b.store.Keys.Signals())
+	defer end()
+	if got := await(b, "the subscription", c); got != "" {
+		t.Fatalf("signal %q, expected that the subscription holds", got)
+	}
+	if err := b.q.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := await(b, "the signal", c); got != "control" {
+		t.Fatalf("signal %q, expected control", got)
+	}
+	if was, _ := redis.Int(b.Do("HLEN", b.Name+"_control"), nil); was != 2 {
+		t.Errorf("%d fields, expected 2", was)
 	}
 }

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 func TestWorkerConfigRefusesNegativeTimeout(t *testing.T) {
-	_, err := NewWorker(newBench(t).rdb, WorkerConfig{Queues: Strict{"q"}, Timeout: -1})
+	_, err := delayed.NewWorker(newBench(t).rdb, delayed.WorkerConfig{Queues: delayed.Strict{"q"}, Timeout: -1})
 	if err == nil || !strings.Contains(err.Error(),
 		"WorkerConfig.Timeout is -1ns: expected a positive duration, or 0 for none") {
 		t.Error(err)
@@ -21,17 +22,22 @@ func TestWorkerConfigRefusesNegativeTimeout(t *testing.T) {
 
 // The context of a handler ends when its time is over, with the cause and the deadline that say so.
 func TestTimeoutEndsTheContext(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		worker time.Duration
-		opts   []Option
+		opts   []delayed.Option
 	}{
-		{"by the call", time.Hour, []Option{Timeout(50 * time.Millisecond)}},
+		{"by the call", time.Hour, []delayed.Option{delayed.Timeout(50 * time.Millisecond)}},
 		{"by the worker", 50 * time.Millisecond, nil},
 		{"by a deadline", 0, nil},
-		{"by the earlier one", 0, []Option{Deadline(time.Now().Add(time.Hour)), Timeout(50 * time.Millisecond)}},
+		{
+			"by the earlier one", 0,
+			[]delayed.Option{delayed.Deadline(time.Now().Add(time.Hour)), delayed.Timeout(50 * time.Millisecond)},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			cause, deadline := make(chan error, 1), make(chan time.Time, 1)
 			f := b.fn("f", func(ctx context.Context) error {
@@ -42,19 +48,19 @@ func TestTimeoutEndsTheContext(t *testing.T) {
 				<-child.Done()
 				cause <- context.Cause(child)
 				return ctx.Err()
-			}, Backoff(time.Hour))
+			}, delayed.Backoff(time.Hour))
 			cfg := b.config()
 			cfg.Timeout = tt.worker
 			b.work(cfg, f)
 			before := time.Now()
 			if tt.name == "by a deadline" {
-				tt.opts = []Option{Deadline(before.Add(3 * time.Second))}
+				tt.opts = []delayed.Option{delayed.Deadline(before.Add(3 * time.Second))}
 			}
 			ref := b.delayWith(b.q.With(tt.opts...), f)
 			if end := await(b, "the handler", deadline); end.Before(before) || end.After(before.Add(patience)) {
 				t.Errorf("deadline %v", end)
 			}
-			if err := await(b, "the end of its context", cause); !errors.Is(err, ErrTimeout) {
+			if err := await(b, "the end of its context", cause); !errors.Is(err, delayed.ErrTimeout) {
 				t.Errorf("cause %v, expected ErrTimeout", err)
 			}
 			b.Until("it is filed", func() bool { return b.Size("_retry")+b.Size("_archived") == 1 })
@@ -71,21 +77,28 @@ func TestTimedOutHandlers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		result error
-		opts   []FuncOption
+		opts   []delayed.FuncOption
 		end    string
 	}{
 		{"an error is retried", errJudged, nil, "_retry"},
-		{"an error is archived", errJudged, []FuncOption{FailOnTimeout()}, "_archived"},
-		{"success is success", nil, []FuncOption{FailOnTimeout()}, ""},
-		{"a snooze is a snooze", Snooze(time.Hour), []FuncOption{FailOnTimeout()}, "_scheduled"},
+		{"an error is archived", errJudged, []delayed.FuncOption{delayed.FailOnTimeout()}, "_archived"},
+		{"success is success", nil, []delayed.FuncOption{delayed.FailOnTimeout()}, ""},
+		{
+			"a snooze is a snooze", delayed.Snooze(time.Hour),
+			[]delayed.FuncOption{delayed.FailOnTimeout()},
+			"_scheduled",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			asked := make(chan error, 2)
-			opts := append([]FuncOption{Timeout(time.Millisecond), BackoffFunc(func(_ int, err error) time.Duration {
-				asked <- err
-				return time.Hour
-			})}, tt.opts...)
+			opts := append([]delayed.FuncOption{
+				delayed.Timeout(time.Millisecond),
+				delayed.BackoffFunc(func(_ int, err error) time.Duration {
+					asked <- err
+					return time.Hour
+				}),
+			}, tt.opts...)
 			f := b.fn("f", func(ctx context.Context) error { <-ctx.Done(); return tt.result }, opts...)
 			// It takes no context, and takes too long all the same.
 			g := b.fn("g", func() error { <-time.After(5 * time.Millisecond); return tt.result }, opts...)
@@ -102,7 +115,7 @@ func TestTimedOutHandlers(t *testing.T) {
 				return
 			}
 			for range 2 {
-				if err := await(b, "a question about an error", asked); !errors.Is(err, ErrTimeout) ||
+				if err := await(b, "a question about an error", asked); !errors.Is(err, delayed.ErrTimeout) ||
 					!errors.Is(err, errJudged) {
 					t.Errorf("BackoffFunc was asked about %v", err)
 				}
@@ -115,14 +128,18 @@ func TestTimedOutHandlers(t *testing.T) {
 func TestExpiredTasksAreArchived(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		opts []Option
+		opts []delayed.Option
 		text string
 	}{
-		{"TTL", []Option{TTL(time.Millisecond)}, "it did not start in time: its TTL ended at 20"},
-		{"TTL of a scheduled task", []Option{TTL(2 * time.Millisecond), In(time.Millisecond)}, "its TTL ended at"},
+		{"TTL", []delayed.Option{delayed.TTL(time.Millisecond)}, "it did not start in time: its TTL ended at 20"},
+		{
+			"TTL of a scheduled task",
+			[]delayed.Option{delayed.TTL(2 * time.Millisecond), delayed.In(time.Millisecond)},
+			"its TTL ended at",
+		},
 		{
 			"deadline",
-			[]Option{Deadline(time.Unix(1, 0))},
+			[]delayed.Option{delayed.Deadline(time.Unix(1, 0))},
 			"it did not start in time: its deadline was at 1970-01-01T00:00:01.000Z",
 		},
 	} {
@@ -131,7 +148,8 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 			ran := make(chan int, 10)
 			f := b.fn("f", func(_ context.Context, i int) { ran <- i })
 			ref := b.delayWith(b.q.With(tt.opts...), f, 1)
-			inTime := b.q.With(TTL(time.Hour), Deadline(time.Now().Add(time.Hour)), RetryUntil(time.Unix(1, 0)))
+			inTime := b.q.With(delayed.TTL(time.Hour), delayed.Deadline(time.Now().Add(time.Hour)),
+				delayed.RetryUntil(time.Unix(1, 0)))
 			last := redistest.Time(t, b.Conn)
 			b.Until("the time is over that it has to start", func() bool { return redistest.Time(t, b.Conn) > last+10 })
 			b.delayWith(inTime, f, 2)

@@ -1,9 +1,10 @@
-package delayed
+package delayed_test
 
 import (
 	"sync"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -11,7 +12,7 @@ import (
 type release struct {
 	version string
 	fns     []any
-	delay   *Function
+	delay   *delayed.Function
 	args    []any
 }
 
@@ -85,12 +86,12 @@ func (d *deploy) over() {
 func TestRollingDeployOfARenamedFunction(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
 	oldName, newName := d.Name+".mail.Send", d.Name+".post.Send"
-	version := func(name string, opts ...FuncOption) *release {
-		f := Func(func(n int64) { d.ran(name, n) }, opts...)
+	version := func(name string, opts ...delayed.FuncOption) *release {
+		f := delayed.Func(func(n int64) { d.ran(name, n) }, opts...)
 		return &release{version: name, fns: []any{f}, delay: f}
 	}
-	v1, v2, v3 := version("v1", Name(oldName)), version("v2", Name(newName), Alias(oldName)),
-		version("v3", Name(newName))
+	v1, v2, v3 := version("v1", delayed.Name(oldName)), version("v2", delayed.Name(newName), delayed.Alias(oldName)),
+		version("v3", delayed.Name(newName))
 
 	one := d.work(d.config(), v1.fns...)
 	d.produce(v1, 20)
@@ -143,13 +144,13 @@ func TestRollingDeployOfAnAddedArgument(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
 	path, second := d.Name+".Send", d.Name+".Send2"
 	languages := map[string]int{}
-	f1 := Func(func(n int64) { d.ran("v1", n) }, Name(path))
-	f2 := Func(func(n int64, lang string) {
+	f1 := delayed.Func(func(n int64) { d.ran("v1", n) }, delayed.Name(path))
+	f2 := delayed.Func(func(n int64, lang string) {
 		d.mu.Lock()
 		languages[lang]++
 		d.mu.Unlock()
 		d.ran("v2", n)
-	}, Name(second), Alias(path), Optional(1))
+	}, delayed.Name(second), delayed.Alias(path), delayed.Optional(1))
 	v1, v2 := &release{version: "v1", fns: []any{f1}, delay: f1},
 		&release{version: "v2", fns: []any{f2}, delay: f2, args: []any{"en"}}
 
@@ -165,7 +166,7 @@ func TestRollingDeployOfAnAddedArgument(t *testing.T) {
 	d.produce(v1, 10)
 	d.next++
 	// by path, so with the number of arguments
-	if _, err := d.q.Enqueue(t.Context(), NewGoTask(path, d.next)); err != nil {
+	if _, err := d.q.Enqueue(t.Context(), delayed.NewGoTask(path, d.next)); err != nil {
 		t.Fatal(err)
 	}
 	d.over()

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
 )
 
 // BenchmarkDrain drains a queue that is full: messages without id, which are so small that Redis would keep a short
@@ -19,15 +21,15 @@ func BenchmarkDrain(b *testing.B) {
 		for _, concurrency := range []int{1, 10, 50} {
 			b.Run(fmt.Sprintf("legacy=%v/concurrency=%d", legacy, concurrency), func(b *testing.B) {
 				env := newBench(b)
-				q, err := OpenQueue(env.rdb, QueueConfig{Name: env.Name, Legacy: legacy})
+				q, err := delayed.OpenQueue(env.rdb, delayed.QueueConfig{Name: env.Name, Legacy: legacy})
 				if err != nil {
 					b.Fatal(err)
 				}
 				var ran atomic.Int64
 				f := env.fn("f", func(int64, string) { ran.Add(1) })
-				tasks := make([]*Task, b.N)
+				tasks := make([]*delayed.Task, b.N)
 				for i := range tasks {
-					tasks[i] = Call(f, int64(1_700_000_000_000+i), "hello-task")
+					tasks[i] = delayed.Call(f, int64(1_700_000_000_000+i), "hello-task")
 				}
 				if _, err := q.DelayMany(b.Context(), tasks...); err != nil {
 					b.Fatal(err)

@@ -1,10 +1,12 @@
-package delayed
+package delayed_test
 
 import (
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/godelayed/delayed"
 )
 
 // TestRollingDeployOfAStruct has three versions of a struct: the second adds a field and changes the order, the third
@@ -12,7 +14,7 @@ import (
 // whoever comes first.
 func TestRollingDeployOfAStruct(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
-	name := Name(d.Name + ".Place")
+	name := delayed.Name(d.Name + ".Place")
 	var mu sync.Mutex
 	wrong := []string{}
 	ran := func(version string, id, count int64) {
@@ -23,9 +25,9 @@ func TestRollingDeployOfAStruct(t *testing.T) {
 		}
 		d.ran(version, id)
 	}
-	f1 := Func(func(o order1) { ran("v1", o.ID, o.Count) }, name)
-	f2 := Func(func(o order2) { ran("v2", o.ID, o.Count) }, name)
-	f3 := Func(func(o order3) { ran("v3", o.ID, o.Items) }, name)
+	f1 := delayed.Func(func(o order1) { ran("v1", o.ID, o.Count) }, name)
+	f2 := delayed.Func(func(o order2) { ran("v2", o.ID, o.Count) }, name)
+	f3 := delayed.Func(func(o order3) { ran("v3", o.ID, o.Items) }, name)
 	produce := func(version, n int) {
 		t.Helper()
 		for range n {

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/loop"
 )
 
@@ -30,6 +31,7 @@ func linesAbout(log, message string) (lines, tasks int) {
 
 // TestFloodOfBadMessages logs a line a second about what comes by the thousand, and counts all of it.
 func TestFloodOfBadMessages(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const n = 2000
 	w := b.work(b.config(), b.fn("f", func() {}))
@@ -39,9 +41,9 @@ func TestFloodOfBadMessages(t *testing.T) {
 		b.Do("RPUSH", b.Name, fmt.Sprint("rubbish ", i))
 		b.Do("RPUSH", b.Name+"_noti", "1")
 	}
-	calls := make([]*Task, 500)
+	calls := make([]*delayed.Task, 500)
 	for i := range calls {
-		calls[i] = Call(unknown)
+		calls[i] = delayed.Call(unknown)
 	}
 	if _, err := b.q.DelayMany(t.Context(), calls...); err != nil {
 		t.Fatal(err)
@@ -68,7 +70,7 @@ func TestFloodOfBadGroups(t *testing.T) {
 		b.Do("ZADD", b.Name+"_groups", 1, i)
 	}
 	index, calls := b.indexed("index")
-	b.delayWith(b.q.With(Group("k"), soon), index, "a", 1)
+	b.delayWith(b.q.With(delayed.Group("k"), soon), index, "a", 1)
 	began := time.Now()
 	w := b.work(b.config(), index)
 	await(b, "the call of the good group", calls)
@@ -87,6 +89,7 @@ func TestFloodOfBadGroups(t *testing.T) {
 // TestLogOfManyLegacyWorkers logs a line a second about the tasks of dead legacy workers, and of an id without end only
 // the beginning.
 func TestLogOfManyLegacyWorkers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const n = 200
 	for i := range n {

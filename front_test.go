@@ -1,9 +1,10 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -15,22 +16,22 @@ func TestFront(t *testing.T) {
 	f := b.fn("f", func(n int) { ran <- n })
 	b.delay(f, 1)
 	b.delay(f, 2)
-	front := b.q.With(Front())
+	front := b.q.With(delayed.Front())
 	b.delayWith(front, f, 3)
-	if _, err := front.DelayMany(t.Context(), Call(f, 4), Call(f, 5)); err != nil {
+	if _, err := front.DelayMany(t.Context(), delayed.Call(f, 4), delayed.Call(f, 5)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := front.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
+	if _, err := front.Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); err != nil {
 		t.Errorf("a Python task: %v", err)
 	}
-	if _, err := front.DelayMany(t.Context(), make([]*Task, 0)...); err != nil {
+	if _, err := front.DelayMany(t.Context(), make([]*delayed.Task, 0)...); err != nil {
 		t.Errorf("no tasks: %v", err)
 	}
-	many := make([]*Task, redisstore.MaxEnlisted+1)
+	many := make([]*delayed.Task, redisstore.MaxEnlisted+1)
 	for i := range many {
-		many[i] = Call(f, i)
+		many[i] = delayed.Call(f, i)
 	}
-	if _, err := front.DelayMany(t.Context(), many...); !errors.Is(err, ErrArguments) {
+	if _, err := front.DelayMany(t.Context(), many...); !errors.Is(err, delayed.ErrArguments) {
 		t.Errorf("more than go together: %v", err)
 	}
 	cfg := b.config()
@@ -47,12 +48,12 @@ func TestFront(t *testing.T) {
 // TestFrontOnALegacyQueue leaves the message as workers of other packages read it.
 func TestFrontOnALegacyQueue(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.delayWith(q, plainForTest, 1)
-	b.delayWith(q.With(Front()), plainForTest, 2)
+	b.delayWith(q.With(delayed.Front()), plainForTest, 2)
 	if m := b.pending(); m[0].Kind != m[1].Kind || string(m[0].Payload) != "\x02" {
 		t.Errorf("%+v", m)
 	}

@@ -1,33 +1,73 @@
-package delayed
+package delayed_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/engine"
-	"github.com/godelayed/delayed/internal/function"
 )
 
+const testPath = "github.com/godelayed/delayed_test."
+
+func fnCtxTwo(context.Context, int64, string) error { return nil }
+
+func fnTwo(int64, string) {}
+
+func fnNone() {}
+
 func TestFuncOptions(t *testing.T) {
-	retries := 5
-	f := mustFunction(t, Func(fnTwo, Alias("old.A"),
-		MaxRetry(retries),
-		Alias("old.B", "old.C")))
-	if f.Path() != testPath+"fnTwo" || strings.Join(f.Aliases(), " ") != "old.A old.B old.C" ||
-		f.Policy.MaxRetry == nil ||
-		*f.Policy.MaxRetry != 5 {
-		t.Errorf("%s, aliases %q, retries %v", f.Path(), f.Aliases(), f.Policy.MaxRetry)
+	for _, tt := range []struct {
+		opts    []delayed.FuncOption
+		path    string
+		aliases string
+		retries int // negative: left to the worker
+	}{
+		{
+			[]delayed.FuncOption{delayed.Alias("old.A"), delayed.MaxRetry(5), delayed.Alias("old.B", "old.C")},
+			testPath + "fnTwo", "old.A old.B old.C", 5,
+		},
+		{[]delayed.FuncOption{delayed.Name("a"), delayed.Name("b")}, "b", "", -1},
+	} {
+		f := delayed.Func(fnTwo, tt.opts...)
+		info := described(t, f)
+		if info.Path != tt.path || strings.Join(info.Aliases, " ") != tt.aliases {
+			t.Errorf("%s, aliases %q, expected %s, aliases %q", info.Path, info.Aliases, tt.path, tt.aliases)
+		}
+		task := delayed.Call(f, 1, "x")
+		m := parsed(t, messageOf(t, offline(t), task))
+		if task.Path() != tt.path || m.Meta.HasMaxRetry != (tt.retries >= 0) || m.Meta.MaxRetry != max(tt.retries, 0) {
+			t.Errorf("producers call %s with %+v, expected %s with %d retries", task.Path(), m.Meta, tt.path,
+				tt.retries)
+		}
 	}
-	if f := mustFunction(t, Func(fnTwo, Name("a"), Name("b"))); f.Path() != "b" || f.Aliases() != nil ||
-		f.Policy.MaxRetry != nil {
-		t.Errorf("%s, aliases %q, retries %v", f.Path(), f.Aliases(), f.Policy.MaxRetry)
+}
+
+// idleWorker returns a worker that is not run.
+func idleWorker(t testing.TB) *delayed.Worker {
+	t.Helper()
+	rdb, err := delayed.Dial("redis://localhost:1")
+	if err != nil {
+		t.Fatal(err)
 	}
-	both := Func(fnTwo, Name("both"))
-	producers, err := functionOf(both)
-	if err != nil || producers != mustFunction(t, both) {
-		t.Error("one Function is two functions:", err)
+	t.Cleanup(func() { rdb.Close() })
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{"idle"}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return w
+}
+
+// described returns what a worker says of a function that is registered.
+func described(t testing.TB, fn any) delayed.FunctionInfo {
+	t.Helper()
+	w := idleWorker(t)
+	if err := w.Register(fn); err != nil {
+		t.Fatal(err)
+	}
+	return w.Functions()[0]
 }
 
 func TestFuncRefuses(t *testing.T) {
@@ -36,25 +76,22 @@ func TestFuncRefuses(t *testing.T) {
 		fn   any
 		want []string // parts of the error
 	}{
-		{"nil option", Func(fnNone, nil), []string{"options", "nil"}},
-		{"Func of nil", Func(nil), []string{"found nil"}},
-		{"Func of Func", Func(Func(fnNone)), []string{"found a *Function", "one call of Func"}},
+		{"nil option", delayed.Func(fnNone, nil), []string{"options", "nil"}},
+		{"Func of nil", delayed.Func(nil), []string{"found nil"}},
+		{"Func of Func", delayed.Func(delayed.Func(fnNone)), []string{"found a *Function", "one call of Func"}},
 		{
-			"name with colon", Func(fnNone, Name("mod:fn")),
+			"name with colon", delayed.Func(fnNone, delayed.Name("mod:fn")),
 			[]string{"without a colon", `"mod:fn"`, "choose another Name"},
 		},
-		{"alias twice", Func(fnNone, Alias("a", "b", "a")), []string{"a twice"}},
-		{"nil Function", (*Function)(nil), []string{"found nil", "call Func"}},
-		{"zero Function", new(Function), []string{"a zero Function", "call Func"}},
+		{"alias twice", delayed.Func(fnNone, delayed.Alias("a", "b", "a")), []string{"a twice"}},
+		{"nil Function", (*delayed.Function)(nil), []string{"found nil", "call Func"}},
+		{"zero Function", new(delayed.Function), []string{"a zero Function", "call Func"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for side, make := range map[string]func(any) (*function.Function, error){
-				"worker":   newFunction,
-				"producer": functionOf,
-			} {
-				f, err := make(tt.fn)
-				if f != nil || !errors.Is(err, ErrFunction) {
-					t.Fatalf("%s: %v, %v; want an error that wraps ErrFunction", side, f, err)
+			_, delay := offline(t).Delay(tt.fn)
+			for side, err := range map[string]error{"worker": idleWorker(t).Register(tt.fn), "producer": delay} {
+				if !errors.Is(err, delayed.ErrFunction) {
+					t.Fatalf("%s: %v; want an error that wraps ErrFunction", side, err)
 				}
 				for _, part := range tt.want {
 					if !strings.Contains(err.Error(), part) {
@@ -71,16 +108,16 @@ func BenchmarkTask(b *testing.B) {
 	b.Run("func", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if t := Call(fnCtxTwo, int64(42), "en"); t.err != nil {
-				b.Fatal(t.err)
+			if t := delayed.Call(fnCtxTwo, int64(42), "en"); t.Path() == "" {
+				b.Fatal(t)
 			}
 		}
 	})
 	b.Run("path", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if t := NewGoTask(testPath+"fnCtxTwo", int64(42), "en"); t.err != nil {
-				b.Fatal(t.err)
+			if t := delayed.NewGoTask(testPath+"fnCtxTwo", int64(42), "en"); t.Path() == "" {
+				b.Fatal(t)
 			}
 		}
 	})
@@ -88,21 +125,26 @@ func BenchmarkTask(b *testing.B) {
 
 // TestOptionalIsNotForProducers: they know the function, and Go would not compile a call with fewer arguments either.
 func TestOptionalIsNotForProducers(t *testing.T) {
-	f := Func(func(int, string) {}, Name("test.fn"), Optional(1))
-	if task := Call(f, 1); !errors.Is(task.err, ErrArguments) || strings.Contains(task.err.Error(), "missing") {
-		t.Errorf("expected ErrArguments, found %v", task.err)
+	f := delayed.Func(func(int, string) {}, delayed.Name("test.fn"), delayed.Optional(1))
+	if _, err := offline(t).Enqueue(t.Context(), delayed.Call(f, 1)); !errors.Is(err, delayed.ErrArguments) ||
+		strings.Contains(err.Error(), "missing") {
+		t.Errorf("expected ErrArguments, found %v", err)
 	}
 }
 
 // TestHandlesAreNoArguments: what only this process can use is refused, and data of this package travels.
 func TestHandlesAreNoArguments(t *testing.T) {
-	for _, handle := range []any{&Queue{}, &Redis{}, &Worker{}, &Scheduler{}, &WorkerControl{}, &PeriodicControl{}} {
-		err := NewGoTask("a.b", handle).err
-		if !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "which cannot travel") {
+	for _, handle := range []any{
+		&delayed.Queue{}, &delayed.Redis{}, &delayed.Worker{}, &delayed.Scheduler{},
+		&delayed.WorkerControl{}, &delayed.PeriodicControl{},
+	} {
+		_, err := offline(t).Enqueue(t.Context(), delayed.NewGoTask("a.b", handle))
+		if !errors.Is(err, delayed.ErrArguments) || !strings.Contains(err.Error(), "which cannot travel") {
 			t.Errorf("%T: expected that it cannot travel, found %v", handle, err)
 		}
 	}
-	if err := NewGoTask("a.b", &TaskInfo{ID: "x"}).err; err != nil {
+	data := delayed.NewGoTask("a.b", &delayed.TaskInfo{ID: "x"})
+	if _, _, _, err := delayed.Message(offline(t), data, 1); err != nil {
 		t.Errorf("a *TaskInfo: %v", err)
 	}
 }
@@ -114,14 +156,15 @@ func (u uncomparable) Error() string { return strings.Join(u.parts, " ") }
 
 // TestPublicEnd: what a worker says of its end is translated also where it is joined, and all else stays as it is.
 func TestPublicEnd(t *testing.T) {
-	other := errors.Join(ErrUnknown, uncomparable{[]string{"no", "answer"}})
-	if got := publicEnd(other); got.Error() != other.Error() || !errors.Is(got, ErrUnknown) {
+	other := errors.Join(delayed.ErrUnknown, uncomparable{[]string{"no", "answer"}})
+	if got := delayed.PublicEnd(other); got.Error() != other.Error() || !errors.Is(got, delayed.ErrUnknown) {
 		t.Errorf("found %v", got)
 	}
-	got := publicEnd(errors.Join(&engine.StuckError{Funcs: []string{"f"}}, other, &engine.RunningError{}))
-	var stuck *StuckError
-	var running *StillRunningError
-	if !errors.As(got, &stuck) || stuck.Funcs[0] != "f" || !errors.As(got, &running) || !errors.Is(got, ErrUnknown) {
+	got := delayed.PublicEnd(errors.Join(&engine.StuckError{Funcs: []string{"f"}}, other, &engine.RunningError{}))
+	var stuck *delayed.StuckError
+	var running *delayed.StillRunningError
+	if !errors.As(got, &stuck) || stuck.Funcs[0] != "f" || !errors.As(got, &running) ||
+		!errors.Is(got, delayed.ErrUnknown) {
 		t.Errorf("found %v", got)
 	}
 }

@@ -1,423 +1,87 @@
-package delayed
+package delayed_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// offline is a queue whose server nobody asks.
-func offline(t testing.TB) *Queue {
-	t.Helper()
-	rdb, err := Dial("redis://localhost:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rdb.Close() })
-	return NewQueue("offline", rdb)
-}
-
-// messageOf is the message that a call becomes.
-func messageOf(t testing.TB, q *Queue, task *Task) []byte {
-	t.Helper()
-	if q.optErr != nil {
-		t.Fatal(q.optErr)
-	}
-	e, err := task.envelope(q, 1_700_000_000_000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e.Message
-}
-
-type pointForTest struct{ X, Y int16 }
-
-// growingFunctions are functions of every kind that can be gathered: what they return is what they were called with.
-var growingFunctions = []any{
-	func(xs ...int64) any { return xs },
-	func(xs []int64) any { return xs },
-	func(_ context.Context, xs ...string) any { return xs },
-	func(xs []pointForTest) any { return xs },
-	func(xs ...[]byte) any { return xs },
-	func(xs [][]uint16) any { return xs },
-	func(xs []map[string]bool) any { return xs },
-	func(xs []*string) any { return xs },
-	func(xs ...any) any { return xs },
-	func(tenant string, xs ...int64) any { return []any{tenant, xs} },
-	func(_ context.Context, tenant []string, n uint8, xs []pointForTest) any { return []any{tenant, n, xs} },
-	func(at pointForTest, xs ...[]int32) any { return []any{at, xs} },
-}
-
-// randomValue is any value of a type; of an interface one of a few.
-func randomValue(r *rand.Rand, t reflect.Type) reflect.Value {
-	v := reflect.New(t).Elem()
-	switch t.Kind() {
-	case reflect.Int16, reflect.Int32, reflect.Int64:
-		v.SetInt(int64(r.Uint64()) >> (64 - t.Bits() + r.IntN(t.Bits())))
-	case reflect.Uint8, reflect.Uint16:
-		v.SetUint(uint64(r.Uint32()) >> (32 - t.Bits()))
-	case reflect.String:
-		v.SetString(strings.Repeat("é\x00", r.IntN(20)))
-	case reflect.Bool:
-		v.SetBool(r.IntN(2) == 0)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			v.Field(i).Set(randomValue(r, t.Field(i).Type))
-		}
-	case reflect.Slice:
-		if r.IntN(5) > 0 {
-			v.Set(reflect.MakeSlice(t, 0, 0))
-			for range r.IntN(6) {
-				v.Set(reflect.Append(v, randomValue(r, t.Elem())))
-			}
-		}
-	case reflect.Map:
-		v.Set(reflect.MakeMap(t))
-		for range r.IntN(4) {
-			v.SetMapIndex(randomValue(r, t.Key()), randomValue(r, t.Elem()))
-		}
-	case reflect.Pointer:
-		if r.IntN(2) == 0 {
-			v.Set(reflect.New(t.Elem()))
-			v.Elem().Set(randomValue(r, t.Elem()))
-		}
-	case reflect.Interface:
-		some := []any{nil, int64(1), "two", []any{int64(3)}, true}
-		if x := some[r.IntN(len(some))]; x != nil {
-			v.Set(reflect.ValueOf(x))
-		}
-	default:
-		panic(t)
-	}
-	return v
-}
-
-// gatheredForTest is what calls of one function become: messages, and the arguments they were made with, fixed ones
-// first.
-func gatheredForTest(
-	t *testing.T, r *rand.Rand, q *Queue, fn *Function, n int,
-) (messages [][]byte, fixed []any, list reflect.Value) {
-	t.Helper()
-	f := fn.f
-	last := f.Arity() - 1
-	for _, p := range f.Info().Params[:last] {
-		fixed = append(fixed, randomValue(r, p).Interface())
-	}
-	list = reflect.MakeSlice(f.Info().Params[last], 0, 0)
-	for range n {
-		values := randomValue(r, f.Info().Params[last])
-		list = reflect.AppendSlice(list, values)
-		args := slices.Clone(fixed)
-		var task *Task
-		switch {
-		case r.IntN(3) == 0: // by path, with the ready slice
-			task = NewGoTask(f.Path(), append(args, values.Interface())...)
-		case f.Info().Variadic:
-			for i := range values.Len() {
-				args = append(args, values.Index(i).Interface())
-			}
-			task = Call(fn, args...)
-		default:
-			task = Call(fn, append(args, values.Interface())...)
-		}
-		messages = append(messages, messageOf(t, q, task))
-	}
-	return messages, fixed, list
-}
-
-// TestComposeConcatenates makes calls of random ones: the arguments of all of them are those that were given, in their
-// order.
-func TestComposeConcatenates(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	q := offline(t)
-	for round := range 600 {
-		fn := Func(growingFunctions[round%len(growingFunctions)], Name("compose.f"))
-		size := 1 + r.IntN(9)
-		q := q.With(Group("k"), Gather(GatherPolicy{MaxSize: size}))
-		messages, fixed, list := gatheredForTest(t, r, q, fn, 1+r.IntN(20))
-		got, left := reflect.MakeSlice(list.Type(), 0, 0), messages
-		for len(left) > 0 {
-			composed, members := group.Compose(left, size, 5, nil)
-			if len(composed) != 1 || len(members) != min(size, len(left)) {
-				t.Fatalf("seed %d: %d of %d calls became %d, expected one of %d", seed, len(members), len(left),
-					len(composed), size)
-			}
-			left = left[len(members):]
-			msg, err := wire.Parse(composed[0], wire.Default)
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			if x := msg.Meta.Extra; x != nil && (x.Group != "" || x.Gather != nil) || msg.Meta.HasN ||
-				msg.Meta.EnqueuedAt != 5 {
-				t.Fatalf("seed %d: meta %+v", seed, msg.Meta)
-			}
-			if members[0].Msg.Meta.ID != msg.Meta.ID || msg.Meta.ID == "" {
-				t.Fatalf("seed %d: the call has the id %q, its first member %q", seed, msg.Meta.ID,
-					members[0].Msg.Meta.ID)
-			}
-			result, err := fn.f.Call(t.Context(), &msg)
-			if err != nil {
-				t.Fatalf("seed %d: %T: %v", seed, growingFunctions[round%len(growingFunctions)], err)
-			}
-			if len(fixed) > 0 {
-				all, _ := result.([]any)
-				if want := append(slices.Clone(fixed),
-					nil); fmt.Sprint(all[:len(fixed)]) != fmt.Sprint(want[:len(fixed)]) {
-					t.Fatalf("seed %d: fixed arguments %v, expected %v", seed, all, want)
-				}
-				result = all[len(fixed)]
-			}
-			got = reflect.AppendSlice(got, reflect.ValueOf(result))
-		}
-		if !reflect.DeepEqual(canonical(got), canonical(list)) {
-			t.Fatalf("seed %d: called with %v, expected %v", seed, got, list)
-		}
-	}
-}
-
-// canonical shows values as they travel: an empty slice is not nil there either.
-func canonical(v reflect.Value) string {
-	c, err := wire.CodecFor(v.Type())
-	if err != nil {
-		return err.Error()
-	}
-	b, err := c.Append(nil, v)
-	return fmt.Sprintf("%x %v", b, err)
-}
-
-// TestMembersOfGroups holds apart what belongs to different groups.
-func TestMembersOfGroups(t *testing.T) {
-	q := offline(t)
-	index := Func(func(string, ...int) {}, Name("a.index"))
-	other := Func(func(string, ...int) {}, Name("a.other"))
-	name := func(key string, task *Task) string {
-		m, err := group.NewMember(messageOf(t, q.With(Group(key)), task))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m.Group
-	}
-	same := name("k", Call(index, "t", 1))
-	for _, task := range []*Task{
-		Call(index, "t"), Call(index, "t", 1, 2, 3), NewGoTask("a.index", "t", []int{1}),
-		NewGoTask("a.index", "t", []string(nil)),
-	} {
-		if got := name("k", task); got != same {
-			t.Errorf("another group: %s, expected %s", got, same)
-		}
-	}
-	for what, got := range map[string]string{
-		"key": name("l", Call(index, "t", 1)), "function": name("k", Call(other, "t", 1)),
-		"argument": name("k", Call(index, "u", 1)),
-		"fixed":    name("k", NewGoTask("a.index", []string{"t"})),
-	} {
-		if got == same {
-			t.Errorf("another %s is in the same group", what)
-		}
-	}
-	if len(same) != 32 {
-		t.Errorf("name of %d characters", len(same))
-	}
-}
-
-// TestForeignMembers composes what other programs may gather.
-func TestForeignMembers(t *testing.T) {
-	member := func(payload []byte, n int, how *wire.Gather) []byte {
-		m := wire.Message{
-			Kind: wire.GoExtended, Path: "f", Payload: payload,
-			Meta: wire.Meta{HasN: n >= 0, N: max(n, 0), Extra: &wire.Extra{Group: "g", Gather: how}},
-		}
-		return m.Append(nil)
-	}
-	one := &wire.Gather{Fixed: 1}
-	for _, c := range []struct {
-		name     string
-		messages [][]byte
-		want     string // payloads
-	}{
-		{"counted", [][]byte{
-			member([]byte("\x93\xa1t\x01\x02"), 3, one), member([]byte("\x91\xa1t"), 1, one),
-			member([]byte("\x92\xa1t\x03"), 2, one),
-		}, "92a17493010203"},
-		{"counted, none fixed", [][]byte{
-			member([]byte("\x92\x01\x02"), 2, nil), member(nil, 0, nil),
-			member([]byte("\x91\x03"), 1, nil),
-		}, "93010203"},
-		{"not counted", [][]byte{
-			member([]byte("\x92\x01\x02"), -1, nil), member(nil, -1, nil),
-			member([]byte("\xc0"), -1, nil),
-		}, "920102"},
-		{"counted and not", [][]byte{
-			member([]byte("\x93\xa1t\x01\x02"), 3, one),
-			member([]byte("\x92\xa1t\x91\x03"), -1, one), member([]byte("\x92\xa1t\xc0"), -1, one),
-		}, "92a17493010203"},
-		{"lists that are not packed tightly", [][]byte{
-			member([]byte("\xdc\x00\x01\x01"), -1, nil),
-			member([]byte("\xdd\x00\x00\x00\x01\x02"), -1, nil),
-		}, "920102"},
-	} {
-		composed, members := group.Compose(c.messages, 100, 1, nil)
-		var got []string
-		for _, b := range composed {
-			m, err := wire.Parse(b, wire.Default)
-			if err != nil {
-				t.Errorf("%s: %v", c.name, err)
-			}
-			if m.Meta.ID == "" {
-				t.Errorf("%s: no id", c.name)
-			}
-			got = append(got, fmt.Sprintf("%x", m.Payload))
-		}
-		if strings.Join(got, " ") != c.want || len(members) != len(c.messages) {
-			t.Errorf("%s: %d members became %q, expected %q", c.name, len(members), got, c.want)
-		}
-	}
-	// What cannot be put together becomes pending as it is, and those around it do not wait for it.
-	good := func(i byte) []byte { return member([]byte{0x91, i}, -1, nil) }
-	for name, bad := range map[string][]byte{
-		"no message": []byte("garbage"),
-		"no group":   (&wire.Message{Kind: wire.GoExtended, Path: "f", Payload: []byte("\x91\x01")}).Append(nil),
-		"Python": (&wire.Message{
-			Kind: wire.PyExtended, Path: "m:f",
-			Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}},
-		}).Append(nil),
-		"no list": member([]byte{7}, -1, nil), "no list behind the fixed argument": member([]byte{0x92, 1, 2}, -1, one),
-		"no payload": member(nil, -1, one),
-		"too few":    member([]byte{0x90}, 0, one), "too many": member([]byte{0x93, 1, 0x90, 0x90}, -1, one),
-		"no array": member([]byte{7}, -1, one),
-	} {
-		composed, members := group.Compose([][]byte{good(1), good(2), bad, good(3), bad}, 100, 1, nil)
-		if len(members) != 5 || len(composed) != 4 || !bytes.Equal(composed[1], bad) || !bytes.Equal(composed[3], bad) {
-			t.Errorf("%s: %d members became %d tasks: %q", name, len(members), len(composed), composed)
-		}
-	}
-	strange := (&wire.Message{
-		Kind: wire.GoExtended, Path: "h", Payload: []byte("\x91\x09"),
-		Meta: wire.Meta{Extra: &wire.Extra{Group: "g"}},
-	}).Append(nil)
-	if composed, members := group.Compose([][]byte{good(1), good(2), strange, strange, good(3)}, 100, 1,
-		nil); len(composed) != 3 || len(members) != 5 {
-		t.Errorf("%d members became %d tasks, expected 5 and 3", len(members), len(composed))
-	}
-	if composed, members := group.Compose(slices.Repeat([][]byte{[]byte("garbage")}, 3000), 100, 1,
-		nil); len(composed) != len(members) || len(composed) > group.MaxCalls {
-		t.Errorf("%d members became %d tasks", len(members), len(composed))
-	}
-	mixed := append([][]byte{[]byte("garbage")}, slices.Repeat([][]byte{good(1), []byte("garbage")}, 1500)...)
-	for first := range 2 {
-		composed, members := group.Compose(mixed[first:], 100, 1, nil)
-		if len(composed) != len(members) || len(composed) > group.MaxCalls || len(composed) < group.MaxCalls-2 {
-			t.Errorf("%d members, good and bad ones in turn, became %d tasks", len(members), len(composed))
-		}
-	}
-	if composed, members := group.Compose(nil, 100, 1, nil); len(composed)+len(members) > 0 {
-		t.Errorf("no members became %q", composed)
-	}
-}
-
-// TestComposeWithinLimits makes no call that a producer could not have sent.
-func TestComposeWithinLimits(t *testing.T) {
-	q := offline(t).With(Group("k"))
-	blobs := Func(func(string, ...[]byte) {}, Name("compose.blobs"))
-	numbers := Func(func([]int) {}, Name("compose.numbers"))
-	many := make([]int, 20_000)
-	for name, c := range map[string]struct {
-		task *Task
-		fits int
-	}{
-		"bytes":  {Call(blobs, strings.Repeat("t", 100_000), make([]byte, 300_000)), 3},
-		"values": {Call(numbers, many), 3},
-		"one":    {Call(blobs, "t", make([]byte, 1<<20-200)), 1},
-		"most":   {Call(numbers, make([]int, 65_535)), 1},
-	} {
-		raw := messageOf(t, q, c.task)
-		messages := slices.Repeat([][]byte{raw}, 10)
-		composed, members := group.Compose(messages, 10, 1, nil)
-		if len(composed) != 1 || len(members) != c.fits {
-			t.Errorf("%s: %d members became %d tasks, expected %d and 1", name, len(members), len(composed), c.fits)
-			continue
-		}
-		if _, err := wire.Parse(composed[0], wire.Default); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestComposedOptions are those of the last call. It has not failed yet and no worker has died of it, whatever has
-// become of that call.
-func TestComposedOptions(t *testing.T) {
-	q := offline(t).With(Group("k"))
-	fn := Func(func([]int) {}, Name("compose.options"), MaxRetry(9))
-	first := messageOf(t, q.With(MaxRetry(1), Header("a", "1")), Call(fn, []int{1}))
-	last, err := wire.Parse(messageOf(t, q.With(Header("b", "2")), Call(fn, []int{2})), wire.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
-	last.Meta.Retried, last.Meta.Deaths, last.Meta.DiedAt = 1, 2, 3
-	last.Meta.Extra.AloneDeaths, last.Meta.Extra.FirstFailed = 1, 4
-	composed, _ := group.Compose([][]byte{first, last.Append(nil)}, 10, 1, nil)
-	msg, err := wire.Parse(composed[0], wire.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m := &msg.Meta; m.MaxRetry != 9 || m.Retried+m.Deaths != 0 || m.DiedAt != 0 ||
-		!reflect.DeepEqual(m.Extra, &wire.Extra{Headers: map[string]string{"b": "2"}}) {
-		t.Errorf("meta %+v with %+v", m, m.Extra)
-	}
-}
-
 func TestGroupIsRefused(t *testing.T) {
 	q := offline(t)
-	index := Func(func(...int) {}, Name("refused.index"))
+	index := delayed.Func(func(...int) {}, delayed.Name("refused.index"))
 	for _, c := range []struct {
 		name string
-		q    *Queue
-		task *Task
+		q    *delayed.Queue
+		task *delayed.Task
 		is   error
 		want string
 	}{
-		{"empty key", q.With(Group("")), Call(index, 1), ErrArguments, "key of 0 bytes"},
-		{"long key", q.With(Group(strings.Repeat("k", 257))), Call(index, 1), ErrArguments, "key of 257 bytes"},
-		{"key that is not UTF-8", q.With(Group("\xff")), Call(index, 1), ErrArguments, "in UTF-8"},
+		{"empty key", q.With(delayed.Group("")), delayed.Call(index, 1), delayed.ErrArguments, "key of 0 bytes"},
 		{
-			"no list", q.With(Group("k")), Call(Func(func(int) {}, Name("refused.one")), 1), ErrFunction,
+			"long key", q.With(delayed.Group(strings.Repeat("k", 257))), delayed.Call(index, 1), delayed.ErrArguments,
+			"key of 257 bytes",
+		},
+		{
+			"key that is not UTF-8", q.With(delayed.Group("\xff")), delayed.Call(index, 1), delayed.ErrArguments,
+			"in UTF-8",
+		},
+		{
+			"no list", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func(int) {}, delayed.Name("refused.one")), 1), delayed.ErrFunction,
 			"variadic function or one whose last parameter is a slice",
 		},
-		{"no parameters", q.With(Group("k")), Call(Func(func() {}, Name("refused.none"))), ErrFunction, "variadic"},
 		{
-			"bytes", q.With(Group("k")), Call(Func(func([]byte) {}, Name("refused.bytes")), []byte{1}), ErrFunction,
+			"no parameters", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func() {}, delayed.Name("refused.none"))), delayed.ErrFunction, "variadic",
+		},
+		{
+			"bytes", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func([]byte) {}, delayed.Name("refused.bytes")), []byte{1}), delayed.ErrFunction,
 			"other than []byte",
 		},
 		{
-			"array", q.With(Group("k")), Call(Func(func([2]int) {}, Name("refused.array")), [2]int{1}), ErrFunction,
+			"array", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func([2]int) {}, delayed.Name("refused.array")), [2]int{1}), delayed.ErrFunction,
 			"variadic",
 		},
 		{
-			"slice, but not last", q.With(Group("k")),
-			Call(Func(func([]int, int) {}, Name("refused.first")), []int{1}, 2),
-			ErrFunction, "variadic",
+			"slice, but not last", q.With(delayed.Group("k")),
+			delayed.Call(delayed.Func(func([]int, int) {}, delayed.Name("refused.first")), []int{1}, 2),
+			delayed.ErrFunction, "variadic",
 		},
 		{
-			"by path without a slice", q.With(Group("k")), NewGoTask("a.b", 1, 2), ErrArguments,
+			"by path without a slice", q.With(delayed.Group("k")), delayed.NewGoTask("a.b", 1, 2), delayed.ErrArguments,
 			"slice as the last argument of a task given by path, found integer",
 		},
-		{"by path without arguments", q.With(Group("k")), NewGoTask("a.b"), ErrArguments, "found no argument"},
-		{"Python", q.With(Group("k")), NewPyTask("a:b", nil, nil), ErrArguments, "found a Python task"},
-		{"TaskID", q.With(TaskID("x"), Group("k")), Call(index, 1), ErrArguments, "no TaskID"},
-		{"Unique", q.With(Unique(time.Hour), Group("k")), Call(index, 1), ErrArguments, "holds a lock"},
-		{"Debounce", q.With(Debounce(time.Hour), Group("k")), Call(index, 1), ErrArguments, "holds a lock"},
-		{"Front", q.With(Front(), Group("k")), Call(index, 1), ErrArguments, "no Front"},
+		{
+			"by path without arguments", q.With(delayed.Group("k")), delayed.NewGoTask("a.b"), delayed.ErrArguments,
+			"found no argument",
+		},
+		{
+			"Python", q.With(delayed.Group("k")), delayed.NewPyTask("a:b", nil, nil), delayed.ErrArguments,
+			"found a Python task",
+		},
+		{
+			"TaskID", q.With(delayed.TaskID("x"), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments,
+			"no TaskID",
+		},
+		{
+			"Unique", q.With(delayed.Unique(time.Hour), delayed.Group("k")), delayed.Call(index, 1),
+			delayed.ErrArguments, "holds a lock",
+		},
+		{
+			"Debounce", q.With(delayed.Debounce(time.Hour), delayed.Group("k")), delayed.Call(index, 1),
+			delayed.ErrArguments, "holds a lock",
+		},
+		{
+			"Front", q.With(delayed.Front(), delayed.Group("k")), delayed.Call(index, 1), delayed.ErrArguments,
+			"no Front",
+		},
 	} {
 		if _, err := c.q.Enqueue(t.Context(), c.task); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected %v with %q", c.name, err, c.is, c.want)
@@ -426,11 +90,8 @@ func TestGroupIsRefused(t *testing.T) {
 			t.Errorf("%s, one of many: %v, expected %v", c.name, err, c.is)
 		}
 	}
-	locked := Task{
-		msg: wire.Message{Kind: wire.GoPlain, Path: "f"}, fn: index.f,
-		extras: []extra{func(x *wire.Extra, _ int64) { x.Lock = "l" }},
-	}
-	if _, err := q.With(Group("k")).Enqueue(t.Context(), &locked); !errors.Is(err, ErrArguments) ||
+	locked := delayed.Func(func(...int) {}, delayed.Name("refused.locked"), delayed.Unique(time.Hour))
+	if _, err := q.With(delayed.Group("k")).Delay(locked, 1); !errors.Is(err, delayed.ErrArguments) ||
 		!strings.Contains(err.Error(), "holds a lock") {
 		t.Errorf("with a lock: %v", err)
 	}
@@ -438,41 +99,43 @@ func TestGroupIsRefused(t *testing.T) {
 
 func TestGatherPolicies(t *testing.T) {
 	for _, c := range []struct {
-		policy GatherPolicy
+		policy delayed.GatherPolicy
 		text   string
 		want   wire.Gather
 	}{
-		{GatherPolicy{}, "Gather(GatherPolicy{})", wire.Gather{Grace: 60_000, MaxSize: 1000}},
+		{delayed.GatherPolicy{}, "Gather(GatherPolicy{})", wire.Gather{Grace: 60_000, MaxSize: 1000}},
 		{
-			GatherPolicy{Grace: time.Second, MaxDelay: time.Hour, MaxSize: 7},
+			delayed.GatherPolicy{Grace: time.Second, MaxDelay: time.Hour, MaxSize: 7},
 			"Gather(GatherPolicy{Grace: 1s, MaxDelay: 1h0m0s, MaxSize: 7})",
 			wire.Gather{Grace: 1000, MaxDelay: 3_600_000, MaxSize: 7},
 		},
 		{
-			GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond},
+			delayed.GatherPolicy{Grace: time.Millisecond, MaxDelay: 1999 * time.Microsecond},
 			"Gather(GatherPolicy{Grace: 1ms, MaxDelay: 1.999ms})",
 			wire.Gather{Grace: 1, MaxDelay: 1, MaxSize: 1000},
 		},
 		{
-			GatherPolicy{MaxSize: 1 << 30},
+			delayed.GatherPolicy{MaxSize: 1 << 30},
 			"Gather(GatherPolicy{MaxSize: 1073741824})",
 			wire.Gather{Grace: 60_000, MaxSize: 5_000},
 		},
 	} {
-		if text := Gather(c.policy).String(); text != c.text {
+		if text := delayed.Gather(c.policy).String(); text != c.text {
 			t.Errorf("%s, expected %s", text, c.text)
 		}
-		q := offline(t).With(Group("k"))
-		byCall := messageOf(t, q.With(Gather(c.policy)),
-			Call(Func(func([]int) {}, Name("f"), Gather(GatherPolicy{MaxSize: 5})), []int{1}))
-		byFunc := messageOf(t, q, Call(Func(func([]int) {}, Name("f"), Gather(c.policy)), []int{1}))
+		q := offline(t).With(delayed.Group("k"))
+		byCall := messageOf(t, q.With(delayed.Gather(c.policy)),
+			delayed.Call(delayed.Func(func([]int) {}, delayed.Name("f"),
+				delayed.Gather(delayed.GatherPolicy{MaxSize: 5})), []int{1}))
+		byFunc := messageOf(t, q,
+			delayed.Call(delayed.Func(func([]int) {}, delayed.Name("f"), delayed.Gather(c.policy)), []int{1}))
 		for _, raw := range [][]byte{byCall, byFunc} {
 			if m, err := group.NewMember(raw); err != nil || m.How != c.want {
 				t.Errorf("%s: %+v, %v, expected %+v", c.text, m.How, err, c.want)
 			}
 		}
 	}
-	if text := Group("a\"b").String(); text != `Group("a\"b")` {
+	if text := delayed.Group("a\"b").String(); text != `Group("a\"b")` {
 		t.Error(text)
 	}
 }

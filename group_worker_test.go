@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -17,13 +18,15 @@ import (
 )
 
 // soon gathers until nothing has come for a moment.
-var soon = Gather(GatherPolicy{Grace: 50 * time.Millisecond})
+var soon = delayed.Gather(delayed.GatherPolicy{Grace: 50 * time.Millisecond})
 
 // whenFull gathers n calls, however long it takes.
-func whenFull(n int) TaskOption { return Gather(GatherPolicy{Grace: time.Hour, MaxSize: n}) }
+func whenFull(n int) delayed.TaskOption {
+	return delayed.Gather(delayed.GatherPolicy{Grace: time.Hour, MaxSize: n})
+}
 
 // indexed is a function that can be gathered; what it is called with goes to calls.
-func (b *bench) indexed(name string) (fn *Function, calls chan string) {
+func (b *bench) indexed(name string) (fn *delayed.Function, calls chan string) {
 	calls = make(chan string, 1000)
 	return b.fn(name, func(tenant string, ids ...int) { calls <- fmt.Sprint(tenant, ids) }), calls
 }
@@ -31,24 +34,25 @@ func (b *bench) indexed(name string) (fn *Function, calls chan string) {
 func TestGroupRunsAsOneCall(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
-	q := b.q.With(Group("k"), soon)
+	q := b.q.With(delayed.Group("k"), soon)
 	first := b.delayWith(q, index, "a", 1, 2)
 	b.delayWith(q, index, "b", 7)
 	b.delayWith(q, index, "a")
-	if _, err := q.DelayMany(t.Context(), Call(index, "a", 3), Call(index, "b", 8), Call(index, "a", 4),
-		NewGoTask(index.f.Path(), "a", []int{5, 6})); err != nil {
+	if _, err := q.DelayMany(t.Context(), delayed.Call(index, "a", 3), delayed.Call(index, "b", 8),
+		delayed.Call(index, "a", 4),
+		delayed.NewGoTask(b.Name+".index", "a", []int{5, 6})); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.Size("_groups"); n != 2 || b.Size("") != 0 {
 		t.Errorf("%d groups, %d pending tasks, expected 2 and none", n, b.Size(""))
 	}
 	ids := make(chan string, 2)
-	w, err := NewWorker(b.rdb, b.config())
+	w, err := delayed.NewWorker(b.rdb, b.config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = w.Use(func(next HandlerFunc) HandlerFunc {
-		return func(ctx context.Context, t *Task) error {
+	err = w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
+		return func(ctx context.Context, t *delayed.Task) error {
 			if t.ID() == first.ID() {
 				ids <- t.ID()
 			}
@@ -75,7 +79,7 @@ func TestGroupFiresWhenFull(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
 	b.work(b.config(), index)
-	q := b.q.With(Group("k"), whenFull(3))
+	q := b.q.With(delayed.Group("k"), whenFull(3))
 	for i := range 7 {
 		b.delayWith(q, index, "a", i)
 	}
@@ -103,7 +107,7 @@ func TestGroupOfAnUnknownFunction(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
 	b.work(b.config())
-	q := b.q.With(Group("k"), whenFull(2))
+	q := b.q.With(delayed.Group("k"), whenFull(2))
 	b.delayWith(q, index, "a", 1)
 	b.delayWith(q, index, "a", 2)
 	b.Until("the call is parked", func() bool { return b.Size("_parked") == 1 })
@@ -117,7 +121,7 @@ func TestGroupOfAnUnknownFunction(t *testing.T) {
 func TestGarbageInGroup(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
-	q := b.q.With(Group("k"), soon)
+	q := b.q.With(delayed.Group("k"), soon)
 	b.delayWith(q, index, "a", 1)
 	b.Do("RPUSH", b.Name+"_group:"+b.groupNames()[0], "garbage")
 	b.delayWith(q, index, "a", 2)
@@ -148,9 +152,10 @@ func TestGroupsAreListed(t *testing.T) {
 		t.Errorf("an empty queue has the groups %v, %v", groups, err)
 	}
 	index, _ := b.indexed("index")
-	b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: 2 * time.Hour})), index, "a", 1)
-	ref := b.delayWith(b.q.With(Group("k"), Gather(GatherPolicy{Grace: 2 * time.Hour})), index, "a", 2)
-	b.delayWith(b.q.With(Group("l"), Gather(GatherPolicy{Grace: time.Hour})), index, "a", 3)
+	b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: 2 * time.Hour})), index, "a", 1)
+	ref := b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: 2 * time.Hour})), index,
+		"a", 2)
+	b.delayWith(b.q.With(delayed.Group("l"), delayed.Gather(delayed.GatherPolicy{Grace: time.Hour})), index, "a", 3)
 	b.Do("ZADD", b.Name+"_groups", later, "gone")
 	b.Do("ZADD", b.Name+"_groups", round, "odd")
 	b.Do("RPUSH", b.Name+"_group:odd", "garbage")
@@ -158,9 +163,9 @@ func TestGroupsAreListed(t *testing.T) {
 	if err != nil || len(groups) != 3 {
 		t.Fatalf("%v, %v, expected three groups", groups, err)
 	}
-	for i, want := range []GroupInfo{
-		{"l", index.f.Path(), 1, time.Now().Add(time.Hour)},
-		{"k", index.f.Path(), 2, time.Now().Add(2 * time.Hour)},
+	for i, want := range []delayed.GroupInfo{
+		{"l", b.Name + ".index", 1, time.Now().Add(time.Hour)},
+		{"k", b.Name + ".index", 2, time.Now().Add(2 * time.Hour)},
 		{"", "", 1, time.UnixMilli(round)},
 	} {
 		off := groups[i].Due.Sub(want.Due)
@@ -173,7 +178,7 @@ func TestGroupsAreListed(t *testing.T) {
 			t.Errorf("%s is %v, %v, expected %v", id, state, err, want)
 		}
 		if info, err := b.q.Ref(id).Info(ctx); err != nil || info.State != want ||
-			(info.Function == index.f.Path()) != (want == state.Aggregating) {
+			(info.Function == b.Name+".index") != (want == state.Aggregating) {
 			t.Errorf("%s: %+v, %v", id, info, err)
 		}
 	}
@@ -190,11 +195,11 @@ func TestScheduledCallsJoinTheirGroup(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
 	b.work(b.config())
-	q := b.q.With(Group("k"), whenFull(5))
-	b.delayWith(q.With(At(time.Now())), index, "a", 1)
-	b.delayWith(q.With(In(50*time.Millisecond)), index, "a", 2)
-	if _, err := q.With(In(20*time.Millisecond)).DelayMany(t.Context(), Call(index, "a", 3),
-		Call(index, "a", 4)); err != nil {
+	q := b.q.With(delayed.Group("k"), whenFull(5))
+	b.delayWith(q.With(delayed.At(time.Now())), index, "a", 1)
+	b.delayWith(q.With(delayed.In(50*time.Millisecond)), index, "a", 2)
+	if _, err := q.With(delayed.In(20*time.Millisecond)).DelayMany(t.Context(), delayed.Call(index, "a", 3),
+		delayed.Call(index, "a", 4)); err != nil {
 		t.Fatal(err)
 	}
 	b.Until("four calls wait in the group", func() bool {
@@ -224,7 +229,7 @@ func TestLoneCallThatCannotBeGathered(t *testing.T) {
 		Kind: wire.GoExtended, Path: b.Name + ".one", Payload: []byte{7},
 		Meta: wire.Meta{Extra: &wire.Extra{Group: "k"}},
 	}
-	if err := b.q.store.Enqueue(t.Context(), []redisstore.Envelope{{ID: "", Message: m.Append(nil)}}); err != nil {
+	if err := b.store.Enqueue(t.Context(), []redisstore.Envelope{{ID: "", Message: m.Append(nil)}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := await(b, "the call", ran); n != 7 {

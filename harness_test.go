@@ -1,7 +1,6 @@
-package delayed
+package delayed_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,20 +9,33 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
 const patience = redistest.Patience
 
+// Due times that have been over, or lie ahead, for as long as anybody will run these tests.
+const (
+	past  = 1_000
+	later = 4_000_000_000_001
+	round = 4_000_000_000_000 // which some servers write as 4e+12
+)
+
+var bg = context.Background()
+
 // bench is a queue on a real server with what tests need around it.
 type bench struct {
 	*redistest.Bench
-	rdb *Redis
-	q   *Queue
-	log *logText
+	rdb   *delayed.Redis
+	q     *delayed.Queue
+	src   delayed.Source    // connections of the test's own
+	store *redisstore.Store // of the queue, over src
+	log   *redistest.Log
 }
 
 func newBench(t testing.TB) *bench {
@@ -33,29 +45,35 @@ func newBench(t testing.TB) *bench {
 
 func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 	t.Helper()
-	rdb, err := Dial(server.URL())
+	rdb, err := delayed.Dial(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rdb.Close() })
-	b := &bench{Bench: redistest.NewBench(t, server), rdb: rdb, log: &logText{}}
-	b.Log = b.log
-	b.q = NewQueue(b.Name, rdb)
+	_, src, _, err := redisstore.DialSources(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { src.Close() })
+	b := &bench{Bench: redistest.NewBench(t, server), rdb: rdb, src: src, log: new(redistest.Log)}
+	b.Log, b.store = b.log, redisstore.NewStore(src, "", b.Name)
+	b.q = delayed.NewQueue(b.Name, rdb)
 	return b
 }
 
 // config is that of a quick worker.
-func (b *bench) config() WorkerConfig {
-	return WorkerConfig{
-		Queues: Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second, SweepInterval: 100 * time.Millisecond,
-		Grace: 5 * time.Second, CancelGrace: time.Second, Logger: b.log.logger(),
+func (b *bench) config() delayed.WorkerConfig {
+	return delayed.WorkerConfig{
+		Queues: delayed.Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second,
+		SweepInterval: 100 * time.Millisecond, Grace: 5 * time.Second, CancelGrace: time.Second,
+		Logger:  b.log.Logger(),
 		Backoff: func(int) time.Duration { return time.Millisecond },
 	}
 }
 
 // started is a worker that runs.
 type started struct {
-	*Worker
+	*delayed.Worker
 	b    *bench
 	stop func() error // stops it and returns what Run returned; may be called more than once
 }
@@ -69,14 +87,14 @@ func (s *started) mustStop() {
 }
 
 // work starts a worker and waits until Redis knows it. It is stopped at the end of the test, and the queue is checked.
-func (b *bench) work(cfg WorkerConfig, fns ...any) *started {
+func (b *bench) work(cfg delayed.WorkerConfig, fns ...any) *started {
 	b.T.Helper()
 	return b.workWith(b.rdb, cfg, fns...)
 }
 
-func (b *bench) workWith(rdb *Redis, cfg WorkerConfig, fns ...any) *started {
+func (b *bench) workWith(rdb *delayed.Redis, cfg delayed.WorkerConfig, fns ...any) *started {
 	b.T.Helper()
-	w, err := NewWorker(rdb, cfg)
+	w, err := delayed.NewWorker(rdb, cfg)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -88,7 +106,7 @@ func (b *bench) workWith(rdb *Redis, cfg WorkerConfig, fns ...any) *started {
 	return b.start(w)
 }
 
-func (b *bench) start(w *Worker) *started {
+func (b *bench) start(w *delayed.Worker) *started {
 	b.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error, 1)
@@ -118,7 +136,7 @@ func (b *bench) start(w *Worker) *started {
 // counters returns those of today.
 func (b *bench) counters() map[string]int {
 	b.T.Helper()
-	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.q.store.StatsKey()))
+	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.store.StatsKey()))
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -131,7 +149,7 @@ func await[T any](b *bench, what string, c <-chan T) T {
 	return redistest.Await(b.Bench, what, c)
 }
 
-func (b *bench) delay(fn any, args ...any) *Ref {
+func (b *bench) delay(fn any, args ...any) *delayed.Ref {
 	b.T.Helper()
 	ref, err := b.q.Delay(fn, args...)
 	if err != nil {
@@ -140,7 +158,7 @@ func (b *bench) delay(fn any, args ...any) *Ref {
 	return ref
 }
 
-func (b *bench) delayWith(q *Queue, fn any, args ...any) *Ref {
+func (b *bench) delayWith(q *delayed.Queue, fn any, args ...any) *delayed.Ref {
 	b.T.Helper()
 	ref, err := q.Delay(fn, args...)
 	if err != nil {
@@ -150,37 +168,39 @@ func (b *bench) delayWith(q *Queue, fn any, args ...any) *Ref {
 }
 
 // fn gives a function literal a name that no other test uses.
-func (b *bench) fn(name string, f any, opts ...FuncOption) *Function {
-	return Func(f, append([]FuncOption{Name(b.Name + "." + name)}, opts...)...)
-}
-
-// logText collects what is logged.
-type logText struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *logText) logger() logrus.FieldLogger {
-	logger := logrus.New()
-	logger.SetOutput(l)
-	logger.SetLevel(logrus.DebugLevel)
-	logger.SetFormatter(&logrus.TextFormatter{
-		DisableColors: true, TimestampFormat: "15:04:05.000",
-		FullTimestamp: true,
-	})
-	return logger
+func (b *bench) fn(name string, f any, opts ...delayed.FuncOption) *delayed.Function {
+	return delayed.Func(f, append([]delayed.FuncOption{delayed.Name(b.Name + "." + name)}, opts...)...)
 }
 
 func errorText(err error) string { return fmt.Sprint(err) }
+
+// offline is a queue whose server nobody asks.
+func offline(t testing.TB) *delayed.Queue {
+	t.Helper()
+	rdb, err := delayed.Dial("redis://localhost:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
+	return delayed.NewQueue("offline", rdb)
+}
+
+// messageOf is the message that a call becomes.
+func messageOf(t testing.TB, q *delayed.Queue, task *delayed.Task) []byte {
+	t.Helper()
+	message, _, _, err := delayed.Message(q, task, 1_700_000_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message
+}
+
+// parsed reads a message back.
+func parsed(t testing.TB, message []byte) wire.Message {
+	t.Helper()
+	m, err := wire.Parse(message, wire.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

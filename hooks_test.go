@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -10,27 +10,28 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
 )
 
 // heard collects events.
 type heard struct {
 	mu     sync.Mutex
-	events []Event
+	events []delayed.Event
 }
 
-func (h *heard) listen(e Event) {
+func (h *heard) listen(e delayed.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, e)
 }
 
 // of returns the events of some kinds, all if none is given.
-func (h *heard) of(kinds ...event.Kind) []Event {
+func (h *heard) of(kinds ...event.Kind) []delayed.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(h.events),
-		func(e Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
+		func(e delayed.Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
 }
 
 func (h *heard) names(kinds ...event.Kind) []string {
@@ -42,9 +43,9 @@ func (h *heard) names(kinds ...event.Kind) []string {
 }
 
 // listened makes a worker whose events are collected.
-func (b *bench) listened(cfg WorkerConfig, fns ...any) (*Worker, *heard) {
+func (b *bench) listened(cfg delayed.WorkerConfig, fns ...any) (*delayed.Worker, *heard) {
 	b.T.Helper()
-	w, err := NewWorker(b.rdb, cfg)
+	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -95,37 +96,38 @@ func TestEventsOfAWorker(t *testing.T) {
 
 func TestListenIsForWorkersThatDoNotRun(t *testing.T) {
 	b := newBench(t)
-	w, err := NewWorker(b.rdb, b.config())
+	w, err := delayed.NewWorker(b.rdb, b.config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Listen(nil); !errors.Is(err, ErrFunction) {
+	if err := w.Listen(nil); !errors.Is(err, delayed.ErrFunction) {
 		t.Errorf("nil: expected ErrFunction, found %v", err)
 	}
 	b.start(w)
-	if err := w.Listen(func(Event) {}); !errors.Is(err, ErrClosed) {
+	if err := w.Listen(func(delayed.Event) {}); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("after Run: expected ErrClosed, found %v", err)
 	}
 }
 
 // TestListenersCannotHarmTheWorker has one panic, one end its goroutine and one hang.
 func TestListenersCannotHarmTheWorker(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	w, h := b.listened(b.config())
 	hang := make(chan struct{})
 	defer close(hang)
-	for _, harm := range []func(Event){
-		func(e Event) {
+	for _, harm := range []func(delayed.Event){
+		func(e delayed.Event) {
 			if e.Kind == event.WorkerStarted {
 				panic("no")
 			}
 		},
-		func(e Event) {
+		func(e delayed.Event) {
 			if e.Kind == event.WorkerPaused {
 				runtime.Goexit()
 			}
 		},
-		func(e Event) {
+		func(e delayed.Event) {
 			if e.Kind == event.WorkerStopped {
 				<-hang
 			}

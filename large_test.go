@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -50,8 +51,8 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 	if info, err := ref.Info(t.Context()); err != nil || info.State != state.Archived || info.Error != page[0].Error {
 		t.Errorf("info %+v, %v", info, err)
 	}
-	for _, again := range []error{ref.RunAgain(t.Context()), ref.RunAgainWith(t.Context(), Call(f, 3))} {
-		if again == nil || errors.Is(again, ErrNotArchived) || !strings.Contains(again.Error(), "delete it") {
+	for _, again := range []error{ref.RunAgain(t.Context()), ref.RunAgainWith(t.Context(), delayed.Call(f, 3))} {
+		if again == nil || errors.Is(again, delayed.ErrNotArchived) || !strings.Contains(again.Error(), "delete it") {
 			t.Errorf("running it again: %v", again)
 		}
 	}
@@ -97,7 +98,7 @@ func TestLargeMemberOfAGroup(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan []int, 10)
 	f := b.fn("f", func(list ...int) { ran <- list })
-	q := b.q.With(Group("g"), Gather(GatherPolicy{Grace: 50 * time.Millisecond}))
+	q := b.q.With(delayed.Group("g"), delayed.Gather(delayed.GatherPolicy{Grace: 50 * time.Millisecond}))
 	b.delayWith(q, f, 1)
 	group := b.Do("ZRANGE", b.Name+"_groups", 0, 0)
 	name := fmt.Sprintf("%s", group.([]any)[0]) //nolint:errcheck // it is one

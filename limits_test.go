@@ -1,13 +1,15 @@
-package delayed
+package delayed_test
 
 import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/godelayed/delayed"
 )
 
 // runToEnd runs a worker until it stops by itself, and returns why it did.
-func (b *bench) runToEnd(cfg WorkerConfig, fns ...any) string {
+func (b *bench) runToEnd(cfg delayed.WorkerConfig, fns ...any) string {
 	b.T.Helper()
 	w, _ := b.listened(cfg, fns...)
 	result := make(chan error, 1)
@@ -43,7 +45,7 @@ func TestLimitsAreChecked(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
 	cfg.MaxTasks, cfg.MaxTime, cfg.MaxMemory, cfg.StopWhenEmptyFor, cfg.Rest = -1, -1, -1, -1, -1
-	_, err := NewWorker(b.rdb, cfg)
+	_, err := delayed.NewWorker(b.rdb, cfg)
 	for _, name := range []string{"MaxTasks", "MaxTime", "MaxMemory", "StopWhenEmptyFor", "Rest"} {
 		if !strings.Contains(errorText(err), "WorkerConfig."+name+" is -1") {
 			t.Errorf("expected an error about %s, found %v", name, err)

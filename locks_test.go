@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -29,21 +30,22 @@ func TestLocksEndWithTheirTasks(t *testing.T) {
 	no := errors.New("no")
 	for name, c := range map[string]struct {
 		handler func() error
-		opts    []Option
+		opts    []delayed.Option
 	}{
 		"success":    {func() error { return nil }, nil},
-		"result":     {func() error { return nil }, []Option{KeepResult(time.Millisecond)}},
-		"archive":    {func() error { return no }, []Option{MaxRetry(0)}},
-		"retry":      {func() error { return no }, []Option{MaxRetry(2)}},
-		"discard":    {func() error { return Discard(no) }, nil},
-		"drop":       {func() error { return Drop(no) }, nil},
-		"expiry":     {func() error { return nil }, []Option{TTL(time.Millisecond)}},
-		"panic":      {func() error { panic("no") }, []Option{MaxRetry(0)}},
-		"scheduled":  {func() error { return nil }, []Option{In(5 * time.Millisecond)}},
-		"untilstart": {func() error { return no }, []Option{MaxRetry(1), UntilStart()}},
+		"result":     {func() error { return nil }, []delayed.Option{delayed.KeepResult(time.Millisecond)}},
+		"archive":    {func() error { return no }, []delayed.Option{delayed.MaxRetry(0)}},
+		"retry":      {func() error { return no }, []delayed.Option{delayed.MaxRetry(2)}},
+		"discard":    {func() error { return delayed.Discard(no) }, nil},
+		"drop":       {func() error { return delayed.Drop(no) }, nil},
+		"expiry":     {func() error { return nil }, []delayed.Option{delayed.TTL(time.Millisecond)}},
+		"panic":      {func() error { panic("no") }, []delayed.Option{delayed.MaxRetry(0)}},
+		"scheduled":  {func() error { return nil }, []delayed.Option{delayed.In(5 * time.Millisecond)}},
+		"untilstart": {func() error { return no }, []delayed.Option{delayed.MaxRetry(1), delayed.UntilStart()}},
 	} {
-		for kind, lock := range map[string][]Option{
-			"lock": {Unique(time.Hour)}, "id": {TaskID("x")}, "both": {TaskID("x"), UniqueKey("x", time.Hour)},
+		for kind, lock := range map[string][]delayed.Option{
+			"lock": {delayed.Unique(time.Hour)}, "id": {delayed.TaskID("x")},
+			"both": {delayed.TaskID("x"), delayed.UniqueKey("x", time.Hour)},
 		} {
 			if name == "untilstart" && kind == "id" {
 				continue
@@ -81,18 +83,18 @@ func TestIDOfATaskThatIsKept(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(fail bool) error {
 		if fail {
-			return Discard(errors.New("no"))
+			return delayed.Discard(errors.New("no"))
 		}
 		return nil
 	})
-	archived, completed := b.q.With(TaskID("a")), b.q.With(TaskID("c"), Retention(time.Hour))
+	archived, completed := b.q.With(delayed.TaskID("a")), b.q.With(delayed.TaskID("c"), delayed.Retention(time.Hour))
 	b.delayWith(archived, f, true)
 	b.delayWith(completed, f, false)
 	b.work(b.config(), f)
 	b.Until("both are over", func() bool { return b.Size("_archived") == 1 && b.Size("_completed") == 1 })
-	for _, q := range []*Queue{archived, completed} {
+	for id, q := range map[string]*delayed.Queue{"a": archived, "c": completed} {
 		_, err := q.Delay(f, false)
-		inTheWay(t, err, *q.options.id)
+		inTheWay(t, err, id)
 	}
 	b.unlocked()
 }
@@ -104,7 +106,7 @@ func TestLockLastsThroughRetries(t *testing.T) {
 	cfg.Backoff = func(int) time.Duration { return time.Hour }
 	failed := make(chan struct{}, 1)
 	f := b.fn("f", func() error { failed <- struct{}{}; return errors.New("no") })
-	q := b.q.With(Unique(time.Minute))
+	q := b.q.With(delayed.Unique(time.Minute))
 	ref := b.delayWith(q, f)
 	b.work(cfg, f)
 	await(b, "the task", failed)
@@ -125,7 +127,7 @@ func TestLockLastsThroughRetries(t *testing.T) {
 func TestLocksOfTheDead(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() {})
-	q := b.q.With(UniqueKey("k", time.Hour), TaskID("x"))
+	q := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.TaskID("x"))
 	b.delayWith(q, f)
 	for deaths := 1; deaths <= lifecycle.MaxDeaths; deaths++ {
 		message := b.List("")[0]
@@ -147,41 +149,47 @@ func TestLocksOfTheDead(t *testing.T) {
 func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})
-	locked := b.fn("g", func(int) {}, Unique(time.Hour))
-	long := strings.Repeat("x", maxLockKey+1)
-	for name, opts := range map[string][]Option{
-		"ttl 0": {Unique(0)}, "ttl negative": {UniqueKey("k", -1)}, "ttl below 1ms": {Unique(time.Microsecond)},
-		"empty key": {UniqueKey("", time.Hour)}, "long key": {UniqueKey(long, time.Hour)},
-		"key not UTF-8":    {UniqueKey("\xff", time.Hour)},
-		"UntilStart alone": {UntilStart()}, "OnConflict alone": {OnConflict(Skip)},
-		"unknown conflict":            {Unique(time.Hour), OnConflict(9)},
-		"TaskID replaced":             {TaskID("x"), OnConflict(Replace)},
-		"TaskID with a lock replaced": {TaskID("x"), Unique(time.Hour), OnConflict(Replace)},
-		"TaskID until start":          {TaskID("x"), UntilStart()},
-		"Debounce with TaskID":        {TaskID("x"), Debounce(time.Second)},
-		"Debounce 0":                  {Debounce(0)}, "Debounce negative": {Debounce(-1)},
-		"Front later": {Front(), In(time.Hour)}, "Front at": {At(time.Now()), Front()},
-		"Front debounced": {Debounce(time.Hour), Front()},
+	locked := b.fn("g", func(int) {}, delayed.Unique(time.Hour))
+	long := strings.Repeat("x", 511)
+	for name, opts := range map[string][]delayed.Option{
+		"ttl 0": {delayed.Unique(0)}, "ttl negative": {delayed.UniqueKey("k", -1)},
+		"ttl below 1ms": {delayed.Unique(time.Microsecond)},
+		"empty key":     {delayed.UniqueKey("", time.Hour)}, "long key": {delayed.UniqueKey(long, time.Hour)},
+		"key not UTF-8":    {delayed.UniqueKey("\xff", time.Hour)},
+		"UntilStart alone": {delayed.UntilStart()}, "OnConflict alone": {delayed.OnConflict(delayed.Skip)},
+		"unknown conflict": {delayed.Unique(time.Hour), delayed.OnConflict(9)},
+		"TaskID replaced":  {delayed.TaskID("x"), delayed.OnConflict(delayed.Replace)},
+		"TaskID with a lock replaced": {
+			delayed.TaskID("x"), delayed.Unique(time.Hour),
+			delayed.OnConflict(delayed.Replace),
+		},
+		"TaskID until start":   {delayed.TaskID("x"), delayed.UntilStart()},
+		"Debounce with TaskID": {delayed.TaskID("x"), delayed.Debounce(time.Second)},
+		"Debounce 0":           {delayed.Debounce(0)}, "Debounce negative": {delayed.Debounce(-1)},
+		"Front later": {delayed.Front(), delayed.In(time.Hour)}, "Front at": {delayed.At(time.Now()), delayed.Front()},
+		"Front debounced": {delayed.Debounce(time.Hour), delayed.Front()},
 	} {
 		q := b.q.With(opts...)
-		if _, err := q.Delay(f, 1); !errors.Is(err, ErrArguments) {
+		if _, err := q.Delay(f, 1); !errors.Is(err, delayed.ErrArguments) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := q.DelayMany(t.Context(), Call(f, 1)); !errors.Is(err, ErrArguments) {
+		if _, err := q.DelayMany(t.Context(), delayed.Call(f, 1)); !errors.Is(err, delayed.ErrArguments) {
 			t.Errorf("%s: DelayMany: %v", name, err)
 		}
 	}
-	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(b.fn("h", func(int) {}, Unique(0)), 1)); !errors.Is(err,
-		ErrArguments) || !strings.Contains(err.Error(), "task 2") {
+	if _, err := b.q.DelayMany(t.Context(), delayed.Call(f, 1),
+		delayed.Call(b.fn("h", func(int) {}, delayed.Unique(0)), 1)); !errors.Is(err,
+		delayed.ErrArguments) || !strings.Contains(err.Error(), "task 2") {
 		t.Errorf("a function's default: %v", err)
 	}
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	b.Must(err)
-	for name, opts := range map[string][]Option{
-		"Unique": {Unique(time.Hour)}, "UniqueKey": {UniqueKey("k", time.Hour)}, "Debounce": {Debounce(time.Hour)},
+	for name, opts := range map[string][]delayed.Option{
+		"Unique": {delayed.Unique(time.Hour)}, "UniqueKey": {delayed.UniqueKey("k", time.Hour)},
+		"Debounce": {delayed.Debounce(time.Hour)},
 	} {
-		if _, err := legacy.With(opts...).Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); !errors.Is(err,
-			ErrArguments) {
+		if _, err := legacy.With(opts...).Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); !errors.Is(err,
+			delayed.ErrArguments) {
 			t.Errorf("%s for a plain Python task: %v", name, err)
 		}
 	}
@@ -189,8 +197,8 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 		t.Errorf("%d elements were written", n)
 	}
 	// The function's default, made until start by the call; an option that is given again.
-	if _, err := b.q.With(UntilStart(), Unique(time.Hour), UniqueKey("a", time.Hour),
-		UniqueKey("b", time.Minute)).Delay(locked, 1); err != nil {
+	if _, err := b.q.With(delayed.UntilStart(), delayed.Unique(time.Hour), delayed.UniqueKey("a", time.Hour),
+		delayed.UniqueKey("b", time.Minute)).Delay(locked, 1); err != nil {
 		t.Error(err)
 	}
 	if x := b.pending()[0].Meta.Extra; x == nil || x.Lock != "k:b" || x.LockLife != time.Minute.Milliseconds() ||
@@ -202,16 +210,16 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 // TestLocksEndWhenATaskIsHandedOn to another queue, whose workers do not know them.
 func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.q.store.SettleMode(t.Context(), "extended"); err != nil {
+	if _, err := b.store.SettleMode(t.Context(), "extended"); err != nil {
 		t.Fatal(err)
 	}
 	b.Do("SET", b.Name+"-py_mode", "extended")
-	if _, err := q.With(Unique(time.Hour), TaskID("x")).Enqueue(t.Context(),
-		NewPyTask("m:f", []any{1}, nil)); err != nil {
+	if _, err := q.With(delayed.Unique(time.Hour), delayed.TaskID("x")).Enqueue(t.Context(),
+		delayed.NewPyTask("m:f", []any{1}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	cfg := b.config()

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -18,9 +19,9 @@ import (
 )
 
 // marking is middleware that sends its name before and after.
-func marking(marks chan<- string, name string) func(HandlerFunc) HandlerFunc {
-	return func(next HandlerFunc) HandlerFunc {
-		return func(ctx context.Context, t *Task) error {
+func marking(marks chan<- string, name string) func(delayed.HandlerFunc) delayed.HandlerFunc {
+	return func(next delayed.HandlerFunc) delayed.HandlerFunc {
+		return func(ctx context.Context, t *delayed.Task) error {
 			marks <- name
 			defer func() { marks <- "/" + name }()
 			return next(ctx, t)
@@ -29,9 +30,11 @@ func marking(marks chan<- string, name string) func(HandlerFunc) HandlerFunc {
 }
 
 // using makes a worker with middleware.
-func (b *bench) using(cfg WorkerConfig, mw []func(HandlerFunc) HandlerFunc, fns ...any) *started {
+func (b *bench) using(
+	cfg delayed.WorkerConfig, mw []func(delayed.HandlerFunc) delayed.HandlerFunc, fns ...any,
+) *started {
 	b.T.Helper()
-	w, err := NewWorker(b.rdb, cfg)
+	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -45,9 +48,11 @@ func (b *bench) using(cfg WorkerConfig, mw []func(HandlerFunc) HandlerFunc, fns 
 }
 
 // around is one piece of middleware that is a HandlerFunc with next.
-func around(f func(ctx context.Context, t *Task, next HandlerFunc) error) []func(HandlerFunc) HandlerFunc {
-	return []func(HandlerFunc) HandlerFunc{func(next HandlerFunc) HandlerFunc {
-		return func(ctx context.Context, t *Task) error { return f(ctx, t, next) }
+func around(
+	f func(ctx context.Context, t *delayed.Task, next delayed.HandlerFunc) error,
+) []func(delayed.HandlerFunc) delayed.HandlerFunc {
+	return []func(delayed.HandlerFunc) delayed.HandlerFunc{func(next delayed.HandlerFunc) delayed.HandlerFunc {
+		return func(ctx context.Context, t *delayed.Task) error { return f(ctx, t, next) }
 	}}
 }
 
@@ -55,8 +60,9 @@ func TestMiddlewareOrder(t *testing.T) {
 	b := newBench(t)
 	marks := make(chan string, 100)
 	plain := b.fn("plain", func(int) { marks <- "plain" })
-	own := b.fn("own", func(int) { marks <- "own" }, Middleware(marking(marks, "c")), Middleware(marking(marks, "d")))
-	w, err := NewWorker(b.rdb, b.config())
+	own := b.fn("own", func(int) { marks <- "own" }, delayed.Middleware(marking(marks, "c")),
+		delayed.Middleware(marking(marks, "d")))
+	w, err := delayed.NewWorker(b.rdb, b.config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +75,7 @@ func TestMiddlewareOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := b.start(w)
-	for fn, want := range map[*Function]string{plain: "a b plain /b /a", own: "a b c d own /d /c /b /a"} {
+	for fn, want := range map[*delayed.Function]string{plain: "a b plain /b /a", own: "a b c d own /d /c /b /a"} {
 		b.delay(fn, 1)
 		var got []string
 		for range strings.FieldsSeq(want) {
@@ -99,7 +105,7 @@ func TestMiddlewareDecides(t *testing.T) {
 	panicking := b.fn("panicking", func() { panic(fail) })
 	skipped := b.fn("skipped", func() { ran.Add(100) })
 	refused := b.fn("refused", func() { ran.Add(100) })
-	s := b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
+	s := b.using(b.config(), around(func(ctx context.Context, task *delayed.Task, next delayed.HandlerFunc) error {
 		switch task.Path() {
 		case b.Name + ".skipped":
 			seen <- nil
@@ -112,7 +118,7 @@ func TestMiddlewareDecides(t *testing.T) {
 		seen <- err
 		return nil // whatever it was
 	}), ok, failing, panicking, skipped, refused)
-	none := b.q.With(MaxRetry(0))
+	none := b.q.With(delayed.MaxRetry(0))
 	b.delayWith(none, ok, 1)
 	if err := await(b, "the task", seen); err != nil {
 		t.Errorf("expected nil, found %v", err)
@@ -126,10 +132,10 @@ func TestMiddlewareDecides(t *testing.T) {
 	if err := await(b, "the panic", seen); !errors.As(err, &p) || !errors.Is(err, fail) {
 		t.Errorf("expected the panic, found %v", err)
 	}
-	if _, err := none.Enqueue(t.Context(), NewGoTask(b.Name+".ok", "text")); err != nil {
+	if _, err := none.Enqueue(t.Context(), delayed.NewGoTask(b.Name+".ok", "text")); err != nil {
 		t.Fatal(err)
 	}
-	var misfit *ArgumentError
+	var misfit *delayed.ArgumentError
 	if err := await(b, "the misfit", seen); !errors.As(err, &misfit) {
 		t.Errorf("expected an *ArgumentError, found %v", err)
 	}
@@ -152,14 +158,14 @@ func TestMiddlewareDecides(t *testing.T) {
 func TestMiddlewareThatMisbehaves(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(string) {})
-	b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
+	b.using(b.config(), around(func(ctx context.Context, task *delayed.Task, next delayed.HandlerFunc) error {
 		switch task.ID() {
 		case "panic":
 			panic("at the disco")
 		case "exit":
 			runtime.Goexit()
 		case "other":
-			return next(ctx, Call(f, "x"))
+			return next(ctx, delayed.Call(f, "x"))
 		case "none":
 			return next(ctx, nil)
 		}
@@ -169,7 +175,7 @@ func TestMiddlewareThatMisbehaves(t *testing.T) {
 		"panic": "at the disco", "exit": "runtime.Goexit", "other": "next is given the task",
 		"none": "next is given the task",
 	} {
-		b.delayWith(b.q.With(MaxRetry(0), TaskID(id)), f, "x")
+		b.delayWith(b.q.With(delayed.MaxRetry(0), delayed.TaskID(id)), f, "x")
 		b.Until(id+" is archived", func() bool { return b.Hash("_info")[id] != "" })
 		info := b.Hash("_info")[id]
 		if !strings.Contains(info, says) || strings.Contains(info, "(*Worker).execute") {
@@ -187,10 +193,10 @@ func TestMiddlewareChangesTheContext(t *testing.T) {
 	got := make(chan string, 1)
 	f := b.fn("f", func(ctx context.Context) {
 		text, _ := ctx.Value(otherKey{}).(string)
-		got <- text + " " + TaskFromContext(ctx).ID()
+		got <- text + " " + delayed.TaskFromContext(ctx).ID()
 	})
-	b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
-		if TaskFromContext(ctx).ID() != task.ID() {
+	b.using(b.config(), around(func(ctx context.Context, task *delayed.Task, next delayed.HandlerFunc) error {
+		if delayed.TaskFromContext(ctx).ID() != task.ID() {
 			t.Error("the context carries another task")
 		}
 		return next(context.WithValue(ctx, otherKey{}, "value"), task)
@@ -202,47 +208,47 @@ func TestMiddlewareChangesTheContext(t *testing.T) {
 
 func TestUseSaysWhatIsWrong(t *testing.T) {
 	b := newBench(t)
-	broken := func(HandlerFunc) HandlerFunc { return nil }
-	w, err := NewWorker(b.rdb, b.config())
+	broken := func(delayed.HandlerFunc) delayed.HandlerFunc { return nil }
+	w, err := delayed.NewWorker(b.rdb, b.config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Use(nil); !errors.Is(err, ErrFunction) {
+	if err := w.Use(nil); !errors.Is(err, delayed.ErrFunction) {
 		t.Errorf("nil: expected ErrFunction, found %v", err)
 	}
 	if err := w.Use(broken); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Run(t.Context()); !errors.Is(err, ErrFunction) || w.Status().State != state.Stopped {
+	if err := w.Run(t.Context()); !errors.Is(err, delayed.ErrFunction) || w.Status().State != state.Stopped {
 		t.Errorf("middleware that is none: expected ErrFunction and a worker that has stopped, found %v and %v", err,
 			w.Status().State)
 	}
-	for _, mw := range []func(HandlerFunc) HandlerFunc{nil, broken} {
-		if _, err := b.q.Delay(b.fn("f", func() {}, Middleware(mw))); !errors.Is(err, ErrFunction) ||
+	for _, mw := range []func(delayed.HandlerFunc) delayed.HandlerFunc{nil, broken} {
+		if _, err := b.q.Delay(b.fn("f", func() {}, delayed.Middleware(mw))); !errors.Is(err, delayed.ErrFunction) ||
 			!strings.Contains(err.Error(), ".f: ") {
 			t.Errorf("Func: expected ErrFunction with the function's name, found %v", err)
 		}
 	}
 	s := b.work(b.config())
-	if err := s.Use(marking(nil, "")); !errors.Is(err, ErrClosed) {
+	if err := s.Use(marking(nil, "")); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("after Run: expected ErrClosed, found %v", err)
 	}
 }
 
 func TestTaskFromContext(t *testing.T) {
 	b := newBench(t)
-	tasks := make(chan *Task, 10)
+	tasks := make(chan *delayed.Task, 10)
 	f := b.fn("f", func(ctx context.Context, fail bool) error {
-		task := TaskFromContext(ctx)
+		task := delayed.TaskFromContext(ctx)
 		tasks <- task
 		if fail && task.Attempt() == 1 {
 			return errors.New("once")
 		}
 		return nil
-	}, MaxRetry(7))
+	}, delayed.MaxRetry(7))
 	b.work(b.config(), f)
 	before := time.Now().Truncate(time.Millisecond)
-	ref := b.delayWith(b.q.With(Header("k", "v"), Header("l", "w")), f, true)
+	ref := b.delayWith(b.q.With(delayed.Header("k", "v"), delayed.Header("l", "w")), f, true)
 	for attempt := 1; attempt <= 2; attempt++ {
 		task := await(b, "the task", tasks)
 		if task.ID() != ref.ID() || task.IdempotencyKey() != ref.ID() || task.Queue() != b.Name ||
@@ -262,14 +268,14 @@ func TestTaskFromContext(t *testing.T) {
 			t.Error("the map of headers is not the caller's own")
 		}
 	}
-	b.delayWith(b.q.With(MaxRetry(3)), f, false)
+	b.delayWith(b.q.With(delayed.MaxRetry(3)), f, false)
 	if task := await(b, "the other", tasks); task.MaxRetry() != 3 || task.Headers() != nil || task.Header("k") != "" {
 		t.Errorf("found %d retries and headers %q", task.MaxRetry(), task.Headers())
 	}
-	if TaskFromContext(t.Context()) != nil {
+	if delayed.TaskFromContext(t.Context()) != nil {
 		t.Error("a context that is no handler's carries a task")
 	}
-	task := Call(f, false)
+	task := delayed.Call(f, false)
 	if task.ID() != "" || task.IdempotencyKey() != "" || task.Queue() != "" || task.Attempt() != 0 ||
 		task.MaxRetry() != 0 || task.Deaths() != 0 ||
 		!task.EnqueuedAt().IsZero() || task.Headers() != nil || task.Header("k") != "" {
@@ -280,9 +286,9 @@ func TestTaskFromContext(t *testing.T) {
 // TestReceivedTaskIsEnqueuedAgain: it becomes a task of its own, with the same arguments.
 func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
 	b := newBench(t)
-	other := NewQueue(b.Name+"-2", b.rdb)
+	other := delayed.NewQueue(b.Name+"-2", b.rdb)
 	f := b.fn("f", func(ctx context.Context, n int) error {
-		task := TaskFromContext(ctx)
+		task := delayed.TaskFromContext(ctx)
 		if task.Attempt() == 1 {
 			return errors.New("once")
 		}
@@ -306,29 +312,26 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	b := newBench(t)
 	claims := make(chan *engine.Claim, 1)
 	f := b.fn("f", func(int) {})
-	b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
-		claims <- task.got.claim
+	b.using(b.config(), around(func(ctx context.Context, task *delayed.Task, next delayed.HandlerFunc) error {
+		claims <- delayed.ClaimOf(task)
 		return next(ctx, task)
 	}), f)
 	b.delay(f, 1)
 	c := await(b, "a claim", claims)
 	b.Idle()
 
-	w := &Worker{}
 	measure := func(call func()) float64 { call(); return testing.AllocsPerRun(200, call) }
 	plain := measure(func() { _, _ = c.Function().Call(t.Context(), c.Message()) })
-	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain {
-		t.Errorf("expected %v allocations, found %v", plain, n)
-	}
-	var err error
-	w.chain, err = chain(slices.Repeat(around(func(ctx context.Context, task *Task, next HandlerFunc) error {
-		return next(ctx, task)
-	}), 3), callFunc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain+1 {
-		t.Errorf("with middleware: expected %v allocations, found %v", plain+1, n)
+	for n, extra := range map[int]float64{0: 0, 3: 1} {
+		w := idleWorker(t)
+		b.Must(w.Use(slices.Repeat(around(
+			func(ctx context.Context, task *delayed.Task, next delayed.HandlerFunc) error { return next(ctx, task) },
+		), n)...))
+		call, err := delayed.Caller(w)
+		b.Must(err)
+		if got := measure(func() { _, _ = call(t.Context(), c) }); got != plain+extra {
+			t.Errorf("with %d middlewares: expected %v allocations, found %v", n, plain+extra, got)
+		}
 	}
 }
 
@@ -336,11 +339,13 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 func TestMiddlewareWithoutAContext(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(context.Context) { t.Error("the function was called") },
-		Middleware(func(next HandlerFunc) HandlerFunc {
-			return func(_ context.Context, task *Task) error { return next(nil, task) } //nolint:contextcheck // on purpose
+		delayed.Middleware(func(next delayed.HandlerFunc) delayed.HandlerFunc {
+			return func(_ context.Context, task *delayed.Task) error {
+				return next(nil, task) //nolint:contextcheck // on purpose
+			}
 		}))
-	ref := b.delayWith(b.q.With(MaxRetry(0), KeepResult(time.Minute)),
-		Func(func(context.Context) int { return 0 }, Name(f.f.Path())))
+	ref := b.delayWith(b.q.With(delayed.MaxRetry(0), delayed.KeepResult(time.Minute)),
+		delayed.Func(func(context.Context) int { return 0 }, delayed.Name(b.Name+".f")))
 	b.work(b.config(), f)
 	if err := ref.Wait(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "expected that next is given a context, found nil") {

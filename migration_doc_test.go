@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"go/ast"

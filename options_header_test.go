@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -23,11 +24,11 @@ func headersOf(m *wire.Message) map[string]string {
 
 func TestHeadersTravel(t *testing.T) {
 	b := newBench(t)
-	q := b.q.With(Header("tenant", "a"), Header("x", "1"), Header("x", "2"))
-	other := q.With(Header("tenant", "b"), MaxRetry(1)) // leaves q as it is
+	q := b.q.With(delayed.Header("tenant", "a"), delayed.Header("x", "1"), delayed.Header("x", "2"))
+	other := q.With(delayed.Header("tenant", "b"), delayed.MaxRetry(1)) // leaves q as it is
 	b.delayWith(q, plainForTest, 1)
 	b.delayWith(other, plainForTest, 1)
-	if _, err := other.Enqueue(t.Context(), NewGoTask("a.b", 1)); err != nil {
+	if _, err := other.Enqueue(t.Context(), delayed.NewGoTask("a.b", 1)); err != nil {
 		t.Fatal(err)
 	}
 	b.delay(plainForTest, 1)
@@ -40,35 +41,35 @@ func TestHeadersTravel(t *testing.T) {
 			t.Errorf("a task without headers carries %+v", m.Meta.Extra)
 		}
 	}
-	if s := Header("a", "b\n").String(); s != `Header("a", "b\n")` {
+	if s := delayed.Header("a", "b\n").String(); s != `Header("a", "b\n")` {
 		t.Errorf("found %s", s)
 	}
 }
 
 func TestHeadersWithinBounds(t *testing.T) {
 	b := newBench(t)
-	var many []Option
+	var many []delayed.Option
 	for i := range wire.MaxHeaders + 1 {
-		many = append(many, Header(fmt.Sprint("k", i), ""))
+		many = append(many, delayed.Header(fmt.Sprint("k", i), ""))
 	}
 	long := strings.Repeat("v", wire.MaxHeaderBytes)
 	for _, c := range []struct {
-		opts []Option
+		opts []delayed.Option
 		says string
 	}{
 		{many, "65 headers, expected at most 64"},
-		{[]Option{Header("k", long)}, "headers of 8193 bytes, expected at most 8192"},
-		{[]Option{Header("", "v")}, "not empty"},
-		{[]Option{Header("\xff", "v")}, "UTF-8"},
-		{[]Option{Header("k", "\xff")}, "UTF-8"},
+		{[]delayed.Option{delayed.Header("k", long)}, "headers of 8193 bytes, expected at most 8192"},
+		{[]delayed.Option{delayed.Header("", "v")}, "not empty"},
+		{[]delayed.Option{delayed.Header("\xff", "v")}, "UTF-8"},
+		{[]delayed.Option{delayed.Header("k", "\xff")}, "UTF-8"},
 	} {
 		_, err := b.q.With(c.opts...).Delay(plainForTest, 1)
-		if !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, delayed.ErrArguments) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("expected ErrArguments that says %q, found %v", c.says, err)
 		}
 	}
 	b.delayWith(b.q.With(many[1:]...), plainForTest, 1)
-	b.delayWith(b.q.With(Header("k", long[1:])), plainForTest, 1)
+	b.delayWith(b.q.With(delayed.Header("k", long[1:])), plainForTest, 1)
 	for i, m := range b.pending() { // as a worker reads them
 		if n := len(headersOf(&m)); n != []int{wire.MaxHeaders, 1}[i] {
 			t.Errorf("message %d has %d headers", i, n)
@@ -81,14 +82,15 @@ type traceKey struct{}
 func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	b := newBench(t)
 	calls := 0
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Inject: func(ctx context.Context) map[string]string {
-		calls++
-		trace, _ := ctx.Value(traceKey{}).(string)
-		if trace == "" {
-			return nil
-		}
-		return map[string]string{"trace": trace, "x": "injected"}
-	}})
+	q, err := delayed.OpenQueue(b.rdb,
+		delayed.QueueConfig{Name: b.Name, Inject: func(ctx context.Context) map[string]string {
+			calls++
+			trace, _ := ctx.Value(traceKey{}).(string)
+			if trace == "" {
+				return nil
+			}
+			return map[string]string{"trace": trace, "x": "injected"}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +98,12 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	if _, err := q.DelayContext(ctx, plainForTest, 1); err != nil {
 		t.Fatal(err)
 	}
-	ref, err := q.With(Header("x", "given")).Enqueue(ctx, Call(plainForTest, 1))
+	ref, err := q.With(delayed.Header("x", "given")).Enqueue(ctx, delayed.Call(plainForTest, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest, 2),
-		NewPyTask("m:f", nil, nil)); err != nil {
+	if _, err := q.DelayMany(ctx, delayed.Call(plainForTest, 1), delayed.Call(plainForTest, 2),
+		delayed.NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	b.delayWith(q, plainForTest, 1) // a context that knows nothing
@@ -127,10 +129,10 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	big := context.WithValue(t.Context(), traceKey{}, strings.Repeat("t", wire.MaxHeaderBytes))
 	for name, try := range map[string]func() error{
 		"DelayContext": func() error { _, err := q.DelayContext(big, plainForTest, 1); return err },
-		"Enqueue":      func() error { _, err := q.Enqueue(big, Call(plainForTest, 1)); return err },
-		"DelayMany":    func() error { _, err := q.DelayMany(big, Call(plainForTest, 1)); return err },
+		"Enqueue":      func() error { _, err := q.Enqueue(big, delayed.Call(plainForTest, 1)); return err },
+		"DelayMany":    func() error { _, err := q.DelayMany(big, delayed.Call(plainForTest, 1)); return err },
 	} {
-		if err := try(); !errors.Is(err, ErrArguments) || !strings.Contains(err.Error(), "Inject") {
+		if err := try(); !errors.Is(err, delayed.ErrArguments) || !strings.Contains(err.Error(), "Inject") {
 			t.Errorf("%s: expected ErrArguments that names Inject, found %v", name, err)
 		}
 	}
@@ -140,25 +142,26 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 func TestHeadersOfPythonTasks(t *testing.T) {
 	b := newBench(t)
 	inject := func(context.Context) map[string]string { return map[string]string{"trace": "t1"} }
-	plain, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true, Inject: inject})
+	plain, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true, Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := NewPyTask("m:f", nil, nil)
+	task := delayed.NewPyTask("m:f", nil, nil)
 	if _, err := plain.Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	if m := b.pending()[0]; m.Kind != wire.Py {
 		t.Errorf("expected a plain Python task, found %+v", m)
 	}
-	if _, err := plain.With(Header("k", "v")).Enqueue(t.Context(), task); !errors.Is(err, ErrArguments) {
+	if _, err := plain.With(delayed.Header("k", "v")).Enqueue(t.Context(), task); !errors.Is(err,
+		delayed.ErrArguments) {
 		t.Errorf("expected ErrArguments, found %v", err)
 	}
-	extended, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name + "x", Inject: inject})
+	extended, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name + "x", Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := extended.With(Header("k", "v")).Enqueue(t.Context(), task); err != nil {
+	if _, err := extended.With(delayed.Header("k", "v")).Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	message, err := redis.String(b.Conn.Do("LINDEX", b.Name+"x", 0))
@@ -175,8 +178,11 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 func TestInjectOnLegacyQueue(t *testing.T) {
 	b := newBench(t)
 	found := map[string]string{"trace": "t1"}
-	q, err := OpenQueue(b.rdb,
-		QueueConfig{Name: b.Name, Legacy: true, Inject: func(context.Context) map[string]string { return found }})
+	q, err := delayed.OpenQueue(b.rdb,
+		delayed.QueueConfig{
+			Name: b.Name, Legacy: true,
+			Inject: func(context.Context) map[string]string { return found },
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

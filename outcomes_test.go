@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
 var errJudged = errors.New("no luck")
 
 // infoOf returns what is known of a task that is filed.
-func (b *bench) infoOf(ref *Ref) string {
+func (b *bench) infoOf(ref *delayed.Ref) string {
 	b.T.Helper()
 	return b.Hash("_info")[ref.ID()]
 }
@@ -26,11 +27,11 @@ func TestHandlersSayWhatBecomesOfTheirTasks(t *testing.T) {
 		where    string // where the task is then; "" gone
 		counters map[string]int
 	}{
-		{Discard(errJudged), "_archived", map[string]int{"processed": 1, "failed": 1, "archived": 1}},
-		{fmt.Errorf("so: %w", Drop(errJudged)), "", map[string]int{"processed": 1}},
-		{Drop(nil), "", map[string]int{"processed": 1}},
-		{RetryIn(time.Hour, errJudged), "_retry", map[string]int{"processed": 1, "failed": 1, "retried": 1}},
-		{Snooze(time.Hour), "_scheduled", map[string]int{"snoozed": 1}},
+		{delayed.Discard(errJudged), "_archived", map[string]int{"processed": 1, "failed": 1, "archived": 1}},
+		{fmt.Errorf("so: %w", delayed.Drop(errJudged)), "", map[string]int{"processed": 1}},
+		{delayed.Drop(nil), "", map[string]int{"processed": 1}},
+		{delayed.RetryIn(time.Hour, errJudged), "_retry", map[string]int{"processed": 1, "failed": 1, "retried": 1}},
+		{delayed.Snooze(time.Hour), "_scheduled", map[string]int{"snoozed": 1}},
 	} {
 		t.Run(strings.TrimPrefix(tt.where, "_")+fmt.Sprintf(" %v", tt.says), func(t *testing.T) {
 			b := newBench(t)
@@ -61,10 +62,10 @@ func TestSnoozedTasksRunAgainWithoutSpendingRetries(t *testing.T) {
 	var ran atomic.Int64
 	f := b.fn("f", func(context.Context) error {
 		if ran.Add(1) < 5 {
-			return Snooze(time.Millisecond)
+			return delayed.Snooze(time.Millisecond)
 		}
 		return errors.New("no luck")
-	}, MaxRetry(1), Backoff(0))
+	}, delayed.MaxRetry(1), delayed.Backoff(0))
 	b.work(b.config(), f)
 	b.delay(f)
 	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
@@ -85,7 +86,7 @@ func TestNoFailureOnTheLastAttempt(t *testing.T) {
 			return busy
 		}
 		return nil
-	}, MaxRetry(0))
+	}, delayed.MaxRetry(0))
 	cfg := b.config()
 	cfg.IsFailure = func(err error) bool { return !errors.Is(err, busy) }
 	b.work(cfg, f)
@@ -102,9 +103,10 @@ func TestNoFailureOnTheLastAttempt(t *testing.T) {
 func TestRetryUntil(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
-	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, MaxRetry(1), Backoff(0, 0, 0, time.Hour))
+	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, delayed.MaxRetry(1),
+		delayed.Backoff(0, 0, 0, time.Hour))
 	b.work(b.config(), f)
-	ref := b.delayWith(b.q.With(RetryUntil(time.Now().Add(10*time.Minute))), f)
+	ref := b.delayWith(b.q.With(delayed.RetryUntil(time.Now().Add(10*time.Minute))), f)
 	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	if n := ran.Load(); n != 4 {
 		t.Errorf("ran %d times, expected 4, more than MaxRetry allows and none after the time", n)
@@ -118,25 +120,28 @@ func TestRetryUntil(t *testing.T) {
 func TestPolicyOfTheFunctionHoldsForMessagesWithoutIt(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
-	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, Backoff(0, 0, time.Hour))
+	f := b.fn("f", func() error { ran.Add(1); return errors.New("no luck") }, delayed.Backoff(0, 0, time.Hour))
 	b.work(b.config(), f)
-	if _, err := b.q.Enqueue(t.Context(), NewGoTask(b.Name+".f")); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), delayed.NewGoTask(b.Name+".f")); err != nil {
 		t.Fatal(err)
 	}
 	b.Until("it waits", func() bool { return ran.Load() == 3 && b.Size("_retry") == 1 })
 }
 
 func TestOutcomesAreErrors(t *testing.T) {
-	if Discard(nil) != nil || RetryIn(time.Second, nil) != nil {
+	if delayed.Discard(nil) != nil || delayed.RetryIn(time.Second, nil) != nil {
 		t.Error("nil is not nil any more")
 	}
-	for _, err := range []error{Discard(errJudged), Drop(errJudged), RetryIn(time.Second, errJudged)} {
+	for _, err := range []error{
+		delayed.Discard(errJudged), delayed.Drop(errJudged),
+		delayed.RetryIn(time.Second, errJudged),
+	} {
 		if !errors.Is(err, errJudged) || err.Error() != "no luck" {
 			t.Errorf("%v is not what it was", err)
 		}
 	}
-	if text := Drop(nil).Error() + ", " +
-		Snooze(time.Minute).Error(); text != "delayed: dropped, delayed: snoozed for 1m0s" {
+	if text := delayed.Drop(nil).Error() + ", " +
+		delayed.Snooze(time.Minute).Error(); text != "delayed: dropped, delayed: snoozed for 1m0s" {
 		t.Error(text)
 	}
 }

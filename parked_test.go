@@ -1,10 +1,11 @@
-package delayed
+package delayed_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -14,12 +15,12 @@ import (
 func TestParkedTasksAreVisible(t *testing.T) {
 	b := newBench(t)
 	w := b.work(b.config())
-	before := b.q.store.Now().Truncate(time.Millisecond).Add(-time.Second)
+	before := time.UnixMilli(redistest.Time(t, b.Conn)).Add(-time.Second)
 	ref := b.delay(b.fn("unknown", func(int) {}), 1)
 	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
 	parked := redistest.Time(t, b.Conn) // tasks that are parked in the same millisecond are in the order of their ids
 	b.Until("the clock has gone on", func() bool { return redistest.Time(t, b.Conn) > parked })
-	if _, err := b.q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	b.Until("both are parked", func() bool { return b.Size("_parked") == 2 })

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -68,7 +70,7 @@ func TestParkedTasksOfOthersDoNotHideThoseOfOurs(t *testing.T) {
 
 func TestPythonTaskIsParkedOrHandedOn(t *testing.T) {
 	b := newBench(t)
-	task := NewPyTask("m:f", []any{1, "a"}, map[string]any{"k": true})
+	task := delayed.NewPyTask("m:f", []any{1, "a"}, map[string]any{"k": true})
 	if _, err := b.q.Enqueue(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +197,7 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 }
 
 func TestParkedForTooLongIsArchived(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	g := b.fn("g", func(int) {})
 	w := b.work(b.config())
@@ -214,18 +217,19 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 // TestTextsForLogsAreOneLine holds what callers log themselves against an id that its producer has chosen.
 func TestTextsForLogsAreOneLine(t *testing.T) {
 	const forged = "x\n2026-01-01 level=error\x1b[2J\u2028"
-	rdb, err := Dial("redis://localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rdb.Close() })
-	q := NewQueue("mail", rdb.WithPrefix(forged))
+	b := newBench(t)
+	q := delayed.NewQueue("mail", b.rdb.WithPrefix(forged))
 	m := wire.Message{Kind: wire.GoExtended, Path: "a.b" + forged, Meta: wire.Meta{ID: forged}}
+	b.Do("RPUSH", b.Name, m.Append(nil))
+	b.Do("RPUSH", b.Name+"_noti", "1")
+	w, h := b.listened(b.config())
+	b.start(w)
+	b.Until("the task is parked", func() bool { return len(h.of(event.TaskParked)) == 1 })
 	for what, text := range map[string]string{
 		"Queue":     q.String(),
 		"Ref":       q.Ref(forged).String(),
-		"Task":      (&Task{msg: m}).String(),
-		"TaskError": (&TaskError{ID: forged, Text: forged}).Error(),
+		"Task":      h.of(event.TaskParked)[0].Task.String(),
+		"TaskError": (&delayed.TaskError{ID: forged, Text: forged}).Error(),
 	} {
 		if strings.ContainsFunc(text, wire.IsControl) || !strings.Contains(text, `x\n2026-01-01`) {
 			t.Errorf("%s: %q", what, text)

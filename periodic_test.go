@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/schedule"
+	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -41,9 +43,9 @@ func TestSetListRemove(t *testing.T) {
 	p := b.periodic()
 	fn := b.fn("set", func(int) {})
 	from := time.Date(2100, 1, 2, 0, 0, 0, 0, time.UTC)
-	b.Must(p.Set(bg, Entry{
-		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: Call(fn, 1), RunTwice: true, Missed: 5,
-		Overlap: OverlapSkip, Jitter: time.Minute,
+	b.Must(p.Set(bg, delayed.Entry{
+		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: delayed.Call(fn, 1), RunTwice: true, Missed: 5,
+		Overlap: delayed.OverlapSkip, Jitter: time.Minute,
 		From: from, Until: from.AddDate(1, 0, 0),
 	}))
 	e := b.entry("e")
@@ -61,25 +63,26 @@ func TestSetListRemove(t *testing.T) {
 		t.Errorf("found %s in %+v", got, e)
 	}
 	// Without a task, it keeps the one it has.
-	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@daily"}))
+	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily"}))
 	if e := b.entry("e"); e.Function != b.Name+".set" || e.Spec != "@daily" || time.Until(e.Next) > 24*time.Hour {
 		t.Errorf("found %+v", e)
 	}
-	if err := p.Set(bg, Entry{Name: "f", Spec: "@daily"}); err == nil ||
+	if err := p.Set(bg, delayed.Entry{Name: "f", Spec: "@daily"}); err == nil ||
 		!strings.Contains(err.Error(), "is new and has no task") {
 		t.Errorf("a new entry without a task: %v", err)
 	}
-	if err := b.q.Periodic().Set(bg, Entry{Name: "f", Spec: "@every 10ms", Task: Call(fn, 1)}); err == nil {
+	if err := b.q.Periodic().Set(bg,
+		delayed.Entry{Name: "f", Spec: "@every 10ms", Task: delayed.Call(fn, 1)}); err == nil {
 		t.Error("a hundred ticks a second, and no error")
 	}
 	// The same again moves nothing.
 	b.rewind("e", time.Hour)
 	before := b.entry("e").Previous
-	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@daily", Missed: 7}))
+	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily", Missed: 7}))
 	if e := b.entry("e"); !e.Previous.Equal(before) || e.Missed != 7 {
 		t.Errorf("%v became %v", before, e)
 	}
-	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@hourly"}))
+	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@hourly"}))
 	_, err := p.RunNow(bg, "e")
 	b.Must(err)
 	b.Must(p.Remove(bg, "e"))
@@ -87,7 +90,7 @@ func TestSetListRemove(t *testing.T) {
 		"Remove": p.Remove(bg, "e"), "Pause": p.Pause(bg, "e"),
 		"Resume": p.Resume(bg, "e"), "RunNow": second(p.RunNow(bg, "e")),
 	} {
-		if !errors.Is(err, ErrNoEntry) {
+		if !errors.Is(err, delayed.ErrNoEntry) {
 			t.Errorf("%s of an entry that is gone: %v", name, err)
 		}
 	}
@@ -100,22 +103,22 @@ func TestSetListRemove(t *testing.T) {
 // else shifts nothing.
 func TestSetHoldsFromNowOn(t *testing.T) {
 	b := newBench(t)
-	p, task := b.periodic(), Call(b.fn("x", func() {}))
-	berlin := Entry{Name: "e", Spec: "@daily", Zone: "Europe/Berlin", Task: task}
+	p, task := b.periodic(), delayed.Call(b.fn("x", func() {}))
+	berlin := delayed.Entry{Name: "e", Spec: "@daily", Zone: "Europe/Berlin", Task: task}
 	later := time.Now().AddDate(1, 0, 0)
 	for name, c := range map[string]struct {
-		change func(e *Entry)
+		change func(e *delayed.Entry)
 		anew   bool
 	}{
-		"spec":    {func(e *Entry) { e.Spec = "@hourly" }, true},
-		"zone":    {func(e *Entry) { e.Zone = "Asia/Kolkata" }, true},
-		"DST":     {func(e *Entry) { e.RunTwice = true }, true},
-		"jitter":  {func(e *Entry) { e.Jitter = time.Minute }, true},
-		"from":    {func(e *Entry) { e.From = later }, true},
-		"until":   {func(e *Entry) { e.Until = later }, true},
-		"missed":  {func(e *Entry) { e.Missed = 7 }, false},
-		"overlap": {func(e *Entry) { e.Overlap = OverlapSkip }, false},
-		"options": {func(e *Entry) { e.Options = []Option{MaxRetry(1)} }, false},
+		"spec":    {func(e *delayed.Entry) { e.Spec = "@hourly" }, true},
+		"zone":    {func(e *delayed.Entry) { e.Zone = "Asia/Kolkata" }, true},
+		"DST":     {func(e *delayed.Entry) { e.RunTwice = true }, true},
+		"jitter":  {func(e *delayed.Entry) { e.Jitter = time.Minute }, true},
+		"from":    {func(e *delayed.Entry) { e.From = later }, true},
+		"until":   {func(e *delayed.Entry) { e.Until = later }, true},
+		"missed":  {func(e *delayed.Entry) { e.Missed = 7 }, false},
+		"overlap": {func(e *delayed.Entry) { e.Overlap = delayed.OverlapSkip }, false},
+		"options": {func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.MaxRetry(1)} }, false},
 	} {
 		b.Must(p.Set(bg, berlin))
 		b.rewind("e", 48*time.Hour)
@@ -145,29 +148,31 @@ func TestSetHoldsFromNowOn(t *testing.T) {
 // TestChangesDropTheTickThatWaits: a tick that waits for the previous task is dropped when its entry is paused, and
 // when it does not queue ticks any more.
 func TestChangesDropTheTickThatWaits(t *testing.T) {
-	for name, change := range map[string]func(p *PeriodicControl) error{
-		"Pause": func(p *PeriodicControl) error { return p.Pause(bg, "e") },
-		"OverlapSkip": func(p *PeriodicControl) error {
-			return p.Set(bg, Entry{Name: "e", Spec: "@hourly", Overlap: OverlapSkip})
+	for name, change := range map[string]func(p *delayed.PeriodicControl) error{
+		"Pause": func(p *delayed.PeriodicControl) error { return p.Pause(bg, "e") },
+		"OverlapSkip": func(p *delayed.PeriodicControl) error {
+			return p.Set(bg, delayed.Entry{Name: "e", Spec: "@hourly", Overlap: delayed.OverlapSkip})
 		},
-		"OverlapAllow": func(p *PeriodicControl) error { return p.Set(bg, Entry{Name: "e", Spec: "@hourly"}) },
+		"OverlapAllow": func(p *delayed.PeriodicControl) error {
+			return p.Set(bg, delayed.Entry{Name: "e", Spec: "@hourly"})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			p, s := b.periodic(), b.scheduler(b.rdb, "")
-			b.Must(p.Set(bg, Entry{
-				Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {})),
-				Overlap: OverlapQueue,
+			b.Must(p.Set(bg, delayed.Entry{
+				Name: "e", Spec: "@hourly", Task: delayed.Call(b.fn("x", func() {})),
+				Overlap: delayed.OverlapQueue,
 			}))
 			_, err := p.RunNow(bg, "e")
 			b.Must(err)
 			b.rewind("e", time.Hour)
-			b.Must(second(s.look(b.within())))
+			b.Must(seam.Tick(b.within(), s))
 			if !b.entry("e").Waiting {
 				t.Fatalf("no tick waits: %v", b.history("e"))
 			}
 			b.Must(change(p))
-			b.Must(second(s.look(b.within())))
+			b.Must(seam.Tick(b.within(), s))
 			if e := b.entry("e"); e.Waiting || b.Size("") != 1 {
 				t.Errorf("the tick is not dropped: %d tasks, %+v", b.Size(""), e)
 			}
@@ -178,7 +183,10 @@ func TestChangesDropTheTickThatWaits(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	b := newBench(t)
 	p := b.periodic()
-	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {})), Missed: 100}))
+	b.Must(p.Set(bg, delayed.Entry{
+		Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {})),
+		Missed: 100,
+	}))
 	b.schedule(b.scheduler(b.rdb, ""))
 	b.Until("it ticks", func() bool { return b.Size("") > 0 })
 	b.Must(p.Pause(bg, "e"))
@@ -187,7 +195,7 @@ func TestPauseAndResume(t *testing.T) {
 	if e := b.entry("e"); !e.Paused || !e.Next.IsZero() || b.Size("_ticks") > 0 {
 		t.Errorf("found %+v", e)
 	}
-	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@every 20ms"}))
+	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@every 20ms"}))
 	if e := b.entry("e"); !e.Paused || b.Size("_ticks") > 0 {
 		t.Errorf("changed while paused: found %+v", e)
 	}
@@ -208,17 +216,20 @@ func TestPauseAndResume(t *testing.T) {
 func TestRunNowWhileRunning(t *testing.T) {
 	b := newBench(t)
 	p := b.periodic()
-	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@daily", Task: Call(b.fn("x", func() {})), Overlap: OverlapSkip}))
+	b.Must(p.Set(bg, delayed.Entry{
+		Name: "e", Spec: "@daily", Task: delayed.Call(b.fn("x", func() {})),
+		Overlap: delayed.OverlapSkip,
+	}))
 	first, err := p.RunNow(bg, "e")
 	b.Must(err)
-	var held *DuplicateError
+	var held *delayed.DuplicateError
 	if _, err := p.RunNow(bg, "e"); !errors.As(err, &held) || held.ID != first.ID() {
 		t.Errorf("a second run: %v, expected one that names %s", err, first.ID())
 	}
 	if n := b.Size(""); n != 1 {
 		t.Errorf("%d tasks are pending", n)
 	}
-	b.Must(p.Set(bg, Entry{Name: "e", Spec: "@daily"})) // allows overlaps
+	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily"})) // allows overlaps
 	if _, err := p.RunNow(bg, "e"); err != nil {
 		t.Error(err)
 	}
@@ -229,10 +240,12 @@ func TestDeclarations(t *testing.T) {
 	b := newBench(t)
 	p := b.periodic()
 	fn := b.fn("x", func(int) {})
-	daily := func(name string, arg int) Entry { return Entry{Name: name, Spec: "@daily", Task: Call(fn, arg)} }
-	declare := func(owner string, entries ...Entry) {
+	daily := func(name string, arg int) delayed.Entry {
+		return delayed.Entry{Name: name, Spec: "@daily", Task: delayed.Call(fn, arg)}
+	}
+	declare := func(owner string, entries ...delayed.Entry) {
 		t.Helper()
-		b.Must(b.scheduler(b.rdb, owner, entries...).declare(bg))
+		b.Must(delayed.Declare(bg, b.scheduler(b.rdb, owner, entries...)))
 	}
 	expect := func(want string) {
 		t.Helper()
@@ -256,7 +269,7 @@ func TestDeclarations(t *testing.T) {
 	expect("b/shop d/shop free/")
 
 	// What is changed at run time stays until the declaration changes.
-	b.Must(p.Set(bg, Entry{Name: "b", Spec: "@hourly"}))
+	b.Must(p.Set(bg, delayed.Entry{Name: "b", Spec: "@hourly"}))
 	b.Must(p.Pause(bg, "b"))
 	declare("shop", daily("b", 1), daily("d", 1))
 	if e := b.entry("b"); e.Spec != "@hourly" || !e.Paused || e.Owner != "shop" {
@@ -281,13 +294,15 @@ func TestVersionsOfDeclarations(t *testing.T) {
 	fn := b.fn("x", func(int) {})
 	declare := func(owner string, version int64, names ...string) {
 		t.Helper()
-		var entries []Entry
+		var entries []delayed.Entry
 		for _, name := range names {
-			entries = append(entries, Entry{Name: name, Spec: "@daily", Task: Call(fn, 1)})
+			entries = append(entries, delayed.Entry{Name: name, Spec: "@daily", Task: delayed.Call(fn, 1)})
 		}
-		s := b.scheduler(b.rdb, owner, entries...)
-		s.cfg.Version = version
-		b.Must(s.declare(bg))
+		s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
+			Queue: b.Name, Owner: owner, Version: version, Entries: entries, Logger: b.log.Logger(),
+		})
+		b.Must(err)
+		b.Must(delayed.Declare(bg, s))
 	}
 	for _, step := range []struct {
 		version int64
@@ -318,13 +333,15 @@ func TestVersionsOfDeclarations(t *testing.T) {
 // TestConcurrentChanges of one entry are all made.
 func TestConcurrentChanges(t *testing.T) {
 	b := newBench(t)
-	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.Must(b.periodic().Set(bg,
+		delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
 	b.schedule(b.scheduler(b.rdb, ""))
 	var changing sync.WaitGroup
 	for i := range 4 {
 		changing.Go(func() {
 			for n := range 20 {
-				if err := b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Missed: 1 + i + 4*n}); err != nil {
+				if err := b.periodic().Set(bg,
+					delayed.Entry{Name: "e", Spec: "@every 10ms", Missed: 1 + i + 4*n}); err != nil {
 					t.Error(err)
 				}
 				if _, err := b.periodic().RunNow(bg, "e"); err != nil {
@@ -349,7 +366,10 @@ func TestConcurrentChanges(t *testing.T) {
 func TestPeriodicPython(t *testing.T) {
 	b := newBench(t)
 	b.Must(b.periodic().Set(bg,
-		Entry{Name: "e", Spec: "@daily", Task: NewPyTask("m:f", []any{1}, nil), Options: []Option{MaxRetry(2)}}))
+		delayed.Entry{
+			Name: "e", Spec: "@daily", Task: delayed.NewPyTask("m:f", []any{1}, nil),
+			Options: []delayed.Option{delayed.MaxRetry(2)},
+		}))
 	_, err := b.periodic().RunNow(bg, "e")
 	b.Must(err)
 	msg, err := wire.Parse([]byte(b.List("")[0]), wire.Default)
@@ -366,13 +386,14 @@ func TestPeriodicPython(t *testing.T) {
 func TestEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
 	strange := schedule.EntryValue{Name: "strange"}
-	b.Must(b.q.store.SetEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
-	b.Must(b.q.store.SetEntry(bg, schedule.EntryValue{Name: "gone"}, nil, time.UnixMilli(past)))
-	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.Must(b.store.SetEntry(bg, strange, []byte("?"), time.UnixMilli(past)))
+	b.Must(b.store.SetEntry(bg, schedule.EntryValue{Name: "gone"}, nil, time.UnixMilli(past)))
+	b.Must(b.periodic().Set(bg,
+		delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
 	b.schedule(b.scheduler(b.rdb, "test"))
 	b.Until("the other ticks", func() bool { return b.Size("") > 2 })
 	b.Until("the time without an entry is gone", func() bool { return b.Size("_ticks") == 2 })
-	if e, err := b.q.store.Entry(bg, "strange"); err != nil || string(e.Raw) != "?" {
+	if e, err := b.store.Entry(bg, "strange"); err != nil || string(e.Raw) != "?" {
 		t.Errorf("%q, %v", e.Raw, err)
 	}
 	if all, err := b.periodic().List(bg); !errors.Is(err, schedule.ErrUnreadable) || len(all) != 1 {
@@ -387,12 +408,12 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 func TestManyEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
 	for i := range redisstore.AgendaPage + 1 {
-		b.Must(b.q.store.SetEntry(bg, schedule.EntryValue{Name: fmt.Sprint("strange", i)}, []byte("?"),
+		b.Must(b.store.SetEntry(bg, schedule.EntryValue{Name: fmt.Sprint("strange", i)}, []byte("?"),
 			time.UnixMilli(past)))
 	}
-	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {}))}))
+	b.Must(b.periodic().Set(bg, delayed.Entry{Name: "e", Spec: "@hourly", Task: delayed.Call(b.fn("x", func() {}))}))
 	b.rewind("e", time.Hour)
-	b.Must(second(b.scheduler(b.rdb, "").look(b.within())))
+	b.Must(seam.Tick(b.within(), b.scheduler(b.rdb, "")))
 	if lines := b.history("e"); b.Size("") != 1 || len(lines) != 1 {
 		t.Errorf("%d tasks are pending: %v", b.Size(""), lines)
 	}
@@ -401,10 +422,10 @@ func TestManyEntriesOfNewerVersions(t *testing.T) {
 // TestSetWithOptionsOfTheQueue: what With says holds for the tasks of entries, and the entry's own options after that.
 func TestSetWithOptionsOfTheQueue(t *testing.T) {
 	b := newBench(t)
-	q := b.q.With(Header("tenant", "a"), Header("trace", "b"), MaxRetry(3))
-	b.Must(q.Periodic().Set(bg, Entry{
-		Name: "e", Spec: "@daily", Task: Call(b.fn("f", func() {})),
-		Options: []Option{MaxRetry(5), Header("trace", "c")},
+	q := b.q.With(delayed.Header("tenant", "a"), delayed.Header("trace", "b"), delayed.MaxRetry(3))
+	b.Must(q.Periodic().Set(bg, delayed.Entry{
+		Name: "e", Spec: "@daily", Task: delayed.Call(b.fn("f", func() {})),
+		Options: []delayed.Option{delayed.MaxRetry(5), delayed.Header("trace", "c")},
 	}))
 	ref, err := b.q.Periodic().RunNow(bg, "e")
 	b.Must(err)

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"
 )
@@ -22,7 +23,7 @@ func TestProgress(t *testing.T) {
 			if note == "done" {
 				return nil
 			}
-			gone <- Progress(ctx, int64(len(note)), 10, note)
+			gone <- delayed.Progress(ctx, int64(len(note)), 10, note)
 		}
 		return nil
 	})
@@ -36,7 +37,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("Progress: %v", err)
 		}
 	}
-	read := func(ref *Ref, want string) {
+	read := func(ref *delayed.Ref, want string) {
 		t.Helper()
 		b.Until("others read "+want, func() bool {
 			done, total, note, err := ref.Progress(b.within())
@@ -60,7 +61,7 @@ func TestProgress(t *testing.T) {
 		done, _, note, err := ref.Progress(b.within())
 		return err == nil && done == int64(len(long)) && note == long[:4096]
 	})
-	if info, err := ref.Info(b.within()); err != nil || info.State != state.Active || info.Function != f.f.Path() ||
+	if info, err := ref.Info(b.within()); err != nil || info.State != state.Active || info.Function != b.Name+".f" ||
 		info.Worker != w.ID() || info.EnqueuedAt.IsZero() {
 		t.Errorf("found %+v, %v", info, err)
 	}
@@ -68,7 +69,7 @@ func TestProgress(t *testing.T) {
 	b.Until("nothing is left of it", func() bool { return b.Size("_results") == 0 })
 
 	// It stays with what is kept.
-	ref = b.delayWith(b.q.With(KeepResult(time.Hour)), f)
+	ref = b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), f)
 	say("kept")
 	say("to the end")
 	step <- "done"
@@ -101,16 +102,17 @@ func TestProgress(t *testing.T) {
 	if err := await(b, "the worker's end", stopped); err != nil {
 		t.Error(err)
 	}
-	if err := Progress(t.Context(), 1, 2, ""); err == nil || !strings.Contains(err.Error(), "outside of a handler") {
+	if err := delayed.Progress(t.Context(), 1, 2, ""); err == nil ||
+		!strings.Contains(err.Error(), "outside of a handler") {
 		t.Errorf("outside of a handler: %v", err)
 	}
 }
 
 func TestProgressOfLessThanNothing(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(ctx context.Context) error { return Progress(ctx, -1, -10, "less than nothing") })
+	f := b.fn("f", func(ctx context.Context) error { return delayed.Progress(ctx, -1, -10, "less than nothing") })
 	b.work(b.config(), f)
-	ref := b.delayWith(b.q.With(KeepResult(time.Hour)), f)
+	ref := b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), f)
 	b.Must(ref.Wait(b.within()))
 	done, total, note, err := ref.Progress(b.within())
 	if done != 0 || total != 0 || note != "less than nothing" || err != nil {
@@ -123,12 +125,12 @@ func TestProgressOfReleased(t *testing.T) {
 	b := newBench(t)
 	began := make(chan struct{})
 	f := b.fn("f", func(ctx context.Context) error {
-		if err := Progress(ctx, 1, 2, "half"); err != nil {
+		if err := delayed.Progress(ctx, 1, 2, "half"); err != nil {
 			t.Error(err)
 		}
 		close(began)
 		<-ctx.Done()
-		if err := Progress(context.WithoutCancel(ctx), 2, 2, "late"); err != nil {
+		if err := delayed.Progress(context.WithoutCancel(ctx), 2, 2, "late"); err != nil {
 			t.Error(err)
 		}
 		return context.Cause(ctx)
@@ -155,14 +157,14 @@ func TestProgressOfLost(t *testing.T) {
 	f := b.fn("f", func(ctx context.Context) {
 		began <- struct{}{}
 		<-began
-		gone <- Progress(ctx, 1, 2, "")
+		gone <- delayed.Progress(ctx, 1, 2, "")
 	})
 	w := b.work(b.config(), f)
 	b.delay(f)
 	await(b, "the handler", began)
 	b.Do("DEL", b.Name+"_processing:"+w.ID())
 	began <- struct{}{}
-	if err := await(b, "Progress", gone); !errors.Is(err, ErrLost) {
+	if err := await(b, "Progress", gone); !errors.Is(err, delayed.ErrLost) {
 		t.Errorf("Progress: %v, expected ErrLost", err)
 	}
 	if n := b.Size("_results"); n != 0 {

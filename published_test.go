@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -13,7 +14,7 @@ import (
 // published is what Redis knows of a worker's functions; the zero value for none.
 func (b *bench) published(w *started) (found catalog.List) {
 	b.T.Helper()
-	raw, err := b.q.store.FunctionsOf(b.T.Context(), w.ID())
+	raw, err := b.store.FunctionsOf(b.T.Context(), w.ID())
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -28,15 +29,16 @@ func (b *bench) published(w *started) (found catalog.List) {
 // A worker tells Redis the signatures of its functions while it lives, also of those that it registers later and after
 // its heartbeat was lost.
 func TestFunctionsArePublished(t *testing.T) {
+	t.Parallel()
 	type item struct {
 		SKU   string `msgpack:"sku"`
 		Count *int
 	}
 	b := newBench(t)
-	place := b.fn("Place", func(int64, []item) (uint64, error) { return 0, nil }, Optional(1))
+	place := b.fn("Place", func(int64, []item) (uint64, error) { return 0, nil }, delayed.Optional(1))
 	cfg := b.config()
 	second := b.Name + "-second"
-	cfg.Queues = Strict{b.Name, second}
+	cfg.Queues = delayed.Strict{b.Name, second}
 	w := b.work(cfg, place)
 	b.Until("they are published", func() bool { return len(b.published(w).Functions) == 1 })
 	f := b.published(w).Functions[0]
@@ -79,6 +81,7 @@ func TestNewFunctionsArePublishedAtOnce(t *testing.T) {
 
 // What cannot be published keeps no task waiting.
 func TestWorkerRunsThoughItCannotPublish(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.Do("SET", b.Name+"_functions", "another type")
 	ran := make(chan int, 1)

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -13,8 +13,10 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
@@ -26,7 +28,7 @@ type tickServer struct {
 	mu      sync.Mutex // protects the following
 	values  map[string]string
 	dues    map[string]int64
-	handles []*Redis
+	handles []*delayed.Redis
 	ticks   []string // id and the time at which it was enqueued, in order
 	looks   int
 }
@@ -36,8 +38,8 @@ func newTickServer(mute bool) *tickServer {
 }
 
 // handle returns another handle on the server.
-func (s *tickServer) handle() *Redis {
-	rdb := newRedis(s, s)
+func (s *tickServer) handle() *delayed.Redis {
+	rdb := delayed.FromSource(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handles = append(s.handles, rdb)
@@ -151,13 +153,13 @@ func (s *tickServer) agenda(now int64) []any {
 }
 
 // tell hands a message to those who listen on a handle.
-func (s *tickServer) tell(rdb *Redis, channel, message string) {
+func (s *tickServer) tell(rdb *delayed.Redis, channel, message string) {
 	if s.mute {
 		return
 	}
-	rdb.signals.Mu.Lock()
-	defer rdb.signals.Mu.Unlock()
-	if ch := rdb.signals.Channels[channel]; ch != nil {
+	delayed.Signals(rdb).Mu.Lock()
+	defer delayed.Signals(rdb).Mu.Unlock()
+	if ch := delayed.Signals(rdb).Channels[channel]; ch != nil {
 		ch.Send(message)
 	}
 }
@@ -172,14 +174,14 @@ func (s *tickServer) since() []string {
 }
 
 // schedule runs a scheduler in the bubble until it is stopped.
-func (s *tickServer) schedule(t *testing.T, entries ...Entry) (stop func()) {
+func (s *tickServer) schedule(t *testing.T, entries ...delayed.Entry) (stop func()) {
 	t.Helper()
 	rdb := s.handle()
-	cfg := SchedulerConfig{Queue: "q", Entries: entries, Logger: (&logText{}).logger()}
+	cfg := delayed.SchedulerConfig{Queue: "q", Entries: entries, Logger: new(redistest.Log).Logger()}
 	if len(entries) > 0 {
 		cfg.Owner = "test"
 	}
-	sch, err := NewScheduler(rdb, cfg)
+	sch, err := delayed.NewScheduler(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,18 +194,18 @@ func (s *tickServer) schedule(t *testing.T, entries ...Entry) (stop func()) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		rdb.signals.Close()
+		delayed.Signals(rdb).Close()
 	}
 }
 
 // punctual expects each tick of the entries since a time, in order, each at the moment when it is due.
-func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries ...Entry) {
+func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries ...delayed.Entry) {
 	t.Helper()
 	synctest.Wait()
 	var want []string
 	now := time.Now()
 	for _, e := range entries {
-		tt, err := (&schedule.Definition{Spec: e.Spec, DST: e.dst(), Jitter: e.Jitter}).Timetable(e.Name)
+		tt, err := (&schedule.Definition{Spec: e.Spec, Jitter: e.Jitter}).Timetable(e.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,11 +228,11 @@ func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries
 func TestTicksArePunctual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTickServer(false)
-		task := Call(Func(func() {}, Name("f")))
-		second := Entry{Name: "second", Spec: "@every 1s", Task: task}
-		spread := Entry{Name: "spread", Spec: "@every 7s", Task: task, Jitter: 3 * time.Second}
-		minute := Entry{Name: "minute", Spec: "* * * * *", Task: task}
-		entries := []Entry{second, spread, minute}
+		task := delayed.Call(delayed.Func(func() {}, delayed.Name("f")))
+		second := delayed.Entry{Name: "second", Spec: "@every 1s", Task: task}
+		spread := delayed.Entry{Name: "spread", Spec: "@every 7s", Task: task, Jitter: 3 * time.Second}
+		minute := delayed.Entry{Name: "minute", Spec: "* * * * *", Task: task}
+		entries := []delayed.Entry{second, spread, minute}
 		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // of the bubble's clock
 		start := time.Now()
 		pass := func(what string, d time.Duration) {
@@ -263,26 +265,26 @@ func TestTicksArePunctual(t *testing.T) {
 		pass("another one, which takes over", 70*time.Second)
 
 		// Entries change while a scheduler rests: some tick sooner, some later.
-		p := NewQueue("q", s.handle()).Periodic()
+		p := delayed.NewQueue("q", s.handle()).Periodic()
 		second.Spec, minute.Spec = "@every 3s", "@every 2s"
-		for _, e := range []Entry{second, minute} {
+		for _, e := range []delayed.Entry{second, minute} {
 			if err := p.Set(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
 		}
-		entries = []Entry{second, spread, minute}
+		entries = []delayed.Entry{second, spread, minute}
 		pass("changed", 70*time.Second)
-		for _, e := range []Entry{second, minute} {
+		for _, e := range []delayed.Entry{second, minute} {
 			if err := p.Pause(t.Context(), e.Name); err != nil {
 				t.Fatal(err)
 			}
 		}
-		entries = []Entry{spread}
+		entries = []delayed.Entry{spread}
 		pass("paused", 70*time.Second)
 		if err := p.Resume(t.Context(), "second"); err != nil {
 			t.Fatal(err)
 		}
-		entries = []Entry{second, spread}
+		entries = []delayed.Entry{second, spread}
 		pass("resumed", 70*time.Second)
 		stopD()
 	})
@@ -294,9 +296,9 @@ func TestTicksWithoutSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTickServer(true)
 		stop := s.schedule(t)
-		e := Entry{Name: "e", Spec: "@every 1s", Task: Call(Func(func() {}, Name("f")))}
+		e := delayed.Entry{Name: "e", Spec: "@every 1s", Task: delayed.Call(delayed.Func(func() {}, delayed.Name("f")))}
 		time.Sleep(19500 * time.Millisecond) //nolint:forbidigo // of the bubble's clock
-		if err := NewQueue("q", s.handle()).Periodic().Set(t.Context(), e); err != nil {
+		if err := delayed.NewQueue("q", s.handle()).Periodic().Set(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
 func benchTask(int64, string) {}
 
-var benchFunction = Func(benchTask, Name("bench.task"))
+var benchFunction = delayed.Func(benchTask, delayed.Name("bench.task"))
 
 // produce calls f for 0 to b.N−1 from so many goroutines.
 func produce(b *testing.B, producers int, f func(i int) error) {
@@ -77,10 +78,11 @@ func BenchmarkDelayMany(b *testing.B) {
 	const many = 1000
 	env := newBench(b)
 	defer env.Do("UNLINK", env.Name, env.Name+"_noti")
-	tasks := make([]*Task, 0, many)
+	tasks := make([]*delayed.Task, 0, many)
 	b.ReportAllocs()
 	for i := range b.N {
-		if tasks = append(tasks, Call(benchFunction, int64(1_700_000_000_000+i), "hello-task")); len(tasks) < many &&
+		if tasks = append(tasks,
+			delayed.Call(benchFunction, int64(1_700_000_000_000+i), "hello-task")); len(tasks) < many &&
 			i+1 < b.N {
 			continue
 		}
@@ -96,8 +98,8 @@ func BenchmarkDelayMany(b *testing.B) {
 func BenchmarkNewTask(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
-		if t := Call(benchFunction, int64(1_700_000_000_000+i), "hello-task"); t.err != nil {
-			b.Fatal(t.err)
+		if t := delayed.Call(benchFunction, int64(1_700_000_000_000+i), "hello-task"); t.Path() == "" {
+			b.Fatal(t)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"bytes"
@@ -8,12 +8,13 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // faulty returns a handle whose connections break as plan says.
-func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
+func (b *bench) faulty(plan faultnet.Plan) (*delayed.Redis, *faultnet.Dialer) {
 	d := faultnet.NewDialer(plan, 0)
 	pool := &redis.Pool{
 		MaxIdle: 10,
@@ -23,7 +24,7 @@ func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
 		},
 	}
 	b.T.Cleanup(func() { pool.Close() })
-	return FromPool(pool), d
+	return delayed.FromPool(pool), d
 }
 
 // calls says whether a request runs the given script.
@@ -36,22 +37,22 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	f := b.fn("f", func(int) {})
 	b.delay(f, 0)
 	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.ScriptEnqueue)))
-	if _, err := NewQueue(b.Name, rdb).Delay(f, 1); !errors.Is(err, ErrUnknown) {
+	if _, err := delayed.NewQueue(b.Name, rdb).Delay(f, 1); !errors.Is(err, delayed.ErrUnknown) {
 		t.Errorf("error %v, expected ErrUnknown", err)
 	}
 	if n := b.Size(""); n != 2 {
 		t.Errorf("%d pending, expected 2", n)
 	}
-	calls := make([]*Task, redisstore.MaxBatchTasks+1)
+	calls := make([]*delayed.Task, redisstore.MaxBatchTasks+1)
 	for i := range calls {
-		calls[i] = Call(f, i)
+		calls[i] = delayed.Call(f, i)
 	}
 	second := 0
 	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool { second++; return second == 2 }))
-	refs, err := NewQueue(b.Name, rdb).DelayMany(t.Context(), calls...)
-	var batch *BatchError
+	refs, err := delayed.NewQueue(b.Name, rdb).DelayMany(t.Context(), calls...)
+	var batch *delayed.BatchError
 	if !errors.As(err, &batch) || batch.Sent != redisstore.MaxBatchTasks || len(refs) != redisstore.MaxBatchTasks ||
-		!errors.Is(err, ErrUnknown) {
+		!errors.Is(err, delayed.ErrUnknown) {
 		t.Errorf("%d refs, %v", len(refs), err)
 	}
 }

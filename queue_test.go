@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -41,9 +42,9 @@ func plainForTest(int) {}
 func TestDelayWritesExtendedMessage(t *testing.T) {
 	b := newBench(t)
 	before := time.Now().UnixMilli()
-	ref := b.delayWith(b.q.With(MaxRetry(3)), plainForTest, 7)
+	ref := b.delayWith(b.q.With(delayed.MaxRetry(3)), plainForTest, 7)
 	m := b.pending()[0]
-	if m.Kind != wire.GoExtended || m.Path != "github.com/godelayed/delayed.plainForTest" ||
+	if m.Kind != wire.GoExtended || m.Path != testPath+"plainForTest" ||
 		string(m.Payload) != "\x07" {
 		t.Errorf("%+v", m)
 	}
@@ -62,7 +63,7 @@ func TestDelayWritesExtendedMessage(t *testing.T) {
 
 func TestDelayByPathSendsTheNumberOfArguments(t *testing.T) {
 	b := newBench(t)
-	if _, err := b.q.Enqueue(t.Context(), NewGoTask("a/b.F", []int{1})); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), delayed.NewGoTask("a/b.F", []int{1})); err != nil {
 		t.Fatal(err)
 	}
 	m := b.pending()[0]
@@ -73,14 +74,14 @@ func TestDelayByPathSendsTheNumberOfArguments(t *testing.T) {
 
 func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ref := b.delayWith(q, plainForTest, 7); ref.ID() != "" {
 		t.Errorf("a plain message has no id, found %q", ref.ID())
 	}
-	b.delayWith(q.With(MaxRetry(1)), plainForTest, 8)
+	b.delayWith(q.With(delayed.MaxRetry(1)), plainForTest, 8)
 	ms := b.pending()
 	if ms[0].Kind != wire.GoPlain || ms[1].Kind != wire.GoExtended {
 		t.Errorf("kinds %v %v", ms[0].Kind, ms[1].Kind)
@@ -90,12 +91,12 @@ func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
 func TestPythonFormsDoNotMix(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := NewPyTask("m:f", []any{1}, nil)
-	ref, err := b.q.With(MaxRetry(2), TaskID("x")).Enqueue(ctx, task)
+	task := delayed.NewPyTask("m:f", []any{1}, nil)
+	ref, err := b.q.With(delayed.MaxRetry(2), delayed.TaskID("x")).Enqueue(ctx, task)
 	if err != nil || ref.ID() != "x" {
 		t.Fatal(ref, err)
 	}
@@ -107,8 +108,8 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 	}
 	b.delay(plainForTest, 1) // Go tasks do not care
 	other := newBench(t)
-	legacy, _ = OpenQueue(other.rdb, QueueConfig{Name: other.Name, Legacy: true})
-	refs, err := legacy.With(MaxRetry(1)).DelayMany(ctx, task, task)
+	legacy, _ = delayed.OpenQueue(other.rdb, delayed.QueueConfig{Name: other.Name, Legacy: true})
+	refs, err := legacy.With(delayed.MaxRetry(1)).DelayMany(ctx, task, task)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 	if _, err := other.q.DelayMany(ctx, task); !strings.Contains(errorText(err), "plain") {
 		t.Errorf("extended task on a plain queue: %v", err)
 	}
-	if _, err := legacy.With(TaskID("x")).Enqueue(ctx, task); !errors.Is(err, ErrArguments) {
+	if _, err := legacy.With(delayed.TaskID("x")).Enqueue(ctx, task); !errors.Is(err, delayed.ErrArguments) {
 		t.Errorf("TaskID on a plain Python task: %v", err)
 	}
 }
@@ -130,7 +131,7 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 // in no place, and no entry that makes one.
 func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	b := newBench(t)
-	task := NewPyTask("m:f", nil, nil)
+	task := delayed.NewPyTask("m:f", nil, nil)
 	for _, place := range [][]any{
 		{"RPUSH", b.Name, "m"},
 		{"ZADD", b.Name + "_scheduled", 1, "x"},
@@ -144,7 +145,7 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 		b.Do("SADD", b.Name+"_workers", "v", "w")
 		b.Do("SET", b.Name+"_mode", "extended")
 		b.Do(fmt.Sprint(place[0]), place[1:]...)
-		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+		q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 		b.Must(err)
 		if _, err := q.Enqueue(t.Context(), task); !strings.Contains(errorText(err), "may hold extended Python tasks") {
 			t.Errorf("with a task in %s: %v", place[1], err)
@@ -161,8 +162,8 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	// Who has seen the form confirmed asks again after a while.
 	b.Do("SET", b.Name+"_mode", "extended")
 	b.Do("RPUSH", b.Name, "m")
-	q, _ := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
-	q.settled.Store(clock() - int64(settleLife))
+	q, _ := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
+	delayed.ForgetForm(q)
 	if _, err := q.Enqueue(t.Context(), task); err == nil {
 		t.Error("a form that was confirmed long ago is relied on")
 	}
@@ -172,18 +173,18 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 // text.
 func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 	b := newBench(t)
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	b.Must(err)
 	for _, bad := range []any{
 		map[int]string{1: "a"},
 		map[bool]int{true: 1},
 		[]any{1, map[string]any{"a": []map[any]int{{2: 1}}}},
 	} {
-		for _, task := range []*Task{
-			NewPyTask("m:f", []any{bad}, nil),
-			NewPyTask("m:f", nil, map[string]any{"k": bad}),
+		for _, task := range []*delayed.Task{
+			delayed.NewPyTask("m:f", []any{bad}, nil),
+			delayed.NewPyTask("m:f", nil, map[string]any{"k": bad}),
 		} {
-			if _, err := legacy.Enqueue(t.Context(), task); !errors.Is(err, ErrArguments) ||
+			if _, err := legacy.Enqueue(t.Context(), task); !errors.Is(err, delayed.ErrArguments) ||
 				!strings.Contains(err.Error(), "keys are strings") {
 				t.Errorf("%v: %v", bad, err)
 			}
@@ -193,7 +194,7 @@ func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 		t.Errorf("%d tasks are pending", n)
 	}
 	_, err = legacy.Enqueue(t.Context(),
-		NewPyTask("m:f", []any{map[string]any{"a": []byte{1}}, time.Now(), uint64(math.MaxUint64), nil},
+		delayed.NewPyTask("m:f", []any{map[string]any{"a": []byte{1}}, time.Now(), uint64(math.MaxUint64), nil},
 			map[string]any{"k": 1.5}))
 	b.Must(err)
 }
@@ -201,9 +202,9 @@ func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 // TestPythonTaskWithoutID: what can be asked only by an id is an error, never silence.
 func TestPythonTaskWithoutID(t *testing.T) {
 	b := newBench(t)
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	b.Must(err)
-	ctx, task := t.Context(), NewPyTask("m:f", nil, nil)
+	ctx, task := t.Context(), delayed.NewPyTask("m:f", nil, nil)
 	ref, err := legacy.Enqueue(ctx, task)
 	b.Must(err)
 	_, stateErr := ref.State(ctx)
@@ -211,17 +212,17 @@ func TestPythonTaskWithoutID(t *testing.T) {
 		"Cancel": ref.Cancel(ctx), "Wait": ref.Wait(ctx), "RunAgain": ref.RunAgain(ctx), "Delete": ref.Delete(ctx),
 		"State": stateErr,
 	} {
-		if !errors.Is(err, ErrNoID) {
+		if !errors.Is(err, delayed.ErrNoID) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	later, err := legacy.With(In(time.Hour)).Enqueue(ctx, task)
+	later, err := legacy.With(delayed.In(time.Hour)).Enqueue(ctx, task)
 	b.Must(err)
 	b.Must(later.Cancel(ctx))
 	if n := b.Size("_scheduled"); n != 0 {
 		t.Errorf("%d tasks are scheduled", n)
 	}
-	if err := later.Cancel(ctx); !errors.Is(err, ErrNoID) {
+	if err := later.Cancel(ctx); !errors.Is(err, delayed.ErrNoID) {
 		t.Errorf("Cancel of one that is not scheduled any more: %v", err)
 	}
 	if n := b.Size("_revoked"); n != 0 {
@@ -231,11 +232,11 @@ func TestPythonTaskWithoutID(t *testing.T) {
 
 func TestScheduledPythonTaskKeepsItsBytes(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	b.Must(err)
-	q = q.With(In(time.Hour))
+	q = q.With(delayed.In(time.Hour))
 	for range 2 { // equal messages must not collapse into one
-		if _, err := q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
+		if _, err := q.Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,54 +260,66 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 		call func() error
 		want error
 	}{
-		"string for int":   {func() error { _, err := b.q.Delay(plainForTest, "x"); return err }, ErrArguments},
-		"too few":          {func() error { _, err := b.q.Delay(plainForTest); return err }, ErrArguments},
-		"too many":         {func() error { _, err := b.q.Delay(plainForTest, 1, 2); return err }, ErrArguments},
-		"not a function":   {func() error { _, err := b.q.Delay(7); return err }, ErrFunction},
-		"nil":              {func() error { _, err := b.q.Delay(nil); return err }, ErrFunction},
-		"closure":          {func() error { _, err := b.q.Delay(func() {}); return err }, ErrFunction},
-		"context first":    {func() error { _, err := b.q.Delay(ctx, plainForTest); return err }, ErrFunction},
-		"context argument": {func() error { _, err := b.q.Delay(plainForTest, ctx); return err }, ErrArguments},
-		"empty path":       {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("")); return err }, ErrFunction},
-		"long path":        {func() error { _, err := b.q.Enqueue(ctx, NewGoTask(big)); return err }, ErrFunction},
-		"Python path":      {func() error { _, err := b.q.Enqueue(ctx, NewGoTask("m:f")); return err }, ErrFunction},
+		"string for int": {func() error { _, err := b.q.Delay(plainForTest, "x"); return err }, delayed.ErrArguments},
+		"too few":        {func() error { _, err := b.q.Delay(plainForTest); return err }, delayed.ErrArguments},
+		"too many": {
+			func() error { _, err := b.q.Delay(plainForTest, 1, 2); return err },
+			delayed.ErrArguments,
+		},
+		"not a function":   {func() error { _, err := b.q.Delay(7); return err }, delayed.ErrFunction},
+		"nil":              {func() error { _, err := b.q.Delay(nil); return err }, delayed.ErrFunction},
+		"closure":          {func() error { _, err := b.q.Delay(func() {}); return err }, delayed.ErrFunction},
+		"context first":    {func() error { _, err := b.q.Delay(ctx, plainForTest); return err }, delayed.ErrFunction},
+		"context argument": {func() error { _, err := b.q.Delay(plainForTest, ctx); return err }, delayed.ErrArguments},
+		"empty path": {
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask("")); return err },
+			delayed.ErrFunction,
+		},
+		"long path": {
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask(big)); return err },
+			delayed.ErrFunction,
+		},
+		"Python path": {
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask("m:f")); return err },
+			delayed.ErrFunction,
+		},
 		"Go path": {
-			func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a.b", nil, nil)); return err },
-			ErrFunction,
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewPyTask("a.b", nil, nil)); return err },
+			delayed.ErrFunction,
 		},
 		"two colons": {
-			func() error { _, err := b.q.Enqueue(ctx, NewPyTask("a:b:c", nil, nil)); return err },
-			ErrFunction,
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewPyTask("a:b:c", nil, nil)); return err },
+			delayed.ErrFunction,
 		},
 		"channel": {
-			func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); return err },
-			ErrArguments,
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask("a.B", make(chan int))); return err },
+			delayed.ErrArguments,
 		},
 		"Python channel": {func() error {
-			_, err := b.q.Enqueue(ctx, NewPyTask("a:b", []any{make(chan int)}, nil))
+			_, err := b.q.Enqueue(ctx, delayed.NewPyTask("a:b", []any{make(chan int)}, nil))
 			return err
-		}, ErrArguments},
+		}, delayed.ErrArguments},
 		"Python keyword": {func() error {
-			_, err := b.q.Enqueue(ctx, NewPyTask("a:b", nil, map[string]any{"k": func() {}}))
+			_, err := b.q.Enqueue(ctx, delayed.NewPyTask("a:b", nil, map[string]any{"k": func() {}}))
 			return err
-		}, ErrArguments},
+		}, delayed.ErrArguments},
 		"too large": {
-			func() error { _, err := b.q.Enqueue(ctx, NewGoTask("a.B", big)); return err },
-			ErrArguments,
+			func() error { _, err := b.q.Enqueue(ctx, delayed.NewGoTask("a.B", big)); return err },
+			delayed.ErrArguments,
 		},
 		"too large together": {func() error {
-			_, err := b.q.Enqueue(ctx, NewGoTask("a.B", big[:len(big)-20]))
+			_, err := b.q.Enqueue(ctx, delayed.NewGoTask("a.B", big[:len(big)-20]))
 			return err
-		}, ErrArguments},
-		"nil task": {func() error { _, err := b.q.Enqueue(ctx, nil); return err }, ErrArguments},
+		}, delayed.ErrArguments},
+		"nil task": {func() error { _, err := b.q.Enqueue(ctx, nil); return err }, delayed.ErrArguments},
 		"nil among many": {
-			func() error { _, err := b.q.DelayMany(ctx, Call(plainForTest, 1), nil); return err },
-			ErrArguments,
+			func() error { _, err := b.q.DelayMany(ctx, delayed.Call(plainForTest, 1), nil); return err },
+			delayed.ErrArguments,
 		},
 		"one faulty of many": {func() error {
-			_, err := b.q.DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest))
+			_, err := b.q.DelayMany(ctx, delayed.Call(plainForTest, 1), delayed.Call(plainForTest))
 			return err
-		}, ErrArguments},
+		}, delayed.ErrArguments},
 	} {
 		if err := tt.call(); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, expected %v", name, err, tt.want)
@@ -315,13 +328,14 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 	if state := redistest.Dump(t, b.Conn, b.Name); len(state) != 0 {
 		t.Errorf("something was written: %v", state)
 	}
-	var misfit *ArgumentError
+	var misfit *delayed.ArgumentError
 	_, err := b.q.Delay(plainForTest, "x")
 	if !errors.As(err, &misfit) || misfit.Index != 0 || misfit.Want != "int" ||
 		!strings.Contains(misfit.Func, "plainForTest") {
 		t.Errorf("%#v", misfit)
 	}
-	if _, err := b.q.Enqueue(ctx, NewGoTask("a.B", make(chan int))); !errors.As(err, &misfit) || misfit.Func != "a.B" {
+	if _, err := b.q.Enqueue(ctx, delayed.NewGoTask("a.B", make(chan int))); !errors.As(err, &misfit) ||
+		misfit.Func != "a.B" {
 		t.Errorf("%v", err)
 	}
 }
@@ -330,9 +344,9 @@ func TestDelayManySplitsBySize(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(string) {})
 	large := strings.Repeat("x", 900_000)
-	var tasks []*Task
+	var tasks []*delayed.Task
 	for range 20 { // 18 MB: three batches
-		tasks = append(tasks, Call(f, large))
+		tasks = append(tasks, delayed.Call(f, large))
 	}
 	refs, err := b.q.DelayMany(t.Context(), tasks...)
 	if err != nil || len(refs) != 20 || b.Size("") != 20 || b.Size("_noti") != 20 {
@@ -351,7 +365,7 @@ func TestContextEndsDelay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.q.DelayContext(ctx, plainForTest, 1); !errors.Is(err, context.Canceled) ||
-		errors.Is(err, ErrUnknown) {
+		errors.Is(err, delayed.ErrUnknown) {
 		t.Errorf("a context that had ended: %v", err)
 	}
 	// A server that accepts and never answers.
@@ -360,26 +374,26 @@ func TestContextEndsDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	rdb, _ := Dial("redis://" + silent.Addr().String())
+	rdb, _ := delayed.Dial("redis://" + silent.Addr().String())
 	defer rdb.Close()
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := NewQueue("x", rdb).DelayContext(ctx, plainForTest, 1); err == nil {
+	if _, err := delayed.NewQueue("x", rdb).DelayContext(ctx, plainForTest, 1); err == nil {
 		t.Error("no error from a silent server")
 	}
 }
 
 func TestOpenQueueSaysWhatIsWrong(t *testing.T) {
 	b := newBench(t)
-	for _, cfg := range []QueueConfig{{}, {Name: "a_retry"}} {
-		if _, err := OpenQueue(b.rdb, cfg); err == nil {
+	for _, cfg := range []delayed.QueueConfig{{}, {Name: "a_retry"}} {
+		if _, err := delayed.OpenQueue(b.rdb, cfg); err == nil {
 			t.Errorf("%+v was accepted", cfg)
 		}
 	}
-	if _, err := OpenQueue(nil, QueueConfig{Name: "x"}); err == nil {
+	if _, err := delayed.OpenQueue(nil, delayed.QueueConfig{Name: "x"}); err == nil {
 		t.Error("a nil handle was accepted")
 	}
-	if _, err := OpenQueue(b.rdb.WithPrefix("p:"), QueueConfig{Name: "x", Legacy: true}); err == nil {
+	if _, err := delayed.OpenQueue(b.rdb.WithPrefix("p:"), delayed.QueueConfig{Name: "x", Legacy: true}); err == nil {
 		t.Error("a legacy queue with a prefix was accepted")
 	}
 	defer func() {
@@ -387,29 +401,32 @@ func TestOpenQueueSaysWhatIsWrong(t *testing.T) {
 			t.Error("NewQueue did not panic")
 		}
 	}()
-	NewQueue("a b", b.rdb)
+	delayed.NewQueue("a b", b.rdb)
 }
 
 func TestPrefixKeepsQueuesApart(t *testing.T) {
 	b := newBench(t)
 	rdb := b.rdb.WithPrefix("app:")
+	if delayed.Signals(rdb) != delayed.Signals(b.rdb) {
+		t.Error("WithPrefix makes a Pub/Sub connection of its own")
+	}
 	f := b.fn("f", func() {})
-	if _, err := NewQueue(b.Name, rdb).Delay(f); err != nil {
+	if _, err := delayed.NewQueue(b.Name, rdb).Delay(f); err != nil {
 		t.Fatal(err)
 	}
 	if b.Size("") != 0 {
 		t.Error("the prefix was ignored")
 	}
-	if n, _ := NewQueue(b.Name, rdb).Len(t.Context()); n != 1 {
+	if n, _ := delayed.NewQueue(b.Name, rdb).Len(t.Context()); n != 1 {
 		t.Errorf("%d pending under the prefix", n)
 	}
 	b.workWith(rdb, b.config(), f)
-	b.Until("it has run", func() bool { n, _ := NewQueue(b.Name, rdb).Len(t.Context()); return n == 0 })
+	b.Until("it has run", func() bool { n, _ := delayed.NewQueue(b.Name, rdb).Len(t.Context()); return n == 0 })
 }
 
 // countingSource counts the connections that are in use.
 type countingSource struct {
-	Source
+	delayed.Source
 	now, most atomic.Int64
 	hold      chan struct{}
 }

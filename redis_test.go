@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -57,37 +58,38 @@ func TestHandle(t *testing.T) {
 	if err := b.rdb.Ping(ctx); err != nil {
 		t.Error(err)
 	}
-	rdb, _ := Dial(b.Server.URL())
+	rdb, _ := delayed.Dial(b.Server.URL())
 	if err := rdb.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := NewQueue(b.Name, rdb).Delay(plainForTest, 1); !errors.Is(err, ErrClosed) {
+	if _, err := delayed.NewQueue(b.Name, rdb).Delay(plainForTest, 1); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	if err := rdb.Ping(ctx); !errors.Is(err, ErrClosed) {
+	if err := rdb.Ping(ctx); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Ping after Close: %v", err)
 	}
-	rdb, _ = Dial("redis://127.0.0.1:1")
+	rdb, _ = delayed.Dial("redis://127.0.0.1:1")
 	defer rdb.Close()
 	if err := rdb.Ping(ctx); err == nil {
 		t.Error("Ping of nobody")
 	}
-	if _, err := NewQueue(b.Name, rdb).Delay(plainForTest, 1); err == nil || errors.Is(err, ErrUnknown) {
+	if _, err := delayed.NewQueue(b.Name, rdb).Delay(plainForTest, 1); err == nil ||
+		errors.Is(err, delayed.ErrUnknown) {
 		t.Errorf("nobody listens: %v: nothing was sent, so nothing is unknown", err)
 	}
 }
 
 func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
 	b := newBench(t)
-	src := &countingSource{Source: b.rdb.loops, hold: make(chan struct{})}
-	rdb := FromSource(src)
-	queues := make([]*Queue, 3*redisstore.CallerConns) // the calls of one queue are shared
+	src := &countingSource{Source: b.src, hold: make(chan struct{})}
+	rdb := delayed.FromSource(src)
+	queues := make([]*delayed.Queue, 3*redisstore.CallerConns) // the calls of one queue are shared
 	var group sync.WaitGroup
 	for i := range queues {
-		queues[i] = NewQueue(b.Name+"."+strconv.Itoa(i), rdb)
+		queues[i] = delayed.NewQueue(b.Name+"."+strconv.Itoa(i), rdb)
 		for n := range 3 { // alone, with others, and in a call for many
 			group.Go(func() {
-				tasks := []*Task{Call(plainForTest, n), Call(plainForTest, n)}
+				tasks := []*delayed.Task{delayed.Call(plainForTest, n), delayed.Call(plainForTest, n)}
 				if n < 2 {
 					tasks = tasks[:1]
 					if _, err := queues[i].Enqueue(t.Context(), tasks[0]); err != nil {

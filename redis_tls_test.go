@@ -1,10 +1,11 @@
-package delayed
+package delayed_test
 
 import (
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -22,7 +23,7 @@ func TestDialTLS(t *testing.T) {
 		"name":        {certs.Query("server_name"), "127.0.0.1"},
 		"certificate": {certs.Query("cert", "key"), "certificate required"},
 	} {
-		rdb, err := Dial("rediss://" + addr + "?" + c.query.Encode())
+		rdb, err := delayed.Dial("rediss://" + addr + "?" + c.query.Encode())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +54,7 @@ func TestParametersOfURL(t *testing.T) {
 		"redis://a/3?pool_size=2":            "",
 		"rediss://a?server_name=redis.local": "",
 	} {
-		rdb, err := Dial(rawURL)
+		rdb, err := delayed.Dial(rawURL)
 		if err == nil {
 			rdb.Close()
 		}
@@ -62,12 +63,11 @@ func TestParametersOfURL(t *testing.T) {
 			t.Errorf("%s: expected an error with %q, found %v", rawURL, expected, err)
 		}
 	}
-	rdb, err := Dial("redis://a?pool_size=2&dial_timeout=3s")
+	calls, _, _, err := redisstore.DialSources("redis://a?pool_size=2&dial_timeout=3s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rdb.Close()
-	if calls, ok := rdb.calls.(redisstore.PoolSource); !ok || calls.Pool.MaxActive != 2 {
-		t.Errorf("expected a pool of 2 connections, found %+v", rdb.calls)
+	if pool, ok := calls.(redisstore.PoolSource); !ok || pool.Pool.MaxActive != 2 {
+		t.Errorf("expected a pool of 2 connections, found %+v", calls)
 	}
 }

@@ -1,7 +1,6 @@
-package delayed
+package delayed_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -11,76 +10,45 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// refusal refuses calls of a script several times in a row, as a Redis does that loads its data, or does not tell their
-// answers.
-type refusal struct {
-	Source
-	sha   string
-	lost  bool // carried out, and the answer is lost
-	times atomic.Int32
-}
-
-func (s *refusal) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	c, err := s.Source.Conn(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return &refusalConn{c, s}, nil
-}
-
-type refusalConn struct {
-	redis.Conn
-	s *refusal
-}
-
-func (c *refusalConn) refuse(cmd string, args []any, send func() (any, error)) (any, error) {
-	if cmd != "EVALSHA" || args[0] != c.s.sha || c.s.times.Add(-1) < 0 {
-		return send()
-	}
-	if !c.s.lost {
-		return nil, redis.Error("LOADING Redis is loading the dataset in memory")
-	}
-	if reply, err := send(); err != nil { // Redis does not know the script yet
-		c.s.times.Add(1)
-		return reply, err
-	}
-	return nil, errors.New("connection reset by peer")
-}
-
-func (c *refusalConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
-	return c.refuse(cmd, args, func() (any, error) { return redis.DoWithTimeout(c.Conn, timeout, cmd, args...) })
-}
-
-func (c *refusalConn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
-	return c.refuse(cmd, args, func() (any, error) { return redis.DoContext(c.Conn, ctx, cmd, args...) })
-}
-
-func (c *refusalConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return redis.ReceiveWithTimeout(c.Conn, timeout)
-}
-
-func (c *refusalConn) ReceiveContext(ctx context.Context) (any, error) {
-	return redis.ReceiveContext(c.Conn, ctx)
+// refusing returns a source where calls of a script fail until times is negative: Redis refuses them, as it does while
+// it loads its data, or carries them out and the answers are lost.
+func refusing(src delayed.Source, script *redisstore.Script, lost bool, times *atomic.Int32) delayed.Source {
+	return redistest.Intercept(src, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		if cmd != "EVALSHA" || args[0] != script.Sha || times.Add(-1) < 0 {
+			return send()
+		}
+		if !lost {
+			return nil, redis.Error("LOADING Redis is loading the dataset in memory")
+		}
+		if reply, err := send(); err != nil { // Redis does not know the script yet
+			times.Add(1)
+			return reply, err
+		}
+		return nil, errors.New("connection reset by peer")
+	})
 }
 
 // TestEndingsAreToldAfterRefusals: Redis refuses the same call once, or several times in a row. In the end each task
 // has ended once, those behind them have run, nothing is left in hand, and the log says twice what it has to say: that
 // it fails and that it is over.
 func TestEndingsAreToldAfterRefusals(t *testing.T) {
+	t.Parallel()
 	const tasks = 3
 	for name, c := range map[string]struct {
 		script *redisstore.Script
-		opts   []Option
+		opts   []delayed.Option
 		err    error
 		want   map[string]int // counters
 	}{
 		"ack": {redisstore.ScriptAck, nil, nil, map[string]int{"processed": 2 * tasks}},
 		"complete": {
 			redisstore.ScriptComplete,
-			[]Option{KeepResult(time.Hour)},
+			[]delayed.Option{delayed.KeepResult(time.Hour)},
 			nil,
 			map[string]int{"processed": 2 * tasks},
 		},
@@ -90,20 +58,21 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 		},
 		"archive": {
 			redisstore.ScriptShelve,
-			[]Option{MaxRetry(0)},
+			[]delayed.Option{delayed.MaxRetry(0)},
 			errors.New("no"),
 			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "archived": 2 * tasks},
 		},
-		"snooze": {redisstore.ScriptShelve, nil, Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
+		"snooze": {redisstore.ScriptShelve, nil, delayed.Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
 	} {
 		for how, lost := range map[string]bool{"refused": false, "unanswered": true} {
 			for _, times := range []int{1, 2, 4} {
 				t.Run(name+" "+how+" "+strings.Repeat("I", times), func(t *testing.T) {
+					t.Parallel()
 					b := newBench(t)
-					src := &refusal{Source: b.rdb.loops, sha: c.script.Sha, lost: lost}
-					src.times.Store(int32(times))
-					rdb := newRedis(src, src)
-					defer rdb.signals.Close()
+					var left atomic.Int32
+					left.Store(int32(times))
+					rdb := delayed.FromSource(refusing(b.src, c.script, lost, &left))
+					defer rdb.Close()
 					var mu sync.Mutex
 					ran := map[int]int{}
 					f := b.fn("f", func(n int) error {
@@ -121,7 +90,7 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 						b.delayWith(q, f, n)
 					}
 					b.Until("the first have ended",
-						func() bool { return src.times.Load() < 0 || name == "ack" && b.Size("") == 0 })
+						func() bool { return left.Load() < 0 || name == "ack" && b.Size("") == 0 })
 					for n := range tasks {
 						b.delayWith(q, f, tasks+n)
 					}

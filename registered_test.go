@@ -1,20 +1,21 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
 	"reflect"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
 func TestWorkerFunctions(t *testing.T) {
-	rdb, err := Dial("redis://localhost:1")
+	rdb, err := delayed.Dial("redis://localhost:1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	w, err := NewWorker(rdb, WorkerConfig{Queues: Strict{redistest.Name(t)}})
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{redistest.Name(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +23,8 @@ func TestWorkerFunctions(t *testing.T) {
 		t.Errorf("nothing is registered, found %v", got)
 	}
 	late := func(context.Context, int, string, ...bool) (chan int, error) { return nil, nil }
-	if err := w.Register(fnTwo, Func(late, Name("late"), Alias("later"), Optional(2)),
-		Func(func() []int { return nil }, Name("list"))); err != nil {
+	if err := w.Register(fnTwo, delayed.Func(late, delayed.Name("late"), delayed.Alias("later"), delayed.Optional(2)),
+		delayed.Func(func() []int { return nil }, delayed.Name("list"))); err != nil {
 		t.Fatal(err)
 	}
 	got := w.Functions()
@@ -37,7 +38,7 @@ func TestWorkerFunctions(t *testing.T) {
 		got[i].Func = nil
 	}
 	integer, text := reflect.TypeFor[int](), reflect.TypeFor[string]()
-	want := []FunctionInfo{
+	want := []delayed.FunctionInfo{
 		{Path: testPath + "fnTwo", Params: []reflect.Type{reflect.TypeFor[int64](), text}},
 		{
 			Path: "late", Aliases: []string{"later"}, Params: []reflect.Type{integer, text, reflect.TypeFor[[]bool]()},

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -7,27 +7,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/state"
 )
 
 // TestDebounceRunsTheLast runs a burst of calls once, with the arguments of the last. They have one key, wherever it is
 // given.
 func TestDebounceRunsTheLast(t *testing.T) {
-	debounce, key := Debounce(200*time.Millisecond), UniqueKey("k", time.Hour)
+	t.Parallel()
+	debounce, key := delayed.Debounce(200*time.Millisecond), delayed.UniqueKey("k", time.Hour)
 	for name, opts := range map[string]struct {
-		call []Option
-		fn   []FuncOption
+		call []delayed.Option
+		fn   []delayed.FuncOption
 	}{
-		"key after":       {call: []Option{debounce, key}},
-		"key before":      {call: []Option{key, debounce}},
-		"key of function": {call: []Option{debounce}, fn: []FuncOption{key}},
+		"key after":       {call: []delayed.Option{debounce, key}},
+		"key before":      {call: []delayed.Option{key, debounce}},
+		"key of function": {call: []delayed.Option{debounce}, fn: []delayed.FuncOption{key}},
 	} {
-		t.Run(name, func(t *testing.T) { debounced(t, opts.call, opts.fn...) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			debounced(t, opts.call, opts.fn...)
+		})
 	}
 }
 
 // debounced delays a burst of calls with options that debounce them.
-func debounced(t *testing.T, call []Option, fn ...FuncOption) {
+func debounced(t *testing.T, call []delayed.Option, fn ...delayed.FuncOption) {
 	t.Helper()
 	b := newBench(t)
 	ran := make(chan int, 100)
@@ -58,12 +63,12 @@ func debounced(t *testing.T, call []Option, fn ...FuncOption) {
 
 // TestReplacedWhilePending drops pending tasks whose place another one has taken.
 func TestReplacedWhilePending(t *testing.T) {
-	for name, opts := range map[string][]Option{"until end": nil, "until start": {UntilStart()}} {
+	for name, opts := range map[string][]delayed.Option{"until end": nil, "until start": {delayed.UntilStart()}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			ran := make(chan int, 100)
 			f := b.fn("f", func(n int) { ran <- n })
-			q := b.q.With(append(opts, UniqueKey("k", time.Hour), OnConflict(Replace))...)
+			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace))...)
 			for i := range 10 {
 				b.delayWith(q, f, i)
 			}
@@ -89,7 +94,7 @@ func TestReplacedBetweenClaimAndStart(t *testing.T) {
 	began, goOn, ran := make(chan struct{}), make(chan struct{}), make(chan int, 10)
 	long := b.fn("long", func() { close(began); <-goOn })
 	f := b.fn("f", func(n int) { ran <- n })
-	q := b.q.With(UniqueKey("k", time.Hour), UntilStart(), OnConflict(Replace))
+	q := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.UntilStart(), delayed.OnConflict(delayed.Replace))
 	b.delay(long)
 	b.delayWith(q, f, 1)
 	cfg := b.config()
@@ -122,12 +127,12 @@ func TestReplacedWhileRunning(t *testing.T) {
 		ended <- context.Cause(ctx)
 		return ctx.Err()
 	})
-	q := b.q.With(UniqueKey("k", time.Hour), OnConflict(Replace))
+	q := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace))
 	b.delayWith(q, f, 1)
 	b.work(b.config(), f)
 	await(b, "the first task", began)
 	b.delayWith(q, f, 2)
-	if err := await(b, "its end", ended); !errors.Is(err, ErrCanceled) {
+	if err := await(b, "its end", ended); !errors.Is(err, delayed.ErrCanceled) {
 		t.Errorf("the cause is %v", err)
 	}
 	if n := await(b, "the second task", began); n != 2 {
@@ -143,20 +148,22 @@ func TestReplacedWhileRunning(t *testing.T) {
 // TestWaitForATaskThatIsReplaced ends, wherever the task waits: scheduled tasks leave nothing behind that could tell
 // later.
 func TestWaitForATaskThatIsReplaced(t *testing.T) {
-	for name, opts := range map[string][]Option{"scheduled": {In(time.Hour)}, "pending": nil} {
+	for name, opts := range map[string][]delayed.Option{"scheduled": {delayed.In(time.Hour)}, "pending": nil} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.rdb.signals.Again = time.Hour // so that it must be told
+			delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
 			f := b.fn("f", func(int) {})
-			q := b.q.With(append(opts, UniqueKey("k", time.Hour), OnConflict(Replace), KeepResult(time.Hour))...)
+			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace),
+				delayed.KeepResult(time.Hour))...)
 			ref := b.delayWith(q, f, 1)
 			waited := make(chan error, 1)
 			go func() { waited <- ref.Wait(b.within()) }()
 			b.Until("it waits", func() bool { return b.subscribed(ref.ID()) == 1 })
 			b.delayWith(q, f, 2)
 			b.work(b.config(), f)
-			var failed *TaskError
-			if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrCanceled) || !errors.As(err, &failed) ||
+			var failed *delayed.TaskError
+			if err := await(b, "the end of Wait", waited); !errors.Is(err, delayed.ErrCanceled) ||
+				!errors.As(err, &failed) ||
 				failed.State != state.Canceled {
 				t.Errorf("Wait: %v", err)
 			}
@@ -166,13 +173,13 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 
 // That a task was cancelled is known for as long as anything of its end would have been kept.
 func TestCancelledTaskIsKeptAsLongAsItsEnd(t *testing.T) {
-	for what, opts := range map[string][]FuncOption{
-		"a result":  {KeepResult(time.Hour)},
-		"retention": {Retention(time.Hour)},
-		"both":      {KeepResult(time.Hour), Retention(2 * time.Hour)},
+	for what, opts := range map[string][]delayed.FuncOption{
+		"a result":  {delayed.KeepResult(time.Hour)},
+		"retention": {delayed.Retention(time.Hour)},
+		"both":      {delayed.KeepResult(time.Hour), delayed.Retention(2 * time.Hour)},
 	} {
 		b := newBench(t)
-		ref := b.delayWith(b.q.With(In(time.Hour)), b.fn("f", func() int { return 1 }, opts...))
+		ref := b.delayWith(b.q.With(delayed.In(time.Hour)), b.fn("f", func() int { return 1 }, opts...))
 		b.Must(ref.Cancel(t.Context()))
 		if info, err := ref.Info(t.Context()); err != nil || info.State != state.Canceled {
 			t.Errorf("%s: %v, %v, expected that it was cancelled", what, info.State, err)

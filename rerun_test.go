@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
@@ -26,13 +27,13 @@ func TestRunAgain(t *testing.T) {
 		}
 		ran <- fmt.Sprint(name, n)
 		return name, nil
-	}, MaxRetry(1), KeepResult(time.Hour))
+	}, delayed.MaxRetry(1), delayed.KeepResult(time.Hour))
 	b.work(b.config(), f)
 	ctx := b.within()
-	fail := func(name string) *Ref {
+	fail := func(name string) *delayed.Ref {
 		t.Helper()
 		ref := b.delay(f, name, 1)
-		var failed *TaskError
+		var failed *delayed.TaskError
 		if err := ref.Wait(b.within()); !errors.As(err, &failed) || failed.Attempts != 2 {
 			t.Fatalf("Wait: %v", err)
 		}
@@ -46,26 +47,29 @@ func TestRunAgain(t *testing.T) {
 	if got := await(b, "the first task", ran); got != "a1" {
 		t.Errorf("ran %q", got)
 	}
-	if name, err := Await[string](ctx, first); name != "a" || err != nil {
+	if name, err := delayed.Await[string](ctx, first); name != "a" || err != nil {
 		t.Errorf("Await: %q, %v", name, err)
 	}
 	// With edited arguments, which are checked.
 	for _, c := range []struct {
-		task *Task
+		task *delayed.Task
 		is   error
 		want string
 	}{
-		{nil, ErrArguments, "nil"},
-		{Call(f, "b"), ErrArguments, "expected 2 arguments"},
-		{Call(f, "b", "one"), ErrArguments, "argument 2"},
-		{Call(b.fn("g", func(string, int) {}), "b", 2), ErrFunction, "expected arguments of " + f.f.Path()},
-		{NewPyTask("a:b", nil, nil), ErrFunction, "found those of a:b"},
+		{nil, delayed.ErrArguments, "nil"},
+		{delayed.Call(f, "b"), delayed.ErrArguments, "expected 2 arguments"},
+		{delayed.Call(f, "b", "one"), delayed.ErrArguments, "argument 2"},
+		{
+			delayed.Call(b.fn("g", func(string, int) {}), "b", 2), delayed.ErrFunction,
+			"expected arguments of " + b.Name + ".f",
+		},
+		{delayed.NewPyTask("a:b", nil, nil), delayed.ErrFunction, "found those of a:b"},
 	} {
 		if err := second.RunAgainWith(ctx, c.task); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("found %v, expected %q", err, c.want)
 		}
 	}
-	if err := second.RunAgainWith(ctx, Call(f, "c", 2)); err != nil {
+	if err := second.RunAgainWith(ctx, delayed.Call(f, "c", 2)); err != nil {
 		t.Fatal(err)
 	}
 	if got := await(b, "the second task", ran); got != "c2" {
@@ -78,7 +82,7 @@ func TestRunAgain(t *testing.T) {
 	broken.Store(true)
 	third := fail("d")
 	broken.Store(false)
-	if err := third.RunAgainWith(ctx, NewGoTask(f.f.Path(), "e", 3)); err != nil {
+	if err := third.RunAgainWith(ctx, delayed.NewGoTask(b.Name+".f", "e", 3)); err != nil {
 		t.Fatal(err)
 	}
 	if got := await(b, "the third task", ran); got != "e3" {
@@ -86,14 +90,14 @@ func TestRunAgain(t *testing.T) {
 	}
 	for _, err := range []error{
 		first.RunAgain(ctx), b.q.Ref("nobody").RunAgain(ctx), b.q.Ref("nobody").Delete(ctx),
-		b.delayWith(b.q.With(In(time.Hour)), f, "x", 1).RunAgain(ctx),
+		b.delayWith(b.q.With(delayed.In(time.Hour)), f, "x", 1).RunAgain(ctx),
 	} {
-		if !errors.Is(err, ErrNotArchived) {
+		if !errors.Is(err, delayed.ErrNotArchived) {
 			t.Errorf("found %v, expected ErrNotArchived", err)
 		}
 	}
 	for _, err := range []error{b.q.Ref("").RunAgain(ctx), b.q.Ref("").Delete(ctx)} {
-		if !errors.Is(err, ErrNoID) {
+		if !errors.Is(err, delayed.ErrNoID) {
 			t.Errorf("found %v, expected ErrNoID", err)
 		}
 	}
@@ -134,7 +138,7 @@ func TestArchivedPages(t *testing.T) {
 	}
 	for i, task := range page {
 		due := task.Due
-		want := TaskInfo{
+		want := delayed.TaskInfo{
 			ID: fmt.Sprintf("t%04d", 10+i), State: state.Archived, Function: "a.b", Due: due, At: time.UnixMilli(9),
 			Reason: []string{"failed", "deaths"}[i%2],
 			Error:  "no", Attempts: 4,
@@ -156,7 +160,7 @@ func TestRunArchivedAgain(t *testing.T) {
 	b.Do("ZADD", b.Name+"_archived", 4_000_000_000_000, "odd")
 	ctx := b.within()
 	seen := 0
-	got, err := b.q.RunArchivedAgain(ctx, func(task TaskInfo) bool {
+	got, err := b.q.RunArchivedAgain(ctx, func(task delayed.TaskInfo) bool {
 		if seen++; seen == 500 {
 			// One that fails again at once is left alone.
 			b.Do("HSET", b.Name+"_tasks", "later", "m")
@@ -176,7 +180,7 @@ func TestRunArchivedAgain(t *testing.T) {
 	if want := (wire.Meta{ID: "t0001", EnqueuedAt: 7}); err != nil || !reflect.DeepEqual(msg.Meta, want) {
 		t.Errorf("found %+v, %v, expected %+v", msg.Meta, err, want)
 	}
-	got, err = b.q.DeleteArchived(ctx, func(task TaskInfo) bool { return task.ID > "t" && task.ID < "t0600" })
+	got, err = b.q.DeleteArchived(ctx, func(task delayed.TaskInfo) bool { return task.ID > "t" && task.ID < "t0600" })
 	if got != 300 || err != nil || b.Size("_archived") != n/2+2-300 {
 		t.Errorf("%d deleted, %v, %d are left", got, err, b.Size("_archived"))
 	}
@@ -204,7 +208,7 @@ func TestRerunMessages(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		old  []byte
-		task *Task
+		task *delayed.Task
 		want wire.Message
 		same bool
 	}{
@@ -224,7 +228,7 @@ func TestRerunMessages(t *testing.T) {
 		},
 		{
 			name: "arguments of a plain one",
-			old:  []byte("\x92\xa3a.b\xc4\x01\x01"), task: NewGoTask("a.b", 2, 3),
+			old:  []byte("\x92\xa3a.b\xc4\x01\x01"), task: delayed.NewGoTask("a.b", 2, 3),
 			want: wire.Message{
 				Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x92, 2, 3},
 				Meta: wire.Meta{HasN: true, N: 2},
@@ -232,7 +236,7 @@ func TestRerunMessages(t *testing.T) {
 		},
 		{
 			name: "arguments in another form",
-			old:  extra(wire.Extra{Timeout: 7}), task: NewGoTask("a.b", 2),
+			old:  extra(wire.Extra{Timeout: 7}), task: delayed.NewGoTask("a.b", 2),
 			want: wire.Message{
 				Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2},
 				Meta: wire.Meta{ID: "x", HasN: true, N: 1, Extra: &wire.Extra{Timeout: 7}},
@@ -240,7 +244,7 @@ func TestRerunMessages(t *testing.T) {
 		},
 		{
 			name: "arguments of a Python task",
-			old:  []byte("\x92\xa3a:b\x91\x01"), task: NewPyTask("a:b", []any{2}, map[string]any{"k": 1}),
+			old:  []byte("\x92\xa3a:b\x91\x01"), task: delayed.NewPyTask("a:b", []any{2}, map[string]any{"k": 1}),
 			want: wire.Message{
 				Kind: wire.Py, Path: "a:b",
 				Py: &wire.PyCall{Args: []byte{0x91, 2}, Kwargs: []byte("\x81\xa1k\x01")},
@@ -248,7 +252,7 @@ func TestRerunMessages(t *testing.T) {
 		},
 		{
 			name: "arguments of what is no message",
-			old:  []byte("no message"), task: NewGoTask("a.b", 2),
+			old:  []byte("no message"), task: delayed.NewGoTask("a.b", 2),
 			want: wire.Message{
 				Kind: wire.GoExtended, Path: "a.b", Payload: []byte{0x91, 2},
 				Meta: wire.Meta{ID: "f", HasN: true, N: 1},
@@ -256,16 +260,23 @@ func TestRerunMessages(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := newRerun("f", c.old, c.task, time.Now().UnixMilli())
-			if err != nil {
-				t.Fatal(err)
+			b := newBench(t)
+			b.Do("HSET", b.Name+"_tasks", "f", c.old)
+			b.Do("ZADD", b.Name+"_archived", later, "f")
+			if c.task != nil {
+				b.Must(b.q.Ref("f").RunAgainWith(b.within(), c.task))
+			} else {
+				b.Must(b.q.Ref("f").RunAgain(b.within()))
 			}
 			want := c.old
 			if !c.same {
 				want = c.want.Append(nil)
 			}
-			if string(r.New) != string(want) || string(r.Old) != string(c.old) || r.Name != "f" {
-				t.Errorf("found %q under %q, expected %q", r.New, r.Name, want)
+			if found := b.List(""); len(found) != 1 || found[0] != string(want) {
+				t.Errorf("found %q, expected %q", found, want)
+			}
+			if n := b.Size("_archived") + b.Size("_tasks"); n != 0 {
+				t.Errorf("%d elements are left in the archive", n)
 			}
 		})
 	}
@@ -275,21 +286,21 @@ func TestRerunMessages(t *testing.T) {
 func TestRefsOfNoTask(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
-	for name, do := range map[string]func(*Ref) error{
-		"Cancel":       func(r *Ref) error { return r.Cancel(ctx) },
-		"Delete":       func(r *Ref) error { return r.Delete(ctx) },
-		"RunAgain":     func(r *Ref) error { return r.RunAgain(ctx) },
-		"RunAgainWith": func(r *Ref) error { return r.RunAgainWith(ctx, Call(plainForTest, 1)) },
-		"State":        func(r *Ref) error { return second(r.State(ctx)) },
-		"Info":         func(r *Ref) error { return second(r.Info(ctx)) },
-		"Progress": func(r *Ref) error {
+	for name, do := range map[string]func(*delayed.Ref) error{
+		"Cancel":       func(r *delayed.Ref) error { return r.Cancel(ctx) },
+		"Delete":       func(r *delayed.Ref) error { return r.Delete(ctx) },
+		"RunAgain":     func(r *delayed.Ref) error { return r.RunAgain(ctx) },
+		"RunAgainWith": func(r *delayed.Ref) error { return r.RunAgainWith(ctx, delayed.Call(plainForTest, 1)) },
+		"State":        func(r *delayed.Ref) error { return second(r.State(ctx)) },
+		"Info":         func(r *delayed.Ref) error { return second(r.Info(ctx)) },
+		"Progress": func(r *delayed.Ref) error {
 			_, _, _, err := r.Progress(ctx)
 			return err
 		},
-		"Wait": func(r *Ref) error { return r.Wait(ctx) },
+		"Wait": func(r *delayed.Ref) error { return r.Wait(ctx) },
 	} {
-		for _, r := range []*Ref{nil, b.q.Ref("")} {
-			if err := do(r); !errors.Is(err, ErrNoID) {
+		for _, r := range []*delayed.Ref{nil, b.q.Ref("")} {
+			if err := do(r); !errors.Is(err, delayed.ErrNoID) {
 				t.Errorf("%s: %v, expected ErrNoID", name, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed"
 )
 
 // BenchmarkAwait measures the time from the end of a function to the return of Await in another goroutine, which has
@@ -18,7 +20,7 @@ func BenchmarkAwait(b *testing.B) {
 			f := env.fn("f", func() int64 {
 				<-open
 				return time.Now().UnixNano()
-			}, KeepResult(time.Minute))
+			}, delayed.KeepResult(time.Minute))
 			cfg := env.config()
 			cfg.Concurrency = waiters
 			w := env.work(cfg, f)
@@ -27,13 +29,13 @@ func BenchmarkAwait(b *testing.B) {
 			b.ResetTimer()
 			for done := 0; done < b.N; done += waiters {
 				var waiting sync.WaitGroup
-				refs := make([]*Ref, min(waiters, b.N-done))
+				refs := make([]*delayed.Ref, min(waiters, b.N-done))
 				for i := range refs {
 					refs[i] = env.delay(f)
 				}
 				for _, ref := range refs {
 					waiting.Go(func() {
-						end, err := Await[int64](b.Context(), ref)
+						end, err := delayed.Await[int64](b.Context(), ref)
 						took := time.Duration(time.Now().UnixNano() - end)
 						if err != nil {
 							b.Error(err)
@@ -44,7 +46,7 @@ func BenchmarkAwait(b *testing.B) {
 					})
 				}
 				env.Until("all have subscribed", func() bool {
-					return !slices.ContainsFunc(refs, func(r *Ref) bool { return env.subscribed(r.ID()) == 0 })
+					return !slices.ContainsFunc(refs, func(r *delayed.Ref) bool { return env.subscribed(r.ID()) == 0 })
 				})
 				for range refs {
 					open <- struct{}{}

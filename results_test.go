@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
@@ -30,34 +31,34 @@ func TestAwait(t *testing.T) {
 			return 0, errors.New("negative")
 		}
 		return 2 * n, nil
-	}, KeepResult(time.Hour))
+	}, delayed.KeepResult(time.Hour))
 	move := b.fn("move", func(p point, by int) point { return point{p.X + by, p.Y + by} })
 	anything := b.fn("any", func(kind string) any {
 		if kind == "nil" {
 			return nil
 		}
 		return []string{kind}
-	}, Retention(time.Hour))
-	tick := b.fn("tick", func() {}, KeepResult(time.Hour))
+	}, delayed.Retention(time.Hour))
+	tick := b.fn("tick", func() {}, delayed.KeepResult(time.Hour))
 	odd := b.fn("odd", func() chan int { return nil })
 	b.work(b.config(), double, move, anything, tick, odd)
 	ctx := b.within()
 
-	if n, err := Await[int](ctx, b.delay(double, 21)); n != 42 || err != nil {
+	if n, err := delayed.Await[int](ctx, b.delay(double, 21)); n != 42 || err != nil {
 		t.Errorf("Await returned %d, %v", n, err)
 	}
-	if n, err := Await[*int64](ctx, b.delay(double, 4)); err != nil || *n != 8 {
+	if n, err := delayed.Await[*int64](ctx, b.delay(double, 4)); err != nil || *n != 8 {
 		t.Errorf("Await of a pointer returned %v, %v", n, err)
 	}
-	if p, err := Await[point](ctx,
-		b.delayWith(b.q.With(KeepResult(time.Hour)), move, point{1, 2}, 3)); p != (point{4, 5}) || err != nil {
+	if p, err := delayed.Await[point](ctx,
+		b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), move, point{1, 2}, 3)); p != (point{4, 5}) || err != nil {
 		t.Errorf("Await returned %v, %v", p, err)
 	}
-	if v, err := Await[[]string](ctx, b.delay(anything, "list")); !reflect.DeepEqual(v, []string{"list"}) ||
+	if v, err := delayed.Await[[]string](ctx, b.delay(anything, "list")); !reflect.DeepEqual(v, []string{"list"}) ||
 		err != nil {
 		t.Errorf("Await returned %v, %v", v, err)
 	}
-	if v, err := Await[any](ctx, b.delay(anything, "nil")); v != nil || err != nil {
+	if v, err := delayed.Await[any](ctx, b.delay(anything, "nil")); v != nil || err != nil {
 		t.Errorf("Await returned %v, %v", v, err)
 	}
 	if err := b.delay(tick).Wait(ctx); err != nil {
@@ -65,21 +66,24 @@ func TestAwait(t *testing.T) {
 	}
 	// By its id, as another process would.
 	ref := b.delay(double, 5)
-	if n, err := Await[int](ctx, b.q.Ref(ref.ID())); n != 10 || err != nil {
+	if n, err := delayed.Await[int](ctx, b.q.Ref(ref.ID())); n != 10 || err != nil {
 		t.Errorf("Await returned %d, %v", n, err)
 	}
 
-	keep := b.q.With(KeepResult(time.Hour))
-	unchecked, err := keep.Enqueue(ctx, NewGoTask(odd.f.Path()))
+	keep := b.q.With(delayed.KeepResult(time.Hour))
+	unchecked, err := keep.Enqueue(ctx, delayed.NewGoTask(b.Name+".odd"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, early := keep.Delay(odd)
+	_, made := b.q.Delay(delayed.Func(func() chan int { return nil }, delayed.Name("odd"),
+		delayed.KeepResult(time.Hour)))
 	for name, err := range map[string]error{
 		"Delay": early,
-		"Func":  Func(func() chan int { return nil }, Name("odd"), KeepResult(time.Hour)).err,
+		"Func":  made,
 	} {
-		if !errors.Is(err, ErrFunction) || !strings.Contains(errorText(err), "expected a result that can travel") {
+		if !errors.Is(err, delayed.ErrFunction) ||
+			!strings.Contains(errorText(err), "expected a result that can travel") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -88,35 +92,35 @@ func TestAwait(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"a small type", second(Await[int8](ctx, b.delay(double, 100))), "expected int8"},
-		{"another type", second(Await[string](ctx, b.delay(double, 1))), "expected string, found integer"},
+		{"a small type", second(delayed.Await[int8](ctx, b.delay(double, 100))), "expected int8"},
+		{"another type", second(delayed.Await[string](ctx, b.delay(double, 1))), "expected string, found integer"},
 		{
-			"a type that cannot travel", second(Await[chan int](ctx, b.delay(double, 1))),
+			"a type that cannot travel", second(delayed.Await[chan int](ctx, b.delay(double, 1))),
 			"a result cannot be of the type chan int",
 		},
-		{"nothing is returned", second(Await[int](ctx, b.delay(tick))), "returns nothing"},
+		{"nothing is returned", second(delayed.Await[int](ctx, b.delay(tick))), "returns nothing"},
 		{"nothing is kept", b.delay(move, point{}, 1).Wait(ctx), "give one to Queue.With or to Func"},
 		{
-			"nothing is kept, said explicitly", b.delayWith(b.q.With(KeepResult(0)), double, 1).Wait(ctx),
+			"nothing is kept, said explicitly", b.delayWith(b.q.With(delayed.KeepResult(0)), double, 1).Wait(ctx),
 			"give one to Queue.With or to Func",
 		},
-		{"it cannot be kept", second(Await[int](ctx, unchecked)), "could not be kept"},
-		{"gathered", b.delayWith(b.q.With(KeepResult(time.Hour), Group("g")),
+		{"it cannot be kept", second(delayed.Await[int](ctx, unchecked)), "could not be kept"},
+		{"gathered", b.delayWith(b.q.With(delayed.KeepResult(time.Hour), delayed.Group("g")),
 			b.fn("sum", func(...int) int { return 0 }), 1).Wait(ctx), "is gathered with others"},
 	} {
-		if !errors.Is(c.err, ErrNoResult) || !strings.Contains(c.err.Error(), c.want) {
+		if !errors.Is(c.err, delayed.ErrNoResult) || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, expected ErrNoResult with %q", c.name, c.err, c.want)
 		}
 	}
-	ref = b.delayWith(b.q.With(MaxRetry(1)), double, -1)
-	b.rdb.signals.Again = time.Hour // so that it must be told
-	_, err = Await[int](ctx, ref)
-	var failed *TaskError
+	ref = b.delayWith(b.q.With(delayed.MaxRetry(1)), double, -1)
+	delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
+	_, err = delayed.Await[int](ctx, ref)
+	var failed *delayed.TaskError
 	if !errors.As(err, &failed) {
 		t.Fatalf("a task that failed: %v", err)
 	}
 	if at := failed.At; time.Since(at) > time.Minute ||
-		*failed != (TaskError{ref.ID(), state.Archived, "failed", "negative", 2, 0, at}) {
+		*failed != (delayed.TaskError{ref.ID(), state.Archived, "failed", "negative", 2, 0, at}) {
 		t.Errorf("found %+v", failed)
 	}
 	if text := err.Error(); text != "delayed: task "+ref.ID()+" is archived (failed) after 2 attempts: negative" {
@@ -126,11 +130,11 @@ func TestAwait(t *testing.T) {
 
 func TestAwaitDropped(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func() error { return Drop(errors.New("not needed")) }, KeepResult(time.Hour))
+	f := b.fn("f", func() error { return delayed.Drop(errors.New("not needed")) }, delayed.KeepResult(time.Hour))
 	b.work(b.config(), f)
 	ref := b.delay(f)
 	err := ref.Wait(b.within())
-	var failed *TaskError
+	var failed *delayed.TaskError
 	if !errors.As(err, &failed) || failed.State != state.Dropped || !strings.Contains(failed.Text, "not needed") {
 		t.Errorf("a task that was dropped: %v", err)
 	}
@@ -143,7 +147,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestWaitEnds(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func() {}, KeepResult(time.Hour))
+	f := b.fn("f", func() {}, delayed.KeepResult(time.Hour))
 	ctx, cancel := context.WithCancel(b.within())
 	ref := b.delay(f)
 	waited := make(chan error, 1)
@@ -153,29 +157,29 @@ func TestWaitEnds(t *testing.T) {
 		!strings.Contains(err.Error(), ref.ID()) {
 		t.Errorf("Wait returned %v", err)
 	}
-	if err := (*Ref)(nil).Wait(ctx); err == nil {
+	if err := (*delayed.Ref)(nil).Wait(ctx); err == nil {
 		t.Error("a nil Ref waits")
 	}
-	legacy, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: true})
+	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ref = b.delayWith(legacy, b.fn("g", func() {}))
-	if err := ref.Wait(b.within()); !errors.Is(err, ErrNoID) {
+	if err := ref.Wait(b.within()); !errors.Is(err, delayed.ErrNoID) {
 		t.Errorf("a task without id: %v", err)
 	}
-	if _, err := ref.State(b.within()); !errors.Is(err, ErrNoID) {
+	if _, err := ref.State(b.within()); !errors.Is(err, delayed.ErrNoID) {
 		t.Errorf("a task without id: %v", err)
 	}
-	other, err := Dial(b.Server.URL())
+	other, err := delayed.Dial(b.Server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref = NewQueue(b.Name, other).Ref("x")
+	ref = delayed.NewQueue(b.Name, other).Ref("x")
 	go func() { waited <- ref.Wait(b.within()) }()
 	b.Until("it has subscribed", func() bool { return b.subscribed("x") > 0 })
 	other.Close()
-	if err := await(b, "the end of Wait", waited); !errors.Is(err, ErrClosed) {
+	if err := await(b, "the end of Wait", waited); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -191,10 +195,10 @@ func (b *bench) subscribed(id string) int64 {
 // TestManyWait has a thousand goroutines wait: they share one connection and all are woken.
 func TestManyWait(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(n int) int { return n }, KeepResult(time.Hour))
+	f := b.fn("f", func(n int) int { return n }, delayed.KeepResult(time.Hour))
 	const n = 1000
 	before := b.Int("EVAL", `return #redis.call('PUBSUB', 'CHANNELS')`, 0)
-	refs := make([]*Ref, n)
+	refs := make([]*delayed.Ref, n)
 	for i := range refs {
 		refs[i] = b.delay(f, i)
 	}
@@ -202,7 +206,7 @@ func TestManyWait(t *testing.T) {
 	var waiting sync.WaitGroup
 	for i, ref := range refs {
 		waiting.Go(func() {
-			got, err := Await[int](b.within(), ref)
+			got, err := delayed.Await[int](b.within(), ref)
 			if err == nil && got != i {
 				err = fmt.Errorf("task %d returned %d", i, got)
 			}
@@ -226,34 +230,29 @@ func TestManyWait(t *testing.T) {
 // count.
 func TestWaitForTheRightTask(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(n int) int { return n }, KeepResult(time.Hour))
-	q := b.q.With(TaskID("daily"))
+	f := b.fn("f", func(n int) int { return n }, delayed.KeepResult(time.Hour))
+	q := b.q.With(delayed.TaskID("daily"))
 	w := b.work(b.config(), f)
-	if n, err := Await[int](b.within(), b.delayWith(q, f, 1)); n != 1 || err != nil {
+	if n, err := delayed.Await[int](b.within(), b.delayWith(q, f, 1)); n != 1 || err != nil {
 		t.Fatalf("Await returned %d, %v", n, err)
 	}
 	w.mustStop()
 	last := time.Now().UnixMilli()
 	b.Until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
 	// As a producer does that does not look who has the id.
-	ref := &Ref{queue: q}
-	message, err := Call(f, 2).appendMessage(nil, q, time.Now().UnixMilli(), ref, nil)
-	if err == nil {
-		err = q.store.Enqueue(t.Context(), []redisstore.Envelope{{ID: ref.id, Message: message}})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	message, ref, _, err := delayed.Message(q, delayed.Call(f, 2), time.Now().UnixMilli())
+	b.Must(err)
+	b.Must(b.store.Enqueue(t.Context(), []redisstore.Envelope{{ID: ref.ID(), Message: message}}))
 	got := make(chan int, 1)
 	go func() {
-		n, err := Await[int](b.within(), ref)
+		n, err := delayed.Await[int](b.within(), ref)
 		if err != nil {
 			t.Error(err)
 		}
 		got <- n
 	}()
 	b.Until("it waits", func() bool { return b.subscribed("daily") == 1 })
-	if n, err := Await[int](b.within(), b.q.Ref("daily")); n != 1 || err != nil {
+	if n, err := delayed.Await[int](b.within(), b.q.Ref("daily")); n != 1 || err != nil {
 		t.Errorf("who asks for the id finds %d, %v", n, err)
 	}
 	b.work(b.config(), f)
@@ -265,18 +264,18 @@ func TestWaitForTheRightTask(t *testing.T) {
 func TestStatesAndInfo(t *testing.T) {
 	b := newBench(t)
 	fail := b.fn("fail", func(string) error { return errors.New("no") })
-	keep := b.fn("keep", func(string) string { return "yes" }, Retention(time.Hour))
+	keep := b.fn("keep", func(string) string { return "yes" }, delayed.Retention(time.Hour))
 	cfg := b.config()
 	cfg.Backoff = func(int) time.Duration { return time.Hour }
 	w := b.work(cfg, fail, keep)
 	ctx := b.within()
 	start := time.Now().Add(-time.Second)
-	refs := map[state.Task]*Ref{
+	refs := map[state.Task]*delayed.Ref{
 		state.Unknown:   b.q.Ref("nobody"),
-		state.Scheduled: b.delayWith(b.q.With(In(time.Hour)), fail, "s"),
+		state.Scheduled: b.delayWith(b.q.With(delayed.In(time.Hour)), fail, "s"),
 		state.Retry:     b.delay(fail, "r"),
 		state.Parked:    b.delay(b.fn("elsewhere", func(string) {}), "p"),
-		state.Archived:  b.delayWith(b.q.With(MaxRetry(0)), fail, "a"),
+		state.Archived:  b.delayWith(b.q.With(delayed.MaxRetry(0)), fail, "a"),
 		state.Completed: b.delay(keep, "c"),
 	}
 	b.Idle()
@@ -354,9 +353,9 @@ func TestKeptForTheLongerTime(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() {})
 	b.work(b.config(), f)
-	for _, opts := range [][]Option{
-		{KeepResult(time.Hour), Retention(2 * time.Hour)},
-		{KeepResult(2 * time.Hour), Retention(time.Hour)},
+	for _, opts := range [][]delayed.Option{
+		{delayed.KeepResult(time.Hour), delayed.Retention(2 * time.Hour)},
+		{delayed.KeepResult(2 * time.Hour), delayed.Retention(time.Hour)},
 	} {
 		ref := b.delayWith(b.q.With(opts...), f)
 		b.Must(ref.Wait(b.within()))
@@ -378,8 +377,8 @@ func TestAwaitOfAnotherType(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() returned { return returned{1, "two"} })
 	b.work(b.config(), f)
-	ref := b.delayWith(b.q.With(KeepResult(time.Hour)), f)
-	if got, err := Await[awaited](b.within(), ref); got != (awaited{}) || !errors.Is(err, ErrNoResult) {
+	ref := b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), f)
+	if got, err := delayed.Await[awaited](b.within(), ref); got != (awaited{}) || !errors.Is(err, delayed.ErrNoResult) {
 		t.Errorf("found %+v, %v", got, err)
 	}
 }

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/schedule"
 )
@@ -23,10 +24,10 @@ import (
 const shortEvery = 10 * time.Millisecond
 
 // scheduler makes one of the queue that may tick quickly.
-func (b *bench) scheduler(rdb *Redis, owner string, entries ...Entry) *Scheduler {
+func (b *bench) scheduler(rdb *delayed.Redis, owner string, entries ...delayed.Entry) *delayed.Scheduler {
 	b.T.Helper()
-	s, err := newScheduler(rdb, SchedulerConfig{Queue: b.Name, Owner: owner, Entries: entries, Logger: b.log.logger()},
-		shortEvery)
+	cfg := delayed.SchedulerConfig{Queue: b.Name, Owner: owner, Entries: entries, Logger: b.log.Logger()}
+	s, err := delayed.NewQuickScheduler(rdb, cfg, shortEvery)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func (b *bench) scheduler(rdb *Redis, owner string, entries ...Entry) *Scheduler
 }
 
 // schedule runs a scheduler until the function it returns is called, or the test ends.
-func (b *bench) schedule(s *Scheduler) (stop func()) {
+func (b *bench) schedule(s *delayed.Scheduler) (stop func()) {
 	b.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -50,14 +51,14 @@ func (b *bench) schedule(s *Scheduler) (stop func()) {
 }
 
 // periodic controls the entries of the queue, which may tick quickly.
-func (b *bench) periodic() *PeriodicControl {
-	p := b.q.Periodic()
-	p.shortest = shortEvery
-	return p
+func (b *bench) periodic() *delayed.PeriodicControl { return b.periodicOn(b.rdb) }
+
+func (b *bench) periodicOn(rdb *delayed.Redis) *delayed.PeriodicControl {
+	return delayed.Quicken(delayed.NewQueue(b.Name, rdb).Periodic(), shortEvery)
 }
 
 // entry returns what is known of an entry.
-func (b *bench) entry(name string) PeriodicEntry {
+func (b *bench) entry(name string) delayed.PeriodicEntry {
 	b.T.Helper()
 	all, err := b.periodic().List(bg)
 	b.Must(err)
@@ -67,7 +68,7 @@ func (b *bench) entry(name string) PeriodicEntry {
 		}
 	}
 	b.T.Fatalf("no entry %q in %+v", name, all)
-	return PeriodicEntry{}
+	return delayed.PeriodicEntry{}
 }
 
 // history returns the outcomes of an entry's ticks, the latest first.
@@ -84,7 +85,7 @@ func (b *bench) history(name string) (lines []string) {
 // rewind makes an entry believe that nobody has seen to it for a while.
 func (b *bench) rewind(name string, d time.Duration) {
 	b.T.Helper()
-	v, err := b.q.store.Entry(bg, name)
+	v, err := b.store.Entry(bg, name)
 	b.Must(err)
 	r, err := schedule.Decode(v)
 	b.Must(err)
@@ -94,7 +95,7 @@ func (b *bench) rewind(name string, d time.Duration) {
 	r.Next = tt.Next(r.Prev)
 	due, err := r.Due()
 	b.Must(err)
-	b.Must(b.q.store.SetEntry(bg, v, r.Encode(), due))
+	b.Must(b.store.SetEntry(bg, v, r.Encode(), due))
 }
 
 // ids are the ids of all pending tasks.
@@ -109,17 +110,18 @@ func (b *bench) pendingIDs() (ids []string) {
 // TestEachTickOnce runs three schedulers, some of whose connections are cut at any time, and which are stopped and
 // replaced at any time: each tick is enqueued once, under its id, and none is left out.
 func TestEachTickOnce(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
 	const every = 20 * time.Millisecond
 	fn := b.fn("tick", func(string) {})
-	entries := []Entry{
-		{Name: "a", Spec: "@every 20ms", Task: Call(fn, "a")},
-		{Name: "b", Spec: "@every 20ms", Task: Call(fn, "b"), Jitter: 15 * time.Millisecond},
-		{Name: "c", Spec: "@every 50ms", Task: Call(fn, "c"), Missed: -1},
+	entries := []delayed.Entry{
+		{Name: "a", Spec: "@every 20ms", Task: delayed.Call(fn, "a")},
+		{Name: "b", Spec: "@every 20ms", Task: delayed.Call(fn, "b"), Jitter: 15 * time.Millisecond},
+		{Name: "c", Spec: "@every 50ms", Task: delayed.Call(fn, "c"), Missed: -1},
 	}
 	var stops [3]func()
 	start := func(i int) {
-		rdb, err := Dial(b.Server.URL())
+		rdb, err := delayed.Dial(b.Server.URL())
 		b.Must(err)
 		stop := b.schedule(b.scheduler(rdb, "test", entries...))
 		stops[i] = func() {
@@ -187,7 +189,7 @@ func TestMissedTicks(t *testing.T) {
 	fn := b.fn("tick", func() {})
 	missed := map[string]int{"skip": -1, "latest": 0, "three": 3}
 	for name, n := range missed {
-		b.Must(b.periodic().Set(bg, Entry{Name: name, Spec: "@every 1h", Task: Call(fn), Missed: n}))
+		b.Must(b.periodic().Set(bg, delayed.Entry{Name: name, Spec: "@every 1h", Task: delayed.Call(fn), Missed: n}))
 		b.rewind(name, 10*time.Hour)
 	}
 	for range 3 {
@@ -220,8 +222,10 @@ func TestMissedTicks(t *testing.T) {
 
 // TestOverlap runs a task for longer than its entry ticks.
 func TestOverlap(t *testing.T) {
-	for _, policy := range []Overlap{OverlapAllow, OverlapSkip, OverlapQueue} {
+	t.Parallel()
+	for _, policy := range []delayed.Overlap{delayed.OverlapAllow, delayed.OverlapSkip, delayed.OverlapQueue} {
 		t.Run(policy.String(), func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			var running atomic.Int32
 			var mu sync.Mutex // protects the following
@@ -232,7 +236,7 @@ func TestOverlap(t *testing.T) {
 				n := running.Add(1)
 				mu.Lock()
 				most = max(most, n)
-				task := TaskFromContext(ctx)
+				task := delayed.TaskFromContext(ctx)
 				ran[task.ID()]++
 				mu.Unlock()
 				<-hold
@@ -240,10 +244,10 @@ func TestOverlap(t *testing.T) {
 			})
 			w := b.work(b.config(), fn)
 			stop := b.schedule(b.scheduler(b.rdb, "test",
-				Entry{Name: "e", Spec: "@every 50ms", Task: Call(fn), Overlap: policy}))
+				delayed.Entry{Name: "e", Spec: "@every 50ms", Task: delayed.Call(fn), Overlap: policy}))
 			b.Until("it has ticked over a task that runs", func() bool {
 				lines := b.history("e")
-				if policy == OverlapAllow {
+				if policy == delayed.OverlapAllow {
 					// That ticks are enqueued is not enough: the worker may not have claimed the second before hold
 					// ends.
 					return len(lines) > 5 && running.Load() > 1
@@ -261,7 +265,7 @@ func TestOverlap(t *testing.T) {
 			w.mustStop()
 			mu.Lock()
 			defer mu.Unlock()
-			if (most > 1) != (policy == OverlapAllow) {
+			if (most > 1) != (policy == delayed.OverlapAllow) {
 				t.Errorf("%d tasks ran at once", most)
 			}
 			for id, n := range ran {
@@ -278,7 +282,7 @@ func TestOverlap(t *testing.T) {
 					queued++
 				}
 			}
-			if (queued > 0) != (policy == OverlapQueue) {
+			if (queued > 0) != (policy == delayed.OverlapQueue) {
 				t.Errorf("%d ticks were queued: %v", queued, b.history("e"))
 			}
 			t.Log(slices.Sorted(maps.Keys(ran)), b.history("e"))
@@ -288,16 +292,17 @@ func TestOverlap(t *testing.T) {
 
 // TestPeriodicBesideWorker needs no process of its own.
 func TestPeriodicBesideWorker(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ran := make(chan string, 100)
 	fn := b.fn("beside", func(ctx context.Context, text string) {
-		task := TaskFromContext(ctx)
+		task := delayed.TaskFromContext(ctx)
 		ran <- task.ID() + " " + text
 	})
 	cfg := b.config()
-	cfg.Schedulers = []SchedulerConfig{{
+	cfg.Schedulers = []delayed.SchedulerConfig{{
 		Queue: b.Name, Owner: "test",
-		Entries: []Entry{{Name: "e", Spec: "@every 1s", Task: Call(fn, "hello")}},
+		Entries: []delayed.Entry{{Name: "e", Spec: "@every 1s", Task: delayed.Call(fn, "hello")}},
 	}}
 	w := b.work(cfg, fn)
 	got := await(b, "a tick", ran)
@@ -305,7 +310,8 @@ func TestPeriodicBesideWorker(t *testing.T) {
 		t.Errorf("ran %s, history %v", got, want)
 	}
 	w.mustStop()
-	if _, err := NewWorker(b.rdb, WorkerConfig{Queues: Strict{b.Name}, Schedulers: []SchedulerConfig{{}}}); err == nil {
+	if _, err := delayed.NewWorker(b.rdb,
+		delayed.WorkerConfig{Queues: delayed.Strict{b.Name}, Schedulers: []delayed.SchedulerConfig{{}}}); err == nil {
 		t.Error("a faulty scheduler, and no error")
 	}
 }
@@ -314,24 +320,27 @@ func TestPeriodicBesideWorker(t *testing.T) {
 func TestChangesAreNoticed(t *testing.T) {
 	b := newBench(t)
 	s := b.scheduler(b.rdb, "")
-	s.every = time.Hour // which alone would be too late
+	delayed.LookEvery(s, time.Hour) // which alone would be too late
 	b.schedule(s)
 	b.Until("the scheduler listens", func() bool {
 		n, err := redis.Ints(b.Conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0,
-			b.q.store.Keys.Signals()))
+			b.store.Keys.Signals()))
 		return err == nil && n[0] > 0
 	})
-	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@every 10ms", Task: Call(b.fn("x", func() {}))}))
+	b.Must(b.periodic().Set(bg,
+		delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {}))}))
 	b.Until("it ticks", func() bool { return b.Size("") > 0 })
 }
 
 // TestSchedulerWithoutRedis goes on when Redis comes back, and is quiet at its end.
 func TestSchedulerWithoutRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
 	b := newBenchOn(t, server)
 	fn := b.fn("x", func() {})
 	server.Stop(t)
-	stop := b.schedule(b.scheduler(b.rdb, "test", Entry{Name: "e", Spec: "@every 10ms", Task: Call(fn)}))
+	stop := b.schedule(b.scheduler(b.rdb, "test",
+		delayed.Entry{Name: "e", Spec: "@every 10ms", Task: delayed.Call(fn)}))
 	b.Until("it complains", func() bool { return strings.Contains(b.log.String(), "cannot declare periodic entries") })
 	server.Restart(t)
 	b.Conn = server.Dial(t)
@@ -360,7 +369,7 @@ func TestSecondRunOfScheduler(t *testing.T) {
 	b := newBench(t)
 	s := b.scheduler(b.rdb, "")
 	b.Must(s.Run(canceled()))
-	if err := s.Run(canceled()); !errors.Is(err, ErrClosed) {
+	if err := s.Run(canceled()); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("second Run: %v", err)
 	}
 }

@@ -1,12 +1,14 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/seam"
@@ -14,7 +16,7 @@ import (
 
 func (b *bench) stepper(fns ...any) seam.Stepper {
 	b.T.Helper()
-	w, err := NewWorker(b.rdb, b.config())
+	w, err := delayed.NewWorker(b.rdb, b.config())
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -25,7 +27,7 @@ func (b *bench) stepper(fns ...any) seam.Stepper {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	if err := w.Run(b.T.Context()); !errors.Is(err, ErrClosed) {
+	if err := w.Run(b.T.Context()); !errors.Is(err, delayed.ErrClosed) {
 		b.T.Errorf("Run of a worker that is stepped: expected ErrClosed, found %v", err)
 	}
 	return s
@@ -59,7 +61,7 @@ func TestStepper(t *testing.T) {
 		b.delay(work, i+1)
 	}
 	b.delay(unknown)
-	b.delayWith(b.q.With(In(time.Hour)), work, 4)
+	b.delayWith(b.q.With(delayed.In(time.Hour)), work, 4)
 	s := b.stepper(work)
 	for _, want := range []struct {
 		called  bool
@@ -102,8 +104,8 @@ func TestStepper(t *testing.T) {
 // TestStepperGoexit ends the goroutine of a step from within a task.
 func TestStepperGoexit(t *testing.T) {
 	b := newBench(t)
-	b.delay(b.fn("exit", exitGoroutine))
-	s := b.stepper(b.fn("exit", exitGoroutine))
+	b.delay(b.fn("exit", runtime.Goexit))
+	s := b.stepper(b.fn("exit", runtime.Goexit))
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -124,7 +126,7 @@ func TestStepperGoexit(t *testing.T) {
 func TestStepperWithin(t *testing.T) {
 	b := newBench(t)
 	var s seam.Stepper
-	var ref *Ref
+	var ref *delayed.Ref
 	inner := b.fn("inner", func() {})
 	outer := b.fn("outer", func(ctx context.Context) error {
 		b.delay(inner)                                                //nolint:contextcheck // the tests of a bench have no context
@@ -137,7 +139,7 @@ func TestStepperWithin(t *testing.T) {
 	})
 	ref = b.delay(outer)
 	s = b.stepper(inner, outer)
-	if run, _ := b.step(s); run == nil || run.Outcome != "canceled" || !errors.Is(run.Err, ErrCanceled) {
+	if run, _ := b.step(s); run == nil || run.Outcome != "canceled" || !errors.Is(run.Err, delayed.ErrCanceled) {
 		t.Errorf("expected that the context of the task has ended, found %+v", run)
 	}
 	b.Must(s.Close())
@@ -148,14 +150,11 @@ func TestSeamMatch(t *testing.T) {
 	b := newBench(t)
 	fn := b.fn("fn", func(int64, ...string) {})
 	wild := func(a any) bool { return a == "wild" }
-	message := func(q *Queue, task *Task) []byte {
-		env, err := task.envelope(q, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return env.Message
+	message := func(q *delayed.Queue, task *delayed.Task) []byte {
+		return messageOf(t, q, task)
 	}
-	call, byPath := message(b.q, Call(fn, 1, "a", "b")), message(b.q, NewGoTask(b.Name+".fn", 1, "a", "b"))
+	call, byPath := message(b.q, delayed.Call(fn, 1, "a", "b")),
+		message(b.q, delayed.NewGoTask(b.Name+".fn", 1, "a", "b"))
 	for _, test := range []struct {
 		args []any
 		want bool
@@ -172,20 +171,21 @@ func TestSeamMatch(t *testing.T) {
 			t.Errorf("%v: expected %v, found %v and %v, path %q, %v", test.args, test.want, match(call), match(byPath),
 				path, err)
 		}
-		if match([]byte("x")) || match(message(b.q, Call(b.fn("other", func(int64, ...string) {}), 1, "a", "b"))) {
+		if match([]byte("x")) ||
+			match(message(b.q, delayed.Call(b.fn("other", func(int64, ...string) {}), 1, "a", "b"))) {
 			t.Errorf("%v: other messages match", test.args)
 		}
 	}
-	if _, _, err := seam.Match(fn, []any{"x"}, wild); !errors.Is(err, ErrArguments) {
+	if _, _, err := seam.Match(fn, []any{"x"}, wild); !errors.Is(err, delayed.ErrArguments) {
 		t.Errorf("arguments that do not fit: %v", err)
 	}
-	if _, _, err := seam.Match("fn", nil, wild); !errors.Is(err, ErrFunction) {
+	if _, _, err := seam.Match("fn", nil, wild); !errors.Is(err, delayed.ErrFunction) {
 		t.Errorf("no function: %v", err)
 	}
-	python := NewPyTask("m:f", []any{1}, nil)
+	python := delayed.NewPyTask("m:f", []any{1}, nil)
 	match, path, err := seam.Match(python, nil, wild)
 	if err != nil || path != "m:f" || !match(message(b.q, python)) ||
-		match(message(b.q, NewPyTask("m:f", []any{2}, nil))) {
+		match(message(b.q, delayed.NewPyTask("m:f", []any{2}, nil))) {
 		t.Errorf("Python task: %q, %v", path, err)
 	}
 	if args, ok, err := seam.Args(fn, call); !ok || err != nil || !slices.Equal(args, []any{int64(1), "a", "b"}) {

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
 )
 
 // sizedSource is a source for one producer, as the parameter pool_size of a URL makes one.
 type sizedSource struct {
-	Source
+	delayed.Source
 	asked chan struct{}
 	hold  chan struct{}
 }
@@ -30,17 +32,18 @@ func (s sizedSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
 
 func TestSourceBoundsItsProducers(t *testing.T) {
 	b := newBench(t)
-	src := sizedSource{Source: b.rdb.loops, asked: make(chan struct{}, 2), hold: make(chan struct{})}
-	rdb := FromSource(src)
+	src := sizedSource{Source: b.src, asked: make(chan struct{}, 2), hold: make(chan struct{})}
+	rdb := delayed.FromSource(src)
 	first := make(chan error, 1)
 	go func() {
-		_, err := NewQueue(b.Name, rdb).DelayContext(t.Context(), plainForTest, 1)
+		_, err := delayed.NewQueue(b.Name, rdb).DelayContext(t.Context(), plainForTest, 1)
 		first <- err
 	}()
 	await(b, "a producer to take the place", src.asked)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := NewQueue(b.Name+".other", rdb).DelayMany(ctx, Call(plainForTest, 1), Call(plainForTest, 2))
+	_, err := delayed.NewQueue(b.Name+".other", rdb).DelayMany(ctx, delayed.Call(plainForTest, 1),
+		delayed.Call(plainForTest, 2))
 	if err == nil || !strings.Contains(err.Error(), "waiting for a connection to Redis") {
 		t.Errorf("a second producer: %v", err)
 	}

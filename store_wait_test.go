@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -34,16 +35,16 @@ func TestWaitForReplicas(t *testing.T) {
 	t.Parallel()
 	background := context.Background() //nolint:usetesting // cannot end: such calls go another way
 	master, replica := replicated(t)
-	rdb, err := Dial(master.URL())
+	rdb, err := delayed.Dial(master.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	q, err := OpenQueue(rdb, QueueConfig{Name: "mail", Wait: 1})
+	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", Wait: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := func() *Task { return NewGoTask("example.com/app/mail.Welcome") }
+	call := func() *delayed.Task { return delayed.NewGoTask("example.com/app/mail.Welcome") }
 
 	for name, enqueue := range map[string]func(ctx context.Context) error{
 		"Enqueue": func(ctx context.Context) error { _, err := q.Enqueue(ctx, call()); return err },
@@ -51,13 +52,17 @@ func TestWaitForReplicas(t *testing.T) {
 			_, err := q.DelayMany(ctx, call(), call())
 			return err
 		},
-		"In": func(ctx context.Context) error { _, err := q.With(In(time.Hour)).Enqueue(ctx, call()); return err },
+		"In": func(ctx context.Context) error {
+			_, err := q.With(delayed.In(time.Hour)).Enqueue(ctx, call())
+			return err
+		},
 		"TaskID": func(ctx context.Context) error {
-			_, err := q.With(TaskID("welcome")).Enqueue(ctx, call())
+			_, err := q.With(delayed.TaskID("welcome")).Enqueue(ctx, call())
 			return err
 		},
 		"Group": func(ctx context.Context) error {
-			_, err := q.With(Group("g")).Enqueue(ctx, NewGoTask("example.com/app/search.Index", []int{1}))
+			_, err := q.With(delayed.Group("g")).Enqueue(ctx,
+				delayed.NewGoTask("example.com/app/search.Index", []int{1}))
 			return err
 		},
 	} {
@@ -103,14 +108,14 @@ func TestWaitForReplicas(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = q.Enqueue(ctx, call())
-	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "0 of 1 replicas") {
+	if !errors.Is(err, delayed.ErrUnknown) || !strings.Contains(err.Error(), "0 of 1 replicas") {
 		t.Errorf("with a frozen replica: expected ErrUnknown and 0 of 1 replicas, found %v", err)
 	}
 	if n := redisInt(t, master, "LLEN", "mail"); n != pending+1 {
 		t.Errorf("%d tasks are pending, expected %d: it was enqueued", n, pending+1)
 	}
 	// Who does not ask for replicas does not wait for them, nor behind those who do.
-	if _, err := NewQueue("mail", rdb).Enqueue(t.Context(), call()); err != nil {
+	if _, err := delayed.NewQueue("mail", rdb).Enqueue(t.Context(), call()); err != nil {
 		t.Errorf("without Wait: %v", err)
 	}
 }
@@ -120,20 +125,20 @@ func TestWaitRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Do(t, "ACL", "SETUSER", "default", "-wait")
-	rdb, err := Dial(server.URL())
+	rdb, err := delayed.Dial(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	q, err := OpenQueue(rdb, QueueConfig{Name: "mail", Wait: 1})
+	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", Wait: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = q.Enqueue(t.Context(), NewGoTask("example.com/app/mail.Welcome"))
-	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "NOPERM") {
+	_, err = q.Enqueue(t.Context(), delayed.NewGoTask("example.com/app/mail.Welcome"))
+	if !errors.Is(err, delayed.ErrUnknown) || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("expected ErrUnknown and NOPERM, found %v", err)
 	}
-	if _, err := OpenQueue(rdb, QueueConfig{Name: "mail", Wait: -1}); err == nil ||
+	if _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", Wait: -1}); err == nil ||
 		!strings.Contains(err.Error(), "Wait is -1") {
 		t.Errorf("Wait: -1: %v", err)
 	}

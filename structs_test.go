@@ -1,11 +1,13 @@
-package delayed
+package delayed_test
 
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -50,20 +52,20 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		legacy bool
 		want   any
 	}{{false, structByName}, {true, structByPosition}} {
-		q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name, Legacy: c.legacy})
+		q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: c.legacy})
 		if err != nil {
 			t.Fatal(err)
 		}
 		list := packed(wireList{1, c.want})
-		call, byPath := Call(f, 1, structArg), NewGoTask(b.Name+".f", 1, structArg)
-		py := NewPyTask("m:f", []any{1, structArg}, map[string]any{"k": structArg})
-		for name, enqueue := range map[string]func(q *Queue) error{
-			"Delay":     func(q *Queue) error { _, err := q.Delay(f, 1, structArg); return err },
-			"Enqueue":   func(q *Queue) error { _, err := q.Enqueue(t.Context(), call); return err },
-			"DelayMany": func(q *Queue) error { _, err := q.DelayMany(t.Context(), call); return err },
-			"NewGoTask": func(q *Queue) error { _, err := q.Enqueue(t.Context(), byPath); return err },
-			"with options": func(q *Queue) error {
-				_, err := q.With(Timeout(time.Hour)).Enqueue(t.Context(), call)
+		call, byPath := delayed.Call(f, 1, structArg), delayed.NewGoTask(b.Name+".f", 1, structArg)
+		py := delayed.NewPyTask("m:f", []any{1, structArg}, map[string]any{"k": structArg})
+		for name, enqueue := range map[string]func(q *delayed.Queue) error{
+			"Delay":     func(q *delayed.Queue) error { _, err := q.Delay(f, 1, structArg); return err },
+			"Enqueue":   func(q *delayed.Queue) error { _, err := q.Enqueue(t.Context(), call); return err },
+			"DelayMany": func(q *delayed.Queue) error { _, err := q.DelayMany(t.Context(), call); return err },
+			"NewGoTask": func(q *delayed.Queue) error { _, err := q.Enqueue(t.Context(), byPath); return err },
+			"with options": func(q *delayed.Queue) error {
+				_, err := q.With(delayed.Timeout(time.Hour)).Enqueue(t.Context(), call)
 				return err
 			},
 		} {
@@ -83,7 +85,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		}
 
 		// Equal calls have one lock, however they are enqueued.
-		unique := q.With(Unique(time.Hour))
+		unique := q.With(delayed.Unique(time.Hour))
 		if _, err := unique.Delay(f, 1, structArg); err != nil {
 			t.Fatal(err)
 		}
@@ -92,15 +94,17 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		}
 		b.Do("DEL", b.Name, b.Name+"_noti", b.Name+"_locks", b.Name+"_locked")
 
-		// A periodic entry has the form of its queue.
-		entry := Entry{Name: "e", Spec: "@hourly", Task: call}
-		d, err := entry.define(q, time.Second)
-		if err != nil {
-			t.Fatal(err)
+		// A periodic entry that code declares has the form of its queue.
+		s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
+			Queue: b.Name, Legacy: c.legacy, Owner: "test", Logger: b.log.Logger(),
+			Entries: []delayed.Entry{{Name: "e", Spec: "@hourly", Task: call}},
+		})
+		b.Must(err)
+		b.Must(delayed.Declare(bg, s))
+		if msg := parsed(t, b.definition("e").Message); !bytes.Equal(msg.Payload, list) {
+			t.Errorf("periodic, legacy %v: payload %x, expected %x", c.legacy, msg.Payload, list)
 		}
-		if msg, err := wire.Parse(d.Message, wire.Default); err != nil || !bytes.Equal(msg.Payload, list) {
-			t.Errorf("periodic, legacy %v: payload %x, %v, expected %x", c.legacy, msg.Payload, err, list)
-		}
+		b.Must(q.Periodic().Remove(bg, "e"))
 
 		// So have other arguments for an archived task.
 		b.archive(1)
@@ -108,7 +112,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		if err != nil || len(page) != 1 {
 			t.Fatal(page, err)
 		}
-		again := NewGoTask(page[0].Function, 1, structArg)
+		again := delayed.NewGoTask(page[0].Function, 1, structArg)
 		if err := q.Ref(page[0].ID).RunAgainWith(t.Context(), again); err != nil {
 			t.Fatal(err)
 		}
@@ -131,4 +135,48 @@ func (b *bench) take() wire.Message {
 		b.T.Fatalf("%s: %v", hex.EncodeToString([]byte(list[0])), err)
 	}
 	return m
+}
+
+type (
+	wireDict []wirePair // a map on the wire
+	wireList []any      // an array on the wire
+	wirePair struct{ K, V any }
+)
+
+// packed writes a value without the codecs that are to be tested with it.
+func packed(v any) []byte { return appendPacked(nil, v) }
+
+func appendPacked(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return wire.AppendNil(b)
+	case bool:
+		return wire.AppendBool(b, v)
+	case int:
+		return wire.AppendInt(b, int64(v))
+	case uint64:
+		return wire.AppendUint(b, v)
+	case float64:
+		return wire.AppendFloat64(b, v)
+	case string:
+		return wire.AppendString(b, v)
+	case []byte:
+		return wire.AppendBin(b, v)
+	case time.Time:
+		return wire.AppendTime(b, v)
+	case wireList:
+		b = wire.AppendArrayHeader(b, len(v))
+		for _, x := range v {
+			b = appendPacked(b, x)
+		}
+		return b
+	case wireDict:
+		b = wire.AppendMapHeader(b, len(v))
+		for _, x := range v {
+			b = appendPacked(appendPacked(b, x.K), x.V)
+		}
+		return b
+	default:
+		panic(fmt.Sprintf("pack cannot write a %T", v))
+	}
 }

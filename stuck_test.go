@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"
@@ -31,10 +32,10 @@ func TestWorkerReplacesStuckHandlers(t *testing.T) {
 	cfg := b.config()
 	cfg.Concurrency, cfg.StuckAfter = 1, 10*time.Millisecond
 	w := b.work(cfg, f)
-	b.delayWith(b.q.With(Timeout(10*time.Millisecond)), f, 0) // the others have all the time they need
+	b.delayWith(b.q.With(delayed.Timeout(10*time.Millisecond)), f, 0) // the others have all the time they need
 	b.delay(f, 1)
 	await(b, "the first task", entered)
-	if err := await(b, "the end of its context", ends); !errors.Is(err, ErrTimeout) {
+	if err := await(b, "the end of its context", ends); !errors.Is(err, delayed.ErrTimeout) {
 		t.Error(err)
 	}
 	await(b, "the task in its place", entered)
@@ -42,7 +43,7 @@ func TestWorkerReplacesStuckHandlers(t *testing.T) {
 	if n := b.Size("_processing:" + w.ID()); n != 1 {
 		t.Errorf("%d claims stand, expected that of the stuck task", n)
 	}
-	if text := b.log.String(); !strings.Contains(text, "delayed.stuckOn") ||
+	if text := b.log.String(); !strings.Contains(text, "delayed_test.stuckOn") ||
 		!strings.Contains(text, "function="+b.Name+".f") || strings.Contains(text, "stuckOn(0x") {
 		t.Error(text)
 	}
@@ -67,7 +68,7 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			entered, leave, leaveOther := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-			f := b.fn("f", func(context.Context, int) { stuckOn(leave) }, Timeout(10*time.Millisecond))
+			f := b.fn("f", func(context.Context, int) { stuckOn(leave) }, delayed.Timeout(10*time.Millisecond))
 			other := b.fn("other", func(context.Context) { entered <- struct{}{}; <-leaveOther })
 			cfg := b.config()
 			cfg.Concurrency, cfg.StuckAfter, cfg.MaxStuck = 3, 10*time.Millisecond, 1
@@ -85,7 +86,7 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 				close(leaveOther)
 			}
 			err := await(b, "Run", result)
-			var stuck *StuckError
+			var stuck *delayed.StuckError
 			if !errors.As(err, &stuck) || len(stuck.Funcs) != 2 || stuck.Funcs[0] != b.Name+".f" ||
 				w.Status().StopReason != "stuck" {
 				t.Fatalf("Run: %v, stop reason %q", err, w.Status().StopReason)
@@ -95,7 +96,7 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			if !slices.Equal(stuck.IDs, refs) {
 				t.Errorf("ids %v, expected %v", stuck.IDs, refs)
 			}
-			var running *StillRunningError
+			var running *delayed.StillRunningError
 			if others := errors.As(err, &running); others == tt.sound || others &&
 				!slices.Equal(running.Funcs, []string{b.Name + ".other"}) {
 				t.Errorf("Run: %v", err)
@@ -128,7 +129,7 @@ func TestStopBesideAStuckHandler(t *testing.T) {
 	cfg := b.config()
 	cfg.Timeout, cfg.StuckAfter, cfg.Grace, cfg.CancelGrace = time.Millisecond, time.Millisecond, 10*time.Millisecond,
 		10*time.Millisecond
-	w, err := NewWorker(b.rdb, cfg)
+	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func TestStopBesideAStuckHandler(t *testing.T) {
 	await(b, "the handler", entered)
 	b.Until("it is stuck", func() bool { return strings.Contains(b.log.String(), "handler is stuck") })
 	cancel()
-	var running *StillRunningError
+	var running *delayed.StillRunningError
 	if err := await(b, "Run", result); !errors.As(err, &running) || len(running.Funcs) != 1 {
 		t.Errorf("Run: %v", err)
 	}
@@ -158,14 +159,15 @@ func TestMaxStuckDefaults(t *testing.T) {
 		{100, 3, 3},
 		{100, -1, 0},
 	} {
-		if got := (WorkerConfig{
-			Concurrency: tt.concurrency,
-			MaxStuck:    tt.given,
-		}).withDefaults().MaxStuck; got != tt.want {
+		cfg := delayed.WorkerConfig{Concurrency: tt.concurrency, MaxStuck: tt.given}
+		if got := delayed.WithDefaults(cfg).MaxStuck; got != tt.want {
 			t.Errorf("%d of %d: %d, expected %d", tt.given, tt.concurrency, got, tt.want)
 		}
 	}
-	if err := (WorkerConfig{MaxStuck: maxConcurrency + 1}).withDefaults().check(""); err == nil ||
+	b := newBench(t)
+	cfg := b.config()
+	cfg.MaxStuck = 100_001
+	if _, err := delayed.NewWorker(b.rdb, cfg); err == nil ||
 		!strings.Contains(err.Error(), "WorkerConfig.MaxStuck is 100001: expected at most 100000") {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -17,6 +18,9 @@ import (
 	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
 )
+
+// shortestLife is the shortest HeartbeatLife that is accepted.
+const shortestLife = 500 * time.Millisecond
 
 // deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
 func (b *bench) deadWorker(messages ...string) string {
@@ -34,15 +38,19 @@ func (b *bench) deadWorker(messages ...string) string {
 func (b *bench) sweep() {
 	b.T.Helper()
 	g := sweep.NewGroup(sweep.Config{
-		Stores: []*redisstore.Store{b.q.store}, Log: loop.NewJournal(b.log.logger()),
+		Stores: []*redisstore.Store{b.store}, Log: loop.NewJournal(b.log.Logger()),
 		ArchiveMax: lifecycle.MaxArchived, ArchiveFor: lifecycle.ArchivedLife,
 	})
 	b.Must(g.SweepAll(context.Background()))
 }
 
 func TestSweeperRunsAlone(t *testing.T) {
+	t.Parallel()
 	for _, interval := range []time.Duration{20 * time.Millisecond, time.Hour} {
-		t.Run(interval.String(), func(t *testing.T) { sweepAlone(t, interval) })
+		t.Run(interval.String(), func(t *testing.T) {
+			t.Parallel()
+			sweepAlone(t, interval)
+		})
 	}
 }
 
@@ -50,8 +58,8 @@ func TestSweeperRunsAlone(t *testing.T) {
 func sweepAlone(t *testing.T, interval time.Duration) {
 	t.Helper()
 	b := newBench(t)
-	s, err := NewSweeper(b.rdb, SweeperConfig{
-		Queues: []string{b.Name}, Interval: interval, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+	s, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{
+		Queues: []string{b.Name}, Interval: interval, HeartbeatLife: shortestLife, Logger: b.log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,31 +74,32 @@ func sweepAlone(t *testing.T, interval time.Duration) {
 	if err := await(b, "Run", result); err != nil {
 		t.Error(err)
 	}
-	if err := s.Run(t.Context()); !errors.Is(err, ErrClosed) {
+	if err := s.Run(t.Context()); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("second Run: %v", err)
 	}
 }
 
 func TestNewSweeperSaysAllThatIsWrong(t *testing.T) {
 	b := newBench(t)
-	_, err := NewSweeper(b.rdb, SweeperConfig{Queues: []string{"a b"}, Interval: 1, HeartbeatLife: 1})
+	_, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{Queues: []string{"a b"}, Interval: 1, HeartbeatLife: 1})
 	for _, want := range []string{"a b", "Interval", "HeartbeatLife"} {
 		if !strings.Contains(errorText(err), want) {
 			t.Errorf("%v\ndoes not mention %s", err, want)
 		}
 	}
-	if _, err := NewSweeper(nil, SweeperConfig{Queues: []string{"a"}}); err == nil {
+	if _, err := delayed.NewSweeper(nil, delayed.SweeperConfig{Queues: []string{"a"}}); err == nil {
 		t.Error("a nil handle was accepted")
 	}
-	if _, err := NewSweeper(b.rdb, SweeperConfig{}); err == nil {
+	if _, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{}); err == nil {
 		t.Error("no queues were accepted")
 	}
 }
 
 func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t, "--appendonly", "yes"))
-	s, err := NewSweeper(b.rdb, SweeperConfig{
-		Queues: []string{b.Name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.logger(),
+	s, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{
+		Queues: []string{b.Name}, Interval: 20 * time.Millisecond, HeartbeatLife: shortestLife, Logger: b.log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -235,13 +235,6 @@ func checkPath(path string, python bool) error {
 	return nil
 }
 
-// envelope is the message of t for a queue, with its id.
-func (t *Task) envelope(q *Queue, nowMs int64) (redisstore.Envelope, error) {
-	var ref Ref
-	b, err := t.appendMessage(nil, q, nowMs, &ref, nil)
-	return redisstore.Envelope{ID: ref.id, Message: b}, err
-}
-
 // appendMessage appends the message of t for a queue, and gives ref its id. h is what the task has to itself.
 func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *redisstore.Hold) ([]byte, error) {
 	if err := t.check(); err != nil {

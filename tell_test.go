@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -23,65 +24,68 @@ func TestEventsOfTasks(t *testing.T) {
 	no := errors.New("no")
 	for name, c := range map[string]struct {
 		fn    func(ctx context.Context) error
-		opts  []Option
-		tune  func(*WorkerConfig)
+		opts  []delayed.Option
+		tune  func(*delayed.WorkerConfig)
 		want  string
-		check func(last Event) bool
+		check func(last delayed.Event) bool
 	}{
 		"done": {fn: func(context.Context) error { return nil }, want: "started done"},
 		"retried": {
-			fn: func(context.Context) error { return RetryIn(time.Hour, no) }, want: "started failed retried",
-			check: func(e Event) bool { return e.Wait == time.Hour && errors.Is(e.Err, no) },
+			fn: func(context.Context) error { return delayed.RetryIn(time.Hour, no) }, want: "started failed retried",
+			check: func(e delayed.Event) bool { return e.Wait == time.Hour && errors.Is(e.Err, no) },
 		},
 		"archived": {
-			fn: func(context.Context) error { return no }, opts: []Option{MaxRetry(0)}, want: "started failed archived",
-			check: func(e Event) bool { return e.Reason == "failed" && errors.Is(e.Err, no) },
+			fn: func(context.Context) error { return no }, opts: []delayed.Option{delayed.MaxRetry(0)},
+			want:  "started failed archived",
+			check: func(e delayed.Event) bool { return e.Reason == "failed" && errors.Is(e.Err, no) },
 		},
 		"a nil pointer as an error": {
-			fn: func(context.Context) error { var e *nilError; return e }, opts: []Option{MaxRetry(0)},
+			fn: func(context.Context) error { var e *nilError; return e }, opts: []delayed.Option{delayed.MaxRetry(0)},
 			want: "started failed archived",
 		},
-		"discarded": {fn: func(context.Context) error { return Discard(no) }, want: "started failed archived"},
+		"discarded": {fn: func(context.Context) error { return delayed.Discard(no) }, want: "started failed archived"},
 		"panicked": {
-			fn: func(context.Context) error { panic(no) }, opts: []Option{MaxRetry(0)},
+			fn: func(context.Context) error { panic(no) }, opts: []delayed.Option{delayed.MaxRetry(0)},
 			want:  "started panicked failed archived",
-			check: func(e Event) bool { return errors.Is(e.Err, no) },
+			check: func(e delayed.Event) bool { return errors.Is(e.Err, no) },
 		},
 		"ended its goroutine": {
 			fn:   func(context.Context) error { runtime.Goexit(); return nil },
-			opts: []Option{MaxRetry(0)}, want: "started panicked failed archived",
+			opts: []delayed.Option{delayed.MaxRetry(0)}, want: "started panicked failed archived",
 		},
 		"timed out": {
-			fn:   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-			opts: []Option{Timeout(time.Millisecond), MaxRetry(0)}, want: "started timed out failed archived",
-			check: func(e Event) bool { return errors.Is(e.Err, ErrTimeout) },
+			fn:    func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+			opts:  []delayed.Option{delayed.Timeout(time.Millisecond), delayed.MaxRetry(0)},
+			want:  "started timed out failed archived",
+			check: func(e delayed.Event) bool { return errors.Is(e.Err, delayed.ErrTimeout) },
 		},
 		"dropped": {
-			fn: func(context.Context) error { return Drop(no) }, want: "started dropped",
-			check: func(e Event) bool { return errors.Is(e.Err, no) },
+			fn: func(context.Context) error { return delayed.Drop(no) }, want: "started dropped",
+			check: func(e delayed.Event) bool { return errors.Is(e.Err, no) },
 		},
 		"dropped, with a result": {
-			fn:   func(context.Context) error { return Drop(no) },
-			opts: []Option{KeepResult(time.Hour)}, want: "started dropped",
+			fn:   func(context.Context) error { return delayed.Drop(no) },
+			opts: []delayed.Option{delayed.KeepResult(time.Hour)}, want: "started dropped",
 		},
 		"done, with a result": {
-			fn: func(context.Context) error { return nil }, opts: []Option{KeepResult(time.Hour)},
+			fn: func(context.Context) error { return nil }, opts: []delayed.Option{delayed.KeepResult(time.Hour)},
 			want: "started done",
 		},
 		"snoozed": {
-			fn: func(context.Context) error { return Snooze(time.Hour) }, want: "started snoozed",
-			check: func(e Event) bool { return e.Wait == time.Hour && e.Err == nil },
+			fn: func(context.Context) error { return delayed.Snooze(time.Hour) }, want: "started snoozed",
+			check: func(e delayed.Event) bool { return e.Wait == time.Hour && e.Err == nil },
 		},
 		"no failure": {
-			fn: func(context.Context) error { return no }, tune: func(cfg *WorkerConfig) {
+			fn: func(context.Context) error { return no }, tune: func(cfg *delayed.WorkerConfig) {
 				cfg.IsFailure, cfg.Backoff = func(error) bool { return false },
 					func(int) time.Duration { return time.Hour }
-			}, want: "started retried", check: func(e Event) bool { return e.Wait == time.Hour },
+			}, want: "started retried", check: func(e delayed.Event) bool { return e.Wait == time.Hour },
 		},
 		"expired": {
-			fn: func(context.Context) error { return nil }, opts: []Option{Deadline(time.Now().Add(-time.Hour))},
+			fn:    func(context.Context) error { return nil },
+			opts:  []delayed.Option{delayed.Deadline(time.Now().Add(-time.Hour))},
 			want:  "expired archived",
-			check: func(e Event) bool { return e.Reason == "expired" },
+			check: func(e delayed.Event) bool { return e.Reason == "expired" },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +103,7 @@ func TestEventsOfTasks(t *testing.T) {
 			b.Idle()
 			s.mustStop()
 			var got []string
-			var last Event
+			var last delayed.Event
 			for _, e := range h.of() {
 				if e.Task == nil {
 					continue
@@ -128,7 +132,7 @@ func TestEventsOfTasksThatDoNotRun(t *testing.T) {
 	s := b.start(w)
 	ref := b.delay(b.fn("unknown", func() {}))
 	b.Do("RPUSH", b.Name, "rubbish")
-	if _, err := b.q.Enqueue(t.Context(), NewPyTask("m:f", nil, nil)); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	b.Until("all are seen to", func() bool { return b.Size("_parked")+b.Size("_archived")+b.Size("-py") == 3 })
@@ -162,7 +166,7 @@ func TestEventsTellHowLongATaskHasWaited(t *testing.T) {
 		started[0].Wait > time.Hour+time.Minute {
 		t.Errorf("started: %+v", started)
 	}
-	var misfit *ArgumentError
+	var misfit *delayed.ArgumentError
 	if failed := h.of(event.TaskFailed); len(failed) != 1 || !errors.As(failed[0].Err, &misfit) {
 		t.Errorf("failed: %+v", failed)
 	}
@@ -190,6 +194,7 @@ func TestEventOfATaskThatGoesBackWhenTheWorkerStops(t *testing.T) {
 
 // TestEventsOfAHeartbeatThatIsLost deletes it and the claim of the task that runs, as a sweeper would.
 func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	running := make(chan struct{}, 1)
 	f := b.fn("f", func(ctx context.Context) { running <- struct{}{}; <-ctx.Done() })
@@ -248,17 +253,14 @@ func TestEachKindOfEventIsMade(t *testing.T) {
 
 // TestEventOfATaskThatTookItsWorkerDown: the worker whose sweeper archives it tells.
 func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	f := b.fn("f", func() {})
-	task := Call(f)
-	task.msg.Extend()
-	task.msg.Meta.Deaths, task.msg.Meta.DiedAt = lifecycle.MaxDeaths-1, time.Now().UnixMilli()
-	e, err := task.envelope(b.q, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	msg, err := parseForTest(string(e.Message))
+	message, ref, _, err := delayed.Message(b.q, delayed.Call(f), 1)
 	b.Must(err)
+	msg, err := parseForTest(string(message))
+	b.Must(err)
+	msg.Meta.Deaths, msg.Meta.DiedAt = lifecycle.MaxDeaths-1, time.Now().UnixMilli()
 	msg.Meta.Extra = &wire.Extra{AloneDeaths: lifecycle.MaxDeaths - 1}
 	redistest.Seed(t, b.Conn, b.Name, redistest.State{
 		"_workers": redistest.Set{"dead"}, "_processing:dead": redistest.Hash{"1-1": string(msg.Append(nil))},
@@ -271,10 +273,10 @@ func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
 	s.mustStop()
 	archived := h.of(event.TaskArchived)
-	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != e.ID ||
+	if len(archived) != 1 || archived[0].Reason != "deaths" || archived[0].Task.ID() != ref.ID() ||
 		archived[0].Task.Deaths() != lifecycle.MaxDeaths || archived[0].Task.MaxRetry() != 0 ||
 		archived[0].Queue != b.Name || archived[0].Task.Queue() != b.Name ||
-		!strings.HasPrefix(archived[0].Task.String(), "task "+b.Name+".f "+e.ID) {
+		!strings.HasPrefix(archived[0].Task.String(), "task "+b.Name+".f "+ref.ID()) {
 		t.Errorf("found %+v", archived)
 	}
 }

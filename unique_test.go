@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"errors"
@@ -8,23 +8,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // inTheWay expects that a call was refused because of a task.
 func inTheWay(t *testing.T, err error, id string) {
 	t.Helper()
-	var dup *DuplicateError
-	if !errors.As(err, &dup) || dup.ID != id || !errors.Is(err, ErrDuplicate) {
+	var dup *delayed.DuplicateError
+	if !errors.As(err, &dup) || dup.ID != id || !errors.Is(err, delayed.ErrDuplicate) {
 		t.Errorf("expected a DuplicateError with the id %q, found %v", id, err)
 	}
 }
 
 // TestOneOfManyProducersHasTheLock: exactly one task stands, and all who were refused know its id.
 func TestOneOfManyProducersHasTheLock(t *testing.T) {
-	for name, opts := range map[string][]Option{
-		"arguments": {Unique(time.Hour)}, "key": {UniqueKey("k", time.Hour)}, "id": {TaskID("k")},
-		"later": {Unique(time.Hour), In(time.Hour)},
+	for name, opts := range map[string][]delayed.Option{
+		"arguments": {delayed.Unique(time.Hour)}, "key": {delayed.UniqueKey("k", time.Hour)},
+		"id":    {delayed.TaskID("k")},
+		"later": {delayed.Unique(time.Hour), delayed.In(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -32,14 +34,14 @@ func TestOneOfManyProducersHasTheLock(t *testing.T) {
 			q := b.q.With(opts...)
 			var group sync.WaitGroup
 			start := make(chan struct{})
-			var ok atomic.Pointer[Ref]
+			var ok atomic.Pointer[delayed.Ref]
 			var mu sync.Mutex
 			refused := map[string]int{}
 			for range 50 {
 				group.Go(func() {
 					<-start
 					ref, err := q.Delay(f, 1)
-					var dup *DuplicateError
+					var dup *delayed.DuplicateError
 					switch {
 					case err == nil && !ok.CompareAndSwap(nil, ref):
 						t.Error("two tasks were accepted")
@@ -71,25 +73,28 @@ func TestWhatIsTheSame(t *testing.T) {
 	f, g := b.fn("f", func(int, string) {}), b.fn("g", func(int, string) {})
 	one := b.fn("one", func([]int) {})
 	ctx := t.Context()
-	q := b.q.With(Unique(time.Hour))
+	q := b.q.With(delayed.Unique(time.Hour))
 	first := b.delayWith(q, f, 1, "a")
-	for _, same := range []*Task{Call(f, 1, "a"), Call(f, int64(1), "a"), NewGoTask(b.Name+".f", 1, "a")} {
+	for _, same := range []*delayed.Task{
+		delayed.Call(f, 1, "a"), delayed.Call(f, int64(1), "a"),
+		delayed.NewGoTask(b.Name+".f", 1, "a"),
+	} {
 		_, err := q.Enqueue(ctx, same)
 		inTheWay(t, err, first.ID())
 	}
-	for _, other := range []*Task{
-		Call(f, 2, "a"), Call(f, 1, "b"), Call(g, 1, "a"), Call(one, []int{1}),
-		Call(one, []int{1, 2}),
+	for _, other := range []*delayed.Task{
+		delayed.Call(f, 2, "a"), delayed.Call(f, 1, "b"), delayed.Call(g, 1, "a"), delayed.Call(one, []int{1}),
+		delayed.Call(one, []int{1, 2}),
 	} {
 		if _, err := q.Enqueue(ctx, other); err != nil {
 			t.Errorf("another call was refused: %v", err)
 		}
 	}
-	_, err := q.Enqueue(ctx, NewGoTask(b.Name+".one", []int{1}))
-	if !errors.Is(err, ErrDuplicate) {
+	_, err := q.Enqueue(ctx, delayed.NewGoTask(b.Name+".one", []int{1}))
+	if !errors.Is(err, delayed.ErrDuplicate) {
 		t.Errorf("one argument, by path: %v", err)
 	}
-	key := b.q.With(UniqueKey(first.ID(), time.Hour))
+	key := b.q.With(delayed.UniqueKey(first.ID(), time.Hour))
 	first = b.delayWith(key, f, 1, "a")
 	_, err = key.Delay(g, 2, "b")
 	inTheWay(t, err, first.ID())
@@ -99,9 +104,9 @@ func TestWhatIsTheSame(t *testing.T) {
 // TestUntilStart frees the lock when the task starts, so that it may enqueue itself.
 func TestUntilStart(t *testing.T) {
 	b := newBench(t)
-	q := b.q.With(Unique(time.Hour), UntilStart())
+	q := b.q.With(delayed.Unique(time.Hour), delayed.UntilStart())
 	ran, again := make(chan struct{}, 1), make(chan error, 2)
-	var self *Function
+	var self *delayed.Function
 	rounds := 0
 	self = b.fn("f", func() {
 		if rounds++; rounds <= 2 {
@@ -130,12 +135,12 @@ func TestUntilStart(t *testing.T) {
 // its lock.
 func TestUntilStartOfAParkedTask(t *testing.T) {
 	b := newBench(t)
-	name := Name(b.Name + ".f")
+	name := delayed.Name(b.Name + ".f")
 	type full struct{ A, B int }
 	ran := make(chan full, 2)
-	f := Func(func(v full) { ran <- v }, name)
-	q := b.q.With(UniqueKey("k", time.Hour), UntilStart())
-	old := b.work(b.config(), Func(func(struct{ A int }) { t.Error("it ran without a field") }, name))
+	f := delayed.Func(func(v full) { ran <- v }, name)
+	q := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.UntilStart())
+	old := b.work(b.config(), delayed.Func(func(struct{ A int }) { t.Error("it ran without a field") }, name))
 	ref := b.delayWith(q, f, full{1, 2})
 	b.Until("it is parked", func() bool { return b.Size("_parked") == 1 })
 	if c := b.counters(); c["parked"] != 1 || !strings.Contains(b.Hash("_info")[ref.ID()], "unknown fields") {
@@ -158,19 +163,19 @@ func TestUntilStartOfAParkedTask(t *testing.T) {
 // TestOnConflictSkip gives the Ref of the task that is there.
 func TestOnConflictSkip(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(int) {}, Unique(time.Hour), OnConflict(Skip))
+	f := b.fn("f", func(int) {}, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip))
 	ref := b.delay(f, 1)
 	for range 3 {
 		if again := b.delay(f, 1); again.ID() != ref.ID() {
 			t.Errorf("%v, expected %v", again, ref)
 		}
 	}
-	q := b.q.With(TaskID("x"), OnConflict(Skip), In(time.Hour))
+	q := b.q.With(delayed.TaskID("x"), delayed.OnConflict(delayed.Skip), delayed.In(time.Hour))
 	first, again := b.delayWith(q, f, 2), b.delayWith(q, f, 3)
 	if first.ID() != "x" || again.ID() != "x" || b.Size("") != 1 || b.Size("_scheduled") != 1 {
 		t.Errorf("%v and %v, %d pending, %d scheduled", first, again, b.Size(""), b.Size("_scheduled"))
 	}
-	if _, err := b.q.With(OnConflict(Fail)).Delay(f, 1); !errors.Is(err, ErrDuplicate) {
+	if _, err := b.q.With(delayed.OnConflict(delayed.Fail)).Delay(f, 1); !errors.Is(err, delayed.ErrDuplicate) {
 		t.Errorf("the call's option does not hold: %v", err)
 	}
 }
@@ -179,29 +184,30 @@ func TestOnConflictSkip(t *testing.T) {
 func TestUniqueMany(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 2000)
-	f, plain := b.fn("f", func(n int) { ran <- n }, Unique(time.Hour)), b.fn("plain", func(n int) { ran <- n })
+	f, plain := b.fn("f", func(n int) { ran <- n }, delayed.Unique(time.Hour)), b.fn("plain", func(n int) { ran <- n })
 	ctx := t.Context()
-	calls := make([]*Task, 1200)
+	calls := make([]*delayed.Task, 1200)
 	for i := range calls {
-		calls[i] = Call(f, i/2) // each twice
+		calls[i] = delayed.Call(f, i/2) // each twice
 		if i%3 == 0 {
-			calls[i] = Call(plain, i)
+			calls[i] = delayed.Call(plain, i)
 		}
 	}
 	_, err := b.q.DelayMany(ctx, calls...)
-	var batch *BatchError
-	if !errors.As(err, &batch) || batch.Sent != 0 || !errors.Is(err, ErrDuplicate) ||
+	var batch *delayed.BatchError
+	if !errors.As(err, &batch) || batch.Sent != 0 || !errors.Is(err, delayed.ErrDuplicate) ||
 		!strings.Contains(err.Error(), "task 6:") {
 		t.Errorf("expected that task 6 is refused, found %v", err)
 	}
-	if _, err := b.q.With(OnConflict(Skip)).DelayMany(ctx, calls...); !errors.Is(err, ErrArguments) {
+	if _, err := b.q.With(delayed.OnConflict(delayed.Skip)).DelayMany(ctx, calls...); !errors.Is(err,
+		delayed.ErrArguments) {
 		t.Errorf("OnConflict for tasks without a lock: %v", err)
 	}
-	skipping := b.fn("f", func(n int) { ran <- n }, Unique(time.Hour), OnConflict(Skip))
+	skipping := b.fn("f", func(n int) { ran <- n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip))
 	distinct := map[string]bool{}
 	for i := range calls {
 		if i%3 != 0 {
-			calls[i] = Call(skipping, i/2)
+			calls[i] = delayed.Call(skipping, i/2)
 		}
 	}
 	refs, err := b.q.DelayMany(ctx, calls...)
@@ -227,20 +233,20 @@ func TestUniqueMany(t *testing.T) {
 // TestUniquePythonTask carries its lock in the extended form.
 func TestUniquePythonTask(t *testing.T) {
 	b := newBench(t)
-	q, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q = q.With(Unique(time.Hour))
-	ref, err := q.Enqueue(t.Context(), NewPyTask("m:f", []any{1}, map[string]any{"a": 1}))
+	q = q.With(delayed.Unique(time.Hour))
+	ref, err := q.Enqueue(t.Context(), delayed.NewPyTask("m:f", []any{1}, map[string]any{"a": 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = q.Enqueue(t.Context(), NewPyTask("m:f", []any{1}, map[string]any{"a": 1}))
+	_, err = q.Enqueue(t.Context(), delayed.NewPyTask("m:f", []any{1}, map[string]any{"a": 1}))
 	inTheWay(t, err, ref.ID())
-	for _, other := range []*Task{
-		NewPyTask("m:f", []any{2}, map[string]any{"a": 1}), NewPyTask("m:f", []any{1}, nil),
-		NewPyTask("m:g", []any{1}, map[string]any{"a": 1}),
+	for _, other := range []*delayed.Task{
+		delayed.NewPyTask("m:f", []any{2}, map[string]any{"a": 1}), delayed.NewPyTask("m:f", []any{1}, nil),
+		delayed.NewPyTask("m:g", []any{1}, map[string]any{"a": 1}),
 	} {
 		if _, err := q.Enqueue(t.Context(), other); err != nil {
 			t.Errorf("another call was refused: %v", err)

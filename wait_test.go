@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"bytes"
@@ -12,13 +12,14 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // awaySource has no connections until it is back.
 type awaySource struct {
-	Source
+	delayed.Source
 	asked atomic.Int64
 	back  atomic.Bool
 }
@@ -34,12 +35,12 @@ func (s *awaySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
 // TestWaitWhileRedisIsAway: Redis is away from the first look on, and Wait waits until it is back, or ctx ends.
 func TestWaitWhileRedisIsAway(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func() int { return 7 }, KeepResult(time.Hour))
+	f := b.fn("f", func() int { return 7 }, delayed.KeepResult(time.Hour))
 	ref := b.delay(f)
-	src := &awaySource{Source: b.rdb.loops}
-	away := newRedis(src, src)
-	defer away.signals.Close()
-	there := NewQueue(b.Name, away).Ref(ref.ID())
+	src := &awaySource{Source: b.src}
+	away := delayed.FromSource(src)
+	defer away.Close()
+	there := delayed.NewQueue(b.Name, away).Ref(ref.ID())
 
 	type answer struct {
 		n   int
@@ -47,7 +48,7 @@ func TestWaitWhileRedisIsAway(t *testing.T) {
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		n, err := Await[int](b.within(), there)
+		n, err := delayed.Await[int](b.within(), there)
 		answered <- answer{n, err}
 	}()
 	// The first look, and the first attempt to subscribe behind it.
@@ -95,12 +96,12 @@ func TestWaitThatRedisRefuses(t *testing.T) {
 func TestReadsAreNeverUnknown(t *testing.T) {
 	b := newBench(t)
 	proxy := faultnet.NewProxy(t, b.Server.Addr())
-	rdb, err := Dial(proxy.URL())
+	rdb, err := delayed.Dial(proxy.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	ref := NewQueue(b.Name, rdb).Ref("x")
+	ref := delayed.NewQueue(b.Name, rdb).Ref("x")
 	ask := func(ctx context.Context) error { _, err := ref.State(ctx); return err }
 	for name, call := range map[string]func(context.Context) error{"State": ask, "Cancel": ref.Cancel} {
 		if err := ask(t.Context()); err != nil {
@@ -109,7 +110,8 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 		proxy.SetPlan(faultnet.Once(faultnet.DropReply,
 			func(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }), 0)
 		err := call(t.Context())
-		if err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "look: no answer of Redis") {
+		if err == nil || errors.Is(err, delayed.ErrUnknown) ||
+			!strings.Contains(err.Error(), "look: no answer of Redis") {
 			t.Errorf("%s: found %v", name, err)
 		}
 	}
@@ -117,7 +119,7 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 		if slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek"}, s.Name) != s.Reads {
 			t.Errorf("%s only reads: %v", s.Name, s.Reads)
 		}
-		if err := s.Explain(errors.New("EOF")); errors.Is(err, ErrUnknown) == s.Reads {
+		if err := s.Explain(errors.New("EOF")); errors.Is(err, delayed.ErrUnknown) == s.Reads {
 			t.Errorf("%s, which only reads: %v: %v", s.Name, s.Reads, err)
 		}
 	}

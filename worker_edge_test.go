@@ -1,4 +1,4 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -26,7 +27,7 @@ func (e *nilError) Unwrap() error { return e.inner }
 
 func TestHandlerReturnsTypedNilError(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func() error { var e *nilError; return e }, MaxRetry(0))
+	f := b.fn("f", func() error { var e *nilError; return e }, delayed.MaxRetry(0))
 	b.work(b.config(), f)
 	b.delay(f)
 	b.Until("the task is archived", func() bool { return b.Size("_archived") == 1 })
@@ -57,6 +58,7 @@ func (h onMessage) Fire(e *logrus.Entry) error {
 }
 
 func TestResumeDuringPause(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ran := make(chan struct{}, 1)
 	f := b.fn("f", func() { ran <- struct{}{} })
@@ -115,40 +117,37 @@ func TestWhatIsAcceptedCanBeRead(t *testing.T) {
 	}
 	wide := func(n int) []any { return make([]any, n) }
 	one, two := b.fn("one", func(any) {}), b.fn("two", func(any, any) {})
-	ext, err := OpenQueue(b.rdb, QueueConfig{Name: b.Name})
+	ext, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		q *Queue
-		t *Task
+		q *delayed.Queue
+		t *delayed.Task
 	}{
-		"id that is not UTF-8":   {b.q.With(TaskID("\xff")), Call(one, 1)},
-		"path that is not UTF-8": {b.q, NewGoTask("a.\xff")},
-		"python path not UTF-8":  {b.q, NewPyTask("a:\xff", nil, nil)},
-		"id python":              {ext.With(TaskID("\xff")), NewPyTask("a:b", nil, nil)},
-		"deep one 31":            {b.q, Call(one, deep(31))},
-		"deep one 32":            {b.q, Call(one, deep(32))},
-		"deep one max retry":     {b.q.With(MaxRetry(3)), Call(one, deep(32))},
-		"deep two 31":            {b.q, Call(two, deep(31), 1)},
-		"deep two 32":            {b.q, Call(two, deep(32), 1)},
-		"deep go 31":             {b.q, NewGoTask("a.b", deep(31))},
-		"deep go 32":             {b.q, NewGoTask("a.b", deep(32))},
-		"deep py 30":             {b.q, NewPyTask("a:b", []any{deep(30)}, nil)},
-		"deep py 31":             {b.q, NewPyTask("a:b", []any{deep(31)}, nil)},
-		"deep py kw 31":          {b.q, NewPyTask("a:b", nil, map[string]any{"a": deep(31)})},
-		"wide py":                {b.q, NewPyTask("a:b", wide(60000), map[string]any{"a": wide(60000)})},
-		"wide go":                {b.q, NewGoTask("a.b", wide(40000), wide(40000))},
-		"wide two":               {b.q, Call(two, wide(40000), wide(40000))},
+		"id that is not UTF-8":   {b.q.With(delayed.TaskID("\xff")), delayed.Call(one, 1)},
+		"path that is not UTF-8": {b.q, delayed.NewGoTask("a.\xff")},
+		"python path not UTF-8":  {b.q, delayed.NewPyTask("a:\xff", nil, nil)},
+		"id python":              {ext.With(delayed.TaskID("\xff")), delayed.NewPyTask("a:b", nil, nil)},
+		"deep one 31":            {b.q, delayed.Call(one, deep(31))},
+		"deep one 32":            {b.q, delayed.Call(one, deep(32))},
+		"deep one max retry":     {b.q.With(delayed.MaxRetry(3)), delayed.Call(one, deep(32))},
+		"deep two 31":            {b.q, delayed.Call(two, deep(31), 1)},
+		"deep two 32":            {b.q, delayed.Call(two, deep(32), 1)},
+		"deep go 31":             {b.q, delayed.NewGoTask("a.b", deep(31))},
+		"deep go 32":             {b.q, delayed.NewGoTask("a.b", deep(32))},
+		"deep py 30":             {b.q, delayed.NewPyTask("a:b", []any{deep(30)}, nil)},
+		"deep py 31":             {b.q, delayed.NewPyTask("a:b", []any{deep(31)}, nil)},
+		"deep py kw 31":          {b.q, delayed.NewPyTask("a:b", nil, map[string]any{"a": deep(31)})},
+		"wide py":                {b.q, delayed.NewPyTask("a:b", wide(60000), map[string]any{"a": wide(60000)})},
+		"wide go":                {b.q, delayed.NewGoTask("a.b", wide(40000), wide(40000))},
+		"wide two":               {b.q, delayed.Call(two, wide(40000), wide(40000))},
 	} {
-		if c.q.optErr != nil {
-			continue
-		}
-		e, err := c.t.envelope(c.q, 1)
+		message, _, _, err := delayed.Message(c.q, c.t, 1)
 		if err != nil {
 			continue
 		}
-		if _, err := wire.Parse(e.Message, wire.Default); err != nil {
+		if _, err := wire.Parse(message, wire.Default); err != nil {
 			t.Errorf("%s: accepted, and refused by the worker: %v", name, err)
 		}
 	}
@@ -158,7 +157,10 @@ func TestDelayContextIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
 	f := b.fn("f", func() {})
-	pool := b.rdb.calls
+	pool, _, _, err := redisstore.DialSources(b.Server.URL())
+	b.Must(err)
+	rdb := delayed.FromSource(pool)
+	defer rdb.Close()
 	var conns []redis.Conn
 	for range 4 {
 		c, err := pool.Conn(t.Context(), "x")
@@ -179,31 +181,9 @@ func TestDelayContextIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	_, err := b.q.DelayContext(ctx, f)
+	_, err = delayed.NewQueue(b.Name, rdb).DelayContext(ctx, f)
 	if took := time.Since(start); took > 3*time.Second {
 		t.Errorf("a call bounded by 500 ms took %v: %v", took, err)
-	}
-}
-
-// A frozen server accepts connections all the same; it does not answer to the first command on them.
-func TestConnectingIsBoundedWhileRedisIsFrozen(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	rdb, err := Dial(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rdb.Close() })
-	server.Pause(t)
-	defer server.Resume(t)
-	start := time.Now()
-	conn, err := rdb.loops.Conn(bg, "x")
-	if err == nil {
-		conn.Close()
-		t.Fatal("connected to a server that answers nothing")
-	}
-	if took := time.Since(start); took > 2*redisstore.DialTimeout {
-		t.Errorf("failed after %v: %v; expected about %v", took, err, redisstore.DialTimeout)
 	}
 }
 
@@ -214,12 +194,12 @@ func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	f := b.fn("f", func(ctx context.Context) { close(entered); <-ctx.Done(); cancelled <- time.Now() })
 	cfg := b.config()
 	cfg.Grace, cfg.CancelGrace = 500*time.Millisecond, 500*time.Millisecond
-	names := Strict{b.Name}
+	names := delayed.Strict{b.Name}
 	for i := range 10 {
 		names = append(names, fmt.Sprintf("%s%d", b.Name, i))
 	}
 	cfg.Queues = names
-	w, err := NewWorker(b.rdb, cfg)
+	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,6 +230,7 @@ func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 }
 
 func TestNothingStartsAfterStop(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
 	var mu sync.Mutex
 	starts := []time.Time{}
@@ -267,7 +248,7 @@ func TestNothingStartsAfterStop(t *testing.T) {
 	for range 31 {
 		b.delay(f)
 	}
-	w, _ := NewWorker(b.rdb, cfg)
+	w, _ := delayed.NewWorker(b.rdb, cfg)
 	_ = w.Register(f)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
@@ -300,7 +281,7 @@ func TestSmallPoolIsReported(t *testing.T) {
 	pool := b.Server.Pool(t)
 	pool.MaxActive, pool.Wait = 3, true
 	cfg := b.config()
-	w, err := NewWorker(FromPool(pool), cfg)
+	w, err := delayed.NewWorker(delayed.FromPool(pool), cfg)
 	if err != nil {
 		return // said so
 	}
@@ -337,7 +318,7 @@ func (mapSource) Slot(string) int { return 0 }
 func (mapSource) Close() error    { return nil }
 
 func TestCloseOfAnySource(t *testing.T) {
-	rdb := FromSource(mapSource{map[string]*redis.Pool{}})
+	rdb := delayed.FromSource(mapSource{map[string]*redis.Pool{}})
 	if err := rdb.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +327,7 @@ func TestCloseOfAnySource(t *testing.T) {
 func TestStatusBeforeRedisKnows(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	b.Server.Pause(t)
-	w, _ := NewWorker(b.rdb, b.config())
+	w, _ := delayed.NewWorker(b.rdb, b.config())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

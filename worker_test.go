@@ -1,15 +1,17 @@
-package delayed
+package delayed_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"
 )
@@ -36,7 +38,7 @@ func TestWorkerRunsWhatWasDelayed(t *testing.T) {
 	b.delay(none)
 	b.delay(variadic, "-", "a", "b", "c")
 	b.delay(structs, &person{"Ann", 30}, map[string][]int{"k": {1, 2}})
-	if _, err := b.q.Enqueue(t.Context(), NewGoTask(b.Name+".plain", 8, "y")); err != nil {
+	if _, err := b.q.Enqueue(t.Context(), delayed.NewGoTask(b.Name+".plain", 8, "y")); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]bool{"7x": true, "none": true, "a-b-c": true, "Ann30 map[k:[1 2]]": true, "8y": true}
@@ -58,9 +60,9 @@ func TestWorkerLeavesNothingBehind(t *testing.T) {
 	var ran atomic.Int64
 	f := b.fn("f", func(int) { ran.Add(1) })
 	w := b.work(b.config(), f)
-	calls := make([]*Task, 2500)
+	calls := make([]*delayed.Task, 2500)
 	for i := range calls {
-		calls[i] = Call(f, i)
+		calls[i] = delayed.Call(f, i)
 	}
 	refs, err := b.q.DelayMany(t.Context(), calls...)
 	if err != nil || len(refs) != len(calls) {
@@ -80,7 +82,7 @@ func TestWorkerLeavesNothingBehind(t *testing.T) {
 	if w.Status().State != state.Stopped {
 		t.Errorf("state %v", w.Status().State)
 	}
-	if err := w.Run(t.Context()); !errors.Is(err, ErrClosed) {
+	if err := w.Run(t.Context()); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("second Run: %v, expected ErrClosed", err)
 	}
 }
@@ -118,15 +120,15 @@ func TestWorkerRetriesThenSucceeds(t *testing.T) {
 func TestWorkerArchivesWhenNoRetriesAreLeft(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		opts     []Option
-		defaults []FuncOption
+		opts     []delayed.Option
+		defaults []delayed.FuncOption
 		worker   int
 		attempts int64
 	}{
-		{"the call decides", []Option{MaxRetry(2)}, []FuncOption{MaxRetry(5)}, 7, 3},
-		{"then the function", nil, []FuncOption{MaxRetry(1)}, 7, 2},
+		{"the call decides", []delayed.Option{delayed.MaxRetry(2)}, []delayed.FuncOption{delayed.MaxRetry(5)}, 7, 3},
+		{"then the function", nil, []delayed.FuncOption{delayed.MaxRetry(1)}, 7, 2},
 		{"then the worker", nil, nil, 3, 4},
-		{"never", []Option{MaxRetry(0)}, nil, 3, 1},
+		{"never", []delayed.Option{delayed.MaxRetry(0)}, nil, 3, 1},
 		{"never by the worker", nil, nil, -1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -156,7 +158,7 @@ func TestWorkerArchivesWrongArgumentsAtOnce(t *testing.T) {
 	var ran atomic.Int64
 	f := b.fn("f", func(uint8) { ran.Add(1) })
 	b.work(b.config(), f)
-	ref, err := b.q.Enqueue(t.Context(), NewGoTask(b.Name+".f", 300))
+	ref, err := b.q.Enqueue(t.Context(), delayed.NewGoTask(b.Name+".f", 300))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +174,7 @@ func TestWorkerSurvivesPanicsAndGoexit(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
 	panics := b.fn("panics", func(int) { var m map[string]int; m["x"] = 1 }) //nolint:govet,staticcheck // on purpose
-	exits := b.fn("exits", func(int) { exitGoroutine() })
+	exits := b.fn("exits", func(int) { runtime.Goexit() })
 	fine := b.fn("fine", func(int) { ran.Add(1) })
 	cfg := b.config()
 	cfg.MaxRetry = -1
@@ -200,7 +202,7 @@ func TestWorkerSurvivesPanicsAndGoexit(t *testing.T) {
 
 func TestWorkerServesQueuesStrictly(t *testing.T) {
 	b := newBench(t)
-	low := NewQueue(b.Name+"-low", b.rdb)
+	low := delayed.NewQueue(b.Name+"-low", b.rdb)
 	var mu sync.Mutex
 	var order []string
 	f := b.fn("f", func(s string) { mu.Lock(); order = append(order, s); mu.Unlock() })
@@ -209,7 +211,7 @@ func TestWorkerServesQueuesStrictly(t *testing.T) {
 		b.delay(f, fmt.Sprint("high", i))
 	}
 	cfg := b.config()
-	cfg.Queues, cfg.Concurrency = Strict{b.Name, b.Name + "-low"}, 1
+	cfg.Queues, cfg.Concurrency = delayed.Strict{b.Name, b.Name + "-low"}, 1
 	b.work(cfg, f)
 	b.Until("all have run", func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 40 })
 	for i, s := range order {
@@ -267,7 +269,7 @@ func TestWorkerStopCancelsHandlersAfterGrace(t *testing.T) {
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := await(b, "the cause", cause); !errors.Is(err, ErrShutdown) {
+	if err := await(b, "the cause", cause); !errors.Is(err, delayed.ErrShutdown) {
 		t.Errorf("cause %v, expected ErrShutdown", err)
 	}
 	pending := b.List("")
@@ -278,13 +280,14 @@ func TestWorkerStopCancelsHandlersAfterGrace(t *testing.T) {
 }
 
 func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	entered, leave := make(chan struct{}, 1), make(chan struct{})
 	f := b.fn("stubborn", func() { entered <- struct{}{}; <-leave })
 	b.delay(f)
 	cfg := b.config()
 	cfg.Grace, cfg.CancelGrace = -1, 10*time.Millisecond
-	w, err := NewWorker(b.rdb, cfg)
+	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +299,7 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 	go func() { result <- w.Run(ctx) }()
 	await(b, "the task", entered)
 	cancel()
-	var running *StillRunningError
+	var running *delayed.StillRunningError
 	if err := await(b, "Run", result); !errors.As(err, &running) || len(running.Funcs) != 1 ||
 		running.Funcs[0] != b.Name+".stubborn" {
 		t.Fatalf("Run: %v", err)
@@ -322,10 +325,10 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 
 func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
 	b := newBench(t)
-	_, err := NewWorker(b.rdb.WithPrefix("p:"), WorkerConfig{
-		Concurrency: -1, Prefetch: maxConcurrency + 1, HeartbeatLife: time.Millisecond, SweepInterval: time.Microsecond,
+	_, err := delayed.NewWorker(b.rdb.WithPrefix("p:"), delayed.WorkerConfig{
+		Concurrency: -1, Prefetch: 100_001, HeartbeatLife: time.Millisecond, SweepInterval: time.Microsecond,
 		Legacy: true, PythonQueue: "a_noti",
-		Queues: Weighted{"x": 0},
+		Queues: delayed.Weighted{"x": 0},
 	})
 	for _, want := range []string{
 		"Concurrency", "Prefetch", "HeartbeatLife", "SweepInterval", "Legacy", "PythonQueue",
@@ -335,23 +338,28 @@ func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
 			t.Errorf("%v\ndoes not mention %s", err, want)
 		}
 	}
-	for _, cfg := range []WorkerConfig{{}, {Queues: Strict{}}, {Queues: Strict{"a", "a"}}, {Queues: Strict{"a b"}}} {
-		if _, err := NewWorker(b.rdb, cfg); err == nil {
+	for _, cfg := range []delayed.WorkerConfig{
+		{},
+		{Queues: delayed.Strict{}},
+		{Queues: delayed.Strict{"a", "a"}},
+		{Queues: delayed.Strict{"a b"}},
+	} {
+		if _, err := delayed.NewWorker(b.rdb, cfg); err == nil {
 			t.Errorf("%v was accepted", cfg.Queues)
 		}
 	}
-	if _, err := NewWorker(nil, b.config()); err == nil {
+	if _, err := delayed.NewWorker(nil, b.config()); err == nil {
 		t.Error("a nil handle was accepted")
 	}
 }
 
 func TestWorkerWarnsOfPackageMain(t *testing.T) {
 	b := newBench(t)
-	w, err := NewWorker(b.rdb, b.config())
+	w, err := delayed.NewWorker(b.rdb, b.config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Register(42); !errors.Is(err, ErrFunction) {
+	if err := w.Register(42); !errors.Is(err, delayed.ErrFunction) {
 		t.Errorf("Register(42): %v", err)
 	}
 	if err := w.RegisterMethods(&counter{}); err != nil {
@@ -366,7 +374,7 @@ func (c *counter) Unfit(func()) chan int { return nil }
 
 func TestWorkerRunsMethods(t *testing.T) {
 	b := newBench(t)
-	w, err := NewWorker(b.rdb, b.config())
+	w, err := delayed.NewWorker(b.rdb, b.config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,11 @@
-package delayed
+package delayed_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -12,20 +13,23 @@ import (
 // TestWrongTypedKeyIsNamed: whoever meets a key of another program says which.
 func TestWrongTypedKeyIsNamed(t *testing.T) {
 	b := newBench(t)
-	q := func() (*Queue, string) {
+	q := func() (*delayed.Queue, string) {
 		name := redistest.Name(t)
-		return NewQueue(name, b.rdb), name
+		return delayed.NewQueue(name, b.rdb), name
 	}
 	ctx := t.Context()
-	for suffix, do := range map[string]func(q *Queue) error{
-		"":           func(q *Queue) error { _, err := q.Len(ctx); return err },
-		"_noti":      func(q *Queue) error { _, err := q.Delay(lenTask); return err },
-		"_tasks":     func(q *Queue) error { _, err := q.With(In(1e9)).Delay(lenTask); return err },
-		"_scheduled": func(q *Queue) error { _, err := q.Ref("x").State(ctx); return err },
-		"_control":   func(q *Queue) error { return q.Pause(ctx) },
-		"_parked":    func(q *Queue) error { _, _, err := q.Parked(ctx, 0, 1); return err },
-		"_periodic":  func(q *Queue) error { _, err := q.Periodic().List(ctx); return err },
-		"_groups":    func(q *Queue) error { _, err := q.With(Group("g")).Delay(listTask, 1); return err },
+	for suffix, do := range map[string]func(q *delayed.Queue) error{
+		"":           func(q *delayed.Queue) error { _, err := q.Len(ctx); return err },
+		"_noti":      func(q *delayed.Queue) error { _, err := q.Delay(lenTask); return err },
+		"_tasks":     func(q *delayed.Queue) error { _, err := q.With(delayed.In(1e9)).Delay(lenTask); return err },
+		"_scheduled": func(q *delayed.Queue) error { _, err := q.Ref("x").State(ctx); return err },
+		"_control":   func(q *delayed.Queue) error { return q.Pause(ctx) },
+		"_parked":    func(q *delayed.Queue) error { _, _, err := q.Parked(ctx, 0, 1); return err },
+		"_periodic":  func(q *delayed.Queue) error { _, err := q.Periodic().List(ctx); return err },
+		"_groups": func(q *delayed.Queue) error {
+			_, err := q.With(delayed.Group("g")).Delay(listTask, 1)
+			return err
+		},
 	} {
 		q, name := q()
 		if _, err := b.Conn.Do("PFADD", name+suffix, "x"); err != nil { // a string, of which nobody here makes any
@@ -49,12 +53,12 @@ func TestWrongTypeWithoutTYPE(t *testing.T) {
 	name := redistest.Name(t)
 	server.Do(t, "ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-type")
 	server.Do(t, "SET", name, "x")
-	rdb, err := Dial(strings.Replace(server.URL(), "redis://", "redis://u:p@", 1))
+	rdb, err := delayed.Dial(strings.Replace(server.URL(), "redis://", "redis://u:p@", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	if _, err := NewQueue(name, rdb).Len(t.Context()); err == nil ||
+	if _, err := delayed.NewQueue(name, rdb).Len(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), fmt.Sprintf("one of the keys [%q]", name)) {
 		t.Errorf("found %v", err)
 	}

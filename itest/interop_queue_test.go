@@ -3,7 +3,6 @@
 package itest_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -46,7 +45,7 @@ func legacyQueue(t *testing.T, server *redistest.Server, name string) *delayed.Q
 // fails.
 func startWorkerHere(t *testing.T, server *redistest.Server, cfg delayed.WorkerConfig, fns ...any) (stop func()) {
 	t.Helper()
-	out := &logBuffer{}
+	out := new(redistest.Log)
 	log := logrus.New()
 	log.SetOutput(out)
 	cfg.Logger = log
@@ -71,23 +70,6 @@ func startWorkerHere(t *testing.T, server *redistest.Server, cfg delayed.WorkerC
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // count returns one of the counters of a queue, over all days.

@@ -258,7 +258,7 @@ func startSweeper(
 		return &scannedConn{c, lock, passes}, err
 	}))
 	log := logrus.New()
-	out := &logBuffer{}
+	out := new(redistest.Log)
 	log.SetOutput(out)
 	s, err := delayed.NewSweeper(delayed.FromPool(pool), delayed.SweeperConfig{
 		Queues: queues, Interval: interval, HeartbeatLife: life, Logger: log,

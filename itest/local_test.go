@@ -11,12 +11,13 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // localWorker is a worker in the process of the test.
 type localWorker struct {
 	*delayed.Worker
-	out  *logBuffer
+	out  *redistest.Log
 	stop func()
 }
 
@@ -31,7 +32,7 @@ func runHeardWorker(
 	t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, hear func(delayed.Event), fns ...any,
 ) *localWorker {
 	t.Helper()
-	out := &logBuffer{}
+	out := new(redistest.Log)
 	log := logrus.New()
 	log.SetOutput(out)
 	cfg.Logger = log

@@ -218,30 +218,6 @@ func dropped(d *faultnet.Dialer) int64 {
 }
 
 // logText collects what is logged.
-type logText struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
+type logText struct{ redistest.Log }
 
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *logText) logger() logrus.FieldLogger {
-	logger := logrus.New()
-	logger.SetOutput(l)
-	logger.SetLevel(logrus.DebugLevel)
-	logger.SetFormatter(&logrus.TextFormatter{
-		DisableColors: true, TimestampFormat: "15:04:05.000",
-		FullTimestamp: true,
-	})
-	return logger
-}
+func (l *logText) logger() logrus.FieldLogger { return l.Logger() }

@@ -340,7 +340,7 @@ func keysOfCall(t *testing.T, to *target, conn redis.Conn, c storeCase) (suffixe
 	const name = "q"
 	emptyDatabase(t, conn)
 	redistest.Seed(t, conn, name, present(c.seed))
-	r := &recordingSource{Source: to.src}
+	r := newRecordingSource(to.src)
 	if _, err := c.do(fixedDay(NewStore(r, "", name))); err != nil {
 		t.Fatal(err)
 	}
@@ -355,4 +355,22 @@ func keysOfCall(t *testing.T, to *target, conn redis.Conn, c storeCase) (suffixe
 // calls says whether a request runs the given script.
 func calls(sc *Script) func([]byte) bool {
 	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.Sha)) }
+}
+
+// A frozen server accepts connections all the same; it does not answer to the first command on them.
+func TestConnectingIsBoundedWhileRedisIsFrozen(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	src := dialled(t, server.URL())
+	server.Pause(t)
+	defer server.Resume(t)
+	start := time.Now()
+	conn, err := src.Conn(bg, "x")
+	if err == nil {
+		conn.Close()
+		t.Fatal("connected to a server that answers nothing")
+	}
+	if took := time.Since(start); took > 2*DialTimeout {
+		t.Errorf("failed after %v: %v; expected about %v", took, err, DialTimeout)
+	}
 }

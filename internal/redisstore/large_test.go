@@ -48,10 +48,7 @@ func onLarge(t testing.TB, run func(*large), probe func(*large) float64) *meter 
 	t.Helper()
 	server := redistest.Start(t)
 	l := &large{t: t, server: server, conn: server.Dial(t)}
-	m := &meter{
-		Source: dialled(t, server.URL()), probe: func() float64 { return probe(l) },
-		most: map[string]float64{}, calls: map[string]int{},
-	}
+	m := newMeter(dialled(t, server.URL()), func() float64 { return probe(l) })
 	l.Store, l.meter = NewStore(m, "", redistest.Name(t)), m
 	// So that neither loading scripts nor connecting counts.
 	for _, row := range Scripts {

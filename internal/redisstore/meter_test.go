@@ -1,11 +1,9 @@
 package redisstore
 
 import (
-	"context"
 	"fmt"
-	"time"
 
-	"github.com/gomodule/redigo/redis"
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 // meter is a source that measures each command.
@@ -16,40 +14,18 @@ type meter struct {
 	calls map[string]int
 }
 
-func (m *meter) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	conn, err := m.Source.Conn(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return &meteredConn{Conn: conn, meter: m}, nil
-}
-
-type meteredConn struct {
-	redis.Conn
-	meter *meter
-}
-
-func (c *meteredConn) Do(cmd string, args ...any) (any, error) {
-	defer c.meter.measure(cmd, args)()
-	return c.Conn.Do(cmd, args...)
-}
-
-func (c *meteredConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
-	defer c.meter.measure(cmd, args)()
-	return redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
-}
-
-func (c *meteredConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return redis.ReceiveWithTimeout(c.Conn, timeout)
-}
-
-func (m *meter) measure(cmd string, args []any) func() {
-	name := nameOfCommand(cmd, args)
-	start := m.probe()
-	return func() {
+// newMeter returns a meter of the commands that go to a source.
+func newMeter(src Source, probe func() float64) *meter {
+	m := &meter{probe: probe, most: map[string]float64{}, calls: map[string]int{}}
+	m.Source = redistest.Intercept(src, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		name := nameOfCommand(cmd, args)
+		start := m.probe()
+		reply, err := send()
 		m.calls[name]++
 		m.most[name] = max(m.most[name], m.probe()-start)
-	}
+		return reply, err
+	})
+	return m
 }
 
 // nameOfCommand is the name of the script for a script.

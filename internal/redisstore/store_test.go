@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -193,7 +192,7 @@ func (c storeCase) run(t *testing.T, to *target, table *storeTable) {
 	c.script = table.script
 	redistest.Seed(t, conn, key, present(c.seed))
 	sound := consistent(t, conn, key)
-	recorder := &recordingSource{Source: to.src}
+	recorder := newRecordingSource(to.src)
 	s := fixedDay(NewStore(recorder, to.prefix, name))
 
 	if to.before != nil {
@@ -346,45 +345,26 @@ type recordedCall struct {
 	keys []string
 }
 
-func (s *recordingSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	conn, err := s.Source.Conn(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return &recordingConn{Conn: conn, source: s}, nil
+func newRecordingSource(src Source) *recordingSource {
+	s := new(recordingSource)
+	s.Source = redistest.Intercept(src, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		if cmd == "EVALSHA" {
+			s.note(args)
+		}
+		return send()
+	})
+	return s
 }
 
-type recordingConn struct {
-	redis.Conn
-	source *recordingSource
-}
-
-func (c *recordingConn) Do(cmd string, args ...any) (any, error) {
-	c.note(cmd, args)
-	return c.Conn.Do(cmd, args...)
-}
-
-func (c *recordingConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
-	c.note(cmd, args)
-	return redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
-}
-
-func (c *recordingConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return redis.ReceiveWithTimeout(c.Conn, timeout)
-}
-
-func (c *recordingConn) note(cmd string, args []any) {
-	if cmd != "EVALSHA" {
-		return
-	}
+func (s *recordingSource) note(args []any) {
 	call := recordedCall{sha: fmt.Sprint(args[0])}
 	n, _ := strconv.Atoi(fmt.Sprint(args[1]))
 	for _, key := range args[2 : 2+n] {
 		call.keys = append(call.keys, fmt.Sprint(key))
 	}
-	c.source.mu.Lock()
-	defer c.source.mu.Unlock()
-	c.source.calls = append(c.source.calls, call)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, call)
 }
 
 // headerKeys are what the headers of the scripts call their keys, by script.

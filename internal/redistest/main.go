@@ -1,9 +1,11 @@
 package redistest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,5 +41,19 @@ func leaked() int {
 			return 1
 		}
 		runtime.Gosched()
+	}
+}
+
+// sideBySide is how many of the parallel tests run at a time at least, once SideBySide was called.
+const sideBySide = 8
+
+// SideBySide lets eight parallel tests run at a time, or more with more processors, unless -parallel says otherwise:
+// for packages whose tests mostly wait. Call it in TestMain before m.Run.
+func SideBySide() {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set(strconv.Itoa(max(sideBySide, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err)
+		}
 	}
 }

@@ -1,15 +1,12 @@
 package sweep
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
@@ -23,7 +20,7 @@ type bench struct {
 	*redistest.Bench
 	source redisstore.Source
 	store  *redisstore.Store
-	log    *logText
+	log    *redistest.Log
 	told   []string // reasons that OnArchive was called with
 }
 
@@ -35,7 +32,7 @@ func newBench(t testing.TB) *bench {
 func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 	t.Helper()
 	b := &bench{
-		Bench: redistest.NewBench(t, server), log: &logText{},
+		Bench: redistest.NewBench(t, server), log: new(redistest.Log),
 		source: redisstore.PoolSource{Pool: server.Pool(t)},
 	}
 	b.Log = b.log
@@ -48,7 +45,7 @@ func (b *bench) config(life time.Duration) Config {
 	return Config{
 		Stores: []*redisstore.Store{b.store}, Interval: time.Second, Life: life,
 		ArchiveMax: lifecycle.MaxArchived, ArchiveFor: lifecycle.ArchivedLife,
-		Health: NewLinkHealth(life), Log: loop.NewJournal(b.log.logger()),
+		Health: NewLinkHealth(life), Log: loop.NewJournal(b.log.Logger()),
 		OnArchive: func(_ string, _ *wire.Message, reason string, _ error) { b.told = append(b.told, reason) },
 	}
 }
@@ -109,28 +106,4 @@ func parse(t testing.TB, message string) wire.Message {
 		t.Fatal(err)
 	}
 	return msg
-}
-
-// logText collects what is logged.
-type logText struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *logText) logger() logrus.FieldLogger {
-	logger := logrus.New()
-	logger.SetOutput(l)
-	return logger
 }

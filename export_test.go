@@ -1,0 +1,76 @@
+package delayed
+
+import (
+	"context"
+	"time"
+
+	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// What the tests in package delayed_test need beside the public API.
+
+// Message returns the message that q sends for a task at a time, the Ref that Enqueue would return, and the name of the
+// lock that the task takes, if any. Nothing is enqueued.
+func Message(q *Queue, t *Task, nowMs int64) (message []byte, ref *Ref, lock string, err error) {
+	if q.optErr != nil {
+		return nil, nil, "", q.optErr
+	}
+	t, ref = t.on(q), &Ref{queue: q}
+	h, err := t.holdOf(&q.options)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if h != nil {
+		lock = h.Name
+	}
+	message, err = t.appendMessage(nil, q, nowMs, ref, h)
+	return message, ref, lock, err
+}
+
+// Signals returns the Pub/Sub connection of a handle.
+func Signals(r *Redis) *redisstore.Signals { return r.signals }
+
+// Coalescer returns what joins the calls of a queue with those of others.
+func Coalescer(q *Queue) *redisstore.Coalescer { return q.coalescer }
+
+// Coalescers returns how many coalescers a handle remembers.
+func Coalescers(r *Redis) int {
+	r.coalescers.Mu.Lock()
+	defer r.coalescers.Mu.Unlock()
+	return len(r.coalescers.ByKey)
+}
+
+// ForgetForm makes a queue believe that Redis confirmed the form of its Python tasks long ago.
+func ForgetForm(q *Queue) { q.settled.Store(clock() - int64(settleLife)) }
+
+// Quicken lets a scheduler's entries, and those that a control sets, tick up to every shortest.
+func Quicken(p *PeriodicControl, shortest time.Duration) *PeriodicControl {
+	p.shortest = shortest
+	return p
+}
+
+// NewQuickScheduler is NewScheduler for entries that may tick up to every shortest.
+func NewQuickScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
+	return newScheduler(rdb, cfg, shortest)
+}
+
+// Declare makes the entries of a scheduler known to Redis, as Run does first.
+func Declare(ctx context.Context, s *Scheduler) error { return s.declare(ctx) }
+
+// LookEvery sets how often a scheduler looks at entries that nobody told it of.
+func LookEvery(s *Scheduler, d time.Duration) { s.every = d }
+
+// ClaimOf returns the claim of a task that a worker has received.
+func ClaimOf(t *Task) *engine.Claim { return t.got.claim }
+
+// Caller returns what calls claimed tasks when a worker runs, through the middleware that Use has given it.
+func Caller(w *Worker) (call func(context.Context, *engine.Claim) (any, error), err error) {
+	return w.call, w.build()
+}
+
+// WithDefaults returns cfg with a value for each setting that has none.
+func WithDefaults(cfg WorkerConfig) WorkerConfig { return cfg.withDefaults() }
+
+// PublicEnd translates the error with which a worker of the engine has ended.
+func PublicEnd(err error) error { return publicEnd(err) }

@@ -1,6 +1,0 @@
-package delayed
-
-import "runtime"
-
-// exitGoroutine ends the goroutine as testing's FailNow does.
-func exitGoroutine() { runtime.Goexit() }

@@ -1,5 +1,0 @@
-package delayed
-
-import "context"
-
-var bg = context.Background()
