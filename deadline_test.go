@@ -81,11 +81,11 @@ func TestTimedOutHandlers(t *testing.T) {
 		end    string
 	}{
 		{"an error is retried", errJudged, nil, "_retry"},
-		{"an error is archived", errJudged, []delayed.FuncOption{delayed.FailOnTimeout()}, "_archived"},
-		{"success is success", nil, []delayed.FuncOption{delayed.FailOnTimeout()}, ""},
+		{"an error is archived", errJudged, []delayed.FuncOption{delayed.ArchiveOnTimeout()}, "_archived"},
+		{"success is success", nil, []delayed.FuncOption{delayed.ArchiveOnTimeout()}, ""},
 		{
 			"a snooze is a snooze", delayed.Snooze(time.Hour),
-			[]delayed.FuncOption{delayed.FailOnTimeout()},
+			[]delayed.FuncOption{delayed.ArchiveOnTimeout()},
 			"_scheduled",
 		},
 	} {

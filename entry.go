@@ -18,33 +18,34 @@ type Entry struct {
 	Name string
 	// Spec says when the entry ticks: five fields (minute, hour, day of month, month, day of week) as in "30 9 * *
 	// mon-fri"; @hourly, @daily, @weekly, @monthly or @yearly; or @every and a duration, at least a second. Fields take
-	// *, lists, ranges and steps (9-17/2), days and months also names of three letters; Sunday is 0. If day of month and
-	// day of week are both restricted, either suffices. A prefix
-	// CRON_TZ=Europe/Berlin names the zone. Ticks of @every are counted from From, or else from 1970, so that restarts
-	// do not shift them: @every 1h is each full hour in UTC. Required.
+	// *, lists, ranges and steps (9-17/2), days and months also names of three letters; Sunday is 0. If day of month
+	// and day of week are both restricted, either suffices. A prefix CRON_TZ=Europe/Berlin names the zone. Ticks of
+	// @every are counted from From, or else from 1970, so that restarts do not shift them: @every 1h is each full hour
+	// in UTC. Required.
 	Spec string
 	// Zone is the time zone of the fields, such as Europe/Berlin. Defaults to UTC.
 	Zone string
-	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for PeriodicControl.Set
-	// nil keeps the task and options that the entry has.
+	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for
+	// PeriodicControl.Set nil keeps the task and options that the entry has.
 	Task *Task
-	// Options hold for each task of the entry, as those of Queue.With do. In, At, Debounce, Deadline, RetryUntil, Front,
-	// TaskID, Group, Unique and its kin are refused: the entry says when its tasks run and whether they may overlap.
+	// Options hold for each task of the entry, as those of Queue.With do. In, At, Debounce, Deadline, RetryUntil,
+	// Front, TaskID, Group, Unique and its kin are refused: the entry says when its tasks run and whether they may
+	// overlap.
 	Options []Option
 
-	// SkipMissing leaves out ticks at times that the zone's clocks leave out, as when summer time begins. By default such
-	// a tick comes at the first moment after them.
-	SkipMissing bool
-	// RunTwice runs ticks at times that the clocks show twice, as when summer time ends, both times. By default they run
-	// at the first of both.
+	// SkipClockGap leaves out ticks at times that the zone's clocks leave out, as when summer time begins. By default
+	// such a tick comes at the first moment after them.
+	SkipClockGap bool
+	// RepeatClockOverlap runs ticks at times that the clocks show twice, as when summer time ends, both times. By
+	// default they run at the first of both.
 	//
-	// This and SkipMissing concern entries that name hours. Those whose hour field is * tick whenever the clock shows a
-	// time that the other fields allow; @every knows no clocks at all.
-	RunTwice bool
-	// Missed says what happens after no scheduler ran, or Redis was away, for more than 30 s: so many of the ticks in
+	// This and SkipClockGap concern entries that name hours. Those whose hour field is * tick whenever the clock shows
+	// a time that the other fields allow; @every knows no clocks at all.
+	RepeatClockOverlap bool
+	// CatchUp says what happens after no scheduler ran, or Redis was away, for more than 30 s: so many of the ticks in
 	// that time are enqueued late, the latest ones in their order, at most 100. Defaults to 1, the latest; negative:
 	// none. Ticks that are less than 30 s late have not been missed.
-	Missed int
+	CatchUp int
 	// Overlap says what happens when the entry ticks while its previous task is not over: pending, running or waiting
 	// for a retry. Defaults to OverlapAllow.
 	Overlap Overlap
@@ -81,10 +82,10 @@ var overlapNames = [...]string{"allow", "skip", "queue"}
 
 // dst says in the terms of package schedule which ticks run whose time a clock leaves out or shows twice.
 func (e *Entry) dst() (policy schedule.DST) {
-	if e.SkipMissing {
+	if e.SkipClockGap {
 		policy |= schedule.DSTSkipMissing
 	}
-	if e.RunTwice {
+	if e.RepeatClockOverlap {
 		policy |= schedule.DSTRunTwice
 	}
 	return policy
@@ -93,8 +94,9 @@ func (e *Entry) dst() (policy schedule.DST) {
 // define checks an entry and returns it as it is kept. Of an entry without a task, message and relative are missing.
 func (e *Entry) define(q *Queue, shortest time.Duration) (d schedule.Definition, err error) {
 	d = schedule.Definition{
-		Spec: e.Spec, Zone: e.Zone, DST: e.dst(), Missed: max(e.Missed, schedule.MissedSkip), Overlap: schedule.Overlap(e.Overlap),
-		Jitter: e.Jitter, From: e.From, Until: e.Until,
+		Spec: e.Spec, Zone: e.Zone, DST: e.dst(), Missed: max(e.CatchUp, schedule.MissedSkip),
+		Overlap: schedule.Overlap(e.Overlap),
+		Jitter:  e.Jitter, From: e.From, Until: e.Until,
 	}
 	if err := d.Normalize(e.Name, shortest); err != nil {
 		return d, err
@@ -158,8 +160,9 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 		case x.Group != "":
 			return nil, 0, errors.New("the option Group: ticks are not gathered: leave it out")
 		case x.Deadline != 0 || x.RetryUntil != 0:
-			return nil, 0, errors.New("the options Deadline and RetryUntil: one moment cannot hold for all ticks: use " +
-				"TTL, Timeout or MaxRetry")
+			return nil, 0, errors.New(
+				"the options Deadline and RetryUntil: one moment cannot hold for all ticks: use " +
+					"TTL, Timeout or MaxRetry")
 		}
 	}
 	message, err = finishMessage(nil, &msg)

@@ -26,7 +26,7 @@ func TestEntryChecks(t *testing.T) {
 	}{
 		{"", func(*delayed.Entry) {}},
 		{"", func(e *delayed.Entry) {
-			e.Options, e.Zone, e.Missed, e.Overlap = []delayed.Option{delayed.MaxRetry(3), delayed.Header("k", "v")},
+			e.Options, e.Zone, e.CatchUp, e.Overlap = []delayed.Option{delayed.MaxRetry(3), delayed.Header("k", "v")},
 				"Asia/Kolkata", 100,
 				delayed.OverlapQueue
 			e.From, e.Until, e.Jitter = time.Unix(1, 0), time.Unix(2, 0), time.Hour
@@ -37,7 +37,7 @@ func TestEntryChecks(t *testing.T) {
 		{"printable", func(e *delayed.Entry) { e.Name = "two words" }},
 		{"the spec", func(e *delayed.Entry) { e.Spec = "" }},
 		{"at least 1s", func(e *delayed.Entry) { e.Spec = "@every 999ms" }},
-		{"Missed is 101", func(e *delayed.Entry) { e.Missed = 101 }},
+		{"Missed is 101", func(e *delayed.Entry) { e.CatchUp = 101 }},
 		{"Overlap is 3", func(e *delayed.Entry) { e.Overlap = 3 }},
 		{"Jitter is", func(e *delayed.Entry) { e.Jitter = -1 }},
 		{"Jitter is", func(e *delayed.Entry) { e.Jitter = time.Hour + 1 }},
@@ -187,10 +187,10 @@ func TestClocksThatChange(t *testing.T) {
 	p, ctx := b.q.Periodic(), t.Context()
 	for _, want := range []delayed.Entry{
 		{},
-		{SkipMissing: true},
-		{RunTwice: true},
-		{SkipMissing: true, RunTwice: true},
-		{Missed: -9},
+		{SkipClockGap: true},
+		{RepeatClockOverlap: true},
+		{SkipClockGap: true, RepeatClockOverlap: true},
+		{CatchUp: -9},
 	} {
 		want.Name, want.Spec, want.Task = "e", "30 2 * * *",
 			delayed.Call(delayed.Func(func() {}, delayed.Name("clocks")))
@@ -202,10 +202,11 @@ func TestClocksThatChange(t *testing.T) {
 			t.Fatalf("found %+v, %v", list, err)
 		}
 		e, missed := list[0], 1
-		if want.Missed < 0 {
+		if want.CatchUp < 0 {
 			missed = -1
 		}
-		if e.SkipMissing != want.SkipMissing || e.RunTwice != want.RunTwice || e.Missed != missed {
+		if e.SkipClockGap != want.SkipClockGap || e.RepeatClockOverlap != want.RepeatClockOverlap ||
+			e.CatchUp != missed {
 			t.Errorf("expected %+v, found %+v", want, e)
 		}
 	}

@@ -85,12 +85,12 @@ func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
 //
 // Options act where the Function is used. KeepResult, Retention, TTL, Gather, Unique, UniqueKey, UntilStart and
 // OnConflict act when the Function itself is delayed: q.Delay(SumInts, …), not q.Delay(Sum[int], …), whatever workers
-// have registered. Alias, Optional, Middleware, BackoffFunc and FailOnTimeout act where it is registered. MaxRetry,
+// have registered. Alias, Optional, Middleware, BackoffFunc and ArchiveOnTimeout act where it is registered. MaxRetry,
 // Timeout, Backoff and MaxBackoff act on both sides; what the delayed Function says goes before what the registered one
 // says.
 //
-// The receiver of a method expression is left out of the arguments; the worker registers the method value under the same
-// Name. What is wrong with fn or with the options is reported by Delay and by Register, as an error that wraps
+// The receiver of a method expression is left out of the arguments; the worker registers the method value under the
+// same Name. What is wrong with fn or with the options is reported by Delay and by Register, as an error that wraps
 // ErrFunction.
 func Func(fn any, opts ...FuncOption) *Function {
 	var d funcDefaults

@@ -280,8 +280,8 @@ func (d *funcDefaults) fault(o fmt.Stringer, want string) {
 	}
 }
 
-// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, FailOnTimeout or a TaskOption. Its
-// String method shows it as it is written in code.
+// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, ArchiveOnTimeout or a TaskOption.
+// Its String method shows it as it is written in code.
 type FuncOption interface {
 	fmt.Stringer
 	// Named so that the compiler's error about another option says where that does not belong.

@@ -10,8 +10,8 @@ import (
 
 // Timeout bounds one run of the task: after d, rounded up to milliseconds, the context of its handler ends with cause
 // ErrTimeout. The handler decides what follows. If it returns an error the task has failed, and is retried or archived
-// as after any other failure; see FailOnTimeout. If it returns none, the task is done. A handler that does not look at
-// its context is not ended by force; see WorkerConfig.StuckAfter.
+// as after any other failure; see ArchiveOnTimeout. If it returns none, the task is done. A handler that does not look
+// at its context is not ended by force; see WorkerConfig.StuckAfter.
 //
 // Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Given to Func it is the
 // function's default, given to Queue.With it holds for one call. Without either, WorkerConfig.Timeout holds. Of Timeout
@@ -102,8 +102,8 @@ func (o ttlOption) forFunc(d *funcDefaults) {
 
 func (o ttlOption) String() string { return fmt.Sprintf("TTL(%v)", time.Duration(o)) }
 
-// FailOnTimeout archives tasks of a function that exceed their Timeout or Deadline and return an error, instead of
+// ArchiveOnTimeout archives tasks of a function that exceed their Timeout or Deadline and return an error, instead of
 // retrying them.
-func FailOnTimeout() FuncOption {
-	return funcOption{"FailOnTimeout()", func(d *funcDefaults) { d.spec.Policy.FailOnTimeout = true }}
+func ArchiveOnTimeout() FuncOption {
+	return funcOption{"ArchiveOnTimeout()", func(d *funcDefaults) { d.spec.Policy.FailOnTimeout = true }}
 }

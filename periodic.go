@@ -41,20 +41,21 @@ func (q *Queue) Periodic() *PeriodicControl {
 
 // PeriodicEntry is what is known of a periodic entry.
 type PeriodicEntry struct {
-	Name        string
-	Spec, Zone  string
-	Function    string // path of the function that its task calls
-	SkipMissing bool
-	RunTwice    bool
-	Missed      int // as in Entry; -1: none
-	Overlap     Overlap
-	Jitter      time.Duration
-	From, Until time.Time
-	Owner       string // SchedulerConfig.Owner of the code that declares it; "" if it was set with PeriodicControl.Set
-	Paused      bool
-	Next        time.Time // the next tick, without jitter; zero if there is none or the entry is paused
-	Previous    time.Time // the last tick that was enqueued or left out; before the first one, when the entry was made
-	Waiting     bool      // a tick waits for the end of the previous task
+	Name               string
+	Spec, Zone         string
+	Function           string // path of the function that its task calls
+	SkipClockGap       bool
+	RepeatClockOverlap bool
+	CatchUp            int // as in Entry; -1: none
+	Overlap            Overlap
+	Jitter             time.Duration
+	From, Until        time.Time
+	// SchedulerConfig.Owner of the code that declares it; "" if it was set with PeriodicControl.Set
+	Owner    string
+	Paused   bool
+	Next     time.Time // the next tick, without jitter; zero if there is none or the entry is paused
+	Previous time.Time // the last tick that was enqueued or left out; before the first one, when the entry was made
+	Waiting  bool      // a tick waits for the end of the previous task
 }
 
 // PeriodicRun is a line of an entry's history: what became of a tick.
@@ -265,7 +266,9 @@ func (p *PeriodicControl) List(ctx context.Context) ([]PeriodicEntry, error) {
 		}
 		d := &r.Def
 		e := PeriodicEntry{
-			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(), SkipMissing: d.DST&schedule.DSTSkipMissing != 0, RunTwice: d.DST&schedule.DSTRunTwice != 0, Missed: d.Missed,
+			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(),
+			SkipClockGap: d.DST&schedule.DSTSkipMissing != 0, RepeatClockOverlap: d.DST&schedule.DSTRunTwice != 0,
+			CatchUp: d.Missed,
 			Overlap: Overlap(d.Overlap), Jitter: d.Jitter,
 			From: d.From, Until: d.Until, Owner: r.Owner, Paused: r.Paused, Previous: r.Prev,
 			Waiting: !r.Queued.IsZero(),

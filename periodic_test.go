@@ -44,7 +44,8 @@ func TestSetListRemove(t *testing.T) {
 	fn := b.fn("set", func(int) {})
 	from := time.Date(2100, 1, 2, 0, 0, 0, 0, time.UTC)
 	b.Must(p.Set(bg, delayed.Entry{
-		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: delayed.Call(fn, 1), RunTwice: true, Missed: 5,
+		Name: "e", Spec: "30 9 * * *", Zone: "Europe/Berlin", Task: delayed.Call(fn, 1), RepeatClockOverlap: true,
+		CatchUp: 5,
 		Overlap: delayed.OverlapSkip, Jitter: time.Minute,
 		From: from, Until: from.AddDate(1, 0, 0),
 	}))
@@ -58,7 +59,7 @@ func TestSetListRemove(t *testing.T) {
 	if time.Since(e.Previous) > patience || e.Function != b.Name+".set" || e.Owner != "" || e.Paused || e.Waiting {
 		t.Errorf("found %+v", e)
 	}
-	if got := fmt.Sprintln(e.Spec, e.Zone, e.RunTwice, e.Missed, e.Overlap, e.Jitter, e.From.Equal(from),
+	if got := fmt.Sprintln(e.Spec, e.Zone, e.RepeatClockOverlap, e.CatchUp, e.Overlap, e.Jitter, e.From.Equal(from),
 		e.Until.Year()); got != "30 9 * * * Europe/Berlin true 5 skip 1m0s true 2101\n" {
 		t.Errorf("found %s in %+v", got, e)
 	}
@@ -78,8 +79,8 @@ func TestSetListRemove(t *testing.T) {
 	// The same again moves nothing.
 	b.rewind("e", time.Hour)
 	before := b.entry("e").Previous
-	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily", Missed: 7}))
-	if e := b.entry("e"); !e.Previous.Equal(before) || e.Missed != 7 {
+	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily", CatchUp: 7}))
+	if e := b.entry("e"); !e.Previous.Equal(before) || e.CatchUp != 7 {
 		t.Errorf("%v became %v", before, e)
 	}
 	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@hourly"}))
@@ -112,11 +113,11 @@ func TestSetHoldsFromNowOn(t *testing.T) {
 	}{
 		"spec":    {func(e *delayed.Entry) { e.Spec = "@hourly" }, true},
 		"zone":    {func(e *delayed.Entry) { e.Zone = "Asia/Kolkata" }, true},
-		"DST":     {func(e *delayed.Entry) { e.RunTwice = true }, true},
+		"DST":     {func(e *delayed.Entry) { e.RepeatClockOverlap = true }, true},
 		"jitter":  {func(e *delayed.Entry) { e.Jitter = time.Minute }, true},
 		"from":    {func(e *delayed.Entry) { e.From = later }, true},
 		"until":   {func(e *delayed.Entry) { e.Until = later }, true},
-		"missed":  {func(e *delayed.Entry) { e.Missed = 7 }, false},
+		"missed":  {func(e *delayed.Entry) { e.CatchUp = 7 }, false},
 		"overlap": {func(e *delayed.Entry) { e.Overlap = delayed.OverlapSkip }, false},
 		"options": {func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.MaxRetry(1)} }, false},
 	} {
@@ -185,7 +186,7 @@ func TestPauseAndResume(t *testing.T) {
 	p := b.periodic()
 	b.Must(p.Set(bg, delayed.Entry{
 		Name: "e", Spec: "@every 10ms", Task: delayed.Call(b.fn("x", func() {})),
-		Missed: 100,
+		CatchUp: 100,
 	}))
 	b.schedule(b.scheduler(b.rdb, ""))
 	b.Until("it ticks", func() bool { return b.Size("") > 0 })
@@ -341,7 +342,7 @@ func TestConcurrentChanges(t *testing.T) {
 		changing.Go(func() {
 			for n := range 20 {
 				if err := b.periodic().Set(bg,
-					delayed.Entry{Name: "e", Spec: "@every 10ms", Missed: 1 + i + 4*n}); err != nil {
+					delayed.Entry{Name: "e", Spec: "@every 10ms", CatchUp: 1 + i + 4*n}); err != nil {
 					t.Error(err)
 				}
 				if _, err := b.periodic().RunNow(bg, "e"); err != nil {

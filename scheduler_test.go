@@ -117,7 +117,7 @@ func TestEachTickOnce(t *testing.T) {
 	entries := []delayed.Entry{
 		{Name: "a", Spec: "@every 20ms", Task: delayed.Call(fn, "a")},
 		{Name: "b", Spec: "@every 20ms", Task: delayed.Call(fn, "b"), Jitter: 15 * time.Millisecond},
-		{Name: "c", Spec: "@every 50ms", Task: delayed.Call(fn, "c"), Missed: -1},
+		{Name: "c", Spec: "@every 50ms", Task: delayed.Call(fn, "c"), CatchUp: -1},
 	}
 	var stops [3]func()
 	start := func(i int) {
@@ -189,7 +189,7 @@ func TestMissedTicks(t *testing.T) {
 	fn := b.fn("tick", func() {})
 	missed := map[string]int{"skip": -1, "latest": 0, "three": 3}
 	for name, n := range missed {
-		b.Must(b.periodic().Set(bg, delayed.Entry{Name: name, Spec: "@every 1h", Task: delayed.Call(fn), Missed: n}))
+		b.Must(b.periodic().Set(bg, delayed.Entry{Name: name, Spec: "@every 1h", Task: delayed.Call(fn), CatchUp: n}))
 		b.rewind(name, 10*time.Hour)
 	}
 	for range 3 {

@@ -263,7 +263,7 @@ func (l *lives) tick(takes time.Duration) (ticks []time.Time) {
 		"each":  {Task: delayed.Call(lifeTask, 5, 1)},
 		"alone": {Task: delayed.Call(lifeTask, 700, 0), Overlap: delayed.OverlapSkip},
 	} {
-		entry.Name, entry.Spec, entry.From, entry.Until, entry.Missed = name, "@every 1s", from, until, 100
+		entry.Name, entry.Spec, entry.From, entry.Until, entry.CatchUp = name, "@every 1s", from, until, 100
 		if err := l.q.Periodic().Set(l.t.Context(), entry); err != nil {
 			l.t.Fatal(err)
 		}

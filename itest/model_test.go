@@ -147,7 +147,7 @@ func newMachine(t *testing.T, rt *rapid.T) *machine {
 	m.ticks = m.now/1000*1000 + modelEvery
 	for name, overlap := range map[string]delayed.Overlap{"each": delayed.OverlapAllow, "alone": delayed.OverlapSkip} {
 		m.must(m.q.Periodic().Set(t.Context(), delayed.Entry{
-			Name: name, Spec: "@every 10m", From: time.UnixMilli(m.ticks), Missed: 100, Overlap: overlap,
+			Name: name, Spec: "@every 10m", From: time.UnixMilli(m.ticks), CatchUp: 100, Overlap: overlap,
 			Task: delayed.Call(modelWork, 0),
 		}))
 	}
