@@ -91,8 +91,9 @@ func (e *Entry) dst() (policy schedule.DST) {
 // define checks an entry and returns it as it is kept. Of an entry without a task, message and relative are missing.
 func (e *Entry) define(q *Queue, shortest time.Duration) (d schedule.Definition, err error) {
 	d = schedule.Definition{
-		Spec: e.Spec, Zone: e.Zone, DST: e.dst(), Missed: max(e.Missed, schedule.MissedSkip), Overlap: schedule.Overlap(e.Overlap),
-		Jitter: e.Jitter, From: e.From, Until: e.Until,
+		Spec: e.Spec, Zone: e.Zone, DST: e.dst(), Missed: max(e.Missed, schedule.MissedSkip),
+		Overlap: schedule.Overlap(e.Overlap),
+		Jitter:  e.Jitter, From: e.From, Until: e.Until,
 	}
 	if err := d.Normalize(e.Name, shortest); err != nil {
 		return d, err

@@ -265,8 +265,9 @@ func (p *PeriodicControl) List(ctx context.Context) ([]PeriodicEntry, error) {
 		}
 		d := &r.Def
 		e := PeriodicEntry{
-			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(), SkipMissing: d.DST&schedule.DSTSkipMissing != 0, RunTwice: d.DST&schedule.DSTRunTwice != 0, Missed: d.Missed,
-			Overlap: Overlap(d.Overlap), Jitter: d.Jitter,
+			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(),
+			SkipMissing: d.DST&schedule.DSTSkipMissing != 0, RunTwice: d.DST&schedule.DSTRunTwice != 0,
+			Missed: d.Missed, Overlap: Overlap(d.Overlap), Jitter: d.Jitter,
 			From: d.From, Until: d.Until, Owner: r.Owner, Paused: r.Paused, Previous: r.Prev,
 			Waiting: !r.Queued.IsZero(),
 		}

@@ -224,7 +224,7 @@ func (s *Scheduler) declare(ctx context.Context) error {
 		if err := s.periodic.change(ctx, d.name, true, func(r *schedule.Record, now time.Time) error {
 			if r.Owner != "" && r.Owner != s.cfg.Owner {
 				s.log.With("entry", d.name).WithField("owner", r.Owner).
-					Error("periodic entry is declared by another owner, and stays as that one says: choose another name")
+					Error("periodic entry is declared by another owner, whose declaration stays: choose another name")
 				return nil
 			}
 			return r.Declare(s.cfg.Owner, d.def, now)

@@ -97,7 +97,8 @@ func (in *inliner) enter() bool {
 	}
 	if in.depth == deepest {
 		in.gaveUp = true
-		in.t.Errorf("delayedtest: Inline: tasks delay tasks %d deep: a chain without end? From now on they stay pending", deepest)
+		in.t.Errorf("delayedtest: Inline: tasks delay tasks %d deep: a chain without end? "+
+			"From now on they stay pending", deepest)
 		return false
 	}
 	in.depth++

@@ -109,9 +109,9 @@ func (s *Server) infoText(names []string) string {
 	srv := s.mini.Server()
 	uptime := time.Since(s.info.since)
 	sections := []struct{ name, text string }{
-		{"Server", fmt.Sprintf("redis_version:%s\r\nserver_name:embedded\r\nredis_mode:standalone\r\nprocess_id:%d\r\nrun_id:%s\r\n"+
-			"tcp_port:%s\r\nuptime_in_seconds:%d\r\n", version, os.Getpid(), s.info.runID, s.info.port,
-			int(uptime.Seconds()))},
+		{"Server", fmt.Sprintf("redis_version:%s\r\nserver_name:embedded\r\nredis_mode:standalone\r\n"+
+			"process_id:%d\r\nrun_id:%s\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\n",
+			version, os.Getpid(), s.info.runID, s.info.port, int(uptime.Seconds()))},
 		{"Clients", fmt.Sprintf("connected_clients:%d\r\n", srv.ClientsLen())},
 		{"Memory", "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"},
 		{"Persistence", "loading:0\r\naof_enabled:0\r\n"},

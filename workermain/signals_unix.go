@@ -21,5 +21,6 @@ var orders = map[os.Signal]order{
 }
 
 const signalHelp = `
-Signals: INT, TERM and HUP stop, a second one exits at once; TSTP claims no more tasks for good; USR2 pauses, CONT resumes.
+Signals: INT, TERM and HUP stop, a second one exits at once; TSTP claims no more tasks for good;
+USR2 pauses, CONT resumes.
 `

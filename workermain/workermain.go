@@ -24,7 +24,8 @@
 //
 // # Signals
 //
-//	INT, TERM, HUP  stop: claim no more tasks, give back those that have not started, wait for handlers; a second one exits at once
+//	INT, TERM, HUP  stop: claim no more tasks, give back those that have not started, wait for handlers; a second
+//	                one exits at once
 //	TSTP            quiet: claim no more tasks for good, so that the program can be stopped without hurry
 //	USR2            pause: claim no more tasks
 //	CONT            resume after a pause
@@ -51,7 +52,8 @@
 // # Exit codes
 //
 //	0    a clean end
-//	1    the start failed, because of the settings of Redis for instance; or Redis could not be told at the end how tasks went, which then run again
+//	1    the start failed, because of the settings of Redis for instance; or Redis could not be told at the end how
+//	     tasks went, which then run again
 //	2    wrong flags, environment or configuration
 //	3    handlers did not stop within -grace and -cancel-grace; their tasks run again
 //	4    more handlers than -max-stuck ignored the end of their time; their tasks run again

@@ -54,7 +54,8 @@ func (r *Registry) Add(fns []*Function, errs []error) error {
 	for _, f := range fns {
 		if f.method {
 			errs = append(errs, Refusal(f.name, "a function", "a method expression, whose receiver is missing",
-				"give the receiver to RegisterMethods, or register its method value wrapped with Func and the same Name"))
+				"give the receiver to RegisterMethods, or register its method value wrapped with Func "+
+					"and the same Name"))
 		}
 	}
 	return r.put(fns, errs)

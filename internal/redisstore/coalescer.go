@@ -253,7 +253,8 @@ func (c *Coalescer) round(opened context.Context, epoch int) (more bool) {
 	b = c.take(epoch, err == nil)
 	switch {
 	case err == nil && b != nil:
-		err = conn.enqueue(context.Background(), b.args.list, b.Within) //nolint:contextcheck // opened is over when nobody waits behind these
+		// Not opened, which is over when nobody waits behind these calls.
+		err = conn.enqueue(context.Background(), b.args.list, b.Within) //nolint:contextcheck // see above
 	case err == nil:
 		conn.close()
 	}

@@ -170,7 +170,8 @@ func (s *luaSource) touches(c luaCall, key int) bool {
 	})
 }
 
-// add notes what a command does to the key. Writes that change nothing, only there because a full Redis allows them, do not count.
+// add notes what a command does to the key. It ignores writes that change nothing: scripts begin with them because a
+// full Redis allows them.
 func (u *keyUse) add(script, suffix string, c luaCall) {
 	note := func(list *[]string) {
 		if !slices.Contains(*list, script) {

@@ -305,7 +305,8 @@ func checkBounds(s *luaSource) (problems []string) {
 		for _, word := range luaWord.FindAllString(l.first+" "+l.last, -1) {
 			if loose[strings.TrimSpace(word)] {
 				problems = append(problems,
-					fmt.Sprintf("loop from %s to %s: %s is as large as the data; bound it with math.min and an argument", l.first, l.last, strings.TrimSpace(word)))
+					fmt.Sprintf("loop from %s to %s: %s is as large as the data; bound it with math.min and an "+
+						"argument", l.first, l.last, strings.TrimSpace(word)))
 			}
 		}
 		if strings.Contains(l.first+l.last, "redis") {

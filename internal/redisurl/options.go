@@ -13,8 +13,9 @@ import (
 
 // Options are the parameters of all URLs, whatever they lead to:
 //
-//	ca, cert, key  files in PEM form: who vouches for servers, and the client's certificate with its key; with rediss only
-//	server_name    that the certificates of the servers must have, in place of the host; with rediss only
+//	ca             PEM file of the certificates that vouch for servers; with rediss only, as are the next three
+//	cert, key      PEM files of the client's certificate and its key
+//	server_name    the name that certificates of servers must have, in place of the host
 //	dial_timeout   for connecting, such as 2s
 //	pool_size      connections that concurrent producers share
 var Options = []string{"ca", "cert", "key", "server_name", "dial_timeout", "pool_size"}

@@ -281,7 +281,8 @@ func (c *compiler) structNode(n *node, where string) error {
 		if !f.IsExported() {
 			if f.Anonymous && promotes(f.Type) {
 				return c.refuse(f.Type, where+"."+f.Name,
-					`the fields of an embedded struct that is not exported would be lost; export it, or say so with the tag msgpack:"-"`)
+					"the fields of an embedded struct that is not exported would be lost; "+
+						`export it, or say so with the tag msgpack:"-"`)
 			}
 			continue
 		}
