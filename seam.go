@@ -94,7 +94,7 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 	}, f.Path(), nil
 }
 
-// sameCall says whether a message is a call of the same function with the same arguments.
+// sameCall reports whether a message is a call of the same function with the same arguments.
 func (t *Task) sameCall(message []byte) bool {
 	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil || t.err != nil || m.Path != t.msg.Path || m.Meta.HasN != t.msg.Meta.HasN ||

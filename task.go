@@ -420,10 +420,10 @@ func (r *Ref) name(id string, nowMs int64) {
 	binary.LittleEndian.PutUint64(r.text[:], uint64(nowMs)) //nolint:gosec // as many bits
 }
 
-// made says whether r came of enqueueing the task, so that its queue's options are those of the task.
+// made reports whether r came of enqueueing the task, so that its queue's options are those of the task.
 func (r *Ref) made() bool { return r.text[len(r.text)-1] != 0 }
 
-// older says whether what is kept is that of an earlier task with the same id.
+// older reports whether what is kept is that of an earlier task with the same id.
 func (r *Ref) older(info *wire.Info) bool {
 	if r.queue.options.id == nil || !r.made() || info.Enqueued.IsZero() {
 		return false

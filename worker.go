@@ -298,7 +298,7 @@ func (w *Worker) check() error {
 
 var errNoWorker = errors.New("delayed: the *Worker is nil or zero: make it with NewWorker")
 
-// hasMiddleware says whether a task goes through middleware, which needs a context of its own.
+// hasMiddleware reports whether a task goes through middleware, which needs a context of its own.
 func (w *Worker) hasMiddleware(c *engine.Claim) bool {
 	return w.chain != nil || defaultsOf(c.Function()).chain != nil
 }

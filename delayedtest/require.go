@@ -123,7 +123,7 @@ func look(t testing.TB, q *delayed.Queue, fn any, args []any) (found []Task, e *
 	return found, e
 }
 
-// isWaiting says whether a task in that state is still to run.
+// isWaiting reports whether a task in that state is still to run.
 func isWaiting(state string) bool {
 	switch state {
 	case "pending", "scheduled", "retry", "aggregating":

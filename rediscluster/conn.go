@@ -37,7 +37,7 @@ type answer struct {
 	err   error
 }
 
-// blocks says whether the command waits for something to happen, so that a late answer says nothing of the node.
+// blocks reports whether the command waits for something to happen, so that a late answer says nothing of the node.
 func (c command) blocks() bool { return strings.EqualFold(c.name, "BLPOP") }
 
 // wait says how long to wait for a reply: as long as ctx allows if there is one, for limit if that is not negative, or

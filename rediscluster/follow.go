@@ -71,13 +71,13 @@ func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
 	return reply, err
 }
 
-// aboutSlots says whether an answer is one that only nodes of a cluster give.
+// aboutSlots reports whether an answer is one that only nodes of a cluster give.
 func aboutSlots(answer redis.Error) bool {
 	kind, _, _ := strings.Cut(string(answer), " ")
 	return slices.Contains([]string{"MOVED", "ASK", "TRYAGAIN", "CROSSSLOT", "CLUSTERDOWN"}, kind)
 }
 
-// track knows whether the connection is within a transaction.
+// track reports whether the connection is within a transaction.
 func (c *conn) track(name string, ok bool) {
 	switch strings.ToUpper(name) {
 	case "MULTI":

@@ -91,7 +91,7 @@ func (l *layout) doubt(addr string) {
 	l.doubted[addr] = true
 }
 
-// serves says whether a node serves any slot, as far as is known.
+// serves reports whether a node serves any slot, as far as is known.
 func (l *layout) serves(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

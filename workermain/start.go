@@ -32,7 +32,7 @@ func dial(how func(string) (*delayed.Redis, error), rawURL string) (*delayed.Red
 	return delayed.Dial(rawURL)
 }
 
-// severalHosts says whether a URL is one of a cluster or of Sentinel.
+// severalHosts reports whether a URL is one of a cluster or of Sentinel.
 func severalHosts(rawURL string) bool {
 	u, err := redisurl.Parse(rawURL, "6379")
 	return err == nil && (len(u.Hosts) > 1 || u.Query.Has("master"))
@@ -74,7 +74,7 @@ func (p *program) ping(ctx context.Context, limit time.Duration) error {
 	return p.rdb.Ping(ctx)
 }
 
-// refused says whether Redis has answered with an error that a wrong URL or password causes. Others, such as LOADING,
+// refused reports whether Redis has answered with an error that a wrong URL or password causes. Others, such as LOADING,
 // pass.
 func refused(err error) bool {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {

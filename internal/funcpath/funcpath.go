@@ -1,5 +1,5 @@
 // Package funcpath finds the path by which a Go function is known on the wire, such as example.com/app/mail.Welcome or
-// example.com/app/mail.(*Mailer).Send, and says whether that path names one function and only one.
+// example.com/app/mail.(*Mailer).Send, and reports whether that path names one function and only one.
 package funcpath
 
 import (
@@ -59,7 +59,7 @@ func (k Kind) String() string {
 	}
 }
 
-// Receiver says whether the first parameter of such a function is a receiver.
+// Receiver reports whether the first parameter of such a function is a receiver.
 func (k Kind) Receiver() bool {
 	return k == Method || k == InterfaceMethod || k == GenericMethod || k == LocalMethod
 }
@@ -206,7 +206,7 @@ func withoutVendor(pkg string) string {
 	return strings.TrimPrefix(pkg, "vendor/")
 }
 
-// Check says whether a path may stand for a Go function on the wire. A colon would make it a Python function there.
+// Check reports whether a path may stand for a Go function on the wire. A colon would make it a Python function there.
 func Check(path string) error {
 	switch {
 	case path == "":

@@ -236,7 +236,7 @@ func converted(v reflect.Value, t reflect.Type, ok bool) (reflect.Value, bool) {
 	return v.Convert(t), true
 }
 
-// exact says whether a float holds an integer. Above 2^24 or 2^53 only some are held, and the greatest of int64 and
+// exact reports whether a float holds an integer. Above 2^24 or 2^53 only some are held, and the greatest of int64 and
 // uint64 round up to a power of two that no longer is one of theirs.
 func exact(v reflect.Value, single bool) bool {
 	if v.CanInt() {

@@ -40,14 +40,14 @@ func (f *Function) UnknownFields(m *wire.Message) []string {
 	return s.found
 }
 
-// accepts says whether f can be called with the arguments of a message.
+// accepts reports whether f can be called with the arguments of a message.
 func (f *Function) accepts(m *wire.Message) bool {
 	fr, _ := f.frames.Get().(*frame)
 	defer f.free(fr)
 	return f.decode(fr, m) == nil
 }
 
-// lacks says whether f lacks a field with a path of UnknownFields. It is false for other texts.
+// lacks reports whether f lacks a field with a path of UnknownFields. It is false for other texts.
 func (f *Function) lacks(path string) bool {
 	digits := len(path) - len(strings.TrimLeft(path, "0123456789"))
 	i, err := strconv.Atoi(path[:digits])
@@ -111,7 +111,7 @@ func (s *fieldSearch) counted(n int, b []byte) {
 	}
 }
 
-// LacksAny says whether f lacks one of the fields with these paths.
+// LacksAny reports whether f lacks one of the fields with these paths.
 func (f *Function) LacksAny(paths []string) bool {
 	return slices.ContainsFunc(paths, f.lacks)
 }

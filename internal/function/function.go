@@ -257,7 +257,7 @@ func newParam(t reflect.Type) (param, error) {
 // Arity returns how many parameters can be sent.
 func (f *Function) Arity() int { return len(f.params) }
 
-// Growing says whether the function can take the values of many calls at once.
+// Growing reports whether the function can take the values of many calls at once.
 func (f *Function) Growing() bool {
 	n := len(f.params)
 	return n > 0 && (f.variadic || f.params[n-1].typ.Kind() == reflect.Slice) && f.params[n-1].codec.FromArray()

@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// checkOptional says whether the function has as many parameters as may be missing.
+// checkOptional reports whether the function has as many parameters as may be missing.
 func (f *Function) checkOptional() error {
 	if f.optional < 0 || f.optional > len(f.params) {
 		return Refusal(f.name, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments",

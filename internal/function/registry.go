@@ -164,7 +164,7 @@ func otherExpression(path, typeName string, pointer bool) string {
 	return path[:i] + to + path[i+len(from):]
 }
 
-// Accepts says whether the function that a message names can be called with its arguments.
+// Accepts reports whether the function that a message names can be called with its arguments.
 func (r *Registry) Accepts(message []byte) bool {
 	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil {

@@ -124,12 +124,12 @@ type bunch struct {
 	count, values int
 }
 
-// like says whether m belongs to the same group.
+// like reports whether m belongs to the same group.
 func (b *bunch) like(m *Member) bool {
 	return m.Group == b.first.Group && m.Msg.Path == b.first.Msg.Path && bytes.Equal(m.fixed, b.first.fixed)
 }
 
-// fits says whether there is room for m in one message, whose head would be that of m.
+// fits reports whether there is room for m in one message, whose head would be that of m.
 func (b *bunch) fits(m *Member) bool {
 	const heads = 32 // of the arrays and of the payload, with the id of the first member
 	size := len(m.Message) - m.Bytes + len(b.list) + m.Bytes + len(b.first.Msg.Meta.ID) + heads

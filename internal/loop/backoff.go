@@ -27,7 +27,7 @@ func (b *Backoff) Next() time.Duration {
 // Reset says that an attempt was successful.
 func (b *Backoff) Reset() { b.failures = 0 }
 
-// Sleep waits for d and says whether ctx did not end before.
+// Sleep waits for d and reports whether ctx did not end before.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -49,7 +49,7 @@ type Complaints struct {
 // ComplaintInterval is the time between two log lines about the same trouble.
 const ComplaintInterval = 10 * time.Second
 
-// due says whether to log now, and how many times nothing was logged since.
+// due reports whether to log now, and how many times nothing was logged since.
 func (c *Complaints) due(now time.Time) (skipped int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *Complaints) due(now time.Time) (skipped int, ok bool) {
 	return skipped, true
 }
 
-// over says whether there was trouble, and forgets it.
+// over reports whether there was trouble, and forgets it.
 func (c *Complaints) over() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

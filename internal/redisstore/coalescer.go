@@ -162,7 +162,7 @@ func (c *Coalescer) leave(ctx context.Context, b *bundle, i int) error {
 	return notSent(ctx)
 }
 
-// deserted says whether the callers of all tasks that wait have left.
+// deserted reports whether the callers of all tasks that wait have left.
 func (c *Coalescer) deserted() bool {
 	for b := c.first; b != nil; b = b.next {
 		if b.Waiting > 0 {
@@ -179,7 +179,7 @@ func (c *Coalescer) giveUp() {
 	c.epoch++
 }
 
-// end counts a call that has ended, and says whether another is to follow it.
+// end counts a call that has ended, and reports whether another is to follow it.
 func (c *Coalescer) end(epoch int) bool {
 	switch {
 	case epoch != c.epoch:
@@ -217,7 +217,7 @@ func (c *Coalescer) run(opened context.Context, epoch int, crowd bool) {
 	}
 }
 
-// round makes one call, and says whether this runner is to make another.
+// round makes one call, and reports whether this runner is to make another.
 func (c *Coalescer) round(opened context.Context, epoch int) (more bool) {
 	var b *bundle
 	var err error

@@ -17,7 +17,7 @@ type Completed struct {
 	Awaited bool          // somebody may wait for its end
 }
 
-// Progress notes what an active task reports; nil forgets it. It answers whether the claim stands.
+// Progress notes what an active task reports; nil forgets it. It reports whether the claim stands.
 func (s *Store) Progress(ctx context.Context, worker, token, id string, report []byte) (bool, error) {
 	keys := []string{s.Keys.processing + worker, s.Keys.completed, s.Keys.results}
 	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))

@@ -32,7 +32,7 @@ type Link struct {
 	conn redis.Conn
 }
 
-// Open connects unless there is a connection, and says whether it is a new one.
+// Open connects unless there is a connection, and reports whether it is a new one.
 func (l *Link) Open(ctx context.Context) (fresh bool, err error) {
 	if l.conn != nil {
 		return false, nil
@@ -53,7 +53,7 @@ func (l *Link) HangUp() {
 	}
 }
 
-// Connected says whether there is a connection.
+// Connected reports whether there is a connection.
 func (l *Link) Connected() bool { return l.conn != nil }
 
 // eval runs a script.

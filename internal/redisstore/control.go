@@ -28,7 +28,7 @@ type Control struct {
 	Order   string // to this worker: pause, quiet or stop; "": none
 }
 
-// RestartedAfter says whether workers were told to restart after a time, in ms; 0 stands for one that has not come yet.
+// RestartedAfter reports whether workers were told to restart after a time, in ms; 0 stands for one that has not come yet.
 func (c *Control) RestartedAfter(ms int64) bool {
 	at, err := strconv.ParseInt(c.Restart, 10, 64)
 	return err == nil && ms != 0 && at > ms
@@ -56,7 +56,7 @@ func (s *Store) Control(ctx context.Context, worker string) (c Control, err erro
 	return c, nil
 }
 
-// Lives says whether a worker has a heartbeat on the queue.
+// Lives reports whether a worker has a heartbeat on the queue.
 func (s *Store) Lives(ctx context.Context, worker string) (bool, error) {
 	return redis.Bool(s.do(ctx, "EXISTS", s.Keys.heartbeat+worker))
 }

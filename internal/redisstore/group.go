@@ -84,7 +84,7 @@ func numbered(reply []any) (n int64, rest []any, err error) {
 	return n, reply[1:], nil
 }
 
-// Answered says whether an error is Redis's answer, not the lack of one.
+// Answered reports whether an error is Redis's answer, not the lack of one.
 func Answered(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)

@@ -39,7 +39,7 @@ type Stored struct {
 	Size  int    // 0 unless it is too large
 }
 
-// Exists says whether there is a value.
+// Exists reports whether there is a value.
 func (v Stored) Exists() bool { return v.Bytes != nil || v.Size > 0 }
 
 // storedOf converts what a script has answered for a value.

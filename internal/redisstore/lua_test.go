@@ -188,7 +188,7 @@ func checkArgv(s *luaSource) (problems []string) {
 	return append(problems, s.checkGroups()...)
 }
 
-// luaReads says whether the body of a loop, up to its end or the next loop's, indexes ARGV with its variable.
+// luaReads reports whether the body of a loop, up to its end or the next loop's, indexes ARGV with its variable.
 func luaReads(s *luaSource, loop luaLoop) bool {
 	rest := s.bare[loop.at:]
 	if next := luaFor.FindStringIndex(rest[1:]); next != nil {
@@ -197,7 +197,7 @@ func luaReads(s *luaSource, loop luaLoop) bool {
 	return regexp.MustCompile(`\bARGV\[` + loop.variable + `\b`).MatchString(rest)
 }
 
-// loopsFrom says whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of what
+// loopsFrom reports whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of what
 // precedes it.
 func (s *luaSource) loopsFrom(n int) bool {
 	if strings.Contains(s.bare, "local first = "+strconv.Itoa(n)+" + ") &&

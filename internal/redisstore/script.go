@@ -158,7 +158,7 @@ var transient = []string{
 	"UNKILLABLE", "ERR max number of clients",
 }
 
-// Refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong
+// Refused reports whether Redis has answered with an error that asking again does not change: of its ACL, a wrong
 // password, a key of another type; or whether the handle is closed.
 func Refused(err error) bool {
 	var answer redis.Error
@@ -168,7 +168,7 @@ func Refused(err error) bool {
 	return !slices.ContainsFunc(transient, func(start string) bool { return strings.HasPrefix(string(answer), start) })
 }
 
-// MayHaveRun says whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the
+// MayHaveRun reports whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the
 // script failed on its way.
 func MayHaveRun(err error) bool {
 	var answer redis.Error

@@ -204,7 +204,7 @@ func (s *Signals) run(ctx context.Context) {
 	}
 }
 
-// idle says whether there is nothing to connect for, and lets the next subscription start anew then.
+// idle reports whether there is nothing to connect for, and lets the next subscription start anew then.
 func (s *Signals) idle(ctx context.Context) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -306,7 +306,7 @@ func (s *Signals) begin() (key string, ok bool) {
 	return key, ok
 }
 
-// settle brings the connection's subscriptions, which on holds, to what is wanted, and says whether anything is.
+// settle brings the connection's subscriptions, which on holds, to what is wanted, and reports whether anything is.
 func (s *Signals) settle(conn redis.Conn, on map[string]bool) (wanted bool, err error) {
 	var more, less []any
 	s.Mu.Lock()

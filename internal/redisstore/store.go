@@ -160,7 +160,7 @@ func (s *Store) Reform(ctx context.Context, found, want string) (string, error) 
 	}, found, want))
 }
 
-// HoldsNone says whether no task is pending and none is active. In this order: one that becomes active after the first
+// HoldsNone reports whether no task is pending and none is active. In this order: one that becomes active after the first
 // look is found there.
 func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 	if n, err := s.Length(ctx); n > 0 || err != nil {

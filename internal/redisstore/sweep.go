@@ -86,7 +86,7 @@ func (s *Store) LegacyAlive(ctx context.Context, id string) (bool, error) {
 	return redis.Bool(l.do(ctx, "EXISTS", id))
 }
 
-// Ages says whether the queue has anything that goes when it is old enough.
+// Ages reports whether the queue has anything that goes when it is old enough.
 func (s *Store) Ages(ctx context.Context) (bool, error) {
 	k := &s.Keys
 	n, err := redis.Int(s.do(ctx, "EXISTS", k.archived, k.parked, k.completed, k.locked, k.revoked))

@@ -109,7 +109,7 @@ func (d *Definition) Timetable(name string) (*Timetable, error) {
 	return t, nil
 }
 
-// ticksAs says whether two definitions tick at the same times.
+// ticksAs reports whether two definitions tick at the same times.
 func (d *Definition) ticksAs(o *Definition) bool {
 	return d.Spec == o.Spec && d.Zone == o.Zone && d.DST == o.DST && d.Jitter == o.Jitter && d.From.Equal(o.From) &&
 		d.Until.Equal(o.Until)

@@ -86,6 +86,6 @@ var (
 	// Tick lets a *delayed.Scheduler that was not run enqueue what is due.
 	Tick func(ctx context.Context, scheduler any) error
 
-	// Refusable says whether a full Redis refuses a script, given by its text or its SHA-1.
+	// Refusable reports whether a full Redis refuses a script, given by its text or its SHA-1.
 	Refusable func(script string) bool
 )

@@ -29,7 +29,7 @@ func CodecFor(t reflect.Type) (*Codec, error) {
 	return codec.(*Codec), nil //nolint:errcheck // as above
 }
 
-// FromArray says whether the type can be decoded from an array: slices (but not []byte), arrays (but not [n]byte),
+// FromArray reports whether the type can be decoded from an array: slices (but not []byte), arrays (but not [n]byte),
 // structs, any, and pointers to those.
 func (c *Codec) FromArray() bool { return c.node.fromArray() }
 

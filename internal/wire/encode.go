@@ -101,7 +101,7 @@ func (e *encoder) encodeInside(n *node, v reflect.Value, depth int) *ValueError 
 	return e.encode(c.node, v, depth)
 }
 
-// room says whether n bytes more keep the value within the limit.
+// room reports whether n bytes more keep the value within the limit.
 func (e *encoder) room(n int) *ValueError {
 	if n > maxBytes-(len(e.dst)-e.start) {
 		return &ValueError{Want: fmt.Sprintf("at most %d bytes", maxBytes), Got: "more"}

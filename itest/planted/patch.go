@@ -52,7 +52,7 @@ func (t test) cutRun() (before []string, names string, after []string) {
 	return t.args[:i:i], t.args[i+1], t.args[i+2:]
 }
 
-// names says whether t is or may be a run of the test of that name.
+// names reports whether t is or may be a run of the test of that name.
 func (t test) names(name string) bool {
 	if t.python {
 		_, function, _ := strings.Cut(name, "::")
