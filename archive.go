@@ -155,7 +155,7 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 			return r.notArchived()
 		}
 		if t != nil {
-			t = t.on(r.queue)
+			t = t.forQueue(r.queue)
 		}
 		again, err := newRerun(r.id, message.Bytes, t, r.queue.stamp(time.Now()))
 		if err != nil {

@@ -69,7 +69,7 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 	tick := func(b *bench, p *PeriodicControl) error {
 		s := b.scheduler(b.rdb, "")
 		s.store = p.queue.store
-		return second(s.look(bg))
+		return second(s.enqueueDue(bg))
 	}
 	for _, c := range []struct {
 		name          string

@@ -164,7 +164,7 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 // bare returns the message of t for a queue, without id and time.
 func (t *Task) bare(q *Queue, nowMs int64) (msg wire.Message, err error) {
 	var ref Ref
-	raw, err := t.on(q).appendMessage(nil, q, nowMs, &ref, nil)
+	raw, err := t.forQueue(q).appendMessage(nil, q, nowMs, &ref, nil)
 	if err != nil {
 		return msg, err
 	}

@@ -187,8 +187,8 @@ type StuckError struct {
 // Error implements error.
 func (e *StuckError) Error() string { return (*engine.StuckError)(e).Error() }
 
-// misfit returns the function whose arguments did not fit, if that is what err says.
-func misfit(err error) (path string, ok bool) {
+// misfitPath returns the function whose arguments did not fit, if that is what err says.
+func misfitPath(err error) (path string, ok bool) {
 	var wrong *ArgumentError
 	if errors.As(err, &wrong) {
 		return wrong.Func, true

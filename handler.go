@@ -60,18 +60,18 @@ func callTask(ctx context.Context, t *Task) (err error) {
 	if ctx == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given a context, found nil", ErrFunction)
 	}
-	if t == nil || t.got == nil || t.got.fn() == nil {
+	if t == nil || t.claimed == nil || t.claimed.fn() == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found "+
 			"another", ErrFunction)
 	}
-	t.got.result, err = t.got.fn().Call(ctx, t.got.claim.Message())
+	t.claimed.result, err = t.claimed.fn().Call(ctx, t.claimed.claim.Message())
 	return public(err)
 }
 
 // callFunc goes on from the worker's middleware to that of the function.
 func callFunc(ctx context.Context, t *Task) error {
-	if t != nil && t.got != nil && t.got.fn() != nil {
-		if inner := defaultsOf(t.got.fn()).chain; inner != nil {
+	if t != nil && t.claimed != nil && t.claimed.fn() != nil {
+		if inner := defaultsOf(t.claimed.fn()).chain; inner != nil {
 			return inner(ctx, t)
 		}
 	}

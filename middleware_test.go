@@ -307,7 +307,7 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	claims := make(chan *engine.Claim, 1)
 	f := b.fn("f", func(int) {})
 	b.using(b.config(), around(func(ctx context.Context, task *Task, next HandlerFunc) error {
-		claims <- task.got.claim
+		claims <- task.claimed.claim
 		return next(ctx, task)
 	}), f)
 	b.delay(f, 1)
@@ -317,7 +317,7 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	w := &Worker{}
 	measure := func(call func()) float64 { call(); return testing.AllocsPerRun(200, call) }
 	plain := measure(func() { _, _ = c.Function().Call(t.Context(), c.Message()) })
-	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain {
+	if n := measure(func() { _, _ = w.callFunction(t.Context(), c) }); n != plain {
 		t.Errorf("expected %v allocations, found %v", plain, n)
 	}
 	var err error
@@ -327,7 +327,7 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := measure(func() { _, _ = w.call(t.Context(), c) }); n != plain+1 {
+	if n := measure(func() { _, _ = w.callFunction(t.Context(), c) }); n != plain+1 {
 		t.Errorf("with middleware: expected %v allocations, found %v", plain+1, n)
 	}
 }

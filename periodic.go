@@ -32,7 +32,7 @@ type PeriodicControl struct {
 // Periodic returns the control of the queue's periodic entries. Options of With, such as Header, hold for the tasks of
 // entries that Set defines, and those of the entry after them. What QueueConfig.Inject finds does not travel with them.
 func (q *Queue) Periodic() *PeriodicControl {
-	must(q.made())
+	must(q.checkMade())
 	own := *q
 	own.inject = nil
 	own.legacy = false // ids come with every tick
@@ -78,7 +78,7 @@ func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := p.settle(ctx, e.Task); err != nil {
+	if err := p.settleForm(ctx, e.Task); err != nil {
 		return err
 	}
 	return p.change(ctx, e.Name, true, func(r *schedule.Record, now time.Time) error {
@@ -94,12 +94,12 @@ func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 	})
 }
 
-// settle records the form of Python tasks before the first one.
-func (p *PeriodicControl) settle(ctx context.Context, t *Task) error {
+// settleForm records the form of Python tasks before the first one.
+func (p *PeriodicControl) settleForm(ctx context.Context, t *Task) error {
 	if t == nil || !t.msg.Python() {
 		return nil
 	}
-	return p.queue.settle(ctx)
+	return p.queue.settleForm(ctx)
 }
 
 // Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes
@@ -178,7 +178,7 @@ func (p *PeriodicControl) change(
 			return err
 		}
 		if err = s.SetEntry(ctx, was, raw, due); err == nil {
-			p.tell(ctx)
+			p.notifySchedulers(ctx)
 		}
 		if !errors.Is(err, redisstore.ErrEntryChanged) {
 			return err
@@ -187,8 +187,8 @@ func (p *PeriodicControl) change(
 	return errConflict
 }
 
-// tell makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
-func (p *PeriodicControl) tell(ctx context.Context) {
+// notifySchedulers makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
+func (p *PeriodicControl) notifySchedulers(ctx context.Context) {
 	s := p.queue.store
 	_ = s.Signal(ctx, periodicSignal)
 }

@@ -162,12 +162,12 @@ func TestChangesDropTheTickThatWaits(t *testing.T) {
 			_, err := p.RunNow(bg, "e")
 			b.Must(err)
 			b.rewind("e", time.Hour)
-			b.Must(second(s.look(b.within())))
+			b.Must(second(s.enqueueDue(b.within())))
 			if !b.entry("e").Waiting {
 				t.Fatalf("no tick waits: %v", b.history("e"))
 			}
 			b.Must(change(p))
-			b.Must(second(s.look(b.within())))
+			b.Must(second(s.enqueueDue(b.within())))
 			if e := b.entry("e"); e.Waiting || b.Size("") != 1 {
 				t.Errorf("the tick is not dropped: %d tasks, %+v", b.Size(""), e)
 			}
@@ -392,7 +392,7 @@ func TestManyEntriesOfNewerVersions(t *testing.T) {
 	}
 	b.Must(b.periodic().Set(bg, Entry{Name: "e", Spec: "@hourly", Task: Call(b.fn("x", func() {}))}))
 	b.rewind("e", time.Hour)
-	b.Must(second(b.scheduler(b.rdb, "").look(b.within())))
+	b.Must(second(b.scheduler(b.rdb, "").enqueueDue(b.within())))
 	if lines := b.history("e"); b.Size("") != 1 || len(lines) != 1 {
 		t.Errorf("%d tasks are pending: %v", b.Size(""), lines)
 	}

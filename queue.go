@@ -97,13 +97,13 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 
 // Name returns the queue's name.
 func (q *Queue) Name() string {
-	must(q.made())
+	must(q.checkMade())
 	return q.name
 }
 
 // String returns the queue's name behind its key prefix, for logs: "queue mail".
 func (q *Queue) String() string {
-	if q.made() != nil {
+	if q.checkMade() != nil {
 		return "no queue"
 	}
 	return wire.OneLine("queue " + q.store.Keys.List)
@@ -122,7 +122,7 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 
 // Ref returns a reference to the task with the given id. It does not ask Redis whether there is one.
 func (q *Queue) Ref(id string) *Ref {
-	must(q.made())
+	must(q.checkMade())
 	return &Ref{queue: q, id: id}
 }
 
@@ -130,7 +130,7 @@ func (q *Queue) Ref(id string) *Ref {
 //
 //	q.With(delayed.In(time.Hour), delayed.MaxRetry(5)).Delay(mail.Welcome, userID, "en")
 func (q *Queue) With(opts ...Option) *Queue {
-	must(q.made())
+	must(q.checkMade())
 	c := *q
 	c.options.given = c.options.given || len(opts) > 0
 	for i, o := range opts {
@@ -236,7 +236,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		if err := t.check(); err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
 		}
-		t = t.on(q)
+		t = t.forQueue(q)
 		h, err := t.holdOf(&q.options)
 		if err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
@@ -259,7 +259,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		d.envelopes = append(d.envelopes, redisstore.Envelope{ID: ref.id, Message: b[start:]})
 	}
 	if python {
-		if err := q.settle(ctx); err != nil {
+		if err := q.settleForm(ctx); err != nil {
 			return nil, &BatchError{Err: err}
 		}
 	}
@@ -298,7 +298,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		sent += n
 	}
 	d.free()
-	q.accepted()
+	q.notifyListener()
 	return refs, nil
 }
 
@@ -318,7 +318,7 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 
 // enqueue enqueues one task, whose message is written in d.
 func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
-	t = t.on(q)
+	t = t.forQueue(q)
 	now := time.Now()
 	ref := &Ref{queue: q}
 	with, err := q.injected(ctx)
@@ -333,7 +333,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 		return nil, err
 	}
 	if t.msg.Python() {
-		if err := q.settle(ctx); err != nil {
+		if err := q.settleForm(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -355,7 +355,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 		return nil, err // d may be in use
 	}
 	d.free()
-	q.accepted()
+	q.notifyListener()
 	return ref, nil
 }
 
@@ -407,8 +407,8 @@ var clockStart = time.Now()
 // clock is a monotonic time, never 0.
 func clock() int64 { return int64(time.Since(clockStart)) + 1 }
 
-// settle makes sure that the queue's Python tasks have the form that q was opened for.
-func (q *Queue) settle(ctx context.Context) error {
+// settleForm makes sure that the queue's Python tasks have the form that q was opened for.
+func (q *Queue) settleForm(ctx context.Context) error {
 	now := clock()
 	if at := q.settled.Load(); at > 0 && now-at < int64(settleLife) {
 		return nil
@@ -435,8 +435,8 @@ func (q *Queue) settle(ctx context.Context) error {
 
 var errNoQueue = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")
 
-// made returns an error if q was not made by a constructor.
-func (q *Queue) made() error {
+// checkMade returns an error if q was not made by a constructor.
+func (q *Queue) checkMade() error {
 	if q == nil || q.store == nil {
 		return errNoQueue
 	}
@@ -445,7 +445,7 @@ func (q *Queue) made() error {
 
 // check returns an error if Redis cannot be asked: q was not made by a constructor, or there is no context.
 func (q *Queue) check(ctx context.Context) error {
-	if err := q.made(); err != nil {
+	if err := q.checkMade(); err != nil {
 		return err
 	}
 	return checkContext(ctx)
@@ -478,8 +478,8 @@ func (q *Queue) stamp(now time.Time) int64 {
 	return now.UnixMilli()
 }
 
-// accepted tells whoever wants to know that Redis has accepted tasks.
-func (q *Queue) accepted() {
+// notifyListener tells whoever wants to know that Redis has accepted tasks.
+func (q *Queue) notifyListener() {
 	if q.listener != nil {
 		q.listener.Enqueued(q.store.Keys.List)
 	}

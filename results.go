@@ -99,11 +99,11 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 		return wire.Info{}, r.check(ctx)
 	}
 	switch {
-	case r.id != "" && r.made() && !r.queue.options.kept:
+	case r.id != "" && r.enqueuedHere() && !r.queue.options.kept:
 		return wire.Info{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of "+
 			"its end: give one to Queue.With or to Func",
 			ErrNoResult, r)
-	case r.made() && r.queue.options.group != nil:
+	case r.enqueuedHere() && r.queue.options.group != nil:
 		return wire.Info{}, fmt.Errorf("%w: call %s is gathered with others, and one task is made of all: wait for "+
 			"that one by its id, which is the first of theirs",
 			ErrNoResult, r)
@@ -144,7 +144,7 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 // outcome looks whether the task has ended: with what is kept of it, or with the error that says why it has failed for
 // good. An error while ended is false says that Redis did not answer.
 func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err error) {
-	found, err := r.look(ctx, false)
+	found, err := r.readState(ctx, false)
 	if err != nil {
 		return wire.Info{}, false, err
 	}
@@ -199,7 +199,7 @@ func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err
 
 // State asks Redis where the task is. Errors are those of asking.
 func (r *Ref) State(ctx context.Context) (state.Task, error) {
-	found, err := r.look(ctx, false)
+	found, err := r.readState(ctx, false)
 	if err != nil {
 		return state.Unknown, err
 	}
@@ -217,7 +217,7 @@ func (r *Ref) State(ctx context.Context) (state.Task, error) {
 // Info asks Redis what is known of the task. Of a task whose state is state.Unknown only the ID is. Errors are those of
 // asking.
 func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
-	found, err := r.look(ctx, true)
+	found, err := r.readState(ctx, true)
 	if err != nil {
 		return TaskInfo{}, err
 	}
@@ -247,8 +247,8 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	return task, nil
 }
 
-// look asks Redis for the task.
-func (r *Ref) look(ctx context.Context, message bool) (redisstore.Seen, error) {
+// readState asks Redis for the task.
+func (r *Ref) readState(ctx context.Context, message bool) (redisstore.Seen, error) {
 	if err := r.check(ctx); err != nil {
 		return redisstore.Seen{}, err
 	}

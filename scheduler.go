@@ -59,7 +59,7 @@ type Scheduler struct {
 	signals  *redisstore.Signals
 	every    time.Duration // engine.CheckInterval
 	trouble  loop.Complaints
-	odd      loop.Complaints // about entries that this version cannot serve
+	unservable      loop.Complaints // about entries that this version cannot serve
 }
 
 // declaration is an entry that the code declares.
@@ -169,7 +169,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	told, forget := s.signals.Subscribe(s.store.Keys.Signals()) //nolint:contextcheck // the connection serves others too
 	defer forget()
 	for ctx.Err() == nil {
-		next, err := s.look(ctx)
+		next, err := s.enqueueDue(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				break
@@ -218,7 +218,7 @@ func (s *Scheduler) declare(ctx context.Context) error {
 	for i := range s.declared {
 		d := &s.declared[i]
 		names[d.name] = true
-		if err := s.periodic.settle(ctx, d.task); err != nil {
+		if err := s.periodic.settleForm(ctx, d.task); err != nil {
 			return err
 		}
 		if err := s.periodic.change(ctx, d.name, true, func(r *schedule.Record, now time.Time) error {
@@ -274,8 +274,8 @@ func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
 	return nil
 }
 
-// look enqueues what is due and returns when to look again.
-func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
+// enqueueDue enqueues what is due and returns when to look again.
+func (s *Scheduler) enqueueDue(ctx context.Context) (next time.Duration, err error) {
 	next = loop.Jitter(s.every-s.every/8, 0.14)
 	for left := 0; ctx.Err() == nil; {
 		a, err := s.store.Agenda(ctx, left)
@@ -314,7 +314,7 @@ func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.T
 	plan, err := schedule.PlanOf(v, now)
 	if err != nil {
 		// Another instance may be able to: it is newer, or knows the zone.
-		s.log.With("entry", v.Name).Trouble(&s.odd, "periodic entry cannot be served here", err)
+		s.log.With("entry", v.Name).Trouble(&s.unservable, "periodic entry cannot be served here", err)
 		return engine.CheckInterval, nil
 	}
 	if len(plan.Ticks) == 0 {

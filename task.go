@@ -26,7 +26,7 @@ type Task struct {
 	locks    []func(*lockRule)  // the function's defaults
 	fn       *function.Function // nil: given by path
 	err      error
-	got      *received // by a worker; nil for a task that is to be enqueued
+	claimed      *claimedTask // by a worker; nil for a task that is to be enqueued
 	legacy   *legacy   // its arguments on legacy queues; nil: as msg has them
 	count    int       // of its arguments; of a received task its message tells
 	small    [40]byte  // memory of a small payload
@@ -38,8 +38,8 @@ type legacy struct {
 	py      *wire.PyCall
 }
 
-// on returns t with its arguments in the form that the queue has them.
-func (t *Task) on(q *Queue) *Task {
+// forQueue returns t with its arguments in the form that the queue has them.
+func (t *Task) forQueue(q *Queue) *Task {
 	if t.legacy == nil || !q.legacy {
 		return t
 	}
@@ -150,12 +150,12 @@ func (t *Task) check() error {
 // arguments returns how many arguments the task has; negative: unknown.
 func (t *Task) arguments() int {
 	switch {
-	case t.got == nil:
+	case t.claimed == nil:
 		return t.count
 	case t.msg.Meta.HasN:
 		return t.msg.Meta.N
-	case t.got.fn() != nil:
-		return t.got.fn().Arity()
+	case t.claimed.fn() != nil:
+		return t.claimed.fn().Arity()
 	}
 	return -1
 }
@@ -249,7 +249,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 	}
 	o := &q.options
 	msg := t.msg
-	if t.got != nil {
+	if t.claimed != nil {
 		msg.Meta.Retried, msg.Meta.Deaths, msg.Meta.DiedAt = 0, 0, 0 // a task of its own
 	}
 	maxRetry := t.maxRetry
@@ -420,19 +420,19 @@ func (r *Ref) name(id string, nowMs int64) {
 	binary.LittleEndian.PutUint64(r.text[:], uint64(nowMs)) //nolint:gosec // as many bits
 }
 
-// made reports whether r came of enqueueing the task, so that its queue's options are those of the task.
-func (r *Ref) made() bool { return r.text[len(r.text)-1] != 0 }
+// enqueuedHere reports whether r came of enqueueing the task, so that its queue's options are those of the task.
+func (r *Ref) enqueuedHere() bool { return r.text[len(r.text)-1] != 0 }
 
 // older reports whether what is kept is that of an earlier task with the same id.
 func (r *Ref) older(info *wire.Info) bool {
-	if r.queue.options.id == nil || !r.made() || info.Enqueued.IsZero() {
+	if r.queue.options.id == nil || !r.enqueuedHere() || info.Enqueued.IsZero() {
 		return false
 	}
 	return info.Enqueued.UnixMilli() < int64(binary.LittleEndian.Uint64(r.text[:])) //nolint:gosec // as in name
 }
 
-// become makes r the Ref of a task that somebody else has enqueued.
-func (r *Ref) become(id string) { r.id, r.text = id, wire.TaskIDText{} }
+// referTo makes r the Ref of a task that somebody else has enqueued.
+func (r *Ref) referTo(id string) { r.id, r.text = id, wire.TaskIDText{} }
 
 var (
 	errNoRef      = fmt.Errorf("%w: the *Ref is nil or zero; did Delay return an error?", ErrNoID)

@@ -245,7 +245,7 @@ func (q *Queue) enlist(
 	}
 	for i, other := range others {
 		if other != "" {
-			refs[first+i].become(other)
+			refs[first+i].referTo(other)
 		}
 	}
 	return err
@@ -259,7 +259,7 @@ func (q *Queue) enlistOne(ctx context.Context, t redisstore.Listing, ref *Ref) e
 		return &DuplicateError{ID: refused.ID}
 	}
 	if err == nil && others[0] != "" {
-		ref.become(others[0])
+		ref.referTo(others[0])
 	}
 	return err
 }

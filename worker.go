@@ -65,7 +65,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{}
 	e := cfg.engine(rdb, plan)
-	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.call, w.hasMiddleware, misfit
+	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.callFunction, w.hasMiddleware, misfitPath
 	for _, s := range schedulers {
 		// Its only error is that of a second Run.
 		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) })
@@ -303,9 +303,9 @@ func (w *Worker) hasMiddleware(c *engine.Claim) bool {
 	return w.chain != nil || defaultsOf(c.Function()).chain != nil
 }
 
-// call calls the function of a claim, through middleware if there is any. When the function or middleware calls
+// callFunction calls the function of a claim, through middleware if there is any. When the function or middleware calls
 // runtime.Goexit, it does not return.
-func (w *Worker) call(ctx context.Context, c *engine.Claim) (result any, err error) {
+func (w *Worker) callFunction(ctx context.Context, c *engine.Claim) (result any, err error) {
 	if !w.hasMiddleware(c) {
 		result, err = c.Function().Call(ctx, c.Message())
 		return result, public(err)
@@ -321,7 +321,7 @@ func (w *Worker) callThrough(ctx context.Context, c *engine.Claim) (result any, 
 		outermost = defaultsOf(c.Function()).chain
 	}
 	err = function.Protect(ctx, t, outermost)
-	return t.got.result, err
+	return t.claimed.result, err
 }
 
 // Functions describes what is registered, sorted by path. Its slices are the caller's.

@@ -54,7 +54,7 @@ func Inline(t testing.TB, q *delayed.Queue, fns ...any) {
 			t.Errorf("delayedtest: Inline: %v", err)
 		}
 	})
-	in.run() // what is pending already
+	in.runPending() // what is pending already
 }
 
 // Enqueued implements seam.Listener.
@@ -63,16 +63,16 @@ func (k *kit) Enqueued(list string) {
 	in := k.inline[list]
 	k.mu.Unlock()
 	if in != nil {
-		in.run()
+		in.runPending()
 	}
 }
 
-// run runs what is pending.
-func (in *inliner) run() {
+// runPending runs what is pending.
+func (in *inliner) runPending() {
 	if !in.enter() {
 		return
 	}
-	defer in.leave()
+	defer in.exit()
 	for in.goesOn() {
 		ran, _, err := in.s.Step(context.WithoutCancel(in.t.Context()))
 		if err != nil {
@@ -105,7 +105,7 @@ func (in *inliner) enter() bool {
 	return true
 }
 
-func (in *inliner) leave() {
+func (in *inliner) exit() {
 	in.mu.Lock()
 	in.depth--
 	in.mu.Unlock()

@@ -29,7 +29,7 @@ const (
 // and AnyArgs. It returns the first such task.
 func RequireEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) Task {
 	t.Helper()
-	found, e := look(t, q, fn, args)
+	found, e := findCalls(t, q, fn, args)
 	if len(found) == 0 {
 		t.Fatalf("delayedtest: expected on queue %q\n    %s\n%s", q.Name(), e.call, e.instead())
 		return Task{}
@@ -41,7 +41,7 @@ func RequireEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) Task {
 // waiting for a retry on q; see RequireEnqueued. It returns them.
 func RequireCount(t testing.TB, q *delayed.Queue, n int, fn any, args ...any) []Task {
 	t.Helper()
-	found, e := look(t, q, fn, args)
+	found, e := findCalls(t, q, fn, args)
 	if len(found) != n {
 		t.Fatalf("delayedtest: expected on queue %q %d times, found %d times\n    %s\n%s", q.Name(), n, len(found),
 			e.call, e.instead())
@@ -54,7 +54,7 @@ func RequireCount(t testing.TB, q *delayed.Queue, n int, fn any, args ...any) []
 // retry on q; see RequireEnqueued.
 func RefuteEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) {
 	t.Helper()
-	found, e := look(t, q, fn, args)
+	found, e := findCalls(t, q, fn, args)
 	if len(found) > 0 {
 		t.Fatalf("delayedtest: not expected on queue %q, found %d times\n    %s\n%s", q.Name(), len(found), e.call,
 			e.instead())
@@ -80,8 +80,8 @@ type expectation struct {
 	now     time.Time
 }
 
-// look returns the tasks that are calls of fn with args.
-func look(t testing.TB, q *delayed.Queue, fn any, args []any) (found []Task, e *expectation) {
+// findCalls returns the tasks that are calls of fn with args.
+func findCalls(t testing.TB, q *delayed.Queue, fn any, args []any) (found []Task, e *expectation) {
 	t.Helper()
 	anyArgs := len(args) == 1 && args[0] == AnyArgs
 	wanted := args

@@ -94,14 +94,14 @@ func Run(t testing.TB, cfg RunConfig) *Result {
 	if len(cfg.Queues) == 0 {
 		t.Fatal("delayedtest: RunConfig.Queues is empty: expected at least one queue")
 	}
-	r, err := run(t, cfg)
+	r, err := drainQueues(t, cfg)
 	if err != nil {
 		t.Fatalf("delayedtest: %v", err)
 	}
 	return r
 }
 
-func run(t testing.TB, cfg RunConfig) (r *Result, err error) {
+func drainQueues(t testing.TB, cfg RunConfig) (r *Result, err error) {
 	t.Helper()
 	k := kitOf(t, cfg.Queues[0])
 	for _, q := range cfg.Queues {
@@ -124,7 +124,7 @@ func run(t testing.TB, cfg RunConfig) (r *Result, err error) {
 	if err := r.drain(ctx, k, s, cfg); err != nil {
 		return nil, err
 	}
-	return r, r.look(ctx, cfg, before)
+	return r, r.collect(ctx, cfg, before)
 }
 
 // stepper makes a worker of the settings.
@@ -267,8 +267,8 @@ func finished(ctx context.Context, cfg RunConfig) (map[place]bool, error) {
 	return places, err
 }
 
-// look notes where tasks are in the end.
-func (r *Result) look(ctx context.Context, cfg RunConfig, before map[place]bool) error {
+// collect notes where tasks are in the end.
+func (r *Result) collect(ctx context.Context, cfg RunConfig, before map[place]bool) error {
 	all, err := listAll(ctx, cfg)
 	r.now, r.Waiting = nowOf(cfg.Queues[0]), waiting(all)
 	for _, t := range all {

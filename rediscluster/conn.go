@@ -94,12 +94,12 @@ func (c *conn) do(w wait, name string, args []any) (any, error) {
 		return c.drain(w, name, args)
 	}
 	cmd := command{name, args}
-	reply, err := c.call(w, c.node, cmd)
-	return c.settle(w, cmd, reply, err)
+	reply, err := c.doOn(w, c.node, cmd)
+	return c.redirect(w, cmd, reply, err)
 }
 
-// call carries out one command on a node.
-func (c *conn) call(w wait, n *node, cmd command) (any, error) {
+// doOn carries out one command on a node.
+func (c *conn) doOn(w wait, n *node, cmd command) (any, error) {
 	if !cmd.blocks() {
 		defer c.src.watch(n.addr, n.pool)()
 	}
@@ -196,7 +196,7 @@ func (c *conn) receive(w wait) (any, error) {
 		c.waited = nil
 		return a.reply, a.err
 	}
-	return c.settle(w, cmd, reply, err)
+	return c.redirect(w, cmd, reply, err)
 }
 
 // Err implements redis.Conn.

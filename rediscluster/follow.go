@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// settleTimeout bounds how long a command is sent to one node after the other while its slot is on the way. After
+	// redirectTimeout bounds how long a command is sent to one node after the other while its slot is on the way. After
 	// the first few tries there are pauses, which grow.
-	settleTimeout = 5 * time.Second
+	redirectTimeout = 5 * time.Second
 	hurriedTries  = 3
 	firstPause    = 10 * time.Millisecond
 	longestPause  = 200 * time.Millisecond
@@ -43,10 +43,10 @@ func redirectionOf(err error, addr string) redirection {
 	return redirection{}
 }
 
-// settle takes the answer to a command. If the node refused it because of its slot, settle carries it out where it
+// redirect takes the answer to a command. If the node refused it because of its slot, settle carries it out where it
 // belongs. When the slot has moved for good, so does the connection, unless replies are still to come from the old
 // node.
-func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
+func (c *conn) redirect(w wait, cmd command, reply any, err error) (any, error) {
 	if err == nil {
 		c.track(cmd.name, true)
 		return reply, nil
@@ -91,7 +91,7 @@ func (c *conn) track(name string, ok bool) {
 // owns the slot as far as is known then, which the caller closes.
 func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, error) {
 	owner, refused := c.node, c.node
-	deadline := time.Now().Add(settleTimeout)
+	deadline := time.Now().Add(redirectTimeout)
 	pause := firstPause
 	for try := 1; ; try++ {
 		to := redirectionOf(err, refused.addr)
@@ -128,13 +128,13 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 		if to.kind == "ASK" {
 			reply, err = c.asking(w, next, cmd)
 		} else {
-			reply, err = c.call(w, next, cmd)
+			reply, err = c.doOn(w, next, cmd)
 		}
 		if err != nil {
 			c.failed(next, err)
 		} else if len(c.sent) > 0 && strings.EqualFold(c.sent[0].name, "WAIT") {
 			c.waited = &answer{}
-			c.waited.reply, c.waited.err = c.call(w, next, c.sent[0])
+			c.waited.reply, c.waited.err = c.doOn(w, next, c.sent[0])
 		}
 		refused = next
 		switch {
@@ -155,7 +155,7 @@ func (c *conn) asking(w wait, n *node, cmd command) (any, error) {
 	if err := n.Send("ASKING"); err != nil {
 		return nil, err
 	}
-	return c.call(w, n, cmd)
+	return c.doOn(w, n, cmd)
 }
 
 // failed draws the conclusions from an error of a node.

@@ -99,11 +99,11 @@ func (l *layout) serves(addr string) bool {
 }
 
 // refreshSoon asks the cluster in the background, unless that has just been done.
-func (l *layout) refreshSoon() { _, _ = l.ask() }
+func (l *layout) refreshSoon() { _, _ = l.startAsking() }
 
 // refresh asks the cluster for its layout, unless that has just been done, and waits for the answer.
 func (l *layout) refresh(ctx context.Context) error {
-	a, err := l.ask()
+	a, err := l.startAsking()
 	if a == nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (l *layout) refresh(ctx context.Context) error {
 	}
 }
 
-// ask returns the round of questions that is under way; it starts one if need be. It returns nil if none is needed or
+// startAsking returns the round of questions that is under way; it starts one if need be. It returns nil if none is needed or
 // possible.
-func (l *layout) ask() (*asking, error) {
+func (l *layout) startAsking() (*asking, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -169,7 +169,7 @@ func (l *layout) askAll(nodes []string) error {
 	for _, addr := range nodes {
 		slots, err := askOne(l.ctx, addr, l.opts)
 		if err == nil {
-			l.take(slots)
+			l.replace(slots)
 			return nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
@@ -184,8 +184,8 @@ func (l *layout) askAll(nodes []string) error {
 	return fmt.Errorf("no node tells the layout of the cluster: %w", errors.Join(errs...))
 }
 
-// take replaces what is known. A slot that no node serves keeps its address, so that the error is that node's.
-func (l *layout) take(slots *[redisc.HashSlots]string) {
+// replace replaces what is known. A slot that no node serves keeps its address, so that the error is that node's.
+func (l *layout) replace(slots *[redisc.HashSlots]string) {
 	l.mu.Lock()
 	known := map[string]bool{}
 	for slot, addr := range slots {

@@ -83,11 +83,11 @@ func (s *source) newPool(addr string) *nodePool {
 // wire is a network connection that is closed when its pool is abandoned.
 type wire struct {
 	net.Conn
-	leave func() bool // makes the pool forget it
+	forget func() bool // makes the pool forget it
 }
 
 func (w *wire) Close() error {
-	w.leave()
+	w.forget()
 	return w.Conn.Close()
 }
 

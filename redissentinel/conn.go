@@ -48,8 +48,8 @@ func (c withContext) Do(cmd string, args ...any) (any, error) {
 	return redis.DoContext(c.Conn, c.ctx, cmd, args...)
 }
 
-// note draws the conclusions from the error of a command and returns both.
-func (c *conn) note(reply any, err error) (any, error) {
+// checkError draws the conclusions from the error of a command and returns both.
+func (c *conn) checkError(reply any, err error) (any, error) {
 	var answer redis.Error
 	var network net.Error
 	switch {
@@ -88,33 +88,33 @@ func (c *conn) Close() error {
 }
 
 // Do implements redis.Conn.
-func (c *conn) Do(cmd string, args ...any) (any, error) { return c.note(c.Conn.Do(cmd, args...)) }
+func (c *conn) Do(cmd string, args ...any) (any, error) { return c.checkError(c.Conn.Do(cmd, args...)) }
 
 // DoWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
-	return c.note(redis.DoWithTimeout(c.Conn, timeout, cmd, args...))
+	return c.checkError(redis.DoWithTimeout(c.Conn, timeout, cmd, args...))
 }
 
 // DoContext implements redis.ConnWithContext.
 func (c *conn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
-	return c.note(redis.DoContext(c.Conn, ctx, cmd, args...))
+	return c.checkError(redis.DoContext(c.Conn, ctx, cmd, args...))
 }
 
 // Flush implements redis.Conn.
 func (c *conn) Flush() error {
-	_, err := c.note(nil, c.Conn.Flush())
+	_, err := c.checkError(nil, c.Conn.Flush())
 	return err
 }
 
 // Receive implements redis.Conn.
-func (c *conn) Receive() (any, error) { return c.note(c.Conn.Receive()) }
+func (c *conn) Receive() (any, error) { return c.checkError(c.Conn.Receive()) }
 
 // ReceiveWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return c.note(redis.ReceiveWithTimeout(c.Conn, timeout))
+	return c.checkError(redis.ReceiveWithTimeout(c.Conn, timeout))
 }
 
 // ReceiveContext implements redis.ConnWithContext.
 func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
-	return c.note(redis.ReceiveContext(c.Conn, ctx))
+	return c.checkError(redis.ReceiveContext(c.Conn, ctx))
 }

@@ -28,13 +28,13 @@ func (f *Function) UnknownFields(m *wire.Message) []string {
 		if isArray && n == 1 && !f.params[0].codec.FromArray() {
 			b = rest
 		}
-		s.look(0, b)
+		s.searchParam(0, b)
 	default:
 		if isArray {
 			s.list(n, rest)
 		}
 		if len(s.found) == 0 && f.required() <= 1 {
-			s.look(0, b) // the others may be missing
+			s.searchParam(0, b) // the others may be missing
 		}
 	}
 	return s.found
@@ -60,8 +60,8 @@ type fieldSearch struct {
 	found []string
 }
 
-// look looks through the value of parameter i at the front of b.
-func (s *fieldSearch) look(i int, b []byte) { s.add(strconv.Itoa(i+1), s.f.params[i].codec, b) }
+// searchParam looks through the value of parameter i at the front of b.
+func (s *fieldSearch) searchParam(i int, b []byte) { s.add(strconv.Itoa(i+1), s.f.params[i].codec, b) }
 
 func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
 	for _, path := range codec.Unknown(b, wire.MaxUnknownFields) {
@@ -79,7 +79,7 @@ func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
 // list looks through n arguments that begin at b, one for each parameter.
 func (s *fieldSearch) list(n int, b []byte) {
 	for i := range min(n, len(s.f.params)) {
-		s.look(i, b)
+		s.searchParam(i, b)
 		var err error
 		if b, _, err = wire.Skip(b); err != nil {
 			return
@@ -100,7 +100,7 @@ func (s *fieldSearch) counted(n int, b []byte) {
 		_, _, isArray := wire.ArrayHeader(b)
 		switch {
 		case i < fixed, i == fixed && n == fixed+1 && isArray && !f.elem.codec.FromArray():
-			s.look(i, b)
+			s.searchParam(i, b)
 		default:
 			s.add(strconv.Itoa(fixed+1)+"[]", f.elem.codec, b)
 		}

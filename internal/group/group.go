@@ -116,27 +116,27 @@ func groupName(path, key string, fixed int, args []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// bunch is members of one group that become one call.
-type bunch struct {
+// callBatch is members of one group that become one call.
+type callBatch struct {
 	first, last   *Member
 	size          int // members
 	list          []byte
 	count, values int
 }
 
-// like reports whether m belongs to the same group.
-func (b *bunch) like(m *Member) bool {
+// sameGroup reports whether m belongs to the same group.
+func (b *callBatch) sameGroup(m *Member) bool {
 	return m.Group == b.first.Group && m.Msg.Path == b.first.Msg.Path && bytes.Equal(m.fixed, b.first.fixed)
 }
 
 // fits reports whether there is room for m in one message, whose head would be that of m.
-func (b *bunch) fits(m *Member) bool {
+func (b *callBatch) fits(m *Member) bool {
 	const heads = 32 // of the arrays and of the payload, with the id of the first member
 	size := len(m.Message) - m.Bytes + len(b.list) + m.Bytes + len(b.first.Msg.Meta.ID) + heads
 	return size <= wire.Default.Bytes && 2+m.before+b.values+m.Values <= wire.Default.Elems
 }
 
-func (b *bunch) add(m *Member) {
+func (b *callBatch) add(m *Member) {
 	if b.size == 0 {
 		b.first = m
 	}
@@ -148,7 +148,7 @@ func (b *bunch) add(m *Member) {
 }
 
 // message is the one call: the id of the first member and whatever else the last one says.
-func (b *bunch) message(nowMs int64) []byte {
+func (b *callBatch) message(nowMs int64) []byte {
 	msg := b.last.Msg
 	id := b.first.Msg.Meta.ID
 	if id == "" {
@@ -173,12 +173,12 @@ func (b *bunch) message(nowMs int64) []byte {
 // and a worker archives what is no message. It returns the calls and the members that they are made of; those that are
 // cancelled are among these, and in no call. There are at most MaxCalls.
 func Compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (calls [][]byte, members []Member) {
-	var b bunch
+	var b callBatch
 	flush := func() {
 		if b.size > 0 {
 			calls = append(calls, b.message(nowMs))
 		}
-		b = bunch{}
+		b = callBatch{}
 	}
 	members = make([]Member, 0, len(raws))
 	for _, raw := range raws {
@@ -195,7 +195,7 @@ func Compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (ca
 		if canceled[m.Msg.Meta.ID] {
 			continue
 		}
-		if b.size > 0 && !b.like(&m) {
+		if b.size > 0 && !b.sameGroup(&m) {
 			flush()
 		}
 		if b.size > 0 && (b.size == size || !b.fits(&m)) {

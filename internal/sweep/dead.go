@@ -29,7 +29,7 @@ func (g *Group) findDead(ctx context.Context, s *redisstore.Store, workers []str
 			if left[i] < 0 {
 				missing = append(missing, w)
 			} else {
-				g.lookIn(left[i] + expiryMargin)
+				g.passWithin(left[i] + expiryMargin)
 			}
 		}
 	}
@@ -39,8 +39,8 @@ func (g *Group) findDead(ctx context.Context, s *redisstore.Store, workers []str
 // expiryMargin is added to the time that a heartbeat has left, so that it is over at the next look.
 const expiryMargin = 20 * time.Millisecond
 
-// lookIn asks for another look after d at the latest.
-func (g *Group) lookIn(d time.Duration) { g.next = min(g.next, max(d, expiryMargin)) }
+// passWithin asks for another look after d at the latest.
+func (g *Group) passWithin(d time.Duration) { g.next = min(g.next, max(d, expiryMargin)) }
 
 // findDeadLegacy returns the ids of legacy workers with claims whose liveness keys are missing beyond doubt.
 func (g *Group) findDeadLegacy(ctx context.Context, s *redisstore.Store, total int) (dead []string, err error) {
@@ -93,7 +93,7 @@ func (g *Group) confirmDead(s *redisstore.Store, kind string, missing []string) 
 		}
 		after[kind+w] = first
 		if wait := g.confirmAfter - now.Sub(first); wait > 0 || !ok {
-			g.lookIn(wait)
+			g.passWithin(wait)
 		} else {
 			dead = append(dead, w)
 		}

@@ -187,7 +187,7 @@ func (g *Group) sweepQueue(ctx context.Context, s *redisstore.Store, seen *redis
 	}
 	if !seen.Locked {
 		if len(dead)+len(legacy) > 0 {
-			g.lookIn(g.confirmAfter / 2) // whoever has the lock may be among them
+			g.passWithin(g.confirmAfter / 2) // whoever has the lock may be among them
 		}
 		return nil
 	}

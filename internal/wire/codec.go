@@ -131,7 +131,7 @@ func (c *Codec) AppendAs(form Form, dst []byte, v reflect.Value) (b []byte, stru
 	e := encoder{dst: dst, start: len(dst), form: form}
 	err := e.encode(n, v, 0)
 	if err == nil {
-		err = e.room(0)
+		err = e.checkSize(0)
 	}
 	if err != nil {
 		return dst, false, err
