@@ -109,8 +109,8 @@ func (t *Task) sameCall(message []byte) bool {
 	return same(t.msg) || same(t.forQueue(&legacyQueue).msg)
 }
 
-// nilIfEmpty is b, or nil if b is an empty array or map, whose first byte is given: extended Python tasks write what plain
-// ones leave out.
+// nilIfEmpty is b, or nil if b is an empty array or map, whose first byte is given: extended Python tasks write what
+// plain ones leave out.
 func nilIfEmpty(b []byte, empty byte) []byte {
 	if len(b) == 1 && b[0] == empty {
 		return nil

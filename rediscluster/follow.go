@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// redirectTimeout bounds how long a command is sent to one node after the other while its slot is on the way. After
-	// the first few tries there are pauses, which grow.
+	// redirectTimeout bounds how long a command is tried on one node after the other while its slot moves. After the
+	// first few tries there are growing pauses.
 	redirectTimeout = 5 * time.Second
-	hurriedTries  = 3
-	firstPause    = 10 * time.Millisecond
-	longestPause  = 200 * time.Millisecond
+	hurriedTries    = 3
+	firstPause      = 10 * time.Millisecond
+	longestPause    = 200 * time.Millisecond
 )
 
-// redirection is what a node says when it refuses a command because of its slot.
+// redirection is the answer of a node that refuses a command because of its slot.
 type redirection struct {
-	kind string // MOVED: the slot belongs to addr now; ASK: addr has this key already; TRYAGAIN: keys are on both sides
+	kind string // MOVED: the slot belongs to addr now; ASK: addr already has this key; TRYAGAIN: both nodes have keys
 	addr string
 }
 
-// redirectionOf reads an answer of the node at addr. The zero value means that the command was not refused.
+// redirectionOf parses an error of the node at addr. The zero value means that the slot was not the reason.
 func redirectionOf(err error, addr string) redirection {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -43,9 +43,9 @@ func redirectionOf(err error, addr string) redirection {
 	return redirection{}
 }
 
-// redirect takes the answer to a command. If the node refused it because of its slot, settle carries it out where it
-// belongs. When the slot has moved for good, so does the connection, unless replies are still to come from the old
-// node.
+// redirect returns the answer to a command. If the node refused it because of its slot, redirect sends it to the node
+// that has the slot. When the slot has moved for good, so does the connection, unless replies are still to come from
+// the old node.
 func (c *conn) redirect(w wait, cmd command, reply any, err error) (any, error) {
 	if err == nil {
 		c.track(cmd.name, true)
@@ -87,8 +87,8 @@ func (c *conn) track(name string, ok bool) {
 	}
 }
 
-// follow carries out a command that was answered with err on whatever node it belongs to. It also returns the node that
-// owns the slot as far as is known then, which the caller closes.
+// follow sends a command that was refused with err to the node it belongs to. It also returns the node that owns the
+// slot as far as is known then; the caller closes it.
 func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, error) {
 	owner, refused := c.node, c.node
 	deadline := time.Now().Add(redirectTimeout)
@@ -108,7 +108,7 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 		}
 		next := owner
 		elsewhere := to.addr != "" && to.addr != owner.addr
-		// A connection whose other replies are still to come would give those for the answer to this command.
+		// If other replies are still to come on the connection, they would be taken for the answer to this command.
 		busy := owner == c.node && len(c.sent) > 0
 		if elsewhere || busy {
 			addr := owner.addr
@@ -118,7 +118,7 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 			var derr error
 			if next, derr = c.src.dial(w.context(), addr); derr != nil {
 				c.src.layout.refreshSoon()
-				// Both are wrapped: the answer says that nothing was carried out.
+				// The first error says that nothing was carried out, so wrap both.
 				return nil, owner, fmt.Errorf("%w; %w", err, derr)
 			}
 			if !elsewhere {
@@ -158,7 +158,7 @@ func (c *conn) asking(w wait, n *node, cmd command) (any, error) {
 	return c.doOn(w, n, cmd)
 }
 
-// failed draws the conclusions from an error of a node.
+// failed handles an error of a node.
 func (c *conn) failed(n *node, err error) {
 	var answer redis.Error
 	var network net.Error

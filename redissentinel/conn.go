@@ -12,13 +12,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// conn is a connection to a server that was the master when it was dialled. When the server turns out to be a master no
-// longer the connection counts as broken, and so do all others to it.
+// conn is a connection to a server that was the master when it was dialled. When the server turns out to be no longer
+// the master, all connections to it count as broken.
 type conn struct {
 	redis.Conn
 	src     *source
 	addr    string
-	wire    net.Conn  // below Conn; closing it ends calls that are under way
+	wire    net.Conn  // below Conn; closing it ends calls under way
 	checked time.Time // when the server last said that it is the master
 	broken  error
 }
@@ -38,7 +38,7 @@ func (c *conn) checkRole(ctx context.Context) error {
 	return nil
 }
 
-// withContext makes Do end with a context.
+// withContext is a connection whose Do ends with a context.
 type withContext struct {
 	redis.Conn
 	ctx context.Context
@@ -48,7 +48,7 @@ func (c withContext) Do(cmd string, args ...any) (any, error) {
 	return redis.DoContext(c.Conn, c.ctx, cmd, args...)
 }
 
-// checkError draws the conclusions from the error of a command and returns both.
+// checkError gives the connection up after an error that makes it useless. It returns its arguments.
 func (c *conn) checkError(reply any, err error) (any, error) {
 	var answer redis.Error
 	var network net.Error
@@ -59,14 +59,15 @@ func (c *conn) checkError(reply any, err error) (any, error) {
 			c.broken = err
 			c.src.failed(c)
 		}
-	case errors.As(err, &network) && network.Timeout(): // of this call: others may be given more time
+	case errors.As(err, &network) && network.Timeout(): // other calls may have more time
 	default:
 		c.src.failed(c)
 	}
 	return reply, err
 }
 
-// demoted reads an error of a server that has become a replica. Within a script older versions put other text in front.
+// demoted reports whether an error is that of a server that has become a replica. In scripts, older versions put other
+// text in front.
 func demoted(text string) bool {
 	return strings.HasPrefix(text, "READONLY ") || strings.Contains(text, "-READONLY ") ||
 		strings.HasPrefix(text, "UNBLOCKED ") ||

@@ -74,8 +74,8 @@ func (p *program) ping(ctx context.Context, limit time.Duration) error {
 	return p.rdb.Ping(ctx)
 }
 
-// refused reports whether Redis has answered with an error that a wrong URL or password causes. Others, such as LOADING,
-// pass.
+// refused reports whether Redis has answered with an error that a wrong URL or password causes. Others, such as
+// LOADING, pass.
 func refused(err error) bool {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

@@ -8,9 +8,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// UnknownFields returns the fields that structs in the message of a task have and those of f lack, by paths such as
-// 1.Items[].SKU: the number of the argument, and what wire.Codec.Unknown calls the field. It returns none if the
-// message fits.
+// UnknownFields returns the fields that structs in a task's message have and the parameters of f lack, as paths such as
+// 1.Items[].SKU: the number of the argument, and the field's path of wire.Codec.Unknown. It returns none if the message
+// fits.
 func (f *Function) UnknownFields(m *wire.Message) []string {
 	if f.accepts(m) {
 		return nil
@@ -34,7 +34,7 @@ func (f *Function) UnknownFields(m *wire.Message) []string {
 			s.list(n, rest)
 		}
 		if len(s.found) == 0 && f.required() <= 1 {
-			s.searchParam(0, b) // the others may be missing
+			s.searchParam(0, b) // the other arguments may be missing
 		}
 	}
 	return s.found
@@ -68,7 +68,7 @@ func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
 		path = prefix + path
 		known := false
 		for _, other := range s.found {
-			known = known || other == path // of another element of the tail
+			known = known || other == path // found in another element of the tail
 		}
 		if !known && len(s.found) < wire.MaxUnknownFields {
 			s.found = append(s.found, path)
@@ -76,7 +76,7 @@ func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
 	}
 }
 
-// list looks through n arguments that begin at b, one for each parameter.
+// list searches n arguments that begin at b, one for each parameter.
 func (s *fieldSearch) list(n int, b []byte) {
 	for i := range min(n, len(s.f.params)) {
 		s.searchParam(i, b)
@@ -87,7 +87,7 @@ func (s *fieldSearch) list(n int, b []byte) {
 	}
 }
 
-// counted looks through n arguments of a message that counts them: those of a variadic tail stand one by one, or in one
+// counted searches n arguments of a message that counts them: those of a variadic tail stand one by one, or in one
 // list.
 func (s *fieldSearch) counted(n int, b []byte) {
 	f := s.f

@@ -1,11 +1,11 @@
-// Package lifecycle holds what workers and sweepers must agree on: how long a task is kept in each state, and the words
-// for why it was archived. It knows neither Redis nor functions.
+// Package lifecycle holds what workers and sweepers must agree on: how long a task is kept in each state, and the
+// reasons for archiving it. It knows neither Redis nor functions.
 package lifecycle
 
 import "time"
 
 const (
-	// MaxDeaths is how often a task may take its worker down, with nothing else in hand, before it is archived.
+	// MaxDeaths is how many workers may die with nothing but this task in hand before it is archived.
 	MaxDeaths = 3
 	// DeathLife is how long a death counts.
 	DeathLife = 72 * time.Hour

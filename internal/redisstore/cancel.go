@@ -27,8 +27,8 @@ const (
 	CancelAgain                       // it was filed only after the caller looked; nothing was done
 )
 
-// Cancel cancels a task. filed reports that the caller has found it scheduled, in retry or parked. Then info, which says
-// that it was cancelled, is kept for the time keep; 0: not at all.
+// Cancel cancels a task. filed reports that the caller has found it scheduled, in retry or parked. Then info, which
+// says that it was cancelled, is kept for the time keep; 0: not at all.
 func (s *Store) Cancel(
 	ctx context.Context, id string, filed bool, keep time.Duration, info []byte,
 ) (Cancellation, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// LockLife is how long ids, and locks of Debounce, are kept after their task is due, and how long Redis remembers that a
-// task was replaced. All of them end earlier if the task does.
+// LockLife is how long ids, and locks of Debounce, are kept after their task is due, and how long Redis remembers that
+// a task was replaced. All of them end earlier if the task does.
 const LockLife = 7 * 24 * time.Hour
 
 // Prefixes of the names of locks, one for each kind.

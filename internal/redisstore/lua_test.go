@@ -197,8 +197,8 @@ func luaReads(s *luaSource, loop luaLoop) bool {
 	return regexp.MustCompile(`\bARGV\[` + loop.variable + `\b`).MatchString(rest)
 }
 
-// loopsFrom reports whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of what
-// precedes it.
+// loopsFrom reports whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of
+// what precedes it.
 func (s *luaSource) loopsFrom(n int) bool {
 	if strings.Contains(s.bare, "local first = "+strconv.Itoa(n)+" + ") &&
 		strings.Contains(s.bare, "unpack(ARGV, first)") {

@@ -293,8 +293,8 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 	}
 }
 
-// begin prepares for a new connection. It returns one of the channels as the key to connect for: in a cluster every node
-// publishes every message, so any node will do.
+// begin prepares for a new connection. It returns one of the channels as the key to connect for: in a cluster every
+// node publishes every message, so any node will do.
 func (s *Signals) begin() (key string, ok bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

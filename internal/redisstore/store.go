@@ -158,8 +158,8 @@ func (s *Store) Reform(ctx context.Context, found, want string) (string, error) 
 	}, found, want))
 }
 
-// HoldsNone reports whether no task is pending and none is active. It looks for pending ones first, so that it misses no
-// task that becomes active between the looks.
+// HoldsNone reports whether no task is pending and none is active. It looks for pending ones first, so that it misses
+// no task that becomes active between the looks.
 func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 	if n, err := s.Length(ctx); n > 0 || err != nil {
 		return false, err

@@ -24,8 +24,8 @@ func waitOf(ctx context.Context) time.Duration {
 	return min(max(time.Until(deadline)/5*4, time.Millisecond), LongestWait)
 }
 
-// sendWaiting is send followed by WAIT in the same request: Redis waits until so many replicas have what this connection
-// has written. If fewer confirm it within the given time, the error wraps ErrUnknown.
+// sendWaiting is send followed by WAIT in the same request: Redis waits until so many replicas have what this
+// connection has written. If fewer confirm it within the given time, the error wraps ErrUnknown.
 func (s *Script) sendWaiting(
 	ctx context.Context, conn redis.Conn, within time.Duration, replicas int, all []any,
 ) (any, error) {
