@@ -17,21 +17,21 @@ type claimedTask struct {
 	result any           // of the function, once middleware has called it
 }
 
-// taskOf makes the task of a claim whose message was decoded.
+// taskOf returns the task of a claim whose message was decoded.
 func taskOf(c *engine.Claim) *Task {
 	r := &claimedTask{claim: c}
 	r.task.msg, r.task.claimed = *c.Message(), r
 	return &r.task
 }
 
-// sweptTask makes a task of a message that the sweeper has found with a dead worker.
+// sweptTask returns the task of a message that the sweeper has found with a dead worker.
 func sweptTask(queue string, msg *wire.Message) *Task {
 	r := &claimedTask{swept: queue}
 	r.task.msg, r.task.claimed = *msg, r
 	return &r.task
 }
 
-// fn is the function of the task, nil if it is unknown here or the worker has not claimed the task.
+// fn returns the function of the task, nil if it is unknown here or this worker has not claimed the task.
 func (r *claimedTask) fn() *function.Function {
 	if r.claim == nil {
 		return nil
@@ -39,7 +39,7 @@ func (r *claimedTask) fn() *function.Function {
 	return r.claim.Function()
 }
 
-// meta returns what a received message says about its task; nothing for tasks that are to be enqueued.
+// meta returns the metadata in the message of a claimed task; nothing for tasks that are to be enqueued.
 func (t *Task) meta() wire.Meta {
 	if t.mustExist().claimed == nil {
 		return wire.Meta{}

@@ -24,7 +24,7 @@ func TaskFromContext(ctx context.Context) *Task {
 	return taskOf(c)
 }
 
-// chain puts middleware around next. The result is nil if there is none, so that tasks need not go through it.
+// chain puts middleware around next. It returns nil if there is no middleware, so that tasks bypass it.
 func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, error) {
 	if len(mw) == 0 {
 		return nil, nil
@@ -45,7 +45,7 @@ func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, e
 	return next, nil
 }
 
-// wrap puts one piece of middleware around next. The error is its panic.
+// wrap puts one piece of middleware around next. If that panics, wrap returns the panic as an error.
 func wrap(m func(HandlerFunc) HandlerFunc, next HandlerFunc) (h HandlerFunc, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -68,7 +68,7 @@ func callTask(ctx context.Context, t *Task) (err error) {
 	return public(err)
 }
 
-// callFunc goes on from the worker's middleware to that of the function.
+// callFunc is the end of the worker's middleware: it calls the function through the function's own.
 func callFunc(ctx context.Context, t *Task) error {
 	if t != nil && t.claimed != nil && t.claimed.fn() != nil {
 		if inner := defaultsOf(t.claimed.fn()).chain; inner != nil {

@@ -29,7 +29,7 @@ func SlogLogger(h slog.Handler) Logger {
 	return l
 }
 
-// noFormat formats nothing: the hook has written the entry already.
+// noFormat is the formatter of a logger whose hook writes the entries.
 type noFormat struct{}
 
 func (noFormat) Format(*logrus.Entry) ([]byte, error) { return nil, nil }

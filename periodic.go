@@ -19,7 +19,7 @@ import (
 // ErrNoEntry says that a queue has no periodic entry of a name.
 var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
 
-// errConflict says that an entry was changed by others again and again.
+// errConflict says that other programs kept changing the entry.
 var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
 
 // PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice what it changes at once, or
@@ -94,7 +94,7 @@ func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 	})
 }
 
-// settleForm records the form of Python tasks before the first one.
+// settleForm settles the form of the queue's Python tasks before the first one.
 func (p *PeriodicControl) settleForm(ctx context.Context, t *Task) error {
 	if t == nil || !t.msg.Python() {
 		return nil
@@ -137,13 +137,13 @@ func (p *PeriodicControl) Resume(ctx context.Context, name string) error {
 	return p.change(ctx, name, false, func(r *schedule.Record, now time.Time) error { return r.Resume(now) })
 }
 
-// conflicts is how often a change is tried that others come in between of.
+// conflicts is how often to try a change while other programs change the entry.
 const conflicts = 100
 
-// change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty
-// for a new entry.
+// change reads an entry, calls edit and writes the entry back. It tries again if another program was faster. The record
+// is empty for a new entry.
 func (p *PeriodicControl) change(
-	ctx context.Context, name string, create bool, how func(r *schedule.Record, now time.Time) error,
+	ctx context.Context, name string, create bool, edit func(r *schedule.Record, now time.Time) error,
 ) error {
 	if err := p.check(ctx); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (p *PeriodicControl) change(
 		if err != nil {
 			return err
 		}
-		if err := how(r, now); err != nil {
+		if err := edit(r, now); err != nil {
 			return err
 		}
 		raw := r.Encode()
@@ -193,7 +193,7 @@ func (p *PeriodicControl) notifySchedulers(ctx context.Context) {
 	_ = s.Signal(ctx, periodicSignal)
 }
 
-// periodicSignal is what schedulers are told when entries change.
+// periodicSignal is the message to schedulers when entries change.
 const periodicSignal = "periodic"
 
 func noEntry(name string) error {

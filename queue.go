@@ -53,7 +53,7 @@ type Queue struct {
 	inject    func(context.Context) map[string]string
 	options   callOptions
 	optErr    error
-	// when Redis last confirmed the form of Python tasks, as clock says; shared with the copies that With makes
+	// settled is when Redis last confirmed the form of Python tasks, by clock; shared with the copies that With makes
 	settled  *atomic.Int64
 	listener seam.Listener // in tests; nil for nobody
 }
@@ -231,7 +231,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
 	now := q.stamp(time.Now())
 	python := false
-	var holds []*redisstore.Hold // nil: no task has anything to itself
+	var holds []*redisstore.Hold // nil: no task holds an id or a lock
 	for i, t := range tasks {
 		if err := t.check(); err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
@@ -316,7 +316,7 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 	return q.enqueue(ctx, t, newDraft())
 }
 
-// enqueue enqueues one task, whose message is written in d.
+// enqueue enqueues one task; d provides the memory for its message.
 func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 	t = t.forQueue(q)
 	now := time.Now()
@@ -359,7 +359,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 	return ref, nil
 }
 
-// draft is memory in which messages are written, used again and again.
+// draft is reusable memory for messages.
 type draft struct {
 	payload, message []byte
 	envelopes        []redisstore.Envelope // parts of message
@@ -371,7 +371,7 @@ func newDraft() *draft {
 	return drafts.Get().(*draft) //nolint:errcheck // it holds nothing else
 }
 
-// free takes d back when nothing refers to it any more. One that has grown large is left to the garbage collector.
+// free makes d available again when nothing refers to it any more, unless it has grown large.
 func (d *draft) free() {
 	const most = 256 << 10
 	if cap(d.message) > most || cap(d.payload) > most {
@@ -382,7 +382,7 @@ func (d *draft) free() {
 	drafts.Put(d)
 }
 
-// send hands one batch to Redis.
+// send enqueues one batch.
 func (q *Queue) send(ctx context.Context, batch []redisstore.Envelope) error {
 	if o := &q.options; o.later {
 		return duplicate(q.store.Schedule(ctx, batch, o.due, o.relative))
@@ -390,7 +390,7 @@ func (q *Queue) send(ctx context.Context, batch []redisstore.Envelope) error {
 	return q.store.Enqueue(ctx, batch)
 }
 
-// form is that of the queue's Python tasks.
+// form returns the form of the queue's Python tasks.
 func (q *Queue) form() string {
 	if q.legacy {
 		return redisstore.PlainForm
@@ -398,8 +398,8 @@ func (q *Queue) form() string {
 	return redisstore.ExtendedForm
 }
 
-// settleLife is for how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
-// program may settle the other one.
+// settleLife is how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
+// program may settle the other form.
 const settleLife = time.Second
 
 var clockStart = time.Now()
@@ -451,7 +451,7 @@ func (q *Queue) check(ctx context.Context) error {
 	return checkContext(ctx)
 }
 
-// injected returns q with the headers that its Inject finds in ctx. Those given by Header hold.
+// injected returns q with the headers that its Inject finds in ctx. Those of Header take precedence.
 func (q *Queue) injected(ctx context.Context) (*Queue, error) {
 	if q.inject == nil {
 		return q, nil
@@ -470,7 +470,7 @@ func (q *Queue) injected(ctx context.Context) (*Queue, error) {
 	return &c, nil
 }
 
-// stamp returns the time that messages carry which are made now, in ms since 1970.
+// stamp returns the time for messages that are made now, in ms since 1970.
 func (q *Queue) stamp(now time.Time) int64 {
 	if q.listener != nil {
 		now = q.listener.Now()
@@ -478,14 +478,14 @@ func (q *Queue) stamp(now time.Time) int64 {
 	return now.UnixMilli()
 }
 
-// notifyListener tells whoever wants to know that Redis has accepted tasks.
+// notifyListener tells the listener, if there is one, that Redis has accepted tasks.
 func (q *Queue) notifyListener() {
 	if q.listener != nil {
 		q.listener.Enqueued(q.store.Keys.List)
 	}
 }
 
-// listenerOf returns who wants to hear of the tasks that are enqueued through a source; nil for nobody.
+// listenerOf returns the source as the listener to tasks that are enqueued through it, nil if it is none.
 func listenerOf(src Source) seam.Listener {
 	if bounded, ok := src.(*redisstore.BoundedSource); ok {
 		src = bounded.Source

@@ -76,13 +76,13 @@ func decodeResult(i *wire.Info, dst reflect.Value) error {
 	return nil
 }
 
-// What is published of a task that has ended and leaves nothing behind, in place of "ended".
+// Messages about the end of a task of which nothing is kept; "ended" is the message for all others.
 const (
 	endedReplaced = "replaced" // by enlist.lua
 	endedGathered = redisstore.EndGathered
 )
 
-// leftNothing is what is known of a task that has ended so, nil if more is.
+// leftNothing returns the info for such a message; nil for others.
 func leftNothing(how string) *wire.Info {
 	switch how {
 	case endedReplaced:
@@ -93,7 +93,7 @@ func leftNothing(how string) *wire.Info {
 	return nil
 }
 
-// wait waits for the end of the task and returns what is kept of it.
+// wait waits for the end of the task and returns its info.
 func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	if r == nil || r.queue == nil || ctx == nil {
 		return wire.Info{}, r.check(ctx)
@@ -108,7 +108,7 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 			"that one by its id, which is the first of theirs",
 			ErrNoResult, r)
 	}
-	// Most who ask late need no subscription.
+	// If the task has ended already, no subscription is needed.
 	info, ended, err := r.outcome(ctx)
 	switch {
 	case ended:
@@ -141,8 +141,8 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	}
 }
 
-// outcome looks whether the task has ended: with what is kept of it, or with the error that says why it has failed for
-// good. An error while ended is false says that Redis did not answer.
+// outcome looks whether the task has ended: with its info, or with the error of its final failure. An error while ended
+// is false means that Redis did not answer.
 func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err error) {
 	found, err := r.readState(ctx, false)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err erro
 	return wire.Info{}, false, nil
 }
 
-// failure is the error of a task that has ended; nil if it has succeeded.
+// failure returns the error of a task that has ended; nil if it has succeeded.
 func (r *Ref) failure(where state.Task, info *wire.Info) error {
 	if info.Reason == "completed" {
 		return nil
@@ -247,7 +247,7 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	return task, nil
 }
 
-// readState asks Redis for the task.
+// readState reads from Redis what is known of the task.
 func (r *Ref) readState(ctx context.Context, message bool) (redisstore.Seen, error) {
 	if err := r.check(ctx); err != nil {
 		return redisstore.Seen{}, err
@@ -255,13 +255,13 @@ func (r *Ref) readState(ctx context.Context, message bool) (redisstore.Seen, err
 	return r.queue.store.Look(ctx, r.id, message)
 }
 
-// placeStates are the states of tasks by the places where the store finds them.
+// placeStates maps the places where the store finds tasks to states.
 var placeStates = map[string]state.Task{
 	"scheduled": state.Scheduled, "retry": state.Retry, "parked": state.Parked, "archived": state.Archived,
 	"completed": state.Completed, "active": state.Active,
 }
 
-// stateOf returns the state of what the store has seen, with its time and what is known of it.
+// stateOf returns the state of a task that the store has read, with its time and its info.
 func stateOf(s *redisstore.Seen) (where state.Task, due time.Time, info []byte) {
 	place, due, info := s.Place()
 	where = placeStates[place]
@@ -276,7 +276,7 @@ func stateOf(s *redisstore.Seen) (where state.Task, due time.Time, info []byte) 
 	return where, due, info
 }
 
-// publicInfo returns what users see of what is known of a task.
+// publicInfo returns an info as users get it.
 func publicInfo(i *wire.Info) TaskInfo {
 	return TaskInfo{
 		Function: i.Function, EnqueuedAt: i.Enqueued, Began: i.Began, At: i.At, FirstFailed: i.FirstFailed,

@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// What package delayedtest needs beside the public API.
+// init sets the functions that package delayedtest needs beside the public API.
 func init() {
 	seam.Locate = func(queue any) (any, string, string) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
@@ -84,7 +84,7 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 				}
 			}
 		}
-		// Both are written by the same parameters, so equal arguments are equal bytes.
+		// Both are encoded for the same parameters, so equal arguments give equal bytes.
 		a, err := f.Encode(expected)
 		if err != nil {
 			return false
@@ -109,8 +109,8 @@ func (t *Task) sameCall(message []byte) bool {
 	return same(t.msg) || same(t.forQueue(&legacyQueue).msg)
 }
 
-// nilIfEmpty is b, or nil if b is an empty array or map, whose first byte is given: extended Python tasks write what
-// plain ones leave out.
+// nilIfEmpty returns b, or nil if b is an empty array or map, given by its first byte: extended Python tasks write what
+// plain ones omit.
 func nilIfEmpty(b []byte, empty byte) []byte {
 	if len(b) == 1 && b[0] == empty {
 		return nil

@@ -25,10 +25,10 @@ type Worker struct {
 
 	mu         sync.Mutex                      // protects the following until Run
 	middleware []func(HandlerFunc) HandlerFunc // by Use
-	chain      HandlerFunc                     // made of it by Run; nil: there is none
+	chain      HandlerFunc                     // middleware combined by Run; nil: there is none
 }
 
-// workerConns is how many connections a worker cannot do without.
+// workerConns is the least number of connections of a worker.
 const workerConns = 5
 
 // NewWorker returns a worker, or everything that is wrong with cfg. It does not connect.
@@ -74,7 +74,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	return w, nil
 }
 
-// engine returns the configuration of the parts that do the work. Its defaults are filled in, and it is checked.
+// engine returns the configuration of the engine. Defaults are filled in, and it was checked.
 func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 	e := engine.Config{
 		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
@@ -98,7 +98,7 @@ func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 	return e
 }
 
-// checkPythonQueue returns an error if a script cannot hand tasks on from one of the queues.
+// checkPythonQueue returns an error if one script cannot use both the Python queue and one of the queues.
 func (c WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
 	if c.PythonQueue == "" {
 		return nil
