@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/seam"
 )
 
-// deepest is how deep inline calls may be within one another.
+// deepest bounds how deep inline calls may be nested.
 const deepest = 100
 
 // inliner runs the tasks of a queue as soon as they are enqueued.
@@ -22,7 +22,7 @@ type inliner struct {
 
 	mu     sync.Mutex // protects the following
 	depth  int
-	gaveUp bool // there was no end
+	gaveUp bool // calls were nested too deep
 }
 
 // Inline makes Delay on q run the function at once, in the goroutine of the caller, before it returns, until the test
@@ -67,7 +67,7 @@ func (k *kit) Enqueued(list string) {
 	}
 }
 
-// runPending runs what is pending.
+// runPending runs the pending tasks.
 func (in *inliner) runPending() {
 	if !in.enter() {
 		return
@@ -117,7 +117,7 @@ func (in *inliner) goesOn() bool {
 	return !in.gaveUp
 }
 
-// problem says what is wrong with what became of a task, "" for nothing.
+// problem returns what is wrong with the outcome of a task, "" for nothing.
 func (in *inliner) problem(ran *seam.Run) string {
 	c := callOf(ran, time.Time{}, in.fns)
 	switch {

@@ -18,7 +18,7 @@ func (w wildcard) String() string { return string(w) }
 const (
 	// Any equals every argument: RequireEnqueued(t, q, mail.Welcome, delayedtest.Any, "en").
 	Any wildcard = "Any"
-	// AnyArgs is the only argument and equals whatever there is: RefuteEnqueued(t, q, mail.Welcome,
+	// AnyArgs, as the only argument, equals all arguments of a call: RefuteEnqueued(t, q, mail.Welcome,
 	// delayedtest.AnyArgs).
 	AnyArgs wildcard = "AnyArgs"
 )
@@ -73,7 +73,7 @@ func RequireEmpty(t testing.TB, q *delayed.Queue) {
 	}
 }
 
-// expectation is what was looked for, and what is there.
+// expectation is the expected call, and the tasks found instead.
 type expectation struct {
 	call    string
 	waiting []Task
@@ -86,7 +86,7 @@ func findCalls(t testing.TB, q *delayed.Queue, fn any, args []any) (found []Task
 	anyArgs := len(args) == 1 && args[0] == AnyArgs
 	wanted := args
 	if anyArgs {
-		wanted = []any{Any} // their number is not looked at
+		wanted = []any{Any} // Match does not check the number of arguments
 	}
 	match, path, err := seam.Match(fn, wanted, func(a any) bool { return a == Any })
 	if err != nil {
@@ -141,7 +141,8 @@ func waiting(all []Task) (tasks []Task) {
 	return tasks
 }
 
-// nowOf returns the time by which tasks of q become due, as well as it is known.
+// nowOf returns the time by which tasks of q become due: that of its kit, or of this process for a queue on another
+// server.
 func nowOf(q *delayed.Queue) time.Time {
 	src, _, _ := seam.Locate(q)
 	if k, ok := src.(*kit); ok {
@@ -153,7 +154,7 @@ func nowOf(q *delayed.Queue) time.Time {
 // mostShown bounds the tasks that a message shows.
 const mostShown = 30
 
-// instead says what is enqueued.
+// instead describes the tasks found instead.
 func (e *expectation) instead() string {
 	if len(e.waiting) == 0 {
 		return "nothing is enqueued"

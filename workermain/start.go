@@ -38,8 +38,8 @@ func severalHosts(rawURL string) bool {
 	return err == nil && (len(u.Hosts) > 1 || u.Query.Has("master"))
 }
 
-// awaitRedis waits until Redis answers, for as long as the settings say. A refusal that time does not mend ends it at
-// once.
+// awaitRedis waits until Redis answers, for as long as the settings allow. It gives up at once when Redis refuses
+// lastingly, as after a wrong password.
 func (p *program) awaitRedis(ctx context.Context) error {
 	end := time.Now().Add(p.settings.wait)
 	for next := firstPause; ; next = min(2*next, longestPause) {
@@ -74,8 +74,8 @@ func (p *program) ping(ctx context.Context, limit time.Duration) error {
 	return p.rdb.Ping(ctx)
 }
 
-// refused reports whether Redis has answered with an error that a wrong URL or password causes. Others, such as
-// LOADING, pass.
+// refused reports whether Redis has answered with an error that a wrong URL or password causes, rather than a temporary
+// one such as LOADING.
 func refused(err error) bool {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

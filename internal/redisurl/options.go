@@ -20,7 +20,7 @@ import (
 //	pool_size      connections that concurrent producers share
 var Options = []string{"ca", "cert", "key", "server_name", "dial_timeout", "pool_size"}
 
-// maxDialTimeout keeps a time-out from being one that nobody has meant.
+// maxDialTimeout is longer than any time-out that makes sense.
 const maxDialTimeout = time.Hour
 
 // Limits are the bounds that a URL sets.
@@ -29,7 +29,7 @@ type Limits struct {
 	PoolSize    int
 }
 
-// Limits returns defaults, with what the URL says in their place.
+// Limits returns defaults with the settings of the URL in their place.
 func (u *URL) Limits(defaults Limits) (Limits, error) {
 	l := defaults
 	if text := u.Query.Get("dial_timeout"); text != "" {
@@ -50,8 +50,8 @@ func (u *URL) Limits(defaults Limits) (Limits, error) {
 	return l, nil
 }
 
-// TLSConfig returns how to connect by TLS, nil without it. The certificate of the client is read again for each
-// connection, since it is renewed while programs run; an error now says that it cannot be read at all.
+// TLSConfig returns the configuration for TLS, nil without TLS. The client's certificate is read again for each
+// connection, because it may be renewed while the program runs; TLSConfig reads it once to find errors now.
 func (u *URL) TLSConfig() (*tls.Config, error) {
 	if !u.TLS {
 		for _, name := range []string{"ca", "cert", "key", "server_name"} {
