@@ -23,18 +23,18 @@ type Entry struct {
 	Spec string
 	// Zone is the time zone of the fields, such as Europe/Berlin. Defaults to UTC.
 	Zone string
-	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for PeriodicControl.Set
-	// nil keeps the task and options that the entry has.
+	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for
+	// PeriodicControl.Set nil keeps the task and options that the entry has.
 	Task *Task
 	// Options hold for each task of the entry, as those of Queue.With do. What says when or under which id a task runs
 	// is refused.
 	Options []Option
 
-	// SkipMissing leaves out ticks at times that the zone's clocks leave out, as when summer time begins. By default such
-	// a tick comes at the first moment after them.
+	// SkipMissing leaves out ticks at times that the zone's clocks leave out, as when summer time begins. By default
+	// such a tick comes at the first moment after them.
 	SkipMissing bool
-	// RunTwice runs ticks at times that the clocks show twice, as when summer time ends, both times. By default they run
-	// at the first of both.
+	// RunTwice runs ticks at times that the clocks show twice, as when summer time ends, both times. By default they
+	// run at the first of both.
 	//
 	// This and SkipMissing concern entries that name hours. Those whose hour field is * tick whenever the clock shows a
 	// time that the other fields allow; @every knows no clocks at all.

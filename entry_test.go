@@ -173,7 +173,9 @@ func (countsFromNow) forQueueWith(c *callOptions) {
 func TestClocksThatChange(t *testing.T) {
 	b := newBench(t)
 	p, ctx := b.q.Periodic(), t.Context()
-	for _, want := range []Entry{{}, {SkipMissing: true}, {RunTwice: true}, {SkipMissing: true, RunTwice: true}, {Missed: -9}} {
+	for _, want := range []Entry{
+		{}, {SkipMissing: true}, {RunTwice: true}, {SkipMissing: true, RunTwice: true}, {Missed: -9},
+	} {
 		want.Name, want.Spec, want.Task = "e", "30 2 * * *", Call(Func(func() {}, Name("clocks")))
 		if err := p.Set(ctx, want); err != nil {
 			t.Fatal(err)

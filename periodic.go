@@ -22,8 +22,8 @@ var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
 // errConflict says that other programs kept changing the entry.
 var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
 
-// PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice what it changes at once, or
-// within five seconds where Redis refuses them to be told. It is safe for concurrent use.
+// PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice what it changes at
+// once, or within five seconds where Redis refuses them to be told. It is safe for concurrent use.
 type PeriodicControl struct {
 	queue    *Queue
 	shortest time.Duration

@@ -46,8 +46,10 @@ type Redis struct {
 // The URL may have parameters, and those of rediscluster.Dial and redissentinel.Dial too:
 //
 //	ca=/path/ca.pem                   with rediss: certificates of a private authority, in place of the system's
-//	cert=/path/c.pem&key=/path/k.pem  with rediss: the certificate that the server asks the client for; read again for each connection
-//	server_name=redis.example.com     with rediss: the name that certificates of servers must have, in place of the host
+//	cert=/path/c.pem&key=/path/k.pem  with rediss: the certificate that the server asks the client for; read again for
+//	                                  each connection
+//	server_name=redis.example.com     with rediss: the name that certificates of servers must have, in place of the
+//	                                  host
 //	dial_timeout=2s                   for connecting; defaults to 5s, and to 2s with Sentinel
 //	pool_size=200                     connections for concurrent producers; defaults to 64
 //

@@ -34,9 +34,9 @@ type SchedulerConfig struct {
 	Owner string
 	// Entries are those that the code declares. When the scheduler starts they are made known to Redis: new ones are
 	// created, changed ones change, and those that an earlier version has declared under the same Owner are removed.
-	// Entries of other owners, and those set with PeriodicControl.Set, stay; a name that another owner has declared is not
-	// taken from it, which the log says. Changes made at run time hold until the declaration changes. Without Entries
-	// nothing is declared and nothing removed, unless Owner is set: then all of that owner's are.
+	// Entries of other owners, and those set with PeriodicControl.Set, stay; a name that another owner has declared is
+	// not taken from it, which the log says. Changes made at run time hold until the declaration changes. Without
+	// Entries nothing is declared and nothing removed, unless Owner is set: then all of that owner's are.
 	Entries []Entry
 	// Version keeps an old program, started while a new one is being rolled out, from undoing what that has declared:
 	// nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the time of
@@ -47,8 +47,8 @@ type SchedulerConfig struct {
 }
 
 // Scheduler enqueues the tasks of a queue's periodic entries when they are due, by the clock of Redis. Any number of
-// schedulers may run, beside workers (WorkerConfig.Schedulers) or by themselves: each tick is enqueued once, by whichever
-// is first. All schedulers of a queue serve all its entries, also those that others declare.
+// schedulers may run, beside workers (WorkerConfig.Schedulers) or by themselves: each tick is enqueued once, by
+// whichever is first. All schedulers of a queue serve all its entries, also those that others declare.
 type Scheduler struct {
 	cfg        SchedulerConfig
 	periodic   *PeriodicControl
