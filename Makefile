@@ -1,11 +1,11 @@
-# `make help` lists what there is. CI and .ci/run call these targets and nothing else; each of them covers every module of go.work.
+# `make help` lists the targets. CI and .ci/run call nothing else. Each target covers every module of go.work.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# For each Fuzz function in `make fuzz`: a time, or a number of inputs such as 100000x. Go sometimes reports the end of a time as a failure, "context
-# deadline exceeded", so the whole check counts inputs.
+# For each Fuzz function in `make fuzz`: a time, or a number of inputs such as 100000x. `make test` gives a number,
+# because Go sometimes reports the end of a time as the failure "context deadline exceeded".
 FUZZTIME ?= 30s
 # How often make soak repeats its tests.
 SOAK ?= 20
@@ -31,7 +31,8 @@ gotest := go test -vet=off -shuffle=on
 
 .PHONY: help
 help: ## Print this list
-	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 ##@ Everything
 
@@ -40,7 +41,7 @@ setup: ## Install what the tests need: Redis, Python packages, linter (3 min onc
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, then lint and run every test, stage by stage; 100,000 inputs for each Fuzz function unless FUZZTIME is set (9 min, 15 with cold caches)
+test: ## Install what is missing, lint and run all tests, stage by stage (9 min, 15 with cold caches)
 	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint verify cover race-nested+python \
 		examples fuzz bench-smoke
 
@@ -79,7 +80,7 @@ soak: ## Repeat the tests in itest SOAK times, 20 by default (1 h)
 	@cd itest && $(gotest) -count=$(SOAK) -timeout=12h $(TESTFLAGS) ./...
 
 .PHONY: chaos
-chaos: ## Kill workers, take Redis away and flood queues, with the counts of docs/RELIABILITY.md, on a machine with nothing else to do (at least 20 min)
+chaos: ## Kill workers, cut off Redis, flood queues, as often as docs/RELIABILITY.md says; idle machine (20 min)
 	@cd itest && go test -count=1 -v -run='$(CHAOS)' -timeout=2h . -args -chaos -limits
 
 .PHONY: fuzz
@@ -90,7 +91,8 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 examples: ## Run the quickstart as a newcomer does (30 s)
 	@scripts/examples.sh
 
-# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-profile and bench-guard, for instance BENCH='-rounds 1 -scale 0.1'.
+# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-profile and bench-guard, for instance
+# BENCH='-rounds 1 -scale 0.1'.
 BENCH ?=
 
 .PHONY: bench
@@ -102,11 +104,11 @@ bench-peers: ## Measure every task queue that is installed; leaves bench/peers.j
 	@cd bench && go run . peers -json peers.json $(BENCH)
 
 .PHONY: bench-python
-bench-python: ## Measure the Python package beside keakon's delayed, RQ, Celery and dramatiq; leaves bench/python.json (5 min)
+bench-python: ## Measure the Python package and its peers; leaves bench/python.json (5 min)
 	@cd bench && go run . python -json python.json $(BENCH)
 
 .PHONY: bench-peers-setup
-bench-peers-setup: ## Install PostgreSQL, Node.js, BullMQ, Celery, dramatiq and RQ for bench-peers and bench-python (3 min once, then 1 s)
+bench-peers-setup: ## Install the servers and libraries of bench-peers and bench-python (3 min once, then 1 s)
 	@bench/scripts/setup-peers.sh
 
 .PHONY: bench-ceiling
@@ -118,11 +120,11 @@ bench-profile: ## Profile a drain, worker and server; leaves bench/delayed-drain
 	@cd bench && go run . profile $(BENCH)
 
 .PHONY: bench-guard
-bench-guard: ## Check that the ratios to asynq and to the prototype are no more than 15 % behind the published ones (2 min, 5 when in doubt)
+bench-guard: ## Check that no published ratio has become worse by more than 15 % (2 min, 5 when in doubt)
 	@cd bench && go run . guard $(BENCH)
 
 .PHONY: limits
-limits: ## Check time and memory, on a machine with nothing else to do: a million tasks, 500 MiB of messages that are too large, the longest script (5 min)
+limits: ## Check time and memory with a million tasks, large messages and long scripts; idle machine (5 min)
 	@cd itest && go test -run='^TestMillion$$|^TestLargeMessages' -count=1 -v . -args -limits
 	@go test -run='^$$' -bench='^BenchmarkScripts$$' -benchtime=1x ./internal/redisstore
 
@@ -132,7 +134,7 @@ bench-smoke: ## Run each Go benchmark once, to see that it works (20 s)
 		sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 
 .PHONY: planted
-planted: ## Break the code in each of the ways kept in itest/planted; a test must fail for each (35 min on two processors)
+planted: ## Break the code in each way kept in itest/planted and expect a test to fail (35 min on two processors)
 	@cd itest && go run ./planted $(PLANTED)
 
 ##@ Python
@@ -166,7 +168,7 @@ fmt: ## Format all Go files and tidy every go.mod (20 s)
 	@$(each) -o go mod tidy
 
 .PHONY: house
-house: ## Check which way packages import, knots of files, long files, exported names; HOUSE=-v lists them (10 s)
+house: ## Measure the layout: imports that point up, knots, long files, wide lines; HOUSE=-v lists all (10 s)
 	@cd itest && go run ./house $(HOUSE)
 
 .PHONY: vet

@@ -127,7 +127,8 @@ func TestArchitecturePage(t *testing.T) {
 		rest, _, _ = strings.Cut(rest, "\n#")
 		return rest
 	}
-	for _, m := range regexp.MustCompile("`(\\w+\\.go)`").FindAllStringSubmatch(section("### Files of the engine"), -1) {
+	engineFile := regexp.MustCompile("`(\\w+\\.go)`")
+	for _, m := range engineFile.FindAllStringSubmatch(section("### Files of the engine"), -1) {
 		if !names.paths["internal/engine/"+m[1]] {
 			t.Errorf("internal/engine has no %s", m[1])
 		}
@@ -135,7 +136,8 @@ func TestArchitecturePage(t *testing.T) {
 	// Whoever asks where something is should not have to open more files than of comparable projects.
 	const most = 18
 	open := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([\\w/]+\\.(?:go|lua))`").FindAllStringSubmatch(section("## Where is …?"), -1) {
+	anyFile := regexp.MustCompile("`([\\w/]+\\.(?:go|lua))`")
+	for _, m := range anyFile.FindAllStringSubmatch(section("## Where is …?"), -1) {
 		open[m[1]] = true
 	}
 	if len(open) == 0 || len(open) > most {

@@ -95,12 +95,12 @@ func (q *Queue) DeleteArchived(ctx context.Context, only func(TaskInfo) bool) (n
 	return q.eachArchived(ctx, only, func(ids []string) (int, error) { return q.store.Delete(ctx, ids) })
 }
 
-// eachArchived hands the archived tasks to do that only chooses, in pages. do returns how many of them are not archived
-// any more.
+// eachArchived calls do with pages of the archived tasks for which only returns true. do returns how many of them are
+// no longer archived.
 func (q *Queue) eachArchived(
 	ctx context.Context, only func(TaskInfo) bool, do func(ids []string) (int, error),
 ) (n int, err error) {
-	passed := 0 // at the front of the set: those that stay
+	passed := 0 // tasks at the front of the set that stay archived
 	for left := -1; left != 0; {
 		page, total, err := q.Archived(ctx, passed, redisstore.MaxListPage)
 		if err != nil {
@@ -109,7 +109,7 @@ func (q *Queue) eachArchived(
 		if left < 0 {
 			left = total
 		}
-		// Whoever comes later stands behind these.
+		// Tasks that are archived meanwhile come after these.
 		page = page[:min(len(page), left)]
 		left -= len(page)
 		if len(page) == 0 {
@@ -142,7 +142,7 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
-	const tries = 3 // somebody else may edit it at the same time
+	const tries = 3 // another program may edit the task at the same time
 	for range tries {
 		message, err := r.queue.store.FiledMessage(ctx, r.id)
 		switch {
@@ -155,7 +155,7 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 			return r.notArchived()
 		}
 		if t != nil {
-			t = t.on(r.queue)
+			t = t.forQueue(r.queue)
 		}
 		again, err := newRerun(r.id, message.Bytes, t, r.queue.stamp(time.Now()))
 		if err != nil {
@@ -178,8 +178,8 @@ func (r *Ref) notArchived() error {
 	return fmt.Errorf("%w: expected task %s there; ask Ref.State where it is", ErrNotArchived, r)
 }
 
-// newRerun prepares running a task again that is filed under name, with the arguments of t unless it is nil, at now, in
-// ms. What is not a message goes on as it is, unless there are arguments.
+// newRerun prepares running the task filed under name again at now, in ms, with the arguments of t unless t is nil.
+// Without arguments it leaves an undecodable message unchanged.
 func newRerun(name string, old []byte, t *Task, now int64) (redisstore.Rerun, error) {
 	again := redisstore.Rerun{Name: name, ID: name, Old: old, New: old}
 	msg, err := wire.Parse(old, wire.WorkerLimits)
@@ -204,7 +204,7 @@ func newRerun(name string, old []byte, t *Task, now int64) (redisstore.Rerun, er
 		msg.Payload, msg.Py = t.msg.Payload, t.msg.Py
 		msg.Meta.HasN, msg.Meta.N = t.msg.Meta.HasN, t.msg.Meta.N
 	} else if msg.Kind == wire.Py || msg.Kind == wire.GoBare || msg.Kind == wire.GoPlain {
-		return again, nil // it says nothing of its failures
+		return again, nil // the message has no failures to remove
 	}
 	m := &msg.Meta
 	m.Retried, m.Deaths, m.DiedAt = 0, 0, 0

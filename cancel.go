@@ -45,12 +45,12 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.RedisTime(found.Now) // the cancellation is counted on that day
+		s.RedisTime(found.Now) // sets the day whose counter is raised
 		message := found.Message
 		if !message.Exists() && r.loose {
 			return r.gone()
 		}
-		// Who waits for it is to be told, which is all that is kept.
+		// Keep a record of the cancellation for callers that wait for the task.
 		var keep time.Duration
 		var info []byte
 		if msg, err := wire.Parse(message.Bytes, wire.WorkerLimits); message.Bytes != nil && err == nil &&

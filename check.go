@@ -45,7 +45,7 @@ func (r *Redis) Check(ctx context.Context, allow ...string) (warnings []string, 
 	return checkServers(ctx, r.loops, servers, allow)
 }
 
-// checkAllowed returns an error for a name that no SettingError has.
+// checkAllowed returns an error for a name that is not among those of SettingError.
 func checkAllowed(where string, allow []string) error {
 	for _, name := range allow {
 		if !slices.Contains(redisstore.SettingNames, name) {
@@ -56,7 +56,7 @@ func checkAllowed(where string, allow []string) error {
 	return nil
 }
 
-// checkServers is Redis.Check for servers.
+// checkServers is Redis.Check for the given servers.
 func checkServers(
 	ctx context.Context, src Source, servers []redisstore.Server, allow []string,
 ) (warnings []string, err error) {

@@ -75,7 +75,7 @@ func (q *Queue) SetWeight(ctx context.Context, weight int) error {
 // Worker returns the control of one worker that serves the queue. The id is what Worker.ID returned there; it also
 // stands in its log. It does not ask Redis whether there is such a worker.
 func (q *Queue) Worker(id string) *WorkerControl {
-	must(q.made())
+	must(q.checkMade())
 	return &WorkerControl{q, id}
 }
 

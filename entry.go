@@ -80,7 +80,7 @@ func (o Overlap) String() string {
 
 var overlapNames = [...]string{"allow", "skip", "queue"}
 
-// dst says in the terms of package schedule which ticks run whose time a clock leaves out or shows twice.
+// dst returns SkipMissing and RunTwice as a value of package schedule.
 func (e *Entry) dst() (policy schedule.DST) {
 	if e.SkipClockGap {
 		policy |= schedule.DSTSkipMissing
@@ -91,7 +91,7 @@ func (e *Entry) dst() (policy schedule.DST) {
 	return policy
 }
 
-// define checks an entry and returns it as it is kept. Of an entry without a task, message and relative are missing.
+// define checks an entry and returns its definition. For an entry without a task, Message and Relative are missing.
 func (e *Entry) define(q *Queue, shortest time.Duration) (d schedule.Definition, err error) {
 	d = schedule.Definition{
 		Spec: e.Spec, Zone: e.Zone, DST: e.dst(), Missed: max(e.CatchUp, schedule.MissedSkip),
@@ -124,7 +124,7 @@ func (e *Entry) define(q *Queue, shortest time.Duration) (d schedule.Definition,
 	return d, nil
 }
 
-// template returns the message of t for a queue, without id and time, and which times in it count from the moment of
+// template returns the message of t for a queue, without id and time, and which times in it are relative to the time of
 // enqueueing.
 func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 	o := &q.options
@@ -144,7 +144,7 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 	case o.front:
 		return nil, 0, errors.New("the option Front: ticks join the end of the queue: leave it out")
 	}
-	// Told two times, an option that counts from the present shows itself.
+	// Encode the options for two times: those that differ are relative to the present.
 	const apart = 1 << 40
 	msg, err := t.bare(q, 0)
 	if err != nil {
@@ -172,7 +172,7 @@ func (t *Task) template(q *Queue) (message []byte, relative int64, err error) {
 // bare returns the message of t for a queue, without id and time.
 func (t *Task) bare(q *Queue, nowMs int64) (msg wire.Message, err error) {
 	var ref Ref
-	raw, err := t.on(q).appendMessage(nil, q, nowMs, &ref, nil)
+	raw, err := t.forQueue(q).appendMessage(nil, q, nowMs, &ref, nil)
 	if err != nil {
 		return msg, err
 	}

@@ -93,7 +93,7 @@ func (e *ArgumentError) Error() string { return (*function.ArgumentError)(e).Err
 // Unwrap makes errors.Is(err, ErrArguments) true.
 func (e *ArgumentError) Unwrap() error { return ErrArguments }
 
-// public turns an error of encoding or decoding arguments into the one that users know.
+// public turns an error of encoding or decoding arguments into the exported one.
 func public(err error) error {
 	if e, ok := err.(*function.ArgumentError); ok { //nolint:errorlint // never wrapped
 		return (*ArgumentError)(e)
@@ -117,7 +117,7 @@ func (e *DuplicateError) Error() string {
 // Unwrap makes errors.Is(err, ErrDuplicate) true.
 func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 
-// duplicate makes the public error of the store's about a task that is in the way.
+// duplicate turns the store's error about a task that holds the id or lock into the exported one.
 func duplicate(err error) error {
 	if taken := (*redisstore.TakenError)(nil); errors.As(err, &taken) {
 		return &DuplicateError{ID: taken.ID}
@@ -192,8 +192,8 @@ type StuckError struct {
 // Error implements error.
 func (e *StuckError) Error() string { return (*engine.StuckError)(e).Error() }
 
-// misfit returns the function whose arguments did not fit, if that is what err says.
-func misfit(err error) (path string, ok bool) {
+// misfitPath returns the path of the function whose arguments did not fit, if err says so.
+func misfitPath(err error) (path string, ok bool) {
 	var wrong *ArgumentError
 	if errors.As(err, &wrong) {
 		return wrong.Func, true
@@ -201,7 +201,7 @@ func misfit(err error) (path string, ok bool) {
 	return "", false
 }
 
-// publicEnd turns what a worker says of its end, one error or several that are joined, into the errors that users know.
+// publicEnd turns the error of a worker's end, which may be several joined ones, into exported ones.
 func publicEnd(err error) error {
 	_, translated := publicErrors(err)
 	return translated
@@ -210,7 +210,7 @@ func publicEnd(err error) error {
 // publicErrors is publicEnd, and reports whether it has replaced anything. Errors are not compared for that: those of a
 // Source may be of a type that Go cannot compare.
 func publicErrors(err error) (replaced bool, translated error) {
-	switch e := err.(type) { //nolint:errorlint // these are never wrapped but by errors.Join
+	switch e := err.(type) { //nolint:errorlint // only errors.Join wraps these
 	case *engine.RunningError:
 		return true, (*StillRunningError)(e)
 	case *engine.StuckError:

@@ -16,7 +16,7 @@ func Message(q *Queue, t *Task, nowMs int64) (message []byte, ref *Ref, lock str
 	if q.optErr != nil {
 		return nil, nil, "", q.optErr
 	}
-	t, ref = t.on(q), &Ref{queue: q}
+	t, ref = t.forQueue(q), &Ref{queue: q}
 	h, err := t.holdOf(&q.options)
 	if err != nil {
 		return nil, nil, "", err
@@ -62,11 +62,11 @@ func Declare(ctx context.Context, s *Scheduler) error { return s.declare(ctx) }
 func LookEvery(s *Scheduler, d time.Duration) { s.every = d }
 
 // ClaimOf returns the claim of a task that a worker has received.
-func ClaimOf(t *Task) *engine.Claim { return t.got.claim }
+func ClaimOf(t *Task) *engine.Claim { return t.claimed.claim }
 
 // Caller returns what calls claimed tasks when a worker runs, through the middleware that Use has given it.
 func Caller(w *Worker) (call func(context.Context, *engine.Claim) (any, error), err error) {
-	return w.call, w.build()
+	return w.callFunction, w.build()
 }
 
 // WithDefaults returns cfg with a value for each setting that has none.

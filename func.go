@@ -17,10 +17,10 @@ type Function struct {
 	err error
 }
 
-// noDefaults are those of a function that Func has not made.
+// noDefaults are the defaults of a function without Func.
 var noDefaults defaults
 
-// defaultsOf returns what Func has said about a function.
+// defaultsOf returns the defaults that Func has set for a function.
 func defaultsOf(f *function.Function) *defaults {
 	if d, ok := f.Attached.(*defaults); ok {
 		return d
@@ -28,7 +28,7 @@ func defaultsOf(f *function.Function) *defaults {
 	return &noDefaults
 }
 
-// funcOption is an option that only Func knows.
+// funcOption is an option that only Func accepts.
 type funcOption struct {
 	text  string
 	apply func(*funcDefaults)
@@ -141,7 +141,7 @@ func newFunction(f any) (*function.Function, error) {
 	return function.New(f, function.Spec{})
 }
 
-// functionOf is newFunction for producers: the second time it is a look-up.
+// functionOf is newFunction for producers. It looks up functions that it has seen before.
 func functionOf(f any) (*function.Function, error) {
 	if v, ok := f.(*Function); ok {
 		return v.unwrap()
@@ -149,7 +149,7 @@ func functionOf(f any) (*function.Function, error) {
 	return function.Of(f)
 }
 
-// unwrap returns what Func has made.
+// unwrap returns the function that Func has made.
 func (v *Function) unwrap() (*function.Function, error) {
 	switch {
 	case v == nil:

@@ -94,7 +94,7 @@ func (o gatherOption) forFunc(d *funcDefaults) {
 	d.gather = o.onWire()
 }
 
-// onWire is the policy with its defaults.
+// onWire returns the policy, with defaults, as messages carry it.
 func (o gatherOption) onWire() *wire.Gather {
 	w := &wire.Gather{
 		Grace: max(o.Grace.Milliseconds(), 1), MaxDelay: max(o.MaxDelay.Milliseconds(), 0),
@@ -126,8 +126,8 @@ func (o gatherOption) String() string {
 	return "Gather(GatherPolicy{" + strings.Join(fields, ", ") + "})"
 }
 
-// gathered prepares a task for its group: it returns x with what is to stand in the message, and rewrites the arguments
-// of a task given by path.
+// gathered prepares a task for its group: it returns x with the policy for the message, and rewrites the arguments of a
+// task given by path.
 func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *redisstore.Hold) (*wire.Extra, error) {
 	refuse := func(why string) (*wire.Extra, error) {
 		return nil, fmt.Errorf("%w: %s: Group: %s", ErrArguments, msg.Path, why)
@@ -172,7 +172,7 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *red
 	return x, nil
 }
 
-// lastIsList turns the counted arguments of a task given by path into those of a call with a ready slice.
+// lastIsList turns the counted arguments of a task given by path into those of a call whose last argument is a slice.
 func lastIsList(msg *wire.Message, how *wire.Gather) error {
 	if !msg.Meta.HasN {
 		return errors.New("expected a task made by Call or NewGoTask, found one that a worker received; make a new one")
@@ -202,8 +202,8 @@ func lastIsList(msg *wire.Message, how *wire.Gather) error {
 	return nil
 }
 
-// gather hands messages to their groups, as many at a time as follow one another in one group. It returns how many are
-// gathered.
+// gather adds messages to their groups, with one call for each run of messages of one group. It returns how many it has
+// added.
 func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sent int, err error) {
 	members := make([]group.Member, len(messages))
 	for i := range messages {

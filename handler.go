@@ -24,7 +24,7 @@ func TaskFromContext(ctx context.Context) *Task {
 	return taskOf(c)
 }
 
-// chain puts middleware around next. The result is nil if there is none, so that tasks need not go through it.
+// chain puts middleware around next. It returns nil if there is no middleware, so that tasks bypass it.
 func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, error) {
 	if len(mw) == 0 {
 		return nil, nil
@@ -45,7 +45,7 @@ func chain(mw []func(HandlerFunc) HandlerFunc, next HandlerFunc) (HandlerFunc, e
 	return next, nil
 }
 
-// wrap puts one piece of middleware around next. The error is its panic.
+// wrap puts one piece of middleware around next. If that panics, wrap returns the panic as an error.
 func wrap(m func(HandlerFunc) HandlerFunc, next HandlerFunc) (h HandlerFunc, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -60,18 +60,18 @@ func callTask(ctx context.Context, t *Task) (err error) {
 	if ctx == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given a context, found nil", ErrFunction)
 	}
-	if t == nil || t.got == nil || t.got.fn() == nil {
+	if t == nil || t.claimed == nil || t.claimed.fn() == nil {
 		return fmt.Errorf("%w: middleware: expected that next is given the task that the middleware was given, found "+
 			"another", ErrFunction)
 	}
-	t.got.result, err = t.got.fn().Call(ctx, t.got.claim.Message())
+	t.claimed.result, err = t.claimed.fn().Call(ctx, t.claimed.claim.Message())
 	return public(err)
 }
 
-// callFunc goes on from the worker's middleware to that of the function.
+// callFunc is the end of the worker's middleware: it calls the function through the function's own.
 func callFunc(ctx context.Context, t *Task) error {
-	if t != nil && t.got != nil && t.got.fn() != nil {
-		if inner := defaultsOf(t.got.fn()).chain; inner != nil {
+	if t != nil && t.claimed != nil && t.claimed.fn() != nil {
+		if inner := defaultsOf(t.claimed.fn()).chain; inner != nil {
 			return inner(ctx, t)
 		}
 	}

@@ -23,16 +23,16 @@ func SlogLogger(h slog.Handler) Logger {
 	}
 	l := logrus.New()
 	l.SetOutput(io.Discard)
-	l.SetFormatter(nothing{})
+	l.SetFormatter(noFormat{})
 	l.SetLevel(logrus.DebugLevel)
 	l.AddHook(slogHook{h})
 	return l
 }
 
-// nothing formats nothing: the hook has written the entry already.
-type nothing struct{}
+// noFormat is the formatter of a logger whose hook writes the entries.
+type noFormat struct{}
 
-func (nothing) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
+func (noFormat) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
 type slogHook struct{ handler slog.Handler }
 

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Errors of handles that were never made. Methods that return no error panic with them.
+// Errors of handles that no constructor has made. Methods that return no error panic with them.
 var (
 	errNilContext = errors.New("delayed: the context is nil: pass context.Background() where there is no other")
 )
 
-// must panics with an error where a function cannot return it.
+// must panics with err unless it is nil, in functions that return no error.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -27,7 +27,8 @@ func checkContext(ctx context.Context) error {
 	return nil
 }
 
-// tooShort says what is wrong with a duration that was meant in another unit: Retention(60000) is 60 µs.
+// tooShort finds durations that were probably meant in another unit, such as Retention(60000), which is 60 µs. want
+// says what was expected.
 func tooShort(d time.Duration) (want string, wrong bool) {
 	return "at least 1ms, or a unit such as time.Second behind the number", d > 0 && d < time.Millisecond
 }

@@ -301,7 +301,9 @@ func misusedArguments(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			[]any{"x", delayed.MaxRetry(1)},
 			"found the option MaxRetry" + refused,
 		},
-		"an option of Func":         {wrongAny, []any{delayed.Name("x")}, "the option Name, which is no argument: give it to Func"},
+		"an option of Func": {
+			wrongAny, []any{delayed.Name("x")}, "the option Name, which is no argument: give it to Func",
+		},
 		"a context":                 {wrongOne, []any{t.Context(), 1}, "DelayContext"},
 		"a context for any":         {wrongAny, []any{t.Context()}, "DelayContext"},
 		"a Ref":                     {wrongAny, []any{ref}, "pass its ID()"},

@@ -185,13 +185,19 @@ func misusedEntries(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	q := delayed.NewQueue(redistest.Name(t), rdb)
 	good := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.Call(wrongOne, 1)}
 	for name, do := range map[string]func(context.Context, *delayed.PeriodicControl) error{
-		"Set":     func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Set(ctx, good) },
-		"Remove":  func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Remove(ctx, "e") },
-		"Pause":   func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Pause(ctx, "e") },
-		"Resume":  func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Resume(ctx, "e") },
-		"RunNow":  func(ctx context.Context, p *delayed.PeriodicControl) error { _, err := p.RunNow(ctx, "e"); return err },
-		"List":    func(ctx context.Context, p *delayed.PeriodicControl) error { _, err := p.List(ctx); return err },
-		"History": func(ctx context.Context, p *delayed.PeriodicControl) error { _, err := p.History(ctx, "e"); return err },
+		"Set":    func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Set(ctx, good) },
+		"Remove": func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Remove(ctx, "e") },
+		"Pause":  func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Pause(ctx, "e") },
+		"Resume": func(ctx context.Context, p *delayed.PeriodicControl) error { return p.Resume(ctx, "e") },
+		"RunNow": func(ctx context.Context, p *delayed.PeriodicControl) error {
+			_, err := p.RunNow(ctx, "e")
+			return err
+		},
+		"List": func(ctx context.Context, p *delayed.PeriodicControl) error { _, err := p.List(ctx); return err },
+		"History": func(ctx context.Context, p *delayed.PeriodicControl) error {
+			_, err := p.History(ctx, "e")
+			return err
+		},
 	} {
 		all = append(all,
 			misuse{

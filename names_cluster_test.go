@@ -24,7 +24,11 @@ func TestNamesInACluster(t *testing.T) {
 		{"", "mail}", `name it "{mail}"`},
 		{"", "{mail", `name it "{mail}"`},
 		{"", "{}", "choose another prefix"},
-		{"app:", "mail", `behind the key prefix "app:" has no tag: all keys of a queue are in one slot of a Redis Cluster because of a {tag} in its name: name it "{mail}"`},
+		{
+			"app:", "mail",
+			`behind the key prefix "app:" has no tag: all keys of a queue are in one slot of a Redis Cluster ` +
+				`because of a {tag} in its name: name it "{mail}"`,
+		},
 		{"{}", "{mail}", "choose another prefix"},
 		{"", "{mail}", ""},
 		{"", "{mail}:low", ""},

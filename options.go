@@ -14,18 +14,18 @@ import (
 // maxYear bounds times, so that they are exact as numbers of milliseconds in Redis.
 const maxYear = 9999
 
-// maxRetryLimit keeps retry counts within what every reader of the wire can hold.
+// maxRetryLimit keeps retry counts within the integers of every reader of messages.
 const maxRetryLimit = 1 << 30
 
 // Option changes one call of Delay; give it to Queue.With. When an option is given twice, the last one holds, and so it
 // is with In and At, and with Unique and UniqueKey. Its String method shows it as it is written in code.
 type Option interface {
 	fmt.Stringer
-	// Named so that the compiler's error about another option says where that does not belong.
+	// The name appears in the compiler's error about an option that does not belong here.
 	forQueueWith(*callOptions)
 }
 
-// callOptions are the options of one call, put together. The zero value is a call without options.
+// callOptions are the combined options of one call. The zero value is a call without options.
 type callOptions struct {
 	due      int64 // ms: from now if relative, else since 1970
 	relative bool
@@ -35,23 +35,22 @@ type callOptions struct {
 	maxRetry *int
 	id       *string
 	extras   []extra
-	kept     bool // something tells of the end of the task
+	kept     bool // the end of the task is recorded
 	group    *string
 	gather   *wire.Gather
-	err      error             // what is wrong with the first faulty option; wraps ErrArguments
+	err      error             // of the first faulty option; wraps ErrArguments
 	headers  map[string]string // by Header; copied before a change
-	injected map[string]string // headers, and what Inject has found; nil: it found nothing
+	injected map[string]string // headers with those of Inject; nil: it found none
 	locks    []func(*lockRule)
 	front    bool
 	given    bool // With was given options
 }
 
-// extra is an option that only writes into the message: a default of a function, or of one call. nowMs is the
-// producer's time.
+// extra is an option of a function or of a call that only writes into the message. nowMs is the producer's time.
 type extra func(x *wire.Extra, nowMs int64)
 
-// extraOf returns what the defaults of a function and the options of a call write into the message; the latter hold.
-// nil: nothing.
+// extraOf returns what the defaults of a function and the options of a call write into the message; the options take
+// precedence. nil: nothing.
 func extraOf(defaults, options []extra, nowMs int64) *wire.Extra {
 	if len(defaults)+len(options) == 0 {
 		return nil
@@ -181,7 +180,7 @@ func (o headerOption) forQueueWith(c *callOptions) {
 
 func (o headerOption) String() string { return fmt.Sprintf("Header(%q, %q)", o.key, o.value) }
 
-// checkHeaders says why a message cannot carry headers. from says where they come from.
+// checkHeaders returns an error if a message cannot carry the headers. from says where they come from.
 func checkHeaders(headers map[string]string, from string) error {
 	if len(headers) > wire.MaxHeaders {
 		return fmt.Errorf("%w: %s: %d headers, expected at most %d", ErrArguments, from, len(headers), wire.MaxHeaders)
@@ -209,7 +208,7 @@ func withHeaders(x *wire.Extra, headers map[string]string) *wire.Extra {
 	if x == nil {
 		x = new(wire.Extra)
 	}
-	x.Headers = headers // neither changes any more
+	x.Headers = headers // shared: neither is changed from here on
 	return x
 }
 
@@ -229,7 +228,7 @@ func Retention(d time.Duration) TaskOption {
 	return keepOption{"Retention", d, func(x *wire.Extra, ms int64) { x.Retention = ms }}
 }
 
-// keepOption says how long something of a task is kept that has succeeded.
+// keepOption says how long to keep the result, or the task, after success.
 type keepOption struct {
 	name string
 	life time.Duration
@@ -284,7 +283,7 @@ func (d *funcDefaults) fault(o fmt.Stringer, want string) {
 // Its String method shows it as it is written in code.
 type FuncOption interface {
 	fmt.Stringer
-	// Named so that the compiler's error about another option says where that does not belong.
+	// The name appears in the compiler's error about an option that does not belong here.
 	forFunc(*funcDefaults)
 }
 
@@ -293,20 +292,19 @@ type funcDefaults struct {
 	defaults
 
 	spec       function.Spec
-	err        error // what is wrong with the first faulty option; wraps ErrFunction
+	err        error // of the first faulty option; wraps ErrFunction
 	middleware []func(HandlerFunc) HandlerFunc
 }
 
-// defaults are what the options of Func say about the tasks of a function, beside what its workers go by. They are
-// immutable.
+// defaults are the settings of a function's tasks by the options of Func, beside those for workers. They are immutable.
 type defaults struct {
 	extras []extra           // what they write into messages
-	locks  []func(*lockRule) // what they say about locks
+	locks  []func(*lockRule) // what they set for locks
 	gather *wire.Gather      // how calls are gathered; nil: the defaults
 	chain  HandlerFunc       // through the function's middleware; nil: it has none
 }
 
-// lockRule is what options say about the lock of a task.
+// lockRule holds the options for the lock of a task.
 type lockRule struct {
 	over       string // redisstore.LockNothing, redisstore.LockArgs or redisstore.LockKey
 	key        string

@@ -131,7 +131,7 @@ func notPositive(d time.Duration) (want string, wrong bool) {
 	return tooShort(d)
 }
 
-// writeTime adds what an option writes into messages that says a time, by set, which is given it in ms since 1970.
+// writeTime adds an option that writes a time into messages, by set, which gets it in ms since 1970.
 func (o *callOptions) writeTime(option fmt.Stringer, t time.Time, set func(x *wire.Extra, ms int64)) {
 	ms := t.UnixMilli()
 	if ms <= 0 || t.Year() > maxYear {
@@ -141,12 +141,12 @@ func (o *callOptions) writeTime(option fmt.Stringer, t time.Time, set func(x *wi
 	o.write(func(x *wire.Extra, _ int64) { set(x, ms) })
 }
 
-// textOfTime is the text of an option that says a time.
+// textOfTime returns the text of an option with a time.
 func textOfTime(name string, t time.Time) string {
 	return name + "(" + t.Format(time.RFC3339Nano) + ")"
 }
 
-// wholeMilliseconds rounds up, because 0 says nothing in a message.
+// wholeMilliseconds rounds up, because messages omit 0.
 func wholeMilliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d > time.Duration(ms)*time.Millisecond {

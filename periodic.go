@@ -19,7 +19,7 @@ import (
 // ErrNoEntry says that a queue has no periodic entry of a name.
 var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
 
-// errConflict says that an entry was changed by others again and again.
+// errConflict says that other programs kept changing the entry.
 var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
 
 // PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice changes at once, or
@@ -32,7 +32,7 @@ type PeriodicControl struct {
 // Periodic returns the control of the queue's periodic entries. Options of With, such as Header, hold for the tasks of
 // entries that Set defines, and those of the entry after them. What QueueConfig.Inject finds does not travel with them.
 func (q *Queue) Periodic() *PeriodicControl {
-	must(q.made())
+	must(q.checkMade())
 	own := *q
 	own.inject = nil
 	own.legacy = false // ids come with every tick
@@ -79,7 +79,7 @@ func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := p.settle(ctx, e.Task); err != nil {
+	if err := p.settleForm(ctx, e.Task); err != nil {
 		return err
 	}
 	return p.change(ctx, e.Name, true, func(r *schedule.Record, now time.Time) error {
@@ -95,12 +95,12 @@ func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 	})
 }
 
-// settle records the form of Python tasks before the first one.
-func (p *PeriodicControl) settle(ctx context.Context, t *Task) error {
+// settleForm settles the form of the queue's Python tasks before the first one.
+func (p *PeriodicControl) settleForm(ctx context.Context, t *Task) error {
 	if t == nil || !t.msg.Python() {
 		return nil
 	}
-	return p.queue.settle(ctx)
+	return p.queue.settleForm(ctx)
 }
 
 // Remove removes an entry and its history. Tasks that it has enqueued stay. An entry that is declared in code comes
@@ -138,13 +138,13 @@ func (p *PeriodicControl) Resume(ctx context.Context, name string) error {
 	return p.change(ctx, name, false, func(r *schedule.Record, now time.Time) error { return r.Resume(now) })
 }
 
-// conflicts is how often a change is tried that others come in between of.
+// conflicts is how often to try a change while other programs change the entry.
 const conflicts = 100
 
-// change reads an entry, has it changed and writes it back, unless another was faster: then again. The record is empty
-// for a new entry.
+// change reads an entry, calls edit and writes the entry back. It tries again if another program was faster. The record
+// is empty for a new entry.
 func (p *PeriodicControl) change(
-	ctx context.Context, name string, create bool, how func(r *schedule.Record, now time.Time) error,
+	ctx context.Context, name string, create bool, edit func(r *schedule.Record, now time.Time) error,
 ) error {
 	if err := p.check(ctx); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (p *PeriodicControl) change(
 		if err != nil {
 			return err
 		}
-		if err := how(r, now); err != nil {
+		if err := edit(r, now); err != nil {
 			return err
 		}
 		raw := r.Encode()
@@ -179,7 +179,7 @@ func (p *PeriodicControl) change(
 			return err
 		}
 		if err = s.SetEntry(ctx, was, raw, due); err == nil {
-			p.tell(ctx)
+			p.notifySchedulers(ctx)
 		}
 		if !errors.Is(err, redisstore.ErrEntryChanged) {
 			return err
@@ -188,13 +188,13 @@ func (p *PeriodicControl) change(
 	return errConflict
 }
 
-// tell makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
-func (p *PeriodicControl) tell(ctx context.Context) {
+// notifySchedulers makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
+func (p *PeriodicControl) notifySchedulers(ctx context.Context) {
 	s := p.queue.store
 	_ = s.Signal(ctx, periodicSignal)
 }
 
-// periodicSignal is what schedulers are told when entries change.
+// periodicSignal is the message to schedulers when entries change.
 const periodicSignal = "periodic"
 
 func noEntry(name string) error {

@@ -53,7 +53,7 @@ type Queue struct {
 	inject    func(context.Context) map[string]string
 	options   callOptions
 	optErr    error
-	// when Redis last confirmed the form of Python tasks, as clock says; shared with the copies that With makes
+	// settled is when Redis last confirmed the form of Python tasks, by clock; shared with the copies that With makes
 	settled  *atomic.Int64
 	listener seam.Listener // in tests; nil for nobody
 }
@@ -97,13 +97,13 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 
 // Name returns the queue's name.
 func (q *Queue) Name() string {
-	must(q.made())
+	must(q.checkMade())
 	return q.name
 }
 
 // String returns the queue's name behind its key prefix, for logs: "queue mail".
 func (q *Queue) String() string {
-	if q.made() != nil {
+	if q.checkMade() != nil {
 		return "no queue"
 	}
 	return wire.OneLine("queue " + q.store.Keys.List)
@@ -122,7 +122,7 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 
 // Ref returns a reference to the task with the given id. It does not ask Redis whether there is one.
 func (q *Queue) Ref(id string) *Ref {
-	must(q.made())
+	must(q.checkMade())
 	return &Ref{queue: q, id: id}
 }
 
@@ -130,7 +130,7 @@ func (q *Queue) Ref(id string) *Ref {
 //
 //	q.With(delayed.In(time.Hour), delayed.MaxRetry(5)).Delay(mail.Welcome, userID, "en")
 func (q *Queue) With(opts ...Option) *Queue {
-	must(q.made())
+	must(q.checkMade())
 	c := *q
 	c.options.given = c.options.given || len(opts) > 0
 	for i, o := range opts {
@@ -236,12 +236,12 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
 	now := q.stamp(time.Now())
 	python := false
-	var holds []*redisstore.Hold // nil: no task has anything to itself
+	var holds []*redisstore.Hold // nil: no task holds an id or a lock
 	for i, t := range tasks {
 		if err := t.check(); err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
 		}
-		t = t.on(q)
+		t = t.forQueue(q)
 		h, err := t.holdOf(&q.options)
 		if err != nil {
 			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
@@ -264,7 +264,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		d.envelopes = append(d.envelopes, redisstore.Envelope{ID: ref.id, Message: b[start:]})
 	}
 	if python {
-		if err := q.settle(ctx); err != nil {
+		if err := q.settleForm(ctx); err != nil {
 			return nil, &BatchError{Err: err}
 		}
 	}
@@ -303,7 +303,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		sent += n
 	}
 	d.free()
-	q.accepted()
+	q.notifyListener()
 	return refs, nil
 }
 
@@ -321,9 +321,9 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 	return q.enqueue(ctx, t, newDraft())
 }
 
-// enqueue enqueues one task, whose message is written in d.
+// enqueue enqueues one task; d provides the memory for its message.
 func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
-	t = t.on(q)
+	t = t.forQueue(q)
 	now := time.Now()
 	ref := &Ref{queue: q}
 	with, err := q.injected(ctx)
@@ -338,7 +338,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 		return nil, err
 	}
 	if t.msg.Python() {
-		if err := q.settle(ctx); err != nil {
+		if err := q.settleForm(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -360,11 +360,11 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 		return nil, err // d may be in use
 	}
 	d.free()
-	q.accepted()
+	q.notifyListener()
 	return ref, nil
 }
 
-// draft is memory in which messages are written, used again and again.
+// draft is reusable memory for messages.
 type draft struct {
 	payload, message []byte
 	envelopes        []redisstore.Envelope // parts of message
@@ -376,7 +376,7 @@ func newDraft() *draft {
 	return drafts.Get().(*draft) //nolint:errcheck // it holds nothing else
 }
 
-// free takes d back when nothing refers to it any more. One that has grown large is left to the garbage collector.
+// free makes d available again when nothing refers to it any more, unless it has grown large.
 func (d *draft) free() {
 	const most = 256 << 10
 	if cap(d.message) > most || cap(d.payload) > most {
@@ -387,7 +387,7 @@ func (d *draft) free() {
 	drafts.Put(d)
 }
 
-// send hands one batch to Redis.
+// send enqueues one batch.
 func (q *Queue) send(ctx context.Context, batch []redisstore.Envelope) error {
 	if o := &q.options; o.later {
 		return duplicate(q.store.Schedule(ctx, batch, o.due, o.relative))
@@ -395,7 +395,7 @@ func (q *Queue) send(ctx context.Context, batch []redisstore.Envelope) error {
 	return q.store.Enqueue(ctx, batch)
 }
 
-// form is that of the queue's Python tasks.
+// form returns the form of the queue's Python tasks.
 func (q *Queue) form() string {
 	if q.legacy {
 		return redisstore.PlainForm
@@ -403,8 +403,8 @@ func (q *Queue) form() string {
 	return redisstore.ExtendedForm
 }
 
-// settleLife is for how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
-// program may settle the other one.
+// settleLife is how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
+// program may settle the other form.
 const settleLife = time.Second
 
 var clockStart = time.Now()
@@ -412,8 +412,8 @@ var clockStart = time.Now()
 // clock is a monotonic time, never 0.
 func clock() int64 { return int64(time.Since(clockStart)) + 1 }
 
-// settle makes sure that the queue's Python tasks have the form that q was opened for.
-func (q *Queue) settle(ctx context.Context) error {
+// settleForm makes sure that the queue's Python tasks have the form that q was opened for.
+func (q *Queue) settleForm(ctx context.Context) error {
 	now := clock()
 	if at := q.settled.Load(); at > 0 && now-at < int64(settleLife) {
 		return nil
@@ -440,8 +440,8 @@ func (q *Queue) settle(ctx context.Context) error {
 
 var errNoQueue = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")
 
-// made returns an error if q was not made by a constructor.
-func (q *Queue) made() error {
+// checkMade returns an error if q was not made by a constructor.
+func (q *Queue) checkMade() error {
 	if q == nil || q.store == nil {
 		return errNoQueue
 	}
@@ -450,13 +450,13 @@ func (q *Queue) made() error {
 
 // check returns an error if Redis cannot be asked: q was not made by a constructor, or there is no context.
 func (q *Queue) check(ctx context.Context) error {
-	if err := q.made(); err != nil {
+	if err := q.checkMade(); err != nil {
 		return err
 	}
 	return checkContext(ctx)
 }
 
-// injected returns q with the headers that its Inject finds in ctx. Those given by Header hold.
+// injected returns q with the headers that its Inject finds in ctx. Those of Header take precedence.
 func (q *Queue) injected(ctx context.Context) (*Queue, error) {
 	if q.inject == nil {
 		return q, nil
@@ -475,7 +475,7 @@ func (q *Queue) injected(ctx context.Context) (*Queue, error) {
 	return &c, nil
 }
 
-// stamp returns the time that messages carry which are made now, in ms since 1970.
+// stamp returns the time for messages that are made now, in ms since 1970.
 func (q *Queue) stamp(now time.Time) int64 {
 	if q.listener != nil {
 		now = q.listener.Now()
@@ -483,14 +483,14 @@ func (q *Queue) stamp(now time.Time) int64 {
 	return now.UnixMilli()
 }
 
-// accepted tells whoever wants to know that Redis has accepted tasks.
-func (q *Queue) accepted() {
+// notifyListener tells the listener, if there is one, that Redis has accepted tasks.
+func (q *Queue) notifyListener() {
 	if q.listener != nil {
 		q.listener.Enqueued(q.store.Keys.List)
 	}
 }
 
-// listenerOf returns who wants to hear of the tasks that are enqueued through a source; nil for nobody.
+// listenerOf returns the source as the listener to tasks that are enqueued through it, nil if it is none.
 func listenerOf(src Source) seam.Listener {
 	if bounded, ok := src.(*redisstore.BoundedSource); ok {
 		src = bounded.Source

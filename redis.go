@@ -35,7 +35,7 @@ type Redis struct {
 	prefix string
 	where  string // address for logs, without a password
 
-	coalescers *redisstore.Coalescers // this and the next are shared with the handles that WithPrefix returns
+	coalescers *redisstore.Coalescers // shared with the handles that WithPrefix returns, as is signals
 	signals    *redisstore.Signals
 }
 
@@ -46,8 +46,10 @@ type Redis struct {
 // The URL may have parameters, and those of rediscluster.Dial and redissentinel.Dial too:
 //
 //	ca=/path/ca.pem                   with rediss: certificates of a private authority, in place of the system's
-//	cert=/path/c.pem&key=/path/k.pem  with rediss: the certificate that the server asks the client for; read again for each connection
-//	server_name=redis.example.com     with rediss: the name that certificates of servers must have, in place of the host
+//	cert=/path/c.pem&key=/path/k.pem  with rediss: the certificate that the server asks the client for; read again for
+//	                                  each connection
+//	server_name=redis.example.com     with rediss: the name that certificates of servers must have, in place of the
+//	                                  host
 //	dial_timeout=2s                   for connecting; defaults to 5s, and to 2s with Sentinel
 //	pool_size=200                     connections for concurrent producers; defaults to 64
 //
@@ -149,7 +151,7 @@ func (r *Redis) check() error {
 
 var errNoRedis = errors.New("delayed: the *Redis is nil or zero: pass what Dial, FromPool or FromSource returned")
 
-// checkQueue says why a name cannot be that of a queue on r.
+// checkQueue returns an error if a queue on r cannot have that name.
 func (r *Redis) checkQueue(name string) error {
 	if err := redisstore.CheckQueueName(name); err != nil {
 		return err
@@ -169,11 +171,11 @@ func (r *Redis) checkQueue(name string) error {
 	return fmt.Errorf("%s has no tag: %s: choose another prefix", found, want)
 }
 
-// checkSlots is what checkQueue says about slots for names that are known to be well formed.
+// checkSlots is the part of checkQueue about slots, for well-formed names.
 func (r *Redis) checkSlots(names []string) error {
 	for _, name := range names {
 		if redisstore.CheckQueueName(name) != nil {
-			continue // told elsewhere
+			continue // reported elsewhere
 		}
 		if err := r.checkQueue(name); err != nil {
 			return err

@@ -78,13 +78,13 @@ func decodeResult(i *wire.Info, dst reflect.Value) error {
 	return nil
 }
 
-// What is published of a task that has ended and leaves nothing behind, in place of "ended".
+// Messages about the end of a task of which nothing is kept; "ended" is the message for all others.
 const (
 	endedReplaced = "replaced" // by enlist.lua
 	endedGathered = redisstore.EndGathered
 )
 
-// leftNothing is what is known of a task that has ended so, nil if more is.
+// leftNothing returns the info for such a message; nil for others.
 func leftNothing(how string) *wire.Info {
 	switch how {
 	case endedReplaced:
@@ -95,22 +95,22 @@ func leftNothing(how string) *wire.Info {
 	return nil
 }
 
-// wait waits for the end of the task and returns what is kept of it.
+// wait waits for the end of the task and returns its info.
 func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	if r == nil || r.queue == nil || ctx == nil {
 		return wire.Info{}, r.check(ctx)
 	}
 	switch {
-	case r.id != "" && r.made() && !r.queue.options.kept:
+	case r.id != "" && r.enqueuedHere() && !r.queue.options.kept:
 		return wire.Info{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of "+
 			"its end: give one to Queue.With or to Func",
 			ErrNoResult, r)
-	case r.made() && r.queue.options.group != nil:
+	case r.enqueuedHere() && r.queue.options.group != nil:
 		return wire.Info{}, fmt.Errorf("%w: call %s is gathered with others, and one task is made of all: wait for "+
 			"that one by its id, which is the first of theirs",
 			ErrNoResult, r)
 	}
-	// Most who ask late need no subscription.
+	// If the task has ended already, no subscription is needed.
 	info, ended, err := r.outcome(ctx)
 	switch {
 	case ended:
@@ -143,10 +143,10 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	}
 }
 
-// outcome looks whether the task has ended: with what is kept of it, or with the error that says why it has failed for
-// good. An error while ended is false says that Redis did not answer.
+// outcome looks whether the task has ended: with its info, or with the error of its final failure. An error while ended
+// is false means that Redis did not answer.
 func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err error) {
-	found, err := r.look(ctx, false)
+	found, err := r.readState(ctx, false)
 	if err != nil {
 		return wire.Info{}, false, err
 	}
@@ -162,7 +162,7 @@ func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err erro
 	return wire.Info{}, false, nil
 }
 
-// failure is the error of a task that has ended; nil if it has succeeded.
+// failure returns the error of a task that has ended; nil if it has succeeded.
 func (r *Ref) failure(where state.Task, info *wire.Info) error {
 	if info.Reason == "completed" {
 		return nil
@@ -203,7 +203,7 @@ func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err
 // task that has ended and of which nothing is kept; a running task that has called Progress is state.Active. To learn of
 // the end, enqueue the task with KeepResult or Retention and call Wait. Errors are those of asking.
 func (r *Ref) State(ctx context.Context) (state.Task, error) {
-	found, err := r.look(ctx, false)
+	found, err := r.readState(ctx, false)
 	if err != nil {
 		return state.Unknown, err
 	}
@@ -221,7 +221,7 @@ func (r *Ref) State(ctx context.Context) (state.Task, error) {
 // Info asks Redis what is known of the task. If the state is state.Unknown nothing but the ID is; see State. Errors are
 // those of asking.
 func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
-	found, err := r.look(ctx, true)
+	found, err := r.readState(ctx, true)
 	if err != nil {
 		return TaskInfo{}, err
 	}
@@ -251,21 +251,21 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	return task, nil
 }
 
-// look asks Redis for the task.
-func (r *Ref) look(ctx context.Context, message bool) (redisstore.Seen, error) {
+// readState reads from Redis what is known of the task.
+func (r *Ref) readState(ctx context.Context, message bool) (redisstore.Seen, error) {
 	if err := r.check(ctx); err != nil {
 		return redisstore.Seen{}, err
 	}
 	return r.queue.store.Look(ctx, r.id, message)
 }
 
-// placeStates are the states of tasks by the places where the store finds them.
+// placeStates maps the places where the store finds tasks to states.
 var placeStates = map[string]state.Task{
 	"scheduled": state.Scheduled, "retry": state.Retry, "parked": state.Parked, "archived": state.Archived,
 	"completed": state.Completed, "active": state.Active,
 }
 
-// stateOf returns the state of what the store has seen, with its time and what is known of it.
+// stateOf returns the state of a task that the store has read, with its time and its info.
 func stateOf(s *redisstore.Seen) (where state.Task, due time.Time, info []byte) {
 	place, due, info := s.Place()
 	where = placeStates[place]
@@ -280,7 +280,7 @@ func stateOf(s *redisstore.Seen) (where state.Task, due time.Time, info []byte) 
 	return where, due, info
 }
 
-// publicInfo returns what users see of what is known of a task.
+// publicInfo returns an info as users get it.
 func publicInfo(i *wire.Info) TaskInfo {
 	return TaskInfo{
 		Function: i.Function, EnqueuedAt: i.Enqueued, Began: i.Began, At: i.At, FirstFailed: i.FirstFailed,

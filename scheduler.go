@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// queuedCheck is how often a scheduler looks whether the task is over that a tick waits for.
+	// queuedCheck is how often a scheduler looks whether the task for which a tick waits has ended.
 	queuedCheck = time.Second
 	// maxOwner bounds SchedulerConfig.Owner, in bytes.
 	maxOwner = 128
@@ -34,9 +34,9 @@ type SchedulerConfig struct {
 	Owner string
 	// Entries are those that the code declares. When the scheduler starts they are made known to Redis: new ones are
 	// created, changed ones change, and those that an earlier version has declared under the same Owner are removed.
-	// Entries of other owners, and those set with PeriodicControl.Set, stay; a name that another owner has declared is not
-	// taken from it, which the log says. Changes made at run time hold until the declaration changes. Without Entries
-	// nothing is declared and nothing removed, unless Owner is set: then all of that owner's are.
+	// Entries of other owners, and those set with PeriodicControl.Set, stay; a name that another owner has declared is
+	// not taken from it, which the log says. Changes made at run time hold until the declaration changes. Without
+	// Entries nothing is declared and nothing removed, unless Owner is set: then all of that owner's are.
 	Entries []Entry
 	// Version keeps an old program, started while a new one is being rolled out, from undoing what that has declared:
 	// nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the time of
@@ -47,19 +47,19 @@ type SchedulerConfig struct {
 }
 
 // Scheduler enqueues the tasks of a queue's periodic entries when they are due, by the clock of Redis. Any number of
-// schedulers may run, beside workers (WorkerConfig.Schedulers) or by themselves: each tick is enqueued once, by whichever
-// is first. All schedulers of a queue serve all its entries, also those that others declare.
+// schedulers may run, beside workers (WorkerConfig.Schedulers) or by themselves: each tick is enqueued once, by
+// whichever is first. All schedulers of a queue serve all its entries, also those that others declare.
 type Scheduler struct {
-	cfg      SchedulerConfig
-	periodic *PeriodicControl
-	store    *redisstore.Store
-	log      loop.Journal
-	declared []declaration
-	started  atomic.Bool
-	signals  *redisstore.Signals
-	every    time.Duration // engine.CheckInterval
-	trouble  loop.Complaints
-	odd      loop.Complaints // about entries that this version cannot serve
+	cfg        SchedulerConfig
+	periodic   *PeriodicControl
+	store      *redisstore.Store
+	log        loop.Journal
+	declared   []declaration
+	started    atomic.Bool
+	signals    *redisstore.Signals
+	every      time.Duration // engine.CheckInterval
+	trouble    loop.Complaints
+	unservable loop.Complaints // about entries that this version cannot serve
 }
 
 // declaration is an entry that the code declares.
@@ -128,7 +128,7 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	return s, nil
 }
 
-// newSchedulers returns those that run beside a worker.
+// newSchedulers returns the schedulers that run beside a worker.
 func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 	var errs []error
 	for _, c := range cfg.Schedulers {
@@ -169,7 +169,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	told, forget := s.signals.Subscribe(s.store.Keys.Signals()) //nolint:contextcheck // the connection serves others too
 	defer forget()
 	for ctx.Err() == nil {
-		next, err := s.look(ctx)
+		next, err := s.enqueueDue(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				break
@@ -193,7 +193,7 @@ func (s *Scheduler) rest(ctx context.Context, next time.Duration, told <-chan st
 		select {
 		case message := <-told:
 			if message != "" && message != periodicSignal {
-				continue // is for workers
+				continue // a message for workers
 			}
 		case <-timer.C:
 		case <-ctx.Done():
@@ -202,7 +202,7 @@ func (s *Scheduler) rest(ctx context.Context, next time.Duration, told <-chan st
 	}
 }
 
-// declare makes Redis agree with the code.
+// declare writes the entries that the code declares, and removes those that it no longer declares.
 func (s *Scheduler) declare(ctx context.Context) error {
 	if s.cfg.Owner == "" {
 		return nil
@@ -218,13 +218,13 @@ func (s *Scheduler) declare(ctx context.Context) error {
 	for i := range s.declared {
 		d := &s.declared[i]
 		names[d.name] = true
-		if err := s.periodic.settle(ctx, d.task); err != nil {
+		if err := s.periodic.settleForm(ctx, d.task); err != nil {
 			return err
 		}
 		if err := s.periodic.change(ctx, d.name, true, func(r *schedule.Record, now time.Time) error {
 			if r.Owner != "" && r.Owner != s.cfg.Owner {
 				s.log.With("entry", d.name).WithField("owner", r.Owner).
-					Error("periodic entry is declared by another owner, and stays as that one says: choose another name")
+					Error("periodic entry is declared by another owner, whose declaration stays: choose another name")
 				return nil
 			}
 			return r.Declare(s.cfg.Owner, d.def, now)
@@ -237,22 +237,22 @@ func (s *Scheduler) declare(ctx context.Context) error {
 
 // outdated notes this program's version, and says whether a higher one has declared entries.
 func (s *Scheduler) outdated(ctx context.Context) (bool, error) {
-	was, err := s.store.Entry(ctx, "@"+s.cfg.Owner) // no entry's name begins so
+	was, err := s.store.Entry(ctx, "@"+s.cfg.Owner) // names of entries do not begin with @
 	if err != nil {
 		return false, err
 	}
 	known, err := strconv.ParseInt(string(was.Raw), 10, 64)
 	if err != nil {
-		known = 0 // none, or what nobody can compare with
+		known = 0 // none, or not a number
 	}
 	if s.cfg.Version <= known {
 		return s.cfg.Version < known, nil
 	}
-	// redisstore.ErrEntryChanged: another program is at it, so look again.
+	// After redisstore.ErrEntryChanged, which another program has caused, the caller tries again.
 	return false, s.store.SetEntry(ctx, was, strconv.AppendInt(nil, s.cfg.Version, 10), time.Time{})
 }
 
-// prune removes the entries of this owner that the code does not declare any more.
+// prune removes the entries of this owner that the code no longer declares.
 func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
 	values, err := s.store.Entries(ctx)
 	if err != nil {
@@ -265,7 +265,7 @@ func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
 		}
 		switch err := s.store.SetEntry(ctx, v, nil, time.Time{}); {
 		case errors.Is(err, redisstore.ErrEntryChanged):
-			return err // look at all of them again
+			return err // the caller begins again
 		case err != nil:
 			return err
 		}
@@ -274,8 +274,8 @@ func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
 	return nil
 }
 
-// look enqueues what is due and returns when to look again.
-func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
+// enqueueDue enqueues what is due and returns when to look again.
+func (s *Scheduler) enqueueDue(ctx context.Context) (next time.Duration, err error) {
 	next = loop.Jitter(s.every-s.every/8, 0.14)
 	for left := 0; ctx.Err() == nil; {
 		a, err := s.store.Agenda(ctx, left)
@@ -305,21 +305,20 @@ func (s *Scheduler) look(ctx context.Context) (next time.Duration, err error) {
 	return next, nil
 }
 
-// serve sees to a due entry. It returns 0 when the entry is not due any more, else when to look at it again.
+// serve enqueues the ticks of a due entry. It returns 0 when the entry is no longer due, else when to look at it again.
 func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.Time) (wait time.Duration, err error) {
 	if len(v.Raw) == 0 {
-		// A time without an entry: nothing of this package leaves one.
+		// The ticks set has a time without an entry, which this package never leaves behind. Remove it.
 		return 0, ignoreChange(s.store.SetEntry(ctx, v, nil, time.Time{}))
 	}
 	plan, err := schedule.PlanOf(v, now)
 	if err != nil {
-		// Another instance may be able to: it is newer, or knows the zone.
-		s.log.With("entry", v.Name).Trouble(&s.odd, "periodic entry cannot be served here", err)
+		// Another instance may be able to serve it: a newer one, or one that knows the zone.
+		s.log.With("entry", v.Name).Trouble(&s.unservable, "periodic entry cannot be served here", err)
 		return engine.CheckInterval, nil
 	}
 	if len(plan.Ticks) == 0 {
-		// It stood in the set for no reason, or too early: instances that know a zone's newest rules may disagree with
-		// others.
+		// The entry is not due: instances with different versions of a zone's rules may disagree.
 		return 0, ignoreChange(s.store.SetEntry(ctx, v, plan.Free, plan.DueFree))
 	}
 	holder, err := s.store.Tick(ctx, plan)
@@ -334,7 +333,7 @@ func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.T
 	case errors.Is(err, redisstore.ErrEntryChanged), errors.Is(err, redisstore.ErrNotDue):
 		return 0, nil
 	case err == nil && plan.Lock != "" && !due.IsZero() && !due.After(now):
-		return queuedCheck, nil // a tick waits now
+		return queuedCheck, nil // a tick waits for the previous task
 	}
 	return 0, err
 }

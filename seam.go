@@ -13,11 +13,11 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// What package delayedtest needs beside the public API.
+// init sets the functions that package delayedtest needs beside the public API.
 func init() {
 	seam.Locate = func(queue any) (any, string, string) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
-		must(q.made())
+		must(q.checkMade())
 		src := q.store.Src
 		if bounded, ok := src.(*redisstore.BoundedSource); ok {
 			src = bounded.Source
@@ -36,7 +36,7 @@ func init() {
 		return engine.NewStepper(ctx, worker.(*Worker).engine) //nolint:errcheck // by contract
 	}
 	seam.Tick = func(ctx context.Context, scheduler any) error {
-		_, err := scheduler.(*Scheduler).look(ctx) //nolint:errcheck // by contract
+		_, err := scheduler.(*Scheduler).enqueueDue(ctx) //nolint:errcheck // by contract
 		return err
 	}
 	seam.Refusable = func(called string) bool {
@@ -84,7 +84,7 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 				}
 			}
 		}
-		// Both are written by the same parameters, so equal arguments are equal bytes.
+		// Both are encoded for the same parameters, so equal arguments give equal bytes.
 		a, err := f.Encode(expected)
 		if err != nil {
 			return false
@@ -94,7 +94,7 @@ func matchTask(fn any, args []any, wild func(any) bool) (match func([]byte) bool
 	}, f.Path(), nil
 }
 
-// sameCall says whether a message is a call of the same function with the same arguments.
+// sameCall reports whether a message is a call of the same function with the same arguments.
 func (t *Task) sameCall(message []byte) bool {
 	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil || t.err != nil || m.Path != t.msg.Path || m.Meta.HasN != t.msg.Meta.HasN ||
@@ -102,16 +102,16 @@ func (t *Task) sameCall(message []byte) bool {
 		return false
 	}
 	same := func(w wire.Message) bool {
-		return bytes.Equal(m.Payload, w.Payload) && bytes.Equal(unless(m.Args(), 0x90), unless(w.Args(), 0x90)) &&
-			bytes.Equal(unless(m.Kwargs(), 0x80), unless(w.Kwargs(), 0x80))
+		return bytes.Equal(m.Payload, w.Payload) && bytes.Equal(nilIfEmpty(m.Args(), 0x90), nilIfEmpty(w.Args(), 0x90)) &&
+			bytes.Equal(nilIfEmpty(m.Kwargs(), 0x80), nilIfEmpty(w.Kwargs(), 0x80))
 	}
 	legacyQueue := Queue{legacy: true}
-	return same(t.msg) || same(t.on(&legacyQueue).msg)
+	return same(t.msg) || same(t.forQueue(&legacyQueue).msg)
 }
 
-// unless is b, or nil if b is an empty array or map, whose first byte is given: extended Python tasks write what plain
-// ones leave out.
-func unless(b []byte, empty byte) []byte {
+// nilIfEmpty returns b, or nil if b is an empty array or map, given by its first byte: extended Python tasks write what
+// plain ones omit.
+func nilIfEmpty(b []byte, empty byte) []byte {
 	if len(b) == 1 && b[0] == empty {
 		return nil
 	}

@@ -26,10 +26,10 @@ type Task struct {
 	locks    []func(*lockRule)  // the function's defaults
 	fn       *function.Function // nil: given by path
 	err      error
-	got      *received // by a worker; nil for a task that is to be enqueued
-	legacy   *legacy   // its arguments on legacy queues; nil: as msg has them
-	count    int       // of its arguments; of a received task its message tells
-	small    [40]byte  // memory of a small payload
+	claimed  *claimedTask // nil for a task that is to be enqueued
+	legacy   *legacy      // its arguments on legacy queues; nil: as msg has them
+	count    int          // of its arguments; for a claimed task, see its message
+	small    [40]byte     // memory of a small payload
 }
 
 // legacy is the arguments of a task with structs by position.
@@ -38,8 +38,8 @@ type legacy struct {
 	py      *wire.PyCall
 }
 
-// on returns t with its arguments in the form that the queue has them.
-func (t *Task) on(q *Queue) *Task {
+// forQueue returns t with its arguments in the form of the queue.
+func (t *Task) forQueue(q *Queue) *Task {
 	if t.legacy == nil || !q.legacy {
 		return t
 	}
@@ -64,7 +64,7 @@ func Call(fn any, args ...any) *Task {
 	if t.msg.Payload, structs, err = f.AppendPayload(wire.ByName, t.small[:0], args, noArgument); err != nil {
 		return &Task{err: public(err)}
 	}
-	if structs { // which queue it is for is not known yet, and the values may change
+	if structs { // encode now for both kinds of queues, since the values may change later
 		t.legacy = new(legacy)
 		if t.legacy.payload, _, err = f.AppendPayload(wire.ByPosition, nil, args, noArgument); err != nil {
 			return &Task{err: public(err)}
@@ -129,7 +129,7 @@ func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 // Path returns the path of the function, "" if the task could not be built.
 func (t *Task) Path() string { return t.mustExist().msg.Path }
 
-// mustExist panics where a *Task is nil: what TaskFromContext has returned.
+// mustExist panics if t is nil, as TaskFromContext may return it.
 func (t *Task) mustExist() *Task {
 	if t == nil {
 		panic(errNoReceived)
@@ -137,7 +137,7 @@ func (t *Task) mustExist() *Task {
 	return t
 }
 
-// check says why t cannot be enqueued.
+// check returns an error if t cannot be enqueued.
 func (t *Task) check() error {
 	switch {
 	case t == nil || t.err == nil && t.msg.Path == "":
@@ -150,12 +150,12 @@ func (t *Task) check() error {
 // arguments returns how many arguments the task has; negative: unknown.
 func (t *Task) arguments() int {
 	switch {
-	case t.got == nil:
+	case t.claimed == nil:
 		return t.count
 	case t.msg.Meta.HasN:
 		return t.msg.Meta.N
-	case t.got.fn() != nil:
-		return t.got.fn().Arity()
+	case t.claimed.fn() != nil:
+		return t.claimed.fn().Arity()
 	}
 	return -1
 }
@@ -215,7 +215,7 @@ func encodePython(
 	return call, structs, nil
 }
 
-// checkPath says why a path given as a string cannot be a function's.
+// checkPath returns an error if a path given as a string cannot be that of a function.
 func checkPath(path string, python bool) error {
 	switch {
 	case path == "":
@@ -235,15 +235,15 @@ func checkPath(path string, python bool) error {
 	return nil
 }
 
-// appendMessage appends the message of t for a queue, and gives ref its id. h is what the task has to itself.
+// appendMessage appends the message of t for a queue, and gives ref its id. h is the task's hold.
 func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *redisstore.Hold) ([]byte, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
 	o := &q.options
 	msg := t.msg
-	if t.got != nil {
-		msg.Meta.Retried, msg.Meta.Deaths, msg.Meta.DiedAt = 0, 0, 0 // a task of its own
+	if t.claimed != nil {
+		msg.Meta.Retried, msg.Meta.Deaths, msg.Meta.DiedAt = 0, 0, 0 // a new task, even if t was claimed
 	}
 	maxRetry := t.maxRetry
 	if o.maxRetry != nil {
@@ -270,7 +270,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 		switch {
 		case !q.legacy:
 			msg.Kind = wire.PyExtended
-			if maxRetry != nil && *maxRetry == 0 { // the fourth element does not tell this from nothing
+			if maxRetry != nil && *maxRetry == 0 { // in the fourth element, 0 means no limit given
 				msg.Meta.HasMaxRetry = true
 			}
 		case o.id != nil:
@@ -283,10 +283,10 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments,
 				msg.Path)
 		default:
-			msg.Kind = wire.Py // also of one that a worker has received in the other form
+			msg.Kind = wire.Py // also for a claimed task of the other form
 		}
 	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && h == nil && more == nil && !o.later:
-		// What go-delayed and keakon's package send: readable by workers of any age.
+		// The format of go-delayed and keakon's package, which workers of all versions read.
 		return finishMessage(dst, &msg)
 	default:
 		msg.Extend()
@@ -295,7 +295,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 		}
 	}
 	switch plain := msg.Kind == wire.Py; {
-	case plain && !o.later: // no id
+	case plain && !o.later: // without an id
 	case o.id != nil:
 		ref.name(*o.id, nowMs)
 	default:
@@ -309,7 +309,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 		return nil, t.fn.NoResult
 	}
 	if more.Keeps() && !o.kept {
-		// The function's defaults say so.
+		// The function's defaults ask for it.
 		kept := *q
 		kept.options.kept = true
 		ref.queue = &kept
@@ -320,7 +320,7 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 	return finishMessage(dst, &msg)
 }
 
-// finishMessage appends a message and holds it against the limits.
+// finishMessage appends a message and checks its limits.
 func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 	start := len(dst)
 	b := msg.Append(dst)
@@ -330,7 +330,7 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 			ErrArguments, msg.Path, size, wire.Default.Bytes)
 	}
 	if msg.Python() {
-		// args and kwargs were held against the limits one by one; Go's payload was as a whole.
+		// args and kwargs were checked one by one; a payload of Go was checked as a whole.
 		if err := wire.Check(b[start:], wire.Default); err != nil {
 			return nil, public(function.OverLimits(msg.Path, err))
 		}
@@ -348,8 +348,8 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 type Ref struct {
 	queue *Queue
 	id    string
-	text  wire.TaskIDText // what id consists of, when it is random; zero if the task was not enqueued here
-	loose bool            // the message does not carry the id: it names the task only while that is scheduled
+	text  wire.TaskIDText // memory of a random id; zero if the task was not enqueued here
+	loose bool            // the message does not carry the id, which names the task only while it is scheduled
 }
 
 // random gives r a random id. A Ref is made once and never changes, so its id may share its memory.
@@ -368,8 +368,7 @@ func (r *Ref) ID() string {
 	return r.id
 }
 
-// check says why r names no task that could be asked for; the error wraps ErrNoID, unless it is the context that is
-// missing.
+// check returns an error if Redis cannot be asked for the task; it wraps ErrNoID, unless the context is nil.
 func (r *Ref) check(ctx context.Context) error {
 	switch {
 	case r == nil || r.queue == nil:
@@ -384,7 +383,7 @@ func (r *Ref) check(ctx context.Context) error {
 	return nil
 }
 
-// gone is the error for a task that its id does not name any more.
+// gone returns the error for an id that no longer names the task.
 func (r *Ref) gone() error {
 	return fmt.Errorf("%w: task %s is not scheduled any more, and its message, a Python task of a legacy queue, does "+
 		"not carry the id", ErrNoID, r)
@@ -406,26 +405,27 @@ func (r *Ref) String() string {
 	return wire.OneLine(r.queue.Name() + "/" + r.id)
 }
 
-// name gives r an id that TaskID said, in place of a random one.
+// name gives r the id of the option TaskID, in place of a random one.
 func (r *Ref) name(id string, nowMs int64) {
 	r.id = id
 	r.text = wire.TaskIDText{len(r.text) - 1: 1}
 	binary.LittleEndian.PutUint64(r.text[:], uint64(nowMs)) //nolint:gosec // as many bits
 }
 
-// made says whether r came of enqueueing the task, so that its queue's options are those of the task.
-func (r *Ref) made() bool { return r.text[len(r.text)-1] != 0 }
+// enqueuedHere reports whether r was returned for a task that this process has enqueued, so that its queue's options
+// are those of the task.
+func (r *Ref) enqueuedHere() bool { return r.text[len(r.text)-1] != 0 }
 
-// older says whether what is kept is that of an earlier task with the same id.
+// older reports whether info is that of an earlier task with the same id.
 func (r *Ref) older(info *wire.Info) bool {
-	if r.queue.options.id == nil || !r.made() || info.Enqueued.IsZero() {
+	if r.queue.options.id == nil || !r.enqueuedHere() || info.Enqueued.IsZero() {
 		return false
 	}
 	return info.Enqueued.UnixMilli() < int64(binary.LittleEndian.Uint64(r.text[:])) //nolint:gosec // as in name
 }
 
-// become makes r the Ref of a task that somebody else has enqueued.
-func (r *Ref) become(id string) { r.id, r.text = id, wire.TaskIDText{} }
+// referTo makes r the Ref of a task that somebody else has enqueued.
+func (r *Ref) referTo(id string) { r.id, r.text = id, wire.TaskIDText{} }
 
 var (
 	errNoRef      = fmt.Errorf("%w: the *Ref is nil or zero; did Delay return an error?", ErrNoID)
@@ -433,13 +433,13 @@ var (
 	errNoReceived = errors.New("delayed: the *Task is nil: TaskFromContext returns nil outside of a handler")
 )
 
-// noArgument says what an argument is that no function can take, and where it belongs; "" if it may be one.
+// noArgument returns what is wrong with an argument that no function can take, and where it belongs; "" if it is fine.
 func noArgument(a any) string {
 	switch a := a.(type) {
 	case *Ref:
 		return "a *Ref, which is no argument: pass its ID()"
 	case Option:
-		name, _, _ := strings.Cut(a.String(), "(") // what follows may be secret
+		name, _, _ := strings.Cut(a.String(), "(") // the rest may be secret
 		return fmt.Sprintf("the option %s, which is no argument: give it to Queue.With, as in "+
 			"q.With(delayed.%s(…)).Delay(…)", name, name)
 	case FuncOption:

@@ -163,14 +163,14 @@ func (frontOption) String() string              { return "Front()" }
 
 const (
 
-	// maxLockKey bounds a key of the caller, in bytes: with its prefix it is a name on the wire.
+	// maxLockKey bounds a key of the caller, in bytes; with its prefix it is a name in messages.
 	maxLockKey = 510
 )
 
-// holdOf says what the task is to have to itself when it is enqueued with the options of q.
+// holdOf returns the id and lock that the task is to hold with the given options; nil for neither.
 func (t *Task) holdOf(o *callOptions) (*redisstore.Hold, error) {
 	if len(t.locks)+len(o.locks) == 0 && o.id == nil {
-		return nil, nil //nolint:nilnil // see hold
+		return nil, nil //nolint:nilnil // nil holds nothing
 	}
 	var r lockRule
 	for _, apply := range t.locks {
@@ -213,8 +213,8 @@ func (t *Task) holdOf(o *callOptions) (*redisstore.Hold, error) {
 	return h, nil
 }
 
-// digestOf names a function and its arguments: 192 bits of the SHA-256 of the path, a zero byte and the encoded
-// arguments. One argument is the same as a bare value and as an array of one.
+// digestOf returns a digest of a function and its arguments: 192 bits of the SHA-256 of the path, a zero byte and the
+// encoded arguments. A single argument has the same digest as a bare value and as an array of one.
 func digestOf(m *wire.Message) string {
 	d := sha256.New()
 	d.Write([]byte(m.Path))
@@ -229,7 +229,8 @@ func digestOf(m *wire.Message) string {
 	return base64.RawURLEncoding.EncodeToString(d.Sum(nil)[:24])
 }
 
-// enlist enqueues n of the tasks, from number first on, and gives those their Refs in whose stead others are there.
+// enlist enqueues n of the tasks, from number first on. Where an existing task is kept instead, it changes the Ref to
+// that one.
 func (q *Queue) enlist(
 	ctx context.Context, envelopes []redisstore.Envelope, holds []*redisstore.Hold, refs []*Ref, first, n int,
 ) error {
@@ -247,7 +248,7 @@ func (q *Queue) enlist(
 	}
 	for i, other := range others {
 		if other != "" {
-			refs[first+i].become(other)
+			refs[first+i].referTo(other)
 		}
 	}
 	return err
@@ -261,12 +262,12 @@ func (q *Queue) enlistOne(ctx context.Context, t redisstore.Listing, ref *Ref) e
 		return &DuplicateError{ID: refused.ID}
 	}
 	if err == nil && others[0] != "" {
-		ref.become(others[0])
+		ref.referTo(others[0])
 	}
 	return err
 }
 
-// place says where a task with these options goes.
+// place returns where a task with these options goes.
 func (o *callOptions) place() redisstore.Place {
 	switch {
 	case o.front:

@@ -25,10 +25,10 @@ type Worker struct {
 
 	mu         sync.Mutex                      // protects the following until Run
 	middleware []func(HandlerFunc) HandlerFunc // by Use
-	chain      HandlerFunc                     // made of it by Run; nil: there is none
+	chain      HandlerFunc                     // middleware combined by Run; nil: there is none
 }
 
-// workerConns is how many connections a worker cannot do without.
+// workerConns is the least number of connections of a worker.
 const workerConns = 5
 
 // NewWorker returns a worker, or everything that is wrong with cfg. It does not connect.
@@ -65,7 +65,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{}
 	e := cfg.engine(rdb, plan)
-	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.call, w.hasMiddleware, misfit
+	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.callFunction, w.hasMiddleware, misfitPath
 	for _, s := range schedulers {
 		// Its only error is that of a second Run.
 		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) })
@@ -74,7 +74,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	return w, nil
 }
 
-// engine returns the configuration of the parts that do the work. Its defaults are filled in, and it is checked.
+// engine returns the configuration of the engine. Defaults are filled in, and it was checked.
 func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 	e := engine.Config{
 		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
@@ -98,7 +98,7 @@ func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 	return e
 }
 
-// checkPythonQueue returns an error if a script cannot hand tasks on from one of the queues.
+// checkPythonQueue returns an error if one script cannot use both the Python queue and one of the queues.
 func (c WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
 	if c.PythonQueue == "" {
 		return nil
@@ -299,14 +299,14 @@ func (w *Worker) check() error {
 
 var errNoWorker = errors.New("delayed: the *Worker is nil or zero: make it with NewWorker")
 
-// hasMiddleware says whether a task goes through middleware, which needs a context of its own.
+// hasMiddleware reports whether a task goes through middleware, which needs a context of its own.
 func (w *Worker) hasMiddleware(c *engine.Claim) bool {
 	return w.chain != nil || defaultsOf(c.Function()).chain != nil
 }
 
-// call calls the function of a claim, through middleware if there is any. When the function or middleware calls
+// callFunction calls the function of a claim, through middleware if there is any. When the function or middleware calls
 // runtime.Goexit, it does not return.
-func (w *Worker) call(ctx context.Context, c *engine.Claim) (result any, err error) {
+func (w *Worker) callFunction(ctx context.Context, c *engine.Claim) (result any, err error) {
 	if !w.hasMiddleware(c) {
 		result, err = c.Function().Call(ctx, c.Message())
 		return result, public(err)
@@ -322,7 +322,7 @@ func (w *Worker) callThrough(ctx context.Context, c *engine.Claim) (result any, 
 		outermost = defaultsOf(c.Function()).chain
 	}
 	err = function.Protect(ctx, t, outermost)
-	return t.got.result, err
+	return t.claimed.result, err
 }
 
 // Functions describes what is registered, sorted by path. Its slices are the caller's.

@@ -157,7 +157,7 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	return c
 }
 
-// check returns everything that is wrong with a configuration whose defaults are filled in.
+// check returns all errors of a configuration whose defaults are filled in.
 func (c WorkerConfig) check(prefix string) error {
 	var errs []error
 	if c.Concurrency < 1 || c.Concurrency > maxConcurrency {
@@ -240,10 +240,10 @@ func (c WorkerConfig) checkLimits() error {
 	return errors.Join(errs...)
 }
 
-// leastMemory is less than any process has: a smaller limit was meant in another unit.
+// leastMemory is less than any process uses: a smaller limit was meant in another unit.
 const leastMemory = 1 << 20
 
-// archiveBounds fills in what a configuration leaves out.
+// archiveBounds fills in the defaults of the bounds of the archive.
 func archiveBounds(most int, keep time.Duration) (int, time.Duration) {
 	if most == 0 {
 		most = lifecycle.MaxArchived
@@ -254,7 +254,7 @@ func archiveBounds(most int, keep time.Duration) (int, time.Duration) {
 	return most, keep
 }
 
-// checkArchive says what is wrong with the bounds of the archive.
+// checkArchive returns an error for wrong bounds of the archive.
 func checkArchive(config string, most int, keep time.Duration) error {
 	switch {
 	case most < 1:

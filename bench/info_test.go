@@ -5,7 +5,8 @@ import "testing"
 func TestParseInfo(t *testing.T) {
 	const text = "# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\nused_memory:1000\r\nused_memory_rss:3000\r\n# " +
 		"Commandstats\r\n" +
-		"cmdstat_evalsha:calls=10,usec=500,usec_per_call=50.00\r\ncmdstat_rpush:calls=7,usec=9,usec_per_call=1\r\ncmdstat_info:calls=3,usec=1\r\n"
+		"cmdstat_evalsha:calls=10,usec=500,usec_per_call=50.00\r\n" +
+		"cmdstat_rpush:calls=7,usec=9,usec_per_call=1\r\ncmdstat_info:calls=3,usec=1\r\n"
 	s, err := parseInfo(text)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func (p *plan) took(i int, d time.Duration) {
 	p.to[i]--
 }
 
-// fits says whether there is time for a turn of a scenario, which is over if not. elapsed is the time since the
+// fits reports whether there is time for a turn of a scenario, which is over if not. elapsed is the time since the
 // beginning.
 func (p *plan) fits(i int, elapsed time.Duration) bool {
 	need := elapsed + p.last[i]

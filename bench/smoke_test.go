@@ -125,7 +125,12 @@ func TestDriverEnds(t *testing.T) {
 
 // TestDriverSpeaks runs the protocol with a driver that is not a Go package.
 func TestDriverSpeaks(t *testing.T) {
-	script := `while read -r line; do case $line in *work*) echo '{"ready":true}'; echo '{"seconds":2,"cpu":1}';; *batch*) echo '{"none":true}';; *bad*) echo '{"error":"no luck"}';; *) echo '{"seconds":1}';; esac; done`
+	script := `while read -r line; do case $line in
+		*work*) echo '{"ready":true}'; echo '{"seconds":2,"cpu":1}';;
+		*batch*) echo '{"none":true}';;
+		*bad*) echo '{"error":"no luck"}';;
+		*) echo '{"seconds":1}';;
+		esac; done`
 	p := &peer{name: "sh", driver: func() ([]string, error) { return []string{"sh", "-c", script}, nil }}
 	d, err := startProgram(p, "nowhere")
 	if err != nil {

@@ -40,7 +40,8 @@ const (
 const svgStyle = `<style>
 text{font:12px system-ui,sans-serif;fill:#24292f}.t{font-size:14px;font-weight:600}.s{fill:#57606a}
 .l{stroke:#57606a;stroke-width:1;fill:none}.g{stroke:#8c959f;stroke-opacity:.35}
-.c0{fill:#2f81f7}.c1{fill:#d4762c}.c2{fill:#8b949e}.c3{fill:#3a9d5d}.c4{fill:#a371d9}.c5{fill:#c9558f}.c6{fill:#b59a1e}.c7{fill:#2aa1a8}
+.c0{fill:#2f81f7}.c1{fill:#d4762c}.c2{fill:#8b949e}.c3{fill:#3a9d5d}` +
+	`.c4{fill:#a371d9}.c5{fill:#c9558f}.c6{fill:#b59a1e}.c7{fill:#2aa1a8}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.s{fill:#9da7b3}.l{stroke:#9da7b3}}
 </style>
 `
@@ -50,7 +51,8 @@ const svgColours = 8
 
 func svgHead(height int, title string) string {
 	escaped := html.EscapeString(title)
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d"`+
+		` role="img" aria-label="%s">
 <title>%s</title>
 %s<text class="t" x="8" y="20">%s</text>
 `, svgWidth, height, svgWidth, height, escaped, escaped, svgStyle, escaped)

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/seam"
 )
 
-// deepest is how deep inline calls may be within one another.
+// deepest bounds how deep inline calls may be nested.
 const deepest = 100
 
 // inliner runs the tasks of a queue as soon as they are enqueued.
@@ -22,7 +22,7 @@ type inliner struct {
 
 	mu     sync.Mutex // protects the following
 	depth  int
-	gaveUp bool // there was no end
+	gaveUp bool // calls were nested too deep
 }
 
 // Inline makes Delay on q run the function at once, in the goroutine of the caller, before it returns, until the test
@@ -54,7 +54,7 @@ func Inline(t testing.TB, q *delayed.Queue, fns ...any) {
 			t.Errorf("delayedtest: Inline: %v", err)
 		}
 	})
-	in.run() // what is pending already
+	in.runPending() // what is pending already
 }
 
 // Enqueued implements seam.Listener.
@@ -63,16 +63,16 @@ func (k *kit) Enqueued(list string) {
 	in := k.inline[list]
 	k.mu.Unlock()
 	if in != nil {
-		in.run()
+		in.runPending()
 	}
 }
 
-// run runs what is pending.
-func (in *inliner) run() {
+// runPending runs the pending tasks.
+func (in *inliner) runPending() {
 	if !in.enter() {
 		return
 	}
-	defer in.leave()
+	defer in.exit()
 	for in.goesOn() {
 		ran, _, err := in.s.Step(context.WithoutCancel(in.t.Context()))
 		if err != nil {
@@ -97,14 +97,15 @@ func (in *inliner) enter() bool {
 	}
 	if in.depth == deepest {
 		in.gaveUp = true
-		in.t.Errorf("delayedtest: Inline: tasks delay tasks %d deep: a chain without end? From now on they stay pending", deepest)
+		in.t.Errorf("delayedtest: Inline: tasks delay tasks %d deep: a chain without end? "+
+			"From now on they stay pending", deepest)
 		return false
 	}
 	in.depth++
 	return true
 }
 
-func (in *inliner) leave() {
+func (in *inliner) exit() {
 	in.mu.Lock()
 	in.depth--
 	in.mu.Unlock()
@@ -116,7 +117,7 @@ func (in *inliner) goesOn() bool {
 	return !in.gaveUp
 }
 
-// problem says what is wrong with what became of a task, "" for nothing.
+// problem returns what is wrong with the outcome of a task, "" for nothing.
 func (in *inliner) problem(ran *seam.Run) string {
 	c := callOf(ran, time.Time{}, in.fns)
 	switch {

@@ -105,7 +105,7 @@ func kitOf(t testing.TB, q *delayed.Queue) *kit {
 	return k
 }
 
-// direct returns the queue as it is seen past faults and without Inline.
+// direct returns the queue on a handle that bypasses faults and Inline.
 func direct(q *delayed.Queue) *delayed.Queue {
 	src, prefix, name := seam.Locate(q)
 	if k, ok := src.(*kit); ok {
@@ -135,8 +135,8 @@ func (k *kit) Close() error { return k.pool.Close() }
 // Now implements seam.Listener.
 func (k *kit) Now() time.Time { return k.srv.Now() }
 
-// Fault is a way in which Redis fails producers, and workers that the test runs itself. Drain, Run and what looks at
-// queues go past it.
+// Fault is a way in which Redis fails producers, and workers that the test runs itself. Drain, Run and the functions
+// that look at queues are not affected.
 type Fault int
 
 const (

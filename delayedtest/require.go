@@ -18,7 +18,7 @@ func (w wildcard) String() string { return string(w) }
 const (
 	// Any equals every argument: RequireEnqueued(t, q, mail.Welcome, delayedtest.Any, "en").
 	Any wildcard = "Any"
-	// AnyArgs is the only argument and equals whatever there is: RefuteEnqueued(t, q, mail.Welcome,
+	// AnyArgs, as the only argument, equals all arguments of a call: RefuteEnqueued(t, q, mail.Welcome,
 	// delayedtest.AnyArgs).
 	AnyArgs wildcard = "AnyArgs"
 )
@@ -29,7 +29,7 @@ const (
 // and AnyArgs. It returns the first such task.
 func RequireEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) Task {
 	t.Helper()
-	found, e := look(t, q, fn, args)
+	found, e := findCalls(t, q, fn, args)
 	if len(found) == 0 {
 		t.Fatalf("delayedtest: expected on queue %q\n    %s\n%s", q.Name(), e.call, e.instead())
 		return Task{}
@@ -41,7 +41,7 @@ func RequireEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) Task {
 // waiting for a retry on q; see RequireEnqueued. It returns them.
 func RequireCount(t testing.TB, q *delayed.Queue, n int, fn any, args ...any) []Task {
 	t.Helper()
-	found, e := look(t, q, fn, args)
+	found, e := findCalls(t, q, fn, args)
 	if len(found) != n {
 		t.Fatalf("delayedtest: expected on queue %q %d times, found %d times\n    %s\n%s", q.Name(), n, len(found),
 			e.call, e.instead())
@@ -54,7 +54,7 @@ func RequireCount(t testing.TB, q *delayed.Queue, n int, fn any, args ...any) []
 // retry on q; see RequireEnqueued.
 func RefuteEnqueued(t testing.TB, q *delayed.Queue, fn any, args ...any) {
 	t.Helper()
-	found, e := look(t, q, fn, args)
+	found, e := findCalls(t, q, fn, args)
 	if len(found) > 0 {
 		t.Fatalf("delayedtest: not expected on queue %q, found %d times\n    %s\n%s", q.Name(), len(found), e.call,
 			e.instead())
@@ -73,20 +73,20 @@ func RequireEmpty(t testing.TB, q *delayed.Queue) {
 	}
 }
 
-// expectation is what was looked for, and what is there.
+// expectation is the expected call, and the tasks found instead.
 type expectation struct {
 	call    string
 	waiting []Task
 	now     time.Time
 }
 
-// look returns the tasks that are calls of fn with args.
-func look(t testing.TB, q *delayed.Queue, fn any, args []any) (found []Task, e *expectation) {
+// findCalls returns the tasks that are calls of fn with args.
+func findCalls(t testing.TB, q *delayed.Queue, fn any, args []any) (found []Task, e *expectation) {
 	t.Helper()
 	anyArgs := len(args) == 1 && args[0] == AnyArgs
 	wanted := args
 	if anyArgs {
-		wanted = []any{Any} // their number is not looked at
+		wanted = []any{Any} // Match does not check the number of arguments
 	}
 	match, path, err := seam.Match(fn, wanted, func(a any) bool { return a == Any })
 	if err != nil {
@@ -123,7 +123,7 @@ func look(t testing.TB, q *delayed.Queue, fn any, args []any) (found []Task, e *
 	return found, e
 }
 
-// isWaiting says whether a task in that state is still to run.
+// isWaiting reports whether a task in that state is still to run.
 func isWaiting(state string) bool {
 	switch state {
 	case "pending", "scheduled", "retry", "aggregating":
@@ -141,7 +141,8 @@ func waiting(all []Task) (tasks []Task) {
 	return tasks
 }
 
-// nowOf returns the time by which tasks of q become due, as well as it is known.
+// nowOf returns the time by which tasks of q become due: that of its kit, or of this process for a queue on another
+// server.
 func nowOf(q *delayed.Queue) time.Time {
 	src, _, _ := seam.Locate(q)
 	if k, ok := src.(*kit); ok {
@@ -153,7 +154,7 @@ func nowOf(q *delayed.Queue) time.Time {
 // mostShown bounds the tasks that a message shows.
 const mostShown = 30
 
-// instead says what is enqueued.
+// instead describes the tasks found instead.
 func (e *expectation) instead() string {
 	if len(e.waiting) == 0 {
 		return "nothing is enqueued"

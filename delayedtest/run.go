@@ -35,8 +35,8 @@ type RunConfig struct {
 	// Worker has settings of the worker that matter to tasks: Backoff, MaxRetry, Logger and others. Queues, Concurrency
 	// and HeartbeatLife are ignored. Without a Logger, warnings go to the test's log.
 	Worker delayed.WorkerConfig
-	// Within is how far time may move on until a task is due. It has moved on by all of it then. 0: as far as it takes;
-	// negative: not at all.
+	// Within bounds how far time moves on. Run moves it on by exactly that. 0: as far as tasks need; negative: not at
+	// all.
 	Within time.Duration
 	// Most bounds the calls of functions, so that tasks that delay each other without end do not run for ever. Defaults
 	// to 10,000.
@@ -67,10 +67,10 @@ type Call struct {
 	At      time.Time // by the time of Now
 	Attempt int       // from 1
 	Err     error     // what the function returned, or its panic
-	// Failed says that Err counts as a failure: what Snooze and Drop return does not, nor what WorkerConfig.IsFailure
-	// excuses.
+	// Failed says that Err counts as a failure: the errors of Snooze and Drop do not, nor those that
+	// WorkerConfig.IsFailure excuses.
 	Failed bool
-	// Outcome is what became of the task: done, retry, snoozed or archived; released if it was told to stop.
+	// Outcome is what happened to the task: done, retry, snoozed or archived; released if it was told to stop.
 	Outcome string
 }
 
@@ -94,14 +94,14 @@ func Run(t testing.TB, cfg RunConfig) *Result {
 	if len(cfg.Queues) == 0 {
 		t.Fatal("delayedtest: RunConfig.Queues is empty: expected at least one queue")
 	}
-	r, err := run(t, cfg)
+	r, err := drainQueues(t, cfg)
 	if err != nil {
 		t.Fatalf("delayedtest: %v", err)
 	}
 	return r
 }
 
-func run(t testing.TB, cfg RunConfig) (r *Result, err error) {
+func drainQueues(t testing.TB, cfg RunConfig) (r *Result, err error) {
 	t.Helper()
 	k := kitOf(t, cfg.Queues[0])
 	for _, q := range cfg.Queues {
@@ -124,10 +124,10 @@ func run(t testing.TB, cfg RunConfig) (r *Result, err error) {
 	if err := r.drain(ctx, k, s, cfg); err != nil {
 		return nil, err
 	}
-	return r, r.look(ctx, cfg, before)
+	return r, r.collect(ctx, cfg, before)
 }
 
-// stepper makes a worker of the settings.
+// stepper makes a worker with the settings.
 func (k *kit) stepper(ctx context.Context, t testing.TB, cfg RunConfig) (seam.Stepper, error) {
 	t.Helper()
 	wc := cfg.Worker
@@ -190,7 +190,7 @@ func (r *Result) drain(ctx context.Context, k *kit, s seam.Stepper, cfg RunConfi
 	}
 	for steps := 0; ; steps++ {
 		if len(r.Calls) >= most || steps > most+mostIdle {
-			// One look more: this may have been the last.
+			// Look once more: this may have been the last task.
 			if all, err := listAll(ctx, cfg); err != nil || len(waiting(all)) == 0 {
 				return err
 			}
@@ -267,8 +267,8 @@ func finished(ctx context.Context, cfg RunConfig) (map[place]bool, error) {
 	return places, err
 }
 
-// look notes where tasks are in the end.
-func (r *Result) look(ctx context.Context, cfg RunConfig, before map[place]bool) error {
+// collect notes where tasks are in the end.
+func (r *Result) collect(ctx context.Context, cfg RunConfig, before map[place]bool) error {
 	all, err := listAll(ctx, cfg)
 	r.now, r.Waiting = nowOf(cfg.Queues[0]), waiting(all)
 	for _, t := range all {
@@ -328,7 +328,7 @@ func (r *Result) Err() error {
 	return &resultError{"\n    " + strings.Join(problems, "\n    "), causes}
 }
 
-// endless says what still waits after all calls that are allowed.
+// endless describes the tasks that still wait after RunConfig.Most calls.
 func (r *Result) endless() string {
 	last := ""
 	if n := len(r.Calls); n > 0 {
@@ -340,7 +340,7 @@ func (r *Result) endless() string {
 	return text + tableOf(r.Waiting, r.now)
 }
 
-// resultError has the errors of functions behind a text of all that is wrong.
+// resultError has a text that says all that is wrong, and wraps the errors of functions.
 type resultError struct {
 	text   string
 	causes []error

@@ -15,15 +15,14 @@ import (
 // Task is a task of a queue. Fields that do not apply are zero.
 type Task struct {
 	Queue string
-	// State is pending, active, aggregating, scheduled, retry, parked, archived or completed. A task that is
-	// aggregating waits in a group. A task that was pending when it was canceled is canceled until a worker comes upon
-	// it.
+	// State is pending, active, aggregating, scheduled, retry, parked, archived, completed or canceled. An aggregating
+	// task waits in a group. A canceled one was pending when it was canceled, and no worker has claimed it since.
 	State string
 	ID    string
 	// Func is the path of the function, "" if the message cannot be read.
 	Func string
-	// Args are the arguments: as the function takes them where the function is known, else as an empty interface holds
-	// them, integers as int64 for instance. Those of a variadic function stand one by one if it is known.
+	// Args are the arguments. If the function is known, they have the types of its parameters, and those of a variadic
+	// function stand one by one; else they are decoded into empty interfaces, integers as int64 for instance.
 	Args []any
 	// Kwargs are the keyword arguments of a Python function.
 	Kwargs map[string]any
@@ -38,7 +37,7 @@ type Task struct {
 	// Reason and Error say why the task was archived or parked, or failed last.
 	Reason, Error string
 
-	// What options of these names say; Lock is the name of the lock that a unique task holds.
+	// The values of the options of these names; Lock is the name of the lock that a unique task holds.
 	Timeout, Retention, KeepResult time.Duration
 	Deadline, Expiry               time.Time
 	Group, Lock                    string
@@ -46,8 +45,8 @@ type Task struct {
 }
 
 // Tasks returns all tasks of q: pending ones in the order in which they will run, then active, gathered, scheduled,
-// retrying, parked, archived and completed ones by time. Functions that are given say how the arguments of their tasks
-// are decoded. q may be any queue, also one on a real Redis that nobody else uses.
+// retrying, parked, archived and completed ones by time. The arguments of calls of fns are decoded by their parameters.
+// q may be any queue, also one on a real Redis that nobody else uses.
 func Tasks(t testing.TB, q *delayed.Queue, fns ...any) []Task {
 	t.Helper()
 	tasks, err := list(t.Context(), q, fns)
@@ -89,7 +88,7 @@ func taskOf(queue string, f *seam.Filed, fns []any) (Task, error) {
 	}
 	m, err := wire.Parse(f.Message, limits)
 	if err != nil {
-		return t, nil //nolint:nilerr // a task that is no message is shown as such
+		return t, nil //nolint:nilerr // an undecodable task is shown as such
 	}
 	t.Func, t.Retried = m.Path, m.Meta.Retried
 	t.Enqueued = instant(m.Meta.EnqueuedAt)

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// resolution is how exact the server's time is while it has few keys. miniredis looks at every key when time moves
-	// on, so with many keys it must not move as often: at most a tenth of the time goes into it, and up to coarsest it
-	// is exact no longer.
+	// resolution is how exact the server's time is with few keys. miniredis checks every key when time moves on, so
+	// with many keys time moves less often: moving it takes at most a tenth of all time, and it becomes less exact,
+	// down to coarsest.
 	resolution = time.Millisecond
 	coarsest   = 50 * time.Millisecond
-	// leap is how far the system's clock may be ahead before the server follows it in one step, as it must after the
-	// machine slept.
+	// leap is how far the system's clock may be ahead before the server's time jumps to it, as it must after the
+	// machine has slept.
 	leap = time.Second
 )
 
-// reading is a look at the system's clocks.
+// reading is one reading of the system's clocks.
 type reading struct {
 	elapsed time.Duration // since some fixed moment; never goes back, does not count while the machine sleeps
 	wall    time.Time     // may be set back and forth
@@ -32,14 +32,14 @@ func readSystem() reading {
 	return reading{elapsed: now.Sub(started), wall: now.Round(0)}
 }
 
-// clock drives the time of a miniredis. No goroutine does that: time needs to be right only when a command looks at it,
-// so each command moves it on before it runs, and it stands still within a script, as in Redis.
+// clock drives the time of a miniredis, without a goroutine: each command moves the time on before it runs, since only
+// commands use it. Within a script time stands still, as in Redis.
 type clock struct {
 	mini *miniredis.Miniredis
 	read func() reading // nil for a virtual clock
 
 	mu      sync.Mutex // protects the fields below; taken before the lock of mini
-	current time.Time  // what the server believes; never goes back
+	current time.Time  // the server's time; never goes back
 	elapsed time.Duration
 	next    time.Duration // not to be moved before
 }
@@ -65,7 +65,7 @@ func (c *clock) start() {
 	c.mini.ClockTTL(true)
 }
 
-// tick lets the time pass that has passed. It must not be called while a script runs: that holds the lock of mini.
+// tick moves the server's time to the present. It must not be called while a script runs, which holds the lock of mini.
 func (c *clock) tick() {
 	if c.read == nil {
 		return
@@ -85,12 +85,12 @@ func (c *clock) tick() {
 	c.next = now.elapsed + pause(c.read().elapsed-now.elapsed)
 }
 
-// pause returns how long time stands still after a step that cost so much.
+// pause returns how long time stands still after a step that took cost.
 func pause(cost time.Duration) time.Duration {
 	return min(max(10*cost, resolution), max(coarsest, 2*cost))
 }
 
-// set tells the server the time and expires what has to. Call it with mu held.
+// set sets the server's time and expires keys. Call it with mu held.
 func (c *clock) set() {
 	c.mini.SetTime(c.current)
 	c.mini.DB(0) // any access does it, for all databases

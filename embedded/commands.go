@@ -14,10 +14,10 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// version is the Redis whose behaviour the server comes closest to.
+// version is the version of Redis that the server resembles most.
 const version = "7.0.0"
 
-// settings is what CONFIG GET knows.
+// settings are the answers of CONFIG GET.
 var settings = map[string]string{
 	"appendonly": "no", "databases": "16", "maxmemory": "0", "maxmemory-policy": "noeviction", "save": "",
 	"timeout": "0",
@@ -40,12 +40,12 @@ func newFacts(addr string) facts {
 // register adds the commands that miniredis lacks and clients ask for.
 func (s *Server) register() {
 	srv := s.mini.Server()
-	// The only possible error is that miniredis has learnt the command; then its own answer is as good.
+	// The only possible error is that a newer miniredis has the command itself, which is as good.
 	_ = srv.Register("ROLE", s.role)
 	_ = srv.Register("CONFIG", s.config)
 }
 
-// before runs ahead of every command, also of those within scripts.
+// before runs before every command, even within scripts.
 func (s *Server) before(c *server.Peer, cmd string, args ...string) bool {
 	if !s.isConnection(c) {
 		return false // a script calls: it holds the server's lock, and time stands still for it
@@ -58,7 +58,7 @@ func (s *Server) before(c *server.Peer, cmd string, args ...string) bool {
 	return false
 }
 
-// isConnection tells connections from the peers that miniredis makes up for calls of scripts: only those have a context
+// isConnection tells connections from the peers that miniredis makes for calls of scripts: only these have a context
 // from the start.
 func (s *Server) isConnection(c *server.Peer) bool {
 	if _, ok := s.peers.Load(c); ok {
@@ -109,9 +109,9 @@ func (s *Server) infoText(names []string) string {
 	srv := s.mini.Server()
 	uptime := time.Since(s.info.since)
 	sections := []struct{ name, text string }{
-		{"Server", fmt.Sprintf("redis_version:%s\r\nserver_name:embedded\r\nredis_mode:standalone\r\nprocess_id:%d\r\nrun_id:%s\r\n"+
-			"tcp_port:%s\r\nuptime_in_seconds:%d\r\n", version, os.Getpid(), s.info.runID, s.info.port,
-			int(uptime.Seconds()))},
+		{"Server", fmt.Sprintf("redis_version:%s\r\nserver_name:embedded\r\nredis_mode:standalone\r\n"+
+			"process_id:%d\r\nrun_id:%s\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\n",
+			version, os.Getpid(), s.info.runID, s.info.port, int(uptime.Seconds()))},
 		{"Clients", fmt.Sprintf("connected_clients:%d\r\n", srv.ClientsLen())},
 		{"Memory", "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"},
 		{"Persistence", "loading:0\r\naof_enabled:0\r\n"},

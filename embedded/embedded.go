@@ -77,7 +77,7 @@ func Start(cfg Config) (*Server, error) {
 	} else {
 		s.clock = newRealClock(s.mini, readSystem)
 	}
-	// Until the hook is in place, commands are refused the way a Redis refuses them that still loads its data.
+	// Until the hook is in place, refuse commands as a Redis does that is loading its data.
 	s.mini.SetError("LOADING the embedded server is starting")
 	if err := s.mini.StartAddr(addr); err != nil {
 		return nil, fmt.Errorf("delayed: embedded: listening on %s: %w: choose another Config.Addr, or none for any "+

@@ -88,7 +88,8 @@ func TestProducerAndWorker(t *testing.T) {
 	out := start(t, url, "producer").ends(0)
 	for _, want := range []string{
 		"delayed: mail/", "delayed by 2 s: mail/", "delayed together: [mail/", "delayed by path: mail/",
-		"refused: delayed: github.com/godelayed/delayed/examples/mail.Welcome: argument 1: expected int64, found string",
+		"refused: delayed: github.com/godelayed/delayed/examples/mail.Welcome: argument 1: " +
+			"expected int64, found string",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("expected %q in:\n%s", want, out)

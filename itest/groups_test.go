@@ -105,7 +105,8 @@ func TestKillOfWorkersThatFire(t *testing.T) {
 	}
 	waitForAtMost(t, 2*time.Minute, "all groups to be fired and all calls to be parked", func() bool {
 		busy, err := redis.Int(server.Do(t, "EVAL",
-			`return redis.call('ZCARD', KEYS[1] .. '_groups') + redis.call('LLEN', KEYS[1]) + #redis.call('KEYS', KEYS[1] .. '_processing:*')`, 1, queue), nil)
+			`return redis.call('ZCARD', KEYS[1] .. '_groups') + redis.call('LLEN', KEYS[1])
+				+ #redis.call('KEYS', KEYS[1] .. '_processing:*')`, 1, queue), nil)
 		return err == nil && busy == 0
 	})
 	for _, w := range workers {

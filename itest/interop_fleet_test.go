@@ -189,7 +189,7 @@ func (f *mixedFleet) kill(b breed) bool {
 	return false
 }
 
-// condemned says whether one more death would archive a task that the worker holds.
+// condemned reports whether one more death would archive a task that the worker holds.
 func (f *mixedFleet) condemned(c *creature) bool {
 	for task := range f.claims(c) {
 		if f.deaths[task] >= 2 {

@@ -164,7 +164,7 @@ func newMixedFleet(t *testing.T, server *redistest.Server, queue, pyQueue string
 	}
 }
 
-// idle says whether nothing is pending or claimed.
+// idle reports whether nothing is pending or claimed.
 func (f *mixedFleet) idle() bool {
 	f.t.Helper()
 	for _, queue := range []string{f.setup.Queue, f.setup.PyQueue} {

@@ -131,7 +131,7 @@ func (k *killer) kill(members []*member, prefetched bool) int {
 	return victim
 }
 
-// spare says whether a worker may be killed without an innocent task being archived for having seen three deaths.
+// spare reports whether a worker may be killed without an innocent task being archived for having seen three deaths.
 func (k *killer) spare(claims map[string]string) bool {
 	for _, task := range claims {
 		if k.deaths[task] >= 2 {

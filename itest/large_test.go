@@ -43,11 +43,18 @@ func largeSizes() (sizes []int) {
 // KEYS[1] is the queue.
 var largeWays = []struct{ name, fill string }{
 	{"claim", `redis.call('RPUSH', KEYS[1], m) redis.call('RPUSH', KEYS[1] .. '_noti', '1')`},
-	{"sweep", `redis.call('HSET', KEYS[1] .. '_processing:dead', '1-' .. ARGV[1], m) redis.call('SADD', KEYS[1] .. '_workers', 'dead')`},
+	{"sweep", `redis.call('HSET', KEYS[1] .. '_processing:dead', '1-' .. ARGV[1], m)
+		redis.call('SADD', KEYS[1] .. '_workers', 'dead')`},
 	{"sweep of legacy workers", `redis.call('HSET', KEYS[1] .. '_processing', 'dead' .. ARGV[1], m)`},
-	{"scheduled", `redis.call('HSET', KEYS[1] .. '_tasks', 't' .. ARGV[1], m) redis.call('ZADD', KEYS[1] .. '_scheduled', 1000, 't' .. ARGV[1]) redis.call('RPUSH', KEYS[1] .. '_wake', '1')`},
-	{"retry", `redis.call('HSET', KEYS[1] .. '_tasks', 't' .. ARGV[1], m) redis.call('ZADD', KEYS[1] .. '_retry', 1000, 't' .. ARGV[1]) redis.call('RPUSH', KEYS[1] .. '_wake', '1')`},
-	{"group", `redis.call('RPUSH', KEYS[1] .. '_group:g', m) redis.call('ZADD', KEYS[1] .. '_groups', 1000, 'g') redis.call('RPUSH', KEYS[1] .. '_wake', '1')`},
+	{"scheduled", `redis.call('HSET', KEYS[1] .. '_tasks', 't' .. ARGV[1], m)
+		redis.call('ZADD', KEYS[1] .. '_scheduled', 1000, 't' .. ARGV[1])
+		redis.call('RPUSH', KEYS[1] .. '_wake', '1')`},
+	{"retry", `redis.call('HSET', KEYS[1] .. '_tasks', 't' .. ARGV[1], m)
+		redis.call('ZADD', KEYS[1] .. '_retry', 1000, 't' .. ARGV[1])
+		redis.call('RPUSH', KEYS[1] .. '_wake', '1')`},
+	{"group", `redis.call('RPUSH', KEYS[1] .. '_group:g', m)
+		redis.call('ZADD', KEYS[1] .. '_groups', 1000, 'g')
+		redis.call('RPUSH', KEYS[1] .. '_wake', '1')`},
 }
 
 // TestLargeMessages has workers meet messages that are too large for them, in each way there is. They stay in Redis:

@@ -56,10 +56,10 @@ type pair struct {
 	ledger           pyLedger
 }
 
-// plain says whether the pair needs messages that keakon's package reads or writes.
+// plain reports whether the pair needs messages that keakon's package reads or writes.
 func (p *pair) plain() bool { return p.producer == keakonParty || p.worker == keakonParty }
 
-// can says whether both know what a scenario is about.
+// can reports whether both know what a scenario is about.
 func (p *pair) can(s scenario) bool { return s.keakon || !p.plain() }
 
 // matrixPatience bounds what a worker may need for anything here.

@@ -46,7 +46,7 @@ type modelTask struct {
 	ownID    bool // no other task may have its id
 }
 
-// over says whether the task will never run again.
+// over reports whether the task will never run again.
 func (t *modelTask) over() bool {
 	return t.state == "gone" || t.state == "archived" || t.state == "completed"
 }
@@ -95,7 +95,7 @@ func (m *model) held(name string) string {
 	return ""
 }
 
-// taken says whether a task cannot have an id of its own choice.
+// taken reports whether a task cannot have an id of its own choice.
 func (m *model) taken(id string) bool {
 	if m.held("#"+id) != "" {
 		return true
@@ -216,7 +216,7 @@ func (m *model) sorted(state string) []*modelTask {
 	return found
 }
 
-// waits says whether something is due.
+// waits reports whether something is due.
 func (m *model) waits() bool {
 	for _, t := range m.tasks {
 		if (t.state == "scheduled" || t.state == "retry") && t.due <= m.now {

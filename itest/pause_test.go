@@ -182,7 +182,7 @@ func (p *pauser) stopOne() (stopped *member, held map[string]string) {
 	return stopped, held
 }
 
-// spare says whether no task in hand would be archived for having been swept for the third time.
+// spare reports whether no task in hand would be archived for having been swept for the third time.
 func (p *pauser) spare(held map[string]string) bool {
 	for _, task := range held {
 		if p.deaths[task] >= 2 {

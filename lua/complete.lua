@@ -1,10 +1,12 @@
--- complete: end claims of tasks that succeeded and leave something behind: a result, themselves, a lock, a report of progress, a cancellation.
--- KEYS  1 processing hash   2 claims hash   3 completed set   4 results hash   5 locks hash   6 locked set   7 counters of the day
---       8 revoked set
+-- complete: end claims of succeeded tasks that have a result, a retention, a lock, a progress report or a cancellation.
+-- KEYS  1 processing hash   2 claims hash   3 completed set   4 results hash   5 locks hash   6 locked set
+--       7 counters of the day   8 revoked set
 -- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
---       then for each task, at most 200: token, id, ms that it is kept or 0, what is kept, 1 if it may hold a lock, channel of those who wait for it or ''
+--       then for each task, at most 200: token, id, ms to keep it or 0, what to keep, 1 if it may hold a lock,
+--       channel on which to publish its end or ''
 -- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
--- O(n log m). Works on a full Redis: its first write is an HDEL. It deletes at most 200 completed tasks whose time is over.
+-- O(n log m). Works on a full Redis: its first write is an HDEL. It deletes at most 200 expired
+--       completed tasks.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local batches = tonumber(ARGV[2])
@@ -13,13 +15,13 @@ local kept, values, dues, gone, channels = {}, {}, {}, {}, {}
 local names, revoked = {}, {}
 local known = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0
 local canceled = redis.call('ZCARD', KEYS[8]) > 0
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('ZCARD', KEYS[3])
 redis.call('HLEN', KEYS[4])
 if redis.call('HLEN', KEYS[5]) > 0 then redis.call('ZCARD', KEYS[6]) end
 redis.call('HLEN', KEYS[7])
--- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+-- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 for i = 3 + batches, #ARGV, 6 do
   local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
   seen[ARGV[i]] = true
@@ -59,7 +61,7 @@ if #dues > 0 then
   redis.call('ZADD', KEYS[3], unpack(dues))
   redis.call('HSET', KEYS[4], unpack(values))
 end
--- What was reported of a task of which nothing is kept.
+-- Progress reports of tasks that leave no result.
 for i = 1, #gone do
   if not kept[gone[i]] then redis.call('HDEL', KEYS[4], gone[i]) end
 end
@@ -71,7 +73,7 @@ if #names > 0 then
   redis.call('HDEL', KEYS[5], unpack(names))
   redis.call('ZREM', KEYS[6], unpack(names))
 end
--- That they were canceled came too late for them, and holds for no other task of these ids.
+-- These cancellations came too late, and must not hit later tasks of the same ids.
 if #revoked > 0 then redis.call('ZREM', KEYS[8], unpack(revoked)) end
 local done = #tokens - 1
 if redis.call('HINCRBY', KEYS[7], 'processed', done) == done then redis.call('EXPIRE', KEYS[7], ARGV[1]) end

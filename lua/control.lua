@@ -1,4 +1,4 @@
--- control: change one of the things that the workers of a queue are told: whether it is paused, when to restart, its weight, what one worker shall do.
+-- control: change one field of the control hash, and tell the queue's workers.
 -- KEYS  1 control hash
 -- ARGV  1 field   2 its value: 'now' for the time in ms, '' for none   3 channel of the queue's workers
 -- Returns 1 if the field was there before, 0 if not.

@@ -7,7 +7,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
 if #old == 0 then return 0 end
-redis.call('HLEN', KEYS[2]) -- a key of another type is an error before anything is removed
+redis.call('HLEN', KEYS[2]) -- fails on a key of another type before anything is removed
 redis.call('ZREM', KEYS[1], unpack(old))
 redis.call('HDEL', KEYS[2], unpack(old))
 return #old

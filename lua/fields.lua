@@ -1,8 +1,8 @@
--- fields: read fields of a hash, and of values that are too large only their sizes.
+-- fields: read fields of a hash; of values that are too large, only their sizes.
 -- KEYS  1 hash of messages or infos
 -- ARGV  1 most bytes of a value   2 most bytes in all   3... fields, at most 1,000
--- Returns for each field its value, nil if there is none, or its size if it is too large. It ends before a value that would be too much in all, unless that
---       is the first.
+-- Returns for each field its value, nil if there is none, or its size if it is too large. It stops before a value that
+--       exceeds the bytes in all, unless that is the first.
 -- O(n). Reads only.
 local limit, room, reply, bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), {}, 0
 for i = 3, #ARGV do

@@ -1,4 +1,4 @@
--- mark: note what a worker's death would say of its claims.
+-- mark: note in a worker's claims hash what sweepers may conclude from its death.
 -- KEYS  1 claims hash
 -- ARGV  1 'alone' for the claim that runs with nothing else in hand, 'stopped' for a worker that stops in good order
 --       2 the token of that claim, or '1'; '' to take the note back

@@ -1,7 +1,8 @@
 -- move: make due tasks pending.
 -- KEYS  1 scheduled or retry set   2 tasks hash   3 info hash   4 pending list   5 notify list
 -- ARGV  1 most tasks, at most 1,000   2 most bytes   3 most bytes of one task
--- Returns {tasks moved, ms until the next is due (0 overdue, -1 none), id, size ...}: these tasks are due and too large, and stay.
+-- Returns {tasks moved, ms until the next is due (0 overdue, -1 none), id, size ...}: the tasks listed are due, but
+--       stay because they are too large.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -12,7 +13,7 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local moved = 0
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
 redis.call('LLEN', KEYS[5])

@@ -1,4 +1,4 @@
--- pardon: forget revocations whose time is over, and the control hash when it says nothing.
+-- pardon: forget expired revocations; after the last one, also a control hash that only holds a version.
 -- KEYS  1 revoked set   2 control hash
 -- ARGV  1 most revocations to forget, at most 1,000
 -- Returns their number.

@@ -1,15 +1,16 @@
 -- peek: read the first calls of a group.
 -- KEYS  1 group list   2 gathered hash   3 control hash
--- ARGV  1 group   2 most bytes, unless the first message alone is larger   3 most messages   4 most bytes of one message
--- Returns {most calls that the group is to have, version of the control hash or 0, message...}: one message more than those calls, if there is one. It
---       ends before a message that is too large, unless that is the first: then its size stands for it, alone.
+-- ARGV  1 group   2 most bytes, unless the first message alone is larger   3 most messages
+--       4 most bytes of one message
+-- Returns {most calls of the group, version of the control hash or 0, message...}: one message more than most calls, if
+--       there is one. It stops before a message that is too large; if that is the first, only its size is returned.
 -- O(n). Reads only.
 local reply = {0, tonumber(redis.call('HGET', KEYS[3], 'version') or 0) or 0}
 local state = redis.call('HGET', KEYS[2], ARGV[1])
 local size = string.match(state or '', '^%d+ %d+ %d+ (%d+) %d+ %d+$') or ARGV[3]
 reply[1] = tonumber(size)
 local most = math.min(tonumber(size) + 1, tonumber(ARGV[3]))
--- In steps that the sizes so far allow, so that little too much is read.
+-- Read in steps sized by the messages seen so far, so that little is read in vain.
 local n, bytes, room, limit, step = 0, 0, tonumber(ARGV[2]), tonumber(ARGV[4]), 8
 for _ = 1, most do
   local some = redis.call('LRANGE', KEYS[1], n, n + math.min(step, most - n) - 1)

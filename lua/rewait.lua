@@ -1,4 +1,4 @@
--- rewait: end the wait of a worker, so that it waits anew, on other keys.
+-- rewait: wake a waiting worker, so that it waits again on other keys.
 -- KEYS  1 rewait list
 -- ARGV  1 ms after which nobody can be waiting any more
 -- Returns 1.

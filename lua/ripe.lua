@@ -1,4 +1,4 @@
--- ripe: which groups are due. The caller makes their calls; for a while nobody else is told of them.
+-- ripe: list groups that are due, and put them off for a while, so that only this caller combines their calls.
 -- KEYS  1 groups set
 -- ARGV  1 most groups, at most 1,000   2 ms after which they are due again
 -- Returns {ms until the next group is due (0 overdue, -1 none), group...}.

@@ -1,13 +1,15 @@
 -- shelve: end claims by filing their tasks in a sorted set: scheduled, retry, parked or archived.
--- KEYS  1 processing hash   2 claims hash   3 tasks hash   4 the sorted set   5 info hash   6 counters of the day   7 wake list
---       8 locks hash   9 locked set   10 revoked set
--- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number   3 1 to wake a mover when the first due time changes
---       4 1 to free the ids and locks of the tasks, 0 to have them last for as much longer as the tasks wait
---       5 channel of the queue's workers if they are told of the tasks, else ''
+-- KEYS  1 processing hash   2 claims hash   3 tasks hash   4 the sorted set   5 info hash   6 counters of the day
+--       7 wake list   8 locks hash   9 locked set   10 revoked set
+-- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number
+--       3 1 to wake a mover when the first due time changes
+--       4 1 to free the ids and locks of the tasks, 0 to extend them by the time that the tasks wait
+--       5 channel of the queue's workers to tell them of the tasks, else ''
 --       6 number c of counters   7... c names   then the number b of finished batches and b batch numbers
---       then for each task, at most 200: token, id, ms until due or expiry, message or '' to file it as it was claimed, info,
---       what the workers are told or the channel of those who wait for it to end or ''
--- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still because the task was canceled (nothing is written for it then).
+--       then for each task, at most 200: token, id, ms until due or expiry, message or '' to file it as it was claimed,
+--       info, what to tell the workers or the channel on which to publish its end or ''
+-- Returns for each task 1 if the claim stood, 0 if it did not, 2 if the claim remains because the task was canceled
+--       (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -19,7 +21,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local counters = tonumber(ARGV[6])
 local batches = tonumber(ARGV[7 + counters])
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[5])
@@ -34,7 +36,7 @@ if redis.call('EXISTS', KEYS[10]) == 1 then
     canceled[ARGV[i]] = redis.call('ZSCORE', KEYS[10], ARGV[i + 1]) and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1
   end
 end
--- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+-- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 local messages = {}
 for i = 8 + counters + batches, #ARGV, 6 do
   messages[ARGV[i]] = ARGV[i + 3] == '' and redis.call('HGET', KEYS[1], ARGV[i])
@@ -86,7 +88,7 @@ end
 if not woken and (not first[2] or earliest < number(first[2])) then
   redis.call('RPUSH', KEYS[7], '1')
 end
--- What the tasks have to themselves is freed, or lasts longer.
+-- Free the ids and locks of the tasks, or extend them.
 local function settle(ids, waits)
   if locks == 0 then return end
   local marks, names, longer = {}, {}, {}

@@ -4,7 +4,7 @@
 -- Returns 1 if the worker is forgotten, 0 if it holds claims.
 -- O(1). Works on a full Redis: its first write is an SREM.
 if redis.call('HLEN', KEYS[3]) > 0 then return 0 end
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[5])
 redis.call('HLEN', KEYS[6])
 redis.call('SREM', KEYS[2], ARGV[1])

@@ -9,21 +9,21 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// conn is a connection for the keys of one slot, which it follows from node to node. Redis refuses a command before it
-// carries out any of it, so a command that is sent to the next node does not run twice; no command is sent again for
-// any other reason. A WAIT that is sent right behind a command goes with it, on the same connection. Transactions are
-// not redirected. Only one goroutine may use a conn at a time, except that one may send and another receive once it has
-// subscribed.
+// conn is a connection for the keys of one slot, which it follows from node to node. A node that refuses a command
+// because of its slot has carried out no part of it, so sending it to the next node does not run it twice; conn repeats
+// no command for any other reason. A WAIT right behind a command goes with it, on the same connection. Transactions are
+// not redirected. Only one goroutine may use a conn at a time; after SUBSCRIBE one may send while another receives.
 type conn struct {
 	src  *source
 	slot int
 	node *node
 
-	sent []command // their replies are still to come
-	// to the WAIT that went along with a redirected command; the one that its old node gives means nothing
+	sent []command // commands whose replies are still to come
+	// waited is the answer to a WAIT that followed a redirected command. It replaces the meaningless one of the old
+	// node.
 	waited *answer
 	multi  bool // within a transaction
-	// has subscribed: what comes is no answer to what was sent. One goroutine may send then while another receives
+	// pushed is set by SUBSCRIBE: from then on replies are messages, and one goroutine may send while another receives.
 	pushed bool
 }
 
@@ -37,10 +37,10 @@ type answer struct {
 	err   error
 }
 
-// blocks says whether the command waits for something to happen, so that a late answer says nothing of the node.
+// blocks reports whether the command waits on purpose, so that a late answer does not mean that the node is slow.
 func (c command) blocks() bool { return strings.EqualFold(c.name, "BLPOP") }
 
-// wait says how long to wait for a reply: as long as ctx allows if there is one, for limit if that is not negative, or
+// wait says how long to wait for a reply: until ctx ends, if it is not nil; else for limit, if that is not negative;
 // else for readTimeout.
 type wait struct {
 	ctx   context.Context
@@ -77,7 +77,7 @@ func (w wait) context() context.Context {
 // Do implements redis.Conn.
 func (c *conn) Do(cmd string, args ...any) (any, error) { return c.do(wait{limit: -1}, cmd, args) }
 
-// DoWithTimeout implements redis.ConnWithTimeout. The timeout counts anew when the command is sent to another node.
+// DoWithTimeout implements redis.ConnWithTimeout. The timeout starts again when the command is sent to another node.
 func (c *conn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
 	return c.do(wait{limit: timeout}, cmd, args)
 }
@@ -94,12 +94,12 @@ func (c *conn) do(w wait, name string, args []any) (any, error) {
 		return c.drain(w, name, args)
 	}
 	cmd := command{name, args}
-	reply, err := c.call(w, c.node, cmd)
-	return c.settle(w, cmd, reply, err)
+	reply, err := c.doOn(w, c.node, cmd)
+	return c.redirect(w, cmd, reply, err)
 }
 
-// call carries out one command on a node.
-func (c *conn) call(w wait, n *node, cmd command) (any, error) {
+// doOn sends one command to a node and returns the answer.
+func (c *conn) doOn(w wait, n *node, cmd command) (any, error) {
 	if !cmd.blocks() {
 		defer c.src.watch(n.addr, n.pool)()
 	}
@@ -107,8 +107,8 @@ func (c *conn) call(w wait, n *node, cmd command) (any, error) {
 	return reply, n.pool.explain(err)
 }
 
-// drain sends what waits to be sent, with one more command unless its name is empty, and receives all replies. It
-// answers as redigo does: with the last reply and the first error, or with all replies if the name is empty.
+// drain sends the buffered commands, and one more unless its name is empty, and receives all replies. As redigo's Do,
+// it returns the last reply and the first error, or all replies if the name is empty.
 func (c *conn) drain(w wait, name string, args []any) (any, error) {
 	if name != "" {
 		if err := c.Send(name, args...); err != nil {
@@ -196,7 +196,7 @@ func (c *conn) receive(w wait) (any, error) {
 		c.waited = nil
 		return a.reply, a.err
 	}
-	return c.settle(w, cmd, reply, err)
+	return c.redirect(w, cmd, reply, err)
 }
 
 // Err implements redis.Conn.

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// settleTimeout bounds how long a command is sent to one node after the other while its slot is on the way. After
-	// the first few tries there are pauses, which grow.
-	settleTimeout = 5 * time.Second
-	hurriedTries  = 3
-	firstPause    = 10 * time.Millisecond
-	longestPause  = 200 * time.Millisecond
+	// redirectTimeout bounds how long a command is tried on one node after the other while its slot moves. After the
+	// first few tries there are growing pauses.
+	redirectTimeout = 5 * time.Second
+	hurriedTries    = 3
+	firstPause      = 10 * time.Millisecond
+	longestPause    = 200 * time.Millisecond
 )
 
-// redirection is what a node says when it refuses a command because of its slot.
+// redirection is the answer of a node that refuses a command because of its slot.
 type redirection struct {
-	kind string // MOVED: the slot belongs to addr now; ASK: addr has this key already; TRYAGAIN: keys are on both sides
+	kind string // MOVED: the slot belongs to addr now; ASK: addr already has this key; TRYAGAIN: both nodes have keys
 	addr string
 }
 
-// redirectionOf reads an answer of the node at addr. The zero value means that the command was not refused.
+// redirectionOf parses an error of the node at addr. The zero value means that the slot was not the reason.
 func redirectionOf(err error, addr string) redirection {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -43,10 +43,10 @@ func redirectionOf(err error, addr string) redirection {
 	return redirection{}
 }
 
-// settle takes the answer to a command. If the node refused it because of its slot, settle carries it out where it
-// belongs. When the slot has moved for good, so does the connection, unless replies are still to come from the old
-// node.
-func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
+// redirect returns the answer to a command. If the node refused it because of its slot, redirect sends it to the node
+// that has the slot. When the slot has moved for good, so does the connection, unless replies are still to come from
+// the old node.
+func (c *conn) redirect(w wait, cmd command, reply any, err error) (any, error) {
 	if err == nil {
 		c.track(cmd.name, true)
 		return reply, nil
@@ -71,13 +71,13 @@ func (c *conn) settle(w wait, cmd command, reply any, err error) (any, error) {
 	return reply, err
 }
 
-// aboutSlots says whether an answer is one that only nodes of a cluster give.
+// aboutSlots reports whether an answer is one that only nodes of a cluster give.
 func aboutSlots(answer redis.Error) bool {
 	kind, _, _ := strings.Cut(string(answer), " ")
 	return slices.Contains([]string{"MOVED", "ASK", "TRYAGAIN", "CROSSSLOT", "CLUSTERDOWN"}, kind)
 }
 
-// track knows whether the connection is within a transaction.
+// track reports whether the connection is within a transaction.
 func (c *conn) track(name string, ok bool) {
 	switch strings.ToUpper(name) {
 	case "MULTI":
@@ -87,11 +87,11 @@ func (c *conn) track(name string, ok bool) {
 	}
 }
 
-// follow carries out a command that was answered with err on whatever node it belongs to. It also returns the node that
-// owns the slot as far as is known then, which the caller closes.
+// follow sends a command that was refused with err to the node it belongs to. It also returns the node that owns the
+// slot as far as is known then; the caller closes it.
 func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, error) {
 	owner, refused := c.node, c.node
-	deadline := time.Now().Add(settleTimeout)
+	deadline := time.Now().Add(redirectTimeout)
 	pause := firstPause
 	for try := 1; ; try++ {
 		to := redirectionOf(err, refused.addr)
@@ -108,7 +108,7 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 		}
 		next := owner
 		elsewhere := to.addr != "" && to.addr != owner.addr
-		// A connection whose other replies are still to come would give those for the answer to this command.
+		// If other replies are still to come on the connection, they would be taken for the answer to this command.
 		busy := owner == c.node && len(c.sent) > 0
 		if elsewhere || busy {
 			addr := owner.addr
@@ -118,7 +118,7 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 			var derr error
 			if next, derr = c.src.dial(w.context(), addr); derr != nil {
 				c.src.layout.refreshSoon()
-				// Both are wrapped: the answer says that nothing was carried out.
+				// The first error says that nothing was carried out, so wrap both.
 				return nil, owner, fmt.Errorf("%w; %w", err, derr)
 			}
 			if !elsewhere {
@@ -128,13 +128,13 @@ func (c *conn) follow(w wait, cmd command, reply any, err error) (any, *node, er
 		if to.kind == "ASK" {
 			reply, err = c.asking(w, next, cmd)
 		} else {
-			reply, err = c.call(w, next, cmd)
+			reply, err = c.doOn(w, next, cmd)
 		}
 		if err != nil {
 			c.failed(next, err)
 		} else if len(c.sent) > 0 && strings.EqualFold(c.sent[0].name, "WAIT") {
 			c.waited = &answer{}
-			c.waited.reply, c.waited.err = c.call(w, next, c.sent[0])
+			c.waited.reply, c.waited.err = c.doOn(w, next, c.sent[0])
 		}
 		refused = next
 		switch {
@@ -155,10 +155,10 @@ func (c *conn) asking(w wait, n *node, cmd command) (any, error) {
 	if err := n.Send("ASKING"); err != nil {
 		return nil, err
 	}
-	return c.call(w, n, cmd)
+	return c.doOn(w, n, cmd)
 }
 
-// failed draws the conclusions from an error of a node.
+// failed handles an error of a node.
 func (c *conn) failed(n *node, err error) {
 	var answer redis.Error
 	var network net.Error

@@ -120,8 +120,8 @@ func TestRedirectionsEnd(t *testing.T) {
 
 	start := time.Now()
 	_, err = c.Do("GET", "k")
-	if took := time.Since(start); took < settleTimeout || took > settleTimeout+5*time.Second {
-		t.Errorf("gave up after %v, expected %v", took, settleTimeout)
+	if took := time.Since(start); took < redirectTimeout || took > redirectTimeout+5*time.Second {
+		t.Errorf("gave up after %v, expected %v", took, redirectTimeout)
 	}
 	if !errors.As(err, &answer) || !strings.HasPrefix(string(answer), "MOVED ") {
 		t.Errorf("expected MOVED, found %v", err)
@@ -347,7 +347,7 @@ func TestPipelineIsTriedAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				reply, err := c.Receive()
-				n, err2 := redis.Int(redis.ReceiveWithTimeout(c, settleTimeout))
+				n, err2 := redis.Int(redis.ReceiveWithTimeout(c, redirectTimeout))
 				if reply != "OK" || n != 1 || err != nil || err2 != nil || c.Err() != nil {
 					t.Fatalf("expected OK and 1, found %v, %v and %d, %v; the connection: %v", reply, err, n, err2,
 						c.Err())

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// askTimeout bounds the question to one node, so that a node behind a dead network does not hold up the others.
+	// askTimeout bounds asking one node, so that a node behind a dead network does not delay asking the others.
 	askTimeout = 2 * time.Second
-	// refreshPause is how long an answer is good enough for those who suspect that it is out of date.
+	// refreshPause is the least time between two questions.
 	refreshPause = 200 * time.Millisecond
 )
 
@@ -35,9 +35,9 @@ type layout struct {
 	mu      sync.Mutex               // protects the following
 	slots   [redisc.HashSlots]string // address of the master, "" unknown
 	known   map[string]bool          // all masters
-	doubted map[string]bool          // nodes that have not answered a call for long since then
+	doubted map[string]bool          // nodes that have since been slow to answer a call
 	asking  *asking                  // not nil while a goroutine asks
-	updated time.Time                // end of the last question that was answered
+	updated time.Time                // when the last answer came
 	closed  bool
 }
 
@@ -72,8 +72,8 @@ func (l *layout) node(ctx context.Context, slot int) (string, error) {
 	return addr, nil
 }
 
-// moved notes where a slot has gone, according to the node that had it. The rest of the layout may have changed as
-// well.
+// moved notes where a slot has gone, according to the node that had it, and refreshes the layout, of which more may
+// have changed.
 func (l *layout) moved(slot int, addr string) {
 	l.mu.Lock()
 	news := l.slots[slot] != addr
@@ -84,14 +84,14 @@ func (l *layout) moved(slot int, addr string) {
 	}
 }
 
-// doubt notes that a node has not answered for long: it is the last one to be asked for the layout.
+// doubt notes that a node is slow to answer, so that it is asked for the layout last.
 func (l *layout) doubt(addr string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.doubted[addr] = true
 }
 
-// serves says whether a node serves any slot, as far as is known.
+// serves reports whether a node serves any slot, as far as is known.
 func (l *layout) serves(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,11 +99,11 @@ func (l *layout) serves(addr string) bool {
 }
 
 // refreshSoon asks the cluster in the background, unless that has just been done.
-func (l *layout) refreshSoon() { _, _ = l.ask() }
+func (l *layout) refreshSoon() { _, _ = l.startAsking() }
 
 // refresh asks the cluster for its layout, unless that has just been done, and waits for the answer.
 func (l *layout) refresh(ctx context.Context) error {
-	a, err := l.ask()
+	a, err := l.startAsking()
 	if a == nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (l *layout) refresh(ctx context.Context) error {
 	}
 }
 
-// ask returns the round of questions that is under way; it starts one if need be. It returns nil if none is needed or
-// possible.
-func (l *layout) ask() (*asking, error) {
+// startAsking returns the round of questions that is under way; it starts one if need be. It returns nil if none is
+// needed or possible.
+func (l *layout) startAsking() (*asking, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -138,8 +138,8 @@ func (l *layout) ask() (*asking, error) {
 	return a, nil
 }
 
-// candidates returns the known nodes in random order and then, in case all of them have other addresses now, those of
-// the URL. Those that are doubted come last.
+// candidates returns the known nodes in random order and then those of the URL, in case all known addresses are out of
+// date. Doubted nodes come last.
 func (l *layout) candidates() []string {
 	var nodes []string
 	for addr := range l.known {
@@ -163,13 +163,13 @@ func (l *layout) candidates() []string {
 	return nodes
 }
 
-// askAll asks one node after the other until one answers, and takes over what it says.
+// askAll asks one node after the other until one answers, and applies its answer.
 func (l *layout) askAll(nodes []string) error {
 	var errs []error
 	for _, addr := range nodes {
 		slots, err := askOne(l.ctx, addr, l.opts)
 		if err == nil {
-			l.take(slots)
+			l.replace(slots)
 			return nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
@@ -184,8 +184,8 @@ func (l *layout) askAll(nodes []string) error {
 	return fmt.Errorf("no node tells the layout of the cluster: %w", errors.Join(errs...))
 }
 
-// take replaces what is known. A slot that no node serves keeps its address, so that the error is that node's.
-func (l *layout) take(slots *[redisc.HashSlots]string) {
+// replace applies a new layout. A slot that no node serves keeps its address, so that errors come from that node.
+func (l *layout) replace(slots *[redisc.HashSlots]string) {
 	l.mu.Lock()
 	known := map[string]bool{}
 	for slot, addr := range slots {
@@ -209,7 +209,7 @@ func askOne(ctx context.Context, addr string, opts []redis.DialOption) (*[redisc
 	dialer := &net.Dialer{}
 	var slots [redisc.HashSlots]string
 	served := 0
-	// A cluster of redisc's that knows one node is a question to that node.
+	// A redisc.Cluster with one startup node asks that node.
 	one := &redisc.Cluster{
 		StartupNodes: []string{addr},
 		DialOptions: slices.Concat(opts, []redis.DialOption{
@@ -246,7 +246,7 @@ func askOne(ctx context.Context, addr string, opts []redis.DialOption) (*[redisc
 }
 
 // complete gives an address its standard form. A node that does not know its own name sends an empty host or "?", which
-// stands for the host that was asked; and redisc leaves the brackets of IPv6 out.
+// means the host that was asked; redisc omits the brackets of IPv6.
 func complete(addr, asked string) string {
 	i := strings.LastIndexByte(addr, ':')
 	if i < 0 {
@@ -259,7 +259,7 @@ func complete(addr, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// close ends a question that is under way and waits for its end.
+// close cancels asking and waits for its end.
 func (l *layout) close() {
 	l.mu.Lock()
 	l.closed = true

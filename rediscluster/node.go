@@ -21,12 +21,12 @@ type node struct {
 	pool *nodePool
 }
 
-// nodePool is the connections to one node.
+// nodePool holds the connections to one node.
 type nodePool struct {
 	*redis.Pool
 	ctx     context.Context //nolint:containedctx // the life of the connections, those in use included
 	abandon context.CancelCauseFunc
-	served  atomic.Bool // the node has served slots; one that imports its first ones has not
+	served  atomic.Bool // the node has served slots; false for one that imports its first
 }
 
 // errReplaced says why the connections to a node were closed.
@@ -68,7 +68,7 @@ func (s *source) newPool(addr string) *nodePool {
 		})})
 	p.Pool = &redis.Pool{
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout) // with what introduces it
+			ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout) // handshake included
 			defer cancel()
 			defer context.AfterFunc(p.ctx, cancel)() //nolint:contextcheck // either ends it
 			return redis.DialContext(ctx, "tcp", addr, opts...)
@@ -83,11 +83,11 @@ func (s *source) newPool(addr string) *nodePool {
 // wire is a network connection that is closed when its pool is abandoned.
 type wire struct {
 	net.Conn
-	leave func() bool // makes the pool forget it
+	forget func() bool // makes the pool forget it
 }
 
 func (w *wire) Close() error {
-	w.leave()
+	w.forget()
 	return w.Conn.Close()
 }
 
@@ -99,9 +99,9 @@ func (p *nodePool) explain(err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(p.ctx), err)
 }
 
-// watch looks after a call to a node until the function that it returns is called. A frozen node does not end calls,
-// nor do nodes that cannot be reached: when the call takes long, the other nodes are asked for the layout, and once the
-// node serves no slot any more all its connections are closed, which ends their calls.
+// watch watches a call to a node until stop is called. Calls to a frozen or unreachable node do not end by themselves:
+// when one takes long, watch asks the other nodes for the layout, and once the node serves no slot any more, all its
+// connections are closed, which ends their calls.
 func (s *source) watch(addr string, p *nodePool) (stop func()) {
 	over := make(chan struct{})
 	timer := time.AfterFunc(slowAfter, func() {
@@ -125,8 +125,8 @@ func (s *source) watch(addr string, p *nodePool) (stop func()) {
 	}
 }
 
-// suspect is told that a connection to a node has failed: the others that idle may be dead as well, and the node may
-// have lost its slots.
+// suspect handles a failed connection to a node: its idle connections may be dead as well, and the node may have lost
+// its slots.
 func (s *source) suspect(n *node) {
 	s.mu.Lock()
 	if s.pools[n.addr] == n.pool {

@@ -34,15 +34,15 @@ const (
 	// dialTimeout bounds connecting to a node, unless the URL says otherwise.
 	dialTimeout  = 5 * time.Second
 	writeTimeout = 5 * time.Second
-	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so
-	// it is above what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
+	// readTimeout is for calls without a time-out of their own. redigo never waits longer, whatever the context allows,
+	// so it is longer than any wait of delayed: a blocking command of 5 s and 5 s for its answer.
 	readTimeout = 30 * time.Second
 	// idleConns bounds the idle connections to each node, and the producers that use a handle at a time unless the URL
 	// says otherwise.
 	idleConns = 64
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
 	idleTimeout = 4 * time.Minute
-	// pingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
+	// pingAfter is how long a pooled connection may idle before a PING tests it: a restarted server has closed it.
 	pingAfter = 10 * time.Second
 	// slowAfter is how long a node may take to answer before the others are asked, every askAgain, whether another one
 	// has taken over.
@@ -104,12 +104,12 @@ func newSource(rawURL string) (*source, error) {
 	return s, nil
 }
 
-// errClosed is returned by everything that needs a source that has been closed.
+// errClosed is the error of calls on a closed source.
 var errClosed = fmt.Errorf("%w: the handle on the cluster", delayed.ErrClosed)
 
 // Conn returns a connection to the node that serves key. The caller closes it.
 func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	// with the trial of idle connections, and with the successor
+	// The time-out includes the test of an idle connection, and dialling a successor.
 	ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout)
 	defer cancel()
 	slot := redisc.Slot(key)
@@ -127,7 +127,7 @@ func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
 	return &conn{src: s, slot: slot, node: n}, nil
 }
 
-// dialSuccessor is for when a node cannot be reached: another one may serve its slots by now.
+// dialSuccessor dials the node that now serves the slot of a node which cannot be reached.
 func (s *source) dialSuccessor(ctx context.Context, slot int, addr string, cause error) (*node, error) {
 	if err := s.layout.refresh(ctx); err != nil {
 		return nil, fmt.Errorf("%w; %w", cause, err)

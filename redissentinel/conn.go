@@ -12,13 +12,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// conn is a connection to a server that was the master when it was dialled. When the server turns out to be a master no
-// longer the connection counts as broken, and so do all others to it.
+// conn is a connection to a server that was the master when it was dialled. When the server turns out to be no longer
+// the master, all connections to it count as broken.
 type conn struct {
 	redis.Conn
 	src     *source
 	addr    string
-	wire    net.Conn  // below Conn; closing it ends calls that are under way
+	wire    net.Conn  // below Conn; closing it ends calls under way
 	checked time.Time // when the server last said that it is the master
 	broken  error
 }
@@ -38,7 +38,7 @@ func (c *conn) checkRole(ctx context.Context) error {
 	return nil
 }
 
-// withContext makes Do end with a context.
+// withContext is a connection whose Do ends with a context.
 type withContext struct {
 	redis.Conn
 	ctx context.Context
@@ -48,8 +48,8 @@ func (c withContext) Do(cmd string, args ...any) (any, error) {
 	return redis.DoContext(c.Conn, c.ctx, cmd, args...)
 }
 
-// note draws the conclusions from the error of a command and returns both.
-func (c *conn) note(reply any, err error) (any, error) {
+// checkError gives the connection up after an error that makes it useless. It returns its arguments.
+func (c *conn) checkError(reply any, err error) (any, error) {
 	var answer redis.Error
 	var network net.Error
 	switch {
@@ -59,14 +59,15 @@ func (c *conn) note(reply any, err error) (any, error) {
 			c.broken = err
 			c.src.failed(c)
 		}
-	case errors.As(err, &network) && network.Timeout(): // of this call: others may be given more time
+	case errors.As(err, &network) && network.Timeout(): // other calls may have more time
 	default:
 		c.src.failed(c)
 	}
 	return reply, err
 }
 
-// demoted reads an error of a server that has become a replica. Within a script older versions put other text in front.
+// demoted reports whether an error is that of a server that has become a replica. In scripts, older versions put other
+// text in front.
 func demoted(text string) bool {
 	return strings.HasPrefix(text, "READONLY ") || strings.Contains(text, "-READONLY ") ||
 		strings.HasPrefix(text, "UNBLOCKED ") ||
@@ -88,33 +89,33 @@ func (c *conn) Close() error {
 }
 
 // Do implements redis.Conn.
-func (c *conn) Do(cmd string, args ...any) (any, error) { return c.note(c.Conn.Do(cmd, args...)) }
+func (c *conn) Do(cmd string, args ...any) (any, error) { return c.checkError(c.Conn.Do(cmd, args...)) }
 
 // DoWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
-	return c.note(redis.DoWithTimeout(c.Conn, timeout, cmd, args...))
+	return c.checkError(redis.DoWithTimeout(c.Conn, timeout, cmd, args...))
 }
 
 // DoContext implements redis.ConnWithContext.
 func (c *conn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
-	return c.note(redis.DoContext(c.Conn, ctx, cmd, args...))
+	return c.checkError(redis.DoContext(c.Conn, ctx, cmd, args...))
 }
 
 // Flush implements redis.Conn.
 func (c *conn) Flush() error {
-	_, err := c.note(nil, c.Conn.Flush())
+	_, err := c.checkError(nil, c.Conn.Flush())
 	return err
 }
 
 // Receive implements redis.Conn.
-func (c *conn) Receive() (any, error) { return c.note(c.Conn.Receive()) }
+func (c *conn) Receive() (any, error) { return c.checkError(c.Conn.Receive()) }
 
 // ReceiveWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return c.note(redis.ReceiveWithTimeout(c.Conn, timeout))
+	return c.checkError(redis.ReceiveWithTimeout(c.Conn, timeout))
 }
 
 // ReceiveContext implements redis.ConnWithContext.
 func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
-	return c.note(redis.ReceiveContext(c.Conn, ctx))
+	return c.checkError(redis.ReceiveContext(c.Conn, ctx))
 }

@@ -283,7 +283,7 @@ func write(src *source) error {
 	return err
 }
 
-// serves tells whether a new connection leads to the server.
+// serves reports whether a new connection leads to the server.
 func serves(src *source, server *redistest.Server) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// errSuperseded says that a connection was made to a server that is the master no longer.
+// errSuperseded says that a connection leads to a server that is no longer the master.
 var errSuperseded = errors.New("another server has become the master meanwhile")
 
 // newPool returns a pool of connections to the master.
@@ -38,7 +38,7 @@ func (s *source) newPool() *redis.Pool {
 	}
 }
 
-// connect connects to the server that was the master last, or else to the one that the Sentinels name now.
+// connect connects to the last known master, or else to the one that the Sentinels name now.
 func (s *source) connect(ctx context.Context) (*conn, error) {
 	s.mu.Lock()
 	believed := s.addr
@@ -66,8 +66,8 @@ func (s *source) connect(ctx context.Context) (*conn, error) {
 	return c, err
 }
 
-// dial connects to a server and returns an error unless it is the master, and another than the believed one was not
-// found meanwhile.
+// dial connects to a server. It returns an error unless that is the master, and if another master than believed has
+// been found meanwhile.
 func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (*conn, error) {
 	c := &conn{src: s, addr: addr}
 	dialer := &net.Dialer{Timeout: s.limits.DialTimeout}
@@ -91,8 +91,8 @@ func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (
 	return c, nil
 }
 
-// adopt takes a connection, and its server as the master. If that is not the server that was the master before, the
-// connections to that one are closed: it may well accept commands still, which would be lost.
+// adopt adds a connection, whose server becomes the master. If another server was the master before, adopt closes all
+// connections to it, because it may still accept commands, which would be lost.
 func (s *source) adopt(c *conn, believed string, epoch int64) error {
 	s.mu.Lock()
 	var old *redis.Pool
@@ -122,12 +122,12 @@ func (s *source) adopt(c *conn, believed string, epoch int64) error {
 	return nil
 }
 
-// failed is told that a connection has failed: the others that idle lead to the same server and are given up as well.
+// failed handles a failed connection: it also gives up the idle connections, which lead to the same server.
 func (s *source) failed(c *conn) {
 	s.mu.Lock()
 	if !s.conns[c] || c.addr != s.addr || s.closed {
 		s.mu.Unlock()
-		return // said before, or to be expected
+		return // known before, or expected
 	}
 	delete(s.conns, c)
 	old := s.pool
@@ -142,7 +142,7 @@ func (s *source) forget(c *conn) {
 	s.mu.Unlock()
 }
 
-// listen hears of new masters until the source is closed.
+// listen listens for new masters until the source is closed.
 func (s *source) listen() {
 	for turn := 0; s.ctx.Err() == nil; turn++ {
 		s.sentinels.listen(s.ctx, turn, s.heard)
@@ -153,8 +153,8 @@ func (s *source) listen() {
 	}
 }
 
-// heard is told what a Sentinel says. News are believed if they are newer than what named the present master, since a
-// Sentinel may have lost touch with the others, and if the server says so, too.
+// heard handles a Sentinel's message about the master. It believes the message if its epoch is newer than that of the
+// present master, since a Sentinel may have lost contact with the others, and if the server says that it is the master.
 func (s *source) heard(addr string, epoch int64) {
 	s.mu.Lock()
 	believed := s.addr

@@ -31,21 +31,21 @@ import (
 )
 
 const (
-	// dialTimeout bounds connecting to the master, unless the URL says otherwise. A master that takes longer is gone,
-	// and the Sentinels are asked for another.
+	// dialTimeout bounds connecting to the master, unless the URL says otherwise. A master that takes longer counts as
+	// gone, and the Sentinels are asked for another.
 	dialTimeout  = 2 * time.Second
 	writeTimeout = 5 * time.Second
-	// readTimeout is for calls without a limit of their own. redigo never waits longer, whatever the context allows, so
-	// it is above what delayed ever waits for: a blocking command of 5 s and 5 s for its answer.
+	// readTimeout is for calls without a time-out of their own. redigo never waits longer, whatever the context allows,
+	// so it is longer than any wait of delayed: a blocking command of 5 s and 5 s for its answer.
 	readTimeout = 30 * time.Second
 	// idleConns bounds the idle connections to the master, and the producers that use a handle at a time unless the URL
 	// says otherwise.
 	idleConns = 64
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
 	idleTimeout = 4 * time.Minute
-	// roleAfter is how long the answer holds that a server is the master.
+	// roleAfter is how long a server's answer that it is the master is relied on.
 	roleAfter = time.Second
-	// listenPause lies between the end of listening to one Sentinel and the next.
+	// listenPause is the pause between listening to one Sentinel and the next.
 	listenPause = time.Second
 )
 
@@ -122,7 +122,7 @@ func newSource(rawURL string) (*source, error) {
 	return s, nil
 }
 
-// errClosed is returned by everything that needs a source that has been closed.
+// errClosed is the error of calls on a closed source.
 var errClosed = fmt.Errorf("%w: the handle on the master", delayed.ErrClosed)
 
 // Conn returns a connection to the master. The caller closes it.

@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// askTimeout bounds the question to one Sentinel, so that one behind a dead network does not hold up the others.
+	// askTimeout bounds asking one Sentinel, so that one behind a dead network does not delay asking the others.
 	askTimeout = 2 * time.Second
-	// listenTime is how long one Sentinel is listened to. Then it is another one's turn: the first may have lost touch
-	// with the rest.
+	// listenTime is how long to listen to one Sentinel before the next one, in case it has lost contact with the rest.
 	listenTime = 15 * time.Second
 )
 
@@ -39,7 +38,7 @@ type sentinels struct {
 	closed bool
 }
 
-// asking is one round of questions. The other fields may be read after done is closed.
+// asking is one round of asking the Sentinels. Its other fields may be read after done is closed.
 type asking struct {
 	done chan struct{}
 	addr string
@@ -52,7 +51,7 @@ func newSentinels(name string, addrs []string, opts []redis.DialOption) *sentine
 	return s
 }
 
-// master returns the address of the master. Those who ask at the same time get the same answer.
+// master returns the address of the master. Concurrent calls share one answer.
 func (s *sentinels) master(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	a := s.asking
@@ -101,7 +100,8 @@ func (s *sentinels) ask(a *asking, addrs []string) {
 	s.mu.Unlock()
 }
 
-// askOne asks one Sentinel. The client is given no list: it leaves every other one out when one does not answer.
+// askOne asks one Sentinel. The client gets only this address: of a list it would skip every other Sentinel when one
+// does not answer.
 func (s *sentinels) askOne(addr string) (string, error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -130,8 +130,8 @@ func (s *sentinels) askOne(addr string) (string, error) {
 	return "", err
 }
 
-// listen hears from one of the Sentinels for a while, beginning with what it knows now, and passes on which server is
-// the master, and by which of the ever newer configurations.
+// listen listens to one of the Sentinels for a while. It calls heard with the master and the epoch of the configuration
+// that named it: first with what the Sentinel knows now, then after each of its messages.
 func (s *sentinels) listen(ctx context.Context, turn int, heard func(addr string, epoch int64)) {
 	ctx, cancel := context.WithTimeout(ctx, listenTime+2*askTimeout)
 	defer cancel()
@@ -146,8 +146,8 @@ func (s *sentinels) listen(ctx context.Context, turn int, heard func(addr string
 		return
 	}
 	for {
-		// After the subscription nothing is missed. What a message says is asked for once more, since it lacks the
-		// epoch.
+		// Once subscribed, no message is missed. Each message, and the confirmation of the subscription, leads to a
+		// question, because messages lack the epoch.
 		if _, failed := sub.ReceiveWithTimeout(listenTime).(error); failed {
 			return // the time is over, or the connection is broken
 		}
@@ -174,7 +174,7 @@ func (s *sentinels) configuration(ctx context.Context, from string) (addr string
 	return net.JoinHostPort(fields["ip"], fields["port"]), epoch, err
 }
 
-// distrust is told that the address was no good: the next question goes to another Sentinel first.
+// distrust makes the next question go to another Sentinel first, because this one's address was wrong.
 func (s *sentinels) distrust() {
 	s.mu.Lock()
 	s.addrs = slices.Concat(s.addrs[1:], s.addrs[:1])
@@ -198,7 +198,7 @@ func (s *sentinels) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	return redis.DialContext(ctx, "tcp", addr, opts...)
 }
 
-// close ends a question that is under way and waits for its end.
+// close cancels asking and waits for its end.
 func (s *sentinels) close() {
 	s.mu.Lock()
 	s.closed = true

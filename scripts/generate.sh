@@ -18,7 +18,10 @@ share() { # folder, files...
 	done
 	if [ "$check" = 1 ]; then
 		for file in "$@"; do
-			cmp -s "$file" "$folder/${file##*/}" || { echo "generate: $folder/${file##*/} is not $file: run make generate"; failed=1; }
+			if ! cmp -s "$file" "$folder/${file##*/}"; then
+				echo "generate: $folder/${file##*/} is not $file: run make generate"
+				failed=1
+			fi
 		done
 		for file in $stale; do
 			echo "generate: $file has no source any more: run make generate"

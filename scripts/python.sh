@@ -17,7 +17,10 @@ tests=("$python" -B -m pytest -p no:cacheprovider)
 
 dist=$(mktemp -d)
 trap 'rm -rf "$dist"' EXIT
-"$python" -m build --no-isolation --wheel --outdir "$dist" . >"$dist/log" 2>&1 || { cat "$dist/log"; die "the wheel does not build"; }
+if ! "$python" -m build --no-isolation --wheel --outdir "$dist" . >"$dist/log" 2>&1; then
+	cat "$dist/log"
+	die "the wheel does not build"
+fi
 files=$("$python" -m zipfile -l "$dist"/*.whl)
 for file in godelayed/py.typed $(cd src && ls godelayed/lua/*.lua); do
 	[[ $files == *"$file "* ]] || die "$file is missing in the wheel"

@@ -46,10 +46,17 @@ else
 	git ls-files -z --cached --others --exclude-standard python-compat | xargs -0 cp --parents -t "$folder"
 fi
 log=$folder/output
-if ! (cd "$folder" && env -u VIRTUAL_ENV REDIS_URL="redis://127.0.0.1:$port/0" PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1 bash commands.sh) >"$log" 2>&1; then
+if ! (
+	cd "$folder"
+	env -u VIRTUAL_ENV REDIS_URL="redis://127.0.0.1:$port/0" PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1 \
+		bash commands.sh
+) >"$log" 2>&1; then
 	cat "$log"
 	die "the quickstart of python-compat/README.md failed"
 fi
-grep -qx 'welcome, 42, in de' "$log" || { cat "$log"; die "the quickstart of python-compat/README.md did not print what it says"; }
+if ! grep -qx 'welcome, 42, in de' "$log"; then
+	cat "$log"
+	die "the quickstart of python-compat/README.md did not print what it says"
+fi
 version=$("$folder/try/bin/python" -c 'import importlib.metadata; print(importlib.metadata.version("godelayed"))')
 echo "quickstart: welcome, 42, in de (godelayed $version)"

@@ -37,7 +37,8 @@ install_packages() {
 	packages=$(missing_packages | tr '\n' ' ')
 	[ -n "${packages// /}" ] || return 0
 	if ! command -v apt-get >/dev/null; then
-		die "missing: $packages(Debian's names). Without apt-get, install them yourself, on macOS: xcode-select --install; brew install redis python"
+		die "missing: $packages(Debian's names). Without apt-get, install them yourself," \
+			"on macOS: xcode-select --install; brew install redis python"
 	fi
 	if [ "$(id -u)" != 0 ]; then
 		command -v sudo >/dev/null || die "missing: $packages- run as root: apt-get install $packages"
@@ -55,7 +56,8 @@ install_packages() {
 check_redis() {
 	local server version
 	server=$(redis_server)
-	command -v "$server" >/dev/null || die "$server is not there: set REDIS_SERVER to an existing redis-server, or unset it"
+	command -v "$server" >/dev/null ||
+		die "$server is not there: set REDIS_SERVER to an existing redis-server, or unset it"
 	version=$("$server" --version) || die "$server --version failed: expected a Redis server or a compatible one"
 	say "tests run on $server: $version"
 }

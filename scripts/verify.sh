@@ -20,7 +20,8 @@ failed=0
 listed=$(modules | sed 's,^\./,,' | sort)
 present=$(git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' | sed 's,/*go\.mod$,,; s,^$,.,' | sort)
 if [ "$listed" != "$present" ]; then
-	printf 'verify: go.work and the modules of the tree differ:\n%s\n' "$(diff <(echo "$listed") <(echo "$present") || true)"
+	printf 'verify: go.work and the modules of the tree differ:\n'
+	diff <(echo "$listed") <(echo "$present") || true
 	failed=1
 fi
 

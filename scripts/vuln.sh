@@ -13,6 +13,7 @@ trap 'rm -f "$log"' EXIT
 status=0
 "$root/scripts/each.sh" -w "$check" ${args[@]+"${args[@]}"} ./... 2>&1 | tee "$log" || status=$?
 if grep -qi 'fetching vulnerabilities' "$log"; then
-	die "the vulnerability database is out of reach: nothing was checked. Try again with a connection, or name a copy in VULNDB"
+	die "the vulnerability database is out of reach: nothing was checked." \
+		"Try again with a connection, or name a copy in VULNDB"
 fi
 exit "$status"

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// variables is what the names of environment variables begin with.
+// variables is the prefix of the names of environment variables.
 const variables = "DELAYED_"
 
 // ofServices matches variables that Kubernetes sets in each container for services, such as one named delayed.
 var ofServices = regexp.MustCompile(
 	`_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// checkEnvironment returns an error for each variable of environ that looks like a setting and is none. It does not
+// checkEnvironment returns an error for each variable of environ that has the prefix but is no setting. It does not
 // show values.
 func (s *settings) checkEnvironment(environ []string) error {
 	var known []string
@@ -39,7 +39,7 @@ func (s *settings) checkEnvironment(environ []string) error {
 	return errors.Join(errs...)
 }
 
-// distance is the number of bytes to insert, delete or replace in order to make b of a.
+// distance returns how many bytes to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -89,7 +89,8 @@ func TestSettingsOfRedis(t *testing.T) {
 	c.sees(`worker does not start.*maxmemory-policy allkeys-lru`)
 	c = launch(t, command("main", append(flags, "-allow", "replica, eviction")...))
 	c.sees(`level=warning.*maxmemory-policy allkeys-lru`)
-	c.sees(`worker started.*functions="\[\S+say \S+hold \S+obey]"|worker started.*functions="\[\S+hold \S+obey \S+say]"`)
+	c.sees(`worker started.*functions="\[\S+say \S+hold \S+obey]"` +
+		`|worker started.*functions="\[\S+hold \S+obey \S+say]"`)
 	c.sees(`worker started.*queues="mail=3, news=1 \(weighted\)".*redis="` + server.Addr() + `".*version=`)
 	c.sees(`knows of no task of this queue.*queue=news`)
 	c.sends(syscall.SIGTERM)

@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/signature"
 )
 
-// list prints what is registered, by Setup too.
+// list prints the registered functions, including those of Setup.
 func (p *program) list(out io.Writer) int {
 	if p.setup != nil {
 		if err := p.setup(context.Background(), p.worker); err != nil {

@@ -61,7 +61,7 @@ func (p *program) serveHealth(ctx context.Context, addr string) (closeServer fun
 	}, nil
 }
 
-// answer makes a handler of a check, which returns why the worker fails it, or nothing.
+// answer returns the HTTP handler for a check, which returns why the worker fails it, or nothing.
 func (p *program) answer(check func(delayed.WorkerStatus) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		status := p.worker.Status()
@@ -78,7 +78,7 @@ func (p *program) answer(check func(delayed.WorkerStatus) string) http.HandlerFu
 			h.Status = "unavailable"
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_ = json.NewEncoder(w).Encode(h) // who does not read the answer has gone
+		_ = json.NewEncoder(w).Encode(h) // fails only if the client has gone
 	}
 }
 

@@ -42,7 +42,7 @@ func printFlag(out io.Writer, name, value, help, initial string) {
 	fmt.Fprintf(out, "  -%s%s\n        %s\n", name, value, help)
 }
 
-// versionText says what was built: the program, the library and Go.
+// versionText returns the versions of the program, of the library and of Go.
 func versionText(name string) string {
 	version, library, revision := "unknown", "unknown", ""
 	const path = "github.com/godelayed/delayed"

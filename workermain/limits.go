@@ -26,13 +26,13 @@ func (s *settings) addLimits() {
 	s.add("rest", "duration", "pause of each executor after a task", w.Rest.String(), duration(&w.Rest, 0))
 }
 
-// sizeUnits are those of sizes; the largest comes first.
+// sizeUnits are the units of sizes, the largest first.
 var sizeUnits = []struct {
 	name  string
 	shift int
 }{{"GiB", 30}, {"MiB", 20}, {"KiB", 10}}
 
-// size reads 512MiB, 512M or a number of bytes.
+// size parses 512MiB, 512M or a number of bytes.
 func size(p *int64) func(string) error {
 	return func(v string) error {
 		digits, shift := v, 0

@@ -31,8 +31,7 @@ func (s *settings) setFormat(v string) error {
 	return nil
 }
 
-// logger returns the program's own logger if it has one, otherwise one as the flags say, which writes to standard
-// error.
+// logger returns the program's own logger if it has one, else one by the flags that writes to standard error.
 func (s *settings) logger() logrus.FieldLogger {
 	if s.worker.Logger != nil {
 		return s.worker.Logger

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// parseOrder reads critical,mail as Strict and critical=6,mail=3 as Weighted. Names are checked by delayed.NewWorker.
+// parseOrder parses critical,mail as Strict and critical=6,mail=3 as Weighted. delayed.NewWorker checks the names.
 func parseOrder(list string) (delayed.QueueOrder, error) {
 	var strict delayed.Strict
 	weighted := delayed.Weighted{}

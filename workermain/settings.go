@@ -32,7 +32,7 @@ const (
 	defaultWait = 5 * time.Second
 )
 
-// settings are what flags and environment say.
+// settings are the values of flags and environment.
 type settings struct {
 	redisURL string
 	prefix   *string // of keys; nil: what Dial says
@@ -51,7 +51,7 @@ type settings struct {
 type option struct {
 	flag    string
 	value   string   // what the help calls its value; "" for a switch
-	env     []string // the first that is not empty holds
+	env     []string // the first that is not empty counts
 	help    string
 	initial string // what holds without it
 	set     func(string) error
@@ -134,8 +134,7 @@ func (s *settings) add(name, value, help, initial string, set func(string) error
 		option{flag: name, value: value, env: []string{env}, help: help, initial: initial, set: set})
 }
 
-// parse reads flags, and the environment for those that were not given. The error is flag.ErrHelp when help was asked
-// for.
+// parse reads flags, and the environment for flags that were not given. The error of -help is flag.ErrHelp.
 func (s *settings) parse(flags *flag.FlagSet, args []string, lookup func(string) (string, bool)) error {
 	flags.Init(filepath.Base(cmp.Or(flags.Name(), os.Args[0])), flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // Run prints errors and help itself
@@ -188,7 +187,7 @@ func (o *option) read(lookup func(string) (string, bool)) error {
 	return nil
 }
 
-// life is that of the heartbeat.
+// life returns the life of the heartbeat.
 func (s *settings) life() time.Duration { return cmp.Or(s.worker.HeartbeatLife, defaultLife) }
 
 func number(p *int, least int) func(string) error {

@@ -6,7 +6,7 @@ import (
 	"os/signal"
 )
 
-// order is what a signal asks for.
+// order is the meaning of a signal.
 type order struct {
 	signal string // its name
 	do     action
@@ -22,11 +22,11 @@ const (
 	resume
 )
 
-// notify lets the signals of orders arrive in the channel until forget is called.
+// notify delivers the signals of orders to the channel until forget is called.
 func notify() (signals <-chan os.Signal, forget func()) {
 	c := make(chan os.Signal, 16)
 	for sig := range orders {
-		// Who starts a program with a signal ignored, as nohup does, does not want it to be heard.
+		// A signal that was ignored at the start, as by nohup, stays ignored.
 		if !signal.Ignored(sig) {
 			signal.Notify(c, sig)
 		}
@@ -34,7 +34,7 @@ func notify() (signals <-chan os.Signal, forget func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// obey does what a signal asks for; stopWork ends ctx. It answers true if the program shall exit at once.
+// obey carries out an order; stopWork ends ctx. It returns true if the program must exit at once.
 func (p *program) obey(ctx context.Context, sig os.Signal, stopWork func()) (exit bool) {
 	o := orders[sig]
 	log := p.log.WithField("signal", o.signal)
@@ -47,7 +47,7 @@ func (p *program) obey(ctx context.Context, sig os.Signal, stopWork func()) (exi
 		log.Info("stopping; a second signal exits at once")
 		stopWork()
 	case stopping:
-		// Service managers send CONT after TERM, so that a halted process hears it.
+		// Service managers send CONT after TERM, so that a halted process gets to handle TERM.
 	case o.do == quiet:
 		log.Info("no more tasks until the program is started again")
 		p.worker.Quiet()

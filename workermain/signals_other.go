@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// orders are the signals that a worker program hears. Windows sends SIGTERM when the console closes or the user logs
+// orders are the signals that a worker program handles. Windows sends SIGTERM when the console closes or the user logs
 // off.
 var orders = map[os.Signal]order{
 	os.Interrupt:    {"interrupt", stop},

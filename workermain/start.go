@@ -32,14 +32,14 @@ func dial(how func(string) (*delayed.Redis, error), rawURL string) (*delayed.Red
 	return delayed.Dial(rawURL)
 }
 
-// severalHosts says whether a URL is one of a cluster or of Sentinel.
+// severalHosts reports whether a URL is one of a cluster or of Sentinel.
 func severalHosts(rawURL string) bool {
 	u, err := redisurl.Parse(rawURL, "6379")
 	return err == nil && (len(u.Hosts) > 1 || u.Query.Has("master"))
 }
 
-// awaitRedis waits until Redis answers, for as long as the settings say. A refusal that time does not mend ends it at
-// once.
+// awaitRedis waits until Redis answers, for as long as the settings allow. It gives up at once when Redis refuses
+// lastingly, as after a wrong password.
 func (p *program) awaitRedis(ctx context.Context) error {
 	end := time.Now().Add(p.settings.wait)
 	for next := firstPause; ; next = min(2*next, longestPause) {
@@ -74,8 +74,8 @@ func (p *program) ping(ctx context.Context, limit time.Duration) error {
 	return p.rdb.Ping(ctx)
 }
 
-// refused says whether Redis has answered with an error that a wrong URL or password causes. Others, such as LOADING,
-// pass.
+// refused reports whether Redis has answered with an error that a wrong URL or password causes, rather than a temporary
+// one such as LOADING.
 func refused(err error) bool {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

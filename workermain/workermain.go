@@ -24,7 +24,8 @@
 //
 // # Signals
 //
-//	INT, TERM, HUP  stop: claim no more tasks, give back those that have not started, wait for handlers; a second one exits at once
+//	INT, TERM, HUP  stop: claim no more tasks, give back those that have not started, wait for handlers; a second
+//	                one exits at once
 //	TSTP            quiet: claim no more tasks for good, so that the program can be stopped without hurry
 //	USR2            pause: claim no more tasks
 //	CONT            resume after a pause
@@ -34,11 +35,11 @@
 // changes nothing. INT and HUP are ignored if they were ignored when the program started, as nohup arranges it. A log
 // that nobody reads any more does not end the program. On Windows there are only Ctrl-C and Ctrl-Break, which stop.
 //
-// # Ends by themselves
+// # Stopping by itself
 //
-// A program can be made to end, with code 0, after one task (-once) or some (-max-tasks), when there is nothing to do
-// (-stop-when-empty, -stop-when-empty-for), after a time (-max-time), or when it has too much memory (-max-memory). It
-// stops as after a signal, and its log says why. A service manager that starts it again gets rid of what leaks; -once
+// Flags make a program end with code 0 after one task (-once) or some (-max-tasks), when there is nothing to do
+// (-stop-when-empty, -stop-when-empty-for), after a time (-max-time), or when it uses too much memory (-max-memory). It
+// stops as after a signal, and its log says why. Under a service manager that starts it again, this limits leaks; -once
 // and -stop-when-empty suit cron.
 //
 // # Functions
@@ -51,7 +52,8 @@
 // # Exit codes
 //
 //	0    a clean end
-//	1    the start failed, because of the settings of Redis for instance; or Redis could not be told at the end how tasks went, which then run again
+//	1    the start failed, because of the settings of Redis for instance; or Redis could not be told at the end how
+//	     tasks went, which then run again
 //	2    wrong flags, environment or configuration
 //	3    handlers did not stop within -grace and -cancel-grace; their tasks run again
 //	4    more handlers than -max-stuck ignored the end of their time; their tasks run again
@@ -144,14 +146,14 @@ func run(cfg Config, lookup func(string) (string, bool), environ func() []string
 		return p.list(os.Stdout)
 	}
 	code := p.run()
-	// then handlers still run, and their heartbeats go on for as long as the process lives
+	// In that case handlers still run, and their heartbeats go on until the process ends.
 	if code != exitRunning && code != exitStuck && code != exitForced {
 		p.rdb.Close()
 	}
 	return code
 }
 
-// refuse says what is wrong with flags, environment or configuration. The log is not known yet.
+// refuse prints what is wrong with flags, environment or configuration, since there is no logger yet.
 func refuse(flags *flag.FlagSet, err error) int {
 	for _, e := range flatten(err) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", flags.Name(), e)
@@ -160,7 +162,7 @@ func refuse(flags *flag.FlagSet, err error) int {
 	return exitUsage
 }
 
-// flatten takes joined errors apart, so that each gets a line of its own.
+// flatten splits joined errors, so that each gets a line of its own.
 func flatten(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) < 2 {
@@ -173,7 +175,7 @@ func flatten(err error) []error {
 	return all
 }
 
-// run does the work until it ends or a second signal does not want to wait for that.
+// run works until the worker ends or a second signal ends the program at once.
 func (p *program) run() int {
 	signals, forget := notify()
 	defer forget()
@@ -219,7 +221,7 @@ func (p *program) work(ctx context.Context) int {
 	var stuck *delayed.StuckError
 	switch {
 	case errors.As(err, &stuck):
-		return exitStuck // the worker has logged it
+		return exitStuck // the worker has logged why
 	case errors.As(err, &running):
 		return exitRunning // the worker has logged it
 	case errors.As(err, &unfit):
@@ -231,7 +233,7 @@ func (p *program) work(ctx context.Context) int {
 	return exitClean
 }
 
-// notStarted ends a start that failed or was called off by a signal.
+// notStarted returns the exit code of a start that failed or that a signal has cancelled.
 func (p *program) notStarted(ctx context.Context, err error) int {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		p.log.Info("stopped before the worker started")

@@ -1,7 +1,7 @@
 // Produces or works for BullMQ, as a driver of bench: node bullmq.mjs ADDRESS, or node bullmq.mjs --version.
 //
-// Requests come on stdin and answers go to stdout, a JSON object a line; driver.go says what they mean. Finished jobs are removed
-// (BullMQ's default keeps all of them). The process ends as soon as stdin does.
+// Requests come on stdin and answers go to stdout, a JSON object a line; driver.go says what they mean. Finished jobs
+// are removed (BullMQ's default keeps all of them). The process ends as soon as stdin does.
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import readline from 'node:readline';
@@ -31,7 +31,8 @@ async function produce(queue, { n, producers = 0, batch = 0, rate = 0, size = 0 
   const cpu = process.cpuUsage();
   if (batch) {
     for (let i = 0; i < n; i += batch) {
-      await queue.addBulk(Array.from({ length: Math.min(batch, n - i) }, () => ({ name: 'noop', data: { a: number, b } })));
+      const length = Math.min(batch, n - i);
+      await queue.addBulk(Array.from({ length }, () => ({ name: 'noop', data: { a: number, b } })));
     }
   } else if (rate && producers === 1) {
     for (let i = 0; i < n; i++) {
@@ -50,7 +51,8 @@ async function produce(queue, { n, producers = 0, batch = 0, rate = 0, size = 0 
   return { seconds: (performance.now() - begin) / 1000, cpu: cpuSeconds(cpu) };
 }
 
-// pace calls add at fixed times, whether earlier calls have returned or not. Timers are up to 2 ms late, so the rest is spent asking.
+// pace calls add at fixed times, whether earlier calls have returned or not. It polls the clock for the last 2 ms
+// before each time, because timers are up to that late.
 async function pace(add, n, rate) {
   const start = now();
   const calls = [];
@@ -70,10 +72,13 @@ async function work(Worker, connection, { n, concurrency, latency }) {
   let last;
   const done = new Promise((resolve, reject) => {
     last = resolve;
-    setTimeout(() => reject(new Error(`only ${called} of ${n} tasks were run within ${limit} s`)), limit * 1000).unref();
+    const late = () => reject(new Error(`only ${called} of ${n} tasks were run within ${limit} s`));
+    setTimeout(late, limit * 1000).unref();
   });
   const worker = new Worker('bench', async ({ data: { a, b } }) => {
-    if (typeof a !== 'number' || typeof b !== 'string') fail(`expected a number and a string, found ${typeof a} and ${typeof b}`);
+    if (typeof a !== 'number' || typeof b !== 'string') {
+      fail(`expected a number and a string, found ${typeof a} and ${typeof b}`);
+    }
     if (latency) latencies.push((now() - a) / 1000);
     if (++called === n) last(performance.now());
   }, { connection, concurrency, autorun: false });

@@ -1,8 +1,8 @@
-// Migrate moves an application from asynq to delayed, step by step, while it runs. docs/MIGRATION.md tells when to do
-// what.
+// Migrate moves an application from asynq to delayed, step by step, while it runs. docs/MIGRATION.md says when to do
+// what. The first command runs tasks of both; the second moves asynq's waiting tasks and deletes asynq's queue.
 //
-//	go run ./migrate -redis redis://localhost:6379/0 -queue mail          runs tasks of both
-//	go run ./migrate -redis redis://localhost:6379/0 -queue mail -drain   moves what waits in asynq, and deletes asynq's queue
+//	go run ./migrate -redis redis://localhost:6379/0 -queue mail
+//	go run ./migrate -redis redis://localhost:6379/0 -queue mail -drain
 package main
 
 import (

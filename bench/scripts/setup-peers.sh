@@ -73,7 +73,8 @@ node_peers() {
 	if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
 		packages nodejs npm
 	fi
-	[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || die "Node $(node --version) is too old for ioredis: install Node 20 or newer"
+	[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] ||
+		die "Node $(node --version) is too old for ioredis: install Node 20 or newer"
 	stamp="$(node --version) $(cksum <drivers/package.json)"
 	if ! in_place node "$stamp"; then
 		rm -rf "$peers/node"
@@ -88,7 +89,8 @@ node_peers() {
 postgres_of_river() {
 	local postgres
 	postgres_binary >/dev/null || packages postgresql
-	postgres=$(postgres_binary) || die "PostgreSQL was installed, but there is no server on the PATH or in /usr/lib/postgresql"
+	postgres=$(postgres_binary) ||
+		die "PostgreSQL was installed, but there is no server on the PATH or in /usr/lib/postgresql"
 	say "  $("$postgres" --version)"
 }
 

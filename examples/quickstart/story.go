@@ -64,7 +64,7 @@ func (s *story) line(worker *process, text string) {
 	fmt.Printf("%5.2f s  worker %s  %s\n", time.Since(s.start).Seconds(), worker.name, text)
 }
 
-// over says whether all tasks are done.
+// over reports whether all tasks are done.
 func (s *story) over() bool {
 	for _, t := range s.tasks {
 		if !t.done {

@@ -1,5 +1,5 @@
-// Package catalog is the JSON form in which the functions of a worker are written down, for people and programs in
-// other languages. docs/PROTOCOL.md describes it.
+// Package catalog describes a worker's functions as JSON, for people and for programs in other languages.
+// docs/PROTOCOL.md has the format.
 package catalog
 
 import (
@@ -18,7 +18,7 @@ type List struct {
 	Version   int                    `json:"version"`
 	Functions []Function             `json:"functions"`
 	Types     map[string]*wire.Shape `json:"types,omitempty"`
-	More      int                    `json:"more,omitempty"` // functions that had no room
+	More      int                    `json:"more,omitempty"` // how many functions did not fit
 }
 
 // Function is one function.
@@ -37,7 +37,7 @@ type Parameter struct {
 	Value
 }
 
-// Value is a type: as Go writes it, and how its values travel.
+// Value is a type: its name in Go, and how its values are encoded.
 type Value struct {
 	Go   string      `json:"go"`
 	Type *wire.Shape `json:"type"`
@@ -65,7 +65,7 @@ func (f *Function) SetTypes(shapes *wire.Shapes, params []reflect.Type, result r
 	return nil
 }
 
-// text writes a type as one does by hand.
+// text returns a type as people write it.
 func text(t reflect.Type) string {
 	return strings.NewReplacer("interface {}", "any", "[]uint8", "[]byte", "]uint8", "]byte").Replace(t.String())
 }

@@ -309,7 +309,7 @@ func (f *finisher) waiting() int {
 // freeForwarded frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If
 // Redis does not answer, it lapses.
 func (f *finisher) freeForwarded(ctx context.Context, c *Claim) {
-	if err := f.lane.store.Disown(ctx, c.msg.Meta.ID); err != nil {
+	if err := f.lane.store.FreeForwarded(ctx, c.msg.Meta.ID); err != nil {
 		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).WithError(err).
 			Warn("the lock of a task that was handed on could not be freed, and lasts until it lapses")
 	}

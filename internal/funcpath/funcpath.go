@@ -1,5 +1,5 @@
-// Package funcpath finds the path by which a Go function is known on the wire, such as example.com/app/mail.Welcome or
-// example.com/app/mail.(*Mailer).Send, and says whether that path names one function and only one.
+// Package funcpath finds the path by which messages name a Go function, such as example.com/app/mail.Welcome or
+// example.com/app/mail.(*Mailer).Send, and whether that path names only this function.
 package funcpath
 
 import (
@@ -59,12 +59,12 @@ func (k Kind) String() string {
 	}
 }
 
-// Receiver says whether the first parameter of such a function is a receiver.
+// Receiver reports whether the first parameter of such a function is a receiver.
 func (k Kind) Receiver() bool {
 	return k == Method || k == InterfaceMethod || k == GenericMethod || k == LocalMethod
 }
 
-// Func is what a func value is called.
+// Func holds the names of a func value.
 type Func struct {
 	Path    string // import path, a dot, and the name
 	Runtime string // the same as the runtime spells it: dots in the last element of the import path are %2e there
@@ -72,8 +72,8 @@ type Func struct {
 	Main    bool // declared in package main: the path is the same in every program
 }
 
-// Of names a func value. It fails when fn is not a function, is nil, or is unknown to the runtime. The path of a func
-// value that is neither Plain nor Method is fit for messages only.
+// Of names a func value. It fails when fn is not a function, is nil, or is unknown to the runtime. Use the path of a
+// func value that is neither Plain nor Method in error texts only.
 func Of(fn any) (Func, error) {
 	v := reflect.ValueOf(fn)
 	if v.Kind() != reflect.Func {
@@ -127,7 +127,7 @@ func parse(name string, t reflect.Type) Func {
 }
 
 func kindOf(pkg, rest string, t reflect.Type) Kind {
-	rest = strings.ReplaceAll(rest, "[...]", "[]") // so that what dots are left are between names
+	rest = strings.ReplaceAll(rest, "[...]", "[]") // leaves only dots between names
 	owner, method, dotted := strings.Cut(rest, ".")
 	switch {
 	case strings.HasSuffix(rest, "-fm"):
@@ -206,7 +206,7 @@ func withoutVendor(pkg string) string {
 	return strings.TrimPrefix(pkg, "vendor/")
 }
 
-// Check says whether a path may stand for a Go function on the wire. A colon would make it a Python function there.
+// Check reports whether a path may stand for a Go function on the wire. A colon would make it a Python function there.
 func Check(path string) error {
 	switch {
 	case path == "":

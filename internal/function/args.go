@@ -12,7 +12,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Refuser says what an argument is that nobody can send, and where it belongs; "" if it may be one. Nil refuses none.
+// Refuser returns what is wrong with an argument that must not be sent, and where it belongs; "" if it is fine. nil
+// refuses none.
 type Refuser func(argument any) string
 
 func (r Refuser) refuses(a any) string {
@@ -22,17 +23,17 @@ func (r Refuser) refuses(a any) string {
 	return r(a)
 }
 
-// Encode writes args as the payload of a task of f, by the rule for messages without a number of arguments: nothing,
-// the bare value, or an array. A variadic function takes the values of its tail one by one, as Go does, or, where Go
-// would demand "...", the ready slice: it is recognized by being the only value there and no element itself. Structs go
-// by name. Errors are *ArgumentError.
+// Encode writes args as the payload of a task of f, in the form for messages that do not count their arguments:
+// nothing, the bare value, or an array. A variadic function takes the values of its tail one by one, as in Go, or as a
+// slice, without "...": a slice counts as the tail if it is the only value there and cannot be an element. Structs are
+// written as maps. Errors are *ArgumentError.
 func (f *Function) Encode(args []any) ([]byte, error) {
 	b, _, err := f.AppendPayload(wire.ByName, make([]byte, 0, 64), args, nil)
 	return b, err
 }
 
-// AppendPayload is encode into the memory of dst, which is empty, in either form. It also says whether there is a
-// struct among args: if not, both forms are the same.
+// AppendPayload is Encode into the memory of dst, which is empty, with structs in either form. It also reports whether
+// there is a struct among args: if not, both forms are the same.
 func (f *Function) AppendPayload(
 	form wire.Form, dst []byte, args []any, refuse Refuser,
 ) (_ []byte, structs bool, _ error) {
@@ -65,8 +66,8 @@ func (f *Function) AppendPayload(
 			return nil, false, err
 		}
 	}
-	// Each value is within the limits; all together may not be, unless they cannot be: every value takes a byte, and
-	// flat types have no depth to speak of.
+	// Each value is within the limits; check all together, unless they are certainly within them: every value takes a
+	// byte, and flat types are not deep.
 	if f.flat && len(p.b) <= min(wire.Default.Elems, wire.Default.Bytes) {
 		return p.b, p.structs, nil
 	}
@@ -76,7 +77,7 @@ func (f *Function) AppendPayload(
 	return p.b, p.structs, nil
 }
 
-// payload is the arguments of a function while they are written.
+// payload collects the encoded arguments of a function.
 type payload struct {
 	f       *Function
 	form    wire.Form
@@ -116,7 +117,7 @@ func (p *payload) arg(as *param, i int, a any) error {
 	return nil
 }
 
-// wantAt is the type of the argument at i, for messages.
+// wantAt returns the type of the argument at i, for error texts.
 func (f *Function) wantAt(i int) string {
 	switch {
 	case f.variadic && i >= len(f.params)-1:
@@ -128,8 +129,8 @@ func (f *Function) wantAt(i int) string {
 	}
 }
 
-// misfit is the error for an argument that is not of the right type. It shows numbers, and of everything else the type
-// alone: arguments may be secret.
+// misfit returns the error for an argument of the wrong type. It shows the value of numbers; of all else only the type,
+// because arguments may be secret.
 func (f *Function) misfit(i int, want string, a any, refuse Refuser) *ArgumentError {
 	got := "nil"
 	if v := reflect.ValueOf(a); v.IsValid() {
@@ -174,9 +175,8 @@ func (f *Function) wrongCount(got string) *ArgumentError {
 	return &ArgumentError{Func: f.name, Index: -1, Want: want, Got: got}
 }
 
-// fit turns an argument into a value of the parameter's type. It accepts what is assignable, integers that fit,
-// integers for a float that holds them exactly, nil where there is one, and types of the same underlying type under
-// another name.
+// fit turns an argument into a value of the parameter's type. It accepts assignable values, integers that fit, integers
+// for a float that represents them exactly, nil for types that have it, and types with the same underlying type.
 func (p *param) fit(a any, refuse Refuser) (reflect.Value, bool) {
 	v := reflect.ValueOf(a)
 	if !v.IsValid() {
@@ -191,7 +191,7 @@ func (p *param) fit(a any, refuse Refuser) (reflect.Value, bool) {
 	if t == p.typ {
 		return v, true
 	}
-	if refuse.refuses(a) != "" { // some are numbers and strings underneath
+	if refuse.refuses(a) != "" { // its underlying type may be a number or a string
 		return v, false
 	}
 	switch p.typ.Kind() {
@@ -236,8 +236,8 @@ func converted(v reflect.Value, t reflect.Type, ok bool) (reflect.Value, bool) {
 	return v.Convert(t), true
 }
 
-// exact says whether a float holds an integer. Above 2^24 or 2^53 only some are held, and the greatest of int64 and
-// uint64 round up to a power of two that no longer is one of theirs.
+// exact reports whether a float represents an integer exactly. Above 2^24 or 2^53 it does so for some only, and the
+// greatest int64 and uint64 round up to a power of two that is out of their range.
 func exact(v reflect.Value, single bool) bool {
 	if v.CanInt() {
 		f := float64(v.Int())
@@ -253,11 +253,11 @@ func exact(v reflect.Value, single bool) bool {
 	return f < 1<<64 && uint64(f) == v.Uint()
 }
 
-// EncodeArgs writes the arguments of a task that is given by path, whose parameters are not known here: always an
-// array, each argument by its own type. It also says whether there is a struct among them. Errors are *ArgumentError.
+// EncodeArgs writes the arguments of a task that is given by path, so that its parameters are unknown: always an array,
+// each argument by its own type. It also reports whether there is a struct among them. Errors are *ArgumentError.
 func EncodeArgs(form wire.Form, path string, args []any, refuse Refuser) (payload []byte, structs bool, _ error) {
 	if len(args) == 0 {
-		return nil, false, nil // as Delay does: both have one lock
+		return nil, false, nil // the same bytes as from Delay, so that UniqueFor takes both for the same call
 	}
 	dst := wire.AppendArrayHeader(make([]byte, 0, 64), len(args))
 	for i, a := range args {
@@ -289,7 +289,7 @@ func EncodeArgs(form wire.Form, path string, args []any, refuse Refuser) (payloa
 	return dst, structs, nil
 }
 
-// OverLimits says that arguments together are more than a message may hold.
+// OverLimits returns the error for arguments that together exceed the limits of a message.
 func OverLimits(path string, err error) *ArgumentError {
 	want := fmt.Sprintf("at most %d values, %d deep, in %d bytes for all arguments together", wire.Default.Elems,
 		wire.Default.Depth, wire.Default.Bytes)
@@ -301,7 +301,7 @@ func OverLimits(path string, err error) *ArgumentError {
 	return e
 }
 
-// codecError says in the terms of the function what the codec of type t said of the argument at i.
+// codecError turns the error of a codec of type t into one about the argument at i.
 func codecError(path string, i int, t reflect.Type, err error) *ArgumentError {
 	e := &ArgumentError{Func: path, Index: i, Want: t.String(), Got: err.Error()}
 	var ve *wire.ValueError

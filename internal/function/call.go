@@ -13,12 +13,12 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// frame is the memory of one call. It is used by one call at a time and zeroed between them: the function gets copies
+// frame is the memory of one call. One call at a time uses it, and it is zeroed between calls. The function gets copies
 // of the values, never a pointer into the frame.
 type frame struct {
 	in   []reflect.Value  // what the function is called with: receiver, context, arguments
-	args []reflect.Value  // the tail of in that is decoded into
-	ctx  *context.Context // where the context of in is; nil if the function takes none
+	args []reflect.Value  // the tail of in: the arguments
+	ctx  *context.Context // points at the context of in; nil if the function takes none
 }
 
 func (f *Function) newFrame() *frame {
@@ -38,7 +38,7 @@ func (f *Function) newFrame() *frame {
 	return fr
 }
 
-// free forgets the values and gives the frame back.
+// free zeroes the values and returns the frame to the pool.
 func (f *Function) free(fr *frame) {
 	for _, v := range fr.args {
 		v.SetZero()
@@ -49,11 +49,11 @@ func (f *Function) free(fr *frame) {
 	f.frames.Put(fr)
 }
 
-// Call runs the function with the arguments of a message that wire.Parse has accepted. The error is an *ArgumentError
-// when they do not fit, and then nothing was called; a *PanicError when the function panicked; otherwise the function's
-// own. Any number of calls may run at the same time, and none sees a value of another.
+// Call calls the function with the arguments of a message that wire.Parse has accepted. The error is an *ArgumentError
+// when they do not fit, and then nothing was called; a *PanicError when the function panicked; otherwise that of the
+// function. Calls may run concurrently, and none sees a value of another.
 //
-// When the function calls runtime.Goexit, call does not return: see NewPanic.
+// When the function calls runtime.Goexit, Call does not return: see NewPanic.
 func (f *Function) Call(ctx context.Context, m *wire.Message) (result any, err error) {
 	fr, _ := f.frames.Get().(*frame)
 	if err := f.decode(fr, m); err != nil {
@@ -68,7 +68,7 @@ func (f *Function) Call(ctx context.Context, m *wire.Message) (result any, err e
 		if returned {
 			return
 		}
-		// A Goexit ends the goroutine whatever is done here; the frame is left to the collector then.
+		// Nothing stops a Goexit; leave the frame to the collector then.
 		if p := NewPanic(recover()); !p.exit {
 			f.free(fr)
 			result, err = nil, p
@@ -96,7 +96,7 @@ func (f *Function) Call(ctx context.Context, m *wire.Message) (result any, err e
 // decode fills the frame with the arguments of a message. Errors are *ArgumentError.
 func (f *Function) decode(fr *frame, m *wire.Message) (err error) {
 	defer func() {
-		// The codec is written not to panic on any input. Should it do so all the same, only this message suffers.
+		// The codec should not panic on any input. If it does all the same, only this message suffers.
 		if p := recover(); p != nil {
 			err = &ArgumentError{
 				Func: f.name, Index: -1, Want: "arguments",
@@ -139,8 +139,8 @@ func (f *Function) decode(fr *frame, m *wire.Message) (err error) {
 	return f.decodeAll(fr.args, 0, rest)
 }
 
-// decodeCounted reads the array b of n arguments, which begin at rest. Those of a variadic tail stand there one by one.
-// A list in the place of the whole tail is taken for the tail where it cannot be an element of it.
+// decodeCounted decodes the array b of n arguments, which begin at rest. Those of a variadic tail stand there one by
+// one. A list in the place of the whole tail counts as the tail if it cannot be an element of it.
 func (f *Function) decodeCounted(args []reflect.Value, b []byte, n int, rest []byte) error {
 	if !f.variadic {
 		if n < f.required() || n > len(f.params) {
@@ -171,7 +171,7 @@ func (f *Function) decodeCounted(args []reflect.Value, b []byte, n int, rest []b
 	return f.decodeAll(args[fixed:], fixed, b)
 }
 
-// decodeAll decodes the last parameters, from first on, and leaves no bytes over.
+// decodeAll decodes the parameters from first on, and fails if bytes are left.
 func (f *Function) decodeAll(args []reflect.Value, first int, b []byte) error {
 	rest, err := f.decodeSome(args, first, b)
 	if err == nil && len(rest) > 0 {
@@ -190,7 +190,7 @@ func (f *Function) decodeSome(args []reflect.Value, first int, b []byte) (rest [
 	return b, nil
 }
 
-// decodeError turns an error of a codec into one that counts arguments as the caller of the function does.
+// decodeError turns an error of a codec into one that counts arguments as the function's caller does.
 func (f *Function) decodeError(i int, err error) *ArgumentError {
 	var ve *wire.ValueError
 	if f.variadic && i == len(f.params)-1 && errors.As(err, &ve) {
@@ -215,7 +215,7 @@ func (f *Function) wrongForm(want string, b []byte) *ArgumentError {
 func (f *Function) ArgsOf(message []byte) (args []any, ok bool, err error) {
 	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil || m.Path != f.name && !slices.Contains(f.others, m.Path) {
-		return nil, false, nil //nolint:nilerr // what is no message is no call of f
+		return nil, false, nil //nolint:nilerr // an undecodable message is no call of f
 	}
 	fr := f.newFrame()
 	if err := f.decode(fr, &m); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// What all errors of this package wrap.
+// Every error of this package wraps one of these.
 var (
 	ErrFunction  = errors.New("delayed: function cannot be delayed")
 	ErrArguments = errors.New("delayed: wrong call")
@@ -14,8 +14,8 @@ var (
 // ArgumentError says which argument does not fit.
 type ArgumentError struct {
 	Func string // path of the function
-	// of the argument, from 0 and without a leading context, where the text counts from 1; -1 when their number is
-	// wrong
+	// Index of the argument, from 0, without a leading context; the text of the error counts from 1. -1: their number
+	// is wrong.
 	Index int
 	Want  string // what the function takes
 	Got   string // what was found
@@ -32,7 +32,7 @@ func (e *ArgumentError) Error() string {
 // Unwrap makes errors.Is(err, ErrArguments) true.
 func (e *ArgumentError) Unwrap() error { return ErrArguments }
 
-// Refusal says what is wrong with a function: what was expected, what was found, what to do.
+// Refusal returns the error for a func value that is no usable function.
 func Refusal(subject, want, got, do string) error {
 	return fmt.Errorf("%w: %s: expected %s, found %s; %s", ErrFunction, subject, want, got, do)
 }

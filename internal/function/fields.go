@@ -8,9 +8,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// UnknownFields returns the fields that structs in the message of a task have and those of f lack, by paths such as
-// 1.Items[].SKU: the number of the argument, and what wire.Codec.Unknown calls the field. It returns none if the
-// message fits.
+// UnknownFields returns the fields that structs in a task's message have and the parameters of f lack, as paths such as
+// 1.Items[].SKU: the number of the argument, and the field's path of wire.Codec.Unknown. It returns none if the message
+// fits.
 func (f *Function) UnknownFields(m *wire.Message) []string {
 	if f.accepts(m) {
 		return nil
@@ -28,26 +28,26 @@ func (f *Function) UnknownFields(m *wire.Message) []string {
 		if isArray && n == 1 && !f.params[0].codec.FromArray() {
 			b = rest
 		}
-		s.look(0, b)
+		s.searchParam(0, b)
 	default:
 		if isArray {
 			s.list(n, rest)
 		}
 		if len(s.found) == 0 && f.required() <= 1 {
-			s.look(0, b) // the others may be missing
+			s.searchParam(0, b) // the other arguments may be missing
 		}
 	}
 	return s.found
 }
 
-// accepts says whether f can be called with the arguments of a message.
+// accepts reports whether f can be called with the arguments of a message.
 func (f *Function) accepts(m *wire.Message) bool {
 	fr, _ := f.frames.Get().(*frame)
 	defer f.free(fr)
 	return f.decode(fr, m) == nil
 }
 
-// lacks says whether f lacks a field with a path of UnknownFields. It is false for other texts.
+// lacks reports whether f lacks a field with a path of UnknownFields. It is false for other texts.
 func (f *Function) lacks(path string) bool {
 	digits := len(path) - len(strings.TrimLeft(path, "0123456789"))
 	i, err := strconv.Atoi(path[:digits])
@@ -60,15 +60,15 @@ type fieldSearch struct {
 	found []string
 }
 
-// look looks through the value of parameter i at the front of b.
-func (s *fieldSearch) look(i int, b []byte) { s.add(strconv.Itoa(i+1), s.f.params[i].codec, b) }
+// searchParam looks through the value of parameter i at the front of b.
+func (s *fieldSearch) searchParam(i int, b []byte) { s.add(strconv.Itoa(i+1), s.f.params[i].codec, b) }
 
 func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
 	for _, path := range codec.Unknown(b, wire.MaxUnknownFields) {
 		path = prefix + path
 		known := false
 		for _, other := range s.found {
-			known = known || other == path // of another element of the tail
+			known = known || other == path // found in another element of the tail
 		}
 		if !known && len(s.found) < wire.MaxUnknownFields {
 			s.found = append(s.found, path)
@@ -76,10 +76,10 @@ func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
 	}
 }
 
-// list looks through n arguments that begin at b, one for each parameter.
+// list searches n arguments that begin at b, one for each parameter.
 func (s *fieldSearch) list(n int, b []byte) {
 	for i := range min(n, len(s.f.params)) {
-		s.look(i, b)
+		s.searchParam(i, b)
 		var err error
 		if b, _, err = wire.Skip(b); err != nil {
 			return
@@ -87,7 +87,7 @@ func (s *fieldSearch) list(n int, b []byte) {
 	}
 }
 
-// counted looks through n arguments of a message that counts them: those of a variadic tail stand one by one, or in one
+// counted searches n arguments of a message that counts them: those of a variadic tail stand one by one, or in one
 // list.
 func (s *fieldSearch) counted(n int, b []byte) {
 	f := s.f
@@ -100,7 +100,7 @@ func (s *fieldSearch) counted(n int, b []byte) {
 		_, _, isArray := wire.ArrayHeader(b)
 		switch {
 		case i < fixed, i == fixed && n == fixed+1 && isArray && !f.elem.codec.FromArray():
-			s.look(i, b)
+			s.searchParam(i, b)
 		default:
 			s.add(strconv.Itoa(fixed+1)+"[]", f.elem.codec, b)
 		}
@@ -111,7 +111,7 @@ func (s *fieldSearch) counted(n int, b []byte) {
 	}
 }
 
-// LacksAny says whether f lacks one of the fields with these paths.
+// LacksAny reports whether f lacks one of the fields with these paths.
 func (f *Function) LacksAny(paths []string) bool {
 	return slices.ContainsFunc(paths, f.lacks)
 }

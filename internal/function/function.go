@@ -1,5 +1,5 @@
-// Package function knows func values: it checks whether they can be delayed, encodes their arguments into the payload
-// of a message, and decodes a payload and calls them. It knows neither Redis nor workers.
+// Package function deals with func values: it checks whether they can be delayed, encodes arguments into the payload of
+// a message, decodes a payload and calls the function. It knows neither Redis nor workers.
 package function
 
 import (
@@ -20,28 +20,28 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// maxInline bounds what the parameters of a function take by value, in bytes: that much is allocated before any
-// argument is looked at.
+// maxInline bounds the size of a function's parameters in memory, in bytes, because each call allocates that much
+// before it decodes any argument.
 const maxInline = 16 << 10
 
-// Function is what there is to know about a function before a task is made of it or run. It is immutable: producers and
-// executors share it.
+// Function is a func value, checked and prepared for making and running tasks. It is immutable: producers and executors
+// share it.
 type Function struct {
 	name     string
 	others   []string // aliases
 	Policy   Policy
-	Attached any  // what the package above keeps with it
+	Attached any  // see Spec
 	InMain   bool // named after package main, as functions of other programs may be
 
 	fn       reflect.Value
 	method   bool          // the first parameter of fn is a receiver
 	recv     reflect.Value // invalid unless a receiver is bound
-	written  reflect.Value // what somebody has written of a bound method, where fn is the compiler's; invalid elsewhere
+	written  reflect.Value // the method as the user wrote it, if fn is a wrapper of the compiler; else invalid
 	TakesCtx bool
-	params   []param // what is sent: without receiver and context
+	params   []param // parameters that are sent: without receiver and context
 	variadic bool    // the last of params is the slice
 	optional int     // how many of the last params a task may lack
-	flat     bool    // whatever the arguments are, their payload is not too deep
+	flat     bool    // no arguments make the payload too deep
 	elem     param   // of that slice
 	result   bool    // returns a T
 	returns  param   // that T
@@ -66,9 +66,9 @@ func (f *Function) Aliases() []string { return f.others }
 // Type returns the type of the func value.
 func (f *Function) Type() reflect.Type { return f.fn.Type() }
 
-// Spec is what is said about a function beside the func value. Its zero value says nothing.
+// Spec holds the settings of a function beside the func value. The zero value sets nothing.
 type Spec struct {
-	Name     string // in place of the one that Go gives it, if named
+	Name     string // if Named, replaces the name that Go gives it
 	Named    bool
 	Aliases  []string
 	Optional int // how many of the last parameters a task may lack
@@ -76,8 +76,8 @@ type Spec struct {
 	Attached any // kept with the function for the caller
 }
 
-// Policy is what a function says about how workers treat its tasks. It is immutable, and its zero value leaves all to
-// the worker. What messages can carry stands in them as well, and holds.
+// Policy is how workers treat the tasks of a function. It is immutable, and its zero value leaves all to the worker.
+// Settings that a message carries take precedence.
 type Policy struct {
 	MaxRetry      *int          // nil: the worker's
 	Timeout       time.Duration // 0: the worker's
@@ -111,7 +111,7 @@ func New(fn any, spec Spec) (*Function, error) {
 	if spec.Named {
 		f.name, f.InMain = spec.Name, false
 	} else if found.Runtime != found.Path {
-		f.others = append(f.others, found.Runtime) // go-delayed sends the path as the runtime spells it
+		f.others = append(f.others, found.Runtime) // go-delayed sends the runtime's name
 	}
 	f.others = append(f.others, spec.Aliases...)
 	if err := f.checkPaths(); err != nil {
@@ -126,7 +126,7 @@ func New(fn any, spec Spec) (*Function, error) {
 	return f, nil
 }
 
-// nameable refuses what has no path of its own.
+// nameable returns an error for a func value that has no path of its own, such as a literal.
 func nameable(found funcpath.Func, named bool) error {
 	const anyKind = "a function declared at package level or a method expression"
 	switch found.Kind {
@@ -175,7 +175,7 @@ var (
 	errorType   = reflect.TypeFor[error]()
 )
 
-// plan checks the signature and prepares what every call of the function needs.
+// plan checks the signature and prepares calls of the function.
 func (f *Function) plan() error {
 	t := f.fn.Type()
 	first := 0
@@ -258,27 +258,27 @@ func newParam(t reflect.Type) (param, error) {
 // Arity returns how many parameters can be sent.
 func (f *Function) Arity() int { return len(f.params) }
 
-// Growing says whether the function can take the values of many calls at once.
+// Growing reports whether the function can take the values of many calls in one list.
 func (f *Function) Growing() bool {
 	n := len(f.params)
 	return n > 0 && (f.variadic || f.params[n-1].typ.Kind() == reflect.Slice) && f.params[n-1].codec.FromArray()
 }
 
-// functionKey tells functions apart. The type is part of it because a code pointer alone does not say how arguments are
-// to be sent.
+// functionKey identifies a function. The type is part of it because the code pointer alone does not determine how
+// arguments are sent.
 type functionKey struct {
 	code uintptr
 	typ  reflect.Type
 }
 
-// functionCache holds what Of has made. A program has a bounded number of functions that may be put here:
-// declared ones. Function literals share code and are refused before.
+// functionCache holds the results of Of. Only declared functions get here, of which a program has a bounded number;
+// function literals are refused before.
 var functionCache struct {
 	read atomic.Pointer[map[functionKey]*Function]
 	mu   sync.Mutex // guards the replacement of the map, which never changes itself
 }
 
-// Of is New without a spec for producers: the second time it is a look-up.
+// Of is New without a spec, for producers. It looks up functions that it has seen before.
 func Of(f any) (*Function, error) {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func {

@@ -8,15 +8,14 @@ import (
 
 // Info describes a function.
 type Info struct {
-	Path     string         // under which tasks name it
-	Aliases  []string       // other paths that tasks may name it by
+	Path     string         // that tasks carry
+	Aliases  []string       // other paths that tasks may carry
 	Params   []reflect.Type // of its arguments, without receiver and context
 	Variadic bool           // the last of Params is the slice of a variadic parameter
 	Optional int            // how many of the last Params a task may lack
-	Result   reflect.Type   // of what it returns beside an error; nil if that is nothing, or cannot be kept
+	Result   reflect.Type   // of the result beside an error; nil if there is none, or it cannot be kept
 
-	// Func is the function in the program: its name there, and where it stands in the source. Nil where that is
-	// unknown.
+	// Func has the function's name in the program and its place in the source; nil if they are unknown.
 	Func *runtime.Func
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// checkOptional says whether the function has as many parameters as may be missing.
+// checkOptional returns an error if the function has fewer parameters than may be missing.
 func (f *Function) checkOptional() error {
 	if f.optional < 0 || f.optional > len(f.params) {
 		return Refusal(f.name, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments",
@@ -19,13 +19,13 @@ func (f *Function) checkOptional() error {
 	return nil
 }
 
-// required returns how many arguments a task has at least, for the form that writes the tail of a variadic function as
-// one.
+// required returns the least number of arguments of a task, in the form that writes the tail of a variadic function as
+// one argument.
 func (f *Function) required() int { return len(f.params) - f.optional }
 
-// decodeOptional is decode for messages without a number of arguments when some may be missing: b is the payload, an
-// array of n values that begin at rest or something else. It is a list of arguments if it can be one, else the first
-// argument if the others may be missing.
+// decodeOptional is decode for messages that do not count their arguments, when some may be missing. b is the payload,
+// an array of n values that begin at rest, or another value. It is taken for a list of arguments if it can be one, else
+// for the first argument if the others may be missing.
 func (f *Function) decodeOptional(args []reflect.Value, b []byte, n int, rest []byte, isArray bool) error {
 	required := f.required()
 	if required == 0 && bytes.Equal(b, wire.Nil) {

@@ -15,15 +15,15 @@ const (
 	cut           = "...\n" // stands for what was left out
 )
 
-// callFrame and protectFrame name the functions below which the stack of a task is of no interest.
+// callFrame and protectFrame name the functions at which the stack of a task ends.
 var (
 	callFrame    = reflect.TypeFor[Function]().PkgPath() + ".(*Function).Call"
 	protectFrame = reflect.TypeFor[Function]().PkgPath() + ".Protect[...]"
 )
 
-// PanicError is what a panic in a handler becomes, and a runtime.Goexit.
+// PanicError is the error of a handler that panicked or called runtime.Goexit.
 type PanicError struct {
-	value any    // what was given to panic; nil after Goexit
+	value any    // of the panic; nil after Goexit
 	exit  bool   // runtime.Goexit: testing's FailNow, or a helper that ends its goroutine
 	text  string // of the value, shortened
 	file  string // where, as the compiler spells it; "" if unknown
@@ -31,11 +31,10 @@ type PanicError struct {
 	Stack string // "function\n\tfile:line\n" per frame, innermost first, at most maxStack bytes
 }
 
-// NewPanic describes the panic or the Goexit that is going on, whichever the stack shows. It is called by a
-// deferred function: with what recover returned, or with nil by a caller of Function.Call that finds itself unwound
-// although call recovers panics. Goexit cannot be stopped, and a goroutine of its own for every task would cost more
-// than most tasks do; so that caller sees the task to its end and puts another goroutine in the place of the one that
-// is about to end.
+// NewPanic describes the present panic or Goexit, whichever the stack shows. Deferred functions call it: with the value
+// of recover, or with nil in a caller of Function.Call that is unwound although Call recovers panics. Goexit cannot be
+// stopped, and a goroutine for each task would cost more than most tasks do; so that caller ends the task and replaces
+// the goroutine, which is about to end.
 func NewPanic(value any) *PanicError {
 	e := &PanicError{value: value, exit: true}
 	var pcs [maxPanicDepth]uintptr
@@ -47,12 +46,13 @@ func NewPanic(value any) *PanicError {
 		fr, more = frames.Next()
 		switch {
 		case !unwinding:
-			// Deferred functions lie above the panic that runs them; the panic that is going on is the first one met.
+			// Deferred functions are above the panic that runs them, so the first panic on the stack is the present
+			// one.
 			unwinding = fr.Function == "runtime.gopanic" || fr.Function == "runtime.Goexit"
 			e.exit = fr.Function == "runtime.Goexit"
 			continue
 		case e.file == "" && inRuntime(fr.Function):
-			continue // the runtime's own way from a nil map or a bad index to gopanic
+			continue // functions of the runtime between a nil map or a bad index and gopanic
 		case fr.Function == callFrame || fr.Function == protectFrame:
 			for len(stack) > 0 && strings.HasPrefix(stack[len(stack)-1], "reflect.Value.") {
 				stack = stack[:len(stack)-1]
@@ -80,8 +80,8 @@ func NewPanic(value any) *PanicError {
 	return e
 }
 
-// Protect calls something of others, and returns its error. A panic becomes a *PanicError whose stack begins there.
-// When it calls runtime.Goexit, Protect does not return: see NewPanic.
+// Protect calls a user's function, and returns its error. A panic becomes a *PanicError whose stack begins there. When
+// the function calls runtime.Goexit, Protect does not return: see NewPanic.
 func Protect[T any](ctx context.Context, given T, call func(context.Context, T) error) (err error) {
 	returned := false
 	defer func() {

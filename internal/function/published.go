@@ -7,16 +7,16 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// maxListing bounds what a worker publishes of its functions on each queue, in bytes.
+// maxListing bounds the listing of its functions that a worker publishes on each queue, in bytes.
 const maxListing = 64 << 10
 
-// published is the listing of functions that a registry held.
+// published is the listing of the functions that a registry held at some time.
 type published struct {
 	known   *map[string]*Function
 	listing []byte
 }
 
-// Listing describes the functions as docs/PROTOCOL.md says, within maxListing, and returns a value that is another one
+// Listing describes the functions as docs/PROTOCOL.md says, within maxListing. It also returns a value that differs
 // after each change.
 func (r *Registry) Listing() ([]byte, any) {
 	known := r.known.Load()
@@ -28,7 +28,7 @@ func (r *Registry) Listing() ([]byte, any) {
 	return t.listing, known
 }
 
-// list encodes the listing: of as many functions as there is room for, in the order of their paths.
+// list encodes the listing, in the order of paths, of as many functions as fit.
 func (r *Registry) list() []byte {
 	fns := r.All()
 	for n := len(fns); ; n /= 2 {
@@ -40,7 +40,7 @@ func (r *Registry) list() []byte {
 				Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic,
 				Optional: info.Optional,
 			}
-			// they were accepted when the function was registered
+			// The types were accepted when the function was registered.
 			if f.SetTypes(&shapes, info.Params, info.Result) == nil {
 				all.Functions = append(all.Functions, f)
 			}

@@ -48,13 +48,14 @@ func (r *Registry) All() []*Function {
 	return fns
 }
 
-// Add registers functions: all of them, or none when anything is wrong with any, or there are errors already. The error
-// joins all that is wrong.
+// Add registers functions: all of them, or none if any is refused or errs is not empty. The error joins errs and all
+// refusals.
 func (r *Registry) Add(fns []*Function, errs []error) error {
 	for _, f := range fns {
 		if f.method {
 			errs = append(errs, Refusal(f.name, "a function", "a method expression, whose receiver is missing",
-				"give the receiver to RegisterMethods, or register its method value wrapped with Func and the same Name"))
+				"give the receiver to RegisterMethods, or register its method value wrapped with Func "+
+					"and the same Name"))
 		}
 	}
 	return r.put(fns, errs)
@@ -97,9 +98,8 @@ func taken(path string, f, by *Function) error {
 }
 
 // AddMethods registers every exported method of recv that has an accepted signature, bound to recv, under the paths of
-// both method expressions, T.M and (*T).M, as far as the method has them. It returns what is wrong with the methods it
-// skipped. Nothing is registered when none is accepted, when recv is nil, or when another receiver of the type is
-// registered already.
+// its method expressions T.M and (*T).M. It returns an error for each method that it skipped. It registers nothing when
+// no method is accepted, recv is nil, or another receiver of the type is registered already.
 func (r *Registry) AddMethods(recv any) (skipped []error, err error) {
 	v := reflect.ValueOf(recv)
 	if !v.IsValid() {
@@ -138,7 +138,7 @@ func boundMethod(recv reflect.Value, m reflect.Method) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.recv = recv // before f is shared and its first frame made
+	f.recv = recv // before f is shared, and before its first frame is made
 	t := recv.Type()
 	pointed := t
 	if t.Kind() == reflect.Pointer {
@@ -163,7 +163,7 @@ func otherExpression(path, typeName string, pointer bool) string {
 	return path[:i] + to + path[i+len(from):]
 }
 
-// Accepts says whether the function that a message names can be called with its arguments.
+// Accepts reports whether the function that a message names can be called with its arguments.
 func (r *Registry) Accepts(message []byte) bool {
 	m, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"reflect"
 )
 
-// planResult prepares keeping what the function returns. A type that cannot travel is an error only for those who want
-// to keep it.
+// planResult prepares keeping the function's result. A type that cannot travel is an error only if KeepResult is given.
 func (f *Function) planResult(t reflect.Type) {
 	var err error
 	if f.returns, err = newParam(t); err != nil {
@@ -15,7 +14,7 @@ func (f *Function) planResult(t reflect.Type) {
 	}
 }
 
-// EncodeResult encodes what the function has returned; nil if it returns nothing.
+// EncodeResult encodes the function's result; nil if it has none.
 func (f *Function) EncodeResult(value any) (b []byte, err error) {
 	switch {
 	case !f.result:
@@ -28,13 +27,13 @@ func (f *Function) EncodeResult(value any) (b []byte, err error) {
 			b, err = nil, fmt.Errorf("delayed: encoding the result of %s panicked: %v", f.name, p)
 		}
 	}()
-	// Of the declared type: an interface does not say by itself that it is one.
+	// Encode the declared type, which may be an interface.
 	v := reflect.New(f.returns.typ).Elem()
 	switch {
 	case value != nil:
 		v.Set(reflect.ValueOf(value))
 	case v.Kind() != reflect.Interface:
-		return nil, nil // middleware has not called the function
+		return nil, nil // the middleware did not call the function
 	}
 	if b, err = f.returns.codec.Append(nil, v); err != nil {
 		return nil, fmt.Errorf("delayed: result of %s: %w", f.name, err)

@@ -1,4 +1,4 @@
-// Package group puts calls together: one call is made of those that were gathered. It knows nothing of Redis.
+// Package group combines the calls that were gathered in a group into one call. It knows nothing of Redis.
 package group
 
 import (
@@ -13,29 +13,29 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Member is a call that is gathered in a group: a message with its arguments taken apart.
+// Member is a call that is gathered in a group: a message with its arguments split.
 type Member struct {
 	Message []byte
 	Msg     wire.Message
-	Group   string // what the group is called in Redis
+	Group   string // name of the group in Redis
 	How     wire.Gather
 	fixed   []byte // the arguments before the list, one after the other
 	list    []byte // the values of the list, one after the other
 	count   int    // their number
 	Bytes   int    // of the list
-	Values  int    // in the list, those inside one another included
+	Values  int    // in the list, nested ones included
 	before  int    // values in fixed
 }
 
-// MaxCalls bounds what compose makes: one script makes no more tasks pending.
+// MaxCalls bounds the calls that Compose returns, because one script makes no more tasks pending.
 const MaxCalls = 1000
 
 // errNotGathered says that a message does not ask to be gathered.
 var errNotGathered = errors.New("delayed: the message names no group")
 
-// NewMember takes a message apart that names a group.
+// NewMember parses a message that names a group.
 func NewMember(message []byte) (m Member, err error) {
-	m.Message, m.Bytes = message, len(message) // for those that are no members
+	m.Message, m.Bytes = message, len(message) // all that is known if an error follows
 	msg, err := wire.Parse(message, wire.WorkerLimits)
 	if err != nil {
 		return m, err
@@ -60,8 +60,8 @@ func NewMember(message []byte) (m Member, err error) {
 	return m, nil
 }
 
-// split finds the list that grows: what follows the fixed arguments. With n its values stand there one by one; without,
-// it is the last argument, or the payload itself.
+// split finds the list to combine, which follows the fixed arguments. In a message that counts its arguments, the
+// values of the list are arguments themselves; in others, the list is the last argument, or the whole payload.
 func (m *Member) split() error {
 	b := m.Msg.Payload
 	n, rest, isArray := wire.ArrayHeader(b)
@@ -104,7 +104,7 @@ func (m *Member) split() error {
 	return nil
 }
 
-// groupName is what a group is called in Redis: a digest of what its members have in common.
+// groupName returns the name of a group in Redis: a digest of what its members have in common.
 func groupName(path, key string, fixed int, args []byte) string {
 	h := sha256.New()
 	var head []byte
@@ -116,27 +116,27 @@ func groupName(path, key string, fixed int, args []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// bunch is members of one group that become one call.
-type bunch struct {
+// callBatch holds members of one group that become one call.
+type callBatch struct {
 	first, last   *Member
 	size          int // members
 	list          []byte
 	count, values int
 }
 
-// like says whether m belongs to the same group.
-func (b *bunch) like(m *Member) bool {
+// sameGroup reports whether m belongs to the same group.
+func (b *callBatch) sameGroup(m *Member) bool {
 	return m.Group == b.first.Group && m.Msg.Path == b.first.Msg.Path && bytes.Equal(m.fixed, b.first.fixed)
 }
 
-// fits says whether there is room for m in one message, whose head would be that of m.
-func (b *bunch) fits(m *Member) bool {
+// fits reports whether the message stays within the limits when m is added. Its head would be that of m.
+func (b *callBatch) fits(m *Member) bool {
 	const heads = 32 // of the arrays and of the payload, with the id of the first member
 	size := len(m.Message) - m.Bytes + len(b.list) + m.Bytes + len(b.first.Msg.Meta.ID) + heads
 	return size <= wire.Default.Bytes && 2+m.before+b.values+m.Values <= wire.Default.Elems
 }
 
-func (b *bunch) add(m *Member) {
+func (b *callBatch) add(m *Member) {
 	if b.size == 0 {
 		b.first = m
 	}
@@ -147,8 +147,8 @@ func (b *bunch) add(m *Member) {
 	b.values += m.Values
 }
 
-// message is the one call: the id of the first member and whatever else the last one says.
-func (b *bunch) message(nowMs int64) []byte {
+// message returns the combined call. It has the id of the first member; all else in its head is that of the last one.
+func (b *callBatch) message(nowMs int64) []byte {
 	msg := b.last.Msg
 	id := b.first.Msg.Meta.ID
 	if id == "" {
@@ -168,17 +168,17 @@ func (b *bunch) message(nowMs int64) []byte {
 	return msg.Append(nil)
 }
 
-// Compose makes calls of the first messages of a group: as a rule one call, of the first size messages or of as many as
-// fit. What cannot be put together with others becomes pending as it is: nothing that lies in a group can hold it up,
-// and a worker archives what is no message. It returns the calls and the members that they are made of; those that are
-// cancelled are among these, and in no call. There are at most MaxCalls.
+// Compose combines the first messages of a group: usually into one call, of the first size messages or of as many as
+// fit. A message that cannot be combined becomes a call unchanged, so that it does not hold up the group; a worker
+// archives it if it is undecodable. Compose returns at most MaxCalls calls, and the members that they replace. These
+// include cancelled ones, which are in no call.
 func Compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (calls [][]byte, members []Member) {
-	var b bunch
+	var b callBatch
 	flush := func() {
 		if b.size > 0 {
 			calls = append(calls, b.message(nowMs))
 		}
-		b = bunch{}
+		b = callBatch{}
 	}
 	members = make([]Member, 0, len(raws))
 	for _, raw := range raws {
@@ -195,7 +195,7 @@ func Compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (ca
 		if canceled[m.Msg.Meta.ID] {
 			continue
 		}
-		if b.size > 0 && !b.like(&m) {
+		if b.size > 0 && !b.sameGroup(&m) {
 			flush()
 		}
 		if b.size > 0 && (b.size == size || !b.fits(&m)) {
@@ -212,8 +212,8 @@ const (
 	// MaxGroupSize bounds the calls that are gathered into one: reading more of them would keep Redis busy for longer
 	// than 5 ms.
 	MaxGroupSize = 5_000
-	// DefaultGrace is that of a GatherPolicy that says nothing else.
+	// DefaultGrace is the default of GatherPolicy.Grace.
 	DefaultGrace = time.Minute
-	// DefaultGroupSize likewise.
+	// DefaultGroupSize is the default of GatherPolicy.MaxSize.
 	DefaultGroupSize = 1000
 )

@@ -1,4 +1,4 @@
-// Package idleconn tries out connections of a pool that have idled for a while.
+// Package idleconn tests connections of a pool that have idled for a while.
 package idleconn
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// errDead says that a connection is not tried out any more.
+// errDead says that a connection is discarded without a test.
 var errDead = errors.New("delayed: idle connections are dead")
 
 // Check returns a TestOnBorrowContext for one pool: a connection that has idled for longer than after must answer a
-// PING within limit. One that does not condemns all that were put aside before: trying each for seconds would take
-// minutes while a server or a network swallows everything. It may be called concurrently.
+// PING within limit. If it does not, all connections that were put into the pool before are discarded untested: testing
+// each for seconds would take minutes while a server or a network does not answer. It may be called concurrently.
 func Check(after, limit time.Duration) func(context.Context, redis.Conn, time.Time) error {
 	var swallowed atomic.Int64
 	return func(ctx context.Context, c redis.Conn, used time.Time) error {

@@ -3,7 +3,7 @@ package lifecycle
 import "time"
 
 const (
-	// MaxDeaths is how often a task may take its worker down, with nothing else in hand, before it is archived.
+	// MaxDeaths is how many workers may die with nothing but this task in hand before it is archived.
 	MaxDeaths = 3
 	// DeathLife is how long a death counts.
 	DeathLife = 72 * time.Hour

@@ -3,7 +3,7 @@ package lifecycle
 // Why a task was archived. Redis keeps these words with the task, and events carry them.
 const (
 	ReasonFailed        = "failed"          // no retries are left, or its handler discarded it
-	ReasonArguments     = "arguments"       // they do not fit the function
+	ReasonArguments     = "arguments"       // its arguments do not fit the function
 	ReasonExpired       = "expired"         // it was too late to start
 	ReasonUndecodable   = "undecodable"     // its bytes are no message
 	ReasonTooLarge      = "too large"       // its message is larger than workers read

@@ -6,31 +6,31 @@ import (
 )
 
 const (
-	// LineInterval is the time between two log lines about the same.
+	// LineInterval is the time between two log lines of one key.
 	LineInterval = time.Second
-	// maxLineKeys bounds what is told apart: functions beyond that share a line.
+	// maxLineKeys bounds the keys that are kept apart; further functions share a line.
 	maxLineKeys = 100
 )
 
-// LineKey says what a log line is about. Lines of equal keys are about the same; function may be empty.
+// LineKey says what a log line is about. Function may be empty.
 type LineKey struct{ Queue, Reason, Function string }
 
-// LineLimit lets one log line a second through for each key: the first at once, and then one for all that came in a
-// second, with their number. The zero value is ready.
+// LineLimit lets one log line a second through for each key: the first one at once, then the latest of each second,
+// with their number. The zero value is ready.
 type LineLimit struct {
 	mu     sync.Mutex // protects the following
 	lines  map[LineKey]*line
 	closed bool
 }
 
-// line is what has come since the last log line of its key, which is less than LineInterval ago.
+// line holds the lines that came since the last log line of their key, which is less than LineInterval ago.
 type line struct {
 	n     int
-	write func(n int) // logs the latest, for n
+	write func(n int) // logs the latest of n
 	timer *time.Timer
 }
 
-// Log has write called with 1, or later, for the latest of n, with n.
+// Log calls write(1) at once, or later write(n) of the latest of n calls.
 func (l *LineLimit) Log(key LineKey, write func(n int)) {
 	l.mu.Lock()
 	if l.lines[key] == nil && len(l.lines) >= maxLineKeys {
@@ -73,7 +73,7 @@ func (l *LineLimit) due(key LineKey) {
 	}
 }
 
-// Close logs what has not been logged yet. Lines that come later are not held back.
+// Close logs what was held back. Later lines are logged at once.
 func (l *LineLimit) Close() {
 	l.mu.Lock()
 	lines := l.lines

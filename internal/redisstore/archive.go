@@ -7,20 +7,19 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// RerunPage bounds the tasks that one script makes pending again or deletes. Their messages are read and sent, up to a
-// megabyte each.
+// RerunPage bounds the tasks that one script makes pending again or deletes, because each message may have a megabyte.
 const RerunPage = 16
 
 // Rerun is an archived task that is to run again.
 type Rerun struct {
 	Name     string // that it is filed under
 	ID       string
-	Old, New []byte // its message as it is and as it is to be
-	Own      bool   // no other task may have its id
+	Old, New []byte // its message before and after
+	Own      bool   // keeps its id taken
 }
 
-// Rerun makes archived tasks pending. Of each it answers 1 if it is pending, 0 if it was not archived, -1 if its
-// message was not the old one.
+// Rerun makes archived tasks pending. For each it returns 1 if the task is pending now, 0 if it was not archived, -1 if
+// its message was not the old one.
 func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
 	args := make([]any, 0, 1+5*len(tasks))
 	args = append(args, LockLife.Milliseconds())
@@ -39,8 +38,7 @@ func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
 	return answers, err
 }
 
-// Delete deletes archived and completed tasks, and returns how many there were. A completed one whose time is over is
-// none.
+// Delete deletes archived and completed tasks, and returns how many there were, without expired completed ones.
 func (s *Store) Delete(ctx context.Context, ids []string) (int, error) {
 	args := make([]any, len(ids))
 	for i, id := range ids {

@@ -11,25 +11,24 @@ import (
 )
 
 const (
-	// revokedLife is how long a task that was cancelled, and that may be pending or active, must not run.
+	// revokedLife is how long Redis remembers that a cancelled task, which may be pending or active, must not run.
 	revokedLife = 7 * 24 * time.Hour
 	// PardonPage bounds the revocations that one script forgets.
 	PardonPage = 500
 )
 
-// Cancellation is what became of a task that was to be cancelled.
+// Cancellation is the outcome of cancelling a task.
 type Cancellation uint8
 
-// What can become of it.
 const (
 	CancelTooLate Cancellation = iota // it has ended
 	cancelRevoked                     // it may be pending or active, and must not run
-	cancelTaken                       // it was taken out of where it waited
-	CancelAgain                       // it has only now come where it waits; nothing was done
+	cancelTaken                       // it was filed, and was removed
+	CancelAgain                       // it was filed only after the caller looked; nothing was done
 )
 
-// Cancel cancels a task. filed says whether it was found to wait; if so, keep is how long info says afterwards that it
-// was cancelled; 0: not at all.
+// Cancel cancels a task. filed reports that the caller has found it scheduled, in retry or parked. Then info, which
+// says that it was cancelled, is kept for the time keep; 0: not at all.
 func (s *Store) Cancel(
 	ctx context.Context, id string, filed bool, keep time.Duration, info []byte,
 ) (Cancellation, error) {
@@ -56,11 +55,11 @@ func (s *Store) FiledMessage(ctx context.Context, id string) (Stored, error) {
 // Annulled is a claimed task that was cancelled.
 type Annulled struct {
 	Completed
-	Certain bool // it was cancelled, whatever Redis knows of it
+	Certain bool // it counts as cancelled even if Redis has no revocation
 }
 
-// Annul ends claims of tasks that were cancelled. again says for each whether the claim stands, because the task is not
-// revoked any more.
+// Annul ends claims of tasks that were cancelled. again is true for claims that remain because their task is no longer
+// revoked.
 func (s *Store) Annul(
 	ctx context.Context, worker string, batches []uint64, tasks []Annulled,
 ) (stood, again []bool, err error) {
@@ -79,7 +78,7 @@ func (s *Store) Annul(
 	return answersAgain(reply, err, len(tasks))
 }
 
-// Pardon forgets at most n revocations whose time is over, and the control hash if it says nothing.
+// Pardon forgets at most n expired revocations; after the last one, also a control hash that only holds a version.
 func (s *Store) Pardon(ctx context.Context, n int) (int, error) {
 	return redis.Int(s.eval(ctx, scriptPardon, []string{s.Keys.revoked, s.Keys.control}, n))
 }
@@ -95,7 +94,7 @@ func (s *Store) Revoked(ctx context.Context, n int) (ids []string, all bool, err
 	return ids, true, nil
 }
 
-// AreRevoked says which of the ids are those of cancelled tasks.
+// AreRevoked reports for each id whether its task is revoked.
 func (s *Store) AreRevoked(ctx context.Context, ids []string) ([]bool, error) {
 	args := make([]any, 0, 1+len(ids))
 	args = append(args, s.Keys.revoked)
@@ -116,7 +115,7 @@ func (s *Store) AreRevoked(ctx context.Context, ids []string) ([]bool, error) {
 	return found, nil
 }
 
-// Forgive forgets that tasks were cancelled: they have ended.
+// Forgive forgets the revocations of tasks that have ended.
 func (s *Store) Forgive(ctx context.Context, ids []string) error {
 	args := make([]any, 0, 1+len(ids))
 	args = append(args, s.Keys.revoked)

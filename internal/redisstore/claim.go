@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// MaxClaim bounds the tasks of one claim: twice as many values go through Lua's unpack.
+	// MaxClaim bounds the tasks of one claim: the script passes two values for each to Lua's unpack.
 	MaxClaim = 1000
 	// MaxClaimBytes bounds what one call reads or moves, unless its first task alone is larger. A claim ends at four
 	// times the size of the largest task.
 	MaxClaimBytes = 4 << 20
 )
 
-// ErrNoHeartbeat says that Redis does not know the worker (any more); it must register before it claims.
+// ErrNoHeartbeat says that Redis has no heartbeat of the worker, which must register before it claims.
 var ErrNoHeartbeat = errors.New("delayed: no heartbeat")
 
 // ErrBatchUsed says that a batch number was used before. Nothing was claimed.
@@ -38,26 +38,27 @@ type ClaimCall struct {
 	Most   int  // at most MaxClaim; 0 only mends the notify list
 	Held   int  // notifications in hand, 0 or 1
 	Legacy bool // Legacy workers share the queue
-	// Suspects: claim suspects of the queue
+	// Suspects claims from the queue's suspects.
 	Suspects bool
 	Mend     bool  // Mend the notify list of a legacy queue too
-	Ended    Ended // end these claims by the way
+	Ended    Ended // claims to end in the same call
 
-	Parked []string // ids of parked tasks to claim in place of pending ones; nil: these are not meant
+	Parked []string // ids of parked tasks to claim; nil: claim pending ones
 }
 
-// ClaimReply is what a claim brought.
+// ClaimReply is the reply to a claim.
 type ClaimReply struct {
-	// each a []byte, or the size, an int64, of one that is too large; message i has the token batch-(i+1)
+	// Messages holds a []byte for each message, or its size as an int64 if it is too large. Message i has the token
+	// batch-(i+1).
 	Messages []any
-	Left     int    // what is still pending; of parked tasks, how many ids were looked at
-	Stood    []bool // which of the ended claims stood; nil: all
+	Left     int    // tasks still pending; for parked tasks, how many ids the script looked at
+	Stood    []bool // for each claim to end, whether it stood; nil: all did
 	Version  int64  // of the control hash; 0: there is none
 }
 
-// Claim ends claims and moves pending messages into the worker's processing hash. Claims end also when it answers
-// ErrNoHeartbeat, ErrBatchUsed or ErrQueuePaused. It must never be sent again after an error of which MayHaveRun is
-// true.
+// Claim ends claims and moves pending messages into the worker's processing hash. It ends claims even if it returns
+// ErrNoHeartbeat, ErrBatchUsed or ErrQueuePaused. After an error of which MayHaveRun is true, the same call must never
+// be sent again.
 func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
 	keys := []string{
 		s.Keys.List, s.Keys.Noti, s.Keys.heartbeat + c.Worker, s.Keys.processing + c.Worker, s.Keys.claims + c.Worker,
@@ -104,8 +105,8 @@ func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err err
 	return got, nil
 }
 
-// Unpark moves parked tasks into the worker's processing hash. Like claim it must never be sent again after an error
-// of which MayHaveRun is true.
+// Unpark moves parked tasks into the worker's processing hash. After an error of which MayHaveRun is true, the same
+// call must never be sent again.
 func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
 	keys := []string{
 		s.Keys.parked, s.Keys.tasks, s.Keys.info, s.Keys.heartbeat + c.Worker, s.Keys.processing + c.Worker,
@@ -151,7 +152,7 @@ func Wait(ctx context.Context, l *Link, keys []string, limit time.Duration) (str
 		args = append(args, k)
 	}
 	args = append(args, limit.Seconds())
-	// The connection waits longer than Redis does, or a slow answer would lose the notification in it.
+	// The connection waits longer than Redis does: giving up on a slow answer would lose its notification.
 	reply, err := redis.Strings(Do(ctx, l.conn, CallTimeout+limit, "BLPOP", args...))
 	switch {
 	case errors.Is(err, redis.ErrNil):
@@ -164,13 +165,13 @@ func Wait(ctx context.Context, l *Link, keys []string, limit time.Duration) (str
 	return reply[0], nil
 }
 
-// Rewait ends the wait of a worker that has the rewait list among its keys.
+// Rewait wakes a worker that waits on its rewait list, among other keys.
 func (s *Store) Rewait(ctx context.Context, worker string, life time.Duration) error {
 	_, err := s.eval(ctx, scriptRewait, []string{s.Keys.Rewait + worker}, life.Milliseconds())
 	return err
 }
 
-// TokensOf returns the tokens of a batch of n claims, in order. All of them are parts of one string.
+// TokensOf returns the tokens of a batch of n claims, in order. They share the memory of one string.
 func TokensOf(number uint64, n int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		head := append(strconv.AppendUint(make([]byte, 0, 32), number, 10), '-')

@@ -12,42 +12,42 @@ import (
 )
 
 const (
-	// callsAtOnce is how many calls of one coalescer are under way before tasks wait for one of them to end. With one,
-	// callers that come while it is under way wait for two round trips; with four, there are more calls than it takes,
-	// each with fewer tasks.
+	// callsAtOnce is how many calls of one coalescer may be under way; further tasks wait. With one, callers that come
+	// during a call wait for two round trips; with four, there are more calls than needed, each with fewer tasks.
 	callsAtOnce = 2
-	// stallTime is how long tasks wait without any call coming to its end before other calls take the places of those:
+	// stallTime is how long tasks wait for a call to end before other calls take the places of those under way:
 	// connections that hang must not hold up a queue.
 	stallTime = 100 * time.Millisecond
 )
 
-// Coalescer makes tasks that are enqueued at the same time on one queue go in shared calls of one script. A task that
-// comes while no call is under way goes at once and alone. Those that come meanwhile gather, in their order, and go
-// with the next call. There is no timer, and no goroutine while nobody enqueues. All queues of a handle that have the
+// Coalescer sends tasks that are enqueued at the same time on one queue in shared calls of one script. A task that
+// comes while no call is under way is sent at once and alone. Tasks that come during a call collect, in their order,
+// for the next call. There is no timer, and no goroutine while nobody enqueues. All queues of a handle that have the
 // same name, and wait for as many replicas, share a coalescer.
 type Coalescer struct {
 	store *Store
-	head  []any // what the arguments of the script begin with
+	head  []any // first arguments of the script
 
 	Mu          sync.Mutex
-	epoch       int       // moves on when the calls that are under way are given up
-	calls       int       // of this epoch that are under way or about to be; not 0 while tasks wait
-	opening     int       // of these, runners that wait for a connection, and will take a bundle then
+	epoch       int       // rises when the calls under way are given up
+	calls       int       // calls of this epoch that are under way or about to be; not 0 while tasks wait
+	opening     int       // those of them that wait for a connection, before they take a bundle
 	givenUp     int       // calls of earlier epochs that have not ended
-	first, Last *bundle   // tasks that wait; only the last bundle grows
-	moved       time.Time // when the first of them came, a call ended, or calls were given up
+	first, Last *bundle   // waiting tasks; only the last bundle grows
+	moved       time.Time // when the first waiting task came, a call ended, or calls were given up
 
-	// opened bounds the wait of runners for a connection: it ends when no task waits any more. nil until needed.
+	// opened is the context in which runners wait for a connection. It ends when no task waits any more. nil until
+	// needed.
 	opened context.Context //nolint:containedctx // the runners' own: callers come and go
 	cancel context.CancelFunc
 }
 
-// bundle is tasks that go with one call.
+// bundle holds the tasks of one call.
 type bundle struct {
-	args    *scriptArgs   // nil in place of a message whose caller has left
+	args    *scriptArgs   // with nil in place of a message whose caller has left
 	size    int           // bytes of the messages
 	Waiting int           // messages whose callers have not left
-	Within  time.Duration // how long replicas are waited for: as long as the most patient caller would
+	Within  time.Duration // how long to wait for replicas: the longest time that one of the callers has
 	sealed  bool          // a call has taken it
 	next    *bundle
 
@@ -60,20 +60,20 @@ func NewCoalescer(s *Store) *Coalescer {
 	return &Coalescer{store: s, head: s.enqueueHead()}
 }
 
-// Enqueue makes a task pending, and returns when Redis has confirmed it. When ctx ends before the task is on its way,
-// it is taken back and nothing is sent; when ctx ends later, the error wraps ErrUnknown. After an error message may
-// stay in use. now is the time, more or less.
+// Enqueue makes a task pending, and returns when Redis has confirmed it. When ctx ends before a call has taken the
+// task, nothing is sent; when ctx ends later, the error wraps ErrUnknown. After an error, message may still be in use.
+// now is the present time; it need not be exact.
 func (c *Coalescer) Enqueue(ctx context.Context, message []byte, now time.Time) error {
 	if ctx.Err() != nil {
 		return notSent(ctx)
 	}
-	var arg any = message // allocates: not under the lock
+	var arg any = message // allocates, so not under the lock
 	c.Mu.Lock()
 	if c.calls == 0 && ctx.Done() == nil {
 		c.calls++
 		epoch := c.epoch
 		c.Mu.Unlock()
-		return c.alone(epoch, arg) //nolint:contextcheck // ctx cannot end
+		return c.sendAlone(epoch, arg) //nolint:contextcheck // ctx cannot end
 	}
 	b, i := c.join(arg, len(message), now)
 	if c.store.Wait > 0 {
@@ -96,16 +96,16 @@ func (c *Coalescer) Enqueue(ctx context.Context, message []byte, now time.Time) 
 	case <-b.done:
 		return b.err
 	case <-ctx.Done():
-		return c.leave(ctx, b, i)
+		return c.withdraw(ctx, b, i)
 	}
 }
 
-// alone sends one task, in the goroutine of its caller.
-func (c *Coalescer) alone(epoch int, message any) error {
+// sendAlone sends one task, in the goroutine of its caller.
+func (c *Coalescer) sendAlone(epoch int, message any) error {
 	defer func() {
 		c.Mu.Lock()
 		defer c.Mu.Unlock()
-		if c.end(epoch) {
+		if c.callEnded(epoch) {
 			c.start(true)
 		}
 	}()
@@ -120,7 +120,7 @@ func (c *Coalescer) alone(epoch int, message any) error {
 	return err
 }
 
-// join adds a message to those that wait, and says where.
+// join adds a message to the last bundle, and returns that and the message's place in it.
 func (c *Coalescer) join(message any, size int, now time.Time) (b *bundle, i int) {
 	if b = c.Last; b == nil || len(b.args.list) == len(c.head)+MaxBatchTasks || b.size+size > MaxBatchBytes {
 		b = &bundle{args: newArgs(c.head), done: make(chan struct{})}
@@ -138,13 +138,13 @@ func (c *Coalescer) join(message any, size int, now time.Time) (b *bundle, i int
 	return b, i
 }
 
-// leave is for a caller whose context has ended. A task that no call has taken is taken back.
-func (c *Coalescer) leave(ctx context.Context, b *bundle, i int) error {
+// withdraw removes a task whose caller's context has ended, unless a call has taken it.
+func (c *Coalescer) withdraw(ctx context.Context, b *bundle, i int) error {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	if b.sealed {
 		select {
-		case <-b.done: // both at once: what is known counts
+		case <-b.done: // both have ended: the result is known
 			return b.err
 		default:
 			return fmt.Errorf("%w: %s: %w", ErrUnknown, ScriptEnqueue.Name, endOf(ctx))
@@ -162,7 +162,7 @@ func (c *Coalescer) leave(ctx context.Context, b *bundle, i int) error {
 	return notSent(ctx)
 }
 
-// deserted says whether the callers of all tasks that wait have left.
+// deserted reports whether the callers of all waiting tasks have left.
 func (c *Coalescer) deserted() bool {
 	for b := c.first; b != nil; b = b.next {
 		if b.Waiting > 0 {
@@ -172,15 +172,15 @@ func (c *Coalescer) deserted() bool {
 	return true
 }
 
-// giveUp lets other calls take the places of those that are under way, whose callers wait on.
+// giveUp lets other calls take the places of those under way, whose callers go on waiting.
 func (c *Coalescer) giveUp() {
 	c.givenUp += c.calls
 	c.calls, c.opening = 0, 0
 	c.epoch++
 }
 
-// end counts a call that has ended, and says whether another is to follow it.
-func (c *Coalescer) end(epoch int) bool {
+// callEnded notes that a call has ended, and reports whether its runner should make another.
+func (c *Coalescer) callEnded(epoch int) bool {
 	switch {
 	case epoch != c.epoch:
 		c.givenUp--
@@ -197,37 +197,37 @@ func (c *Coalescer) end(epoch int) bool {
 	return true
 }
 
-// start starts the runner of a call that is counted already. In a crowd it lets those that the last call has woken come
-// along.
+// start starts the runner of a call that c.calls already counts. With crowd, the runner first yields, so that callers
+// which the last call has woken can join.
 func (c *Coalescer) start(crowd bool) {
 	if c.opened == nil {
 		c.opened, c.cancel = context.WithCancel(context.Background())
 	}
 	c.opening++
-	go c.run(c.opened, c.epoch, crowd)
+	go c.sendBundles(c.opened, c.epoch, crowd)
 }
 
-// run makes calls as long as tasks wait.
-func (c *Coalescer) run(opened context.Context, epoch int, crowd bool) {
+// sendBundles makes calls while tasks wait.
+func (c *Coalescer) sendBundles(opened context.Context, epoch int, crowd bool) {
 	for more := true; more; crowd = true {
 		if crowd {
 			runtime.Gosched()
 		}
-		more = c.round(opened, epoch)
+		more = c.sendBundle(opened, epoch)
 	}
 }
 
-// round makes one call, and says whether this runner is to make another.
-func (c *Coalescer) round(opened context.Context, epoch int) (more bool) {
+// sendBundle makes one call, and reports whether its runner should make another.
+func (c *Coalescer) sendBundle(opened context.Context, epoch int) (more bool) {
 	var b *bundle
 	var err error
 	returned := false
 	defer func() {
-		// a panic, or Goexit, of a Source that is not ours: it must neither keep anybody waiting nor end the process
+		// A panic or Goexit in a user's Source must neither leave callers waiting nor end the process.
 		if !returned {
 			err = fmt.Errorf("delayed: %s: panic: %v", ScriptEnqueue.Name, recover())
 			if b == nil {
-				b = c.take(epoch, false)
+				b = c.takeBundle(epoch, false)
 			} else {
 				err = fmt.Errorf("%w: %w", ErrUnknown, err)
 			}
@@ -239,7 +239,7 @@ func (c *Coalescer) round(opened context.Context, epoch int) (more bool) {
 		}
 		c.Mu.Lock()
 		defer c.Mu.Unlock()
-		if more = c.end(epoch); !more {
+		if more = c.callEnded(epoch); !more {
 			return
 		}
 		if returned {
@@ -250,10 +250,11 @@ func (c *Coalescer) round(opened context.Context, epoch int) (more bool) {
 		more = false
 	}()
 	conn, err := c.store.open(opened)
-	b = c.take(epoch, err == nil)
+	b = c.takeBundle(epoch, err == nil)
 	switch {
 	case err == nil && b != nil:
-		err = conn.enqueue(context.Background(), b.args.list, b.Within) //nolint:contextcheck // opened is over when nobody waits behind these
+		// Not with opened, which ends when no further task waits.
+		err = conn.enqueue(context.Background(), b.args.list, b.Within) //nolint:contextcheck // see above
 	case err == nil:
 		conn.close()
 	}
@@ -261,15 +262,15 @@ func (c *Coalescer) round(opened context.Context, epoch int) (more bool) {
 	return false
 }
 
-// take takes the first bundle out, or all of them when a runner has waited for a connection in vain; nil when there is
-// none.
-func (c *Coalescer) take(epoch int, connected bool) *bundle {
+// takeBundle removes the first bundle, or all bundles when the runner got no connection, and returns the first one; nil
+// when there is none.
+func (c *Coalescer) takeBundle(epoch int, connected bool) *bundle {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	if epoch == c.epoch {
 		c.opening--
 	} else if !connected {
-		return nil // those that wait have a runner of their own
+		return nil // a runner of the present epoch takes the waiting tasks
 	}
 	b := c.first
 	for connected && b != nil && b.Waiting == 0 {
@@ -291,12 +292,12 @@ func (c *Coalescer) take(epoch int, connected bool) *bundle {
 	return b
 }
 
-// notSent is the error of a caller whose context ended before its task was on its way.
+// notSent returns the error for a caller whose context ended before a call took its task.
 func notSent(ctx context.Context) error {
 	return fmt.Errorf("delayed: %s: nothing was sent: %w", ScriptEnqueue.Name, endOf(ctx))
 }
 
-// endOf says why a context has ended: its error, and its cause if that is another.
+// endOf returns why a context has ended: its error, and its cause if that differs.
 func endOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -305,7 +306,7 @@ func endOf(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// Coalescers holds those of one handle, by pending list and replicas waited for, as long as a Queue uses them.
+// Coalescers holds the coalescers of one handle, by pending list and number of replicas, while a Queue uses them.
 type Coalescers struct {
 	Mu    sync.Mutex
 	ByKey map[coalescerKey]weak.Pointer[Coalescer]
@@ -333,7 +334,7 @@ func (cs *Coalescers) Of(s *Store) *Coalescer {
 	return c
 }
 
-// forget drops a queue's coalescer when it is out of use, unless another has taken its place.
+// forget drops a coalescer that no Queue uses any more, unless another has taken its place.
 func (cs *Coalescers) forget(key coalescerKey) {
 	cs.Mu.Lock()
 	defer cs.Mu.Unlock()

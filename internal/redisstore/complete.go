@@ -7,17 +7,17 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Completed is one task that has succeeded and leaves something behind.
+// Completed is a succeeded task that needs more than an acknowledgement.
 type Completed struct {
 	Token   string
 	ID      string
-	Keep    time.Duration // how long value is kept; 0: not at all
+	Keep    time.Duration // how long to keep Value; 0: not at all
 	Value   []byte        // a wire.Info
 	Lock    bool          // it may hold a lock
-	Awaited bool          // somebody may wait for its end
+	Awaited bool          // publish its end, because somebody may wait for it
 }
 
-// Progress notes what an active task reports; nil forgets it. It answers whether the claim stands.
+// Progress writes the progress report of an active task; nil removes it. It reports whether the claim stands.
 func (s *Store) Progress(ctx context.Context, worker, token, id string, report []byte) (bool, error) {
 	keys := []string{s.Keys.processing + worker, s.Keys.completed, s.Keys.results}
 	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
@@ -28,8 +28,8 @@ func (s *Store) Expire(ctx context.Context, n int) (int, error) {
 	return redis.Int(s.eval(ctx, scriptExpire, []string{s.Keys.completed, s.Keys.results}, n))
 }
 
-// Complete ends claims of tasks that have succeeded, keeps what is to be kept, frees their locks, forgets that they
-// were cancelled, and wakes who waits for them.
+// Complete ends claims of succeeded tasks, keeps their results, frees their locks, drops their revocations, and wakes
+// whoever waits for them.
 func (s *Store) Complete(ctx context.Context, worker string, batches []uint64, tasks []Completed) ([]bool, error) {
 	args := make([]any, 0, 2+len(batches)+6*len(tasks))
 	args = append(args, statsLife)

@@ -25,14 +25,14 @@ func Connect(ctx context.Context, src Source, key string) (redis.Conn, error) {
 	return conn, err
 }
 
-// Link is one connection that a loop keeps for long. It is not safe for concurrent use.
+// Link is a connection that a loop keeps open. It is not safe for concurrent use.
 type Link struct {
 	Src  Source
 	Key  string // of the node to connect to
 	conn redis.Conn
 }
 
-// Open connects unless there is a connection, and says whether it is a new one.
+// Open connects unless there is a connection, and reports whether it has made a new one.
 func (l *Link) Open(ctx context.Context) (fresh bool, err error) {
 	if l.conn != nil {
 		return false, nil
@@ -45,7 +45,7 @@ func (l *Link) Open(ctx context.Context) (fresh bool, err error) {
 	return true, nil
 }
 
-// HangUp gives the connection up. The next open makes a new one.
+// HangUp closes the connection. The next Open makes a new one.
 func (l *Link) HangUp() {
 	if l.conn != nil {
 		l.conn.Close()
@@ -53,12 +53,12 @@ func (l *Link) HangUp() {
 	}
 }
 
-// Connected says whether there is a connection.
+// Connected reports whether there is a connection.
 func (l *Link) Connected() bool { return l.conn != nil }
 
 // eval runs a script.
 func (l *Link) eval(ctx context.Context, sc *Script, keys []string, args ...any) (any, error) {
-	return sc.run(ctx, l.conn, CallTimeout, keys, args)
+	return sc.eval(ctx, l.conn, CallTimeout, keys, args)
 }
 
 // do sends a command.

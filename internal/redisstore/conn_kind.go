@@ -14,8 +14,8 @@ const (
 	useSentinel = "the server is a Sentinel: connect with redissentinel.Dial, which asks it for the master"
 )
 
-// ofOtherKind returns the error with which a server has answered a command, with what to do if a handle for a single
-// server met a node of a cluster or a Sentinel. Sources that follow redirections wrap those that they give up.
+// ofOtherKind adds advice to the error of a command if a handle for a single server has met a node of a cluster, a
+// Sentinel or an old server. It looks at bare errors only: sources that follow redirections wrap theirs.
 func ofOtherKind(ctx context.Context, conn redis.Conn, timeout time.Duration, err error) error {
 	answer, ok := err.(redis.Error) //nolint:errorlint // see above
 	if !ok {
@@ -32,7 +32,7 @@ func ofOtherKind(ctx context.Context, conn redis.Conn, timeout time.Duration, er
 	if !strings.HasPrefix(string(answer), "ERR unknown command") {
 		return err
 	}
-	short, _, _ := strings.Cut(string(answer), ", with args") // which repeats the task
+	short, _, _ := strings.Cut(string(answer), ", with args") // the rest repeats the task
 	answer = redis.Error(short)
 	if conn != nil {
 		role, err := redis.Values(rawDo(ctx, conn, timeout, "ROLE"))

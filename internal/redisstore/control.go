@@ -19,16 +19,17 @@ const (
 // ValueNow stands for the time of the server.
 const ValueNow = "now"
 
-// Control is what the workers of a queue are told. Its zero value says that nothing was ever told.
+// Control holds the orders to the workers of a queue. The zero value holds none.
 type Control struct {
 	Version int64  // rises with every change; 0: there is no control hash
 	Paused  bool   // claim nothing
-	Restart string // another value than before: stop when what runs has ended
+	Restart string // when it changes, stop as soon as the running tasks have ended
 	Weight  int    // in weighted order; 0: as configured
 	Order   string // to this worker: pause, quiet or stop; "": none
 }
 
-// RestartedAfter says whether workers were told to restart after a time, in ms; 0 stands for one that has not come yet.
+// RestartedAfter reports whether workers were told to restart after the given time, in ms; 0 stands for a time that has
+// not come yet.
 func (c *Control) RestartedAfter(ms int64) bool {
 	at, err := strconv.ParseInt(c.Restart, 10, 64)
 	return err == nil && ms != 0 && at > ms
@@ -49,14 +50,14 @@ func (s *Store) Control(ctx context.Context, worker string) (c Control, err erro
 	if len(reply) != 5 {
 		return c, fmt.Errorf("%w: HMGET", ErrReply)
 	}
-	// What is missing is "", and what is no number counts as missing.
+	// A missing field is "", and one that is no number counts as missing.
 	c.Version, _ = strconv.ParseInt(reply[0], 10, 64)
 	c.Weight, _ = strconv.Atoi(reply[3])
 	c.Paused, c.Restart, c.Order = reply[1] != "", reply[2], reply[4]
 	return c, nil
 }
 
-// Lives says whether a worker has a heartbeat on the queue.
+// Lives reports whether a worker has a heartbeat on the queue.
 func (s *Store) Lives(ctx context.Context, worker string) (bool, error) {
 	return redis.Bool(s.do(ctx, "EXISTS", s.Keys.heartbeat+worker))
 }

@@ -15,15 +15,14 @@ import (
 	"github.com/godelayed/delayed/internal/redisurl"
 )
 
-// DialSources returns a source for producers and one for loops, whose connections are made when they are needed, and
-// the address.
+// DialSources returns a source for producers, one for loops, and the address. They connect when needed.
 func DialSources(rawURL string) (calls, loops Source, addr string, err error) {
 	network, addr, opts, limits, err := ParseURL(rawURL)
 	if err != nil {
 		return nil, nil, "", err
 	}
 	dial := func(ctx context.Context) (redis.Conn, error) {
-		// All of it: a frozen server accepts connections, and then does not answer to what introduces them.
+		// The time-out covers the handshake too: a frozen server accepts connections, but does not answer on them.
 		ctx, cancel := context.WithTimeout(ctx, limits.DialTimeout)
 		defer cancel()
 		conn, err := redis.DialContext(ctx, network, addr, opts...)
@@ -64,19 +63,19 @@ func (s PoolSource) Slot(string) int { return 0 }
 // Close closes the pool.
 func (s PoolSource) Close() error { return s.Pool.Close() }
 
-// checkDialled returns an error if there is nothing in a connection of a pool, because the pool's Dial has returned
-// nil. Only the panic of a call tells.
+// checkDialled returns an error if a pooled connection is empty, because the pool's Dial has returned nil. Only the
+// panic of a call shows that.
 func checkDialled(conn redis.Conn) (err error) {
 	defer func() {
 		if recover() != nil {
 			err = errors.New("the pool's Dial has returned neither a connection nor an error: expected one of them")
 		}
 	}()
-	_ = conn.Err() // what has broken it shows with the first command
+	_ = conn.Err() // the first command reports it
 	return nil
 }
 
-// ParseURL turns a URL into what redigo dials. Passwords never appear in its errors.
+// ParseURL turns a URL into the arguments of redigo's Dial. Passwords never appear in its errors.
 func ParseURL(rawURL string) (network, addr string, opts []redis.DialOption, limits redisurl.Limits, err error) {
 	limits = redisurl.Limits{DialTimeout: DialTimeout, PoolSize: CallerConns}
 	opts = []redis.DialOption{
@@ -117,7 +116,7 @@ func ParseURL(rawURL string) (network, addr string, opts []redis.DialOption, lim
 	return "tcp", u.Hosts[0], opts, limits, nil
 }
 
-// parseUnix reads what stands behind unix://, as in /run/redis.sock?db=1.
+// parseUnix parses the part of a URL after unix://, such as /run/redis.sock?db=1.
 func parseUnix(rest string, opts []redis.DialOption) (network, addr string, _ []redis.DialOption, err error) {
 	path, query, _ := strings.Cut(rest, "?")
 	values, err := url.ParseQuery(query)
@@ -148,13 +147,13 @@ const (
 	// DialTimeout bounds connecting to a server, unless the URL says otherwise.
 	DialTimeout = 5 * time.Second
 
-	// readTimeout is the connection's own bound. Every call brings a shorter one, but redigo cuts those of calls with a
-	// context to it, so it must not be shorter than that of the longest call, a BLPOP.
+	// readTimeout is the connection's own time-out. Every call has a shorter one, but for calls with a context redigo
+	// uses this one if it is less, so it must not be shorter than the time-out of the longest call, a BLPOP.
 	readTimeout = CallTimeout + 2*WaitTime
 
 	// idleTimeout is shorter than the five minutes after which common proxies drop an idle connection.
 	idleTimeout = 4 * time.Minute
-	// PingAfter is how long a pooled connection may idle before it is tried out: a restarted server has closed it.
+	// PingAfter is how long a pooled connection may idle before a PING tests it: a restarted server has closed it.
 	PingAfter = 10 * time.Second
 )
 

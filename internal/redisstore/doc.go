@@ -12,18 +12,18 @@
 //
 //   - Two calls may be under way at once. With one, producers that come in bursts wait for two round trips; with four,
 //     there are twice as many calls with half as many tasks each, which costs more than it saves. A runner that is not
-//     alone yields once before it takes a bundle, so that callers that the last reply has woken can join.
+//     alone yields once before it takes a bundle, so that callers which the last reply has woken can join.
 //   - A caller can take its task back until a runner takes the bundle: the task's place in the arguments becomes nil.
 //     From then on the caller can only leave with ErrUnknown, and the memory of its message is not used again.
 //   - With Store.Wait, WAIT goes in the same request as the script, once for each bundle. It lasts four fifths of the
-//     longest time that one of the callers has, so that the answer arrives before the call is given up. In a cluster, a
-//     node that refuses the script because of its slot answers that WAIT with a meaningless number: package
+//     longest time that one of the callers has, so that the answer arrives before the caller gives up. In a cluster, a
+//     node that refuses the script because of its slot answers that WAIT with a meaningless number, so package
 //     rediscluster sends WAIT again behind the script.
-//   - A runner that gets no connection tells all who wait, who would otherwise try one after the other. If all of them
-//     have left by then, its wait for a connection is cancelled.
-//   - If tasks wait and no call has ended for 100 ms, the coalescer gives up the calls under way: their callers wait
-//     on, and other calls take their places, up to the number of connections. The epoch tells the calls apart.
-//   - A panic of a Source reaches a caller that sends itself. In a runner it becomes the error of all who wait.
+//   - A runner that gets no connection reports the error to all waiting callers, who would otherwise try one after the
+//     other. When all of them have left, its wait for a connection is cancelled.
+//   - If tasks wait and no call has ended for 100 ms, the coalescer gives up the calls under way: their callers go on
+//     waiting, and other calls take their places, up to the number of connections. The epoch tells the calls apart.
+//   - A panic of a Source reaches a caller that sends itself. In a runner it becomes the error of all waiting callers.
 //
 // # Messages to this process
 //

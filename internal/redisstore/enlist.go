@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// MaxEnlisted bounds the tasks that one script enlists: each may need a dozen commands, and Redis does nothing else
-	// meanwhile.
+	// MaxEnlisted bounds the tasks that one script enlists, because each may take a dozen commands and Redis does
+	// nothing else meanwhile.
 	MaxEnlisted = 100
 	// LapsePage bounds the expired locks that one script drops.
 	LapsePage = 100
@@ -24,12 +24,12 @@ type Place struct {
 // Listing is a task to be enlisted.
 type Listing struct {
 	Envelope
-	Hold *Hold // nil: it has nothing to itself
+	Hold *Hold // nil: it holds neither id nor lock
 }
 
 // Enlist makes tasks pending or files them until they are due, all or none, at most MaxEnlisted and MaxBatchBytes. For
-// each task it returns the id of the one that is there in its stead, "" if it stands itself. The error of one that is
-// refused is an *EnlistError.
+// each task it returns "", or the id of the existing task that was kept instead. If a task is refused, the error is an
+// *EnlistError.
 func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string, error) {
 	args := make([]any, 0, 5+6*len(tasks))
 	args = append(args, at.How, at.Due, s.Keys.Signals(), LockLife.Milliseconds(), LapsePage)
@@ -67,16 +67,16 @@ func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string
 	return redis.Strings(reply[1:], nil)
 }
 
-// Conflict says what becomes of a task whose id or lock another one has.
+// Conflict says what happens to a new task if an existing one holds its id or lock.
 type Conflict uint8
 
 const (
-	conflictFail    Conflict = iota // it is refused
-	conflictSkip                    // the other one stands in its stead
-	conflictReplace                 // it takes the other one's place
+	conflictFail    Conflict = iota // refuse the new task
+	conflictSkip                    // keep the existing task instead
+	conflictReplace                 // replace the existing task
 )
 
-// ruleWords are the names of conflicts in the script.
+// ruleWords are the script's words for them.
 var ruleWords = [...]string{conflictFail: "fail", conflictSkip: "skip", conflictReplace: "replace"}
 
 // EnlistError says which of the tasks was refused.
@@ -90,21 +90,21 @@ func (e *EnlistError) Error() string {
 }
 func (e *EnlistError) Unwrap() error { return &e.TakenError }
 
-// TakenError names the task that has the id or the lock that another one was to have.
+// TakenError names the task that holds the wanted id or lock.
 type TakenError struct{ ID string }
 
 func (e *TakenError) Error() string { return fmt.Sprintf("delayed: task %q is there already", e.ID) }
 func (e *TakenError) Unwrap() error { return ErrDuplicate }
 
-// Unlock frees the lock of a task that starts. left: at its end there is still something to free. replaced: it must not
-// start.
+// Unlock frees the lock of a task that starts. left reports that the task still holds its id, to be freed at its end;
+// replaced, that it must not start.
 func (s *Store) Unlock(ctx context.Context, id string) (left, replaced bool, err error) {
 	n, err := redis.Int(s.eval(ctx, scriptUnlock, s.unlockKeys(), id, 0))
 	return n == 1, n < 0, err
 }
 
-// Disown frees lock and id of a task that has left the queue.
-func (s *Store) Disown(ctx context.Context, id string) error {
+// FreeForwarded frees the lock and the id of a task that was handed on to another queue.
+func (s *Store) FreeForwarded(ctx context.Context, id string) error {
 	_, err := s.eval(ctx, scriptUnlock, s.unlockKeys(), id, 1)
 	return err
 }

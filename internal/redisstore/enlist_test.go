@@ -413,7 +413,7 @@ var unlockCases = storeTable{script: "unlock", cases: []storeCase{
 }}
 
 func disownOne(id string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return nil, s.Disown(bg, id) }
+	return func(s *Store) (any, error) { return nil, s.FreeForwarded(bg, id) }
 }
 
 func lapseWith(n int) func(s *Store) (any, error) {

@@ -16,7 +16,7 @@ const (
 	MaxBatchBytes = 8 << 20
 )
 
-// Envelope is a message with the id it is filed under where it is not pending.
+// Envelope is a message with the id under which Redis files it unless it is pending.
 type Envelope struct {
 	ID      string
 	Message []byte
@@ -34,7 +34,8 @@ func newArgs(head []any) *scriptArgs {
 	return a
 }
 
-// free takes arguments back that the call has no use for any more. After an error nobody knows that.
+// free makes the memory of the arguments available again. After an error it leaves them alone: the call may still use
+// them.
 func (a *scriptArgs) free(err error) {
 	if err == nil {
 		clear(a.list)
@@ -42,7 +43,7 @@ func (a *scriptArgs) free(err error) {
 	}
 }
 
-// enqueueHead is what the arguments of the script enqueue begin with. The messages follow.
+// enqueueHead returns the arguments of the script enqueue that come before the messages.
 func (s *Store) enqueueHead() []any {
 	return []any{ScriptEnqueue.Sha, ScriptEnqueue.keys, s.Keys.List, s.Keys.Noti}
 }
@@ -68,28 +69,27 @@ func (s *Store) Enqueue(ctx context.Context, batch []Envelope) error {
 // enqueuer is a connection for one call of the script enqueue.
 type enqueuer struct {
 	conn    redis.Conn
-	bounded *BoundedSource // nil unless a place of it is taken
-	wait    int            // replicas that must have it
+	bounded *BoundedSource // its place is to be released; nil: none
+	wait    int            // replicas that must have the tasks
 }
 
 // open waits for a connection. Nothing is sent yet.
 func (s *Store) open(ctx context.Context) (e enqueuer, err error) {
 	e.wait = s.Wait
 	if bounded, ok := s.Src.(*BoundedSource); ok {
-		if err := bounded.enter(ctx); err != nil {
+		if err := bounded.acquire(ctx); err != nil {
 			return e, err
 		}
 		e.bounded = bounded
 	}
 	if e.conn, err = Connect(ctx, s.Src, s.Keys.List); err != nil {
-		e.leave()
+		e.releasePlace()
 		return e, ConnError(err)
 	}
 	return e, nil
 }
 
-// enqueue sends the script with its arguments and gives the connection back. within is how long replicas are waited
-// for, if any.
+// enqueue sends the script with its arguments and gives the connection back. within is how long to wait for replicas.
 func (e enqueuer) enqueue(ctx context.Context, args []any, within time.Duration) error {
 	defer e.close()
 	if e.wait > 0 {
@@ -102,12 +102,12 @@ func (e enqueuer) enqueue(ctx context.Context, args []any, within time.Duration)
 
 func (e enqueuer) close() {
 	e.conn.Close()
-	e.leave()
+	e.releasePlace()
 }
 
-func (e enqueuer) leave() {
+func (e enqueuer) releasePlace() {
 	if e.bounded != nil {
-		e.bounded.leave()
+		e.bounded.release()
 	}
 }
 

@@ -7,11 +7,11 @@ import (
 
 // Errors of the store. Package delayed publishes them, and documents them there.
 var (
-	// ErrUnknown says that the connection broke after the request was sent: it may or may not have been carried out.
+	// ErrUnknown says that the connection broke after the request was sent. Redis may have carried it out or not.
 	ErrUnknown = errors.New("delayed: unknown whether Redis carried out the request")
 	// ErrFull says that Redis refuses writes because its memory or its disk is full.
 	ErrFull = errors.New("delayed: Redis refuses writes")
-	// ErrNoID says that a task cannot be asked for because its message carries no id.
+	// ErrNoID says that a task cannot be looked up because its message carries no id.
 	ErrNoID = errors.New("delayed: task has no id")
 	// ErrClosed says that the handle on Redis is closed, or that Run was called before.
 	ErrClosed = errors.New("delayed: closed")
@@ -19,8 +19,8 @@ var (
 	ErrDuplicate = errors.New("delayed: such a task is there already")
 )
 
-// ErrHandleClosed says why nothing can be asked of Redis any more.
+// ErrHandleClosed is the error of calls after the handle was closed.
 var ErrHandleClosed = fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
 
-// ErrReply says that Redis answered a script in a form that the script does not have.
+// ErrReply says that a script's reply does not have the form that its header describes.
 var ErrReply = errors.New("delayed: unexpected reply of a script; another version of the scripts may be in use")

@@ -352,7 +352,7 @@ func keysOfCall(t *testing.T, to *target, conn redis.Conn, c storeCase) (suffixe
 	return suffixes
 }
 
-// calls says whether a request runs the given script.
+// calls reports whether a request runs the given script.
 func calls(sc *Script) func([]byte) bool {
 	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.Sha)) }
 }

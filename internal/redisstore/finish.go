@@ -8,7 +8,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Shelf is a sorted set that tasks are filed in.
+// Shelf is a sorted set in which tasks are filed.
 type Shelf uint8
 
 // The sets.
@@ -24,22 +24,21 @@ type Shelved struct {
 	Token   string
 	ID      string
 	Wait    time.Duration // until it is due (retry) or expires
-	Message []byte        // none: as it was claimed
+	Message []byte        // nil: as it was claimed
 	Info    []byte
 	Path    string // of its function, if it is parked
-	Awaited bool   // it ends, and somebody may wait for that
+	Awaited bool   // publish its end, because somebody may wait for it
 }
 
 // Ended are claims whose tasks are done.
 type Ended struct {
 	Tokens  []string // at most MaxTokens
-	Batches []uint64 // of which nothing is left then
-	// Pulse is the value of the heartbeat under which all of them stood last. As long as Redis has that value, none was
-	// lost.
+	Batches []uint64 // batches whose last claim is among Tokens
+	// Pulse is the value of the heartbeat under which all of them stood last. While Redis has that value, none is lost.
 	Pulse string
 }
 
-// append adds what ack and claim need to know.
+// append adds the arguments that ack and claim share.
 func (e *Ended) append(args []any) []any {
 	args = append(args, e.Pulse)
 	args = appendBatches(args, e.Batches)
@@ -49,7 +48,7 @@ func (e *Ended) append(args []any) []any {
 	return args
 }
 
-// answers converts what ack and claim say of them: which claims stood, nil for all.
+// answers converts the reply of ack and claim: for each claim, whether it stood; nil: all did.
 func (e *Ended) answers(reply any) ([]bool, error) {
 	if _, all := reply.(int64); all {
 		return nil, nil
@@ -57,8 +56,8 @@ func (e *Ended) answers(reply any) ([]bool, error) {
 	return answers(reply, nil, len(e.Tokens))
 }
 
-// Ack ends claims whose tasks are done, and adds lost to the day's count of lost claims. The answers say which claims
-// stood, nil that all did. It may be repeated freely, as all ends of a claim may.
+// Ack ends claims whose tasks are done, and adds lost to the day's count of lost claims. It reports for each claim
+// whether it stood; nil: all did. It may be repeated freely, as all ends of a claim may.
 func (s *Store) Ack(ctx context.Context, worker string, e Ended, lost int) ([]bool, error) {
 	args := make([]any, 0, 4+len(e.Batches)+len(e.Tokens))
 	args = append(args, statsLife, lost)
@@ -90,7 +89,7 @@ func (s *Store) Release(
 	return answers(reply, err, len(tokens))
 }
 
-// channel is where the end of a task is told, "" if nobody waits for it.
+// channel returns the channel on which to publish the end of a task, "" if it is not awaited.
 func (s *Store) channel(id string, awaited bool) string {
 	if !awaited {
 		return ""
@@ -98,8 +97,8 @@ func (s *Store) channel(id string, awaited bool) string {
 	return s.Keys.endedOf(id)
 }
 
-// Shelve ends claims by filing their tasks. most bounds the set (0: any number); counters are the day's counters to
-// raise by the number of tasks filed. canceled says which claims stand because their tasks were cancelled, nil for
+// Shelve ends claims by filing their tasks. most bounds the set (0: any number); counters names the day's counters to
+// raise by the number of tasks filed. canceled is true for claims that remain because their tasks were cancelled; nil:
 // none.
 func (s *Store) Shelve(
 	ctx context.Context, worker string, batches []uint64, on Shelf, most int, counters []string, tasks []Shelved,
@@ -160,7 +159,7 @@ func answers(reply any, err error, n int) ([]bool, error) {
 	return stood, nil
 }
 
-// answersAgain converts a reply of n times one, zero, or two for a claim that stands still.
+// answersAgain converts a reply of n ones, zeros, or twos, which mean that the claim remains.
 func answersAgain(reply any, err error, n int) (stood, again []bool, _ error) {
 	stood, err = answers(reply, err, n)
 	if err != nil {

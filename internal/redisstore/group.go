@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// MaxRipe bounds the groups that one call of ripe lends to a mover.
+	// MaxRipe bounds the groups that one call of ripe returns to a mover.
 	MaxRipe = 16
 	// maxPeek bounds the messages that one call of peek reads.
 	maxPeek = group.MaxGroupSize + 1
 )
 
 var (
-	// groupBytes and groupValues are the arguments at which a group is full. What one message may hold is somewhat
-	// more, as its head needs room too; whoever composes it goes by that.
+	// groupBytes and groupValues are the bytes and values of arguments at which a group is full. They leave room for
+	// the head of the combined message.
 	groupBytes  = wire.Default.Bytes - 32<<10
 	groupValues = wire.Default.Elems - 512
 )
 
-// Gather adds up to MaxBatchTasks members to the group that all of them belong to, all or none, and returns the time
-// until it is due.
+// Gather adds up to MaxBatchTasks members of one group to it, all or none, and returns its size and the time until it
+// is due.
 func (s *Store) Gather(ctx context.Context, members []group.Member) (size int, due time.Duration, err error) {
 	args := make([]any, 0, 8+len(members))
 	bytes, values := weigh(members)
@@ -55,8 +55,8 @@ func weigh(members []group.Member) (bytes, values int) {
 	return bytes, values
 }
 
-// Ripe returns up to n groups that are due, and the time until the next one is, negative for none. Nobody else is told
-// of these for the time of the loan.
+// Ripe returns up to n groups that are due, and the time until the next one is due, negative for none. It puts them off
+// by the time loan, so that no other mover gets them meanwhile.
 func (s *Store) Ripe(ctx context.Context, n int, loan time.Duration) (groups []string, next time.Duration, err error) {
 	reply, err := redis.Values(s.eval(ctx, scriptRipe, []string{s.Keys.groups}, n, loan.Milliseconds()))
 	if err != nil {
@@ -84,15 +84,15 @@ func numbered(reply []any) (n int64, rest []any, err error) {
 	return n, reply[1:], nil
 }
 
-// Answered says whether an error is Redis's answer, not the lack of one.
+// Answered reports whether an error is an answer of Redis, rather than a missing one.
 func Answered(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)
 }
 
-// Peek reads the first messages of a group: size, which is the number that one call is to be made of at most, and one
-// more; fewer if they have more than most bytes, or before one that is too large: if that is the first, large is its
-// size. version is that of the control hash.
+// Peek reads the first messages of a group: size, which is the most calls to combine, and one more. It reads fewer if
+// they have more than most bytes, and stops before one that is too large; if that is the first, large is its size.
+// version is that of the control hash.
 func (s *Store) Peek(
 	ctx context.Context, group string, most int,
 ) (size int, version int64, messages [][]byte, large int, err error) {
@@ -121,20 +121,18 @@ func (s *Store) Peek(
 	return int(n), version, messages, 0, nil
 }
 
-// Firing says what became of a group that was to be fired.
+// Firing is the outcome of firing a group.
 type Firing uint8
 
-// What can become of it.
 const (
-	firedElsewhere Firing = iota // somebody else was faster
-	FiredHere                    // its calls are pending
-	FiredNot                     // some of its calls may have been cancelled since they were read
+	firedElsewhere Firing = iota // another worker was faster
+	FiredHere                    // the combined calls are pending
+	FiredNot                     // some of its calls may have been cancelled since Peek
 )
 
-// Fire makes messages pending in place of the members that they are made of, if the group still begins with these. next
-// is when the member behind them was made, in ms, 0 if there is none or nobody knows. version is what peek said.
-// Without members it forgets a group that is empty. due is the time until the group is due again, negative if it is
-// gone.
+// Fire makes messages pending in place of the members that they combine, if the group still begins with these. next is
+// when the member behind them was made, in ms, 0 if there is none or it is unknown. version is that of Peek. Without
+// members it forgets an empty group. due is the time until the group is due again, negative if it is gone.
 func (s *Store) Fire(
 	ctx context.Context, group string, members []group.Member, next, version int64, messages [][]byte,
 ) (fired Firing, due time.Duration, err error) {
@@ -157,7 +155,7 @@ func (s *Store) Fire(
 	return Firing(answer[0]), time.Duration(answer[1]) * time.Millisecond, nil //nolint:gosec // 0 to 2
 }
 
-// Join ends claims by adding their tasks to the group that all of them belong to.
+// Join ends claims by adding their tasks, all of one group, to that group.
 func (s *Store) Join(
 	ctx context.Context, worker string, batches []uint64, tokens []string, members []group.Member,
 ) ([]bool, error) {

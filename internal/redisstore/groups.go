@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// groupPage bounds the messages of a group that one script reads for who looks for a task.
+// groupPage bounds the messages of a group that one script reads in search of a task.
 const groupPage = 200
 
 // WaitingGroup is a group of calls that waits for more of them.
@@ -19,7 +19,7 @@ type WaitingGroup struct {
 	Due           time.Time
 }
 
-// Groups reads the first n groups. Those that go meanwhile are left out.
+// Groups reads the first n groups. It leaves out those that are fired meanwhile.
 func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
 	found, err := redis.Values(s.do(ctx, "ZRANGE", s.Keys.groups, 0, n-1, "WITHSCORES"))
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
 	return list, nil
 }
 
-// Aggregating returns the message of the task with an id that waits in a group, and whether there is one. It reads the
-// groups one after the other, so it is for those who ask for one task, and only when the task is nowhere else.
+// Aggregating finds the task with the given id in a group, and returns its message. It reads one group after the other,
+// so use it for single tasks, and only when they are nowhere else.
 func (s *Store) Aggregating(ctx context.Context, id string) (message []byte, waits bool, err error) {
 	names, err := redis.Strings(s.do(ctx, "ZRANGE", s.Keys.groups, 0, -1))
 	if err != nil {

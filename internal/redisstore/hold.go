@@ -7,29 +7,29 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// LockLife is how long ids, and locks of Debounce, are kept beyond the time when their task is due, and how long a
-// task that was replaced is remembered. Both end earlier when the task does.
+// LockLife is how long ids, and locks of Debounce, are kept after their task is due, and how long Redis remembers that
+// a task was replaced. All of them end earlier if the task does.
 const LockLife = 7 * 24 * time.Hour
 
-// What a lock is over. Names of locks begin with these letters, so that none is another's.
+// Prefixes of the names of locks, one for each kind.
 const (
 	LockNothing = ""
-	LockArgs    = "u:"                // function and arguments; a digest follows
-	LockKey     = "k:"                // a key of the caller
-	lockID      = "#"                 // the task's id
-	LockEntry   = schedule.LockPrefix // the name of a periodic entry
+	LockArgs    = "u:"                // before a digest of function and arguments
+	LockKey     = "k:"                // before a key of the caller
+	lockID      = "#"                 // before the task's id
+	LockEntry   = schedule.LockPrefix // before the name of a periodic entry
 )
 
-// Hold is what a task has to itself: its id, a lock or both. nil stands for a task that has neither.
+// Hold is a task's exclusive claim on its id, on a lock, or on both. nil stands for neither.
 type Hold struct {
-	Reserve  bool   // the id may be no other task's
+	Reserve  bool   // no other task may have the id
 	Name     string // of the lock, "" for none
 	Life     int64  // of the lock, ms
 	Start    bool   // the lock ends when the task starts
 	Conflict Conflict
 }
 
-// Write notes in the message that the task has something to give up at its end.
+// Write notes in the message what the task holds, so that its worker frees it at the end.
 func (h *Hold) Write(x *wire.Extra, id string) *wire.Extra {
 	if x == nil {
 		x = new(wire.Extra)

@@ -12,8 +12,8 @@ import (
 // maxQueueName bounds a queue's name, in bytes.
 const maxQueueName = 128
 
-// keySuffixes are what the keys of a queue add to its name; a queue whose own name ended in one would share keys with
-// another.
+// keySuffixes are what the keys of a queue add to its name. No queue's name may end in one: it would share keys with
+// another queue.
 var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks",
 	"_info",
@@ -38,7 +38,7 @@ type Keys struct {
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
 	groups, gathered                     string
 	group                                string // a group follows
-	suspects, SuspectsNoti               string // as list and noti, for tasks that are run with few others or alone
+	suspects, SuspectsNoti               string // as List and Noti, for tasks that run with few others or alone
 	Rewait                               string // a worker's id follows
 }
 
@@ -63,14 +63,14 @@ func NewQueueKeys(prefix, name string) Keys {
 // statsOf returns the counter hash of the UTC day of t.
 func (k *Keys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
 
-// Signals is the channel on which workers of the queue are told of changes. Channels are not keys: they have names of
-// their own, in all databases of a server together.
+// Signals is the channel on which workers of the queue are told of changes. Channels are not keys: all databases of a
+// server share them.
 func (k *Keys) Signals() string { return k.List + "_signals" }
 
-// endedOf returns the channel on which the end of a task is told. It is no key.
+// endedOf returns the channel on which the end of a task is published. It is no key.
 func (k *Keys) endedOf(id string) string { return k.List + "_ended:" + id }
 
-// OneSlot reports whether the keys of a queue may be used together by one script.
+// OneSlot reports whether one script may use all keys of a queue.
 func OneSlot(src Source, prefix, name string) bool {
 	k := NewQueueKeys(prefix, name)
 	slot := src.Slot(k.List)
@@ -82,7 +82,7 @@ func OneSlot(src Source, prefix, name string) bool {
 	return true
 }
 
-// CheckQueueName says why a name cannot be a queue's.
+// CheckQueueName returns an error if a queue cannot have that name.
 func CheckQueueName(name string) error {
 	switch {
 	case name == "":

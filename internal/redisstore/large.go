@@ -12,14 +12,13 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// maxInfo bounds what is read of each task where many are listed: more than any wire.Info has that is kept of a task
-// that waits.
+// maxInfo bounds the info that is read of each task in a list. No info that this package writes is as large.
 const maxInfo = 32 << 10
 
 // TooLarge is the error about a message of size bytes, which stays in Redis.
 func TooLarge(size int) error { return wire.TooLong(size, wire.WorkerLimits) }
 
-// TooLargeInfo is what is known of such a message.
+// TooLargeInfo returns the info to keep of such a message.
 func TooLargeInfo(size int, at time.Time, worker string) []byte {
 	info := wire.Info{Reason: lifecycle.ReasonTooLarge, Error: TooLarge(size).Error(), At: at, Worker: worker}
 	return info.Encode()
@@ -33,16 +32,16 @@ func LogTooLarge(log loop.Journal, lines *loop.LineLimit, queue, id string, size
 	})
 }
 
-// Stored is a value as Redis holds it. One that is too large is not read: of it only the size is known.
+// Stored is a value that Redis holds. If it is too large, it is not read: only its size is known.
 type Stored struct {
 	Bytes []byte // nil: there is none, or it is too large
 	Size  int    // 0 unless it is too large
 }
 
-// Exists says whether there is a value.
+// Exists reports whether there is a value.
 func (v Stored) Exists() bool { return v.Bytes != nil || v.Size > 0 }
 
-// storedOf converts what a script has answered for a value.
+// storedOf converts a script's reply for a value.
 func storedOf(reply any) (Stored, error) {
 	switch v := reply.(type) {
 	case nil:
@@ -69,8 +68,8 @@ func storedAll(reply any, err error) ([]Stored, error) {
 	return all, nil
 }
 
-// someFields reads the first of the fields of a hash, as many as MaxClaimBytes allow but at least one. Values of more
-// than most bytes are too large.
+// someFields reads the given fields of a hash in order, as many as MaxClaimBytes allows but at least one. Values of
+// more than most bytes are too large.
 func (s *Store) someFields(ctx context.Context, hash string, fields []string, most int) ([]Stored, error) {
 	args := make([]any, 0, 2+len(fields))
 	args = append(args, most, MaxClaimBytes)
@@ -84,7 +83,7 @@ func (s *Store) someFields(ctx context.Context, hash string, fields []string, mo
 	return values, err
 }
 
-// FiledMessages reads the messages of the first of some filed tasks, as someFields does.
+// FiledMessages reads the messages of filed tasks in order, as many as someFields would.
 func (s *Store) FiledMessages(ctx context.Context, ids []string) ([]Stored, error) {
 	return s.someFields(ctx, s.Keys.tasks, ids, wire.WorkerLimits.Bytes)
 }
@@ -104,7 +103,8 @@ func (s *Store) fields(ctx context.Context, hash string, fields []string, most i
 	return all, nil
 }
 
-// page reads up to n messages of a list after from others, as many as fit. No message is left when it returns none.
+// page reads up to n messages of a list after skipping from, as many as fit. It returns none only at the end of the
+// list.
 func (s *Store) page(ctx context.Context, list string, from, n int) ([]Stored, error) {
 	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes))
 }

@@ -12,7 +12,7 @@ const (
 // MaxListPage bounds how many parked or archived tasks one call reads.
 const MaxListPage = 1000
 
-// lookEvery is the time between two looks of who waits for a task, without being told that it has ended.
+// lookEvery is how often a caller that waits for a task looks by itself whether it has ended.
 const lookEvery = 5 * time.Second
 
 const (

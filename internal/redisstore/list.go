@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// List returns all tasks of the queue, state by state. It is not one step: use it while nothing else goes on.
+// List returns all tasks of the queue, state by state. It is not atomic: use it while nothing else uses the queue.
 func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	messages, err := s.listed(ctx, s.Keys.List)
 	suspects, err2 := s.listed(ctx, s.Keys.suspects)
@@ -67,7 +67,7 @@ type scored struct {
 	at     time.Time
 }
 
-// scores returns a sorted set of times.
+// scores returns all members of a sorted set of times.
 func (s *Store) scores(ctx context.Context, key string) (all []scored, err error) {
 	values, err := redis.Strings(s.do(ctx, "ZRANGE", key, 0, -1, "WITHSCORES"))
 	for i := 0; i+1 < len(values) && err == nil; i += 2 {
@@ -86,7 +86,7 @@ func (s *Store) listSet(ctx context.Context, state, key string) (tasks []seam.Fi
 			break
 		}
 		f := seam.Filed{State: state, ID: m.member, At: m.at}
-		if state == "completed" { // what is kept of them stands elsewhere
+		if state == "completed" { // their infos are in the results hash
 			f.Info, err = s.field(ctx, s.Keys.results, f.ID)
 			f.Message = wire.ParseInfo(f.Info).Message
 			tasks = append(tasks, f)
@@ -114,7 +114,7 @@ func (s *Store) listed(ctx context.Context, list string) (messages [][]byte, err
 	}
 }
 
-// field returns a field of a hash, nil if there is none or it is too large.
+// field returns a field of a hash, nil if it is missing or too large.
 func (s *Store) field(ctx context.Context, hash, name string) ([]byte, error) {
 	some, err := s.someFields(ctx, hash, []string{name}, wire.InfoLimits.Bytes)
 	if err != nil {

@@ -12,20 +12,18 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Seen is what Redis holds of one task. Its times are Redis's; those that are zero mean that the task is not in that
-// set.
+// Seen is what Redis holds of one task. Times are those of Redis's clock; zero means that the task is not in that set.
 type Seen struct {
 	scheduled, retry, parked, Archived, Completed time.Time
 	Now                                           time.Time
 
-	Info    []byte // of the sets but completed
-	Result  []byte // what is kept of a completed task, or was reported by an active one
-	Message Stored // in one of the sets but completed; only if it was asked for
+	Info    []byte // of a task in any set but completed
+	Result  []byte // of a completed task, or the progress report of an active one
+	Message Stored // of a task in any set but completed; only if the caller asked for it
 }
 
-// Place returns where the task is, scheduled, retry, parked, archived, completed, active or unknown, with its time
-// there and what is known of it. If there are several tasks of one id, the first place counts: what still waits, what
-// is archived, what is completed.
+// Place returns where the task is (scheduled, retry, parked, archived, completed, active or unknown), with its time
+// there and its info. If several tasks have the id, waiting comes before archived, and archived before completed.
 func (s *Seen) Place() (place string, due time.Time, info []byte) {
 	for _, at := range [...]struct {
 		name string
@@ -48,7 +46,7 @@ func (s *Seen) Place() (place string, due time.Time, info []byte) {
 	return "unknown", time.Time{}, nil
 }
 
-// Look reads what is known of a task. An entry whose time in the completed set is over is none.
+// Look reads what is known of a task. It ignores expired entries of the completed set.
 func (s *Store) Look(ctx context.Context, id string, message bool) (found Seen, err error) {
 	k := &s.Keys
 	keys := []string{k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results}
@@ -87,7 +85,7 @@ func (s *Store) Look(ctx context.Context, id string, message bool) (found Seen, 
 	return found, nil
 }
 
-// scoreTime converts a score, ms since 1970, which servers write in several ways. The zero time stands for no score.
+// scoreTime converts a score, ms since 1970, which servers write in several ways. No score becomes the zero time.
 func scoreTime(score any) (time.Time, error) {
 	text, err := redis.String(score, nil)
 	if errors.Is(err, redis.ErrNil) {

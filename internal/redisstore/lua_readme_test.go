@@ -22,7 +22,7 @@ type dictionaryKey struct {
 	expires bool
 }
 
-// matches says whether a key of a queue, or of the one beside it in some tests, is this one.
+// matches reports whether a key of a queue, or of the one beside it in some tests, is this one.
 func (k *dictionaryKey) matches(suffix string) bool {
 	suffix = strings.TrimPrefix(suffix, ".other")
 	if rest, ok := strings.CutPrefix(suffix, k.suffix); ok {
@@ -158,7 +158,7 @@ func keyUses(d *dictionary) (uses map[string]*keyUse, problems []string) {
 	return uses, problems
 }
 
-// touches says whether a command works on a key.
+// touches reports whether a command works on a key.
 func (s *luaSource) touches(c luaCall, key int) bool {
 	return slices.ContainsFunc(keyArgs(c), func(arg string) bool {
 		m := luaKey.FindStringSubmatch(arg)
@@ -170,7 +170,8 @@ func (s *luaSource) touches(c luaCall, key int) bool {
 	})
 }
 
-// add notes what a command does to the key. Writes that change nothing, only there because a full Redis allows them, do not count.
+// add notes what a command does to the key. It ignores writes that change nothing: scripts begin with them because a
+// full Redis allows them.
 func (u *keyUse) add(script, suffix string, c luaCall) {
 	note := func(list *[]string) {
 		if !slices.Contains(*list, script) {

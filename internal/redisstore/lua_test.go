@@ -188,7 +188,7 @@ func checkArgv(s *luaSource) (problems []string) {
 	return append(problems, s.checkGroups()...)
 }
 
-// luaReads says whether the body of a loop, up to its end or the next loop's, indexes ARGV with its variable.
+// luaReads reports whether the body of a loop, up to its end or the next loop's, indexes ARGV with its variable.
 func luaReads(s *luaSource, loop luaLoop) bool {
 	rest := s.bare[loop.at:]
 	if next := luaFor.FindStringIndex(rest[1:]); next != nil {
@@ -197,8 +197,8 @@ func luaReads(s *luaSource, loop luaLoop) bool {
 	return regexp.MustCompile(`\bARGV\[` + loop.variable + `\b`).MatchString(rest)
 }
 
-// loopsFrom says whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of what
-// precedes it.
+// loopsFrom reports whether a loop to the last argument, or an unpack of them, begins at number n, plus the length of
+// what precedes it.
 func (s *luaSource) loopsFrom(n int) bool {
 	if strings.Contains(s.bare, "local first = "+strconv.Itoa(n)+" + ") &&
 		strings.Contains(s.bare, "unpack(ARGV, first)") {
@@ -305,7 +305,8 @@ func checkBounds(s *luaSource) (problems []string) {
 		for _, word := range luaWord.FindAllString(l.first+" "+l.last, -1) {
 			if loose[strings.TrimSpace(word)] {
 				problems = append(problems,
-					fmt.Sprintf("loop from %s to %s: %s is as large as the data; bound it with math.min and an argument", l.first, l.last, strings.TrimSpace(word)))
+					fmt.Sprintf("loop from %s to %s: %s is as large as the data; bound it with math.min and an "+
+						"argument", l.first, l.last, strings.TrimSpace(word)))
 			}
 		}
 		if strings.Contains(l.first+l.last, "redis") {

@@ -14,7 +14,7 @@ type Listed struct {
 	Until int64 // ms since 1970
 }
 
-// FiledList reads a page of a shelf, by rank, and how many tasks that has.
+// FiledList reads a page of a shelf, by rank, and returns how many tasks the shelf has.
 func (s *Store) FiledList(ctx context.Context, on Shelf, offset, n int) (page []Listed, total int, err error) {
 	set := s.shelfKey(on)
 	if total, err = redis.Int(s.do(ctx, "ZCARD", set)); err != nil || total <= offset {
@@ -43,7 +43,7 @@ func (s *Store) FiledList(ctx context.Context, on Shelf, offset, n int) (page []
 	return page, total, nil
 }
 
-// infos reads what is known of tasks beyond their messages; nil where nothing is, or more than this package writes.
+// infos reads the infos of tasks; nil where there is none, or one larger than this package writes.
 func (s *Store) infos(ctx context.Context, ids []string) ([][]byte, error) {
 	return s.fields(ctx, s.Keys.info, ids, maxInfo)
 }

@@ -18,16 +18,16 @@ const (
 	historyMost = 100
 )
 
-// Answers of the scripts of periodic entries that leave everything as it is.
+// Errors of the scripts of periodic entries after which nothing has changed.
 var (
 	ErrEntryChanged = errors.New("delayed: the periodic entry has changed meanwhile")
 	ErrNotDue       = errors.New("delayed: the tick is not due by the clock of Redis")
 )
 
-// Agenda is what is due, and when to look again.
+// Agenda lists the entries that are due, and says when to look again.
 type Agenda struct {
 	Now     time.Time     // by the clock of Redis
-	Next    time.Duration // until an entry is due that is not yet; negative: there is none
+	Next    time.Duration // until the next entry is due; negative: there is none
 	Entries []schedule.EntryValue
 }
 
@@ -53,7 +53,7 @@ func (s *Store) Agenda(ctx context.Context, skip int) (Agenda, error) {
 	return a, nil
 }
 
-// dueText is how a script is told when an entry ticks next.
+// dueText returns a script's argument for when an entry ticks next.
 func dueText(due time.Time) any {
 	if due.IsZero() {
 		return ""
@@ -61,8 +61,8 @@ func dueText(due time.Time) any {
 	return due.UnixMilli()
 }
 
-// SetEntry replaces an entry; no raw bytes remove it, and its history with it. ErrEntryChanged: it is not as it was
-// read.
+// SetEntry replaces an entry; with empty raw it removes the entry and its history. It returns ErrEntryChanged if the
+// entry is no longer as it was read.
 func (s *Store) SetEntry(ctx context.Context, was schedule.EntryValue, raw []byte, due time.Time) error {
 	keys := []string{s.Keys.periodic, s.Keys.ticks, s.Keys.history + was.Name}
 	done, err := redis.Bool(s.eval(ctx, ScriptEntry, keys, was.Name, was.Raw, raw, dueText(due)))
@@ -72,8 +72,9 @@ func (s *Store) SetEntry(ctx context.Context, was schedule.EntryValue, raw []byt
 	return err
 }
 
-// Tick carries out a plan. holder is the id of the task that holds the lock, if one does. ErrEntryChanged and ErrNotDue
-// say that nothing was done, and so does a *TakenError: the lock is held and there was nothing to note.
+// Tick carries out a plan. holder is the id of the task that holds the lock, if one does. After ErrEntryChanged,
+// ErrNotDue or a *TakenError nothing has changed; the last one means that the lock is held and there was nothing to
+// note.
 func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err error) {
 	notBefore := int64(0)
 	if !p.NotBefore.IsZero() {
@@ -109,7 +110,7 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 	return holder, nil
 }
 
-// Entry returns an entry, without bytes if there is none.
+// Entry returns an entry, with nil bytes if there is none.
 func (s *Store) Entry(ctx context.Context, name string) (schedule.EntryValue, error) {
 	raw, err := redis.Bytes(s.do(ctx, "HGET", s.Keys.periodic, name))
 	if err != nil && !errors.Is(err, redis.ErrNil) {

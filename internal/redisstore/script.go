@@ -15,13 +15,12 @@ import (
 	"github.com/godelayed/delayed/lua"
 )
 
-// Script is one file of lua/. Its header says what its keys and arguments are; a test holds header, body and this table
-// together.
+// Script is one file of lua/. Its header describes keys and arguments; a test compares header, body and this table.
 type Script struct {
 	Name   string
 	keys   int  // number of KEYS
-	each   bool // keys is meant for each queue
-	Reads  bool // it changes nothing, as its header says
+	each   bool // keys is the number for each queue
+	Reads  bool // it changes nothing
 	Source string
 	Sha    string
 }
@@ -29,7 +28,7 @@ type Script struct {
 // Scripts is the table of all scripts by name.
 var Scripts = map[string]*Script{}
 
-// The scripts; the number is that of their keys.
+// The scripts, with the number of their keys.
 var (
 	ScriptEnqueue    = newScript("enqueue", 2)
 	scriptSchedule   = newScript("schedule", 3)
@@ -83,7 +82,7 @@ var (
 func newScript(name string, keys int) *Script {
 	source, err := lua.Files.ReadFile(name + ".lua")
 	if err != nil {
-		panic(err) // the file is embedded: only a misspelt table can be the reason
+		panic(err) // a name in the table above is misspelt
 	}
 	sum := sha1.Sum(source) //nolint:gosec // see the import
 	s := &Script{Name: name, keys: keys, Source: string(source), Sha: hex.EncodeToString(sum[:])}
@@ -98,16 +97,16 @@ func newScriptEach(name string, keys int) *Script {
 	return s
 }
 
-// run evaluates the script on conn. It is sent a second time only when Redis answers that it does not know it, so it
-// never runs twice. timeout bounds the wait for the answer; 0 leaves it to the connection.
-func (s *Script) run(
+// eval runs the script on conn. It sends the script a second time only when Redis answers that it does not know it, so
+// the script never runs twice. timeout bounds the wait for the answer; 0 leaves it to the connection.
+func (s *Script) eval(
 	ctx context.Context, conn redis.Conn, timeout time.Duration, keys []string, args []any,
 ) (any, error) {
-	return s.send(ctx, conn, timeout, s.call(keys, args))
+	return s.send(ctx, conn, timeout, s.evalshaArgs(keys, args))
 }
 
-// call returns the arguments of EVALSHA.
-func (s *Script) call(keys []string, args []any) []any {
+// evalshaArgs returns the arguments of EVALSHA.
+func (s *Script) evalshaArgs(keys []string, args []any) []any {
 	all := make([]any, 0, 2+len(keys)+len(args))
 	all = append(all, s.Sha, len(keys))
 	for _, k := range keys {
@@ -116,7 +115,7 @@ func (s *Script) call(keys []string, args []any) []any {
 	return append(all, args...)
 }
 
-// send is run with the arguments of EVALSHA: the script's SHA-1 and the number of keys come before them.
+// send is eval with arguments that evalshaArgs has made.
 func (s *Script) send(ctx context.Context, conn redis.Conn, timeout time.Duration, all []any) (any, error) {
 	reply, err := Do(ctx, conn, timeout, "EVALSHA", all...)
 	if err == nil {
@@ -132,10 +131,10 @@ func (s *Script) send(ctx context.Context, conn redis.Conn, timeout time.Duratio
 	return nil, s.Explain(err)
 }
 
-// errNoAnswer says that a question that changes nothing got no answer.
+// errNoAnswer says that a script that only reads got no answer.
 var errNoAnswer = errors.New("no answer of Redis")
 
-// Explain sorts errors into those after which nothing was written and those after which nobody knows.
+// Explain tells errors after which nothing was written from those after which that is unknown, which wrap ErrUnknown.
 func (s *Script) Explain(err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -152,14 +151,14 @@ func (s *Script) Explain(err error) error {
 	return fmt.Errorf("delayed: %s: %w", s.Name, err)
 }
 
-// transient are the beginnings of answers that Redis gives while it comes back or is busy, and not for long.
+// transient are the beginnings of errors that Redis answers for a short time, while it starts or is busy.
 var transient = []string{
 	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY",
 	"UNKILLABLE", "ERR max number of clients",
 }
 
-// Refused says whether Redis has answered with an error that asking again does not change: of its ACL, a wrong
-// password, a key of another type; or whether the handle is closed.
+// Refused reports whether trying again is useless, because Redis has answered with a lasting error, such as a wrong
+// password or a key of another type, or because the handle is closed.
 func Refused(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -168,8 +167,8 @@ func Refused(err error) bool {
 	return !slices.ContainsFunc(transient, func(start string) bool { return strings.HasPrefix(string(answer), start) })
 }
 
-// MayHaveRun says whether an error leaves open that a script has run, in whole or in part: a reply was lost, or the
-// script failed on its way.
+// MayHaveRun reports whether a script may have run, in whole or in part, in spite of the error: its reply was lost, or
+// it failed half-way.
 func MayHaveRun(err error) bool {
 	var answer redis.Error
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrReply) || errors.As(err, &answer)
@@ -184,8 +183,7 @@ func Do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string,
 	return reply, err
 }
 
-// rawDo sends one command. A context that cannot end costs nothing; one that can ends the wait, and with it the
-// connection.
+// rawDo sends one command. When ctx ends during the wait for the answer, the connection is closed.
 func rawDo(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	if ctx.Done() == nil {
 		if timeout > 0 {

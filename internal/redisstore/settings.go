@@ -22,13 +22,13 @@ const (
 // SettingNames are the names of all settings that may be unfit.
 var SettingNames = []string{settingEviction, settingReplica, settingScripts, settingVersion}
 
-// Server is a Redis server, given by a key that it holds, and called by its name where something is said about it.
+// Server is a Redis server: a key that it holds, and its name in messages.
 type Server struct{ Key, Name string }
 
 // Server returns the server of a queue, at the address where.
 func (s *Store) Server(where string) Server { return Server{s.Keys.List, "Redis at " + where} }
 
-// Servers returns the masters of a cluster, or the one server that there is, at the address where.
+// Servers returns the masters of a cluster, or the single server at the address where.
 func Servers(ctx context.Context, src Source, key, where string) ([]Server, error) {
 	if src.Slot("0") == src.Slot("1") {
 		return []Server{{key, "Redis at " + where}}, nil
@@ -76,13 +76,13 @@ func serversOf(src Source, owners map[int]string) (servers []Server) {
 	return servers
 }
 
-// Findings is what was found out about the settings of one server.
+// Findings are the faults in the settings of one server.
 type Findings struct {
 	Unfit    []UnfitSetting
 	Warnings []string // sentences for the log
 }
 
-// UnfitSetting is a setting with which a server must not, or cannot, hold tasks.
+// UnfitSetting is a setting with which a server cannot hold tasks, or may lose them.
 type UnfitSetting struct {
 	Name string // one of SettingNames
 	Text string // which server, what was found, what was expected and what to do
@@ -96,7 +96,7 @@ func (f *Findings) warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Inspect asks a server for its settings, and judges them. The error says that it did not answer.
+// Inspect asks a server for its settings, and checks them. It returns an error if the server did not answer.
 func Inspect(ctx context.Context, src Source, server Server) (f Findings, err error) {
 	conn, err := Connect(ctx, src, server.Key)
 	if err != nil {
@@ -111,7 +111,7 @@ func Inspect(ctx context.Context, src Source, server Server) (f Findings, err er
 		f.warn("%s does not answer INFO (%v), so that its version, its maxmemory-policy, its role and whether it "+
 			"writes an append-only file are unknown", server.Name, err)
 	default:
-		f.judge(server.Name, parseServerInfo(text))
+		f.check(server.Name, parseServerInfo(text))
 	}
 	if _, err = Do(ctx, conn, CallTimeout, "EVAL", "return 1", 0); passing(err) {
 		return f, fmt.Errorf("delayed: EVAL: %w", err)
@@ -122,7 +122,7 @@ func Inspect(ctx context.Context, src Source, server Server) (f Findings, err er
 	return f, nil
 }
 
-// passing reports whether an error says nothing about a server's settings: it does not answer, or not now.
+// passing reports whether an error says nothing about a server's settings, because the server does not answer now.
 func passing(err error) bool {
 	var answer redis.Error
 	if err == nil || !errors.As(err, &answer) {
@@ -149,8 +149,8 @@ func parseServerInfo(text string) map[string]string {
 	return fields
 }
 
-// judge says what is wrong with a server that has told of itself.
-func (f *Findings) judge(server string, info map[string]string) {
+// check adds what is wrong with a server, given its answer to INFO.
+func (f *Findings) check(server string, info map[string]string) {
 	var unknown []string
 	switch version := info["redis_version"]; {
 	case version == "":
@@ -180,7 +180,7 @@ func (f *Findings) judge(server string, info map[string]string) {
 	switch aof := info["aof_enabled"]; {
 	case aof == "" && info["server_name"] != "embedded":
 		unknown = append(unknown, "aof_enabled")
-	case aof == "0" && info["server_name"] != "embedded": // which promises to forget everything
+	case aof == "0" && info["server_name"] != "embedded": // package embedded never writes to disk
 		f.warn("%s writes no append-only file: tasks since its last snapshot are lost when it stops; "+
 			"CONFIG SET appendonly yes", server)
 	}
@@ -191,7 +191,8 @@ func (f *Findings) judge(server string, info map[string]string) {
 	}
 }
 
-// olderThan reports whether a version such as 7.4.1 is older than major.minor. One that it cannot read is not.
+// olderThan reports whether a version such as 7.4.1 is older than major.minor. It reports false for a version that it
+// cannot parse.
 func olderThan(version string, major, minor int) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {

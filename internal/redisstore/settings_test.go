@@ -29,7 +29,7 @@ func TestSettingsAreJudged(t *testing.T) {
 		info := maps.Clone(sound)
 		info[c.field] = c.value
 		var f Findings
-		f.judge("a server", info)
+		f.check("a server", info)
 		var unfit []string
 		for _, u := range f.Unfit {
 			unfit = append(unfit, u.Name)

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// signalPing is the time between two signs of life on the connection; a connection that breaks off earlier makes it
-	// shorter.
+	// signalPing is the time between two PINGs on the connection. It becomes shorter on connections that time out
+	// earlier.
 	signalPing = 10 * time.Second
 	// signalLinger is how long the connection outlives the last subscription.
 	signalLinger = 10 * time.Second
@@ -26,19 +26,19 @@ const (
 	signalLife = 5 * time.Minute
 	// signalRefused is the pause after Redis has refused to subscribe: its ACL must change first.
 	signalRefused = 30 * time.Second
-	// SignalBuffer bounds the messages that wait for one subscriber. More are replaced by the demand to look again.
+	// SignalBuffer bounds the messages that wait for one subscriber. When it is full, an empty message replaces them.
 	SignalBuffer = 64
 )
 
-// Signals receives what is published for this process, over one connection for each handle. What it brings makes things
-// fast, and nothing depends on it: a message may be lost with a connection, and then an empty one says that it is time
-// to look at what is durable.
+// Signals receives what is published for this process, over one connection for each handle. Its messages only make
+// things faster: one may be lost with a connection, and then an empty message tells subscribers to look at the durable
+// state.
 //
-// The connection is made with the first subscription and closed a while after the last.
+// It connects with the first subscription and closes the connection a while after the last.
 type Signals struct {
 	src    Source
 	Linger time.Duration   // signalLinger
-	Again  time.Duration   // lookEvery, of who waits for a task
+	Again  time.Duration   // lookEvery
 	Open   context.Context // ends when the handle is closed
 	shut   context.CancelFunc
 
@@ -67,10 +67,10 @@ func NewSignals(src Source) *Signals {
 }
 
 // Subscribe returns what is published on a channel from now on, until unsubscribe is called. An empty message means
-// "look again": the subscription holds from now on, and messages may have been lost before. It comes first once Redis
-// has confirmed the subscription, again after each break of the connection and when the subscriber was too slow, and
-// once, last of all, when the handle is closed. It never comes while Redis is away, so who waits for something that
-// matters looks now and then without being told. subscribe never blocks; unsubscribe may be called more than once.
+// "look again": the subscription holds from now on, and messages may have been lost before. An empty message comes
+// when Redis has confirmed the subscription, after each break of the connection, when the subscriber was too slow, and,
+// as the last one, when the handle is closed. None comes while Redis is away, so a subscriber must also look from time
+// to time. Subscribe never blocks; unsubscribe may be called more than once.
 func (s *Signals) Subscribe(name string) (messages <-chan string, unsubscribe func()) {
 	c := make(chan string, SignalBuffer)
 	s.Mu.Lock()
@@ -83,7 +83,7 @@ func (s *Signals) Subscribe(name string) (messages <-chan string, unsubscribe fu
 	if ch == nil {
 		ch = &Channel{}
 		s.Channels[name] = ch
-		s.touch(name)
+		s.markChanged(name)
 	}
 	ch.Listeners = append(ch.Listeners, c)
 	if ch.ready {
@@ -92,7 +92,7 @@ func (s *Signals) Subscribe(name string) (messages <-chan string, unsubscribe fu
 	if s.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		s.stop = cancel
-		go s.run(ctx)
+		go s.keepConnected(ctx)
 	}
 	return c, sync.OnceFunc(func() { s.unsubscribe(name, c) })
 }
@@ -107,12 +107,12 @@ func (s *Signals) unsubscribe(name string, c chan string) {
 	ch.Listeners = slices.DeleteFunc(ch.Listeners, func(other chan string) bool { return other == c })
 	if len(ch.Listeners) == 0 {
 		delete(s.Channels, name)
-		s.touch(name)
+		s.markChanged(name)
 	}
 }
 
-// touch has the subscription of a channel looked at. s.mu is held.
-func (s *Signals) touch(name string) {
+// markChanged makes keepConnected subscribe to a channel, or unsubscribe, as needed. s.Mu is held.
+func (s *Signals) markChanged(name string) {
 	s.touched = append(s.touched, name)
 	select {
 	case s.change <- struct{}{}:
@@ -120,14 +120,14 @@ func (s *Signals) touch(name string) {
 	}
 }
 
-// Until returns a context that ends with ctx, or when the handle is closed, with the cause ErrHandleClosed then. It
-// has no deadline, although ctx may have one: connections would break off just before it, as if Redis were away.
+// Until returns a context that ends with ctx, or with the cause ErrHandleClosed when the handle is closed. It has no
+// deadline even if ctx has one: connections would time out just before it, as if Redis were away.
 func (s *Signals) Until(ctx context.Context) (context.Context, context.CancelFunc) {
 	until, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	stopped := context.AfterFunc(s.Open, func() { cancel(ErrHandleClosed) })
 	if s.Open.Err() != nil {
-		cancel(ErrHandleClosed) // before anything is tried
+		cancel(ErrHandleClosed) // AfterFunc would do it only later
 	}
 	return until, func() {
 		stop()
@@ -136,7 +136,8 @@ func (s *Signals) Until(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// Closing is what a Run returns that has ended because of ctx, which until returned: ErrHandleClosed or nil.
+// Closing returns ErrHandleClosed if a context of Until ended because the handle was closed, else nil. It is what Run
+// of a worker or scheduler returns.
 func Closing(ctx context.Context) error {
 	if err := context.Cause(ctx); errors.Is(err, ErrHandleClosed) {
 		return err
@@ -144,7 +145,7 @@ func Closing(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection and tells all subscribers to look again: they find the handle closed.
+// Close ends the connection and sends an empty message to all subscribers, who then find the handle closed.
 func (s *Signals) Close() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -176,12 +177,12 @@ func (ch *Channel) Send(message string) {
 			default:
 			}
 		}
-		c <- "" // has lost the others
+		c <- "" // messages were lost
 	}
 }
 
-// run keeps a connection as long as there are subscriptions.
-func (s *Signals) run(ctx context.Context) {
+// keepConnected keeps a connection while there are subscriptions.
+func (s *Signals) keepConnected(ctx context.Context) {
 	var wait loop.Backoff
 	ping := signalPing
 	for {
@@ -204,7 +205,7 @@ func (s *Signals) run(ctx context.Context) {
 	}
 }
 
-// idle says whether there is nothing to connect for, and lets the next subscription start anew then.
+// idle reports whether nothing needs a connection. If so, the next subscription starts keepConnected again.
 func (s *Signals) idle(ctx context.Context) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -216,14 +217,14 @@ func (s *Signals) idle(ctx context.Context) bool {
 	return true
 }
 
-// errSignalAge and errSignalIdle end connections that nothing is wrong with.
+// errSignalAge and errSignalIdle end connections that still work.
 var (
 	errSignalAge  = errors.New("delayed: the connection is old")
 	errSignalIdle = errors.New("delayed: no subscriptions are left")
 )
 
 // session makes one connection and subscribes on it, until it breaks, is too old or not needed any more. This goroutine
-// sends, another receives: redigo allows just that.
+// sends and another one receives; redigo allows one of each.
 func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 	key, ok := s.begin()
 	if !ok {
@@ -237,7 +238,7 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 	}
 	defer conn.Close()
 	on := map[string]bool{}
-	if wanted, err := s.settle(conn, on); err != nil || !wanted {
+	if wanted, err := s.syncSubscriptions(conn, on); err != nil || !wanted {
 		return cmp.Or(err, errSignalIdle)
 	}
 	old := time.NewTimer(loop.Jitter(signalLife, 0.2))
@@ -251,7 +252,7 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 	defer func() {
 		cancel()
 		if !over {
-			<-received // before Close, which receives as well
+			<-received // Close receives too, so wait for the goroutine first
 		}
 	}()
 	var idle *time.Timer
@@ -262,7 +263,7 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 		}
 	}()
 	for {
-		wanted, err := s.settle(conn, on)
+		wanted, err := s.syncSubscriptions(conn, on)
 		if err != nil {
 			return err
 		}
@@ -292,8 +293,8 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 	}
 }
 
-// begin prepares for a new connection. It returns one of the channels: in a cluster all nodes publish whatever one of
-// them is told, so any node will do.
+// begin prepares for a new connection. It returns one of the channels as the key to connect for: in a cluster every
+// node publishes every message, so any node will do.
 func (s *Signals) begin() (key string, ok bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -306,14 +307,15 @@ func (s *Signals) begin() (key string, ok bool) {
 	return key, ok
 }
 
-// settle brings the connection's subscriptions, which on holds, to what is wanted, and says whether anything is.
-func (s *Signals) settle(conn redis.Conn, on map[string]bool) (wanted bool, err error) {
+// syncSubscriptions subscribes and unsubscribes until on, the connection's subscriptions, matches the wanted channels.
+// It reports whether any channel is wanted.
+func (s *Signals) syncSubscriptions(conn redis.Conn, on map[string]bool) (wanted bool, err error) {
 	var more, less []any
 	s.Mu.Lock()
 	for _, name := range s.touched {
 		_, want := s.Channels[name]
 		switch {
-		case want: // again, if it was given up and is wanted anew: who came later waits for the answer
+		case want: // even if on has it: a later subscriber waits for the confirmation
 			on[name] = true
 			more = append(more, name)
 		case !want && on[name]:
@@ -339,7 +341,7 @@ func (s *Signals) settle(conn redis.Conn, on map[string]bool) (wanted bool, err 
 	return wanted, nil
 }
 
-// receive hands on what comes until the connection breaks or ctx ends.
+// receive delivers messages until the connection breaks or ctx ends.
 func (s *Signals) receive(ctx context.Context, conn redis.Conn, ping *time.Duration) error {
 	for {
 		start := time.Now()
@@ -348,7 +350,7 @@ func (s *Signals) receive(ctx context.Context, conn redis.Conn, ping *time.Durat
 		cancel()
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
-				// The connection's own timeout is shorter than the time between two signs of life.
+				// The connection's own time-out is shorter than the time between two PINGs.
 				*ping = min(*ping, max(time.Since(start)/2, ShortestWait))
 			}
 			return fmt.Errorf("delayed: waiting for signals: %w", err)
@@ -378,30 +380,31 @@ func (s *Signals) deliver(name, message string, confirmed bool) {
 	}
 }
 
-// SubscribeQueue subscribes to what the workers and schedulers of a queue are told.
+// SubscribeQueue subscribes to the messages for the workers and schedulers of a queue.
 func (s *Signals) SubscribeQueue(queue *Store) (messages <-chan string, unsubscribe func()) {
 	return s.Subscribe(queue.Keys.Signals())
 }
 
-// SubscribeEnd subscribes to how a task ends.
+// SubscribeEnd subscribes to the end of a task.
 func (s *Signals) SubscribeEnd(queue *Store, id string) (messages <-chan string, unsubscribe func()) {
 	return s.Subscribe(queue.Keys.endedOf(id))
 }
 
-// Signal tells the workers and schedulers of the queue something that they find out by themselves, but later.
+// Signal publishes a message for the workers and schedulers of the queue. Without it they would notice the change only
+// later.
 func (s *Store) Signal(ctx context.Context, message string) error {
 	_, err := s.do(ctx, "PUBLISH", s.Keys.Signals(), message)
 	return err
 }
 
-// EndGathered is the end of a call that was left out of the call of its group.
+// EndGathered is the end of a cancelled call that was left out of the combined call of its group.
 const EndGathered = "canceled"
 
-// SignalEnd tells who waits for a task how it has ended, where no script does.
+// SignalEnd publishes how a task has ended, for ends that no script publishes.
 func (s *Store) SignalEnd(ctx context.Context, id, how string) error {
 	_, err := s.do(ctx, "PUBLISH", s.Keys.endedOf(id), how)
 	return err
 }
 
-// SignalParked is published with the path of a function behind it, when tasks of it were parked.
+// SignalParked is published, followed by the path of a function, when tasks of that function were parked.
 const SignalParked = "parked"

@@ -8,21 +8,21 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Source hands out connections, as delayed.Source says, which is the same.
+// Source has the methods of delayed.Source, which documents them.
 type Source interface {
 	Conn(ctx context.Context, key string) (redis.Conn, error)
 	Slot(key string) int
 	Close() error
 }
 
-// BoundedSource bounds the calls that use a source at a time.
+// BoundedSource bounds how many calls use a source at a time.
 type BoundedSource struct {
 	Source
 	Places chan struct{}
 }
 
-// enter waits for a place.
-func (s *BoundedSource) enter(ctx context.Context) error {
+// acquire waits for a free place.
+func (s *BoundedSource) acquire(ctx context.Context) error {
 	select {
 	case s.Places <- struct{}{}:
 		return nil
@@ -31,7 +31,7 @@ func (s *BoundedSource) enter(ctx context.Context) error {
 	}
 }
 
-func (s *BoundedSource) leave() { <-s.Places }
+func (s *BoundedSource) release() { <-s.Places }
 
 const (
 	// CallTimeout bounds one ordinary command. A Redis that stalls for longer is treated as away.

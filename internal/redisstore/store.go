@@ -19,13 +19,12 @@ const (
 	MaxShelved = 100
 )
 
-// Store is one queue as Redis holds it: each method is one script or one read, and nothing above it knows Redis.
-// Methods may be called concurrently.
+// Store is one queue as Redis holds it. Each method is one script or one read. Methods may be called concurrently.
 type Store struct {
 	Src  Source
 	Name string
 	Keys Keys
-	Now  func() time.Time // by Redis's clock, as far as skew is known
+	Now  func() time.Time // by Redis's clock, once RedisTime was called
 	skew atomic.Int64     // Redis's clock less ours, ns
 	Wait int              // replicas that must have a task before it counts as accepted
 }
@@ -37,13 +36,13 @@ func NewStore(src Source, prefix, name string) *Store {
 	return s
 }
 
-// RedisTime notes what time it is by Redis's clock.
+// RedisTime notes the present time of Redis's clock.
 func (s *Store) RedisTime(now time.Time) { s.skew.Store(int64(time.Until(now))) }
 
-// SameQueue reports whether two stores are of one queue.
+// SameQueue reports whether both stores are of the same queue.
 func (s *Store) SameQueue(other *Store) bool { return s.Keys.List == other.Keys.List }
 
-// Slot tells which stores may share a script.
+// Slot returns the queue's hash slot. Stores of one slot may share a script.
 func (s *Store) Slot() int { return s.Src.Slot(s.Keys.List) }
 
 // StatsKey is the counter hash of today, by Redis's clock.
@@ -68,10 +67,10 @@ func evalWaiting(ctx context.Context, src Source, replicas int, sc *Script, keys
 		return nil, fmt.Errorf("delayed: %s: %w", sc.Name, context.Cause(ctx))
 	}
 	if bounded, ok := src.(*BoundedSource); ok {
-		if err := bounded.enter(ctx); err != nil {
+		if err := bounded.acquire(ctx); err != nil {
 			return nil, err
 		}
-		defer bounded.leave()
+		defer bounded.release()
 	}
 	conn, err := Connect(ctx, src, keys[0])
 	if err != nil {
@@ -79,9 +78,9 @@ func evalWaiting(ctx context.Context, src Source, replicas int, sc *Script, keys
 	}
 	defer conn.Close()
 	if replicas == 0 {
-		return sc.run(ctx, conn, CallTimeout, keys, args)
+		return sc.eval(ctx, conn, CallTimeout, keys, args)
 	}
-	return sc.sendWaiting(ctx, conn, waitOf(ctx), replicas, sc.call(keys, args))
+	return sc.sendWaiting(ctx, conn, waitOf(ctx), replicas, sc.evalshaArgs(keys, args))
 }
 
 // ConnError explains why there is no connection. Nothing was sent.
@@ -116,15 +115,15 @@ func (s *Store) Length(ctx context.Context) (int, error) {
 	return n + suspects, err
 }
 
-// Suspects returns the store whose pending list is that of the queue's suspects. Everything else it shares with s.
+// Suspects returns a store whose pending list holds the queue's suspects. All else it shares with s.
 func (s *Store) Suspects() *Store {
 	other := &Store{Src: s.Src, Name: s.Name, Keys: s.Keys, Now: s.Now, Wait: s.Wait}
 	other.Keys.List, other.Keys.Noti = s.Keys.suspects, s.Keys.SuspectsNoti
 	return other
 }
 
-// Used reports whether Redis knows of a task that was ever on the queue, or is claimed by a worker. The counters of a
-// day are kept for 90.
+// Used reports whether Redis knows of any task of the queue: filed, pending, claimed by the given worker or by a legacy
+// one, or counted within the last 90 days.
 func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	k := &s.Keys
 	keys := []any{
@@ -138,20 +137,19 @@ func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	return n > 0, err
 }
 
-// The forms of Python tasks, as Redis records them. Those of a queue have one.
+// The forms of Python tasks, as Redis records them. All Python tasks of a queue have the same form.
 const (
 	PlainForm    = "plain"    // what keakon's package delayed reads: path, arguments and retry count, without an id
 	ExtendedForm = "extended" // with an id and options; workers of keakon's package break on it
 )
 
-// SettleMode makes sure that Python tasks of this queue have one form, for all producers, and returns the form that
-// holds.
+// SettleMode settles the form of the queue's Python tasks, unless that was done before, and returns it.
 func (s *Store) SettleMode(ctx context.Context, want string) (string, error) {
 	return redis.String(s.eval(ctx, ScriptMode, []string{s.Keys.mode}, want))
 }
 
-// Reform replaces the form of Python tasks that was found, if no task is in one of the places that the script looks at,
-// and returns the form that holds. Whether tasks are active is for HoldsNone to say, before.
+// Reform replaces the form of Python tasks if it is still the one found and the script finds no task, and returns the
+// form that holds. Call HoldsNone before: the script does not look for active tasks.
 func (s *Store) Reform(ctx context.Context, found, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptReform, []string{
 		s.Keys.mode, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.archived, s.Keys.legacy,
@@ -160,8 +158,8 @@ func (s *Store) Reform(ctx context.Context, found, want string) (string, error) 
 	}, found, want))
 }
 
-// HoldsNone says whether no task is pending and none is active. In this order: one that becomes active after the first
-// look is found there.
+// HoldsNone reports whether no task is pending and none is active. It looks for pending ones first, so that it misses
+// no task that becomes active between the looks.
 func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 	if n, err := s.Length(ctx); n > 0 || err != nil {
 		return false, err
@@ -178,7 +176,7 @@ func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Mode returns the form that was settled, "" if none was yet.
+// Mode returns the settled form of Python tasks, "" for none yet.
 func (s *Store) Mode(ctx context.Context) (string, error) {
 	form, err := redis.String(s.do(ctx, "GET", s.Keys.mode))
 	if errors.Is(err, redis.ErrNil) {

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// SurveyedQueue is what a sweeper has seen of one queue.
+// SurveyedQueue is the state of one queue that a sweeper needs.
 type SurveyedQueue struct {
 	Locked        bool // the advisory lock is this sweeper's
 	Workers       []string
@@ -19,7 +19,7 @@ type SurveyedQueue struct {
 	Legacy        int // claims of legacy workers
 }
 
-// Survey looks at stores of one slot and tries to take, or renews, their advisory locks.
+// Survey reads the state of stores of one slot, and takes or renews their advisory locks where they are free or ours.
 func Survey(
 	ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration,
 ) ([]SurveyedQueue, error) {
@@ -53,7 +53,7 @@ func Survey(
 // livesMost bounds the heartbeats that one script looks at.
 const livesMost = 1000
 
-// Lifetimes says for each worker how long its heartbeat lasts if it is not renewed; negative: it does not exist.
+// Lifetimes returns for each worker how long its heartbeat lasts if it is not renewed; negative: there is none.
 func (s *Store) Lifetimes(ctx context.Context, l *Link, workers []string) ([]time.Duration, error) {
 	lives := make([]time.Duration, 0, len(workers))
 	for page := range slices.Chunk(workers, livesMost) {
@@ -73,7 +73,7 @@ func (s *Store) Lifetimes(ctx context.Context, l *Link, workers []string) ([]tim
 	return lives, nil
 }
 
-// LegacyAlive asks for the key that a legacy worker's id names, wherever in a cluster it is.
+// LegacyAlive reports whether the key named by a legacy worker's id exists, on whatever node of a cluster.
 func (s *Store) LegacyAlive(ctx context.Context, id string) (bool, error) {
 	if id == "" {
 		return false, nil
@@ -86,25 +86,25 @@ func (s *Store) LegacyAlive(ctx context.Context, id string) (bool, error) {
 	return redis.Bool(l.do(ctx, "EXISTS", id))
 }
 
-// Ages says whether the queue has anything that goes when it is old enough.
+// Ages reports whether the queue has anything that is deleted at some age.
 func (s *Store) Ages(ctx context.Context) (bool, error) {
 	k := &s.Keys
 	n, err := redis.Int(s.do(ctx, "EXISTS", k.archived, k.parked, k.completed, k.locked, k.revoked))
 	return n > 0, err
 }
 
-// ClaimHash is where Redis keeps claims, with the key that exists as long as their worker lives.
+// ClaimHash names the hash that holds claims, and the key that exists while their worker lives.
 type ClaimHash struct{ key, liveness string }
 
-// ClaimsOf returns where the claims of a worker are.
+// ClaimsOf returns the hash with the claims of a worker.
 func (s *Store) ClaimsOf(worker string) ClaimHash {
 	return ClaimHash{s.Keys.processing + worker, s.Keys.heartbeat + worker}
 }
 
-// LegacyClaims returns where the claims of all legacy workers are, to sweep that of one of them.
+// LegacyClaims returns the hash with the claims of all legacy workers, to sweep the claim of one of them.
 func (s *Store) LegacyClaims(worker string) ClaimHash {
 	if worker == "" || s.Src.Slot(worker) != s.Slot() {
-		// Another node of the cluster holds the key; LegacyAlive has asked it. This one never exists.
+		// Another node of the cluster holds the liveness key, and LegacyAlive has asked there. This key never exists.
 		return ClaimHash{s.Keys.legacy, s.Keys.heartbeat + "legacy"}
 	}
 	return ClaimHash{s.Keys.legacy, worker}
@@ -120,10 +120,10 @@ func (s *Store) LegacyWorkers(ctx context.Context, n int) ([]string, error) {
 type Claimed struct {
 	Token   string
 	Message []byte
-	Size    int // of a message that is too large to be read; 0: it was read
+	Size    int // of a message that is too large to be read, else 0
 }
 
-// ClaimTokens returns tokens of claims: all of them if there are at most n, else some n. There are total claims.
+// ClaimTokens returns the tokens of all claims if there are at most n, else of some n; total is the number of claims.
 func (s *Store) ClaimTokens(ctx context.Context, from ClaimHash, n int) (tokens []string, total int, err error) {
 	total, err = redis.Int(s.do(ctx, "HLEN", from.key))
 	if err != nil || total == 0 {
@@ -134,8 +134,8 @@ func (s *Store) ClaimTokens(ctx context.Context, from ClaimHash, n int) (tokens 
 	return tokens, total, err
 }
 
-// Claims reads the first of the claims with these tokens, as many as fit into one call. It returns how many tokens it
-// has read; claims that have ended are left out of the page.
+// Claims reads the claims with these tokens in order, as many as fit into one call. It returns how many tokens it has
+// dealt with; the page lacks claims that have ended.
 func (s *Store) Claims(ctx context.Context, from ClaimHash, tokens []string) (page []Claimed, read int, err error) {
 	messages, err := s.someFields(ctx, from.key, tokens, wire.WorkerLimits.Bytes)
 	for i, token := range tokens[:min(len(tokens), len(messages))] {
@@ -150,14 +150,14 @@ func (s *Store) Claims(ctx context.Context, from ClaimHash, tokens []string) (pa
 type SweepAction struct {
 	Claimed
 	Kind    string // requeue, archive, count or alone
-	Renewed []byte // the message as it goes on; none if it is too large: it goes on as it is
+	Renewed []byte // the message to write; nil if it is too large, which leaves it unchanged
 	ID      string // to archive it under
 	Info    []byte
-	Awaited bool   // somebody may wait for its end
+	Awaited bool   // publish its end, because somebody may wait for it
 	Digest  string // its field in the deaths hash, for count and alone
 }
 
-// SweepLimits are the bounds of what a sweep does.
+// SweepLimits are the limits that a sweep applies.
 type SweepLimits struct {
 	MaxDeaths   int
 	DeathsLife  time.Duration
@@ -167,13 +167,13 @@ type SweepLimits struct {
 
 // Death is what is known of how a worker died.
 type Death struct {
-	Stopped bool   // it was stopping in good order: nothing has died with it
+	Stopped bool   // it was stopping in good order, so none of its tasks died with it
 	Alone   string // the token of the claim that ran with nothing else in hand; "" for none
 	Sole    bool   // it held one claim only
 	Legacy  bool   // it was a legacy worker, which runs one task at a time
 }
 
-// DeathOf reads what a dead worker had noted.
+// DeathOf reads what a dead worker had noted with Mark.
 func (s *Store) DeathOf(ctx context.Context, worker string) (d Death, err error) {
 	notes, err := redis.Strings(s.do(ctx, "HMGET", s.Keys.claims+worker, MarkAlone, MarkStopped))
 	if err != nil {
@@ -192,8 +192,8 @@ func (s *Store) DeathOf(ctx context.Context, worker string) (d Death, err error)
 	return d, nil
 }
 
-// Sweep takes claims from a dead worker. alive is true, and nothing happens, if it lives. Claims come last claimed
-// first.
+// Sweep takes claims from a dead worker, given in reverse order of claiming. If the worker lives, it does nothing and
+// alive is true.
 func (s *Store) Sweep(
 	ctx context.Context, from ClaimHash, lim SweepLimits, actions []SweepAction,
 ) (requeued, archived int, alive bool, err error) {
@@ -224,8 +224,7 @@ func (s *Store) Sweep(
 	return int(values[0]), int(values[1]), false, nil
 }
 
-// Repair mends the notify list: removes what is too much, adds at most n of what is missing. It returns by how much it
-// changed.
+// Repair removes surplus notifications, or adds at most n missing ones. It returns by how much their number changed.
 func (s *Store) Repair(ctx context.Context, n int) (change int, err error) {
 	reply, err := s.eval(ctx, scriptRepair, []string{s.Keys.List, s.Keys.Noti}, n)
 	values, err := ints(reply, err, 3)

@@ -10,8 +10,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// LongestWait is how long replicas are waited for by a call without a limit of its own. Redis says how many have
-// confirmed when it is over, so it ends before the call does.
+// LongestWait is how long a call without a deadline waits for replicas. It is shorter than the call's time-out, so that
+// Redis can still answer how many replicas have confirmed.
 const LongestWait = CallTimeout / 5 * 4
 
 // waitOf returns how long a call waits for replicas.
@@ -24,8 +24,8 @@ func waitOf(ctx context.Context) time.Duration {
 	return min(max(time.Until(deadline)/5*4, time.Millisecond), LongestWait)
 }
 
-// sendWaiting is send, and then WAIT on the same connection in the same request: Redis waits for the replicas that have
-// what this connection has written. If fewer confirm it within the given time the error wraps ErrUnknown.
+// sendWaiting is send followed by WAIT in the same request: Redis waits until so many replicas have what this
+// connection has written. If fewer confirm it within the given time, the error wraps ErrUnknown.
 func (s *Script) sendWaiting(
 	ctx context.Context, conn redis.Conn, within time.Duration, replicas int, all []any,
 ) (any, error) {
@@ -48,7 +48,7 @@ func (s *Script) sendWaiting(
 	return reply, nil
 }
 
-// pipelined sends a script's call and WAIT. err is the error of the call, lacking that of WAIT.
+// pipelined sends a script's call and WAIT in one request. err is the error of the call, lacking that of WAIT.
 func pipelined(ctx context.Context, conn redis.Conn, within time.Duration, replicas int, cmd string, all []any) (
 	reply any, confirmed int, err, lacking error,
 ) {

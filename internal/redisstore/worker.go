@@ -11,10 +11,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Pulse is what a heartbeat learned about one queue.
+// Pulse is a heartbeat's reply for one queue.
 type Pulse struct {
 	Alive  bool // the heartbeat was renewed; false: it had expired
-	Claims int  // Claims that Redis holds for the worker; -1 when not asked for
+	Claims int  // claims that Redis holds for the worker; -1 when not asked for
 	// Version is that of the queue's control hash: 0 if there is none, -1 when not asked for.
 	Version int64
 }
@@ -39,18 +39,18 @@ func Beat(
 	return pulses, time.Unix(values[0], values[1]*1000), nil
 }
 
-// Register makes the worker known and returns the tokens of its claims that stand.
+// Register registers the worker and returns the tokens of its claims that stand.
 func (s *Store) Register(ctx context.Context, worker string, life time.Duration, value string) ([]string, error) {
 	keys := []string{s.Keys.heartbeat + worker, s.Keys.workers, s.Keys.processing + worker}
 	return redis.Strings(s.eval(ctx, ScriptRegister, keys, life.Milliseconds(), worker, value))
 }
 
-// Unregister forgets a worker that stops; false means that it still holds claims.
+// Unregister removes the registration of a worker that stops, and reports false if it still holds claims.
 func (s *Store) Unregister(ctx context.Context, worker string) (bool, error) {
 	return redis.Bool(s.eval(ctx, scriptUnregister, s.workerKeys(worker), worker))
 }
 
-// Forget drops a dead worker of which nothing is left.
+// Forget removes the registration of a dead worker that holds no claims.
 func (s *Store) Forget(ctx context.Context, worker string) (bool, error) {
 	return redis.Bool(s.eval(ctx, scriptForget, s.workerKeys(worker), worker))
 }
@@ -62,7 +62,7 @@ func (s *Store) workerKeys(worker string) []string {
 	}
 }
 
-// Publish notes which functions a worker runs, as a listing. It answers false if the worker is not registered.
+// Publish writes the listing of the functions that a worker runs. It reports false if the worker is not registered.
 func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (bool, error) {
 	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.Keys.heartbeat + worker, s.Keys.functions}, worker,
 		listing))
@@ -77,13 +77,13 @@ func (s *Store) FunctionsOf(ctx context.Context, worker string) ([]byte, error) 
 	return b, err
 }
 
-// What mark notes.
+// Notes that Mark writes, with the meaning of their values.
 const (
 	MarkAlone   = "alone"   // the token of the claim that runs with nothing else in hand
 	MarkStopped = "stopped" // the worker stops in good order
 )
 
-// Mark notes what a worker's death would say of its claims; "" takes a note back.
+// Mark notes in a worker's claims hash what sweepers may conclude from its death; the value "" removes the note.
 func (s *Store) Mark(ctx context.Context, worker, note, value string) error {
 	_, err := s.eval(ctx, scriptMark, []string{s.Keys.claims + worker}, note, value)
 	return err
@@ -104,7 +104,7 @@ type Todo struct {
 	Group    time.Duration // until the next group is due; negative: none
 }
 
-// Check looks at stores of one slot.
+// Check returns what there is to do on stores of one slot.
 func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
 	keys := make([]string, 0, 6*len(stores))
 	for _, s := range stores {
@@ -133,7 +133,7 @@ type LargeTask struct {
 }
 
 // Move makes up to most due tasks of one set pending and returns the time until the next one is due, negative for none.
-// Due tasks that are too large stay where they are.
+// It leaves due tasks that are too large where they are, and returns them.
 func (s *Store) Move(
 	ctx context.Context, from Shelf, most int,
 ) (moved int, next time.Duration, large []LargeTask, err error) {
@@ -166,12 +166,13 @@ func (s *Store) shelfKey(of Shelf) string {
 // Filed is a task of a sorted set, without its message.
 type Filed struct {
 	ID   string
-	Info []byte // nil when nothing is known
+	Info []byte // nil for none
 }
 
-// ParkedPage reads a page of the parked set, what was parked last first, and each page in the order of parking; with
-// expired, from the beginning, and only tasks whose time there is over by our clock: condemn asks Redis's. Messages
-// stay where they are: a megabyte each, read by every worker at every look, would keep Redis busy.
+// ParkedPage reads a page of the parked set, without messages: reading up to a megabyte for each task, in every worker,
+// would keep Redis busy. The first page holds the tasks that were parked last; each page is in the order of parking.
+// With expired, pages begin with the oldest task and hold only tasks that have expired by our clock; the script condemn
+// decides by Redis's clock.
 func (s *Store) ParkedPage(ctx context.Context, offset, n int, expired bool) ([]Filed, error) {
 	var ids []string
 	var err error
@@ -195,7 +196,7 @@ func (s *Store) ParkedPage(ctx context.Context, offset, n int, expired bool) ([]
 	return page, nil
 }
 
-// Condemn archives tasks that were parked for too long, or are due and too large; info says why.
+// Condemn archives tasks that were parked for too long, or are due and too large. Their infos say why.
 func (s *Store) Condemn(ctx context.Context, from Shelf, keep time.Duration, tasks []Filed) (int, error) {
 	args := make([]any, 0, 2+2*len(tasks))
 	args = append(args, statsLife, keep.Milliseconds())

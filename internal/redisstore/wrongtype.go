@@ -9,7 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// keyTypes are the types of a queue's keys by what they add to its name. lua/README.md says what they hold.
+// keyTypes maps what a key adds to its queue's name to the key's type. lua/README.md says what each holds.
 var keyTypes = map[string]string{
 	"_suspects": "list", "_suspects_noti": "list", "_rewait:": "list", "_functions": "hash",
 	"_noti": "list", "_wake": "list", "_processing": "hash", "_workers": "set",
@@ -21,10 +21,10 @@ var keyTypes = map[string]string{
 	"_history:": "list",
 }
 
-// maxTyped bounds the keys whose type is asked for after an error.
+// maxTyped bounds the keys whose types are read after an error.
 const maxTyped = 64
 
-// TypeOfKey returns the type that a key of a queue has.
+// TypeOfKey returns the type that a key of a queue must have.
 func TypeOfKey(key string) string {
 	for _, infix := range keyInfixes {
 		if strings.Contains(key, infix) {
@@ -39,7 +39,7 @@ func TypeOfKey(key string) string {
 	return "list" // pending tasks
 }
 
-// wrongType says which keys of a command are of the wrong type, if that is what Redis has answered.
+// wrongType adds to an error WRONGTYPE which keys of the command have the wrong type.
 func wrongType(conn redis.Conn, cmd string, args []any, err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) || !strings.Contains(string(answer), "WRONGTYPE") {
@@ -61,7 +61,7 @@ func wrongType(conn redis.Conn, cmd string, args []any, err error) error {
 		strings.Join(wrong, "; "), err)
 }
 
-// typesOf asks for the types of keys in one round trip. Those that Redis does not tell are "".
+// typesOf reads the types of keys in one round trip; "" where Redis does not answer.
 func typesOf(conn redis.Conn, keys []string) []string {
 	types := make([]string, len(keys))
 	for _, key := range keys {

@@ -13,13 +13,14 @@ import (
 
 // Options are the parameters of all URLs, whatever they lead to:
 //
-//	ca, cert, key  files in PEM form: who vouches for servers, and the client's certificate with its key; with rediss only
-//	server_name    that the certificates of the servers must have, in place of the host; with rediss only
+//	ca             PEM file of the certificates that vouch for servers; with rediss only, as are the next three
+//	cert, key      PEM files of the client's certificate and its key
+//	server_name    the name that certificates of servers must have, in place of the host
 //	dial_timeout   for connecting, such as 2s
 //	pool_size      connections that concurrent producers share
 var Options = []string{"ca", "cert", "key", "server_name", "dial_timeout", "pool_size"}
 
-// maxDialTimeout keeps a time-out from being one that nobody has meant.
+// maxDialTimeout is longer than any time-out that makes sense.
 const maxDialTimeout = time.Hour
 
 // Limits are the bounds that a URL sets.
@@ -28,7 +29,7 @@ type Limits struct {
 	PoolSize    int
 }
 
-// Limits returns defaults, with what the URL says in their place.
+// Limits returns defaults with the settings of the URL in their place.
 func (u *URL) Limits(defaults Limits) (Limits, error) {
 	l := defaults
 	if text := u.Query.Get("dial_timeout"); text != "" {
@@ -49,8 +50,8 @@ func (u *URL) Limits(defaults Limits) (Limits, error) {
 	return l, nil
 }
 
-// TLSConfig returns how to connect by TLS, nil without it. The certificate of the client is read again for each
-// connection, since it is renewed while programs run; an error now says that it cannot be read at all.
+// TLSConfig returns the configuration for TLS, nil without TLS. The client's certificate is read again for each
+// connection, because it may be renewed while the program runs; TLSConfig reads it once to find errors now.
 func (u *URL) TLSConfig() (*tls.Config, error) {
 	if !u.TLS {
 		for _, name := range []string{"ca", "cert", "key", "server_name"} {

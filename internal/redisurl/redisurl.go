@@ -1,6 +1,5 @@
-// Package redisurl takes URLs apart that name several Redis servers, such as redis://user:password@a:6379,b:6379/0.
-// net/url does not accept more than one port. Nothing of a URL is repeated in an error where it could be, or contain, a
-// password.
+// Package redisurl parses URLs that name several Redis servers, such as redis://user:password@a:6379,b:6379/0, which
+// net/url does not accept. Its errors do not quote any part of a URL that might contain a password.
 package redisurl
 
 import (
@@ -14,7 +13,7 @@ import (
 	"strings"
 )
 
-// URL is what a URL says.
+// URL is a parsed URL.
 type URL struct {
 	TLS            bool     // scheme rediss
 	Hosts          []string // host and port of each server, at least one
@@ -23,12 +22,12 @@ type URL struct {
 	Query          url.Values
 }
 
-// errMalformed is for whatever might show a password if it were repeated.
+// errMalformed is the error for URLs that cannot be quoted, because that might show a password.
 var errMalformed = errors.New("malformed Redis URL: expected redis://[user:password@]host[:port][,host[:port]…][/db] " +
 	"or the same " +
 	"with rediss://; the characters / ? # @ : and % of a user or password are written as %2F %3F %23 %40 %3A %25")
 
-// ErrScheme is for a URL with another scheme. Callers that know more schemes name them behind it.
+// ErrScheme is the error for a URL with another scheme. Callers that know more schemes append them.
 var ErrScheme = errors.New("unknown scheme of the Redis URL: expected redis or rediss")
 
 // Parse parses a URL with scheme redis or rediss. Servers without a port get the default port.
@@ -82,8 +81,8 @@ func Parse(raw, defaultPort string) (*URL, error) {
 	return u, nil
 }
 
-// CheckLogin refuses a user without a password. Redis would not be told of the user, and whoever connects would be the
-// default one, who as a rule may do anything.
+// CheckLogin refuses a user without a password: the client would not log in, and so be the default user, who may
+// usually do anything.
 func CheckLogin(user, password string) error {
 	if user != "" && password == "" {
 		return errors.New("the Redis URL names a user without a password: expected both, as in " +

@@ -24,22 +24,22 @@ const (
 	MissedLatest = 1  // enqueues the latest tick that was missed
 )
 
-// Overlap says what becomes of a tick while the previous task of the entry is not over. Users know it, and its numbers,
-// as the Overlap of the root package.
+// Overlap says what happens to a tick while the previous task of the entry has not ended. It is the Overlap of the root
+// package, with the same numbers.
 type Overlap uint8
 
 // Values of Overlap.
 const (
-	OverlapAllow Overlap = iota // enqueues it all the same
-	OverlapSkip                 // leaves it out
-	OverlapQueue                // enqueues it once the previous task is over, and leaves out further ones
+	OverlapAllow Overlap = iota // enqueues the tick all the same
+	OverlapSkip                 // leaves the tick out
+	OverlapQueue                // enqueues the tick when the previous task has ended, and leaves out further ones
 )
 
-// Definition is what of an entry is kept in Redis: when it ticks, and what is enqueued then.
+// Definition is the part of an entry that its author sets: when it ticks, and what is enqueued then.
 type Definition struct {
 	Spec, Zone  string
 	DST         DST
-	Missed      int // so many of the ticks that were missed are made up for, the latest ones; or MissedSkip
+	Missed      int // how many missed ticks are made up for, the latest ones; or MissedSkip
 	Overlap     Overlap
 	Jitter      time.Duration
 	From, Until time.Time
@@ -47,8 +47,8 @@ type Definition struct {
 	Relative    int64  // which times in it count from the tick: bits of relativeExpiry …
 }
 
-// Normalize fills in what is left out, cuts times to the milliseconds that Redis keeps, and says what is wrong with the
-// definition of the entry of a name. shortest is the least that @every may ask for.
+// Normalize fills in defaults, cuts times to the milliseconds that Redis keeps, and returns what is wrong with the
+// definition of the named entry. shortest is the shortest interval of @every.
 func (d *Definition) Normalize(name string, shortest time.Duration) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -91,7 +91,7 @@ func entryError(name string, err error) error {
 	return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
 }
 
-// wholeMs is a time as Redis keeps it.
+// wholeMs cuts a time to milliseconds, as Redis keeps it.
 func wholeMs(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -109,20 +109,19 @@ func (d *Definition) Timetable(name string) (*Timetable, error) {
 	return t, nil
 }
 
-// ticksAs says whether two definitions tick at the same times.
+// ticksAs reports whether two definitions tick at the same times.
 func (d *Definition) ticksAs(o *Definition) bool {
 	return d.Spec == o.Spec && d.Zone == o.Zone && d.DST == o.DST && d.Jitter == o.Jitter && d.From.Equal(o.From) &&
 		d.Until.Equal(o.Until)
 }
 
-// digest tells definitions apart.
+// digest identifies the definition.
 func (d *Definition) digest() []byte {
 	sum := sha256.Sum256(d.encode())
 	return sum[:8]
 }
 
-// encode returns the definition as MessagePack: the same bytes for the same definition. What has its default is left
-// out.
+// encode returns the definition as MessagePack: the same bytes for the same definition, without defaults.
 func (d *Definition) encode() []byte {
 	var body []byte
 	n := 0

@@ -2,32 +2,32 @@ package schedule
 
 import "time"
 
-// DST says which ticks run whose time a clock leaves out or shows twice. The zero value runs each once. Values may be
-// combined with |. Users know it as Entry.SkipMissing and Entry.RunTwice.
+// DST says what happens to ticks at times that a clock leaves out or shows twice. The zero value runs each once. Values
+// may be combined with |. They are Entry.SkipMissing and Entry.RunTwice of the root package.
 type DST uint8
 
 // Values of DST.
 const (
-	DSTSkipMissing DST = 1 << iota // none at times that the clock leaves out
-	DSTRunTwice                    // both at times that the clock shows twice
+	DSTSkipMissing DST = 1 << iota // no tick at times that the clock leaves out
+	DSTRunTwice                    // two ticks at times that the clock shows twice
 )
 
-// maxPeriods bounds the periods of a zone that a search for a tick passes: up to five a year, as some end with the year
-// and have no change behind them, for longer than the fields need.
+// maxPeriods bounds the periods of a zone that a search for a tick goes through. A year has up to five, since some end
+// with the year although no change follows; the limit covers more years than any fields need.
 const maxPeriods = 64
 
-// period is a time in which a zone does not change. What its clock shows is written as if in UTC.
+// period is a time in which a zone's offset does not change. Times that its clock shows are written as if in UTC.
 type period struct {
-	start, end time.Time     // zero: for ever
-	offset     time.Duration // of what the clock shows, from UTC
+	start, end time.Time     // zero: without limit
+	offset     time.Duration // of the clock, from UTC
 }
 
 func periodAt(t time.Time, loc *time.Location) period {
 	t = t.In(loc)
 	start, end := t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {
-		// Where a zone goes on by rule, package time takes all years for 365 days long: on December 31 of a leap year
-		// it answers with the period that it says is over.
+		// Where a zone follows a rule, package time takes all years for 365 days long: on December 31 of a leap year it
+		// returns a period that has ended.
 		end = end.Add(24 * time.Hour)
 	}
 	_, offset := t.Zone()
@@ -37,7 +37,7 @@ func periodAt(t time.Time, loc *time.Location) period {
 // shows returns what the clock shows.
 func (p *period) shows(t time.Time) time.Time { return t.UTC().Add(p.offset) }
 
-// shown returns up to what time the clock has shown everything before the period.
+// shown returns the latest time that the clock has shown before the period.
 func (p *period) shown(loc *time.Location) time.Time {
 	const day = 24 * time.Hour
 	before := periodAt(p.start.Add(-1), loc)
@@ -70,8 +70,8 @@ func (t *Timetable) nextCron(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// within returns the first tick after a time within a period, zero if there is none; and whether there will be none
-// after it either.
+// within returns the first tick after a time within a period, zero if there is none. none reports that there will be
+// none after the period either.
 func (t *Timetable) within(p *period, after time.Time) (tick time.Time, none bool) {
 	from := p.shows(after)
 	if !p.start.IsZero() {

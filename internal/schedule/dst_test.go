@@ -53,7 +53,7 @@ func watch(loc *time.Location, from, to time.Time) (all []glance) {
 	return all
 }
 
-// allows says whether the fields of a spec allow what a clock shows.
+// allows reports whether the fields of a spec allow what a clock shows.
 func (t *Timetable) allows(w time.Time) bool {
 	const star = 1 << 63
 	day, weekday := t.spec.Dom>>w.Day()&1 == 1, t.spec.Dow>>int(w.Weekday())&1 == 1

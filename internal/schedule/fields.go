@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// decodeStored decodes one value after checking it.
+// decodeStored checks and decodes one value.
 func decodeStored(raw []byte) (any, error) {
 	if err := wire.Check(raw, recordLimits); err != nil {
 		return nil, err

@@ -7,22 +7,22 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Bits of Definition.Relative. Definitions in Redis have them.
+// Bits of Definition.Relative. Redis holds them, so they must not change.
 const (
 	relativeExpiry = 1 << iota
 	relativeDeadline
 	relativeRetryUntil
 )
 
-// timesOf returns the times of a message that may count from its tick, by their bits.
+// timesOf returns the times of a message that may be relative to its tick, by their bits.
 func timesOf(x *wire.Extra) map[int64]*int64 {
 	return map[int64]*int64{
 		relativeExpiry: &x.Expiry, relativeDeadline: &x.Deadline, relativeRetryUntil: &x.RetryUntil,
 	}
 }
 
-// RelativeTimes compares what was made of one call at two moments, which are apart ms from one another, and returns
-// which of its times count from the moment: bits of Definition.Relative.
+// RelativeTimes compares the options of one call as encoded at two times, apart ms from each other, and returns which
+// of them are relative to the present: bits of Definition.Relative.
 func RelativeTimes(x, y *wire.Extra, apart int64) (relative int64) {
 	later := timesOf(y)
 	for bit, at := range timesOf(x) {
@@ -33,7 +33,7 @@ func RelativeTimes(x, y *wire.Extra, apart int64) (relative int64) {
 	return relative
 }
 
-// taskAt returns the message of one task of the entry. An empty lock means that it holds none.
+// taskAt returns the message of one task of the entry. With an empty lock the task holds none.
 func (d *Definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
 	msg, err := wire.Parse(d.Message, wire.WorkerLimits)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // maxName bounds the name of a periodic entry, in bytes. The ids of its tasks begin with it.
 const maxName = 128
 
-// checkName says why a name cannot be an entry's.
+// checkName returns an error if an entry cannot have that name.
 func checkName(name string) error {
 	switch {
 	case name == "":

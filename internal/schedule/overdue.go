@@ -5,8 +5,8 @@ import "time"
 // onTime is how late a tick may be enqueued before it counts as missed.
 const onTime = 30 * time.Second
 
-// overdue returns the ticks that are to be enqueued now, in their order; the first that is passed over because it was
-// missed, zero if none was; and the tick up to which all have been seen to then. most bounds them.
+// overdue returns the ticks to enqueue now, at most most, in their order; the first tick to skip because it was missed,
+// zero for none; and the tick up to which all are dealt with then.
 func (r *Record) overdue(t *Timetable, now time.Time, most int) (ticks []time.Time, missed, seen time.Time) {
 	seen = r.Prev
 	first := t.Next(r.Prev)
@@ -19,7 +19,7 @@ func (r *Record) overdue(t *Timetable, now time.Time, most int) (ticks []time.Ti
 		}
 		return ticks, missed, seen
 	}
-	// Nobody was there for a while. A tick may wait for its jitter still, and those behind it wait with it.
+	// No scheduler was running for a while. A tick may still wait for its jitter, and those after it wait with it.
 	upTo := now
 	near := now.Add(-t.jitter - 1)
 	if near.Before(r.Prev) {

@@ -8,10 +8,10 @@ import (
 const (
 	// MaxTicks bounds the ticks of one Plan.
 	MaxTicks = 100
-	// OverlapLife is how long the lock lasts at most that keeps runs of an entry apart, should nobody free it; each
-	// wait for a retry adds to it.
+	// OverlapLife is the life of the lock that keeps runs of an entry apart, in case nobody frees it; each wait for a
+	// retry extends it.
 	OverlapLife = 24 * time.Hour
-	// LockPrefix is what the name of that lock begins with; the entry's name follows.
+	// LockPrefix precedes the entry's name in the name of that lock.
 	LockPrefix = "p:"
 )
 
@@ -23,28 +23,28 @@ const (
 	TickQueued   = "queued"
 )
 
-// Tick is one tick with what becomes of it, depending on the lock.
+// Tick is one tick with its outcomes, which depend on the lock.
 type Tick struct {
 	At         time.Time
 	ID         string // of its task
 	Message    []byte // the task, if the tick is enqueued
-	Free, Held string // the outcome if the lock is free, or held; empty: there is nothing to note
+	Free, Held string // the outcome if the lock is free, or held; empty: none to note
 }
 
-// Plan is one change of an entry by its ticks. It is carried out only if the entry is still as it was read.
+// Plan is one change of an entry by its ticks. Redis carries it out only if the entry is still as it was read.
 type Plan struct {
 	Was       EntryValue
 	Free      []byte    // the entry afterwards, if the lock is free
 	Held      []byte    // the same, if it is held
 	DueFree   time.Time // when a scheduler must look at it next; zero: never
 	DueHeld   time.Time
-	NotBefore time.Time // must have come by the clock of Redis; zero: any time will do
+	NotBefore time.Time // the plan fails before this time, by Redis's clock; zero: never
 	Lock      string    // empty: none
 	Ticks     []Tick
 }
 
-// PlanOf reads an entry and returns what becomes of its ticks that are due. A plan without ticks says when to look at
-// the entry again.
+// PlanOf decodes an entry and returns the plan for its due ticks. A plan without ticks says when to look at the entry
+// again.
 func PlanOf(v EntryValue, now time.Time) (*Plan, error) {
 	r, err := Decode(v)
 	if err != nil {
@@ -57,11 +57,11 @@ func PlanOf(v EntryValue, now time.Time) (*Plan, error) {
 	return r.plan(t, now)
 }
 
-// plan returns what becomes of the ticks that are due.
+// plan returns the plan for the due ticks.
 func (r *Record) plan(t *Timetable, now time.Time) (*Plan, error) {
 	p := r.unchanged(time.Time{})
 	if r.Paused {
-		return p, nil // it has no business in the set
+		return p, nil // it should not be in the ticks set
 	}
 	ticks, missed, seen := r.overdue(t, now, MaxTicks)
 	if !missed.IsZero() {
@@ -113,7 +113,7 @@ func (r *Record) plan(t *Timetable, now time.Time) (*Plan, error) {
 	return p, nil
 }
 
-// PlanRun returns how the entry's task is enqueued now, under an id of its own, beside the ticks.
+// PlanRun returns the plan for enqueueing the entry's task now, with the given id, beside its ticks.
 func (r *Record) PlanRun(id string, now time.Time) (*Plan, error) {
 	due, err := r.Due()
 	if err != nil {

@@ -9,27 +9,27 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// EntryValue is an entry as Redis holds it. No bytes: there is none.
+// EntryValue is an entry as Redis holds it. Without bytes, the entry does not exist.
 type EntryValue struct {
 	Name string
 	Raw  []byte
 }
 
-// Record is a periodic entry in Redis: its definition, and what has become of it. As bytes it is the MessagePack array
-// of the definition, in binary, and a map of the rest; whoever changes the rest takes over the definition as it is,
-// with what only others know of it.
+// Record is a periodic entry in Redis: its definition and its state. Encoded, it is the MessagePack array of the
+// definition, in binary, and a map of the rest. A change of the rest keeps the bytes of the definition, which may have
+// fields that this version does not know.
 type Record struct {
 	Was        EntryValue // as it was read
 	Def        Definition
 	defRaw     []byte
-	Owner      string // who declares it; empty: it was set at run time
-	declared   []byte // digest of the definition that was declared last
+	Owner      string // that declares it; empty: it was set at run time
+	declared   []byte // digest of the last declared definition
 	Paused     bool
-	Prev, Next time.Time // the last tick that was seen to, and the next; zero: none
+	Prev, Next time.Time // the last tick that was dealt with, and the next; zero: none
 	Queued     time.Time // the tick that waits for the end of the previous task; zero: none
 }
 
-// recordLimits allow an entry some more than its message.
+// recordLimits allow an entry somewhat more than its message.
 var recordLimits = wire.Limits{
 	Bytes: wire.WorkerLimits.Bytes + 8192, Elems: wire.WorkerLimits.Elems, Depth: wire.WorkerLimits.Depth,
 	Path: wire.WorkerLimits.Path,
@@ -136,7 +136,7 @@ func (r *Record) Declare(owner string, def Definition, now time.Time) error {
 	return r.Define(def, now)
 }
 
-// Pause makes the entry tick no more, and drops a tick that waits.
+// Pause stops the entry's ticks, and drops a tick that waits.
 func (r *Record) Pause() { r.Paused, r.Queued = true, time.Time{} }
 
 // Resume ends a pause.
@@ -174,7 +174,7 @@ func (r *Record) dueBy(t *Timetable) time.Time {
 	case r.Paused:
 		return time.Time{}
 	case !r.Queued.IsZero():
-		return r.Queued // over already: every look shows it until the previous task has ended
+		return r.Queued // in the past, so that every look finds it until the previous task has ended
 	case r.Next.IsZero():
 		return time.Time{}
 	}

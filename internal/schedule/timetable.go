@@ -1,9 +1,9 @@
-// Package schedule says when the periodic entries of a queue tick, and what becomes of an entry and of its tasks when
-// they do. It is pure: it is told what time it is and what Redis holds, and returns a Plan of what to write.
+// Package schedule computes when the periodic entries of a queue tick, and what to enqueue and to write then. It is
+// pure: its callers pass the time and what Redis holds, and get a Plan of what to write.
 //
-// The value of an entry in Redis holds its definition and its state, and every script that changes an entry names the
-// value that was read: a Plan is carried out only if the entry is still the same. So schedulers need neither a leader
-// nor a lock, and a script that is sent twice does nothing the second time. Go computes the ticks, because Lua knows no
+// The value of an entry in Redis holds its definition and its state, and every script that changes an entry gets the
+// value that was read: it carries out a Plan only if the entry is still the same. So schedulers need neither a leader
+// nor a lock, and a script that is sent twice does nothing the second time. Go computes the ticks, because Lua has no
 // time zones, and a Plan has both outcomes, for a free lock and for a held one; the script chooses.
 package schedule
 
@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// ShortestEvery bounds what @every may ask for: each tick is a task and a line of history.
+	// ShortestEvery is the shortest interval of @every: each tick is a task and a line of history.
 	ShortestEvery = time.Second
-	// farthest is the step in which a tick is looked for that is years away, such as February 29 around 2100.
+	// farthest is the step of the search for a tick that is years away, such as February 29 around 2100.
 	farthest = 4 * 365 * 24 * time.Hour
 )
 
@@ -29,7 +29,7 @@ type Timetable struct {
 	spec   *cron.SpecSchedule // otherwise: the fields as bit sets
 	loc    *time.Location
 	dst    DST
-	free   bool          // the hour field allows every hour: the entry follows the clock, whatever that shows
+	free   bool          // the hour field allows every hour: ticks follow the clock, whatever it leaves out or repeats
 	from   time.Time     // no tick before; zero: none
 	until  time.Time     // no tick from then on; zero: none
 	jitter time.Duration // longest delay of a tick
@@ -78,7 +78,7 @@ func newTimetable(spec, zone string, dst DST) (*Timetable, error) {
 		return nil, fmt.Errorf("the spec %q is of no known kind", spec)
 	}
 	own := *fields
-	own.Location = time.UTC // it is asked for what clocks show; zones are dst.go's
+	own.Location = time.UTC // it computes times of clocks; dst.go deals with zones
 	t.spec = &own
 	const hours = 1<<24 - 1
 	t.free = own.Hour&hours == hours
@@ -104,8 +104,8 @@ func LoadZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// wall returns the first time after w that the fields allow, where times are what a clock shows, written as if in UTC.
-// Zero: never.
+// wall returns the first time after w that the fields allow, zero for none. Times are those that a clock shows, written
+// as if in UTC.
 func (t *Timetable) wall(w time.Time) time.Time {
 	// cron looks five years ahead, and leap days may be eight years apart.
 	for range 2 {
@@ -134,8 +134,7 @@ func (t *Timetable) Next(after time.Time) time.Time {
 	return tick
 }
 
-// nextEvery counts from the entry's start, or from 1970, and not from when a process began: so a restart shifts
-// nothing.
+// nextEvery counts from the entry's start, or from 1970, so that restarts of processes do not shift the ticks.
 func (t *Timetable) nextEvery(after time.Time) time.Time {
 	origin, every := int64(0), t.every.Milliseconds()
 	if !t.from.IsZero() {
@@ -149,7 +148,7 @@ func (t *Timetable) nextEvery(after time.Time) time.Time {
 	return time.UnixMilli(origin + (n+1)*every).In(t.loc)
 }
 
-// Due returns when a tick is enqueued: up to the jitter later, which is the same on all instances.
+// Due returns when a tick is enqueued: later by up to the jitter, by the same time in all instances.
 func (t *Timetable) Due(tick time.Time) time.Time {
 	most := uint64(t.jitter.Milliseconds()) //nolint:gosec // not negative
 	if most == 0 {
@@ -168,7 +167,7 @@ func (t *Timetable) Due(tick time.Time) time.Time {
 	return tick.Add(time.Duration(h%(most+1)) * time.Millisecond) //nolint:gosec // at most most
 }
 
-// last returns the latest ticks after one time and up to another, at most n, in their order.
+// last returns the latest n ticks after one time and up to another, in their order.
 func (t *Timetable) last(after, upTo time.Time, n int) []time.Time {
 	if !t.until.IsZero() && !upTo.Before(t.until) {
 		upTo = t.until.Add(-time.Millisecond)
@@ -186,7 +185,7 @@ func (t *Timetable) last(after, upTo time.Time, n int) []time.Time {
 			}
 			ring = append(ring, tick)
 			if t.every > 0 && len(ring) == 1 {
-				// Those before the last n need not be looked at one by one.
+				// Skip those before the last n in one step.
 				if more := int64(upTo.Sub(tick) / t.every); more >= int64(n) {
 					tick = tick.Add(time.Duration(more-int64(n)) * t.every)
 					ring = ring[:0]

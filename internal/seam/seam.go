@@ -1,10 +1,10 @@
-// Package seam is how package delayedtest reaches what package delayed keeps to itself. It is for these two only:
-// delayed fills in the functions, and delayedtest calls them. What belongs to delayed travels as any, because this
-// package cannot import it.
+// Package seam gives package delayedtest access to internals of package delayed. It is for these two only: delayed sets
+// the functions, and delayedtest calls them. Values of delayed's types are passed as any, because this package cannot
+// import delayed.
 //
-// Tests of users run the real code: delayedtest drives a Stepper, a worker without its goroutines, whose claim, call,
-// decision and ends are those of every worker. A Source that is also a Listener gives messages their time and hears
-// what was enqueued. Without a Listener that costs a nil check.
+// Tests of users run the real code: delayedtest drives a Stepper, a worker without its goroutines, which claims, calls
+// and ends tasks as every worker does. A Source that is also a Listener sets the time of messages and learns which
+// tasks were enqueued. Without a Listener that costs a nil check.
 package seam
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Listener is what a delayed.Source may be besides: queues that use it tell it of their tasks, and take the time from
-// it.
+// Listener is an interface that a delayed.Source may also have: its queues report their tasks to it, and take the time
+// from it.
 type Listener interface {
 	// Now returns the time that messages are stamped with.
 	Now() time.Time
@@ -27,39 +27,39 @@ type Filed struct {
 	// pending, canceled (and still in the list of pending ones), active, scheduled, retry, aggregating, parked,
 	// archived, completed
 	State   string
-	ID      string // under which it is filed; of pending and active tasks that of the message, which may have none
+	ID      string // under which it is filed; of pending and active tasks the id in the message, if any
 	Message []byte
 	At      time.Time // when it is due, or deleted; zero for none
 	Info    []byte    // a MessagePack map, or nothing
 }
 
-// Run is what became of one claimed task.
+// Run is the outcome of one claimed task.
 type Run struct {
 	Queue   string
 	Message []byte // as it was claimed
-	Called  bool   // a function was called with it
-	Err     error  // that it returned
-	Failed  bool   // that counts as a failure
+	Called  bool   // its function was called
+	Err     error  // that the function returned
+	Failed  bool   // Err counts as a failure
 	Outcome string // done, retry, snoozed, archived, canceled, parked, released, forwarded, gathered
 }
 
 // Stepper runs a worker's tasks one at a time, in the goroutine that calls Step. Its methods may be called
 // concurrently, and Step from within a task.
 type Stepper interface {
-	// Step runs the next pending task; what is due becomes pending first. nil means that none is pending: then wait is
-	// the time until one is due by Redis's clock, negative for none.
+	// Step makes due tasks pending and runs the next pending task. If none is pending, run is nil and wait is the time
+	// until one is due by Redis's clock, negative for none.
 	Step(ctx context.Context) (run *Run, wait time.Duration, err error)
 	// Look makes due tasks pending, fires groups that are due, and makes parked tasks pending whose functions the
 	// worker knows.
 	Look(ctx context.Context) error
-	// Sweep takes the tasks of all workers without a heartbeat from them, without waiting for further signs of their
-	// death, and deletes what is too old.
+	// Sweep takes the tasks of all workers without a heartbeat, without waiting for further signs of their death, and
+	// deletes what is too old.
 	Sweep(ctx context.Context) error
 	// Beat must be called after Redis's time was moved.
 	Beat(ctx context.Context) error
-	// Stop ends the contexts of tasks that run, as a worker does that must stop.
+	// Stop cancels the contexts of running tasks, as a stopping worker does.
 	Stop()
-	// Close takes the worker's leave. No task must run any more.
+	// Close unregisters the worker. No task may be running.
 	Close() error
 }
 
@@ -72,12 +72,12 @@ var (
 	// time.
 	List func(ctx context.Context, queue any) ([]Filed, error)
 
-	// Match returns what tells whether a message is a call of fn with args, and the path of fn. An argument that wild
-	// says yes to equals every other. fn is what Queue.Delay takes, or a *delayed.Task and no args.
+	// Match returns a function that reports whether a message is a call of fn with args, and the path of fn. An
+	// argument for which wild returns true equals every other. fn is what Queue.Delay takes, or a *delayed.Task without
+	// args.
 	Match func(fn any, args []any, wild func(any) bool) (match func(message []byte) bool, path string, err error)
 
-	// Args decodes the arguments of a message by the parameters of fn; ok is false if it is a message for another
-	// function.
+	// Args decodes the arguments of a message by the parameters of fn; ok is false if it calls another function.
 	Args func(fn any, message []byte) (args []any, ok bool, err error)
 
 	// NewStepper returns a stepper for a *delayed.Worker that was not run yet.
@@ -86,6 +86,6 @@ var (
 	// Tick lets a *delayed.Scheduler that was not run enqueue what is due.
 	Tick func(ctx context.Context, scheduler any) error
 
-	// Refusable says whether a full Redis refuses a script, given by its text or its SHA-1.
+	// Refusable reports whether a full Redis refuses a script, given by its text or its SHA-1.
 	Refusable func(script string) bool
 )

@@ -1,5 +1,5 @@
-// Package signature writes the functions of a worker down as JSON, for programs in other languages. docs/PROTOCOL.md
-// describes the form.
+// Package signature writes a worker's functions as JSON, for programs in other languages. docs/PROTOCOL.md describes
+// the format.
 package signature
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Write writes functions to out. Their parameters have names where their source can be read.
+// Write writes functions to out, with names of parameters where the source can be read.
 func Write(out io.Writer, infos []function.Info) error {
 	all := catalog.List{Version: catalog.Version, Functions: []catalog.Function{}}
 	var shapes wire.Shapes

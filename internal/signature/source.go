@@ -10,14 +10,14 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 )
 
-// sources reads the names of parameters, which no program has, from the files that it was built of.
+// sources reads the names of parameters, which are not in the program, from its source files.
 type sources struct {
 	files token.FileSet
 	known map[string]*ast.File // nil: cannot be read
 }
 
-// names returns the names of the parameters of a function, or nil where its source is not there or is another one by
-// now. A name is empty where the source has none.
+// names returns the names of the parameters of a function, or nil if its source is missing or has changed since. A name
+// is empty where the source has none.
 func (s *sources) names(info *function.Info) []string {
 	if info.Func == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// actions decides what becomes of the claims of a dead worker. Only a task that died alone gets nearer to the archive.
+// actions decides what happens to the claims of a dead worker. Only deaths alone bring a task nearer to the archive.
 func (g *Group) actions(s *redisstore.Store, page []redisstore.Claimed, d redisstore.Death) []redisstore.SweepAction {
 	actions, now := make([]redisstore.SweepAction, len(page)), s.Now()
 	for i, c := range page {
@@ -20,8 +20,7 @@ func (g *Group) actions(s *redisstore.Store, page []redisstore.Claimed, d rediss
 	return actions
 }
 
-// action decides about one claim. Its death is counted in the message where that can carry it, and beside it where
-// not.
+// action decides about one claim. It counts the death in the message if that can carry it, else in the deaths hash.
 func (g *Group) action(
 	s *redisstore.Store, c redisstore.Claimed, d redisstore.Death, now time.Time,
 ) redisstore.SweepAction {
@@ -44,9 +43,10 @@ func (g *Group) action(
 	alone := d.Legacy || d.Alone != ""
 	switch {
 	case d.Stopped, d.Alone != "" && d.Alone != c.Token:
-		// It has not died with this worker: that stopped, or had not started it.
+		// The task has not died with this worker, which was stopping or had not started it.
 	case err != nil || msg.Kind == wire.Py:
-		// Not ours to change. Nobody can know that it is suspect either, so that no worker runs it alone on purpose.
+		// Such a message must not be changed. So it cannot say that the task is suspect, and no worker runs it alone
+		// on purpose.
 		sum := sha1.Sum(c.Message) //nolint:gosec // see the import
 		a.Kind, a.Digest = "count", hex.EncodeToString(sum[:])
 		if alone || d.Sole {
@@ -91,7 +91,7 @@ func countDeath(msg *wire.Message, alone bool, now time.Time) int {
 	return int(x.AloneDeaths)
 }
 
-// archiveTooLarge returns the action on a claim whose message is too large for any worker: it is archived as it is.
+// archiveTooLarge returns the action that archives a claim unchanged, because its message is too large for any worker.
 func (g *Group) archiveTooLarge(s *redisstore.Store, c redisstore.Claimed, now time.Time) redisstore.SweepAction {
 	a := redisstore.SweepAction{
 		Claimed: c, Kind: "archive", ID: wire.NewTaskID(),

@@ -23,7 +23,7 @@ func (g *Group) takeClaims(ctx context.Context, s *redisstore.Store, worker stri
 			return taken, err
 		}
 		d.Sole = taken == 0 && total == 1
-		// Last claimed first, as each goes to the front of the queue.
+		// Last claimed first, because each goes to the front of the queue.
 		slices.SortFunc(tokens, func(a, b string) int {
 			an, ai, _ := redisstore.ParseToken(a)
 			bn, bi, _ := redisstore.ParseToken(b)

@@ -8,9 +8,9 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// findDead returns those of the workers that are dead beyond doubt: their heartbeats were missing at two looks, so far
-// apart that a living worker would have registered again, and contact with Redis was unbroken from before the first to
-// the second.
+// findDead returns the workers that are certainly dead: their heartbeats were missing at two looks, so far apart that a
+// living worker would have registered again, and contact with Redis was unbroken from before the first look to the
+// second.
 func (g *Group) findDead(ctx context.Context, s *redisstore.Store, workers []string) (dead []string, err error) {
 	var others, missing []string
 	for _, w := range workers {
@@ -29,20 +29,20 @@ func (g *Group) findDead(ctx context.Context, s *redisstore.Store, workers []str
 			if left[i] < 0 {
 				missing = append(missing, w)
 			} else {
-				g.lookIn(left[i] + expiryMargin)
+				g.passWithin(left[i] + expiryMargin)
 			}
 		}
 	}
 	return g.confirmDead(s, ourWorkers, missing), nil
 }
 
-// expiryMargin is added to the time that a heartbeat has left, so that it is over at the next look.
+// expiryMargin is added to the time that a heartbeat has left, so that it has expired at the next look.
 const expiryMargin = 20 * time.Millisecond
 
-// lookIn asks for another look after d at the latest.
-func (g *Group) lookIn(d time.Duration) { g.next = min(g.next, max(d, expiryMargin)) }
+// passWithin makes the next pass come within d.
+func (g *Group) passWithin(d time.Duration) { g.next = min(g.next, max(d, expiryMargin)) }
 
-// findDeadLegacy returns the ids of legacy workers with claims whose liveness keys are missing beyond doubt.
+// findDeadLegacy returns the ids of legacy workers with claims that are certainly dead.
 func (g *Group) findDeadLegacy(ctx context.Context, s *redisstore.Store, total int) (dead []string, err error) {
 	if total == 0 {
 		g.confirmDead(s, legacyWorkers, nil)
@@ -68,14 +68,14 @@ func (g *Group) findDeadLegacy(ctx context.Context, s *redisstore.Store, total i
 // legacyPage bounds the claims of legacy workers that one pass looks at; each such worker has one at a time.
 const legacyPage = 1000
 
-// ourWorkers and legacyWorkers keep their ids apart.
+// ourWorkers and legacyWorkers are the prefixes that keep both kinds of ids apart.
 const (
 	ourWorkers    = ""
 	legacyWorkers = "legacy "
 )
 
-// confirmDead notes whose heartbeats are missing now, forgets those that are back, and returns those that have been
-// missing for long enough.
+// confirmDead notes the workers whose heartbeats are missing now, forgets those whose heartbeats are back, and returns
+// those that have been missing for long enough.
 func (g *Group) confirmDead(s *redisstore.Store, kind string, missing []string) (dead []string) {
 	now := time.Now()
 	since, ok := g.cfg.Health.UnbrokenSince()
@@ -89,11 +89,11 @@ func (g *Group) confirmDead(s *redisstore.Store, kind string, missing []string) 
 	for _, w := range missing {
 		first, seen := before[kind+w]
 		if !seen || !ok || first.Before(since) {
-			first = now // what was seen before the contact broke does not count
+			first = now // a look from before the contact broke does not count
 		}
 		after[kind+w] = first
 		if wait := g.confirmAfter - now.Sub(first); wait > 0 || !ok {
-			g.lookIn(wait)
+			g.passWithin(wait)
 		} else {
 			dead = append(dead, w)
 		}

@@ -1,6 +1,6 @@
-// Package sweep finds workers that have died, and decides what becomes of the tasks that they held: each goes back to
-// its queue, unless it has taken down too many workers; then it is archived. On its way the sweeper mends notify lists
-// and drops what was kept for long enough.
+// Package sweep finds workers that have died, and decides what happens to the tasks that they held: a task goes back to
+// its queue, or is archived if it has taken down too many workers. It also mends notify lists and deletes what was kept
+// for long enough.
 package sweep
 
 import (
@@ -13,25 +13,25 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// trimEvery is the number of passes between two looks at the age of archived and parked tasks.
+// trimEvery is how many passes go by between two checks of the age of archived and parked tasks.
 const trimEvery = 8
 
 // Config says what a Group sweeps, and how.
 type Config struct {
 	Stores []*redisstore.Store // the queues, at least one, all of one slot
-	// Worker is the id of the worker that the group runs in: it lives, and its heartbeat keeps contact with Redis and
-	// brings the time. "" if the group runs alone.
+	// Worker is the id of the worker that the group runs in. That worker is alive, and its heartbeat keeps contact with
+	// Redis and brings Redis's time. "" if the group runs alone.
 	Worker   string
 	Interval time.Duration // between two passes, ± 20 %; they come at least once in Life
 	Life     time.Duration // of the heartbeats of all workers
 	// ArchiveMax and ArchiveFor bound the archive.
 	ArchiveMax int
 	ArchiveFor time.Duration
-	// Health is that of the connections to the server of these queues.
+	// Health is the health of the connections to the server of these queues.
 	Health *LinkHealth
 	Log    loop.Journal
-	// OnArchive is called before a dead worker's task is archived: for its deaths, or because its message is too large
-	// to be read; then msg is nil and err says how large it is. nil: nobody wants to know.
+	// OnArchive, if not nil, is called before a dead worker's task is archived: for its deaths, or because its message
+	// is too large to be read; then msg is nil and err says how large it is.
 	OnArchive func(queue string, msg *wire.Message, reason string, err error)
 }
 
@@ -39,7 +39,7 @@ type Config struct {
 type Group struct {
 	cfg          Config
 	id           string        // of this sweeper, in the advisory lock
-	confirmAfter time.Duration // how far apart two looks are that miss the heartbeat of a dead worker
+	confirmAfter time.Duration // least time between the two looks that find a worker dead
 	limits       redisstore.SweepLimits
 
 	link    redisstore.Link
@@ -47,7 +47,7 @@ type Group struct {
 	missed  map[*redisstore.Store]map[string]time.Time // when the heartbeat of a worker was first missed
 	deficit map[*redisstore.Store]int                  // notifications that were missing at the last pass
 	passes  int
-	next    time.Duration // until the next pass, as this one finds it
+	next    time.Duration // until the next pass, as far as this one knows
 	trouble loop.Complaints
 	lines   *loop.LineLimit // log lines about tasks
 }
@@ -70,8 +70,8 @@ func NewGroup(cfg Config) *Group {
 	}
 }
 
-// Run makes passes until ctx ends: in intervals, and when a heartbeat is about to end. A group that runs alone has no
-// heartbeat that keeps contact, so it pings between them.
+// Run makes passes until ctx ends: in intervals, and when a heartbeat is about to expire. A group that runs alone also
+// pings between passes, because it has no heartbeat that keeps contact.
 func (g *Group) Run(ctx context.Context) {
 	defer g.lines.Close()
 	defer g.link.HangUp()
@@ -109,8 +109,8 @@ func (g *Group) Run(ctx context.Context) {
 	}
 }
 
-// open connects, and notes when the server is another one than before: then heartbeats may be missing that were never
-// written there.
+// open connects, and notices when the server is not the one from before: heartbeats may be missing there because they
+// were never written.
 func (g *Group) open(ctx context.Context) error {
 	fresh, err := g.link.Open(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (g *Group) open(ctx context.Context) error {
 	return nil
 }
 
-// ping keeps contact.
+// ping keeps contact with Redis.
 func (g *Group) ping(ctx context.Context) {
 	done := g.cfg.Health.Call()
 	err := g.link.Ping(ctx)
@@ -160,7 +160,7 @@ func (g *Group) pass(ctx context.Context, interval time.Duration) error {
 		return err
 	}
 	done := g.cfg.Health.Call()
-	// The lock outlives one pass of its holder, so that the others do not take turns with it.
+	// The lock outlasts the interval, so that the same sweeper keeps it.
 	queues, err := redisstore.Survey(ctx, &g.link, g.cfg.Stores, g.id, interval*3/2)
 	done(err)
 	if err != nil {
@@ -187,7 +187,7 @@ func (g *Group) sweepQueue(ctx context.Context, s *redisstore.Store, seen *redis
 	}
 	if !seen.Locked {
 		if len(dead)+len(legacy) > 0 {
-			g.lookIn(g.confirmAfter / 2) // whoever has the lock may be among them
+			g.passWithin(g.confirmAfter / 2) // the holder of the lock may be one of the dead
 		}
 		return nil
 	}
@@ -218,8 +218,8 @@ func (g *Group) sweepQueue(ctx context.Context, s *redisstore.Store, seen *redis
 	return nil
 }
 
-// repair removes surplus notifications, and adds those that have been missing at two passes: between them a worker that
-// was woken has had the time to claim.
+// repair removes surplus notifications, and adds those that were missing at two passes: between them a woken worker had
+// time to claim.
 func (g *Group) repair(ctx context.Context, s *redisstore.Store, deficit int) error {
 	last := g.deficit[s]
 	g.deficit[s] = max(deficit, 0)
@@ -236,7 +236,7 @@ func (g *Group) repair(ctx context.Context, s *redisstore.Store, deficit int) er
 	return nil
 }
 
-// SweepAll gives back the tasks of all workers without a heartbeat, at first sight, and drops what is too old.
+// SweepAll gives back the tasks of all workers without a heartbeat, after a single look, and deletes what is too old.
 func (g *Group) SweepAll(ctx context.Context) error {
 	for _, s := range g.cfg.Stores {
 		workers, err := s.Workers(ctx)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// LinkHealth knows since when a process has been in touch with one Redis server without a break. A sweeper needs it:
-// when Redis was away, or this process stood still, a missing heartbeat says nothing about its worker. It is safe for
-// concurrent use.
+// LinkHealth records since when a process has been in contact with one Redis server without a break. Sweepers need it:
+// when Redis was away, or this process was halted, a missing heartbeat does not mean that its worker is dead. It is
+// safe for concurrent use.
 type LinkHealth struct {
-	slow time.Duration // a call that takes longer is a break
+	slow time.Duration // a call that takes longer counts as a break
 
 	mu      sync.Mutex // protects the following
 	since   time.Time  // zero: no contact
@@ -17,12 +17,12 @@ type LinkHealth struct {
 	next    uint64
 }
 
-// NewLinkHealth returns the health of the link to a server on which heartbeats live for life. There is no contact yet.
+// NewLinkHealth returns the health of the link to a server whose heartbeats last for life. There is no contact yet.
 func NewLinkHealth(life time.Duration) *LinkHealth {
 	return &LinkHealth{slow: max(life/4, 100*time.Millisecond), pending: map[uint64]time.Time{}}
 }
 
-// Call notes that a call starts, and done that it has ended, with its error.
+// Call notes that a call starts; done notes that it has ended, with its error.
 func (h *LinkHealth) Call() (done func(error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,14 +43,14 @@ func (h *LinkHealth) Call() (done func(error)) {
 	}
 }
 
-// Break notes a break that no call has shown.
+// Break notes a break that shows in no call.
 func (h *LinkHealth) Break() {
 	h.mu.Lock()
 	h.since = time.Time{}
 	h.mu.Unlock()
 }
 
-// UnbrokenSince returns since when there is contact, and false if there is none just now.
+// UnbrokenSince returns since when there is contact, and false if there is none now.
 func (h *LinkHealth) UnbrokenSince() (since time.Time, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

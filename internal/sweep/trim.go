@@ -8,8 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// trim drops locks that have expired, deletes old archived and completed tasks, and archives tasks that were parked for
-// too long.
+// trim drops expired locks, deletes old archived and completed tasks, and archives tasks that were parked for too long.
 func (g *Group) trim(ctx context.Context, s *redisstore.Store) error {
 	if ages, err := s.Ages(ctx); err != nil || !ages {
 		return err

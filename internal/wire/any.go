@@ -135,7 +135,7 @@ func (w *walker) walkAnyMap(cnt, i, depth int) (next int, err *ValueError) {
 	return next, nil
 }
 
-// isStr says whether a string begins at b[i:].
+// isStr reports whether a string begins at b[i:].
 func isStr(b []byte, i int) bool {
 	_, end := strAt(b, i)
 	return end >= 0

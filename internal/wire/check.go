@@ -6,9 +6,10 @@ import (
 	"math"
 )
 
-// Check says whether b is exactly one well-formed MessagePack value within lim: nothing cut off, nothing after it, map
-// keys only strings, integers and booleans, timestamps the only extension. The error is a *FormatError. Check does not
-// recurse and, when it accepts, does not allocate; a length that the rest of b cannot hold is refused where it stands.
+// Check reports whether b is exactly one well-formed MessagePack value within lim: nothing cut off, nothing after it,
+// map keys only strings, integers and booleans, timestamps the only extension. The error is a *FormatError. Check does
+// not recurse and, when it accepts, does not allocate; a length that the rest of b cannot hold is refused where it
+// stands.
 func Check(b []byte, lim Limits) error {
 	if len(b) > lim.Bytes {
 		return TooLong(len(b), lim)

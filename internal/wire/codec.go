@@ -29,7 +29,7 @@ func CodecFor(t reflect.Type) (*Codec, error) {
 	return codec.(*Codec), nil //nolint:errcheck // as above
 }
 
-// FromArray says whether the type can be decoded from an array: slices (but not []byte), arrays (but not [n]byte),
+// FromArray reports whether the type can be decoded from an array: slices (but not []byte), arrays (but not [n]byte),
 // structs, any, and pointers to those.
 func (c *Codec) FromArray() bool { return c.node.fromArray() }
 
@@ -131,7 +131,7 @@ func (c *Codec) AppendAs(form Form, dst []byte, v reflect.Value) (b []byte, stru
 	e := encoder{dst: dst, start: len(dst), form: form}
 	err := e.encode(n, v, 0)
 	if err == nil {
-		err = e.room(0)
+		err = e.checkSize(0)
 	}
 	if err != nil {
 		return dst, false, err

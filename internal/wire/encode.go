@@ -101,8 +101,8 @@ func (e *encoder) encodeInside(n *node, v reflect.Value, depth int) *ValueError 
 	return e.encode(c.node, v, depth)
 }
 
-// room says whether n bytes more keep the value within the limit.
-func (e *encoder) room(n int) *ValueError {
+// checkSize reports whether n bytes more keep the value within the limit.
+func (e *encoder) checkSize(n int) *ValueError {
 	if n > maxBytes-(len(e.dst)-e.start) {
 		return &ValueError{Want: fmt.Sprintf("at most %d bytes", maxBytes), Got: "more"}
 	}
@@ -110,7 +110,7 @@ func (e *encoder) room(n int) *ValueError {
 }
 
 func (e *encoder) encodeString(n *node, s string) *ValueError {
-	if err := e.room(len(s)); err != nil {
+	if err := e.checkSize(len(s)); err != nil {
 		return err
 	}
 	if !utf8.ValidString(s) {
@@ -128,7 +128,7 @@ func (e *encoder) encodeBytes(v reflect.Value) *ValueError {
 		e.dst = AppendNil(e.dst)
 		return nil
 	}
-	if err := e.room(v.Len()); err != nil {
+	if err := e.checkSize(v.Len()); err != nil {
 		return err
 	}
 	e.dst = AppendBin(e.dst, v.Bytes())
@@ -136,7 +136,7 @@ func (e *encoder) encodeBytes(v reflect.Value) *ValueError {
 }
 
 func (e *encoder) encodeByteArray(n *node, v reflect.Value) *ValueError {
-	if err := e.room(n.len); err != nil {
+	if err := e.checkSize(n.len); err != nil {
 		return err
 	}
 	if v.CanAddr() {

@@ -48,7 +48,7 @@ type Gather struct {
 // Keeps reports whether something is kept of the task when it has succeeded.
 func (x *Extra) Keeps() bool { return x != nil && (x.KeepResult > 0 || x.Retention > 0) }
 
-// isZero says whether there is nothing to write.
+// isZero reports whether there is nothing to write.
 func (x *Extra) isZero() bool { return x == nil || x.pairs() == 0 }
 
 func (x *Extra) pairs() (n int) {
@@ -85,7 +85,7 @@ const (
 	seenH
 )
 
-// isExtra says whether parse knows a key.
+// isExtra reports whether parse knows a key.
 func isExtra(key string) bool {
 	switch key {
 	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "uk", "ul", "al", "us", "g", "gp", "h":

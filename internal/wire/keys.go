@@ -1,6 +1,6 @@
 package wire
 
-// TextKeys says whether all keys of the maps in b are strings. Check must have accepted b.
+// TextKeys reports whether all keys of the maps in b are strings. Check must have accepted b.
 func TextKeys(b []byte) bool {
 	_, ok := textKeys(b, 0)
 	return ok

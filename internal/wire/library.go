@@ -20,7 +20,7 @@ const (
 	libMap   = 4
 )
 
-// inLibrary says whether the library has a loop for the type of n, a slice or a map.
+// inLibrary reports whether the library has a loop for the type of n, a slice or a map.
 func inLibrary(n *node) bool {
 	if n.typ.Name() != "" || !basic(n.elem) {
 		return false
@@ -32,7 +32,7 @@ func inLibrary(n *node) bool {
 		(n.elem.op == opString || n.elem.op == opBool))
 }
 
-// basic says whether n is one of Go's own types. float32 is not among them: the library takes no float64 for it.
+// basic reports whether n is one of Go's own types. float32 is not among them: the library takes no float64 for it.
 func basic(n *node) bool {
 	switch n.op {
 	case opBool, opInt, opUint, opString:

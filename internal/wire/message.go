@@ -66,7 +66,7 @@ func (m *Message) Kwargs() []byte {
 	return m.Py.Kwargs
 }
 
-// Python says whether the function is Python's.
+// Python reports whether the function is Python's.
 func (m *Message) Python() bool { return m.Kind == Py || m.Kind == PyExtended }
 
 // Extend makes room for meta: a bare or plain Go message becomes an extended one, every other stays as it is.
@@ -335,7 +335,7 @@ func (m *Message) appendPy(dst []byte, n int) []byte {
 	return dst
 }
 
-// isEmpty says whether an element of a Python message means no arguments: absent, nil, an empty array or map.
+// isEmpty reports whether an element of a Python message means no arguments: absent, nil, an empty array or map.
 func isEmpty(b []byte) bool {
 	return len(b) == 0 || len(b) == 1 && (b[0] == codeNil || b[0] == 0x90 || b[0] == 0x80)
 }

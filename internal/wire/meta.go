@@ -30,7 +30,7 @@ type Pairs struct {
 	Raw []byte
 }
 
-// isZero says whether there is nothing to write.
+// isZero reports whether there is nothing to write.
 func (m *Meta) isZero() bool {
 	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 &&
 		m.DiedAt == 0 && m.Extra.isZero() && m.Rest == nil

@@ -59,7 +59,7 @@ var (
 	typeTime = reflect.TypeFor[time.Time]()
 )
 
-// fromArray says whether an array can be a value of the type.
+// fromArray reports whether an array can be a value of the type.
 func (n *node) fromArray() bool {
 	for n.op == opPtr {
 		n = n.elem
@@ -281,7 +281,8 @@ func (c *compiler) structNode(n *node, where string) error {
 		if !f.IsExported() {
 			if f.Anonymous && promotes(f.Type) {
 				return c.refuse(f.Type, where+"."+f.Name,
-					`the fields of an embedded struct that is not exported would be lost; export it, or say so with the tag msgpack:"-"`)
+					"the fields of an embedded struct that is not exported would be lost; "+
+						`export it, or say so with the tag msgpack:"-"`)
 			}
 			continue
 		}
@@ -310,7 +311,7 @@ func (c *compiler) structNode(n *node, where string) error {
 	return nil
 }
 
-// promotes says whether embedding t gives a struct exported fields.
+// promotes reports whether embedding t gives a struct exported fields.
 func promotes(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -327,7 +328,7 @@ func promotes(t reflect.Type) bool {
 	return false
 }
 
-// hasOption says whether a struct tag's options, separated by commas, have this one among them.
+// hasOption reports whether a struct tag's options, separated by commas, have this one among them.
 func hasOption(options, option string) bool {
 	for o := range strings.SplitSeq(options, ",") {
 		if o == option {

@@ -47,7 +47,8 @@ func TestUnsupported(t *testing.T) {
 		{reflect.TypeFor[chan int](), "chan int cannot travel in a task: send what is needed"},
 		{
 			reflect.TypeFor[func()](),
-			`func() cannot travel in a task: send what is needed to make it anew; keep a field at home with the tag msgpack:"-"`,
+			"func() cannot travel in a task: send what is needed to make it anew; " +
+				`keep a field at home with the tag msgpack:"-"`,
 		},
 		{reflect.TypeFor[complex128](), "complex128 cannot travel in a task: send its two parts as floats"},
 		{

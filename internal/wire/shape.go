@@ -58,7 +58,7 @@ func (s *Shapes) of(n *node) *Shape {
 	return &Shape{Kind: "ref", Name: name}
 }
 
-// contains says whether values of n can contain values of what.
+// contains reports whether values of n can contain values of what.
 func (n *node) contains(what *node, seen map[*node]bool) bool {
 	parts := []*node{n.key, n.elem}
 	for i := range n.fields {

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// IsControl says whether r is a control character, or one that separates lines.
+// IsControl reports whether r is a control character, or one that separates lines.
 func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
 // OneLine escapes the control characters of a text as Go writes them, so that what a task brings along cannot look like

@@ -22,7 +22,7 @@ func (c *Codec) Unknown(b []byte, most int) []string {
 	return u.found
 }
 
-// Lacks says whether a path leads to a field that the type lacks. It is false where it leads nowhere else.
+// Lacks reports whether a path leads to a field that the type lacks. It is false where it leads nowhere else.
 func (c *Codec) Lacks(path string) bool {
 	n := c.node
 	for path != "" {
@@ -184,7 +184,7 @@ func (u *unknowns) in(key string, n *node, i, depth int) (next int) {
 	return next
 }
 
-// note adds a field to what was found, and says whether there is room for another.
+// note adds a field to what was found, and reports whether there is room for another.
 func (u *unknowns) note(key string) bool {
 	if len(key) > maxFieldPath {
 		key = key[:maxFieldPath]

@@ -23,7 +23,7 @@ func (w *walker) add(n int) *ValueError {
 	return nil
 }
 
-// fits says whether the walked value, which took n bytes of the input, stays within the bound.
+// fits reports whether the walked value, which took n bytes of the input, stays within the bound.
 func (w *walker) fits(n int) *ValueError {
 	if w.mem > memLimit(n) {
 		return tooLarge(n)

@@ -3,7 +3,7 @@
 //   - imports that point up: from a package to one on a floor above it;
 //   - knots: files of one package that use each other in a circle, so that none can be understood without the others;
 //   - methods that stand in another file than their receiver's type;
-//   - long files and wide lines, in every module and language of the tree;
+//   - long files, and wide lines of code and texts, in every module of the tree;
 //   - names that the package at the root exports.
 //
 // Imports, knots, methods and names are those of the files that are built on this platform, without tests.
@@ -76,7 +76,7 @@ func run(out io.Writer, dir string, r rules, verbose bool) error {
 		{"largest knot of files", len(total.knot), r.knot, knots},
 		{"methods away from their type", len(total.away), unlimited, total.away},
 		{fmt.Sprintf("files past %d lines", r.lines), len(long), 0, long},
-		{fmt.Sprintf("lines past %d columns", r.columns), len(wide), unlimited, wide},
+		{fmt.Sprintf("lines past %d columns", r.columns), len(wide), 0, wide},
 		{"names exported by the root", len(exported), r.exported, exported},
 	}
 	broken := printFigures(out, figures, verbose)

@@ -6,7 +6,7 @@ type rules struct {
 	floors [][]string
 	// lines is the most that a file may have.
 	lines int
-	// columns is the most that a line should have; a tab counts as four. Wider lines are counted, but break no limit.
+	// columns is the most that a line may have; a tab counts as four.
 	columns int
 	// knot is the most files of one package that may use each other in a circle.
 	knot int

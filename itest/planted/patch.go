@@ -52,7 +52,7 @@ func (t test) cutRun() (before []string, names string, after []string) {
 	return t.args[:i:i], t.args[i+1], t.args[i+2:]
 }
 
-// names says whether t is or may be a run of the test of that name.
+// names reports whether t is or may be a run of the test of that name.
 func (t test) names(name string) bool {
 	if t.python {
 		_, function, _ := strings.Cut(name, "::")
@@ -107,7 +107,8 @@ type patch struct {
 	paths  []string // files it changes, relative to the root of the tree
 }
 
-// readPatches reads the patches of a directory in the order of their names. Words, if any, choose those whose name contains one.
+// readPatches reads the patches of a directory in the order of their names. If there are words, it reads only the
+// patches whose name contains one of them.
 func readPatches(dir string, words []string) ([]patch, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
 	if err != nil {
@@ -160,7 +161,8 @@ func parsePatch(text string) (patch, error) {
 	case p.breaks == "":
 		return p, errors.New(`expected a line "# Breaks: …" that says what the patch breaks`)
 	case len(p.tests) == 0:
-		return p, errors.New(`expected a line "# Test: …" with the arguments of a go test that must fail, or "# Pytest: …" with those of pytest`)
+		return p, errors.New(`expected a line "# Test: …" with the arguments of a go test that must fail, ` +
+			`or "# Pytest: …" with those of pytest`)
 	case len(p.paths) == 0:
 		return p, errors.New(`expected a diff with "--- a/" and "+++ b/" lines`)
 	}
@@ -195,7 +197,8 @@ func apply(ctx context.Context, scratch string, p patch) (undo func(), err error
 		return undo, fmt.Errorf("%w: %s", err, text)
 	}
 	for path, old := range before {
-		if now, err := os.ReadFile(filepath.Join(scratch, path)); err == nil && old != nil && string(now) == string(old) {
+		now, err := os.ReadFile(filepath.Join(scratch, path))
+		if err == nil && old != nil && string(now) == string(old) {
 			return undo, fmt.Errorf("git apply left %s as it was", path)
 		}
 	}

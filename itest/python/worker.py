@@ -83,7 +83,8 @@ def main():
     )
     parser.add_argument('--id-bits', type=int, default=63,
                         help="bits of the worker's id; 63 here, because with the package's 16 two of the many workers "
-                             'that a test starts and kills can meet under one id, and then the first one\'s claim is lost')
+                             'that a test starts and kills can meet under one id, '
+                             "and then the first one's claim is lost")
     parser.add_argument('--run-go', action='store_true', help='run Go tasks too, as a worker of go-delayed would')
     parser.add_argument('--max-sleep', type=float, metavar='SECONDS',
                         help='longest and first sleep after a failed claim, instead of the 60 and 1 of the package')

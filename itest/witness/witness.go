@@ -169,7 +169,7 @@ func split(args []any) (keys, argv []any) {
 	return args[2 : 2+n], args[2+n:]
 }
 
-// isToken says whether s has the form <batch>-<i>.
+// isToken reports whether s has the form <batch>-<i>.
 func isToken(s string) bool {
 	batch, i, ok := strings.Cut(s, "-")
 	return ok && isNumber(batch) && isNumber(i)

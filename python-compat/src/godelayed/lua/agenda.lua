@@ -1,7 +1,8 @@
--- agenda: which periodic entries are due.
+-- agenda: list the periodic entries that are due.
 -- KEYS  1 periodic hash   2 ticks set
--- ARGV  1 how many to pass over   2 most entries, at most 100
--- Returns {time in ms, ms until the next one that is not due yet (-1 none), entry, value, entry, value ...}; the value is empty where there is none.
+-- ARGV  1 how many entries to skip   2 most entries, at most 100
+-- Returns {time in ms, ms until the next entry is due (-1 none), entry, value, entry, value ...}: the due entries. A
+--       value is empty if the entry has none.
 -- O(n log m). Reads only.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -12,7 +13,8 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local names = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', ARGV[1], ARGV[2])
-local ahead = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+local after = '(' .. string.format('%.0f', now)
+local ahead = redis.call('ZRANGEBYSCORE', KEYS[2], after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 local reply = {now, -1}
 if ahead[2] then reply[2] = math.ceil(number(ahead[2]) - now) end
 if #names == 0 then

@@ -1,9 +1,11 @@
 -- annul: end claims of tasks that were canceled.
--- KEYS  1 processing hash   2 claims hash   3 revoked set   4 completed set   5 results hash   6 locks hash   7 locked set   8 counters of the day
+-- KEYS  1 processing hash   2 claims hash   3 revoked set   4 completed set   5 results hash   6 locks hash
+--       7 locked set   8 counters of the day
 -- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
---       then for each task, at most 200: token, id, ms that is kept that it was canceled or 0, what is kept, 1 if it was canceled for certain,
---       channel of those who wait for it to end or ''
--- Returns for each task 1 if the claim stood, 0 if it did not, 2 if it stands still, because the task is not revoked any more.
+--       then for each task, at most 200: token, id, ms to keep a record of the cancellation or 0, that record, 1 if the
+--       task is canceled even if it is not revoked, channel on which to publish its end or ''
+-- Returns for each task 1 if the claim stood, 0 if it did not, 2 if the claim remains because the task is no longer
+--       revoked.
 -- O(n log m). Works on a full Redis: its first write is an HDEL.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -11,7 +13,7 @@ local batches = tonumber(ARGV[2])
 local answers, tokens, ids, seen = {}, {''}, {''}, {}
 local values, dues, gone, names, channels = {}, {}, {}, {}, {}
 local known = redis.call('EXISTS', KEYS[4], KEYS[5]) > 0
--- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+-- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 for i = 3 + batches, #ARGV, 6 do
   local id, keep = ARGV[i + 1], tonumber(ARGV[i + 2])
   local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
@@ -35,7 +37,7 @@ for i = 3 + batches, #ARGV, 6 do
   end
 end
 local done = #tokens - 1
--- Keys of another type are an error before that, too.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('ZCARD', KEYS[4])
 redis.call('HLEN', KEYS[5])

@@ -1,10 +1,12 @@
--- cancel: take a task that waits out of where it is filed; note that one which may be pending or active must not run.
--- KEYS  1 revoked set   2 control hash   3 scheduled set   4 retry set   5 parked set   6 archived set   7 completed set   8 tasks hash
+-- cancel: remove a filed task; revoke one that may be pending or active, so that it does not run.
+-- KEYS  1 revoked set   2 control hash   3 scheduled set   4 retry set   5 parked set   6 archived set
+--       7 completed set   8 tasks hash
 --       9 info hash   10 results hash   11 locks hash   12 locked set   13 counters of the day
--- ARGV  1 id   2 ms that a task stays revoked   3 ms that is kept that it was canceled, or 0   4 what is kept
---       5 channel of those who wait for it to end   6 channel of the queue's workers   7 life of the counters, s
---       8 most revocations to forget, at most 1,000   9 1 if it was filed when it was looked at, to say what is kept
--- Returns 2 if it was taken out, 1 if it may be pending or active and is revoked, 0 if it has ended, 3 if it was filed in between.
+-- ARGV  1 id   2 ms that a task stays revoked   3 ms to keep a record of the cancellation, or 0   4 that record
+--       5 channel on which to publish its end   6 channel of the queue's workers   7 life of the counters, s
+--       8 most revocations to forget, at most 1,000   9 1 if the task was filed when the caller made the record
+-- Returns 2 if it was removed, 1 if it may be pending or active and is revoked, 0 if it has ended, 3 if it was filed
+--       after the caller looked.
 -- O(log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -15,8 +17,9 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id, keep = ARGV[1], tonumber(ARGV[3])
--- All is read before anything is written.
-local scheduled, retrying, parked = redis.call('ZSCORE', KEYS[3], id), redis.call('ZSCORE', KEYS[4], id), redis.call('ZSCORE', KEYS[5], id)
+-- Read everything before the first write.
+local scheduled, retrying = redis.call('ZSCORE', KEYS[3], id), redis.call('ZSCORE', KEYS[4], id)
+local parked = redis.call('ZSCORE', KEYS[5], id)
 local waits = scheduled or retrying or parked
 local held = redis.call('HMGET', KEYS[11], '@' .. id, '#' .. id)
 local lock = held[1]
@@ -28,7 +31,7 @@ local version = math.max(now, (tonumber(redis.call('HGET', KEYS[2], 'version') o
 local names = {}
 if lock then names[1] = '@' .. id end
 if lock and redis.call('HGET', KEYS[11], lock) == id then names[2] = lock end
--- The id stays its own as long as the task may be somewhere.
+-- A task that may still be pending or active keeps its id.
 if waits and held[2] then names[#names + 1] = '#' .. id end
 redis.call('HLEN', KEYS[8])
 redis.call('HLEN', KEYS[9])

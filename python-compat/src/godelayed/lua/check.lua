@@ -1,8 +1,8 @@
--- check: what is to do on queues of one slot.
+-- check: say what there is to do on queues of one slot.
 -- KEYS  for each queue: pending list, scheduled set, retry set, parked set, groups set, suspects list
 -- ARGV  none
--- Returns for each queue five numbers: pending tasks, ms until the next scheduled task or retry is due (0 overdue, -1 none), parked tasks,
---       ms until the next group is due, pending suspects.
+-- Returns for each queue five numbers: pending tasks, ms until the next scheduled task or retry is due (0 overdue,
+--       -1 none), parked tasks, ms until the next group is due, pending suspects.
 -- O(queues). Reads only; one command for a queue that is empty.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.

@@ -1,16 +1,20 @@
 -- claim: move pending tasks into the worker's processing hash, and end claims that are done.
--- KEYS  1 some pending list   2 its notify list   3 heartbeat   4 processing hash   5 claims hash   6 counters of the day
+-- KEYS  1 some pending list   2 its notify list   3 heartbeat   4 processing hash   5 claims hash
+--       6 counters of the day
 --       7 control hash
--- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1   4 most bytes of a message, and in all four times as many
---       5 1 when legacy workers share the queue   6 1 to mend the notify list of such a queue   7 life of the counters, s
---       8 value of the heartbeat, as in ack   9 number b of finished batches   10... b batch numbers   then tokens to end, at most 500
--- Returns {1, tasks left, answers, message...}; {2, tasks left, answers, version of the control hash, message...} if there is one;
---       {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before; {-2, 0, answers} when the queue is paused.
---       answers are those of ack. In place of a message that is too large stands its size: it is claimed as the others are.
+-- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1
+--       4 most bytes of a message, and in all four times as many   5 1 when legacy workers share the queue
+--       6 1 to mend the notify list of such a queue   7 life of the counters, s   8 value of the heartbeat, as in ack
+--       9 number b of finished batches   10... b batch numbers   then tokens to end, at most 500
+-- Returns {1, tasks left, answers, message...}; {2, tasks left, answers, version of the control hash, message...} if
+--       there is one; {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before;
+--       {-2, 0, answers} when the queue is paused. answers are those of ack. A message that is too large is claimed
+--       too, but only its size is returned.
 -- O(n). Works on a full Redis: its first write is an LPOP, LTRIM or HDEL.
 local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
 local legacy = ARGV[5] == '1'
--- Lists are measured first, and new claims are filed before old ones end: while a slot moves, a key that was emptied cannot be touched again.
+-- Measure lists first, and file new claims before ending old ones: while a slot moves, a command on a key that was
+-- emptied fails.
 local left, notified = redis.call('LLEN', KEYS[1]), redis.call('LLEN', KEYS[2])
 local pulse, control = redis.call('GET', KEYS[3]), redis.call('HMGET', KEYS[7], 'paused', 'version')
 local used = redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1
@@ -26,14 +30,14 @@ elseif control[2] then
 end
 reply[1] = status
 most = math.min(most, left)
--- A legacy worker that is woken must find a task: leave those that have a notification.
+-- A legacy worker that wakes must find a task: leave as many tasks as there are notifications.
 if legacy then most = math.min(most, held + notified) end
 local first = 10 + tonumber(ARGV[9])
 -- Keys of another type are an error before anything is taken.
 if most > 0 or first <= #ARGV then redis.call('HLEN', KEYS[5]) end
 if first <= #ARGV then redis.call('HLEN', KEYS[6]) end
 
--- In steps that the sizes so far allow, so that little too much is taken and given back.
+-- Take in steps sized by the messages seen so far, so that little must be given back.
 local limit = tonumber(ARGV[4])
 local at, n, bytes, room, step = #reply, 0, 0, 4 * limit, 8
 -- Tokens are put together from digits: Lua is slow at writing numbers.
@@ -58,8 +62,8 @@ for _ = 1, most do
 end
 
 if n > 0 then
-  -- Redis keeps up to 512 short fields in one block and walks through it for each of them: 500 small messages would take three times as long. One field of
-  -- more than 64 bytes makes it a table for good.
+  -- Redis keeps up to 512 short fields in one block and walks through it for each of them: 500 small messages would
+  -- take three times as long. One field of more than 64 bytes makes it a table for good.
   local long = n >= 64 and string.format('%65s', '')
   if long then redis.call('HSET', KEYS[4], long, '') end
   redis.call('HSET', KEYS[4], unpack(fields))
@@ -75,7 +79,7 @@ if left == 0 and mend then
 else
   local spend = math.min(math.max(0, n - held), notified)
   if left > 0 and (n == 0 and held == 1 or mend and notified == spend) then
-    -- One that is spent and one that is added cancel out.
+    -- A notification to remove and one to add cancel out.
     if spend == 0 then
       redis.call('LTRIM', KEYS[2], 0, -1)
       redis.call('RPUSH', KEYS[2], '1')
@@ -103,5 +107,7 @@ else
   reply[3] = answers
 end
 if first > 10 then redis.call('HDEL', KEYS[5], unpack(ARGV, 10, first - 1)) end
-if done > 0 and redis.call('HINCRBY', KEYS[6], 'processed', done) == done then redis.call('EXPIRE', KEYS[6], ARGV[7]) end
+if done > 0 and redis.call('HINCRBY', KEYS[6], 'processed', done) == done then
+  redis.call('EXPIRE', KEYS[6], ARGV[7])
+end
 return reply

@@ -1,5 +1,6 @@
 -- condemn: archive tasks that were parked for too long, or are due and too large to be made pending.
--- KEYS  1 scheduled, retry or parked set   2 archived set   3 info hash   4 counters of the day   5 locks hash   6 locked set
+-- KEYS  1 scheduled, retry or parked set   2 archived set   3 info hash   4 counters of the day   5 locks hash
+--       6 locked set
 -- ARGV  1 life of the counters, s   2 ms that an archived task is kept   3 id   4 info   ... further pairs, at most 200
 -- Returns the number of tasks archived.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
@@ -11,7 +12,7 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('ZCARD', KEYS[2])
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[4])
@@ -32,7 +33,7 @@ end
 if archived > 0 and redis.call('HINCRBY', KEYS[4], 'archived', archived) == archived then
   redis.call('EXPIRE', KEYS[4], ARGV[1])
 end
--- Tasks that are over free their ids and locks; see README.md.
+-- Free the ids and locks of tasks that have ended; see README.md.
 local function free(ids)
   if #ids == 0 or locks == 0 then return end
   local marks, names = {}, {}

@@ -1,7 +1,8 @@
--- delete: delete archived and completed tasks with all that is kept of them.
+-- delete: delete archived and completed tasks with their messages, infos and results.
 -- KEYS  1 archived set   2 tasks hash   3 info hash   4 completed set   5 results hash
 -- ARGV  1... ids, at most 1,000
--- Returns the number of tasks deleted; an id that was archived and completed counts twice, a completed one whose time is over not at all.
+-- Returns the number of tasks deleted. An id that was archived and completed counts twice; an expired completed task
+--       does not count.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -12,11 +13,11 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local archived, completed, seen, over = {}, {}, {}, 0
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[5])
--- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+-- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 for i = 1, #ARGV do
   if not seen[ARGV[i]] then
     seen[ARGV[i]] = true

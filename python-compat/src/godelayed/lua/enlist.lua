@@ -1,13 +1,14 @@
--- enlist: make tasks pending or file them until they are due, with ids and locks that no other task may have meanwhile.
--- KEYS  1 pending list   2 notify list   3 scheduled set   4 retry set   5 parked set   6 tasks hash   7 info hash   8 completed set
---       9 locks hash   10 locked set   11 revoked set   12 wake list   13 control hash
--- ARGV  1 'back', 'front', 'in' or 'at'   2 ms from now or since 1970, for 'in' and 'at'   3 channel of the queue's workers, ends in 'signals'; who waits for a task
---       that is replaced before it was pending is told on those that end in 'ended:' and its id in place of that
+-- enlist: make tasks pending, or file them until they are due, unless another task holds their id or lock.
+-- KEYS  1 pending list   2 notify list   3 scheduled set   4 retry set   5 parked set   6 tasks hash   7 info hash
+--       8 completed set   9 locks hash   10 locked set   11 revoked set   12 wake list   13 control hash
+-- ARGV  1 'back', 'front', 'in' or 'at'   2 ms from now or since 1970, for 'in' and 'at'
+--       3 channel of the queue's workers, which ends in 'signals'. With 'ended:' and a task's id in place of 'signals'
+--       it is the channel on which the end of a replaced task is published, if that was not pending yet
 --       4 ms that a replaced task stays revoked   5 most expired locks to drop, at most 500
---       then for each task, at most 200: id, message, ms that the id stays taken beyond the due time or 0, lock or '',
---       ms that it lasts beyond the due time, 'fail', 'skip' or 'replace'
--- Returns {1, for each task '' or the id of the one that is there in its stead}, or {0, position from 0 of the first task that is refused,
---       id of the one in its way} with nothing written.
+--       then for each task, at most 200: id, message, ms to keep the id taken after the due time or 0, lock or '',
+--       ms to keep the lock after the due time, 'fail', 'skip' or 'replace'
+-- Returns {1, for each task '' or the id of the existing task that stands instead}, or {0, position from 0 of the first
+--       refused task, id of the task that holds its id or lock} with nothing written.
 -- O(n log m). A full Redis refuses it as a whole. 'in' is measured by the server's clock.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -24,7 +25,7 @@ local from = math.max(now, due)
 local function ahead(score) return score and number(score) > now end
 local function held(name) return ahead(redis.call('ZSCORE', KEYS[10], name)) end
 
--- Who stands and who is in the way: all is read before anything is written. Keys of another type are an error before that.
+-- Read everything before the first write, which also finds keys of another type.
 redis.call('HLEN', KEYS[9])
 local reply, owners, places, stands, replaced, pardoned = {1}, {}, {}, {}, {}, {}
 for i = 6, #ARGV, 6 do
@@ -49,7 +50,7 @@ for i = 6, #ARGV, 6 do
   reply[n + 1] = other or ''
   if not other then
     owners[lock], places[id], stands[n] = id, n, true
-    -- An older task of this id was canceled when it had ended already.
+    -- The revocation was meant for an older task of this id, which has ended.
     if ARGV[i + 2] ~= '0' and redis.call('ZSCORE', KEYS[11], id) then pardoned[#pardoned + 1] = id end
   end
 end
@@ -123,7 +124,7 @@ if #fields > 0 then
   redis.call('HSET', KEYS[9], unpack(fields))
   redis.call('ZADD', KEYS[10], unpack(lapses))
 end
--- Each key that may run empty is touched once: while a slot moves, it cannot be touched again.
+-- Touch each key that may become empty only once: while a slot moves, a second command on it fails.
 if #gone > 0 then
   redis.call('ZREM', KEYS[3], unpack(gone))
   redis.call('ZREM', KEYS[4], unpack(gone))

@@ -3,7 +3,7 @@
 -- ARGV  1... messages, in order, at most 1,000
 -- Returns the number of tasks.
 -- O(n). A full Redis refuses it as a whole.
-redis.call('LLEN', KEYS[1]) -- a key of another type is an error before anything is written
+redis.call('LLEN', KEYS[1]) -- fails on a key of another type before anything is written
 if #ARGV == 1 then
   redis.call('RPUSH', KEYS[2], '1')
 else

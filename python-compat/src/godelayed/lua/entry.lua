@@ -5,14 +5,14 @@
 -- Returns 1, or 0 when the entry has changed.
 -- O(log n). Works on a full Redis: its first write is a ZREM.
 local value = redis.call('HGET', KEYS[1], ARGV[1]) or ''
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('ZCARD', KEYS[2])
 redis.call('LLEN', KEYS[3])
 if value ~= ARGV[2] then return 0 end
 if ARGV[4] == '' then
   redis.call('ZREM', KEYS[2], ARGV[1])
 else
-  -- A full Redis allows what follows a write that it allows.
+  -- After this write a full Redis also allows those that follow.
   redis.call('ZREM', KEYS[2], '')
   redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
 end

@@ -1,10 +1,13 @@
--- fire: make the call of a group pending, if the group still begins with the calls that it was made of.
+-- fire: make the combined call of a group pending, if the group still begins with the calls that it combines.
 -- KEYS  1 group list   2 groups set   3 gathered hash   4 pending list   5 notify list   6 control hash
--- ARGV  1 group   2 number of these calls   3 the first of them, '' for one call that is too large to be read   4 the last   5 their bytes of arguments   6 their values
+-- ARGV  1 group   2 number of combined calls   3 the first of them, '' for one call that is too large to be read
+--       4 the last   5 their bytes of arguments   6 their values
 --       7 when the next call was made, ms, 0 if unknown   8 most bytes in a group   9 most values in a group
---       10 version of the control hash when they were read, 0 if there was none   11... messages to make pending, in order, at most 1,000:
+--       10 version of the control hash when they were read, 0 if there was none
+--       11... messages to make pending, in order, at most 1,000:
 --       none if the one call is too large, which becomes pending as it is
--- Returns {1 if it was done, ms until the group is due again (0 overdue, -1 gone)}, or {2, 0} if some of them may have been canceled since. 0 calls only forget a group that is empty.
+-- Returns {1 if it was done, else 0, ms until the group is due again (0 overdue, -1 gone)}, or {2, 0} if some of the
+--       calls may have been canceled since. With 0 calls it only forgets an empty group.
 -- O(n + log m). Works on a full Redis: its first write is an LTRIM.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
@@ -16,7 +19,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local n, count = tonumber(ARGV[2]), redis.call('LLEN', KEYS[1])
 local score, state = redis.call('ZSCORE', KEYS[2], ARGV[1]), redis.call('HGET', KEYS[3], ARGV[1])
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('LLEN', KEYS[4])
 redis.call('LLEN', KEYS[5])
 local same = n == 0 and count == 0
@@ -40,14 +43,15 @@ local due = now
 local since, quiet, delay, size, bytes, values = string.match(state or '', '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
 if since then
   bytes, values = math.max(0, tonumber(bytes) - tonumber(ARGV[5])), math.max(0, tonumber(values) - tonumber(ARGV[6]))
-  -- Its clock is not ours.
+  -- ARGV[7] comes from a producer's clock.
   since = tonumber(since)
   if ARGV[7] ~= '0' then since = math.max(since, math.min(tonumber(ARGV[7]), now)) end
   if count - n < tonumber(size) and bytes < tonumber(ARGV[8]) and values < tonumber(ARGV[9]) then
     due = tonumber(quiet)
     if tonumber(delay) > 0 then due = math.min(due, since + tonumber(delay)) end
   end
-  state = string.format('%.0f ', since) .. quiet .. ' ' .. delay .. ' ' .. size .. string.format(' %.0f %.0f', bytes, values)
+  state = string.format('%.0f ', since) .. quiet .. ' ' .. delay .. ' ' .. size
+  state = state .. string.format(' %.0f %.0f', bytes, values)
 end
 
 redis.call('LTRIM', KEYS[1], n, -1)

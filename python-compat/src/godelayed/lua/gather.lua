@@ -1,10 +1,11 @@
--- gather: add calls to a group, which runs as one call when it is due.
+-- gather: add calls to a group, which becomes one combined call when it is due.
 -- KEYS  1 group list   2 groups set   3 gathered hash   4 wake list
--- ARGV  1 group   2 ms that it waits for another call   3 most ms that its first call waits, 0 for any time   4 most calls
---       5 bytes of arguments in these messages   6 values in these   7 most bytes in a group   8 most values in a group
---       9... messages, in order, at most 1,000
+-- ARGV  1 group   2 ms that it waits for another call   3 most ms that its first call waits, 0 for any time
+--       4 most calls   5 bytes of arguments in these messages   6 values in these   7 most bytes in a group
+--       8 most values in a group   9... messages, in order, at most 1,000
 -- Returns {calls in the group, ms until it is due}.
--- O(n + log m). A full Redis refuses it as a whole. The group waits as its latest call says; one that is full is due at once.
+-- O(n + log m). A full Redis refuses it as a whole. The latest call sets how long the group waits; a full group is due
+--       at once.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
@@ -33,13 +34,14 @@ local quiet = now + tonumber(ARGV[2])
 local due = quiet
 if tonumber(ARGV[3]) > 0 then due = math.min(due, first + tonumber(ARGV[3])) end
 if full and score then
-  due = number(score) -- it was due already, and somebody may be making its call
+  due = number(score) -- it was due already, and a worker may be combining its calls
 elseif count >= tonumber(ARGV[4]) or bytes >= tonumber(ARGV[7]) or values >= tonumber(ARGV[8]) then
   due = now
 end
 
 redis.call('RPUSH', KEYS[1], unpack(messages))
-redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f %.0f ', first, quiet) .. ARGV[3] .. ' ' .. ARGV[4] .. string.format(' %.0f %.0f', bytes, values))
+local state = string.format('%.0f %.0f ', first, quiet) .. ARGV[3] .. ' ' .. ARGV[4]
+redis.call('HSET', KEYS[3], ARGV[1], state .. string.format(' %.0f %.0f', bytes, values))
 redis.call('ZADD', KEYS[2], due, ARGV[1])
 if (not earliest[2] or due < number(earliest[2])) and woken == 0 then redis.call('RPUSH', KEYS[4], '1') end
 return {count, math.max(0, due - now)}

@@ -1,4 +1,4 @@
--- lives: for how long heartbeats will last if they are not renewed.
+-- lives: read how long heartbeats will last if they are not renewed.
 -- KEYS  for each worker: heartbeat
 -- ARGV  none
 -- Returns for each worker the ms that are left, -2 when the heartbeat does not exist.

@@ -1,8 +1,9 @@
--- look: what is known of one task.
--- KEYS  1 scheduled set   2 retry set   3 parked set   4 archived set   5 completed set   6 tasks hash   7 info hash   8 results hash
+-- look: read what is known of one task.
+-- KEYS  1 scheduled set   2 retry set   3 parked set   4 archived set   5 completed set   6 tasks hash   7 info hash
+--       8 results hash
 -- ARGV  1 id   2 most bytes of its message to return, 0 for none   3 most bytes of the others
--- Returns {ms since 1970, scores in the five sets, info, what is kept or was reported of it, message}, nil for what there is not and
---       for others that are too large. In place of a message that is too large stands its size.
+-- Returns {ms since 1970, scores in the five sets, info, its value in the results hash, message}. What is missing is
+--       nil, so are an info and a result that are too large; of a message that is too large, only the size is returned.
 -- O(1). Reads only.
 local time = redis.call('TIME')
 local reply = {time[1] * 1000 + math.floor(time[2] / 1000)}

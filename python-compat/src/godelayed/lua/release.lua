@@ -1,16 +1,17 @@
 -- release: give claimed tasks back unchanged, to the front of their queue or to the end of another.
 -- KEYS  1 processing hash   2 claims hash   3 some pending list   4 its notify list
--- ARGV  1 'front' or 'back'   2 number b of finished batches   3... b batch numbers   then tokens in the order of their claim, at most 1,000
+-- ARGV  1 'front' or 'back'   2 number b of finished batches   3... b batch numbers
+--       then tokens in the order of their claim, at most 1,000
 -- Returns for each token 1 if the claim stood, 0 if it did not.
 -- O(n). Works on a full Redis: its first write is an HDEL.
 local batches = tonumber(ARGV[2])
 local start = 3 + batches
 local answers, ones, messages, stood, seen = {}, {}, {}, {}, {}
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('LLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
--- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+-- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 for i = start, #ARGV do
   local message = not seen[ARGV[i]] and redis.call('HGET', KEYS[1], ARGV[i])
   seen[ARGV[i]] = true

@@ -1,21 +1,22 @@
--- rerun: make archived tasks pending again, with the messages they are to have.
+-- rerun: make archived tasks pending again, with new messages.
 -- KEYS  1 archived set   2 tasks hash   3 info hash   4 pending list   5 notify list   6 revoked set
 --       7 locks hash   8 locked set
 -- ARGV  1 ms that an id stays taken
---       then for each task, at most 200: name that it is filed under, id, old message, new message, 1 if no other may have its id
+--       then for each task, at most 200: name that it is filed under, id, old message, new message, 1 to keep its id
+--       taken
 -- Returns for each task 1 if it is pending now, 0 if it is not archived, -1 if its message is not the old one.
--- O(n log m). Works on a full Redis: its first write is a ZREM. A task that was to be canceled runs all the same.
+-- O(n log m). Works on a full Redis: its first write is a ZREM. It lifts the revocation of a canceled task.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local answers, names, ids, messages, ones, seen = {}, {}, {}, {}, {}, {}
 local own, lapses = {}, {}
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
 redis.call('LLEN', KEYS[5])
 redis.call('HLEN', KEYS[7])
 redis.call('ZCARD', KEYS[8])
--- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+-- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 local revoked = redis.call('ZCARD', KEYS[6]) > 0
 for i = 2, #ARGV, 5 do
   local answer = 0

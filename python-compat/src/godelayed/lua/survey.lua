@@ -1,10 +1,10 @@
--- survey: what a sweeper needs to know of queues of one slot, and its advisory lock on each.
+-- survey: read what a sweeper needs to know of queues of one slot, and take its advisory lock on each.
 -- KEYS  for each queue: sweeper lock, worker set, pending list, notify list, legacy processing hash
 -- ARGV  1 sweeper id   2 life of the lock, ms
 -- Returns for each queue {1 if the lock is ours else 0, worker ids, pending, notifications, legacy claims}.
 -- O(workers). Works on a full Redis: its first write is a PEXPIRE or SREM. Four commands for a queue that is empty.
 local reply, owners = {}, {}
--- All is read before anything is written.
+-- Read everything before the first write.
 for i = 1, #KEYS, 5 do
   owners[i] = redis.call('GET', KEYS[i])
   local pending, noti, legacy = 0, 0, 0

@@ -1,20 +1,22 @@
 -- sweep: take claims from a dead worker, ours or a legacy one.
--- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list   5 tasks hash
---       6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash   11 locked set   12 completed set
---       13 results hash   14 revoked set
+-- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list
+--       5 tasks hash   6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash
+--       11 locked set   12 completed set   13 results hash   14 revoked set
 -- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths alone at which a task is archived
 --       4 ms that an archived task is kept   5 most archived tasks
---       then for each claim, last claimed first, at most 200: token, old message (its size if it is too large to be read),
---       new message ('' for the old one as it is), 'requeue', 'archive', 'count' or 'alone',
---       id, info, key in the deaths hash, channel of those who wait for it to end or ''
--- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim whose message is not the old one stays.
---       Only deaths alone lead to the archive. A task that was canceled is requeued in place of being archived: whoever claims it ends it.
--- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' and 'alone' are for messages that cannot carry their deaths.
+--       then for each claim, last claimed first, at most 200: token, old message (its size if it is too large to be
+--       read), new message ('' for the old one as it is), 'requeue', 'archive', 'count' or 'alone', id, info, key in
+--       the deaths hash, channel on which to publish its end or ''
+-- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim stays if its message is not the
+--       old one. Only deaths alone lead to the archive. A canceled task is requeued rather than archived: whoever
+--       claims it ends it.
+-- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' and 'alone' are for messages that cannot carry
+--       their deaths.
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local requeued, archived, ones, ids, taken, channels = 0, 0, {}, {}, {}, {}
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('LLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
 redis.call('HLEN', KEYS[5])
@@ -89,7 +91,7 @@ if archived > 0 then
     count('trimmed', #old)
   end
 end
--- Tasks that are over free their ids and locks; see README.md.
+-- Free the ids and locks of tasks that have ended; see README.md.
 local function free(ids)
   if #ids == 0 or locks == 0 then return end
   local marks, names = {}, {}
@@ -106,7 +108,7 @@ local function free(ids)
   redis.call('ZREM', KEYS[11], unpack(names))
 end
 free(ids)
--- What these tasks have reported is no longer so. What is kept of older tasks of the same ids stays.
+-- Progress reports of these tasks are void. Results of older tasks of the same ids stay.
 if reports > 0 then
   for i = 1, #taken do
     if not redis.call('ZSCORE', KEYS[12], taken[i]) then redis.call('HDEL', KEYS[13], taken[i]) end

@@ -1,12 +1,15 @@
 -- tick: enqueue the ticks of a periodic entry and set the next one, if the entry is still as it was read.
 -- KEYS  1 pending list   2 notify list   3 periodic hash   4 ticks set   5 history list   6 locks hash   7 locked set
--- ARGV  1 entry   2 its value as it was read   3 value to write when the lock is free   4 value to write when it is held
---       5 when it ticks next, if free, ms since 1970 (empty: never)   6 the same, if held   7 time that must have come, ms since 1970
+-- ARGV  1 entry   2 its value as it was read   3 value to write when the lock is free
+--       4 value to write when it is held   5 when it ticks next, if free, ms since 1970 (empty: never)
+--       6 the same, if held   7 time that must have come, ms since 1970
 --       8 lock (empty: none)   9 life of the lock, ms   10 most lines of history
 --       then for each tick, at most 110: its time in ms, id, message, outcome if free, outcome if held
--- Returns {1, time in ms, ''}, or {2, time, id of the task that holds the lock}. Nothing is written, and it is {0, time, ''}, when the entry
---       has changed, {-1, time, ''} before its time, and {2, time, id} when the lock is held and the value stays as it is.
--- O(n + log m). A full Redis refuses it as a whole. An outcome 'enqueued' enqueues the message; one that is empty leaves no line of history.
+-- Returns {1, time in ms, ''}, or {2, time, id of the task that holds the lock}. It writes nothing and returns
+--       {0, time, ''} when the entry has changed, {-1, time, ''} before its time, and {2, time, id} when the lock is
+--       held and the value stays the same.
+-- O(n + log m). A full Redis refuses it as a whole. The outcome 'enqueued' enqueues the message; an empty outcome
+--       writes no line of history.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
@@ -15,7 +18,7 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Keys of another type are an error before anything is written, and nothing is read afterwards.
+-- Fail on keys of another type before anything is written; read nothing afterwards.
 redis.call('LLEN', KEYS[1])
 redis.call('LLEN', KEYS[2])
 redis.call('ZCARD', KEYS[4])

@@ -11,7 +11,7 @@ if #old == 0 then
   if excess <= 0 then return 0 end
   old = redis.call('ZRANGE', KEYS[1], 0, excess - 1)
 end
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[4])

@@ -1,7 +1,8 @@
--- unlock: free the lock of a task that starts, if it lasts until then, or of one that has left the queue.
+-- unlock: free the lock of a task that starts, if the lock lasts until the start, or of one that has left the queue.
 -- KEYS  1 locks hash   2 locked set   3 revoked set
 -- ARGV  1 task id   2 1 if it has left: its id is free too
--- Returns 0 when nothing is left to free at its end, 1 when it still has its id to itself, -1 when the task was replaced and must not start.
+-- Returns 0 when nothing is left to free at its end, 1 when the task still holds its id, -1 when it was replaced and
+--       must not start.
 -- O(1). Works on a full Redis: its first write is an HDEL.
 if ARGV[2] ~= '1' and redis.call('ZSCORE', KEYS[3], ARGV[1]) then return -1 end
 local mark = '@' .. ARGV[1]
@@ -14,7 +15,7 @@ if left == 1 and ARGV[2] == '1' then
   names[#names + 1] = '#' .. ARGV[1]
   left = 0
 end
-redis.call('ZCARD', KEYS[2]) -- a key of another type is an error before anything is removed
+redis.call('ZCARD', KEYS[2]) -- fails on a key of another type before anything is removed
 redis.call('HDEL', KEYS[1], unpack(names))
 redis.call('ZREM', KEYS[2], unpack(names))
 return left

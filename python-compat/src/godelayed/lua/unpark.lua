@@ -1,19 +1,19 @@
 -- unpark: move parked tasks into the processing hash of a worker that can run them.
 -- KEYS  1 parked set   2 tasks hash   3 info hash   4 heartbeat   5 processing hash   6 claims hash   7 control hash
 -- ARGV  1 batch number   2 most tasks, at most 500   3 most bytes   4... task ids, at most 500
--- Returns {1, ids looked at, version of the control hash or 0, message...}; {0, 0, 0} without heartbeat; {-1, 0, 0} when the batch number was
---       used before; {-2, 0, 0} when the queue is paused.
+-- Returns {1, ids looked at, version of the control hash or 0, message...}; {0, 0, 0} without heartbeat; {-1, 0, 0}
+--       when the batch number was used before; {-2, 0, 0} when the queue is paused.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
 local most, room = tonumber(ARGV[2]), tonumber(ARGV[3])
 local pulse, control = redis.call('GET', KEYS[4]), redis.call('HMGET', KEYS[7], 'paused', 'version')
 if not pulse then return {0, 0, 0} end
 if control[1] then return {-2, 0, 0} end
 if redis.call('HEXISTS', KEYS[5], ARGV[1] .. '-1') == 1 then return {-1, 0, 0} end
--- Keys of another type are an error before anything is removed.
+-- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[6])
 local reply, ids, fields, seen, n, bytes = {1, 0, tonumber(control[2] or 0)}, {}, {}, {}, 0, 0
--- All is read before anything is removed: while a slot moves, a key that was emptied cannot be touched again.
+-- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 for i = 4, #ARGV do
   if n == most then break end
   if not seen[ARGV[i]] and redis.call('ZSCORE', KEYS[1], ARGV[i]) then

@@ -9,39 +9,39 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// received is a task that a worker has claimed, or that its sweeper has found with a dead worker.
-type received struct {
+// claimedTask is a task that a worker has claimed, or that its sweeper has found with a dead worker.
+type claimedTask struct {
 	task   Task
 	claim  *engine.Claim // nil: this worker has not claimed it
 	swept  string        // the queue that it was found on, if this worker has not claimed it
 	result any           // of the function, once middleware has called it
 }
 
-// taskOf makes the task of a claim whose message was decoded.
+// taskOf returns the task of a claim whose message was decoded.
 func taskOf(c *engine.Claim) *Task {
-	r := &received{claim: c}
-	r.task.msg, r.task.got = *c.Message(), r
+	r := &claimedTask{claim: c}
+	r.task.msg, r.task.claimed = *c.Message(), r
 	return &r.task
 }
 
-// sweptTask makes a task of a message that the sweeper has found with a dead worker.
+// sweptTask returns the task of a message that the sweeper has found with a dead worker.
 func sweptTask(queue string, msg *wire.Message) *Task {
-	r := &received{swept: queue}
-	r.task.msg, r.task.got = *msg, r
+	r := &claimedTask{swept: queue}
+	r.task.msg, r.task.claimed = *msg, r
 	return &r.task
 }
 
-// fn is the function of the task, nil if it is unknown here or the worker has not claimed the task.
-func (r *received) fn() *function.Function {
+// fn returns the function of the task, nil if it is unknown here or this worker has not claimed the task.
+func (r *claimedTask) fn() *function.Function {
 	if r.claim == nil {
 		return nil
 	}
 	return r.claim.Function()
 }
 
-// meta returns what a received message says about its task; nothing for tasks that are to be enqueued.
+// meta returns the metadata in the message of a claimed task; nothing for tasks that are to be enqueued.
 func (t *Task) meta() wire.Meta {
-	if t.mustExist().got == nil {
+	if t.mustExist().claimed == nil {
 		return wire.Meta{}
 	}
 	return t.msg.Meta
@@ -59,19 +59,19 @@ func (t *Task) IdempotencyKey() string { return t.ID() }
 
 // Queue returns the name of the queue that a worker has received the task from, "" for a task that is to be enqueued.
 func (t *Task) Queue() string {
-	if t.mustExist().got == nil {
+	if t.mustExist().claimed == nil {
 		return ""
 	}
-	if t.got.claim == nil {
-		return t.got.swept
+	if t.claimed.claim == nil {
+		return t.claimed.swept
 	}
-	return t.got.claim.Queue()
+	return t.claimed.claim.Queue()
 }
 
 // Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that a
 // worker's death, its stop or Snooze has ended do not count. 0 for a task that is to be enqueued.
 func (t *Task) Attempt() int {
-	if t.mustExist().got == nil {
+	if t.mustExist().claimed == nil {
 		return 0
 	}
 	return t.msg.Meta.Retried + 1
@@ -80,10 +80,10 @@ func (t *Task) Attempt() int {
 // MaxRetry returns how often a received task is tried again before it is archived: at Attempt() > MaxRetry() a failure
 // is final. 0 for a task that is to be enqueued.
 func (t *Task) MaxRetry() int {
-	if t.mustExist().got == nil || t.got.fn() == nil {
+	if t.mustExist().claimed == nil || t.claimed.fn() == nil {
 		return 0
 	}
-	return t.got.claim.MaxRetry()
+	return t.claimed.claim.MaxRetry()
 }
 
 // Deaths returns how many workers have died while they ran the received task, in the last 72 hours.
