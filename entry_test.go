@@ -118,7 +118,6 @@ func TestMessagesOfTicks(t *testing.T) {
 		Task: delayed.Call(delayed.Func(func(int) {}, delayed.Name("ticks.work")), 7),
 		Options: []delayed.Option{
 			delayed.MaxRetry(3), delayed.Header("k", "v"), delayed.TTL(5 * time.Second),
-			delayed.Deadline(someTime),
 		},
 	}
 	b.Must(b.q.Periodic().Set(bg, e))
@@ -146,9 +145,9 @@ func TestMessagesOfTicks(t *testing.T) {
 	}
 	msg := message(def)
 	m, x := msg.Meta, msg.Meta.Extra
-	got := fmt.Sprintf("%s %s %d %d %v %d %d %s %v", msg.Path, m.ID, m.EnqueuedAt-now.UnixMilli(), m.MaxRetry,
-		x.Headers, x.Expiry-now.UnixMilli(), x.Deadline-someTime.UnixMilli(), x.Lock, x.LockLife > 0)
-	if want := "ticks.work e@1 0 3 map[k:v] 5000 0 p:e true"; got != want {
+	got := fmt.Sprintf("%s %s %d %d %v %d %s %v", msg.Path, m.ID, m.EnqueuedAt-now.UnixMilli(), m.MaxRetry,
+		x.Headers, x.Expiry-now.UnixMilli(), x.Lock, x.LockLife > 0)
+	if want := "ticks.work e@1 0 3 map[k:v] 5000 p:e true"; got != want {
 		t.Errorf("found %s, expected %s", got, want)
 	}
 	e.Overlap = delayed.OverlapAllow

@@ -80,8 +80,8 @@ var (
 // ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
 type ArgumentError struct {
 	Func string // path of the function
-	// Index is that of the argument, from 0, not counting a leading context; -1 if the number of arguments is wrong. The
-	// text of the error counts from 1.
+	// Index is that of the argument, from 0, not counting a leading context; -1 if the number of arguments is wrong.
+	// The text of the error counts from 1.
 	Index int
 	Want  string // what the function takes
 	Got   string // what was found

@@ -89,8 +89,8 @@ func Discard(err error) error {
 }
 
 // Drop makes an error after which a task is forgotten: returned by a handler, wrapped or not, it ends the task without
-// archiving it and without counting a failure. A Ref.Wait for it returns a *TaskError with the state dropped. err, which
-// may be nil, goes into the log.
+// archiving it and without counting a failure. A Ref.Wait for it returns a *TaskError with the state dropped. err,
+// which may be nil, goes into the log.
 func Drop(err error) error { return engine.Say(engine.SaysDrop, 0, err) }
 
 // RetryIn makes an error after which a task is tried again in d, rounded to milliseconds, in place of what the backoff

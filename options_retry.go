@@ -112,8 +112,8 @@ func (o retryUntilOption) String() string { return textOfTime("RetryUntil", time
 
 // BackoffFunc says how long a failed task of a function waits before it is tried again: the worker calls fn with how
 // often the task was retried before, 0 after its first failure, and with the error of the handler, which wraps
-// ErrTimeout if the handler took too long. It is called concurrently. A negative delay means none; should fn panic, the worker's default backoff
-// holds. MaxBackoff bounds it, and Backoff of a call goes before it.
+// ErrTimeout if the handler took too long. It is called concurrently. A negative delay means none; should fn panic, the
+// worker's default backoff holds. MaxBackoff bounds it, and Backoff of a call goes before it.
 func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
 	return funcOption{"BackoffFunc(…)", func(d *funcDefaults) {
 		if fn == nil && d.err == nil {

@@ -28,7 +28,8 @@ func TestOptionsThatContradict(t *testing.T) {
 	} {
 		one, two := q.With(opts...), q.With(opts[0]).With(opts[1])
 		for _, q := range []*delayed.Queue{one, two} {
-			if _, err := q.Delay(f); !errors.Is(err, delayed.ErrArguments) || !strings.Contains(err.Error(), "Debounce") {
+			if _, err := q.Delay(f); !errors.Is(err, delayed.ErrArguments) ||
+				!strings.Contains(err.Error(), "Debounce") {
 				t.Errorf("%s: %v, expected an error about Debounce", name, err)
 			}
 		}

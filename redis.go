@@ -64,10 +64,10 @@ func Dial(rawURL string) (*Redis, error) {
 	return r, nil
 }
 
-// FromPool returns a handle on an existing pool of package github.com/gomodule/redigo/redis. A worker takes three connections out of it for long (three for each
-// slot, in a cluster), and the handle takes one to be told of changes, so MaxActive, if set, should leave room for
-// them. A read timeout of less than ten seconds makes idle workers look more often. Close closes the pool.
-// FromPool(nil) panics.
+// FromPool returns a handle on an existing pool of package github.com/gomodule/redigo/redis. A worker takes three
+// connections out of it for long (three for each slot, in a cluster), and the handle takes one to be told of changes,
+// so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look
+// more often. Close closes the pool. FromPool(nil) panics.
 func FromPool(pool *redis.Pool) *Redis {
 	if pool == nil {
 		panic(errors.New("delayed: FromPool(nil): expected a pool; Dial makes one of its own"))

@@ -19,8 +19,8 @@ import (
 // cancelled.
 //
 // The task must be enqueued with KeepResult or Retention. Without them Wait returns an error that wraps ErrNoResult, at
-// once, if this process has got r by enqueueing the task. For any other Ref it cannot tell, and waits until ctx ends, as
-// it does for an id that never was one and for a result that is kept no longer: give ctx a deadline.
+// once, if this process has got r by enqueueing the task. For any other Ref it cannot tell, and waits until ctx ends,
+// as it does for an id that never was one and for a result that is kept no longer: give ctx a deadline.
 //
 // Waiting does not poll: all waits of a process share one connection, on which Redis tells the end. While Redis is
 // away, Wait goes on until ctx ends, and the error says so then. Other errors are those that Redis answers with: of its
@@ -199,9 +199,9 @@ func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err
 	return info.Done, info.Total, info.Note, err
 }
 
-// State asks Redis where the task is. Pending and running tasks are not indexed by id, so they are state.Unknown, like a
-// task that has ended and of which nothing is kept; a running task that has called Progress is state.Active. To learn of
-// the end, enqueue the task with KeepResult or Retention and call Wait. Errors are those of asking.
+// State asks Redis where the task is. Pending and running tasks are not indexed by id, so they are state.Unknown, like
+// a task that has ended and of which nothing is kept; a running task that has called Progress is state.Active. To learn
+// of the end, enqueue the task with KeepResult or Retention and call Wait. Errors are those of asking.
 func (r *Ref) State(ctx context.Context) (state.Task, error) {
 	found, err := r.readState(ctx, false)
 	if err != nil {

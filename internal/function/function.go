@@ -93,8 +93,9 @@ func New(fn any, spec Spec) (*Function, error) {
 	case context.Context:
 		return nil, Refusal("context", "a function", "a context.Context", "call DelayContext(ctx, fn, ...)")
 	case string:
-		return nil, Refusal(strconv.Quote(v), "a function", "a string", "give the function itself; Name, an option of Func, gives "+
-			"it another path, and NewGoTask makes a task of a path alone")
+		return nil, Refusal(strconv.Quote(v), "a function", "a string",
+			"give the function itself; Name, an option of Func, gives "+
+				"it another path, and NewGoTask makes a task of a path alone")
 	}
 	found, err := funcpath.Of(fn)
 	if err != nil {
