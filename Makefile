@@ -42,7 +42,7 @@ setup: ## Install what the tests need: Redis, Python packages, linter (3 min onc
 
 .PHONY: test
 test: ## Install what is missing, lint and run all tests, stage by stage (9 min, 15 with cold caches)
-	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint verify cover race-nested+python \
+	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint house verify cover race-nested+python \
 		examples fuzz bench-smoke
 
 .PHONY: ci
