@@ -102,7 +102,8 @@ func (t *Task) sameCall(message []byte) bool {
 		return false
 	}
 	same := func(w wire.Message) bool {
-		return bytes.Equal(m.Payload, w.Payload) && bytes.Equal(nilIfEmpty(m.Args(), 0x90), nilIfEmpty(w.Args(), 0x90)) &&
+		return bytes.Equal(m.Payload, w.Payload) &&
+			bytes.Equal(nilIfEmpty(m.Args(), 0x90), nilIfEmpty(w.Args(), 0x90)) &&
 			bytes.Equal(nilIfEmpty(m.Kwargs(), 0x80), nilIfEmpty(w.Kwargs(), 0x80))
 	}
 	legacyQueue := Queue{legacy: true}
