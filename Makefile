@@ -15,18 +15,18 @@ smaller := Kill|KillLifecycle|LostReplies|Model|Pause|SweepersSideBySide
 CHAOS ?= ^Test($(published)|$(smaller))$$
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=
-# The server that the tests start; redis-server on the PATH when empty.
+# The server that the tests start; if empty, redis-server on the PATH.
 REDIS_SERVER ?=
 ifneq ($(REDIS_SERVER),)
 export REDIS_SERVER
 endif
 
-# Under the race detector a program sleeps for a second before it ends.
+# By default, the race detector sleeps for a second before a program ends.
 GORACE ?= atexit_sleep_ms=0
 export GORACE
 
 each := scripts/each.sh
-# make vet and make lint vet the same code: go test would do it once more.
+# make vet and make lint vet the code, so go test need not.
 gotest := go test -vet=off -shuffle=on
 
 .PHONY: help

@@ -18,7 +18,7 @@ func (w wildcard) String() string { return string(w) }
 const (
 	// Any equals every argument: RequireEnqueued(t, q, mail.Welcome, delayedtest.Any, "en").
 	Any wildcard = "Any"
-	// AnyArgs, as the only argument, equals all arguments of a call: RefuteEnqueued(t, q, mail.Welcome,
+	// AnyArgs is given as the only argument, and equals all arguments of a call: RefuteEnqueued(t, q, mail.Welcome,
 	// delayedtest.AnyArgs).
 	AnyArgs wildcard = "AnyArgs"
 )

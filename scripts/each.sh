@@ -7,9 +7,9 @@
 # -w with the workspace (the default): nested modules see this tree's other modules.
 # -o with GOWORK=off: each module alone, as its users get it.
 # -b both ways.
-# -a all at once: one run at the root, with the workspace, and with the pattern of each module's packages behind the
-#    command. What the modules have in common is loaded once. The last module comes first: itest, whose tests take
-#    longest, so that the others are tested beside it.
+# -a all at once: one run at the root, with the workspace, and with the pattern of each module's packages after the
+#    command, so that Go loads common packages once. The last module comes first: itest, whose tests take longest, so
+#    that the others are tested beside it.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -3,8 +3,8 @@
 # environment, and runs the README's two commands as they stand there: the code blocks after the comments "first
 # command" and "second command".
 #
-# Kept from the environment is only what says how package clients reach their sources (proxies, certificates, mirrors),
-# and PATH.
+# It keeps only PATH and the variables that tell package clients how to reach their sources (proxies, certificates,
+# mirrors).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies what the Python package shares with Go, so that it stands on its own: the Lua scripts, which it runs, and the
-# golden vectors, which its tests read. With --check it only says what differs.
+# Copies into the Python package what it shares with Go: the Lua scripts, which it runs, and the golden vectors, which
+# its tests read. With --check it only prints what differs.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -8,7 +8,7 @@ cd "$root"
 package=python-compat/src/godelayed
 failed=0
 
-# share copies the files that match a pattern into a folder, and removes what has no source any more.
+# share copies files into a folder, and removes files there that no longer have a source.
 share() { # folder, files...
 	local folder=$1 file name stale=
 	shift

@@ -10,9 +10,8 @@ govulncheck_version=v1.7.0
 # Oldest toolchain that builds the modules and runs the tests (testing/synctest).
 go_minimum=1.25
 
-# Tools live in a directory that names their version and the toolchain that built them, because a linter built by an
-# older toolchain refuses newer code. GOVERSION is read in the root module, so that a go.mod asking for a newer one
-# counts.
+# Tools are in a directory named after their version and the toolchain that built them, because a linter built by an
+# older toolchain refuses newer code. GOVERSION is read in the root module, whose go.mod may ask for a newer one.
 tools_dir() {
 	printf '%s/.cache/bin/%s\n' "$root" "$(cd "$root" && go env GOVERSION)"
 }
@@ -25,7 +24,7 @@ modules() {
 	(cd "$root" && go work edit -json) | sed -n 's/.*"DiskPath": *"\([^"]*\)".*/\1/p'
 }
 
-# module_path prints the path of the root module, with which those of all others begin.
+# module_path prints the path of the root module. The paths of all others begin with it.
 module_path() { sed -n 's/^module //p' "$root/go.mod"; }
 
 die() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the Python package with the interpreter of .venv: style, types, tests, that a wheel of it holds what it needs,
-# and the first steps of its README. With arguments it runs the tests alone and hands them to pytest.
+# Checks the Python package with the interpreter of .venv: style, types, tests, the contents of its wheel, and the first
+# steps of its README. With arguments, which it hands to pytest, it only runs the tests.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root/python-compat"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the 60 seconds of the Python package's README word by word: in an empty folder, in the fresh virtual environment
-# that they make, against a Redis of its own. With a file, that is what they install, in place of python-compat.
+# Runs the commands of the section "60 seconds" of the Python package's README: in an empty folder, in the virtual
+# environment that they make, with a Redis of its own. With a file, they install that instead of python-compat.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

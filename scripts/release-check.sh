@@ -27,7 +27,7 @@ cd "$tree"
 version=${1:-v$(sed -n 's/^version = "\(.*\)"/\1/p' python-compat/pyproject.toml)}
 say "$version from $(git log -1 --format='%h %s')"
 
-# What HEAD must say of its own version.
+# The files of HEAD that must have its version.
 scripts/version.sh "$version"
 git diff --exit-code || die "HEAD is not $version: run make version VERSION=$version and commit what it changes"
 grep -qF "## [${version#v}]" CHANGELOG.md || die "CHANGELOG.md has no section ## [${version#v}]"
@@ -48,8 +48,8 @@ for tag in $tags; do
 	git tag "$tag"
 done
 
-# From here on go is a stranger's: an empty module cache, no workspace, and this clone in the place of GitHub's. Modules
-# of others come as they do always.
+# From here on, go works as for a user: an empty module cache, no workspace, and this clone in place of GitHub. Other
+# modules come from where they always do.
 export GOWORK=off GOMODCACHE=$place/modules TMPDIR=$place/tmp
 GONOPROXY="$path,$(go env GONOPROXY)" GONOSUMDB="$path,$(go env GONOSUMDB)" GOFLAGS="$(go env GOFLAGS) -modcacherw"
 export GONOPROXY GONOSUMDB GOFLAGS

@@ -21,7 +21,7 @@ check_go() {
 # redis_server prints the server that the tests will start; they take it from REDIS_SERVER as well.
 redis_server() { printf '%s\n' "${REDIS_SERVER:-redis-server}"; }
 
-# venv_works says whether python3 can make virtual environments: Debian splits that off into a package.
+# venv_works succeeds if python3 can make virtual environments, which Debian has in a package of its own.
 venv_works() { command -v python3 >/dev/null && python3 -c 'import venv, ensurepip' 2>/dev/null; }
 
 # Each line: a test, and the Debian packages to install when it fails.
@@ -62,8 +62,8 @@ check_redis() {
 	say "tests run on $server: $version"
 }
 
-# make_venv rebuilds .venv when the interpreter or what is installed changed. The package of this tree is installed as a
-# link to its source.
+# make_venv rebuilds .venv when the interpreter or the list of packages has changed. It installs the package of this
+# tree as a link to its source.
 make_venv() {
 	local package=python-compat requirements=python-compat/requirements-test.txt stamp
 	[ -f "$requirements" ] || die "$requirements is missing: expected the Python tests' packages, one per line"

@@ -2,8 +2,8 @@
 # Runs make targets one after the other and prints what each took. It goes on after a failure, so that one run shows all
 # of them, except when setup fails. Ends with status 1 if one failed.
 #
-# Targets that are joined by a plus sign run side by side: their tests wait more than they compute. What they print
-# comes when they have ended, one after the other.
+# Targets joined by a plus sign run side by side, because their tests wait more than they compute. Their outputs are
+# printed one after the other when all have ended.
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
@@ -40,7 +40,7 @@ side_by_side() {
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-# What runs in the background does not hear Ctrl-C.
+# Ctrl-C does not reach background processes.
 trap 'trap - TERM; kill -TERM 0' INT
 
 for group in "$@"; do

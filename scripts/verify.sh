@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks what must agree: go.work lists every module, all modules have the same go directive, and the golden vectors of
-# keakon's package are what the installed package writes, and what the Python package shares with Go is a copy of it.
-# With --write it writes the vectors instead.
+# Checks that go.work lists every module, that all modules have the same go directive, that the installed package of
+# keakon writes its golden vectors, and that the Python package's copies of Go's files are up to date. With --write it
+# writes the vectors instead.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Writes the version of a release where it must stand before the tags are set: in the requirements that the go.mod files
-# have on each other, and in the Python package. The replace lines stay: go heeds them in the module that it builds, not
-# in those that this one requires.
+# Writes the version of a release into the requirements that the go.mod files have on each other, and into the Python
+# package, which must be done before the tags are set. The replace lines stay: go applies them in the main module only.
 #
 #   scripts/version.sh v0.1.0
 set -euo pipefail

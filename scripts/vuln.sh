@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs govulncheck in every module; builds it first where it is missing. Where its database cannot be reached nothing is
-# known, so that is a failure with its own text. VULNDB names another copy of the database (https:// or file://).
+# Runs govulncheck in every module, and builds it first if it is missing. If the database cannot be reached, it
+# fails and says so. VULNDB names another copy of the database (https:// or file://).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the peers that are not Go packages of bench, through the machine's ordinary package clients: PostgreSQL, node
 # and npm with apt-get; Celery, dramatiq and RQ with pip and BullMQ with npm, in exact versions, into bench/.peers.
-# River comes with bench's go.mod. What cannot be had is named at the end, and bench goes without it. A second run finds
-# everything in place and takes a second.
+# River comes with bench's go.mod. The end names peers that could not be installed, which bench leaves out. A second run
+# finds everything in place and takes a second.
 #
 # Debian starts a cluster of its own when PostgreSQL is installed; bench makes others and does not touch it.
 set -euo pipefail
@@ -17,7 +17,7 @@ say() { printf 'setup-peers: %s\n' "$*"; }
 # want runs the function for a peer and goes on without the peer if it fails. The function says why on stderr.
 want() { # peers' names, function
 	say "$1"
-	# A subshell with -e of its own: bash ignores -e in what || follows.
+	# A subshell with its own -e: bash ignores -e in a command before ||.
 	set +e
 	(
 		set -e
@@ -45,7 +45,7 @@ packages() {
 	}
 }
 
-# in_place says whether a folder of .peers was finished from the same things.
+# in_place succeeds if a folder of .peers was finished with the same stamp.
 in_place() { # folder, stamp
 	[ "$(cat "$peers/$1/stamp" 2>/dev/null)" = "$2" ]
 }

@@ -17,9 +17,10 @@ const (
 	PardonPage = 500
 )
 
-// Cancellation is the outcome of cancelling a task.
+// Cancellation says what cancelling a task did.
 type Cancellation uint8
 
+// Outcomes of cancelling a task.
 const (
 	CancelTooLate Cancellation = iota // it has ended
 	cancelRevoked                     // it may be pending or active, and must not run

@@ -121,9 +121,10 @@ func (s *Store) Peek(
 	return int(n), version, messages, 0, nil
 }
 
-// Firing is the outcome of firing a group.
+// Firing says what firing a group did.
 type Firing uint8
 
+// Outcomes of firing a group.
 const (
 	firedElsewhere Firing = iota // another worker was faster
 	FiredHere                    // the combined calls are pending

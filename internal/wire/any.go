@@ -29,9 +29,9 @@ func AppendAny(dst []byte, v any) ([]byte, error) {
 	return c.Append(dst, reflect.ValueOf(v))
 }
 
-// DecodeAny reads one value from the front of b, as it comes out of an empty interface: nil, bool, int64, uint64 (above
-// int64 only), float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not a string. It
-// returns the bytes behind it. The error is a *ValueError.
+// DecodeAny decodes the value at the front of b as for an empty interface: nil, bool, int64, uint64 (only above int64),
+// float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not a string. It returns the
+// bytes behind the value. The error is a *ValueError.
 func DecodeAny(b []byte) (v any, rest []byte, err error) {
 	c, err := CodecFor(reflect.TypeFor[any]())
 	if err != nil {
@@ -41,7 +41,7 @@ func DecodeAny(b []byte) (v any, rest []byte, err error) {
 	return v, rest, err
 }
 
-// The sizes of what an interface holds: the interface itself, and what it points to.
+// The sizes of an interface and of the values that it points to.
 const (
 	memIface  = 16
 	memNumber = 8
@@ -155,7 +155,7 @@ func (w *walker) walkAnyKey(i int) (next int, err *ValueError) {
 	return 0, &ValueError{Want: "a string, integer or boolean as map key", Got: found(w.b, i)}
 }
 
-// buildAny makes the value at b[i:], which walkAny has accepted. The only error left is a key that a map holds twice.
+// buildAny makes the value at b[i:], which walkAny has accepted. The only possible error is a duplicate key of a map.
 func buildAny(b []byte, i int) (v any, next int, err *ValueError) {
 	if u, neg, next := intAt(b, i); next >= 0 {
 		if !neg && u > math.MaxInt64 {
@@ -242,7 +242,7 @@ func buildAnyKeys(b []byte, text map[string]any, cnt, i int) (v any, next int, e
 	return m, next, nil
 }
 
-// twice is the error for pair k of a map, whose key stood there before.
+// twice returns the error for pair k of a map, whose key is a duplicate.
 func twice(k int) *ValueError {
 	return &ValueError{Where: pair(k) + ".key", Want: "each key of a map once", Got: "the same key again"}
 }

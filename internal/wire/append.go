@@ -61,7 +61,7 @@ func AppendFloat64(dst []byte, v float64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, codeFloat64), math.Float64bits(v))
 }
 
-// AppendString appends a string of less than 4 GiB as it is: whether it is valid UTF-8 is the caller's business.
+// AppendString appends a string of less than 4 GiB. The caller makes sure that it is valid UTF-8.
 func AppendString(dst []byte, v string) []byte {
 	switch n := len(v); {
 	case n < 32:

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// builder makes values out of bytes that a walker has accepted, so it need not check anything again. The one thing that
-// it alone finds is a key that a map holds twice.
+// builder makes values from bytes that a walker has accepted, so it checks nothing again. It finds only duplicate keys
+// of maps, which the walker does not look for.
 type builder struct {
 	b    []byte
 	ends []int // the walker's

@@ -34,16 +34,16 @@ func Skip(b []byte) (rest []byte, values int, err error) {
 	return b[next:], math.MaxInt32 - left, nil
 }
 
-// What skim accepts beyond the grammar.
+// Whether skim accepts values beyond those that the codecs read.
 const (
-	strict = false // only what the codecs read
-	loose  = true  // every map key and every extension: Python's own values, which Go passes on unread
+	strict = false // no
+	loose  = true  // every map key and extension: values of Python, which Go passes on unread
 )
 
 // skim walks over the value at b[i:] and returns where the next one begins and how many of elems are left.
 func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err error) {
 	depth, elems = min(depth, depthCap), min(elems, math.MaxInt32)
-	var outer [depthCap + 1]uint32 // values that each enclosing container still owes
+	var outer [depthCap + 1]uint32 // values that are still to come in each enclosing container
 	var maps uint64                // bit d says that container d is a map
 	d, owed, total := 0, uint32(1), 1
 	if elems < 1 {
@@ -57,8 +57,8 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 			d--
 			owed = outer[d]
 		}
-		// Every value that is still owed takes a byte at least. Testing the sum refuses a header that promises what
-		// cannot come.
+		// Every value that is still to come takes at least a byte, so the sum of them finds headers with a false
+		// length.
 		if total > len(b)-i {
 			return 0, 0, cutOff(b, i, total)
 		}
@@ -158,7 +158,7 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 	}
 }
 
-// TooLong is the error about a message of n bytes, where those are more than lim allows.
+// TooLong returns the error for a message of n bytes, which is more than lim allows.
 func TooLong(n int, lim Limits) error {
 	return &FormatError{Offset: lim.Bytes, Want: "at most " + count(lim.Bytes, "byte"), Got: count(n, "byte")}
 }

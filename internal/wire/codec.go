@@ -11,7 +11,7 @@ type Codec struct {
 	node *node
 }
 
-// codecs holds a *Codec for each type that was asked for.
+// codecs holds the *Codec of each type for which CodecFor was called.
 var codecs sync.Map
 
 // CodecFor returns the codec for t; the same one each time. It fails with an *UnsupportedError if values of t cannot
@@ -33,8 +33,8 @@ func CodecFor(t reflect.Type) (*Codec, error) {
 // structs, any, and pointers to those.
 func (c *Codec) FromArray() bool { return c.node.fromArray() }
 
-// Depth returns how many arrays and maps inside one another a value has at most. It is not bounded for types that
-// contain themselves or an interface.
+// Depth returns the greatest nesting depth of arrays and maps in a value. It is not bounded for types that contain
+// themselves or an interface.
 func (c *Codec) Depth() (most int, bounded bool) { return c.node.depth(map[*node]int{}) }
 
 // Decode reads exactly one value from the front of b into dst, which must be settable and of the codec's type, and
@@ -116,7 +116,7 @@ func (c *Codec) Append(dst []byte, v reflect.Value) ([]byte, error) {
 	return b, err
 }
 
-// AppendAs is Append in one of the forms. It also says whether there was a struct in v: if not, all forms are the same.
+// AppendAs is Append in one of the forms. It also reports whether there was a struct in v: if not, all forms are equal.
 func (c *Codec) AppendAs(form Form, dst []byte, v reflect.Value) (b []byte, structs bool, _ error) {
 	n := c.node
 	if !v.IsValid() {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Unlimited is how a duration without a bound stands in a message, in ms: longer than anybody waits.
+// Unlimited stands for a duration without a bound in messages, in ms: it is longer than anybody waits.
 const Unlimited = math.MaxInt64 / int64(time.Millisecond)
 
 // Milliseconds converts a duration in a message.

@@ -24,13 +24,13 @@ type encoder struct {
 type Form uint8
 
 const (
-	// ByName writes a map of the fields' keys, so that fields may come, go and change places while tasks wait.
+	// ByName writes a map by the fields' keys, so that fields may be added, removed and change places while tasks wait.
 	ByName Form = iota
 	// ByPosition writes an array of all fields in their order, as go-delayed reads them.
 	ByPosition
 )
 
-// maxHops is how many pointers and interfaces may follow one another before they must be a ring.
+// maxHops bounds how many pointers and interfaces may follow one another: more are taken for a cycle.
 const maxHops = 64
 
 // encode appends v, whose type is that of n; depth counts the arrays and maps around it.
@@ -73,7 +73,7 @@ func (e *encoder) encode(n *node, v reflect.Value, depth int) *ValueError {
 	return nil
 }
 
-// more counts one value more.
+// more counts one more value.
 func (e *encoder) more() *ValueError {
 	if e.elems++; e.elems > maxElems {
 		return &ValueError{Want: fmt.Sprintf("at most %d values", maxElems), Got: "more"}
@@ -164,7 +164,7 @@ func (e *encoder) encodeTime(v reflect.Value) *ValueError {
 	return nil
 }
 
-// enter counts one container more.
+// enter counts one more container.
 func (e *encoder) enter(depth int) *ValueError {
 	if depth == maxDepth {
 		return &ValueError{
@@ -201,8 +201,8 @@ func (e *encoder) encodeStruct(n *node, v reflect.Value, depth int) *ValueError 
 	if e.form == ByPosition {
 		e.dst = AppendArrayHeader(e.dst, len(n.fields))
 	} else {
-		// All fields stand, also those with omitempty: what takes much memory must not be small in the message.
-		e.elems += len(n.fields) // the keys; the values count themselves, and tell if these were too many
+		// Write all fields, even those with omitempty: a value that takes much memory must not be small in the message.
+		e.elems += len(n.fields) // the keys; encoding the values checks the limit
 		e.dst = AppendMapHeader(e.dst, len(n.fields))
 	}
 	for i := range n.fields {
@@ -268,7 +268,7 @@ func (e *encoder) encodeMap(n *node, v reflect.Value, depth int) *ValueError {
 	return nil
 }
 
-// encodeKey appends a key of a map. What an interface holds there must be one of the kinds that keys can have.
+// encodeKey appends a key of a map. The value of an interface must be of one of the kinds that keys can have.
 func (e *encoder) encodeKey(n *node, v reflect.Value, depth int) *ValueError {
 	if n.op == opAny {
 		inside := v

@@ -16,8 +16,8 @@ const (
 	MaxHeaderBytes = 8192 // of all keys and values in Extra.Headers together
 )
 
-// Extra is what few messages say about their task. The zero value says nothing; fields that are zero are not written.
-// It is shared by copies of a Meta: whoever changes one makes a copy of it first.
+// Extra holds the metadata that few messages have. Fields that are zero are not written. Copies of a Meta share it, so
+// copy it before a change.
 type Extra struct {
 	Timeout     int64             // "to": longest run, ms
 	Deadline    int64             // "dl": when a run ends at the latest, ms since 1970
@@ -31,21 +31,21 @@ type Extra struct {
 	Lock        string            // "uk": the name of the lock that it holds in its queue
 	LockLife    int64             // "ul": how long that lock lasts at most, ms
 	AloneDeaths int64             // "al": of Meta.Deaths, those with nothing else in the worker's hands
-	LockStart   bool              // "us": the lock ends when the task starts, not when it is over
+	LockStart   bool              // "us": the lock ends when the task starts, not when it ends
 	Group       string            // "g": the group in which it is gathered
 	Gather      *Gather           // "gp": how it is gathered there; nil for defaults
-	Headers     map[string]string // "h": what producers tell middleware, such as trace contexts
+	Headers     map[string]string // "h": values from producers for middleware, such as trace contexts
 }
 
 // Gather is how a task is gathered in its group.
 type Gather struct {
-	Fixed    int   // arguments before the list that grows: they are equal within a group
+	Fixed    int   // arguments before the list that is combined; they are equal within a group
 	Grace    int64 // how long the group waits for another task, ms
 	MaxDelay int64 // how long its first task waits at most, ms; 0 any time
 	MaxSize  int   // how many tasks it has at most
 }
 
-// Keeps reports whether something is kept of the task when it has succeeded.
+// Keeps reports whether the task or its result is kept after success.
 func (x *Extra) Keeps() bool { return x != nil && (x.KeepResult > 0 || x.Retention > 0) }
 
 // isZero reports whether there is nothing to write.
@@ -94,7 +94,7 @@ func isExtra(key string) bool {
 	return false
 }
 
-// number returns where the value of a key belongs that is a number, and its bit; nil for other keys.
+// number returns the field for a key whose value is a number, and its bit; nil for other keys.
 func (x *Extra) number(key string) (bit int, dst *int64) {
 	switch key {
 	case "to":

@@ -46,9 +46,9 @@ const (
 	extTime = 0xff // extension type −1
 )
 
-// The readers below look at b[i:] and return where the value's content or the next value begins, or a negative number
-// when another kind of value stands there or the bytes end too early. They accept every width MessagePack has, also a
-// wider one than necessary.
+// The functions below read b[i:] and return where the value's content or the next value begins, or a negative number if
+// there is another kind of value or the bytes end too early. They accept every width of MessagePack, even a wider one
+// than necessary.
 
 // uintBE reads the w bytes of a length or number at b[i:]; ok is false when they are not all there.
 func uintBE(b []byte, i, w int) (v uint64, ok bool) {

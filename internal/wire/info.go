@@ -8,14 +8,14 @@ import (
 // maxInfoText bounds the text of an error that is kept with a task, in bytes.
 const maxInfoText = 4096
 
-// Info is what is known of a task beyond its message, kept while it is retrying, parked or archived, and what is
-// kept of a completed one.
+// Info is what Redis keeps of a task beyond its message, while it is retrying, parked or archived, and what it keeps of
+// a completed task.
 type Info struct {
 	// Reason is failed, arguments, undecodable, too large, unknown function, unknown fields, python, deaths,
 	// parked too long, expired, snoozed, not failed or completed.
 	Reason      string
 	Function    string
-	Fields      []string // that the worker lacks which has parked it, by function.unknownFields
+	Fields      []string // fields that the worker which has parked it lacks, of Function.UnknownFields
 	Error       string
 	Stack       string
 	Attempts    int
@@ -27,7 +27,7 @@ type Info struct {
 
 	// Of completed tasks only.
 	Enqueued time.Time // by the producer's clock
-	Began    time.Time // when the run began that was successful
+	Began    time.Time // when the successful run began
 	Result   []byte    // one MessagePack value; nil: none
 	Message  []byte    // what was called; nil: not kept
 }
@@ -91,10 +91,10 @@ func (i *Info) Encode() []byte {
 	return append(AppendMapHeader(make([]byte, 0, len(pairs)+3), n), pairs...)
 }
 
-// InfoLimits hold what is kept of a completed task: its message and its result, and some text.
+// InfoLimits allow the info of a completed task: its message and its result, and some text.
 var InfoLimits = Limits{Bytes: 2*Default.Bytes + 64<<10, Elems: 64, Depth: 2, Path: Default.Path}
 
-// ParseInfo reads what encode has written, and other programs may have. What cannot be read is left out.
+// ParseInfo parses the output of Encode, or of other programs. It leaves out what it cannot parse.
 func ParseInfo(b []byte) (i Info) {
 	if Check(b, InfoLimits) != nil {
 		return i
@@ -151,7 +151,7 @@ func clip(s string) string {
 	return s[:n]
 }
 
-// MaxUnknownFields bounds how many of them are told with the task.
+// MaxUnknownFields bounds Info.Fields.
 const MaxUnknownFields = 16
 
 // Progress is one report.

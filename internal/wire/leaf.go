@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// The functions below read one scalar and hold it against the type of n. They return where the next value begins.
+// The functions below read one scalar and check it against the type of n. They return where the next value begins.
 
-// mismatch says that the value at b[i:] does not fit n. more tells why if the value's kind is not reason enough.
+// mismatch returns the error for a value at b[i:] that does not fit n. more gives the reason if the kind does not.
 func mismatch(n *node, b []byte, i int, more string) *ValueError {
 	return &ValueError{Want: n.want(), Got: found(b, i) + more}
 }

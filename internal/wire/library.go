@@ -6,13 +6,12 @@ import (
 	"github.com/shamaton/msgpack/v2"
 )
 
-// The library has loops written out for slices and maps of Go's basic types, faster than any use of reflect, so those
-// it decodes once a walker has accepted the bytes. It is not asked for anything else. Structs take one of two forms per
-// call there, not per value, and are looked up in a registry of extensions that belongs to the whole process; []byte
-// and binary share memory with the input; times come out in the local zone; numbers in an any have the narrowest type.
-// Nor does it encode: it cannot append to a buffer, walks over each value twice, never returns from a value that
-// contains itself, and writes maps in a random order. What it writes for slices and structs is the measure in our
-// tests, because go-delayed uses it.
+// The library has a loop for each slice and map of Go's basic types, which is faster than reflect. So it decodes these
+// once a walker has accepted the bytes, and nothing else, because with it all structs of a call have the same form and
+// are looked up in a registry of the whole process, []byte and binary share memory with the input, times are in the
+// local zone, and numbers in an any have the narrowest type. It does not encode either, because it cannot append to a
+// buffer, walks each value twice, never returns from a value that contains itself, and writes maps in a random order.
+// Tests compare our encoding of slices and structs with the library's, because go-delayed uses it.
 
 // From these lengths on the library is faster than reflect.
 const (

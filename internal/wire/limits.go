@@ -1,10 +1,10 @@
 // Package wire turns task messages and the values in them into MessagePack and back. It is the only package that knows
 // the bytes; docs/PROTOCOL.md describes them and testdata/wire holds examples that Go and Python both read.
 //
-// Whatever comes out of Redis is hostile until checked. Check and Parse walk over bytes without recursion and without
-// allocating; a Codec then holds a value against the Go type it is meant for, counts the memory it will take, and only
-// then builds it. No input makes this package panic, overflow the stack, or allocate more than 64 bytes for each byte
-// of input and 64 KiB.
+// Bytes from Redis are hostile until checked. Check and Parse go through bytes without recursion and without
+// allocating; a Codec then checks a value against its Go type, counts the memory that it will take, and only then
+// builds it. No input makes this package panic, overflow the stack, or allocate more than 64 bytes for each byte of
+// input and 64 KiB.
 package wire
 
 // Limits bounds a message. The zero value allows nothing: start from Default.
@@ -24,13 +24,13 @@ const (
 	maxPath  = 512
 )
 
-// Default is what producers and workers hold messages against. Codecs keep to it whatever happens to this variable.
+// Default are the limits of producers and workers. Codecs apply them even if this variable is changed.
 var Default = Limits{Bytes: maxBytes, Elems: maxElems, Depth: maxDepth, Path: maxPath}
 
 // depthCap is the room for open containers in skim, and so the highest depth that Limits can ask for.
 const depthCap = 63
 
-// WorkerLimits allow a message some growth over what a producer may send: retries and deaths add to its meta.
+// WorkerLimits allow somewhat more than producers may send, because retries and deaths add to a message's meta.
 var WorkerLimits = Limits{
 	Bytes: Default.Bytes + 4096, Elems: Default.Elems + 64, Depth: Default.Depth,
 	Path: Default.Path,

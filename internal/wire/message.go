@@ -44,7 +44,7 @@ type Message struct {
 	Meta    Meta    // extended kinds
 }
 
-// PyCall is what a Python function is called with. Copies of a Message share it: nobody changes it once it is there.
+// PyCall holds the arguments of a Python function. Copies of a Message share it, so it must not be changed.
 type PyCall struct {
 	Args   []byte // the array of arguments, or nil as MessagePack, as it is in the message; nil when absent
 	Kwargs []byte // the map of keyword arguments, or nil as MessagePack; nil when absent
@@ -69,7 +69,7 @@ func (m *Message) Kwargs() []byte {
 // Python reports whether the function is Python's.
 func (m *Message) Python() bool { return m.Kind == Py || m.Kind == PyExtended }
 
-// Extend makes room for meta: a bare or plain Go message becomes an extended one, every other stays as it is.
+// Extend turns a bare or plain Go message into an extended one, which can carry meta, and leaves others unchanged.
 func (m *Message) Extend() {
 	if m.Kind == GoBare || m.Kind == GoPlain {
 		m.Kind = GoExtended
@@ -266,10 +266,10 @@ func text(b []byte, i int) (s string, next int) {
 }
 
 // Append appends the message in the form that its Kind names and returns the longer slice. A plain Go message without
-// payload is written as [path, nil]. Of a Python message the trailing parts that are zero or empty are left out, as
-// keakon's package does. It does not check anything: Parse is what tells whether others will accept the bytes. It
-// panics when the kind is missing, or when a message of a kind without meta or payload carries one: that is a mistake
-// in the program (call Extend).
+// payload is written as [path, nil]. Trailing parts of a Python message that are zero or empty are left out, as in
+// keakon's package. Append checks nothing; use Parse to see whether others will accept the bytes. It panics when the
+// kind is missing, or when a message of a kind without meta or payload carries one, which is a mistake in the program
+// (call Extend).
 func (m *Message) Append(dst []byte) []byte {
 	if (m.Kind == GoBare || m.Kind == GoPlain || m.Kind == Py) && !m.Meta.isZero() {
 		panic(fmt.Sprintf("wire: a %s cannot carry meta", m.Kind))

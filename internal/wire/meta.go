@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Meta is what an extended message says about its task. The zero value says nothing; fields that are zero are not
-// written.
+// Meta holds the metadata of an extended message. Fields that are zero are not written.
 type Meta struct {
 	ID          string // "id": names the task; not empty when present
 	N           int    // "n": number of arguments in the payload, which is then always an array
@@ -17,14 +16,13 @@ type Meta struct {
 	Retried     int    // "rt": how often it was tried again
 	Deaths      int    // "d": how often a worker died that had it in hand
 	DiedAt      int64  // "da": when the last of them was noticed, ms since 1970; 0 never
-	Extra       *Extra // what few messages say; nil when this one says none of it
-	Rest        *Pairs // what this version does not know; Append writes it behind its own; nil: nothing
+	Extra       *Extra // metadata that few messages have; nil: none
+	Rest        *Pairs // pairs that this version does not know; Append writes them behind its own; nil: none
 	HasN        bool   // "n" is present
 	HasMaxRetry bool   // "mr" is present
 }
 
-// Pairs are keys and values as they were and in their order. Copies of a Meta share them: nobody changes them once they
-// are read.
+// Pairs are encoded keys and values in their order. Copies of a Meta share them, so they must not be changed.
 type Pairs struct {
 	N   int // their number
 	Raw []byte

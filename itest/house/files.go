@@ -53,8 +53,8 @@ func readFiles(dir string, columns int) ([]file, error) {
 	return files, err
 }
 
-// width counts a tab as four columns, wherever it stands. It leaves out what cannot stand on a line of its own: in Go a
-// nolint directive with its reason, in Markdown a row of a table.
+// width counts a tab as four columns, wherever it stands. It leaves out what cannot be broken: a linter's directive
+// with its reason in Go, and a row of a table in Markdown.
 func width(ext, line string) int {
 	switch {
 	case ext == ".go":
