@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from godelayed import ArgumentsError, Options, Queue
@@ -104,6 +105,17 @@ AWARE = datetime.datetime(2030, 1, 1, tzinfo=UTC)
 def test_options_that_cannot_be(options, why):
     with pytest.raises(ArgumentsError, match=why):
         Options().merged(**options)
+
+
+@pytest.mark.parametrize(
+    ('retry', 'go', 'python', 'fourth'),
+    [(None, None, None, 0), (3, 3, None, 3), (0, 0, 0, 0), (-1, 0, None, -1), (1 << 40, 1 << 30, None, 1 << 30)],
+)
+def test_a_negative_number_of_retries_is_for_ever_in_python_and_none_in_go(retry, go, python, fourth):
+    stamp = Stamp(Options(retry=retry), 0, legacy=False)
+    assert msgpack.unpackb(stamp.packed(Call('a.B', (), {})).message)[2].get('mr') == go
+    _, _, _, found, meta = msgpack.unpackb(stamp.packed(Call('a:b', (), {})).message)
+    assert (found, meta.get('mr')) == (fourth, python)
 
 
 def test_which_way_parts_of_a_millisecond_are_rounded():

@@ -46,6 +46,7 @@ def test_a_claim_that_finds_no_heartbeat_asks_for_one(worker):
     lane.claim, lane.beat = lambda *_: (Haul(0), []), lambda: asked.append(lane)
     assert f.claim(lane, 1, 0) == 0
     assert asked == [lane]
+    assert f.waiters[0].until > time.monotonic()  # or it would ask again and again
 
 
 @pytest.mark.parametrize(('hot', 'parked', 'found'), [(False, [], False), (True, [], True), (False, ['x'], True)])
@@ -124,6 +125,7 @@ def test_claims_that_may_have_been_acknowledged_are_not_lost_when_that_is_repeat
     lane.finished(claims)
     finisher.unanswered(claims, error)
     assert lane.done == claims
+    assert lane.finished(claims) == [1]  # the batch is named again
     finisher.acknowledged(claims, [0, 0])
     assert finisher._lost == lost
     assert lane.known == 0

@@ -63,6 +63,11 @@ def test_how_long_a_task_may_run(meta, function, worker, limit):
     assert Judge('w', Rules(timeout=worker)).limit(claim(meta, **function), NOW) == limit
 
 
+def test_for_how_long_a_task_is_parked():
+    end = Judge('w', Rules()).park(claim({}), 'unknown function')
+    assert (end.kind, end.wait, end.id, end.message) == (finish.PARK, 7 * 24 * HOUR, 'x', message({}))
+
+
 # What is too late.
 
 
