@@ -8,7 +8,13 @@ import pytest
 from working import FILED, counters, left, runs, wait_for
 
 import godelayed
+from godelayed import asks
+from godelayed.keys import Keys
+from godelayed.ref import answer
+from godelayed.worker.groups import Firing
 from godelayed.worker.lines import Lines
+from godelayed.worker.link import Source
+from godelayed.worker.store import Acked, Store
 
 OVERSIZED = b'x' * ((1 << 20) + 4097)
 
@@ -49,6 +55,90 @@ def test_large_tasks_are_not_read(q, redis):
     q.ref('s').cancel()
     q.ref('t').delete()
     assert left(redis) == set()
+
+
+SIZE = (1 << 20) + 4096
+LARGEST = b'x' * SIZE
+F = 'example.com/app.F'
+
+
+@pytest.fixture
+def store(redis):
+    """A queue as a worker sees it that is alive, with a link."""
+    store = Store(Source(redis), '', 'q', 'w')
+    link = store.link()
+    store.register(link, 60_000, 'v')
+    yield store, link
+    store.unregister(link)
+    link.hang_up()
+
+
+def claimed(redis, store, link):
+    redis.rpush('q', LARGEST, OVERSIZED)
+    redis.rpush('q_noti', 1, 1)
+    yield store.claim(link, 1, 1, 0, False, False, Acked()).messages
+    yield store.claim(link, 2, 1, 0, False, False, Acked()).messages
+
+
+def taken_over(redis, store, link):
+    redis.hset('q_processing:dead', mapping={'1-1': LARGEST, '1-2': OVERSIZED})
+    for token in ('1-1', '1-2'):
+        yield [m for _, m in store.claims(link, 'q_processing:dead', [token])[0]]
+
+
+def due(redis, store, link):
+    redis.hset('q_tasks', mapping={'a': LARGEST, 'b': OVERSIZED})
+    redis.zadd('q_retry', {'a': 1, 'b': 2})
+    left = [size for _, size in store.move(link, 'retry', 10)[1]]
+    yield redis.lrange('q', 0, -1)
+    yield left
+
+
+def gathered(redis, store, link):
+    read, run = [], link.run
+
+    def noted(script, *args):
+        reply = run(script, *args)
+        if script.name == 'peek':
+            read.append(reply[2:])
+        return reply
+
+    link.run = noted
+    head = msgpack.packb([F, b'', {'g': 'x'}])
+    for message in (head + LARGEST[len(head) :], OVERSIZED):
+        redis.rpush('q_group:g', message)
+        redis.zadd('q_groups', {'g': 1})
+        Firing(store, None)._fire_group(link, 'g')
+        yield [m if isinstance(m, int) else LARGEST for m in read.pop()]
+
+
+@pytest.mark.parametrize('read', [claimed, taken_over, due, gathered])
+def test_messages_up_to_the_limit_are_read_and_of_others_their_size(redis, store, read):
+    """What is larger never leaves Redis, in whatever way a worker comes upon it."""
+    assert list(read(redis, *store)) == [[LARGEST], [SIZE + 1]]
+    redis.flushdb()
+
+
+@pytest.mark.parametrize('over', [0, 1])
+def test_what_is_kept_of_parked_tasks_is_read_up_to_a_limit(redis, store, over):
+    """A hundred are read at a time. One whose function is not read is parked on."""
+    note = msgpack.packb({'function': 'm:f', 'error': 'x' * 32_000})
+    note = note + b'x' * ((32 << 10) - len(note) + over)
+    redis.hset('q_info', 'a', note)
+    redis.zadd('q_parked', {'a': 1})
+    store, link = store
+    assert store.parked_page(link, 0, 100) == [('a', None if over else note)]
+    assert store.overdue_parked(link, 1, 100) == [('a', None if over else note)]
+    redis.flushdb()
+
+
+@pytest.mark.parametrize('over', [0, 1])
+def test_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, over):
+    redis.hset('q_tasks', 'a', b'x' * (SIZE + over))
+    redis.zadd('q_archived', {'a': 4e12})
+    found = answer(q._link, asks.look(Keys('q'), 'a', message=True))
+    assert (found.size, found.message) == ((SIZE + 1, None) if over else (0, LARGEST))
+    redis.flushdb()
 
 
 def test_floods_take_few_lines(redis, start):
