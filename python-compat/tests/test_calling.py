@@ -1,11 +1,12 @@
 """What a call of a function comes to, without a queue."""
 
+import datetime
 import time
 import types
 
 import pytest
 
-from godelayed import TaskInterrupted, current
+from godelayed import Discard, Drop, RetryIn, Snooze, TaskInterrupted, current
 from godelayed.outcomes import INTERRUPTS
 from godelayed.registry import Function
 from godelayed.values import MAX_BYTES
@@ -41,6 +42,30 @@ def test_no_task_goes_on_by_mistake_when_it_is_told_to_end(kind):
 
     ended = calling.call(Function('m:f', f), [], {}, True, None)
     assert (ended.ok, ended.error) == (False, f'{kind.__name__}: why')
+
+
+@pytest.mark.parametrize(
+    ('error', 'says', 'wait'),
+    [
+        (Discard('x'), 'discard', 0),
+        (Drop('x'), 'drop', 0),
+        (RetryIn(1.5), 'retry', 1500),
+        (Snooze(datetime.timedelta(minutes=1)), 'snooze', 60_000),
+        (Snooze(-5), 'snooze', 0),
+        (ValueError('x'), '', 0),
+    ],
+)
+@pytest.mark.parametrize('around', [False, True])
+def test_what_a_task_says_by_its_error(error, says, wait, around):
+    """Also by the one that another was raised from."""
+
+    def f():
+        if around:
+            raise ValueError('around') from error
+        raise error
+
+    ended = calling.call(Function('m:f', f), [], {}, True, None)
+    assert (ended.ok, ended.says, ended.wait, ended.arguments) == (False, says, wait, False)
 
 
 def test_a_result_or_an_error_that_fails_itself_is_told_of():
