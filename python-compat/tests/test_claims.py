@@ -8,7 +8,7 @@ import pytest
 
 from godelayed.worker import finish
 from godelayed.worker.executors import Executors
-from godelayed.worker.finish import CANCEL, COMPLETE, PARK, RELEASE, RETRY, End, Finisher
+from godelayed.worker.finish import CANCEL, COMPLETE, DEATH, DEFER, FORWARD, PARK, RELEASE, RETRY, End, Finisher
 from godelayed.worker.link import UnansweredError, UnreachableError
 from godelayed.worker.message import Message
 from godelayed.worker.store import Haul
@@ -129,6 +129,51 @@ def test_claims_that_may_have_been_acknowledged_are_not_lost_when_that_is_repeat
     finisher.acknowledged(claims, [0, 0])
     assert finisher._lost == lost
     assert lane.known == 0
+
+
+def test_claims_that_another_worker_has_are_counted_and_told_of(lane, finisher, caplog):
+    """The answer to an end is 0 then: the task may run twice."""
+    first, second = lane.open()
+    for c in (first, second):
+        c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
+    lost = []
+    finisher.on_lost = lost.append
+    finisher._call = lambda *_: [1, 0]
+    assert finisher._tell(RETRY, [End(first, RETRY), End(second, RETRY)]) == []
+    assert (lost, finisher._lost, lane.known) == ([second], 1, 0)
+    assert 'm:f (x): the claim was lost before the task ended; another worker may run it again' in caplog.text
+
+
+@pytest.mark.parametrize('kind', [RELEASE, DEFER, DEATH])
+def test_what_was_given_back_already_is_not_lost(lane, finisher, kind):
+    finisher._call = lambda *_: [0, 0]
+    assert finisher._tell(kind, [End(c, kind) for c in lane.open()]) == []
+    assert (finisher._lost, lane.known) == (0, 0)
+
+
+def test_a_task_that_is_cancelled_just_now_ends_as_cancelled(lane, finisher):
+    """2 is the answer for a claim that stands, as its task must not be filed."""
+    c, _ = lane.open()
+    finisher.canceled = lambda c: End(c, CANCEL)
+    finisher._call = lambda *_: [2]
+    assert finisher._tell(RETRY, [End(c, RETRY)]) == []
+    assert [(e.claim, e.kind) for e in finisher._pending] == [(c, CANCEL)]
+    assert not c.settled
+    assert lane.finished([c]) == []  # the other one of the batch is open still
+
+
+def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):
+    """A call must neither stop Redis for long nor take longer than a call may."""
+    c, _ = lane.open()
+    c.raw = b'x' * (1 << 20)
+    groups = []
+    finisher._tell = lambda kind, group: groups.append(len(group)) or []
+    for kind in (RETRY, FORWARD):
+        finisher._flush([End(c, kind) for _ in range(9)])
+    c.raw = b'x'
+    finisher._flush([End(c, RETRY) for _ in range(250)])
+    finisher._flush([End(c, FORWARD) for _ in range(1100)])
+    assert groups == [4, 4, 1, 4, 4, 1, 100, 100, 50, 500, 500, 100]
 
 
 def test_a_worker_that_stops_gives_back_claims_that_it_does_not_know(redis, worker, q):

@@ -316,6 +316,14 @@ def test_units_of_deaths():
     assert (DEATHS_LIFE, MAX_DEATHS) == (72 * 3600, 3)
 
 
+@pytest.mark.parametrize(('meta', 'awaited'), [({}, False), ({'kr': 5}, True), ({'rn': 5}, True)])
+def test_the_end_of_a_task_that_died_is_told_if_something_is_kept(meta, awaited):
+    """Nobody waits for that of another."""
+    for stopped in (True, False):
+        assert verdict('1-1', message(meta), Death(stopped=stopped), NOW).awaited == awaited
+    assert not verdict('1-1', message(), Death(), NOW).awaited
+
+
 # Texts.
 
 
