@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import pytest
+from working import wait_for
 
 from godelayed import DuplicateError, FullError, UnknownError, coalescer
 from godelayed.coalescer import AsyncCoalescer, Coalescer
@@ -36,8 +37,7 @@ def test_an_interrupt_in_the_middle_of_a_call_leaves_nobody_waiting():
         if i == 0:
             assert sending.wait(60)
         else:
-            while not c._waiting or len(c._waiting[0].messages) < i:
-                pass
+            wait_for(lambda i=i: c._waiting and len(c._waiting[0].messages) == i, 'a task that waits')
     go.set()
     for t in threads:
         t.join()

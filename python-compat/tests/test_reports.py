@@ -6,6 +6,7 @@ import types
 
 import msgpack
 import pytest
+from working import wait_for
 
 from godelayed import Options, Worker, call
 from godelayed.registry import Function, Registry
@@ -91,8 +92,7 @@ def test_nothing_is_reported_behind_the_end_of_a_task(lane):
     r.report(c, 2, 2, '')
     closing = threading.Thread(target=lambda: (r.close(c), order.append('closed')))
     closing.start()
-    while c in r._late:
-        pass
+    wait_for(lambda: c not in r._late, 'the end of reports')
     go.set()
     closing.join(60)
     assert order == ['sent', 'closed']

@@ -141,6 +141,18 @@ def test_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, over):
     redis.flushdb()
 
 
+@pytest.mark.parametrize('over', [0, 1])
+def test_of_what_is_kept_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, over):
+    """A result is as large as a message at most."""
+    note = msgpack.packb({'reason': 'failed'})
+    note = note + b'x' * ((2 << 20) + (64 << 10) - len(note) + over)
+    redis.hset('q_results', 'a', note)
+    redis.zadd('q_completed', {'a': 4e12})
+    found = answer(q._link, asks.look(Keys('q'), 'a'))
+    assert found.result == (None if over else note)
+    redis.flushdb()
+
+
 def test_floods_take_few_lines(redis, start):
     redis.rpush('q', *(b'rubbish %d' % i for i in range(2000)))
     redis.rpush('q_noti', *[1] * 2000)
