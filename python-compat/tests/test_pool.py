@@ -331,6 +331,7 @@ def test_a_process_is_started_before_it_is_ready(monkeypatch):
     orders, obeyed = socket.socketpair()
     monkeypatch.setattr(signal, 'signal', lambda sig, _: order.append(sig))
     tasks.settimeout(60)
+    tasks.shutdown(socket.SHUT_WR)  # there is no task
 
     def start():
         order.append('start')
@@ -338,7 +339,6 @@ def test_a_process_is_started_before_it_is_ready(monkeypatch):
         with pytest.raises(BlockingIOError):
             tasks.recv(1)
         tasks.settimeout(60)
-        tasks.shutdown(socket.SHUT_WR)
 
     with tasks, theirs, orders, obeyed:
         assert child.serve(theirs, obeyed, signal.SIGUSR1, start) == 0
