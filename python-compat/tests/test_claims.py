@@ -8,7 +8,22 @@ import pytest
 
 from godelayed.worker import finish
 from godelayed.worker.executors import Executors
-from godelayed.worker.finish import CANCEL, COMPLETE, DEATH, DEFER, FORWARD, PARK, RELEASE, RETRY, End, Finisher
+from godelayed.worker.finish import (
+    ARCHIVE,
+    CANCEL,
+    COMPLETE,
+    DEATH,
+    DEFER,
+    EXPIRED,
+    FAILED,
+    FORWARD,
+    PARK,
+    RELEASE,
+    RETRY,
+    SNOOZE,
+    End,
+    Finisher,
+)
 from godelayed.worker.link import UnansweredError, UnreachableError
 from godelayed.worker.message import Message
 from godelayed.worker.store import Haul
@@ -160,6 +175,35 @@ def test_a_task_that_is_cancelled_just_now_ends_as_cancelled(lane, finisher):
     assert [(e.claim, e.kind) for e in finisher._pending] == [(c, CANCEL)]
     assert not c.settled
     assert lane.finished([c]) == []  # the other one of the batch is open still
+
+
+@pytest.mark.parametrize(
+    ('kind', 'counted', 'told'),
+    [
+        (ARCHIVE, FAILED, ('archived', 7, ('processed', 'failed', 'archived'), 8)),
+        (ARCHIVE, EXPIRED, ('archived', 7, ('expired', 'archived'), 8)),
+        (RETRY, FAILED, ('retry', 0, ('processed', 'failed', 'retried'), 5)),
+        (SNOOZE, (), ('scheduled', 0, ('snoozed',), 5)),
+        (PARK, (), ('parked', 0, ('parked',), 5)),
+    ],
+)
+def test_how_a_task_is_filed(lane, kind, counted, told):
+    """The archive alone is bounded, by number and time, as the worker was told."""
+    c, _ = lane.open()
+    c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x', 'kr': 1}]))
+    f = Finisher(lane, Executors(1, None, 15.0), None, 7, 8)
+    found = []
+
+    def shelve(link, batches, shelf, most, counters, tasks):
+        (t,) = tasks
+        found.append((shelf, most, tuple(counters), t.wait))
+        assert (t.token, t.id, t.message, t.info) == ('1-1', 'x', b'm', b'i')
+        assert (t.awaited, t.path) == (kind == ARCHIVE, 'm:f' if kind == PARK else '')
+        return [1]
+
+    lane.store.shelve = shelve
+    assert f._tell(kind, [End(c, kind, counted, 5, 'x', b'm', b'i')]) == []
+    assert found == [told]
 
 
 def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):

@@ -327,7 +327,7 @@ def test_delete_and_run_again(queue, redis):
     assert redis.lrange('mail', 0, -1) == [message]
     archived(redis, ref.id)
     ref.delete()
-    assert redis.exists('mail_tasks', 'mail_info', 'mail_archived') == 0
+    assert redis.exists('mail', 'mail_tasks', 'mail_info', 'mail_archived') == 0
     assert ref.state() == 'unknown'
 
 
